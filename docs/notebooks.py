@@ -1,0 +1,53 @@
+"The notebooks as the site sees them: which there are, what page each becomes, and what is wrong with one."
+import ast
+import json
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DIRECTIVES = {"default_exp", "export", "exporti", "exports", "hide", "echo", "output", "code-fold", "slow", "gpu", "network", "eval", "fig-alt", "fig-cap", "label"}
+
+
+class BuildError(Exception):
+    "What is wrong, in which cell of which notebook."
+    def __init__(self, path, cell, reason):
+        where = f", cell {cell}" if cell else ""
+        super().__init__(f"{Path(path).relative_to(ROOT).as_posix()}{where}: {reason}")
+
+
+def chapters():
+    "All notebooks in reading order: the front page, then by number."
+    paths = [p for p in (ROOT/"nbs").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts]
+    return sorted(paths, key=lambda p: (p.stem != "index", p.name))
+
+
+def page_of(path):
+    "The page a notebook becomes: its path without the number, `prior/12_moments.ipynb` -> `prior/moments`."
+    rel = Path(path).resolve().relative_to(ROOT/"nbs")
+    return (rel.parent/re.sub(r"^\d+_", "", rel.stem)).as_posix()
+
+
+def check_notebook(path):
+    "Raise BuildError for the first cell that would not make a page."
+    try: nb = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as e: raise BuildError(path, None, f"not a notebook ({e})")
+    for k, cell in enumerate(nb["cells"], 1):
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "code": _check_code(path, k, source, cell.get("outputs", []))
+        if cell["cell_type"] == "markdown": _check_markdown(path, k, source)
+
+
+def _check_code(path, k, source, outputs):
+    for name in re.findall(r"^#\|\s*([\w-]+)", source, re.M):
+        if name not in DIRECTIVES: raise BuildError(path, k, f"unknown directive '#| {name}'")
+    try: ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.M))
+    except SyntaxError as e: raise BuildError(path, k, f"syntax error in line {e.lineno}: {e.msg}")
+    for out in outputs:
+        if out["output_type"] == "error": raise BuildError(path, k, f"an error among the outputs: {out['ename']}: {out['evalue'][:100]}")
+
+
+def _check_markdown(path, k, source):
+    for alt, target in re.findall(r"!\[([^\]]*)\]\(([^)\s]+)", source):
+        if not re.match(r"https?:|data:|attachment:", target) and not (path.parent/target).exists(): raise BuildError(path, k, f"a missing figure: {target}")
+    for target in re.findall(r"(?<!!)\[[^\]]*\]\(([^)\s#]+\.(?:ipynb|md))", source):
+        if not re.match(r"https?:", target) and not (path.parent/target).exists(): raise BuildError(path, k, f"a dead link: {target}")
