@@ -88,13 +88,18 @@ def cholesky_factor(
     "Return a factor Z with `Z @ Z.T` equal to `K`; `pivoted_cholesky` reports rank and error as well."
     return pivoted_cholesky(K, rank=rank, tol=tol).factor
 
-# %% ../nbs/01_kernels.ipynb #2d2ab061
+# %% ../nbs/01_kernels.ipynb #c323f4dd
 def _median_distance(X):
     sub = X[torch.linspace(0, len(X) - 1, min(len(X), 1000)).long()]
     s = torch.pdist(sub.double()).median().item()
     if s == 0: refuse("rbf_cholesky", "the median distance between points must be positive", 0., "remove duplicated rows or pass bandwidth")
     return s
 
+def _widen(Z, width):
+    check_memory(len(Z)*width*Z.element_size(), "rbf_cholesky", "pass a smaller rank or a larger tol", device=Z.device)
+    return torch.cat([Z, Z.new_zeros(len(Z), width - Z.shape[1])], 1)
+
+# %% ../nbs/01_kernels.ipynb #4014f278
 def rbf_cholesky(
     features, # shape (n, d)
     *,
@@ -118,10 +123,6 @@ def rbf_cholesky(
         pivots.append(j)
     dtype = torch.as_tensor(features).dtype
     return PivotedCholesky(Z[:, :len(pivots)].to(dtype if dtype == torch.float64 else torch.float32), len(pivots), left.sum().item()/n, torch.tensor(pivots))
-
-def _widen(Z, width):
-    check_memory(len(Z)*width*Z.element_size(), "rbf_cholesky", "pass a smaller rank or a larger tol", device=Z.device)
-    return torch.cat([Z, Z.new_zeros(len(Z), width - Z.shape[1])], 1)
 
 # %% ../nbs/01_kernels.ipynb #ea2225b5
 def _unit_rows(X):
