@@ -93,14 +93,15 @@ def check_temperatures(
     if several and len(T) == 0: refuse(caller, "temperature must hold at least one number", "none", "pass one or several")
     return torch.tensor([check_temperature(t, caller) for t in (T if several else [T])], dtype=torch.float64)
 
-# %% ../nbs/00_checks.ipynb #78623683
+# %% ../nbs/00_checks.ipynb #fd8635f4
 def _as_tensor(X, caller, name):
     rule = f"{name} must be an array of real numbers"
     try: X = torch.as_tensor(X)
     except (TypeError, ValueError, RuntimeError) as e: refuse(caller, rule, f"{type(X).__name__} ({str(e)[:80]})", "pass a tensor, an array or equally long lists", TypeError)
     if X.is_complex(): refuse(caller, rule, X.dtype, "take its real part or its modulus", TypeError)
-    if X.layout != torch.strided: refuse(caller, rule, X.layout, "call .to_dense() first", TypeError)
-    return X
+    if X.layout == torch.strided: return X
+    check_memory(X.numel()*X.element_size(), caller, f"pass {name} as a dense tensor of fewer columns", device=X.device)
+    return X.to_dense()
 
 def check_tensor(
     X, # an array, nested list or tensor of real numbers
