@@ -20,7 +20,7 @@ from .checks import check_count, check_features, check_number, check_split, refu
 from .results import Result, new_axes
 from .ridge import alpha_grid, check_alphas, check_tasks, code_rows, label_moments, loo_errors, loo_residuals, ridge_basis, task_block
 
-# %% ../nbs/02_probes.ipynb #7ede690e
+# %% ../nbs/02_probes.ipynb #a9e9b8fb
 @dataclass(frozen=True, eq=False, repr=False)
 class ProbeResult(Result):
     "Accuracy of one linear probe per task, on points that it was not fitted to."
@@ -46,7 +46,7 @@ class ProbeResult(Result):
         "Histogram of accuracy over tasks."
         ax = new_axes(ax)
         ax.hist(self.accuracy.cpu().numpy(), bins=min(40, max(5, len(self.accuracy)//10)))
-        ax.axvline(self.accuracy.mean().item(), color="C1", label=f"mean {self.accuracy.mean():.3f}")
+        ax.axvline(self.accuracy.mean().item(), color="black", label=f"mean {self.accuracy.mean():.3f}")
         ax.set(xlabel=f"{self.estimate} accuracy", ylabel="tasks", title=f"{len(self.accuracy):,} tasks, {self.n_judged:,} points judged")
         ax.legend()
         return ax
