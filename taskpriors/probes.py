@@ -214,7 +214,7 @@ def logistic_fit(
 
 def _check_solver(tol, max_iter, caller): return check_number(tol, caller, "tol", low=0, low_open=True), check_count(max_iter, caller, "max_iter")
 
-# %% ../nbs/02_probes.ipynb #f0b18b45
+# %% ../nbs/02_probes.ipynb #bdfc5e3f
 def _logistic_block(rows, labels, q, mask, basis, new, alpha, tol, max_iter):
     y = labels[rows]
     W, done, n_iter = _fit_block(y[:, mask], q, basis, alpha, tol, max_iter)
@@ -224,6 +224,7 @@ def _logistic_block(rows, labels, q, mask, basis, new, alpha, tol, max_iter):
     loss = F.cross_entropy(Z, y, reduction="none").mean(1, dtype=torch.float64)
     return *_grade(Z.transpose(0, 1), y), loss, done, n_iter
 
+# %% ../nbs/02_probes.ipynb #6674587c
 def logistic_probes(
     features, # shape (n, d)
     labels, # class of each point, shape (n_tasks, n), or (n,) for one task

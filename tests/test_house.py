@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted((ROOT/"taskpriors").rglob("*.py"))
 NOTEBOOKS = sorted(p for p in (ROOT/"nbs").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
-GROUND = {"checks": 0, "results": 1, "blocks": 1, "store": 1, "kernels": 2, "svd": 2, "probes": 3}
+GROUND = {"checks": 0, "results": 1, "blocks": 1, "store": 1, "kernels": 2, "svd": 2, "ridge": 2, "probes": 3}
 HEAVY = {"timm", "matplotlib", "seaborn", "pandas", "sklearn", "torchvision", "psutil", "tqdm", "PIL"}
 
 
