@@ -37,7 +37,9 @@ def floor(module):
 def test_imports_point_down(path):
     here = name_of(path)
     for dep in imported(path, top_only=False):
-        if dep.startswith("."): dep = re.sub(r"^\.+", "taskpriors.", dep)
+        if dep.startswith("."):
+            level = len(dep) - len(dep.lstrip("."))
+            dep = ".".join(["taskpriors", *here.split(".")[:-level], dep.lstrip(".")])
         if not dep.startswith("taskpriors."): continue
         there = dep.removeprefix("taskpriors.")
         same_wing = here.split(".")[0] == there.split(".")[0]
