@@ -174,11 +174,17 @@ def check_tasks(labels, like, n_classes, caller): # labels on the features' devi
     q = max(int(y.max()) + 1, 2) if q is None else q
     return y, q, simplex_codes(q).to(like)
 
-# %% ../nbs/06_ridge.ipynb #049d496f
-def _weighted_form(U, w, C): # sum_i w_i u_i' C u_i for a symmetric C: the upper triangle of U' diag(w) U, in column strips
-    T, V, total = (2*C.triu(1) + torch.diag(C.diagonal())).double(), U*w[:, None], 0.
-    for k in range(0, len(C), 128): total = total + ((V[:, :k + 128].T @ U[:, k:k + 128])*T[:k + 128, k:k + 128]).sum()
-    return total
+# %% ../nbs/06_ridge.ipynb #be034744
+def _weighted_gram(U, w): # U' diag(w) U, float64: the upper triangle, with what lies above the diagonal doubled
+    out, V = U.new_zeros(U.shape[1], U.shape[1], dtype=torch.float64), U*w[:, None].to(U)
+    for k in range(0, len(out), 128): out[:k + 128, k:k + 128] = V[:, :k + 128].T @ U[:, k:k + 128]
+    return 2*out.triu(1) + torch.diag(out.diagonal())
+
+def _few_weights(weight, eps): # (n_alphas, n) positive weights as coef @ rows, with as few rows as rounding allows
+    unit = weight.mean(1, keepdim=True)
+    L, s, rows = torch.linalg.svd(weight/unit, full_matrices=False)
+    k = max(1, int((s.square().flip(0).cumsum(0).flip(0) > eps**2*s.square().sum()).sum()))
+    return unit*L[:, :k]*s[:k], rows[:k]
 
 def loo_errors(
     basis:RidgeBasis, # of the n points
@@ -187,18 +193,18 @@ def loo_errors(
 ) -> Tensor: # shape (n_alphas,), float64
     "Leave-one-out squared error per point, summed over classes and averaged over tasks, at each penalty."
     alphas = [check_number(a, "loo_errors", "alpha", low=0) for a in alphas]
-    weight = loo_slack(basis, alphas, "loo_errors")**-2
-    unit, U, n = weight.amax(1, keepdim=True), basis.U, len(basis.U)
-    weight = weight/unit
-    blocks, out = row_blocks(n, 8192), []
+    weight, U, blocks = loo_slack(basis, alphas, "loo_errors")**-2, basis.U, row_blocks(len(basis.U), 8192)
+    keep, f = zip(*(residual_filter(basis, a) for a in alphas))
+    keep, f = torch.tensor(keep, dtype=torch.float64, device=U.device), torch.stack(f)
     cross = sum(weight[:, b] @ (U[b]*moments.cross[b]).double() for b in blocks)
-    for a, w, c in zip(alphas, weight, cross):
-        keep, f = residual_filter(basis, a)
-        L = f[:, None].to(U.dtype)*moments.inner.to(U.dtype)
-        if moments.root: form = sum(w[b] @ (U[b] @ L).square().sum(1).double() for b in blocks)
-        else: form = sum(_weighted_form(U[b], w[b].to(U.dtype), L*f.to(U.dtype)) for b in blocks)
-        out.append(keep*(w @ moments.diag - 2*(f @ c)) + form)
-    return torch.stack(out)*unit[:, 0]/n
+    out = keep*(weight @ moments.diag - 2*(f*cross).sum(1))
+    if moments.root: out += torch.stack([sum(w[b] @ (U[b] @ (g[:, None]*moments.inner).to(U)).square().sum(1).double() for b in blocks) for w, g in zip(weight, f)])
+    else:
+        coef, rows = _few_weights(weight, torch.finfo(U.dtype).eps)
+        for c, w in zip(coef.T, rows):
+            N = moments.inner*sum(_weighted_gram(U[b], w[b]) for b in blocks)
+            out += c*((f @ N)*f).sum(1)
+    return out/len(U)
 
 # %% ../nbs/06_ridge.ipynb #d0895271
 def alpha_grid(

@@ -33,7 +33,9 @@ def heldout_matrix(
     R = loo_residuals(ridge_basis(X.double()), torch.eye(n, dtype=torch.float64, device=X.device), alpha)
     return R @ R.T
 
-# %% ../../nbs/prior/16_heldout.ipynb #2f636fba
+# %% ../../nbs/prior/16_heldout.ipynb #acfdbd61
+def _pair_block_size(size, n): return min(max(512, n//8), 2048) if size is None else check_count(size, "expected_heldout_error", "block_size")
+
 def _edge_block(Z, rows, cols, odds): # probabilities of undirected edges, one on the diagonal
     P = torch.addmm(Z.new_zeros(()), Z[rows], Z[cols].T, beta=0, alpha=odds).sigmoid_()
     if rows == cols: P.fill_diagonal_(1.)
@@ -62,67 +64,65 @@ def _edge_product(Z, U, odds, size, executor): # P @ U and P @ 1
             total[cols] += P.sum(0)
     return out, total
 
-# %% ../../nbs/prior/16_heldout.ipynb #2992af02
+# %% ../../nbs/prior/16_heldout.ipynb #8021d550
 def edge_moments(
     basis:RidgeBasis, # of the features whose probes are judged
     Z:Tensor, # factor of the prior kernel, shape (n, r)
     temperature:float, # T > 0, in the units of K
     *,
-    block_size:int=2048, # points in a block: block_size^2 pairs exist at a time
+    block_size:int=None, # points in a block, block_size^2 pairs exist at a time; None is n/8, between 512 and 2048
     executor=None, # concurrent.futures.Executor over strips of rows; each forms its own part of the kernel, at 4/3 of the work
 ) -> TaskMoments:
     "Second moments of tasks under independent undirected edges, as far as ridge probes can see them."
     Z = check_features(Z, "edge_moments", "prior").to(basis.U)
     check_same_n("edge_moments", features=len(basis.U), prior=len(Z))
-    odds, size = 2/check_temperature(temperature, "edge_moments"), check_count(block_size, "edge_moments", "block_size")
+    odds, size = 2/check_temperature(temperature, "edge_moments"), _pair_block_size(block_size, len(Z))
     check_memory(basis.U.element_size()*(basis.U.numel() + 3*min(size, len(Z))**2), "edge_moments", "lower block_size", device=Z.device)
     PU, mean = _edge_product(Z, basis.U, odds, size, executor)
     mean = mean/len(Z)
     inner = sum((basis.U[b].T @ PU[b]).double() for b in row_blocks(len(Z), 8192))
     return TaskMoments(1 - 2*mean + mean.mean(), PU.sub_(PU.mean(0, keepdim=True)), (inner + inner.T)/2)
 
-# %% ../../nbs/prior/16_heldout.ipynb #c82169c9
-def _outer_factors(basis, alpha, caller): # (G S G, G, squared weights, keep) such that Q is what the formula above says
+# %% ../../nbs/prior/16_heldout.ipynb #8cee2e7f
+def _with_ones(U): return torch.cat([U, U.new_full((len(U), 1), len(U)**-.5)], 1)
+
+def _weighted_gram(W, w): # W' diag(w) W, float64
+    return sum(((W[b]*w[b, None].to(W)).T @ W[b]).double() for b in row_blocks(len(W), 8192))
+
+def _outer_factors(basis, alpha, caller): # (L, R): L @ R.T is Q off the diagonal
     keep, f = residual_filter(basis, alpha)
-    w = loo_slack(basis, [alpha], caller)[0]**-2
-    U, n = basis.U, len(basis.U)
-    S = sum(_weighted_gram(U, w, b) for b in row_blocks(n, 8192))
+    w, W = loo_slack(basis, [alpha], caller)[0]**-2, _with_ones(basis.U)
     G = torch.cat([f, f.new_tensor([keep])])
-    return G[:, None]*S*G, G, w, keep
+    GSG = (G[:, None]*_weighted_gram(W, w)*G).to(W)
+    if not keep: return W @ GSG, W
+    d, G = w[:, None].to(W), G.to(W)
+    return torch.cat([W @ GSG - d*(W*G), -W*G], 1), torch.cat([W, d*W], 1)
 
-def _with_ones(U, n): return torch.cat([U, U.new_full((len(U), 1), n**-.5)], 1)
-
-def _weighted_gram(U, w, b):
-    W = _with_ones(U[b], len(U))
-    return ((W*w[b, None].to(W)).T @ W).double()
-
-def _variance_block(block, Z, odds, U, GSG, G, w, keep):
-    (rows, cols), n = block, len(U)
-    Wi, Wj = _with_ones(U[rows], n), _with_ones(U[cols], n)
-    wi, wj = w[rows, None].to(U), w[cols].to(U)
-    Q = (Wi @ GSG - keep*wi*(Wi*G)) @ Wj.T
-    if keep: Q -= ((Wi*G) @ Wj.T).mul_(wj)
+def _variance_block(block, Z, odds, L, R):
+    rows, cols = block
     P = _edge_block(Z, rows, cols, odds)
-    V = Q.square_().mul_(P - P*P)
-    return V.sum(dtype=torch.float64)*(1 if rows == cols else 2)
+    V = (L[rows] @ R[cols].T).square_().mul_(torch.addcmul(P, P, P, value=-1))
+    return V.sum(1).sum(dtype=torch.float64)*(1 if rows == cols else 2)
 
-# %% ../../nbs/prior/16_heldout.ipynb #b6068ffc
+# %% ../../nbs/prior/16_heldout.ipynb #892ba3f7
 def edge_variance(
     basis:RidgeBasis, # of the features whose probes are judged
     Z:Tensor, # factor of the prior kernel, shape (n, r)
     temperature:float, # T > 0, in the units of K
     alpha:float, # ridge penalty
     *,
-    block_size:int=2048, # points in a block: block_size^2 pairs exist at a time
+    block_size:int=None, # points in a block, as for `edge_moments`
     executor=None, # concurrent.futures.Executor over pairs of blocks
 ) -> Tensor: # a float64 scalar
     "Variance of the leave-one-out error over tasks with independent undirected edges."
     Z = check_features(Z, "edge_variance", "prior").to(basis.U)
     check_same_n("edge_variance", features=len(basis.U), prior=len(Z))
     odds, alpha = 2/check_temperature(temperature, "edge_variance"), check_number(alpha, "edge_variance", "alpha", low=0)
-    GSG, G, w, keep = _outer_factors(basis, alpha, "edge_variance")
-    fn = partial(_variance_block, Z=Z, odds=odds, U=basis.U, GSG=GSG.to(basis.U), G=G.to(basis.U), w=w, keep=keep)
-    blocks = pair_blocks(len(Z), check_count(block_size, "edge_variance", "block_size"))
+    block_size = _pair_block_size(block_size, len(Z))
+    check_memory(basis.U.element_size()*(6*basis.U.numel() + 4*min(block_size, len(Z))**2), "edge_variance", "lower block_size or pass variance=False", device=Z.device)
+    L, R = _outer_factors(basis, alpha, "edge_variance")
+    fn = partial(_variance_block, Z=Z, odds=odds, L=L, R=R)
+    blocks = pair_blocks(len(Z), block_size)
     return 2*sum(map_blocks(fn, blocks, executor=executor))/len(Z)**2
 
 # %% ../../nbs/prior/16_heldout.ipynb #6a642885
@@ -186,7 +186,7 @@ def _label_error(basis, labels, weights, alpha, alphas, variance, block_size, ex
     se = (w**2 @ off**2).sqrt().item() if len(y) > 1 else None
     return HeldoutError(variance=(w @ off**2).item(), measure="label", standard_error=se, **out)
 
-# %% ../../nbs/prior/16_heldout.ipynb #b30d04a1
+# %% ../../nbs/prior/16_heldout.ipynb #df25f848
 def expected_heldout_error(
     features, # of the model that is judged, shape (n, d)
     prior, # factor of the prior kernel (float, shape (n, r)), or sampled labels (int64, shape (n_tasks, n)), or a result with `labels` and `log_weights`
@@ -208,22 +208,22 @@ def expected_heldout_error(
         if temperature is not None: refuse(me, "labels carry their temperature", f"temperature = {temperature!r:.40} beside labels", "leave it out, or pass the factor")
         check_same_n(me, features=len(X), labels=prior.shape[-1])
         return _label_error(ridge_basis(X, standardize=standardize), prior, weights, alpha, alphas, variance, block_size, executor, me)
-    Z, T, size = check_features(prior, me, "prior"), check_temperature(temperature, me), 2048 if block_size is None else block_size
+    Z, T, size = check_features(prior, me, "prior"), check_temperature(temperature, me), block_size
     check_same_n(me, features=len(X), prior=len(Z))
     basis = ridge_basis(X, standardize=standardize)
     out = _judge(basis, edge_moments(basis, Z, T, block_size=size, executor=executor), alpha, alphas, me)
     spread = edge_variance(basis, Z, T, out["alpha"], block_size=size, executor=executor).item() if variance else None
     return HeldoutError(variance=spread, measure="edge", standard_error=0., **out)
 
-# %% ../../nbs/prior/16_heldout.ipynb #314eecd6
+# %% ../../nbs/prior/16_heldout.ipynb #2d0a7614
 def _gaussian_variance(basis, Z, noise, alpha, caller): # 2 Tr((Q (Z Z' + noise I))^2) / n^2
     keep, f = residual_filter(basis, alpha)
     w, U, n = loo_slack(basis, [alpha], caller)[0][:, None]**-2, basis.U.double(), len(Z)
     residual = lambda M: keep*(M - M.mean(0)) - U @ (f[:, None]*(U.T @ M))
     Z = Z.double()
     QZ = residual(w*residual(Z))
-    W, G = _with_ones(U, n), torch.cat([2*keep*f - f**2, f.new_tensor([keep])])
-    S = W.T @ (w*W)
+    W, G = _with_ones(U), torch.cat([2*keep*f - f**2, f.new_tensor([keep])])
+    S = _weighted_gram(W, w[:, 0])
     square = keep*(w**2*(1 - 2*(W**2 @ G)[:, None])).sum() + ((S*G).T*(S*G)).sum()
     return 2*((Z.T @ QZ).square().sum() + 2*noise*QZ.square().sum() + noise**2*square)/n**2
 
