@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import taskpriors
+from taskpriors.ridge import ridge_basis
 
 N, D = 24, 4
 SENTENCE = re.compile(r"^[\w.]+: .+\. Got .*; .+\.$", re.S)
@@ -33,7 +34,7 @@ CALLS = {
         "rbf_cholesky": dict(features=X, rank=5), "product_factor": dict(priors=[(X, 1.), (X2, 2.)]),
     },
     "probes": {
-        "ridge_probes": dict(features=X, labels=Y), "logistic_probes": dict(features=X, labels=Y, train=.5),
+        "ridge_probes": dict(features=X, labels=Y), "logistic_probes": dict(features=X, labels=Y, train=.5), "logistic_fit": dict(features=X, labels=Y),
     },
     "prior.loss_equivalence": {
         "optimal_probe": dict(features=X, targets=X2), "optimal_probe_loss": dict(features=X, targets=X2), "label_graph": dict(labels=y),
@@ -54,7 +55,9 @@ CALLS = {
         "sample_labelings": dict(Z=Z, temperature=4., n_classes=2, n_tasks=64, seed=0), "enumerate_labelings": dict(Z=Z[:6], temperature=1., n_classes=2),
         "calibrate_temperature": dict(Z=Z, n_classes=2),
     },
-    "prior.heldout": {"expected_heldout_error": dict(features=X, prior=Z, temperature=1.), "precision_at_k": dict(features=X, prior=Z, temperature=1., k=3)},
+    "prior.heldout": {"expected_heldout_error": dict(features=X, prior=Z, temperature=1.), "precision_at_k": dict(features=X, prior=Z, temperature=1., k=3),
+        "expected_regression_error": dict(features=X, prior=Z), "heldout_matrix": dict(features=X, alpha=1.), "edge_moments": dict(basis=ridge_basis(X), Z=Z, temperature=1.),
+        "edge_variance": dict(basis=ridge_basis(X), Z=Z, temperature=1., alpha=1.)},
     "synbench.robust_bayes": {"robust_bayes": dict(mu=torch.ones(3), Sigma=torch.eye(3), eps=.1)},
     "transfer.leep": {"leep": dict(source_probs=P, labels=y), "nleep": dict(features=X, labels=y), "nce": dict(source=P.argmax(1), labels=y)},
     "transfer.evidence": {"logme": dict(features=X, labels=y)},

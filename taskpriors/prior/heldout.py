@@ -246,7 +246,7 @@ def expected_regression_error(
     out = _judge(basis, moments, alpha, alphas, me)
     return HeldoutError(variance=_gaussian_variance(basis, Zc, noise, out["alpha"], me).item(), measure="gaussian", standard_error=0., **out)
 
-# %% ../../nbs/prior/16_heldout.ipynb #52ac98e4
+# %% ../../nbs/prior/16_heldout.ipynb #b52c1847
 def _precision_block(rows, X, k, prior, odds, weights):
     S = X[rows] @ X.T
     S[torch.arange(len(S)), torch.arange(rows.start, rows.stop)] = -torch.inf
@@ -256,6 +256,7 @@ def _precision_block(rows, X, k, prior, odds, weights):
         return weights @ same
     return torch.sigmoid(odds*torch.einsum("br,bkr->bk", prior[rows], prior[near])).sum(dtype=torch.float64)
 
+# %% ../../nbs/prior/16_heldout.ipynb #72766acc
 def precision_at_k(
     features, # of the model that is judged, shape (n, d)
     prior, # factor of the prior kernel, or sampled labels, as for expected_heldout_error
