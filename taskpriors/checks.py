@@ -7,12 +7,13 @@ __all__ = ['refuse', 'check_number', 'check_count', 'check_choice', 'check_tempe
            'check_memory', 'check_tensor', 'check_finite', 'check_features', 'check_same_n', 'check_square',
            'check_labels', 'check_probs', 'check_generator', 'check_split', 'check_executor']
 
-# %% ../nbs/00_checks.ipynb #8fb231b1
+# %% ../nbs/00_checks.ipynb #276e6ba6
 import math
 import numbers
 from collections.abc import Sequence
 from concurrent.futures import Executor
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -115,10 +116,13 @@ def check_memory(
     limit = available_memory(device) if limit is None else limit
     if n_bytes > limit: refuse(caller, f"at most {limit/2**30:.2f} GiB may be allocated", f"a request for {n_bytes/2**30:.2f} GiB", remedy, MemoryError)
 
-# %% ../nbs/00_checks.ipynb #fd8635f4
+# %% ../nbs/00_checks.ipynb #12cbb3cf
 def _as_tensor(X, caller, name):
     rule = f"{name} must be an array of real numbers"
-    try: X = torch.as_tensor(X)
+    try:
+        if not isinstance(X, Tensor) and hasattr(X, "__array__"): X = np.asarray(X) # pandas too
+        if isinstance(X, np.ndarray) and (not X.flags.writeable or min(X.strides, default=0) < 0): X = X.copy() # torch cannot share these
+        X = torch.as_tensor(X)
     except (TypeError, ValueError, RuntimeError) as e: refuse(caller, rule, f"{type(X).__name__} ({str(e)[:80]})", "pass a tensor, an array or equally long lists", TypeError)
     if X.is_complex(): refuse(caller, rule, X.dtype, "take its real part or its modulus", TypeError)
     if X.layout == torch.strided: return X
