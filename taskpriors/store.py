@@ -60,7 +60,7 @@ def _refuse_write(path, n_bytes, e):
         err.errno = e.errno
         raise err from e
 
-# %% ../nbs/05_store.ipynb #2d7c49df
+# %% ../nbs/05_store.ipynb #240dbd4e
 def digest_tensors(
     tensors:dict, # name -> tensor
     *more, # strings or bytes that belong to the content
@@ -78,7 +78,7 @@ def digest_json(
     value, # what json can hold
 ) -> str: # 64 hexadecimal digits
     "SHA-256 of a value's canonical JSON."
-    return hashlib.sha256(json.dumps(value, sort_keys=True, allow_nan=False).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 # %% ../nbs/05_store.ipynb #33139fed
 def save_tensors(

@@ -31,7 +31,7 @@ from .zoo import zoo_model, zoo_transform
 from ..results import Result
 from ..store import cache_dir, digest_json, digest_tensors, load_tensors, locked, save_tensors
 
-# %% ../../nbs/rank/42_embed.ipynb #74cce2fa
+# %% ../../nbs/rank/42_embed.ipynb #ea9522fb
 def _source(f): # the text of a function; the byte code where there is no text or two lambdas may share a line
     c = f.__code__
     try: return inspect.getsource(f if f.__name__ != "<lambda>" else None)
@@ -44,26 +44,31 @@ def _class_source(cls): # of the methods that are not torch's
 def _settings(obj): # attributes that json can hold
     found = {}
     for k, v in sorted(getattr(obj, "__dict__", {}).items()):
-        if k.startswith("_") or k == "training": continue
+        if k.startswith("_") or k in ("training", "pretrained_cfg", "default_cfg"): continue
         try: found[k] = json.loads(json.dumps(v, sort_keys=True))
         except (TypeError, ValueError): pass
     return found
 
 def _printed(obj): return re.sub(r"0x[0-9a-f]+", "0x", repr(obj))
 
-# %% ../../nbs/rank/42_embed.ipynb #1b72f19a
+# %% ../../nbs/rank/42_embed.ipynb #0dd1d524
 def describe(
     obj, # a module, a function, a bound method, a partial or any other callable
+    depth:int=5, # how far to follow functions that hold functions
 ): # what json can hold
     "Everything that decides what a callable returns, as far as it can be seen from outside."
-    if isinstance(obj, functools.partial): return [describe(obj.func), _printed(obj.args), _printed(sorted(obj.keywords.items()))]
-    if inspect.ismethod(obj): return [_source(obj.__func__), describe(obj.__self__)]
-    if inspect.isfunction(obj): return [_source(obj), _printed(obj.__defaults__), [describe(c.cell_contents) if callable(c.cell_contents) else _printed(c.cell_contents) for c in obj.__closure__ or ()]]
+    inner = lambda o: describe(o, depth - 1) if callable(o) and depth else _printed(o)
+    if isinstance(obj, functools.partial): return [inner(obj.func), *map(inner, obj.args), {k: inner(v) for k, v in sorted(obj.keywords.items())}]
+    if inspect.ismethod(obj): return [_source(obj.__func__), describe(obj.__self__, depth)]
+    if inspect.isfunction(obj):
+        seen = inspect.getclosurevars(obj)
+        read = {k: v for k, v in seen.globals.items() if not callable(v) and not inspect.ismodule(v)}
+        return [_source(obj), _printed(obj.__defaults__), {k: inner(v) for k, v in sorted({**seen.nonlocals, **read}.items())}]
     if isinstance(obj, nn.Module):
         parts = list(obj.modules())
         code = {str(k): _class_source(k) for k in {type(m) for m in parts}}
         return dict(weights=digest_tensors(obj.state_dict()), code=code, layers=_printed(obj), settings=[_settings(m) for m in parts])
-    if isinstance(getattr(obj, "transforms", None), (list, tuple)): return [describe(t) for t in obj.transforms]
+    if isinstance(getattr(obj, "transforms", None), (list, tuple)): return [inner(t) for t in obj.transforms]
     return [_printed(obj), _class_source(type(obj)), _settings(obj)]
 
 # %% ../../nbs/rank/42_embed.ipynb #7a383810
@@ -183,7 +188,7 @@ def load_encoder(
     if name: enc.name = name
     return enc
 
-# %% ../../nbs/rank/42_embed.ipynb #28d869cc
+# %% ../../nbs/rank/42_embed.ipynb #dfdee620
 def _pool(out, pooling, name): # (B, d), (B, d, H, W) or (B, tokens, d) -> (B, d)
     if not isinstance(out, Tensor) or out.ndim not in (2, 3, 4):
         refuse("embed", f"{name} must return a tensor (B, d), (B, d, H, W) or (B, tokens, d)", f"{type(out).__name__} {tuple(getattr(out, 'shape', ()))}", "wrap it in a function that does", TypeError)
@@ -198,6 +203,11 @@ class _Prepared(torch.utils.data.Dataset):
     def __getitem__(self, i):
         x = self.transform(self.images[i + self.start])
         return x if isinstance(x, Tensor) else torch.as_tensor(np.asarray(x))
+
+def _stack(rows):
+    shapes = {tuple(x.shape) for x in rows}
+    if len(shapes) > 1: refuse("embed", "the transform must return one shape for all images", " and ".join(map(str, sorted(shapes)[:3])), "end it with a resize and a crop")
+    return torch.stack(rows)
 
 # %% ../../nbs/rank/42_embed.ipynb #52319a04
 @contextmanager
@@ -214,9 +224,9 @@ def _default_device(device):
     if device is not None: return torch.device(device)
     return torch.device("cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu")
 
-# %% ../../nbs/rank/42_embed.ipynb #e33d147f
+# %% ../../nbs/rank/42_embed.ipynb #7c38ec4f
 def _batches(enc, images, start, batch_size, device, dtype, num_workers): # yields (B, d) on the CPU, in float32
-    loader = torch.utils.data.DataLoader(_Prepared(images, enc.transform, start), batch_size, num_workers=num_workers, pin_memory=device.type == "cuda")
+    loader = torch.utils.data.DataLoader(_Prepared(images, enc.transform, start), batch_size, num_workers=num_workers, collate_fn=_stack, pin_memory=device.type == "cuda")
     half = dict(device_type=device.type, dtype=getattr(torch, dtype), enabled=dtype != "float32")
     row = start
     for x in loader:
@@ -260,7 +270,7 @@ def _resume(enc, images, parts, save_every, progress, **how): # rows, seconds
         finally: keep()
     return torch.cat(rows), spent
 
-# %% ../../nbs/rank/42_embed.ipynb #b1d27d4d
+# %% ../../nbs/rank/42_embed.ipynb #9d8c3112
 @dataclass(frozen=True, eq=False, repr=False)
 class Features(Result):
     "Features of one model with what made them."
@@ -281,7 +291,7 @@ class Features(Result):
 def _lookup(path): # Features, or None
     try: tensors, meta = load_tensors(path)
     except FileNotFoundError: return None
-    except ValueError as e:
+    except ValueError:
         warnings.warn(f"embed: {path.name} is truncated or altered and is computed again.", stacklevel=4)
         return None
     return Features(features=tensors["features"], cached=True, **{k: meta[k] for k in ("name", "seconds", "device", "dtype", "images", "key")})

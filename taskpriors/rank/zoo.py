@@ -6,9 +6,10 @@
 __all__ = ['DIGITS', 'LETTERS', 'ZOO', 'Printed', 'printed', 'Gradients', 'Recipe', 'zoo_names', 'zoo_model', 'zoo_transform',
            'zoo_features']
 
-# %% ../../nbs/rank/41_zoo.ipynb #73593530
+# %% ../../nbs/rank/41_zoo.ipynb #9a0615ae
 import functools
 import inspect
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -124,7 +125,7 @@ def _convmixer(width=32):
 _BUILD = dict(pixels=nn.Flatten, blocks=lambda: nn.Sequential(nn.AvgPool2d(2), nn.Flatten()), gradients=Gradients, pca=_pca, linear=_linear,
     relu=lambda d: nn.Sequential(_linear(d), nn.ReLU()), resnet=_resnet, vit=_vit, convnext=_convnext, mixer=_mixer, convmixer=_convmixer)
 
-# %% ../../nbs/rank/41_zoo.ipynb #72deafbf
+# %% ../../nbs/rank/41_zoo.ipynb #39210178
 @dataclass(frozen=True)
 class Recipe:
     "How one representation is made."
@@ -135,12 +136,12 @@ class Recipe:
 
 ZOO = dict(
     pixels=Recipe("pixels"), blocks=Recipe("blocks"), pca=Recipe("pca", 16), gradients=Recipe("gradients", 8),
-    projection=Recipe("linear", 8), random_relu=Recipe("relu", 512), resnet_untrained=Recipe("resnet", 64), vit_untrained=Recipe("vit", 48),
-    resnet_digits=Recipe("resnet", 64, "digits", 300), convnext_digits=Recipe("convnext", 96, "digits", 300),
-    convnext_brief=Recipe("convnext", 192, "digits", 30), vit_digits=Recipe("vit", 48, "digits", 250), mixer_digits=Recipe("mixer", 48, "digits", 250),
+    projection=Recipe("linear", 8), random_relu=Recipe("relu", 512), resnet_untrained=Recipe("resnet", 256), vit_untrained=Recipe("vit", 48),
+    resnet_digits=Recipe("resnet", 32, "digits", 200), convnext_digits=Recipe("convnext", 96, "digits", 200),
+    convnext_brief=Recipe("convnext", 256, "digits", 30), vit_digits=Recipe("vit", 48, "digits", 200), mixer_digits=Recipe("mixer", 48, "digits", 200),
     resnet_letters=Recipe("resnet", 128, "letters", 200), convmixer_rotation=Recipe("convmixer", 32, "rotation", 200),
-    convnext_contrastive=Recipe("convnext", 96, "contrastive", 150), convmixer_denoise=Recipe("convmixer", 128, "denoise", 150),
-    mixer_fonts=Recipe("mixer", 64, "fonts", 150))
+    convnext_contrastive=Recipe("convnext", 40, "contrastive", 200), convmixer_denoise=Recipe("convmixer", 128, "denoise", 200),
+    mixer_fonts=Recipe("mixer", 192, "fonts", 100))
 
 def zoo_names() -> list: # of strings
     "The names of the zoo's representations."
@@ -175,7 +176,14 @@ def _train(module, objective, steps, data, seed, batch_size=128, lr=2e-3):
         opt.zero_grad(); loss.backward(); opt.step(); schedule.step()
     return module
 
-# %% ../../nbs/rank/41_zoo.ipynb #97f8b8fe
+# %% ../../nbs/rank/41_zoo.ipynb #fd7626e0
+@contextmanager
+def _one_thread(): # faster on such small networks, and the weights do not depend on the number of cores
+    n = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try: yield
+    finally: torch.set_num_threads(n)
+
 _pool = functools.lru_cache(1)(printed)  # one set of training images for all
 
 def _zoo_key(name):
@@ -185,7 +193,7 @@ def _zoo_key(name):
 
 def _build(name, data=None, train=True):
     recipe, seed = ZOO[name], list(ZOO).index(name)
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), _one_thread():
         torch.default_generator.manual_seed(seed)
         module = _BUILD[recipe.build](*[] if recipe.width is None else [recipe.width])
         if train and recipe.steps: _train(module, recipe.objective, recipe.steps, data or _pool(), seed)
