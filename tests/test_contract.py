@@ -1,0 +1,68 @@
+"The names that users' code imports, where it imports them from. Removing one is a breaking change."
+import importlib
+import inspect
+
+import pytest
+
+CONTRACT = {
+    "kernels": "center kernel_factor kernel_matrix cholesky_factor product_factor",
+    "probes": "ridge_probes logistic_probes ProbeResult",
+    "prior.loss_equivalence": "optimal_probe probe_loss optimal_probe_loss label_graph relative_objective",
+    "prior.edges": "edge_probabilities log_partition graph_log_prob sample_graphs",
+    "prior.moments": "trace_moments trace_cumulants trace_covariance outperform_probability trace_quantile sketch_trace_moments TraceMoments",
+    "prior.views": "view_labels view_graph view_factor",
+    "prior.prefix": "sample_labels task_diversity",
+    "prior.labelings": "sample_labelings enumerate_labelings task_diversity calibrate_temperature Labelings",
+    "prior.heldout": "expected_heldout_error HeldoutError precision_at_k",
+    "prior.task_prior": "TaskPrior",
+    "prior.objective": "TaskPriorLoss",
+    "synbench.robust_bayes": "robust_bayes RobustBayes",
+    "synbench.gaussians": "synthetic_task",
+    "synbench.score": "synbench_score SynBenchResult",
+    "synbench.robust_probing": "robust_linear_probe pgd_attack choose_eps",
+    "transfer.pactran": "pactran_dirichlet pactran_gamma pactran_gaussian",
+    "transfer.leep": "leep nleep nce",
+    "transfer.evidence": "logme",
+    "transfer.discriminants": "h_score regularized_h_score sfda linear linear_valid",
+    "transfer.code_length": "validation_loss mdl sdl eps_sample_complexity",
+    "transfer.spectrum": "rankme lidar cka hsic",
+    "transfer.agreement": "rank_agreement Agreement",
+    "rank.images": "load_images",
+    "rank.zoo": "zoo_names",
+    "rank.embed": "embed",
+    "rank.ranking": "rank_models Ranking",
+    "rank.cli": "main",
+}
+KEYWORDS = {
+    "kernels.kernel_factor": "features kind center scale", "kernels.cholesky_factor": "K rank tol", "probes.ridge_probes": "features labels alpha train", "probes.logistic_probes": "features labels C train standardize",
+    "prior.edges.edge_probabilities": "Z temperature graphs", "prior.edges.sample_graphs": "Z temperature n_graphs graphs seed", "prior.edges.graph_log_prob": "G Z temperature graphs",
+    "prior.moments.trace_moments": "M prior temperature graphs block_size executor", "prior.moments.trace_cumulants": "M prior temperature order", "prior.moments.trace_covariance": "models prior temperature",
+    "prior.moments.outperform_probability": "A B prior temperature", "prior.moments.trace_quantile": "M prior temperature p", "prior.moments.sketch_trace_moments": "M prior temperature rel_tol seed",
+    "prior.prefix.sample_labels": "Z temperature n_classes n_tasks shuffle convention seed", "prior.labelings.sample_labelings": "Z temperature n_classes n_tasks method seed",
+    "prior.labelings.enumerate_labelings": "Z temperature n_classes", "prior.labelings.calibrate_temperature": "Z n_classes diversity", "prior.heldout.expected_heldout_error": "features prior temperature alpha",
+    "synbench.robust_bayes.robust_bayes": "mu Sigma eps p tau", "synbench.score.synbench_score": "model eps eps_scale threshold scales n_train n_test seed",
+    "transfer.agreement.rank_agreement": "scores truth method", "rank.embed.embed": "images cache device batch_size progress", "rank.ranking.rank_models": "models images prior metrics",
+}
+METHODS = "from_features from_kernel from_labels from_views moments cumulants heldout_error outperforms sample edge_probabilities precision_at_k __mul__"
+
+
+@pytest.mark.parametrize("module, name", [(m, n) for m, names in CONTRACT.items() for n in names.split()])
+def test_name_is_where_it_was_promised(module, name): getattr(importlib.import_module(f"taskpriors.{module}"), name)
+
+
+@pytest.mark.parametrize("path", KEYWORDS)
+def test_parameters_keep_their_names(path):
+    module, name = path.rsplit(".", 1)
+    f = getattr(importlib.import_module(f"taskpriors.{module}"), name)
+    missing = set(KEYWORDS[path].split()) - set(inspect.signature(f).parameters)
+    assert not missing, missing
+
+
+def test_task_prior_has_its_methods():
+    from taskpriors.prior.task_prior import TaskPrior
+    assert not [m for m in METHODS.split() if not hasattr(TaskPrior, m)]
+
+
+def test_the_registry_of_metrics_is_importable():
+    from taskpriors.transfer import METRICS
+    assert {"leep", "logme", "h_score", "pactran_gaussian"} <= set(METRICS)
