@@ -12,7 +12,7 @@ CONTRACT = {
     "prior.moments": "trace_moments trace_cumulants trace_covariance outperform_probability trace_quantile sketch_trace_moments TraceMoments",
     "prior.views": "view_labels view_graph view_factor",
     "prior.prefix": "sample_labels task_diversity",
-    "prior.labelings": "sample_labelings enumerate_labelings task_diversity calibrate_temperature Labelings",
+    "prior.labelings": "sample_labelings enumerate_labelings calibrate_temperature Labelings",
     "prior.heldout": "expected_heldout_error HeldoutError precision_at_k",
     "prior.task_prior": "TaskPrior",
     "prior.objective": "TaskPriorLoss",
@@ -41,7 +41,7 @@ KEYWORDS = {
     "prior.prefix.sample_labels": "Z temperature n_classes n_tasks shuffle convention seed", "prior.labelings.sample_labelings": "Z temperature n_classes n_tasks method seed",
     "prior.labelings.enumerate_labelings": "Z temperature n_classes", "prior.labelings.calibrate_temperature": "Z n_classes diversity", "prior.heldout.expected_heldout_error": "features prior temperature alpha",
     "synbench.robust_bayes.robust_bayes": "mu Sigma eps p tau", "synbench.score.synbench_score": "model eps eps_scale threshold scales n_train n_test seed",
-    "transfer.agreement.rank_agreement": "scores truth method", "rank.embed.embed": "images cache device batch_size progress", "rank.ranking.rank_models": "models images prior metrics",
+    "transfer.agreement.rank_agreement": "scores truth method", "rank.embed.embed": "model images", "rank.ranking.rank_models": "models images prior metrics",
 }
 METHODS = "from_features from_kernel from_labels from_views moments cumulants heldout_error outperforms sample edge_probabilities precision_at_k __mul__"
 
