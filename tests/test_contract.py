@@ -63,6 +63,8 @@ def test_task_prior_has_its_methods():
     assert not [m for m in METHODS.split() if not hasattr(TaskPrior, m)]
 
 
-def test_the_registry_of_metrics_is_importable():
-    from taskpriors.transfer import METRICS
-    assert {"leep", "logme", "h_score", "pactran_gaussian"} <= set(METRICS)
+def test_the_front_door_opens_every_name():
+    import taskpriors
+    assert not [name for name in taskpriors.__all__ if getattr(taskpriors, name, None) is None]
+    assert {"leep", "logme", "h_score", "pactran_gaussian"} <= set(taskpriors.METRICS)
+    with pytest.raises(AttributeError, match="no attribute 'magic'"): taskpriors.magic
