@@ -59,12 +59,16 @@ CALLS = {
         "expected_regression_error": dict(features=X, prior=Z), "heldout_matrix": dict(features=X, alpha=1.), "edge_moments": dict(basis=ridge_basis(X), Z=Z, temperature=1.),
         "edge_variance": dict(basis=ridge_basis(X), Z=Z, temperature=1., alpha=1.)},
     "synbench.robust_bayes": {"robust_bayes": dict(mu=torch.ones(3), Sigma=torch.eye(3), eps=.1)},
-    "transfer.leep": {"leep": dict(source_probs=P, labels=y), "nleep": dict(features=X, labels=y), "nce": dict(source=P.argmax(1), labels=y)},
-    "transfer.evidence": {"logme": dict(features=X, labels=y)},
-    "transfer.pactran": {"pactran_dirichlet": dict(source_probs=P, labels=y), "pactran_gamma": dict(source_probs=P, labels=y), "pactran_gaussian": dict(features=X, labels=y)},
-    "transfer.discriminants": {k: dict(features=X, labels=y) for k in ("h_score", "regularized_h_score", "sfda", "linear", "linear_valid")},
-    "transfer.code_length": {k: dict(features=X, labels=y) for k in ("validation_loss", "mdl")},
-    "transfer.spectrum": {"rankme": dict(features=X)},
+    "transfer.leep": {"leep": dict(source_probs=P, labels=y), "nleep": dict(features=X, labels=y), "nce": dict(source=P.argmax(1), labels=y), "mixture_probs": dict(features=X, n_components=2)},
+    "transfer.evidence": {"logme": dict(features=X, labels=y), "log_evidence": dict(features=X, targets=X2)},
+    "transfer.pactran": {
+        "pactran_gaussian": dict(features=X, labels=y), "gaussian_grid": dict(features=X, labels=y), "fit_head": dict(features=X, labels=y, beta=1.),
+        "use_head": dict(features=X, labels=y, a=1., head=None, caller="linear"), **{k: dict(source_probs=P, labels=y) for k in ("pactran_dirichlet", "pactran_gamma", "dirichlet_fit", "gamma_fit")},
+    },
+    "transfer.discriminants": {k: dict(features=X, labels=y) for k in ("h_score", "regularized_h_score", "sfda", "gbc", "transrate", "linear", "linear_valid")},
+    "transfer.code_length": {k: dict(features=X, labels=y) for k in ("validation_loss", "mdl", "loss_curve")} | {k: dict(features=X, labels=y, eps=9.) for k in ("sdl", "eps_sample_complexity")},
+    "transfer.spectrum": {"rankme": dict(features=X), "uniformity": dict(features=X), "hsic": dict(features=X, other=X2), "cka": dict(features=X, other=X2)},
+    "transfer.registry": {"transfer_scores": dict(features=X, labels=y, metrics=["logme", "sfda"]), "npactran_dirichlet": dict(features=X, labels=y), "npactran_gamma": dict(features=X, labels=y)},
     "transfer.agreement": {"rank_agreement": dict(scores=X[:, 0], truth=X[:, 1])},
 }
 EXEMPT = {
@@ -88,7 +92,7 @@ def bad_values(name, good):
     if name == "models": yield from (({}, "no model"), ({**good, "b": next(iter(good.values()))[:-1]}, "a point short"))
     if name == "labels": yield from ((good - 1, "negative"), (good.double() + .5, "halves"), (["cat"]*N, "strings"))
     if name in ("temperature",): yield from ((0, "zero"), (-1., "negative"), (float("nan"), "nan"), (float("inf"), "inf"), ("hot", "a string"))
-    if name == "source_probs": yield from ((good*2, "rows sum to two"), (-good, "negative"), (with_row(good, float("nan")), "nan"))
+    if name == "source_probs" and good is not None: yield from ((good*2, "rows sum to two"), (-good, "negative"), (with_row(good, float("nan")), "nan"))
     if name in ("n_tasks", "n_graphs", "n_samples", "n_views", "block_size", "k"): yield from ((0, "zero"), (1.5, "a fraction"))
     if name == "n_classes": yield from ((0, "zero"), (2.5, "a fraction"))
     if name == "seed": yield from (("x", "a string"), (-1, "negative"))

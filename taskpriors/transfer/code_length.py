@@ -21,20 +21,20 @@ from ..results import Result, new_axes
 from ..svd import FeatureSVD, present_classes, use_svd
 from .pactran import fit_head
 
-# %% ../../nbs/transfer/34_code_length.ipynb #b88c61a9
+# %% ../../nbs/transfer/34_code_length.ipynb #be5752e4
 def linear_learner(
-    train:Tensor, # shape (n, d), float64
-    labels:Tensor, # classes 0..n_classes-1 of the training points, shape (n,)
+    points:Tensor, # training points, shape (n, d), float64
+    classes:Tensor, # their classes 0..n_classes-1, shape (n,)
     test:Tensor, # shape (m, d)
     n_classes:int, # classes of the task, trained or not
     *,
     a:float=1., # weight of the head's prior: beta = a n
 ) -> Tensor: # log-probabilities, shape (m, n_classes)
     "Linear head on the training points, mixed with one uniform vote."
-    seen, n = labels.unique(), len(labels)
+    seen, n = classes.unique(), len(classes)
     P = torch.zeros(len(test), n_classes, dtype=torch.float64, device=test.device)
     if len(seen) == 1: P[:, seen] = 1.
-    else: P[:, seen] = fit_head(train, labels, beta=a*n).logits(test).softmax(1)
+    else: P[:, seen] = fit_head(points, classes, beta=a*n).logits(test).softmax(1)
     return ((n*P + 1/n_classes)/(n + 1)).log()
 
 # %% ../../nbs/transfer/34_code_length.ipynb #e6becfa2

@@ -89,7 +89,7 @@ def mixture_probs(
     gmm = GaussianMixture(m, max_iter=300, random_state=seed).fit(Z)
     return torch.from_numpy(gmm.predict_proba(Z)).to(svd.U.device)
 
-# %% ../../nbs/transfer/31_leep.ipynb #23a17e1c
+# %% ../../nbs/transfer/31_leep.ipynb #6c27dc6f
 def nleep(
     features, # shape (n, d)
     labels, # class of each point, shape (n,)
@@ -98,9 +98,12 @@ def nleep(
     variance:float=.8, # share of the variance the principal components hold
     seed:int=0, # of the mixture's initialisation
     svd:FeatureSVD=None, # feature_svd(features), if at hand
+    mixture:Tensor=None, # mixture_probs(features, n_components), if at hand
 ) -> float: # in [-H(Y), 0] nats, higher is better
     "LEEP on the posteriors of a Gaussian mixture, N-LEEP (Li et al. 2021)."
     X = check_features(features, "nleep")
     y, counts = present_classes(labels, "nleep", n=len(X))
-    m = mixture_size(len(X), len(counts)) if n_components is None else n_components
-    return leep(mixture_probs(X, m, variance=variance, seed=seed, svd=svd), y)
+    if mixture is None:
+        m = mixture_size(len(X), len(counts)) if n_components is None else n_components
+        mixture = mixture_probs(X, m, variance=variance, seed=seed, svd=svd)
+    return leep(mixture, y)
