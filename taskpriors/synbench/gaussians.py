@@ -136,8 +136,10 @@ def central_block(
         return rho**(i[:, None] - i).abs()*inside*inside[:, None]
     return Kronecker([None, side(shape[1]), side(shape[2])], shape)
 
-# %% ../../nbs/synbench/21_gaussians.ipynb #584827ae
-_BLOCK = 16 # rows drawn from one seed
+# %% ../../nbs/synbench/21_gaussians.ipynb #64bda5c3
+def _block_rows(dim):
+    "Rows drawn from one seed: a power of two, about a quarter of a million numbers."
+    return 2**min(max(int(math.log2(2**18/dim)), 4), 10)
 
 def _root(seed, caller):
     "An integer that all randomness of a task derives from."
@@ -147,15 +149,15 @@ def _root(seed, caller):
 def _block(root, i, dim, device):
     import numpy as np
     seed = int(np.random.SeedSequence([root, i]).generate_state(1, np.uint64)[0] >> np.uint64(1))
-    return torch.randn(_BLOCK, dim, generator=torch.Generator(device=device).manual_seed(seed), device=device)
+    return torch.randn(_block_rows(dim), dim, generator=torch.Generator(device=device).manual_seed(seed), device=device)
 
 def _noise(root, start, stop, dim, device, executor=None):
     "Rows `start` to `stop` of the noise, shape (stop - start, dim), float32."
-    out = torch.empty(stop - start, dim, device=device)
+    out, size = torch.empty(stop - start, dim, device=device), _block_rows(dim)
     def fill(i):
-        low, high = max(start, i*_BLOCK), min(stop, (i + 1)*_BLOCK)
-        out[low - start:high - start] = _block(root, i, dim, device)[low - i*_BLOCK:high - i*_BLOCK]
-    for _ in map_blocks(fill, range(start//_BLOCK, -(-stop//_BLOCK)), executor=executor): pass
+        low, high = max(start, i*size), min(stop, (i + 1)*size)
+        out[low - start:high - start] = _block(root, i, dim, device)[low - i*size:high - i*size]
+    for _ in map_blocks(fill, range(start//size, -(-stop//size)), executor=executor): pass
     return out
 
 def _labels(root, start, stop, tau):

@@ -190,7 +190,7 @@ def _problem(mu, Sigma, eps, p, center, rtol):
     if center.shape != mu.shape: refuse(who, "center must have the shape of mu", f"{tuple(center.shape)}", "pass the midpoint of the two means")
     return mu.double(), Sigma.double().to(mu.device), eps, float(p), center.double().to(mu.device), rtol
 
-# %% ../../nbs/synbench/20_robust_bayes.ipynb #557c00da
+# %% ../../nbs/synbench/20_robust_bayes.ipynb #0eb65cde
 def _reach(mu, lam, into, back, p):
     "Least radius that brings the two means together within the range of Sigma."
     if p == 2 or len(lam) == len(mu): return float(_norm(mu, p))
@@ -204,6 +204,14 @@ def _reach(mu, lam, into, back, p):
         return float(r.fun)
     r = minimize(lambda z: ((abs(z)**p).sum(), p*abs(z)**(p - 1)*(z > 0) - p*abs(z)**(p - 1)*(z < 0)), mu.cpu().numpy(), jac=True, method="SLSQP", constraints=[{"type": "eq", "fun": lambda z: A@z - b, "jac": lambda z: A}], options={"maxiter": 5000, "ftol": 1e-14})
     return float(r.fun)**(1/p)
+
+def _radii(eps, reach, p, eps_scale, missing):
+    "Absolute radii, and whether each leaves a classifier."
+    if check_choice(eps_scale, ("absolute", "relative"), "robust_bayes", "eps_scale") == "relative": eps = eps*reach
+    exists = eps < reach*(1 - 1e-12)
+    if check_choice(missing, ("raise", "report"), "robust_bayes", "missing") == "raise" and not bool(exists.all()):
+        refuse("robust_bayes", f"eps must be below the {p:g}-norm of mu within the range of Sigma, {reach:.6g}: beyond it no classifier is left", f"{eps.max():.6g}", "lower eps, or pass missing='report'")
+    return eps, exists
 
 def _solve(m, lam, into, back, eps, p):
     "z and w of each eps, and the number of Newton steps."
@@ -221,7 +229,7 @@ def _gap(reward, noise, distance, p, tol=1e-6):
     if bool((gap > tol).any()): refuse("robust_bayes", f"the solver must close the duality gap to {tol:g}", f"{gap.nan_to_num().max():.2g} at p = {p:g}", "use p = 1, 2 or infinity, or a better conditioned Sigma", RuntimeError)
     return gap
 
-# %% ../../nbs/synbench/20_robust_bayes.ipynb #f5136e12
+# %% ../../nbs/synbench/20_robust_bayes.ipynb #162677d4
 def robust_bayes(
     mu, # half the difference of the class means, shape (d,)
     Sigma, # common covariance, shape (d, d), or (d,) for its diagonal
@@ -231,6 +239,7 @@ def robust_bayes(
     tau:float=0.5, # probability of class 1
     center=None, # midpoint of the means, shape (d,); None is the origin
     rtol:float=None, # eigenvalues at most rtol times the largest count as zero; None is d times the rounding unit
+    eps_scale:str="absolute", # "relative": eps is a share of the least radius that leaves no classifier, which for p = 2 is the norm of mu
     missing:str="raise", # "raise" or "report" (in `exists`) where eps leaves no classifier
 ) -> RobustBayes: # one rule per eps
     "Optimal classifiers of N(center + mu, Sigma) and N(center - mu, Sigma) under attacks of radius eps: Theorems 3.1, A.2, A.3."
@@ -239,10 +248,8 @@ def robust_bayes(
     lam, into, back = _spectrum(Sigma, rtol)
     m = into(mu)
     inside = back(m)
-    e, reach = eps.reshape(-1), _reach(inside, lam, into, back, p)
-    exists = e < reach*(1 - 1e-12)
-    if check_choice(missing, ("raise", "report"), "robust_bayes", "missing") == "raise" and not bool(exists.all()):
-        refuse("robust_bayes", f"eps must be below the {p:g}-norm of mu within the range of Sigma, {reach:.6g}: beyond it no classifier is left", f"{e.max():.6g}", "lower eps, or pass missing='report'")
+    eps, exists = _radii(eps, _reach(inside, lam, into, back, p), p, eps_scale, missing)
+    e, exists = eps.reshape(-1), exists.reshape(-1)
     z, w, n_iter = _solve(m, lam, into, back, torch.where(exists, e, 0.), p)
     w, z = w*exists[:, None], torch.where(exists[:, None], z, inside)
     noise = (into(w)**2*lam).sum(1).sqrt()
