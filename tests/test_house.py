@@ -69,6 +69,13 @@ def test_importing_is_light():
     assert not new & HEAVY, new
 
 
+def mixes_imports(source):
+    "Does a cell hold an import, at any depth, beside other code?"
+    tree = ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.M))
+    has = any(isinstance(node, (ast.Import, ast.ImportFrom)) for node in ast.walk(tree))
+    return has and any(not isinstance(node, (ast.Import, ast.ImportFrom)) for node in tree.body) and "nbdev_export()" not in source
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_notebook_reads_as_agreed(path):
     nb = json.loads(path.read_text(encoding="utf-8"))
@@ -87,6 +94,7 @@ def test_notebook_reads_as_agreed(path):
             assert out["output_type"] != "error"
             text = "".join(out.get("text", "")) + "".join(out.get("data", {}).get("text/plain", ""))
             assert not re.search(r"/(work|tmp|root|home)/|Warning:|it/s\]|\d%\|", text), text[:200]
+        if not re.match(r"#\|\s*export", source(c)): assert not mixes_imports(source(c)), f"imports want a (hidden) cell of their own, or nbdev runs this one for the site: {source(c)[:80]}"
     if len(code) > 4: assert any(c.get("outputs") for c in code), "never executed"
 
 
