@@ -112,7 +112,7 @@ def _inspect_all(items, n_threads, progress):
     if n_threads < 2: return bar(map(look, range(len(items))))
     with ThreadPoolExecutor(n_threads) as pool: return bar(pool.map(look, range(len(items))))
 
-# %% ../../nbs/rank/40_images.ipynb #cafbea1b
+# %% ../../nbs/rank/40_images.ipynb #1c56e7f7
 def _getitem(self, i):
     "Image `i` in RGB, or an error if its content is no longer what it was."
     i = range(len(self))[i]  # raises IndexError, as a list does
@@ -132,7 +132,7 @@ def _subset(self, keep):
 
 def _plot(self, n=16, ax=None):
     "A contact sheet of `n` images, evenly spaced."
-    ims = [np.asarray(self[i].resize((64, 64), 0)) for i in np.linspace(0, len(self) - 1, min(n, len(self))).astype(int)]
+    ims = [np.pad(np.asarray(self[i].resize((64, 64), 0)), ((0, 0), (2, 2), (0, 0)), constant_values=255) for i in np.linspace(0, len(self) - 1, min(n, len(self))).astype(int)]
     ax = new_axes(ax, figsize=(6.4, 6.4/max(len(ims), 6)))
     ax.imshow(np.concatenate(ims, axis=1)); ax.axis("off")
     return ax

@@ -125,7 +125,7 @@ def _convmixer(width=32):
 _BUILD = dict(pixels=nn.Flatten, blocks=lambda: nn.Sequential(nn.AvgPool2d(2), nn.Flatten()), gradients=Gradients, pca=_pca, linear=_linear,
     relu=lambda d: nn.Sequential(_linear(d), nn.ReLU()), resnet=_resnet, vit=_vit, convnext=_convnext, mixer=_mixer, convmixer=_convmixer)
 
-# %% ../../nbs/rank/41_zoo.ipynb #39210178
+# %% ../../nbs/rank/41_zoo.ipynb #c6001184
 @dataclass(frozen=True)
 class Recipe:
     "How one representation is made."
@@ -141,7 +141,7 @@ ZOO = dict(
     convnext_brief=Recipe("convnext", 256, "digits", 30), vit_digits=Recipe("vit", 48, "digits", 200), mixer_digits=Recipe("mixer", 48, "digits", 200),
     resnet_letters=Recipe("resnet", 128, "letters", 200), convmixer_rotation=Recipe("convmixer", 32, "rotation", 200),
     convnext_contrastive=Recipe("convnext", 40, "contrastive", 200), convmixer_denoise=Recipe("convmixer", 128, "denoise", 200),
-    mixer_fonts=Recipe("mixer", 192, "fonts", 100))
+    mixer_fonts=Recipe("mixer", 128, "fonts", 100))
 
 def zoo_names() -> list: # of strings
     "The names of the zoo's representations."
