@@ -39,7 +39,7 @@ def _loo_operator(X, alpha):
     R = (eye - S) / (1 - S.diagonal())[:, None]
     return R.T @ R
 
-# %% ../../nbs/prior/18_objective.ipynb #c770362d
+# %% ../../nbs/prior/18_objective.ipynb #416c8603
 def _pair_mean(A, n):
     "Unbiased estimate, from the entries A (m, m) of a batch, of the mean of an n x n matrix."
     m, diag = len(A), A.diagonal().sum()
@@ -54,13 +54,18 @@ def _trace_statistics(X, P, W, row_means, index, centre):
     tilted = P - p[:, None] - p + row_means.mean().to(X)
     return _pair_mean((C @ C.T) * tilted, len(row_means)), _pair_mean((D @ D.T).square() * W, len(row_means))
 
+def _heldout_statistics(X, P, W, alpha):
+    "E[Tr QG]/m and Var[Tr QG]/m of the batch itself."
+    Q = _loo_operator(X, alpha)
+    return (Q * P).sum() / len(X), (Q.square() * W).sum() / len(X)
+
 # %% ../../nbs/prior/18_objective.ipynb #bb997a20
 class TaskStatistics(NamedTuple):
     "Mean and variance over the tasks of a prior, estimated on a minibatch; both of order one at any number of points."
     mean: Tensor # "trace": E[Tr MG]/n^2; "heldout": E[Tr QG]/m, squared error per point summed over classes
     variance: Tensor # "trace": Var[Tr MG]/n^2; "heldout": Var[Tr QG]/m
 
-# %% ../../nbs/prior/18_objective.ipynb #1255f5d1
+# %% ../../nbs/prior/18_objective.ipynb #54a7d192
 class TaskPriorStatistics(nn.Module):
     "Differentiable mean and variance, over all tasks of a prior, of features on minibatches (Theorem 2.6)."
     def __init__(self,
@@ -80,14 +85,18 @@ class TaskPriorStatistics(nn.Module):
         self.register_buffer("prior", Z)
         self.register_buffer("row_means", _row_means(Z, self.twice / self.temperature, self.twice) if statistic == "trace" else None)
 
-    def forward(self, features, index=None, *, center=None) -> TaskStatistics:
-        "Estimates for the points `index` (m,) of the prior, None for all, with features (m, d); `center` (d,): mean unit row over all points, None for the batch's."
+    def forward(self,
+        features, # of the minibatch, shape (m, d), with their gradient
+        index=None, # which points of the prior they are, shape (m,), distinct; None: all, in order
+        *,
+        center=None, # mean unit row over all points, shape (d,), for "trace"; None: the batch's own
+    ) -> TaskStatistics:
+        "Estimates from one minibatch, drawn uniformly without replacement."
         X, i = check_features(features, "TaskPriorLoss"), _as_index(index, len(self.prior), self.prior.device)
         check_same_n("TaskPriorLoss", features=len(X), index=len(i))
         P, W = (a.to(X) for a in _coins(self.prior[i], self.twice / self.temperature, self.twice))
         if self.statistic == "trace": return TaskStatistics(*_trace_statistics(X, P, W, self.row_means, i, center))
-        Q = _loo_operator(X, self.alpha)
-        return TaskStatistics((Q * P).sum() / len(X), (Q.square() * W).sum() / len(X))
+        return TaskStatistics(*_heldout_statistics(X, P, W, self.alpha))
 
 # %% ../../nbs/prior/18_objective.ipynb #6062f838
 def _as_index(index, n, device):
@@ -99,7 +108,7 @@ def _as_index(index, n, device):
     if len(i.unique()) < len(i): refuse("TaskPriorLoss", "index must hold each point once", f"{len(i) - len(i.unique())} repeated", "draw batches without replacement; give one view of a point per batch")
     return i
 
-# %% ../../nbs/prior/18_objective.ipynb #dc20bbb0
+# %% ../../nbs/prior/18_objective.ipynb #dc335acf
 class TaskPriorLoss(nn.Module):
     "Mean performance over all tasks of a prior up, its variance down, without labels (Task Priors, section 5.1)."
     def __init__(self,
@@ -113,8 +122,13 @@ class TaskPriorLoss(nn.Module):
         self.statistics = TaskPriorStatistics(prior, temperature, **options)
         self.sign = {"trace": -1, "heldout": 1}[self.statistics.statistic]
 
-    def forward(self, features, index=None, *, center=None) -> Tensor:
-        "Scalar to minimise, for features (m, d) of the points `index` (m,) of the prior; None: all points, in order."
+    def forward(self,
+        features, # of the minibatch, shape (m, d), with their gradient
+        index=None, # which points of the prior they are, shape (m,), distinct; None: all, in order
+        *,
+        center=None, # mean unit row over all points, see TaskPriorStatistics
+    ) -> Tensor: # scalar to minimise
+        "Minus the mean trace, or the mean held-out error, plus `weight` times the variance."
         s = self.statistics(features, index, center=center)
         return self.sign * s.mean + self.weight * s.variance
 
