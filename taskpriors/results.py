@@ -47,4 +47,5 @@ def new_axes(
     "Return `ax`, or new axes in the house style."
     if ax is not None: return ax
     import matplotlib.pyplot as plt
+    plt.draw_if_interactive() # loads the backend now: inside the context its being interactive would be forgotten
     with plt.style.context(STYLE): return plt.subplots(figsize=figsize)[1]
