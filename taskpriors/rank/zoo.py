@@ -176,7 +176,7 @@ def _train(module, objective, steps, data, seed, batch_size=128, lr=2e-3):
         opt.zero_grad(); loss.backward(); opt.step(); schedule.step()
     return module
 
-# %% ../../nbs/rank/41_zoo.ipynb #fd7626e0
+# %% ../../nbs/rank/41_zoo.ipynb #0fb2f940
 @contextmanager
 def _one_thread(): # faster on such small networks, and the weights do not depend on the number of cores
     n = torch.get_num_threads()
@@ -186,6 +186,7 @@ def _one_thread(): # faster on such small networks, and the weights do not depen
 
 _pool = functools.lru_cache(1)(printed)  # one set of training images for all
 
+# %% ../../nbs/rank/41_zoo.ipynb #55c57f67
 def _zoo_key(name):
     import matplotlib, timm
     code = [inspect.getsource(f) for f in (_glyph, _glyphs, _bend, printed, _pca, _linear, Gradients.__init__, Gradients.forward, _resnet, _vit, _convnext, _mixer, _convmixer, _loss, _train)]
