@@ -9,7 +9,8 @@ import torch
 
 from benchmarks.timing import peak_mib, ratio
 from taskpriors.blocks import pair_blocks
-from taskpriors.prior.moments import trace_covariance, trace_cumulants, trace_moments
+from taskpriors.prior.moments import sketch_trace_moments, trace_cumulants, trace_moments
+from taskpriors.prior.tails import outperform_probability, trace_covariance
 
 SIZES = (256, 384, 512, 1024)
 
