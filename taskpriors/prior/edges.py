@@ -15,15 +15,18 @@ from torch.nn.functional import softplus
 from ..blocks import map_blocks, pair_blocks, row_blocks
 from ..checks import check_choice, check_count, check_features, check_generator, check_memory, check_same_n, check_temperature, refuse
 
-# %% ../../nbs/prior/11_edges.ipynb #4d42f332
+# %% ../../nbs/prior/11_edges.ipynb #a82cfd92
 GRAPHS = ("directed", "undirected")
 
-def _arguments(Z, temperature, graphs, caller):
+def _checked_odds(Z, temperature, graphs, caller):
     "Checked factor, and the log-odds of an edge per unit of K_ij."
     Z, T = check_features(Z, caller, "Z"), check_temperature(temperature, caller)
-    return Z, {"directed": 1 / T, "undirected": 2 / T}[check_choice(graphs, GRAPHS, caller, "graphs")]
+    odds = (1 + (check_choice(graphs, GRAPHS, caller, "graphs") == "undirected")) / T
+    largest = max(1., Z.double().square().sum(1).max().item())   # no |K_ij| exceeds the largest K_ii
+    if odds * largest > torch.finfo(Z.dtype).max: refuse(caller, f"K/temperature must stay finite in {Z.dtype}", f"temperature = {T:.3g} with entries of K up to {largest:.3g}", "rescale the kernel, raise the temperature or pass float64")
+    return Z, odds
 
-# %% ../../nbs/prior/11_edges.ipynb #34d7ba8f
+# %% ../../nbs/prior/11_edges.ipynb #ced526b8
 def edge_probabilities(
     Z:Tensor, # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature:float, # T > 0, in the units of K
@@ -31,7 +34,7 @@ def edge_probabilities(
     graphs:str="directed", # "directed": all n^2 entries are free; "undirected": symmetric with unit diagonal
 ) -> Tensor: # P(G_ij = 1), shape (n, n); dense, so for small n
     "Probability of every edge (Lemma 2.5)."
-    Z, odds = _arguments(Z, temperature, graphs, "edge_probabilities")
+    Z, odds = _checked_odds(Z, temperature, graphs, "edge_probabilities")
     n = len(Z)
     check_memory(2 * n * n * Z.element_size(), "edge_probabilities", "pass fewer rows of Z, or use trace_moments, which streams over pairs", device=Z.device)
     P = torch.sigmoid(odds * (Z @ Z.T))
@@ -45,7 +48,7 @@ def _log_partition_block(block, Z, odds, graphs):
     if graphs == "directed": return total if rows == cols else 2 * total
     return (total - log1p.diagonal().sum(dtype=torch.float64)) / 2 if rows == cols else total
 
-# %% ../../nbs/prior/11_edges.ipynb #98c3da1d
+# %% ../../nbs/prior/11_edges.ipynb #58f47cba
 def log_partition(
     Z:Tensor, # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature:float, # T > 0, in the units of K
@@ -55,7 +58,7 @@ def log_partition(
     executor=None, # concurrent.futures.Executor over blocks
 ) -> Tensor: # log of the sum of exp(Tr(GK)/T) over all graphs, a float64 scalar
     "Log normaliser of the prior over graphs, in O(n^2 r) time and O(block_size^2) memory (Definition 2.4)."
-    Z, odds = _arguments(Z, temperature, graphs, "log_partition")
+    Z, odds = _checked_odds(Z, temperature, graphs, "log_partition")
     size = check_count(block_size, "log_partition", "block_size")
     part = partial(_log_partition_block, Z=Z, odds=odds, graphs=graphs)
     total = sum(map_blocks(part, pair_blocks(len(Z), size), executor=executor))
@@ -73,7 +76,7 @@ def _as_graphs(G, Z, graphs, caller):
         refuse(caller, "undirected graphs must be symmetric with ones on the diagonal", "one that is not", "fill its diagonal, or use graphs='directed'")
     return G
 
-# %% ../../nbs/prior/11_edges.ipynb #149326cf
+# %% ../../nbs/prior/11_edges.ipynb #9f55068a
 def graph_log_prob(
     G:Tensor, # graphs as zeros and ones, shape (n_graphs, n, n), or (n, n) for one
     Z:Tensor, # factor of the prior kernel K = Z Z^T, shape (n, r)
@@ -83,7 +86,7 @@ def graph_log_prob(
     block_size:int=256, # rows of the kernel that exist at a time
 ) -> Tensor: # log mu(G), natural, shape (n_graphs,), float64
     "Log probability of whole graphs (Definition 2.4), normaliser included."
-    Z, odds = _arguments(Z, temperature, graphs, "graph_log_prob")
+    Z, odds = _checked_odds(Z, temperature, graphs, "graph_log_prob")
     G = _as_graphs(G, Z, graphs, "graph_log_prob")
     out = torch.zeros(len(G), dtype=torch.float64, device=Z.device)
     for rows in row_blocks(len(Z), check_count(block_size, "graph_log_prob", "block_size")):

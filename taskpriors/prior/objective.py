@@ -5,15 +5,15 @@
 # %% auto #0
 __all__ = ['TaskStatistics', 'TaskPriorStatistics', 'TaskPriorLoss']
 
-# %% ../../nbs/prior/18_objective.ipynb #4a042cd5
+# %% ../../nbs/prior/18_objective.ipynb #de7b5a5b
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from ..blocks import row_blocks
-from ..checks import check_choice, check_features, check_number, check_same_n, check_temperature, refuse
-from .edges import GRAPHS
+from ..checks import check_choice, check_features, check_number, check_same_n, refuse
+from .edges import GRAPHS, _checked_odds
 
 # %% ../../nbs/prior/18_objective.ipynb #95ca002f
 def _coins(Z, odds, twice):
@@ -65,7 +65,7 @@ class TaskStatistics(NamedTuple):
     mean: Tensor # "trace": E[Tr MG]/n^2; "heldout": E[Tr QG]/m, squared error per point summed over classes
     variance: Tensor # "trace": Var[Tr MG]/n^2; "heldout": Var[Tr QG]/m
 
-# %% ../../nbs/prior/18_objective.ipynb #54a7d192
+# %% ../../nbs/prior/18_objective.ipynb #0f841b96
 class TaskPriorStatistics(nn.Module):
     "Differentiable mean and variance, over all tasks of a prior, of features on minibatches (Theorem 2.6)."
     def __init__(self,
@@ -78,12 +78,13 @@ class TaskPriorStatistics(nn.Module):
     ):
         super().__init__()
         name = "TaskPriorLoss"
-        Z, self.temperature = check_features(prior, name, "prior").detach(), check_temperature(temperature, name)
+        Z, self.odds = _checked_odds(prior, temperature, graphs, name)
+        Z, self.temperature = Z.detach(), float(temperature)
         self.alpha = check_number(alpha, name, "alpha", low=0, low_open=True)
         self.statistic = check_choice(statistic, ("trace", "heldout"), name, "statistic")
-        self.twice = 1 + (check_choice(graphs, GRAPHS, name, "graphs") == "undirected")
+        self.twice = 1 + (graphs == "undirected")
         self.register_buffer("prior", Z)
-        self.register_buffer("row_means", _row_means(Z, self.twice / self.temperature, self.twice) if statistic == "trace" else None)
+        self.register_buffer("row_means", _row_means(Z, self.odds, self.twice) if statistic == "trace" else None)
 
     def forward(self,
         features, # of the minibatch, shape (m, d), with their gradient
@@ -94,7 +95,7 @@ class TaskPriorStatistics(nn.Module):
         "Estimates from one minibatch, drawn uniformly without replacement."
         X, i = check_features(features, "TaskPriorLoss"), _as_index(index, len(self.prior), self.prior.device)
         check_same_n("TaskPriorLoss", features=len(X), index=len(i))
-        P, W = (a.to(X) for a in _coins(self.prior[i], self.twice / self.temperature, self.twice))
+        P, W = (a.to(X) for a in _coins(self.prior[i], self.odds, self.twice))
         if self.statistic == "trace": return TaskStatistics(*_trace_statistics(X, P, W, self.row_means, i, center))
         return TaskStatistics(*_heldout_statistics(X, P, W, self.alpha))
 

@@ -157,11 +157,12 @@ def _spread(Z, odds, T):
         total += torch.stack([(a.triu(1) if rows == cols else a).sum(dtype=torch.float64) for a in (K / T, bits)])
     return (total / (len(Z) * (len(Z) - 1) / 2)).tolist()
 
-# %% ../../nbs/prior/17_task_prior.ipynb #a0ea0373
+# %% ../../nbs/prior/17_task_prior.ipynb #66692266
 @patch
 def regime(self:TaskPrior) -> Regime:
     "Where the temperature lies between all tasks alike and one task only; one pass over the pairs."
-    ratio, bits = _spread(self.factor, (1 + (self.graphs == "undirected")) / self.temperature, self.temperature)
+    Z, odds = edges._checked_odds(self.factor, self.temperature, self.graphs, "TaskPrior.regime")
+    ratio, bits = _spread(Z, odds, self.temperature)
     verdict = ("hot: edges are coins, the kernel hardly matters; lower the temperature" if bits > .99 else
                "cold: one graph has nearly all the weight; raise the temperature" if bits < .01 else "in between")
     return Regime(ratio, bits, verdict)

@@ -83,7 +83,7 @@ def _two_coin_moments(S, Q, a, b, odds, graphs):
     if graphs == "directed": return p1 * S[1] + p0 * (S[0] - S[1]), w1 * Q[1] + w0 * (Q[0] - Q[1])
     return S[2] + p1 * (S[1] - S[2]) + p0 * (S[0] - S[1]), 2 * (w1 * (Q[1] - Q[2]) + w0 * (Q[0] - Q[1]))
 
-# %% ../../nbs/prior/13_views.ipynb #1464f802
+# %% ../../nbs/prior/13_views.ipynb #3eefa681
 def partition_moments(
     M, # the model: its kernel's factor, shape (n, r), or a dictionary name -> factor
     labels, # class of each point in the prior, shape (n,), for instance view_labels
@@ -103,6 +103,7 @@ def partition_moments(
     if center and sizes.min() < sizes.max(): refuse(me, "center=True needs classes of one size", f"{int(sizes.min())} to {int(sizes.max())} points", "use center=False, or trace_moments with a centred factor")
     a, b, scale = _two_values(sizes, center)
     odds = {"directed": 1, "undirected": 2}[check_choice(graphs, ("directed", "undirected"), me, "graphs")] / T
+    if not odds.isfinite().all(): refuse(me, "1/temperature must be finite", f"temperature = {T.min().item():.3g}", "raise the temperature")
     found = [_two_coin_moments(*_pair_sums(Z, y.to(Z.device)), a, b, odds.to(Z.device), graphs) for Z in models.values()]
     drop = (0 if single else slice(None), slice(None) if isinstance(temperature, (list, tuple)) or getattr(temperature, "ndim", 0) == 1 else 0)
     mean, variance = (torch.stack(v)[drop] for v in zip(*found))
