@@ -218,7 +218,7 @@ def check_probs(
     P = check_features(P, caller, name)
     if n is not None: check_same_n(caller, features=n, **{name: len(P)})
     if P.min() < 0: refuse(caller, f"{name} must be non-negative", f"{P.min().item():.3g}", "pass softmax(logits), not logits")
-    off = (P.double().sum(1) - 1).abs().max().item()
+    off = (P.sum(1) - 1).abs().max().item()
     if off > 1e-3: refuse(caller, f"{name} must have rows that sum to one", f"a row sum off by {off:.3g}", "pass softmax(logits) over the source classes")
     return P
 

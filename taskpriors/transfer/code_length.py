@@ -21,7 +21,7 @@ from ..results import Result, new_axes
 from ..svd import FeatureSVD, present_classes, use_svd
 from .pactran import fit_head
 
-# %% ../../nbs/transfer/34_code_length.ipynb #be5752e4
+# %% ../../nbs/transfer/34_code_length.ipynb #72ad0bc2
 def linear_learner(
     points:Tensor, # training points, shape (n, d), float64
     classes:Tensor, # their classes 0..n_classes-1, shape (n,)
@@ -29,12 +29,13 @@ def linear_learner(
     n_classes:int, # classes of the task, trained or not
     *,
     a:float=1., # weight of the head's prior: beta = a n
+    tol:float=1e-5, # largest gradient entry of the head
 ) -> Tensor: # log-probabilities, shape (m, n_classes)
     "Linear head on the training points, mixed with one uniform vote."
     seen, n = classes.unique(), len(classes)
     P = torch.zeros(len(test), n_classes, dtype=torch.float64, device=test.device)
     if len(seen) == 1: P[:, seen] = 1.
-    else: P[:, seen] = fit_head(points, classes, beta=a*n).logits(test).softmax(1)
+    else: P[:, seen] = fit_head(points, classes, beta=a*n, tol=tol).logits(test).softmax(1)
     return ((n*P + 1/n_classes)/(n + 1)).log()
 
 # %% ../../nbs/transfer/34_code_length.ipynb #e6becfa2

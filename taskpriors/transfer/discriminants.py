@@ -188,7 +188,7 @@ def transrate(
     share = torch.full_like(rates, 1/K) if by_class else counts/len(y)
     return float((svd.S.square()/(len(y)*eps)).log1p().sum()/2 - (share*rates).sum())
 
-# %% ../../nbs/transfer/33_discriminants.ipynb #e7478528
+# %% ../../nbs/transfer/33_discriminants.ipynb #3ccc14d6
 def linear(
     features, # shape (n, d)
     labels, # class of each point, shape (n,)
@@ -207,6 +207,7 @@ def linear_valid(
     a=(.1, 1., 10.), # weights of the prior to try
     train=.5, # "first" (the first half, as published), a fraction, or a boolean mask
     seed:int=0, # of the random split
+    tol:float=1e-5, # largest gradient entry of a head
     svd:FeatureSVD=None, # feature_svd(features), if at hand
 ) -> float: # in [0, 1], lower is better
     "LINEAR-VALID (PACTran, B.5): least held-out error of a linear head over the grid."
@@ -216,5 +217,5 @@ def linear_valid(
     mask = check_split(train, len(X), "linear_valid", seed=seed).to(X.device)
     if len(y[mask].unique()) < 2: refuse("linear_valid", "the training part must hold at least two classes", "one", "shuffle the points or pass train=.5")
     Z, seen = use_svd(X, svd, "linear_valid").scores, y[mask].unique()
-    heads = [fit_head(Z[mask], y[mask], beta=check_number(v, "linear_valid", "a", low=0, low_open=True)*int(mask.sum())) for v in a]
+    heads = [fit_head(Z[mask], y[mask], beta=check_number(v, "linear_valid", "a", low=0, low_open=True)*int(mask.sum()), tol=tol) for v in a]
     return min(float((seen[h.logits(Z[~mask]).argmax(1)] != y[~mask]).double().mean()) for h in heads)

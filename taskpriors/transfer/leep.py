@@ -13,25 +13,25 @@ from ..blocks import row_blocks
 from ..checks import check_choice, check_count, check_features, check_labels, check_number, check_probs, check_same_n, refuse
 from ..svd import FeatureSVD, present_classes, use_svd
 
-# %% ../../nbs/transfer/31_leep.ipynb #ac209763
+# %% ../../nbs/transfer/31_leep.ipynb #7dd63e06
 def joint_probability(
     source_probs:Tensor, # shape (n, n_source)
     y:Tensor, # classes 0..K-1, shape (n,)
     n_classes:int, # K
     *,
-    block_size:int=16384, # points at a time
+    block_size:int=1024, # points at a time, a few MB for a thousand source classes
 ) -> Tensor: # shape (K, n_source), float64, sums to one
     "Empirical joint distribution of target class and source class, streamed over the points."
     J = torch.zeros(n_classes, source_probs.shape[1], dtype=torch.float64, device=source_probs.device)
     for rows in row_blocks(len(y), block_size): J.index_add_(0, y[rows], source_probs[rows].double())
     return J/J.sum()
 
-# %% ../../nbs/transfer/31_leep.ipynb #a9959dcb
+# %% ../../nbs/transfer/31_leep.ipynb #db15af2b
 def leep(
     source_probs, # probability of each source class for each point, shape (n, n_source), rows sum to one
     labels, # class of each point, shape (n,)
     *,
-    block_size:int=16384, # points at a time
+    block_size:int=1024, # points at a time, a few MB for a thousand source classes
 ) -> float: # in [-H(Y), 0] nats, higher is better
     "Log expected empirical prediction, LEEP (Nguyen et al. 2020), streamed over the points."
     P = check_probs(source_probs, "leep")

@@ -163,7 +163,7 @@ def pactran_gamma(
     _warn_unconverged("pactran_gamma", fit.converged, fit.n_iter)
     return _normalise(fit.bound, len(fit.posterior), len(fit.counts), normalization, "pactran_gamma")
 
-# %% ../../nbs/transfer/30_pactran.ipynb #3a75bd13
+# %% ../../nbs/transfer/30_pactran.ipynb #63a10891
 def _head_objective(A, Y, beta):
     "Value and gradient of the regularised risk, as L-BFGS wants them; columns sum to zero at the optimum."
     n, K = Y.shape
@@ -172,7 +172,8 @@ def _head_objective(A, Y, beta):
         W, b = theta[:-1], theta[-1]
         logits = torch.addmm(b, A, W)
         lse = logits.logsumexp(1, keepdim=True)
-        value = (lse.sum() - (logits*Y).sum())/n + W.square().sum()/(2*beta)
+        total = lambda v: v.sum(dtype=torch.float64)
+        value = (total(lse) - total(logits*Y))/n + total(W.square())/(2*beta)
         R = ((logits - lse).exp() - Y)/n
         slope = torch.cat([torch.addmm(W, A.T, R, beta=1/beta), R.sum(0, keepdim=True)])
         return value.item(), slope.reshape(-1).double().cpu().numpy()
@@ -202,15 +203,15 @@ class HeadFit(Result):
 
     def logits(self, features): return (features.double() - self.mean) @ self.W + self.b
 
-# %% ../../nbs/transfer/30_pactran.ipynb #5bdf3f9f
+# %% ../../nbs/transfer/30_pactran.ipynb #fbe01074
 def _minimise_head(A, Y, beta, tol, max_iter):
     "Head (r + 1, K) on the coordinates A, its largest gradient entry and the number of evaluations."
     from scipy.optimize import minimize
     theta, used = torch.zeros((A.shape[1] + 1)*Y.shape[1], dtype=torch.float64).numpy(), 0
-    for dtype, goal in ((torch.float32, max(tol, 1e-5)), (torch.float64, tol)):
-        f = _head_objective(A.to(dtype), Y.to(dtype), beta)
-        options = dict(maxiter=max(1, max_iter - used), maxfun=max(1, max_iter - used), gtol=goal, ftol=0, maxcor=20)
+    for dtype, goal, stall in ((torch.float32, max(tol, 5e-6), 1e-8), (torch.float64, tol, 0.)):
         if dtype == torch.float32 and A.numel() < 1e5: continue
+        f = _head_objective(A.to(dtype), Y.to(dtype), beta)
+        options = dict(maxiter=max(1, max_iter - used), maxfun=max(1, max_iter - used), gtol=goal, ftol=stall, maxcor=10)
         r = minimize(f, theta, jac=True, method="L-BFGS-B", options=options)
         theta, used = r.x, used + r.nfev
     return torch.from_numpy(theta).to(A).reshape(-1, Y.shape[1]), abs(r.jac).max(), used

@@ -1,0 +1,124 @@
+"""Transfer metrics: LogME against a refit per class, PACTran-Gaussian against scikit-learn, streamed metrics at N = 100,000, one SVD for all.
+
+The reference of LogME is the algorithm as published (You et al. 2021, Algorithm 1) in plain numpy: one decomposition, then for every class its own
+fixed-point rounds, each with products of the N x D features.
+"""
+import time
+import warnings
+
+import numpy as np
+import torch
+
+from benchmarks.timing import peak_mib, ratio
+from taskpriors.svd import feature_svd
+from taskpriors.transfer.discriminants import h_score
+from taskpriors.transfer.evidence import logme
+from taskpriors.transfer.leep import leep, nce
+from taskpriors.transfer.pactran import pactran_gaussian
+from taskpriors.transfer.registry import METRICS, Workspace
+
+
+def task(n, d, n_classes, *, signal=.5, decay=.5, dtype=torch.float64, seed=0):
+    "Gaussian classes with a spectrum that decays as a power of the index, as in real features."
+    g = torch.Generator().manual_seed(seed)
+    y = torch.randperm(n, generator=g) % n_classes
+    scale = torch.arange(1, d + 1).pow(-decay)*d**decay/2
+    X = (torch.randn(n, d, generator=g) + signal*torch.randn(n_classes, d, generator=g)[y])*scale
+    return X.to(dtype), y
+
+
+def published_logme(F, y, rounds=11, tol=1e-3):
+    "Mean evidence over classes, every class refitted: Algorithm 1 of You et al. 2021."
+    n, d = F.shape
+    V, s, _ = np.linalg.svd(F.T @ F)
+    total = 0.
+    for k in np.unique(y):
+        t, alpha, beta, last = (y == k).astype(float), 1., 1., np.inf
+        for _ in range(rounds):
+            gamma = (beta*s/(alpha + beta*s)).sum()
+            m = beta*(V @ ((V.T @ (F.T @ t))/(alpha + beta*s)))
+            alpha, beta = gamma/(m @ m), (n - gamma)/((t - F @ m)**2).sum()
+            if abs(alpha/beta - last) <= tol*last: break
+            last = alpha/beta
+        m = beta*(V @ ((V.T @ (F.T @ t))/(alpha + beta*s)))
+        evidence = d/2*np.log(alpha) + n/2*np.log(beta) - np.log(alpha + beta*s).sum()/2 - beta/2*((t - F @ m)**2).sum() - alpha/2*(m @ m) - n/2*np.log(2*np.pi)
+        total += evidence/n
+    return total/len(np.unique(y))
+
+
+class LogME:
+    "N = 8,192, D = 512, K = 100."
+    timeout = 600
+
+    def setup(self):
+        self.X, self.y = task(8192, 512, 100)
+        self.F, self.t = self.X.numpy(), self.y.numpy()
+        self.svd = feature_svd(self.X)
+
+    def time_logme(self): logme(self.X, self.y)
+    def time_logme_given_svd(self): logme(self.X, self.y, svd=self.svd)
+    def peakmem_logme(self): logme(self.X, self.y)
+
+    def track_share_of_published(self): return ratio(lambda: logme(self.X, self.y), lambda: published_logme(self.F, self.t))
+    track_share_of_published.unit = "ratio"
+
+
+class PactranGaussian:
+    "N = 2,000, D = 2,048, K = 100, against LogisticRegression(lbfgs) at the same largest gradient entry."
+    params = [1e-4, 1e-6]
+    param_names = ["tol"]
+    timeout = 900
+
+    def setup(self, tol): self.X, self.y = task(2000, 2048, 100)
+    def time_pactran_gaussian(self, tol): pactran_gaussian(self.X, self.y, tol=tol)
+
+    def sklearn_fit(self, tol):
+        from sklearn.linear_model import LogisticRegression
+        return LogisticRegression(C=1., tol=tol, max_iter=5000).fit(self.X.numpy() - self.X.numpy().mean(0), self.y.numpy())
+
+    def track_share_of_sklearn(self, tol): return ratio(lambda: pactran_gaussian(self.X, self.y, tol=tol), lambda: self.sklearn_fit(tol), repeat=1)
+    track_share_of_sklearn.unit = "ratio"
+
+
+class Streamed:
+    "N = 100,000: S = 1,000 source classes, D = 256 features, K = 100."
+
+    def setup(self):
+        self.X, self.y = task(100_000, 256, 100, dtype=torch.float32)
+        self.P = torch.softmax(torch.randn(100_000, 1000, generator=torch.Generator().manual_seed(1)), 1)
+
+    def time_leep(self): leep(self.P, self.y)
+    def time_nce(self): nce(self.P, self.y)
+    def time_h_score(self): h_score(self.X, self.y)
+
+    def track_peak_leep(self): return peak_mib(lambda: leep(self.P, self.y))
+    def track_peak_h_score(self): return peak_mib(lambda: h_score(self.X, self.y))
+    track_peak_leep.unit = track_peak_h_score.unit = "MiB"
+
+
+class OneSVD:
+    "All label metrics on N = 2,000, D = 512, K = 20: total time over the slowest metric's plus the SVD's."
+    timeout = 900
+
+    def setup(self): self.X, self.y = task(2000, 512, 20)
+
+    def seconds_each(self):
+        "Seconds of the SVD and of every label metric, in one shared workspace."
+        def timed(f):
+            start = time.perf_counter()
+            f()
+            return time.perf_counter() - start
+
+        space = Workspace(dict(features=self.X, labels=self.y))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            out = {"svd": timed(lambda: space.svd)}
+            for name, m in METRICS.items():
+                if m.needs == ("features", "labels"): out[name] = timed(lambda: space.score(m))
+        return out
+
+    def track_total_over_slowest_and_svd(self):
+        out = self.seconds_each()
+        slowest = max(v for k, v in out.items() if k != "svd")
+        return sum(out.values())/(slowest + out["svd"])
+    track_total_over_slowest_and_svd.unit = "ratio"
