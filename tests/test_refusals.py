@@ -45,9 +45,12 @@ CALLS = {
         "sample_graphs": dict(Z=Z, temperature=1., n_graphs=2, seed=0),
     },
     "prior.moments": {
-        "trace_moments": dict(M=X, prior=Z, temperature=1.), "trace_cumulants": dict(M=X, prior=Z, temperature=1.), "trace_quantile": dict(M=X, prior=Z, temperature=1., p=.05),
-        "trace_covariance": dict(models={"a": X, "b": X2}, prior=Z, temperature=1.), "outperform_probability": dict(A=X, B=X2, prior=Z, temperature=1.),
+        "trace_moments": dict(M=X, prior=Z, temperature=1.), "trace_cumulants": dict(M=X, prior=Z, temperature=1.),
         "sketch_trace_moments": dict(M=X, prior=Z, temperature=1., rel_tol=.5, seed=0),
+    },
+    "prior.tails": {
+        "trace_covariance": dict(models={"a": X, "b": X2}, prior=Z, temperature=1.), "outperform_matrix": dict(models={"a": X, "b": X2}, prior=Z, temperature=1.),
+        "outperform_probability": dict(A=X, B=X2, prior=Z, temperature=1.), "trace_quantile": dict(M=X, prior=Z, temperature=1., p=.05),
     },
     "prior.views": {"view_labels": dict(n_samples=3, n_views=2), "view_graph": dict(n_samples=3, n_views=2), "view_factor": dict(n_samples=3, n_views=2), "partition_moments": dict(M=X, labels=y, temperature=1.)},
     "prior.prefix": {"sample_labels": dict(Z=Z, temperature=1., n_classes=2, n_tasks=3, seed=0), "prefix_log_prob": dict(Z=Z, labels=Y, temperature=1., n_classes=2), "task_diversity": dict(labels=Y)},
