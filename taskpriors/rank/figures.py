@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['tsne_map', 'plot_tasks', 'plot_moments', 'plot_predictions', 'prior_ablation', 'plot_priors', 'plot_temperatures']
 
-# %% ../../nbs/rank/44_figures.ipynb #3df5925f
+# %% ../../nbs/rank/44_figures.ipynb #e768d623
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -15,10 +15,11 @@ from ..checks import check_count, check_features, check_labels, check_same_n, ch
 from ..kernels import kernel_factor
 from ..prior.moments import trace_moments
 from ..prior.prefix import sample_labels
-from .ranking import Ranking, edge_temperature, in_style, shared_prior, task_temperature
+from .ranking import Ranking, in_style
+from .shared_prior import edge_temperature, shared_prior, task_temperature
 from ..transfer.agreement import rank_agreement
 
-# %% ../../nbs/rank/44_figures.ipynb #2f31c01a
+# %% ../../nbs/rank/44_figures.ipynb #812a826f
 def tsne_map(
     features, # shape (n, d)
     *,
@@ -31,7 +32,7 @@ def tsne_map(
     map_ = TSNE(perplexity=min(perplexity, (len(Z) - 1)/3), metric="cosine", init="random", random_state=check_count(seed, "tsne_map", "seed", low=0))
     return torch.from_numpy(map_.fit_transform(Z.cpu().numpy()))
 
-def _axes(n_cols, n_rows=1, size=(3.3, 3.2)): # (n_rows, n_cols) axes
+def _axes(n_cols, n_rows=1, size=(2.8, 2.8)): # (n_rows, n_cols) axes
     import matplotlib.pyplot as plt
     return plt.subplots(n_rows, n_cols, figsize=(n_cols*size[0], n_rows*size[1]), squeeze=False)[1]
 
@@ -41,7 +42,7 @@ def _colors(n): # told apart with any colour vision, as far as eight; then a whe
 
 def _paint(ax, xy, y, title): # a task on a map
     colors = _colors(int(y.max()) + 1)
-    ax.scatter(*xy.T, c=[colors[c] for c in y.tolist()], s=6, lw=0)
+    ax.scatter(*xy.T, c=[colors[c] for c in y.tolist()], s=5, lw=0)
     ax.set(xticks=[], yticks=[], title=title); ax.grid(False)
     for s in ax.spines.values(): s.set_visible(False)
 
@@ -143,7 +144,7 @@ def plot_priors(
     ax.set(xlabel="E Tr(MG)", ylabel="Var Tr(MG)", title=f"{int(top.own.sum())} of {len(features)} priors rate their own model highest")
     return ax
 
-# %% ../../nbs/rank/44_figures.ipynb #b2dbceb9
+# %% ../../nbs/rank/44_figures.ipynb #05150661
 @in_style
 def plot_temperatures(
     features, # shape (n, d)
@@ -159,7 +160,7 @@ def plot_temperatures(
     Z, xy = kernel_factor(features, scale="frobenius"), tsne_map(features, seed=seed) if xy is None else check_features(xy, "plot_temperatures", "xy")
     check_same_n("plot_temperatures", features=len(Z), xy=len(xy))
     unit = task_temperature(Z, n_classes)
-    axes = _axes(len(Ts), check_count(n_tasks, "plot_temperatures", "n_tasks"), size=(2.3, 2.4))
+    axes = _axes(len(Ts), check_count(n_tasks, "plot_temperatures", "n_tasks"), size=(2.1, 2.2))
     for column, T in zip(axes.T, Ts):
         tasks = sample_labels(Z, T*unit, n_classes, n_tasks=n_tasks, n_orders=n_tasks, seed=seed)
         for ax, y in zip(column, tasks): _paint(ax, xy, y, f"{T:g} × default")

@@ -124,7 +124,7 @@ def rank_agreement(
     else: low, high = _quantiles(_resampled(statistic, (x, y), check_count(n_resamples, me, "n_resamples", low=100), seed, me), level)
     return Agreement(value, low, high, len(x), method, interval, level)
 
-# %% ../../nbs/transfer/36_agreement.ipynb #10a18778
+# %% ../../nbs/transfer/36_agreement.ipynb #8aceeefd
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Result):
     "Two metrics on the same models."
@@ -137,6 +137,15 @@ class Comparison(Result):
     n: int # models compared
     method: str # which statistic
     level: float # nominal coverage of the interval
+
+# %% ../../nbs/transfer/36_agreement.ipynb #005e360d
+def _exchange_p(gap, a, b, y, method, n_resamples, g):
+    a, b = (stats.zscore(v) if method == "pearson" else stats.rankdata(v) for v in (a, b))
+    n = len(y)
+    if 2**n <= n_resamples: swaps = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+    else: swaps = torch.randint(2, (n_resamples, n), generator=g).numpy()
+    null = [abs(gap(np.where(s, b, a), np.where(s, a, b), y)) for s in swaps]
+    return float((np.sum(np.array(null) >= abs(gap(a, b, y)) - 1e-12) + (2**n > n_resamples))/(len(null) + (2**n > n_resamples)))
 
 def compare_agreement(
     first, # scores of one metric, shape (n,), larger is better
@@ -157,14 +166,6 @@ def compare_agreement(
     gap, g = (lambda a, b, y: f(a, y) - f(b, y)), check_generator(seed, me)
     low, high = _quantiles(_resampled(gap, (a, b, y), n_resamples, g, me), level)
     return Comparison(float(gap(a, b, y)), low, high, _exchange_p(gap, a, b, y, method, n_resamples, g), float(f(a, y)), float(f(b, y)), len(y), method, level)
-
-def _exchange_p(gap, a, b, y, method, n_resamples, g):
-    a, b = (stats.zscore(v) if method == "pearson" else stats.rankdata(v) for v in (a, b))
-    n = len(y)
-    if 2**n <= n_resamples: swaps = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
-    else: swaps = torch.randint(2, (n_resamples, n), generator=g).numpy()
-    null = [abs(gap(np.where(s, b, a), np.where(s, a, b), y)) for s in swaps]
-    return float((np.sum(np.array(null) >= abs(gap(a, b, y)) - 1e-12) + (2**n > n_resamples))/(len(null) + (2**n > n_resamples)))
 
 # %% ../../nbs/transfer/36_agreement.ipynb #36164a24
 def partial_agreement(
