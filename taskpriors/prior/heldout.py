@@ -125,12 +125,12 @@ def edge_variance(
     blocks = pair_blocks(len(Z), block_size)
     return 2*sum(map_blocks(fn, blocks, executor=executor))/len(Z)**2
 
-# %% ../../nbs/prior/16_heldout.ipynb #6a642885
+# %% ../../nbs/prior/16_heldout.ipynb #3a8081ff
 @dataclass(frozen=True, eq=False, repr=False)
 class HeldoutError(Result):
     "Expected leave-one-out error of ridge probes over a law of tasks."
     error:float # squared error per point, summed over classes (or of the real target)
-    skill:float # one minus error over the error of the intercept alone
+    skill:float # one minus error over the error of the intercept alone; above 1 only where edges are too cold to be labels
     variance:float # of the error over tasks; None if not asked for
     alpha:float # ridge penalty
     baseline:float # error of the intercept alone
