@@ -5,11 +5,12 @@
 # %% auto #0
 __all__ = ['describe', 'Encoder', 'load_encoder', 'Features', 'embed_features', 'embed']
 
-# %% ../../nbs/rank/42_embed.ipynb #0af7620d
+# %% ../../nbs/rank/42_embed.ipynb #92be691c
 import difflib
 import functools
 import inspect
 import json
+import os
 import re
 import shutil
 import time
@@ -209,7 +210,7 @@ def _stack(rows):
     if len(shapes) > 1: refuse("embed", "the transform must return one shape for all images", " and ".join(map(str, sorted(shapes)[:3])), "end it with a resize and a crop")
     return torch.stack(rows)
 
-# %% ../../nbs/rank/42_embed.ipynb #52319a04
+# %% ../../nbs/rank/42_embed.ipynb #38d4de32
 @contextmanager
 def _evaluating(module, device):
     if module is None: yield; return
@@ -221,7 +222,9 @@ def _evaluating(module, device):
         for m, mode in modes: m.training = mode
 
 def _default_device(device):
-    if device is not None: return torch.device(device)
+    try:
+        if device is not None: return torch.zeros(0, device=device).device
+    except (RuntimeError, AssertionError, ValueError) as e: refuse("embed", "device must be one that torch can use here", f"{device!r} ({str(e).split(chr(10))[0][:80]})", "leave it out, or pass 'cpu'")
     return torch.device("cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu")
 
 # %% ../../nbs/rank/42_embed.ipynb #7c38ec4f
@@ -296,7 +299,7 @@ def _lookup(path): # Features, or None
         return None
     return Features(features=tensors["features"], cached=True, **{k: meta[k] for k in ("name", "seconds", "device", "dtype", "images", "key")})
 
-# %% ../../nbs/rank/42_embed.ipynb #0922860c
+# %% ../../nbs/rank/42_embed.ipynb #b5a8ecc8
 def embed_features(
     model, # see `embed`
     images, # see `embed`
@@ -307,14 +310,16 @@ def embed_features(
     dtype:str="float32", # precision of the forward pass: float32, bfloat16 or float16
     device=None, # torch device; None is the GPU if there is one
     batch_size:int=64, # images per forward pass
-    num_workers:int=0, # processes that read and prepare images
+    num_workers:int=None, # processes that read and prepare images; None is 0 on the CPU, and up to 8 beside a GPU
     cache=None, # directory; None is `cache_dir()`, False is no cache
     save_every:float=10., # seconds of work that a kill may cost
     progress:bool=True, # show a bar on standard error
 ) -> Features:
     "Embed images with one model, or find the features in the cache; also say what made them."
     check_choice(dtype, ("float32", "bfloat16", "float16"), "embed", "dtype")
-    how = dict(batch_size=check_count(batch_size, "embed", "batch_size"), num_workers=check_count(num_workers, "embed", "num_workers", low=0), device=_default_device(device), dtype=dtype)
+    device = _default_device(device)
+    if num_workers is None: num_workers = min(8, os.cpu_count() or 1) if device.type == "cuda" else 0
+    how = dict(batch_size=check_count(batch_size, "embed", "batch_size"), num_workers=check_count(num_workers, "embed", "num_workers", low=0), device=device, dtype=dtype)
     check_number(save_every, "embed", "save_every", low=0)
     images = images if isinstance(images, ImageSource) or images is None else load_images(images)
     enc = load_encoder(model, transform=transform, pooling=pooling, name=name, cache=cache or None)
