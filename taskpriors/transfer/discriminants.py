@@ -81,7 +81,7 @@ def regularized_h_score(
     between = (counts[:, None]*class_means(svd.scores, y, counts).square()).sum(0)/(n - 1)
     return float((1 - rho)*(between/((1 - rho)*variance + rho*variance.sum()/svd.d)).sum())
 
-# %% ../../nbs/transfer/33_discriminants.ipynb #d8c592ee
+# %% ../../nbs/transfer/33_discriminants.ipynb #cca7c87b
 def _lda_posterior(
     Z:Tensor, # coordinates of the points, shape (n, r), float64
     y:Tensor, # classes 0..K-1, shape (n,)
@@ -93,7 +93,7 @@ def _lda_posterior(
     means = class_means(Z, y, counts)
     R = Z - means[y]
     W = R.T @ R/len(Z)
-    if shrinkage is None: shrinkage = max(math.exp(-5*torch.linalg.matrix_norm(W, 2).item()), 1e-10)
+    if shrinkage is None: shrinkage = max(math.exp(-5*torch.linalg.eigvalsh(W)[-1].item()), 1e-10)
     ridge = max(shrinkage*W.trace().item()/d, 1e-11*W.diagonal().max().item(), 1e-300)
     L = torch.linalg.cholesky((1 - shrinkage)*W + ridge*torch.eye(len(W), dtype=W.dtype, device=W.device))
     B = torch.cholesky_solve(means.T, L)

@@ -106,7 +106,7 @@ def _gram_projections(F, T):
     rest = size - z.sum(0)
     return (s2, z, rest, len(F)) if (rest > 1e-6*size).all() else None
 
-# %% ../../nbs/transfer/32_evidence.ipynb #c69a75e6
+# %% ../../nbs/transfer/32_evidence.ipynb #934833e8
 def log_evidence(
     features, # shape (n, d)
     targets, # real targets, shape (n,) or (n, t)
@@ -118,7 +118,7 @@ def log_evidence(
     F, T = check_features(features, "log_evidence"), torch.as_tensor(targets)
     T = check_features(T[:, None] if T.ndim == 1 else T, "log_evidence", "targets")
     check_same_n("log_evidence", features=len(F), targets=len(T))
-    parts = _gram_projections(F, T) if svd is None and not intercept and len(F) > 4*F.shape[1] else None
+    parts = _gram_projections(F, T) if not intercept and len(F) > 4*F.shape[1] else None
     s2, z, rest, n = parts or _projections(F, T, intercept, use_svd(F, svd, "log_evidence"))
     lam = best_ratio(s2, z, rest, n) if len(s2) else torch.full_like(rest, math.inf)
     candidates = [lam, torch.full_like(lam, math.inf)]
