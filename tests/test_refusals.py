@@ -56,7 +56,7 @@ CALLS = {
     "prior.prefix": {"sample_labels": dict(Z=Z, temperature=1., n_classes=2, n_tasks=3, seed=0), "prefix_log_prob": dict(Z=Z, labels=Y, temperature=1., n_classes=2), "task_diversity": dict(labels=Y)},
     "prior.labelings": {
         "sample_labelings": dict(Z=Z, temperature=4., n_classes=2, n_tasks=64, seed=0), "enumerate_labelings": dict(Z=Z[:6], temperature=1., n_classes=2),
-        "calibrate_temperature": dict(Z=Z, n_classes=2),
+        "calibrate_temperature": dict(Z=Z, n_classes=2), "temperature_scan": dict(Z=Z, n_classes=2), "critical_temperature": dict(Z=Z, n_classes=2),
     },
     "prior.heldout": {"expected_heldout_error": dict(features=X, prior=Z, temperature=1.), "precision_at_k": dict(features=X, prior=Z, temperature=1., k=3),
         "expected_regression_error": dict(features=X, prior=Z), "heldout_matrix": dict(features=X, alpha=1.), "edge_moments": dict(basis=ridge_basis(X), Z=Z, temperature=1.),

@@ -160,7 +160,7 @@ def _pair_rand(y, q, size=250): # (m, n) -> adjusted Rand index of all pairs of 
     index, chance, best = (same - n)/2, inside[:, None]*inside/pairs, (inside[:, None] + inside)/2
     return torch.where(best > chance, (index - chance)/(best - chance).clamp(min=1e-300), 1.)
 
-# %% ../../nbs/prior/14_prefix.ipynb #58e68dbb
+# %% ../../nbs/prior/14_prefix.ipynb #512fd6e9
 @dataclass(frozen=True, eq=False, repr=False)
 class TaskDiversity(Result):
     "How different a set of tasks is."
@@ -180,6 +180,7 @@ def task_diversity(
     seed=0, # draws them
 ) -> TaskDiversity:
     "Count distinct tasks, and average the adjusted Rand index over pairs and the class balance over tasks."
+    if n_classes is not None: check_count(n_classes, "task_diversity", "n_classes", low=2)
     y = check_labels(labels, "task_diversity", n_classes=n_classes)
     if len(y) < 2: refuse("task_diversity", "labels must hold at least two tasks", 1, "draw more tasks")
     if y.shape[1] < 2: refuse("task_diversity", "labels must hold at least two points", y.shape[1], "pass more points")
