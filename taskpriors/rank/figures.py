@@ -109,7 +109,7 @@ def plot_predictions(
         ax.set(xlabel=names[0], ylabel=names[1], title=_spearman(x, y))
     return axes[0]
 
-# %% ../../nbs/rank/44_figures.ipynb #edd3642c
+# %% ../../nbs/rank/44_figures.ipynb #6489c28f
 def prior_ablation(
     features:Mapping, # model -> features (n, d)
     *,
@@ -125,6 +125,7 @@ def prior_ablation(
         frames.append(pd.DataFrame(dict(prior=prior, model=list(factors), mean=m.mean, variance=m.variance)))
     return pd.concat(frames, ignore_index=True)
 
+# %% ../../nbs/rank/44_figures.ipynb #4d86a41e
 @in_style
 def plot_priors(
     features:Mapping, # model -> features (n, d)
