@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['TaskPrior', 'Regime', 'ModelScores']
 
-# %% ../../nbs/prior/17_task_prior.ipynb #fb434d16
+# %% ../../nbs/prior/17_task_prior.ipynb #8d6b7c08
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 
 from ..blocks import pair_blocks
-from ..checks import check_choice, check_features, check_labels, check_memory, check_number, check_same_n, check_temperature, refuse
+from ..checks import check_choice, check_count, check_features, check_generator, check_labels, check_memory, check_number, check_same_n, check_temperature, refuse
 from ..kernels import center as center_rows, cholesky_factor, kernel_factor, product_factor
 from . import edges, moments as moments_
 from .heldout import expected_heldout_error, precision_at_k as precision_at_k_
+from .labelings import Labelings, calibrate_temperature, sample_labelings
 from .prefix import sample_labels
 from .views import view_factor
 from ..results import Result
@@ -272,19 +273,53 @@ def compare(self:TaskPrior,
     near = f64(self.precision_at_k(X, k, executor=executor) for X in models.values())
     return ModelScores(tuple(models), f64(e.skill for e in errors), f64(e.error for e in errors), near, trace.mean.cpu(), trace.variance.cpu())
 
-# %% ../../nbs/prior/17_task_prior.ipynb #fd66f40e
+# %% ../../nbs/prior/17_task_prior.ipynb #0b57fdb5
+@patch
+def labelings(self:TaskPrior,
+    n_classes:int=2, # classes of each task
+    n_tasks:int=1000, # particles, hence labelings
+    *,
+    method:str="anneal", # "anneal", "smc" (six times faster, for hot priors), "gibbs" or "prefix"
+    seed=None, # int, torch.Generator or None
+    **options, # of sample_labelings: gibbs_sweeps, class_proportions, tolerance and more
+) -> Labelings:
+    "Tasks from the label measure, with weights, log Z and standard errors; warns if they are not to be trusted."
+    return sample_labelings(self.factor, self.temperature, n_classes, n_tasks=n_tasks, method=method, seed=seed, **options)
+
+# %% ../../nbs/prior/17_task_prior.ipynb #604872fc
+def _equal_draws(found, n_tasks, g):
+    "`n_tasks` labelings in proportion to their weights, by systematic resampling, in random order."
+    u = (torch.arange(n_tasks) + torch.rand(1, generator=g, dtype=torch.float64)) / n_tasks
+    pick = torch.searchsorted(found.weights.cpu().cumsum(0), u).clamp(max=len(found.labels) - 1)
+    return found.labels[pick[torch.randperm(n_tasks, generator=g)].to(found.labels.device)]
+
 @patch
 def sample(self:TaskPrior,
     n_classes:int=2, # classes of each task
     n_tasks:int=1, # tasks to draw
     *,
-    method:str="prefix", # "prefix": Algorithm 1
+    method:str="anneal", # as in `labelings`; "prefix" is Algorithm 1 alone
+    n_particles:int=None, # labelings behind the draws, at least n_tasks; None is 1,000 or n_tasks
     seed=None, # int, torch.Generator or None
-    **options, # of the sampler, for instance shuffle and convention
+    **options, # of the sampler
 ) -> Tensor: # labels, shape (n_tasks, n)
-    "Draw tasks as labels of the points."
-    check_choice(method, ("prefix",), "TaskPrior.sample", "method")
-    return sample_labels(self.factor, self.temperature, n_classes, n_tasks=n_tasks, seed=seed, **{"convention": "exact", **options})
+    "Draw tasks as labels of the points, equally weighted; warns if they are not to be trusted."
+    m, g = check_count(n_tasks, "TaskPrior.sample", "n_tasks"), check_generator(seed, "TaskPrior.sample")
+    if method == "prefix": return sample_labels(self.factor, self.temperature, n_classes, n_tasks=m, seed=g, **{"convention": "exact", **options})
+    k = max(1000, m) if n_particles is None else check_count(n_particles, "TaskPrior.sample", "n_particles", low=m)
+    return _equal_draws(self.labelings(n_classes, k, method=method, seed=g, **options), m, g)
+
+# %% ../../nbs/prior/17_task_prior.ipynb #0f0374b4
+@patch
+def calibrated(self:TaskPrior,
+    n_classes:int=2, # classes of the tasks
+    *,
+    diversity:float=.8, # wanted: 1 - mean adjusted Rand index of two tasks, in (0, 1)
+    seed=0, # int, torch.Generator or None
+    **options, # of calibrate_temperature
+) -> TaskPrior:
+    "The same kernel at the temperature where its tasks are as diverse as wanted."
+    return self.at(calibrate_temperature(self.factor, n_classes, diversity=diversity, seed=seed, **options).temperature)
 
 @patch
 def sample_graphs(self:TaskPrior, n_graphs:int, *, seed=None) -> Tensor: # bool, shape (n_graphs, n, n)
