@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['TraceMoments', 'trace_moments', 'bernoulli_cumulants', 'trace_cumulants', 'SketchedMoments', 'sketch_trace_moments']
 
-# %% ../../nbs/prior/12_moments.ipynb #20a94e34
+# %% ../../nbs/prior/12_moments.ipynb #79a6ad32
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ..blocks import map_blocks, pair_blocks, row_blocks
 from ..checks import (check_choice, check_count, check_executor, check_features, check_generator, check_number, check_same_n,
-                               check_temperatures, refuse)
+                               check_temperatures, check_tensor, refuse)
 from .edges import GRAPHS
 from ..results import Result, new_axes
 
@@ -196,13 +196,8 @@ def _diagonal_moments(m, d, p): # shape (2, n_temps)
     if p.twice == 2: return torch.stack([m.sum().expand(len(p.odds)), m.new_zeros(len(p.odds))])
     return torch.stack([torch.stack([m @ torch.sigmoid(o*d), m.square() @ (torch.sigmoid(o*d)*torch.sigmoid(-o*d))]) for o in p.odds], 1)
 
-# %% ../../nbs/prior/12_moments.ipynb #7bb33295
-def bernoulli_cumulants(
-    log_odds, # x = log(p/(1 - p)), any shape
-    order:int, # highest cumulant
-) -> Tensor: # shape (order, ...), float64
-    "Cumulants 1 to `order` of coins, accurate at any log-odds."
-    x, order = torch.as_tensor(log_odds).double(), check_count(order, "bernoulli_cumulants", "order")
+# %% ../../nbs/prior/12_moments.ipynb #a08b9e7c
+def _coin_cumulants(x, order): # (order, ...)
     p, q = torch.sigmoid(x), torch.sigmoid(-x)
     t, w, R, out = p - q, p*q, [1.], [p]
     for _ in range(order - 1):
@@ -211,14 +206,23 @@ def bernoulli_cumulants(
         R = [a - b - c for a, b, c in zip(slope + [0.]*2, [0., 0.] + slope, [0.] + R)] if slope else [0., -1.]
     return torch.stack(out)
 
-# %% ../../nbs/prior/12_moments.ipynb #f9f58dfc
+def bernoulli_cumulants(
+    log_odds, # x = log(p/(1 - p)), any shape; infinite for a coin that is certain
+    order:int, # highest cumulant
+) -> Tensor: # shape (order, ...), float64
+    "Cumulants 1 to `order` of coins, accurate at any log-odds."
+    x, order = check_tensor(log_odds, "bernoulli_cumulants", "log_odds").double(), check_count(order, "bernoulli_cumulants", "order")
+    if x.isnan().any(): refuse("bernoulli_cumulants", "log_odds must be numbers", "nan", "drop or impute them")
+    return _coin_cumulants(x, order)
+
+# %% ../../nbs/prior/12_moments.ipynb #c71b05c1
 @torch.no_grad()
 def _cumulant_sums(blocks, prior, models, odds, order, dtype):
     "Sums over i != j of M_ij^k kappa_k(odds*K_ij): float64, shape (n_models, n_odds, order)."
     total = 0
     for rows, cols in blocks:
         K = _dense_block(prior, rows, cols, dtype)
-        kappas = [bernoulli_cumulants(o*K, order) for o in odds]
+        kappas = [_coin_cumulants(o*K, order) for o in odds]
         sums = []
         for terms in models:
             M = power = _dense_block(terms, rows, cols, dtype, hollow=True)
@@ -237,7 +241,7 @@ def _cumulants(p, models, diagonals, order, block_size, executor, caller):
     k = torch.arange(order, dtype=torch.float64, device=d.device)
     total = _finite(_sum_blocks(fn, n, size, executor), caller)*p.twice**k
     if p.twice == 2: total[..., 0] += m.sum(1)[:, None]
-    else: total += torch.stack([torch.einsum("mnk,kn->mk", m[..., None]**(k + 1), bernoulli_cumulants(o*d, order)) for o in p.odds], 1)
+    else: total += torch.stack([torch.einsum("mnk,kn->mk", m[..., None]**(k + 1), _coin_cumulants(o*d, order)) for o in p.odds], 1)
     return total
 
 # %% ../../nbs/prior/12_moments.ipynb #95ff4baf

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['trace_covariance', 'outperform_probability', 'outperform_matrix', 'trace_quantile']
 
-# %% ../../nbs/prior/19_tails.ipynb #d381459a
+# %% ../../nbs/prior/19_tails.ipynb #817efcee
 import math
 from functools import partial
 
@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..checks import check_choice, check_count, check_number, refuse
-from .moments import (_cumulants, _default_size, _dense_block, _finite, _margins, _problem, _sum_blocks,
-                                      bernoulli_cumulants, trace_moments)
+from .moments import (_coin_cumulants, _cumulants, _default_size, _dense_block, _finite, _margins, _problem,
+                                      _sum_blocks, trace_moments)
 
 # %% ../../nbs/prior/19_tails.ipynb #f2f9286b
 @torch.no_grad()
@@ -48,7 +48,7 @@ def trace_covariance(
     if p.twice == 1: total += torch.stack([(m*torch.sigmoid(o*d)*torch.sigmoid(-o*d)) @ m.T for o in p.odds])
     return total[0] if p.drop[1] else total
 
-# %% ../../nbs/prior/19_tails.ipynb #13818450
+# %% ../../nbs/prior/19_tails.ipynb #8f681dac
 @torch.no_grad()
 def _tilted_sums(blocks, prior, model, odds, tilts, twice, dtype):
     "Sums over i != j of C, C', C'' and C''' of the coins' weighted sum at each tilt: float64, shape (4, n_odds, n_tilts)."
@@ -64,7 +64,7 @@ def _tilted_coins(x, D, s):
     y, sign = s*D, 1 - 2.*(x > 0) # in terms of the rarer side of each coin, whose log-odds are -|x|
     p = torch.sigmoid(-x.abs())
     C = softplus(sign*y - x.abs(), threshold=40) - softplus(-x.abs()) - p*sign*y
-    k = bernoulli_cumulants(x + y, 3)
+    k = _coin_cumulants(x + y, 3)
     return torch.stack([C.sum(), (D*(k[0] - torch.sigmoid(x))).sum(), (D*D*k[1]).sum(), (D**3*k[2]).sum()])
 
 # %% ../../nbs/prior/19_tails.ipynb #34731967
