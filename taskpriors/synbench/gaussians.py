@@ -136,7 +136,7 @@ def central_block(
         return rho**(i[:, None] - i).abs()*inside*inside[:, None]
     return Kronecker([None, side(shape[1]), side(shape[2])], shape)
 
-# %% ../../nbs/synbench/21_gaussians.ipynb #64bda5c3
+# %% ../../nbs/synbench/21_gaussians.ipynb #c0fdb0d1
 def _block_rows(dim):
     "Rows drawn from one seed: a power of two, about a quarter of a million numbers."
     return 2**min(max(int(math.log2(2**18/dim)), 4), 10)
@@ -146,17 +146,20 @@ def _root(seed, caller):
     if isinstance(seed, int) and not isinstance(seed, bool): return check_count(seed, caller, "seed", low=0)
     return int(torch.randint(2**62, (1,), generator=check_generator(seed, caller)))
 
-def _block(root, i, dim, device):
+def _fill(root, i, out):
+    "Fill `out`, a whole block, with normal numbers."
     import numpy as np
     seed = int(np.random.SeedSequence([root, i]).generate_state(1, np.uint64)[0] >> np.uint64(1))
-    return torch.randn(_block_rows(dim), dim, generator=torch.Generator(device=device).manual_seed(seed), device=device)
+    return out.normal_(generator=torch.Generator(device=out.device).manual_seed(seed))
 
 def _noise(root, start, stop, dim, device, executor=None):
     "Rows `start` to `stop` of the noise, shape (stop - start, dim), float32."
     out, size = torch.empty(stop - start, dim, device=device), _block_rows(dim)
     def fill(i):
         low, high = max(start, i*size), min(stop, (i + 1)*size)
-        out[low - start:high - start] = _block(root, i, dim, device)[low - i*size:high - i*size]
+        part = out[low - start:high - start]
+        if len(part) == size: _fill(root, i, part)
+        else: part.copy_(_fill(root, i, torch.empty(size, dim, device=device))[low - i*size:high - i*size])
     for _ in map_blocks(fill, range(start//size, -(-stop//size)), executor=executor): pass
     return out
 

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['score_integral', 'grid_integral', 'SynBenchSettings', 'feature_rules', 'SynBenchResult', 'synbench_score',
-           'finite_sample_curve', 'ceiling', 'SeedScores', 'score_over_seeds', 'one_vs_rest_score']
+           'score_by_n', 'finite_sample_curve', 'ceiling', 'SeedScores', 'score_over_seeds', 'one_vs_rest_score']
 
 # %% ../../nbs/synbench/22_score.ipynb #3f82cb1a
 import math
@@ -255,7 +255,7 @@ def _plot(self, ax=None): # matplotlib axes
 
 SynBenchResult.to_frame, SynBenchResult.plot = _to_frame, _plot
 
-# %% ../../nbs/synbench/22_score.ipynb #f666604b
+# %% ../../nbs/synbench/22_score.ipynb #3fca69e6
 def _task(scale, s, shape):
     c = .5/math.sqrt(math.prod(shape)) if isinstance(s.pixel_mean, str) else s.pixel_mean
     return synthetic_task(scale, shape, covariance=s.covariance, tau=s.tau, pixel_mean=c)
@@ -265,8 +265,8 @@ def _reference(task):
     r = robust_bayes([task.distance], [1.], 0., tau=task.tau)
     return float(r.accuracy), float(r.scaled_bound)
 
-def _one_scale(encoder, s, seed, batch_size, folder, scale):
-    "Correctness and margins of the test samples at one scale, and the number of features."
+def _one_scale(encoder, s, seed, batch_size, folder, sizes, scale):
+    "Correctness and margins of the test samples at one scale for each training size, and the number of features."
     path = None if folder is None else folder/f"scale-{scale:.9g}.safetensors"
     if path is not None and path.exists():
         t = load_tensors(path)[0]
@@ -274,22 +274,22 @@ def _one_scale(encoder, s, seed, batch_size, folder, scale):
     import numpy as np
     task = _task(scale, s, encoder.shape)
     train, test = (int(v >> np.uint64(2)) for v in np.random.SeedSequence([seed, round(scale*1e9)]).generate_state(2, np.uint64))
-    rules = feature_rules(*_features(encoder, task, s.n_train, train, batch_size), s)
+    z_train, y_train = _features(encoder, task, max(sizes), train, batch_size)
     z, y = _features(encoder, task, s.n_test, test, batch_size)
-    correct, margin = (v.cpu() for v in _judge(rules, z, y, s))
+    correct, margin = (torch.stack(v).cpu() for v in zip(*(_judge(feature_rules(z_train[:n], y_train[:n], s), z, y, s) for n in sizes)))
     if path is not None: save_tensors(path, {"correct": correct, "margin": margin, "n_features": torch.tensor(z.shape[1])}, {"scale": scale, "seed": seed}, sidecar=False)
     return correct, margin, z.shape[1]
 
-# %% ../../nbs/synbench/22_score.ipynb #c106a1e9
-def _folder(cache, encoder, s, seed):
+# %% ../../nbs/synbench/22_score.ipynb #81700aea
+def _folder(cache, encoder, s, seed, sizes):
     "Where the scales of one network, one seed and one set of settings are stored."
     from pathlib import Path
     if cache is None: return None
     if not isinstance(encoder.call, nn.Module): refuse("synbench_score", "a stored score needs a model that can be identified", f"a {type(encoder.call).__name__}", "pass a module, or cache=None", TypeError)
     probe = _task(1., s, encoder.shape)
     few = probe.rows(0, 2, seed=0)[0]
-    what = {k: v for k, v in asdict(replace(s, covariance=None)).items() if k not in ("scales", "threshold", "integral", "bound_mean")}
-    key = digest_json([digest_tensors({**encoder.call.state_dict(), "_images": few, "_mean": encoder.mean, "_std": encoder.std}, repr(encoder.call)), what, seed, list(encoder.shape)])
+    what = {k: v for k, v in asdict(replace(s, covariance=None)).items() if k not in ("scales", "threshold", "integral", "bound_mean", "n_train")}
+    key = digest_json([digest_tensors({**encoder.call.state_dict(), "_images": few, "_mean": encoder.mean, "_std": encoder.std}, repr(encoder.call)), what, seed, list(sizes), list(encoder.shape)])
     return Path(cache)/"synbench"/key
 
 @contextmanager
@@ -301,7 +301,20 @@ def _evaluating(model):
     finally:
         for m, training in modes.items(): m.training = training
 
-# %% ../../nbs/synbench/22_score.ipynb #8bcaf5e4
+# %% ../../nbs/synbench/22_score.ipynb #ca3bc39d
+def _by_n(model, sizes, settings, input_size, normalize_by, batch_size, seed, device, cache, executor, progress, changes):
+    "One result per training size, from one set of forward passes."
+    s, seed = _settings(settings, changes), check_count(seed, "synbench_score", "seed", low=0)
+    sizes = (s.n_train,) if sizes is None else tuple(check_count(n, "score_by_n", "sizes", low=4) for n in sizes)
+    encoder = _encoder(model, input_size, s.normalize, normalize_by, device)
+    reference = torch.tensor([_reference(_task(v, s, encoder.shape)) for v in s.scales], dtype=torch.float64)
+    work = partial(_one_scale, encoder, s, seed, check_count(batch_size, "synbench_score", "batch_size"), _folder(cache, encoder, s, seed, sizes), sizes)
+    with _evaluating(encoder.call): parts = list(map_blocks(work, s.scales, executor=executor, progress=progress, desc=encoder.name))
+    correct, margin, n_features = zip(*parts)
+    correct, margin = torch.stack(correct, 1), torch.stack(margin, 1)
+    return [SynBenchResult(encoder.name, n_features[0], replace(s, n_train=n), seed, *reference.T, c, m) for n, c, m in zip(sizes, correct, margin)]
+
+# %% ../../nbs/synbench/22_score.ipynb #4b800f6f
 def synbench_score(
     model, # a timm name, an nn.Module, or a function from images (n, *input_size) to features (n, d)
     *,
@@ -317,13 +330,26 @@ def synbench_score(
     **changes, # any field of SynBenchSettings: eps, threshold, scales, covariance, n_train, ...
 ) -> SynBenchResult: # scores for all eps and thresholds
     "SynBench score of a network: Algorithm 1."
-    s, seed = _settings(settings, changes), check_count(seed, "synbench_score", "seed", low=0)
-    encoder = _encoder(model, input_size, s.normalize, normalize_by, device)
-    reference = torch.tensor([_reference(_task(v, s, encoder.shape)) for v in s.scales], dtype=torch.float64)
-    work = partial(_one_scale, encoder, s, seed, check_count(batch_size, "synbench_score", "batch_size"), _folder(cache, encoder, s, seed))
-    with _evaluating(encoder.call): parts = list(map_blocks(work, s.scales, executor=executor, progress=progress, desc=encoder.name))
-    correct, margin, n_features = zip(*parts)
-    return SynBenchResult(encoder.name, n_features[0], s, seed, *reference.T, torch.stack(correct), torch.stack(margin))
+    return _by_n(model, None, settings, input_size, normalize_by, batch_size, seed, device, cache, executor, progress, changes)[0]
+
+# %% ../../nbs/synbench/22_score.ipynb #33c31354
+def score_by_n(
+    model, # as in `synbench_score`
+    sizes, # numbers of training samples; the smaller ones are the beginning of the largest
+    *,
+    settings:SynBenchSettings=None, # and the following as in `synbench_score`
+    input_size=None, # (channels, height, width)
+    normalize_by=None, # ((means), (deviations))
+    batch_size:int=64, # images per forward pass
+    seed:int=0, # of training and test samples
+    device=None, # None is where the model is
+    cache=None, # a directory for finished scales
+    executor=None, # over scales
+    progress:bool=True, # a bar on standard error
+    **changes, # fields of SynBenchSettings
+) -> list: # SynBenchResult, one per size
+    "Scores for several training sizes from the forward passes of the largest: Table 8."
+    return _by_n(model, list(sizes), settings, input_size, normalize_by, batch_size, seed, device, cache, executor, progress, changes)
 
 # %% ../../nbs/synbench/22_score.ipynb #4d2d99ad
 def finite_sample_curve(

@@ -1,0 +1,129 @@
+"SynBench: robust Bayes against a conic solver, synthetic images against one draw per sample, and where a score spends its time."
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+
+from taskpriors.synbench.gaussians import synthetic_task
+from taskpriors.synbench.robust_bayes import robust_bayes
+from taskpriors.synbench.score import synbench_score
+
+from .timing import peak_mib, ratio
+
+EPS = tuple(k/10 for k in range(9))
+SHAPE = (3, 224, 224)
+
+
+def gaussians(d=768, condition=1e3, seed=0):
+    g = torch.Generator().manual_seed(seed)
+    F = torch.linalg.qr(torch.randn(d, d, generator=g, dtype=torch.float64))[0]
+    S = (F*torch.logspace(0, -torch.tensor(condition).log10(), d, dtype=torch.float64))@F.T
+    return torch.randn(d, generator=g, dtype=torch.float64)/d**.5, (S + S.T)/2
+
+
+def conic(mu, S, eps):
+    "z of the definition by cvxpy and SCS, as the released code does it; the direction Sigma^-1 (mu - z)."
+    import cvxpy as cp
+    P = torch.linalg.inv(S)
+    z = cp.Variable(len(mu))
+    cp.Problem(cp.Minimize(cp.quad_form(mu.numpy() - z, cp.psd_wrap(((P + P.T)/2).numpy()))), [cp.norm(z) <= eps]).solve(solver="SCS")
+    return P@(mu - torch.from_numpy(z.value))
+
+
+class RobustBayes:
+    "d = 768, nine eps, eigendecomposition included."
+    timeout = 600
+
+    def setup(self): self.mu, self.S = gaussians()
+
+    def nine(self): return robust_bayes(self.mu, self.S, EPS, eps_scale="relative")
+
+    def time_nine_eps(self): self.nine()
+
+    def track_speed_over_one_conic_solve_per_eps(self):
+        "Bar: at least 20."
+        one = float(self.mu.norm())*.4
+        try: import cvxpy  # noqa: F401
+        except ImportError: raise NotImplementedError("cvxpy is not installed") from None
+        return 9*ratio(lambda: conic(self.mu, self.S, one), self.nine, repeat=1)
+    track_speed_over_one_conic_solve_per_eps.unit = "ratio"
+
+    def track_angle_to_the_conic_solution(self):
+        "1 - cosine; bar: at most 1e-5."
+        eps = float(self.mu.norm())*.4
+        try: w = conic(self.mu, self.S, eps)
+        except ImportError: raise NotImplementedError("cvxpy is not installed") from None
+        return 1 - float(torch.cosine_similarity(w, robust_bayes(self.mu, self.S, eps).w, dim=0))
+    track_angle_to_the_conic_solution.unit = "1 - cosine"
+
+
+class Samples:
+    "Images of 3 x 224 x 224, in batches of 32; `n` is 256 here, since the cost is per sample."
+    timeout = 600
+    n = 256
+
+    def setup(self):
+        self.plain, self.hepta = synthetic_task(1., SHAPE), synthetic_task(1., SHAPE, covariance="heptadiagonal")
+        self.pool = ThreadPoolExecutor(torch.get_num_threads())
+
+    def teardown(self): self.pool.shutdown()
+
+    def draw(self, task):
+        for _ in task.batches(self.n, batch_size=32, executor=self.pool): pass
+
+    def one_call_per_sample(self):
+        "As the released code: one call with a mean and a deviation per pixel."
+        mean, std = self.plain.mu.float() + .5, torch.ones(self.plain.mu.shape)
+        for _ in range(self.n): torch.normal(mean, std)
+
+    def time_gaussian_i(self): self.draw(self.plain)
+
+    def time_gaussian_h(self): self.draw(self.hepta)
+
+    def track_speed_over_one_normal_call_per_sample(self):
+        "Bar: at least 20."
+        return ratio(self.one_call_per_sample, lambda: self.draw(self.plain))
+    track_speed_over_one_normal_call_per_sample.unit = "ratio"
+
+    def track_heptadiagonal_over_plain(self):
+        "Bar: at most 5."
+        return ratio(lambda: self.draw(self.hepta), lambda: self.draw(self.plain))
+    track_heptadiagonal_over_plain.unit = "ratio"
+
+    def track_peak_of_a_heptadiagonal_batch(self):
+        "Bar: below 2,048 MiB; a 150,528 x 150,528 matrix would take 86,400."
+        return peak_mib(lambda: self.draw(self.hepta))
+    track_peak_of_a_heptadiagonal_batch.unit = "MiB"
+
+
+class Score:
+    "A full pass of a small vision transformer at 224 x 224 for one scale."
+    timeout = 600
+    n = 512
+
+    def setup(self):
+        import timm
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            self.model = timm.create_model("vit_tiny_patch16_224", pretrained=False, num_classes=0).eval()
+
+    def run(self, model): return synbench_score(model, input_size=SHAPE, n_train=self.n, n_test=self.n, scales=(5.,), batch_size=256, progress=False)
+
+    def track_share_of_time_in_the_forward_passes(self):
+        "Bar: at least 0.85."
+        spent = [0.]
+
+        def timed(x):
+            start = time.perf_counter()
+            z = self.model(x)
+            spent[0] += time.perf_counter() - start
+            return z
+        start = time.perf_counter()
+        self.run(timed)
+        return spent[0]/(time.perf_counter() - start)
+    track_share_of_time_in_the_forward_passes.unit = "share"
+
+    def track_peak_above_the_model(self):
+        "Bar: below 2,048 MiB at batch 256, the model's own activations included."
+        return peak_mib(lambda: self.run(self.model))
+    track_peak_above_the_model.unit = "MiB"
