@@ -160,7 +160,7 @@ def _pair_rand(y, q, size=250): # (m, n) -> adjusted Rand index of all pairs of 
     index, chance, best = (same - n)/2, inside[:, None]*inside/pairs, (inside[:, None] + inside)/2
     return torch.where(best > chance, (index - chance)/(best - chance).clamp(min=1e-300), 1.)
 
-# %% ../../nbs/prior/14_prefix.ipynb #512fd6e9
+# %% ../../nbs/prior/14_prefix.ipynb #4582abce
 @dataclass(frozen=True, eq=False, repr=False)
 class TaskDiversity(Result):
     "How different a set of tasks is."
@@ -172,6 +172,7 @@ class TaskDiversity(Result):
     largest_share:float # mean share of the largest class
     shares:Tensor = field(repr=False) # class shares of each task, sorted, shape (n_tasks, n_classes)
 
+# %% ../../nbs/prior/14_prefix.ipynb #b096d686
 def task_diversity(
     labels, # shape (n_tasks, n)
     *,
