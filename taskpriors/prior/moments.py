@@ -76,7 +76,7 @@ def _default_size(n, n_buffers, itemsize, device):
     cpu = torch.device(device).type == "cpu"
     return min(n, 384 if cpu else 4096, max(64, int((2**(26 if cpu else 31)/(n_buffers*itemsize))**.5)))
 
-# %% ../../nbs/prior/12_moments.ipynb #1b2652f5
+# %% ../../nbs/prior/12_moments.ipynb #d09ccb5c
 class _Problem(NamedTuple):
     "Checked arguments of the functions of this module."
     names: tuple # of the models
@@ -94,9 +94,9 @@ class _Problem(NamedTuple):
 
 def _problem(M, prior, temperature, graphs, executor, caller):
     check_choice(graphs, GRAPHS, caller, "graphs"), check_executor(executor, caller)
-    Z, temps, single = check_features(prior, caller, "prior"), check_temperatures(temperature, caller), not isinstance(M, Mapping)
+    Z, temps, single = check_features(prior, caller, "prior").detach(), check_temperatures(temperature, caller), not isinstance(M, Mapping)
     if not single and not M: refuse(caller, "M must hold at least one model", "an empty dictionary", "pass a factor or name -> factor")
-    models = {k: check_features(v, caller, "M" if single else f"model {k!r}") for k, v in ({"model": M} if single else M).items()}
+    models = {k: check_features(v, caller, "M" if single else f"model {k!r}").detach() for k, v in ({"model": M} if single else M).items()}
     check_same_n(caller, prior=len(Z), **{str(k): len(v) for k, v in models.items()})
     if any(v.device != Z.device for v in models.values()): refuse(caller, "models and prior must lie on one device", {str(v.device) for v in (Z, *models.values())}, "move them with .to(device)")
     dtype = max((v.dtype for v in (Z, *models.values())), key=lambda d: d.itemsize)
