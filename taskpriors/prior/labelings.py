@@ -163,7 +163,7 @@ def enumerate_labelings(
     ess = 1/(energy - log_z).exp().square().sum().item()
     return Labelings(labels, energy - log_z, torch.arange(len(labels), device=Z.device), "enumeration", T, q, ess, ess, log_z.item(), 0., 0, True, "")
 
-# %% ../../nbs/prior/15_labelings.ipynb #c20382e6
+# %% ../../nbs/prior/15_labelings.ipynb #1583e641
 def _gibbs_start(P, m, g): # half of the chains independent labels, half prefix samples: too warm and too cold
     pi = torch.full((P.q,), 1/P.q, dtype=torch.float64) if P.pi is None else P.pi
     u = torch.rand(P.n, m - m//2, generator=g, device=g.device, dtype=torch.float64).to(P.B.device)
@@ -176,12 +176,16 @@ def _gibbs(P, m, g, sweeps): # independent chains -> labels, mean trace after ea
     for s in range(sweeps):
         _gibbs_sweep(P, P.coef(1/P.T), Y, U, g)
         path.append(P.energies(U)[0])
-    cold, warm, late = path[-1][:m//2], path[-1][m//2:], path[-1] - path[(sweeps - 1)//2]
-    z = lambda x, var: abs(x.mean().item())/max(var/len(x), 1e-300)**.5 if len(x) > 1 else math.inf
-    apart = (cold.mean() - warm.mean()).abs().item()/max((cold.var()/len(cold) + warm.var()/len(warm)).item(), 1e-300)**.5 if m > 3 else math.inf
-    drift = z(late, late.var().item()) if m > 1 else math.inf
-    why = f"chains from cold and warm starts differ by {apart:.1f} standard errors after {sweeps} sweeps" if apart > 4 else f"Tr(GK) still drifts, by {drift:.1f} standard errors in the second half of {sweeps} sweeps"
-    return Y, torch.stack([t.mean() for t in path]), "" if max(apart, drift) <= 4 else why
+    path = torch.stack(path)
+    cold, warm, late, last = path[-1][:m//2], path[-1][m//2:], path[-1] - path[(sweeps - 1)//2], path[sweeps//2:]
+    se = lambda x: max(x.var().item()/len(x), 1e-300)**.5 if len(x) > 1 else 0.
+    apart, drift = abs(cold.mean() - warm.mean()).item()/max(math.hypot(se(cold), se(warm)), 1e-150) if m > 3 else math.inf, abs(late.mean().item())/max(se(late), 1e-150)
+    between, within = (last.mean(0).var().item(), last.var(0).mean().item()) if m > 1 and len(last) > 1 else (0., 1.)
+    stuck = between/max(between + within, 1e-300)
+    why = (f"chains from cold and warm starts that differ by {apart:.1f} standard errors after {sweeps} sweeps" if not apart <= 4 else
+           f"Tr(GK) drifting by {drift:.1f} standard errors in the second half of {sweeps} sweeps" if not drift <= 4 else
+           f"chains caught in valleys: {stuck:.0%} of the variance of Tr(GK) in the last {len(last)} sweeps lies between them" if stuck > .5 else "")
+    return Y, path.mean(1), why
 
 # %% ../../nbs/prior/15_labelings.ipynb #103cfd48
 _MIN_ANCESTORS = 10
