@@ -190,7 +190,7 @@ def _problem(mu, Sigma, eps, p, center, rtol):
     if center.shape != mu.shape: refuse(who, "center must have the shape of mu", f"{tuple(center.shape)}", "pass the midpoint of the two means")
     return mu.double(), Sigma.double().to(mu.device), eps, float(p), center.double().to(mu.device), rtol
 
-# %% ../../nbs/synbench/20_robust_bayes.ipynb #0eb65cde
+# %% ../../nbs/synbench/20_robust_bayes.ipynb #feb6650f
 def _reach(mu, lam, into, back, p):
     "Least radius that brings the two means together within the range of Sigma."
     if p == 2 or len(lam) == len(mu): return float(_norm(mu, p))
@@ -205,6 +205,7 @@ def _reach(mu, lam, into, back, p):
     r = minimize(lambda z: ((abs(z)**p).sum(), p*abs(z)**(p - 1)*(z > 0) - p*abs(z)**(p - 1)*(z < 0)), mu.cpu().numpy(), jac=True, method="SLSQP", constraints=[{"type": "eq", "fun": lambda z: A@z - b, "jac": lambda z: A}], options={"maxiter": 5000, "ftol": 1e-14})
     return float(r.fun)**(1/p)
 
+# %% ../../nbs/synbench/20_robust_bayes.ipynb #bdde8495
 def _radii(eps, reach, p, eps_scale, missing):
     "Absolute radii, and whether each leaves a classifier."
     if check_choice(eps_scale, ("absolute", "relative"), "robust_bayes", "eps_scale") == "relative": eps = eps*reach
