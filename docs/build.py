@@ -7,11 +7,13 @@
 Notebooks go through nbdev (documentation of exported names, hidden cells), then through `adapt` into what MyST-NB reads, then to Sphinx.
 """
 import argparse
-import base64
+import multiprocessing
+import os
 import re
 import shutil
 import sys
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import nbformat
@@ -21,12 +23,33 @@ from pages import api_page, front_toctree, papers_page, shown_items
 SITE, OUT, PROC = ROOT/"_proc"/"site", ROOT/"_docs", ROOT/"_proc"
 
 
-def process(force=False):
-    "Run nbdev's processors over all notebooks; returns the folder of results."
-    from nbdev.serve import proc_nbs
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return Path(proc_nbs(n_workers=2, force=force))
+def _process_one(source):
+    "What nbdev makes of one notebook: documentation of exported names, hidden cells; returns the reason if it fails."
+    from execnb.nbio import read_nb, write_nb
+    from nbdev.processors import FilterDefaults
+    os.environ["IN_TEST"] = "1"
+    target = PROC/source.relative_to(ROOT/"nbs")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        nb = read_nb(source)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            FilterDefaults()(nb)
+        write_nb(nb, target)
+    except Exception as e: return f"{type(e).__name__}: {e}"
+
+
+def process(paths):
+    "Process the notebooks that changed since the last build, two at a time."
+    settings = (ROOT/"settings.ini").stat().st_mtime
+    def stale(p):
+        done = PROC/p.relative_to(ROOT/"nbs")
+        return not done.exists() or done.stat().st_mtime < max(p.stat().st_mtime, settings)
+    paths = [p for p in paths if stale(p)]
+    if not paths: return
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        for path, reason in zip(paths, pool.map(_process_one, paths)):
+            if reason: raise BuildError(path, None, reason)
 
 
 def adapt(nb, source):
@@ -108,7 +131,7 @@ def _anchor_items(nb, source):
 
 def stage():
     "Write everything Sphinx reads into _proc/site; unchanged files keep their time, so that Sphinx skips them."
-    process()
+    process(chapters())
     wanted = {}
     for path in chapters():
         nb = adapt(nbformat.read(PROC/path.relative_to(ROOT/"nbs"), 4), path)
@@ -138,7 +161,7 @@ def build():
 def readme():
     "README.md as text, and its figures as (name, bytes)."
     from nbconvert import MarkdownExporter
-    process()
+    process([ROOT/"nbs"/"index.ipynb"])
     nb = nbformat.read(PROC/"index.ipynb", 4)
     source = ROOT/"nbs"/"index.ipynb"
     nb = adapt(nb, source)
