@@ -196,7 +196,7 @@ def transfer_scores(
             refused[name] = str(e)
     return TransferScores(values, refused)
 
-# %% ../../nbs/transfer/37_registry.ipynb #eeeff6cc
+# %% ../../nbs/transfer/37_registry.ipynb #900d265d
 LABEL_ACCURACY = "label accuracy"
 
 def metric_functions(
@@ -209,6 +209,7 @@ def metric_functions(
     for name in metrics:
         if name not in METRICS or not set(METRICS[name].needs) <= {"features", "labels"}:
             refuse("metric_functions", "metrics must be names in METRICS that need features and labels", repr(name), f"choose among {', '.join(k for k, m in METRICS.items() if set(m.needs) <= {'features', 'labels'})}")
+    present_classes(labels, "metric_functions")
     last = []
     def score(name, features):
         if not last or last[0] is not features: last[:] = [features, Workspace(dict(features=features, labels=labels), seed)]
