@@ -97,7 +97,7 @@ class Streamed:
 
 
 class OneSVD:
-    "All label metrics on N = 2,000, D = 512, K = 20: total time over the slowest metric's plus the SVD's."
+    "All label metrics on N = 2,000, D = 512, K = 20: time of all of them without the SVD over that of the slowest; at most 1.5."
     timeout = 900
 
     def setup(self): self.X, self.y = task(2000, 512, 20)
@@ -117,8 +117,8 @@ class OneSVD:
                 if m.needs == ("features", "labels"): out[name] = timed(lambda: space.score(m))
         return out
 
-    def track_total_over_slowest_and_svd(self):
+    def track_all_over_slowest(self):
         out = self.seconds_each()
         slowest = max(v for k, v in out.items() if k != "svd")
-        return sum(out.values())/(slowest + out["svd"])
-    track_total_over_slowest_and_svd.unit = "ratio"
+        return (sum(out.values()) - out["svd"])/slowest
+    track_all_over_slowest.unit = "ratio"
