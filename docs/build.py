@@ -17,7 +17,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import nbformat
-from notebooks import ROOT, BuildError, chapters, check_notebook, page_of
+from notebooks import ROOT, BuildError, chapters, check_notebook, page_of, target_of, target_of_anchor
 from pages import api_page, front_toctree, papers_page, shown_items
 
 SITE, OUT, PROC = ROOT/"_proc"/"site", ROOT/"_docs", ROOT/"_proc"
@@ -106,13 +106,13 @@ def _doc(md, name, source, level):
     if link: md = md.replace(link[0], "") + f"\n\n[source]({link[1]}){{.source-link}}"
     md = re.sub(r"\A#+", level, md.strip())
     module = page_of(source).replace("/", ".")
-    return f"(taskpriors.{module}.{name})=\n{_links(md, source)}"
+    return f"({target_of(module, name)})=\n{_links(md, source)}"
 
 
 def _links(md, source):
     "Absolute links to our own site and links to notebooks become links between pages."
     site = r"https://taskpriors\.github\.io/taskpriors/([\w/]+)\.html"
-    md = re.sub(rf"\]\({site}#([\w.]+)\)", lambda m: f"](#taskpriors.{m[1].replace('/', '.')}.{m[2]})", md)
+    md = re.sub(rf"\]\({site}#([\w.]+)\)", lambda m: f"](#{target_of_anchor(m[1].replace('/', '.'), m[2])})", md)
     md = re.sub(rf"\]\({site}\)", r"](/\1.ipynb)", md)
     def notebook(m):
         target = (source.parent/m[1]).resolve()
@@ -139,7 +139,8 @@ def stage():
     front = nbformat.reads(wanted["index.ipynb"], 4)
     front.cells.append(nbformat.v4.new_markdown_cell(front_toctree()))
     wanted["index.ipynb"] = nbformat.writes(front)
-    wanted |= {"api.md": api_page(), "papers.md": papers_page(), "bibliography.md": (ROOT/"docs"/"bibliography.md").read_text(encoding="utf-8")}
+    targets = {t for text in wanted.values() for t in re.findall(r"\((taskpriors\.[\w.-]+)\)=", text)}
+    wanted |= {"api.md": api_page(targets), "papers.md": papers_page(), "bibliography.md": (ROOT/"docs"/"bibliography.md").read_text(encoding="utf-8")}
     for name, text in wanted.items():
         path = SITE/name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -171,7 +172,7 @@ def readme():
     names = {name: f"index_files/figure-{k}.png" for k, name in enumerate(res["outputs"])}
     for name, new in names.items(): text = re.sub(rf"!\[[^\]]*\]\({re.escape(name)}\)", f"![{_caption(nb)}]({new})", text)
     text = re.sub(r"\]\(/([\w/]+)\.ipynb\)", lambda m: f"]({_repo_path(m[1])})", text)
-    text = re.sub(r"\]\(#taskpriors\.([\w.]+)\.(\w+)\)", lambda m: f"](https://taskpriors.github.io/taskpriors/{m[1].replace('.', '/')}.html#{m[2]})", text)
+    text = re.sub(r"\]\(#taskpriors\.([\w.]+)\.(\w+)(?:-class)?\)", lambda m: f"](https://taskpriors.github.io/taskpriors/{m[1].replace('.', '/')}.html#{m[2]})", text)
     text = re.sub(r"```python\n\s*```\n", "", text)
     text = re.sub(r"\n{3,}", "\n\n", re.sub(r"(?s)<style.*?</style>", "", text)).strip() + "\n"
     return "<!-- made from nbs/index.ipynb by docs/build.py --readme -->\n\n" + text, {names[k]: v for k, v in res["outputs"].items()}

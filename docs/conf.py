@@ -14,7 +14,7 @@ nb_execution_mode = "off"
 nb_merge_streams = True
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "attrs_inline"]
 myst_heading_anchors = 3
-suppress_warnings = ["mystnb.unknown_mime_type"]
+suppress_warnings = ["mystnb.unknown_mime_type", "myst.header"]  # nbdev puts names at level 3 wherever they stand
 
 html_theme = "furo"
 html_title = project

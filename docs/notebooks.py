@@ -27,6 +27,27 @@ def page_of(path):
     return (rel.parent/re.sub(r"^\d+_", "", rel.stem)).as_posix()
 
 
+def target_of(module, name):
+    "Where a name can be linked to; Sphinx ignores case, so that a class needs more than its capital to differ from a function."
+    return f"taskpriors.{module}.{name}" + ("-class" if name[0].isupper() and "." not in name else "")
+
+
+def exported(module):
+    "Public functions and classes of a module in order, with the first line of their docstrings; patched methods as Class.method."
+    path = ROOT/"taskpriors"/(module.replace(".", "/") + ".py")
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)) or node.name.startswith("_"): continue
+        patched = any(isinstance(d, ast.Name) and d.id == "patch" for d in node.decorator_list)
+        owner = f"{node.args.args[0].annotation.id}." if patched and isinstance(node.args.args[0].annotation, ast.Name) else ""
+        yield owner + node.name, (ast.get_docstring(node) or "").split("\n")[0]
+
+
+def target_of_anchor(module, anchor):
+    "The same for an anchor as nbdev writes it, in small letters."
+    names = [name for name, _ in exported(module)]
+    return target_of(module, next((n for n in names if n == anchor), next((n for n in names if n.lower() == anchor.lower()), anchor)))
+
+
 def check_notebook(path):
     "Raise BuildError for the first cell that would not make a page."
     try: nb = json.loads(path.read_text(encoding="utf-8"))

@@ -1,10 +1,9 @@
 "The pages that are generated: contents, the index of names, the map of the papers."
-import ast
 import re
 from collections import namedtuple
 
 import nbformat
-from notebooks import ROOT, BuildError, chapters, page_of
+from notebooks import ROOT, BuildError, chapters, exported, page_of, target_of
 
 WINGS = [("", "Ground floor"), ("prior", "Task priors"), ("synbench", "SynBench"), ("transfer", "Transferability"), ("rank", "Ranking models"), ("studies", "Studies")]
 STATUS = ("proved", "implemented", "reproduced", "partly", "refuted")
@@ -21,27 +20,21 @@ def front_toctree():
     return "\n\n".join(trees)
 
 
-def _exported(path):
-    "Public names of a module in order, with the first line of their docstrings."
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
-            yield node.name, (ast.get_docstring(node) or "").split("\n")[0]
-
-
 def _default_exp(nb):
     found = (re.match(r"#\|\s*default_exp\s+([\w.]+)", c.source) for c in nb.cells if c.cell_type == "code")
     return next((m[1] for m in found if m), None)
 
 
-def api_page():
-    "Every exported name, by module, linked to where it is derived."
+def api_page(targets):
+    "Every exported name, by module, linked to where it is derived; `targets` are the places that can be linked to."
     lines = ["# Index of names", "", "Every public name, linked to the cell that derives and tests it."]
     for path in chapters():
         module = _default_exp(nbformat.read(path, 4))
         if module is None: continue
         lines += ["", f"## taskpriors.{module}", "", f"From {{doc}}`/{page_of(path)}`.", ""]
-        for name, doc in _exported(ROOT/"taskpriors"/(module.replace(".", "/") + ".py")):
-            lines.append(f"* [`{name}`](#taskpriors.{module}.{name}): {doc}")
+        for name, doc in exported(module):
+            target = target_of(module, name)
+            lines.append(f"* [`{name}`](#{target}): {doc}" if target in targets else f"* `{name}`: {doc}")
     return "\n".join(lines) + "\n"
 
 

@@ -77,8 +77,7 @@ class TaskPriorStatistics(nn.Module):
         graphs:str="undirected", # "undirected" (label graphs) or "directed"
     ):
         super().__init__()
-        name = "TaskPriorLoss"
-        Z, self.odds = _checked_odds(prior, temperature, graphs, name)
+        Z, self.odds = _checked_odds(prior, temperature, graphs, name := "TaskPriorLoss")
         Z, self.temperature = Z.detach(), float(temperature)
         self.alpha = check_number(alpha, name, "alpha", low=0, low_open=True)
         self.statistic = check_choice(statistic, ("trace", "heldout"), name, "statistic")
