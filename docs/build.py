@@ -8,35 +8,17 @@ Notebooks go through nbdev (documentation of exported names, hidden cells), then
 """
 import argparse
 import multiprocessing
-import os
 import re
 import shutil
 import sys
-import warnings
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import nbformat
-from notebooks import ROOT, BuildError, chapters, check_notebook, page_of, target_of, target_of_anchor
+from notebooks import PROC, ROOT, BuildError, chapters, check_notebook, page_of, process_one, target_of, target_of_anchor
 from pages import api_page, front_toctree, papers_page, shown_items
 
-SITE, OUT, PROC = ROOT/"_proc"/"site", ROOT/"_docs", ROOT/"_proc"
-
-
-def _process_one(source):
-    "What nbdev makes of one notebook: documentation of exported names, hidden cells; returns the reason if it fails."
-    from execnb.nbio import read_nb, write_nb
-    from nbdev.processors import FilterDefaults
-    os.environ["IN_TEST"] = "1"
-    target = PROC/source.relative_to(ROOT/"nbs")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        nb = read_nb(source)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            FilterDefaults()(nb)
-        write_nb(nb, target)
-    except Exception as e: return f"{type(e).__name__}: {e}"
+SITE, OUT = PROC/"site", ROOT/"_docs"
 
 
 def process(paths):
@@ -48,7 +30,7 @@ def process(paths):
     paths = [p for p in paths if stale(p)]
     if not paths: return
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
-        for path, reason in zip(paths, pool.map(_process_one, paths)):
+        for path, reason in zip(paths, pool.map(process_one, paths)):
             if reason: raise BuildError(path, None, reason)
 
 

@@ -1,10 +1,13 @@
 "The notebooks as the site sees them: which there are, what page each becomes, and what is wrong with one."
 import ast
 import json
+import os
 import re
+import warnings
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+PROC = ROOT/"_proc"
 DIRECTIVES = {"default_exp", "export", "exporti", "exports", "hide", "echo", "output", "code-fold", "slow", "gpu", "network", "eval", "fig-alt", "fig-cap", "label"}
 
 
@@ -72,3 +75,19 @@ def _check_markdown(path, k, source):
         if not re.match(r"https?:|data:|attachment:", target) and not (path.parent/target).exists(): raise BuildError(path, k, f"a missing figure: {target}")
     for target in re.findall(r"(?<!!)\[[^\]]*\]\(([^)\s#]+\.(?:ipynb|md))", source):
         if not re.match(r"https?:", target) and not (path.parent/target).exists(): raise BuildError(path, k, f"a dead link: {target}")
+
+
+def process_one(source):
+    "What nbdev makes of one notebook: documentation of exported names, hidden cells; returns the reason if it fails."
+    from execnb.nbio import read_nb, write_nb
+    from nbdev.processors import FilterDefaults
+    os.environ["IN_TEST"] = "1"
+    target = PROC/source.relative_to(ROOT/"nbs")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        nb = read_nb(source)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            FilterDefaults()(nb)
+        write_nb(nb, target)
+    except Exception as e: return f"{type(e).__name__}: {e}"
