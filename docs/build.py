@@ -43,6 +43,7 @@ def adapt(nb, source):
             n_front += 1
         elif cell.cell_type == "markdown":
             cell.source = _links(re.sub(r"<!--\s*WARNING: THIS FILE.*?-->", "", cell.source), source)
+            cell.source = re.sub(r"(?<=\n)(\$\$[^$]+\$\$)(?=\n)", r"\n\1\n", cell.source)  # MyST wants displays apart from the text
             cells += [cell] if cell.source.strip() else []
         elif cell.cell_type == "code":
             cells += _code(cell, source, "###" if any(re.search(r"^## ", c.source, re.M) for c in cells[1:]) else "##")
