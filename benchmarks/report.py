@@ -4,6 +4,7 @@ asv does the same over commits and machines; this is the quick look.
 """
 import importlib
 import inspect
+import itertools
 import pkgutil
 import sys
 
@@ -24,10 +25,12 @@ def tracked(words):
 def main():
     print("| benchmark | measured | unit |\n|---|---|---|")
     for module, cls, name, method in tracked(sys.argv[1:]):
-        bench = cls()
-        if hasattr(bench, "setup"): bench.setup()
-        value = getattr(bench, name)()
-        print(f"| {module}.{cls.__name__}.{name} | {value:.3g} | {getattr(method, 'unit', '')} |", flush=True)
+        params = getattr(cls, "params", [])
+        for args in itertools.product(*(params if params and isinstance(params[0], (list, tuple)) else [params] if params else [])):
+            bench = cls()
+            if hasattr(bench, "setup"): bench.setup(*args)
+            value = getattr(bench, name)(*args)
+            print(f"| {module}.{cls.__name__}.{name}{args or ''} | {value:.3g} | {getattr(method, 'unit', '')} |", flush=True)
 
 
 if __name__ == "__main__":
