@@ -40,7 +40,7 @@ KEYWORDS = {
     "prior.moments.outperform_probability": "A B prior temperature", "prior.moments.trace_quantile": "M prior temperature p", "prior.moments.sketch_trace_moments": "M prior temperature rel_tol seed",
     "prior.prefix.sample_labels": "Z temperature n_classes n_tasks shuffle convention seed", "prior.labelings.sample_labelings": "Z temperature n_classes n_tasks method seed",
     "prior.labelings.enumerate_labelings": "Z temperature n_classes", "prior.labelings.calibrate_temperature": "Z n_classes diversity", "prior.heldout.expected_heldout_error": "features prior temperature alpha",
-    "synbench.robust_bayes.robust_bayes": "mu Sigma eps p tau", "synbench.score.synbench_score": "model eps eps_scale threshold scales n_train n_test seed",
+    "synbench.robust_bayes.robust_bayes": "mu Sigma eps p tau", "synbench.score.synbench_score": "model settings seed",
     "transfer.agreement.rank_agreement": "scores truth method", "rank.embed.embed": "model images", "rank.ranking.rank_models": "models images prior metrics",
 }
 METHODS = "from_features from_kernel from_labels from_views moments cumulants heldout_error outperforms sample edge_probabilities precision_at_k __mul__"
@@ -68,3 +68,10 @@ def test_the_front_door_opens_every_name():
     assert not [name for name in taskpriors.__all__ if getattr(taskpriors, name, None) is None]
     assert {"leep", "logme", "h_score", "pactran_gaussian"} <= set(taskpriors.METRICS)
     with pytest.raises(AttributeError, match="no attribute 'magic'"): taskpriors.magic
+
+
+def test_the_synbench_score_takes_its_settings_by_name():
+    from dataclasses import fields
+
+    from taskpriors.synbench.score import SynBenchSettings
+    assert {"eps", "eps_scale", "threshold", "scales", "n_train", "n_test"} <= {f.name for f in fields(SynBenchSettings)}

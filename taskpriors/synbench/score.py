@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from ..blocks import map_blocks
-from ..checks import check_choice, check_count, check_finite, check_number, check_tensor, refuse
+from ..checks import check_choice, check_count, check_features, check_finite, check_labels, check_number, check_tensor, refuse
 from ..results import Result, new_axes
 from ..store import digest_json, digest_tensors, load_tensors, save_tensors
 from .gaussians import synthetic_task
@@ -150,7 +150,8 @@ def feature_rules(
 ) -> RobustBayes: # one rule per eps; None if the features are constant
     "Robust Bayes rules of the two Gaussians fitted to labelled features (Algorithm 1, lines 11-13)."
     s = SynBenchSettings() if settings is None else settings
-    z, y = features.double(), labels.bool()
+    z = check_features(features, "feature_rules").double()
+    y = check_labels(labels, "feature_rules", n=len(z), n_classes=2)[0].bool().to(z.device)
     n = len(z)
     if not 1 < int(y.sum()) < n - 1: refuse("feature_rules", "each class needs at least 2 samples", f"{int(y.sum())} of {n} in class 1", "raise n_train")
     m1, m0 = z[y].mean(0), z[~y].mean(0)
