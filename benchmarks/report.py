@@ -5,10 +5,13 @@ asv does the same over commits and machines; this is the quick look.
 import importlib
 import inspect
 import itertools
+import multiprocessing
 import pkgutil
 import sys
+from concurrent.futures import ProcessPoolExecutor
 
 import benchmarks
+from benchmarks.timing import tracked_value
 
 
 def tracked(words):
@@ -27,9 +30,8 @@ def main():
     for module, cls, name, method in tracked(sys.argv[1:]):
         params = getattr(cls, "params", [])
         for args in itertools.product(*(params if params and isinstance(params[0], (list, tuple)) else [params] if params else [])):
-            bench = cls()
-            if hasattr(bench, "setup"): bench.setup(*args)
-            value = getattr(bench, name)(*args)
+            with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as fresh:
+                value = fresh.submit(tracked_value, module, cls.__name__, name, args).result()
             print(f"| {module}.{cls.__name__}.{name}{args or ''} | {value:.3g} | {getattr(method, 'unit', '')} |", flush=True)
 
 

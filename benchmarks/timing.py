@@ -1,4 +1,5 @@
 "Ratios and peak memory, each measured in one run: the numbers that `benchmarks/` tracks."
+import importlib
 import statistics
 import threading
 import time
@@ -41,3 +42,10 @@ def _once(f):
     start = time.perf_counter()
     f()
     return time.perf_counter() - start
+
+
+def tracked_value(module, cls, name, args):
+    "One `track_*` method on a fresh object; run it in a process of its own, or memory that an earlier benchmark freed hides what this one takes."
+    bench = getattr(importlib.import_module(f"benchmarks.{module}"), cls)()
+    if hasattr(bench, "setup"): bench.setup(*args)
+    return getattr(bench, name)(*args)
