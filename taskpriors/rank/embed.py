@@ -230,7 +230,7 @@ def _default_device(device):
 # %% ../../nbs/rank/42_embed.ipynb #7c38ec4f
 def _batches(enc, images, start, batch_size, device, dtype, num_workers): # yields (B, d) on the CPU, in float32
     loader = torch.utils.data.DataLoader(_Prepared(images, enc.transform, start), batch_size, num_workers=num_workers, collate_fn=_stack, pin_memory=device.type == "cuda")
-    half = dict(device_type=device.type, dtype=getattr(torch, dtype), enabled=dtype != "float32")
+    half = dict(device_type=device.type, dtype=getattr(torch, dtype), enabled=True) if dtype != "float32" else dict(device_type=device.type, enabled=False)
     row = start
     for x in loader:
         with torch.inference_mode(), torch.autocast(**half):
