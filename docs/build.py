@@ -15,15 +15,16 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import nbformat
-from notebooks import PROC, ROOT, BuildError, chapters, check_notebook, page_of, process_one, target_of, target_of_anchor
-from pages import api_page, front_toctree, papers_page, shown_items
+from adapt import adapt, anchor_items, documented
+from notebooks import PROC, ROOT, BuildError, chapters, check_notebook, page_of, process_one
+from pages import api_page, front_toctree, papers_page
 
 SITE, OUT = PROC/"site", ROOT/"_docs"
 
 
 def process(paths):
     "Process the notebooks that changed since the last build, two at a time."
-    settings = (ROOT/"settings.ini").stat().st_mtime
+    settings = max((ROOT/name).stat().st_mtime for name in ("settings.ini", "docs/notebooks.py"))
     def stale(p):
         done = PROC/p.relative_to(ROOT/"nbs")
         return not done.exists() or done.stat().st_mtime < max(p.stat().st_mtime, settings)
@@ -34,96 +35,17 @@ def process(paths):
             if reason: raise BuildError(path, None, reason)
 
 
-def adapt(nb, source):
-    "Turn a notebook processed by nbdev into one that MyST-NB shows as intended; `source` is its path in the repository."
-    cells, n_front = [], 0
-    for cell in nb.cells:
-        if cell.cell_type == "raw" and cell.source.strip().startswith("---"):
-            cells.append(nbformat.v4.new_markdown_cell(_title(cell.source, source)))
-            n_front += 1
-        elif cell.cell_type == "markdown":
-            cell.source = _links(re.sub(r"<!--\s*WARNING: THIS FILE.*?-->", "", cell.source), source)
-            cell.source = re.sub(r"(?<=\n)(\$\$[^$]+\$\$)(?=\n)", r"\n\1\n", cell.source)  # MyST wants displays apart from the text
-            cells += [cell] if cell.source.strip() else []
-        elif cell.cell_type == "code":
-            cells += _code(cell, source, "###" if any(re.search(r"^## ", c.source, re.M) for c in cells[1:]) else "##")
-    if n_front == 0: raise BuildError(source, 1, "no title: the second cell must be '# Title' and one '> sentence'")
-    nb.cells = [c for c in cells if c is not None]
-    nb.metadata = {"kernelspec": {"display_name": "python3", "language": "python", "name": "python3"}, "language_info": {"name": "python"}}
-    return nb
-
-
-def _title(front, source):
-    import yaml
-    meta = yaml.safe_load(front.strip().strip("-"))
-    rel = source.relative_to(ROOT).as_posix()
-    link = "" if source.stem == "index" else f"\n\n[Open this notebook]({_url(rel)}){{.notebook-link}}"
-    return f"# {meta['title']}\n\n{meta.get('description', '')}{link}"
-
-
-def _url(rel):
-    import configparser
-    cfg = configparser.ConfigParser(delimiters=["="])
-    cfg.read(ROOT/"settings.ini", encoding="utf-8")
-    return f"{cfg['DEFAULT']['git_url']}/blob/{cfg['DEFAULT']['branch']}/{rel}"
-
-
-def _code(cell, source, level):
-    "A code cell, or the documentation that `show_doc` put in its place."
-    directives = re.findall(r"^#\|\s*([\w-]+):?\s*(.*)$", cell.source, re.M)
-    if "show_doc(" in cell.source and cell.outputs and any(k == "output" and v == "asis" for k, v in directives):
-        name = re.search(r"show_doc\(([\w.]+)", cell.source)[1]
-        return [nbformat.v4.new_markdown_cell(_doc(cell.outputs[0]["data"]["text/markdown"], name, source, level))]
-    tags = {("echo", "false"): "remove-input", ("code-fold", "true"): "hide-input", ("code-fold", "show"): "hide-input"}
-    cell.metadata["tags"] = [tags[d] for d in directives if d in tags]
-    cell.source = re.sub(r"^#\|.*\n?", "", cell.source, flags=re.M).strip("\n")
-    for out in cell.outputs:  # the text of a figure object says nothing to a reader
-        if "image/png" in out.get("data", {}): out["data"].pop("text/plain", None)
-    return [cell] if cell.source.strip() or cell.outputs else []
-
-
-def _doc(md, name, source, level):
-    "What show_doc printed: a target to link to, a heading, the signature, the docstring."
-    md = re.sub(r"\A---\n+", "", md.strip())
-    link = re.search(r"\[source\]\(([^)]*)\)(\{[^}]*\})?\n*", md)
-    if link: md = md.replace(link[0], "") + f"\n\n[source]({link[1]}){{.source-link}}"
-    md = re.sub(r"\A#+", level, md.strip())
-    module = page_of(source).replace("/", ".")
-    return f"({target_of(module, name)})=\n{_links(md, source)}"
-
-
-def _links(md, source):
-    "Absolute links to our own site and links to notebooks become links between pages."
-    site = r"https://taskpriors\.github\.io/taskpriors/([\w/]+)\.html"
-    md = re.sub(rf"\]\({site}#([\w.]+)\)", lambda m: f"](#{target_of_anchor(m[1].replace('/', '.'), m[2])})", md)
-    md = re.sub(rf"\]\({site}\)", r"](/\1.ipynb)", md)
-    def notebook(m):
-        target = (source.parent/m[1]).resolve()
-        if not target.exists(): raise BuildError(source, None, f"a link to {m[1]}, which does not exist")
-        return f"](/{page_of(target)}.ipynb)"
-    return re.sub(r"\]\((?!/|https?:)([^)\s#]+\.ipynb)(?:#[^)]*)?\)", notebook, md)
-
-
-def _anchor_items(nb, source):
-    "Put a target before each cell that says what of the papers it shows."
-    for k, cell in enumerate(nb.cells):
-        if cell.cell_type == "markdown":
-            for item in shown_items(cell.source, source, k): cell.source = f"({item.label})=\n\n{cell.source}"
-    return nb
-
-
 def stage():
     "Write everything Sphinx reads into _proc/site; unchanged files keep their time, so that Sphinx skips them."
     process(chapters())
-    wanted = {}
-    for path in chapters():
-        nb = adapt(nbformat.read(PROC/path.relative_to(ROOT/"nbs"), 4), path)
-        wanted[f"{page_of(path)}.ipynb"] = nbformat.writes(_anchor_items(nb, path))
+    read = {path: nbformat.read(PROC/path.relative_to(ROOT/"nbs"), 4) for path in chapters()}
+    names = documented(read.items())
+    wanted = {f"{page_of(path)}.ipynb": nbformat.writes(anchor_items(adapt(nb, path, names), path)) for path, nb in read.items()}
     front = nbformat.reads(wanted["index.ipynb"], 4)
     front.cells.append(nbformat.v4.new_markdown_cell(front_toctree()))
     wanted["index.ipynb"] = nbformat.writes(front)
-    targets = {t for text in wanted.values() for t in re.findall(r"\((taskpriors\.[\w.-]+)\)=", text)}
-    wanted |= {"api.md": api_page(targets), "papers.md": papers_page(), "bibliography.md": (ROOT/"docs"/"bibliography.md").read_text(encoding="utf-8")}
+    targets = {t for text in wanted.values() for t in re.findall(r"\(((?:taskpriors\.|shows-)[\w.-]+)\)=", text)}
+    wanted |= {"api.md": api_page(targets), "papers.md": papers_page(targets), "bibliography.md": (ROOT/"docs"/"bibliography.md").read_text(encoding="utf-8")}
     for name, text in wanted.items():
         path = SITE/name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -133,13 +55,38 @@ def stage():
 
 
 def build():
-    "Check, stage, and run Sphinx with every warning an error."
+    "Check, stage, and run Sphinx with every warning an error that names the notebook and the cell."
     from sphinx.cmd.build import main
     for path in chapters(): check_notebook(path)
     stage()
-    status = main(["-b", "html", "-c", str(ROOT/"docs"), "-d", str(PROC/"doctrees"), "-W", "--keep-going", "-q", str(SITE), str(OUT)])
-    if status: raise SystemExit("docs/build.py: Sphinx stopped at the warnings above; paths below _proc/site carry the notebook's name")
+    (PROC/"warnings").write_text("", encoding="utf-8")
+    status = main(["-b", "html", "-c", str(ROOT/"docs"), "-d", str(PROC/"doctrees"), "-w", str(PROC/"warnings"), "-W", "--keep-going", "-Q", str(SITE), str(OUT)])
+    if status:
+        shutil.rmtree(PROC/"doctrees", ignore_errors=True)  # or the next build would skip the page and pass
+        raise SystemExit("docs/build.py: the site was not built.\n" + _told((PROC/"warnings").read_text(encoding="utf-8")))
+    made = {p.relative_to(SITE).with_suffix(".html") for p in SITE.rglob("*") if p.is_file()} | {Path("genindex.html"), Path("search.html")}
+    for page in OUT.rglob("*.html"):
+        if page.relative_to(OUT) not in made and "_static" not in page.parts: page.unlink()  # of a notebook that is gone
     print(f"the site is in {OUT.name}/index.html")
+
+
+def _told(warnings):
+    "Sphinx's warnings with the notebook and the cell instead of the staged page and its line; MyST-NB counts 10,000 lines a cell."
+    sources = {page_of(p): p for p in chapters()}
+    def where(m):
+        path = sources.get(m[1])
+        if path is None: return m[0]
+        k = int(m[2] or 0)//10000
+        return path.relative_to(ROOT).as_posix() + (f", {_cell(path, m[1], k)}: " if k else ": ")
+    return re.sub(rf"^{re.escape(str(SITE))}/([\w/]+)\.ipynb(?::(\d+))?: (?:WARNING|ERROR): ", where, re.sub("\x1b\\[[0-9;]*m", "", warnings), flags=re.M)
+
+
+def _cell(path, page, k):
+    "Which cell of a notebook the k-th of its staged page came from."
+    staged, cells = nbformat.read(SITE/f"{page}.ipynb", 4).cells, nbformat.read(path, 4).cells
+    here = staged[min(k, len(staged)) - 1]
+    found = next((n for n, c in enumerate(cells, 1) if c.get("id") == here.get("id")), None)
+    return f"cell {found}" if found else f"a cell made from it, '{here.source[:60]}'"
 
 
 def readme():
@@ -148,7 +95,7 @@ def readme():
     process([ROOT/"nbs"/"index.ipynb"])
     nb = nbformat.read(PROC/"index.ipynb", 4)
     source = ROOT/"nbs"/"index.ipynb"
-    nb = adapt(nb, source)
+    nb = adapt(nb, source, {})
     for cell in nb.cells:
         if "remove-input" in cell.metadata.get("tags", []): cell.source = ""
     text, res = MarkdownExporter().from_notebook_node(nb)

@@ -4,11 +4,15 @@ import json
 import os
 import re
 import warnings
+from collections import namedtuple
+from functools import lru_cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PROC = ROOT/"_proc"
 DIRECTIVES = {"default_exp", "export", "exporti", "exports", "hide", "echo", "output", "code-fold", "slow", "gpu", "network", "eval", "fig-alt", "fig-cap", "label"}
+STATUS = ("proved", "implemented", "reproduced", "partly", "refuted")
+Item = namedtuple("Item", "paper what status label")
 
 
 class BuildError(Exception):
@@ -57,6 +61,8 @@ def check_notebook(path):
     except json.JSONDecodeError as e: raise BuildError(path, None, f"not a notebook ({e})")
     for k, cell in enumerate(nb["cells"], 1):
         source = "".join(cell["source"])
+        exports = re.match(r"#\|\s*default_exp\s+([\w.]+)", source)
+        if exports and not (ROOT/"taskpriors"/(exports[1].replace(".", "/") + ".py")).exists(): raise BuildError(path, k, f"its module {exports[1]} is not there: run nbdev_export")
         if cell["cell_type"] == "code": _check_code(path, k, source, cell.get("outputs", []))
         if cell["cell_type"] == "markdown": _check_markdown(path, k, source)
 
@@ -80,7 +86,9 @@ def _check_markdown(path, k, source):
 def process_one(source):
     "What nbdev makes of one notebook: documentation of exported names, hidden cells; returns the reason if it fails."
     from execnb.nbio import read_nb, write_nb
+    from nbdev.doclinks import NbdevLookup
     from nbdev.processors import FilterDefaults
+    NbdevLookup.linkify = NbdevLookup.link_line = lambda self, text: text  # adapt.py links names, whether or not the package is installed
     os.environ["IN_TEST"] = "1"
     target = PROC/source.relative_to(ROOT/"nbs")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -91,3 +99,27 @@ def process_one(source):
             FilterDefaults()(nb)
         write_nb(nb, target)
     except Exception as e: return f"{type(e).__name__}: {e}"
+
+
+@lru_cache
+def catalogue():
+    "Theorems, lemmas, algorithms, figures and tables of the papers: docs/papers.txt, one a line, after ` -- ` why it is left out."
+    items, paper = {}, None
+    for line in (ROOT/"docs"/"papers.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("# "):
+            paper = line[2:].strip()
+            items[paper] = {}
+        elif line.strip():
+            what, _, text = line.partition(":")
+            items[paper][what.strip()] = text.strip()
+    return items
+
+
+def shown_items(source, path, cell=None):
+    "The papers' items that a markdown cell says it shows: `<!-- shows: Task Priors, Theorem 2.6, proved -->`."
+    found = []
+    for paper, what, status in re.findall(r"<!--\s*shows:\s*([^,]+?),\s*([^,]+?),\s*(\w+)\s*-->", source):
+        if what not in catalogue().get(paper, {}): raise BuildError(path, cell, f"'{paper}, {what}' is not in docs/papers.txt")
+        if status not in STATUS: raise BuildError(path, cell, f"status '{status}' is not one of {', '.join(STATUS)}")
+        found.append(Item(paper, what, status, "shows-" + re.sub(r"\W+", "-", f"{paper} {what} {page_of(path)}").lower()))
+    return found

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['tsne_map', 'plot_tasks', 'plot_moments', 'plot_predictions', 'prior_ablation', 'plot_priors', 'plot_temperatures']
 
-# %% ../../nbs/rank/44_figures.ipynb #e768d623
+# %% ../../nbs/rank/44_figures.ipynb #7f9d7712
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -15,11 +15,12 @@ from ..checks import check_count, check_features, check_labels, check_same_n, ch
 from ..kernels import kernel_factor
 from ..prior.moments import trace_moments
 from ..prior.prefix import sample_labels
-from .ranking import Ranking, in_style
+from .ranking import Ranking
 from .shared_prior import edge_temperature, shared_prior, task_temperature
+from ..results import in_style, new_panels
 from ..transfer.agreement import rank_agreement
 
-# %% ../../nbs/rank/44_figures.ipynb #812a826f
+# %% ../../nbs/rank/44_figures.ipynb #088cb037
 def tsne_map(
     features, # shape (n, d)
     *,
@@ -33,8 +34,7 @@ def tsne_map(
     return torch.from_numpy(map_.fit_transform(Z.cpu().numpy()))
 
 def _axes(n_cols, n_rows=1, size=(2.8, 2.8)): # (n_rows, n_cols) axes
-    import matplotlib.pyplot as plt
-    return plt.subplots(n_rows, n_cols, figsize=(n_cols*size[0], n_rows*size[1]), squeeze=False)[1]
+    return new_panels(n_rows, n_cols, figsize=(n_cols*size[0], n_rows*size[1]))
 
 def _colors(n): # told apart with any colour vision, as far as eight; then a wheel
     import seaborn as sns
