@@ -7,11 +7,13 @@
 Notebooks go through nbdev (documentation of exported names, hidden cells), then through `adapt` into what MyST-NB reads, then to Sphinx.
 """
 import argparse
+import io
 import multiprocessing
 import re
 import shutil
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import redirect_stderr
 from pathlib import Path
 
 import nbformat
@@ -59,11 +61,11 @@ def build():
     from sphinx.cmd.build import main
     for path in chapters(): check_notebook(path)
     stage()
-    (PROC/"warnings").write_text("", encoding="utf-8")
-    status = main(["-b", "html", "-c", str(ROOT/"docs"), "-d", str(PROC/"doctrees"), "-w", str(PROC/"warnings"), "-W", "--keep-going", "-Q", str(SITE), str(OUT)])
+    with redirect_stderr(io.StringIO()) as told:
+        status = main(["-b", "html", "-c", str(ROOT/"docs"), "-d", str(PROC/"doctrees"), "-W", "--keep-going", "--no-color", "-q", str(SITE), str(OUT)])
     if status:
         shutil.rmtree(PROC/"doctrees", ignore_errors=True)  # or the next build would skip the page and pass
-        raise SystemExit("docs/build.py: the site was not built.\n" + _told((PROC/"warnings").read_text(encoding="utf-8")))
+        raise SystemExit("docs/build.py: the site was not built.\n" + _told(told.getvalue()))
     made = {p.relative_to(SITE).with_suffix(".html") for p in SITE.rglob("*") if p.is_file()} | {Path("genindex.html"), Path("search.html")}
     for page in OUT.rglob("*.html"):
         if page.relative_to(OUT) not in made and "_static" not in page.parts: page.unlink()  # of a notebook that is gone
@@ -78,7 +80,7 @@ def _told(warnings):
         if path is None: return m[0]
         k = int(m[2] or 0)//10000
         return path.relative_to(ROOT).as_posix() + (f", {_cell(path, m[1], k)}: " if k else ": ")
-    return re.sub(rf"^{re.escape(str(SITE))}/([\w/]+)\.ipynb(?::(\d+))?: (?:WARNING|ERROR): ", where, re.sub("\x1b\\[[0-9;]*m", "", warnings), flags=re.M)
+    return re.sub(rf"^{re.escape(str(SITE))}/([\w/]+)\.ipynb(?::(\d+))?: (?:WARNING|ERROR): ", where, warnings, flags=re.M)
 
 
 def _cell(path, page, k):
