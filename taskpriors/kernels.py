@@ -55,7 +55,7 @@ def pivoted_cholesky(
 ) -> PivotedCholesky:
     "Factor a dense kernel with pivoting (LAPACK pstrf); raise `ValueError` if it is indefinite."
     from scipy.linalg import lapack
-    K = check_square(K, "pivoted_cholesky")
+    K = check_square(K, "pivoted_cholesky").detach()
     n, diag = len(K), K.diagonal().double()
     rank = n if rank is None else check_count(rank, "pivoted_cholesky", "rank", high=n)
     tol = n*torch.finfo(K.dtype).eps if tol is None else check_number(tol, "pivoted_cholesky", "tol", low=0, high=1)
@@ -108,7 +108,8 @@ def rbf_cholesky(
     tol:float=1e-3, # stop when this share of the trace is unexplained; at least n times machine precision
 ) -> PivotedCholesky:
     "Factor the RBF kernel of `features` without forming it."
-    X = check_features(features, "rbf_cholesky").double()
+    X = check_features(features, "rbf_cholesky").detach()
+    dtype, X = X.dtype, X.double()
     n, tol = len(X), max(check_number(tol, "rbf_cholesky", "tol", low=0, high=1), len(X)*torch.finfo(X.dtype).eps)
     rank = n if rank is None else check_count(rank, "rbf_cholesky", "rank", high=n)
     s = _median_distance(X) if bandwidth is None else check_number(bandwidth, "rbf_cholesky", "bandwidth", low=0, low_open=True)
@@ -121,8 +122,7 @@ def rbf_cholesky(
         left = (left - Z[:, k].square()).clamp(min=0)
         left[j] = 0
         pivots.append(j)
-    dtype = torch.as_tensor(features).dtype
-    return PivotedCholesky(Z[:, :len(pivots)].to(dtype if dtype == torch.float64 else torch.float32), len(pivots), left.sum().item()/n, torch.tensor(pivots))
+    return PivotedCholesky(Z[:, :len(pivots)].to(dtype), len(pivots), left.sum().item()/n, torch.tensor(pivots))
 
 # %% ../nbs/01_kernels.ipynb #ea2225b5
 def _unit_rows(X):

@@ -143,7 +143,7 @@ def bad_calls():
             for value, what in bad_values(param, kwargs.get(param)): yield pytest.param(f, kwargs | {param: value}, id=f"{module}.{name}-{param} {what}")
 
 
-@pytest.mark.parametrize("f, kwargs", bad_calls())
+@pytest.mark.parametrize("f, kwargs", list(bad_calls()))
 def test_a_bad_call_is_refused_in_one_sentence(f, kwargs):
     with pytest.raises((ValueError, TypeError, MemoryError)) as e: f(**kwargs)
     assert SENTENCE.match(str(e.value)), str(e.value)
