@@ -17,8 +17,11 @@ from scipy import stats
 from ..checks import check_choice, check_count, check_finite, check_generator, check_number, check_same_n, check_tensor, refuse
 from ..results import Result
 
-# %% ../../nbs/transfer/36_agreement.ipynb #f3fa3f96
-def _tau_b(x, y): return stats.kendalltau(x, y)[0]
+# %% ../../nbs/transfer/36_agreement.ipynb #63493ab7
+def _tau_b(x, y):
+    if len(x) > 256: return stats.kendalltau(x, y)[0]
+    a, b = np.sign(x[:, None] - x), np.sign(y[:, None] - y)
+    return (a*b).sum()/math.sqrt((a*a).sum()*(b*b).sum())
 def _spearman(x, y): return stats.spearmanr(x, y)[0]
 def _pearson(x, y): return stats.pearsonr(x, y)[0]
 def _weighted_tau(x, y): return stats.weightedtau(x, y)[0]
@@ -53,12 +56,12 @@ def _fisher(r, n, method, level, caller, n_given=0):
     low, high = math.tanh(math.atanh(inner) - half), math.tanh(math.atanh(inner) + half)
     return min(low, r), max(high, r)
 
-# %% ../../nbs/transfer/36_agreement.ipynb #b15cbbdf
+# %% ../../nbs/transfer/36_agreement.ipynb #6c144d63
 def _resampled(statistic, arrays, n_resamples, seed, caller):
-    n, g = len(arrays[0]), check_generator(seed, caller)
+    n, g = arrays[0].shape[-1], check_generator(seed, caller)
     index = torch.randint(n, (n_resamples, n), generator=g).numpy()
-    draws = [[a[i] for a in arrays] for i in index]
-    values = np.array([statistic(*d) for d in draws if all(np.ptp(a) > 0 for a in d)])
+    draws = [[a[..., i] for a in arrays] for i in index]
+    values = np.array([statistic(*d) for d in draws if all((np.ptp(a, axis=-1) > 0).all() for a in d)])
     if len(values) < .9*n_resamples:
         refuse(caller, "nine bootstrap resamples of ten must contain distinct values", f"{len(values)} of {n_resamples}", "add models or use method='top_k'")
     return values
@@ -81,16 +84,18 @@ class Agreement(Result):
 
     def __str__(self): return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
-# %% ../../nbs/transfer/36_agreement.ipynb #b2306b38
-def _vectors(caller, **named):
+# %% ../../nbs/transfer/36_agreement.ipynb #991def50
+def _vectors(caller, most_dims=1, **named):
     out = {}
     for name, v in named.items():
         v = check_finite(check_tensor(v, caller, name), caller, name).detach().cpu().double().numpy()
-        if v.ndim != 1: refuse(caller, f"{name} must be one number per model", f"shape {v.shape}", "pass a vector")
-        if len(v) < 3: refuse(caller, f"{name} must describe at least 3 models", len(v), "add models")
-        if np.ptp(v) == 0: refuse(caller, f"{name} must not all be equal, they order nothing", f"{v[0]:.6g} for all models", "drop this metric")
+        if not 1 <= v.ndim <= most_dims: refuse(caller, f"{name} must be one number per model", f"shape {v.shape}", "pass a vector")
+        if v.shape[-1] < 3: refuse(caller, f"{name} must describe at least 3 models", v.shape[-1], "add models")
+        flat = np.ptp(v, axis=-1) == 0
+        if flat.any(): refuse(caller, f"{name} must not all be equal, they order nothing", f"{v[flat].flat[0]:.6g} for all models", "drop this metric")
         out[name] = v
-    check_same_n(caller, **{k: len(v) for k, v in out.items()})
+    check_same_n(caller, **{k: v.shape[-1] for k, v in out.items()})
+    if len({v.shape for v in out.values()}) > 1: refuse(caller, f"{' and '.join(out)} must hold the same tasks", ", ".join(str(v.shape) for v in out.values()), "pass one row per task")
     return list(out.values())
 
 def _statistic(method, k, n, caller):
@@ -138,19 +143,19 @@ class Comparison(Result):
     method: str # which statistic
     level: float # nominal coverage of the interval
 
-# %% ../../nbs/transfer/36_agreement.ipynb #005e360d
+# %% ../../nbs/transfer/36_agreement.ipynb #9c747b53
 def _exchange_p(gap, a, b, y, method, n_resamples, g):
-    a, b = (stats.zscore(v) if method == "pearson" else stats.rankdata(v) for v in (a, b))
-    n = len(y)
+    a, b = ((stats.zscore if method == "pearson" else stats.rankdata)(v, axis=-1) for v in (a, b))
+    n = y.shape[-1]
     if 2**n <= n_resamples: swaps = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
     else: swaps = torch.randint(2, (n_resamples, n), generator=g).numpy()
     null = [abs(gap(np.where(s, b, a), np.where(s, a, b), y)) for s in swaps]
     return float((np.sum(np.array(null) >= abs(gap(a, b, y)) - 1e-12) + (2**n > n_resamples))/(len(null) + (2**n > n_resamples)))
 
 def compare_agreement(
-    first, # scores of one metric, shape (n,), larger is better
-    second, # scores of another, shape (n,), larger is better
-    truth, # what they should predict, shape (n,)
+    first, # scores of one metric, shape (n,), or (n_tasks, n) of the same models on several tasks; larger is better
+    second, # scores of another, same shape
+    truth, # what they should predict, same shape
     *,
     method:str="kendall", # as in rank_agreement
     k:int=None, # as in rank_agreement
@@ -158,14 +163,15 @@ def compare_agreement(
     n_resamples:int=2000, # bootstrap resamples, and random exchanges
     seed=0, # int, torch.Generator or None
 ) -> Comparison: # difference with an interval and a p value
-    "Paired comparison of two metrics on the same models."
+    "Paired comparison of two metrics on the same models; on several tasks the mean agreement, models resampled and exchanged on all at once."
     me = "compare_agreement"
-    a, b, y = _vectors(me, first=first, second=second, truth=truth)
+    a, b, y = _vectors(me, 2, first=first, second=second, truth=truth)
     level, n_resamples = check_number(level, me, "level", low=0, high=1, low_open=True, high_open=True), check_count(n_resamples, me, "n_resamples", low=100)
-    f = _statistic(method, k, len(y), me)
+    one = _statistic(method, k, y.shape[-1], me)
+    f = lambda x, y: np.mean([one(u, v) for u, v in zip(np.atleast_2d(x), np.atleast_2d(y))])
     gap, g = (lambda a, b, y: f(a, y) - f(b, y)), check_generator(seed, me)
     low, high = _quantiles(_resampled(gap, (a, b, y), n_resamples, g, me), level)
-    return Comparison(float(gap(a, b, y)), low, high, _exchange_p(gap, a, b, y, method, n_resamples, g), float(f(a, y)), float(f(b, y)), len(y), method, level)
+    return Comparison(float(gap(a, b, y)), low, high, _exchange_p(gap, a, b, y, method, n_resamples, g), float(f(a, y)), float(f(b, y)), y.shape[-1], method, level)
 
 # %% ../../nbs/transfer/36_agreement.ipynb #36164a24
 def partial_agreement(

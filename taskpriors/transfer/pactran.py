@@ -53,7 +53,23 @@ def _class_prior(counts, alpha):
     "The published prior counts: alpha times the class frequencies."
     return alpha*counts.double()/counts.sum() + 1e-10
 
-# %% ../../nbs/transfer/30_pactran.ipynb #09ac5c4c
+# %% ../../nbs/transfer/30_pactran.ipynb #46cc2347
+def _class_step(M, e):
+    "Expected counts and sum of log r of one class: its points' probabilities (m, S), expected log-weights (S,)."
+    top = e.max()
+    w = (e - top).exp()
+    r = M @ w
+    if r.min() > 1e-200: return w*(M.T @ (1/r)), r.log().sum() + len(M)*top
+    logits = M.log() + e # every product underflows
+    lse = logits.logsumexp(1, keepdim=True)
+    return (logits - lse).exp().sum(0), lse.sum()
+
+def _mixture_step(blocks, E):
+    "Expected counts (K, S) and the responsibilities' part of the bound; `blocks` hold the points of each class."
+    counts, logs = map(torch.stack, zip(*(_class_step(M, e) for M, e in zip(blocks, E))))
+    return counts, logs.sum() - (counts*E).sum()
+
+# %% ../../nbs/transfer/30_pactran.ipynb #8ee9e792
 def dirichlet_fit(
     source_probs, # shape (n, n_source), rows sum to one
     labels, # class of each point, shape (n,)
@@ -64,14 +80,16 @@ def dirichlet_fit(
 ) -> VariationalFit:
     "Variational posterior of PACTran-Dirichlet (appendix A.1), run to convergence."
     M, y, prior, tol, rounds = _mixture_inputs(source_probs, labels, alpha, tol, max_iter, "dirichlet_fit")
-    logM, at, bounds = M.log(), _collect(prior, M, y), []
+    blocks, at, bounds = [M[y == k] for k in range(len(prior))], _collect(prior, M, y), []
     log_beta = lambda a: torch.lgamma(a).sum(0) - torch.lgamma(a.sum(0))
     for _ in range(rounds):
-        q, fit = _responsibilities(logM, torch.digamma(at) - torch.digamma(at.sum(0)), y)
-        at = _collect(prior, q, y)
+        E = torch.digamma(at) - torch.digamma(at.sum(0))
+        counts, fit = _mixture_step(blocks, E)
+        at = prior[:, None] + counts
         bounds.append((log_beta(at) - log_beta(prior)).sum() + fit)
         converged = len(bounds) > 1 and bool(bounds[-1] - bounds[-2] < tol*len(y))
         if converged: break
+    q = _responsibilities(M.log(), E, y)[0]
     return VariationalFit(bounds[-1].item(), torch.stack(bounds), q, at, torch.ones_like(at[0]), converged, len(bounds))
 
 def _mixture_inputs(source_probs, labels, alpha, tol, max_iter, caller):
@@ -118,7 +136,7 @@ def pactran_dirichlet(
     _warn_unconverged("pactran_dirichlet", fit.converged, fit.n_iter)
     return _normalise(fit.bound, len(fit.posterior), len(fit.counts), normalization, "pactran_dirichlet")
 
-# %% ../../nbs/transfer/30_pactran.ipynb #ccb92bf2
+# %% ../../nbs/transfer/30_pactran.ipynb #ce468eda
 def gamma_fit(
     source_probs, # shape (n, n_source), rows sum to one
     labels, # class of each point, shape (n,)
@@ -131,17 +149,18 @@ def gamma_fit(
     "Variational posterior of PACTran-Gamma (appendix A.2) with prior rate 1, run to convergence."
     M, y, prior, tol, rounds = _mixture_inputs(source_probs, labels, alpha, tol, max_iter, "gamma_fit")
     free = check_choice(rates, ("optimal", "fixed"), "gamma_fit", "rates") == "optimal"
-    logM, at, bt, bounds = M.log(), _collect(prior, M, y), torch.ones_like(M[0]), []
+    blocks, at, bt, bounds = [M[y == k] for k in range(len(prior))], _collect(prior, M, y), torch.ones_like(M[0]), []
     for _ in range(rounds):
-        lam = M @ (at.sum(0)/bt)
-        q, fit = _responsibilities(logM, torch.digamma(at) - bt.log(), y)
-        at = _collect(prior, q, y)
+        lam, E = M @ (at.sum(0)/bt), torch.digamma(at) - bt.log()
+        counts, fit = _mixture_step(blocks, E)
+        at = prior[:, None] + counts
         if free: bt = 1 + M.T @ (1/lam)
         lam = M @ (at.sum(0)/bt)
         inner = torch.lgamma(at) - torch.lgamma(prior)[:, None] - at*bt.log() + at*(1 - 1/bt)
         bounds.append(inner.sum() - lam.log().sum() + fit)
         converged = len(bounds) > 1 and bool((bounds[-1] - bounds[-2]).abs() < tol*len(y))
         if converged: break
+    q = _responsibilities(M.log(), E, y)[0]
     return VariationalFit(bounds[-1].item(), torch.stack(bounds), q, at, bt, converged, len(bounds))
 
 # %% ../../nbs/transfer/30_pactran.ipynb #3cf424c6
@@ -163,19 +182,19 @@ def pactran_gamma(
     _warn_unconverged("pactran_gamma", fit.converged, fit.n_iter)
     return _normalise(fit.bound, len(fit.posterior), len(fit.counts), normalization, "pactran_gamma")
 
-# %% ../../nbs/transfer/30_pactran.ipynb #63a10891
+# %% ../../nbs/transfer/30_pactran.ipynb #39c486a3
 def _head_objective(A, Y, beta):
-    "Value and gradient of the regularised risk, as L-BFGS wants them; columns sum to zero at the optimum."
-    n, K = Y.shape
+    "Value and gradient of the regularised risk, as L-BFGS wants them; one row a class, columns sum to zero at the optimum."
+    K, n = Y.shape
     def f(theta):
-        theta = torch.from_numpy(theta).to(A).reshape(-1, K)
-        W, b = theta[:-1], theta[-1]
-        logits = torch.addmm(b, A, W)
-        lse = logits.logsumexp(1, keepdim=True)
+        theta = torch.from_numpy(theta).to(A).reshape(K, -1)
+        W, b = theta[:, :-1], theta[:, -1:]
+        logits = torch.addmm(b, W, A.T) # classes as rows: twice as fast as points as rows
+        lse = logits.logsumexp(0)
         total = lambda v: v.sum(dtype=torch.float64)
         value = (total(lse) - total(logits*Y))/n + total(W.square())/(2*beta)
         R = ((logits - lse).exp() - Y)/n
-        slope = torch.cat([torch.addmm(W, A.T, R, beta=1/beta), R.sum(0, keepdim=True)])
+        slope = torch.cat([torch.addmm(W, R, A, beta=1/beta), R.sum(1, keepdim=True)], 1)
         return value.item(), slope.reshape(-1).double().cpu().numpy()
     return f
 
@@ -203,20 +222,62 @@ class HeadFit(Result):
 
     def logits(self, features): return (features.double() - self.mean) @ self.W + self.b
 
-# %% ../../nbs/transfer/30_pactran.ipynb #fbe01074
-def _minimise_head(A, Y, beta, tol, max_iter):
-    "Head (r + 1, K) on the coordinates A, its largest gradient entry and the number of evaluations."
-    from scipy.optimize import minimize
-    theta, used = torch.zeros((A.shape[1] + 1)*Y.shape[1], dtype=torch.float64).numpy(), 0
-    for dtype, goal, stall in ((torch.float32, max(tol, 5e-6), 1e-8), (torch.float64, tol, 0.)):
-        if dtype == torch.float32 and A.numel() < 1e5: continue
-        f = _head_objective(A.to(dtype), Y.to(dtype), beta)
-        options = dict(maxiter=max(1, max_iter - used), maxfun=max(1, max_iter - used), gtol=goal, ftol=stall, maxcor=10)
-        r = minimize(f, theta, jac=True, method="L-BFGS-B", options=options)
-        theta, used = r.x, used + r.nfev
-    return torch.from_numpy(theta).to(A).reshape(-1, Y.shape[1]), abs(r.jac).max(), used
+# %% ../../nbs/transfer/30_pactran.ipynb #34584d78
+def _head_hessian(A, Y, beta, theta):
+    "Product of the Hessian at `theta` with a vector, in the dtype of A."
+    K, n = Y.shape
+    theta = torch.from_numpy(theta).to(A).reshape(K, -1)
+    P = torch.addmm(theta[:, -1:], theta[:, :-1], A.T).softmax(0)
+    def times(v):
+        v = torch.from_numpy(v).to(A).reshape(K, -1)
+        G = torch.addmm(v[:, -1:], v[:, :-1], A.T)
+        R = P*(G - (P*G).sum(0))/n
+        return torch.cat([torch.addmm(v[:, :-1], R, A, beta=1/beta), R.sum(1, keepdim=True)], 1).reshape(-1).double().cpu().numpy()
+    return times
 
-# %% ../../nbs/transfer/30_pactran.ipynb #cf2b9a70
+def _polish(A, Y, beta, theta, tol, passes, steps=4):
+    "Newton steps: slopes in float64, directions by conjugate gradients in float32; back comes the best head, its slope, the passes."
+    from scipy.sparse.linalg import LinearOperator, cg
+    f, used, best = _head_objective(A, Y, beta), [1], (theta, math.inf)
+    def count(_): used[0] += 1
+    for step in range(steps + 1):
+        g = f(theta)[1]
+        if abs(g).max() >= best[1]: break
+        best = theta, abs(g).max()
+        if best[1] <= tol or step == steps or used[0] >= passes: break
+        H = LinearOperator((g.size, g.size), matvec=_head_hessian(A.float(), Y.float(), beta, theta), dtype=g.dtype)
+        theta = theta + cg(H, -g, rtol=max(tol/(3*best[1]), 1e-4), maxiter=passes - used[0], callback=count)[0]
+        used[0] += 1
+    return *best, used[0]
+
+# %% ../../nbs/transfer/30_pactran.ipynb #ad911cd6
+def _minimise_head(A, Y, beta, tol, max_iter):
+    "Head (r + 1, K) on the coordinates A, its largest gradient entry and the number of passes over the data."
+    from scipy.optimize import minimize
+    theta, used = torch.zeros((A.shape[1] + 1)*len(Y), dtype=torch.float64).numpy(), 0
+    def descend(dtype, goal, stall):
+        passes = max(1, max_iter - used)
+        options = dict(maxiter=passes, maxfun=passes, gtol=goal, ftol=stall, maxcor=5)
+        return minimize(_head_objective(A.to(dtype), Y.to(dtype), beta), theta, jac=True, method="L-BFGS-B", options=options)
+    if A.numel() >= 1e5:
+        r = descend(torch.float32, max(tol, 5e-6), 1e-8)
+        theta, slope, more = _polish(A, Y, beta, r.x, tol, max_iter - r.nfev)
+        used = r.nfev + more
+    if used == 0 or slope > tol:
+        r = descend(torch.float64, tol, 0.)
+        theta, slope, used = r.x, abs(r.jac).max(), used + r.nfev
+    return torch.from_numpy(theta).to(A).reshape(len(Y), -1).T, slope, used
+
+def _coordinates(X, svd, caller):
+    "Mean row, coordinates A (n, r) of the centred features and the map B (d, r) back to their space, or None if that is the identity."
+    if svd is not None: return svd.mean, use_svd(X, svd, caller).scores, svd.V
+    mean = X.double().mean(0)
+    Z = X.double() - mean
+    if X.shape[1] <= len(X): return mean, Z, None
+    Q, R = torch.linalg.qr(Z.T) # fewer points than features: all heads lie in the span of the points
+    return mean, R.T.contiguous(), Q
+
+# %% ../../nbs/transfer/30_pactran.ipynb #9de5d0a9
 def fit_head(
     features, # shape (n, d)
     labels, # class of each point, shape (n,)
@@ -230,16 +291,14 @@ def fit_head(
     X = check_features(features, "fit_head")
     y, counts = present_classes(labels, "fit_head", n=len(X), device=X.device)
     beta, tol = check_number(beta, "fit_head", "beta", low=0, low_open=True), check_number(tol, "fit_head", "tol", low=0, low_open=True)
-    if svd is None and X.shape[1] > 2*len(X): svd = feature_svd(X)
-    mean = X.double().mean(0)
-    A = X.double() - mean if svd is None else use_svd(X, svd, "fit_head").scores
-    Y = torch.eye(len(counts), dtype=A.dtype, device=A.device)[y]
+    mean, A, B = _coordinates(X, svd, "fit_head")
+    Y = torch.eye(len(counts), dtype=A.dtype, device=A.device)[:, y]
     theta, slope, used = _minimise_head(A, Y, beta, tol, check_count(max_iter, "fit_head", "max_iter"))
     logits = torch.addmm(theta[-1], A, theta[:-1])
     loss = torch.nn.functional.cross_entropy(logits, y).item()
     risk, trace = loss + theta[:-1].square().sum().item()/(2*beta), _hessian_trace(A, logits.softmax(1)).item()
-    W = theta[:-1] if svd is None else svd.V @ theta[:-1]
-    return HeadFit(risk, loss, trace, beta, W, theta[-1], mean, float(slope), bool(slope <= tol), used)
+    W = theta[:-1] if B is None else B @ theta[:-1]
+    return HeadFit(risk, loss, trace, beta, W.contiguous(), theta[-1].contiguous(), mean, float(slope), bool(slope <= tol), used)
 
 # %% ../../nbs/transfer/30_pactran.ipynb #8584aa6c
 def use_head(
