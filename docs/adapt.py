@@ -72,14 +72,14 @@ def _doc(md, name, source, level, names):
     md = re.sub(r"\[source\]\([^)]*\)(\{[^}]*\})?\n*", "", md)
     md = re.sub(r"\A#+ .*", f"{level} `{name}`", md.strip())
     module = page_of(source).replace("/", ".")
-    node, lines = definition(module, name)
+    node = definition(module, name)
     if isinstance(node, ast.ClassDef):
-        fields = _fields(node, lines)
+        fields = _fields(node, *_parsed(module))
         if fields: md = re.sub(r"(?s)```python\n.*?\n```", lambda m: f"```python\nclass {name}(\n{fields}\n)\n```", md, count=1)
     if node is not None:
         file = f"taskpriors/{module.replace('.', '/')}.py"
         md += f"{' ' if md.endswith('*') else chr(10)*2}[source]({url(file)}#L{node.lineno}){{.source-link}}"
-    if isinstance(node, ast.ClassDef): md += "\n" + "".join(f"\n* {m}" for m in _methods(node, _parsed(module)[0]))
+    if isinstance(node, ast.ClassDef): md += "\n" + "".join(f"\n* {m}" for m in _methods(node, *_parsed(module)))
     entry = f"```{{index}} single: {name} (taskpriors.{module})\n```"
     return f"{entry}\n\n({target_of(module, name)})=\n{_links(md, source, names, own=name)}"
 
@@ -91,31 +91,36 @@ def _parsed(module):
 
 
 def definition(module, name):
-    "The function, class or patched method of that name in a module, and the module's lines."
-    body, lines = _parsed(module)
-    found = [n for n in body if isinstance(n, (ast.FunctionDef, ast.ClassDef)) and n.name == name.split(".")[-1]]
-    return (found[-1] if found else None), lines
+    "The function, class or patched method of that name in a module."
+    found = [n for n in _parsed(module)[0] if isinstance(n, (ast.FunctionDef, ast.ClassDef)) and n.name == name.split(".")[-1]]
+    return found[-1] if found else None
 
 
-def _fields(node, lines):
-    "The fields of a dataclass with the comments that explain them."
-    shown = [lines[n.lineno - 1].strip() for n in node.body if isinstance(n, ast.AnnAssign)]
+def _fields(node, body, lines):
+    "The fields of a dataclass, those of a base in the same module first, with the comments that explain them."
+    bases = [n for b in node.bases for n in body if isinstance(n, ast.ClassDef) and n.name == getattr(b, "id", None)]
+    above = [_fields(b, body, lines) for b in bases]
+    shown = dict.fromkeys(lines[n.lineno - 1].strip() for n in node.body if isinstance(n, ast.AnnAssign))
     split = (re.match(r"(.*?)(?:\s+(#.*))?$", line) for line in shown)
-    return "\n".join(f"    {m[1]},{' ' + m[2] if m[2] else ''}" for m in split)
+    return "\n".join([f for f in above if f] + [f"    {m[1]},{' ' + m[2] if m[2] else ''}" for m in split])
 
 
-def _methods(node, body):
+def _methods(node, body, lines):
     "Public methods and properties of a class, written in it or set later, with the first line of their docstrings; patched ones have an entry of their own."
     functions = {f.name: f for f in body if isinstance(f, ast.FunctionDef)}
     methods = [(m.name, m) for m in node.body if isinstance(m, ast.FunctionDef)]
     for targets, values in ((t.elts, n.value.elts) if isinstance(t, ast.Tuple) else ([t], [n.value]) for n in body if isinstance(n, ast.Assign) for t in n.targets):
         methods += [(t.attr, functions[v.id]) for t, v in zip(targets, values)
                     if isinstance(t, ast.Attribute) and isinstance(v, ast.Name) and getattr(t.value, "id", None) == node.name and v.id in functions]
+    silent = []
     for name, m in methods:
         if name.startswith("_"): continue
         prop = any(isinstance(d, ast.Name) and "property" in d.id for d in m.decorator_list)
-        doc = (ast.get_docstring(m) or "").split("\n")[0]
-        yield f"`.{name}{'' if prop else '(' + ', '.join(_args(m.args)) + ')'}`" + (f": {doc}" if doc else "")
+        doc = (ast.get_docstring(m) or "").split("\n")[0] or lines[m.lineno - 1].partition("  # ")[2] or lines[m.lineno - 1].partition(" # ")[2]
+        call = f"`.{name}{'' if prop else '(' + ', '.join(_args(m.args)) + ')'}`"
+        if doc: yield f"{call}: {doc}"
+        else: silent.append(call)
+    if silent: yield ", ".join(silent)
 
 
 def _args(a):

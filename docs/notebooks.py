@@ -41,12 +41,19 @@ def target_of(module, name):
 
 def exported(module):
     "Public functions and classes of a module in order, with the first line of their docstrings; patched methods as Class.method."
-    path = ROOT/"taskpriors"/(module.replace(".", "/") + ".py")
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)) or node.name.startswith("_"): continue
-        patched = any(isinstance(d, ast.Name) and d.id == "patch" for d in node.decorator_list)
-        owner = f"{node.args.args[0].annotation.id}." if patched and isinstance(node.args.args[0].annotation, ast.Name) else ""
-        yield owner + node.name, (ast.get_docstring(node) or "").split("\n")[0]
+    text = (ROOT/"taskpriors"/(module.replace(".", "/") + ".py")).read_text(encoding="utf-8")
+    body = ast.parse(text).body
+    public = next((ast.literal_eval(n.value) for n in body if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") == "__all__"), [])
+    for node in body:
+        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)): continue
+        owner = patched(node)
+        if owner or node.name in public: yield (f"{owner}." if owner else "") + node.name, (ast.get_docstring(node) or "").split("\n")[0]
+
+
+def patched(node):
+    "The class that a function is patched into with `@patch` or `@patch(...)`, or None."
+    names = {getattr(d.func if isinstance(d, ast.Call) else d, "id", None) for d in node.decorator_list}
+    return node.args.args[0].annotation.id if "patch" in names and isinstance(node.args.args[0].annotation, ast.Name) else None
 
 
 def target_of_anchor(module, anchor):

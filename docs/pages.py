@@ -28,7 +28,7 @@ def api_page(targets):
     lines = ["# Index of names", "", "Every public name in reading order, linked to the cell that derives and tests it; the same [from A to Z](genindex)."]
     for path in chapters():
         module = _default_exp(nbformat.read(path, 4))
-        if module is None: continue
+        if module is None or not any(exported(module)): continue
         lines += ["", f"## taskpriors.{module}", "", f"From {{doc}}`/{page_of(path)}`.", ""]
         for name, doc in exported(module):
             target = target_of(module, name)
