@@ -125,8 +125,13 @@ class TaskMoments(Result):
     inner:Tensor # U.T @ A @ U, shape (r, r); with `root`, some L with L @ L.T equal to it
     root:bool=False # is `inner` a root?
 
-# %% ../nbs/06_ridge.ipynb #6e6e8cf0
-def code_rows(labels, codes): return codes.T[:, labels] # (m, n) labels -> (q - 1, m, n) targets
+# %% ../nbs/06_ridge.ipynb #6b207329
+def code_rows(
+    labels:Tensor, # shape (m, n), int64
+    codes:Tensor, # of simplex_codes, shape (q, q - 1)
+) -> Tensor: # shape (q - 1, m, n)
+    "Replace each label by its code, one plane per column of the codes."
+    return codes.T[:, labels]
 
 def _moment_block(rows, basis, labels, codes, weights, few):
     Y = code_rows(labels[rows], codes)
@@ -135,8 +140,11 @@ def _moment_block(rows, basis, labels, codes, weights, few):
     B = Y @ basis.U
     return Y.square().sum(0, dtype=torch.float64), Y.T @ B, B.T if few else (B.T @ B).double()
 
-def task_block(block_size, n, q): return max(1, 2**23//(n*q)) if block_size is None else check_count(block_size, "probes", "block_size")
+def task_block(block_size, n:int, q:int) -> int:
+    "Tasks handled at once: `block_size`, or as many as keep a block of n points and q classes near 32 MB in float32."
+    return max(1, 2**23//(n*q)) if block_size is None else check_count(block_size, "probes", "block_size")
 
+# %% ../nbs/06_ridge.ipynb #33ab9913
 def label_moments(
     basis:RidgeBasis, # of the n points
     labels, # shape (n_tasks, n)
@@ -156,7 +164,7 @@ def label_moments(
     for d, c, i in parts: diag, cross, inner = diag + d, cross + c, torch.cat([inner, i], 1) if few else inner + i
     return TaskMoments(diag, cross, inner, few)
 
-# %% ../nbs/06_ridge.ipynb #d1cf22d8
+# %% ../nbs/06_ridge.ipynb #539223f3
 def check_weights(
     weights, # shape (n_tasks,), not negative
     n_tasks:int, # number of tasks they weigh
@@ -168,7 +176,8 @@ def check_weights(
     if w.min() < 0 or w.sum() <= 0: refuse(caller, "weights must be non-negative and not all zero", f"a least weight of {w.min().item():.3g}", "exponentiate log weights first")
     return w/w.sum()
 
-def check_tasks(labels, like, n_classes, caller): # labels on the features' device, number of classes, codes
+def check_tasks(labels, like:Tensor, n_classes, caller:str) -> tuple: # labels on the features' device, number of classes, codes
+    "Return the labels of `like`'s points, how many classes there are, and their codes."
     q = None if n_classes is None else check_count(n_classes, caller, "n_classes", low=2)
     y = check_labels(labels, caller, n=len(like), n_classes=q).to(like.device)
     q = max(int(y.max()) + 1, 2) if q is None else q
