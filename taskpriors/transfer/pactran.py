@@ -6,7 +6,7 @@
 __all__ = ['VariationalFit', 'dirichlet_fit', 'pactran_dirichlet', 'gamma_fit', 'pactran_gamma', 'HeadFit', 'fit_head',
            'use_head', 'flatness', 'GaussianGrid', 'gaussian_grid', 'pactran_gaussian', 'spread_ratios', 'choose_grid']
 
-# %% ../../nbs/transfer/30_pactran.ipynb #22592fa8
+# %% ../../nbs/transfer/30_pactran.ipynb #cc925895
 import math
 import warnings
 from dataclasses import dataclass
@@ -16,7 +16,8 @@ from torch import Tensor
 
 from ..checks import check_choice, check_count, check_features, check_number, check_probs, refuse
 from ..results import Result, new_axes
-from ..svd import FeatureSVD, feature_svd, present_classes, use_svd
+from ..svd import FeatureSVD, present_classes, use_svd
+from .agreement import agreement_statistic
 
 # %% ../../nbs/transfer/30_pactran.ipynb #d23c98b4
 @dataclass(frozen=True, eq=False, repr=False)
@@ -383,7 +384,7 @@ def pactran_gaussian(
     fit = use_head(features, labels, a, head, "pactran_gaussian", tol=tol, max_iter=max_iter, svd=svd)
     return fit.risk + flatness(fit.trace, len(features), fit.W.shape[1], a, b, len(fit.W), hessian)
 
-# %% ../../nbs/transfer/30_pactran.ipynb #7e7f2e28
+# %% ../../nbs/transfer/30_pactran.ipynb #75262fba
 def spread_ratios(
     grids:list, # GaussianGrid of every checkpoint, same (a, b)
 ) -> Tensor: # shape (A, B)
@@ -399,13 +400,12 @@ def choose_grid(
     *,
     reference=None, # a lower-is-better score per checkpoint, say LINEAR-VALID; None uses the spread ratio
 ) -> tuple: # (a, b)
-    "Hyper-parameters by a rule of B.5: spread ratio closest to 1, or Kendall agreement with a reference."
+    "Hyper-parameters by a rule of B.5: spread ratio closest to 1, or Kendall agreement (tau-b) with a reference."
     if reference is None: quality = -spread_ratios(grids).clamp_min(1e-300).log().abs()
     else:
-        from scipy.stats import kendalltau
         scores = torch.stack([g.score for g in grids])
-        quality = torch.tensor([[kendalltau(scores[:, i, j], reference).statistic for j in range(scores.shape[2])] for i in range(scores.shape[1])])
-        if quality.isnan().all(): refuse("choose_grid", "reference must differ between checkpoints", "equal values", "pass None to use the spread ratio")
-        quality = quality.nan_to_num(-2.)
+        ordered = (scores.amax(0) > scores.amin(0)).tolist() # a grid point that scores all alike orders nothing
+        tau = lambda i, j: agreement_statistic(scores[:, i, j], reference) if ordered[i][j] else -2.
+        quality = torch.tensor([[tau(i, j) for j in range(scores.shape[2])] for i in range(scores.shape[1])])
     i, j = divmod(int(quality.argmax()), quality.shape[1])
     return grids[0].a[i].item(), grids[0].b[j].item()
