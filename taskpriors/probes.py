@@ -72,7 +72,7 @@ def _ridge_block(rows, basis, labels, codes, alpha, mask=None, new=None):
     loss = R.square().sum(0).mean(1, dtype=torch.float64)
     return *_grade(torch.tensordot(codes, Y - R, 1), y), loss
 
-# %% ../nbs/02_probes.ipynb #c4edc7d6
+# %% ../nbs/02_probes.ipynb #d5f44619
 def ridge_probes(
     features, # shape (n, d)
     labels, # class of each point, shape (n_tasks, n), or (n,) for one task
@@ -85,6 +85,7 @@ def ridge_probes(
     n_classes:int=None, # number of classes; None is one more than the largest label
     block_size:int=None, # tasks handled at once; None keeps a block near 32 MB
     executor=None, # concurrent.futures.Executor over blocks of tasks
+    progress:bool=False, # show a bar over those blocks on standard error
 ) -> ProbeResult:
     "One ridge classifier per task, from one eigendecomposition of the features."
     X = check_features(features, "ridge_probes")
@@ -99,7 +100,7 @@ def ridge_probes(
         alpha = grid[errors.argmin()].item()
     elif alphas is not None: refuse("ridge_probes", "either alpha or alphas may be given", "both", "leave one of them out")
     fn = partial(_ridge_block, basis=basis, labels=y, codes=codes, alpha=check_number(alpha, "ridge_probes", "alpha", low=0), mask=mask, new=None if mask is None else basis.project(X[~mask]))
-    accuracy, balanced, loss = map(torch.cat, zip(*map_blocks(fn, row_blocks(len(y), run["block_size"]), executor=executor)))
+    accuracy, balanced, loss = map(torch.cat, zip(*map_blocks(fn, row_blocks(len(y), run["block_size"]), executor=executor, progress=progress, desc="probes")))
     n_judged = len(X) if mask is None else int((~mask).sum())
     return ProbeResult(accuracy, balanced, loss, float(alpha), "leave-one-out" if mask is None else "held-out", len(X) - (1 if mask is None else n_judged), n_judged, grid, errors)
 
@@ -224,7 +225,7 @@ def _logistic_block(rows, labels, q, mask, basis, new, alpha, tol, max_iter):
     loss = F.cross_entropy(Z, y, reduction="none").mean(1, dtype=torch.float64)
     return *_grade(Z.transpose(0, 1), y), loss, done, n_iter
 
-# %% ../nbs/02_probes.ipynb #6674587c
+# %% ../nbs/02_probes.ipynb #bf273aa5
 def logistic_probes(
     features, # shape (n, d)
     labels, # class of each point, shape (n_tasks, n), or (n,) for one task
@@ -238,6 +239,7 @@ def logistic_probes(
     max_iter:int=500, # L-BFGS steps; probes that need more are reported and warned of
     block_size:int=None, # tasks handled at once; None keeps a block near 32 MB an array
     executor=None, # concurrent.futures.Executor over blocks of tasks
+    progress:bool=False, # show a bar over those blocks on standard error
 ) -> ProbeResult:
     "One multinomial logistic probe per task, all fitted together and judged on held-out points."
     X = check_features(features, "logistic_probes")
@@ -248,7 +250,7 @@ def logistic_probes(
     basis = ridge_basis(X[mask], standardize=standardize)
     tol, max_iter = _check_solver(tol, max_iter, "logistic_probes")
     fn = partial(_logistic_block, labels=y, q=q, mask=mask, basis=basis, new=basis.project(X[~mask]), alpha=alpha, tol=tol, max_iter=max_iter)
-    parts = map_blocks(fn, row_blocks(len(y), task_block(block_size, len(X), q)), executor=executor)
+    parts = map_blocks(fn, row_blocks(len(y), task_block(block_size, len(X), q)), executor=executor, progress=progress, desc="probes")
     accuracy, balanced, loss, done, n_iter = map(torch.cat, zip(*parts))
     if not done.all(): warnings.warn(f"logistic_probes: {int((~done).sum())} of {len(done)} tasks did not converge in {max_iter} steps; raise max_iter or tol, or lower C.", stacklevel=2)
     return ProbeResult(accuracy, balanced, loss, alpha, "held-out", int(mask.sum()), int((~mask).sum()), converged=done, n_iter=n_iter)

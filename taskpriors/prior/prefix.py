@@ -5,14 +5,14 @@
 # %% auto #0
 __all__ = ['sample_labels', 'prefix_log_prob', 'TaskDiversity', 'task_diversity']
 
-# %% ../../nbs/prior/14_prefix.ipynb #539f2bdd
+# %% ../../nbs/prior/14_prefix.ipynb #3e070b93
 import math
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from ..blocks import row_blocks
+from ..blocks import row_blocks, with_bar
 from ..checks import check_choice, check_count, check_features, check_generator, check_labels, check_memory, check_temperature, refuse
 from ..results import Result
 
@@ -57,14 +57,14 @@ def _fill_block(
             if old is not None: S[i] -= old[i]
     return S
 
-# %% ../../nbs/prior/14_prefix.ipynb #29bd5fd4
+# %% ../../nbs/prior/14_prefix.ipynb #5be3bca3
 def _uniforms(b, m, g, like, two): # (b, m); logits for two classes
     u = torch.rand(b, m, generator=g, device=g.device, dtype=torch.float64)
     return (torch.logit(u) if two else u).to(like)
 
-def _prefix_labels(Z, scale, q, m, g, block=_BLOCK): # points in the order of the rows, scale a/T -> (n, m), int16
+def _prefix_labels(Z, scale, q, m, g, block=_BLOCK, progress=False): # points in the order of the rows, scale a/T -> (n, m), int16
     U, out = Z.new_zeros(Z.shape[1], (q - 1)*m), torch.empty(len(Z), m, dtype=torch.int16, device=Z.device)
-    for rows in row_blocks(len(Z), block):
+    for rows in with_bar(row_blocks(len(Z), block), progress, desc="points"):
         A, u = scale*Z[rows], _uniforms(rows.stop - rows.start, m, g, Z, q == 2)
         F = (A @ U).view(-1, q - 1, m)
         if q == 2: F += u[:, None]
@@ -87,7 +87,7 @@ def _prepare(Z, temperature, n_classes, n_tasks, caller):
     check_memory(need, caller, "draw fewer tasks per call", device=Z.device)
     return Z, T, q, m
 
-# %% ../../nbs/prior/14_prefix.ipynb #ce4e71d4
+# %% ../../nbs/prior/14_prefix.ipynb #01344be1
 def _copy_transposed(out, y, size=256): # out (m, n) from y (n, m), in pieces that stay in the cache
     for rows in row_blocks(len(y), size): out[:, rows] = y[rows].T
 
@@ -101,6 +101,7 @@ def sample_labels(
     n_orders:int=1, # random orders per call; tasks are dealt out to them evenly
     convention:str="paper", # pair term K/T ("paper") or 2K/T ("exact": the one of the measure exp(Tr GK/T))
     seed=None, # int, torch.Generator or None
+    progress:bool=False, # show a bar over the points, one per order, on standard error
 ) -> Tensor: # shape (n_tasks, n), int64, on the device of Z
     "Draw tasks by prefix sampling (Task Priors, Algorithm 1), all in one pass; not draws from the restricted measure, see `sample_labelings`."
     Z, T, q, m = _prepare(Z, temperature, n_classes, n_tasks, "sample_labels")
@@ -110,7 +111,7 @@ def sample_labels(
     scale, labels = _scale(Z, T, 2 if convention == "exact" else 1, "sample_labels"), torch.empty(m, len(Z), dtype=torch.int64, device=Z.device)
     for part in labels.tensor_split(k):
         order = (torch.randperm(len(Z), generator=g, device=g.device) if shuffle else torch.arange(len(Z))).to(Z.device)
-        _copy_transposed(part, _prefix_labels(Z[order], scale, q, len(part), g)[order.argsort()])
+        _copy_transposed(part, _prefix_labels(Z[order], scale, q, len(part), g, progress=progress)[order.argsort()])
     return labels
 
 # %% ../../nbs/prior/14_prefix.ipynb #ffe18437
