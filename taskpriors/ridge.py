@@ -21,12 +21,13 @@ from .checks import (check_count, check_features, check_finite, check_labels, ch
                                check_tensor, refuse)
 from .results import Result, new_axes
 
-# %% ../nbs/06_ridge.ipynb #22547eb7
+# %% ../nbs/06_ridge.ipynb #f271c03b
 def simplex_codes(
     n_classes:int, # number of classes q, at least 2
 ) -> Tensor: # shape (q, q - 1), float64; `codes @ codes.T` is the identity minus 1/q
     "Corners of a regular simplex: one code per class, in one dimension fewer than one-hot vectors."
     q = check_count(n_classes, "simplex_codes", "n_classes", low=2)
+    check_memory(16*q*q, "simplex_codes", "number the classes from 0 without gaps")
     return torch.from_numpy(scipy.linalg.helmert(q).T.copy())
 
 # %% ../nbs/06_ridge.ipynb #8420d278
@@ -215,7 +216,7 @@ def loo_errors(
             out += c*((f @ N)*f).sum(1)
     return out/len(U)
 
-# %% ../nbs/06_ridge.ipynb #d0895271
+# %% ../nbs/06_ridge.ipynb #e36b0009
 def alpha_grid(
     basis:RidgeBasis, # of the features
     *,
@@ -234,7 +235,7 @@ def check_alphas(
     caller:str, # who asks
 ) -> Tensor: # shape (n_alphas,), float64
     "Return penalties as a float64 vector, all at least 0, or raise `ValueError`."
-    a = check_finite(check_tensor(alphas, caller, "alphas").double(), caller, "alphas") if len(alphas) else torch.empty(0)
+    a = torch.as_tensor(alphas) if hasattr(alphas, "__len__") and len(alphas) == 0 else check_tensor(alphas, caller, "alphas").double()
     if a.ndim != 1 or len(a) == 0: refuse(caller, "alphas must be a non-empty vector", f"shape {tuple(a.shape)}", "pass several penalties")
-    if a.min() < 0: refuse(caller, "alphas must be at least 0", f"{a.min().item():.3g}", "pass non-negative penalties")
+    if check_finite(a, caller, "alphas").min() < 0: refuse(caller, "alphas must be at least 0", f"{a.min().item():.3g}", "pass non-negative penalties")
     return a.cpu()

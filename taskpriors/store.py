@@ -60,7 +60,7 @@ def _refuse_write(path, n_bytes, e):
         err.errno = e.errno
         raise err from e
 
-# %% ../nbs/05_store.ipynb #240dbd4e
+# %% ../nbs/05_store.ipynb #0d7a1538
 def digest_tensors(
     tensors:dict, # name -> tensor
     *more, # strings or bytes that belong to the content
@@ -70,7 +70,7 @@ def digest_tensors(
     for name, t in sorted(tensors.items()):
         t = t.detach().cpu().contiguous()
         h.update(f"{name} {t.dtype} {tuple(t.shape)}\n".encode())
-        h.update(t.reshape(-1).view(torch.uint8).numpy().data)
+        h.update(t.as_strided((t.numel(),), (1,)).view(torch.uint8).numpy().data) # a single entry may keep any stride
     for m in more: h.update(b"\n"); h.update(m.encode() if isinstance(m, str) else m)
     return h.hexdigest()
 

@@ -22,7 +22,7 @@ def _checked_odds(Z, temperature, graphs, caller):
     "Checked factor, and the log-odds of an edge per unit of K_ij."
     Z, T = check_features(Z, caller, "Z"), check_temperature(temperature, caller)
     odds = (1 + (check_choice(graphs, GRAPHS, caller, "graphs") == "undirected")) / T
-    largest = max(1., Z.double().square().sum(1).max().item())   # no |K_ij| exceeds the largest K_ii
+    largest = max(1., torch.linalg.vector_norm(Z, dim=1).double().square().max().item())   # no |K_ij| exceeds the largest K_ii
     if odds * largest > torch.finfo(Z.dtype).max: refuse(caller, f"K/temperature must stay finite in {Z.dtype}", f"temperature = {T:.3g} with entries of K up to {largest:.3g}", "rescale the kernel, raise the temperature or pass float64")
     return Z, odds
 

@@ -6,7 +6,8 @@
 __all__ = ['heldout_matrix', 'edge_moments', 'edge_variance', 'HeldoutError', 'expected_heldout_error',
            'expected_regression_error', 'precision_at_k']
 
-# %% ../../nbs/prior/16_heldout.ipynb #93fea7a9
+# %% ../../nbs/prior/16_heldout.ipynb #158d8893
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,8 +16,9 @@ import torch
 from torch import Tensor
 
 from ..blocks import map_blocks, pair_blocks, row_blocks
-from ..checks import check_choice, check_count, check_features, check_memory, check_number, check_same_n, check_temperature, refuse
+from ..checks import check_count, check_features, check_memory, check_number, check_same_n, check_temperature, refuse
 from ..kernels import kernel_factor
+from .edges import _checked_odds
 from ..results import Result, new_axes
 from ..ridge import (RidgeBasis, TaskMoments, alpha_grid, check_alphas, check_tasks, check_weights, code_rows, label_moments,
                               loo_errors, loo_residuals, loo_slack, residual_filter, ridge_basis, task_block)
@@ -64,7 +66,7 @@ def _edge_product(Z, U, odds, size, executor): # P @ U and P @ 1
             total[cols] += P.sum(0)
     return out, total
 
-# %% ../../nbs/prior/16_heldout.ipynb #8021d550
+# %% ../../nbs/prior/16_heldout.ipynb #102e199d
 def edge_moments(
     basis:RidgeBasis, # of the features whose probes are judged
     Z:Tensor, # factor of the prior kernel, shape (n, r)
@@ -74,9 +76,9 @@ def edge_moments(
     executor=None, # concurrent.futures.Executor over strips of rows; each forms its own part of the kernel, at 4/3 of the work
 ) -> TaskMoments:
     "Second moments of tasks under independent undirected edges, as far as ridge probes can see them."
-    Z = check_features(Z, "edge_moments", "prior").to(basis.U)
+    Z, odds = _checked_odds(check_features(Z, "edge_moments", "prior").to(basis.U), temperature, "undirected", "edge_moments")
     check_same_n("edge_moments", features=len(basis.U), prior=len(Z))
-    odds, size = 2/check_temperature(temperature, "edge_moments"), _pair_block_size(block_size, len(Z))
+    size = _pair_block_size(block_size, len(Z))
     check_memory(basis.U.element_size()*(basis.U.numel() + 3*min(size, len(Z))**2), "edge_moments", "lower block_size", device=Z.device)
     PU, mean = _edge_product(Z, basis.U, odds, size, executor)
     mean = mean/len(Z)
@@ -104,7 +106,7 @@ def _variance_block(block, Z, odds, L, R):
     V = (L[rows] @ R[cols].T).square_().mul_(torch.addcmul(P, P, P, value=-1))
     return V.sum(1).sum(dtype=torch.float64)*(1 if rows == cols else 2)
 
-# %% ../../nbs/prior/16_heldout.ipynb #892ba3f7
+# %% ../../nbs/prior/16_heldout.ipynb #c8d098bd
 def edge_variance(
     basis:RidgeBasis, # of the features whose probes are judged
     Z:Tensor, # factor of the prior kernel, shape (n, r)
@@ -115,9 +117,9 @@ def edge_variance(
     executor=None, # concurrent.futures.Executor over pairs of blocks
 ) -> Tensor: # a float64 scalar
     "Variance of the leave-one-out error over tasks with independent undirected edges."
-    Z = check_features(Z, "edge_variance", "prior").to(basis.U)
+    Z, odds = _checked_odds(check_features(Z, "edge_variance", "prior").to(basis.U), temperature, "undirected", "edge_variance")
     check_same_n("edge_variance", features=len(basis.U), prior=len(Z))
-    odds, alpha = 2/check_temperature(temperature, "edge_variance"), check_number(alpha, "edge_variance", "alpha", low=0)
+    alpha = check_number(alpha, "edge_variance", "alpha", low=0)
     block_size = _pair_block_size(block_size, len(Z))
     check_memory(basis.U.element_size()*(6*basis.U.numel() + 4*min(block_size, len(Z))**2), "edge_variance", "lower block_size or pass variance=False", device=Z.device)
     L, R = _outer_factors(basis, alpha, "edge_variance")
@@ -125,7 +127,7 @@ def edge_variance(
     blocks = pair_blocks(len(Z), block_size)
     return 2*sum(map_blocks(fn, blocks, executor=executor))/len(Z)**2
 
-# %% ../../nbs/prior/16_heldout.ipynb #3a8081ff
+# %% ../../nbs/prior/16_heldout.ipynb #ac6dbb11
 @dataclass(frozen=True, eq=False, repr=False)
 class HeldoutError(Result):
     "Expected leave-one-out error of ridge probes over a law of tasks."
@@ -135,9 +137,10 @@ class HeldoutError(Result):
     alpha:float # ridge penalty
     baseline:float # error of the intercept alone
     measure:str # "edge", "label" or "gaussian"
-    standard_error:float # of `error`, from the finite number of sampled tasks; 0 where the expectation is exact
+    standard_error:float # of `error`, from the finite number of sampled tasks; 0 where the expectation is exact, None for one task or variance=False
     alphas:Tensor=None # penalties tried, shape (n_alphas,)
     errors:Tensor=None # expected error at each, shape (n_alphas,)
+    trusted:bool=True # False (and a warning) if the error is below zero: the edges are too cold to be those of labels
 
     def plot(self, ax=None): # matplotlib axes
         "Expected error over the penalties tried."
@@ -149,7 +152,7 @@ class HeldoutError(Result):
         ax.legend()
         return ax
 
-# %% ../../nbs/prior/16_heldout.ipynb #5c43dbb4
+# %% ../../nbs/prior/16_heldout.ipynb #2220790e
 def _judge(basis, moments, alpha, alphas, caller): # alpha, error, baseline, skill, and the grid
     n = len(basis.U)
     baseline = (moments.diag.sum()*n/(n - 1)**2).item()
@@ -161,32 +164,41 @@ def _judge(basis, moments, alpha, alphas, caller): # alpha, error, baseline, ski
     found = dict(error=errors[best].item(), alpha=grid[best].item(), baseline=baseline, skill=1 - errors[best].item()/baseline)
     return found if alpha is not None else dict(found, alphas=grid, errors=errors)
 
-def _prior_tasks(prior, weights, caller): # a factor, or labels with weights
-    if hasattr(prior, "labels") and hasattr(prior, "log_weights"):
-        if weights is not None: refuse(caller, "weights must come from one place", "weights beside a result that has its own", "leave weights out")
-        return torch.as_tensor(prior.labels), torch.as_tensor(prior.log_weights).double().softmax(0)
+def _drawn(prior, weights, caller): # labels, weights and ancestors of a result of sample_labelings
+    if weights is not None: refuse(caller, "weights must come from one place", "weights beside a result that has its own", "leave weights out")
+    if not getattr(prior, "trusted", True): refuse(caller, "samples must be trusted", prior.reason, "draw them again, or pass their `labels` to average over these very tasks")
+    return torch.as_tensor(prior.labels), torch.as_tensor(prior.log_weights).double().softmax(0), "exact" if getattr(prior, "exact", False) else getattr(prior, "ancestor", None)
+
+def _prior_tasks(prior, weights, caller): # a factor; or labels, weights and ancestors
+    if hasattr(prior, "labels") and hasattr(prior, "log_weights"): return _drawn(prior, weights, caller)
     try: prior = torch.as_tensor(prior)
     except (TypeError, ValueError, RuntimeError): refuse(caller, "prior must be a factor or integer labels", type(prior).__name__, "pass a float (n, r) factor or int64 (n_tasks, n) labels", TypeError)
     if prior.is_floating_point() and weights is not None: refuse(caller, "weights belong to sampled labels", "weights beside a factor", "leave weights out")
-    return prior, weights
+    return prior, weights, None
 
-# %% ../../nbs/prior/16_heldout.ipynb #750c8295
+# %% ../../nbs/prior/16_heldout.ipynb #d9012430
 def _label_block(rows, basis, labels, codes, alpha):
     return loo_residuals(basis, code_rows(labels[rows], codes), alpha).square().sum(0).mean(1, dtype=torch.float64)
 
-def _label_error(basis, labels, weights, alpha, alphas, variance, block_size, executor, caller):
-    y, q, codes = check_tasks(labels, basis.U, None, caller)
-    w = check_weights(torch.ones(len(y)) if weights is None else weights, len(y), caller).to(y.device)
+def _standard_error(w, off, family): # of the mean, from deviations; tasks of one ancestor move together
+    if isinstance(family, str): return 0. # all tasks there are
+    family = torch.arange(len(w)) if family is None else torch.as_tensor(family)
+    R, W = torch.zeros(2, len(w), dtype=w.dtype, device=w.device).index_add_(1, family.to(w.device), torch.stack([w*off, w]))
+    free = 1 - W.square().sum().item()
+    return (R.square().sum()/free).sqrt().item() if free > 1e-12 else None
+
+def _label_error(basis, tasks, alpha, alphas, variance, block_size, executor, caller):
+    y, q, codes = check_tasks(tasks[0], basis.U, None, caller)
+    w = check_weights(torch.ones(len(y)) if tasks[1] is None else tasks[1], len(y), caller).to(y.device)
     size = task_block(block_size, y.shape[1], q)
     moments = label_moments(basis, y, weights=w, n_classes=q, block_size=size, executor=executor)
     out = _judge(basis, moments, alpha, alphas, caller)
     if not variance: return HeldoutError(variance=None, measure="label", standard_error=None, **out)
     fn = partial(_label_block, basis=basis, labels=y, codes=codes, alpha=out["alpha"])
     off = torch.cat(list(map_blocks(fn, row_blocks(len(y), size), executor=executor))) - out["error"]
-    se = (w**2 @ off**2).sqrt().item() if len(y) > 1 else None
-    return HeldoutError(variance=(w @ off**2).item(), measure="label", standard_error=se, **out)
+    return HeldoutError(variance=(w @ off**2).item(), measure="label", standard_error=_standard_error(w, off, tasks[2]), **out)
 
-# %% ../../nbs/prior/16_heldout.ipynb #df25f848
+# %% ../../nbs/prior/16_heldout.ipynb #86a06931
 def expected_heldout_error(
     features, # of the model that is judged, shape (n, d)
     prior, # factor of the prior kernel (float, shape (n, r)), or sampled labels (int64, shape (n_tasks, n)), or a result with `labels` and `log_weights`
@@ -203,17 +215,18 @@ def expected_heldout_error(
     "Expected error on unseen points of a ridge probe, over all tasks of a prior; no probe is trained."
     me = "expected_heldout_error"
     X = check_features(features, me)
-    prior, weights = _prior_tasks(prior, weights, me)
+    prior, *tasks = _prior_tasks(prior, weights, me)
     if not prior.is_floating_point():
         if temperature is not None: refuse(me, "labels carry their temperature", f"temperature = {temperature!r:.40} beside labels", "leave it out, or pass the factor")
         check_same_n(me, features=len(X), labels=prior.shape[-1])
-        return _label_error(ridge_basis(X, standardize=standardize), prior, weights, alpha, alphas, variance, block_size, executor, me)
+        return _label_error(ridge_basis(X, standardize=standardize), (prior, *tasks), alpha, alphas, variance, block_size, executor, me)
     Z, T, size = check_features(prior, me, "prior"), check_temperature(temperature, me), block_size
     check_same_n(me, features=len(X), prior=len(Z))
     basis = ridge_basis(X, standardize=standardize)
     out = _judge(basis, edge_moments(basis, Z, T, block_size=size, executor=executor), alpha, alphas, me)
     spread = edge_variance(basis, Z, T, out["alpha"], block_size=size, executor=executor).item() if variance else None
-    return HeldoutError(variance=spread, measure="edge", standard_error=0., **out)
+    if out["error"] < 0: warnings.warn(f"{me}: edges must not be colder than those of labels can be. Got an expected error of {out['error']:.3g}, below zero; raise the temperature or pass sampled labels.", stacklevel=2)
+    return HeldoutError(variance=spread, measure="edge", standard_error=0., trusted=not out["error"] < 0, **out)
 
 # %% ../../nbs/prior/16_heldout.ipynb #2d0a7614
 def _gaussian_variance(basis, Z, noise, alpha, caller): # 2 Tr((Q (Z Z' + noise I))^2) / n^2
@@ -256,7 +269,7 @@ def _precision_block(rows, X, k, prior, odds, weights):
         return weights @ same
     return torch.sigmoid(odds*torch.einsum("br,bkr->bk", prior[rows], prior[near])).sum(dtype=torch.float64)
 
-# %% ../../nbs/prior/16_heldout.ipynb #72766acc
+# %% ../../nbs/prior/16_heldout.ipynb #3cc24dc7
 def precision_at_k(
     features, # of the model that is judged, shape (n, d)
     prior, # factor of the prior kernel, or sampled labels, as for expected_heldout_error
@@ -271,9 +284,9 @@ def precision_at_k(
     "Expected share of a point's k nearest neighbours (cosine) that carry its label, over all tasks of a prior."
     me = "precision_at_k"
     X = kernel_factor(check_features(features, me), center=False)
-    prior, weights = _prior_tasks(prior, weights, me)
+    prior, weights, _ = _prior_tasks(prior, weights, me)
     k, odds = check_count(k, me, "k", high=len(X) - 1), None
-    if prior.is_floating_point(): prior, odds = check_features(prior, me, "prior").to(X), {"directed": 1, "undirected": 2}[check_choice(graphs, ("directed", "undirected"), me, "graphs")]/check_temperature(temperature, me)
+    if prior.is_floating_point(): prior, odds = _checked_odds(check_features(prior, me, "prior").to(X), temperature, graphs, me)
     elif temperature is not None: refuse(me, "labels carry their temperature", "temperature beside labels", "leave it out, or pass the factor")
     else: prior = check_tasks(prior, X, None, me)[0]
     check_same_n(me, features=len(X), prior=prior.shape[0 if odds else 1])

@@ -6,7 +6,7 @@
 __all__ = ['Estimate', 'LabelTraceMoments', 'Labelings', 'enumerate_labelings', 'sample_labelings', 'TemperatureScan',
            'critical_temperature', 'temperature_scan', 'Calibration', 'calibrate_temperature']
 
-# %% ../../nbs/prior/15_labelings.ipynb #05528b0e
+# %% ../../nbs/prior/15_labelings.ipynb #fdc34278
 import math
 import warnings
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from ..checks import check_choice, check_count, check_features, check_generator, check_memory, check_number, check_same_n, check_temperatures, check_tensor, refuse
+from ..checks import check_choice, check_count, check_features, check_finite, check_generator, check_memory, check_number, check_same_n, check_temperatures, check_tensor, refuse
 from .particles import _Potts, _anneal, _counts, _filter, _gibbs_sweep, _log_constant, _moments_of
 from .prefix import _copy_transposed, _n_distinct, _pair_rand, _prepare, _scale
 from ..results import Result, new_axes
@@ -44,7 +44,7 @@ def _frequency_se(p, se, r): # Agresti-Coull at the effective number of draws th
 def _traces(labels, M, q, size=128): # Tr(M M^T G) of each task, (n_tasks,), float64
     return torch.cat([sum(((y == c).to(M.dtype) @ M).double().square().sum(1) for c in range(q)) for y in labels.split(size)])
 
-# %% ../../nbs/prior/15_labelings.ipynb #f72e47e5
+# %% ../../nbs/prior/15_labelings.ipynb #f260ca2e
 class _LabelStatistics: # what Labelings can be asked
     weights = property(lambda self: self.log_weights.exp()) # shape (n_tasks,)
     exact = property(lambda self: self.method == "enumeration")
@@ -72,7 +72,7 @@ class _LabelStatistics: # what Labelings can be asked
         return Estimate(mean, se, (share.square().sum().square()/share.pow(4).sum()).item() - 1)
 
     def _vouch(self, caller, force):
-        if not (self.trusted or force): refuse(caller, "samples must be trusted", self.reason, "draw more tasks, choose method='anneal', raise the temperature, or pass force=True")
+        if not (self.trusted or force): refuse(caller, "samples must be trusted", self.reason, "draw more tasks, choose method='anneal' or 'gibbs', raise the temperature, or pass force=True")
 
     def _family_weights(self): return torch.zeros_like(self.log_weights).index_add_(0, self.ancestor, self.weights)
 
@@ -102,7 +102,7 @@ class _LabelViews(_LabelStatistics):
         if not gibbs: ax.set_ylim(0, None)
         return ax
 
-# %% ../../nbs/prior/15_labelings.ipynb #202c1542
+# %% ../../nbs/prior/15_labelings.ipynb #7e08eb97
 @dataclass(frozen=True, eq=False, repr=False)
 class Labelings(_LabelViews, Result):
     "Tasks from the label measure, their weights and what is known about their errors."
@@ -125,7 +125,7 @@ class Labelings(_LabelViews, Result):
     def expectation(self, values, *, force:bool=False) -> Estimate:
         "Mean over tasks of `values`, shape (n_tasks,) or (n_tasks, k); refused for untrusted samples unless `force`."
         self._vouch("expectation", force)
-        v, w = check_tensor(values, "expectation", "values").double(), self.weights
+        v, w = check_finite(check_tensor(values, "expectation", "values"), "expectation", "values").double(), self.weights
         check_same_n("expectation", tasks=len(w), values=len(v))
         mean = torch.tensordot(w, v, 1)
         if self.exact: return Estimate(mean, torch.zeros_like(mean), math.inf)
@@ -163,7 +163,7 @@ def enumerate_labelings(
     ess = 1/(energy - log_z).exp().square().sum().item()
     return Labelings(labels, energy - log_z, torch.arange(len(labels), device=Z.device), "enumeration", T, q, ess, ess, log_z.item(), 0., 0, True, "")
 
-# %% ../../nbs/prior/15_labelings.ipynb #1583e641
+# %% ../../nbs/prior/15_labelings.ipynb #0ccb6f31
 def _gibbs_start(P, m, g): # half of the chains independent labels, half prefix samples: too warm and too cold
     pi = torch.full((P.q,), 1/P.q, dtype=torch.float64) if P.pi is None else P.pi
     u = torch.rand(P.n, m - m//2, generator=g, device=g.device, dtype=torch.float64).to(P.B.device)
@@ -179,16 +179,21 @@ def _gibbs(P, m, g, sweeps): # independent chains -> labels, mean trace after ea
     path = torch.stack(path)
     cold, warm, late, last = path[-1][:m//2], path[-1][m//2:], path[-1] - path[(sweeps - 1)//2], path[sweeps//2:]
     se = lambda x: max(x.var().item()/len(x), 1e-300)**.5 if len(x) > 1 else 0.
-    apart, drift = abs(cold.mean() - warm.mean()).item()/max(math.hypot(se(cold), se(warm)), 1e-150) if m > 3 else math.inf, abs(late.mean().item())/max(se(late), 1e-150)
+    apart, drift = abs(cold.mean() - warm.mean()).item()/max(math.hypot(se(cold), se(warm)), 1e-150), abs(late.mean().item())/max(se(late), 1e-150)
     between, within = (last.mean(0).var().item(), last.var(0).mean().item()) if m > 1 and len(last) > 1 else (0., 1.)
     stuck = between/max(between + within, 1e-300)
-    why = (f"chains from cold and warm starts that differ by {apart:.1f} standard errors after {sweeps} sweeps" if not apart <= 4 else
+    why = (f"{m} chains, too few to compare" if m < 4 else
+           f"chains from cold and warm starts that differ by {apart:.1f} standard errors after {sweeps} sweeps" if not apart <= 4 else
            f"Tr(GK) drifting by {drift:.1f} standard errors in the second half of {sweeps} sweeps" if not drift <= 4 else
            f"chains caught in valleys: {stuck:.0%} of the variance of Tr(GK) in the last {len(last)} sweeps lies between them" if stuck > .5 else "")
     return Y, path.mean(1), why
 
-# %% ../../nbs/prior/15_labelings.ipynb #103cfd48
+# %% ../../nbs/prior/15_labelings.ipynb #1a1ae009
 _MIN_ANCESTORS = 10
+
+def _collapse(cloud): # effective ancestors, and a complaint if they are too few for standard errors to mean anything
+    ancestors = 1/cloud.families().square().sum().item()
+    return ancestors, "" if ancestors >= _MIN_ANCESTORS else f"{len(cloud.log_w)} particles that descend from {ancestors:.1f} effective ancestors, fewer than {_MIN_ANCESTORS}"
 
 def _run(P, m, g, method, sweeps, fraction, every, step): # -> labels (n, m), cloud or None, history, complaint
     if method == "gibbs":
@@ -199,8 +204,7 @@ def _run(P, m, g, method, sweeps, fraction, every, step): # -> labels (n, m), cl
     else:
         Y, U, cloud = _filter(P, m, g, every, fraction if method == "smc" else 0.)
         cloud.log_z += _log_constant(P)
-    ancestors = 1/cloud.families().square().sum().item()
-    why = "" if ancestors >= _MIN_ANCESTORS else f"{m} particles that descend from {ancestors:.1f} effective ancestors, fewer than {_MIN_ANCESTORS}"
+    ancestors, why = _collapse(cloud)
     cloud.heaviest, cloud.ancestors, cloud.final_z = 1/m if sweeps and method != "prefix" else cloud.families().max().item(), ancestors, cloud.log_z + torch.logsumexp(cloud.log_w, 0).item() - math.log(m)
     if method != "prefix":
         Y = Y[:, cloud.resample(g)]
@@ -228,7 +232,7 @@ def _result(P, order, Y, cloud, method, history, why): # undo the order, attach 
     se = max(1/cloud.ancestors - 1/m, 0.)**.5
     return Labelings(labels, torch.log_softmax(cloud.log_w, 0), cloud.ancestor, method, P.T, P.q, cloud.ess[-1], cloud.ancestors, cloud.final_z, se, cloud.resampled, not why, why, cloud.heaviest, history)
 
-# %% ../../nbs/prior/15_labelings.ipynb #3aafd9b0
+# %% ../../nbs/prior/15_labelings.ipynb #56af317a
 def sample_labelings(
     Z, # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature:float, # T, in the unit of K
@@ -251,7 +255,7 @@ def sample_labelings(
     fraction = check_number(resample_below, "sample_labelings", "resample_below", low=0, high=1)
     every, step = check_count(check_every, "sample_labelings", "check_every"), check_number(step, "sample_labelings", "step", low=0, high=1, low_open=True, high_open=True)
     Y, cloud, history, why = _run(P, n_tasks, g, method, sweeps, fraction, every, step)
-    if why: warnings.warn(f"sample_labelings: samples should be trusted only with diagnostics in order. Got {why}; draw more tasks, choose method='anneal' or raise the temperature.", stacklevel=2)
+    if why: warnings.warn(f"sample_labelings: samples should be trusted only with diagnostics in order. Got {why}; draw more tasks, choose method='anneal' or 'gibbs', or raise the temperature.", stacklevel=2)
     return _result(P, order, Y, cloud, method, history, why)
 
 # %% ../../nbs/prior/15_labelings.ipynb #cf8693e8
@@ -267,7 +271,7 @@ def _alike(Y, cloud, q, g, k=200): # mean adjusted Rand index of independent pai
     different = pick.unique()
     return mean.item(), (2*family.square().sum().sqrt()/apart.sum()).item(), _n_distinct(Y[:, different].T.long(), q)/len(different)
 
-# %% ../../nbs/prior/15_labelings.ipynb #f678a91b
+# %% ../../nbs/prior/15_labelings.ipynb #1988836c
 @dataclass(frozen=True, eq=False, repr=False)
 class TemperatureScan(Result):
     "Tasks at several temperatures, from one annealing run; vectors of shape (n_temperatures,), float64."
@@ -278,7 +282,7 @@ class TemperatureScan(Result):
     largest_share:Tensor # mean share of the largest class
     log_partition:Tensor
     log_partition_se:Tensor
-    n_ancestors:Tensor # effective number of independent particles left
+    n_ancestors:Tensor # effective number of independent particles left; below 10 the scan warns, and neither means nor standard errors hold
     probe_accuracy:Tensor=None # mean leave-one-out accuracy of ridge probes; NaN where a task has one class only
     labels:Tensor=field(repr=False, default=None) # 200 tasks at each temperature, (n_temperatures, 200, n), int16
 
@@ -292,13 +296,14 @@ class TemperatureScan(Result):
         ax.legend()
         return ax
 
-# %% ../../nbs/prior/15_labelings.ipynb #3b563fde
+# %% ../../nbs/prior/15_labelings.ipynb #074591c4
 def critical_temperature(
     Z, # factor, shape (n, r)
     n_classes:int, # q
 ) -> float: # 2 lambda/q
     "Mean-field temperature below which classes split: twice the largest eigenvalue of K over the number of classes."
     Z, q = check_features(Z, "critical_temperature", "Z"), check_count(n_classes, "critical_temperature", "n_classes", low=2)
+    if not Z.any(): refuse("critical_temperature", "Z must not be zero, or tasks know no temperature", "zeros", "check the features")
     return 2*torch.linalg.matrix_norm(Z.double(), 2).item()**2/q
 
 def _scan_start(Z, q, T, n_tasks, features, pi, tolerance, step, seed): # checks of temperature_scan
@@ -311,7 +316,7 @@ def _probe_accuracy(features, labels, q):
     split = labels[(labels != labels[:, :1]).any(1)]
     return math.nan if len(split) == 0 else ridge_probes(features, split, n_classes=q).accuracy.mean().item()
 
-# %% ../../nbs/prior/15_labelings.ipynb #0b3cbd4a
+# %% ../../nbs/prior/15_labelings.ipynb #8c9cfe4f
 def temperature_scan(
     Z, # factor of the prior kernel, shape (n, r)
     n_classes:int, # q
@@ -331,15 +336,16 @@ def temperature_scan(
     rows, kept, stops = [], [], (1/T).tolist()
     for beta, Y, U, cloud in _anneal(P, n_tasks, g, stops, .5, step):
         if beta != stops[len(rows)]: continue
-        a, sizes = 1/cloud.families().square().sum().item(), _counts(Y, P.q).max(0).values/P.n
+        (a, why), sizes = _collapse(cloud), _counts(Y, P.q).max(0).values/P.n
         pick = torch.multinomial(cloud.weights().to(g.device), 200, replacement=True, generator=g).to(Y.device)
         kept.append(Y[order.argsort()][:, pick].T.clone())
         accuracy = math.nan if features is None else _probe_accuracy(features, kept[-1].long(), P.q)
         rows.append([*_alike(Y, cloud, P.q, g), (cloud.weights() @ sizes).item(), cloud.log_z + torch.logsumexp(cloud.log_w, 0).item() - math.log(n_tasks), max(1/a - 1/n_tasks, 0)**.5, a, accuracy])
+    if why: warnings.warn(f"temperature_scan: estimates should be trusted only with enough ancestors. Got {why}, at temperature {T[-1]:.3g}; draw more tasks or stop at a higher temperature.", stacklevel=2)
     columns = torch.tensor(rows, dtype=torch.float64).T
     return TemperatureScan(T, *columns[:7], None if features is None else columns[7], torch.stack(kept))
 
-# %% ../../nbs/prior/15_labelings.ipynb #d24bb509
+# %% ../../nbs/prior/15_labelings.ipynb #2165801e
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration(Result):
     "The temperature at which tasks are as diverse as wanted."
@@ -350,6 +356,7 @@ class Calibration(Result):
     temperatures:Tensor # looked at on the way, falling, shape (k,), float64
     diversities:Tensor # found there, shape (k,), float64
     standard_errors:Tensor # of the diversities (NaN for "distinct"), shape (k,), float64
+    trusted:bool=True # False (and a warning) if too few independent particles were left to measure diversity
 
     def plot(self, ax=None):
         "Diversity over temperature, with the answer marked."
@@ -360,17 +367,28 @@ class Calibration(Result):
         ax.legend()
         return ax
 
+# %% ../../nbs/prior/15_labelings.ipynb #ffe553ad
+def _descend(P, m, g, stops, step, target, criterion, caller): # down to the target -> temperatures, diversities, standard errors, complaint
+    T, d, se = [], [], []
+    for beta, Y, _, cloud in _anneal(P, m, g, stops, .5, step):
+        if beta != stops[len(T)]: continue
+        rand, rand_se, distinct = _alike(Y, cloud, P.q, g)
+        if math.isnan(rand): refuse(caller, "at least two independent particles must survive", f"one ancestor at temperature {1/beta:.3g}", "raise n_tasks or step")
+        T.append(1/beta); d.append(1 - rand if criterion == "rand" else distinct); se.append(rand_se if criterion == "rand" else math.nan)
+        if d[-1] <= target: break
+    return T, d, se, _collapse(cloud)[1]
+
 def _crossing(T, d, target): # log-linear between the last two points
     (a, b), (x, y) = (math.log(T[-2]), math.log(T[-1])), (d[-2], d[-1])
     return math.exp(b if x == y else a + (b - a)*(x - target)/(x - y))
 
-# %% ../../nbs/prior/15_labelings.ipynb #04121f1c
+# %% ../../nbs/prior/15_labelings.ipynb #e4a98d14
 def calibrate_temperature(
     Z, # factor of the prior kernel, shape (n, r)
     n_classes:int, # q
     *,
     diversity:float=.8, # wanted, in (0, 1)
-    criterion:str="rand", # "rand": 1 - mean adjusted Rand index of two tasks; "distinct": share of distinct tasks
+    criterion:str="rand", # "rand": 1 - mean adjusted Rand index of two tasks; "distinct": share of distinct tasks among up to 200
     n_tasks:int=500, # particles
     ratio:float=1.1, # look whenever the temperature has fallen by this factor
     step:float=.95, # as in sample_labelings
@@ -384,14 +402,10 @@ def calibrate_temperature(
     target = check_number(diversity, caller, "diversity", low=0, high=1, low_open=True, high_open=True)
     check_choice(criterion, ("rand", "distinct"), caller, "criterion")
     ratio, lowest, step = check_number(ratio, caller, "ratio", low=1, low_open=True), check_number(lowest, caller, "lowest", low=0, high=1, low_open=True), check_number(step, caller, "step", low=0, high=1, low_open=True, high_open=True)
-    P, order, g = _checked(Z, lowest*top, n_classes, n_tasks, class_proportions, tolerance, seed, caller)
-    stops, T, d, se = [ratio**k/(2*top) for k in range(math.ceil(math.log(2/lowest, ratio)) + 1)], [], [], []
-    for beta, Y, U, cloud in _anneal(P, n_tasks, g, stops, .5, step):
-        if beta != stops[len(T)]: continue
-        rand, rand_se, distinct = _alike(Y, cloud, P.q, g)
-        T.append(1/beta); d.append(1 - rand if criterion == "rand" else distinct); se.append(rand_se if criterion == "rand" else math.nan)
-        if math.isnan(d[-1]): refuse(caller, "at least two independent particles must survive", f"one ancestor at temperature {T[-1]:.3g}", "raise n_tasks or step")
-        if d[-1] <= target: break
-    if d[-1] > target or len(T) < 2: refuse(caller, f"diversity {target} must be reached between {lowest:g} and 1 times twice the critical temperature", f"{min(d):.3g} at least", "ask for another diversity")
+    P, _, g = _checked(Z, lowest*top, n_classes, n_tasks, class_proportions, tolerance, seed, caller)
+    stops = [ratio**k/(2*top) for k in range(math.ceil(math.log(2/lowest, ratio)) + 1)]
+    T, d, se, why = _descend(P, n_tasks, g, stops, step, target, criterion, caller)
+    if d[-1] > target or len(T) < 2: refuse(caller, f"diversity {target} must be reached between {lowest:g} and 2 times the critical temperature", f"{min(d):.3g} at least", "ask for another diversity")
+    if why: warnings.warn(f"{caller}: a temperature should be trusted only with enough ancestors. Got {why}; raise n_tasks, or check the answer by task_diversity of sample_labelings(method='gibbs').", stacklevel=2)
     found = _crossing(T, d, target)
-    return Calibration(found, target, criterion, found/top, *torch.tensor([T, d, se], dtype=torch.float64))
+    return Calibration(found, target, criterion, found/top, *torch.tensor([T, d, se], dtype=torch.float64), not why)

@@ -297,7 +297,17 @@ def _draw_sums(p, g, n_pairs, block):
         scale += K.abs().sum()
     return total, scale
 
-# %% ../../nbs/prior/12_moments.ipynb #de212809
+# %% ../../nbs/prior/12_moments.ipynb #54091d03
+def _slope(pilot): # of y on its control variate, per model, statistic and temperature
+    y, c, _, yc, cc = pilot
+    return (yc - y*c)/(cc - c**2).clamp(min=1e-300)
+
+def _controlled(sums, m, beta, known): # mean of y over m pairs with its control variate, and its standard error
+    y, c, yy, yc, cc = sums/m
+    var = (yy - y*y - 2*beta*(yc - y*c) + beta**2*(cc - c*c)).clamp(min=0)
+    return y - beta*(c - known), (var/(m - 1)).sqrt()
+
+# %% ../../nbs/prior/12_moments.ipynb #1b8bd115
 def sketch_trace_moments(
     M, # the model: its kernel's factor, shape (n, r), or a dictionary name -> factor
     prior, # factor of the prior kernel K, shape (n, r_K)
@@ -315,15 +325,13 @@ def sketch_trace_moments(
     rel_tol, block = check_number(rel_tol, caller, "rel_tol", low=0, low_open=True), check_count(block_size, caller, "block_size")
     per_draw, n, d = 2**14, len(p.prior), _margins(p.prior)[0]
     left, sums, scale, done, more = check_count(max_pairs, caller, "max_pairs", low=2*per_draw)//per_draw - 1, 0, 0, 0, 1
-    pilot, known, margins = _draw_sums(p, g, per_draw, block)[0]/per_draw, _control_sums(p)/(n*(n - 1)), [_margins(Z) for Z in p.models]
-    beta = (pilot[3] - pilot[0]*pilot[1])/(pilot[4] - pilot[1]**2).clamp(min=1e-300)
+    beta, known, margins = _slope(_draw_sums(p, g, per_draw, block)[0]/per_draw), _control_sums(p)/(n*(n - 1)), [_margins(Z) for Z in p.models]
     rest, weight = _sketch_rest(margins, d, p), torch.tensor([1., p.twice], dtype=torch.float64, device=d.device)[:, None]*n*(n - 1)
     while more:
         for _ in range(more): sums, scale = (a + b for a, b in zip((sums, scale), _draw_sums(p, g, per_draw, block)))
         done, m = done + more, (done + more)*per_draw
-        y, c, yy, yc, cc = sums/m
-        var = (yy - y*y - 2*beta*(yc - y*c) + beta**2*(cc - c*c)).clamp(min=0)
-        value, error = rest + weight*(y - beta*(c - known)), weight*(var/(m - 1)).sqrt()
+        value, error = (weight*x for x in _controlled(sums, m, beta, known))
+        value = rest + value
         converged = bool((error <= rel_tol*value.abs()).all())
         more = 0 if converged else min(done, left - done)
     (mean, variance), (e, v) = ([p.shaped(u) for u in x.unbind(1)] for x in (value, error))

@@ -39,7 +39,7 @@ def _loo_operator(X, alpha):
     R = (eye - S) / (1 - S.diagonal())[:, None]
     return R.T @ R
 
-# %% ../../nbs/prior/18_objective.ipynb #416c8603
+# %% ../../nbs/prior/18_objective.ipynb #eabd6f3f
 def _pair_mean(A, n):
     "Unbiased estimate, from the entries A (m, m) of a batch, of the mean of an n x n matrix."
     m, diag = len(A), A.diagonal().sum()
@@ -49,6 +49,7 @@ def _trace_statistics(X, P, W, row_means, index, centre):
     "Estimates of E[Tr MG]/n^2 and Var[Tr MG]/n^2 for the centred cosine kernel M."
     norms = X.norm(dim=1, keepdim=True)
     if not norms.all(): refuse("TaskPriorLoss", "features must have rows of positive norm", f"zero in row {int((norms == 0).flatten().nonzero()[0])}", "end the encoder without a ReLU, or use statistic='heldout'")
+    if centre is not None and tuple(torch.as_tensor(centre).shape) != X.shape[1:]: refuse("TaskPriorLoss", f"center must have shape ({X.shape[1]},)", tuple(torch.as_tensor(centre).shape), "pass the mean of the unit rows")
     C, p = X / norms, row_means[index].to(X)
     D = C - (C.mean(0) if centre is None else torch.as_tensor(centre).to(C))
     tilted = P - p[:, None] - p + row_means.mean().to(X)
@@ -65,9 +66,8 @@ class TaskStatistics(NamedTuple):
     mean: Tensor # "trace": E[Tr MG]/n^2; "heldout": E[Tr QG]/m, squared error per point summed over classes
     variance: Tensor # "trace": Var[Tr MG]/n^2; "heldout": Var[Tr QG]/m
 
-# %% ../../nbs/prior/18_objective.ipynb #0f841b96
-class TaskPriorStatistics(nn.Module):
-    "Differentiable mean and variance, over all tasks of a prior, of features on minibatches (Theorem 2.6)."
+# %% ../../nbs/prior/18_objective.ipynb #b79b6ef9
+class _OnBatches(nn.Module):
     def __init__(self,
         prior, # factor Z of the prior kernel K = Z Z^T on the training points, shape (n, r)
         temperature:float, # T > 0, in the units of K
@@ -77,14 +77,16 @@ class TaskPriorStatistics(nn.Module):
         graphs:str="undirected", # "undirected" (label graphs) or "directed"
     ):
         super().__init__()
-        Z, self.odds = _checked_odds(prior, temperature, graphs, name := "TaskPriorLoss")
-        Z, self.temperature = Z.detach(), float(temperature)
-        self.alpha = check_number(alpha, name, "alpha", low=0, low_open=True)
-        self.statistic = check_choice(statistic, ("trace", "heldout"), name, "statistic")
-        self.twice = 1 + (graphs == "undirected")
-        self.register_buffer("prior", Z)
-        self.register_buffer("row_means", _row_means(Z, self.odds, self.twice) if statistic == "trace" else None)
+        Z, self.odds = _checked_odds(prior, temperature, graphs, "TaskPriorLoss")
+        self.temperature, self.twice = float(temperature), 1 + (graphs == "undirected")
+        self.alpha = check_number(alpha, "TaskPriorLoss", "alpha", low=0, low_open=True)
+        self.statistic = check_choice(statistic, ("trace", "heldout"), "TaskPriorLoss", "statistic")
+        self.register_buffer("prior", Z.detach())
+        self.register_buffer("row_means", _row_means(self.prior, self.odds, self.twice) if statistic == "trace" else None)
 
+# %% ../../nbs/prior/18_objective.ipynb #dff99300
+class TaskPriorStatistics(_OnBatches):
+    "Differentiable mean and variance, over all tasks of a prior, of features on minibatches (Theorem 2.6)."
     def forward(self,
         features, # of the minibatch, shape (m, d), with their gradient
         index=None, # which points of the prior they are, shape (m,), distinct; None: all, in order

@@ -143,7 +143,7 @@ def outperform_probability(
         above = torch.where(k[1] > 0, above.clamp(0, 1), (k[0] > 0).double())
     return above[0] if p.drop[1] else above
 
-# %% ../../nbs/prior/19_tails.ipynb #368fc13e
+# %% ../../nbs/prior/19_tails.ipynb #b994abd1
 def outperform_matrix(
     models, # dictionary name -> factor
     prior, # factor of the prior kernel K, shape (n, r_K)
@@ -155,7 +155,7 @@ def outperform_matrix(
     C = trace_covariance(models, prior, temperature, **kwargs)
     var = C.diagonal(dim1=-2, dim2=-1)
     gap, spread = mean[..., :, None] - mean[..., None, :], var[..., :, None] + var[..., None, :]
-    z = gap/(spread - 2*C).clamp(min=1e-12*spread.amax().item()).sqrt()
+    z = gap/torch.maximum(spread - 2*C, (1e-12*spread.amax((-2, -1), keepdim=True)).clamp(min=1e-300)).sqrt()
     return torch.special.ndtr(z)
 
 # %% ../../nbs/prior/19_tails.ipynb #6e8aae79

@@ -88,7 +88,7 @@ def from_kernel(
     Z = cholesky_factor(K, rank=rank)
     return cls(center_rows(Z) if center else Z, temperature, graphs)
 
-# %% ../../nbs/prior/17_task_prior.ipynb #ca1d8008
+# %% ../../nbs/prior/17_task_prior.ipynb #c4b41de2
 @patch(cls_method=True)
 def from_labels(
     cls:TaskPrior,
@@ -105,6 +105,7 @@ def from_labels(
     Z = torch.cat([torch.nn.functional.one_hot(t.unique(return_inverse=True)[1]) for t in y], 1) / len(y)**.5
     return cls(center_rows(Z) if center else Z, temperature, graphs)
 
+# %% ../../nbs/prior/17_task_prior.ipynb #a0d7eba4
 @patch(cls_method=True)
 def from_views(
     cls:TaskPrior,
@@ -241,7 +242,7 @@ def precision_at_k(self:TaskPrior,
     "Expected share of a point's k nearest neighbours (cosine) that are joined to it, over all tasks."
     return precision_at_k_(features, self.factor, self.temperature, k, graphs=self.graphs, **options)
 
-# %% ../../nbs/prior/17_task_prior.ipynb #6fa1d4e7
+# %% ../../nbs/prior/17_task_prior.ipynb #a15b17ba
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelScores(Result):
     "What a prior says of several models; `to_frame` sorts by skill."
@@ -267,6 +268,7 @@ def compare(self:TaskPrior,
     executor=None, # concurrent.futures.Executor
 ) -> ModelScores:
     "Score several models on all tasks of the prior, by held-out error, neighbours and trace."
+    if not isinstance(models, Mapping): refuse("TaskPrior.compare", "models must be a dictionary name -> features", type(models).__name__, "give each model a name", TypeError)
     trace = self.moments(models, executor=executor)
     errors = [self.heldout_error(X, labels=labels, variance=False, executor=executor) for X in models.values()]
     f64 = lambda values: torch.tensor(list(values), dtype=torch.float64)
