@@ -88,7 +88,7 @@ def from_kernel(
     Z = cholesky_factor(K, rank=rank)
     return cls(center_rows(Z) if center else Z, temperature, graphs)
 
-# %% ../../nbs/prior/17_task_prior.ipynb #c4b41de2
+# %% ../../nbs/prior/17_task_prior.ipynb #ca1d8008
 @patch(cls_method=True)
 def from_labels(
     cls:TaskPrior,
@@ -105,7 +105,6 @@ def from_labels(
     Z = torch.cat([torch.nn.functional.one_hot(t.unique(return_inverse=True)[1]) for t in y], 1) / len(y)**.5
     return cls(center_rows(Z) if center else Z, temperature, graphs)
 
-# %% ../../nbs/prior/17_task_prior.ipynb #a0d7eba4
 @patch(cls_method=True)
 def from_views(
     cls:TaskPrior,
