@@ -2,6 +2,7 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import torch
 
 from taskpriors.synbench.gaussians import synthetic_task
@@ -12,6 +13,19 @@ from .timing import peak_mib, ratio
 
 EPS = tuple(k/10 for k in range(9))
 SHAPE = (3, 224, 224)
+
+
+def cpu_ratio(f, g, repeat=5):
+    "Least processor time of `f()` over that of `g()`: unlike wall time, hardly touched by other processes."
+    def least(f):
+        f()
+        times = []
+        for _ in range(repeat):
+            start = time.process_time()
+            f()
+            times.append(time.process_time() - start)
+        return min(times)
+    return least(f)/least(g)
 
 
 def gaussians(d=768, condition=1e3, seed=0):
@@ -58,7 +72,12 @@ class RobustBayes:
 
 
 class Samples:
-    "Images of 3 x 224 x 224, in batches of 32; `n` is 256 here, since the cost is per sample."
+    """Images of 3 x 224 x 224, in batches of 32; `n` is 256 here, since the cost is per sample.
+
+    One `torch.normal` call per sample already fills a whole image at the speed of torch's generator, on one thread: what is left to gain is more threads and a faster generator. How much that is, is measured as well,
+    in processor time on one thread, multiplied by the threads: a normal number takes 32 random bits, and `track_limit_of_random_bits` draws these alone, with numpy's fastest generator, and nothing else;
+    `track_limit_of_writing_zeros` draws nothing and writes the memory. A bar above the first cannot be reached with the generators of numpy and torch on this machine.
+    """
     timeout = 600
     n = 256
 
@@ -84,6 +103,31 @@ class Samples:
         "Bar: at least 20."
         return ratio(self.one_call_per_sample, lambda: self.draw(self.plain))
     track_speed_over_one_normal_call_per_sample.unit = "ratio"
+
+    def random_bits(self):
+        "32 bits for each number, in chunks that stay in the cache."
+        g, chunk = np.random.Generator(np.random.SFC64(0)), 2**15
+        for _ in range(self.n*len(self.plain.mu)//2//chunk): g.integers(0, 2**64 - 1, chunk, dtype=np.uint64, endpoint=True)
+
+    def zeros(self):
+        for _ in range(self.n//32): torch.zeros(32, len(self.plain.mu))
+
+    def limit(self, least):
+        "Processor time of the calls over that of `least` on one thread, times the threads."
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try: return threads*cpu_ratio(self.one_call_per_sample, least)
+        finally: torch.set_num_threads(threads)
+
+    def track_limit_of_random_bits(self):
+        "What the ratio above could be at most if drawing the bits were all the work."
+        return self.limit(self.random_bits)
+    track_limit_of_random_bits.unit = "ratio"
+
+    def track_limit_of_writing_zeros(self):
+        "What it could be if nothing were drawn, and the memory only written."
+        return self.limit(self.zeros)
+    track_limit_of_writing_zeros.unit = "ratio"
 
     def track_heptadiagonal_over_plain(self):
         "Bar: at most 5."

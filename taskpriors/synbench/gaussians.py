@@ -18,11 +18,11 @@ from ..blocks import map_blocks, row_blocks
 from ..checks import check_choice, check_count, check_features, check_finite, check_generator, check_memory, check_number, check_square, check_tensor, refuse
 from ..results import Result
 
-# %% ../../nbs/synbench/21_gaussians.ipynb #5721831f
+# %% ../../nbs/synbench/21_gaussians.ipynb #689e9693
 class Diagonal:
     "Independent pixels; one variance for all of them is Gaussian-I."
     def __init__(self, variance=1.): # a number, or shape (d,)
-        self.variance = check_finite(torch.atleast_1d(check_tensor(variance, "Diagonal", "variance")), "Diagonal", "variance")
+        self.variance = check_finite(torch.atleast_1d(check_tensor(variance, "Diagonal", "variance").detach()), "Diagonal", "variance")
         if self.variance.ndim != 1 or self.variance.min() < 0 or self.variance.max() == 0: refuse("Diagonal", "variance must be non-negative and not all zero", f"shape {tuple(self.variance.shape)}, least value {self.variance.min():.3g}", "pass one variance or one per pixel")
         self.plain = len(self.variance) == 1 and float(self.variance) == 1
     def color(self, g): # (n, d) -> (n, d)
@@ -33,11 +33,11 @@ class Diagonal:
     def rank(self, d): return d if len(self.variance) == 1 else int((self.variance > 0).sum())
     def fits(self, shape): return len(self.variance) in (1, math.prod(shape))
 
-# %% ../../nbs/synbench/21_gaussians.ipynb #28564d4b
+# %% ../../nbs/synbench/21_gaussians.ipynb #454bd9ce
 class Dense:
     "Any covariance of a small image, given as a d x d matrix."
     def __init__(self, Sigma): # shape (d, d)
-        S = check_square(Sigma, "Dense", "Sigma").double()
+        S = check_square(Sigma, "Dense", "Sigma").detach().double()
         lam, F = torch.linalg.eigh(S)
         if lam[0] < -1e-8*lam[-1] or lam[-1] <= 0: refuse("Dense", "Sigma must be positive semidefinite and not zero", f"eigenvalues from {lam[0]:.3g} to {lam[-1]:.3g}", "pass a covariance matrix")
         keep = lam > len(S)*torch.finfo(torch.float64).eps*lam[-1]
@@ -48,12 +48,12 @@ class Dense:
     def rank(self, d): return len(self.lam)
     def fits(self, shape): return len(self.F) == math.prod(shape)
 
-# %% ../../nbs/synbench/21_gaussians.ipynb #e7422cb4
+# %% ../../nbs/synbench/21_gaussians.ipynb #35beb1d4
 class Banded:
     "Equal blocks (one per channel) that are band matrices: column k of `diagonals` couples a pixel with its k-th successor."
     def __init__(self, diagonals, size:int): # (bandwidth + 1,) for a Toeplitz block, or (bandwidth + 1, size); pixels in a block
         from scipy.linalg import LinAlgError, cholesky_banded
-        b = check_tensor(diagonals, "Banded", "diagonals").double()
+        b = check_tensor(diagonals, "Banded", "diagonals").detach().double()
         self.size = check_count(size, "Banded", "size")
         if b.ndim not in (1, 2) or not 1 <= len(b) <= size or (b.ndim == 2 and b.shape[1] != size): refuse("Banded", f"diagonals must have shape (k,) or (k, {size}) with k of at most {size}", f"{tuple(b.shape)}", "pass the main diagonal and those below it")
         self.diagonals = b if b.ndim == 2 else b[:, None].expand(-1, size)
@@ -69,7 +69,7 @@ class Banded:
         rows = v.double().reshape(-1, self.size).cpu().numpy()
         return torch.from_numpy(cho_solve_banded((self.L.numpy(), True), rows.T).T.copy()).to(v).reshape(v.shape)
     def rank(self, d): return d
-    def fits(self, shape): return math.prod(shape) % self.size == 0
+    def fits(self, shape): return self.size in [math.prod(shape[i:]) for i in range(len(shape))] # whole channels, rows or images
 
 # %% ../../nbs/synbench/21_gaussians.ipynb #a11d852c
 class Kronecker:
@@ -169,7 +169,7 @@ def _labels(root, start, stop, tau):
     edges = torch.floor(torch.arange(start, stop + 1, dtype=torch.float64)*tau + u)
     return (edges[1:] - edges[:-1]).long()
 
-# %% ../../nbs/synbench/21_gaussians.ipynb #54520b12
+# %% ../../nbs/synbench/21_gaussians.ipynb #0ae7f0e6
 @dataclass(frozen=True, eq=False, repr=False)
 class _Rows(Result):
     "Random access to an endless sample."
@@ -188,12 +188,12 @@ class _Rows(Result):
 
     def labels(self, start:int, stop:int, *, seed=0): # shape (stop - start,), int64
         "Labels of consecutive rows; the first n hold n tau ones to within one."
-        return _labels(_root(seed, "labels"), start, stop, self.tau)
+        return _labels(_root(seed, "labels"), check_count(start, "labels", "start", low=0), check_count(stop, "labels", "stop", low=start), self.tau)
 
     def rows(self, start:int, stop:int, *, seed=0, device="cpu", executor=None): # images (stop - start, *shape), float32, and labels
         "Consecutive rows of the endless sample of `seed`."
-        root = _root(seed, "rows")
-        y = _labels(root, start, stop, self.tau).to(device)
+        root, start = _root(seed, "rows"), check_count(start, "rows", "start", low=0)
+        y = _labels(root, start, check_count(stop, "rows", "stop", low=start), self.tau).to(device)
         x = self.covariance.color(_noise(root, start, stop, len(self.mu), device, executor))
         x = x.add_(self.pixel_mean).addcmul_(2*y[:, None].to(x) - 1, self.mu.to(x))
         return x.reshape(-1, *self.shape), y
@@ -212,7 +212,7 @@ class SyntheticTask(_Rows):
         check_memory(8*check_count(n, "sample", "n")*len(self.mu), "sample", "iterate over batches(n) instead", device=device)
         return self.rows(0, n, seed=seed, device=device, executor=executor)
 
-# %% ../../nbs/synbench/21_gaussians.ipynb #1522c2d6
+# %% ../../nbs/synbench/21_gaussians.ipynb #b9e94d5e
 def synthetic_task(
     scale, # length of the mean, s of the paper: the accuracy of Gaussian-I is Phi(scale)
     shape, # image shape, such as (3, 224, 224)
@@ -223,12 +223,12 @@ def synthetic_task(
     pixel_mean:float=0.5, # centre of the two clouds, per pixel
 ) -> SyntheticTask:
     "A binary task of two Gaussians, whose best accuracy is known."
-    who, shape = "synthetic_task", tuple(check_count(n, "synthetic_task", "shape") for n in shape)
+    who, shape = "synthetic_task", tuple(check_count(n, "synthetic_task", "shape") for n in ((shape,) if isinstance(shape, int) else shape))
     scale, d = check_number(scale, who, "scale", low=0), math.prod(shape)
     tau = check_number(tau, who, "tau", low=0, high=1, low_open=True, high_open=True)
     cov = _covariance(covariance, shape)
     if not cov.fits(shape): refuse(who, f"the covariance must fit images of shape {shape}", type(cov).__name__ + " of another size", "build it for this shape")
-    u = torch.ones(d, dtype=torch.float64) if direction is None else check_finite(check_tensor(direction, who, "direction"), who, "direction").double().flatten()
+    u = torch.ones(d, dtype=torch.float64) if direction is None else check_finite(torch.atleast_1d(check_tensor(direction, who, "direction").detach()), who, "direction").double().flatten()
     if len(u) != d or not u.any(): refuse(who, f"direction must be a nonzero array of shape {shape}", f"{len(u)} entries", "pass one number per pixel")
     mu = scale*u/u.norm()
     lost = _lost(cov, u/u.norm())

@@ -85,7 +85,7 @@ def _attack(mu, lam, into, back, eps, p):
     z = z*min(1., float(eps/_norm(z, p)))
     return z, A.T@(A@(mu - z))
 
-# %% ../../nbs/synbench/20_robust_bayes.ipynb #754dfab7
+# %% ../../nbs/synbench/20_robust_bayes.ipynb #86ef35b7
 @dataclass(frozen=True, eq=False, repr=False)
 class LinearRule(Result):
     "Classifiers that say 1 where w (x - center) + bias > 0 and 0 elsewhere; one per leading index of `w`."
@@ -105,11 +105,13 @@ class LinearRule(Result):
         return (self.decision(x) > 0).long()
 
     def margin(self, x): # shape (*eps, n)
-        "Smallest perturbation, in the p-norm, that moves a point to the boundary: Theorem 3.1 (i), A.2 (i)."
-        return self.decision(x).abs()/_norm(self.w, _dual(self.p))[..., None]
+        "Smallest perturbation, in the p-norm, that moves a point to the boundary: Theorem 3.1 (i), A.2 (i). Infinite where w = 0."
+        length = _norm(self.w, _dual(self.p))[..., None]
+        return torch.where(length > 0, self.decision(x).abs()/length, math.inf)
 
     def perturbation(self, x): # shape (*eps, n, d), of p-norm `margin`
         "The perturbation that reaches the boundary."
+        if not bool(self.w.any(-1).all()): refuse("perturbation", "w must not be zero: no perturbation moves a constant guess", "w = 0", "leave out the eps at which `exists` is False")
         q, a = _dual(self.p), self.w.abs()/self.w.abs().amax(-1, keepdim=True)
         v = self.w.sign()*((a == 1).to(a) if q == math.inf else a**(q - 1)) # Hoelder's equality
         step = -self.decision(x)/_norm(self.w, q)[..., None]
@@ -156,7 +158,7 @@ class _GaussianRule(LinearRule):
         "Standard accuracy: (iii). Where no rule exists, that of the constant guess."
         return self.robust_accuracy(0.)
 
-# %% ../../nbs/synbench/20_robust_bayes.ipynb #97439b30
+# %% ../../nbs/synbench/20_robust_bayes.ipynb #186d391b
 @dataclass(frozen=True, eq=False, repr=False)
 class RobustBayes(_GaussianRule):
     "Robust Bayes rules of two Gaussians, one per eps, with their exact accuracy and expected scaled bound."
@@ -170,16 +172,16 @@ class RobustBayes(_GaussianRule):
         return torch.where(self.exists, b, torch.nan)
 
     def scaled_margin(self, x): # shape (*eps, n)
-        "The margin over its mean at the two class centres: (ii)."
-        return self.decision(x).abs()/self._scale[..., None]
+        "The margin over its mean at the two class centres: (ii). NaN where `exists` is False."
+        return torch.where(self.exists[..., None], self.decision(x).abs()/self._scale[..., None], torch.nan)
 
-# %% ../../nbs/synbench/20_robust_bayes.ipynb #990a1d26
+# %% ../../nbs/synbench/20_robust_bayes.ipynb #b361b036
 def _problem(mu, Sigma, eps, p, center, rtol):
     "Checked inputs in double precision."
     who = "robust_bayes"
-    mu = check_finite(check_tensor(mu, who, "mu"), who, "mu")
+    mu = check_finite(torch.atleast_1d(check_tensor(mu, who, "mu").detach()), who, "mu")
     if mu.ndim != 1 or len(mu) < 1: refuse(who, "mu must be a vector", f"shape {tuple(mu.shape)}", "pass shape (d,)")
-    Sigma = check_tensor(Sigma, who, "Sigma")
+    Sigma = torch.atleast_1d(check_tensor(Sigma, who, "Sigma").detach())
     rtol = len(mu)*torch.finfo(Sigma.dtype).eps if rtol is None else check_number(rtol, who, "rtol", low=0, high=1, high_open=True)
     Sigma = check_finite(Sigma, who, "Sigma") if Sigma.ndim == 1 or Sigma.numel() == 1 else check_square(Sigma, who, "Sigma")
     if len(Sigma) != len(mu): refuse(who, "mu and Sigma must have one dimension in common", f"{len(mu)} and {tuple(Sigma.shape)}", "pass (d,) with (d, d) or (d,)")

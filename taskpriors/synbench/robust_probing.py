@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['Attack', 'pgd_attack', 'cw_attack', 'autoattack', 'RobustProbe', 'robust_linear_probe', 'choose_eps']
 
-# %% ../../nbs/synbench/23_robust_probing.ipynb #96b42bea
+# %% ../../nbs/synbench/23_robust_probing.ipynb #388f1f1e
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from ..checks import check_count, check_finite, check_generator, check_labels, check_number, check_same_n, check_tensor, refuse
 from ..results import Result
-from .score import SynBenchResult, synbench_score
+from .score import SynBenchResult, _evaluating, synbench_score
 
-# %% ../../nbs/synbench/23_robust_probing.ipynb #6e054a6d
+# %% ../../nbs/synbench/23_robust_probing.ipynb #88586bad
 @dataclass(frozen=True, eq=False, repr=False)
 class Attack(Result):
     "Perturbed images and what they achieve."
@@ -33,19 +33,29 @@ class Attack(Result):
         return 1 - float(self.success.double().mean())
 
 def _inputs(logits, images, labels, caller):
-    x = check_finite(check_tensor(images, caller, "images"), caller, "images")
-    y = check_labels(labels, caller, n=len(x))[0].to(x.device)
+    x = check_tensor(images, caller, "images").detach()
+    if x.ndim < 2 or x.numel() == 0: refuse(caller, "images must hold at least one image", f"shape {tuple(x.shape)}", "pass shape (n, ...)")
+    y = check_labels(labels, caller, n=len(check_finite(x, caller, "images")))[0].to(x.device)
     if not callable(logits): refuse(caller, "logits must be a function from images to class scores", type(logits).__name__, "pass probe.on(features_fn)", TypeError)
+    return x, y
+
+def _target(logits, images, labels, clip, caller):
+    "Inputs of an attack, for which the scores of one image are looked at."
+    x, y = _inputs(logits, images, labels, caller)
+    if clip is not None and not (clip[0] < clip[1] and clip[0] <= x.min() and x.max() <= clip[1]): refuse(caller, f"images must lie in clip = {tuple(clip)}", f"{x.min():.3g} to {x.max():.3g}", "pass their range as (lowest, highest)")
+    with torch.enable_grad(): scores = logits(x[:1].clone().requires_grad_())
+    if not isinstance(scores, Tensor) or scores.ndim != 2 or not scores.requires_grad: refuse(caller, "logits must return differentiable scores of shape (n, n_classes)", f"{tuple(getattr(scores, 'shape', ()))}, gradient {getattr(scores, 'requires_grad', False)}", "pass probe.on(features_fn)", TypeError)
+    if y.max() >= scores.shape[1]: refuse(caller, f"labels must be below the {scores.shape[1]} classes of logits", int(y.max()), "check the labels")
     return x, y
 
 def _length(v): return v.flatten(1).norm(dim=1).view(-1, *[1]*(v.ndim - 1))
 
 def _to_ball(delta, eps): return delta*(eps/_length(delta).clamp_min(1e-12)).clamp_max(1)
 
-# %% ../../nbs/synbench/23_robust_probing.ipynb #453786d2
+# %% ../../nbs/synbench/23_robust_probing.ipynb #0d8f6957
 def _climb(logits, x, y, delta, eps, n_steps, step, clip):
     "Most harmful perturbation met on the way up the loss, whether it fools, and its loss."
-    best, fooled, top = delta, torch.zeros(len(x), dtype=torch.bool, device=x.device), torch.full((len(x),), -math.inf, device=x.device)
+    best, fooled, top = delta, torch.zeros(len(x), dtype=torch.bool, device=x.device), x.new_full((len(x),), -math.inf)
     for i in range(n_steps + 1):
         delta = delta.detach().requires_grad_()
         with torch.enable_grad():
@@ -60,7 +70,7 @@ def _climb(logits, x, y, delta, eps, n_steps, step, clip):
         if clip is not None: delta = (x + delta).clamp(*clip) - x
     return best, fooled, top
 
-# %% ../../nbs/synbench/23_robust_probing.ipynb #41cbd682
+# %% ../../nbs/synbench/23_robust_probing.ipynb #2e4bd009
 def pgd_attack(
     logits:Callable, # from images to class scores (n, n_classes), differentiable
     images, # shape (n, ...)
@@ -75,21 +85,21 @@ def pgd_attack(
     seed=0, # of the starts
 ) -> Attack: # the most harmful perturbations found
     "l2 projected gradient attack: a lower bound on what an adversary can do."
-    x, y = _inputs(logits, images, labels, "pgd_attack")
+    x, y = _target(logits, images, labels, clip, "pgd_attack")
     eps, g = check_number(eps, "pgd_attack", "eps", low=0), check_generator(seed, "pgd_attack")
     step = 2.5*eps/check_count(n_steps, "pgd_attack", "n_steps") if step is None else check_number(step, "pgd_attack", "step", low=0)
-    best, fooled, top = torch.zeros_like(x), torch.zeros(len(x), dtype=torch.bool, device=x.device), torch.full((len(x),), -math.inf, device=x.device)
+    best, fooled, top = torch.zeros_like(x), torch.zeros(len(x), dtype=torch.bool, device=x.device), x.new_full((len(x),), -math.inf)
     for k in range(check_count(restarts, "pgd_attack", "restarts")):
         start = torch.randn(x.shape, generator=g).to(x)
         start = torch.zeros_like(x) if k == 0 else _to_ball(eps*start/_length(start)*torch.rand(len(x), generator=g).to(x).view(-1, *[1]*(x.ndim - 1)), eps)
-        for i in torch.arange(len(x)).split(batch_size):
+        for i in torch.arange(len(x)).split(check_count(batch_size, "pgd_attack", "batch_size")):
             d = start[i] if clip is None else (x[i] + start[i]).clamp(*clip) - x[i]
             d, wrong, loss = _climb(logits, x[i], y[i], d, eps, n_steps, step, clip)
             better = (wrong & ~fooled[i]) | ((wrong == fooled[i]) & (loss > top[i]))
             best[i[better]], fooled[i], top[i] = d[better], fooled[i] | wrong, torch.maximum(top[i], loss)
     return Attack(x + best, fooled, _length(best).flatten(), f"PGD, {n_steps} steps, {restarts} restarts")
 
-# %% ../../nbs/synbench/23_robust_probing.ipynb #101606eb
+# %% ../../nbs/synbench/23_robust_probing.ipynb #b5a63c3e
 def cw_attack(
     logits:Callable, # from images to class scores, differentiable
     images, # shape (n, ...), strictly within `clip` or on its border
@@ -102,9 +112,8 @@ def cw_attack(
     lr:float=0.05, # of Adam
 ) -> Attack: # nearest misclassified images; `success` is False where none was found, and `images` is the input there
     "l2 attack of Carlini and Wagner (2017): an upper bound on the distance to the boundary."
-    x, y = _inputs(logits, images, labels, "cw_attack")
-    low, high = clip
-    if x.min() < low or x.max() > high: refuse("cw_attack", f"images must lie in {clip}", f"{x.min():.3g} to {x.max():.3g}", "pass their range as clip")
+    x, y = _target(logits, images, labels, clip, "cw_attack")
+    (low, high), kappa, lr = clip, check_number(kappa, "cw_attack", "kappa", low=0), check_number(lr, "cw_attack", "lr", low=0, low_open=True)
     c, floor, ceil = torch.full((len(x),), 1.).to(x), torch.zeros(len(x)).to(x), torch.full((len(x),), math.inf).to(x)
     best, near = x.clone(), torch.full((len(x),), math.inf).to(x)
     for _ in range(check_count(n_weights, "cw_attack", "n_weights")):
@@ -134,7 +143,7 @@ def _descend(logits, x, y, c, low, high, kappa, n_steps, lr):
         opt.step()
     return near < math.inf, near, image
 
-# %% ../../nbs/synbench/23_robust_probing.ipynb #d2829d3a
+# %% ../../nbs/synbench/23_robust_probing.ipynb #b3ad51a1
 def autoattack(
     logits:Callable, # from images to class scores, differentiable
     images, # shape (n, channels, height, width), within `clip`
@@ -146,7 +155,7 @@ def autoattack(
     batch_size:int=64, # images at a time
 ) -> Attack: # the attacked images
     "AutoAttack in the 2-norm by the Adversarial Robustness Toolbox (`pip install adversarial-robustness-toolbox`)."
-    x, y = _inputs(logits, images, labels, "autoattack")
+    x, y = _target(logits, images, labels, clip, "autoattack")
     eps = check_number(eps, "autoattack", "eps", low=0, low_open=True)
     try: from art.attacks.evasion import AutoAttack
     except ImportError: refuse("autoattack", "the Adversarial Robustness Toolbox must be installed", "no module named art", "pip install adversarial-robustness-toolbox, or use pgd_attack with restarts", ImportError)
@@ -174,7 +183,7 @@ def _art_attacks(model, eps, n_classes, batch_size):
     climb = [AutoProjectedGradientDescent(model, eps_step=2*eps/3, max_iter=100, nb_random_init=5, loss_type=l, **common) for l in losses]
     return climb + [DeepFool(model, max_iter=100, epsilon=1e-3, nb_grads=min(10, n_classes), batch_size=batch_size, verbose=False), SquareAttack(model, max_iter=1000, p_init=.8, nb_restarts=1, **common)]
 
-# %% ../../nbs/synbench/23_robust_probing.ipynb #4f015d02
+# %% ../../nbs/synbench/23_robust_probing.ipynb #ca11bf43
 @dataclass(frozen=True, eq=False, repr=False)
 class RobustProbe(Result):
     "A linear head on frozen features."
@@ -185,7 +194,9 @@ class RobustProbe(Result):
 
     def on(self, features_fn:Callable): # a function from images to class scores
         "The whole classifier."
-        return lambda x: features_fn(x).flatten(1)@self.weight.to(x).T + self.bias.to(x)
+        def logits(x):
+            with _evaluating(features_fn): return features_fn(x).flatten(1)@self.weight.to(x).T + self.bias.to(x)
+        return logits
 
     def accuracy(self, features_fn:Callable, images, labels, *, batch_size:int=256): # float
         "Standard accuracy."
@@ -205,7 +216,7 @@ def _plain_probe(z, y, n_classes, l2):
     loss = opt.step(closure)
     return W.detach(), loss.detach()
 
-# %% ../../nbs/synbench/23_robust_probing.ipynb #ab4d627c
+# %% ../../nbs/synbench/23_robust_probing.ipynb #f68dcf3f
 def robust_linear_probe(
     features_fn:Callable, # the frozen network: images (n, ...) to features (n, d), differentiable
     images, # training images
@@ -226,11 +237,16 @@ def robust_linear_probe(
     x, y = _inputs(features_fn, images, labels, who)
     q = int(y.max()) + 1 if n_classes is None else check_count(n_classes, who, "n_classes", low=int(y.max()) + 1)
     eps, l2, g = check_number(eps, who, "eps", low=0), check_number(l2, who, "l2", low=0), check_generator(seed, who)
+    if clip is not None and not (clip[0] <= x.min() and x.max() <= clip[1]): refuse(who, f"images must lie in clip = {tuple(clip)}", f"{x.min():.3g} to {x.max():.3g}", "pass their range as (lowest, highest)")
+    plan = [check_count(v, who, name) for v, name in ((n_epochs, "n_epochs"), (n_steps, "n_steps"))] + [check_number(lr, who, "lr", low=0), check_count(batch_size, who, "batch_size"), clip, g]
+    with _evaluating(features_fn): return _probe(features_fn, x, y, eps, max(q, 2), l2, plan)
+
+def _probe(features_fn, x, y, eps, q, l2, plan):
     with torch.no_grad(): z = torch.cat([features_fn(b).flatten(1).float() for b in x.split(256)])
     mean, scale = z.mean(0), z.std(0).clamp_min(1e-6)
-    W, loss = _plain_probe((z - mean)/scale, y, max(q, 2), l2)
+    W, loss = _plain_probe((z - mean)/scale, y, q, l2)
     losses, f = [loss.float()], lambda x: (features_fn(x).flatten(1).float() - mean)/scale
-    if eps > 0: W, losses = _adversarial(f, x, y, eps, W.float(), l2, check_count(n_epochs, who, "n_epochs"), check_count(n_steps, who, "n_steps"), lr, batch_size, clip, g)
+    if eps > 0: W, losses = _adversarial(f, x, y, eps, W.float(), l2, *plan)
     weight = W[:, :-1].float()/scale
     return RobustProbe(weight, W[:, -1].float() - weight@mean, eps, torch.stack(losses))
 

@@ -22,7 +22,7 @@ from ..store import digest_json, digest_tensors, load_tensors, save_tensors
 from .gaussians import synthetic_task
 from .robust_bayes import RobustBayes, robust_bayes
 
-# %% ../../nbs/synbench/22_score.ipynb #c71ba28e
+# %% ../../nbs/synbench/22_score.ipynb #b45044ca
 def score_integral(
     accuracy, # a_k, shape (n_scales,) or (n_scales, n_eps)
     bound, # b_k, mean scaled bounds, same shape
@@ -32,6 +32,7 @@ def score_integral(
     who = "score_integral"
     a, b, t = (check_finite(check_tensor(v, who, name), who, name).double() for v, name in ((accuracy, "accuracy"), (bound, "bound"), (torch.atleast_1d(torch.as_tensor(threshold, dtype=torch.float64)), "threshold")))
     if a.shape != b.shape or a.ndim not in (1, 2): refuse(who, "accuracy and bound must share a shape (n_scales,) or (n_scales, n_eps)", f"{tuple(a.shape)} and {tuple(b.shape)}", "pass one pair per scale")
+    if a.min() < 0 or a.max() > 1: refuse(who, "accuracy must lie in [0, 1]", f"{a.min():.4g} to {a.max():.4g}", "pass shares, not percentages")
     if t.min() < 0 or t.max() >= 1: refuse(who, "threshold must lie in [0, 1)", f"{t.tolist()}", "pass accuracies")
     area = (b[..., None]*(a[..., None] - t).clamp_min(0)).mean(0)
     return area if torch.as_tensor(threshold).ndim else area[..., 0]
@@ -96,7 +97,7 @@ def _settings(settings, changes):
     elif s.pixel_mean != "0.5/sqrt(d)": refuse(who, "pixel_mean must be a number or '0.5/sqrt(d)'", repr(s.pixel_mean), "pass one of those")
     return replace(s, **several)
 
-# %% ../../nbs/synbench/22_score.ipynb #820969bc
+# %% ../../nbs/synbench/22_score.ipynb #7628ee16
 @dataclass(frozen=True, eq=False, repr=False)
 class _Encoder(Result):
     "Images of the task -> features (n, d)."
@@ -113,9 +114,9 @@ class _Encoder(Result):
         x = ((x - self.mean.to(x).view(view))/self.std.to(x).view(view)).to(self.dtype)
         with torch.inference_mode(): z = self.call(x)
         if not isinstance(z, Tensor) or z.ndim == 0 or len(z) != len(x): refuse("synbench_score", "the model must return one feature vector per image", f"{getattr(z, 'shape', type(z).__name__)} for {len(x)} images", "wrap it in a function that does")
-        return check_finite(z.flatten(1).float(), "synbench_score", "features")
+        return check_finite(z.reshape(len(z), -1).float(), "synbench_score", "features")
 
-# %% ../../nbs/synbench/22_score.ipynb #b054d76d
+# %% ../../nbs/synbench/22_score.ipynb #e56bc7a3
 def _encoder(model, input_size, normalize, statistics, device):
     "Resolve a timm name, a module or a callable."
     who, name, cfg = "synbench_score", getattr(model, "name", type(model).__name__), {}
@@ -127,7 +128,7 @@ def _encoder(model, input_size, normalize, statistics, device):
         cfg = timm.data.resolve_model_data_config(model)
     elif not callable(model): refuse(who, "model must be a timm name, a module or a function", type(model).__name__, "pass one of those", TypeError)
     shape = input_size or cfg.get("input_size")
-    if shape is None: refuse(who, "the image size must be known", "a model that does not carry it", "pass input_size=(channels, height, width)")
+    if not isinstance(shape, (tuple, list, torch.Size)): refuse(who, "the image size must be known", "a model that does not carry it" if shape is None else repr(shape), "pass input_size=(channels, height, width)")
     mean, std = statistics or ((cfg["mean"], cfg["std"]) if cfg else ((0.,), (1.,)))
     if normalize == "imagenet": mean, std = (.485, .456, .406), (.229, .224, .225)
     p = next(iter(model.parameters()), None) if isinstance(model, nn.Module) else None
@@ -138,7 +139,7 @@ def _encoder(model, input_size, normalize, statistics, device):
     if mean.shape != std.shape or len(mean) not in (1, shape[0]) or std.min() <= 0: refuse(who, "normalize must hold a mean and a positive deviation per channel", f"{mean.tolist()}, {std.tolist()}", "pass ((m, ...), (s, ...))")
     return _Encoder(name, model, tuple(shape), mean, std, device, dtype)
 
-# %% ../../nbs/synbench/22_score.ipynb #a0d56b79
+# %% ../../nbs/synbench/22_score.ipynb #bd8ad41d
 def _features(encoder, task, n, seed, batch_size):
     z, y = zip(*((encoder(x), y) for x, y in task.batches(n, batch_size=batch_size, seed=seed, device=encoder.device)))
     return torch.cat(z).double(), torch.cat(y)
@@ -150,7 +151,7 @@ def feature_rules(
 ) -> RobustBayes: # one rule per eps; None if the features are constant
     "Robust Bayes rules of the two Gaussians fitted to labelled features (Algorithm 1, lines 11-13)."
     s = SynBenchSettings() if settings is None else settings
-    z = check_features(features, "feature_rules").double()
+    z = check_features(features, "feature_rules").detach().double()
     y = check_labels(labels, "feature_rules", n=len(z), n_classes=2)[0].bool().to(z.device)
     n = len(z)
     if not 1 < int(y.sum()) < n - 1: refuse("feature_rules", "each class needs at least 2 samples", f"{int(y.sum())} of {n} in class 1", "raise n_train")
@@ -205,7 +206,7 @@ class _Curves(Result):
         E = lambda a, b: (b[..., None]*(a[..., None] > t)).mean(0)
         return E(self.accuracy, self.bound), E(self.reference_accuracy, self.reference_bound)
 
-# %% ../../nbs/synbench/22_score.ipynb #fcb8a8c6
+# %% ../../nbs/synbench/22_score.ipynb #825479ba
 @dataclass(frozen=True, eq=False, repr=False)
 class SynBenchResult(_Curves):
     "SynBench scores of one network, with the curves they come from."
@@ -222,7 +223,7 @@ class SynBenchResult(_Curves):
         return self._scores(self.accuracy, self.bound)
 
     def interval(self, *, level:float=.95, n_draws:int=200, seed=0): # low and high, shape (n_eps, n_thresholds)
-        "Percentile bootstrap over test samples. The training sample is held fixed: `score_over_seeds` varies both."
+        "Percentile bootstrap over test samples, of the mean bound over samples. The training sample is held fixed: `score_over_seeds` varies both."
         level, n = check_number(level, "interval", "level", low=0, high=1, low_open=True, high_open=True), self.correct.shape[-1]
         g, draws = torch.Generator().manual_seed(seed), check_count(n_draws, "interval", "n_draws", low=20)
         a, b = [], []
@@ -233,7 +234,7 @@ class SynBenchResult(_Curves):
         low, high = torch.quantile(scores, torch.tensor([(1 - level)/2, (1 + level)/2], dtype=torch.float64), dim=0)
         return low, high
 
-# %% ../../nbs/synbench/22_score.ipynb #8c298298
+# %% ../../nbs/synbench/22_score.ipynb #635e3a72
 def _to_frame(self): # pandas.DataFrame
     "One row per threshold, one column per eps: Tables 1, 4 and 6."
     import pandas as pd
@@ -242,10 +243,12 @@ def _to_frame(self): # pandas.DataFrame
     return pd.DataFrame([{**head, "threshold": t, **{f"eps={e:g}": float(v) for e, v in zip(s.eps, row)}} for t, row in zip(s.threshold, self.score.T)])
 
 def _plot(self, ax=None): # matplotlib axes
-    "Curves of the images and of the features for up to three eps: Figure 3, left."
+    "Curves of the images and of the features for up to three eps, with the area whose share is the score at the first: Figure 3."
     ax, s = new_axes(ax), self.settings
     t = torch.linspace(.5, 1, 501, dtype=torch.float64)
     E, raw = self.curve(t)
+    counted = (t >= s.threshold[0]).numpy()
+    for curve, color in ((raw, "k"), (E[0], "C0")): ax.fill_between(t.numpy(), curve.numpy(), where=counted, step="post", color=color, alpha=.12, lw=0)
     ax.step(t.numpy(), raw.numpy(), color="k", where="post", label="images")
     for i, (k, ls) in enumerate(zip(sorted({0, len(s.eps)//2, len(s.eps) - 1}), ("-", "--", ":"))):
         ax.step(t.numpy(), E[k].numpy(), ls, color=f"C{i}", where="post", label=f"features, ε = {s.eps[k]:g}, score {float(self.score[k, 0]):.3f}")
@@ -281,7 +284,7 @@ def _one_scale(encoder, s, seed, batch_size, folder, sizes, scale):
     if path is not None: save_tensors(path, {"correct": correct, "margin": margin, "n_features": torch.tensor(z.shape[1])}, {"scale": scale, "seed": seed}, sidecar=False)
     return correct, margin, z.shape[1]
 
-# %% ../../nbs/synbench/22_score.ipynb #81700aea
+# %% ../../nbs/synbench/22_score.ipynb #80c22bc5
 def _folder(cache, encoder, s, seed, sizes):
     "Where the scales of one network, one seed and one set of settings are stored."
     from pathlib import Path
@@ -290,7 +293,7 @@ def _folder(cache, encoder, s, seed, sizes):
     probe = _task(1., s, encoder.shape)
     few = probe.rows(0, 2, seed=0)[0]
     what = {k: v for k, v in asdict(replace(s, covariance=None)).items() if k not in ("scales", "threshold", "integral", "bound_mean", "n_train")}
-    key = digest_json([digest_tensors({**encoder.call.state_dict(), "_images": few, "_mean": encoder.mean, "_std": encoder.std}, repr(encoder.call)), what, seed, list(sizes), list(encoder.shape)])
+    key = digest_json([digest_tensors({**encoder.call.state_dict(), "_images": few, "_mean": encoder.mean, "_std": encoder.std}, repr(encoder.call)), what, seed, list(sizes), list(encoder.shape), encoder.device.type])
     return Path(cache)/"synbench"/key
 
 @contextmanager
@@ -302,11 +305,12 @@ def _evaluating(model):
     finally:
         for m, training in modes.items(): m.training = training
 
-# %% ../../nbs/synbench/22_score.ipynb #ca3bc39d
+# %% ../../nbs/synbench/22_score.ipynb #12817466
 def _by_n(model, sizes, settings, input_size, normalize_by, batch_size, seed, device, cache, executor, progress, changes):
     "One result per training size, from one set of forward passes."
     s, seed = _settings(settings, changes), check_count(seed, "synbench_score", "seed", low=0)
-    sizes = (s.n_train,) if sizes is None else tuple(check_count(n, "score_by_n", "sizes", low=4) for n in sizes)
+    sizes = (s.n_train,) if sizes is None else tuple(check_count(n, "score_by_n", "sizes", low=4) for n in torch.atleast_1d(torch.as_tensor(sizes)).tolist())
+    if not sizes: refuse("score_by_n", "sizes must not be empty", "none", "pass at least one number of training samples")
     encoder = _encoder(model, input_size, s.normalize, normalize_by, device)
     reference = torch.tensor([_reference(_task(v, s, encoder.shape)) for v in s.scales], dtype=torch.float64)
     work = partial(_one_scale, encoder, s, seed, check_count(batch_size, "synbench_score", "batch_size"), _folder(cache, encoder, s, seed, sizes), sizes)
@@ -333,7 +337,7 @@ def synbench_score(
     "SynBench score of a network: Algorithm 1."
     return _by_n(model, None, settings, input_size, normalize_by, batch_size, seed, device, cache, executor, progress, changes)[0]
 
-# %% ../../nbs/synbench/22_score.ipynb #33c31354
+# %% ../../nbs/synbench/22_score.ipynb #8078415e
 def score_by_n(
     model, # as in `synbench_score`
     sizes, # numbers of training samples; the smaller ones are the beginning of the largest
@@ -350,9 +354,9 @@ def score_by_n(
     **changes, # fields of SynBenchSettings
 ) -> list: # SynBenchResult, one per size
     "Scores for several training sizes from the forward passes of the largest: Table 8."
-    return _by_n(model, list(sizes), settings, input_size, normalize_by, batch_size, seed, device, cache, executor, progress, changes)
+    return _by_n(model, sizes, settings, input_size, normalize_by, batch_size, seed, device, cache, executor, progress, changes)
 
-# %% ../../nbs/synbench/22_score.ipynb #4d2d99ad
+# %% ../../nbs/synbench/22_score.ipynb #3cd9c839
 def finite_sample_curve(
     scales, # distances of the means in units of the noise: s for Gaussian-I
     n_features:int, # d
@@ -362,6 +366,7 @@ def finite_sample_curve(
     d, n = check_count(n_features, "finite_sample_curve", "n_features", low=0), check_count(n_train, "finite_sample_curve", "n_train", low=2)
     if d >= n: refuse("finite_sample_curve", f"n_train must exceed n_features = {d}", n, "take more samples: the covariance is singular")
     s, g = torch.as_tensor(scales, dtype=torch.float64), d/n
+    if not s.min() > 0: refuse("finite_sample_curve", "scales must be above 0", f"{s.min():.4g}", "pass distances of the means")
     m, sd = s**2/(s**2 + g), ((1 - g)*(s**2 + g)).rsqrt()
     a = torch.special.ndtr(m/sd)
     return a, m + sd*torch.exp(-(m/sd)**2/2)/(math.sqrt(2*math.pi)*a)
