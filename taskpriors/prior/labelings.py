@@ -6,7 +6,7 @@
 __all__ = ['Estimate', 'LabelTraceMoments', 'Labelings', 'enumerate_labelings', 'sample_labelings', 'TemperatureScan',
            'critical_temperature', 'temperature_scan', 'Calibration', 'calibrate_temperature']
 
-# %% ../../nbs/prior/15_labelings.ipynb #fdc34278
+# %% ../../nbs/prior/15_labelings.ipynb #5e429065
 import math
 import warnings
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ..checks import check_choice, check_count, check_features, check_finite, check_generator, check_memory, check_number, check_same_n, check_temperatures, check_tensor, refuse
-from .particles import _Potts, _anneal, _counts, _filter, _gibbs_sweep, _log_constant, _moments_of
+from .particles import _Potts, _anneal, _cool, _counts, _filter, _gibbs_sweep, _hot, _log_constant, _moments_of
 from .prefix import _copy_transposed, _n_distinct, _pair_rand, _prepare, _scale
 from ..results import Result, new_axes
 
@@ -163,11 +163,9 @@ def enumerate_labelings(
     ess = 1/(energy - log_z).exp().square().sum().item()
     return Labelings(labels, energy - log_z, torch.arange(len(labels), device=Z.device), "enumeration", T, q, ess, ess, log_z.item(), 0., 0, True, "")
 
-# %% ../../nbs/prior/15_labelings.ipynb #0ccb6f31
+# %% ../../nbs/prior/15_labelings.ipynb #69c813d3
 def _gibbs_start(P, m, g): # half of the chains independent labels, half prefix samples: too warm and too cold
-    pi = torch.full((P.q,), 1/P.q, dtype=torch.float64) if P.pi is None else P.pi
-    u = torch.rand(P.n, m - m//2, generator=g, device=g.device, dtype=torch.float64).to(P.B.device)
-    warm = torch.searchsorted(pi.cumsum(0).to(u.device), u).clamp(max=P.q - 1).to(torch.int16)
+    warm = _hot(P, m - m//2, g)
     return torch.cat([_filter(P, m//2, g, 32, 0.)[0], warm], 1) if m > 1 else warm
 
 def _gibbs(P, m, g, sweeps): # independent chains -> labels, mean trace after each sweep, complaint
@@ -367,13 +365,13 @@ class Calibration(Result):
         ax.legend()
         return ax
 
-# %% ../../nbs/prior/15_labelings.ipynb #ffe553ad
-def _descend(P, m, g, stops, step, target, criterion, caller): # down to the target -> temperatures, diversities, standard errors, complaint
+# %% ../../nbs/prior/15_labelings.ipynb #ae23c8c8
+def _descend(P, run, g, stops, target, criterion, caller): # down to the target -> temperatures, diversities, standard errors, complaint
     T, d, se = [], [], []
-    for beta, Y, _, cloud in _anneal(P, m, g, stops, .5, step):
+    for beta, Y, _, cloud in run:
         if beta != stops[len(T)]: continue
         rand, rand_se, distinct = _alike(Y, cloud, P.q, g)
-        if math.isnan(rand): refuse(caller, "at least two independent particles must survive", f"one ancestor at temperature {1/beta:.3g}", "raise n_tasks or step")
+        if math.isnan(rand): refuse(caller, "at least two independent particles must survive", f"one ancestor at temperature {1/beta:.3g}", "raise n_tasks or choose method='gibbs'")
         T.append(1/beta); d.append(1 - rand if criterion == "rand" else distinct); se.append(rand_se if criterion == "rand" else math.nan)
         if d[-1] <= target: break
     return T, d, se, _collapse(cloud)[1]
@@ -382,7 +380,7 @@ def _crossing(T, d, target): # log-linear between the last two points
     (a, b), (x, y) = (math.log(T[-2]), math.log(T[-1])), (d[-2], d[-1])
     return math.exp(b if x == y else a + (b - a)*(x - target)/(x - y))
 
-# %% ../../nbs/prior/15_labelings.ipynb #e4a98d14
+# %% ../../nbs/prior/15_labelings.ipynb #1924774a
 def calibrate_temperature(
     Z, # factor of the prior kernel, shape (n, r)
     n_classes:int, # q
@@ -390,6 +388,7 @@ def calibrate_temperature(
     diversity:float=.8, # wanted, in (0, 1)
     criterion:str="rand", # "rand": 1 - mean adjusted Rand index of two tasks; "distinct": share of distinct tasks among up to 200
     n_tasks:int=500, # particles
+    method:str="anneal", # "anneal" (weighted particles), or "gibbs" (chains cooled together, 10 sweeps a step): many points and more than two classes leave few ancestors
     ratio:float=1.1, # look whenever the temperature has fallen by this factor
     step:float=.95, # as in sample_labelings
     lowest:float=1e-4, # give up below this share of the critical temperature
@@ -397,15 +396,16 @@ def calibrate_temperature(
     tolerance:float=.05,
     seed=None, # int, torch.Generator or None
 ) -> Calibration: # its `temperature` is the answer
-    "Find the temperature at which tasks are as diverse as wanted, in one annealing run; no scale needs to be known."
+    "Find the temperature at which tasks are as diverse as wanted, in one run from hot to cold; no scale needs to be known."
     caller, top = "calibrate_temperature", critical_temperature(Z, n_classes)
     target = check_number(diversity, caller, "diversity", low=0, high=1, low_open=True, high_open=True)
-    check_choice(criterion, ("rand", "distinct"), caller, "criterion")
+    check_choice(criterion, ("rand", "distinct"), caller, "criterion"), check_choice(method, ("anneal", "gibbs"), caller, "method")
     ratio, lowest, step = check_number(ratio, caller, "ratio", low=1, low_open=True), check_number(lowest, caller, "lowest", low=0, high=1, low_open=True), check_number(step, caller, "step", low=0, high=1, low_open=True, high_open=True)
     P, _, g = _checked(Z, lowest*top, n_classes, n_tasks, class_proportions, tolerance, seed, caller)
     stops = [ratio**k/(2*top) for k in range(math.ceil(math.log(2/lowest, ratio)) + 1)]
-    T, d, se, why = _descend(P, n_tasks, g, stops, step, target, criterion, caller)
+    run = _anneal(P, n_tasks, g, stops, .5, step) if method == "anneal" else _cool(P, n_tasks, g, stops, 10)
+    T, d, se, why = _descend(P, run, g, stops, target, criterion, caller)
     if d[-1] > target or len(T) < 2: refuse(caller, f"diversity {target} must be reached between {lowest:g} and 2 times the critical temperature", f"{min(d):.3g} at least", "ask for another diversity")
-    if why: warnings.warn(f"{caller}: a temperature should be trusted only with enough ancestors. Got {why}; raise n_tasks, or check the answer by task_diversity of sample_labelings(method='gibbs').", stacklevel=2)
+    if why: warnings.warn(f"{caller}: a temperature should be trusted only with enough ancestors. Got {why}; raise n_tasks or choose method='gibbs'.", stacklevel=2)
     found = _crossing(T, d, target)
     return Calibration(found, target, criterion, found/top, *torch.tensor([T, d, se], dtype=torch.float64), not why)

@@ -124,7 +124,12 @@ def _gibbs_sweep(P, coef, Y, U, g): # visits every point of every particle once;
         U.addmm_(B.T, S.flatten(1))
         Y[rows] = _decode(S + old)
 
-# %% ../../nbs/prior/15_particles.ipynb #8ca27baa
+# %% ../../nbs/prior/15_particles.ipynb #9a956f2b
+def _hot(P, m, g): # independent labels, (n, m): the measure at 1/T = 0, but for the pull toward pi
+    pi = torch.full((P.q,), 1/P.q, dtype=torch.float64) if P.pi is None else P.pi
+    u = torch.rand(P.n, m, generator=g, device=g.device, dtype=torch.float64).to(P.B.device)
+    return torch.searchsorted(pi.cumsum(0).to(u.device), u).clamp(max=P.q - 1).to(torch.int16)
+
 def _next_beta(cloud, trace, beta, end, step): # the largest rise of beta whose conditional effective sample size is at least step
     w, x = cloud.weights(), trace - trace.max()
     def share(d): v = (d*x).exp(); return ((w @ v)**2/(w @ v.square())).item()
@@ -134,12 +139,10 @@ def _next_beta(cloud, trace, beta, end, step): # the largest rise of beta whose 
     return beta + max(low, 1e-6*end)
 
 def _anneal(P, m, g, betas, fraction, step): # yields (beta, labels, B^T codes, cloud) at every beta on the way, those in `betas` (rising) included
-    pi = torch.full((P.q,), 1/P.q, dtype=torch.float64) if P.pi is None else P.pi
-    u = torch.rand(P.n, m, generator=g, device=g.device, dtype=torch.float64).to(P.B.device)
-    Y = torch.searchsorted(pi.cumsum(0).to(u.device), u).clamp(max=P.q - 1).to(torch.int16)
+    Y = _hot(P, m, g)
     U, cloud, beta = _moments_of(P, Y), _Cloud(m, P.B.device), 0.
     cloud.log_z = P.n*math.log(P.q)
-    if P.pi is not None: cloud.weigh(P.energies(U)[1] - (_counts(Y, P.q)*(P.q*pi.to(U.device)).log()[:, None]).sum(0))
+    if P.pi is not None: cloud.weigh(P.energies(U)[1] - (_counts(Y, P.q)*(P.q*P.pi.to(U.device)).log()[:, None]).sum(0))
     for end in betas:
         while beta < end:
             trace, previous = P.energies(U)[0], beta
@@ -148,6 +151,13 @@ def _anneal(P, m, g, betas, fraction, step): # yields (beta, labels, B^T codes, 
             if cloud.ess[-1] < fraction*m: Y = Y[:, cloud.resample(g)]; U = _moments_of(P, Y)
             _gibbs_sweep(P, P.coef(beta), Y, U, g)
             yield beta, Y, U, cloud
+
+def _cool(P, m, g, betas, sweeps): # the same for independent chains that are cooled together, some sweeps at each of `betas`, never weighed or resampled
+    Y = _hot(P, m, g)
+    U, cloud = _moments_of(P, Y), _Cloud(m, P.B.device)
+    for beta in betas:
+        for _ in range(sweeps): _gibbs_sweep(P, P.coef(beta), Y, U, g)
+        yield beta, Y, U, cloud
 
 def _counts(Y, q): # class sizes, (q, m), float64
     return torch.stack([(Y == c).sum(0) for c in range(q)]).double()
