@@ -216,7 +216,7 @@ def _plain_probe(z, y, n_classes, l2):
     loss = opt.step(closure)
     return W.detach(), loss.detach()
 
-# %% ../../nbs/synbench/23_robust_probing.ipynb #f68dcf3f
+# %% ../../nbs/synbench/23_robust_probing.ipynb #8e6e4ea6
 def robust_linear_probe(
     features_fn:Callable, # the frozen network: images (n, ...) to features (n, d), differentiable
     images, # training images
@@ -241,6 +241,7 @@ def robust_linear_probe(
     plan = [check_count(v, who, name) for v, name in ((n_epochs, "n_epochs"), (n_steps, "n_steps"))] + [check_number(lr, who, "lr", low=0), check_count(batch_size, who, "batch_size"), clip, g]
     with _evaluating(features_fn): return _probe(features_fn, x, y, eps, max(q, 2), l2, plan)
 
+# %% ../../nbs/synbench/23_robust_probing.ipynb #030a7f03
 def _probe(features_fn, x, y, eps, q, l2, plan):
     with torch.no_grad(): z = torch.cat([features_fn(b).flatten(1).float() for b in x.split(256)])
     mean, scale = z.mean(0), z.std(0).clamp_min(1e-6)
@@ -250,7 +251,6 @@ def _probe(features_fn, x, y, eps, q, l2, plan):
     weight = W[:, :-1].float()/scale
     return RobustProbe(weight, W[:, -1].float() - weight@mean, eps, torch.stack(losses))
 
-# %% ../../nbs/synbench/23_robust_probing.ipynb #97d131b3
 def _adversarial(f, x, y, eps, W, l2, n_epochs, n_steps, lr, batch_size, clip, g):
     W = W.clone().requires_grad_()
     head = lambda x: f(x)@W[:, :-1].T + W[:, -1]

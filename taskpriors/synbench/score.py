@@ -6,7 +6,7 @@
 __all__ = ['score_integral', 'grid_integral', 'SynBenchSettings', 'feature_rules', 'SynBenchResult', 'synbench_score',
            'score_by_n', 'finite_sample_curve', 'ceiling', 'SeedScores', 'score_over_seeds', 'one_vs_rest_score']
 
-# %% ../../nbs/synbench/22_score.ipynb #3f82cb1a
+# %% ../../nbs/synbench/22_score.ipynb #49a989fe
 import math
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ..blocks import map_blocks
 from ..checks import check_choice, check_count, check_features, check_finite, check_labels, check_number, check_tensor, refuse
-from ..results import Result, new_axes
+from ..results import STYLE, Result, new_axes
 from ..store import digest_json, digest_tensors, load_tensors, save_tensors
 from .gaussians import synthetic_task
 from .robust_bayes import RobustBayes, robust_bayes
@@ -234,7 +234,7 @@ class SynBenchResult(_Curves):
         low, high = torch.quantile(scores, torch.tensor([(1 - level)/2, (1 + level)/2], dtype=torch.float64), dim=0)
         return low, high
 
-# %% ../../nbs/synbench/22_score.ipynb #635e3a72
+# %% ../../nbs/synbench/22_score.ipynb #ef82fc4a
 def _to_frame(self): # pandas.DataFrame
     "One row per threshold, one column per eps: Tables 1, 4 and 6."
     import pandas as pd
@@ -244,17 +244,18 @@ def _to_frame(self): # pandas.DataFrame
 
 def _plot(self, ax=None): # matplotlib axes
     "Curves of the images and of the features for up to three eps, with the area whose share is the score at the first: Figure 3."
+    import matplotlib.pyplot as plt
     ax, s = new_axes(ax), self.settings
     t = torch.linspace(.5, 1, 501, dtype=torch.float64)
     E, raw = self.curve(t)
-    counted = (t >= s.threshold[0]).numpy()
-    for curve, color in ((raw, "k"), (E[0], "C0")): ax.fill_between(t.numpy(), curve.numpy(), where=counted, step="post", color=color, alpha=.12, lw=0)
-    ax.step(t.numpy(), raw.numpy(), color="k", where="post", label="images")
-    for i, (k, ls) in enumerate(zip(sorted({0, len(s.eps)//2, len(s.eps) - 1}), ("-", "--", ":"))):
-        ax.step(t.numpy(), E[k].numpy(), ls, color=f"C{i}", where="post", label=f"features, ε = {s.eps[k]:g}, score {float(self.score[k, 0]):.3f}")
-    ax.axvline(s.threshold[0], color="grey", lw=.8)
-    ax.set(xlabel="threshold accuracy $a_t$", ylabel="expected scaled bound $E(a_t)$", title=f"{self.model}: n = {s.n_train}")
-    ax.legend()
+    with plt.style.context(STYLE):
+        for curve, color in ((raw, "k"), (E[0], "C0")): ax.fill_between(t.numpy(), curve.numpy(), where=(t >= s.threshold[0]).numpy(), step="post", color=color, alpha=.12, lw=0)
+        ax.step(t.numpy(), raw.numpy(), color="k", where="post", label="images")
+        for i, (k, ls) in enumerate(zip(sorted({0, len(s.eps)//2, len(s.eps) - 1}), ("-", "--", ":"))):
+            ax.step(t.numpy(), E[k].numpy(), ls, color=f"C{i}", where="post", label=f"features, ε = {s.eps[k]:g}, score {float(self.score[k, 0]):.3f}")
+        ax.axvline(s.threshold[0], color="grey", lw=.8)
+        ax.set(xlabel="threshold accuracy $a_t$", ylabel="expected scaled bound $E(a_t)$", title=f"{self.model}: n = {s.n_train}")
+        ax.legend()
     return ax
 
 SynBenchResult.to_frame, SynBenchResult.plot = _to_frame, _plot
