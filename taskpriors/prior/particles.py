@@ -124,7 +124,7 @@ def _gibbs_sweep(P, coef, Y, U, g): # visits every point of every particle once;
         U.addmm_(B.T, S.flatten(1))
         Y[rows] = _decode(S + old)
 
-# %% ../../nbs/prior/15_particles.ipynb #9a956f2b
+# %% ../../nbs/prior/15_particles.ipynb #9e023dc2
 def _hot(P, m, g): # independent labels, (n, m): the measure at 1/T = 0, but for the pull toward pi
     pi = torch.full((P.q,), 1/P.q, dtype=torch.float64) if P.pi is None else P.pi
     u = torch.rand(P.n, m, generator=g, device=g.device, dtype=torch.float64).to(P.B.device)
@@ -138,6 +138,7 @@ def _next_beta(cloud, trace, beta, end, step): # the largest rise of beta whose 
     for _ in range(50): low, high = ((low + high)/2, high) if share((low + high)/2) >= step else (low, (low + high)/2)
     return beta + max(low, 1e-6*end)
 
+# %% ../../nbs/prior/15_particles.ipynb #83a2a727
 def _anneal(P, m, g, betas, fraction, step): # yields (beta, labels, B^T codes, cloud) at every beta on the way, those in `betas` (rising) included
     Y = _hot(P, m, g)
     U, cloud, beta = _moments_of(P, Y), _Cloud(m, P.B.device), 0.
