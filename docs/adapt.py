@@ -191,7 +191,10 @@ def documented(pages):
 
 def anchor_items(nb, source):
     "Put a target before each cell that says what of the papers it shows."
-    for k, cell in enumerate(nb.cells):
-        if cell.cell_type == "markdown":
-            for item in shown_items(cell.source, source): cell.source = f"({item.label})=\n\n{cell.source}"
+    seen = set()
+    for cell in nb.cells:
+        if cell.cell_type != "markdown": continue
+        labels = [item.label for item in shown_items(cell.source, source) if item.label not in seen and not seen.add(item.label)]
+        cell.source = re.sub(r"<!--\s*shows:.*?-->\n*", "", cell.source)  # a target before a comment would be lost with it
+        for label in labels: cell.source = f"({label})=\n\n{cell.source or '&nbsp;'}"
     return nb

@@ -84,6 +84,7 @@ def _check_code(path, k, source, outputs):
 
 
 def _check_markdown(path, k, source):
+    shown_items(source, path, k)
     for alt, target in re.findall(r"!\[([^\]]*)\]\(([^)\s]+)", source):
         if not re.match(r"https?:|data:|attachment:", target) and not (path.parent/target).exists(): raise BuildError(path, k, f"a missing figure: {target}")
     for target in re.findall(r"(?<!!)\[[^\]]*\]\(([^)\s#]+\.(?:ipynb|md))", source):

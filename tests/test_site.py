@@ -1,6 +1,7 @@
 "The site, built once and opened in a real browser; skipped with a reason where Sphinx or Chromium is missing."
 import functools
 import http.server
+import json
 import re
 import shutil
 import subprocess
@@ -68,19 +69,56 @@ def test_no_dead_internal_link_or_image(site, pages):
             if anchor and there.suffix == ".html": assert anchor in ids_of(there.resolve().relative_to(site).as_posix()), f"{page}: {target}"
 
 
-def test_every_public_name_is_documented(site):
-    html = (site/"api.html").read_text(encoding="utf-8")
-    for name in ("trace_moments", "sample_labels", "kernel_factor", "ridge_probes"): assert f">{name}<" in html
+def test_every_public_name_is_documented(site, monkeypatch):
+    "In the index of names with a link to its page, where it has a heading, a signature and a source link; in the index from A to Z; methods that later cells patch in included."
+    monkeypatch.syspath_prepend(str(ROOT/"docs"))
+    import notebooks
+    index, az, n = (site/"api.html").read_text(encoding="utf-8"), (site/"genindex.html").read_text(encoding="utf-8"), 0
+    for path in notebooks.chapters():
+        module = notebooks.page_of(path).replace("/", ".")
+        if not (ROOT/"taskpriors"/(module.replace(".", "/") + ".py")).exists(): continue
+        page = (site/f"{notebooks.page_of(path)}.html").read_text(encoding="utf-8")
+        for name, doc in notebooks.exported(module):
+            anchor = re.sub("[^a-z0-9]+", "-", notebooks.target_of(module, name).lower()).strip("-")
+            assert doc, f"{module}.{name} has no docstring"
+            assert re.search(rf'href="{notebooks.page_of(path)}\.html#{anchor}-?"', index), f"{module}.{name} is not in the index of names"
+            section = page.partition(f'id="{anchor}')[2].partition("</section>")[0]
+            assert 'class="highlight-python' in section and re.search(r'href="[^"]+/taskpriors/[\w/]+\.py#L\d+"', section), f"{module}.{name} lacks its signature or its source"
+            assert f">{name} (taskpriors.{module})<" in az, f"{module}.{name} is not in the index from A to Z"
+            n += 1
+    assert n > 200 and "TaskPrior.from_features" in az and "TaskPrior.heldout_error" in index
+
+
+def test_code_names_link_to_where_they_are_derived(site):
+    html = (site/"rank/figures.html").read_text(encoding="utf-8")
+    assert 'href="shared_prior.html#taskpriors-rank-shared-prior-task-temperature"' in html
+    assert 'href="../prior/heldout.html"' in (site/"rank/ranking.html").read_text(encoding="utf-8")  # "chapter 16"
+
+
+def test_the_map_of_the_papers_leads_to_cells(site):
+    html = (site/"papers.html").read_text(encoding="utf-8")
+    rows = re.findall(r"<tr[^>]*><td><p>(.*?)</p></td>\s*<td><p>(.*?)</p></td>\s*<td><p>(.*?)</p></td>\s*<td><p>(.*?)</p></td>", html, re.S)
+    items = [line for line in (ROOT/"docs"/"papers.txt").read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+    assert len(rows) == len(items)
+    for item, says, status, where in rows:
+        assert says and where, item
+        if status == "left out": assert "<a" not in where, f"{item} has no reason"
+        else: assert set(status.split(", ")) <= {"proved", "implemented", "reproduced", "partly", "refuted"} and re.search(r'href="[\w/]+\.html#shows-', where), item
+
+
+def test_pages_have_titles_and_an_icon(site, pages):
+    titles = [re.search(r"<title>(.*?)</title>", (site/p).read_text(encoding="utf-8"), re.S)[1].strip() for p in pages]
+    assert len(set(titles)) == len(titles) and all("taskpriors" in t for t in titles), titles
+    assert all('rel="icon"' in (site/p).read_text(encoding="utf-8") or "shortcut icon" in (site/p).read_text(encoding="utf-8") for p in pages)
 
 
 @needs_browser
 def test_pages_load_quietly_and_fit_a_phone(address, pages, browser):
-    import json
     for width in (1300, 390):
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600})
         for page in pages:
             browser.get(f"{address}/{page}")
-            errors = [e for e in browser.get_log("browser") if e["level"] == "SEVERE" and "favicon" not in e["message"]]
+            errors = [e for e in browser.get_log("browser") if e["level"] == "SEVERE"]
             assert not errors, (page, errors)
             for entry in browser.get_log("performance"):
                 m = json.loads(entry["message"])["message"]
@@ -137,21 +175,66 @@ def test_contrast_passes_wcag_aa(address, pages, browser, theme):
         assert not bad, (page, theme, bad)
 
 
+@pytest.fixture
+def small(tmp_path):
+    "A repository of a front page and one more page; returns a function that writes that page's cells and builds the site."
+    for name in ("docs", "settings.ini"):
+        (shutil.copytree if (ROOT/name).is_dir() else shutil.copy)(ROOT/name, tmp_path/name)
+    (tmp_path/"nbs").mkdir()
+    title = lambda text: dict(cell_type="markdown", id="title", metadata={}, source=f"# {text}\n\n> A sentence.")
+    def write(name, cells):
+        cells = [dict(c, id=c.get("id", f"c{k}"), metadata={}, **(dict(execution_count=None) if c["cell_type"] == "code" else {})) for k, c in enumerate(cells)]
+        (tmp_path/"nbs"/name).write_text(json.dumps(dict(cells=cells, metadata={}, nbformat=4, nbformat_minor=5)), encoding="utf-8")
+    write("index.ipynb", [title("Front")])
+    def build(*cells):
+        write("98_page.ipynb", [title("Page"), *cells])
+        done = subprocess.run([sys.executable, "docs/build.py"], cwd=tmp_path, capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+    return build
+
+
+def text(source): return dict(cell_type="markdown", source=source)
+def code(source, **outputs): return dict(cell_type="code", source=source, outputs=[dict(output_type="stream", name="stdout", text=outputs["prints"])] if outputs else [])
+
+
 @pytest.mark.parametrize("cell, reason", [
-    ({"cell_type": "code", "source": "x = (1", "outputs": []}, "syntax error"),
-    ({"cell_type": "code", "source": "#| exprot\nx = 1", "outputs": []}, "unknown directive '#| exprot'"),
-    ({"cell_type": "markdown", "source": "![a](missing.png)"}, "a missing figure: missing.png"),
-    ({"cell_type": "markdown", "source": "[a](99_nowhere.ipynb)"}, "a dead link: 99_nowhere.ipynb"),
+    (code("x = (1"), "syntax error in line 1: '(' was never closed"),
+    (code("#| exprot\nx = 1"), "unknown directive '#| exprot'"),
+    (code("#| default_exp nowhere"), "its module nowhere is not there: run nbdev_export"),
+    (text("![a](missing.png)"), "a missing figure: missing.png"),
+    (text("[a](99_nowhere.ipynb)"), "a dead link: 99_nowhere.ipynb"),
+    (text("<!-- shows: Task Priors, Theorem 9.9, proved -->"), "'Task Priors, Theorem 9.9' is not in docs/papers.txt"),
+    (dict(code("1"), outputs=[dict(output_type="error", ename="KeyError", evalue="'a'", traceback=[])]), "an error among the outputs: KeyError: 'a'"),
 ])
-def test_a_bad_notebook_stops_the_build(cell, reason, monkeypatch):
-    import json
+def test_a_bad_cell_stops_the_build_before_it_starts(cell, reason, small):
+    code_, said = small(text("Fine."), cell)
+    assert code_ == 1 and said.strip() == f"nbs/98_page.ipynb, cell 3: {reason}", said
+
+
+def test_what_sphinx_finds_names_the_notebook_and_the_cell(small):
+    cells = text("Fine."), text("A link to [nowhere](#nowhere)."), code("print(1)", prints="1\n"), text("```{nonsense}\nx\n```"), text("![a](https://example.org/a.png)")
+    for attempt in range(2):  # nor does a second try pass because the page has not changed
+        status, said = small(*cells)
+        assert status == 1 and "cell 3: 'myst' cross-reference target not found: 'nowhere'" in said and "nbs/98_page.ipynb, cell 5: Unknown directive type: 'nonsense'" in said, said
+
+
+def test_a_page_that_is_gone_is_gone(small, tmp_path):
+    assert small(text("Fine."))[0] == 0 and (tmp_path/"_docs"/"page.html").exists()
+    (tmp_path/"nbs"/"98_page.ipynb").rename(tmp_path/"nbs"/"98_other.ipynb")
+    done = subprocess.run([sys.executable, "docs/build.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0 and not (tmp_path/"_docs"/"page.html").exists() and (tmp_path/"_docs"/"other.html").exists(), done.stderr
+
+
+def test_quarto_lists_every_notebook_in_reading_order(monkeypatch):
+    yaml = pytest.importorskip("yaml")
     monkeypatch.syspath_prepend(str(ROOT/"docs"))
-    import notebooks
-    path = ROOT/"nbs"/"98_bad.ipynb"
-    try:
-        path.write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}), encoding="utf-8")
-        with pytest.raises(notebooks.BuildError, match=r"nbs/98_bad.ipynb, cell 1: " + re.escape(reason)): notebooks.check_notebook(path)
-    finally: path.unlink()
+    import notebooks, pages
+    told = yaml.safe_load((ROOT/"nbs"/"_quarto.yml").read_text(encoding="utf-8"))["website"]["sidebar"]["contents"]
+    listed = [p for entry in told for p in (entry["contents"] if isinstance(entry, dict) else [entry])]
+    wing = [folder for folder, _ in pages.WINGS]
+    want = sorted((p.relative_to(ROOT/"nbs") for p in notebooks.chapters()), key=lambda p: (p.stem != "index", wing.index("" if len(p.parts) == 1 else p.parts[0]), p.name))
+    assert listed == [p.as_posix() for p in want]
+    assert [entry["section"] for entry in told if isinstance(entry, dict)] == [caption for _, caption in pages.WINGS]
 
 
 def test_readme_is_current():
