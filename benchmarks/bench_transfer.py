@@ -3,6 +3,7 @@
 The reference of LogME is the algorithm as published (You et al. 2021, Algorithm 1) in plain numpy: one decomposition, then for every class its own
 fixed-point rounds, each with products of the N x D features.
 """
+import statistics
 import time
 import warnings
 
@@ -100,7 +101,9 @@ class OneSVD:
     "All label metrics on N = 2,000, D = 512, K = 20: time of all of them without the SVD over that of the slowest; at most 1.5."
     timeout = 900
 
-    def setup(self): self.X, self.y = task(2000, 512, 20)
+    def setup(self):
+        self.X, self.y = task(2000, 512, 20)
+        self.seconds_each() # imports and first calls are nobody's time
 
     def seconds_each(self):
         "Seconds of the SVD and of every label metric, in one shared workspace."
@@ -118,7 +121,8 @@ class OneSVD:
         return out
 
     def track_all_over_slowest(self):
-        out = self.seconds_each()
-        slowest = max(v for k, v in out.items() if k != "svd")
-        return (sum(out.values()) - out["svd"])/slowest
+        def once():
+            out = self.seconds_each()
+            return (sum(out.values()) - out["svd"])/max(v for k, v in out.items() if k != "svd")
+        return statistics.median(once() for _ in range(3))
     track_all_over_slowest.unit = "ratio"

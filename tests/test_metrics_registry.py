@@ -74,6 +74,15 @@ def test_symmetries_hold(metric, kind, name):
     else: assert after == pytest.approx(before, rel=1e-4, abs=1e-5)
 
 
+@pytest.mark.parametrize("shape, dtype", [("more points", torch.float32), ("more features", torch.float64), ("more features", torch.float32)])
+@pytest.mark.parametrize("metric, name", [(m, t) for m, k, t in CLAIMS if k == "invariances"], ids=[f"{m.name}-{t}" for m, k, t in CLAIMS if k == "invariances"])
+def test_invariances_hold_in_both_shapes_and_precisions(metric, name, shape, dtype):
+    inputs = {k: v for k, v in task(**SHAPES[shape], dtype=dtype).items() if k in metric.needs}
+    inputs = {k: inputs[k] for k in metric.needs}
+    rough = dict(rel=1e-4, abs=1e-5) if dtype == torch.float64 else dict(rel=5e-3, abs=5e-3)
+    assert call(metric, TRANSFORMS[name](inputs)) == pytest.approx(call(metric, inputs), **rough)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("metric", METRICS.values(), ids=lambda m: m.name)
 def test_finite_pure_and_of_one_mind(metric, shape):

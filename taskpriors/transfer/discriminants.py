@@ -188,7 +188,7 @@ def transrate(
     share = torch.full_like(rates, 1/K) if by_class else counts/len(y)
     return float((svd.S.square()/(len(y)*eps)).log1p().sum()/2 - (share*rates).sum())
 
-# %% ../../nbs/transfer/33_discriminants.ipynb #3ccc14d6
+# %% ../../nbs/transfer/33_discriminants.ipynb #058bcbd7
 def linear(
     features, # shape (n, d)
     labels, # class of each point, shape (n,)
@@ -217,5 +217,7 @@ def linear_valid(
     mask = check_split(train, len(X), "linear_valid", seed=seed).to(X.device)
     if len(y[mask].unique()) < 2: refuse("linear_valid", "the training part must hold at least two classes", "one", "shuffle the points or pass train=.5")
     Z, seen = use_svd(X, svd, "linear_valid").scores, y[mask].unique()
-    heads = [fit_head(Z[mask], y[mask], beta=check_number(v, "linear_valid", "a", low=0, low_open=True)*int(mask.sum()), tol=tol) for v in a]
-    return min(float((seen[h.logits(Z[~mask]).argmax(1)] != y[~mask]).double().mean()) for h in heads)
+    heads = [None]
+    for v in sorted(check_number(v, "linear_valid", "a", low=0, low_open=True) for v in a): # each from the one before
+        heads.append(fit_head(Z[mask], y[mask], beta=v*int(mask.sum()), tol=tol, start=heads[-1]))
+    return min(float((seen[h.logits(Z[~mask]).argmax(1)] != y[~mask]).double().mean()) for h in heads[1:])

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['evidence_profile', 'golden_max', 'best_ratio', 'Evidence', 'log_evidence', 'logme']
 
-# %% ../../nbs/transfer/32_evidence.ipynb #f843340a
+# %% ../../nbs/transfer/32_evidence.ipynb #3a26a9c9
 import math
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..checks import check_features, check_same_n, refuse
 from ..results import Result
-from ..svd import FeatureSVD, present_classes, raw_svd, use_svd
+from ..svd import FeatureSVD, present_classes, raw_rotation, use_svd
 
 # %% ../../nbs/transfer/32_evidence.ipynb #368dc58e
 def evidence_profile(
@@ -81,13 +81,18 @@ class Evidence(Result):
         ax.set(xlabel="effective dimension", ylabel="evidence (nats per point)")
         return ax
 
-# %% ../../nbs/transfer/32_evidence.ipynb #cefaf833
+# %% ../../nbs/transfer/32_evidence.ipynb #ca921da9
 def _projections(F, T, intercept, svd):
     T = T.double().to(F.device)
-    if intercept: U, S, T, n = svd.U, svd.S, T - T.mean(0), svd.n - 1
-    else: (U, S), n = raw_svd(svd), svd.n
-    inside = U.T @ T
-    rest, size = (T - U @ inside).square().sum(0), T.square().sum(0)
+    if intercept: T = T - T.mean(0)
+    inside, size = svd.U.T @ T, T.square().sum(0)
+    rest = T - svd.U @ inside
+    if intercept: S, n, rest = svd.S, svd.n - 1, rest.square().sum(0)
+    else:
+        (W, S), n, total = raw_rotation(svd), svd.n, T.mean(0)*svd.n**.5
+        inside = torch.cat([total[None], inside]) # coordinates along 1/sqrt(n) and U
+        lost = inside - W @ (W.T @ inside)
+        inside, rest = W.T @ inside, (rest - T.mean(0)).square().sum(0) + lost.square().sum(0)
     tiny = rest <= 1e-22*size
     if (size == 0).any(): refuse("log_evidence", "targets must vary" if intercept else "targets must not be zero", f"column {int((size == 0).nonzero()[0])}", "drop it")
     if len(S) < n and tiny.any():

@@ -41,20 +41,24 @@ def leep(
     total = sum((conditional[y[rows]]*P[rows].double()).sum(1).log().sum() for rows in row_blocks(len(y), block_size))
     return float(total/len(y))
 
-# %% ../../nbs/transfer/31_leep.ipynb #8ec176ad
+# %% ../../nbs/transfer/31_leep.ipynb #6fb7801c
 def nce(
     source, # hard source labels (n,), or probabilities (n, n_source) of which the largest counts
     labels, # class of each point, shape (n,)
+    *,
+    variant:str="hard", # "hard" (Tran et al. 2019) or "soft" (as in the PACTran release: the joint of the probabilities)
 ) -> float: # in [-H(Y), 0] nats, higher is better
     "Negative conditional entropy of the labels given the source model's prediction (Tran et al. 2019)."
-    if torch.as_tensor(source).ndim == 2: z = check_probs(source, "nce").argmax(1)
+    soft = check_choice(variant, ("hard", "soft"), "nce", "variant") == "soft"
+    if soft or torch.as_tensor(source).ndim == 2: z = check_probs(source, "nce")
     else: z = check_labels(source, "nce", name="source")[0]
     y, counts = present_classes(labels, "nce", device=z.device)
     check_same_n("nce", source=len(z), labels=len(y))
-    K = len(counts)
-    z = z.unique(return_inverse=True)[1]
-    J = torch.bincount(z*K + y, minlength=K*(int(z.max()) + 1)).double().reshape(-1, K)
-    return float((torch.special.xlogy(J, J).sum() - torch.special.xlogy(J.sum(1), J.sum(1)).sum())/len(y))
+    if soft: J = joint_probability(z, y, len(counts)).T
+    else:
+        z, K = (z.argmax(1) if z.ndim == 2 else z).unique(return_inverse=True)[1], len(counts)
+        J = torch.bincount(z*K + y, minlength=K*(int(z.max()) + 1)).double().reshape(-1, K)
+    return float((torch.special.xlogy(J, J).sum() - torch.special.xlogy(J.sum(1), J.sum(1)).sum())/J.sum())
 
 # %% ../../nbs/transfer/31_leep.ipynb #48fe0e27
 def mixture_size(

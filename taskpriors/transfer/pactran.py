@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['VariationalFit', 'dirichlet_fit', 'pactran_dirichlet', 'gamma_fit', 'pactran_gamma', 'HeadFit', 'fit_head',
-           'use_head', 'flatness', 'GaussianGrid', 'gaussian_grid', 'pactran_gaussian', 'spread_ratios', 'choose_grid']
+           'use_head', 'flatness', 'GaussianGrid', 'gaussian_grid', 'pactran_gaussian', 'spread_ratios', 'choose_grid',
+           'plot_choices']
 
 # %% ../../nbs/transfer/30_pactran.ipynb #cc925895
 import math
@@ -137,7 +138,7 @@ def pactran_dirichlet(
     _warn_unconverged("pactran_dirichlet", fit.converged, fit.n_iter)
     return _normalise(fit.bound, len(fit.posterior), len(fit.counts), normalization, "pactran_dirichlet")
 
-# %% ../../nbs/transfer/30_pactran.ipynb #ce468eda
+# %% ../../nbs/transfer/30_pactran.ipynb #e71f2598
 def gamma_fit(
     source_probs, # shape (n, n_source), rows sum to one
     labels, # class of each point, shape (n,)
@@ -151,8 +152,9 @@ def gamma_fit(
     M, y, prior, tol, rounds = _mixture_inputs(source_probs, labels, alpha, tol, max_iter, "gamma_fit")
     free = check_choice(rates, ("optimal", "fixed"), "gamma_fit", "rates") == "optimal"
     blocks, at, bt, bounds = [M[y == k] for k in range(len(prior))], _collect(prior, M, y), torch.ones_like(M[0]), []
+    lam = M @ at.sum(0)
     for _ in range(rounds):
-        lam, E = M @ (at.sum(0)/bt), torch.digamma(at) - bt.log()
+        E = torch.digamma(at) - bt.log()
         counts, fit = _mixture_step(blocks, E)
         at = prior[:, None] + counts
         if free: bt = 1 + M.T @ (1/lam)
@@ -183,7 +185,7 @@ def pactran_gamma(
     _warn_unconverged("pactran_gamma", fit.converged, fit.n_iter)
     return _normalise(fit.bound, len(fit.posterior), len(fit.counts), normalization, "pactran_gamma")
 
-# %% ../../nbs/transfer/30_pactran.ipynb #39c486a3
+# %% ../../nbs/transfer/30_pactran.ipynb #9221f511
 def _head_objective(A, Y, beta):
     "Value and gradient of the regularised risk, as L-BFGS wants them; one row a class, columns sum to zero at the optimum."
     K, n = Y.shape
@@ -204,7 +206,7 @@ def _hessian_trace(
     probs:Tensor, # class probabilities of the head, shape (n, K)
 ) -> Tensor: # a number
     "Trace of the Hessian of the mean cross-entropy in weights and intercept (eqs. 20 and 21)."
-    return ((1 + features.square().sum(1)) @ (probs - probs.square())).sum()/len(probs)
+    return ((1 + torch.linalg.vecdot(features, features)) @ (probs - probs.square())).sum()/len(probs)
 
 # %% ../../nbs/transfer/30_pactran.ipynb #1a685806
 @dataclass(frozen=True, eq=False, repr=False)
@@ -251,11 +253,11 @@ def _polish(A, Y, beta, theta, tol, passes, steps=4):
         used[0] += 1
     return *best, used[0]
 
-# %% ../../nbs/transfer/30_pactran.ipynb #ad911cd6
-def _minimise_head(A, Y, beta, tol, max_iter):
-    "Head (r + 1, K) on the coordinates A, its largest gradient entry and the number of passes over the data."
+# %% ../../nbs/transfer/30_pactran.ipynb #31c5e482
+def _minimise_head(A, Y, beta, tol, max_iter, theta):
+    "Head (r + 1, K) on the coordinates A, its largest gradient entry and the number of passes over the data; theta: where to start."
     from scipy.optimize import minimize
-    theta, used = torch.zeros((A.shape[1] + 1)*len(Y), dtype=torch.float64).numpy(), 0
+    theta, used = theta.T.reshape(-1).cpu().numpy(), 0
     def descend(dtype, goal, stall):
         passes = max(1, max_iter - used)
         options = dict(maxiter=passes, maxfun=passes, gtol=goal, ftol=stall, maxcor=5)
@@ -269,6 +271,12 @@ def _minimise_head(A, Y, beta, tol, max_iter):
         theta, slope, used = r.x, abs(r.jac).max(), used + r.nfev
     return torch.from_numpy(theta).to(A).reshape(len(Y), -1).T, slope, used
 
+def _start(head, d, n_classes, mean, A, B):
+    "First head (r + 1, K): zero, or another one in these coordinates."
+    if head is None: return torch.zeros(A.shape[1] + 1, n_classes, dtype=torch.float64)
+    if not isinstance(head, HeadFit) or head.W.shape != (d, n_classes): refuse("fit_head", "start must be a head for the same features and classes", f"{head!r:.80}", "pass such a HeadFit or None")
+    return torch.cat([head.W if B is None else B.T @ head.W, (head.b + (mean - head.mean) @ head.W)[None]])
+
 def _coordinates(X, svd, caller):
     "Mean row, coordinates A (n, r) of the centred features and the map B (d, r) back to their space, or None if that is the identity."
     if svd is not None: return svd.mean, use_svd(X, svd, caller).scores, svd.V
@@ -278,7 +286,7 @@ def _coordinates(X, svd, caller):
     Q, R = torch.linalg.qr(Z.T) # fewer points than features: all heads lie in the span of the points
     return mean, R.T.contiguous(), Q
 
-# %% ../../nbs/transfer/30_pactran.ipynb #9de5d0a9
+# %% ../../nbs/transfer/30_pactran.ipynb #b02c928e
 def fit_head(
     features, # shape (n, d)
     labels, # class of each point, shape (n,)
@@ -287,6 +295,7 @@ def fit_head(
     tol:float=1e-6, # largest gradient entry at the optimum
     max_iter:int=4000, # evaluations of the objective at most
     svd:FeatureSVD=None, # feature_svd(features), if at hand
+    start:HeadFit=None, # a head for the same features and classes to start from; the optimum does not depend on it
 ) -> HeadFit:
     "Multinomial logistic head with an l2 penalty and a free intercept, at its optimum (B.5: RER)."
     X = check_features(features, "fit_head")
@@ -294,7 +303,8 @@ def fit_head(
     beta, tol = check_number(beta, "fit_head", "beta", low=0, low_open=True), check_number(tol, "fit_head", "tol", low=0, low_open=True)
     mean, A, B = _coordinates(X, svd, "fit_head")
     Y = torch.eye(len(counts), dtype=A.dtype, device=A.device)[:, y]
-    theta, slope, used = _minimise_head(A, Y, beta, tol, check_count(max_iter, "fit_head", "max_iter"))
+    theta = _start(start, X.shape[1], len(counts), mean, A, B)
+    theta, slope, used = _minimise_head(A, Y, beta, tol, check_count(max_iter, "fit_head", "max_iter"), theta)
     logits = torch.addmm(theta[-1], A, theta[:-1])
     loss = torch.nn.functional.cross_entropy(logits, y).item()
     risk, trace = loss + theta[:-1].square().sum().item()/(2*beta), _hessian_trace(A, logits.softmax(1)).item()
@@ -346,7 +356,7 @@ class GaussianGrid(Result):
     @property
     def score(self): return self.risk[:, None] + self.flat # shape (A, B), lower is better
 
-# %% ../../nbs/transfer/30_pactran.ipynb #b74552db
+# %% ../../nbs/transfer/30_pactran.ipynb #bb0bd48e
 def gaussian_grid(
     features, # shape (n, d)
     labels, # class of each point, shape (n,)
@@ -361,7 +371,9 @@ def gaussian_grid(
     X = check_features(features, "gaussian_grid")
     y, counts = present_classes(labels, "gaussian_grid", n=len(X))
     a, b = ([check_number(v, "gaussian_grid", name, low=0, low_open=True) for v in vs] for name, vs in (("a", a), ("b", b)))
-    fits = [fit_head(X, y, beta=v*len(X), tol=tol, svd=svd) for v in a]
+    fits = [None]
+    for v in a: fits.append(fit_head(X, y, beta=v*len(X), tol=tol, svd=svd, start=fits[-1]))
+    fits = fits[1:]
     flat = [[flatness(f.trace, len(X), len(counts), va, vb, X.shape[1], hessian) for vb in b] for f, va in zip(fits, a)]
     as_t = lambda v: torch.tensor(v, dtype=torch.float64)
     return GaussianGrid(as_t(a), as_t(b), as_t([f.risk for f in fits]), as_t(flat), as_t([f.trace for f in fits]), all(f.converged for f in fits))
@@ -409,3 +421,20 @@ def choose_grid(
         quality = torch.tensor([[tau(i, j) for j in range(scores.shape[2])] for i in range(scores.shape[1])])
     i, j = divmod(int(quality.argmax()), quality.shape[1])
     return grids[0].a[i].item(), grids[0].b[j].item()
+
+# %% ../../nbs/transfer/30_pactran.ipynb #13a5c605
+def plot_choices(
+    grids:list, # GaussianGrid of every checkpoint, same (a, b)
+    error, # what the scores should predict, one number per checkpoint, lower is better
+    ax=None,
+): # matplotlib axes
+    "Agreement with an error against the spread ratio: one line per a, one point per b (B.5, left-hand plots of Figures 3 to 12)."
+    ax, ratios, scores = new_axes(ax), spread_ratios(grids), torch.stack([g.score for g in grids])
+    for i, a in enumerate(grids[0].a.tolist()):
+        taus = [agreement_statistic(scores[:, i, j], error) for j in range(scores.shape[2])]
+        ax.plot(ratios[i], taus, "o-", label=f"a = {a:g}")
+        for b, x, t in zip(grids[0].b.tolist(), ratios[i].tolist(), taus): ax.annotate(f"{b:g}", (x, t), fontsize=7, xytext=(3, 3), textcoords="offset points")
+    ax.axvline(1, lw=.8, color="grey")
+    ax.set(xscale="log", xlabel="robust s.d. of FR over that of RER (points: b)", ylabel="Kendall's tau with the error")
+    ax.legend()
+    return ax

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['effective_rank', 'participation_ratio', 'rankme', 'lidar', 'hsic', 'cka', 'alignment', 'uniformity', 'noise_cka']
 
-# %% ../../nbs/transfer/35_spectrum.ipynb #08682dbe
+# %% ../../nbs/transfer/35_spectrum.ipynb #01020fed
 import math
 
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..blocks import pair_blocks, row_blocks
 from ..checks import check_choice, check_count, check_features, check_finite, check_number, check_same_n, check_tensor, refuse
-from ..svd import FeatureSVD, raw_svd, use_svd
+from ..svd import FeatureSVD, raw_rotation, use_svd
 
 # %% ../../nbs/transfer/35_spectrum.ipynb #e5a5cdad
 def effective_rank(
@@ -35,7 +35,7 @@ def _shares(weights, caller):
         refuse(caller, "weights must be one vector of non-negative numbers, not all zero", f"shape {tuple(w.shape)}", "pass singular values or eigenvalues")
     return w/w.sum()
 
-# %% ../../nbs/transfer/35_spectrum.ipynb #ac266d0e
+# %% ../../nbs/transfer/35_spectrum.ipynb #5e8a22d4
 def rankme(
     features, # shape (n, d)
     *,
@@ -44,7 +44,7 @@ def rankme(
 ) -> float: # in [1, min(n, d)], higher is better
     "RankMe (Garrido et al. 2023): effective rank of the singular values of the features."
     svd = use_svd(features, svd, "rankme")
-    S = svd.S if center else raw_svd(svd)[1]
+    S = svd.S if center else raw_rotation(svd)[1]
     if len(S) == 0: refuse("rankme", "features must not vanish", "a zero matrix" if not center else "identical rows", "pass features that vary")
     return effective_rank(S)
 
