@@ -242,10 +242,12 @@ def _summary(self): # str
     s = self.settings
     text = [f"Held-out accuracy of {s['probe']} probes on {s['n_tasks']} tasks of {s['n_classes']} classes; {s['n']} images ({s['images']}).", f"Prior: {s['prior']}.", "",
             "Spearman correlation with probe accuracy, 95 % interval over models:"]
-    for a in self.agreement().itertuples():
+    rows = list(self.agreement().itertuples())
+    names = [COLUMNS.get(a.statistic, (a.statistic,))[0] for a in rows]
+    for name, a in zip(names, rows):
         better = "" if a.higher_is_better is None else "(higher is better)" if a.higher_is_better else "(lower is better)"
         given = f"   {a.given_dimension:+.2f} given the dimension" if not math.isnan(a.given_dimension) else ""
-        text.append(f"  {COLUMNS.get(a.statistic, (a.statistic,))[0]:12}" + (a.note or f"{a.spearman:+.2f} [{a.low:+.2f}, {a.high:+.2f}]{given}   {better}").rstrip())
+        text.append(f"  {name:{max(12, max(map(len, names)) + 1)}}" + (a.note or f"{a.spearman:+.2f} [{a.low:+.2f}, {a.high:+.2f}]{given}   {better}").rstrip())
     return "\n".join(text + [f"\nFAILED {name}: {why}" for name, why in self.failures.items()])
 
 Ranking.summary = _summary

@@ -188,7 +188,7 @@ def transrate(
     share = torch.full_like(rates, 1/K) if by_class else counts/len(y)
     return float((svd.S.square()/(len(y)*eps)).log1p().sum()/2 - (share*rates).sum())
 
-# %% ../../nbs/transfer/33_discriminants.ipynb #058bcbd7
+# %% ../../nbs/transfer/33_discriminants.ipynb #8e2030f3
 def linear(
     features, # shape (n, d)
     labels, # class of each point, shape (n,)
@@ -200,6 +200,7 @@ def linear(
     "LINEAR (PACTran, B.5): regularised empirical risk of the best linear head."
     return use_head(features, labels, a, head, "linear", svd=svd).risk
 
+# %% ../../nbs/transfer/33_discriminants.ipynb #1d6584cb
 def linear_valid(
     features, # shape (n, d)
     labels, # class of each point, shape (n,)
