@@ -131,10 +131,13 @@ def test_an_unreadable_image_is_left_out(tmp_path):
 
 
 @pytest.mark.parametrize("more, says", [
+    (("--images", "taken.npy"), "taken.npy must hold an array of images. Got EOFError"), (("--images", "bare"), "bare must hold images, in subfolders or not"), (("--images", "taken"), "images must be a folder, a .tar or an .npy file"),
     (("--n-classes", "1"), "n_classes must be an integer of at least 2"), (("--temperature", "-1"), "temperature must be"), (("--images", "nowhere"), "check the spelling of the path"),
     (("--out", "taken"), "out must be a directory"), (("--prior", "resnet18a"), "did you mean resnet18")])
 def test_bad_input_is_one_sentence(shelf, tmp_path, more, says):
     (tmp_path/"taken").write_text("a file")
+    (tmp_path/"taken.npy").write_text("")
+    (tmp_path/"bare").mkdir()
     code, out, err = run(*words(shelf, *more), cwd=tmp_path)
     assert (code, out) == (2, "") and says in err and len(err.splitlines()) == 1, err
 

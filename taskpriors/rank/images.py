@@ -139,7 +139,7 @@ def _plot(self, n=16, ax=None):
 
 ImageSource.__getitem__, ImageSource.subset, ImageSource.plot = _getitem, _subset, _plot
 
-# %% ../../nbs/rank/40_images.ipynb #3fd1b4dc
+# %% ../../nbs/rank/40_images.ipynb #28777d90
 IMAGE_TYPES = (".png", ".jpg", ".jpeg", ".jpe", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".jp2", ".avif")
 
 def _spread(n, limit): # positions of `limit` of `n` items, evenly spaced
@@ -150,11 +150,13 @@ def _open(name, caller, **kwargs): # timm.data.create_dataset, its many errors t
     try: return create_dataset(name, **kwargs)
     except ImportError as e: refuse(caller, f"{name} needs the package {e.name!r}", "no such package", f"pip install {e.name}", ImportError)
     except Exception as e:
+        if str(e).startswith("Found 0 images"): refuse(caller, f"{kwargs['root']} must hold images, in subfolders or not", f"none that ends in {' '.join(IMAGE_TYPES)}", "check path and split")
         got = " ".join(f"{type(e).__name__}: {e}".split())
         refuse(caller, f"{name or kwargs['root']} must open", got[:200], "check name, split, root and network (HF_HUB_OFFLINE forbids downloads)", OSError if isinstance(e, OSError) else ValueError)
 
 def _load_folder(root, split, limit, progress, **kwargs):
     root = Path(root).expanduser()
+    if root.is_file() and root.suffix != ".tar": refuse("load_images", "images must be a folder, a .tar or an .npy file", f"the file {root.name}", "name its folder, or pass a list of paths")
     kwargs = dict(dict(input_key=";".join(IMAGE_TYPES)) if root.is_dir() else {}, **kwargs)
     ds = _open("", "load_images", root=str(root), split=split or "", search_split=split is not None, **kwargs)
     if split is not None and Path(ds.reader.root) == root: refuse("load_images", f"split must name a subfolder of {root.name}", repr(split), "leave split out to read the whole folder")
@@ -185,12 +187,17 @@ def _load_dataset(ds, name, limit, progress):
     if isinstance(ds, torch.utils.data.IterableDataset): return ImageSource(_collect(ds, limit), name, progress=progress)
     return ImageSource(_Items(ds, _spread(len(ds), limit)), name, progress=progress)
 
-# %% ../../nbs/rank/40_images.ipynb #bdd716e4
+# %% ../../nbs/rank/40_images.ipynb #a8630df2
 def _load_array(a, name, limit):
     caller = "load_images"
     if getattr(a, "ndim", 0) not in (3, 4) or a.ndim == 4 and a.shape[-1] not in (1, 3) or 0 in a.shape:
         refuse(caller, "an array of images must have shape (n, H, W), (n, H, W, 1) or (n, H, W, 3)", tuple(getattr(a, "shape", ())), "move the channels last, e.g. images.permute(0, 2, 3, 1)")
     return ImageSource(_pixels(a[_spread(len(a), limit)] if limit else a), name)
+
+def _load_npy(path, limit):
+    try: a = np.load(path, mmap_mode="r", allow_pickle=False)
+    except Exception as e: refuse("load_images", f"{path.name} must hold an array of images", " ".join(f"{type(e).__name__}: {e}".split())[:160], "check the file", OSError) # readers raise many types
+    return _load_array(a, path.name, limit)
 
 def _load_digits(limit):
     from sklearn.datasets import load_digits
@@ -207,7 +214,7 @@ def _load_named(source, split, limit, progress, **kwargs):
     return _load_dataset(_open(source, "load_images", split=split or "validation", num_samples=limit, **kwargs) if prefix in ("hfids", "tfds", "wds")
         else _open(source, "load_images", split=split or "validation", **kwargs), source, limit, progress)
 
-# %% ../../nbs/rank/40_images.ipynb #755b5a8f
+# %% ../../nbs/rank/40_images.ipynb #b5c2aa3a
 def load_images(
     source="digits", # "digits", a folder or tar file, a name such as hfds/NAME, torch/NAME, tfds/NAME, an array (n, H, W) or (n, H, W, 3), a list of images or paths, or a map-style data set
     *,
@@ -220,7 +227,7 @@ def load_images(
     if limit is not None: limit = check_count(limit, "load_images", "limit")
     if isinstance(source, (str, os.PathLike)):
         path = Path(source).expanduser()
-        if path.suffix == ".npy" and path.is_file(): return _load_array(np.load(path, mmap_mode="r", allow_pickle=False), path.name, limit)
+        if path.suffix == ".npy" and path.is_file(): return _load_npy(path, limit)
         if path.exists(): return _load_folder(path, split, limit, progress, **kwargs)
         return _load_named(os.fspath(source), split, limit, progress, **kwargs)
     if split is not None: refuse("load_images", "split must be None for images given as objects", repr(split), "choose the split yourself")

@@ -5,8 +5,9 @@
 # %% auto #0
 __all__ = ['COLUMNS', 'worst_decile', 'Ranking', 'rank_models']
 
-# %% ../../nbs/rank/43_ranking.ipynb #05689ae7
+# %% ../../nbs/rank/43_ranking.ipynb #a15ec232
 import math
+import os
 import platform
 import time
 from collections.abc import Mapping
@@ -325,7 +326,7 @@ def _columns(found, moments, skills, probes, metrics):
         mean=stack(lambda k: moments[k]["mean"]), variance=stack(lambda k: moments[k]["variance"]), seconds=stack(lambda k: found[k].seconds + sum(stage[k]["seconds"] for stage in (moments, skills, probes))),
         extra={name: _f64([float(f(found[k].features)) for k in kept]) for name, f in (metrics or {}).items()})
 
-# %% ../../nbs/rank/43_ranking.ipynb #f8db8979
+# %% ../../nbs/rank/43_ranking.ipynb #587804c7
 def _versions():
     from importlib.metadata import PackageNotFoundError, version
     def of(package):
@@ -342,7 +343,11 @@ def _settings(run, images, words, found, P, tasks, T, mask, moments):
     one = next(iter(found.values()))
     return dict(**about, prior=words, **options, **edges, **labels, n_train=int(mask.sum()), device=str(run.device), dtype=one.dtype, models={m.name: dict(features=m.digest, device=m.device, dtype=m.dtype) for m in found.values()}, versions=_versions())
 
-# %% ../../nbs/rank/43_ranking.ipynb #1f812ee0
+def _check_out(out): # before the work, not after it
+    if out.exists() and not out.is_dir(): refuse("rank_models", "out must be a directory", repr(str(out)), "choose another name", OSError)
+    if not os.access(next(p for p in (out.absolute(), *out.absolute().parents) if p.exists()), os.W_OK): refuse("rank_models", "out must be writable", repr(str(out)), "choose another directory", OSError)
+
+# %% ../../nbs/rank/43_ranking.ipynb #f0f006d8
 def rank_models(
     models=None, # timm names, zoo/NAME, files of features, modules with their transform, arrays of features: one, a list, or a dictionary name -> model; None is the zoo
     images="digits", # an ImageSource, or anything load_images opens; None if all models are features
@@ -365,14 +370,14 @@ def rank_models(
     **how, # passed on to embed_features: device, batch_size, num_workers, dtype
 ) -> Ranking: # models that failed are in `failures`
     "Rank models by expected held-out skill over the tasks of a prior, and check it against probes on sampled tasks."
-    if out is not None and Path(out).expanduser().exists() and not Path(out).expanduser().is_dir(): refuse("rank_models", "out must be a directory", repr(str(out)), "choose another name", OSError)
+    if out is not None: _check_out(Path(out).expanduser())
     run = _Run(kernel, graphs, probe, n_tasks, n_classes, temperature, task_temperature, train, seed, cache, progress, executor, how)
     r = _rank(_named(models), images, prior, metrics, run)
     if out is not None: r.save(out)
     return r
 
-# %% ../../nbs/rank/43_ranking.ipynb #25e5c411
-def _refuse_all(failures): refuse("rank_models", "at least one model must work", "; ".join(f"{k}: {v}" for k, v in failures.items()) or "no model", "correct the models")
+# %% ../../nbs/rank/43_ranking.ipynb #1a94225a
+def _refuse_all(failures): refuse("rank_models", "at least one model must work", "; ".join(f"{k}: {v.rstrip('.')}" for k, v in failures.items()) or "no model", "correct the models")
 
 def _rank(models, images, prior, metrics, run):
     if not (images is None or isinstance(images, ImageSource)): images = load_images(images, progress=run.progress)
