@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SAMPLERS', 'COLOURS', 'task_map', 'kernel_strength', 'TaskExplorer', 'draw_task', 'redraw', 'explore']
 
-# %% ../../nbs/rank/46_explore.ipynb #3c990e95
+# %% ../../nbs/rank/46_explore.ipynb #6c190829
 from dataclasses import dataclass, field
 
 import torch
@@ -14,7 +14,6 @@ from torch import Tensor
 from ..checks import check_choice, check_count, check_features, check_generator, check_labels, check_number, refuse
 from ..kernels import kernel_factor
 from ..prior.prefix import sample_labels
-from ..results import STYLE
 
 # %% ../../nbs/rank/46_explore.ipynb #6003eda3
 def task_map(
@@ -68,7 +67,7 @@ class TaskExplorer:
         T = check_number(warmth, "TaskExplorer.labels", "warmth", low=0, low_open=True)*strength
         return SAMPLERS[sampler](Z, T, check_count(n_classes, "TaskExplorer.labels", "n_classes", low=2, high=10), seed)
 
-# %% ../../nbs/rank/46_explore.ipynb #ac0284ac
+# %% ../../nbs/rank/46_explore.ipynb #4d94bd05
 def _uniform(Z, T, q, seed): return torch.randint(0, q, (len(Z),), generator=check_generator(seed, "TaskExplorer.labels"))
 def _prefix(convention): return lambda Z, T, q, seed: sample_labels(Z, T, q, convention=convention, seed=seed)[0]
 
@@ -87,6 +86,7 @@ def draw_task(
     ax.scatter(*xy.T.numpy(), s=9, c=[colour[k] for k in y.tolist()], linewidths=0)
     ax.set(xticks=[], yticks=[])
     ax.grid(False)
+    ax.spines[:].set_visible(False)
     return ax
 
 # %% ../../nbs/rank/46_explore.ipynb #8aded948
