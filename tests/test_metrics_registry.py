@@ -94,6 +94,7 @@ def test_finite_pure_and_of_one_mind(metric, shape):
     assert all(torch.equal(v, copies[k]) for k, v in inputs.items())
     assert torch.equal(state[0], torch.get_rng_state()) and (state[1] == np.random.get_state()[1]).all()
     assert call(metric, {k: v.numpy() for k, v in inputs.items()}) == value
+    assert call(metric, {k: v.clone().requires_grad_() if v.is_floating_point() else v for k, v in inputs.items()}) == pytest.approx(value, rel=1e-9)
     narrow = {k: v.float() if v.is_floating_point() else v for k, v in inputs.items()}
     assert call(metric, narrow) == pytest.approx(value, rel=2e-3, abs=1e-3)
 

@@ -70,7 +70,7 @@ def curve_sizes(
     grid = [round(low*(n_max/low)**(i/max(1, n_points - 1))) for i in range(n_points)]
     return sorted({*grid, n_max})
 
-# %% ../../nbs/transfer/34_code_length.ipynb #e467cf4a
+# %% ../../nbs/transfer/34_code_length.ipynb #269b0815
 def loss_curve(
     features, # shape (n, d)
     labels, # class of each point, shape (n,)
@@ -91,6 +91,7 @@ def loss_curve(
     n_valid = min(len(X) - 2, max(1, round(valid*len(X))))
     test, pool = order[:n_valid], order[n_valid:]
     Z = use_svd(X, svd, "loss_curve").scores
+    if Z.shape[1] == 0: refuse("loss_curve", "features must differ between points", "identical rows", "pass features that vary")
     sizes = curve_sizes(len(pool), check_count(n_points, "loss_curve", "n_points"), check_count(n_min, "loss_curve", "n_min"))
     def judge(n):
         log_p = learner(Z[pool[:n]], y[pool[:n]], Z[test], len(counts))

@@ -200,7 +200,7 @@ def linear(
     "LINEAR (PACTran, B.5): regularised empirical risk of the best linear head."
     return use_head(features, labels, a, head, "linear", svd=svd).risk
 
-# %% ../../nbs/transfer/33_discriminants.ipynb #1d6584cb
+# %% ../../nbs/transfer/33_discriminants.ipynb #29b79dac
 def linear_valid(
     features, # shape (n, d)
     labels, # class of each point, shape (n,)
@@ -218,6 +218,7 @@ def linear_valid(
     mask = check_split(train, len(X), "linear_valid", seed=seed).to(X.device)
     if len(y[mask].unique()) < 2: refuse("linear_valid", "the training part must hold at least two classes", "one", "shuffle the points or pass train=.5")
     Z, seen = use_svd(X, svd, "linear_valid").scores, y[mask].unique()
+    if Z.shape[1] == 0: refuse("linear_valid", "features must differ between points", "identical rows", "pass features that vary")
     heads = [None]
     for v in sorted(check_number(v, "linear_valid", "a", low=0, low_open=True) for v in a): # each from the one before
         heads.append(fit_head(Z[mask], y[mask], beta=v*int(mask.sum()), tol=tol, start=heads[-1]))

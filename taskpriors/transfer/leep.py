@@ -71,7 +71,7 @@ def mixture_size(
     size = 5*n_classes if rule == "five" else int(max(min(n_classes, .2*n), .1*n))
     return max(1, min(size, n))
 
-# %% ../../nbs/transfer/31_leep.ipynb #efb5e748
+# %% ../../nbs/transfer/31_leep.ipynb #619f11ad
 def mixture_probs(
     features, # shape (n, d)
     n_components:int, # mixture components
@@ -88,7 +88,7 @@ def mixture_probs(
     if len(svd.S) == 0: refuse("mixture_probs", "features must differ between points", "identical rows", "pass features that vary")
     share = svd.S.square().cumsum(0)/svd.S.square().sum()
     p = min(int((share < variance - 1e-12).sum()) + 1, len(share))
-    Z = (svd.scores[:, :p]*(svd.n**.5/svd.S[0])).cpu().numpy()
+    Z = (svd.scores[:, :p]*(svd.n**.5/svd.S[0])).detach().cpu().numpy()
     seed = check_count(seed, "mixture_probs", "seed", low=0)
     gmm = GaussianMixture(m, max_iter=300, random_state=seed).fit(Z)
     return torch.from_numpy(gmm.predict_proba(Z)).to(svd.U.device)

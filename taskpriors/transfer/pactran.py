@@ -253,7 +253,7 @@ def _polish(A, Y, beta, theta, tol, passes, steps=4):
         used[0] += 1
     return *best, used[0]
 
-# %% ../../nbs/transfer/30_pactran.ipynb #31c5e482
+# %% ../../nbs/transfer/30_pactran.ipynb #87294763
 def _minimise_head(A, Y, beta, tol, max_iter, theta):
     "Head (r + 1, K) on the coordinates A, its largest gradient entry and the number of passes over the data; theta: where to start."
     from scipy.optimize import minimize
@@ -279,14 +279,14 @@ def _start(head, d, n_classes, mean, A, B):
 
 def _coordinates(X, svd, caller):
     "Mean row, coordinates A (n, r) of the centred features and the map B (d, r) back to their space, or None if that is the identity."
-    if svd is not None: return svd.mean, use_svd(X, svd, caller).scores, svd.V
+    if svd is not None: return svd.mean.detach(), use_svd(X, svd, caller).scores.detach(), svd.V.detach()
     mean = X.double().mean(0)
     Z = X.double() - mean
     if X.shape[1] <= len(X): return mean, Z, None
     Q, R = torch.linalg.qr(Z.T) # fewer points than features: all heads lie in the span of the points
     return mean, R.T.contiguous(), Q
 
-# %% ../../nbs/transfer/30_pactran.ipynb #b02c928e
+# %% ../../nbs/transfer/30_pactran.ipynb #671b4c17
 def fit_head(
     features, # shape (n, d)
     labels, # class of each point, shape (n,)
@@ -298,7 +298,7 @@ def fit_head(
     start:HeadFit=None, # a head for the same features and classes to start from; the optimum does not depend on it
 ) -> HeadFit:
     "Multinomial logistic head with an l2 penalty and a free intercept, at its optimum (B.5: RER)."
-    X = check_features(features, "fit_head")
+    X = check_features(features, "fit_head").detach()
     y, counts = present_classes(labels, "fit_head", n=len(X), device=X.device)
     beta, tol = check_number(beta, "fit_head", "beta", low=0, low_open=True), check_number(tol, "fit_head", "tol", low=0, low_open=True)
     mean, A, B = _coordinates(X, svd, "fit_head")
