@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['refuse', 'check_number', 'check_count', 'check_choice', 'check_temperature', 'check_temperatures', 'available_memory',
-           'check_memory', 'check_tensor', 'check_finite', 'check_features', 'check_same_n', 'check_square',
-           'check_labels', 'check_probs', 'check_generator', 'check_split', 'check_executor']
+           'check_memory', 'as_tensor', 'check_tensor', 'check_finite', 'check_features', 'check_same_n',
+           'check_square', 'check_labels', 'check_probs', 'check_generator', 'check_split', 'check_executor']
 
 # %% ../nbs/00_checks.ipynb #276e6ba6
 import math
@@ -116,8 +116,13 @@ def check_memory(
     limit = available_memory(device) if limit is None else limit
     if n_bytes > limit: refuse(caller, f"at most {limit/2**30:.2f} GiB may be allocated", f"a request for {n_bytes/2**30:.2f} GiB", remedy, MemoryError)
 
-# %% ../nbs/00_checks.ipynb #12cbb3cf
-def _as_tensor(X, caller, name):
+# %% ../nbs/00_checks.ipynb #da1d3adb
+def as_tensor(
+    X, # an array, nested list or tensor of real numbers, dense or sparse
+    caller:str, # who asks
+    name:str, # the argument's name
+) -> Tensor: # dense, of the dtype and on the device of the input
+    "Return `X` as a dense tensor of its own dtype, or raise `TypeError`."
     rule = f"{name} must be an array of real numbers"
     try:
         if not isinstance(X, Tensor) and hasattr(X, "__array__"): X = np.asarray(X) # pandas too
@@ -129,13 +134,14 @@ def _as_tensor(X, caller, name):
     check_memory(X.numel()*X.element_size(), caller, f"pass {name} as a dense tensor of fewer columns", device=X.device)
     return X.to_dense()
 
+# %% ../nbs/00_checks.ipynb #cab45e41
 def check_tensor(
     X, # an array, nested list or tensor of real numbers
     caller:str, # who asks
     name:str="features", # the argument's name
 ) -> Tensor: # floating point, on the input's device
     "Return `X` as a real floating-point tensor, or raise `TypeError`."
-    X = _as_tensor(X, caller, name)
+    X = as_tensor(X, caller, name)
     return X if X.dtype in (torch.float32, torch.float64) else X.float()
 
 # %% ../nbs/00_checks.ipynb #09c72f30
@@ -186,7 +192,7 @@ def check_square(
     if gap > 1e3*torch.finfo(K.dtype).eps*size: refuse(caller, f"{name} must be symmetric", f"a difference of {gap:.2g} from its transpose", f"pass ({name} + {name}.T)/2 if the difference is rounding")
     return K
 
-# %% ../nbs/00_checks.ipynb #1e3a7681
+# %% ../nbs/00_checks.ipynb #fcf821a2
 def check_labels(
     labels, # class of each point, (n_tasks, n), or (n,) for one task
     caller:str, # who asks
@@ -196,7 +202,7 @@ def check_labels(
     name:str="labels", # the argument's name
 ) -> Tensor: # shape (n_tasks, n), int64
     "Return labels as int64, one task a row, or raise `TypeError` or `ValueError`."
-    y = _as_tensor(labels, caller, name)
+    y = as_tensor(labels, caller, name)
     if y.ndim not in (1, 2) or 0 in y.shape: refuse(caller, f"{name} must have shape (n_tasks, n) or (n,)", f"shape {tuple(y.shape)}", "pass one row per task")
     y = y.reshape(-1, y.shape[-1])
     if y.is_floating_point() and not torch.equal(y, y.round()): refuse(caller, f"{name} must be whole numbers", f"{y[y != y.round()][0].item()}", "encode classes as 0, 1, 2, ...")

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['GRAPHS', 'edge_probabilities', 'log_partition', 'graph_log_prob', 'sample_graphs']
 
-# %% ../../nbs/prior/11_edges.ipynb #f337762e
+# %% ../../nbs/prior/11_edges.ipynb #6918ee64
 from functools import partial
 
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..blocks import map_blocks, pair_blocks, row_blocks
-from ..checks import check_choice, check_count, check_features, check_generator, check_memory, check_same_n, check_temperature, refuse
+from ..checks import as_tensor, check_choice, check_count, check_features, check_generator, check_memory, check_same_n, check_temperature, refuse
 
 # %% ../../nbs/prior/11_edges.ipynb #a82cfd92
 GRAPHS = ("directed", "undirected")
@@ -64,10 +64,10 @@ def log_partition(
     total = sum(map_blocks(part, pair_blocks(len(Z), size), executor=executor))
     return total if graphs == "directed" else total + odds / 2 * Z.square().sum(dtype=torch.float64)
 
-# %% ../../nbs/prior/11_edges.ipynb #6904bb27
+# %% ../../nbs/prior/11_edges.ipynb #6c225340
 def _as_graphs(G, Z, graphs, caller):
     "Adjacency matrices as a bool tensor (n_graphs, n, n) of the right family."
-    G = torch.as_tensor(G, device=Z.device)
+    G = as_tensor(G, caller, "G").to(Z.device)
     if G.ndim not in (2, 3) or G.shape[-1] != G.shape[-2]: refuse(caller, "G must have shape (n, n) or (n_graphs, n, n)", tuple(G.shape), "pass adjacency matrices")
     check_same_n(caller, Z=len(Z), G=G.shape[-1])
     if not ((G == 0) | (G == 1)).all(): refuse(caller, "G must hold zeros and ones", "other entries", "a graph is drawn by sample_graphs; its probabilities are not a graph")

@@ -5,17 +5,17 @@
 # %% auto #0
 __all__ = ['probe_loss', 'optimal_probe', 'label_graph', 'relative_objective', 'optimal_probe_loss']
 
-# %% ../../nbs/prior/10_loss_equivalence.ipynb #809035d1
+# %% ../../nbs/prior/10_loss_equivalence.ipynb #ece7440f
 import torch
 from torch import Tensor
 
-from ..checks import check_features, check_labels, check_memory, check_same_n, refuse
+from ..checks import as_tensor, check_features, check_labels, check_memory, check_same_n, refuse
 from ..kernels import center, kernel_factor
 
-# %% ../../nbs/prior/10_loss_equivalence.ipynb #9da072e9
+# %% ../../nbs/prior/10_loss_equivalence.ipynb #324f1d3e
 def _targets(targets, features:Tensor, caller:str) -> Tensor: # shape (n, q), dtype and device of the features
     "Targets as a matrix; a real vector becomes one column."
-    Y = torch.as_tensor(targets, device=features.device)
+    Y = as_tensor(targets, caller, "targets").to(features.device)
     if Y.ndim == 1:
         if not Y.is_floating_point():
             refuse(caller, "targets must be one-hot rows or real numbers", f"a vector of {Y.dtype}", "use torch.nn.functional.one_hot(labels)")
@@ -24,7 +24,7 @@ def _targets(targets, features:Tensor, caller:str) -> Tensor: # shape (n, q), dt
     check_same_n(caller, features=len(features), targets=len(Y))
     return Y
 
-# %% ../../nbs/prior/10_loss_equivalence.ipynb #966e0a57
+# %% ../../nbs/prior/10_loss_equivalence.ipynb #bf7864d2
 def probe_loss(
     features:Tensor, # representation F, shape (n, d)
     targets:Tensor, # targets Y, shape (n, q), or (n,) for one real target
@@ -34,7 +34,7 @@ def probe_loss(
     "Squared error of the linear probe `features @ W + b`, eq. (1)."
     F = check_features(features, "probe_loss")
     Y = _targets(targets, F, "probe_loss")
-    W, b = (torch.as_tensor(a, dtype=F.dtype, device=F.device) for a in (W, b))
+    W, b = (as_tensor(a, "probe_loss", name).to(F) for a, name in ((W, "W"), (b, "b")))
     want = (F.shape[1], Y.shape[1])
     if W.shape != want or b.shape != want[1:]:
         refuse("probe_loss", f"W must have shape {want} and b {want[1:]}", f"{tuple(W.shape)} and {tuple(b.shape)}", "see optimal_probe")

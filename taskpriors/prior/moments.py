@@ -59,17 +59,18 @@ def _moment_sums(blocks, prior, models, odds, small, size, dtype):
         total.add_(torch.stack(sums), alpha=1 if rows == cols else 2)
     return total
 
-# %% ../../nbs/prior/12_moments.ipynb #86270068
+# %% ../../nbs/prior/12_moments.ipynb #971aef1d
 def _sum_blocks(
     fn:Callable, # function of a list of (rows, columns), returning a float64 tensor
     n:int, # number of points
     size:int, # points in a block
     executor=None, # concurrent.futures.Executor or None
+    progress:bool=False, # show a bar on standard error
 ) -> Tensor: # the sum of what `fn` returns
-    "Sum `fn` over the blocks of the upper triangle; an executor gets them in at most 16 interleaved lists."
+    "Sum `fn` over the blocks of the upper triangle; an executor gets them in at most 16 interleaved lists, a bar moves in at most 100 steps."
     blocks = pair_blocks(n, size)
-    n_lists = 1 if executor is None else min(16, len(blocks))
-    return sum(map_blocks(fn, [blocks[k::n_lists] for k in range(n_lists)], executor=executor))
+    n_lists = min(100 if progress else 16 if executor is not None else 1, len(blocks))
+    return sum(map_blocks(fn, [blocks[k::n_lists] for k in range(n_lists)], executor=executor, progress=progress, desc="pairs of points"))
 
 def _default_size(n, n_buffers, itemsize, device):
     "Points in a block: 384 on a CPU, fewer if `n_buffers` buffers of size^2 numbers would exceed 64 MiB."
@@ -168,7 +169,7 @@ def _plot_moments(r, ax):
     ax.set(xscale="log", xlabel="temperature T", ylabel="Tr(MG) over tasks")
     return ax
 
-# %% ../../nbs/prior/12_moments.ipynb #cbc32d88
+# %% ../../nbs/prior/12_moments.ipynb #fb8ec94f
 def trace_moments(
     M, # the model: its kernel's factor, shape (n, r), or a dictionary name -> factor
     prior, # factor of the prior kernel K, shape (n, r_K)
@@ -177,6 +178,7 @@ def trace_moments(
     graphs:str="directed", # "directed" (the paper) or "undirected" (label graphs)
     block_size:int=None, # points in a block; None fits a core's cache
     executor=None, # concurrent.futures.Executor over lists of blocks
+    progress:bool=False, # show a bar on standard error
 ) -> TraceMoments: # mean and variance, float64, shape (n_models, n_temps)
     "Mean and variance of Tr(MG) over tasks G (Theorem 2.6): O(n^2 r) time, O(block_size^2) memory, exact but for rounding."
     caller = "trace_moments"
@@ -186,7 +188,7 @@ def trace_moments(
     small = [p.dtype == torch.float32 and d.max().item()*o < 1/64 for o in p.odds]
     first, relative = p.odds[0], [o/p.odds[0] for o in p.odds] # the matrix product scales by the first for free
     fn = partial(_moment_sums, prior=[(p.prior, p.prior, first)], models=[[(Z, Z, 1.)] for Z in p.models], odds=relative, small=small, size=size, dtype=p.dtype)
-    total = _finite(_sum_blocks(fn, n, size, executor), caller)
+    total = _finite(_sum_blocks(fn, n, size, executor, progress), caller)
     t, w = total[1:].view(len(p.models), 2, n_odds).unbind(1)
     diag, off = zip(*map(_margins, p.models))
     mean, diag = (t + torch.stack(off)[:, None])/2, torch.stack([_diagonal_moments(m, d, p) for m in diag]) # (n_models, n_temps), (n_models, 2, n_temps)
@@ -215,7 +217,7 @@ def bernoulli_cumulants(
     if x.isnan().any(): refuse("bernoulli_cumulants", "log_odds must be numbers", "nan", "drop or impute them")
     return _coin_cumulants(x, order)
 
-# %% ../../nbs/prior/12_moments.ipynb #c71b05c1
+# %% ../../nbs/prior/12_moments.ipynb #15e5841c
 @torch.no_grad()
 def _cumulant_sums(blocks, prior, models, odds, order, dtype):
     "Sums over i != j of M_ij^k kappa_k(odds*K_ij): float64, shape (n_models, n_odds, order)."
@@ -233,18 +235,18 @@ def _cumulant_sums(blocks, prior, models, odds, order, dtype):
         total = total + torch.stack([torch.stack(s, 1) for s in sums])*(1 if rows == cols else 2)
     return total
 
-def _cumulants(p, models, diagonals, order, block_size, executor, caller):
+def _cumulants(p, models, diagonals, order, block_size, executor, caller, progress=False):
     "Cumulants of Tr(MG), shape (n_models, n_odds, order), of models given as terms with their diagonals."
     n, d, m = len(p.prior), _margins(p.prior)[0], torch.stack(diagonals)
     size = _default_size(n, len(p.odds)*order + 4, 8, p.prior.device) if block_size is None else check_count(block_size, caller, "block_size")
     fn = partial(_cumulant_sums, prior=[(p.prior, p.prior, 1.)], models=models, odds=p.odds, order=order, dtype=p.dtype)
     k = torch.arange(order, dtype=torch.float64, device=d.device)
-    total = _finite(_sum_blocks(fn, n, size, executor), caller)*p.twice**k
+    total = _finite(_sum_blocks(fn, n, size, executor, progress), caller)*p.twice**k
     if p.twice == 2: total[..., 0] += m.sum(1)[:, None]
     else: total += torch.stack([torch.einsum("mnk,kn->mk", m[..., None]**(k + 1), _coin_cumulants(o*d, order)) for o in p.odds], 1)
     return total
 
-# %% ../../nbs/prior/12_moments.ipynb #95ff4baf
+# %% ../../nbs/prior/12_moments.ipynb #5eec61d3
 def trace_cumulants(
     M, # the model: its kernel's factor, shape (n, r), or a dictionary name -> factor
     prior, # factor of the prior kernel K, shape (n, r_K)
@@ -254,11 +256,12 @@ def trace_cumulants(
     graphs:str="directed", # "directed" (the paper) or "undirected" (label graphs)
     block_size:int=None, # points in a block; None fits a core's cache
     executor=None, # concurrent.futures.Executor over lists of blocks
+    progress:bool=False, # show a bar on standard error
 ) -> Tensor: # shape (n_models, n_temps, order), float64
     "Cumulants 1 to `order` of Tr(MG) over tasks G, in closed form; dimensions of a single model or temperature are dropped."
     caller = "trace_cumulants"
     p, order = _problem(M, prior, temperature, graphs, executor, caller), check_count(order, caller, "order", high=20)
-    return p.shaped(_cumulants(p, [[(Z, Z, 1.)] for Z in p.models], [_margins(Z)[0] for Z in p.models], order, block_size, executor, caller))
+    return p.shaped(_cumulants(p, [[(Z, Z, 1.)] for Z in p.models], [_margins(Z)[0] for Z in p.models], order, block_size, executor, caller, progress))
 
 # %% ../../nbs/prior/12_moments.ipynb #6f712933
 @dataclass(frozen=True, eq=False, repr=False)
@@ -307,7 +310,7 @@ def _controlled(sums, m, beta, known): # mean of y over m pairs with its control
     var = (yy - y*y - 2*beta*(yc - y*c) + beta**2*(cc - c*c)).clamp(min=0)
     return y - beta*(c - known), (var/(m - 1)).sqrt()
 
-# %% ../../nbs/prior/12_moments.ipynb #1b8bd115
+# %% ../../nbs/prior/12_moments.ipynb #c0bc1584
 def sketch_trace_moments(
     M, # the model: its kernel's factor, shape (n, r), or a dictionary name -> factor
     prior, # factor of the prior kernel K, shape (n, r_K)
@@ -321,7 +324,8 @@ def sketch_trace_moments(
 ) -> SketchedMoments: # estimates and standard errors
     "Unbiased estimates of the mean and variance of Tr(MG) from random pairs: O(n r^2) time plus O(r) per pair and model."
     caller = "sketch_trace_moments"
-    p, g = _problem(M, prior, temperature, graphs, None, caller), check_generator(seed, caller, torch.as_tensor(prior).device)
+    p = _problem(M, prior, temperature, graphs, None, caller)
+    g = check_generator(seed, caller, p.prior.device)
     rel_tol, block = check_number(rel_tol, caller, "rel_tol", low=0, low_open=True), check_count(block_size, caller, "block_size")
     per_draw, n, d = 2**14, len(p.prior), _margins(p.prior)[0]
     left, sums, scale, done, more = check_count(max_pairs, caller, "max_pairs", low=2*per_draw)//per_draw - 1, 0, 0, 0, 1
