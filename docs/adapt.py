@@ -24,9 +24,19 @@ def adapt(nb, source, names):
         elif cell.cell_type == "code":
             cells += _code(cell, source, names, "###" if any(re.search(r"^## ", c.source, re.M) for c in cells[1:]) else "##")
     if n_front == 0: raise BuildError(source, 1, "no title: the second cell must be '# Title' and one '> sentence'")
-    nb.cells = [c for c in cells if c is not None]
+    nb.cells = _joined(cells) if source.stem == "index" else cells
     nb.metadata = {"kernelspec": {"display_name": "python3", "language": "python", "name": "python3"}, "language_info": {"name": "python"}}
     return nb
+
+
+def _joined(cells):
+    "On the front page and in the README, imports stand in one block with the code that needs them."
+    out = []
+    for c in cells:
+        last = out[-1] if out else None
+        if last is not None and c.cell_type == last.cell_type == "code" and not last.outputs: c.source = f"{out.pop().source}\n\n{c.source}"
+        out.append(c)
+    return out
 
 
 @lru_cache
