@@ -39,15 +39,14 @@ def target_of(module, name):
     return f"taskpriors.{module}.{name}" + ("-class" if name[0].isupper() and "." not in name else "")
 
 
+@lru_cache
 def exported(module):
     "Public functions and classes of a module in order, with the first line of their docstrings; patched methods as Class.method."
     text = (ROOT/"taskpriors"/(module.replace(".", "/") + ".py")).read_text(encoding="utf-8")
     body = ast.parse(text).body
     public = next((ast.literal_eval(n.value) for n in body if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") == "__all__"), [])
-    for node in body:
-        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)): continue
-        owner = patched(node)
-        if owner or node.name in public: yield (f"{owner}." if owner else "") + node.name, (ast.get_docstring(node) or "").split("\n")[0]
+    nodes = [(node, patched(node)) for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+    return [((f"{owner}." if owner else "") + node.name, (ast.get_docstring(node) or "").split("\n")[0]) for node, owner in nodes if owner or node.name in public]
 
 
 def patched(node):
@@ -107,6 +106,12 @@ def process_one(source):
             FilterDefaults()(nb)
         write_nb(nb, target)
     except Exception as e: return f"{type(e).__name__}: {e}"
+
+
+@lru_cache
+def cells(path):
+    "The cells of a notebook as they stand in the repository: (type, source)."
+    return [(c["cell_type"], "".join(c["source"])) for c in json.loads(path.read_text(encoding="utf-8"))["cells"]]
 
 
 @lru_cache

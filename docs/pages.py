@@ -1,8 +1,7 @@
 "The pages that are generated: contents, the index of names, the map of the papers."
 import re
 
-import nbformat
-from notebooks import ROOT, catalogue, chapters, exported, page_of, shown_items, target_of
+from notebooks import ROOT, catalogue, cells, chapters, exported, page_of, shown_items, target_of
 
 WINGS = [("", "Ground floor"), ("prior", "Task priors"), ("synbench", "SynBench"), ("transfer", "Transferability"), ("rank", "Ranking models"), ("studies", "Studies")]
 
@@ -18,8 +17,8 @@ def front_toctree():
     return "\n\n".join(trees)
 
 
-def _default_exp(nb):
-    found = (re.match(r"#\|\s*default_exp\s+([\w.]+)", c.source) for c in nb.cells if c.cell_type == "code")
+def _default_exp(path):
+    found = (re.match(r"#\|\s*default_exp\s+([\w.]+)", source) for kind, source in cells(path) if kind == "code")
     return next((m[1] for m in found if m), None)
 
 
@@ -27,8 +26,8 @@ def api_page(targets):
     "Every exported name, by module, linked to where it is derived; `targets` are the places that can be linked to."
     lines = ["# Index of names", "", "Every public name in reading order, linked to the cell that derives and tests it; the same [from A to Z](genindex)."]
     for path in chapters():
-        module = _default_exp(nbformat.read(path, 4))
-        if module is None or not any(exported(module)): continue
+        module = _default_exp(path)
+        if module is None or not exported(module): continue
         lines += ["", f"## taskpriors.{module}", "", f"From {{doc}}`/{page_of(path)}`.", ""]
         for name, doc in exported(module):
             target = target_of(module, name)
@@ -40,9 +39,9 @@ def papers_page(targets):
     "Which cell proves or reproduces which item of the papers."
     shown = {}
     for path in chapters():
-        for k, cell in enumerate(nbformat.read(path, 4).cells, 1):
-            if cell.cell_type == "markdown":
-                for item in shown_items(cell.source, path, k): shown.setdefault((item.paper, item.what), []).append((item, path))
+        for k, (kind, source) in enumerate(cells(path), 1):
+            if kind == "markdown":
+                for item in shown_items(source, path, k): shown.setdefault((item.paper, item.what), []).append((item, path))
     lines = ["# Map of the papers", "", "Every theorem, lemma, algorithm, figure and table of the three papers, and the cell that proves or reproduces it. "
              "This page is collected from the notebooks when the site is built.", "",
              "**proved**: in our words, each line checked by number. **reproduced**: the published result comes out. **implemented**: the method, on data of our own. "
@@ -62,4 +61,4 @@ def _paper_row(what, text, reason, hits, targets):
 
 def _title(path):
     "The title of a notebook."
-    return next(m[1] for c in nbformat.read(path, 4).cells for m in [re.match(r"# (.*)", c.source)] if m and c.cell_type == "markdown")
+    return next(m[1] for kind, source in cells(path) for m in [re.match(r"# (.*)", source)] if m and kind == "markdown")
