@@ -81,18 +81,21 @@ def regularized_h_score(
     between = (counts[:, None]*class_means(svd.scores, y, counts).square()).sum(0)/(n - 1)
     return float((1 - rho)*(between/((1 - rho)*variance + rho*variance.sum()/svd.d)).sum())
 
-# %% ../../nbs/transfer/33_discriminants.ipynb #cca7c87b
+# %% ../../nbs/transfer/33_discriminants.ipynb #df5e3922
 def _lda_posterior(
     Z:Tensor, # coordinates of the points, shape (n, r), float64
     y:Tensor, # classes 0..K-1, shape (n,)
     counts:Tensor, # points per class, shape (K,)
     shrinkage, # towards the mean within variance, in [0, 1]; None is exp(-5 largest within variance)
     d:int, # dimension of the space the mean variance is taken over
+    squares:Tensor=None, # diagonal of Z.T @ Z if that is diagonal, shape (r,)
 ) -> tuple: # log-probabilities (n, K), class means (K, r), shrinkage
     "Posterior of linear discriminant analysis with a shrunk within covariance."
     means = class_means(Z, y, counts)
-    R = Z - means[y]
-    W = R.T @ R/len(Z)
+    W = None if squares is None else (torch.diag(squares) - means.T @ (counts[:, None]*means))/len(Z)
+    if W is None or W.trace() < 1e-4*squares.sum()/len(Z): # the difference would lose digits
+        R = Z - means[y]
+        W = R.T @ R/len(Z)
     if shrinkage is None: shrinkage = max(math.exp(-5*torch.linalg.eigvalsh(W)[-1].item()), 1e-10)
     ridge = max(shrinkage*W.trace().item()/d, 1e-11*W.diagonal().max().item(), 1e-300)
     L = torch.linalg.cholesky((1 - shrinkage)*W + ridge*torch.eye(len(W), dtype=W.dtype, device=W.device))
@@ -100,7 +103,7 @@ def _lda_posterior(
     scores = Z @ B - .5*(means*B.T).sum(1) + (counts/len(Z)).log()
     return scores.log_softmax(1), means, shrinkage
 
-# %% ../../nbs/transfer/33_discriminants.ipynb #deccf490
+# %% ../../nbs/transfer/33_discriminants.ipynb #b4030e2e
 def sfda(
     features, # shape (n, d)
     labels, # class of each point, shape (n,)
@@ -115,7 +118,7 @@ def sfda(
     svd = use_svd(X, svd, "sfda")
     if len(svd.S) == 0: refuse("sfda", "features must differ between points", "identical rows", "pass features that vary")
     Z, own = svd.scores, y[:, None]
-    log_p, means, shrinkage = _lda_posterior(Z, y, counts, shrinkage, svd.d)
+    log_p, means, shrinkage = _lda_posterior(Z, y, counts, shrinkage, svd.d, svd.S.square())
     confidence = log_p.exp().softmax(1).gather(1, own)
     others = (means.sum(0) - means)/(len(counts) - 1)
     Z = confidence*Z + (1 - confidence)*others[y]
