@@ -6,7 +6,7 @@
 __all__ = ['heldout_matrix', 'edge_moments', 'edge_variance', 'HeldoutError', 'expected_heldout_error',
            'expected_regression_error', 'precision_at_k']
 
-# %% ../../nbs/prior/16_heldout.ipynb #158d8893
+# %% ../../nbs/prior/16_heldout.ipynb #7147e9c9
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from ..blocks import map_blocks, pair_blocks, row_blocks
-from ..checks import check_count, check_features, check_memory, check_number, check_same_n, check_temperature, refuse
+from ..blocks import map_blocks, pair_blocks, row_blocks, with_bar
+from ..checks import as_tensor, check_count, check_features, check_memory, check_number, check_same_n, check_temperature, refuse
 from ..kernels import kernel_factor
 from .edges import _checked_odds
 from ..results import Result, new_axes
@@ -35,7 +35,7 @@ def heldout_matrix(
     R = loo_residuals(ridge_basis(X.double()), torch.eye(n, dtype=torch.float64, device=X.device), alpha)
     return R @ R.T
 
-# %% ../../nbs/prior/16_heldout.ipynb #acfdbd61
+# %% ../../nbs/prior/16_heldout.ipynb #1f3c096c
 def _pair_block_size(size, n): return min(max(512, n//8), 2048) if size is None else check_count(size, "expected_heldout_error", "block_size")
 
 def _edge_block(Z, rows, cols, odds): # probabilities of undirected edges, one on the diagonal
@@ -51,13 +51,13 @@ def _edge_strip(rows, Z, U, odds, size): # one strip of P @ U and its row sums, 
         total += P.sum(1)
     return out, total
 
-def _edge_product(Z, U, odds, size, executor): # P @ U and P @ 1
+def _edge_product(Z, U, odds, size, executor, progress=False): # P @ U and P @ 1
     n = len(U)
     if executor is not None:
-        parts = map_blocks(partial(_edge_strip, Z=Z, U=U, odds=odds, size=size), row_blocks(n, size), executor=executor)
+        parts = map_blocks(partial(_edge_strip, Z=Z, U=U, odds=odds, size=size), row_blocks(n, size), executor=executor, progress=progress, desc="mean over pairs")
         return tuple(map(torch.cat, zip(*parts)))
     out, total = torch.zeros_like(U), torch.zeros(n, dtype=torch.float64, device=U.device)
-    for rows, cols in pair_blocks(n, size):
+    for rows, cols in with_bar(pair_blocks(n, size), progress, desc="mean over pairs"):
         P = _edge_block(Z, rows, cols, odds)
         out[rows].addmm_(P, U[cols])
         total[rows] += P.sum(1)
@@ -66,7 +66,7 @@ def _edge_product(Z, U, odds, size, executor): # P @ U and P @ 1
             total[cols] += P.sum(0)
     return out, total
 
-# %% ../../nbs/prior/16_heldout.ipynb #102e199d
+# %% ../../nbs/prior/16_heldout.ipynb #1ae71aed
 def edge_moments(
     basis:RidgeBasis, # of the features whose probes are judged
     Z:Tensor, # factor of the prior kernel, shape (n, r)
@@ -74,13 +74,14 @@ def edge_moments(
     *,
     block_size:int=None, # points in a block, block_size^2 pairs exist at a time; None is n/8, between 512 and 2048
     executor=None, # concurrent.futures.Executor over strips of rows; each forms its own part of the kernel, at 4/3 of the work
+    progress:bool=False, # show a bar on standard error
 ) -> TaskMoments:
     "Second moments of tasks under independent undirected edges, as far as ridge probes can see them."
     Z, odds = _checked_odds(check_features(Z, "edge_moments", "prior").to(basis.U), temperature, "undirected", "edge_moments")
     check_same_n("edge_moments", features=len(basis.U), prior=len(Z))
     size = _pair_block_size(block_size, len(Z))
     check_memory(basis.U.element_size()*(basis.U.numel() + 3*min(size, len(Z))**2), "edge_moments", "lower block_size", device=Z.device)
-    PU, mean = _edge_product(Z, basis.U, odds, size, executor)
+    PU, mean = _edge_product(Z, basis.U, odds, size, executor, progress)
     mean = mean/len(Z)
     inner = sum((basis.U[b].T @ PU[b]).double() for b in row_blocks(len(Z), 8192))
     return TaskMoments(1 - 2*mean + mean.mean(), PU.sub_(PU.mean(0, keepdim=True)), (inner + inner.T)/2)
@@ -106,7 +107,7 @@ def _variance_block(block, Z, odds, L, R):
     V = (L[rows] @ R[cols].T).square_().mul_(torch.addcmul(P, P, P, value=-1))
     return V.sum(1).sum(dtype=torch.float64)*(1 if rows == cols else 2)
 
-# %% ../../nbs/prior/16_heldout.ipynb #c8d098bd
+# %% ../../nbs/prior/16_heldout.ipynb #d8f6cb80
 def edge_variance(
     basis:RidgeBasis, # of the features whose probes are judged
     Z:Tensor, # factor of the prior kernel, shape (n, r)
@@ -115,6 +116,7 @@ def edge_variance(
     *,
     block_size:int=None, # points in a block, as for `edge_moments`
     executor=None, # concurrent.futures.Executor over pairs of blocks
+    progress:bool=False, # show a bar on standard error
 ) -> Tensor: # a float64 scalar
     "Variance of the leave-one-out error over tasks with independent undirected edges."
     Z, odds = _checked_odds(check_features(Z, "edge_variance", "prior").to(basis.U), temperature, "undirected", "edge_variance")
@@ -125,7 +127,7 @@ def edge_variance(
     L, R = _outer_factors(basis, alpha, "edge_variance")
     fn = partial(_variance_block, Z=Z, odds=odds, L=L, R=R)
     blocks = pair_blocks(len(Z), block_size)
-    return 2*sum(map_blocks(fn, blocks, executor=executor))/len(Z)**2
+    return 2*sum(map_blocks(fn, blocks, executor=executor, progress=progress, desc="variance over pairs"))/len(Z)**2
 
 # %% ../../nbs/prior/16_heldout.ipynb #ac6dbb11
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,7 +154,7 @@ class HeldoutError(Result):
         ax.legend()
         return ax
 
-# %% ../../nbs/prior/16_heldout.ipynb #2220790e
+# %% ../../nbs/prior/16_heldout.ipynb #1bcf0fc8
 def _judge(basis, moments, alpha, alphas, caller): # alpha, error, baseline, skill, and the grid
     n = len(basis.U)
     baseline = (moments.diag.sum()*n/(n - 1)**2).item()
@@ -171,8 +173,7 @@ def _drawn(prior, weights, caller): # labels, weights and ancestors of a result 
 
 def _prior_tasks(prior, weights, caller): # a factor; or labels, weights and ancestors
     if hasattr(prior, "labels") and hasattr(prior, "log_weights"): return _drawn(prior, weights, caller)
-    try: prior = torch.as_tensor(prior)
-    except (TypeError, ValueError, RuntimeError): refuse(caller, "prior must be a factor or integer labels", type(prior).__name__, "pass a float (n, r) factor or int64 (n_tasks, n) labels", TypeError)
+    prior = as_tensor(prior, caller, "prior")
     if prior.is_floating_point() and weights is not None: refuse(caller, "weights belong to sampled labels", "weights beside a factor", "leave weights out")
     return prior, weights, None
 
@@ -198,11 +199,11 @@ def _label_error(basis, tasks, alpha, alphas, variance, block_size, executor, ca
     off = torch.cat(list(map_blocks(fn, row_blocks(len(y), size), executor=executor))) - out["error"]
     return HeldoutError(variance=(w @ off**2).item(), measure="label", standard_error=_standard_error(w, off, tasks[2]), **out)
 
-# %% ../../nbs/prior/16_heldout.ipynb #86a06931
+# %% ../../nbs/prior/16_heldout.ipynb #3eab40b8
 def expected_heldout_error(
     features, # of the model that is judged, shape (n, d)
     prior, # factor of the prior kernel (float, shape (n, r)), or sampled labels (int64, shape (n_tasks, n)), or a result with `labels` and `log_weights`
-    temperature:float=None, # T > 0 for a factor; None for labels, which were drawn at theirs
+    temperature:float=None, # T > 0 for a factor; labels were drawn at theirs, so for them it plays no part
     *,
     alpha:float=None, # ridge penalty as in `ridge_probes`; None: the one with the least expected error
     alphas:Sequence=None, # penalties to choose from; None is `alpha_grid`
@@ -211,20 +212,20 @@ def expected_heldout_error(
     standardize:bool=False, # divide features by their standard deviation
     block_size:int=None, # points (factor) or tasks (labels) handled at once
     executor=None, # concurrent.futures.Executor over blocks
+    progress:bool=False, # show bars over pairs of points (factor) on standard error
 ) -> HeldoutError:
     "Expected error on unseen points of a ridge probe, over all tasks of a prior; no probe is trained."
     me = "expected_heldout_error"
     X = check_features(features, me)
     prior, *tasks = _prior_tasks(prior, weights, me)
     if not prior.is_floating_point():
-        if temperature is not None: refuse(me, "labels carry their temperature", f"temperature = {temperature!r:.40} beside labels", "leave it out, or pass the factor")
         check_same_n(me, features=len(X), labels=prior.shape[-1])
         return _label_error(ridge_basis(X, standardize=standardize), (prior, *tasks), alpha, alphas, variance, block_size, executor, me)
     Z, T, size = check_features(prior, me, "prior"), check_temperature(temperature, me), block_size
     check_same_n(me, features=len(X), prior=len(Z))
     basis = ridge_basis(X, standardize=standardize)
-    out = _judge(basis, edge_moments(basis, Z, T, block_size=size, executor=executor), alpha, alphas, me)
-    spread = edge_variance(basis, Z, T, out["alpha"], block_size=size, executor=executor).item() if variance else None
+    out = _judge(basis, edge_moments(basis, Z, T, block_size=size, executor=executor, progress=progress), alpha, alphas, me)
+    spread = edge_variance(basis, Z, T, out["alpha"], block_size=size, executor=executor, progress=progress).item() if variance else None
     if out["error"] < 0: warnings.warn(f"{me}: edges must not be colder than those of labels can be. Got an expected error of {out['error']:.3g}, below zero; raise the temperature or pass sampled labels.", stacklevel=2)
     return HeldoutError(variance=spread, measure="edge", standard_error=0., trusted=not out["error"] < 0, **out)
 
@@ -269,11 +270,11 @@ def _precision_block(rows, X, k, prior, odds, weights):
         return weights @ same
     return torch.sigmoid(odds*torch.einsum("br,bkr->bk", prior[rows], prior[near])).sum(dtype=torch.float64)
 
-# %% ../../nbs/prior/16_heldout.ipynb #3cc24dc7
+# %% ../../nbs/prior/16_heldout.ipynb #1a6695d9
 def precision_at_k(
     features, # of the model that is judged, shape (n, d)
     prior, # factor of the prior kernel, or sampled labels, as for expected_heldout_error
-    temperature:float=None, # T > 0 for a factor; None for labels
+    temperature:float=None, # T > 0 for a factor; plays no part for labels
     k:int=10, # neighbours, below n
     *,
     graphs:str="directed", # with a factor: "directed" or "undirected", see trace_moments
@@ -287,7 +288,6 @@ def precision_at_k(
     prior, weights, _ = _prior_tasks(prior, weights, me)
     k, odds = check_count(k, me, "k", high=len(X) - 1), None
     if prior.is_floating_point(): prior, odds = _checked_odds(check_features(prior, me, "prior").to(X), temperature, graphs, me)
-    elif temperature is not None: refuse(me, "labels carry their temperature", "temperature beside labels", "leave it out, or pass the factor")
     else: prior = check_tasks(prior, X, None, me)[0]
     check_same_n(me, features=len(X), prior=prior.shape[0 if odds else 1])
     w = None if odds else check_weights(torch.ones(len(prior)) if weights is None else weights, len(prior), me).to(X.device)

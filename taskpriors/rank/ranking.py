@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['COLUMNS', 'worst_decile', 'Ranking', 'rank_models']
 
-# %% ../../nbs/rank/43_ranking.ipynb #a15ec232
+# %% ../../nbs/rank/43_ranking.ipynb #72ff4cc6
 import math
 import os
 import platform
@@ -23,7 +23,7 @@ from ..blocks import map_blocks
 from ..checks import check_choice, check_count, check_executor, check_features, check_same_n, check_split, check_temperature, refuse
 from ..kernels import kernel_factor
 from ..prior.heldout import expected_heldout_error
-from ..prior.moments import trace_moments
+from ..prior.moments import sketch_trace_moments, trace_moments
 from ..prior.prefix import sample_labels, task_diversity
 from ..probes import logistic_probes, ridge_probes
 from .embed import embed_features
@@ -103,8 +103,14 @@ def _kept(key, cache, compute): # tensors of `compute()`, from the cache if they
     save_tensors(path, out, key, sidecar=False)
     return out
 
-# %% ../../nbs/rank/43_ranking.ipynb #16e8aa73
+# %% ../../nbs/rank/43_ranking.ipynb #e573fdb5
 def _f64(x): return torch.tensor(x, dtype=torch.float64)
+
+_ALL_PAIRS = 100_000 # points up to which the moments visit every pair
+
+def _trace(factors, prior, T, run, most=_ALL_PAIRS): # all pairs of points, or a sample of them
+    if len(prior) <= most: return trace_moments(factors, prior, T, graphs=run.graphs, executor=run.executor, progress=run.progress and len(prior) > 4096)
+    return sketch_trace_moments(factors, prior, T, graphs=run.graphs, rel_tol=.01, seed=run.seed)
 
 def _moments(models, prior, run): # name -> mean, variance, seconds, T, scale
     T, got = run.temperature or edge_temperature(prior), {}
@@ -115,7 +121,7 @@ def _moments(models, prior, run): # name -> mean, variance, seconds, T, scale
         except KeyError: pass
     start, todo = time.perf_counter(), [m for m in models if m.name not in got]
     if not todo: return got
-    r = trace_moments({m.name: m.factor.to(prior) for m in todo}, prior, T, graphs=run.graphs, executor=run.executor)
+    r = _trace({m.name: m.factor.to(prior) for m in todo}, prior, T, run)
     each = _f64((time.perf_counter() - start)/len(todo))
     for k, m in enumerate(todo):
         got[m.name] = _kept(key(m), run.cache, lambda: dict(mean=r.mean[k].cpu(), variance=r.variance[k].cpu(), seconds=each, T=_f64(T), scale=_f64(r.kernel_scale)))
@@ -326,7 +332,7 @@ def _columns(found, moments, skills, probes, metrics):
         mean=stack(lambda k: moments[k]["mean"]), variance=stack(lambda k: moments[k]["variance"]), seconds=stack(lambda k: found[k].seconds + sum(stage[k]["seconds"] for stage in (moments, skills, probes))),
         extra={name: _f64([float(f(found[k].features)) for k in kept]) for name, f in (metrics or {}).items()})
 
-# %% ../../nbs/rank/43_ranking.ipynb #587804c7
+# %% ../../nbs/rank/43_ranking.ipynb #347c4605
 def _versions():
     from importlib.metadata import PackageNotFoundError, version
     def of(package):
@@ -338,7 +344,7 @@ def _settings(run, images, words, found, P, tasks, T, mask, moments):
     d, edges = task_diversity(tasks, n_classes=run.n_classes), next(iter(moments.values()))
     about = dict(images=getattr(images, "name", "given"), fingerprint=getattr(images, "fingerprint", None), unreadable=len(getattr(images, "skipped", ())), n=len(P))
     options = {k: getattr(run, k) for k in ("kernel", "graphs", "probe", "n_tasks", "n_classes", "seed")}
-    edges = dict(temperature=edges["T"].item(), edge_regime=(edges["scale"]/edges["T"]).item())
+    edges = dict(temperature=edges["T"].item(), edge_regime=(edges["scale"]/edges["T"]).item(), edge_pairs="all" if len(P) <= _ALL_PAIRS else "sampled")
     labels = dict(task_temperature=T, task_gain=top_eigenvalue(P)/(run.n_classes*T), distinct_tasks=d.n_distinct, rand_index=d.rand_index, largest_class=d.largest_share)
     one = next(iter(found.values()))
     return dict(**about, prior=words, **options, **edges, **labels, n_train=int(mask.sum()), device=str(run.device), dtype=one.dtype, models={m.name: dict(features=m.digest, device=m.device, dtype=m.dtype) for m in found.values()}, versions=_versions())

@@ -260,7 +260,7 @@ def frechet_distance(
     others, # shape (m, d)
 ) -> float: # at least 0
     "Squared Frechet distance of the Gaussians fitted to two samples; biased upwards by about d/n."
-    X, Y = (check_features(v, "frechet_distance", name).double() for v, name in ((features, "features"), (others, "others")))
+    X, Y = (check_features(v, "frechet_distance", name).detach().double() for v, name in ((features, "features"), (others, "others")))
     if X.shape[1] != Y.shape[1]: refuse("frechet_distance", "both samples must have the same features", f"{X.shape[1]} and {Y.shape[1]}", "embed both with one model")
     gap = X.mean(0) - Y.mean(0)
     roots = []

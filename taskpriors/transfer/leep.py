@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..blocks import row_blocks
-from ..checks import check_choice, check_count, check_features, check_labels, check_number, check_probs, check_same_n, refuse
+from ..checks import as_tensor, check_choice, check_count, check_features, check_labels, check_number, check_probs, check_same_n, refuse
 from ..svd import FeatureSVD, present_classes, use_svd
 
 # %% ../../nbs/transfer/31_leep.ipynb #7dd63e06
@@ -34,7 +34,7 @@ def leep(
     block_size:int=1024, # points at a time, a few MB for a thousand source classes
 ) -> float: # in [-H(Y), 0] nats, higher is better
     "Log expected empirical prediction, LEEP (Nguyen et al. 2020), streamed over the points."
-    P = check_probs(source_probs, "leep")
+    P = check_probs(source_probs, "leep").detach()
     y, counts = present_classes(labels, "leep", n=len(P), device=P.device)
     J = joint_probability(P, y, len(counts), block_size=check_count(block_size, "leep", "block_size"))
     conditional = J/J.sum(0).clamp_min(torch.finfo(J.dtype).tiny)
@@ -50,7 +50,7 @@ def nce(
 ) -> float: # in [-H(Y), 0] nats, higher is better
     "Negative conditional entropy of the labels given the source model's prediction (Tran et al. 2019)."
     soft = check_choice(variant, ("hard", "soft"), "nce", "variant") == "soft"
-    if soft or torch.as_tensor(source).ndim == 2: z = check_probs(source, "nce")
+    if soft or as_tensor(source, "nce", "source").ndim == 2: z = check_probs(source, "nce").detach()
     else: z = check_labels(source, "nce", name="source")[0]
     y, counts = present_classes(labels, "nce", device=z.device)
     check_same_n("nce", source=len(z), labels=len(y))
