@@ -156,12 +156,15 @@ def _links(md, source, names, own=None):
 
 
 def _link_names(md, source, names, own):
-    "`trace_moments` and chapter 12 become links, outside code blocks, headings, formulas and links."
+    "`trace_moments`, `prior.moments` and chapter 12 become links, outside code blocks, headings, formulas and links."
     here = page_of(source)
     def link(m):
         word = m[1].removeprefix("taskpriors.")
         target = where(word.removesuffix("()"), here, names, sure=word.endswith("()"))
-        return m[0] if target is None or word == own else f"[`{m[1]}`](#{target})"
+        if target is not None: return m[0] if word == own else f"[`{m[1]}`](#{target})"
+        near = [f"{here.split('/')[0]}/{word}"]*(own is None)  # in a docstring a plain word is a parameter
+        page = next((p for p in [*near, word.replace(".", "/")*("." in m[1])] if p in _pages() and p != here), None)
+        return m[0] if page is None else f"[`{m[1]}`](/{page}.ipynb)"
     def chapter(m):
         page = _numbered().get(m[2])
         return m[0] if page in (None, here) else f"[{m[0]}](/{page}.ipynb)"
@@ -174,6 +177,10 @@ def _link_names(md, source, names, own):
 def _numbered():
     "Chapter number -> page, the first where two share one."
     return {p.stem[:2]: page_of(p) for p in reversed(chapters()) if p.stem[:2].isdigit()}
+
+
+@lru_cache
+def _pages(): return {page_of(p) for p in chapters()} - {"index"}
 
 
 def where(word, here, names, sure=False):
