@@ -33,8 +33,8 @@ html_show_sphinx = False
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
 html_theme_options = {
-    "light_css_variables": {"color-brand-primary": "#0b5c94", "color-brand-content": "#0b5c94", "color-brand-visited": "#6b3fa0"},
-    "dark_css_variables": {"color-brand-primary": "#8ecbf5", "color-brand-content": "#8ecbf5", "color-brand-visited": "#cdb4f0"},
+    "light_css_variables": {"color-brand-primary": "#0b5c94", "color-brand-content": "#0b5c94", "color-brand-visited": "#6b3fa0", "color-foreground-muted": "#5c6167"},
+    "dark_css_variables": {"color-brand-primary": "#8ecbf5", "color-brand-content": "#8ecbf5", "color-brand-visited": "#cdb4f0", "color-foreground-muted": "#a0a6ad"},
 }
 
 

@@ -152,7 +152,7 @@ const lum = c => { const v = c.map(x => { x /= 255; return x <= .03928 ? x/12.92
 const rgb = s => { const m = s.match(/[\\d.]+/g).map(Number); return m.length > 3 ? m : [...m, 1] };
 const ground = e => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor); if (c[3] > .99) return c.slice(0, 3) } return rgb(getComputedStyle(document.body).backgroundColor).slice(0, 3) };
 const bad = {};
-const walk = document.createTreeWalker(document.querySelector('.main') || document.body, NodeFilter.SHOW_TEXT);
+const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 for (let n; n = walk.nextNode();) {
   const e = n.parentElement, s = getComputedStyle(e);
   if (!n.textContent.trim() || s.visibility == 'hidden' || !e.offsetParent || e.closest('mjx-container, script, style, .headerlink, .visually-hidden, .copybtn')) continue;
