@@ -83,7 +83,7 @@ CALLS = {
         "use_head": dict(features=X, labels=y, a=1., head=None, caller="linear"), **{k: dict(source_probs=P, labels=y) for k in ("pactran_dirichlet", "pactran_gamma", "dirichlet_fit", "gamma_fit")},
     },
     "transfer.discriminants": {k: dict(features=X, labels=y) for k in ("h_score", "regularized_h_score", "sfda", "gbc", "transrate", "linear", "linear_valid")},
-    "transfer.code_length": {k: dict(features=X, labels=y) for k in ("validation_loss", "mdl", "loss_curve")} | {k: dict(features=X, labels=y, eps=9.) for k in ("sdl", "eps_sample_complexity")},
+    "transfer.code_length": {k: dict(features=X, labels=y) for k in ("validation_loss", "mdl", "loss_curve", "code_lengths")} | {k: dict(features=X, labels=y, eps=9.) for k in ("sdl", "eps_sample_complexity")},
     "transfer.spectrum": {"rankme": dict(features=X), "uniformity": dict(features=X), "hsic": dict(features=X, other=X2), "cka": dict(features=X, other=X2)},
     "transfer.registry": {"transfer_scores": dict(features=X, labels=y, metrics=["logme", "sfda"]), "npactran_dirichlet": dict(features=X, labels=y), "npactran_gamma": dict(features=X, labels=y), "metric_functions": dict(labels=y)},
     "transfer.agreement": {"rank_agreement": dict(scores=X[:, 0], truth=X[:, 1])},

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ..blocks import map_blocks
-from ..checks import check_choice, check_count, check_features, check_generator, check_number, refuse
+from ..checks import check_choice, check_count, check_executor, check_features, check_generator, check_number, refuse
 from ..results import Result, new_axes
 from ..svd import FeatureSVD, present_classes, use_svd
 from .pactran import fit_head
@@ -86,7 +86,7 @@ def loss_curve(
     "Held-out loss at log-spaced training-set sizes, nested in one permutation."
     X = check_features(features, "loss_curve", min_rows=4)
     y, counts = present_classes(labels, "loss_curve", n=len(X), device=X.device)
-    valid = check_number(valid, "loss_curve", "valid", low=0, high=1, low_open=True, high_open=True)
+    valid, executor = check_number(valid, "loss_curve", "valid", low=0, high=1, low_open=True, high_open=True), check_executor(executor, "loss_curve")
     order = torch.randperm(len(X), generator=check_generator(seed, "loss_curve")).to(X.device)
     n_valid = min(len(X) - 2, max(1, round(valid*len(X))))
     test, pool = order[:n_valid], order[n_valid:]

@@ -146,7 +146,7 @@ def logme(
     svd:FeatureSVD=None, # feature_svd(features), if at hand
 ) -> float: # nats per point, higher is better
     "Logarithm of maximum evidence, LogME (You et al. 2021), exact for any n and d, all classes over one SVD."
-    X = check_features(features, "logme")
+    X = check_features(features, "logme").detach()
     if not regression:
         y, counts = present_classes(labels, "logme", n=len(X))
         labels = torch.eye(len(counts), dtype=torch.float64)[y.cpu()]
