@@ -50,7 +50,7 @@ def feature_svd(
     features, # shape (n, d)
 ) -> FeatureSVD:
     "Thin SVD of the centred features, cut at the rank that rounding leaves."
-    X = check_features(features, "feature_svd")
+    X = check_features(features, "feature_svd").detach()
     eps, F = torch.finfo(X.dtype).eps, X.double()
     mean = F.mean(0)
     U, S, Vh = torch.linalg.svd(F - mean, full_matrices=False)

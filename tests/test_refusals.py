@@ -155,7 +155,7 @@ def numbers(x):
     return [v for y in x for v in numbers(y)] if isinstance(x, (list, tuple)) else []
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error::UserWarning")
 @pytest.mark.parametrize("f, kwargs", FUNCTIONS)
 def test_the_form_of_the_data_changes_nothing(f, kwargs):
     expected = numbers(f(**kwargs))

@@ -84,7 +84,7 @@ def loss_curve(
     executor=None, # concurrent.futures.Executor over the sizes, for a learner of your own: the heads are fitted in turn
 ) -> LossCurve:
     "Held-out loss at log-spaced training-set sizes, nested in one permutation."
-    X = check_features(features, "loss_curve", min_rows=4)
+    X = check_features(features, "loss_curve", min_rows=4).detach()
     y, counts = present_classes(labels, "loss_curve", n=len(X), device=X.device)
     valid, executor = check_number(valid, "loss_curve", "valid", low=0, high=1, low_open=True, high_open=True), check_executor(executor, "loss_curve")
     order = torch.randperm(len(X), generator=check_generator(seed, "loss_curve")).to(X.device)

@@ -41,7 +41,7 @@ def h_score(
     block_size:int=16384, # points at a time when there are many more points than features
 ) -> float: # in [0, K - 1], higher is better
     "H-score (Bao et al. 2019): sum of squared canonical correlations between features and classes."
-    X = check_features(features, "h_score")
+    X = check_features(features, "h_score").detach()
     y, counts = present_classes(labels, "h_score", n=len(X), device=X.device)
     if svd is None and len(X) > 4*X.shape[1]:
         value = _streamed_h_score(X, y, counts, check_count(block_size, "h_score", "block_size"))
@@ -72,7 +72,7 @@ def regularized_h_score(
     svd:FeatureSVD=None, # feature_svd(features), if at hand
 ) -> float: # higher is better
     "H-score with a Ledoit-Wolf covariance and the between covariance shrunk alike (Ibrahim et al. 2021)."
-    X = check_features(features, "regularized_h_score")
+    X = check_features(features, "regularized_h_score").detach()
     y, counts = present_classes(labels, "regularized_h_score", n=len(X), device=X.device)
     svd = use_svd(X, svd, "regularized_h_score")
     if len(svd.S) == 0: refuse("regularized_h_score", "features must differ between points", "identical rows", "pass features that vary")
@@ -112,7 +112,7 @@ def sfda(
     svd:FeatureSVD=None, # feature_svd(features), if at hand
 ) -> float: # in (0, 1), higher is better
     "Self-challenging Fisher discriminant analysis, SFDA (Shao et al. 2022): mean probability of the right class."
-    X = check_features(features, "sfda")
+    X = check_features(features, "sfda").detach()
     y, counts = present_classes(labels, "sfda", n=len(X), device=X.device)
     if shrinkage is not None: shrinkage = check_number(shrinkage, "sfda", "shrinkage", low=0, high=1)
     svd = use_svd(X, svd, "sfda")
@@ -150,7 +150,7 @@ def gbc(
     svd:FeatureSVD=None, # feature_svd(features), if at hand
 ) -> float: # in [-K (K - 1), 0], higher is better
     "Gaussian Bhattacharyya coefficient (Pandy et al. 2022): minus the overlap of the class Gaussians."
-    X = check_features(features, "gbc")
+    X = check_features(features, "gbc").detach()
     y, counts = present_classes(labels, "gbc", n=len(X), device=X.device)
     p, kind = check_count(n_components, "gbc", "n_components"), check_choice(covariance, ("diagonal", "spherical"), "gbc", "covariance")
     svd = use_svd(X, svd, "gbc")
@@ -181,7 +181,7 @@ def transrate(
     svd:FeatureSVD=None, # feature_svd(features), if at hand
 ) -> float: # nats, higher is better
     "TransRate (Huang et al. 2022): coding rate of the features minus that within classes."
-    X = check_features(features, "transrate")
+    X = check_features(features, "transrate").detach()
     y, counts = present_classes(labels, "transrate", n=len(X), device=X.device)
     eps = check_number(eps, "transrate", "eps", low=0, low_open=True)
     by_class = check_choice(weights, ("classes", "points"), "transrate", "weights") == "classes"
@@ -215,7 +215,7 @@ def linear_valid(
     svd:FeatureSVD=None, # feature_svd(features), if at hand
 ) -> float: # in [0, 1], lower is better
     "LINEAR-VALID (PACTran, B.5): least held-out error of a linear head over the grid."
-    X = check_features(features, "linear_valid", min_rows=4)
+    X = check_features(features, "linear_valid", min_rows=4).detach()
     y, counts = present_classes(labels, "linear_valid", n=len(X), device=X.device)
     if isinstance(train, str): train = torch.arange(len(X)) < len(X)//2 if check_choice(train, ("first",), "linear_valid", "train") else None
     mask = check_split(train, len(X), "linear_valid", seed=seed).to(X.device)

@@ -120,7 +120,7 @@ def log_evidence(
     svd:FeatureSVD=None, # feature_svd(features), if at hand
 ) -> Evidence:
     "Evidence per point, maximised over both precisions for every target (You et al. 2021), for any n and d."
-    F, T = check_features(features, "log_evidence"), check_tensor(targets, "log_evidence", "targets")
+    F, T = check_features(features, "log_evidence").detach(), check_tensor(targets, "log_evidence", "targets")
     T = check_features(T[:, None] if T.ndim == 1 else T, "log_evidence", "targets")
     check_same_n("log_evidence", features=len(F), targets=len(T))
     parts = _gram_projections(F, T) if not intercept and len(F) > 4*F.shape[1] else None

@@ -105,7 +105,7 @@ def nleep(
     mixture:Tensor=None, # mixture_probs(features, n_components), if at hand
 ) -> float: # in [-H(Y), 0] nats, higher is better
     "LEEP on the posteriors of a Gaussian mixture, N-LEEP (Li et al. 2021)."
-    X = check_features(features, "nleep")
+    X = check_features(features, "nleep").detach()
     y, counts = present_classes(labels, "nleep", n=len(X))
     if mixture is None:
         m = mixture_size(len(X), len(counts)) if n_components is None else n_components

@@ -321,7 +321,7 @@ def use_head(
     **kw, # of fit_head
 ) -> HeadFit:
     "Return `head` if it is the one for `beta = a n`, or fit it; warn if it did not converge."
-    X, a = check_features(features, caller), check_number(a, caller, "a", low=0, low_open=True)
+    X, a = check_features(features, caller).detach(), check_number(a, caller, "a", low=0, low_open=True)
     if head is None: head = fit_head(X, labels, beta=a*len(X), **kw)
     elif not isinstance(head, HeadFit) or head.beta != a*len(X) or len(head.W) != X.shape[1]:
         refuse(caller, "head must be fit_head(features, labels, beta=a*n)", f"{head!r:.80}", "pass that head or None")
@@ -368,7 +368,7 @@ def gaussian_grid(
     svd:FeatureSVD=None, # feature_svd(features), if at hand
 ) -> GaussianGrid:
     "RER and FR over the published grid of (a, b): one convex fit per a."
-    X = check_features(features, "gaussian_grid")
+    X = check_features(features, "gaussian_grid").detach()
     y, counts = present_classes(labels, "gaussian_grid", n=len(X))
     a, b = ([check_number(v, "gaussian_grid", name, low=0, low_open=True) for v in vs] for name, vs in (("a", a), ("b", b)))
     fits = [None]

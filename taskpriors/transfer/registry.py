@@ -75,7 +75,7 @@ def npactran_gamma(features, labels, *, mixture=None, svd=None, **options) -> fl
     return pactran_gamma(_mixture(features, labels, svd) if mixture is None else mixture, labels, **options)
 
 def _mixture(features, labels, svd):
-    X = check_features(features, "mixture_probs")
+    X = check_features(features, "mixture_probs").detach()
     return mixture_probs(X, mixture_size(len(X), len(present_classes(labels, "mixture_probs", n=len(X))[1])), svd=svd)
 
 # %% ../../nbs/transfer/37_registry.ipynb #fd89734e

@@ -30,7 +30,7 @@ def participation_ratio(
     return float(1/_shares(weights, "participation_ratio").square().sum())
 
 def _shares(weights, caller):
-    w = check_finite(check_tensor(weights, caller, "weights").double(), caller, "weights")
+    w = check_finite(check_tensor(weights, caller, "weights").detach().double(), caller, "weights")
     if w.ndim != 1 or w.numel() == 0 or w.min() < 0 or w.sum() == 0:
         refuse(caller, "weights must be one vector of non-negative numbers, not all zero", f"shape {tuple(w.shape)}", "pass singular values or eigenvalues")
     return w/w.sum()
@@ -70,7 +70,7 @@ def lidar(
     return effective_rank(values)
 
 def _check_views(views, caller):
-    X = check_tensor(views, caller, "views")
+    X = check_tensor(views, caller, "views").detach()
     if X.ndim != 3 or X.shape[0] < 2 or X.shape[1] < 2:
         refuse(caller, "views must have shape (n, n_views, d) with at least 2 samples and 2 views", f"shape {tuple(X.shape)}", "stack the views on dimension 1")
     return check_finite(X, caller, "views").double()
@@ -100,7 +100,7 @@ def hsic(
 
 def _check_pair(features, other, estimator, caller):
     biased = check_choice(estimator, ("unbiased", "biased"), caller, "estimator") == "biased"
-    X, Y = check_features(features, caller, min_rows=2 if biased else 4), check_features(other, caller, "other")
+    X, Y = check_features(features, caller, min_rows=2 if biased else 4).detach(), check_features(other, caller, "other").detach()
     check_same_n(caller, features=len(X), other=len(Y))
     return X.double() - X.double().mean(0), Y.double() - Y.double().mean(0), biased
 
@@ -139,7 +139,7 @@ def uniformity(
     block_size:int=2048, # points at a time
 ) -> float: # in [-4 t, 0], lower is better
     "Log mean Gaussian potential over pairs of points on the unit sphere (Wang and Isola 2020)."
-    X = _unit(check_features(features, "uniformity").double(), "uniformity")
+    X = _unit(check_features(features, "uniformity").detach().double(), "uniformity")
     t, total = check_number(t, "uniformity", "t", low=0, low_open=True), 0.
     for rows, cols in pair_blocks(len(X), check_count(block_size, "uniformity", "block_size")):
         E = (2*t*(X[rows] @ X[cols].T - 1)).exp()
