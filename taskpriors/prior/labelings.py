@@ -6,7 +6,7 @@
 __all__ = ['Estimate', 'LabelTraceMoments', 'Labelings', 'enumerate_labelings', 'sample_labelings', 'TemperatureScan',
            'critical_temperature', 'temperature_scan', 'Calibration', 'calibrate_temperature']
 
-# %% ../../nbs/prior/15_labelings.ipynb #5e429065
+# %% ../../nbs/prior/15_labelings.ipynb #83494b93
 import math
 import warnings
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from ..blocks import with_bar
 from ..checks import check_choice, check_count, check_features, check_finite, check_generator, check_memory, check_number, check_same_n, check_temperatures, check_tensor, refuse
 from .particles import _Potts, _anneal, _cool, _counts, _filter, _gibbs_sweep, _hot, _log_constant, _moments_of
 from .prefix import _copy_transposed, _n_distinct, _pair_rand, _prepare, _scale
@@ -163,15 +164,15 @@ def enumerate_labelings(
     ess = 1/(energy - log_z).exp().square().sum().item()
     return Labelings(labels, energy - log_z, torch.arange(len(labels), device=Z.device), "enumeration", T, q, ess, ess, log_z.item(), 0., 0, True, "")
 
-# %% ../../nbs/prior/15_labelings.ipynb #69c813d3
+# %% ../../nbs/prior/15_labelings.ipynb #cc4b18f5
 def _gibbs_start(P, m, g): # half of the chains independent labels, half prefix samples: too warm and too cold
     warm = _hot(P, m - m//2, g)
     return torch.cat([_filter(P, m//2, g, 32, 0.)[0], warm], 1) if m > 1 else warm
 
-def _gibbs(P, m, g, sweeps): # independent chains -> labels, mean trace after each sweep, complaint
+def _gibbs(P, m, g, sweeps, progress): # independent chains -> labels, mean trace after each sweep, complaint
     Y = _gibbs_start(P, m, g)
     U, path = _moments_of(P, Y), []
-    for s in range(sweeps):
+    for _ in with_bar(range(sweeps), progress, desc="sweeps"):
         _gibbs_sweep(P, P.coef(1/P.T), Y, U, g)
         path.append(P.energies(U)[0])
     path = torch.stack(path)
@@ -186,28 +187,28 @@ def _gibbs(P, m, g, sweeps): # independent chains -> labels, mean trace after ea
            f"chains caught in valleys: {stuck:.0%} of the variance of Tr(GK) in the last {len(last)} sweeps lies between them" if stuck > .5 else "")
     return Y, path.mean(1), why
 
-# %% ../../nbs/prior/15_labelings.ipynb #1a1ae009
+# %% ../../nbs/prior/15_labelings.ipynb #6dfaa969
 _MIN_ANCESTORS = 10
 
 def _collapse(cloud): # effective ancestors, and a complaint if they are too few for standard errors to mean anything
     ancestors = 1/cloud.families().square().sum().item()
     return ancestors, "" if ancestors >= _MIN_ANCESTORS else f"{len(cloud.log_w)} particles that descend from {ancestors:.1f} effective ancestors, fewer than {_MIN_ANCESTORS}"
 
-def _run(P, m, g, method, sweeps, fraction, every, step): # -> labels (n, m), cloud or None, history, complaint
+def _run(P, m, g, method, sweeps, fraction, every, step, progress): # -> labels (n, m), cloud or None, history, complaint
     if method == "gibbs":
-        Y, path, why = _gibbs(P, m, g, sweeps)
+        Y, path, why = _gibbs(P, m, g, sweeps, progress)
         return Y, None, path, why
     if method == "anneal":
-        for _, Y, U, cloud in _anneal(P, m, g, [1/P.T], fraction, step): pass
+        for _, Y, U, cloud in with_bar(_anneal(P, m, g, [1/P.T], fraction, step), progress, desc="temperatures"): pass
     else:
-        Y, U, cloud = _filter(P, m, g, every, fraction if method == "smc" else 0.)
+        Y, U, cloud = _filter(P, m, g, every, fraction if method == "smc" else 0., progress)
         cloud.log_z += _log_constant(P)
     ancestors, why = _collapse(cloud)
     cloud.heaviest, cloud.ancestors, cloud.final_z = 1/m if sweeps and method != "prefix" else cloud.families().max().item(), ancestors, cloud.log_z + torch.logsumexp(cloud.log_w, 0).item() - math.log(m)
     if method != "prefix":
         Y = Y[:, cloud.resample(g)]
         U = _moments_of(P, Y)
-        for _ in range(sweeps): _gibbs_sweep(P, P.coef(1/P.T), Y, U, g)
+        for _ in with_bar(range(sweeps), progress, desc="sweeps"): _gibbs_sweep(P, P.coef(1/P.T), Y, U, g)
     return Y, cloud, torch.tensor(cloud.ess), why
 
 # %% ../../nbs/prior/15_labelings.ipynb #deca9a0c
@@ -230,7 +231,7 @@ def _result(P, order, Y, cloud, method, history, why): # undo the order, attach 
     se = max(1/cloud.ancestors - 1/m, 0.)**.5
     return Labelings(labels, torch.log_softmax(cloud.log_w, 0), cloud.ancestor, method, P.T, P.q, cloud.ess[-1], cloud.ancestors, cloud.final_z, se, cloud.resampled, not why, why, cloud.heaviest, history)
 
-# %% ../../nbs/prior/15_labelings.ipynb #56af317a
+# %% ../../nbs/prior/15_labelings.ipynb #ba0bccfe
 def sample_labelings(
     Z, # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature:float, # T, in the unit of K
@@ -245,6 +246,7 @@ def sample_labelings(
     check_every:int=32, # points between two looks at it
     step:float=.98, # for "anneal": conditional effective sample size of one rise of 1/T, as a share
     seed=None, # int, torch.Generator or None
+    progress:bool=False, # show bars over points, temperatures and sweeps on standard error
 ) -> Labelings: # warns if its diagnostics speak against it
     "Draw labelings from exp(Tr(GK)/T), asymptotically exactly in n_tasks, with standard errors (Task Priors, restricted measure of section 2.4)."
     check_choice(method, ("smc", "anneal", "gibbs", "prefix"), "sample_labelings", "method")
@@ -252,7 +254,7 @@ def sample_labelings(
     sweeps = check_count(gibbs_sweeps, "sample_labelings", "gibbs_sweeps", low=int(method == "gibbs")) if gibbs_sweeps is not None else 100 if method == "gibbs" else 2
     fraction = check_number(resample_below, "sample_labelings", "resample_below", low=0, high=1)
     every, step = check_count(check_every, "sample_labelings", "check_every"), check_number(step, "sample_labelings", "step", low=0, high=1, low_open=True, high_open=True)
-    Y, cloud, history, why = _run(P, n_tasks, g, method, sweeps, fraction, every, step)
+    Y, cloud, history, why = _run(P, n_tasks, g, method, sweeps, fraction, every, step, progress)
     if why: warnings.warn(f"sample_labelings: samples should be trusted only with diagnostics in order. Got {why}; draw more tasks, choose method='anneal' or 'gibbs', or raise the temperature.", stacklevel=2)
     return _result(P, order, Y, cloud, method, history, why)
 

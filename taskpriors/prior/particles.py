@@ -5,12 +5,12 @@
 # %% auto #0
 __all__ = []
 
-# %% ../../nbs/prior/15_particles.ipynb #117059b1
+# %% ../../nbs/prior/15_particles.ipynb #f4d0d6bb
 import math
 
 import torch
 
-from ..blocks import row_blocks
+from ..blocks import row_blocks, with_bar
 from .prefix import _decode, _encode, _fill_block, _log_normalisers, _uniforms
 
 # %% ../../nbs/prior/15_particles.ipynb #d755be69
@@ -86,11 +86,11 @@ def _log_constant(P): # what all particles' weights share, diagonal of K include
     pi = P.pi
     return c + n*(q*pi).log().mean().item() + P.kappa*(n*n/q - n*(n - 1)/(2*q) - n/2 - n*n*pi.square().sum().item()/2)
 
-# %% ../../nbs/prior/15_particles.ipynb #e9402931
-def _filter(P, m, g, every, fraction): # particle filter over the rows of P.B -> labels (n, m), B^T codes, cloud
+# %% ../../nbs/prior/15_particles.ipynb #6122cfdb
+def _filter(P, m, g, every, fraction, progress=False): # particle filter over the rows of P.B -> labels (n, m), B^T codes, cloud
     q, coef, cloud, past = P.q, P.coef(1/P.T), _Cloud(m, P.B.device), []
     U = P.B.new_zeros(P.B.shape[1], (q - 1)*m)
-    for rows in row_blocks(P.n, every):
+    for rows in with_bar(row_blocks(P.n, every), progress, desc="points"):
         B, u = P.B[rows], _uniforms(rows.stop - rows.start, m, g, P.B, q == 2)
         A = B*coef
         F = (A @ U).view(-1, q - 1, m) + P.field(torch.arange(rows.start + 1, rows.stop + 1))
