@@ -151,9 +151,8 @@ def check_finite(
     name:str="features", # the argument's name
 ) -> Tensor: # `X` itself
     "Return `X` if all its entries are finite, or raise `ValueError` with the first bad row."
-    rows = X.reshape(len(X), -1)
-    if torch.isfinite(rows.sum()): return X
-    bad = (~torch.isfinite(rows)).any(1).nonzero().flatten()
+    if torch.isfinite(X.sum()): return X
+    bad = (~torch.isfinite(X.reshape(len(X), -1))).any(1).nonzero().flatten()
     if len(bad): refuse(caller, f"{name} must be finite", f"{len(bad)} non-finite rows, the first is row {int(bad[0])}", "drop or impute them")
     return X
 
