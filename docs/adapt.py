@@ -15,7 +15,7 @@ def adapt(nb, source, names):
     cells, n_front = [], 0
     for cell in nb.cells:
         if cell.cell_type == "raw" and cell.source.strip().startswith("---"):
-            cells.append(nbformat.v4.new_markdown_cell(_title(cell.source, source)))
+            cells.append(_markdown(_title(cell.source, source), "title"))
             n_front += 1
         elif cell.cell_type == "markdown":
             cell.source = _links(re.sub(r"<!--\s*WARNING: THIS FILE.*?-->", "", cell.source), source, names)
@@ -49,6 +49,10 @@ def settings():
 def url(rel): return f"{settings()['git_url']}/blob/{settings()['branch']}/{rel}"
 
 
+def _markdown(text, id): # a random id would make every page new in every build
+    return nbformat.v4.new_markdown_cell(text, id=id)
+
+
 def _title(front, source):
     import yaml
     meta = yaml.safe_load(front.strip().strip("-"))
@@ -65,7 +69,7 @@ def _code(cell, source, names, level):
     directives = re.findall(r"^#\|\s*([\w-]+):?\s*(.*)$", cell.source, re.M)
     if "show_doc(" in cell.source and cell.outputs and any(k == "output" and v == "asis" for k, v in directives):
         name = re.search(r"show_doc\(([\w.]+)", cell.source)[1]
-        return [] if name.split(".")[-1].startswith("__") and "." not in name else [nbformat.v4.new_markdown_cell(_doc(cell.outputs[0]["data"]["text/markdown"], name, source, level, names))]
+        return [] if name.split(".")[-1].startswith("__") and "." not in name else [_markdown(_doc(cell.outputs[0]["data"]["text/markdown"], name, source, level, names), re.sub(r"\W", "-", f"doc-{name}"))]
     tags = {("echo", "false"): "remove-input", ("code-fold", "true"): "hide-input", ("code-fold", "show"): "hide-input"}
     cell.metadata["tags"] = [tags[d] for d in directives if d in tags]
     cell.source = re.sub(r"^#\|.*\n?", "", cell.source, flags=re.M).strip("\n")

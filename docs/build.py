@@ -44,7 +44,7 @@ def stage():
     names = documented(read.items())
     wanted = {f"{page_of(path)}.ipynb": nbformat.writes(anchor_items(adapt(nb, path, names), path)) for path, nb in read.items()}
     front = nbformat.reads(wanted["index.ipynb"], 4)
-    front.cells.append(nbformat.v4.new_markdown_cell(front_toctree()))
+    front.cells.append(nbformat.v4.new_markdown_cell(front_toctree(), id="contents"))
     wanted["index.ipynb"] = nbformat.writes(front)
     targets = {t for text in wanted.values() for t in re.findall(r"\(((?:taskpriors\.|shows-)[\w.-]+)\)=", text)}
     wanted |= {"api.md": api_page(targets), "papers.md": papers_page(targets), "bibliography.md": (ROOT/"docs"/"bibliography.md").read_text(encoding="utf-8")}
