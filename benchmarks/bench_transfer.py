@@ -15,7 +15,7 @@ from taskpriors.svd import feature_svd
 from taskpriors.transfer.discriminants import h_score
 from taskpriors.transfer.evidence import logme
 from taskpriors.transfer.leep import leep, nce
-from taskpriors.transfer.pactran import pactran_gaussian
+from taskpriors.transfer.pactran import fit_head, pactran_gaussian
 from taskpriors.transfer.registry import METRICS, Workspace
 
 
@@ -79,6 +79,21 @@ class PactranGaussian:
 
     def track_share_of_sklearn(self, tol): return ratio(lambda: pactran_gaussian(self.X, self.y, tol=tol), lambda: self.sklearn_fit(tol), repeat=1)
     track_share_of_sklearn.unit = "ratio"
+
+
+class SmallHead:
+    "N = 400, D = 16, K = 4: a head with the process's threads as they are, over one with numpy's BLAS kept to one thread from outside."
+
+    def setup(self): self.X, self.y = task(400, 16, 4)
+    def time_fit_head(self): fit_head(self.X, self.y, beta=400.)
+
+    def track_share_of_one_thread(self):
+        from threadpoolctl import threadpool_limits
+
+        def calm():
+            with threadpool_limits(1): fit_head(self.X, self.y, beta=400.)
+        return ratio(lambda: fit_head(self.X, self.y, beta=400.), calm, repeat=9)
+    track_share_of_one_thread.unit = "ratio"
 
 
 class Streamed:

@@ -253,7 +253,7 @@ def check_split(
         n_train = round(n*check_number(train, caller, "train", low=0, high=1, low_open=True, high_open=True))
         mask = torch.randperm(n, generator=check_generator(seed, caller)) < n_train
     else:
-        mask = torch.as_tensor(train)
+        mask = as_tensor(train, caller, "train")
         if mask.dtype != torch.bool: refuse(caller, "train must be a fraction or a boolean mask", f"{mask.dtype} values", "pass mask.bool() or a number in (0, 1)", TypeError)
         if mask.ndim != 1: refuse(caller, "train must be one mask for all tasks", f"shape {tuple(mask.shape)}", "pass shape (n,)")
         check_same_n(caller, features=n, train=len(mask))

@@ -58,9 +58,10 @@ def label_agreement(ranking, method="kendall"): # pandas.DataFrame
     import pandas as pd
     from taskpriors.transfer.agreement import rank_agreement
     from taskpriors.transfer.registry import LABEL_ACCURACY
-    columns, rows = dict(skill=ranking.skill, **{k: v for k, v in ranking.extra.items() if k != LABEL_ACCURACY}, dimension=ranking.dimension), []
+    columns, rows, truth = dict(skill=ranking.skill, **{k: v for k, v in ranking.extra.items() if k != LABEL_ACCURACY}, dimension=ranking.dimension), [], ranking.extra[LABEL_ACCURACY]
     for name, values in columns.items():
-        try: a = rank_agreement(values, ranking.extra[LABEL_ACCURACY], method=method)
+        both = ~(values.isnan() | truth.isnan())
+        try: a = rank_agreement(values[both], truth[both], method=method)
         except ValueError as e: rows.append(dict(column=name, tau=str(e))); continue
         rows.append(dict(column=name, tau=f"{a.value:.2f}", low=f"{a.low:.2f}", high=f"{a.high:.2f}", models=a.n))
     return pd.DataFrame(rows).set_index("column").fillna("")

@@ -196,8 +196,8 @@ class Ranking(Result):
     variance: Tensor # Var Tr(MG), shape (n_models,), float64
     accuracies: Tensor # held-out accuracy of each probe, shape (n_models, n_tasks), float64
     seconds: Tensor # shape (n_models,)
-    extra: dict # further statistics: name -> shape (n_models,)
-    failures: dict # model -> why it is missing
+    extra: dict # further statistics: name -> shape (n_models,), NaN where one failed
+    failures: dict # model, or "statistic of model" -> why it is missing
     settings: dict # everything needed to repeat the run
 
     @property
@@ -222,9 +222,10 @@ def _try(f, *args, **kwargs): # an Agreement or why there is none
 
 def _agreement(ranking, statistic):
     x, row = _values(ranking, statistic), dict(statistic=statistic, higher_is_better=COLUMNS.get(statistic, (0, 0, True))[2])
-    a = _try(rank_agreement, x, ranking.accuracy, method="spearman")
+    x, truth, dimension = (v[~x.isnan()] for v in (x, ranking.accuracy, ranking.dimension))
+    a = _try(rank_agreement, x, truth, method="spearman")
     if isinstance(a, str): return dict(row, spearman=math.nan, low=math.nan, high=math.nan, given_dimension=math.nan, note=a)
-    b = _try(partial_agreement, x, ranking.accuracy, ranking.dimension) if statistic != "dimension" else ""
+    b = _try(partial_agreement, x, truth, dimension) if statistic != "dimension" else ""
     return dict(row, spearman=a.value, low=a.low, high=a.high, given_dimension=math.nan if isinstance(b, str) else b.value, note="")
 
 def _agreement_frame(self): # pandas.DataFrame
@@ -299,7 +300,7 @@ def _save(self, out): # pathlib.Path
     "Write ranking.csv, ranking.png and ranking.json into a directory, each all or nothing."
     import json
     out = Path(out).expanduser()
-    finite = lambda rows: [{k: None if v != v else v for k, v in row.items()} for row in rows]
+    finite = lambda rows: [{k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()} for row in rows]
     frame = self.to_frame()
     write_file(out/"ranking.csv", frame.to_csv(index=False))
     write_file(out/"ranking.png", _figure(self))
@@ -325,12 +326,25 @@ def _judge(found, priors, run): # name -> moments
     for names in groups.values(): got |= _moments([found[k] for k in names], priors[names[0]].to(run.device), run)
     return got
 
-def _columns(found, moments, skills, probes, metrics):
-    kept = [k for k in found if k in probes and k in skills]
+def _metric(job, run): # value of a statistic of one model, or why not
+    (m, f), key = job, getattr(job[1], "key", None)
+    def compute():
+        value = float(f(m.features))
+        if math.isnan(value): refuse("rank_models", "a further statistic must be a number", "NaN", "let it raise an error that says why")
+        return dict(value=_f64(value))
+    try: return _kept(dict(what="metric", metric=key, features=m.digest), run.cache if key else False, compute)["value"]
+    except Exception as e: return _one_line(e)
+
+def _metrics(models, metrics, run): # name -> values (n_models,), what failed -> why
+    jobs = {(name, m.name): (m, f) for m in models for name, f in metrics.items()}
+    got, failures = _split(jobs, map_blocks(partial(_metric, run=run), jobs.values(), progress=run.progress and len(jobs) > 0, desc="metrics"))
+    values = {name: torch.stack([got.get((name, m.name), _f64(math.nan)) for m in models]) for name in metrics}
+    return values, {f"{name} of {model}": why for (name, model), why in failures.items()}
+
+def _columns(kept, found, moments, skills, probes):
     stack = lambda f: torch.stack([f(k) for k in kept])
     return dict(models=tuple(kept), dimension=torch.tensor([found[k].features.shape[1] for k in kept]), skill=stack(lambda k: skills[k]["skill"]), accuracies=stack(lambda k: probes[k]["accuracy"]),
-        mean=stack(lambda k: moments[k]["mean"]), variance=stack(lambda k: moments[k]["variance"]), seconds=stack(lambda k: found[k].seconds + sum(stage[k]["seconds"] for stage in (moments, skills, probes))),
-        extra={name: _f64([float(f(found[k].features)) for k in kept]) for name, f in (metrics or {}).items()})
+        mean=stack(lambda k: moments[k]["mean"]), variance=stack(lambda k: moments[k]["variance"]), seconds=stack(lambda k: found[k].seconds + sum(stage[k]["seconds"] for stage in (moments, skills, probes))))
 
 # %% ../../nbs/rank/43_ranking.ipynb #347c4605
 def _versions():
@@ -359,7 +373,7 @@ def rank_models(
     images="digits", # an ImageSource, or anything load_images opens; None if all models are features
     *,
     prior=None, # "product" of all models (None), "others" (a model is judged under the product of the others), a model, or a factor (n, r)
-    metrics:Mapping=None, # further statistics: name -> function of features (n, d), higher is better
+    metrics:Mapping=None, # further statistics: name -> function of features (n, d), higher is better; kept in the cache if it has a `key`
     temperature:float=None, # of the edges, in the unit of the prior's kernel (Frobenius norm at most one); None is edge_temperature
     task_temperature:float=None, # of the sampled tasks, same unit; None is task_temperature
     n_tasks:int=200, # tasks sampled
@@ -394,7 +408,8 @@ def _rank(models, images, prior, metrics, run):
     (tasks, T), mask = _sample(P, run, 0), check_split(run.train, len(P), "rank_models", seed=run.seed + 1)
     moments, models = _judge(found, priors, run), list(found.values())
     (skills, late), (probes, later) = _skills(models, priors, run), _probes(models, tasks, mask, run)
-    failures |= late | later
-    if not set(skills) & set(probes): _refuse_all(failures)
+    kept = [k for k in found if k in probes and k in skills]
+    if not kept: _refuse_all(failures | late | later)
+    extra, last = _metrics([found[k] for k in kept], metrics or {}, run)
     settings = _settings(run, images, words, found, P, tasks, T, mask, moments)
-    return Ranking(**_columns(found, moments, skills, probes, metrics), failures=failures, settings=settings)
+    return Ranking(**_columns(kept, found, moments, skills, probes), extra=extra, failures=failures | late | later | last, settings=settings)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..checks import check_features, check_same_n, refuse
+from ..checks import as_tensor, check_features, check_same_n, refuse
 from ..results import Result
 from ..svd import FeatureSVD, present_classes, raw_rotation, use_svd
 
@@ -105,7 +105,7 @@ def _gram(F):
     "Upper triangle of F'F: on a CPU by BLAS's rank-k update, half the work of a product."
     if F.device.type != "cpu": return F.T @ F
     from scipy.linalg.blas import dsyrk
-    return torch.from_numpy(dsyrk(1., F.detach().numpy().T))
+    return torch.from_numpy(dsyrk(1., F.numpy().T))
 
 def _gram_projections(F, T):
     "The same four numbers from the Gram matrix of the features, or None where squaring would lose digits."
@@ -126,7 +126,7 @@ def log_evidence(
     svd:FeatureSVD=None, # feature_svd(features), if at hand
 ) -> Evidence:
     "Evidence per point, maximised over both precisions for every target (You et al. 2021), for any n and d."
-    F, T = check_features(features, "log_evidence"), torch.as_tensor(targets)
+    F, T = check_features(features, "log_evidence").detach(), as_tensor(targets, "log_evidence", "targets").detach()
     T = check_features(T[:, None] if T.ndim == 1 else T, "log_evidence", "targets")
     check_same_n("log_evidence", features=len(F), targets=len(T))
     parts = _gram_projections(F, T) if not intercept and len(F) > 4*F.shape[1] else None

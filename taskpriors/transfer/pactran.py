@@ -11,6 +11,7 @@ __all__ = ['VariationalFit', 'dirichlet_fit', 'pactran_dirichlet', 'gamma_fit', 
 import math
 import warnings
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -253,6 +254,14 @@ def _polish(A, Y, beta, theta, tol, passes, steps=4):
         used[0] += 1
     return *best, used[0]
 
+# %% ../../nbs/transfer/30_pactran.ipynb #d0f6fb22
+@cache
+def _numpy_blas():
+    "Controls the threads of numpy's and scipy's BLAS."
+    import scipy.linalg # what is not loaded is not found
+    from threadpoolctl import ThreadpoolController
+    return ThreadpoolController().select(internal_api="openblas")
+
 # %% ../../nbs/transfer/30_pactran.ipynb #87294763
 def _minimise_head(A, Y, beta, tol, max_iter, theta):
     "Head (r + 1, K) on the coordinates A, its largest gradient entry and the number of passes over the data; theta: where to start."
@@ -304,7 +313,7 @@ def fit_head(
     mean, A, B = _coordinates(X, svd, "fit_head")
     Y = torch.eye(len(counts), dtype=A.dtype, device=A.device)[:, y]
     theta = _start(start, X.shape[1], len(counts), mean, A, B)
-    theta, slope, used = _minimise_head(A, Y, beta, tol, check_count(max_iter, "fit_head", "max_iter"), theta)
+    with _numpy_blas().limit(limits=1): theta, slope, used = _minimise_head(A, Y, beta, tol, check_count(max_iter, "fit_head", "max_iter"), theta)
     logits = torch.addmm(theta[-1], A, theta[:-1])
     loss = torch.nn.functional.cross_entropy(logits, y).item()
     risk, trace = loss + theta[:-1].square().sum().item()/(2*beta), _hessian_trace(A, logits.softmax(1)).item()

@@ -18,6 +18,7 @@ import torch
 from ..checks import check_features, check_same_n, refuse
 from ..probes import ridge_probes
 from ..results import Result
+from ..store import digest_tensors
 from ..svd import feature_svd, present_classes
 from .code_length import eps_sample_complexity, loss_curve, mdl, sdl, validation_loss
 from .discriminants import gbc, h_score, linear, linear_valid, regularized_h_score, sfda, transrate
@@ -209,11 +210,12 @@ def metric_functions(
     for name in metrics:
         if name not in METRICS or not set(METRICS[name].needs) <= {"features", "labels"}:
             refuse("metric_functions", "metrics must be names in METRICS that need features and labels", repr(name), f"choose among {', '.join(k for k, m in METRICS.items() if set(m.needs) <= {'features', 'labels'})}")
-    present_classes(labels, "metric_functions")
-    last = []
+    y, last = present_classes(labels, "metric_functions")[0], []
     def score(name, features):
         if not last or last[0] is not features: last[:] = [features, Workspace(dict(features=features, labels=labels), seed)]
         value = last[1].score(METRICS[name])
         return value if METRICS[name].higher_is_better else -value
-    functions = {name: partial(score, name) for name in metrics}
-    return functions | {LABEL_ACCURACY: lambda features: float(ridge_probes(features, labels).accuracy[0])}
+    functions = {name: partial(score, name) for name in metrics} | {LABEL_ACCURACY: lambda features: float(ridge_probes(features, labels).accuracy[0])}
+    digest = digest_tensors(dict(labels=y.cpu()))
+    for name, f in functions.items(): f.key = dict(metric=name, labels=digest, seed=seed)
+    return functions
