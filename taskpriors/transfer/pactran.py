@@ -209,6 +209,13 @@ def _hessian_trace(
     "Trace of the Hessian of the mean cross-entropy in weights and intercept (eqs. 20 and 21)."
     return ((1 + torch.linalg.vecdot(features, features)) @ (probs - probs.square())).sum()/len(probs)
 
+@cache
+def _numpy_blas():
+    "Controls the threads of numpy's and scipy's BLAS."
+    import scipy.linalg # what is not loaded is not found
+    from threadpoolctl import ThreadpoolController
+    return ThreadpoolController().select(internal_api="openblas")
+
 # %% ../../nbs/transfer/30_pactran.ipynb #1a685806
 @dataclass(frozen=True, eq=False, repr=False)
 class HeadFit(Result):
@@ -253,14 +260,6 @@ def _polish(A, Y, beta, theta, tol, passes, steps=4):
         theta = theta + cg(H, -g, rtol=max(tol/(3*best[1]), 1e-4), maxiter=passes - used[0], callback=count)[0]
         used[0] += 1
     return *best, used[0]
-
-# %% ../../nbs/transfer/30_pactran.ipynb #d0f6fb22
-@cache
-def _numpy_blas():
-    "Controls the threads of numpy's and scipy's BLAS."
-    import scipy.linalg # what is not loaded is not found
-    from threadpoolctl import ThreadpoolController
-    return ThreadpoolController().select(internal_api="openblas")
 
 # %% ../../nbs/transfer/30_pactran.ipynb #87294763
 def _minimise_head(A, Y, beta, tol, max_iter, theta):
