@@ -155,7 +155,15 @@ def numbers(x):
     return [v for y in x for v in numbers(y)] if isinstance(x, (list, tuple)) else []
 
 
+@pytest.fixture
+def every_warning():
+    torch.set_warn_always(True) # not only the first of its kind
+    yield
+    torch.set_warn_always(False)
+
+
 @pytest.mark.filterwarnings("error::UserWarning")
+@pytest.mark.usefixtures("every_warning")
 @pytest.mark.parametrize("f, kwargs", FUNCTIONS)
 def test_the_form_of_the_data_changes_nothing(f, kwargs):
     expected = numbers(f(**kwargs))
