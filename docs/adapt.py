@@ -2,6 +2,7 @@
 import ast
 import configparser
 import re
+import textwrap
 from functools import lru_cache
 
 import nbformat
@@ -75,9 +76,19 @@ def _code(cell, source, names, level):
     cell.source = re.sub(r"^#\|.*\n?", "", cell.source, flags=re.M).strip("\n")
     alt = next((v for k, v in directives if k == "fig-alt"), None)
     if alt: cell.metadata["mystnb"] = {"image": {"alt": alt.strip('"')}}
-    for out in cell.outputs:  # the text of a figure object says nothing to a reader
-        if "image/png" in out.get("data", {}): out["data"].pop("text/plain", None)
+    for out in cell.outputs:
+        data = out.get("data", {})
+        if "image/png" in data: data.pop("text/plain", None)  # the text of a figure object says nothing to a reader
+        if "text/plain" in data: data["text/plain"] = _fold(data["text/plain"])
+        if "text" in out: out["text"] = _fold(out["text"])
     return [cell] if cell.source.strip() or cell.outputs else []
+
+
+def _fold(text, width=100):
+    "Fold long lines of printed sentences; a line with columns stays whole and scrolls."
+    whole = lambda line: len(line) <= width or re.search(r"\S {2,}\S", line)
+    fold = lambda line: textwrap.fill(line, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+    return "\n".join(line if whole(line) else fold(line) for line in text.split("\n"))
 
 
 def _doc(md, name, source, level, names):

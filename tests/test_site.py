@@ -237,6 +237,15 @@ def test_quarto_lists_every_notebook_in_reading_order(monkeypatch):
     assert [entry["section"] for entry in told if isinstance(entry, dict)] == [caption for _, caption in pages.WINGS]
 
 
+def test_printed_sentences_fold_and_columns_stay_whole(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT/"docs"))
+    from adapt import _fold
+    sentence, columns = "word " * 40, "a  b " * 40
+    folded = _fold(f"{sentence}\n{columns}\nshort\n").split("\n")
+    assert max(map(len, folded[:-3])) <= 100 and " ".join(line.strip() for line in folded[:-3]) == sentence.strip()
+    assert folded[-3:] == [columns, "short", ""]
+
+
 def test_readme_is_current():
     done = subprocess.run([sys.executable, "docs/build.py", "--check"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
