@@ -39,6 +39,7 @@ def peak_mib(f, interval=0.002):
 
 
 def _once(f):
+    time.sleep(.1)  # the idle threads of what ran before spin on for a while, on cores that `f` needs
     start = time.perf_counter()
     f()
     return time.perf_counter() - start

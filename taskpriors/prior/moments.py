@@ -73,9 +73,9 @@ def _sum_blocks(
     return sum(map_blocks(fn, [blocks[k::n_lists] for k in range(n_lists)], executor=executor, progress=progress, desc="pairs of points"))
 
 def _default_size(n, n_buffers, itemsize, device):
-    "Points in a block: 384 on a CPU, fewer if `n_buffers` buffers of size^2 numbers would exceed 64 MiB."
+    "Points in a block: 512 on a CPU, fewer if `n_buffers` buffers of size^2 numbers would exceed 64 MiB."
     cpu = torch.device(device).type == "cpu"
-    return min(n, 384 if cpu else 4096, max(64, int((2**(26 if cpu else 31)/(n_buffers*itemsize))**.5)))
+    return min(n, 512 if cpu else 4096, max(64, int((2**(26 if cpu else 31)/(n_buffers*itemsize))**.5)))
 
 # %% ../../nbs/prior/12_moments.ipynb #d09ccb5c
 class _Problem(NamedTuple):

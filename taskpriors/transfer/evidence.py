@@ -101,16 +101,10 @@ def _projections(F, T, intercept, svd):
     return S.square(), inside.square(), torch.where(tiny, 0*rest, rest), n
 
 # %% ../../nbs/transfer/32_evidence.ipynb #c7231f4f
-def _gram(F):
-    "Upper triangle of F'F: on a CPU by BLAS's rank-k update, half the work of a product."
-    if F.device.type != "cpu": return F.T @ F
-    from scipy.linalg.blas import dsyrk
-    return torch.from_numpy(dsyrk(1., F.numpy().T))
-
 def _gram_projections(F, T):
     "The same four numbers from the Gram matrix of the features, or None where squaring would lose digits."
     F, T = F.double(), T.double().to(F.device)
-    s2, V = torch.linalg.eigh(_gram(F), UPLO="U")
+    s2, V = torch.linalg.eigh(F.T @ F)
     if not s2[0] > 1e-10*s2[-1]: return None
     z = (V.T @ (F.T @ T)).square()/s2[:, None]
     size = T.square().sum(0)
