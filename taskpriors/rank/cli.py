@@ -62,7 +62,7 @@ def label_agreement(ranking, method="kendall"): # pandas.DataFrame
     for name, values in columns.items():
         both = ~(values.isnan() | truth.isnan())
         try: a = rank_agreement(values[both], truth[both], method=method)
-        except ValueError as e: rows.append(dict(column=name, tau=str(e))); continue
+        except ValueError as e: rows.append(dict(column=name, note=str(e).partition(": ")[2].partition(". Got")[0])); continue
         rows.append(dict(column=name, tau=f"{a.value:.2f}", low=f"{a.low:.2f}", high=f"{a.high:.2f}", models=a.n))
     return pd.DataFrame(rows).set_index("column").fillna("")
 

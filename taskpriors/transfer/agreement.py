@@ -85,15 +85,17 @@ class Agreement(Result):
     def __str__(self): return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
 # %% ../../nbs/transfer/36_agreement.ipynb #991def50
-def _vectors(caller, most_dims=1, **named):
-    out = {}
+def _vectors(caller, method, most_dims=1, **named):
+    out, ranks = {}, method != "pearson"
     for name, v in named.items():
-        v = check_finite(check_tensor(v, caller, name), caller, name).detach().cpu().double().numpy()
+        v = check_tensor(v, caller, name).detach().cpu().double()
+        check_finite(v.masked_fill(v.isinf(), 0) if ranks else v, caller, name)
+        v = v.numpy()
         if not 1 <= v.ndim <= most_dims: refuse(caller, f"{name} must be one number per model", f"shape {v.shape}", "pass a vector")
         if v.shape[-1] < 3: refuse(caller, f"{name} must describe at least 3 models", v.shape[-1], "add models")
-        flat = np.ptp(v, axis=-1) == 0
+        flat = (v == v[..., :1]).all(-1)
         if flat.any(): refuse(caller, f"{name} must not all be equal, they order nothing", f"{v[flat].flat[0]:.6g} for all models", "drop this metric")
-        out[name] = v
+        out[name] = stats.rankdata(v, axis=-1) if ranks else v
     check_same_n(caller, **{k: v.shape[-1] for k, v in out.items()})
     if len({v.shape for v in out.values()}) > 1: refuse(caller, f"{' and '.join(out)} must hold the same tasks", ", ".join(str(v.shape) for v in out.values()), "pass one row per task")
     return list(out.values())
@@ -113,12 +115,12 @@ def agreement_statistic(
     k:int=None, # as in rank_agreement
 ) -> float: # 1 is complete agreement
     "Agreement of two orders of the same models, the number alone."
-    x, y = _vectors("agreement_statistic", scores=scores, truth=truth)
+    x, y = _vectors("agreement_statistic", method, scores=scores, truth=truth)
     return float(_statistic(method, k, len(x), "agreement_statistic")(x, y))
 
 # %% ../../nbs/transfer/36_agreement.ipynb #51530b94
 def rank_agreement(
-    scores, # one number per model, shape (n,)
+    scores, # one number per model, shape (n,); infinite ones have the first or last rank, and Pearson's refuses them
     truth, # what they should predict, shape (n,), larger is better
     *,
     method:str="kendall", # "kendall" (tau-b), "tau_a", "tau_b", "spearman", "pearson", "weighted_tau" or "top_k"
@@ -131,7 +133,7 @@ def rank_agreement(
 ) -> Agreement: # with value, low, high, n
     "Agreement of two orders of the same models, with an interval (SynBench A.17). Raises `ValueError` where it is undefined."
     me = "rank_agreement"
-    x, y = _vectors(me, scores=scores, truth=truth)
+    x, y = _vectors(me, method, scores=scores, truth=truth)
     x, level = (x if higher_is_better else -x), check_number(level, me, "level", low=0, high=1, low_open=True, high_open=True)
     statistic = _statistic(method, k, len(x), me)
     interval = check_choice(interval or ("fisher" if method in _FISHER else "bootstrap"), ("fisher", "bootstrap"), me, "interval")
@@ -177,7 +179,7 @@ def compare_agreement(
 ) -> Comparison: # difference with an interval and a p value
     "Paired comparison of two metrics on the same models; on several tasks the mean agreement, models resampled and exchanged on all at once."
     me = "compare_agreement"
-    a, b, y = _vectors(me, 2, first=first, second=second, truth=truth)
+    a, b, y = _vectors(me, method, 2, first=first, second=second, truth=truth)
     level, n_resamples = check_number(level, me, "level", low=0, high=1, low_open=True, high_open=True), check_count(n_resamples, me, "n_resamples", low=100)
     one = _statistic(method, k, y.shape[-1], me)
     f = lambda x, y: np.mean([one(u, v) for u, v in zip(np.atleast_2d(x), np.atleast_2d(y))])
@@ -199,7 +201,7 @@ def partial_agreement(
     me = "partial_agreement"
     check_choice(method, tuple(_FISHER), me, "method")
     several = isinstance(given, (list, tuple)) and getattr(given[0], "__len__", None) is not None
-    vectors = _vectors(me, scores=scores, truth=truth, **{f"given[{i}]": v for i, v in enumerate(given if several else [given])})
+    vectors = _vectors(me, method, scores=scores, truth=truth, **{f"given[{i}]": v for i, v in enumerate(given if several else [given])})
     level = check_number(level, me, "level", low=0, high=1, low_open=True, high_open=True)
     C = np.array([[_STATISTICS[method](a, b) for b in vectors] for a in vectors])
     if np.linalg.eigvalsh(C)[0] < 1e-10: refuse(me, "scores, truth and given must not determine each other", "a singular correlation matrix", "drop one of them")
