@@ -214,7 +214,7 @@ def _numpy_blas():
     "Controls the threads of numpy's and scipy's BLAS."
     import scipy.linalg # what is not loaded is not found
     from threadpoolctl import ThreadpoolController
-    return ThreadpoolController().select(internal_api="openblas")
+    return ThreadpoolController().select(internal_api="openblas").select(threading_layer="pthreads") # OpenMP's threads are torch's own
 
 # %% ../../nbs/transfer/30_pactran.ipynb #1a685806
 @dataclass(frozen=True, eq=False, repr=False)
