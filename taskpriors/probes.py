@@ -59,6 +59,11 @@ def _grade(scores, labels): # scores (q, m, n), labels (m, n) -> accuracy and ba
     hits.scatter_add_(1, labels, right)
     return right.mean(1), (hits/count.clamp(min=1)).sum(1)/(count > 0).sum(1)
 
+def _best_alpha(basis, labels, n_classes, alphas, **run): # penalty of least leave-one-out error, penalties tried, their errors
+    grid = alpha_grid(basis) if alphas is None else check_alphas(alphas, "ridge_probes")
+    errors = loo_errors(basis, label_moments(basis, labels, n_classes=n_classes, **run), grid.tolist())
+    return grid[errors.argmin()].item(), grid, errors
+
 def _ridge_block(rows, basis, labels, codes, alpha, mask=None, new=None):
     y = labels[rows]
     if mask is None:
@@ -88,17 +93,13 @@ def ridge_probes(
     progress:bool=False, # show a bar over those blocks on standard error
 ) -> ProbeResult:
     "One ridge classifier per task, from one eigendecomposition of the features."
-    X = check_features(features, "ridge_probes")
+    if alpha is not None and alphas is not None: refuse("ridge_probes", "either alpha or alphas may be given", "both", "leave one of them out")
+    X, grid, errors = check_features(features, "ridge_probes"), None, None
     y, q, codes = check_tasks(labels, X, n_classes, "ridge_probes")
     mask = None if train is None else check_split(train, len(X), "ridge_probes", seed=seed).to(X.device)
     basis = ridge_basis(X if mask is None else X[mask], standardize=standardize)
     run = dict(block_size=task_block(block_size, len(X), q), executor=executor)
-    grid = errors = None
-    if alpha is None:
-        grid = alpha_grid(basis) if alphas is None else check_alphas(alphas, "ridge_probes")
-        errors = loo_errors(basis, label_moments(basis, y if mask is None else y[:, mask], n_classes=q, **run), grid.tolist())
-        alpha = grid[errors.argmin()].item()
-    elif alphas is not None: refuse("ridge_probes", "either alpha or alphas may be given", "both", "leave one of them out")
+    if alpha is None: alpha, grid, errors = _best_alpha(basis, y if mask is None else y[:, mask], q, alphas, **run)
     fn = partial(_ridge_block, basis=basis, labels=y, codes=codes, alpha=check_number(alpha, "ridge_probes", "alpha", low=0), mask=mask, new=None if mask is None else basis.project(X[~mask]))
     accuracy, balanced, loss = map(torch.cat, zip(*map_blocks(fn, row_blocks(len(y), run["block_size"]), executor=executor, progress=progress, desc="probes")))
     n_judged = len(X) if mask is None else int((~mask).sum())

@@ -237,6 +237,12 @@ def test_quarto_lists_every_notebook_in_reading_order(monkeypatch):
     assert [entry["section"] for entry in told if isinstance(entry, dict)] == [caption for _, caption in pages.WINGS]
 
 
+def test_text_stands_above_the_table_it_introduces(site):
+    html = (site/"studies"/"neucrab_miniature.html").read_text(encoding="utf-8")
+    first, second = html.index("Mean over tasks, for each N/K and over all"), html.index("minus another metric, on the same checkpoints", html.index("Mean over tasks, for each"))
+    assert 0 < html.find("<table", first) < second < html.find("<table", second)
+
+
 def test_printed_sentences_fold_and_columns_stay_whole(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT/"docs"))
     from adapt import _fold

@@ -56,14 +56,14 @@ _IMAGES, _SHELL = ("images", "split", "limit"), ("command", "run", "quiet", "ima
 def label_agreement(ranking, method="kendall"): # pandas.DataFrame
     "Agreement of each column of a labelled ranking with probe accuracy on the labels, with its interval."
     import pandas as pd
+    from taskpriors.rank.ranking import _try
     from taskpriors.transfer.agreement import rank_agreement
     from taskpriors.transfer.registry import LABEL_ACCURACY
     columns, rows, truth = dict(skill=ranking.skill, **{k: v for k, v in ranking.extra.items() if k != LABEL_ACCURACY}, dimension=ranking.dimension), [], ranking.extra[LABEL_ACCURACY]
     for name, values in columns.items():
         both = ~(values.isnan() | truth.isnan())
-        try: a = rank_agreement(values[both], truth[both], method=method)
-        except ValueError as e: rows.append(dict(column=name, note=str(e).partition(": ")[2].partition(". Got")[0])); continue
-        rows.append(dict(column=name, tau=f"{a.value:.2f}", low=f"{a.low:.2f}", high=f"{a.high:.2f}", models=a.n))
+        a = _try(rank_agreement, values[both], truth[both], method=method)
+        rows.append(dict(column=name, note=a) if isinstance(a, str) else dict(column=name, tau=f"{a.value:.2f}", low=f"{a.low:.2f}", high=f"{a.high:.2f}", models=str(a.n)))
     return pd.DataFrame(rows).set_index("column").fillna("")
 
 def _label_metrics(images, words):

@@ -280,7 +280,7 @@ def _plot_agreement(self, statistic="skill", ax=None): # matplotlib axes
     ax = new_axes(ax)
     ax.errorbar(_values(self, statistic), self.accuracy, self.accuracies.std(1), fmt="o", color="C0", ecolor="#9ab7cc", elinewidth=1)
     found = _agreement(self, statistic)
-    ax.set(xlabel=COLUMNS.get(statistic, (statistic,))[0], ylabel="held-out accuracy", title="too few models to correlate" if found["note"] else f"Spearman {found['spearman']:.2f} [{found['low']:.2f}, {found['high']:.2f}]")
+    ax.set(xlabel=COLUMNS.get(statistic, (statistic,))[0], ylabel="held-out accuracy", title=found["note"] or f"Spearman {found['spearman']:.2f} [{found['low']:.2f}, {found['high']:.2f}]")
     return ax
 
 Ranking.plot, Ranking.plot_agreement = _plot, _plot_agreement
@@ -326,6 +326,7 @@ def _judge(found, priors, run): # name -> moments
     for names in groups.values(): got |= _moments([found[k] for k in names], priors[names[0]].to(run.device), run)
     return got
 
+# %% ../../nbs/rank/43_ranking.ipynb #c717445b
 def _metric(job, run): # value of a statistic of one model, or why not
     (m, f), key = job, getattr(job[1], "key", None)
     def compute():
@@ -337,7 +338,7 @@ def _metric(job, run): # value of a statistic of one model, or why not
 
 def _metrics(models, metrics, run): # name -> values (n_models,), what failed -> why
     jobs = {(name, m.name): (m, f) for m in models for name, f in metrics.items()}
-    got, failures = _split(jobs, map_blocks(partial(_metric, run=run), jobs.values(), progress=run.progress and len(jobs) > 0, desc="metrics"))
+    got, failures = _split(jobs, map_blocks(partial(_metric, run=run), jobs.values(), progress=run.progress and bool(jobs), desc="metrics"))
     values = {name: torch.stack([got.get((name, m.name), _f64(math.nan)) for m in models]) for name in metrics}
     return values, {f"{name} of {model}": why for (name, model), why in failures.items()}
 

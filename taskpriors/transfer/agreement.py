@@ -159,7 +159,7 @@ class Comparison(Result):
 
 # %% ../../nbs/transfer/36_agreement.ipynb #9c747b53
 def _exchange_p(gap, a, b, y, method, n_resamples, g):
-    a, b = ((stats.zscore if method == "pearson" else stats.rankdata)(v, axis=-1) for v in (a, b))
+    if method == "pearson": a, b = (stats.zscore(v, axis=-1) for v in (a, b)) # the others have ranks already
     n = y.shape[-1]
     if 2**n <= n_resamples: swaps = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
     else: swaps = torch.randint(2, (n_resamples, n), generator=g).numpy()

@@ -70,6 +70,10 @@ def curve_sizes(
     grid = [round(low*(n_max/low)**(i/max(1, n_points - 1))) for i in range(n_points)]
     return sorted({*grid, n_max})
 
+def _held_out(n, valid, seed): # positions of a share of n points, and of the others
+    order = torch.randperm(n, generator=check_generator(seed, "loss_curve"))
+    return order.tensor_split([min(n - 2, max(1, round(valid*n)))])
+
 # %% ../../nbs/transfer/34_code_length.ipynb #269b0815
 def loss_curve(
     features, # shape (n, d)
@@ -87,9 +91,7 @@ def loss_curve(
     X = check_features(features, "loss_curve", min_rows=4).detach()
     y, counts = present_classes(labels, "loss_curve", n=len(X), device=X.device)
     valid, executor = check_number(valid, "loss_curve", "valid", low=0, high=1, low_open=True, high_open=True), check_executor(executor, "loss_curve")
-    order = torch.randperm(len(X), generator=check_generator(seed, "loss_curve")).to(X.device)
-    n_valid = min(len(X) - 2, max(1, round(valid*len(X))))
-    test, pool = order[:n_valid], order[n_valid:]
+    test, pool = (index.to(X.device) for index in _held_out(len(X), valid, seed))
     Z = use_svd(X, svd, "loss_curve").scores
     if Z.shape[1] == 0: refuse("loss_curve", "features must differ between points", "identical rows", "pass features that vary")
     sizes = curve_sizes(len(pool), check_count(n_points, "loss_curve", "n_points"), check_count(n_min, "loss_curve", "n_min"))
@@ -97,10 +99,10 @@ def loss_curve(
         log_p = learner(Z[pool[:n]], y[pool[:n]], Z[test], len(counts))
         loss = -log_p.gather(1, y[test][:, None])[:, 0].double()
         if not torch.isfinite(loss).all(): refuse("loss_curve", "the learner must give every held-out label a positive probability", f"an infinite loss from {n} points", "smooth its probabilities")
-        return loss.mean(), (loss.std() if n_valid > 1 else loss[0]*0)/n_valid**.5
+        return loss.mean(), (loss.std() if len(test) > 1 else loss[0]*0)/len(test)**.5
     if learner is None: learner, executor = partial(linear_learner, last={}), None
     losses, errors = map(torch.stack, zip(*map_blocks(judge, sizes, executor=executor)))
-    return LossCurve(torch.tensor(sizes), losses.cpu(), errors.cpu(), len(counts), n_valid)
+    return LossCurve(torch.tensor(sizes), losses.cpu(), errors.cpu(), len(counts), len(test))
 
 # %% ../../nbs/transfer/34_code_length.ipynb #25f75977
 def code_length(
