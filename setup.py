@@ -1,18 +1,20 @@
 "The package's metadata is settings.ini; setuptools reads it through this file."
+
 from configparser import ConfigParser
 from pathlib import Path
+
 from setuptools import find_packages, setup
 
 root = Path(__file__).parent
 parser = ConfigParser(delimiters=["="])
-parser.read(root/"settings.ini", encoding="utf-8")
+parser.read(root / "settings.ini", encoding="utf-8")
 cfg = parser["DEFAULT"]
 
 setup(
     name=cfg["lib_name"],
     version=cfg["version"],
     description=cfg["description"],
-    long_description=(root/"README.md").read_text(encoding="utf-8"),
+    long_description=(root / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     author=cfg["author"],
     author_email=cfg["author_email"],
@@ -24,6 +26,9 @@ setup(
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg["requirements"].split(),
     extras_require={"dev": cfg["dev_requirements"].split()},
-    entry_points={"console_scripts": cfg["console_scripts"].split(), "nbdev": [f"{cfg['lib_name']}={cfg['lib_path']}._modidx:d"]},
+    entry_points={
+        "console_scripts": cfg["console_scripts"].split(),
+        "nbdev": [f"{cfg['lib_name']}={cfg['lib_path']}._modidx:d"],
+    },
     zip_safe=False,
 )

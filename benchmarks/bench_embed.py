@@ -1,4 +1,5 @@
 "What embedding costs beside the forward passes themselves, and what finding features again costs."
+
 import tempfile
 from pathlib import Path
 
@@ -15,43 +16,87 @@ MODEL = "resnet10t@untrained"
 
 class Embed:
     "96 JPEG files of 256 x 256 pixels and a small network of timm."
+
     timeout = 600
 
     def setup(self):
         import timm
         from timm.data import create_transform, resolve_model_data_config
+
         self.folder = tempfile.TemporaryDirectory()
         self.home = Path(self.folder.name)
-        (self.home/"images").mkdir()
+        (self.home / "images").mkdir()
         coarse = np.random.default_rng(0).integers(0, 256, (96, 16, 16, 3), dtype=np.uint8)
-        for i, a in enumerate(coarse): Image.fromarray(a).resize((256, 256), Image.BICUBIC).save(self.home/"images"/f"{i}.jpg")
-        self.images = load_images(self.home/"images")
+        for i, a in enumerate(coarse):
+            Image.fromarray(a).resize((256, 256), Image.BICUBIC).save(
+                self.home / "images" / f"{i}.jpg"
+            )
+        self.images = load_images(self.home / "images")
         self.module = timm.create_model("resnet10t", num_classes=0).eval()
-        self.transform = create_transform(**resolve_model_data_config(self.module), is_training=False)
-        embed(MODEL, self.images, cache=self.home/"warm", progress=False)
+        self.transform = create_transform(
+            **resolve_model_data_config(self.module), is_training=False
+        )
+        embed(MODEL, self.images, cache=self.home / "warm", progress=False)
 
-    def teardown(self): self.folder.cleanup()
+    def teardown(self):
+        self.folder.cleanup()
 
     def plain(self):
         "The loop that nobody can avoid: read, transform, forward."
-        files = sorted((self.home/"images").iterdir())
+        files = sorted((self.home / "images").iterdir())
         with torch.inference_mode():
             for i in range(0, len(files), 32):
-                self.module(torch.stack([self.transform(Image.open(f).convert("RGB")) for f in files[i:i + 32]]))
+                self.module(
+                    torch.stack(
+                        [self.transform(Image.open(f).convert("RGB")) for f in files[i : i + 32]]
+                    )
+                )
 
-    def without_cache(self): embed(MODEL, self.images, cache=False, batch_size=32, progress=False)
-    def with_cache(self): embed(MODEL, self.images, cache=Path(tempfile.mkdtemp(dir=self.home)), batch_size=32, progress=False)
-    def found_again(self): embed(MODEL, self.images, cache=self.home/"warm", progress=False)
-    def first_pass(self): load_images(self.home/"images")
+    def without_cache(self):
+        embed(MODEL, self.images, cache=False, batch_size=32, progress=False)
 
-    def time_embed(self): self.with_cache()
-    def time_found_again(self): self.found_again()
-    def track_embed_over_plain_loop(self): return ratio(self.without_cache, self.plain)
-    def track_cached_run_over_plain_loop(self): return ratio(self.with_cache, self.plain)
-    def track_found_again_over_plain_loop(self): return ratio(self.found_again, self.plain)
-    def track_first_pass_over_plain_loop(self): return ratio(self.first_pass, self.plain)
-    def track_peak(self): return peak_mib(self.with_cache)
+    def with_cache(self):
+        embed(
+            MODEL,
+            self.images,
+            cache=Path(tempfile.mkdtemp(dir=self.home)),
+            batch_size=32,
+            progress=False,
+        )
 
-    for track in (track_embed_over_plain_loop, track_cached_run_over_plain_loop, track_found_again_over_plain_loop, track_first_pass_over_plain_loop): track.unit = "ratio"
+    def found_again(self):
+        embed(MODEL, self.images, cache=self.home / "warm", progress=False)
+
+    def first_pass(self):
+        load_images(self.home / "images")
+
+    def time_embed(self):
+        self.with_cache()
+
+    def time_found_again(self):
+        self.found_again()
+
+    def track_embed_over_plain_loop(self):
+        return ratio(self.without_cache, self.plain)
+
+    def track_cached_run_over_plain_loop(self):
+        return ratio(self.with_cache, self.plain)
+
+    def track_found_again_over_plain_loop(self):
+        return ratio(self.found_again, self.plain)
+
+    def track_first_pass_over_plain_loop(self):
+        return ratio(self.first_pass, self.plain)
+
+    def track_peak(self):
+        return peak_mib(self.with_cache)
+
+    for track in (
+        track_embed_over_plain_loop,
+        track_cached_run_over_plain_loop,
+        track_found_again_over_plain_loop,
+        track_first_pass_over_plain_loop,
+    ):
+        track.unit = "ratio"
     track_peak.unit = "MiB"
     del track

@@ -1,4 +1,5 @@
 "The label measure: particle filter and Gibbs sweeps against plain prefix sampling, 8,192 points, width 512, q = 2, 1,000 particles."
+
 import warnings
 
 import torch
@@ -10,12 +11,12 @@ from taskpriors.prior.prefix import sample_labels
 
 class Filter:
     n, r, m = 8192, 512, 1000
-    params, param_names = [1.5, 1., .6], ["temperature over the critical one"]
+    params, param_names = [1.5, 1.0, 0.6], ["temperature over the critical one"]
 
     def setup(self, relative):
         Z = torch.randn(self.n, self.r, generator=torch.Generator().manual_seed(0))
-        self.Z = Z/Z.norm(dim=1, keepdim=True)
-        self.T = relative*critical_temperature(self.Z, 2)
+        self.Z = Z / Z.norm(dim=1, keepdim=True)
+        self.T = relative * critical_temperature(self.Z, 2)
         warnings.simplefilter("ignore")
 
     def smc(self):
@@ -29,17 +30,19 @@ class Filter:
 
     def track_smc_over_prefix(self, relative):
         return ratio(self.smc, self.prefix)
+
     track_smc_over_prefix.unit = "ratio"
 
     def track_extra_memory(self, relative):
         return peak_mib(self.smc)
+
     track_extra_memory.unit = "MiB"
 
 
 class Calibration:
     def setup(self):
         g = torch.Generator().manual_seed(0)
-        self.Z = torch.randn(2000, 64, generator=g)*torch.linspace(2, .1, 64)
+        self.Z = torch.randn(2000, 64, generator=g) * torch.linspace(2, 0.1, 64)
 
     def time_calibrate(self):
         calibrate_temperature(self.Z, 2, seed=0)

@@ -3,20 +3,21 @@
 A half product is the upper triangle of Z @ Z.T, n^2 r flops, formed block by block with plain `torch.mm` into one
 reused buffer, at whichever block size is fastest. One model needs two of them (the prior and the model), 32 models 33.
 """
+
 import time
 
 import torch
 
 from benchmarks.timing import peak_mib, ratio
 from taskpriors.blocks import pair_blocks
-from taskpriors.prior.moments import sketch_trace_moments, trace_cumulants, trace_moments
-from taskpriors.prior.tails import outperform_probability, trace_covariance
+from taskpriors.prior.moments import trace_cumulants, trace_moments
+from taskpriors.prior.tails import trace_covariance
 
 SIZES = (256, 384, 512, 1024)
 
 
 def factor(n, r, seed):
-    return torch.randn(n, r, generator=torch.Generator().manual_seed(seed)) / r**.5
+    return torch.randn(n, r, generator=torch.Generator().manual_seed(seed)) / r**0.5
 
 
 def half_products(factors, size):
@@ -25,13 +26,14 @@ def half_products(factors, size):
     buffer = torch.empty(size * size)
     for rows, cols in pair_blocks(n, size):
         shape = rows.stop - rows.start, cols.stop - cols.start
-        out = buffer[:shape[0] * shape[1]].view(shape)
+        out = buffer[: shape[0] * shape[1]].view(shape)
         for Z in factors:
             torch.mm(Z[rows], Z[cols].T, out=out)
 
 
 def best_half_products(factors):
     "The baseline at its best block size, found on the first two factors."
+
     def once(size):
         start = time.perf_counter()
         half_products(factors[:2], size)
@@ -44,32 +46,45 @@ def best_half_products(factors):
 
 class OneModel:
     "n = 8,192, r = 512, one model, one temperature."
+
     timeout = 600
 
     def setup(self):
         self.Z, self.M = factor(8192, 512, 0), factor(8192, 512, 1)
 
     def time_trace_moments(self):
-        trace_moments(self.M, self.Z, .05)
+        trace_moments(self.M, self.Z, 0.05)
 
     def peakmem_trace_moments(self):
-        trace_moments(self.M, self.Z, .05)
+        trace_moments(self.M, self.Z, 0.05)
 
     def track_ratio(self):
-        return ratio(lambda: trace_moments(self.M, self.Z, .05), best_half_products([self.Z, self.M]), repeat=5)
+        return ratio(
+            lambda: trace_moments(self.M, self.Z, 0.05),
+            best_half_products([self.Z, self.M]),
+            repeat=5,
+        )
+
     track_ratio.unit = "ratio"
 
     def track_ratio_high_temperature(self):
-        return ratio(lambda: trace_moments(self.M, self.Z, 1e3), best_half_products([self.Z, self.M]), repeat=5)
+        return ratio(
+            lambda: trace_moments(self.M, self.Z, 1e3),
+            best_half_products([self.Z, self.M]),
+            repeat=5,
+        )
+
     track_ratio_high_temperature.unit = "ratio"
 
     def track_extra_memory(self):
-        return peak_mib(lambda: trace_moments(self.M, self.Z, .05))
+        return peak_mib(lambda: trace_moments(self.M, self.Z, 0.05))
+
     track_extra_memory.unit = "MiB"
 
 
 class ManyModels:
     "32 models share one pass over the prior: 33 half products."
+
     timeout = 1200
 
     def setup(self):
@@ -78,42 +93,52 @@ class ManyModels:
 
     def track_ratio(self):
         baseline = best_half_products([self.Z, *self.models.values()])
-        return ratio(lambda: trace_moments(self.models, self.Z, .05), baseline, repeat=1)
+        return ratio(lambda: trace_moments(self.models, self.Z, 0.05), baseline, repeat=1)
+
     track_ratio.unit = "ratio"
 
     def track_extra_memory(self):
-        return peak_mib(lambda: trace_moments(self.models, self.Z, .05))
+        return peak_mib(lambda: trace_moments(self.models, self.Z, 0.05))
+
     track_extra_memory.unit = "MiB"
 
 
 class ManyPoints:
     "n = 65,536, r = 512: 2.1e9 pairs."
+
     timeout = 3600
 
     def setup(self):
         self.Z, self.M = factor(65536, 512, 0), factor(65536, 512, 1)
 
     def track_extra_memory(self):
-        return peak_mib(lambda: trace_moments(self.M, self.Z, .05), interval=.05)
+        return peak_mib(lambda: trace_moments(self.M, self.Z, 0.05), interval=0.05)
+
     track_extra_memory.unit = "MiB"
 
 
 class Relatives:
     "The other statistics, in units of one model's `trace_moments`."
+
     timeout = 1200
 
     def setup(self):
         self.Z, self.M = factor(8192, 512, 0), factor(8192, 512, 1)
-        self.moments = lambda: trace_moments(self.M, self.Z, .05)
+        self.moments = lambda: trace_moments(self.M, self.Z, 0.05)
 
     def track_cumulants(self):
-        return ratio(lambda: trace_cumulants(self.M, self.Z, .05), self.moments)
+        return ratio(lambda: trace_cumulants(self.M, self.Z, 0.05), self.moments)
+
     track_cumulants.unit = "ratio"
 
     def track_covariance(self):
-        return ratio(lambda: trace_covariance({"M": self.M, "Z": self.Z}, self.Z, .05), self.moments)
+        return ratio(
+            lambda: trace_covariance({"M": self.M, "Z": self.Z}, self.Z, 0.05), self.moments
+        )
+
     track_covariance.unit = "ratio"
 
     def track_ten_temperatures(self):
         return ratio(lambda: trace_moments(self.M, self.Z, torch.logspace(-3, 0, 10)), self.moments)
+
     track_ten_temperatures.unit = "ratio"

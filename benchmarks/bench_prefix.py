@@ -1,4 +1,5 @@
 "Prefix sampling of 1,000 binary tasks on 8,192 points of a factor of width 512, against the loop of Algorithm 1."
+
 import time
 
 import numpy as np
@@ -13,19 +14,19 @@ def algorithm_1(Z, T, q, u):
     n, r = Z.shape
     y, U = np.empty(n, int), np.zeros((r, q), Z.dtype)
     for i in range(n):
-        h = (Z[i] @ U)/T
+        h = (Z[i] @ U) / T
         p = np.exp(h - h.max())
-        c = y[i] = min(int((p/p.sum()).cumsum().searchsorted(u[i])), q - 1)
+        c = y[i] = min(int((p / p.sum()).cumsum().searchsorted(u[i])), q - 1)
         U[:, c] += Z[i]
     return y
 
 
 class Prefix:
-    n, r, m, temperature = 8192, 512, 1000, 5.
+    n, r, m, temperature = 8192, 512, 1000, 5.0
 
     def setup(self):
         Z = torch.randn(self.n, self.r, generator=torch.Generator().manual_seed(0))
-        self.Z = Z/Z.norm(dim=1, keepdim=True)
+        self.Z = Z / Z.norm(dim=1, keepdim=True)
         self.u = np.random.default_rng(0).random((self.n, 6))
 
     def draw(self, q=2):
@@ -39,6 +40,7 @@ class Prefix:
 
     def track_extra_memory(self):
         return peak_mib(self.draw)
+
     track_extra_memory.unit = "MiB"
 
     def track_speedup_over_the_loop(self):
@@ -51,7 +53,8 @@ class Prefix:
             middle = time.perf_counter()
             self.draw()
             loop.append(middle - start), ours.append(time.perf_counter() - middle)
-        return self.m*np.median(loop)/np.median(ours)
+        return self.m * np.median(loop) / np.median(ours)
+
     track_speedup_over_the_loop.unit = "ratio"
 
 
@@ -59,7 +62,9 @@ class Diversity:
     params, param_names = [2, 10], ["n_classes"]
 
     def setup(self, n_classes):
-        self.labels = torch.randint(n_classes, (1000, 8192), generator=torch.Generator().manual_seed(0))
+        self.labels = torch.randint(
+            n_classes, (1000, 8192), generator=torch.Generator().manual_seed(0)
+        )
 
     def time_task_diversity(self, n_classes):
         task_diversity(self.labels, n_classes=n_classes)

@@ -3,6 +3,7 @@
 The reference of LogME is the algorithm as published (You et al. 2021, Algorithm 1) in plain numpy: one decomposition, then for every class its own
 fixed-point rounds, each with products of the N x D features.
 """
+
 import statistics
 import time
 import warnings
@@ -22,12 +23,14 @@ from taskpriors.transfer.pactran import fit_head, pactran_gaussian
 from taskpriors.transfer.registry import METRICS, Workspace
 
 
-def task(n, d, n_classes, *, signal=.5, decay=.5, dtype=torch.float64, seed=0):
+def task(n, d, n_classes, *, signal=0.5, decay=0.5, dtype=torch.float64, seed=0):
     "Gaussian classes with a spectrum that decays as a power of the index, as in real features."
     g = torch.Generator().manual_seed(seed)
     y = torch.randperm(n, generator=g) % n_classes
-    scale = torch.arange(1, d + 1).pow(-decay)*d**decay/2
-    X = (torch.randn(n, d, generator=g) + signal*torch.randn(n_classes, d, generator=g)[y])*scale
+    scale = torch.arange(1, d + 1).pow(-decay) * d**decay / 2
+    X = (
+        torch.randn(n, d, generator=g) + signal * torch.randn(n_classes, d, generator=g)[y]
+    ) * scale
     return X.to(dtype), y
 
 
@@ -35,23 +38,32 @@ def published_logme(F, y, rounds=11, tol=1e-3):
     "Mean evidence over classes, every class refitted: Algorithm 1 of You et al. 2021."
     n, d = F.shape
     V, s, _ = np.linalg.svd(F.T @ F)
-    total = 0.
+    total = 0.0
     for k in np.unique(y):
-        t, alpha, beta, last = (y == k).astype(float), 1., 1., np.inf
+        t, alpha, beta, last = (y == k).astype(float), 1.0, 1.0, np.inf
         for _ in range(rounds):
-            gamma = (beta*s/(alpha + beta*s)).sum()
-            m = beta*(V @ ((V.T @ (F.T @ t))/(alpha + beta*s)))
-            alpha, beta = gamma/(m @ m), (n - gamma)/((t - F @ m)**2).sum()
-            if abs(alpha/beta - last) <= tol*last: break
-            last = alpha/beta
-        m = beta*(V @ ((V.T @ (F.T @ t))/(alpha + beta*s)))
-        evidence = d/2*np.log(alpha) + n/2*np.log(beta) - np.log(alpha + beta*s).sum()/2 - beta/2*((t - F @ m)**2).sum() - alpha/2*(m @ m) - n/2*np.log(2*np.pi)
-        total += evidence/n
-    return total/len(np.unique(y))
+            gamma = (beta * s / (alpha + beta * s)).sum()
+            m = beta * (V @ ((V.T @ (F.T @ t)) / (alpha + beta * s)))
+            alpha, beta = gamma / (m @ m), (n - gamma) / ((t - F @ m) ** 2).sum()
+            if abs(alpha / beta - last) <= tol * last:
+                break
+            last = alpha / beta
+        m = beta * (V @ ((V.T @ (F.T @ t)) / (alpha + beta * s)))
+        evidence = (
+            d / 2 * np.log(alpha)
+            + n / 2 * np.log(beta)
+            - np.log(alpha + beta * s).sum() / 2
+            - beta / 2 * ((t - F @ m) ** 2).sum()
+            - alpha / 2 * (m @ m)
+            - n / 2 * np.log(2 * np.pi)
+        )
+        total += evidence / n
+    return total / len(np.unique(y))
 
 
 class LogME:
     "N = 8,192, D = 512, K = 100."
+
     timeout = 600
 
     def setup(self):
@@ -59,42 +71,68 @@ class LogME:
         self.F, self.t = self.X.numpy(), self.y.numpy()
         self.svd = feature_svd(self.X)
 
-    def time_logme(self): logme(self.X, self.y)
-    def time_logme_given_svd(self): logme(self.X, self.y, svd=self.svd)
-    def peakmem_logme(self): logme(self.X, self.y)
+    def time_logme(self):
+        logme(self.X, self.y)
 
-    def track_share_of_published(self): return ratio(lambda: logme(self.X, self.y), lambda: published_logme(self.F, self.t))
+    def time_logme_given_svd(self):
+        logme(self.X, self.y, svd=self.svd)
+
+    def peakmem_logme(self):
+        logme(self.X, self.y)
+
+    def track_share_of_published(self):
+        return ratio(lambda: logme(self.X, self.y), lambda: published_logme(self.F, self.t))
+
     track_share_of_published.unit = "ratio"
 
 
 class PactranGaussian:
     "N = 2,000, D = 2,048, K = 100, against LogisticRegression(lbfgs) at the same largest gradient entry."
+
     params = [1e-4, 1e-6]
     param_names = ["tol"]
     timeout = 900
 
-    def setup(self, tol): self.X, self.y = task(2000, 2048, 100)
-    def time_pactran_gaussian(self, tol): pactran_gaussian(self.X, self.y, tol=tol)
+    def setup(self, tol):
+        self.X, self.y = task(2000, 2048, 100)
+
+    def time_pactran_gaussian(self, tol):
+        pactran_gaussian(self.X, self.y, tol=tol)
 
     def sklearn_fit(self, tol):
         from sklearn.linear_model import LogisticRegression
-        return LogisticRegression(C=1., tol=tol, max_iter=5000).fit(self.X.numpy() - self.X.numpy().mean(0), self.y.numpy())
 
-    def track_share_of_sklearn(self, tol): return ratio(lambda: pactran_gaussian(self.X, self.y, tol=tol), lambda: self.sklearn_fit(tol), repeat=1)
+        return LogisticRegression(C=1.0, tol=tol, max_iter=5000).fit(
+            self.X.numpy() - self.X.numpy().mean(0), self.y.numpy()
+        )
+
+    def track_share_of_sklearn(self, tol):
+        return ratio(
+            lambda: pactran_gaussian(self.X, self.y, tol=tol),
+            lambda: self.sklearn_fit(tol),
+            repeat=1,
+        )
+
     track_share_of_sklearn.unit = "ratio"
 
 
 class SmallHead:
     "N = 400, D = 16, K = 4: what the threads of numpy's BLAS would cost beside torch's, if they were left alone."
 
-    def setup(self): self.X, self.y = task(400, 16, 4)
-    def time_fit_head(self): fit_head(self.X, self.y, beta=400.)
+    def setup(self):
+        self.X, self.y = task(400, 16, 4)
+
+    def time_fit_head(self):
+        fit_head(self.X, self.y, beta=400.0)
 
     def with_two_pools(self):
         alone = SimpleNamespace(limit=lambda limits: nullcontext())
-        with mock.patch("taskpriors.transfer.pactran._numpy_blas", lambda: alone): self.time_fit_head()
+        with mock.patch("taskpriors.transfer.pactran._numpy_blas", lambda: alone):
+            self.time_fit_head()
 
-    def track_cost_of_two_pools(self): return ratio(self.with_two_pools, self.time_fit_head, repeat=9)
+    def track_cost_of_two_pools(self):
+        return ratio(self.with_two_pools, self.time_fit_head, repeat=9)
+
     track_cost_of_two_pools.unit = "ratio"
 
 
@@ -103,27 +141,40 @@ class Streamed:
 
     def setup(self):
         self.X, self.y = task(100_000, 256, 100, dtype=torch.float32)
-        self.P = torch.softmax(torch.randn(100_000, 1000, generator=torch.Generator().manual_seed(1)), 1)
+        self.P = torch.softmax(
+            torch.randn(100_000, 1000, generator=torch.Generator().manual_seed(1)), 1
+        )
 
-    def time_leep(self): leep(self.P, self.y)
-    def time_nce(self): nce(self.P, self.y)
-    def time_h_score(self): h_score(self.X, self.y)
+    def time_leep(self):
+        leep(self.P, self.y)
 
-    def track_peak_leep(self): return peak_mib(lambda: leep(self.P, self.y))
-    def track_peak_h_score(self): return peak_mib(lambda: h_score(self.X, self.y))
+    def time_nce(self):
+        nce(self.P, self.y)
+
+    def time_h_score(self):
+        h_score(self.X, self.y)
+
+    def track_peak_leep(self):
+        return peak_mib(lambda: leep(self.P, self.y))
+
+    def track_peak_h_score(self):
+        return peak_mib(lambda: h_score(self.X, self.y))
+
     track_peak_leep.unit = track_peak_h_score.unit = "MiB"
 
 
 class OneSVD:
     "All label metrics on N = 2,000, D = 512, K = 20: time of all of them without the SVD over that of the slowest; at most 1.5."
+
     timeout = 900
 
     def setup(self):
         self.X, self.y = task(2000, 512, 20)
-        self.seconds_each() # imports and first calls are nobody's time
+        self.seconds_each()  # imports and first calls are nobody's time
 
     def seconds_each(self):
         "Seconds of the SVD and of every label metric, in one shared workspace."
+
         def timed(f):
             start = time.perf_counter()
             f()
@@ -134,12 +185,15 @@ class OneSVD:
             warnings.simplefilter("ignore", RuntimeWarning)
             out = {"svd": timed(lambda: space.svd)}
             for name, m in METRICS.items():
-                if m.needs == ("features", "labels"): out[name] = timed(lambda: space.score(m))
+                if m.needs == ("features", "labels"):
+                    out[name] = timed(lambda: space.score(m))
         return out
 
     def track_all_over_slowest(self):
         def once():
             out = self.seconds_each()
-            return (sum(out.values()) - out["svd"])/max(v for k, v in out.items() if k != "svd")
+            return (sum(out.values()) - out["svd"]) / max(v for k, v in out.items() if k != "svd")
+
         return statistics.median(once() for _ in range(3))
+
     track_all_over_slowest.unit = "ratio"

@@ -1,4 +1,5 @@
 "Ratios and peak memory, each measured in one run: the numbers that `benchmarks/` tracks."
+
 import importlib
 import statistics
 import threading
@@ -39,7 +40,9 @@ def peak_mib(f, interval=0.002):
 
 
 def _once(f):
-    time.sleep(.1)  # the idle threads of what ran before spin on for a while, on cores that `f` needs
+    time.sleep(
+        0.1
+    )  # the idle threads of what ran before spin on for a while, on cores that `f` needs
     start = time.perf_counter()
     f()
     return time.perf_counter() - start
@@ -48,5 +51,6 @@ def _once(f):
 def tracked_value(module, cls, name, args):
     "One `track_*` method on a fresh object; run it in a process of its own, or memory that an earlier benchmark freed hides what this one takes."
     bench = getattr(importlib.import_module(f"benchmarks.{module}"), cls)()
-    if hasattr(bench, "setup"): bench.setup(*args)
+    if hasattr(bench, "setup"):
+        bench.setup(*args)
     return getattr(bench, name)(*args)

@@ -6,6 +6,7 @@
 
 Notebooks go through nbdev (documentation of exported names, hidden cells), then through `adapt` into what MyST-NB reads, then to Sphinx.
 """
+
 import argparse
 import io
 import multiprocessing
@@ -21,71 +22,119 @@ from adapt import adapt, anchor_items, documented
 from notebooks import PROC, ROOT, BuildError, chapters, check_notebook, page_of, process_one
 from pages import api_page, front_toctree, papers_page
 
-SITE, OUT = PROC/"site", ROOT/"_docs"
+SITE, OUT = PROC / "site", ROOT / "_docs"
 
 
 def process(paths):
     "Process the notebooks that changed since the last build, two at a time."
-    settings = max((ROOT/name).stat().st_mtime for name in ("settings.ini", "docs/notebooks.py"))
+    settings = max((ROOT / name).stat().st_mtime for name in ("settings.ini", "docs/notebooks.py"))
+
     def stale(p):
-        done = PROC/p.relative_to(ROOT/"nbs")
+        done = PROC / p.relative_to(ROOT / "nbs")
         return not done.exists() or done.stat().st_mtime < max(p.stat().st_mtime, settings)
+
     paths = [p for p in paths if stale(p)]
-    if not paths: return
+    if not paths:
+        return
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
-        for path, reason in zip(paths, pool.map(process_one, paths)):
-            if reason: raise BuildError(path, None, reason)
+        for path, reason in zip(paths, pool.map(process_one, paths), strict=True):
+            if reason:
+                raise BuildError(path, None, reason)
 
 
 def stage():
     "Write everything Sphinx reads into _proc/site; unchanged files keep their time, so that Sphinx skips them."
     process(chapters())
-    read = {path: nbformat.read(PROC/path.relative_to(ROOT/"nbs"), 4) for path in chapters()}
+    read = {path: nbformat.read(PROC / path.relative_to(ROOT / "nbs"), 4) for path in chapters()}
     names = documented(read.items())
-    wanted = {f"{page_of(path)}.ipynb": nbformat.writes(anchor_items(adapt(nb, path, names), path)) for path, nb in read.items()}
+    wanted = {
+        f"{page_of(path)}.ipynb": nbformat.writes(anchor_items(adapt(nb, path, names), path))
+        for path, nb in read.items()
+    }
     front = nbformat.reads(wanted["index.ipynb"], 4)
     front.cells.append(nbformat.v4.new_markdown_cell(front_toctree(), id="contents"))
     wanted["index.ipynb"] = nbformat.writes(front)
-    targets = {t for text in wanted.values() for t in re.findall(r"\(((?:taskpriors\.|shows-)[\w.-]+)\)=", text)}
-    wanted |= {"api.md": api_page(targets), "papers.md": papers_page(targets), "bibliography.md": (ROOT/"docs"/"bibliography.md").read_text(encoding="utf-8")}
+    targets = {
+        t
+        for text in wanted.values()
+        for t in re.findall(r"\(((?:taskpriors\.|shows-)[\w.-]+)\)=", text)
+    }
+    wanted |= {
+        "api.md": api_page(targets),
+        "papers.md": papers_page(targets),
+        "bibliography.md": (ROOT / "docs" / "bibliography.md").read_text(encoding="utf-8"),
+    }
     for name, text in wanted.items():
-        path = SITE/name
+        path = SITE / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists() or path.read_text(encoding="utf-8") != text: path.write_text(text, encoding="utf-8")
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
     for path in SITE.rglob("*"):
-        if path.is_file() and path.relative_to(SITE).as_posix() not in wanted: path.unlink()
+        if path.is_file() and path.relative_to(SITE).as_posix() not in wanted:
+            path.unlink()
 
 
 def build():
     "Check, stage, and run Sphinx with every warning an error that names the notebook and the cell."
     from sphinx.cmd.build import main
-    for path in chapters(): check_notebook(path)
+
+    for path in chapters():
+        check_notebook(path)
     stage()
     with redirect_stderr(io.StringIO()) as told:
-        status = main(["-b", "html", "-c", str(ROOT/"docs"), "-d", str(PROC/"doctrees"), "-W", "--keep-going", "--no-color", "-q", str(SITE), str(OUT)])
+        status = main(
+            [
+                "-b",
+                "html",
+                "-c",
+                str(ROOT / "docs"),
+                "-d",
+                str(PROC / "doctrees"),
+                "-W",
+                "--keep-going",
+                "--no-color",
+                "-q",
+                str(SITE),
+                str(OUT),
+            ]
+        )
     if status:
-        shutil.rmtree(PROC/"doctrees", ignore_errors=True)  # or the next build would skip the page and pass
+        shutil.rmtree(
+            PROC / "doctrees", ignore_errors=True
+        )  # or the next build would skip the page and pass
         raise SystemExit("docs/build.py: the site was not built.\n" + _told(told.getvalue()))
-    made = {p.relative_to(SITE).with_suffix(".html") for p in SITE.rglob("*") if p.is_file()} | {Path("genindex.html"), Path("search.html")}
+    made = {p.relative_to(SITE).with_suffix(".html") for p in SITE.rglob("*") if p.is_file()} | {
+        Path("genindex.html"),
+        Path("search.html"),
+    }
     for page in OUT.rglob("*.html"):
-        if page.relative_to(OUT) not in made and "_static" not in page.parts: page.unlink()  # of a notebook that is gone
+        if page.relative_to(OUT) not in made and "_static" not in page.parts:
+            page.unlink()  # of a notebook that is gone
     print(f"the site is in {OUT.name}/index.html")
 
 
 def _told(warnings):
     "Sphinx's warnings with the notebook and the cell instead of the staged page and its line; MyST-NB counts 10,000 lines a cell."
     sources = {page_of(p): p for p in chapters()}
+
     def where(m):
         path = sources.get(m[1])
-        if path is None: return m[0]
-        k = int(m[2] or 0)//10000
+        if path is None:
+            return m[0]
+        k = int(m[2] or 0) // 10000
         return path.relative_to(ROOT).as_posix() + (f", {_cell(path, m[1], k)}: " if k else ": ")
-    return re.sub(rf"^{re.escape(str(SITE))}/([\w/]+)\.ipynb(?::(\d+))?: (?:WARNING|ERROR): ", where, warnings, flags=re.M)
+
+    return re.sub(
+        rf"^{re.escape(str(SITE))}/([\w/]+)\.ipynb(?::(\d+))?: (?:WARNING|ERROR): ",
+        where,
+        warnings,
+        flags=re.M,
+    )
 
 
 def _cell(path, page, k):
     "Which cell of a notebook the k-th of its staged page came from."
-    staged, cells = nbformat.read(SITE/f"{page}.ipynb", 4).cells, nbformat.read(path, 4).cells
+    staged, cells = nbformat.read(SITE / f"{page}.ipynb", 4).cells, nbformat.read(path, 4).cells
     here = staged[min(k, len(staged)) - 1]
     found = next((n for n, c in enumerate(cells, 1) if c.get("id") == here.get("id")), None)
     return f"cell {found}" if found else f"a cell made from it, '{here.source[:60]}'"
@@ -94,24 +143,38 @@ def _cell(path, page, k):
 def readme():
     "README.md as text, and its figures as (name, bytes)."
     from nbconvert import MarkdownExporter
-    process([ROOT/"nbs"/"index.ipynb"])
-    nb = nbformat.read(PROC/"index.ipynb", 4)
-    source = ROOT/"nbs"/"index.ipynb"
+
+    process([ROOT / "nbs" / "index.ipynb"])
+    nb = nbformat.read(PROC / "index.ipynb", 4)
+    source = ROOT / "nbs" / "index.ipynb"
     nb = adapt(nb, source, {})
     for cell in nb.cells:
-        if "remove-input" in cell.metadata.get("tags", []): cell.source = ""
+        if "remove-input" in cell.metadata.get("tags", []):
+            cell.source = ""
     text, res = MarkdownExporter().from_notebook_node(nb)
     names = {name: f"index_files/figure-{k}.png" for k, name in enumerate(res["outputs"])}
-    for name, new in names.items(): text = re.sub(rf"!\[[^\]]*\]\({re.escape(name)}\)", f"![{_caption(nb)}]({new})", text)
+    for name, new in names.items():
+        text = re.sub(rf"!\[[^\]]*\]\({re.escape(name)}\)", f"![{_caption(nb)}]({new})", text)
     text = re.sub(r"\]\(/([\w/]+)\.ipynb\)", lambda m: f"]({_repo_path(m[1])})", text)
-    text = re.sub(r"\]\(#taskpriors\.([\w.]+)\.(\w+)(?:-class)?\)", lambda m: f"](https://taskpriors.github.io/taskpriors/{m[1].replace('.', '/')}.html#{m[2]})", text)
+    text = re.sub(
+        r"\]\(#taskpriors\.([\w.]+)\.(\w+)(?:-class)?\)",
+        lambda m: (
+            f"](https://taskpriors.github.io/taskpriors/{m[1].replace('.', '/')}.html#{m[2]})"
+        ),
+        text,
+    )
     text = re.sub(r"```python\n\s*```\n", "", text)
     text = re.sub(r"\n{3,}", "\n\n", re.sub(r"(?s)<style.*?</style>", "", text)).strip() + "\n"
-    return "<!-- made from nbs/index.ipynb by docs/build.py --readme -->\n\n" + text, {names[k]: v for k, v in res["outputs"].items()}
+    return "<!-- made from nbs/index.ipynb by docs/build.py --readme -->\n\n" + text, {
+        names[k]: v for k, v in res["outputs"].items()
+    }
 
 
 def _caption(nb):
-    return next((m[1] for c in nb.cells for m in [re.search(r"fig-alt:\s*(.*)", c.source)] if m), "Ranking of models over all tasks")
+    return next(
+        (m[1] for c in nb.cells for m in [re.search(r"fig-alt:\s*(.*)", c.source)] if m),
+        "Ranking of models over all tasks",
+    )
 
 
 def _repo_path(page):
@@ -125,16 +188,20 @@ def main():
     args.add_argument("--clean", action="store_true", help="forget earlier builds first")
     args = args.parse_args()
     try:
-        if args.clean: [shutil.rmtree(p, ignore_errors=True) for p in (PROC, OUT)]
-        if not (args.readme or args.check): return build()
+        if args.clean:
+            [shutil.rmtree(p, ignore_errors=True) for p in (PROC, OUT)]
+        if not (args.readme or args.check):
+            return build()
         text, figures = readme()
-        if args.check and (ROOT/"README.md").read_text(encoding="utf-8") != text: raise SystemExit("README.md is stale: run python docs/build.py --readme")
+        if args.check and (ROOT / "README.md").read_text(encoding="utf-8") != text:
+            raise SystemExit("README.md is stale: run python docs/build.py --readme")
         if args.readme:
-            (ROOT/"README.md").write_text(text, encoding="utf-8")
+            (ROOT / "README.md").write_text(text, encoding="utf-8")
             for name, data in figures.items():
-                (ROOT/name).parent.mkdir(exist_ok=True)
-                (ROOT/name).write_bytes(data)
-    except BuildError as e: raise SystemExit(str(e))
+                (ROOT / name).parent.mkdir(exist_ok=True)
+                (ROOT / name).write_bytes(data)
+    except BuildError as e:
+        raise SystemExit(str(e))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 "Sphinx configuration of the site; `docs/build.py` stages the notebooks and calls it."
+
 import configparser
 import re
 from pathlib import Path
@@ -8,7 +9,7 @@ from sphinx.highlighting import PygmentsBridge
 
 _root = Path(__file__).parent.parent
 _cfg = configparser.ConfigParser(delimiters=["="])
-_cfg.read(_root/"settings.ini", encoding="utf-8")
+_cfg.read(_root / "settings.ini", encoding="utf-8")
 _cfg = _cfg["DEFAULT"]
 
 project, author, release = _cfg["lib_name"], _cfg["author"], _cfg["version"]
@@ -20,32 +21,52 @@ nb_code_prompt_show = "Show the code"
 nb_code_prompt_hide = "Hide the code"
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "attrs_inline", "colon_fence"]
 myst_heading_anchors = 3
-suppress_warnings = ["mystnb.unknown_mime_type", "myst.header"]  # nbdev puts names at level 3 wherever they stand
+suppress_warnings = [
+    "mystnb.unknown_mime_type",
+    "myst.header",
+]  # nbdev puts names at level 3 wherever they stand
 
 html_theme = "furo"
 html_title = project
-html_static_path = [str(Path(__file__).parent/"_static")]
+html_static_path = [str(Path(__file__).parent / "_static")]
 html_css_files = ["taskpriors.css"]
-html_favicon = str(Path(__file__).parent/"_static"/"favicon.svg")
+html_favicon = str(Path(__file__).parent / "_static" / "favicon.svg")
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
 html_theme_options = {
-    "light_css_variables": {"color-brand-primary": "#0b5c94", "color-brand-content": "#0b5c94", "color-brand-visited": "#6b3fa0", "color-foreground-muted": "#5c6167"},
-    "dark_css_variables": {"color-brand-primary": "#8ecbf5", "color-brand-content": "#8ecbf5", "color-brand-visited": "#cdb4f0", "color-foreground-muted": "#a0a6ad"},
+    "light_css_variables": {
+        "color-brand-primary": "#0b5c94",
+        "color-brand-content": "#0b5c94",
+        "color-brand-visited": "#6b3fa0",
+        "color-foreground-muted": "#5c6167",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#8ecbf5",
+        "color-brand-content": "#8ecbf5",
+        "color-brand-visited": "#cdb4f0",
+        "color-foreground-muted": "#a0a6ad",
+    },
 }
 
 
 class WrappedLines(HtmlFormatter):
     "Each line of code in a span of its own, so that a long one can wrap below its own indentation instead of leaving the page."
-    def wrap(self, source): return super().wrap(self._spans(source))
+
+    def wrap(self, source):
+        return super().wrap(self._spans(source))
 
     def _spans(self, source):
         for is_code, line in source:
-            indent = len(re.sub(r"<[^>]*>", "", line)) - len(re.sub(r"<[^>]*>", "", line).lstrip(" "))
-            yield is_code, f'<span class="line" style="--i:{indent + 4}ch">{line}</span>' if is_code else line
+            indent = len(re.sub(r"<[^>]*>", "", line)) - len(
+                re.sub(r"<[^>]*>", "", line).lstrip(" ")
+            )
+            yield (
+                is_code,
+                f'<span class="line" style="--i:{indent + 4}ch">{line}</span>' if is_code else line,
+            )
 
 
 PygmentsBridge.html_formatter = WrappedLines

@@ -1,4 +1,5 @@
 "The notebooks as the site sees them: which there are, what page each becomes, and what is wrong with one."
+
 import ast
 import json
 import os
@@ -9,14 +10,31 @@ from functools import lru_cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PROC = ROOT/"_proc"
-DIRECTIVES = {"default_exp", "export", "exporti", "exports", "hide", "echo", "output", "code-fold", "slow", "gpu", "network", "eval", "fig-alt", "fig-cap", "label"}
+PROC = ROOT / "_proc"
+DIRECTIVES = {
+    "default_exp",
+    "export",
+    "exporti",
+    "exports",
+    "hide",
+    "echo",
+    "output",
+    "code-fold",
+    "slow",
+    "gpu",
+    "network",
+    "eval",
+    "fig-alt",
+    "fig-cap",
+    "label",
+}
 STATUS = ("proved", "implemented", "reproduced", "partly", "refuted")
 Item = namedtuple("Item", "paper what status label")
 
 
 class BuildError(Exception):
     "What is wrong, in which cell of which notebook."
+
     def __init__(self, path, cell, reason):
         where = f", cell {cell}" if cell else ""
         super().__init__(f"{Path(path).relative_to(ROOT).as_posix()}{where}: {reason}")
@@ -24,70 +42,113 @@ class BuildError(Exception):
 
 def chapters():
     "All notebooks in reading order: the front page, then by number."
-    paths = [p for p in (ROOT/"nbs").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts]
+    paths = [p for p in (ROOT / "nbs").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts]
     return sorted(paths, key=lambda p: (p.stem != "index", p.name))
 
 
 def page_of(path):
     "The page a notebook becomes: its path without the number, `prior/12_moments.ipynb` -> `prior/moments`."
-    rel = Path(path).resolve().relative_to(ROOT/"nbs")
-    return (rel.parent/re.sub(r"^\d+_", "", rel.stem)).as_posix()
+    rel = Path(path).resolve().relative_to(ROOT / "nbs")
+    return (rel.parent / re.sub(r"^\d+_", "", rel.stem)).as_posix()
 
 
 def target_of(module, name):
     "Where a name can be linked to; Sphinx ignores case, so that a class needs more than its capital to differ from a function."
-    return f"taskpriors.{module}.{name}" + ("-class" if name[0].isupper() and "." not in name else "")
+    return f"taskpriors.{module}.{name}" + (
+        "-class" if name[0].isupper() and "." not in name else ""
+    )
 
 
 @lru_cache
 def exported(module):
     "Public functions and classes of a module in order, with the first line of their docstrings; patched methods as Class.method."
-    text = (ROOT/"taskpriors"/(module.replace(".", "/") + ".py")).read_text(encoding="utf-8")
+    text = (ROOT / "taskpriors" / (module.replace(".", "/") + ".py")).read_text(encoding="utf-8")
     body = ast.parse(text).body
-    public = next((ast.literal_eval(n.value) for n in body if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") == "__all__"), [])
-    nodes = [(node, patched(node)) for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
-    return [((f"{owner}." if owner else "") + node.name, (ast.get_docstring(node) or "").split("\n")[0]) for node, owner in nodes if owner or node.name in public]
+    public = next(
+        (
+            ast.literal_eval(n.value)
+            for n in body
+            if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") == "__all__"
+        ),
+        [],
+    )
+    nodes = [
+        (node, patched(node)) for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+    ]
+    return [
+        ((f"{owner}." if owner else "") + node.name, (ast.get_docstring(node) or "").split("\n")[0])
+        for node, owner in nodes
+        if owner or node.name in public
+    ]
 
 
 def patched(node):
     "The class that a function is patched into with `@patch` or `@patch(...)`, or None."
-    names = {getattr(d.func if isinstance(d, ast.Call) else d, "id", None) for d in node.decorator_list}
-    return node.args.args[0].annotation.id if "patch" in names and isinstance(node.args.args[0].annotation, ast.Name) else None
+    names = {
+        getattr(d.func if isinstance(d, ast.Call) else d, "id", None) for d in node.decorator_list
+    }
+    return (
+        node.args.args[0].annotation.id
+        if "patch" in names and isinstance(node.args.args[0].annotation, ast.Name)
+        else None
+    )
 
 
 def target_of_anchor(module, anchor):
     "The same for an anchor as nbdev writes it, in small letters."
     names = [name for name, _ in exported(module)]
-    return target_of(module, next((n for n in names if n == anchor), next((n for n in names if n.lower() == anchor.lower()), anchor)))
+    return target_of(
+        module,
+        next(
+            (n for n in names if n == anchor),
+            next((n for n in names if n.lower() == anchor.lower()), anchor),
+        ),
+    )
 
 
 def check_notebook(path):
     "Raise BuildError for the first cell that would not make a page."
-    try: nb = json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as e: raise BuildError(path, None, f"not a notebook ({e})")
+    try:
+        nb = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as e:
+        raise BuildError(path, None, f"not a notebook ({e})")
     for k, cell in enumerate(nb["cells"], 1):
         source = "".join(cell["source"])
         exports = re.match(r"#\|\s*default_exp\s+([\w.]+)", source)
-        if exports and not (ROOT/"taskpriors"/(exports[1].replace(".", "/") + ".py")).exists(): raise BuildError(path, k, f"its module {exports[1]} is not there: run nbdev_export")
-        if cell["cell_type"] == "code": _check_code(path, k, source, cell.get("outputs", []))
-        if cell["cell_type"] == "markdown": _check_markdown(path, k, source)
+        if exports and not (ROOT / "taskpriors" / (exports[1].replace(".", "/") + ".py")).exists():
+            raise BuildError(path, k, f"its module {exports[1]} is not there: run nbdev_export")
+        if cell["cell_type"] == "code":
+            _check_code(path, k, source, cell.get("outputs", []))
+        if cell["cell_type"] == "markdown":
+            _check_markdown(path, k, source)
 
 
 def _check_code(path, k, source, outputs):
     for name in re.findall(r"^#\|\s*([\w-]+)", source, re.M):
-        if name not in DIRECTIVES: raise BuildError(path, k, f"unknown directive '#| {name}'")
-    try: ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.M))
-    except SyntaxError as e: raise BuildError(path, k, f"syntax error in line {e.lineno}: {e.msg}")
+        if name not in DIRECTIVES:
+            raise BuildError(path, k, f"unknown directive '#| {name}'")
+    try:
+        ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.M))
+    except SyntaxError as e:
+        raise BuildError(path, k, f"syntax error in line {e.lineno}: {e.msg}")
     for out in outputs:
-        if out["output_type"] == "error": raise BuildError(path, k, f"an error among the outputs: {out['ename']}: {out['evalue'][:100]}")
+        if out["output_type"] == "error":
+            raise BuildError(
+                path, k, f"an error among the outputs: {out['ename']}: {out['evalue'][:100]}"
+            )
 
 
 def _check_markdown(path, k, source):
     shown_items(source, path, k)
-    for alt, target in re.findall(r"!\[([^\]]*)\]\(([^)\s]+)", source):
-        if not re.match(r"https?:|data:|attachment:", target) and not (path.parent/target).exists(): raise BuildError(path, k, f"a missing figure: {target}")
+    for _alt, target in re.findall(r"!\[([^\]]*)\]\(([^)\s]+)", source):
+        if (
+            not re.match(r"https?:|data:|attachment:", target)
+            and not (path.parent / target).exists()
+        ):
+            raise BuildError(path, k, f"a missing figure: {target}")
     for target in re.findall(r"(?<!!)\[[^\]]*\]\(([^)\s#]+\.(?:ipynb|md))", source):
-        if not re.match(r"https?:", target) and not (path.parent/target).exists(): raise BuildError(path, k, f"a dead link: {target}")
+        if not re.match(r"https?:", target) and not (path.parent / target).exists():
+            raise BuildError(path, k, f"a dead link: {target}")
 
 
 def process_one(source):
@@ -95,9 +156,12 @@ def process_one(source):
     from execnb.nbio import read_nb, write_nb
     from nbdev.doclinks import NbdevLookup
     from nbdev.processors import FilterDefaults
-    NbdevLookup.linkify = NbdevLookup.link_line = lambda self, text: text  # adapt.py links names, whether or not the package is installed
+
+    NbdevLookup.linkify = NbdevLookup.link_line = lambda self, text: (
+        text
+    )  # adapt.py links names, whether or not the package is installed
     os.environ["IN_TEST"] = "1"
-    target = PROC/source.relative_to(ROOT/"nbs")
+    target = PROC / source.relative_to(ROOT / "nbs")
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         nb = read_nb(source)
@@ -105,20 +169,24 @@ def process_one(source):
             warnings.simplefilter("ignore")
             FilterDefaults()(nb)
         write_nb(nb, target)
-    except Exception as e: return f"{type(e).__name__}: {e}"
+    except Exception as e:
+        return f"{type(e).__name__}: {e}"
 
 
 @lru_cache
 def cells(path):
     "The cells of a notebook as they stand in the repository: (type, source)."
-    return [(c["cell_type"], "".join(c["source"])) for c in json.loads(path.read_text(encoding="utf-8"))["cells"]]
+    return [
+        (c["cell_type"], "".join(c["source"]))
+        for c in json.loads(path.read_text(encoding="utf-8"))["cells"]
+    ]
 
 
 @lru_cache
 def catalogue():
     "Theorems, lemmas, algorithms, figures and tables of the papers: docs/papers.txt, one a line, after ` -- ` why it is left out."
     items, paper = {}, None
-    for line in (ROOT/"docs"/"papers.txt").read_text(encoding="utf-8").splitlines():
+    for line in (ROOT / "docs" / "papers.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("# "):
             paper = line[2:].strip()
             items[paper] = {}
@@ -131,8 +199,19 @@ def catalogue():
 def shown_items(source, path, cell=None):
     "The papers' items that a markdown cell says it shows: `<!-- shows: Task Priors, Theorem 2.6, proved -->`."
     found = []
-    for paper, what, status in re.findall(r"<!--\s*shows:\s*([^,]+?),\s*([^,]+?),\s*(\w+)\s*-->", source):
-        if what not in catalogue().get(paper, {}): raise BuildError(path, cell, f"'{paper}, {what}' is not in docs/papers.txt")
-        if status not in STATUS: raise BuildError(path, cell, f"status '{status}' is not one of {', '.join(STATUS)}")
-        found.append(Item(paper, what, status, "shows-" + re.sub(r"\W+", "-", f"{paper} {what} {page_of(path)}").lower()))
+    for paper, what, status in re.findall(
+        r"<!--\s*shows:\s*([^,]+?),\s*([^,]+?),\s*(\w+)\s*-->", source
+    ):
+        if what not in catalogue().get(paper, {}):
+            raise BuildError(path, cell, f"'{paper}, {what}' is not in docs/papers.txt")
+        if status not in STATUS:
+            raise BuildError(path, cell, f"status '{status}' is not one of {', '.join(STATUS)}")
+        found.append(
+            Item(
+                paper,
+                what,
+                status,
+                "shows-" + re.sub(r"\W+", "-", f"{paper} {what} {page_of(path)}").lower(),
+            )
+        )
     return found

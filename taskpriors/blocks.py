@@ -12,45 +12,51 @@ from .checks import check_count, check_executor
 
 # %% ../nbs/04_blocks.ipynb #5ee09ae6
 def row_blocks(
-    n:int, # number of points
-    size:int, # points in a block; the last one may be smaller
-) -> list: # slices that cover range(n)
+    n: int,  # number of points
+    size: int,  # points in a block; the last one may be smaller
+) -> list:  # slices that cover range(n)
     "Cut `n` points into consecutive slices."
     size = check_count(size, "row_blocks", "size")
     return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
 # %% ../nbs/04_blocks.ipynb #298c3b2a
 def pair_blocks(
-    n:int, # number of points
-    size:int, # points in a block
-) -> list: # (rows, columns): slices with rows.start <= columns.start
+    n: int,  # number of points
+    size: int,  # points in a block
+) -> list:  # (rows, columns): slices with rows.start <= columns.start
     "Pairs of slices that cover a symmetric matrix on and above its block diagonal."
     blocks = row_blocks(n, size)
     return [(rows, cols) for k, rows in enumerate(blocks) for cols in blocks[k:]]
 
 # %% ../nbs/04_blocks.ipynb #742cb8b1
 def with_bar(
-    items:Iterable, # what a loop runs over
-    progress:bool, # show a bar on standard error?
+    items: Iterable,  # what a loop runs over
+    progress: bool,  # show a bar on standard error?
     *,
-    desc:str=None, # its label
-    total:int=None, # number of items; None asks `items` for its length
-) -> Iterable: # the same items
+    desc: str = None,  # its label
+    total: int = None,  # number of items; None asks `items` for its length
+) -> Iterable:  # the same items
     "Iterate over `items`, with a progress bar if it is wanted."
-    if not progress: return items
+    if not progress:
+        return items
     from tqdm.auto import tqdm
+
     return tqdm(items, desc=desc, total=total)
 
 # %% ../nbs/04_blocks.ipynb #5fc56bef
 def map_blocks(
-    fn:Callable, # function of one item
-    items:Iterable, # what to map it over
+    fn: Callable,  # function of one item
+    items: Iterable,  # what to map it over
     *,
-    executor=None, # concurrent.futures.Executor or anything with `map`; None runs here
-    progress:bool=False, # show a bar on standard error
-    desc:str=None, # its label
-) -> Iterator: # results, in the order of `items`
+    executor=None,  # concurrent.futures.Executor or anything with `map`; None runs here
+    progress: bool = False,  # show a bar on standard error
+    desc: str = None,  # its label
+) -> Iterator:  # results, in the order of `items`
     "Map `fn` over `items`, here or through an executor."
     items = list(items)
-    results = map(fn, items) if check_executor(executor, "map_blocks") is None else executor.map(fn, items)
+    results = (
+        map(fn, items)
+        if check_executor(executor, "map_blocks") is None
+        else executor.map(fn, items)
+    )
     return iter(with_bar(results, progress, desc=desc, total=len(items)))

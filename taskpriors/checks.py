@@ -19,25 +19,25 @@ from torch import Tensor
 
 # %% ../nbs/00_checks.ipynb #d3549939
 def refuse(
-    caller:str, # name of the public function that refuses
-    rule:str, # what must hold
-    got, # what was given instead
-    remedy:str, # what to do about it
-    error:type=ValueError, # exception class
+    caller: str,  # name of the public function that refuses
+    rule: str,  # what must hold
+    got,  # what was given instead
+    remedy: str,  # what to do about it
+    error: type = ValueError,  # exception class
 ):
     "Raise `error` with the sentence *caller: rule. Got value; remedy.*"
     raise error(f"{caller}: {rule}. Got {got}; {remedy}.")
 
 # %% ../nbs/00_checks.ipynb #081a0f87
 def check_number(
-    x, # a real number, or a tensor or array that holds one
-    caller:str, # who asks
-    name:str, # the argument's name
+    x,  # a real number, or a tensor or array that holds one
+    caller: str,  # who asks
+    name: str,  # the argument's name
     *,
-    low:float=None, # least allowed value
-    high:float=None, # largest allowed value
-    low_open:bool=False, # is `low` itself refused?
-    high_open:bool=False, # is `high` itself refused?
+    low: float = None,  # least allowed value
+    high: float = None,  # largest allowed value
+    low_open: bool = False,  # is `low` itself refused?
+    high_open: bool = False,  # is `high` itself refused?
 ) -> float:
     "Return `x` as a finite float within its bounds, or raise `TypeError` or `ValueError`."
     lower = "" if low is None else f" and {'above' if low_open else 'at least'} {low}"
@@ -47,225 +47,373 @@ def check_number(
         refuse(caller, rule, f"{type(x).__name__} {x!r:.80}", "pass one number", TypeError)
     v = float(x)
     bad = not math.isfinite(v) or (low is not None and (v < low or low_open and v == low))
-    if bad or (high is not None and (v > high or high_open and v == high)): refuse(caller, rule, v, "pass a value in that range")
+    if bad or (high is not None and (v > high or high_open and v == high)):
+        refuse(caller, rule, v, "pass a value in that range")
     return v
 
 # %% ../nbs/00_checks.ipynb #88318705
 def check_count(
-    x, # an integer
-    caller:str, # who asks
-    name:str, # the argument's name
+    x,  # an integer
+    caller: str,  # who asks
+    name: str,  # the argument's name
     *,
-    low:int=1, # least allowed value
-    high:int=None, # largest allowed value
+    low: int = 1,  # least allowed value
+    high: int = None,  # largest allowed value
 ) -> int:
     "Return `x` as an int within its bounds, or raise `TypeError` or `ValueError`."
     upper = "" if high is None else f" and at most {high}"
     rule = f"{name} must be an integer of at least {low}{upper}"
-    if isinstance(x, bool) or not isinstance(x, numbers.Integral): refuse(caller, rule, repr(x)[:80], "pass a whole number", TypeError)
-    if x < low or (high is not None and x > high): refuse(caller, rule, x, "pass a value in that range")
+    if isinstance(x, bool) or not isinstance(x, numbers.Integral):
+        refuse(caller, rule, repr(x)[:80], "pass a whole number", TypeError)
+    if x < low or (high is not None and x > high):
+        refuse(caller, rule, x, "pass a value in that range")
     return int(x)
 
 # %% ../nbs/00_checks.ipynb #ac96c30f
 def check_choice(
-    x, # the value
-    choices:Sequence, # the allowed ones
-    caller:str, # who asks
-    name:str, # the argument's name
+    x,  # the value
+    choices: Sequence,  # the allowed ones
+    caller: str,  # who asks
+    name: str,  # the argument's name
 ):
     "Return `x` if it is one of `choices`, or raise `ValueError`."
-    if x not in choices: refuse(caller, f"{name} must be one of {', '.join(map(repr, choices))}", repr(x), "choose one of those")
+    if x not in choices:
+        refuse(
+            caller,
+            f"{name} must be one of {', '.join(map(repr, choices))}",
+            repr(x),
+            "choose one of those",
+        )
     return x
 
 # %% ../nbs/00_checks.ipynb #e781c1a5
 def check_temperature(
-    T, # a number
-    caller:str, # who asks
+    T,  # a number
+    caller: str,  # who asks
 ) -> float:
     "Return the temperature as a float, positive and finite."
     return check_number(T, caller, "temperature", low=0, low_open=True)
 
+
 def check_temperatures(
-    T, # a number or a sequence of numbers
-    caller:str, # who asks
-) -> Tensor: # shape (n_temperatures,), float64
+    T,  # a number or a sequence of numbers
+    caller: str,  # who asks
+) -> Tensor:  # shape (n_temperatures,), float64
     "Return one or several temperatures as a float64 vector, all positive and finite."
     several = isinstance(T, (list, tuple)) or getattr(T, "ndim", 0) == 1
-    if several and len(T) == 0: refuse(caller, "temperature must hold at least one number", "none", "pass one or several")
-    return torch.tensor([check_temperature(t, caller) for t in (T if several else [T])], dtype=torch.float64)
+    if several and len(T) == 0:
+        refuse(caller, "temperature must hold at least one number", "none", "pass one or several")
+    return torch.tensor(
+        [check_temperature(t, caller) for t in (T if several else [T])], dtype=torch.float64
+    )
 
 # %% ../nbs/00_checks.ipynb #1e6623d5
 def available_memory(
-    device="cpu", # torch device
-) -> int: # bytes
+    device="cpu",  # torch device
+) -> int:  # bytes
     "Bytes that can still be allocated on `device`."
     device = torch.device(device)
-    if device.type == "cuda": return torch.cuda.mem_get_info(device)[0]
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
     import psutil
+
     return psutil.virtual_memory().available
 
+
 def check_memory(
-    n_bytes:int, # what the next step will allocate
-    caller:str, # who asks
-    remedy:str, # the call that needs less
+    n_bytes: int,  # what the next step will allocate
+    caller: str,  # who asks
+    remedy: str,  # the call that needs less
     *,
-    device="cpu", # where it will be allocated
-    limit:int=None, # bytes allowed; None is what the device has left
+    device="cpu",  # where it will be allocated
+    limit: int = None,  # bytes allowed; None is what the device has left
 ):
     "Raise `MemoryError` if `n_bytes` exceed the limit, before anything is allocated."
     limit = available_memory(device) if limit is None else limit
-    if n_bytes > limit: refuse(caller, f"at most {limit/2**30:.2f} GiB may be allocated", f"a request for {n_bytes/2**30:.2f} GiB", remedy, MemoryError)
+    if n_bytes > limit:
+        refuse(
+            caller,
+            f"at most {limit / 2**30:.2f} GiB may be allocated",
+            f"a request for {n_bytes / 2**30:.2f} GiB",
+            remedy,
+            MemoryError,
+        )
 
 # %% ../nbs/00_checks.ipynb #da1d3adb
 def as_tensor(
-    X, # an array, nested list or tensor of real numbers, dense or sparse
-    caller:str, # who asks
-    name:str, # the argument's name
-) -> Tensor: # dense, of the dtype and on the device of the input
+    X,  # an array, nested list or tensor of real numbers, dense or sparse
+    caller: str,  # who asks
+    name: str,  # the argument's name
+) -> Tensor:  # dense, of the dtype and on the device of the input
     "Return `X` as a dense tensor of its own dtype, or raise `TypeError`."
     rule = f"{name} must be an array of real numbers"
     try:
-        if not isinstance(X, Tensor) and hasattr(X, "__array__"): X = np.asarray(X) # pandas too
-        if isinstance(X, np.ndarray) and (not X.flags.writeable or min(X.strides, default=0) < 0): X = X.copy() # torch cannot share these
+        if not isinstance(X, Tensor) and hasattr(X, "__array__"):
+            X = np.asarray(X)  # pandas too
+        if isinstance(X, np.ndarray) and (not X.flags.writeable or min(X.strides, default=0) < 0):
+            X = X.copy()  # torch cannot share these
         X = torch.as_tensor(X)
-    except (TypeError, ValueError, RuntimeError) as e: refuse(caller, rule, f"{type(X).__name__} ({str(e)[:80]})", "pass a tensor, an array or equally long lists", TypeError)
-    if X.is_complex(): refuse(caller, rule, X.dtype, "take its real part or its modulus", TypeError)
-    if X.layout == torch.strided: return X
-    check_memory(X.numel()*X.element_size(), caller, f"pass {name} as a dense tensor of fewer columns", device=X.device)
+    except (TypeError, ValueError, RuntimeError) as e:
+        refuse(
+            caller,
+            rule,
+            f"{type(X).__name__} ({str(e)[:80]})",
+            "pass a tensor, an array or equally long lists",
+            TypeError,
+        )
+    if X.is_complex():
+        refuse(caller, rule, X.dtype, "take its real part or its modulus", TypeError)
+    if X.layout == torch.strided:
+        return X
+    check_memory(
+        X.numel() * X.element_size(),
+        caller,
+        f"pass {name} as a dense tensor of fewer columns",
+        device=X.device,
+    )
     return X.to_dense()
 
 # %% ../nbs/00_checks.ipynb #cab45e41
 def check_tensor(
-    X, # an array, nested list or tensor of real numbers
-    caller:str, # who asks
-    name:str="features", # the argument's name
-) -> Tensor: # floating point, on the input's device
+    X,  # an array, nested list or tensor of real numbers
+    caller: str,  # who asks
+    name: str = "features",  # the argument's name
+) -> Tensor:  # floating point, on the input's device
     "Return `X` as a real floating-point tensor, or raise `TypeError`."
     X = as_tensor(X, caller, name)
     return X if X.dtype in (torch.float32, torch.float64) else X.float()
 
 # %% ../nbs/00_checks.ipynb #09c72f30
 def check_finite(
-    X:Tensor, # shape (n, ...)
-    caller:str, # who asks
-    name:str="features", # the argument's name
-) -> Tensor: # `X` itself
+    X: Tensor,  # shape (n, ...)
+    caller: str,  # who asks
+    name: str = "features",  # the argument's name
+) -> Tensor:  # `X` itself
     "Return `X` if all its entries are finite, or raise `ValueError` with the first bad row."
-    if torch.isfinite(X.sum()): return X
+    if torch.isfinite(X.sum()):
+        return X
     bad = (~torch.isfinite(X.reshape(len(X), -1))).any(1).nonzero().flatten()
-    if len(bad): refuse(caller, f"{name} must be finite", f"{len(bad)} non-finite rows, the first is row {int(bad[0])}", "drop or impute them")
+    if len(bad):
+        refuse(
+            caller,
+            f"{name} must be finite",
+            f"{len(bad)} non-finite rows, the first is row {int(bad[0])}",
+            "drop or impute them",
+        )
     return X
 
+
 def check_features(
-    X, # features or kernel factor
-    caller:str, # who asks
-    name:str="features", # the argument's name
+    X,  # features or kernel factor
+    caller: str,  # who asks
+    name: str = "features",  # the argument's name
     *,
-    min_rows:int=2, # least number of points
-) -> Tensor: # shape (n, d), float32 or float64, on the input's device
+    min_rows: int = 2,  # least number of points
+) -> Tensor:  # shape (n, d), float32 or float64, on the input's device
     "Return features or a kernel factor as a finite 2-D tensor, or raise `TypeError` or `ValueError`."
     X = check_tensor(X, caller, name)
-    if X.ndim != 2: refuse(caller, f"{name} must have two dimensions (points, features)", f"shape {tuple(X.shape)}", "flatten or stack it to (n, d)")
-    if len(X) < min_rows: refuse(caller, f"{name} must hold at least {min_rows} points", f"{len(X)}", "pass more rows")
-    if X.shape[1] < 1: refuse(caller, f"{name} must have at least one column", f"shape {tuple(X.shape)}", "pass at least one feature")
+    if X.ndim != 2:
+        refuse(
+            caller,
+            f"{name} must have two dimensions (points, features)",
+            f"shape {tuple(X.shape)}",
+            "flatten or stack it to (n, d)",
+        )
+    if len(X) < min_rows:
+        refuse(
+            caller, f"{name} must hold at least {min_rows} points", f"{len(X)}", "pass more rows"
+        )
+    if X.shape[1] < 1:
+        refuse(
+            caller,
+            f"{name} must have at least one column",
+            f"shape {tuple(X.shape)}",
+            "pass at least one feature",
+        )
     return check_finite(X, caller, name)
 
 # %% ../nbs/00_checks.ipynb #819d860e
 def check_same_n(
-    caller:str, # who asks
-    **sizes:int, # argument name and its number of points
+    caller: str,  # who asks
+    **sizes: int,  # argument name and its number of points
 ):
     "Raise `ValueError` unless all arguments hold the same number of points."
     if len(set(sizes.values())) > 1:
-        refuse(caller, f"{' and '.join(sizes)} must describe the same points", ", ".join(f"{v} in {k}" for k, v in sizes.items()), "pass matching rows in the same order")
+        refuse(
+            caller,
+            f"{' and '.join(sizes)} must describe the same points",
+            ", ".join(f"{v} in {k}" for k, v in sizes.items()),
+            "pass matching rows in the same order",
+        )
+
 
 def check_square(
-    K, # dense kernel or graph
-    caller:str, # who asks
-    name:str="K", # the argument's name
-) -> Tensor: # shape (n, n), symmetric
+    K,  # dense kernel or graph
+    caller: str,  # who asks
+    name: str = "K",  # the argument's name
+) -> Tensor:  # shape (n, n), symmetric
     "Return a finite symmetric matrix, or raise `ValueError`."
     K = check_features(K, caller, name)
-    if K.shape[0] != K.shape[1]: refuse(caller, f"{name} must be square", f"shape {tuple(K.shape)}", "pass the n x n matrix")
+    if K.shape[0] != K.shape[1]:
+        refuse(caller, f"{name} must be square", f"shape {tuple(K.shape)}", "pass the n x n matrix")
     gap, size = (K - K.T).abs().max().item(), K.abs().max().item()
-    if gap > 1e3*torch.finfo(K.dtype).eps*size: refuse(caller, f"{name} must be symmetric", f"a difference of {gap:.2g} from its transpose", f"pass ({name} + {name}.T)/2 if the difference is rounding")
+    if gap > 1e3 * torch.finfo(K.dtype).eps * size:
+        refuse(
+            caller,
+            f"{name} must be symmetric",
+            f"a difference of {gap:.2g} from its transpose",
+            f"pass ({name} + {name}.T)/2 if the difference is rounding",
+        )
     return K
 
 # %% ../nbs/00_checks.ipynb #fcf821a2
 def check_labels(
-    labels, # class of each point, (n_tasks, n), or (n,) for one task
-    caller:str, # who asks
+    labels,  # class of each point, (n_tasks, n), or (n,) for one task
+    caller: str,  # who asks
     *,
-    n:int=None, # number of points they must describe
-    n_classes:int=None, # labels must lie below it
-    name:str="labels", # the argument's name
-) -> Tensor: # shape (n_tasks, n), int64
+    n: int = None,  # number of points they must describe
+    n_classes: int = None,  # labels must lie below it
+    name: str = "labels",  # the argument's name
+) -> Tensor:  # shape (n_tasks, n), int64
     "Return labels as int64, one task a row, or raise `TypeError` or `ValueError`."
     y = as_tensor(labels, caller, name)
-    if y.ndim not in (1, 2) or 0 in y.shape: refuse(caller, f"{name} must have shape (n_tasks, n) or (n,)", f"shape {tuple(y.shape)}", "pass one row per task")
+    if y.ndim not in (1, 2) or 0 in y.shape:
+        refuse(
+            caller,
+            f"{name} must have shape (n_tasks, n) or (n,)",
+            f"shape {tuple(y.shape)}",
+            "pass one row per task",
+        )
     y = y.reshape(-1, y.shape[-1])
-    if y.is_floating_point() and not torch.equal(y, y.round()): refuse(caller, f"{name} must be whole numbers", f"{y[y != y.round()][0].item()}", "encode classes as 0, 1, 2, ...")
+    if y.is_floating_point() and not torch.equal(y, y.round()):
+        refuse(
+            caller,
+            f"{name} must be whole numbers",
+            f"{y[y != y.round()][0].item()}",
+            "encode classes as 0, 1, 2, ...",
+        )
     y = y.long()
-    if n is not None: check_same_n(caller, features=n, **{name: y.shape[1]})
-    if y.min() < 0: refuse(caller, f"{name} must be at least 0", f"{int(y.min())}", "encode classes as 0, 1, 2, ...")
-    if n_classes is not None and y.max() >= n_classes: refuse(caller, f"{name} must lie below n_classes = {n_classes}", f"{int(y.max())}", "raise n_classes or re-encode the labels")
+    if n is not None:
+        check_same_n(caller, features=n, **{name: y.shape[1]})
+    if y.min() < 0:
+        refuse(
+            caller,
+            f"{name} must be at least 0",
+            f"{int(y.min())}",
+            "encode classes as 0, 1, 2, ...",
+        )
+    if n_classes is not None and y.max() >= n_classes:
+        refuse(
+            caller,
+            f"{name} must lie below n_classes = {n_classes}",
+            f"{int(y.max())}",
+            "raise n_classes or re-encode the labels",
+        )
     return y
 
 # %% ../nbs/00_checks.ipynb #e7febdac
 def check_probs(
-    P, # probabilities, (n, n_source_classes)
-    caller:str, # who asks
+    P,  # probabilities, (n, n_source_classes)
+    caller: str,  # who asks
     *,
-    n:int=None, # number of points they must describe
-    name:str="source_probs", # the argument's name
-) -> Tensor: # shape (n, n_source_classes)
+    n: int = None,  # number of points they must describe
+    name: str = "source_probs",  # the argument's name
+) -> Tensor:  # shape (n, n_source_classes)
     "Return a matrix whose rows are probability vectors, or raise `ValueError`."
     P = check_features(P, caller, name)
-    if n is not None: check_same_n(caller, features=n, **{name: len(P)})
-    if P.min() < 0: refuse(caller, f"{name} must be non-negative", f"{P.min().item():.3g}", "pass softmax(logits), not logits")
+    if n is not None:
+        check_same_n(caller, features=n, **{name: len(P)})
+    if P.min() < 0:
+        refuse(
+            caller,
+            f"{name} must be non-negative",
+            f"{P.min().item():.3g}",
+            "pass softmax(logits), not logits",
+        )
     off = (P.sum(1) - 1).abs().max().item()
-    if off > 1e-3: refuse(caller, f"{name} must have rows that sum to one", f"a row sum off by {off:.3g}", "pass softmax(logits) over the source classes")
+    if off > 1e-3:
+        refuse(
+            caller,
+            f"{name} must have rows that sum to one",
+            f"a row sum off by {off:.3g}",
+            "pass softmax(logits) over the source classes",
+        )
     return P
 
 # %% ../nbs/00_checks.ipynb #0879b005
 def check_generator(
-    seed, # an int, a torch.Generator, or None for a fresh random one
-    caller:str, # who asks
-    device="cpu", # where the random numbers are drawn
+    seed,  # an int, a torch.Generator, or None for a fresh random one
+    caller: str,  # who asks
+    device="cpu",  # where the random numbers are drawn
 ) -> torch.Generator:
     "Return a local random generator, or raise `TypeError`."
-    if isinstance(seed, torch.Generator): return seed
+    if isinstance(seed, torch.Generator):
+        return seed
     g = torch.Generator(device=device)
-    if seed is None: g.seed()
-    else: g.manual_seed(check_count(seed, caller, "seed", low=0, high=2**63 - 1))
+    if seed is None:
+        g.seed()
+    else:
+        g.manual_seed(check_count(seed, caller, "seed", low=0, high=2**63 - 1))
     return g
 
 # %% ../nbs/00_checks.ipynb #624cf594
 def check_split(
-    train, # fraction of the points in (0, 1), or a boolean mask of the training points
-    n:int, # number of points
-    caller:str, # who asks
+    train,  # fraction of the points in (0, 1), or a boolean mask of the training points
+    n: int,  # number of points
+    caller: str,  # who asks
     *,
-    seed=0, # used with a fraction
-) -> Tensor: # shape (n,), bool, True where the point trains
+    seed=0,  # used with a fraction
+) -> Tensor:  # shape (n,), bool, True where the point trains
     "Return a mask with points on both sides, or raise `TypeError` or `ValueError`."
     if isinstance(train, numbers.Real) and not isinstance(train, bool):
-        n_train = round(n*check_number(train, caller, "train", low=0, high=1, low_open=True, high_open=True))
+        n_train = round(
+            n * check_number(train, caller, "train", low=0, high=1, low_open=True, high_open=True)
+        )
         mask = torch.randperm(n, generator=check_generator(seed, caller)) < n_train
     else:
         mask = as_tensor(train, caller, "train")
-        if mask.dtype != torch.bool: refuse(caller, "train must be a fraction or a boolean mask", f"{mask.dtype} values", "pass mask.bool() or a number in (0, 1)", TypeError)
-        if mask.ndim != 1: refuse(caller, "train must be one mask for all tasks", f"shape {tuple(mask.shape)}", "pass shape (n,)")
+        if mask.dtype != torch.bool:
+            refuse(
+                caller,
+                "train must be a fraction or a boolean mask",
+                f"{mask.dtype} values",
+                "pass mask.bool() or a number in (0, 1)",
+                TypeError,
+            )
+        if mask.ndim != 1:
+            refuse(
+                caller,
+                "train must be one mask for all tasks",
+                f"shape {tuple(mask.shape)}",
+                "pass shape (n,)",
+            )
         check_same_n(caller, features=n, train=len(mask))
     k = int(mask.sum())
-    if not 0 < k < n: refuse(caller, "train must leave points on both sides", f"{k} training points of {n}", "change the fraction or the mask")
+    if not 0 < k < n:
+        refuse(
+            caller,
+            "train must leave points on both sides",
+            f"{k} training points of {n}",
+            "change the fraction or the mask",
+        )
     return mask
 
 # %% ../nbs/00_checks.ipynb #2962a6fa
 def check_executor(
-    executor, # a concurrent.futures.Executor, an object with `map`, or None
-    caller:str, # who asks
+    executor,  # a concurrent.futures.Executor, an object with `map`, or None
+    caller: str,  # who asks
 ):
     "Return `executor` if it can map a function over items, or raise `TypeError`."
-    if executor is None or isinstance(executor, Executor) or callable(getattr(executor, "map", None)): return executor
-    refuse(caller, "executor must have a map method", type(executor).__name__, "pass a concurrent.futures.Executor or None", TypeError)
+    if (
+        executor is None
+        or isinstance(executor, Executor)
+        or callable(getattr(executor, "map", None))
+    ):
+        return executor
+    refuse(
+        caller,
+        "executor must have a map method",
+        type(executor).__name__,
+        "pass a concurrent.futures.Executor or None",
+        TypeError,
+    )

@@ -13,78 +13,111 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .checks import (check_choice, check_count, check_features, check_memory, check_number, check_same_n,
-                               check_square, check_temperature, refuse)
+from taskpriors.checks import (
+    check_choice,
+    check_count,
+    check_features,
+    check_memory,
+    check_number,
+    check_same_n,
+    check_square,
+    check_temperature,
+    refuse,
+)
 from .results import Result
 
 # %% ../nbs/01_kernels.ipynb #85a1d9e1
-def _center(Z): return Z - Z.mean(0, keepdim=True)
+def _center(Z):
+    return Z - Z.mean(0, keepdim=True)
+
 
 def center(
-    Z, # features or kernel factor, shape (n, r)
-) -> Tensor: # shape (n, r), rows sum to zero
+    Z,  # features or kernel factor, shape (n, r)
+) -> Tensor:  # shape (n, r), rows sum to zero
     "Subtract the mean row, so that `Z @ Z.T` becomes `H @ K @ H`."
     return _center(check_features(Z, "center", "Z"))
 
 # %% ../nbs/01_kernels.ipynb #e26a5498
 def kernel_matrix(
-    Z, # kernel factor, shape (n, r)
+    Z,  # kernel factor, shape (n, r)
     *,
-    max_bytes:int=2**31, # budget for the n x n result
-) -> Tensor: # shape (n, n)
+    max_bytes: int = 2**31,  # budget for the n x n result
+) -> Tensor:  # shape (n, n)
     "Return the dense kernel `Z @ Z.T`; raise `MemoryError` beyond the budget."
     Z = check_features(Z, "kernel_matrix", "Z")
-    check_memory(len(Z)**2*Z.element_size(), "kernel_matrix", "keep the factor and use a function that streams over it, such as trace_moments", limit=max_bytes)
+    check_memory(
+        len(Z) ** 2 * Z.element_size(),
+        "kernel_matrix",
+        "keep the factor and use a function that streams over it, such as trace_moments",
+        limit=max_bytes,
+    )
     return Z @ Z.T
 
 # %% ../nbs/01_kernels.ipynb #45ed3621
 @dataclass(frozen=True, eq=False, repr=False)
 class PivotedCholesky(Result):
     "A factor of a positive semidefinite kernel, and what it leaves out."
-    factor: Tensor # shape (n, rank), rows in the order of the kernel
-    rank: int # columns of the factor
-    trace_error: float # trace left out, as a share of the kernel's trace
-    pivots: Tensor # shape (rank,), points chosen, in order
+
+    factor: Tensor  # shape (n, rank), rows in the order of the kernel
+    rank: int  # columns of the factor
+    trace_error: float  # trace left out, as a share of the kernel's trace
+    pivots: Tensor  # shape (rank,), points chosen, in order
 
 # %% ../nbs/01_kernels.ipynb #20d02564
 def pivoted_cholesky(
-    K, # dense positive semidefinite kernel, shape (n, n)
+    K,  # dense positive semidefinite kernel, shape (n, n)
     *,
-    rank:int=None, # most columns kept; None keeps what `tol` asks for
-    tol:float=None, # residual variance of a point, relative to the largest one, below which it counts as explained; None is n times machine precision
+    rank: int = None,  # most columns kept; None keeps what `tol` asks for
+    tol: float = None,  # residual variance of a point, relative to the largest one, below which it counts as explained; None is n times machine precision
 ) -> PivotedCholesky:
     "Factor a dense kernel with pivoting (LAPACK pstrf); raise `ValueError` if it is indefinite."
     from scipy.linalg import lapack
+
     K = check_square(K, "pivoted_cholesky").detach()
     n, diag = len(K), K.diagonal().double()
     rank = n if rank is None else check_count(rank, "pivoted_cholesky", "rank", high=n)
-    tol = n*torch.finfo(K.dtype).eps if tol is None else check_number(tol, "pivoted_cholesky", "tol", low=0, high=1)
-    scale = max(diag.max().item(), 0.)
-    L, piv, found, _ = lapack.dpstrf(K.double().cpu().numpy(), lower=1, tol=tol*scale)
+    tol = (
+        n * torch.finfo(K.dtype).eps
+        if tol is None
+        else check_number(tol, "pivoted_cholesky", "tol", low=0, high=1)
+    )
+    scale = max(diag.max().item(), 0.0)
+    L, piv, found, _ = lapack.dpstrf(K.double().cpu().numpy(), lower=1, tol=tol * scale)
     found, piv = (min(found, rank) if scale > 0 else 0), torch.from_numpy(piv.astype("int64") - 1)
     Z = torch.zeros(n, found, dtype=torch.float64)
     Z[piv] = torch.from_numpy(L).tril()[:, :found]
-    _refuse_indefinite(K, Z.to(K.device), tol*scale)
-    lost = (diag.sum() - Z.square().sum()).item()/max(diag.sum().item(), 1e-300)
-    return PivotedCholesky(Z.to(K), found, max(lost, 0.), piv[:found])
+    _refuse_indefinite(K, Z.to(K.device), tol * scale)
+    lost = (diag.sum() - Z.square().sum()).item() / max(diag.sum().item(), 1e-300)
+    return PivotedCholesky(Z.to(K), found, max(lost, 0.0), piv[:found])
 
 # %% ../nbs/01_kernels.ipynb #0e835c6f
 def _refuse_indefinite(K, Z, slack):
     "Every 2 x 2 minor of the residual K - Z Z^T must be non-negative, up to `slack`."
     left = K.diagonal().double() - Z.square().sum(1)
-    slack = slack + 1e2*len(K)*torch.finfo(K.dtype).eps*K.abs().max().item()
+    slack = slack + 1e2 * len(K) * torch.finfo(K.dtype).eps * K.abs().max().item()
     allowed = left.clamp(min=0).sqrt()
-    excess = max((((K[b].double() - Z[b] @ Z.T).abs() - allowed[b, None]*allowed).max().item() for b in torch.arange(len(K)).split(1024)), default=0.)
+    excess = max(
+        (
+            ((K[b].double() - Z[b] @ Z.T).abs() - allowed[b, None] * allowed).max().item()
+            for b in torch.arange(len(K)).split(1024)
+        ),
+        default=0.0,
+    )
     if left.min() < -slack or excess > slack:
-        refuse("cholesky_factor", "K must be positive semidefinite", f"a residual outside the bound by {max(excess, -left.min().item()):.3g}",
-               "pass a kernel; for a similarity that is not one, clip its negative eigenvalues first")
+        refuse(
+            "cholesky_factor",
+            "K must be positive semidefinite",
+            f"a residual outside the bound by {max(excess, -left.min().item()):.3g}",
+            "pass a kernel; for a similarity that is not one, clip its negative eigenvalues first",
+        )
+
 
 def cholesky_factor(
-    K, # dense positive semidefinite kernel, shape (n, n)
+    K,  # dense positive semidefinite kernel, shape (n, n)
     *,
-    rank:int=None, # most columns kept
-    tol:float=None, # see pivoted_cholesky
-) -> Tensor: # shape (n, rank found)
+    rank: int = None,  # most columns kept
+    tol: float = None,  # see pivoted_cholesky
+) -> Tensor:  # shape (n, rank found)
     "Return a factor Z with `Z @ Z.T` equal to `K`; `pivoted_cholesky` reports rank and error as well."
     return pivoted_cholesky(K, rank=rank, tol=tol).factor
 
@@ -92,83 +125,141 @@ def cholesky_factor(
 def _median_distance(X):
     sub = X[torch.linspace(0, len(X) - 1, min(len(X), 1000)).long()]
     s = torch.pdist(sub.double()).median().item()
-    if s == 0: refuse("rbf_cholesky", "the median distance between points must be positive", 0., "remove duplicated rows or pass bandwidth")
+    if s == 0:
+        refuse(
+            "rbf_cholesky",
+            "the median distance between points must be positive",
+            0.0,
+            "remove duplicated rows or pass bandwidth",
+        )
     return s
 
+
 def _widen(Z, width):
-    check_memory(len(Z)*width*Z.element_size(), "rbf_cholesky", "pass a smaller rank or a larger tol", device=Z.device)
+    check_memory(
+        len(Z) * width * Z.element_size(),
+        "rbf_cholesky",
+        "pass a smaller rank or a larger tol",
+        device=Z.device,
+    )
     return torch.cat([Z, Z.new_zeros(len(Z), width - Z.shape[1])], 1)
 
 # %% ../nbs/01_kernels.ipynb #4014f278
 def rbf_cholesky(
-    features, # shape (n, d)
+    features,  # shape (n, d)
     *,
-    bandwidth:float=None, # s in exp(-|x - y|^2/(2 s^2)), in the features' unit; None is the median distance
-    rank:int=None, # most columns; None is n
-    tol:float=1e-3, # stop when this share of the trace is unexplained; at least n times machine precision
+    bandwidth: float = None,  # s in exp(-|x - y|^2/(2 s^2)), in the features' unit; None is the median distance
+    rank: int = None,  # most columns; None is n
+    tol: float = 1e-3,  # stop when this share of the trace is unexplained; at least n times machine precision
 ) -> PivotedCholesky:
     "Factor the RBF kernel of `features` without forming it."
     X = check_features(features, "rbf_cholesky").detach()
     dtype, X = X.dtype, X.double()
-    n, tol = len(X), max(check_number(tol, "rbf_cholesky", "tol", low=0, high=1), len(X)*torch.finfo(X.dtype).eps)
+    n, tol = (
+        len(X),
+        max(
+            check_number(tol, "rbf_cholesky", "tol", low=0, high=1),
+            len(X) * torch.finfo(X.dtype).eps,
+        ),
+    )
     rank = n if rank is None else check_count(rank, "rbf_cholesky", "rank", high=n)
-    s = _median_distance(X) if bandwidth is None else check_number(bandwidth, "rbf_cholesky", "bandwidth", low=0, low_open=True)
+    s = (
+        _median_distance(X)
+        if bandwidth is None
+        else check_number(bandwidth, "rbf_cholesky", "bandwidth", low=0, low_open=True)
+    )
     left, Z, pivots = torch.ones(n, dtype=X.dtype, device=X.device), X.new_zeros(n, 0), []
-    while len(pivots) < rank and left.sum() > tol*n:
-        if len(pivots) == Z.shape[1]: Z = _widen(Z, min(rank, max(64, 2*Z.shape[1])))
+    while len(pivots) < rank and left.sum() > tol * n:
+        if len(pivots) == Z.shape[1]:
+            Z = _widen(Z, min(rank, max(64, 2 * Z.shape[1])))
         k, j = len(pivots), int(left.argmax())
-        column = torch.exp(-(X - X[j]).square().sum(1)/(2*s*s)) - Z[:, :k] @ Z[j, :k]
-        Z[:, k] = column/left[j].sqrt()
+        column = torch.exp(-(X - X[j]).square().sum(1) / (2 * s * s)) - Z[:, :k] @ Z[j, :k]
+        Z[:, k] = column / left[j].sqrt()
         left = (left - Z[:, k].square()).clamp(min=0)
         left[j] = 0
         pivots.append(j)
-    return PivotedCholesky(Z[:, :len(pivots)].to(dtype), len(pivots), left.sum().item()/n, torch.tensor(pivots))
+    return PivotedCholesky(
+        Z[:, : len(pivots)].to(dtype), len(pivots), left.sum().item() / n, torch.tensor(pivots)
+    )
 
 # %% ../nbs/01_kernels.ipynb #ea2225b5
 def _unit_rows(X):
     top = X.abs().amax(1, keepdim=True)
     zero = (top == 0).flatten().nonzero().flatten()
-    if len(zero): refuse("kernel_factor", "the cosine kernel needs rows of positive norm", f"{len(zero)} zero rows, the first is row {int(zero[0])}", "drop them or choose kind='linear'")
-    return torch.nn.functional.normalize(X/top, dim=1)
+    if len(zero):
+        refuse(
+            "kernel_factor",
+            "the cosine kernel needs rows of positive norm",
+            f"{len(zero)} zero rows, the first is row {int(zero[0])}",
+            "drop them or choose kind='linear'",
+        )
+    return torch.nn.functional.normalize(X / top, dim=1)
+
 
 def _left_singular(X):
     Q, R = torch.linalg.qr(X)
     U, S, _ = torch.linalg.svd(R, full_matrices=False)
-    keep = S > max(X.shape)*torch.finfo(X.dtype).eps*S[0]
+    keep = S > max(X.shape) * torch.finfo(X.dtype).eps * S[0]
     return Q @ U[:, keep]
 
 # %% ../nbs/01_kernels.ipynb #ddebd9f2
-def _frobenius(Z): # |Z Z^T|_F from the smaller of the two Gram matrices
+def _frobenius(Z):  # |Z Z^T|_F from the smaller of the two Gram matrices
     return (Z @ Z.T if len(Z) < Z.shape[1] else Z.T @ Z).double().norm()
 
+
 def kernel_factor(
-    features, # shape (n, d)
-    kind:str="cosine", # "cosine", "linear", "projection" or "rbf"
+    features,  # shape (n, d)
+    kind: str = "cosine",  # "cosine", "linear", "projection" or "rbf"
     *,
-    center:bool=True, # centre the kernel (H K H); for "projection", centre the features
-    scale:str=None, # None, or "frobenius": K divided by its Frobenius norm
-    bandwidth:float=None, # for "rbf", see rbf_cholesky
-    rank:int=None, # for "rbf"
-    tol:float=1e-3, # for "rbf"
-) -> Tensor: # shape (n, r); r is d for cosine and linear, the rank found otherwise
+    center: bool = True,  # centre the kernel (H K H); for "projection", centre the features
+    scale: str = None,  # None, or "frobenius": K divided by its Frobenius norm
+    bandwidth: float = None,  # for "rbf", see rbf_cholesky
+    rank: int = None,  # for "rbf"
+    tol: float = 1e-3,  # for "rbf"
+) -> Tensor:  # shape (n, r); r is d for cosine and linear, the rank found otherwise
     "Return a factor Z of the kernel of `features` (Task Priors, section 3.1 and Theorem 2.3)."
     X = check_features(features, "kernel_factor")
     check_choice(kind, ("cosine", "linear", "projection", "rbf"), "kernel_factor", "kind")
     check_choice(scale, (None, "frobenius"), "kernel_factor", "scale")
-    Z = _unit_rows(X) if kind == "cosine" else rbf_cholesky(X, bandwidth=bandwidth, rank=rank, tol=tol).factor if kind == "rbf" else X
+    Z = (
+        _unit_rows(X)
+        if kind == "cosine"
+        else rbf_cholesky(X, bandwidth=bandwidth, rank=rank, tol=tol).factor
+        if kind == "rbf"
+        else X
+    )
     C = _center(Z) if center else Z
-    if C.norm() <= 8*torch.finfo(Z.dtype).eps*Z.norm(): refuse("kernel_factor", "features must differ between points", "a kernel that is zero after centring", "check that the model responds to its input")
-    if kind == "projection": C = _left_singular(C)
-    return C/_frobenius(C).sqrt().to(C) if scale == "frobenius" else C
+    if C.norm() <= 8 * torch.finfo(Z.dtype).eps * Z.norm():
+        refuse(
+            "kernel_factor",
+            "features must differ between points",
+            "a kernel that is zero after centring",
+            "check that the model responds to its input",
+        )
+    if kind == "projection":
+        C = _left_singular(C)
+    return C / _frobenius(C).sqrt().to(C) if scale == "frobenius" else C
 
 # %% ../nbs/01_kernels.ipynb #69c757fb
 def product_factor(
-    priors:Sequence, # pairs (factor of shape (n, r_k), temperature T_k)
-) -> Tensor: # shape (n, sum of r_k), to be used at temperature 1
+    priors: Sequence,  # pairs (factor of shape (n, r_k), temperature T_k)
+) -> Tensor:  # shape (n, sum of r_k), to be used at temperature 1
     "Return the factor of sum_k K_k/T_k: the product of Gibbs measures (Task Priors, section 2.2)."
     priors = list(priors)
-    if not priors: refuse("product_factor", "priors must hold at least one (factor, temperature) pair", "none", "pass one or several")
+    if not priors:
+        refuse(
+            "product_factor",
+            "priors must hold at least one (factor, temperature) pair",
+            "none",
+            "pass one or several",
+        )
     Zs = [check_features(Z, "product_factor", "factor") for Z, _ in priors]
     check_same_n("product_factor", **{f"factor {k}": len(Z) for k, Z in enumerate(Zs)})
     dtype = max((Z.dtype for Z in Zs), key=lambda t: t.itemsize)
-    return torch.cat([Z.to(dtype)/check_temperature(T, "product_factor")**.5 for Z, (_, T) in zip(Zs, priors)], 1)
+    return torch.cat(
+        [
+            Z.to(dtype) / check_temperature(T, "product_factor") ** 0.5
+            for Z, (_, T) in zip(Zs, priors, strict=True)
+        ],
+        1,
+    )

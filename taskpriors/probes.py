@@ -18,51 +18,85 @@ from torch import Tensor
 from .blocks import map_blocks, row_blocks
 from .checks import check_count, check_features, check_number, check_split, refuse
 from .results import Result, new_axes
-from .ridge import alpha_grid, check_alphas, check_tasks, code_rows, label_moments, loo_errors, loo_residuals, ridge_basis, task_block
+from taskpriors.ridge import (
+    alpha_grid,
+    check_alphas,
+    check_tasks,
+    code_rows,
+    label_moments,
+    loo_errors,
+    loo_residuals,
+    ridge_basis,
+    task_block,
+)
 
 # %% ../nbs/02_probes.ipynb #a9e9b8fb
 @dataclass(frozen=True, eq=False, repr=False)
 class ProbeResult(Result):
     "Accuracy of one linear probe per task, on points that it was not fitted to."
-    accuracy:Tensor # share of points classified rightly, shape (n_tasks,), float64
-    balanced_accuracy:Tensor # mean recall over the classes present, shape (n_tasks,), float64
-    loss:Tensor # per point: squared error summed over classes (ridge), log loss in nats (logistic); shape (n_tasks,), float64
-    alpha:float # penalty on the squared weights; 1/C for logistic probes
-    estimate:str # "leave-one-out" or "held-out"
-    n_train:int # points each probe was fitted to
-    n_judged:int # points it was judged on
-    alphas:Tensor=None # penalties tried, shape (n_alphas,)
-    errors:Tensor=None # their leave-one-out error, mean over tasks, shape (n_alphas,)
-    converged:Tensor=None # shape (n_tasks,), bool; None if nothing was iterated
-    n_iter:Tensor=None # shape (n_tasks,), int64
 
-    def to_frame(self): # pandas.DataFrame
+    accuracy: Tensor  # share of points classified rightly, shape (n_tasks,), float64
+    balanced_accuracy: Tensor  # mean recall over the classes present, shape (n_tasks,), float64
+    loss: Tensor  # per point: squared error summed over classes (ridge), log loss in nats (logistic); shape (n_tasks,), float64
+    alpha: float  # penalty on the squared weights; 1/C for logistic probes
+    estimate: str  # "leave-one-out" or "held-out"
+    n_train: int  # points each probe was fitted to
+    n_judged: int  # points it was judged on
+    alphas: Tensor = None  # penalties tried, shape (n_alphas,)
+    errors: Tensor = None  # their leave-one-out error, mean over tasks, shape (n_alphas,)
+    converged: Tensor = None  # shape (n_tasks,), bool; None if nothing was iterated
+    n_iter: Tensor = None  # shape (n_tasks,), int64
+
+    def to_frame(self):  # pandas.DataFrame
         "One row per task."
         import pandas as pd
-        cols = dict(accuracy=self.accuracy, balanced_accuracy=self.balanced_accuracy, loss=self.loss, converged=self.converged, n_iter=self.n_iter)
-        return pd.DataFrame({k: v.cpu().numpy() for k, v in cols.items() if v is not None}).rename_axis("task")
 
-    def plot(self, ax=None): # matplotlib axes
+        cols = dict(
+            accuracy=self.accuracy,
+            balanced_accuracy=self.balanced_accuracy,
+            loss=self.loss,
+            converged=self.converged,
+            n_iter=self.n_iter,
+        )
+        return pd.DataFrame(
+            {k: v.cpu().numpy() for k, v in cols.items() if v is not None}
+        ).rename_axis("task")
+
+    def plot(self, ax=None):  # matplotlib axes
         "Histogram of accuracy over tasks."
         ax = new_axes(ax)
-        ax.hist(self.accuracy.cpu().numpy(), bins=min(40, max(5, len(self.accuracy)//10)))
-        ax.axvline(self.accuracy.mean().item(), color="black", label=f"mean {self.accuracy.mean():.3f}")
-        ax.set(xlabel=f"{self.estimate} accuracy", ylabel="tasks", title=f"{len(self.accuracy):,} tasks, {self.n_judged:,} points judged")
+        ax.hist(self.accuracy.cpu().numpy(), bins=min(40, max(5, len(self.accuracy) // 10)))
+        ax.axvline(
+            self.accuracy.mean().item(), color="black", label=f"mean {self.accuracy.mean():.3f}"
+        )
+        ax.set(
+            xlabel=f"{self.estimate} accuracy",
+            ylabel="tasks",
+            title=f"{len(self.accuracy):,} tasks, {self.n_judged:,} points judged",
+        )
         ax.legend()
         return ax
 
 # %% ../nbs/02_probes.ipynb #ae18b471
-def _grade(scores, labels): # scores (q, m, n), labels (m, n) -> accuracy and balanced accuracy of each task
+def _grade(
+    scores, labels
+):  # scores (q, m, n), labels (m, n) -> accuracy and balanced accuracy of each task
     right = (scores.argmax(0) == labels).double()
     count, hits = right.new_zeros(2, *labels.shape[:1], len(scores)).unbind(0)
     count.scatter_add_(1, labels, torch.ones_like(right))
     hits.scatter_add_(1, labels, right)
-    return right.mean(1), (hits/count.clamp(min=1)).sum(1)/(count > 0).sum(1)
+    return right.mean(1), (hits / count.clamp(min=1)).sum(1) / (count > 0).sum(1)
 
-def _best_alpha(basis, labels, n_classes, alphas, **run): # penalty of least leave-one-out error, penalties tried, their errors
+
+def _best_alpha(
+    basis, labels, n_classes, alphas, **run
+):  # penalty of least leave-one-out error, penalties tried, their errors
     grid = alpha_grid(basis) if alphas is None else check_alphas(alphas, "ridge_probes")
-    errors = loo_errors(basis, label_moments(basis, labels, n_classes=n_classes, **run), grid.tolist())
+    errors = loo_errors(
+        basis, label_moments(basis, labels, n_classes=n_classes, **run), grid.tolist()
+    )
     return grid[errors.argmin()].item(), grid, errors
+
 
 def _ridge_block(rows, basis, labels, codes, alpha, mask=None, new=None):
     y = labels[rows]
@@ -71,117 +105,203 @@ def _ridge_block(rows, basis, labels, codes, alpha, mask=None, new=None):
         R = loo_residuals(basis, Y, alpha)
     else:
         T, y = code_rows(y[:, mask], codes), y[:, ~mask]
-        mean, w = T.mean(-1, keepdim=True), (basis.s/(basis.s**2 + alpha)).to(T.dtype)
+        mean, w = T.mean(-1, keepdim=True), (basis.s / (basis.s**2 + alpha)).to(T.dtype)
         Y = code_rows(y, codes)
-        R = Y - mean - ((T - mean) @ basis.U*w) @ new.T
+        R = Y - mean - ((T - mean) @ basis.U * w) @ new.T
     loss = R.square().sum(0).mean(1, dtype=torch.float64)
     return *_grade(torch.tensordot(codes, Y - R, 1), y), loss
 
 # %% ../nbs/02_probes.ipynb #d5f44619
 def ridge_probes(
-    features, # shape (n, d)
-    labels, # class of each point, shape (n_tasks, n), or (n,) for one task
+    features,  # shape (n, d)
+    labels,  # class of each point, shape (n_tasks, n), or (n,) for one task
     *,
-    alpha:float=None, # penalty as in scikit-learn's Ridge; None: the one of `alphas` with the least leave-one-out error over this set of tasks
-    alphas:Sequence=None, # penalties to choose from; None is `alpha_grid`
-    train=None, # None: leave-one-out; else a fraction or a mask of training points, and the other points are judged
-    seed=0, # of the split, if `train` is a fraction
-    standardize:bool=False, # divide features by their standard deviation over the training points
-    n_classes:int=None, # number of classes; None is one more than the largest label
-    block_size:int=None, # tasks handled at once; None keeps a block near 32 MB
-    executor=None, # concurrent.futures.Executor over blocks of tasks
-    progress:bool=False, # show a bar over those blocks on standard error
+    alpha: float = None,  # penalty as in scikit-learn's Ridge; None: the one of `alphas` with the least leave-one-out error over this set of tasks
+    alphas: Sequence = None,  # penalties to choose from; None is `alpha_grid`
+    train=None,  # None: leave-one-out; else a fraction or a mask of training points, and the other points are judged
+    seed=0,  # of the split, if `train` is a fraction
+    standardize: bool = False,  # divide features by their standard deviation over the training points
+    n_classes: int = None,  # number of classes; None is one more than the largest label
+    block_size: int = None,  # tasks handled at once; None keeps a block near 32 MB
+    executor=None,  # concurrent.futures.Executor over blocks of tasks
+    progress: bool = False,  # show a bar over those blocks on standard error
 ) -> ProbeResult:
     "One ridge classifier per task, from one eigendecomposition of the features."
-    if alpha is not None and alphas is not None: refuse("ridge_probes", "either alpha or alphas may be given", "both", "leave one of them out")
+    if alpha is not None and alphas is not None:
+        refuse(
+            "ridge_probes", "either alpha or alphas may be given", "both", "leave one of them out"
+        )
     X, grid, errors = check_features(features, "ridge_probes"), None, None
     y, q, codes = check_tasks(labels, X, n_classes, "ridge_probes")
-    mask = None if train is None else check_split(train, len(X), "ridge_probes", seed=seed).to(X.device)
+    mask = (
+        None
+        if train is None
+        else check_split(train, len(X), "ridge_probes", seed=seed).to(X.device)
+    )
     basis = ridge_basis(X if mask is None else X[mask], standardize=standardize)
     run = dict(block_size=task_block(block_size, len(X), q), executor=executor)
-    if alpha is None: alpha, grid, errors = _best_alpha(basis, y if mask is None else y[:, mask], q, alphas, **run)
-    fn = partial(_ridge_block, basis=basis, labels=y, codes=codes, alpha=check_number(alpha, "ridge_probes", "alpha", low=0), mask=mask, new=None if mask is None else basis.project(X[~mask]))
-    accuracy, balanced, loss = map(torch.cat, zip(*map_blocks(fn, row_blocks(len(y), run["block_size"]), executor=executor, progress=progress, desc="probes")))
+    if alpha is None:
+        alpha, grid, errors = _best_alpha(
+            basis, y if mask is None else y[:, mask], q, alphas, **run
+        )
+    fn = partial(
+        _ridge_block,
+        basis=basis,
+        labels=y,
+        codes=codes,
+        alpha=check_number(alpha, "ridge_probes", "alpha", low=0),
+        mask=mask,
+        new=None if mask is None else basis.project(X[~mask]),
+    )
+    accuracy, balanced, loss = map(
+        torch.cat,
+        zip(
+            *map_blocks(
+                fn,
+                row_blocks(len(y), run["block_size"]),
+                executor=executor,
+                progress=progress,
+                desc="probes",
+            ),
+            strict=True,
+        ),
+    )
     n_judged = len(X) if mask is None else int((~mask).sum())
-    return ProbeResult(accuracy, balanced, loss, float(alpha), "leave-one-out" if mask is None else "held-out", len(X) - (1 if mask is None else n_judged), n_judged, grid, errors)
+    return ProbeResult(
+        accuracy,
+        balanced,
+        loss,
+        float(alpha),
+        "leave-one-out" if mask is None else "held-out",
+        len(X) - (1 if mask is None else n_judged),
+        n_judged,
+        grid,
+        errors,
+    )
 
 # %% ../nbs/02_probes.ipynb #48bfef3f
-def _design(coords, s, alpha, n): # coordinates of points -> preconditioned design matrix with an intercept column
-    return torch.cat([coords/(.5*s**2 + alpha).sqrt().to(coords.dtype), coords.new_full((len(coords), 1), (2/n)**.5)], 1)
+def _design(
+    coords, s, alpha, n
+):  # coordinates of points -> preconditioned design matrix with an intercept column
+    return torch.cat(
+        [
+            coords / (0.5 * s**2 + alpha).sqrt().to(coords.dtype),
+            coords.new_full((len(coords), 1), (2 / n) ** 0.5),
+        ],
+        1,
+    )
 
-def _binary(Z, y): # Z (m, 1, n), y (m, n) -> loss of each task and residual
-    loss = F.softplus(Z[:, 0]) - Z[:, 0]*y
+
+def _binary(Z, y):  # Z (m, 1, n), y (m, n) -> loss of each task and residual
+    loss = F.softplus(Z[:, 0]) - Z[:, 0] * y
     return loss.sum(1, dtype=torch.float64), lambda: torch.sigmoid(Z) - y[:, None]
 
-def _softmax(Z, y, absent): # Z (m, q, n), absent (m, q): classes that no training point has
+
+def _softmax(Z, y, absent):  # Z (m, q, n), absent (m, q): classes that no training point has
     Z = Z.masked_fill(absent[:, :, None], -torch.inf)
     lse = Z.logsumexp(1)
     loss = (lse - Z.gather(1, y[:, None])[:, 0]).sum(1, dtype=torch.float64)
-    return loss, lambda: (Z - lse[:, None]).exp().scatter_add_(1, y[:, None], -torch.ones_like(Z[:, :1]))
+    return (
+        loss,
+        lambda: (Z - lse[:, None]).exp().scatter_add_(1, y[:, None], -torch.ones_like(Z[:, :1])),
+    )
 
 # %% ../nbs/02_probes.ipynb #c286f782
-def _direction(g, history): # L-BFGS two-loop recursion, all tasks at once
-    dot = lambda a, b: (a*b).sum((1, 2), keepdim=True)
+def _direction(g, history):  # L-BFGS two-loop recursion, all tasks at once
+    def dot(a, b):
+        return (a * b).sum((1, 2), keepdim=True)
+
     d, steps = -g, []
     for S, Y, rho in reversed(history):
-        steps.append(rho*dot(S, d))
-        d = d - steps[-1]*Y
-    for S, Y, _ in history[-1:]: d = d*dot(S, Y)/dot(Y, Y).clamp(min=torch.finfo(d.dtype).tiny)
-    for (S, Y, rho), a in zip(history, reversed(steps)): d = d + (a - rho*dot(Y, d))*S
+        steps.append(rho * dot(S, d))
+        d = d - steps[-1] * Y
+    for S, Y, _ in history[-1:]:
+        d = d * dot(S, Y) / dot(Y, Y).clamp(min=torch.finfo(d.dtype).tiny)
+    for (S, Y, rho), a in zip(history, reversed(steps), strict=True):
+        d = d + (a - rho * dot(Y, d)) * S
     return d
 
-def _step(loss, Z, ZD, x, d, g, penalty, start, parts): # backtracking: the largest of 1, 1/2, 1/4, ... that lowers the objective enough
-    slope = (g*d).sum((1, 2), dtype=torch.float64)
-    noise = 4*torch.finfo(Z.dtype).eps*start.abs()
+
+def _step(
+    loss, Z, ZD, x, d, g, penalty, start, parts
+):  # backtracking: the largest of 1, 1/2, 1/4, ... that lowers the objective enough
+    slope = (g * d).sum((1, 2), dtype=torch.float64)
+    noise = 4 * torch.finfo(Z.dtype).eps * start.abs()
     t, todo = torch.ones_like(slope), torch.arange(len(slope), device=slope.device)
     for _ in range(30):
         tt = t[todo, None, None].to(Z.dtype)
-        xt = x[todo] + tt*d[todo]
-        value = loss(Z[todo] + tt*ZD[todo], *(p[todo] for p in parts))[0] + .5*(penalty*xt**2).sum((1, 2), dtype=torch.float64)
-        todo = todo[~(value <= start[todo] + 1e-4*t[todo]*slope[todo] + noise[todo])]
-        if len(todo) == 0: break
+        xt = x[todo] + tt * d[todo]
+        value = loss(Z[todo] + tt * ZD[todo], *(p[todo] for p in parts))[0] + 0.5 * (
+            penalty * xt**2
+        ).sum((1, 2), dtype=torch.float64)
+        todo = todo[~(value <= start[todo] + 1e-4 * t[todo] * slope[todo] + noise[todo])]
+        if len(todo) == 0:
+            break
         t[todo] /= 2
     return t[:, None, None].to(Z.dtype)
 
 # %% ../nbs/02_probes.ipynb #9f72ee10
-def _minimise(loss, design, penalty, k, parts, tol, max_iter, memory=10): # weights (m, k, p), converged (m,), n_iter (m,)
+def _minimise(
+    loss, design, penalty, k, parts, tol, max_iter, memory=10
+):  # weights (m, k, p), converged (m,), n_iter (m,)
     m, (n, p) = len(parts[0]), design.shape
-    out, done, n_iter = design.new_zeros(m, k, p), torch.zeros(m, dtype=torch.bool, device=design.device), torch.zeros(m, dtype=torch.long, device=design.device)
-    live, x, Z, history = torch.arange(m, device=design.device), out.clone(), design.new_zeros(m, k, n), []
+    out, done, n_iter = (
+        design.new_zeros(m, k, p),
+        torch.zeros(m, dtype=torch.bool, device=design.device),
+        torch.zeros(m, dtype=torch.long, device=design.device),
+    )
+    live, x, Z, history = (
+        torch.arange(m, device=design.device),
+        out.clone(),
+        design.new_zeros(m, k, n),
+        [],
+    )
     value, residual = loss(Z, *parts)
-    g = residual() @ design + penalty*x
+    g = residual() @ design + penalty * x
     for it in range(max_iter + 1):
-        small = g.square().sum((1, 2)).sqrt() <= tol*n**.5
+        small = g.square().sum((1, 2)).sqrt() <= tol * n**0.5
         out[live], done[live], n_iter[live] = x, small, it
-        if small.all() or it == max_iter: break
+        if small.all() or it == max_iter:
+            break
         if small.any():
             on = ~small
-            live, x, Z, g, value, parts = live[on], x[on], Z[on], g[on], value[on], [a[on] for a in parts]
+            live, x, Z, g, value, parts = (
+                live[on],
+                x[on],
+                Z[on],
+                g[on],
+                value[on],
+                [a[on] for a in parts],
+            )
             history = [[h[on] for h in H] for H in history]
         d = _direction(g, history)
         ZD = d @ design.T
         t = _step(loss, Z, ZD, x, d, g, penalty, value, parts)
-        x, Z, old = x + t*d, Z + t*ZD, g
+        x, Z, old = x + t * d, Z + t * ZD, g
         value, residual = loss(Z, *parts)
-        value = value + .5*(penalty*x**2).sum((1, 2), dtype=torch.float64)
-        g = residual() @ design + penalty*x
-        S, Y = t*d, g - old
-        sy = (S*Y).sum((1, 2), keepdim=True)
-        history = (history + [[S, Y, torch.where(sy > 0, 1/sy, 0*sy)]])[-memory:]
+        value = value + 0.5 * (penalty * x**2).sum((1, 2), dtype=torch.float64)
+        g = residual() @ design + penalty * x
+        S, Y = t * d, g - old
+        sy = (S * Y).sum((1, 2), keepdim=True)
+        history = (history + [[S, Y, torch.where(sy > 0, 1 / sy, 0 * sy)]])[-memory:]
     return out, done, n_iter
 
 # %% ../nbs/02_probes.ipynb #7f28eec5
 @dataclass(frozen=True, eq=False, repr=False)
 class LogisticFit(Result):
     "Logistic probes of several tasks."
-    coef:Tensor # shape (n_tasks, q, d)
-    intercept:Tensor # shape (n_tasks, q); minus infinity for a class that no point has
-    converged:Tensor # shape (n_tasks,), bool
-    n_iter:Tensor # shape (n_tasks,), int64
 
-def _fit_block(y, q, basis, alpha, tol, max_iter): # weights on the design of `basis`, shape (m, q, r + 1)
-    n, penalty = len(basis.U), F.pad(alpha/(.5*basis.s**2 + alpha), (0, 1)).to(basis.U.dtype)
-    design = _design(basis.U*basis.s.to(basis.U.dtype), basis.s, alpha, n)
+    coef: Tensor  # shape (n_tasks, q, d)
+    intercept: Tensor  # shape (n_tasks, q); minus infinity for a class that no point has
+    converged: Tensor  # shape (n_tasks,), bool
+    n_iter: Tensor  # shape (n_tasks,), int64
+
+
+def _fit_block(
+    y, q, basis, alpha, tol, max_iter
+):  # weights on the design of `basis`, shape (m, q, r + 1)
+    n, penalty = len(basis.U), F.pad(alpha / (0.5 * basis.s**2 + alpha), (0, 1)).to(basis.U.dtype)
+    design = _design(basis.U * basis.s.to(basis.U.dtype), basis.s, alpha, n)
     present = torch.zeros(len(y), q, dtype=torch.bool, device=y.device).scatter_(1, y, True)
     k = present.sum(1)
     W = design.new_zeros(len(y), q, design.shape[1])
@@ -189,69 +309,116 @@ def _fit_block(y, q, basis, alpha, tol, max_iter): # weights on the design of `b
     two, more = (k == 2).nonzero()[:, 0], (k > 2).nonzero()[:, 0]
     if len(two):
         low, high = present[two].double().argmax(1), q - 1 - present[two].flip(1).double().argmax(1)
-        w, done[two], n_iter[two] = _minimise(_binary, design, penalty, 1, [(y[two] == high[:, None]).to(design.dtype)], tol, max_iter)
-        W[two, low], W[two, high] = -w[:, 0]/2, w[:, 0]/2
-    if len(more): W[more], done[more], n_iter[more] = _minimise(_softmax, design, penalty, q, [y[more], ~present[more]], tol, max_iter)
+        w, done[two], n_iter[two] = _minimise(
+            _binary, design, penalty, 1, [(y[two] == high[:, None]).to(design.dtype)], tol, max_iter
+        )
+        W[two, low], W[two, high] = -w[:, 0] / 2, w[:, 0] / 2
+    if len(more):
+        W[more], done[more], n_iter[more] = _minimise(
+            _softmax, design, penalty, q, [y[more], ~present[more]], tol, max_iter
+        )
     W[..., -1] = W[..., -1].masked_fill(~present, -torch.inf)
     return W, done, n_iter
 
 # %% ../nbs/02_probes.ipynb #fdeb924e
 def logistic_fit(
-    features, # shape (n, d)
-    labels, # class of each point, shape (n_tasks, n), or (n,) for one task
+    features,  # shape (n, d)
+    labels,  # class of each point, shape (n_tasks, n), or (n,) for one task
     *,
-    C:float=1.0, # inverse penalty, as in scikit-learn
-    n_classes:int=None, # number of classes; None is one more than the largest label
-    tol:float=1e-4, # stop when the preconditioned gradient is below tol times the square root of n
-    max_iter:int=500, # L-BFGS steps
+    C: float = 1.0,  # inverse penalty, as in scikit-learn
+    n_classes: int = None,  # number of classes; None is one more than the largest label
+    tol: float = 1e-4,  # stop when the preconditioned gradient is below tol times the square root of n
+    max_iter: int = 500,  # L-BFGS steps
 ) -> LogisticFit:
     "Weights of the multinomial logistic probe of each task, on the features as given."
     X = check_features(features, "logistic_fit")
     y, q, _ = check_tasks(labels, X, n_classes, "logistic_fit")
-    basis, alpha = ridge_basis(X), 1/check_number(C, "logistic_fit", "C", low=0, low_open=True)
+    basis, alpha = ridge_basis(X), 1 / check_number(C, "logistic_fit", "C", low=0, low_open=True)
     W, done, n_iter = _fit_block(y, q, basis, alpha, *_check_solver(tol, max_iter, "logistic_fit"))
-    coef = W[..., :-1].double()/(.5*basis.s**2 + alpha).sqrt() @ basis.V.T
-    intercept = W[..., -1]*(2/len(X))**.5 - coef @ basis.mean
+    coef = W[..., :-1].double() / (0.5 * basis.s**2 + alpha).sqrt() @ basis.V.T
+    intercept = W[..., -1] * (2 / len(X)) ** 0.5 - coef @ basis.mean
     return LogisticFit(coef.to(X.dtype), intercept.to(X.dtype), done, n_iter)
 
-def _check_solver(tol, max_iter, caller): return check_number(tol, caller, "tol", low=0, low_open=True), check_count(max_iter, caller, "max_iter")
+
+def _check_solver(tol, max_iter, caller):
+    return check_number(tol, caller, "tol", low=0, low_open=True), check_count(
+        max_iter, caller, "max_iter"
+    )
 
 # %% ../nbs/02_probes.ipynb #bdfc5e3f
 def _logistic_block(rows, labels, q, mask, basis, new, alpha, tol, max_iter):
     y = labels[rows]
     W, done, n_iter = _fit_block(y[:, mask], q, basis, alpha, tol, max_iter)
     y, absent = y[:, ~mask], W[..., -1].isneginf()
-    W[..., -1] = W[..., -1].masked_fill(absent, 0.)
-    Z = (W @ _design(new, basis.s, alpha, len(basis.U)).T).masked_fill(absent[:, :, None], -torch.inf)
+    W[..., -1] = W[..., -1].masked_fill(absent, 0.0)
+    Z = (W @ _design(new, basis.s, alpha, len(basis.U)).T).masked_fill(
+        absent[:, :, None], -torch.inf
+    )
     loss = F.cross_entropy(Z, y, reduction="none").mean(1, dtype=torch.float64)
     return *_grade(Z.transpose(0, 1), y), loss, done, n_iter
 
 # %% ../nbs/02_probes.ipynb #bf273aa5
 def logistic_probes(
-    features, # shape (n, d)
-    labels, # class of each point, shape (n_tasks, n), or (n,) for one task
+    features,  # shape (n, d)
+    labels,  # class of each point, shape (n_tasks, n), or (n,) for one task
     *,
-    C:float=1.0, # inverse penalty, as in scikit-learn, on the features as given
-    train=None, # fraction or mask of the training points; the other points are judged. Required
-    seed=0, # of the split, if `train` is a fraction
-    standardize:bool=False, # divide features by their standard deviation over the training points
-    n_classes:int=None, # number of classes; None is one more than the largest label
-    tol:float=1e-4, # stop when the preconditioned gradient is below tol times the square root of n
-    max_iter:int=500, # L-BFGS steps; probes that need more are reported and warned of
-    block_size:int=None, # tasks handled at once; None keeps a block near 32 MB an array
-    executor=None, # concurrent.futures.Executor over blocks of tasks
-    progress:bool=False, # show a bar over those blocks on standard error
+    C: float = 1.0,  # inverse penalty, as in scikit-learn, on the features as given
+    train=None,  # fraction or mask of the training points; the other points are judged. Required
+    seed=0,  # of the split, if `train` is a fraction
+    standardize: bool = False,  # divide features by their standard deviation over the training points
+    n_classes: int = None,  # number of classes; None is one more than the largest label
+    tol: float = 1e-4,  # stop when the preconditioned gradient is below tol times the square root of n
+    max_iter: int = 500,  # L-BFGS steps; probes that need more are reported and warned of
+    block_size: int = None,  # tasks handled at once; None keeps a block near 32 MB an array
+    executor=None,  # concurrent.futures.Executor over blocks of tasks
+    progress: bool = False,  # show a bar over those blocks on standard error
 ) -> ProbeResult:
     "One multinomial logistic probe per task, all fitted together and judged on held-out points."
     X = check_features(features, "logistic_probes")
     y, q, _ = check_tasks(labels, X, n_classes, "logistic_probes")
-    alpha = 1/check_number(C, "logistic_probes", "C", low=0, low_open=True)
-    if train is None: refuse("logistic_probes", "train must say which points are fitted", "None", "pass a fraction or a mask (leave-one-out has a closed form for ridge_probes only)")
+    alpha = 1 / check_number(C, "logistic_probes", "C", low=0, low_open=True)
+    if train is None:
+        refuse(
+            "logistic_probes",
+            "train must say which points are fitted",
+            "None",
+            "pass a fraction or a mask (leave-one-out has a closed form for ridge_probes only)",
+        )
     mask = check_split(train, len(X), "logistic_probes", seed=seed).to(X.device)
     basis = ridge_basis(X[mask], standardize=standardize)
     tol, max_iter = _check_solver(tol, max_iter, "logistic_probes")
-    fn = partial(_logistic_block, labels=y, q=q, mask=mask, basis=basis, new=basis.project(X[~mask]), alpha=alpha, tol=tol, max_iter=max_iter)
-    parts = map_blocks(fn, row_blocks(len(y), task_block(block_size, len(X), q)), executor=executor, progress=progress, desc="probes")
-    accuracy, balanced, loss, done, n_iter = map(torch.cat, zip(*parts))
-    if not done.all(): warnings.warn(f"logistic_probes: {int((~done).sum())} of {len(done)} tasks did not converge in {max_iter} steps; raise max_iter or tol, or lower C.", stacklevel=2)
-    return ProbeResult(accuracy, balanced, loss, alpha, "held-out", int(mask.sum()), int((~mask).sum()), converged=done, n_iter=n_iter)
+    fn = partial(
+        _logistic_block,
+        labels=y,
+        q=q,
+        mask=mask,
+        basis=basis,
+        new=basis.project(X[~mask]),
+        alpha=alpha,
+        tol=tol,
+        max_iter=max_iter,
+    )
+    parts = map_blocks(
+        fn,
+        row_blocks(len(y), task_block(block_size, len(X), q)),
+        executor=executor,
+        progress=progress,
+        desc="probes",
+    )
+    accuracy, balanced, loss, done, n_iter = map(torch.cat, zip(*parts, strict=True))
+    if not done.all():
+        warnings.warn(
+            f"logistic_probes: {int((~done).sum())} of {len(done)} tasks did not converge in {max_iter} steps; raise max_iter or tol, or lower C.",
+            stacklevel=2,
+        )
+    return ProbeResult(
+        accuracy,
+        balanced,
+        loss,
+        alpha,
+        "held-out",
+        int(mask.sum()),
+        int((~mask).sum()),
+        converged=done,
+        n_iter=n_iter,
+    )

@@ -6,7 +6,6 @@
 __all__ = ['STYLE', 'Result', 'in_style', 'new_panels', 'new_axes']
 
 # %% ../nbs/03_results.ipynb #e0d04441
-import math
 from dataclasses import dataclass, fields
 from functools import lru_cache, wraps
 from importlib.resources import files
@@ -15,10 +14,14 @@ from torch import Tensor
 
 # %% ../nbs/03_results.ipynb #2820fbd9
 def _show(v):
-    if isinstance(v, float): return f"{v:.6g}"
-    if not isinstance(v, Tensor): return repr(v)
-    if v.numel() == 1: return f"{v.item():.6g}"
-    if v.numel() <= 6: return "[" + ", ".join(f"{x:.5g}" for x in v.flatten().tolist()) + "]"
+    if isinstance(v, float):
+        return f"{v:.6g}"
+    if not isinstance(v, Tensor):
+        return repr(v)
+    if v.numel() == 1:
+        return f"{v.item():.6g}"
+    if v.numel() <= 6:
+        return "[" + ", ".join(f"{x:.5g}" for x in v.flatten().tolist()) + "]"
     low, high = v.min().item(), v.max().item()
     return f"{tuple(v.shape)} in [{low:.5g}, {high:.5g}]"
 
@@ -26,67 +29,108 @@ def _show(v):
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
     "Base of all results: a readable `repr` and a table."
+
     def __repr__(self):
         shown = (f"{f.name}={_show(getattr(self, f.name))}" for f in fields(self) if f.repr)
         return f"{type(self).__name__}({', '.join(shown)})"
 
-    def to_frame(self): # pandas.DataFrame
+    def to_frame(self):  # pandas.DataFrame
         "One row per entry of the longest vector field; scalars repeat."
         import pandas as pd
+
         values = {f.name: getattr(self, f.name) for f in fields(self)}
-        n = max((len(v) for v in values.values() if isinstance(v, Tensor) and v.ndim == 1), default=1)
-        col = lambda v: v.detach().cpu().tolist() if isinstance(v, Tensor) and v.ndim == 1 else [v.item() if isinstance(v, Tensor) else v]*n
-        keep = lambda v: (v.ndim == 0 or (v.ndim == 1 and len(v) == n)) if isinstance(v, Tensor) else isinstance(v, (int, float, str, bool))
+        n = max(
+            (len(v) for v in values.values() if isinstance(v, Tensor) and v.ndim == 1), default=1
+        )
+
+        def col(v):
+            return (
+                v.detach().cpu().tolist()
+                if isinstance(v, Tensor) and v.ndim == 1
+                else [v.item() if isinstance(v, Tensor) else v] * n
+            )
+
+        def keep(v):
+            return (
+                (v.ndim == 0 or (v.ndim == 1 and len(v) == n))
+                if isinstance(v, Tensor)
+                else isinstance(v, (int, float, str, bool))
+            )
+
         return pd.DataFrame({k: col(v) for k, v in values.items() if keep(v)})
 
 # %% ../nbs/03_results.ipynb #9da07f25
 STYLE = "taskpriors.taskpriors"
 
+
 @lru_cache
 def _rc():
     import matplotlib as mpl
-    return mpl.rc_params_from_file(str(files("taskpriors")/"taskpriors.mplstyle"), use_default_template=False)
+
+    return mpl.rc_params_from_file(
+        str(files("taskpriors") / "taskpriors.mplstyle"), use_default_template=False
+    )
+
 
 def _styled(f):
     @wraps(f)
     def styled(*args, **kwargs):
         import matplotlib as mpl
-        with mpl.rc_context(_rc()): return f(*args, **kwargs)
+
+        with mpl.rc_context(_rc()):
+            return f(*args, **kwargs)
+
     return styled
 
+
 @lru_cache
-def _house_axes(): # a class of axes that draw in the house style
+def _house_axes():  # a class of axes that draw in the house style
     from matplotlib.axes import Axes
+
     own = {name: f for name, f in vars(Axes).items() if callable(f) and not name.startswith("_")}
-    return type("HouseAxes", (Axes,), {name: _styled(f) for name, f in dict(own, draw=Axes.draw).items()})
+    return type(
+        "HouseAxes", (Axes,), {name: _styled(f) for name, f in dict(own, draw=Axes.draw).items()}
+    )
 
 # %% ../nbs/03_results.ipynb #720bc712
 def in_style(
-    f, # plotting function
-): # the same function
+    f,  # plotting function
+):  # the same function
     "Run a plotting function in the house style, colour bars and headings included."
+
     @wraps(f)
     def styled(*args, **kwargs):
         import matplotlib.pyplot as plt
-        plt.draw_if_interactive() # loads the backend now: inside the context its being interactive would be forgotten
+
+        plt.draw_if_interactive()  # loads the backend now: inside the context its being interactive would be forgotten
         return _styled(f)(*args, **kwargs)
+
     return styled
 
 # %% ../nbs/03_results.ipynb #94f22b33
 @in_style
 def new_panels(
-    n_rows:int=1, # rows of axes
-    n_cols:int=1, # columns of axes
-    figsize=None, # width and height of the figure in inches
-    **options # of matplotlib.pyplot.subplots
-): # array of matplotlib axes, shape (n_rows, n_cols)
+    n_rows: int = 1,  # rows of axes
+    n_cols: int = 1,  # columns of axes
+    figsize=None,  # width and height of the figure in inches
+    **options,  # of matplotlib.pyplot.subplots
+):  # array of matplotlib axes, shape (n_rows, n_cols)
     "Open a figure of several axes in the house style."
     import matplotlib.pyplot as plt
-    return plt.subplots(n_rows, n_cols, figsize=figsize, squeeze=False, subplot_kw=dict(axes_class=_house_axes()), **options)[1]
+
+    return plt.subplots(
+        n_rows,
+        n_cols,
+        figsize=figsize,
+        squeeze=False,
+        subplot_kw=dict(axes_class=_house_axes()),
+        **options,
+    )[1]
+
 
 def new_axes(
-    ax=None, # matplotlib axes to draw into; None opens a figure
-    figsize=None, # width and height in inches
-): # matplotlib axes
+    ax=None,  # matplotlib axes to draw into; None opens a figure
+    figsize=None,  # width and height in inches
+):  # matplotlib axes
     "Return `ax`, or new axes in the house style."
     return new_panels(figsize=figsize)[0, 0] if ax is None else ax

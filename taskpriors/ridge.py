@@ -17,167 +17,228 @@ import torch
 from torch import Tensor
 
 from .blocks import map_blocks, row_blocks
-from .checks import (check_count, check_features, check_finite, check_labels, check_memory, check_number, check_same_n,
-                               check_tensor, refuse)
+from taskpriors.checks import (
+    check_count,
+    check_features,
+    check_finite,
+    check_labels,
+    check_memory,
+    check_number,
+    check_same_n,
+    check_tensor,
+    refuse,
+)
 from .results import Result, new_axes
 
 # %% ../nbs/06_ridge.ipynb #f271c03b
 def simplex_codes(
-    n_classes:int, # number of classes q, at least 2
-) -> Tensor: # shape (q, q - 1), float64; `codes @ codes.T` is the identity minus 1/q
+    n_classes: int,  # number of classes q, at least 2
+) -> Tensor:  # shape (q, q - 1), float64; `codes @ codes.T` is the identity minus 1/q
     "Corners of a regular simplex: one code per class, in one dimension fewer than one-hot vectors."
     q = check_count(n_classes, "simplex_codes", "n_classes", low=2)
-    check_memory(16*q*q, "simplex_codes", "number the classes from 0 without gaps")
+    check_memory(16 * q * q, "simplex_codes", "number the classes from 0 without gaps")
     return torch.from_numpy(scipy.linalg.helmert(q).T.copy())
 
 # %% ../nbs/06_ridge.ipynb #8420d278
 @dataclass(frozen=True, eq=False, repr=False)
 class RidgeBasis(Result):
     "Centred features as `U @ diag(s) @ V.T`, all that ridge and logistic probes need to know of them."
-    U:Tensor # left singular vectors, shape (n, r)
-    s:Tensor # singular values, descending, shape (r,), float64
-    V:Tensor # right singular vectors, shape (d, r), float64
-    mean:Tensor # of the features, shape (d,), float64
-    scale:Tensor # what the centred features were divided by, shape (d,), float64
+
+    U: Tensor  # left singular vectors, shape (n, r)
+    s: Tensor  # singular values, descending, shape (r,), float64
+    V: Tensor  # right singular vectors, shape (d, r), float64
+    mean: Tensor  # of the features, shape (d,), float64
+    scale: Tensor  # what the centred features were divided by, shape (d,), float64
 
     @property
     def full(self) -> bool:
         "Do the features span every centred target, so that an unpenalised probe interpolates?"
         return self.U.shape[1] == self.U.shape[0] - 1
 
-    def project(self, X:Tensor) -> Tensor: # shape (len(X), r)
+    def project(self, X: Tensor) -> Tensor:  # shape (len(X), r)
         "Coordinates of other points on the singular directions: those of the training points are `U * s`."
-        return torch.cat([(self._centred(X[b]) @ self.V).to(X.dtype) for b in row_blocks(len(X), 4096)])
+        return torch.cat(
+            [(self._centred(X[b]) @ self.V).to(X.dtype) for b in row_blocks(len(X), 4096)]
+        )
 
-    def _centred(self, X): return (X.double() - self.mean)/self.scale
+    def _centred(self, X):
+        return (X.double() - self.mean) / self.scale
 
 # %% ../nbs/06_ridge.ipynb #29c4cc31
-def _eigen(G): # eigenvalues above rounding, largest first
+def _eigen(G):  # eigenvalues above rounding, largest first
     w, V = torch.linalg.eigh(G)
-    keep = w > max(w[-1].item(), 0.)*len(G)*torch.finfo(w.dtype).eps
+    keep = w > max(w[-1].item(), 0.0) * len(G) * torch.finfo(w.dtype).eps
     return w[keep].flip(0).sqrt(), V[:, keep].flip(1)
 
+
 def ridge_basis(
-    features, # shape (n, d)
+    features,  # shape (n, d)
     *,
-    standardize:bool=False, # divide each feature by its standard deviation (constant features by one)
+    standardize: bool = False,  # divide each feature by its standard deviation (constant features by one)
 ) -> RidgeBasis:
     "Decompose centred features once, for the probes of all tasks."
     X = check_features(features, "ridge_basis")
     n, d = X.shape
     wide = n <= d + 1
-    check_memory(8*(2*min(n, d)**2 + n*d*wide + d*min(n, d)) + X.element_size()*n*min(n, d), "ridge_basis", "project the features to fewer columns", device=X.device)
+    check_memory(
+        8 * (2 * min(n, d) ** 2 + n * d * wide + d * min(n, d)) + X.element_size() * n * min(n, d),
+        "ridge_basis",
+        "project the features to fewer columns",
+        device=X.device,
+    )
     mean = X.mean(0, dtype=torch.float64)
     sd = X.std(0, correction=0).double() if standardize else torch.ones_like(mean)
-    scale = torch.where(sd > 1e3*torch.finfo(X.dtype).eps*X.abs().amax(0), sd, torch.ones_like(sd)) if standardize else sd
+    scale = (
+        torch.where(sd > 1e3 * torch.finfo(X.dtype).eps * X.abs().amax(0), sd, torch.ones_like(sd))
+        if standardize
+        else sd
+    )
     empty = RidgeBasis(X[:, :0], mean[:0], mean[:, None][:, :0], mean, scale)
     if wide:
         Xc = empty._centred(X)
         s, U = _eigen(Xc @ Xc.T)
-        return RidgeBasis(U.to(X.dtype), s, Xc.T @ U/s, mean, scale)
+        return RidgeBasis(U.to(X.dtype), s, Xc.T @ U / s, mean, scale)
     s, V = _eigen(sum(Xc.T @ Xc for Xc in (empty._centred(X[b]) for b in row_blocks(n, 4096))))
-    return RidgeBasis(RidgeBasis(empty.U, s, V/s, mean, scale).project(X), s, V, mean, scale)
+    return RidgeBasis(RidgeBasis(empty.U, s, V / s, mean, scale).project(X), s, V, mean, scale)
 
 # %% ../nbs/06_ridge.ipynb #eb62431d
 def residual_filter(
-    basis:RidgeBasis, # of the n points
-    alpha:float, # penalty
-) -> tuple: # (keep, f): 0 or 1, and shape (r,), float64
+    basis: RidgeBasis,  # of the n points
+    alpha: float,  # penalty
+) -> tuple:  # (keep, f): 0 or 1, and shape (r,), float64
     "The residual map I - H as `keep` times the centring matrix minus `U diag(f) U.T`, up to a factor that cancels in the leave-one-out quotient."
     w = basis.s**2
-    return (0., -(w.min() + alpha)/(w + alpha)) if basis.full else (1., w/(w + alpha))
+    return (0.0, -(w.min() + alpha) / (w + alpha)) if basis.full else (1.0, w / (w + alpha))
+
 
 def loo_slack(
-    basis:RidgeBasis, # of the n points
-    alphas:Sequence, # penalties
-    caller:str, # who asks
-) -> Tensor: # shape (n_alphas, n), float64
+    basis: RidgeBasis,  # of the n points
+    alphas: Sequence,  # penalties
+    caller: str,  # who asks
+) -> Tensor:  # shape (n_alphas, n), float64
     "The diagonal of I - H, up to the same factor; refused where it vanishes."
     n, r = basis.U.shape
-    keep, f = zip(*(residual_filter(basis, a) for a in alphas))
-    lost = torch.cat([basis.U[b].double().square() @ torch.stack(f, 1) for b in row_blocks(n, 4096)])
-    slack = (torch.tensor(keep, dtype=torch.float64, device=lost.device)*(1 - 1/n) - lost).T
-    tol = 0. if basis.full else 4*max(r, 1)**.5*torch.finfo(basis.U.dtype).eps
+    keep, f = zip(*(residual_filter(basis, a) for a in alphas), strict=True)
+    lost = torch.cat(
+        [basis.U[b].double().square() @ torch.stack(f, 1) for b in row_blocks(n, 4096)]
+    )
+    slack = (torch.tensor(keep, dtype=torch.float64, device=lost.device) * (1 - 1 / n) - lost).T
+    tol = 0.0 if basis.full else 4 * max(r, 1) ** 0.5 * torch.finfo(basis.U.dtype).eps
     bad = (slack <= tol).nonzero()
-    if len(bad): refuse(caller, "no point may fix its own prediction", f"leverage 1 at row {int(bad[0, 1])} for alpha = {alphas[bad[0, 0]]:.3g}", "raise alpha")
+    if len(bad):
+        refuse(
+            caller,
+            "no point may fix its own prediction",
+            f"leverage 1 at row {int(bad[0, 1])} for alpha = {alphas[bad[0, 0]]:.3g}",
+            "raise alpha",
+        )
     return slack
 
 # %% ../nbs/06_ridge.ipynb #5539087c
 def loo_residuals(
-    basis:RidgeBasis, # of the n points
-    targets:Tensor, # real targets, shape (..., n)
-    alpha:float, # penalty, at least 0
-) -> Tensor: # shape (..., n)
+    basis: RidgeBasis,  # of the n points
+    targets: Tensor,  # real targets, shape (..., n)
+    alpha: float,  # penalty, at least 0
+) -> Tensor:  # shape (..., n)
     "Each point's target minus the prediction of the ridge probe fitted to all other points."
     alpha = check_number(alpha, "loo_residuals", "alpha", low=0)
     check_same_n("loo_residuals", basis=len(basis.U), targets=targets.shape[-1])
     keep, f = residual_filter(basis, alpha)
     slack = loo_slack(basis, [alpha], "loo_residuals")[0].to(targets.dtype)
     Yc = targets - targets.mean(-1, keepdim=True)
-    out = (Yc @ basis.U*-f.to(Yc.dtype)) @ basis.U.T
-    return (out + Yc if keep else out)/slack
+    out = (Yc @ basis.U * -f.to(Yc.dtype)) @ basis.U.T
+    return (out + Yc if keep else out) / slack
 
 # %% ../nbs/06_ridge.ipynb #f4c7a05c
 @dataclass(frozen=True, eq=False, repr=False)
 class TaskMoments(Result):
     "Second moments of centred targets over tasks, A, as far as ridge probes can see them."
-    diag:Tensor # A_ii, shape (n,), float64
-    cross:Tensor # A @ U, shape (n, r)
-    inner:Tensor # U.T @ A @ U, shape (r, r); with `root`, some L with L @ L.T equal to it
-    root:bool=False # is `inner` a root?
+
+    diag: Tensor  # A_ii, shape (n,), float64
+    cross: Tensor  # A @ U, shape (n, r)
+    inner: Tensor  # U.T @ A @ U, shape (r, r); with `root`, some L with L @ L.T equal to it
+    root: bool = False  # is `inner` a root?
 
 # %% ../nbs/06_ridge.ipynb #6b207329
 def code_rows(
-    labels:Tensor, # shape (m, n), int64
-    codes:Tensor, # of simplex_codes, shape (q, q - 1)
-) -> Tensor: # shape (q - 1, m, n)
+    labels: Tensor,  # shape (m, n), int64
+    codes: Tensor,  # of simplex_codes, shape (q, q - 1)
+) -> Tensor:  # shape (q - 1, m, n)
     "Replace each label by its code, one plane per column of the codes."
     return codes.T[:, labels]
 
+
 def _moment_block(rows, basis, labels, codes, weights, few):
     Y = code_rows(labels[rows], codes)
-    Y = (Y - Y.mean(-1, keepdim=True))*weights[rows].sqrt().to(Y.dtype)[:, None]
+    Y = (Y - Y.mean(-1, keepdim=True)) * weights[rows].sqrt().to(Y.dtype)[:, None]
     Y = Y.reshape(-1, Y.shape[-1])
     B = Y @ basis.U
     return Y.square().sum(0, dtype=torch.float64), Y.T @ B, B.T if few else (B.T @ B).double()
 
-def task_block(block_size, n:int, q:int) -> int:
+
+def task_block(block_size, n: int, q: int) -> int:
     "Tasks handled at once: `block_size`, or as many as keep a block of n points and q classes near 32 MB in float32."
-    return max(1, 2**23//(n*q)) if block_size is None else check_count(block_size, "probes", "block_size")
+    return (
+        max(1, 2**23 // (n * q))
+        if block_size is None
+        else check_count(block_size, "probes", "block_size")
+    )
 
 # %% ../nbs/06_ridge.ipynb #33ab9913
 def label_moments(
-    basis:RidgeBasis, # of the n points
-    labels, # shape (n_tasks, n)
+    basis: RidgeBasis,  # of the n points
+    labels,  # shape (n_tasks, n)
     *,
-    weights=None, # of the tasks, shape (n_tasks,); equal if None
-    n_classes:int=None, # number of classes; None is one more than the largest label
-    block_size:int=None, # tasks handled at once; None keeps a block near 32 MB
-    executor=None, # concurrent.futures.Executor over blocks of tasks
+    weights=None,  # of the tasks, shape (n_tasks,); equal if None
+    n_classes: int = None,  # number of classes; None is one more than the largest label
+    block_size: int = None,  # tasks handled at once; None keeps a block near 32 MB
+    executor=None,  # concurrent.futures.Executor over blocks of tasks
 ) -> TaskMoments:
     "Mean over tasks of the outer product of their centred one-hot targets, summed over classes."
     y, q, codes = check_tasks(labels, basis.U, n_classes, "label_moments")
-    w = torch.full((len(y),), 1/len(y), dtype=torch.float64, device=y.device) if weights is None else check_weights(weights, len(y), "label_moments").to(y.device)
-    few = len(y)*(q - 1) < basis.U.shape[1]
+    w = (
+        torch.full((len(y),), 1 / len(y), dtype=torch.float64, device=y.device)
+        if weights is None
+        else check_weights(weights, len(y), "label_moments").to(y.device)
+    )
+    few = len(y) * (q - 1) < basis.U.shape[1]
     fn = partial(_moment_block, basis=basis, labels=y, codes=codes, weights=w, few=few)
-    parts = map_blocks(fn, row_blocks(len(y), task_block(block_size, y.shape[1], q)), executor=executor)
+    parts = map_blocks(
+        fn, row_blocks(len(y), task_block(block_size, y.shape[1], q)), executor=executor
+    )
     diag, cross, inner = next(parts)
-    for d, c, i in parts: diag, cross, inner = diag + d, cross + c, torch.cat([inner, i], 1) if few else inner + i
+    for d, c, i in parts:
+        diag, cross, inner = diag + d, cross + c, torch.cat([inner, i], 1) if few else inner + i
     return TaskMoments(diag, cross, inner, few)
 
 # %% ../nbs/06_ridge.ipynb #539223f3
 def check_weights(
-    weights, # shape (n_tasks,), not negative
-    n_tasks:int, # number of tasks they weigh
-    caller:str, # who asks
-) -> Tensor: # float64, sums to one
+    weights,  # shape (n_tasks,), not negative
+    n_tasks: int,  # number of tasks they weigh
+    caller: str,  # who asks
+) -> Tensor:  # float64, sums to one
     "Return task weights scaled to sum to one, or raise `ValueError`."
     w = check_finite(check_tensor(weights, caller, "weights"), caller, "weights").double()
-    if w.shape != (n_tasks,): refuse(caller, "weights must hold one number per task", f"shape {tuple(w.shape)} for {n_tasks} tasks", "pass shape (n_tasks,)")
-    if w.min() < 0 or w.sum() <= 0: refuse(caller, "weights must be non-negative and not all zero", f"a least weight of {w.min().item():.3g}", "exponentiate log weights first")
-    return w/w.sum()
+    if w.shape != (n_tasks,):
+        refuse(
+            caller,
+            "weights must hold one number per task",
+            f"shape {tuple(w.shape)} for {n_tasks} tasks",
+            "pass shape (n_tasks,)",
+        )
+    if w.min() < 0 or w.sum() <= 0:
+        refuse(
+            caller,
+            "weights must be non-negative and not all zero",
+            f"a least weight of {w.min().item():.3g}",
+            "exponentiate log weights first",
+        )
+    return w / w.sum()
 
-def check_tasks(labels, like:Tensor, n_classes, caller:str) -> tuple: # labels on the features' device, number of classes, codes
+
+def check_tasks(
+    labels, like: Tensor, n_classes, caller: str
+) -> tuple:  # labels on the features' device, number of classes, codes
     "Return the labels of `like`'s points, how many classes there are, and their codes."
     q = None if n_classes is None else check_count(n_classes, caller, "n_classes", low=2)
     y = check_labels(labels, caller, n=len(like), n_classes=q).to(like.device)
@@ -185,57 +246,97 @@ def check_tasks(labels, like:Tensor, n_classes, caller:str) -> tuple: # labels o
     return y, q, simplex_codes(q).to(like)
 
 # %% ../nbs/06_ridge.ipynb #be034744
-def _weighted_gram(U, w): # U' diag(w) U, float64: the upper triangle, with what lies above the diagonal doubled
-    out, V = U.new_zeros(U.shape[1], U.shape[1], dtype=torch.float64), U*w[:, None].to(U)
-    for k in range(0, len(out), 128): out[:k + 128, k:k + 128] = V[:, :k + 128].T @ U[:, k:k + 128]
-    return 2*out.triu(1) + torch.diag(out.diagonal())
+def _weighted_gram(
+    U, w
+):  # U' diag(w) U, float64: the upper triangle, with what lies above the diagonal doubled
+    out, V = U.new_zeros(U.shape[1], U.shape[1], dtype=torch.float64), U * w[:, None].to(U)
+    for k in range(0, len(out), 128):
+        out[: k + 128, k : k + 128] = V[:, : k + 128].T @ U[:, k : k + 128]
+    return 2 * out.triu(1) + torch.diag(out.diagonal())
 
-def _few_weights(weight, eps): # (n_alphas, n) positive weights as coef @ rows, with as few rows as rounding allows
+
+def _few_weights(
+    weight, eps
+):  # (n_alphas, n) positive weights as coef @ rows, with as few rows as rounding allows
     unit = weight.mean(1, keepdim=True)
-    L, s, rows = torch.linalg.svd(weight/unit, full_matrices=False)
-    k = max(1, int((s.square().flip(0).cumsum(0).flip(0) > eps**2*s.square().sum()).sum()))
-    return unit*L[:, :k]*s[:k], rows[:k]
+    L, s, rows = torch.linalg.svd(weight / unit, full_matrices=False)
+    k = max(1, int((s.square().flip(0).cumsum(0).flip(0) > eps**2 * s.square().sum()).sum()))
+    return unit * L[:, :k] * s[:k], rows[:k]
+
 
 def loo_errors(
-    basis:RidgeBasis, # of the n points
-    moments:TaskMoments, # of the tasks, on the same basis
-    alphas:Sequence, # penalties, each at least 0
-) -> Tensor: # shape (n_alphas,), float64
+    basis: RidgeBasis,  # of the n points
+    moments: TaskMoments,  # of the tasks, on the same basis
+    alphas: Sequence,  # penalties, each at least 0
+) -> Tensor:  # shape (n_alphas,), float64
     "Leave-one-out squared error per point, summed over classes and averaged over tasks, at each penalty."
     alphas = [check_number(a, "loo_errors", "alpha", low=0) for a in alphas]
-    weight, U, blocks = loo_slack(basis, alphas, "loo_errors")**-2, basis.U, row_blocks(len(basis.U), 8192)
-    keep, f = zip(*(residual_filter(basis, a) for a in alphas))
+    weight, U, blocks = (
+        loo_slack(basis, alphas, "loo_errors") ** -2,
+        basis.U,
+        row_blocks(len(basis.U), 8192),
+    )
+    keep, f = zip(*(residual_filter(basis, a) for a in alphas), strict=True)
     keep, f = torch.tensor(keep, dtype=torch.float64, device=U.device), torch.stack(f)
-    cross = sum(weight[:, b] @ (U[b]*moments.cross[b]).double() for b in blocks)
-    out = keep*(weight @ moments.diag - 2*(f*cross).sum(1))
-    if moments.root: out += torch.stack([sum(w[b] @ (U[b] @ (g[:, None]*moments.inner).to(U)).square().sum(1).double() for b in blocks) for w, g in zip(weight, f)])
+    cross = sum(weight[:, b] @ (U[b] * moments.cross[b]).double() for b in blocks)
+    out = keep * (weight @ moments.diag - 2 * (f * cross).sum(1))
+    if moments.root:
+        out += torch.stack(
+            [
+                sum(
+                    w[b] @ (U[b] @ (g[:, None] * moments.inner).to(U)).square().sum(1).double()
+                    for b in blocks
+                )
+                for w, g in zip(weight, f, strict=True)
+            ]
+        )
     else:
         coef, rows = _few_weights(weight, torch.finfo(U.dtype).eps)
-        for c, w in zip(coef.T, rows):
-            N = moments.inner*sum(_weighted_gram(U[b], w[b]) for b in blocks)
-            out += c*((f @ N)*f).sum(1)
-    return out/len(U)
+        for c, w in zip(coef.T, rows, strict=True):
+            N = moments.inner * sum(_weighted_gram(U[b], w[b]) for b in blocks)
+            out += c * ((f @ N) * f).sum(1)
+    return out / len(U)
 
 # %% ../nbs/06_ridge.ipynb #e36b0009
 def alpha_grid(
-    basis:RidgeBasis, # of the features
+    basis: RidgeBasis,  # of the features
     *,
-    n_alphas:int=20, # number of penalties
-    low:float=1e-5, # least, in units of the mean eigenvalue
-    high:float=10**4.5, # largest, in the same units
-) -> Tensor: # shape (n_alphas,), float64, ascending
+    n_alphas: int = 20,  # number of penalties
+    low: float = 1e-5,  # least, in units of the mean eigenvalue
+    high: float = 10**4.5,  # largest, in the same units
+) -> Tensor:  # shape (n_alphas,), float64, ascending
     "Log-spaced penalties relative to the mean eigenvalue of the centred Gram matrix."
-    low, high = check_number(low, "alpha_grid", "low", low=0, low_open=True), check_number(high, "alpha_grid", "high", low=0, low_open=True)
-    unit = basis.s.square().mean().item() if len(basis.s) else 1.
+    low, high = (
+        check_number(low, "alpha_grid", "low", low=0, low_open=True),
+        check_number(high, "alpha_grid", "high", low=0, low_open=True),
+    )
+    unit = basis.s.square().mean().item() if len(basis.s) else 1.0
     k = torch.linspace(0, 1, check_count(n_alphas, "alpha_grid", "n_alphas"), dtype=torch.float64)
-    return unit*low*(high/low)**k
+    return unit * low * (high / low) ** k
+
 
 def check_alphas(
-    alphas, # penalties
-    caller:str, # who asks
-) -> Tensor: # shape (n_alphas,), float64
+    alphas,  # penalties
+    caller: str,  # who asks
+) -> Tensor:  # shape (n_alphas,), float64
     "Return penalties as a float64 vector, all at least 0, or raise `ValueError`."
-    a = torch.as_tensor(alphas) if hasattr(alphas, "__len__") and len(alphas) == 0 else check_tensor(alphas, caller, "alphas").double()
-    if a.ndim != 1 or len(a) == 0: refuse(caller, "alphas must be a non-empty vector", f"shape {tuple(a.shape)}", "pass several penalties")
-    if check_finite(a, caller, "alphas").min() < 0: refuse(caller, "alphas must be at least 0", f"{a.min().item():.3g}", "pass non-negative penalties")
+    a = (
+        torch.as_tensor(alphas)
+        if hasattr(alphas, "__len__") and len(alphas) == 0
+        else check_tensor(alphas, caller, "alphas").double()
+    )
+    if a.ndim != 1 or len(a) == 0:
+        refuse(
+            caller,
+            "alphas must be a non-empty vector",
+            f"shape {tuple(a.shape)}",
+            "pass several penalties",
+        )
+    if check_finite(a, caller, "alphas").min() < 0:
+        refuse(
+            caller,
+            "alphas must be at least 0",
+            f"{a.min().item():.3g}",
+            "pass non-negative penalties",
+        )
     return a.cpu()

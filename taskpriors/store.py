@@ -14,120 +14,166 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from .checks import refuse
 
 # %% ../nbs/05_store.ipynb #df79cd87
 def cache_dir(
-    cache=None, # a directory; None is $TASKPRIORS_CACHE, or else `taskpriors` in the user's cache directory
-) -> Path: # the directory; it need not exist yet
+    cache=None,  # a directory; None is $TASKPRIORS_CACHE, or else `taskpriors` in the user's cache directory
+) -> Path:  # the directory; it need not exist yet
     "The directory of everything that can be computed again."
-    if cache is not None: return Path(cache).expanduser()
+    if cache is not None:
+        return Path(cache).expanduser()
     home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(os.environ.get("TASKPRIORS_CACHE") or Path(home)/"taskpriors").expanduser()
+    return Path(os.environ.get("TASKPRIORS_CACHE") or Path(home) / "taskpriors").expanduser()
 
 # %% ../nbs/05_store.ipynb #f1ef209c
 def _fsync_dir(path):
     with suppress(OSError):  # Windows cannot open a directory
         fd = os.open(path, os.O_RDONLY)
-        try: os.fsync(fd)
-        finally: os.close(fd)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
 
 def write_file(
-    path, # where to
-    data, # bytes, or a string
-) -> Path: # `path`
+    path,  # where to
+    data,  # bytes, or a string
+) -> Path:  # `path`
     "Write a file so that `path` holds all of `data` or what it held before."
     path = Path(path)
     tmp = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(tmp, "xb") as f: f.write(data.encode() if isinstance(data, str) else data); f.flush(); os.fsync(f.fileno())
+        with open(tmp, "xb") as f:
+            f.write(data.encode() if isinstance(data, str) else data)
+            f.flush()
+            os.fsync(f.fileno())
         os.replace(tmp, path)
     except BaseException as e:
-        with suppress(OSError): tmp.unlink()
-        if isinstance(e, OSError): _refuse_write(path, len(data), e)
+        with suppress(OSError):
+            tmp.unlink()
+        if isinstance(e, OSError):
+            _refuse_write(path, len(data), e)
         raise
     _fsync_dir(path.parent)
     return path
 
+
 def _refuse_write(path, n_bytes, e):
     full = e.errno in (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
-    rule = f"{path.name} needs {n_bytes/2**20:.3g} MiB in {path.parent}" if full else f"{path.name} must be writable in {path.parent}"
-    try: refuse("write_file", rule, f"'{os.strerror(e.errno or errno.EIO)}'", "free space or choose another directory; nothing was half-written", OSError)
+    rule = (
+        f"{path.name} needs {n_bytes / 2**20:.3g} MiB in {path.parent}"
+        if full
+        else f"{path.name} must be writable in {path.parent}"
+    )
+    try:
+        refuse(
+            "write_file",
+            rule,
+            f"'{os.strerror(e.errno or errno.EIO)}'",
+            "free space or choose another directory; nothing was half-written",
+            OSError,
+        )
     except OSError as err:
         err.errno = e.errno
         raise err from e
 
 # %% ../nbs/05_store.ipynb #0d7a1538
 def digest_tensors(
-    tensors:dict, # name -> tensor
-    *more, # strings or bytes that belong to the content
-) -> str: # 64 hexadecimal digits
+    tensors: dict,  # name -> tensor
+    *more,  # strings or bytes that belong to the content
+) -> str:  # 64 hexadecimal digits
     "SHA-256 of named tensors: names, dtypes, shapes and bytes, in the order of the names."
     h = hashlib.sha256()
     for name, t in sorted(tensors.items()):
         t = t.detach().cpu().contiguous()
         h.update(f"{name} {t.dtype} {tuple(t.shape)}\n".encode())
-        h.update(t.as_strided((t.numel(),), (1,)).view(torch.uint8).numpy().data) # a single entry may keep any stride
-    for m in more: h.update(b"\n"); h.update(m.encode() if isinstance(m, str) else m)
+        h.update(
+            t.as_strided((t.numel(),), (1,)).view(torch.uint8).numpy().data
+        )  # a single entry may keep any stride
+    for m in more:
+        h.update(b"\n")
+        h.update(m.encode() if isinstance(m, str) else m)
     return h.hexdigest()
 
+
 def digest_json(
-    value, # what json can hold
-) -> str: # 64 hexadecimal digits
+    value,  # what json can hold
+) -> str:  # 64 hexadecimal digits
     "SHA-256 of a value's canonical JSON."
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 # %% ../nbs/05_store.ipynb #33139fed
 def save_tensors(
-    path, # a .safetensors file
-    tensors:dict, # name -> tensor
-    meta:dict, # what json can hold
+    path,  # a .safetensors file
+    tensors: dict,  # name -> tensor
+    meta: dict,  # what json can hold
     *,
-    sidecar:bool=True, # also write the description as readable JSON beside it
-) -> Path: # `path`
+    sidecar: bool = True,  # also write the description as readable JSON beside it
+) -> Path:  # `path`
     "Store named tensors with their description and a checksum over both, all or nothing."
     from safetensors.torch import save
+
     tensors = {k: t.detach().cpu().contiguous() for k, t in tensors.items()}
     text = json.dumps(meta, sort_keys=True)
-    write_file(path, save(tensors, {"format": "pt", "taskpriors": text, "sha256": digest_tensors(tensors, text)}))
-    if sidecar: write_file(Path(path).with_suffix(".json"), json.dumps(meta, indent=1, sort_keys=True) + "\n")
+    write_file(
+        path,
+        save(
+            tensors, {"format": "pt", "taskpriors": text, "sha256": digest_tensors(tensors, text)}
+        ),
+    )
+    if sidecar:
+        write_file(
+            Path(path).with_suffix(".json"), json.dumps(meta, indent=1, sort_keys=True) + "\n"
+        )
     return Path(path)
 
 # %% ../nbs/05_store.ipynb #d509bb88
 def load_tensors(
-    path, # a .safetensors file of `save_tensors`
-) -> tuple: # name -> tensor, description
+    path,  # a .safetensors file of `save_tensors`
+) -> tuple:  # name -> tensor, description
     "Read back tensors and description, or raise `ValueError` if the file is not what was written."
     from safetensors import SafetensorError, safe_open
+
     path = Path(path)
     try:
         with safe_open(path, "pt") as f:
             meta, tensors = f.metadata() or {}, {k: f.get_tensor(k) for k in f.keys()}
         whole = meta.get("sha256") == digest_tensors(tensors, meta["taskpriors"])
     except (SafetensorError, KeyError, ValueError, OverflowError) as e:
-        if not path.exists(): raise FileNotFoundError(path) from e
+        if not path.exists():
+            raise FileNotFoundError(path) from e
         whole = False
-    if not whole: refuse("load_tensors", f"{path.name} must match its checksum", "a truncated or altered file", "delete it: it will be computed again")
+    if not whole:
+        refuse(
+            "load_tensors",
+            f"{path.name} must match its checksum",
+            "a truncated or altered file",
+            "delete it: it will be computed again",
+        )
     return tensors, json.loads(meta["taskpriors"])
 
 # %% ../nbs/05_store.ipynb #d114cc28
 @contextmanager
 def locked(
-    path, # the file about to be written; the lock lies beside it
+    path,  # the file about to be written; the lock lies beside it
 ):
     "Hold the exclusive lock of `path`, waiting for it as long as another process lives; yields whether there is one."
     from filelock import FileLock
+
     path, lock = Path(path), None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(path.with_name(path.name + ".lock"))
         lock.acquire()
-    except (OSError, NotImplementedError): lock = None
+    except (OSError, NotImplementedError):
+        lock = None
     try:
-        for left in path.parent.glob(f".{path.name}.*.tmp") if lock else (): left.unlink()
+        for left in path.parent.glob(f".{path.name}.*.tmp") if lock else ():
+            left.unlink()
         yield lock is not None
     finally:
-        if lock: lock.release()
+        if lock:
+            lock.release()

@@ -17,109 +17,137 @@ from .results import Result
 
 # %% ../nbs/07_svd.ipynb #96011113
 def rank_cutoff(
-    F:Tensor, # raw features, shape (n, d)
-    largest:float, # largest singular value
-    eps:float, # unit of rounding of the dtype in which the features were given
-) -> float: # singular values up to here are rounding
+    F: Tensor,  # raw features, shape (n, d)
+    largest: float,  # largest singular value
+    eps: float,  # unit of rounding of the dtype in which the features were given
+) -> float:  # singular values up to here are rounding
     "Largest singular value that rounding of the entries and of the factorisation can produce."
     n, d = F.shape
     rms = F.square().mean().sqrt().item()
-    return eps*(n**.5 + d**.5)*rms + torch.finfo(torch.float64).eps*max(n, d)*largest
+    return eps * (n**0.5 + d**0.5) * rms + torch.finfo(torch.float64).eps * max(n, d) * largest
 
 # %% ../nbs/07_svd.ipynb #ff158469
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureSVD(Result):
     "Thin SVD of the centred features, in float64: `features - mean = (U*S) @ V.T`."
-    U: Tensor # left singular vectors, shape (n, r); columns sum to zero
-    S: Tensor # singular values, shape (r,), decreasing
-    V: Tensor # right singular vectors, shape (d, r)
-    mean: Tensor # mean row, shape (d,)
-    cutoff: float # singular values up to here were rounding
+
+    U: Tensor  # left singular vectors, shape (n, r); columns sum to zero
+    S: Tensor  # singular values, shape (r,), decreasing
+    V: Tensor  # right singular vectors, shape (d, r)
+    mean: Tensor  # mean row, shape (d,)
+    cutoff: float  # singular values up to here were rounding
 
     @property
-    def n(self): return len(self.U)
+    def n(self):
+        return len(self.U)
+
     @property
-    def d(self): return len(self.V)
+    def d(self):
+        return len(self.V)
+
     @cached_property
-    def scores(self): # shape (n, r): the centred features in their own basis, distances unchanged
+    def scores(self):  # shape (n, r): the centred features in their own basis, distances unchanged
         "Principal component scores `U*S`."
-        return self.U*self.S
+        return self.U * self.S
 
 # %% ../nbs/07_svd.ipynb #712fda4f
 def feature_svd(
-    features, # shape (n, d)
+    features,  # shape (n, d)
 ) -> FeatureSVD:
     "Thin SVD of the centred features, cut at the rank that rounding leaves."
     X = check_features(features, "feature_svd").detach()
     eps, F = torch.finfo(X.dtype).eps, X.double()
     mean = F.mean(0)
     U, S, Vh = torch.linalg.svd(F - mean, full_matrices=False)
-    cut = rank_cutoff(F, max(S[0].item(), len(F)**.5*mean.norm().item()), eps)
+    cut = rank_cutoff(F, max(S[0].item(), len(F) ** 0.5 * mean.norm().item()), eps)
     r = int((S > cut).sum())
     return FeatureSVD(U[:, :r].contiguous(), S[:r], Vh[:r].T.contiguous(), mean, cut)
 
 # %% ../nbs/07_svd.ipynb #5fe05d53
 def raw_rotation(
-    svd:FeatureSVD, # of the centred features
-) -> tuple: # rotation (r + 1, r0) and singular values (r0,) of the raw features
+    svd: FeatureSVD,  # of the centred features
+) -> tuple:  # rotation (r + 1, r0) and singular values (r0,) of the raw features
     "Singular values of the features without centring, and their left singular vectors in the basis of `1/sqrt(n)` and `U`."
     n, m = svd.n, svd.mean
     inside = svd.V.T @ m
     rest = (m - svd.V @ inside).norm()
-    top = torch.cat([inside, rest[None]])*n**.5
+    top = torch.cat([inside, rest[None]]) * n**0.5
     bottom = torch.cat([torch.diag(svd.S), torch.zeros_like(svd.S)[:, None]], 1)
     M = torch.cat([top[None], bottom])
-    w, W = torch.linalg.eigh(M @ M.T) # half the time of the SVD, safe while the squares span seven digits
-    null = int(rest*n**.5 <= svd.cutoff) # is the mean row in the span of the centred ones?
-    if len(w) > null and w[null] > 1e-7*w[-1]: return W[:, null:].flip(1), w[null:].flip(0).sqrt()
+    w, W = torch.linalg.eigh(
+        M @ M.T
+    )  # half the time of the SVD, safe while the squares span seven digits
+    null = int(rest * n**0.5 <= svd.cutoff)  # is the mean row in the span of the centred ones?
+    if len(w) > null and w[null] > 1e-7 * w[-1]:
+        return W[:, null:].flip(1), w[null:].flip(0).sqrt()
     W, S, _ = torch.linalg.svd(M)
     keep = S > svd.cutoff
     return W[:, keep], S[keep]
 
+
 def raw_svd(
-    svd:FeatureSVD, # of the centred features
-) -> tuple: # left singular vectors (n, r0) and singular values (r0,) of the raw features
+    svd: FeatureSVD,  # of the centred features
+) -> tuple:  # left singular vectors (n, r0) and singular values (r0,) of the raw features
     "Left singular vectors and singular values of the features without centring."
     W, S = raw_rotation(svd)
-    ones = torch.full((svd.n, 1), svd.n**-.5, dtype=svd.U.dtype, device=svd.U.device)
+    ones = torch.full((svd.n, 1), svd.n**-0.5, dtype=svd.U.dtype, device=svd.U.device)
     return torch.cat([ones, svd.U], 1) @ W, S
 
 # %% ../nbs/07_svd.ipynb #110831d7
 def use_svd(
-    features, # shape (n, d)
-    svd, # FeatureSVD of the same features, or None to compute it
-    caller:str, # who asks
+    features,  # shape (n, d)
+    svd,  # FeatureSVD of the same features, or None to compute it
+    caller: str,  # who asks
 ) -> FeatureSVD:
     "Return `svd` if it belongs to `features`, or compute it."
     X = check_features(features, caller)
-    if svd is None: return feature_svd(X)
+    if svd is None:
+        return feature_svd(X)
     same = isinstance(svd, FeatureSVD) and (svd.n, svd.d) == tuple(X.shape)
     if same:
         mean = X.double().mean(0)
-        same = torch.equal(mean, svd.mean) or bool(((mean - svd.mean).abs() <= 1e-9*(1e-300 + X.double().abs().mean(0))).all())
-    if not same: refuse(caller, "svd must be feature_svd of these features", f"{svd!r:.80}", "pass feature_svd(features) or None")
+        same = torch.equal(mean, svd.mean) or bool(
+            ((mean - svd.mean).abs() <= 1e-9 * (1e-300 + X.double().abs().mean(0))).all()
+        )
+    if not same:
+        refuse(
+            caller,
+            "svd must be feature_svd of these features",
+            f"{svd!r:.80}",
+            "pass feature_svd(features) or None",
+        )
     return svd
 
 # %% ../nbs/07_svd.ipynb #4d5893ab
 def present_classes(
-    labels, # class of each point, shape (n,)
-    caller:str, # who asks
+    labels,  # class of each point, shape (n,)
+    caller: str,  # who asks
     *,
-    n:int=None, # number of points they must describe
-    device=None, # where the answer goes; None is where the labels are
-) -> tuple: # labels 0..K-1 (n,), int64, and their counts (K,)
+    n: int = None,  # number of points they must describe
+    device=None,  # where the answer goes; None is where the labels are
+) -> tuple:  # labels 0..K-1 (n,), int64, and their counts (K,)
     "Number the classes that have points, or refuse labels of one class."
     y = check_labels(labels, caller, n=n)
-    if len(y) > 1: refuse(caller, "labels must hold one task", f"shape {tuple(y.shape)}", "call it once per task")
+    if len(y) > 1:
+        refuse(
+            caller, "labels must hold one task", f"shape {tuple(y.shape)}", "call it once per task"
+        )
     classes, y, counts = y[0].unique(return_inverse=True, return_counts=True)
-    if len(classes) < 2: refuse(caller, "labels must hold at least two classes", f"class {int(classes[0])} only", "pass a task with several classes")
+    if len(classes) < 2:
+        refuse(
+            caller,
+            "labels must hold at least two classes",
+            f"class {int(classes[0])} only",
+            "pass a task with several classes",
+        )
     return y.to(device or y.device), counts.to(device or y.device)
 
+
 def class_means(
-    X:Tensor, # any values per point, shape (n, r)
-    y:Tensor, # classes 0..K-1, shape (n,)
-    counts:Tensor, # points per class, shape (K,)
-) -> Tensor: # shape (K, r)
+    X: Tensor,  # any values per point, shape (n, r)
+    y: Tensor,  # classes 0..K-1, shape (n,)
+    counts: Tensor,  # points per class, shape (K,)
+) -> Tensor:  # shape (K, r)
     "Mean row of each class."
     sums = torch.zeros(len(counts), X.shape[1], dtype=X.dtype, device=X.device).index_add_(0, y, X)
-    return sums/counts[:, None]
+    return sums / counts[:, None]

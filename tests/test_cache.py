@@ -1,4 +1,5 @@
 "The cache against a hostile world: killed processes, two at once, damaged files, a full disk, no network."
+
 import json
 import os
 import re
@@ -51,13 +52,21 @@ print(json.dumps(dict(rows=model._rows, cached=got.cached, total=got.features.do
 
 @pytest.fixture
 def work(tmp_path):
-    script = tmp_path/"work.py"
+    script = tmp_path / "work.py"
     script.write_text(WORK)
 
-    def start(pause=0., before="", cache=tmp_path/"cache", **env):
-        if before: script.write_text(before + WORK)
+    def start(pause=0.0, before="", cache=tmp_path / "cache", **env):
+        if before:
+            script.write_text(before + WORK)
         env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **env}
-        return subprocess.Popen([sys.executable, script, cache, str(pause)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+        return subprocess.Popen(
+            [sys.executable, script, cache, str(pause)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=env,
+        )
+
     return start
 
 
@@ -69,23 +78,26 @@ def finish(process):
 
 def wait_for_parts(folder, n, process):
     for _ in range(3000):
-        if len(list(folder.rglob("*.parts/*.safetensors"))) >= n: return
+        if len(list(folder.rglob("*.parts/*.safetensors"))) >= n:
+            return
         assert process.poll() is None, process.communicate()
-        time.sleep(.02)
+        time.sleep(0.02)
     raise AssertionError("no parts appeared")
 
 
 @pytest.fixture(scope="module")
 def expected():
-    w = torch.arange(640.).reshape(64, 10).sin()
-    x = torch.stack([torch.from_numpy(np.array(im)[..., 0]).float().flatten() for im in load_images(limit=60)])
+    w = torch.arange(640.0).reshape(64, 10).sin()
+    x = torch.stack(
+        [torch.from_numpy(np.array(im)[..., 0]).float().flatten() for im in load_images(limit=60)]
+    )
     return (x @ w).double().sum().item()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
 def test_a_killed_run_goes_on_where_it_stopped(work, tmp_path, expected, sig):
-    first = work(.3)
+    first = work(0.3)
     wait_for_parts(tmp_path, 2, first)
     first.send_signal(sig)
     assert first.wait(60) != 0
@@ -96,12 +108,12 @@ def test_a_killed_run_goes_on_where_it_stopped(work, tmp_path, expected, sig):
     assert second["rows"] == 60 - done and not second["cached"]
     assert second["total"] == pytest.approx(expected, rel=1e-6)
     assert finish(work()) == {**second, "rows": 0, "cached": True}
-    left = {p.suffix for p in (tmp_path/"cache"/"features").iterdir()}
+    left = {p.suffix for p in (tmp_path / "cache" / "features").iterdir()}
     assert left == {".safetensors", ".json", ".lock"}, "no parts, no temporary files"
 
 
 def test_two_processes_share_one_cache(work, tmp_path, expected):
-    both = [work(.1), work(.1)]
+    both = [work(0.1), work(0.1)]
     got = [finish(p) for p in both]
     assert sorted(g["cached"] for g in got) == [False, True]
     assert sorted(g["rows"] for g in got) == [0, 60], "the second one waited instead of working"
@@ -114,10 +126,12 @@ def test_a_full_disk_is_one_sentence_and_costs_nothing(work, tmp_path, expected)
     limit = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (1200, 1200))\n"
     process = work(before=limit, PYTHONDONTWRITEBYTECODE="1")
     out, err = process.communicate(timeout=300)
-    assert process.returncode == 1 and SENTENCE.search(err) and "nothing was half-written" in err, err
-    folder = tmp_path/"cache"/"features"
+    assert process.returncode == 1 and SENTENCE.search(err) and "nothing was half-written" in err, (
+        err
+    )
+    folder = tmp_path / "cache" / "features"
     assert not list(folder.glob(".*.tmp")) and not list(folder.glob("*.safetensors"))
-    (tmp_path/"work.py").write_text(WORK)
+    (tmp_path / "work.py").write_text(WORK)
     again = finish(work())
     assert again["rows"] == 0, "all parts had been saved"
     assert again["total"] == pytest.approx(expected, rel=1e-6)
@@ -125,15 +139,30 @@ def test_a_full_disk_is_one_sentence_and_costs_nothing(work, tmp_path, expected)
 
 def test_damaged_files_are_found_and_made_again(tmp_path):
     images = load_images(limit=20)
-    run = lambda: embed_features("zoo/gradients", images, cache=tmp_path, progress=False)
+
+    def run():
+        return embed_features("zoo/gradients", images, cache=tmp_path, progress=False)
+
     good = run()
-    path, = tmp_path.rglob("*.safetensors")
+    (path,) = tmp_path.rglob("*.safetensors")
     whole = path.read_bytes()
-    damaged = [whole[:0], whole[:7], whole[:len(whole)//2], whole[:-1], whole + b"x", bytes(len(whole)), whole[::-1]]
-    damaged += [whole[:i] + bytes([whole[i] ^ 128]) + whole[i + 1:] for i in (0, 9, 200, len(whole)//2, len(whole) - 1)]
+    damaged = [
+        whole[:0],
+        whole[:7],
+        whole[: len(whole) // 2],
+        whole[:-1],
+        whole + b"x",
+        bytes(len(whole)),
+        whole[::-1],
+    ]
+    damaged += [
+        whole[:i] + bytes([whole[i] ^ 128]) + whole[i + 1 :]
+        for i in (0, 9, 200, len(whole) // 2, len(whole) - 1)
+    ]
     for content in damaged:
         path.write_bytes(content)
-        with pytest.warns(UserWarning, match="truncated or altered"): again = run()
+        with pytest.warns(UserWarning, match="truncated or altered"):
+            again = run()
         assert not again.cached and torch.equal(again.features, good.features)
         assert path.read_bytes()[8:] and run().cached
     path.with_suffix(".json").write_text("{")
@@ -141,8 +170,9 @@ def test_damaged_files_are_found_and_made_again(tmp_path):
 
 
 def test_a_cache_that_cannot_be_written_is_one_sentence(tmp_path):
-    (tmp_path/"file").write_text("not a directory")
-    with pytest.raises(OSError) as e: embed("zoo/gradients", load_images(limit=5), cache=tmp_path/"file", progress=False)
+    (tmp_path / "file").write_text("not a directory")
+    with pytest.raises(OSError) as e:
+        embed("zoo/gradients", load_images(limit=5), cache=tmp_path / "file", progress=False)
     assert SENTENCE.match(str(e.value)), str(e.value)
 
 
@@ -152,7 +182,11 @@ def test_the_cache_is_not_in_the_repository(monkeypatch):
 
 
 def test_no_network_is_one_sentence(tmp_path):
-    says = {"resnet18": "weights of resnet18 must load", "hf-hub:nobody/nothing": "must load", "resnet18x": "did you mean resnet18"}
+    says = {
+        "resnet18": "weights of resnet18 must load",
+        "hf-hub:nobody/nothing": "must load",
+        "resnet18x": "did you mean resnet18",
+    }
     script = f"""
 from taskpriors.rank.embed import embed
 from taskpriors.rank.images import load_images
@@ -160,11 +194,19 @@ for model in {list(says)}:
     try: embed(model, load_images(limit=4), cache={str(tmp_path)!r}, progress=False)
     except (OSError, ValueError) as e: print(e)
 """
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path/"hub")}
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=env, check=True)
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "HF_HUB_OFFLINE": "1",
+        "HF_HOME": str(tmp_path / "hub"),
+    }
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=env, check=True
+    )
     lines = run.stdout.splitlines()
     assert len(lines) == 3, run.stdout + run.stderr
-    for line, part in zip(lines, says.values()): assert SENTENCE.match(line) and part in line, line
+    for line, part in zip(lines, says.values(), strict=True):
+        assert SENTENCE.match(line) and part in line, line
     assert not list(tmp_path.rglob("*.safetensors"))
 
 
@@ -173,35 +215,55 @@ def test_weights_from_a_local_folder(tmp_path):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(5)
         model = timm.create_model("resnet10t", num_classes=3)
-    timm.models.save_for_hf(model, str(tmp_path/"mine"))
-    torch.save(model.state_dict(), tmp_path/"weights.pth")
+    timm.models.save_for_hf(model, str(tmp_path / "mine"))
+    torch.save(model.state_dict(), tmp_path / "weights.pth")
     images = load_images(limit=3)
-    local, file, module = (embed(m, images, cache=False, progress=False) for m in (f"local-dir:{tmp_path/'mine'}", f"resnet10t@{tmp_path/'weights.pth'}", model.eval()))
+    local, file, module = (
+        embed(m, images, cache=False, progress=False)
+        for m in (
+            f"local-dir:{tmp_path / 'mine'}",
+            f"resnet10t@{tmp_path / 'weights.pth'}",
+            model.eval(),
+        )
+    )
     assert torch.equal(local, file) and local.shape == (3, 512) and module.shape == (3, 3)
-    assert not torch.allclose(local, embed("resnet10t@untrained", images, cache=False, progress=False))
+    assert not torch.allclose(
+        local, embed("resnet10t@untrained", images, cache=False, progress=False)
+    )
 
 
 def test_one_unreadable_image_among_ten_thousand(tmp_path):
-    image = tmp_path/"first.png"
+    image = tmp_path / "first.png"
     Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8)).save(image)
     data = image.read_bytes()
-    for i in range(10_000): (tmp_path/f"{i}.png").write_bytes(data if i != 6_543 else data[:40])
+    for i in range(10_000):
+        (tmp_path / f"{i}.png").write_bytes(data if i != 6_543 else data[:40])
     image.unlink()
-    with pytest.warns(UserWarning, match="1 of 10000 images .* 6543.png"): images = load_images(tmp_path)
+    with pytest.warns(UserWarning, match="1 of 10000 images .* 6543.png"):
+        images = load_images(tmp_path)
     assert len(images) == 9_999 and [name for name, _ in images.skipped] == ["6543.png"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert load_images(tmp_path, limit=100).fingerprint == load_images([data]*100).fingerprint
+        assert load_images(tmp_path, limit=100).fingerprint == load_images([data] * 100).fingerprint
 
 
 def test_hugging_face_datasets_and_tar_files(tmp_path):
     pytest.importorskip("datasets")
     import tarfile
+
     for i in range(6):
-        path = tmp_path/"set"/"train"/"ab"[i % 2]/f"{i}.png"
+        path = tmp_path / "set" / "train" / "ab"[i % 2] / f"{i}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (5 + i, 4)).save(path)
-    with tarfile.open(tmp_path/"set.tar", "w") as t: t.add(tmp_path/"set"/"train", "train")
-    opened = [load_images(f"hfds/{tmp_path}/set", split="train", root=str(tmp_path/"cache")), load_images(tmp_path/"set.tar"), load_images(tmp_path/"set"/"train")]
+    with tarfile.open(tmp_path / "set.tar", "w") as t:
+        t.add(tmp_path / "set" / "train", "train")
+    opened = [
+        load_images(f"hfds/{tmp_path}/set", split="train", root=str(tmp_path / "cache")),
+        load_images(tmp_path / "set.tar"),
+        load_images(tmp_path / "set" / "train"),
+    ]
     assert len({s.fingerprint for s in opened}) == 1
-    assert all(s.labels.tolist() == [0, 0, 0, 1, 1, 1] and [im.width for im in s] == [5, 7, 9, 6, 8, 10] for s in opened)
+    assert all(
+        s.labels.tolist() == [0, 0, 0, 1, 1, 1] and [im.width for im in s] == [5, 7, 9, 6, 8, 10]
+        for s in opened
+    )

@@ -1,4 +1,5 @@
 "`taskpriors rank` in a process of its own: what it prints, writes and returns, and what survives a kill."
+
 import json
 import os
 import re
@@ -21,11 +22,26 @@ FILES = ["ranking.csv", "ranking.json", "ranking.png"]
 def start(*words, cwd, **env):
     "The command as the entry point in settings.ini runs it."
     parser = ConfigParser(delimiters=["="])
-    parser.read(ROOT/"settings.ini", encoding="utf-8")
-    module, _, function = dict(line.split("=") for line in parser["DEFAULT"]["console_scripts"].split())["taskpriors"].partition(":")
+    parser.read(ROOT / "settings.ini", encoding="utf-8")
+    module, _, function = dict(
+        line.split("=") for line in parser["DEFAULT"]["console_scripts"].split()
+    )["taskpriors"].partition(":")
     code = f"import sys; sys.argv[0] = 'taskpriors'; from {module} import {function}; sys.exit({function}())"
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "agg", "OMP_NUM_THREADS": "1", **{k: str(v) for k, v in env.items()}}
-    return subprocess.Popen([sys.executable, "-c", code, *map(str, words)], cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "MPLBACKEND": "agg",
+        "OMP_NUM_THREADS": "1",
+        **{k: str(v) for k, v in env.items()},
+    }
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, words)],
+        cwd=cwd,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def run(*words, cwd, **env):
@@ -39,7 +55,7 @@ def wait_until(p, condition, seconds=600):
     while not condition():
         assert p.poll() is None, f"ended too early: {p.communicate()}"
         assert time.monotonic() < end
-        time.sleep(.005)
+        time.sleep(0.005)
 
 
 @pytest.fixture(scope="module")
@@ -47,102 +63,221 @@ def shelf(tmp_path_factory):
     "Six files of features of 1,000 points, and as many images."
     home, g = tmp_path_factory.mktemp("shelf"), np.random.default_rng(0)
     base = g.normal(size=(1000, 60)).astype("float32")
-    for k in range(6): np.save(home/f"model{k}.npy", base[:, :10*(k + 1)] @ g.normal(size=(10*(k + 1), 150)).astype("float32"))
-    np.save(home/"images.npy", g.integers(0, 256, (1000, 8, 8), dtype=np.uint8))
+    for k in range(6):
+        np.save(
+            home / f"model{k}.npy",
+            base[:, : 10 * (k + 1)] @ g.normal(size=(10 * (k + 1), 150)).astype("float32"),
+        )
+    np.save(home / "images.npy", g.integers(0, 256, (1000, 8, 8), dtype=np.uint8))
     return home
 
 
-def words(shelf, *more): return "rank", "--images", shelf/"images.npy", "--models", *sorted(shelf.glob("model*.npy")), "--cache", "cache", "--quiet", *more
+def words(shelf, *more):
+    return (
+        "rank",
+        "--images",
+        shelf / "images.npy",
+        "--models",
+        *sorted(shelf.glob("model*.npy")),
+        "--cache",
+        "cache",
+        "--quiet",
+        *more,
+    )
 
 
 def test_the_default_ranks_the_zoo_on_the_digits(tmp_path):
     code, out, err = run("rank", cwd=tmp_path)
     assert code == 0, err
-    assert sorted(p.name for p in (tmp_path/"ranking").iterdir()) == FILES
-    table, about = pd.read_csv(tmp_path/"ranking/ranking.csv"), json.loads((tmp_path/"ranking/ranking.json").read_text())
+    assert sorted(p.name for p in (tmp_path / "ranking").iterdir()) == FILES
+    table, about = (
+        pd.read_csv(tmp_path / "ranking/ranking.csv"),
+        json.loads((tmp_path / "ranking/ranking.json").read_text()),
+    )
     assert len(table) >= 12 and table.skill.is_monotonic_decreasing and table.notna().all().all()
-    assert {"model", "dimension", "mean", "variance", "accuracy", "accuracy_sd", "worst_decile", "seconds"} <= set(table.columns)
+    assert {
+        "model",
+        "dimension",
+        "mean",
+        "variance",
+        "accuracy",
+        "accuracy_sd",
+        "worst_decile",
+        "seconds",
+    } <= set(table.columns)
     s = about["settings"]
-    assert s["n"] == 1797 and s["seed"] == 0 and {"torch", "taskpriors", "python"} <= set(s["versions"]) and s["device"] and s["dtype"] == "float32"
-    assert [row["statistic"] for row in about["agreement"]][-1] == "dimension" and all(row["low"] < row["high"] for row in about["agreement"])
-    assert (table.accuracy > table.worst_decile).all() and table.accuracy.max() > .6
-    with Image.open(tmp_path/"ranking/ranking.png") as im: assert min(im.size) > 300
-    assert all(len(line) <= 100 for line in out.splitlines()) and all(name in out for name in table.model)
+    assert (
+        s["n"] == 1797
+        and s["seed"] == 0
+        and {"torch", "taskpriors", "python"} <= set(s["versions"])
+        and s["device"]
+        and s["dtype"] == "float32"
+    )
+    assert [row["statistic"] for row in about["agreement"]][-1] == "dimension" and all(
+        row["low"] < row["high"] for row in about["agreement"]
+    )
+    assert (table.accuracy > table.worst_decile).all() and table.accuracy.max() > 0.6
+    with Image.open(tmp_path / "ranking/ranking.png") as im:
+        assert min(im.size) > 300
+    assert all(len(line) <= 100 for line in out.splitlines()) and all(
+        name in out for name in table.model
+    )
     assert "Spearman correlation" in out and "%|" not in out
 
 
 def test_progress_goes_to_standard_error(shelf, tmp_path):
-    code, out, err = run(*(w for w in words(shelf, "--n-tasks", 10) if w != "--quiet"), cwd=tmp_path)
+    code, out, err = run(
+        *(w for w in words(shelf, "--n-tasks", 10) if w != "--quiet"), cwd=tmp_path
+    )
     assert code == 0 and "probes: 100%" in err.replace("\r", "\n") and "%|" not in out
     assert run(*words(shelf, "--n-tasks", 10), cwd=tmp_path)[2] == ""
 
 
 def test_a_failing_model_is_reported_and_the_rest_ranked(shelf, tmp_path):
-    (tmp_path/"broken.npy").write_bytes(b"no array")
-    code, out, err = run(*words(shelf, "--n-tasks", 10), "--models", *sorted(shelf.glob("model*.npy")), "broken.npy", "resnet18a", cwd=tmp_path)
+    (tmp_path / "broken.npy").write_bytes(b"no array")
+    code, out, err = run(
+        *words(shelf, "--n-tasks", 10),
+        "--models",
+        *sorted(shelf.glob("model*.npy")),
+        "broken.npy",
+        "resnet18a",
+        cwd=tmp_path,
+    )
     assert code == 1 and err == ""
-    assert "FAILED broken.npy: embed:" in out and "FAILED resnet18a: embed:" in out and "did you mean resnet18" in out
-    about = json.loads((tmp_path/"ranking/ranking.json").read_text())
+    assert (
+        "FAILED broken.npy: embed:" in out
+        and "FAILED resnet18a: embed:" in out
+        and "did you mean resnet18" in out
+    )
+    about = json.loads((tmp_path / "ranking/ranking.json").read_text())
     assert set(about["failures"]) == {"broken.npy", "resnet18a"} and len(about["ranking"]) == 6
 
 
 def test_only_unknown_models(shelf, tmp_path):
-    code, out, err = run("rank", "--images", shelf/"images.npy", "--models", "resnet18a", "--cache", "cache", "--quiet", cwd=tmp_path)
-    assert (code, out) == (2, "") and re.fullmatch(r"taskpriors: rank_models: .*did you mean resnet18.*\n", err)
-    assert not (tmp_path/"ranking/ranking.csv").exists()
+    code, out, err = run(
+        "rank",
+        "--images",
+        shelf / "images.npy",
+        "--models",
+        "resnet18a",
+        "--cache",
+        "cache",
+        "--quiet",
+        cwd=tmp_path,
+    )
+    assert (code, out) == (2, "") and re.fullmatch(
+        r"taskpriors: rank_models: .*did you mean resnet18.*\n", err
+    )
+    assert not (tmp_path / "ranking/ranking.csv").exists()
 
 
 def test_no_network(shelf, tmp_path):
-    code, out, err = run(*words(shelf, "--n-tasks", 10), "--models", *sorted(shelf.glob("model*.npy")), "resnet10t", cwd=tmp_path, HF_HUB_OFFLINE=1, HF_HOME=tmp_path/"hub", TORCH_HOME=tmp_path/"torch")
+    code, out, err = run(
+        *words(shelf, "--n-tasks", 10),
+        "--models",
+        *sorted(shelf.glob("model*.npy")),
+        "resnet10t",
+        cwd=tmp_path,
+        HF_HUB_OFFLINE=1,
+        HF_HOME=tmp_path / "hub",
+        TORCH_HOME=tmp_path / "torch",
+    )
     assert code == 1 and "Traceback" not in err
     assert re.search(r"FAILED resnet10t: embed: the weights of resnet10t must load\. Got .*", out)
 
 
-@pytest.mark.parametrize("sig", [pytest.param(s, marks=pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")) for s in ("SIGKILL", "SIGINT")])
+@pytest.mark.parametrize(
+    "sig",
+    [
+        pytest.param(s, marks=pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals"))
+        for s in ("SIGKILL", "SIGINT")
+    ],
+)
 def test_a_run_that_ended_early_goes_on_where_it_stopped(shelf, tmp_path, sig):
     command = words(shelf, "--n-tasks", 800, "--n-classes", 4)
     whole = run(*command, "--cache", "other", "--out", "whole", cwd=tmp_path)
     assert whole[0] == 0, whole
-    kept = lambda: {p: p.stat().st_mtime_ns for p in (tmp_path/"cache/ranking").glob("*.safetensors")}
+
+    def kept():
+        return {p: p.stat().st_mtime_ns for p in (tmp_path / "cache/ranking").glob("*.safetensors")}
+
     p = start(*command, cwd=tmp_path)
     wait_until(p, lambda: len(kept()) >= 14)  # six of moments, six of skill, two of probes
     before = kept()
     p.send_signal(getattr(signal, sig))
     out, err = p.communicate(timeout=600)
-    if sig == "SIGINT": assert p.returncode == 130 and "goes on where it stopped" in err and "Traceback" not in err
-    else: assert p.returncode == -signal.SIGKILL
-    assert out == "" and not (tmp_path/"ranking/ranking.csv").exists()
+    if sig == "SIGINT":
+        assert p.returncode == 130 and "goes on where it stopped" in err and "Traceback" not in err
+    else:
+        assert p.returncode == -signal.SIGKILL
+    assert out == "" and not (tmp_path / "ranking/ranking.csv").exists()
     code, out, err = run(*command, cwd=tmp_path)
     assert (code, err) == (0, "")
     assert all(kept()[f] == t for f, t in before.items()) and len(kept()) == 18
-    columns = [c for c in pd.read_csv(tmp_path/"ranking/ranking.csv").columns if c != "seconds"]
-    pd.testing.assert_frame_equal(pd.read_csv(tmp_path/"ranking/ranking.csv")[columns], pd.read_csv(tmp_path/"whole/ranking.csv")[columns])
+    columns = [c for c in pd.read_csv(tmp_path / "ranking/ranking.csv").columns if c != "seconds"]
+    pd.testing.assert_frame_equal(
+        pd.read_csv(tmp_path / "ranking/ranking.csv")[columns],
+        pd.read_csv(tmp_path / "whole/ranking.csv")[columns],
+    )
 
 
 def test_an_unreadable_image_is_left_out(tmp_path):
     g = np.random.default_rng(1)
-    (tmp_path/"photos").mkdir()
-    for k in range(40): Image.fromarray(g.integers(0, 256, (8, 8, 3), dtype=np.uint8)).save(tmp_path/f"photos/{k:02}.png")
-    (tmp_path/"photos/07.png").write_bytes(b"not a picture")
-    code, out, err = run("rank", "--images", "photos", "--models", "zoo/pixels", "zoo/blocks", "zoo/gradients", "zoo/projection", "--cache", "cache", "--quiet", "--n-tasks", 10, cwd=tmp_path)
+    (tmp_path / "photos").mkdir()
+    for k in range(40):
+        Image.fromarray(g.integers(0, 256, (8, 8, 3), dtype=np.uint8)).save(
+            tmp_path / f"photos/{k:02}.png"
+        )
+    (tmp_path / "photos/07.png").write_bytes(b"not a picture")
+    code, out, err = run(
+        "rank",
+        "--images",
+        "photos",
+        "--models",
+        "zoo/pixels",
+        "zoo/blocks",
+        "zoo/gradients",
+        "zoo/projection",
+        "--cache",
+        "cache",
+        "--quiet",
+        "--n-tasks",
+        10,
+        cwd=tmp_path,
+    )
     assert code == 0 and "07.png" in err and len(err.splitlines()) == 1, err
-    s = json.loads((tmp_path/"ranking/ranking.json").read_text())["settings"]
+    s = json.loads((tmp_path / "ranking/ranking.json").read_text())["settings"]
     assert (s["n"], s["unreadable"]) == (39, 1)
 
 
-@pytest.mark.parametrize("more, says", [
-    (("--images", "taken.npy"), "taken.npy must hold an array of images. Got EOFError"), (("--images", "bare"), "bare must hold images, in subfolders or not"), (("--images", "taken"), "images must be a folder, a .tar or an .npy file"),
-    (("--n-classes", "1"), "n_classes must be an integer of at least 2"), (("--temperature", "-1"), "temperature must be"), (("--images", "nowhere"), "check the spelling of the path"),
-    (("--out", "taken"), "out must be a directory"), (("--prior", "resnet18a"), "did you mean resnet18")])
+@pytest.mark.parametrize(
+    "more, says",
+    [
+        (("--images", "taken.npy"), "taken.npy must hold an array of images. Got EOFError"),
+        (("--images", "bare"), "bare must hold images, in subfolders or not"),
+        (("--images", "taken"), "images must be a folder, a .tar or an .npy file"),
+        (("--n-classes", "1"), "n_classes must be an integer of at least 2"),
+        (("--temperature", "-1"), "temperature must be"),
+        (("--images", "nowhere"), "check the spelling of the path"),
+        (("--out", "taken"), "out must be a directory"),
+        (("--prior", "resnet18a"), "did you mean resnet18"),
+    ],
+)
 def test_bad_input_is_one_sentence(shelf, tmp_path, more, says):
-    (tmp_path/"taken").write_text("a file")
-    (tmp_path/"taken.npy").write_text("")
-    (tmp_path/"bare").mkdir()
+    (tmp_path / "taken").write_text("a file")
+    (tmp_path / "taken.npy").write_text("")
+    (tmp_path / "bare").mkdir()
     code, out, err = run(*words(shelf, *more), cwd=tmp_path)
     assert (code, out) == (2, "") and says in err and len(err.splitlines()) == 1, err
 
 
 def test_help_is_quick(tmp_path):
     code = "import sys\nfrom taskpriors.rank.cli import main\ntry: main(['rank', '--help'])\nexcept SystemExit: print('torch' in sys.modules, 'timm' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
     assert done.stdout.splitlines()[-1] == "False False" and "--images" in done.stdout

@@ -1,4 +1,5 @@
 "The names that users' code imports, where it imports them from. Removing one is a breaking change."
+
 import importlib
 import inspect
 
@@ -34,20 +35,38 @@ CONTRACT = {
     "rank.cli": "main",
 }
 KEYWORDS = {
-    "kernels.kernel_factor": "features kind center scale", "kernels.cholesky_factor": "K rank tol", "probes.ridge_probes": "features labels alpha train", "probes.logistic_probes": "features labels C train standardize",
-    "prior.edges.edge_probabilities": "Z temperature graphs", "prior.edges.sample_graphs": "Z temperature n_graphs graphs seed", "prior.edges.graph_log_prob": "G Z temperature graphs",
-    "prior.moments.trace_moments": "M prior temperature graphs block_size executor", "prior.moments.trace_cumulants": "M prior temperature order", "prior.moments.trace_covariance": "models prior temperature",
-    "prior.moments.outperform_probability": "A B prior temperature", "prior.moments.trace_quantile": "M prior temperature p", "prior.moments.sketch_trace_moments": "M prior temperature rel_tol seed",
-    "prior.prefix.sample_labels": "Z temperature n_classes n_tasks shuffle convention seed", "prior.labelings.sample_labelings": "Z temperature n_classes n_tasks method seed",
-    "prior.labelings.enumerate_labelings": "Z temperature n_classes", "prior.labelings.calibrate_temperature": "Z n_classes diversity", "prior.heldout.expected_heldout_error": "features prior temperature alpha",
-    "synbench.robust_bayes.robust_bayes": "mu Sigma eps p tau", "synbench.score.synbench_score": "model settings seed",
-    "transfer.agreement.rank_agreement": "scores truth method", "rank.embed.embed": "model images", "rank.ranking.rank_models": "models images prior metrics",
+    "kernels.kernel_factor": "features kind center scale",
+    "kernels.cholesky_factor": "K rank tol",
+    "probes.ridge_probes": "features labels alpha train",
+    "probes.logistic_probes": "features labels C train standardize",
+    "prior.edges.edge_probabilities": "Z temperature graphs",
+    "prior.edges.sample_graphs": "Z temperature n_graphs graphs seed",
+    "prior.edges.graph_log_prob": "G Z temperature graphs",
+    "prior.moments.trace_moments": "M prior temperature graphs block_size executor",
+    "prior.moments.trace_cumulants": "M prior temperature order",
+    "prior.moments.trace_covariance": "models prior temperature",
+    "prior.moments.outperform_probability": "A B prior temperature",
+    "prior.moments.trace_quantile": "M prior temperature p",
+    "prior.moments.sketch_trace_moments": "M prior temperature rel_tol seed",
+    "prior.prefix.sample_labels": "Z temperature n_classes n_tasks shuffle convention seed",
+    "prior.labelings.sample_labelings": "Z temperature n_classes n_tasks method seed",
+    "prior.labelings.enumerate_labelings": "Z temperature n_classes",
+    "prior.labelings.calibrate_temperature": "Z n_classes diversity",
+    "prior.heldout.expected_heldout_error": "features prior temperature alpha",
+    "synbench.robust_bayes.robust_bayes": "mu Sigma eps p tau",
+    "synbench.score.synbench_score": "model settings seed",
+    "transfer.agreement.rank_agreement": "scores truth method",
+    "rank.embed.embed": "model images",
+    "rank.ranking.rank_models": "models images prior metrics",
 }
 METHODS = "from_features from_kernel from_labels from_views moments cumulants heldout_error outperforms sample edge_probabilities precision_at_k __mul__"
 
 
-@pytest.mark.parametrize("module, name", [(m, n) for m, names in CONTRACT.items() for n in names.split()])
-def test_name_is_where_it_was_promised(module, name): getattr(importlib.import_module(f"taskpriors.{module}"), name)
+@pytest.mark.parametrize(
+    "module, name", [(m, n) for m, names in CONTRACT.items() for n in names.split()]
+)
+def test_name_is_where_it_was_promised(module, name):
+    getattr(importlib.import_module(f"taskpriors.{module}"), name)
 
 
 @pytest.mark.parametrize("path", KEYWORDS)
@@ -60,18 +79,24 @@ def test_parameters_keep_their_names(path):
 
 def test_task_prior_has_its_methods():
     from taskpriors.prior.task_prior import TaskPrior
+
     assert not [m for m in METHODS.split() if not hasattr(TaskPrior, m)]
 
 
 def test_the_front_door_opens_every_name():
     import taskpriors
+
     assert not [name for name in taskpriors.__all__ if getattr(taskpriors, name, None) is None]
     assert {"leep", "logme", "h_score", "pactran_gaussian"} <= set(taskpriors.METRICS)
-    with pytest.raises(AttributeError, match="no attribute 'magic'"): taskpriors.magic
+    with pytest.raises(AttributeError, match="no attribute 'magic'"):
+        taskpriors.magic
 
 
 def test_the_synbench_score_takes_its_settings_by_name():
     from dataclasses import fields
 
     from taskpriors.synbench.score import SynBenchSettings
-    assert {"eps", "eps_scale", "threshold", "scales", "n_train", "n_test"} <= {f.name for f in fields(SynBenchSettings)}
+
+    assert {"eps", "eps_scale", "threshold", "scales", "n_train", "n_test"} <= {
+        f.name for f in fields(SynBenchSettings)
+    }

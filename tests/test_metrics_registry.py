@@ -1,4 +1,5 @@
 "Every transferability metric is listed with its direction and its symmetries, keeps its promises in both precisions and both shapes, and changes nothing it is given."
+
 import importlib
 import inspect
 import math
@@ -12,20 +13,42 @@ import torch
 import taskpriors.transfer
 from taskpriors.transfer.registry import METRICS, TRANSFORMS, Metric, transfer_scores
 
-METRIC_INPUTS = {("features", "labels"), ("source_probs", "labels"), ("source", "labels"), ("features", "other"), ("views",)}
+METRIC_INPUTS = {
+    ("features", "labels"),
+    ("source_probs", "labels"),
+    ("source", "labels"),
+    ("features", "other"),
+    ("views",),
+}
 NOT_METRICS = {
-    "log_evidence": "returns Evidence", "fit_head": "returns HeadFit", "gaussian_grid": "returns GaussianGrid", "use_head": "returns HeadFit", "dirichlet_fit": "returns VariationalFit",
-    "gamma_fit": "returns VariationalFit", "loss_curve": "returns LossCurve", "hsic": "has no direction of its own: CKA normalises it",
+    "log_evidence": "returns Evidence",
+    "fit_head": "returns HeadFit",
+    "gaussian_grid": "returns GaussianGrid",
+    "use_head": "returns HeadFit",
+    "dirichlet_fit": "returns VariationalFit",
+    "gamma_fit": "returns VariationalFit",
+    "loss_curve": "returns LossCurve",
+    "hsic": "has no direction of its own: CKA normalises it",
 }
 
 
 def task(n=60, d=6, dtype=torch.float64, seed=0):
     g = torch.Generator().manual_seed(seed)
     y = torch.arange(n) % 3
-    X = torch.randn(n, d, generator=g, dtype=torch.float64) + torch.randn(3, d, generator=g, dtype=torch.float64)[y] + .5
-    P = torch.softmax(X @ torch.randn(d, 5, generator=g, dtype=torch.float64)/d**.5, 1)
-    views = X[:, None] + .3*torch.randn(n, 3, d, generator=g, dtype=torch.float64)
-    out = dict(features=X, labels=y, source_probs=P, views=views, reference=X[:, :3] + torch.randn(n, 3, generator=g, dtype=torch.float64))
+    X = (
+        torch.randn(n, d, generator=g, dtype=torch.float64)
+        + torch.randn(3, d, generator=g, dtype=torch.float64)[y]
+        + 0.5
+    )
+    P = torch.softmax(X @ torch.randn(d, 5, generator=g, dtype=torch.float64) / d**0.5, 1)
+    views = X[:, None] + 0.3 * torch.randn(n, 3, d, generator=g, dtype=torch.float64)
+    out = dict(
+        features=X,
+        labels=y,
+        source_probs=P,
+        views=views,
+        reference=X[:, :3] + torch.randn(n, 3, generator=g, dtype=torch.float64),
+    )
     return {k: v.to(dtype) if v.is_floating_point() else v for k, v in out.items()}
 
 
@@ -41,9 +64,15 @@ def public_metrics():
         mod = importlib.import_module(f"taskpriors.transfer.{info.name}")
         for name in getattr(mod, "__all__", ()):
             f = getattr(mod, name)
-            if not inspect.isfunction(f) or f.__module__ != mod.__name__: continue
-            required = tuple(k for k, p in inspect.signature(f).parameters.items() if p.default is p.empty)
-            if required in METRIC_INPUTS or (required == ("features",) and inspect.signature(f).return_annotation is float): yield name, f
+            if not inspect.isfunction(f) or f.__module__ != mod.__name__:
+                continue
+            required = tuple(
+                k for k, p in inspect.signature(f).parameters.items() if p.default is p.empty
+            )
+            if required in METRIC_INPUTS or (
+                required == ("features",) and inspect.signature(f).return_annotation is float
+            ):
+                yield name, f
 
 
 def test_every_metric_of_the_wing_is_listed():
@@ -56,26 +85,54 @@ def test_every_metric_of_the_wing_is_listed():
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=lambda m: m.name)
 def test_a_line_is_complete(metric):
-    assert isinstance(metric.higher_is_better, bool) and metric.cost and metric.source and metric.function.__doc__
+    assert (
+        isinstance(metric.higher_is_better, bool)
+        and metric.cost
+        and metric.source
+        and metric.function.__doc__
+    )
     assert set(metric.needs) <= set(task()) and metric.invariances and metric.changes
-    assert metric.invariances | metric.changes <= set(TRANSFORMS) and not metric.invariances & metric.changes
+    assert (
+        metric.invariances | metric.changes <= set(TRANSFORMS)
+        and not metric.invariances & metric.changes
+    )
     assert ("shuffled labels" if "labels" in metric.needs else "noise") in metric.changes
 
 
 SHAPES = {"more points": dict(n=60, d=6), "more features": dict(n=60, d=90)}
-CLAIMS = [(m, kind, t) for m in METRICS.values() for kind in ("invariances", "changes") for t in sorted(getattr(m, kind))]
+CLAIMS = [
+    (m, kind, t)
+    for m in METRICS.values()
+    for kind in ("invariances", "changes")
+    for t in sorted(getattr(m, kind))
+]
 
 
-@pytest.mark.parametrize("metric, kind, name", CLAIMS, ids=[f"{m.name}-{k}-{t}" for m, k, t in CLAIMS])
+@pytest.mark.parametrize(
+    "metric, kind, name", CLAIMS, ids=[f"{m.name}-{k}-{t}" for m, k, t in CLAIMS]
+)
 def test_symmetries_hold(metric, kind, name):
     inputs = {k: task()[k] for k in metric.needs}
     before, after = call(metric, inputs), call(metric, TRANSFORMS[name](inputs))
-    if kind == "changes": assert not math.isclose(after, before, rel_tol=1e-5, abs_tol=1e-7)
-    else: assert after == pytest.approx(before, rel=1e-4, abs=1e-5)
+    if kind == "changes":
+        assert not math.isclose(after, before, rel_tol=1e-5, abs_tol=1e-7)
+    else:
+        assert after == pytest.approx(before, rel=1e-4, abs=1e-5)
 
 
-@pytest.mark.parametrize("shape, dtype", [("more points", torch.float32), ("more features", torch.float64), ("more features", torch.float32)])
-@pytest.mark.parametrize("metric, name", [(m, t) for m, k, t in CLAIMS if k == "invariances"], ids=[f"{m.name}-{t}" for m, k, t in CLAIMS if k == "invariances"])
+@pytest.mark.parametrize(
+    "shape, dtype",
+    [
+        ("more points", torch.float32),
+        ("more features", torch.float64),
+        ("more features", torch.float32),
+    ],
+)
+@pytest.mark.parametrize(
+    "metric, name",
+    [(m, t) for m, k, t in CLAIMS if k == "invariances"],
+    ids=[f"{m.name}-{t}" for m, k, t in CLAIMS if k == "invariances"],
+)
 def test_invariances_hold_in_both_shapes_and_precisions(metric, name, shape, dtype):
     inputs = {k: v for k, v in task(**SHAPES[shape], dtype=dtype).items() if k in metric.needs}
     inputs = {k: inputs[k] for k in metric.needs}
@@ -88,18 +145,29 @@ def test_invariances_hold_in_both_shapes_and_precisions(metric, name, shape, dty
 def test_finite_pure_and_of_one_mind(metric, shape):
     "No NaN, no change of the input or the global random state; numpy and torch, float32 and float64 agree."
     inputs = task(**SHAPES[shape])
-    copies, state = {k: v.clone() for k, v in inputs.items()}, (torch.get_rng_state(), np.random.get_state()[1].copy())
+    copies, state = (
+        {k: v.clone() for k, v in inputs.items()},
+        (torch.get_rng_state(), np.random.get_state()[1].copy()),
+    )
     value = call(metric, inputs)
     assert isinstance(value, float) and math.isfinite(value)
     assert all(torch.equal(v, copies[k]) for k, v in inputs.items())
-    assert torch.equal(state[0], torch.get_rng_state()) and (state[1] == np.random.get_state()[1]).all()
+    assert (
+        torch.equal(state[0], torch.get_rng_state())
+        and (state[1] == np.random.get_state()[1]).all()
+    )
     assert call(metric, {k: v.numpy() for k, v in inputs.items()}) == value
-    assert call(metric, {k: v.clone().requires_grad_() if v.is_floating_point() else v for k, v in inputs.items()}) == pytest.approx(value, rel=1e-9)
+    assert call(
+        metric,
+        {k: v.clone().requires_grad_() if v.is_floating_point() else v for k, v in inputs.items()},
+    ) == pytest.approx(value, rel=1e-9)
     narrow = {k: v.float() if v.is_floating_point() else v for k, v in inputs.items()}
     assert call(metric, narrow) == pytest.approx(value, rel=2e-3, abs=1e-3)
 
 
-@pytest.mark.parametrize("metric", [m for m in METRICS.values() if "labels" in m.needs], ids=lambda m: m.name)
+@pytest.mark.parametrize(
+    "metric", [m for m in METRICS.values() if "labels" in m.needs], ids=lambda m: m.name
+)
 def test_small_classes(metric):
     "A class with one point and a class with none."
     inputs = task()
@@ -109,10 +177,21 @@ def test_small_classes(metric):
     assert math.isfinite(call(metric, inputs | dict(labels=y)))
 
 
-@pytest.mark.parametrize("metric", [m for m in METRICS.values() if "labels" in m.needs], ids=lambda m: m.name)
-@pytest.mark.parametrize("labels, says", [(torch.zeros(60), "two classes"), (torch.arange(59) % 2, "same points"), (torch.arange(60) - 3, "at least 0"), (torch.rand(60), "whole numbers")])
+@pytest.mark.parametrize(
+    "metric", [m for m in METRICS.values() if "labels" in m.needs], ids=lambda m: m.name
+)
+@pytest.mark.parametrize(
+    "labels, says",
+    [
+        (torch.zeros(60), "two classes"),
+        (torch.arange(59) % 2, "same points"),
+        (torch.arange(60) - 3, "at least 0"),
+        (torch.rand(60), "whole numbers"),
+    ],
+)
 def test_bad_labels_are_refused(metric, labels, says):
-    with pytest.raises(ValueError, match=says): call(metric, task() | dict(labels=labels))
+    with pytest.raises(ValueError, match=says):
+        call(metric, task() | dict(labels=labels))
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=lambda m: m.name)
@@ -120,21 +199,33 @@ def test_nan_is_refused(metric):
     for k in set(metric.needs) - {"labels"}:
         bad = task()[k].clone()
         bad[3] = float("nan")
-        with pytest.raises(ValueError, match="row 3"): call(metric, task() | {k: bad})
+        with pytest.raises(ValueError, match="row 3"):
+            call(metric, task() | {k: bad})
 
 
-@pytest.mark.parametrize("metric", [m for m in METRICS.values() if m.needs == ("features", "labels")], ids=lambda m: m.name)
+@pytest.mark.parametrize(
+    "metric",
+    [m for m in METRICS.values() if m.needs == ("features", "labels")],
+    ids=lambda m: m.name,
+)
 def test_direction(metric):
     "More signal is better, as the table has it."
     g = torch.Generator().manual_seed(1)
-    y, centres, noise = torch.arange(240) % 4, torch.randn(4, 12, generator=g), torch.randn(240, 12, generator=g)
-    strong, weak = (call(metric, dict(features=s*centres[y] + noise, labels=y)) for s in (1., .3))
+    y, centres, noise = (
+        torch.arange(240) % 4,
+        torch.randn(4, 12, generator=g),
+        torch.randn(240, 12, generator=g),
+    )
+    strong, weak = (
+        call(metric, dict(features=s * centres[y] + noise, labels=y)) for s in (1.0, 0.3)
+    )
     assert (strong > weak) == metric.higher_is_better and strong != weak
 
 
 def test_nobody_forgets_a_metric():
     "A metric that is added without its symmetries does not get through."
-    with pytest.raises(TypeError): Metric("new", lambda features, labels: 0., ("features", "labels"), True)
+    with pytest.raises(TypeError):
+        Metric("new", lambda features, labels: 0.0, ("features", "labels"), True)
 
 
 def test_kept_refusals_and_values_cover_all_that_was_asked():

@@ -3,6 +3,7 @@
 `CALLS` holds one valid call per function; the bad values are chosen by the name of the parameter. A new public function that takes data and is neither in
 `CALLS` nor in `EXEMPT` fails `test_nothing_is_forgotten`.
 """
+
 import importlib
 import inspect
 import pkgutil
@@ -19,12 +20,16 @@ N, D = 24, 4
 SENTENCE = re.compile(r"^[\w.]+: .+\. Got .*; .+\.$", re.S)
 
 
-def gen(seed=0): return torch.Generator().manual_seed(seed)
-def randn(*shape, seed=0): return torch.randn(*shape, generator=gen(seed), dtype=torch.float64)
+def gen(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def randn(*shape, seed=0):
+    return torch.randn(*shape, generator=gen(seed), dtype=torch.float64)
 
 
 X, X2 = randn(N, D), randn(N, D, seed=1)
-Z = (X - X.mean(0))/4
+Z = (X - X.mean(0)) / 4
 Y = torch.randint(0, 2, (3, N), generator=gen(2))
 y = torch.arange(N) % 3
 P = torch.softmax(randn(N, 5, seed=3), 1)
@@ -32,97 +37,222 @@ P = torch.softmax(randn(N, 5, seed=3), 1)
 IMAGES = torch.rand(N, 1, 2, 2, generator=gen(4))
 
 
-def flat(x): return x.flatten(1)
-def linear(x): return flat(x) @ torch.tensor([[1., -1.]]).expand(4, 2).to(x)
+def flat(x):
+    return x.flatten(1)
+
+
+def linear(x):
+    return flat(x) @ torch.tensor([[1.0, -1.0]]).expand(4, 2).to(x)
 
 
 CALLS = {
     "kernels": {
-        "center": dict(Z=X), "kernel_matrix": dict(Z=X), "kernel_factor": dict(features=X), "cholesky_factor": dict(K=X @ X.T), "pivoted_cholesky": dict(K=X @ X.T),
-        "rbf_cholesky": dict(features=X, rank=5), "product_factor": dict(priors=[(X, 1.), (X2, 2.)]),
+        "center": dict(Z=X),
+        "kernel_matrix": dict(Z=X),
+        "kernel_factor": dict(features=X),
+        "cholesky_factor": dict(K=X @ X.T),
+        "pivoted_cholesky": dict(K=X @ X.T),
+        "rbf_cholesky": dict(features=X, rank=5),
+        "product_factor": dict(priors=[(X, 1.0), (X2, 2.0)]),
     },
     "probes": {
-        "ridge_probes": dict(features=X, labels=Y), "logistic_probes": dict(features=X, labels=Y, train=.5), "logistic_fit": dict(features=X, labels=Y),
+        "ridge_probes": dict(features=X, labels=Y),
+        "logistic_probes": dict(features=X, labels=Y, train=0.5),
+        "logistic_fit": dict(features=X, labels=Y),
     },
     "prior.loss_equivalence": {
-        "optimal_probe": dict(features=X, targets=X2), "optimal_probe_loss": dict(features=X, targets=X2), "label_graph": dict(labels=y),
-        "probe_loss": dict(features=X, targets=X2, W=torch.zeros(D, D), b=torch.zeros(D)), "relative_objective": dict(features=X, labels=Y),
+        "optimal_probe": dict(features=X, targets=X2),
+        "optimal_probe_loss": dict(features=X, targets=X2),
+        "label_graph": dict(labels=y),
+        "probe_loss": dict(features=X, targets=X2, W=torch.zeros(D, D), b=torch.zeros(D)),
+        "relative_objective": dict(features=X, labels=Y),
     },
     "prior.edges": {
-        "edge_probabilities": dict(Z=Z, temperature=1.), "log_partition": dict(Z=Z, temperature=1.), "graph_log_prob": dict(G=torch.eye(N), Z=Z, temperature=1.),
-        "sample_graphs": dict(Z=Z, temperature=1., n_graphs=2, seed=0),
+        "edge_probabilities": dict(Z=Z, temperature=1.0),
+        "log_partition": dict(Z=Z, temperature=1.0),
+        "graph_log_prob": dict(G=torch.eye(N), Z=Z, temperature=1.0),
+        "sample_graphs": dict(Z=Z, temperature=1.0, n_graphs=2, seed=0),
     },
     "prior.moments": {
-        "trace_moments": dict(M=X, prior=Z, temperature=1.), "trace_cumulants": dict(M=X, prior=Z, temperature=1.),
-        "sketch_trace_moments": dict(M=X, prior=Z, temperature=1., rel_tol=.5, seed=0),
+        "trace_moments": dict(M=X, prior=Z, temperature=1.0),
+        "trace_cumulants": dict(M=X, prior=Z, temperature=1.0),
+        "sketch_trace_moments": dict(M=X, prior=Z, temperature=1.0, rel_tol=0.5, seed=0),
     },
     "prior.tails": {
-        "trace_covariance": dict(models={"a": X, "b": X2}, prior=Z, temperature=1.), "outperform_matrix": dict(models={"a": X, "b": X2}, prior=Z, temperature=1.),
-        "outperform_probability": dict(A=X, B=X2, prior=Z, temperature=1.), "trace_quantile": dict(M=X, prior=Z, temperature=1., p=.05),
+        "trace_covariance": dict(models={"a": X, "b": X2}, prior=Z, temperature=1.0),
+        "outperform_matrix": dict(models={"a": X, "b": X2}, prior=Z, temperature=1.0),
+        "outperform_probability": dict(A=X, B=X2, prior=Z, temperature=1.0),
+        "trace_quantile": dict(M=X, prior=Z, temperature=1.0, p=0.05),
     },
-    "prior.views": {"view_labels": dict(n_samples=3, n_views=2), "view_graph": dict(n_samples=3, n_views=2), "view_factor": dict(n_samples=3, n_views=2), "partition_moments": dict(M=X, labels=y, temperature=1.)},
-    "prior.prefix": {"sample_labels": dict(Z=Z, temperature=1., n_classes=2, n_tasks=3, seed=0), "prefix_log_prob": dict(Z=Z, labels=Y, temperature=1., n_classes=2), "task_diversity": dict(labels=Y)},
+    "prior.views": {
+        "view_labels": dict(n_samples=3, n_views=2),
+        "view_graph": dict(n_samples=3, n_views=2),
+        "view_factor": dict(n_samples=3, n_views=2),
+        "partition_moments": dict(M=X, labels=y, temperature=1.0),
+    },
+    "prior.prefix": {
+        "sample_labels": dict(Z=Z, temperature=1.0, n_classes=2, n_tasks=3, seed=0),
+        "prefix_log_prob": dict(Z=Z, labels=Y, temperature=1.0, n_classes=2),
+        "task_diversity": dict(labels=Y),
+    },
     "prior.labelings": {
-        "sample_labelings": dict(Z=Z, temperature=4., n_classes=2, n_tasks=64, seed=0), "enumerate_labelings": dict(Z=Z[:6], temperature=1., n_classes=2),
-        "calibrate_temperature": dict(Z=Z, n_classes=2, seed=0), "temperature_scan": dict(Z=Z, n_classes=2, seed=0), "critical_temperature": dict(Z=Z, n_classes=2),
+        "sample_labelings": dict(Z=Z, temperature=4.0, n_classes=2, n_tasks=64, seed=0),
+        "enumerate_labelings": dict(Z=Z[:6], temperature=1.0, n_classes=2),
+        "calibrate_temperature": dict(Z=Z, n_classes=2, seed=0),
+        "temperature_scan": dict(Z=Z, n_classes=2, seed=0),
+        "critical_temperature": dict(Z=Z, n_classes=2),
     },
-    "prior.heldout": {"expected_heldout_error": dict(features=X, prior=Z, temperature=1.), "precision_at_k": dict(features=X, prior=Z, temperature=1., k=3),
-        "expected_regression_error": dict(features=X, prior=Z), "heldout_matrix": dict(features=X, alpha=1.), "edge_moments": dict(basis=ridge_basis(X), Z=Z, temperature=1.),
-        "edge_variance": dict(basis=ridge_basis(X), Z=Z, temperature=1., alpha=1.)},
+    "prior.heldout": {
+        "expected_heldout_error": dict(features=X, prior=Z, temperature=1.0),
+        "precision_at_k": dict(features=X, prior=Z, temperature=1.0, k=3),
+        "expected_regression_error": dict(features=X, prior=Z),
+        "heldout_matrix": dict(features=X, alpha=1.0),
+        "edge_moments": dict(basis=ridge_basis(X), Z=Z, temperature=1.0),
+        "edge_variance": dict(basis=ridge_basis(X), Z=Z, temperature=1.0, alpha=1.0),
+    },
     "synbench.gaussians": {"frechet_distance": dict(features=X, others=X2)},
     "synbench.score": {"feature_rules": dict(features=X, labels=y % 2)},
     "synbench.robust_probing": {
-        "pgd_attack": dict(logits=linear, images=IMAGES, labels=y % 2, eps=.1, n_steps=2), "cw_attack": dict(logits=linear, images=IMAGES, labels=y % 2, n_steps=2, n_weights=1),
-        "robust_linear_probe": dict(features_fn=flat, images=IMAGES, labels=y % 2, eps=.1, n_epochs=1, n_steps=1),
+        "pgd_attack": dict(logits=linear, images=IMAGES, labels=y % 2, eps=0.1, n_steps=2),
+        "cw_attack": dict(logits=linear, images=IMAGES, labels=y % 2, n_steps=2, n_weights=1),
+        "robust_linear_probe": dict(
+            features_fn=flat, images=IMAGES, labels=y % 2, eps=0.1, n_epochs=1, n_steps=1
+        ),
     },
-    "synbench.robust_bayes": {"robust_bayes": dict(mu=torch.ones(3), Sigma=torch.eye(3), eps=.1)},
-    "transfer.leep": {"leep": dict(source_probs=P, labels=y), "nleep": dict(features=X, labels=y), "nce": dict(source=P.argmax(1), labels=y), "mixture_probs": dict(features=X, n_components=2)},
-    "transfer.evidence": {"logme": dict(features=X, labels=y), "log_evidence": dict(features=X, targets=X2)},
+    "synbench.robust_bayes": {"robust_bayes": dict(mu=torch.ones(3), Sigma=torch.eye(3), eps=0.1)},
+    "transfer.leep": {
+        "leep": dict(source_probs=P, labels=y),
+        "nleep": dict(features=X, labels=y),
+        "nce": dict(source=P.argmax(1), labels=y),
+        "mixture_probs": dict(features=X, n_components=2),
+    },
+    "transfer.evidence": {
+        "logme": dict(features=X, labels=y),
+        "log_evidence": dict(features=X, targets=X2),
+    },
     "transfer.pactran": {
-        "pactran_gaussian": dict(features=X, labels=y), "gaussian_grid": dict(features=X, labels=y), "fit_head": dict(features=X, labels=y, beta=1.),
-        "use_head": dict(features=X, labels=y, a=1., head=None, caller="linear"), **{k: dict(source_probs=P, labels=y) for k in ("pactran_dirichlet", "pactran_gamma", "dirichlet_fit", "gamma_fit")},
+        "pactran_gaussian": dict(features=X, labels=y),
+        "gaussian_grid": dict(features=X, labels=y),
+        "fit_head": dict(features=X, labels=y, beta=1.0),
+        "use_head": dict(features=X, labels=y, a=1.0, head=None, caller="linear"),
+        **{
+            k: dict(source_probs=P, labels=y)
+            for k in ("pactran_dirichlet", "pactran_gamma", "dirichlet_fit", "gamma_fit")
+        },
     },
-    "transfer.discriminants": {k: dict(features=X, labels=y) for k in ("h_score", "regularized_h_score", "sfda", "gbc", "transrate", "linear", "linear_valid")},
-    "transfer.code_length": {k: dict(features=X, labels=y) for k in ("validation_loss", "mdl", "loss_curve", "code_lengths")} | {k: dict(features=X, labels=y, eps=9.) for k in ("sdl", "eps_sample_complexity")},
-    "transfer.spectrum": {"rankme": dict(features=X), "uniformity": dict(features=X), "hsic": dict(features=X, other=X2), "cka": dict(features=X, other=X2)},
-    "transfer.registry": {"transfer_scores": dict(features=X, labels=y, metrics=["logme", "sfda"]), "npactran_dirichlet": dict(features=X, labels=y), "npactran_gamma": dict(features=X, labels=y), "metric_functions": dict(labels=y)},
+    "transfer.discriminants": {
+        k: dict(features=X, labels=y)
+        for k in (
+            "h_score",
+            "regularized_h_score",
+            "sfda",
+            "gbc",
+            "transrate",
+            "linear",
+            "linear_valid",
+        )
+    },
+    "transfer.code_length": {
+        k: dict(features=X, labels=y)
+        for k in ("validation_loss", "mdl", "loss_curve", "code_lengths")
+    }
+    | {k: dict(features=X, labels=y, eps=9.0) for k in ("sdl", "eps_sample_complexity")},
+    "transfer.spectrum": {
+        "rankme": dict(features=X),
+        "uniformity": dict(features=X),
+        "hsic": dict(features=X, other=X2),
+        "cka": dict(features=X, other=X2),
+    },
+    "transfer.registry": {
+        "transfer_scores": dict(features=X, labels=y, metrics=["logme", "sfda"]),
+        "npactran_dirichlet": dict(features=X, labels=y),
+        "npactran_gamma": dict(features=X, labels=y),
+        "metric_functions": dict(labels=y),
+    },
     "transfer.agreement": {"rank_agreement": dict(scores=X[:, 0], truth=X[:, 1])},
 }
 EXEMPT = {
-    "checks": "judges inputs; its own notebook tests it", "svd": "shared step of the metrics that call it", "ridge": "shared step of probes and held-out error", "store": "files, tests/test_cache.py",
-    "synbench.robust_probing.autoattack": "needs an optional library; notebook 23 tests it", "blocks": "no data", "results": "no data", "rank": "tests/test_cli.py and its notebooks",
+    "checks": "judges inputs; its own notebook tests it",
+    "svd": "shared step of the metrics that call it",
+    "ridge": "shared step of probes and held-out error",
+    "store": "files, tests/test_cache.py",
+    "synbench.robust_probing.autoattack": "needs an optional library; notebook 23 tests it",
+    "blocks": "no data",
+    "results": "no data",
+    "rank": "tests/test_cli.py and its notebooks",
 }
 
 
 def with_row(T, value):
     T = T.clone()
-    T[len(T)//2] = value
+    T[len(T) // 2] = value
     return T
 
 
 def bad_values(name, good):
     "Wrong values for a parameter of this name."
     if name in ("features", "Z", "M", "A", "B", "prior") and isinstance(good, torch.Tensor):
-        yield from ((with_row(good, float("nan")), "nan"), (with_row(good, float("inf")), "inf"), (good[:1], "one point"), (good[:, 0], "a vector"), ("path.npy", "a string"))
+        yield from (
+            (with_row(good, float("nan")), "nan"),
+            (with_row(good, float("inf")), "inf"),
+            (good[:1], "one point"),
+            (good[:, 0], "a vector"),
+            ("path.npy", "a string"),
+        )
         yield from [(good[:-1], "a point short")] if name in ("M", "A", "B") else []
-    if name == "K": yield from ((-good, "indefinite"), (good[:, :-1], "not square"), (with_row(good, float("nan")), "nan"))
-    if name == "models": yield from (({}, "no model"), ({**good, "b": next(iter(good.values()))[:-1]}, "a point short"))
-    if name == "labels": yield from ((good - 1, "negative"), (good.double() + .5, "halves"), (["cat"]*N, "strings"))
-    if name in ("temperature",): yield from ((0, "zero"), (-1., "negative"), (float("nan"), "nan"), (float("inf"), "inf"), ("hot", "a string"))
-    if name == "source_probs" and good is not None: yield from ((good*2, "rows sum to two"), (-good, "negative"), (with_row(good, float("nan")), "nan"))
-    if name in ("n_tasks", "n_graphs", "n_samples", "n_views", "block_size", "k"): yield from ((0, "zero"), (1.5, "a fraction"))
-    if name == "n_classes": yield from ((0, "zero"), (2.5, "a fraction"))
-    if name == "seed": yield from (("x", "a string"), (-1, "negative"))
-    if name == "executor": yield 3, "a number"
-    if name == "graphs": yield "sideways", "unknown"
-    if name == "train": yield from ((0., "nobody"), (1., "everybody"), (torch.ones(N), "no mask"))
+    if name == "K":
+        yield from (
+            (-good, "indefinite"),
+            (good[:, :-1], "not square"),
+            (with_row(good, float("nan")), "nan"),
+        )
+    if name == "models":
+        yield from (
+            ({}, "no model"),
+            ({**good, "b": next(iter(good.values()))[:-1]}, "a point short"),
+        )
+    if name == "labels":
+        yield from (
+            (good - 1, "negative"),
+            (good.double() + 0.5, "halves"),
+            (["cat"] * N, "strings"),
+        )
+    if name in ("temperature",):
+        yield from (
+            (0, "zero"),
+            (-1.0, "negative"),
+            (float("nan"), "nan"),
+            (float("inf"), "inf"),
+            ("hot", "a string"),
+        )
+    if name == "source_probs" and good is not None:
+        yield from (
+            (good * 2, "rows sum to two"),
+            (-good, "negative"),
+            (with_row(good, float("nan")), "nan"),
+        )
+    if name in ("n_tasks", "n_graphs", "n_samples", "n_views", "block_size", "k"):
+        yield from ((0, "zero"), (1.5, "a fraction"))
+    if name == "n_classes":
+        yield from ((0, "zero"), (2.5, "a fraction"))
+    if name == "seed":
+        yield from (("x", "a string"), (-1, "negative"))
+    if name == "executor":
+        yield 3, "a number"
+    if name == "graphs":
+        yield "sideways", "unknown"
+    if name == "train":
+        yield from ((0.0, "nobody"), (1.0, "everybody"), (torch.ones(N), "no mask"))
 
 
 def cases():
     for module, calls in CALLS.items():
-        try: mod = importlib.import_module(f"taskpriors.{module}")
-        except ModuleNotFoundError: mod = None
-        for name, kwargs in calls.items(): yield module, name, mod and getattr(mod, name, None), kwargs
+        try:
+            mod = importlib.import_module(f"taskpriors.{module}")
+        except ModuleNotFoundError:
+            mod = None
+        for name, kwargs in calls.items():
+            yield module, name, mod and getattr(mod, name, None), kwargs
 
 
 FUNCTIONS = [pytest.param(f, kw, id=f"{m}.{name}") for m, name, f, kw in cases()]
@@ -133,7 +263,8 @@ def test_a_valid_call_works_and_changes_nothing(f, kwargs):
     before = {k: v.clone() for k, v in kwargs.items() if isinstance(v, torch.Tensor)}
     state = torch.get_rng_state()
     f(**kwargs)
-    for k, v in before.items(): assert torch.equal(v, kwargs[k]), f"{k} was changed"
+    for k, v in before.items():
+        assert torch.equal(v, kwargs[k]), f"{k} was changed"
     assert torch.equal(state, torch.get_rng_state()), "the global random state moved"
 
 
@@ -143,21 +274,26 @@ def other_forms(t):
     frozen.flags.writeable = False
     strided = torch.stack([t, t], -1)[..., 0]
     yield from ((t.numpy(), "numpy"), (frozen, "read-only numpy"), (strided, "strided"))
-    if t.is_floating_point(): yield t.clone().requires_grad_(), "with a gradient"
+    if t.is_floating_point():
+        yield t.clone().requires_grad_(), "with a gradient"
 
 
 def numbers(x):
     "All numbers in a result, in order."
-    if isinstance(x, torch.Tensor): return [x.detach().double()]
-    if isinstance(x, (int, float)): return [torch.tensor(float(x), dtype=torch.float64)]
-    if is_dataclass(x): return [v for f in fields(x) for v in numbers(getattr(x, f.name))]
-    if isinstance(x, dict): return [v for k in x for v in numbers(x[k])]
+    if isinstance(x, torch.Tensor):
+        return [x.detach().double()]
+    if isinstance(x, (int, float)):
+        return [torch.tensor(float(x), dtype=torch.float64)]
+    if is_dataclass(x):
+        return [v for f in fields(x) for v in numbers(getattr(x, f.name))]
+    if isinstance(x, dict):
+        return [v for k in x for v in numbers(x[k])]
     return [v for y in x for v in numbers(y)] if isinstance(x, (list, tuple)) else []
 
 
 @pytest.fixture
 def every_warning():
-    torch.set_warn_always(True) # not only the first of its kind
+    torch.set_warn_always(True)  # not only the first of its kind
     yield
     torch.set_warn_always(False)
 
@@ -167,23 +303,29 @@ def every_warning():
 @pytest.mark.parametrize("f, kwargs", FUNCTIONS)
 def test_the_form_of_the_data_changes_nothing(f, kwargs):
     expected = numbers(f(**kwargs))
-    assert expected or f.__name__ == "metric_functions" # which returns functions
+    assert expected or f.__name__ == "metric_functions"  # which returns functions
     for name, good in kwargs.items():
         for value, what in other_forms(good) if isinstance(good, torch.Tensor) else ():
             got = numbers(f(**kwargs | {name: value}))
-            for a, b in zip(got, expected, strict=True): torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9, equal_nan=True, msg=lambda m: f"{name}, {what}: {m}")
+            for a, b in zip(got, expected, strict=True):
+                torch.testing.assert_close(
+                    a, b, rtol=1e-9, atol=1e-9, equal_nan=True, msg=lambda m: f"{name}, {what}: {m}"
+                )
 
 
 def bad_calls():
     for module, name, f, kwargs in cases():
         for param in inspect.signature(f).parameters if f else ():
-            if param in ("k", "seed") and param not in kwargs: continue  # read in some modes only
-            for value, what in bad_values(param, kwargs.get(param)): yield pytest.param(f, kwargs | {param: value}, id=f"{module}.{name}-{param} {what}")
+            if param in ("k", "seed") and param not in kwargs:
+                continue  # read in some modes only
+            for value, what in bad_values(param, kwargs.get(param)):
+                yield pytest.param(f, kwargs | {param: value}, id=f"{module}.{name}-{param} {what}")
 
 
 @pytest.mark.parametrize("f, kwargs", list(bad_calls()))
 def test_a_bad_call_is_refused_in_one_sentence(f, kwargs):
-    with pytest.raises((ValueError, TypeError, MemoryError)) as e: f(**kwargs)
+    with pytest.raises((ValueError, TypeError, MemoryError)) as e:
+        f(**kwargs)
     assert SENTENCE.match(str(e.value)), str(e.value)
 
 
@@ -191,9 +333,17 @@ def test_nothing_is_forgotten():
     forgotten = []
     for info in pkgutil.walk_packages(taskpriors.__path__, "taskpriors."):
         name = info.name.removeprefix("taskpriors.")
-        if info.ispkg or name == "_modidx" or name.split(".")[0] in EXEMPT: continue
+        if info.ispkg or name == "_modidx" or name.split(".")[0] in EXEMPT:
+            continue
         mod = importlib.import_module(info.name)
         for f in getattr(mod, "__all__", ()):
             obj = getattr(mod, f)
-            if inspect.isfunction(obj) and {"features", "Z", "M", "labels", "prior"} & set(inspect.signature(obj).parameters) and f not in CALLS.get(name, {}) and f"{name}.{f}" not in EXEMPT: forgotten.append(f"{name}.{f}")
+            if (
+                inspect.isfunction(obj)
+                and {"features", "Z", "M", "labels", "prior"}
+                & set(inspect.signature(obj).parameters)
+                and f not in CALLS.get(name, {})
+                and f"{name}.{f}" not in EXEMPT
+            ):
+                forgotten.append(f"{name}.{f}")
     assert not forgotten, forgotten

@@ -1,4 +1,5 @@
 "A SynBench score whose process is killed goes on where it stopped, and ends with the same numbers."
+
 import json
 import os
 import signal
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-SCALES, N = (1., 2., 3., 4.), 150
+SCALES, N = (1.0, 2.0, 3.0, 4.0), 150
 
 # `work.py CACHE PAUSE` scores a small network at four scales, waits PAUSE seconds in each forward pass, and says how many images it saw
 WORK = f"""
@@ -35,9 +36,15 @@ print(json.dumps(dict(rows=model._rows, score=r.score.flatten().tolist(), accura
 """
 
 
-def start(script, cache, pause=0.):
+def start(script, cache, pause=0.0):
     env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen([sys.executable, script, cache, str(pause)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+    return subprocess.Popen(
+        [sys.executable, script, cache, str(pause)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=env,
+    )
 
 
 def finish(p):
@@ -46,38 +53,42 @@ def finish(p):
     return json.loads(out)
 
 
-def stored(cache): return {f.name: f.stat().st_mtime_ns for f in cache.rglob("scale-*.safetensors")}
+def stored(cache):
+    return {f.name: f.stat().st_mtime_ns for f in cache.rglob("scale-*.safetensors")}
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL here")
 def test_a_killed_score_goes_on_where_it_stopped(tmp_path):
-    script, cache = tmp_path/"work.py", tmp_path/"cache"
+    script, cache = tmp_path / "work.py", tmp_path / "cache"
     script.write_text(WORK)
-    whole = finish(start(script, tmp_path/"other"))
-    assert whole["rows"] == 2*N*len(SCALES)
+    whole = finish(start(script, tmp_path / "other"))
+    assert whole["rows"] == 2 * N * len(SCALES)
 
-    p, deadline = start(script, cache, pause=.05), time.monotonic() + 300
+    p, deadline = start(script, cache, pause=0.05), time.monotonic() + 300
     while not stored(cache):
         assert p.poll() is None and time.monotonic() < deadline, p.communicate()
-        time.sleep(.01)
-    p.kill() # SIGKILL: no handler runs, nothing is tidied up
+        time.sleep(0.01)
+    p.kill()  # SIGKILL: no handler runs, nothing is tidied up
     p.communicate()
     assert p.returncode == -signal.SIGKILL
     done = stored(cache)
     assert 1 <= len(done) < len(SCALES)
 
     resumed = finish(start(script, cache))
-    assert resumed["rows"] == 2*N*(len(SCALES) - len(done)) # no finished scale was computed again
-    assert {k: stored(cache)[k] for k in done} == done # nor written
+    assert resumed["rows"] == 2 * N * (
+        len(SCALES) - len(done)
+    )  # no finished scale was computed again
+    assert {k: stored(cache)[k] for k in done} == done  # nor written
     assert len(stored(cache)) == len(SCALES)
-    for key in ("score", "accuracy", "margin"): assert resumed[key] == whole[key]
+    for key in ("score", "accuracy", "margin"):
+        assert resumed[key] == whole[key]
 
     again = finish(start(script, cache))
     assert again["rows"] == 0 and again["score"] == whole["score"]
 
 
 def test_a_damaged_scale_is_refused_by_name(tmp_path):
-    script, cache = tmp_path/"work.py", tmp_path/"cache"
+    script, cache = tmp_path / "work.py", tmp_path / "cache"
     script.write_text(WORK)
     finish(start(script, cache))
     path = sorted(cache.rglob("scale-*.safetensors"))[0]

@@ -13,30 +13,54 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..blocks import map_blocks, pair_blocks, row_blocks
-from ..checks import as_tensor, check_choice, check_count, check_features, check_generator, check_memory, check_same_n, check_temperature, refuse
+from taskpriors.checks import (
+    as_tensor,
+    check_choice,
+    check_count,
+    check_features,
+    check_generator,
+    check_memory,
+    check_same_n,
+    check_temperature,
+    refuse,
+)
 
 # %% ../../nbs/prior/11_edges.ipynb #a82cfd92
 GRAPHS = ("directed", "undirected")
+
 
 def _checked_odds(Z, temperature, graphs, caller):
     "Checked factor, and the log-odds of an edge per unit of K_ij."
     Z, T = check_features(Z, caller, "Z"), check_temperature(temperature, caller)
     odds = (1 + (check_choice(graphs, GRAPHS, caller, "graphs") == "undirected")) / T
-    largest = max(1., torch.linalg.vector_norm(Z, dim=1).double().square().max().item())   # no |K_ij| exceeds the largest K_ii
-    if odds * largest > torch.finfo(Z.dtype).max: refuse(caller, f"K/temperature must stay finite in {Z.dtype}", f"temperature = {T:.3g} with entries of K up to {largest:.3g}", "rescale the kernel, raise the temperature or pass float64")
+    largest = max(
+        1.0, torch.linalg.vector_norm(Z, dim=1).double().square().max().item()
+    )  # no |K_ij| exceeds the largest K_ii
+    if odds * largest > torch.finfo(Z.dtype).max:
+        refuse(
+            caller,
+            f"K/temperature must stay finite in {Z.dtype}",
+            f"temperature = {T:.3g} with entries of K up to {largest:.3g}",
+            "rescale the kernel, raise the temperature or pass float64",
+        )
     return Z, odds
 
 # %% ../../nbs/prior/11_edges.ipynb #ced526b8
 def edge_probabilities(
-    Z:Tensor, # factor of the prior kernel K = Z Z^T, shape (n, r)
-    temperature:float, # T > 0, in the units of K
+    Z: Tensor,  # factor of the prior kernel K = Z Z^T, shape (n, r)
+    temperature: float,  # T > 0, in the units of K
     *,
-    graphs:str="directed", # "directed": all n^2 entries are free; "undirected": symmetric with unit diagonal
-) -> Tensor: # P(G_ij = 1), shape (n, n); dense, so for small n
+    graphs: str = "directed",  # "directed": all n^2 entries are free; "undirected": symmetric with unit diagonal
+) -> Tensor:  # P(G_ij = 1), shape (n, n); dense, so for small n
     "Probability of every edge (Lemma 2.5)."
     Z, odds = _checked_odds(Z, temperature, graphs, "edge_probabilities")
     n = len(Z)
-    check_memory(2 * n * n * Z.element_size(), "edge_probabilities", "pass fewer rows of Z, or use trace_moments, which streams over pairs", device=Z.device)
+    check_memory(
+        2 * n * n * Z.element_size(),
+        "edge_probabilities",
+        "pass fewer rows of Z, or use trace_moments, which streams over pairs",
+        device=Z.device,
+    )
     P = torch.sigmoid(odds * (Z @ Z.T))
     return P.fill_diagonal_(1) if graphs == "undirected" else P
 
@@ -45,18 +69,19 @@ def _log_partition_block(block, Z, odds, graphs):
     rows, cols = block
     log1p = softplus(odds * (Z[rows] @ Z[cols].T), threshold=40)
     total = log1p.sum(dtype=torch.float64)
-    if graphs == "directed": return total if rows == cols else 2 * total
+    if graphs == "directed":
+        return total if rows == cols else 2 * total
     return (total - log1p.diagonal().sum(dtype=torch.float64)) / 2 if rows == cols else total
 
 # %% ../../nbs/prior/11_edges.ipynb #58f47cba
 def log_partition(
-    Z:Tensor, # factor of the prior kernel K = Z Z^T, shape (n, r)
-    temperature:float, # T > 0, in the units of K
+    Z: Tensor,  # factor of the prior kernel K = Z Z^T, shape (n, r)
+    temperature: float,  # T > 0, in the units of K
     *,
-    graphs:str="directed", # "directed" or "undirected"; the latter includes the constant Tr(K)/T of its diagonal
-    block_size:int=1024, # points in a block: block_size^2 pairs exist at a time
-    executor=None, # concurrent.futures.Executor over blocks
-) -> Tensor: # log of the sum of exp(Tr(GK)/T) over all graphs, a float64 scalar
+    graphs: str = "directed",  # "directed" or "undirected"; the latter includes the constant Tr(K)/T of its diagonal
+    block_size: int = 1024,  # points in a block: block_size^2 pairs exist at a time
+    executor=None,  # concurrent.futures.Executor over blocks
+) -> Tensor:  # log of the sum of exp(Tr(GK)/T) over all graphs, a float64 scalar
     "Log normaliser of the prior over graphs, in O(n^2 r) time and O(block_size^2) memory (Definition 2.4)."
     Z, odds = _checked_odds(Z, temperature, graphs, "log_partition")
     size = check_count(block_size, "log_partition", "block_size")
@@ -68,23 +93,40 @@ def log_partition(
 def _as_graphs(G, Z, graphs, caller):
     "Adjacency matrices as a bool tensor (n_graphs, n, n) of the right family."
     G = as_tensor(G, caller, "G").to(Z.device)
-    if G.ndim not in (2, 3) or G.shape[-1] != G.shape[-2]: refuse(caller, "G must have shape (n, n) or (n_graphs, n, n)", tuple(G.shape), "pass adjacency matrices")
+    if G.ndim not in (2, 3) or G.shape[-1] != G.shape[-2]:
+        refuse(
+            caller,
+            "G must have shape (n, n) or (n_graphs, n, n)",
+            tuple(G.shape),
+            "pass adjacency matrices",
+        )
     check_same_n(caller, Z=len(Z), G=G.shape[-1])
-    if not ((G == 0) | (G == 1)).all(): refuse(caller, "G must hold zeros and ones", "other entries", "a graph is drawn by sample_graphs; its probabilities are not a graph")
+    if not ((G == 0) | (G == 1)).all():
+        refuse(
+            caller,
+            "G must hold zeros and ones",
+            "other entries",
+            "a graph is drawn by sample_graphs; its probabilities are not a graph",
+        )
     G = G.bool().reshape(-1, len(Z), len(Z))
     if graphs == "undirected" and not (G.equal(G.mT) and G.diagonal(dim1=1, dim2=2).all()):
-        refuse(caller, "undirected graphs must be symmetric with ones on the diagonal", "one that is not", "fill its diagonal, or use graphs='directed'")
+        refuse(
+            caller,
+            "undirected graphs must be symmetric with ones on the diagonal",
+            "one that is not",
+            "fill its diagonal, or use graphs='directed'",
+        )
     return G
 
 # %% ../../nbs/prior/11_edges.ipynb #9f55068a
 def graph_log_prob(
-    G:Tensor, # graphs as zeros and ones, shape (n_graphs, n, n), or (n, n) for one
-    Z:Tensor, # factor of the prior kernel K = Z Z^T, shape (n, r)
-    temperature:float, # T > 0, in the units of K
+    G: Tensor,  # graphs as zeros and ones, shape (n_graphs, n, n), or (n, n) for one
+    Z: Tensor,  # factor of the prior kernel K = Z Z^T, shape (n, r)
+    temperature: float,  # T > 0, in the units of K
     *,
-    graphs:str="directed", # "directed" or "undirected"
-    block_size:int=256, # rows of the kernel that exist at a time
-) -> Tensor: # log mu(G), natural, shape (n_graphs,), float64
+    graphs: str = "directed",  # "directed" or "undirected"
+    block_size: int = 256,  # rows of the kernel that exist at a time
+) -> Tensor:  # log mu(G), natural, shape (n_graphs,), float64
     "Log probability of whole graphs (Definition 2.4), normaliser included."
     Z, odds = _checked_odds(Z, temperature, graphs, "graph_log_prob")
     G = _as_graphs(G, Z, graphs, "graph_log_prob")
@@ -93,24 +135,30 @@ def graph_log_prob(
         x = odds * (Z[rows] @ Z.T)
         for k, g in enumerate(G):
             loss = softplus(torch.where(g[rows], -x, x), threshold=40)
-            if graphs == "undirected": loss = loss.triu(rows.start + 1)   # each edge once, the diagonal is certain
+            if graphs == "undirected":
+                loss = loss.triu(rows.start + 1)  # each edge once, the diagonal is certain
             out[k] -= loss.sum(dtype=torch.float64)
     return out
 
 # %% ../../nbs/prior/11_edges.ipynb #be2c9326
 def sample_graphs(
-    Z:Tensor, # factor of the prior kernel K = Z Z^T, shape (n, r)
-    temperature:float, # T > 0, in the units of K
-    n_graphs:int, # number of independent graphs
+    Z: Tensor,  # factor of the prior kernel K = Z Z^T, shape (n, r)
+    temperature: float,  # T > 0, in the units of K
+    n_graphs: int,  # number of independent graphs
     *,
-    graphs:str="directed", # "directed" or "undirected"
-    seed=None, # int, torch.Generator (its stream goes on), or None for fresh randomness
-) -> Tensor: # adjacency matrices, shape (n_graphs, n, n), bool
+    graphs: str = "directed",  # "directed" or "undirected"
+    seed=None,  # int, torch.Generator (its stream goes on), or None for fresh randomness
+) -> Tensor:  # adjacency matrices, shape (n_graphs, n, n), bool
     "Exact, independent draws from the prior over graphs (Definition 2.4)."
     m = check_count(n_graphs, "sample_graphs", "n_graphs")
     P = edge_probabilities(Z, temperature, graphs=graphs)
     n = len(P)
-    check_memory((3 * m + 8) * n * n + 2**23, "sample_graphs", "draw fewer at a time with one torch.Generator as seed", device=P.device)
+    check_memory(
+        (3 * m + 8) * n * n + 2**23,
+        "sample_graphs",
+        "draw fewer at a time with one torch.Generator as seed",
+        device=P.device,
+    )
     g = check_generator(seed, "sample_graphs", P.device)
     G = torch.empty(m, n, n, dtype=torch.bool, device=P.device)
     for some in row_blocks(m, max(1, 2**20 // n**2)):

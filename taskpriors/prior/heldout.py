@@ -16,46 +16,96 @@ import torch
 from torch import Tensor
 
 from ..blocks import map_blocks, pair_blocks, row_blocks, with_bar
-from ..checks import as_tensor, check_count, check_features, check_memory, check_number, check_same_n, check_temperature, refuse
+from taskpriors.checks import (
+    as_tensor,
+    check_count,
+    check_features,
+    check_memory,
+    check_number,
+    check_same_n,
+    check_temperature,
+    refuse,
+)
 from ..kernels import kernel_factor
 from .edges import _checked_odds
 from ..results import Result, new_axes
-from ..ridge import (RidgeBasis, TaskMoments, alpha_grid, check_alphas, check_tasks, check_weights, code_rows, label_moments,
-                              loo_errors, loo_residuals, loo_slack, residual_filter, ridge_basis, task_block)
+from taskpriors.ridge import (
+    RidgeBasis,
+    TaskMoments,
+    alpha_grid,
+    check_alphas,
+    check_tasks,
+    check_weights,
+    code_rows,
+    label_moments,
+    loo_errors,
+    loo_residuals,
+    loo_slack,
+    residual_filter,
+    ridge_basis,
+    task_block,
+)
 
 # %% ../../nbs/prior/16_heldout.ipynb #604d9c52
 def heldout_matrix(
-    features, # shape (n, d)
-    alpha:float, # ridge penalty, at least 0
-) -> Tensor: # Q, shape (n, n), float64; dense, so for small n
+    features,  # shape (n, d)
+    alpha: float,  # ridge penalty, at least 0
+) -> Tensor:  # Q, shape (n, n), float64; dense, so for small n
     "The matrix Q whose trace with a label graph, over n, is the leave-one-out loss of that task."
     X = check_features(features, "heldout_matrix")
     n = len(X)
-    check_memory(3*8*n*n, "heldout_matrix", "use expected_heldout_error, which streams over pairs", device=X.device)
-    R = loo_residuals(ridge_basis(X.double()), torch.eye(n, dtype=torch.float64, device=X.device), alpha)
+    check_memory(
+        3 * 8 * n * n,
+        "heldout_matrix",
+        "use expected_heldout_error, which streams over pairs",
+        device=X.device,
+    )
+    R = loo_residuals(
+        ridge_basis(X.double()), torch.eye(n, dtype=torch.float64, device=X.device), alpha
+    )
     return R @ R.T
 
 # %% ../../nbs/prior/16_heldout.ipynb #1f3c096c
-def _pair_block_size(size, n): return min(max(512, n//8), 2048) if size is None else check_count(size, "expected_heldout_error", "block_size")
+def _pair_block_size(size, n):
+    return (
+        min(max(512, n // 8), 2048)
+        if size is None
+        else check_count(size, "expected_heldout_error", "block_size")
+    )
 
-def _edge_block(Z, rows, cols, odds): # probabilities of undirected edges, one on the diagonal
+
+def _edge_block(Z, rows, cols, odds):  # probabilities of undirected edges, one on the diagonal
     P = torch.addmm(Z.new_zeros(()), Z[rows], Z[cols].T, beta=0, alpha=odds).sigmoid_()
-    if rows == cols: P.fill_diagonal_(1.)
+    if rows == cols:
+        P.fill_diagonal_(1.0)
     return P
 
-def _edge_strip(rows, Z, U, odds, size): # one strip of P @ U and its row sums, without using symmetry
-    out, total = U.new_zeros(U[rows].shape), torch.zeros(len(U[rows]), dtype=torch.float64, device=U.device)
+
+def _edge_strip(
+    rows, Z, U, odds, size
+):  # one strip of P @ U and its row sums, without using symmetry
+    out, total = (
+        U.new_zeros(U[rows].shape),
+        torch.zeros(len(U[rows]), dtype=torch.float64, device=U.device),
+    )
     for cols in row_blocks(len(U), size):
         P = _edge_block(Z, rows, cols, odds)
         out.addmm_(P, U[cols])
         total += P.sum(1)
     return out, total
 
-def _edge_product(Z, U, odds, size, executor, progress=False): # P @ U and P @ 1
+
+def _edge_product(Z, U, odds, size, executor, progress=False):  # P @ U and P @ 1
     n = len(U)
     if executor is not None:
-        parts = map_blocks(partial(_edge_strip, Z=Z, U=U, odds=odds, size=size), row_blocks(n, size), executor=executor, progress=progress, desc="mean over pairs")
-        return tuple(map(torch.cat, zip(*parts)))
+        parts = map_blocks(
+            partial(_edge_strip, Z=Z, U=U, odds=odds, size=size),
+            row_blocks(n, size),
+            executor=executor,
+            progress=progress,
+            desc="mean over pairs",
+        )
+        return tuple(map(torch.cat, zip(*parts, strict=True)))
     out, total = torch.zeros_like(U), torch.zeros(n, dtype=torch.float64, device=U.device)
     for rows, cols in with_bar(pair_blocks(n, size), progress, desc="mean over pairs"):
         P = _edge_block(Z, rows, cols, odds)
@@ -68,151 +118,256 @@ def _edge_product(Z, U, odds, size, executor, progress=False): # P @ U and P @ 1
 
 # %% ../../nbs/prior/16_heldout.ipynb #1ae71aed
 def edge_moments(
-    basis:RidgeBasis, # of the features whose probes are judged
-    Z:Tensor, # factor of the prior kernel, shape (n, r)
-    temperature:float, # T > 0, in the units of K
+    basis: RidgeBasis,  # of the features whose probes are judged
+    Z: Tensor,  # factor of the prior kernel, shape (n, r)
+    temperature: float,  # T > 0, in the units of K
     *,
-    block_size:int=None, # points in a block, block_size^2 pairs exist at a time; None is n/8, between 512 and 2048
-    executor=None, # concurrent.futures.Executor over strips of rows; each forms its own part of the kernel, at 4/3 of the work
-    progress:bool=False, # show a bar on standard error
+    block_size: int = None,  # points in a block, block_size^2 pairs exist at a time; None is n/8, between 512 and 2048
+    executor=None,  # concurrent.futures.Executor over strips of rows; each forms its own part of the kernel, at 4/3 of the work
+    progress: bool = False,  # show a bar on standard error
 ) -> TaskMoments:
     "Second moments of tasks under independent undirected edges, as far as ridge probes can see them."
-    Z, odds = _checked_odds(check_features(Z, "edge_moments", "prior").to(basis.U), temperature, "undirected", "edge_moments")
+    Z, odds = _checked_odds(
+        check_features(Z, "edge_moments", "prior").to(basis.U),
+        temperature,
+        "undirected",
+        "edge_moments",
+    )
     check_same_n("edge_moments", features=len(basis.U), prior=len(Z))
     size = _pair_block_size(block_size, len(Z))
-    check_memory(basis.U.element_size()*(basis.U.numel() + 3*min(size, len(Z))**2), "edge_moments", "lower block_size", device=Z.device)
+    check_memory(
+        basis.U.element_size() * (basis.U.numel() + 3 * min(size, len(Z)) ** 2),
+        "edge_moments",
+        "lower block_size",
+        device=Z.device,
+    )
     PU, mean = _edge_product(Z, basis.U, odds, size, executor, progress)
-    mean = mean/len(Z)
+    mean = mean / len(Z)
     inner = sum((basis.U[b].T @ PU[b]).double() for b in row_blocks(len(Z), 8192))
-    return TaskMoments(1 - 2*mean + mean.mean(), PU.sub_(PU.mean(0, keepdim=True)), (inner + inner.T)/2)
+    return TaskMoments(
+        1 - 2 * mean + mean.mean(), PU.sub_(PU.mean(0, keepdim=True)), (inner + inner.T) / 2
+    )
 
 # %% ../../nbs/prior/16_heldout.ipynb #8cee2e7f
-def _with_ones(U): return torch.cat([U, U.new_full((len(U), 1), len(U)**-.5)], 1)
+def _with_ones(U):
+    return torch.cat([U, U.new_full((len(U), 1), len(U) ** -0.5)], 1)
 
-def _weighted_gram(W, w): # W' diag(w) W, float64
-    return sum(((W[b]*w[b, None].to(W)).T @ W[b]).double() for b in row_blocks(len(W), 8192))
 
-def _outer_factors(basis, alpha, caller): # (L, R): L @ R.T is Q off the diagonal
+def _weighted_gram(W, w):  # W' diag(w) W, float64
+    return sum(((W[b] * w[b, None].to(W)).T @ W[b]).double() for b in row_blocks(len(W), 8192))
+
+
+def _outer_factors(basis, alpha, caller):  # (L, R): L @ R.T is Q off the diagonal
     keep, f = residual_filter(basis, alpha)
-    w, W = loo_slack(basis, [alpha], caller)[0]**-2, _with_ones(basis.U)
+    w, W = loo_slack(basis, [alpha], caller)[0] ** -2, _with_ones(basis.U)
     G = torch.cat([f, f.new_tensor([keep])])
-    GSG = (G[:, None]*_weighted_gram(W, w)*G).to(W)
-    if not keep: return W @ GSG, W
+    GSG = (G[:, None] * _weighted_gram(W, w) * G).to(W)
+    if not keep:
+        return W @ GSG, W
     d, G = w[:, None].to(W), G.to(W)
-    return torch.cat([W @ GSG - d*(W*G), -W*G], 1), torch.cat([W, d*W], 1)
+    return torch.cat([W @ GSG - d * (W * G), -W * G], 1), torch.cat([W, d * W], 1)
+
 
 def _variance_block(block, Z, odds, L, R):
     rows, cols = block
     P = _edge_block(Z, rows, cols, odds)
     V = (L[rows] @ R[cols].T).square_().mul_(torch.addcmul(P, P, P, value=-1))
-    return V.sum(1).sum(dtype=torch.float64)*(1 if rows == cols else 2)
+    return V.sum(1).sum(dtype=torch.float64) * (1 if rows == cols else 2)
 
 # %% ../../nbs/prior/16_heldout.ipynb #d8f6cb80
 def edge_variance(
-    basis:RidgeBasis, # of the features whose probes are judged
-    Z:Tensor, # factor of the prior kernel, shape (n, r)
-    temperature:float, # T > 0, in the units of K
-    alpha:float, # ridge penalty
+    basis: RidgeBasis,  # of the features whose probes are judged
+    Z: Tensor,  # factor of the prior kernel, shape (n, r)
+    temperature: float,  # T > 0, in the units of K
+    alpha: float,  # ridge penalty
     *,
-    block_size:int=None, # points in a block, as for `edge_moments`
-    executor=None, # concurrent.futures.Executor over pairs of blocks
-    progress:bool=False, # show a bar on standard error
-) -> Tensor: # a float64 scalar
+    block_size: int = None,  # points in a block, as for `edge_moments`
+    executor=None,  # concurrent.futures.Executor over pairs of blocks
+    progress: bool = False,  # show a bar on standard error
+) -> Tensor:  # a float64 scalar
     "Variance of the leave-one-out error over tasks with independent undirected edges."
-    Z, odds = _checked_odds(check_features(Z, "edge_variance", "prior").to(basis.U), temperature, "undirected", "edge_variance")
+    Z, odds = _checked_odds(
+        check_features(Z, "edge_variance", "prior").to(basis.U),
+        temperature,
+        "undirected",
+        "edge_variance",
+    )
     check_same_n("edge_variance", features=len(basis.U), prior=len(Z))
     alpha = check_number(alpha, "edge_variance", "alpha", low=0)
     block_size = _pair_block_size(block_size, len(Z))
-    check_memory(basis.U.element_size()*(6*basis.U.numel() + 4*min(block_size, len(Z))**2), "edge_variance", "lower block_size or pass variance=False", device=Z.device)
+    check_memory(
+        basis.U.element_size() * (6 * basis.U.numel() + 4 * min(block_size, len(Z)) ** 2),
+        "edge_variance",
+        "lower block_size or pass variance=False",
+        device=Z.device,
+    )
     L, R = _outer_factors(basis, alpha, "edge_variance")
     fn = partial(_variance_block, Z=Z, odds=odds, L=L, R=R)
     blocks = pair_blocks(len(Z), block_size)
-    return 2*sum(map_blocks(fn, blocks, executor=executor, progress=progress, desc="variance over pairs"))/len(Z)**2
+    return (
+        2
+        * sum(
+            map_blocks(fn, blocks, executor=executor, progress=progress, desc="variance over pairs")
+        )
+        / len(Z) ** 2
+    )
 
 # %% ../../nbs/prior/16_heldout.ipynb #ac6dbb11
 @dataclass(frozen=True, eq=False, repr=False)
 class HeldoutError(Result):
     "Expected leave-one-out error of ridge probes over a law of tasks."
-    error:float # squared error per point, summed over classes (or of the real target)
-    skill:float # one minus error over the error of the intercept alone; above 1 only where edges are too cold to be labels
-    variance:float # of the error over tasks; None if not asked for
-    alpha:float # ridge penalty
-    baseline:float # error of the intercept alone
-    measure:str # "edge", "label" or "gaussian"
-    standard_error:float # of `error`, from the finite number of sampled tasks; 0 where the expectation is exact, None for one task or variance=False
-    alphas:Tensor=None # penalties tried, shape (n_alphas,)
-    errors:Tensor=None # expected error at each, shape (n_alphas,)
-    trusted:bool=True # False (and a warning) if the error is below zero: the edges are too cold to be those of labels
 
-    def plot(self, ax=None): # matplotlib axes
+    error: float  # squared error per point, summed over classes (or of the real target)
+    skill: float  # one minus error over the error of the intercept alone; above 1 only where edges are too cold to be labels
+    variance: float  # of the error over tasks; None if not asked for
+    alpha: float  # ridge penalty
+    baseline: float  # error of the intercept alone
+    measure: str  # "edge", "label" or "gaussian"
+    standard_error: float  # of `error`, from the finite number of sampled tasks; 0 where the expectation is exact, None for one task or variance=False
+    alphas: Tensor = None  # penalties tried, shape (n_alphas,)
+    errors: Tensor = None  # expected error at each, shape (n_alphas,)
+    trusted: bool = True  # False (and a warning) if the error is below zero: the edges are too cold to be those of labels
+
+    def plot(self, ax=None):  # matplotlib axes
         "Expected error over the penalties tried."
         ax = new_axes(ax)
-        if self.alphas is not None: ax.plot(self.alphas.cpu(), self.errors.cpu(), label="expected held-out error")
+        if self.alphas is not None:
+            ax.plot(self.alphas.cpu(), self.errors.cpu(), label="expected held-out error")
         ax.plot([self.alpha], [self.error], "o", label=f"least: skill {self.skill:.3f}")
         ax.axhline(self.baseline, color="black", linestyle="--", label="intercept alone")
-        ax.set(xscale="log", xlabel="penalty α", ylabel="squared error per point", title=f"{self.measure} measure")
+        ax.set(
+            xscale="log",
+            xlabel="penalty α",
+            ylabel="squared error per point",
+            title=f"{self.measure} measure",
+        )
         ax.legend()
         return ax
 
 # %% ../../nbs/prior/16_heldout.ipynb #1bcf0fc8
-def _judge(basis, moments, alpha, alphas, caller): # alpha, error, baseline, skill, and the grid
+def _judge(basis, moments, alpha, alphas, caller):  # alpha, error, baseline, skill, and the grid
     n = len(basis.U)
-    baseline = (moments.diag.sum()*n/(n - 1)**2).item()
-    if not baseline > 1e-12: refuse(caller, "tasks must distinguish points", f"an intercept alone errs by {baseline:.3g}", "raise the temperature or sample tasks with at least two classes")
-    if alpha is not None and alphas is not None: refuse(caller, "either alpha or alphas may be given", "both", "leave one of them out")
-    grid = torch.tensor([check_number(alpha, caller, "alpha", low=0)], dtype=torch.float64) if alpha is not None else alpha_grid(basis) if alphas is None else check_alphas(alphas, caller)
+    baseline = (moments.diag.sum() * n / (n - 1) ** 2).item()
+    if not baseline > 1e-12:
+        refuse(
+            caller,
+            "tasks must distinguish points",
+            f"an intercept alone errs by {baseline:.3g}",
+            "raise the temperature or sample tasks with at least two classes",
+        )
+    if alpha is not None and alphas is not None:
+        refuse(caller, "either alpha or alphas may be given", "both", "leave one of them out")
+    grid = (
+        torch.tensor([check_number(alpha, caller, "alpha", low=0)], dtype=torch.float64)
+        if alpha is not None
+        else alpha_grid(basis)
+        if alphas is None
+        else check_alphas(alphas, caller)
+    )
     errors = loo_errors(basis, moments, grid.tolist()).cpu()
     best = int(errors.argmin())
-    found = dict(error=errors[best].item(), alpha=grid[best].item(), baseline=baseline, skill=1 - errors[best].item()/baseline)
+    found = dict(
+        error=errors[best].item(),
+        alpha=grid[best].item(),
+        baseline=baseline,
+        skill=1 - errors[best].item() / baseline,
+    )
     return found if alpha is not None else dict(found, alphas=grid, errors=errors)
 
-def _drawn(prior, weights, caller): # labels, weights and ancestors of a result of sample_labelings
-    if weights is not None: refuse(caller, "weights must come from one place", "weights beside a result that has its own", "leave weights out")
-    if not getattr(prior, "trusted", True): refuse(caller, "samples must be trusted", prior.reason, "draw them again, or pass their `labels` to average over these very tasks")
-    return torch.as_tensor(prior.labels), torch.as_tensor(prior.log_weights).double().softmax(0), "exact" if getattr(prior, "exact", False) else getattr(prior, "ancestor", None)
 
-def _prior_tasks(prior, weights, caller): # a factor; or labels, weights and ancestors
-    if hasattr(prior, "labels") and hasattr(prior, "log_weights"): return _drawn(prior, weights, caller)
+def _drawn(prior, weights, caller):  # labels, weights and ancestors of a result of sample_labelings
+    if weights is not None:
+        refuse(
+            caller,
+            "weights must come from one place",
+            "weights beside a result that has its own",
+            "leave weights out",
+        )
+    if not getattr(prior, "trusted", True):
+        refuse(
+            caller,
+            "samples must be trusted",
+            prior.reason,
+            "draw them again, or pass their `labels` to average over these very tasks",
+        )
+    return (
+        torch.as_tensor(prior.labels),
+        torch.as_tensor(prior.log_weights).double().softmax(0),
+        "exact" if getattr(prior, "exact", False) else getattr(prior, "ancestor", None),
+    )
+
+
+def _prior_tasks(prior, weights, caller):  # a factor; or labels, weights and ancestors
+    if hasattr(prior, "labels") and hasattr(prior, "log_weights"):
+        return _drawn(prior, weights, caller)
     prior = as_tensor(prior, caller, "prior")
-    if prior.is_floating_point() and weights is not None: refuse(caller, "weights belong to sampled labels", "weights beside a factor", "leave weights out")
+    if prior.is_floating_point() and weights is not None:
+        refuse(
+            caller,
+            "weights belong to sampled labels",
+            "weights beside a factor",
+            "leave weights out",
+        )
     return prior, weights, None
 
 # %% ../../nbs/prior/16_heldout.ipynb #d9012430
 def _label_block(rows, basis, labels, codes, alpha):
-    return loo_residuals(basis, code_rows(labels[rows], codes), alpha).square().sum(0).mean(1, dtype=torch.float64)
+    return (
+        loo_residuals(basis, code_rows(labels[rows], codes), alpha)
+        .square()
+        .sum(0)
+        .mean(1, dtype=torch.float64)
+    )
 
-def _standard_error(w, off, family): # of the mean, from deviations; tasks of one ancestor move together
-    if isinstance(family, str): return 0. # all tasks there are
+
+def _standard_error(
+    w, off, family
+):  # of the mean, from deviations; tasks of one ancestor move together
+    if isinstance(family, str):
+        return 0.0  # all tasks there are
     family = torch.arange(len(w)) if family is None else torch.as_tensor(family)
-    R, W = torch.zeros(2, len(w), dtype=w.dtype, device=w.device).index_add_(1, family.to(w.device), torch.stack([w*off, w]))
+    R, W = torch.zeros(2, len(w), dtype=w.dtype, device=w.device).index_add_(
+        1, family.to(w.device), torch.stack([w * off, w])
+    )
     free = 1 - W.square().sum().item()
-    return (R.square().sum()/free).sqrt().item() if free > 1e-12 else None
+    return (R.square().sum() / free).sqrt().item() if free > 1e-12 else None
+
 
 def _label_error(basis, tasks, alpha, alphas, variance, block_size, executor, caller):
     y, q, codes = check_tasks(tasks[0], basis.U, None, caller)
-    w = check_weights(torch.ones(len(y)) if tasks[1] is None else tasks[1], len(y), caller).to(y.device)
+    w = check_weights(torch.ones(len(y)) if tasks[1] is None else tasks[1], len(y), caller).to(
+        y.device
+    )
     size = task_block(block_size, y.shape[1], q)
     moments = label_moments(basis, y, weights=w, n_classes=q, block_size=size, executor=executor)
     out = _judge(basis, moments, alpha, alphas, caller)
-    if not variance: return HeldoutError(variance=None, measure="label", standard_error=None, **out)
+    if not variance:
+        return HeldoutError(variance=None, measure="label", standard_error=None, **out)
     fn = partial(_label_block, basis=basis, labels=y, codes=codes, alpha=out["alpha"])
-    off = torch.cat(list(map_blocks(fn, row_blocks(len(y), size), executor=executor))) - out["error"]
-    return HeldoutError(variance=(w @ off**2).item(), measure="label", standard_error=_standard_error(w, off, tasks[2]), **out)
+    off = (
+        torch.cat(list(map_blocks(fn, row_blocks(len(y), size), executor=executor))) - out["error"]
+    )
+    return HeldoutError(
+        variance=(w @ off**2).item(),
+        measure="label",
+        standard_error=_standard_error(w, off, tasks[2]),
+        **out,
+    )
 
 # %% ../../nbs/prior/16_heldout.ipynb #3eab40b8
 def expected_heldout_error(
-    features, # of the model that is judged, shape (n, d)
-    prior, # factor of the prior kernel (float, shape (n, r)), or sampled labels (int64, shape (n_tasks, n)), or a result with `labels` and `log_weights`
-    temperature:float=None, # T > 0 for a factor; labels were drawn at theirs, so for them it plays no part
+    features,  # of the model that is judged, shape (n, d)
+    prior,  # factor of the prior kernel (float, shape (n, r)), or sampled labels (int64, shape (n_tasks, n)), or a result with `labels` and `log_weights`
+    temperature: float = None,  # T > 0 for a factor; labels were drawn at theirs, so for them it plays no part
     *,
-    alpha:float=None, # ridge penalty as in `ridge_probes`; None: the one with the least expected error
-    alphas:Sequence=None, # penalties to choose from; None is `alpha_grid`
-    weights=None, # of sampled labels, shape (n_tasks,); equal if None
-    variance:bool=True, # also the variance over tasks: about as much work again
-    standardize:bool=False, # divide features by their standard deviation
-    block_size:int=None, # points (factor) or tasks (labels) handled at once
-    executor=None, # concurrent.futures.Executor over blocks
-    progress:bool=False, # show bars over pairs of points (factor) on standard error
+    alpha: float = None,  # ridge penalty as in `ridge_probes`; None: the one with the least expected error
+    alphas: Sequence = None,  # penalties to choose from; None is `alpha_grid`
+    weights=None,  # of sampled labels, shape (n_tasks,); equal if None
+    variance: bool = True,  # also the variance over tasks: about as much work again
+    standardize: bool = False,  # divide features by their standard deviation
+    block_size: int = None,  # points (factor) or tasks (labels) handled at once
+    executor=None,  # concurrent.futures.Executor over blocks
+    progress: bool = False,  # show bars over pairs of points (factor) on standard error
 ) -> HeldoutError:
     "Expected error on unseen points of a ridge probe, over all tasks of a prior; no probe is trained."
     me = "expected_heldout_error"
@@ -220,45 +375,91 @@ def expected_heldout_error(
     prior, *tasks = _prior_tasks(prior, weights, me)
     if not prior.is_floating_point():
         check_same_n(me, features=len(X), labels=prior.shape[-1])
-        return _label_error(ridge_basis(X, standardize=standardize), (prior, *tasks), alpha, alphas, variance, block_size, executor, me)
+        return _label_error(
+            ridge_basis(X, standardize=standardize),
+            (prior, *tasks),
+            alpha,
+            alphas,
+            variance,
+            block_size,
+            executor,
+            me,
+        )
     Z, T, size = check_features(prior, me, "prior"), check_temperature(temperature, me), block_size
     check_same_n(me, features=len(X), prior=len(Z))
     basis = ridge_basis(X, standardize=standardize)
-    out = _judge(basis, edge_moments(basis, Z, T, block_size=size, executor=executor, progress=progress), alpha, alphas, me)
-    spread = edge_variance(basis, Z, T, out["alpha"], block_size=size, executor=executor, progress=progress).item() if variance else None
-    if out["error"] < 0: warnings.warn(f"{me}: edges must not be colder than those of labels can be. Got an expected error of {out['error']:.3g}, below zero; raise the temperature or pass sampled labels.", stacklevel=2)
-    return HeldoutError(variance=spread, measure="edge", standard_error=0., trusted=not out["error"] < 0, **out)
+    out = _judge(
+        basis,
+        edge_moments(basis, Z, T, block_size=size, executor=executor, progress=progress),
+        alpha,
+        alphas,
+        me,
+    )
+    spread = (
+        edge_variance(
+            basis, Z, T, out["alpha"], block_size=size, executor=executor, progress=progress
+        ).item()
+        if variance
+        else None
+    )
+    if out["error"] < 0:
+        warnings.warn(
+            f"{me}: edges must not be colder than those of labels can be. Got an expected error of {out['error']:.3g}, below zero; raise the temperature or pass sampled labels.",
+            stacklevel=2,
+        )
+    return HeldoutError(
+        variance=spread, measure="edge", standard_error=0.0, trusted=not out["error"] < 0, **out
+    )
 
 # %% ../../nbs/prior/16_heldout.ipynb #2d0a7614
-def _gaussian_variance(basis, Z, noise, alpha, caller): # 2 Tr((Q (Z Z' + noise I))^2) / n^2
+def _gaussian_variance(basis, Z, noise, alpha, caller):  # 2 Tr((Q (Z Z' + noise I))^2) / n^2
     keep, f = residual_filter(basis, alpha)
-    w, U, n = loo_slack(basis, [alpha], caller)[0][:, None]**-2, basis.U.double(), len(Z)
-    residual = lambda M: keep*(M - M.mean(0)) - U @ (f[:, None]*(U.T @ M))
+    w, U, n = loo_slack(basis, [alpha], caller)[0][:, None] ** -2, basis.U.double(), len(Z)
+
+    def residual(M):
+        return keep * (M - M.mean(0)) - U @ (f[:, None] * (U.T @ M))
+
     Z = Z.double()
-    QZ = residual(w*residual(Z))
-    W, G = _with_ones(U), torch.cat([2*keep*f - f**2, f.new_tensor([keep])])
+    QZ = residual(w * residual(Z))
+    W, G = _with_ones(U), torch.cat([2 * keep * f - f**2, f.new_tensor([keep])])
     S = _weighted_gram(W, w[:, 0])
-    square = keep*(w**2*(1 - 2*(W**2 @ G)[:, None])).sum() + ((S*G).T*(S*G)).sum()
-    return 2*((Z.T @ QZ).square().sum() + 2*noise*QZ.square().sum() + noise**2*square)/n**2
+    square = keep * (w**2 * (1 - 2 * (W**2 @ G)[:, None])).sum() + ((S * G).T * (S * G)).sum()
+    return (
+        2 * ((Z.T @ QZ).square().sum() + 2 * noise * QZ.square().sum() + noise**2 * square) / n**2
+    )
+
 
 def expected_regression_error(
-    features, # of the model that is judged, shape (n, d)
-    prior, # factor of the Gaussian process's kernel, shape (n, r)
+    features,  # of the model that is judged, shape (n, d)
+    prior,  # factor of the Gaussian process's kernel, shape (n, r)
     *,
-    noise:float=0., # variance of independent noise on the targets, in the units of the kernel
-    alpha:float=None, # ridge penalty; None: the one with the least expected error
-    alphas:Sequence=None, # penalties to choose from; None is `alpha_grid`
+    noise: float = 0.0,  # variance of independent noise on the targets, in the units of the kernel
+    alpha: float = None,  # ridge penalty; None: the one with the least expected error
+    alphas: Sequence = None,  # penalties to choose from; None is `alpha_grid`
 ) -> HeldoutError:
     "Expected error on unseen points of ridge regression, over targets drawn from a Gaussian process."
     me = "expected_regression_error"
-    basis, Z, noise = ridge_basis(check_features(features, me)), check_features(prior, me, "prior"), check_number(noise, me, "noise", low=0)
+    basis, Z, noise = (
+        ridge_basis(check_features(features, me)),
+        check_features(prior, me, "prior"),
+        check_number(noise, me, "noise", low=0),
+    )
     check_same_n(me, features=len(basis.U), prior=len(Z))
     n, Zc = len(Z), (Z - Z.mean(0)).to(basis.U)
     B = basis.U.T @ Zc
-    inner = (B @ B.T).double() + noise*torch.eye(len(B), dtype=torch.float64, device=B.device)
-    moments = TaskMoments(Zc.square().sum(1, dtype=torch.float64) + noise*(1 - 1/n), Zc @ B.T + noise*basis.U, inner)
+    inner = (B @ B.T).double() + noise * torch.eye(len(B), dtype=torch.float64, device=B.device)
+    moments = TaskMoments(
+        Zc.square().sum(1, dtype=torch.float64) + noise * (1 - 1 / n),
+        Zc @ B.T + noise * basis.U,
+        inner,
+    )
     out = _judge(basis, moments, alpha, alphas, me)
-    return HeldoutError(variance=_gaussian_variance(basis, Zc, noise, out["alpha"], me).item(), measure="gaussian", standard_error=0., **out)
+    return HeldoutError(
+        variance=_gaussian_variance(basis, Zc, noise, out["alpha"], me).item(),
+        measure="gaussian",
+        standard_error=0.0,
+        **out,
+    )
 
 # %% ../../nbs/prior/16_heldout.ipynb #b52c1847
 def _precision_block(rows, X, k, prior, odds, weights):
@@ -268,28 +469,47 @@ def _precision_block(rows, X, k, prior, odds, weights):
     if odds is None:
         same = torch.stack([(t[near] == t[rows, None]).sum(dtype=torch.float64) for t in prior])
         return weights @ same
-    return torch.sigmoid(odds*torch.einsum("br,bkr->bk", prior[rows], prior[near])).sum(dtype=torch.float64)
+    return torch.sigmoid(odds * torch.einsum("br,bkr->bk", prior[rows], prior[near])).sum(
+        dtype=torch.float64
+    )
 
 # %% ../../nbs/prior/16_heldout.ipynb #1a6695d9
 def precision_at_k(
-    features, # of the model that is judged, shape (n, d)
-    prior, # factor of the prior kernel, or sampled labels, as for expected_heldout_error
-    temperature:float=None, # T > 0 for a factor; plays no part for labels
-    k:int=10, # neighbours, below n
+    features,  # of the model that is judged, shape (n, d)
+    prior,  # factor of the prior kernel, or sampled labels, as for expected_heldout_error
+    temperature: float = None,  # T > 0 for a factor; plays no part for labels
+    k: int = 10,  # neighbours, below n
     *,
-    graphs:str="directed", # with a factor: "directed" or "undirected", see trace_moments
-    weights=None, # of sampled labels, shape (n_tasks,)
-    block_size:int=512, # queries handled at once
-    executor=None, # concurrent.futures.Executor over blocks of queries
-) -> float: # between 0 and 1
+    graphs: str = "directed",  # with a factor: "directed" or "undirected", see trace_moments
+    weights=None,  # of sampled labels, shape (n_tasks,)
+    block_size: int = 512,  # queries handled at once
+    executor=None,  # concurrent.futures.Executor over blocks of queries
+) -> float:  # between 0 and 1
     "Expected share of a point's k nearest neighbours (cosine) that carry its label, over all tasks of a prior."
     me = "precision_at_k"
     X = kernel_factor(check_features(features, me), center=False)
     prior, weights, _ = _prior_tasks(prior, weights, me)
     k, odds = check_count(k, me, "k", high=len(X) - 1), None
-    if prior.is_floating_point(): prior, odds = _checked_odds(check_features(prior, me, "prior").to(X), temperature, graphs, me)
-    else: prior = check_tasks(prior, X, None, me)[0]
+    if prior.is_floating_point():
+        prior, odds = _checked_odds(
+            check_features(prior, me, "prior").to(X), temperature, graphs, me
+        )
+    else:
+        prior = check_tasks(prior, X, None, me)[0]
     check_same_n(me, features=len(X), prior=prior.shape[0 if odds else 1])
-    w = None if odds else check_weights(torch.ones(len(prior)) if weights is None else weights, len(prior), me).to(X.device)
+    w = (
+        None
+        if odds
+        else check_weights(
+            torch.ones(len(prior)) if weights is None else weights, len(prior), me
+        ).to(X.device)
+    )
     fn = partial(_precision_block, X=X, k=k, prior=prior, odds=odds, weights=w)
-    return (sum(map_blocks(fn, row_blocks(len(X), check_count(block_size, me, "block_size")), executor=executor))/(len(X)*k)).item()
+    return (
+        sum(
+            map_blocks(
+                fn, row_blocks(len(X), check_count(block_size, me, "block_size")), executor=executor
+            )
+        )
+        / (len(X) * k)
+    ).item()

@@ -15,8 +15,30 @@ import torch
 from torch import Tensor
 
 from ..blocks import with_bar
-from ..checks import check_choice, check_count, check_features, check_finite, check_generator, check_memory, check_number, check_same_n, check_temperatures, check_tensor, refuse
-from .particles import _Potts, _anneal, _cool, _counts, _filter, _gibbs_sweep, _hot, _log_constant, _moments_of
+from taskpriors.checks import (
+    check_choice,
+    check_count,
+    check_features,
+    check_finite,
+    check_generator,
+    check_memory,
+    check_number,
+    check_same_n,
+    check_temperatures,
+    check_tensor,
+    refuse,
+)
+from taskpriors.prior.particles import (
+    _anneal,
+    _cool,
+    _counts,
+    _filter,
+    _gibbs_sweep,
+    _hot,
+    _log_constant,
+    _moments_of,
+    _Potts,
+)
 from .prefix import _copy_transposed, _n_distinct, _pair_rand, _prepare, _scale
 from ..results import Result, new_axes
 
@@ -24,390 +46,737 @@ from ..results import Result, new_axes
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimate(Result):
     "Means over tasks."
-    mean:Tensor # float64
-    standard_error:Tensor # same shape
-    dof:float # effective degrees of freedom of the standard error, for t quantiles
+
+    mean: Tensor  # float64
+    standard_error: Tensor  # same shape
+    dof: float  # effective degrees of freedom of the standard error, for t quantiles
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelTraceMoments(Result):
     "Mean and variance of Tr(MG) over tasks, with standard errors."
-    mean:float
-    mean_se:float
-    variance:float
-    variance_se:float
-    dof:float # of both standard errors
 
-def _frequency_se(p, se, r): # Agresti-Coull at the effective number of draws that se implies; no rarer than the heaviest draw allows
-    n = (p*(1 - p)/se.square().clamp(min=1e-300)).clamp(r.n_ancestors, len(r.labels))
-    a, b = (n*p + 2)/(n + 4), (p + 4*r.heaviest)/(1 + 8*r.heaviest)
-    return torch.maximum(a*(1 - a)/(n + 4), (b*(1 - b)).clamp(max=8*r.heaviest)*r.heaviest).sqrt()
+    mean: float
+    mean_se: float
+    variance: float
+    variance_se: float
+    dof: float  # of both standard errors
 
-def _traces(labels, M, q, size=128): # Tr(M M^T G) of each task, (n_tasks,), float64
-    return torch.cat([sum(((y == c).to(M.dtype) @ M).double().square().sum(1) for c in range(q)) for y in labels.split(size)])
+
+def _frequency_se(
+    p, se, r
+):  # Agresti-Coull at the effective number of draws that se implies; no rarer than the heaviest draw allows
+    n = (p * (1 - p) / se.square().clamp(min=1e-300)).clamp(r.n_ancestors, len(r.labels))
+    a, b = (n * p + 2) / (n + 4), (p + 4 * r.heaviest) / (1 + 8 * r.heaviest)
+    return torch.maximum(
+        a * (1 - a) / (n + 4), (b * (1 - b)).clamp(max=8 * r.heaviest) * r.heaviest
+    ).sqrt()
+
+
+def _traces(labels, M, q, size=128):  # Tr(M M^T G) of each task, (n_tasks,), float64
+    return torch.cat(
+        [
+            sum(((y == c).to(M.dtype) @ M).double().square().sum(1) for c in range(q))
+            for y in labels.split(size)
+        ]
+    )
 
 # %% ../../nbs/prior/15_labelings.ipynb #f260ca2e
-class _LabelStatistics: # what Labelings can be asked
-    weights = property(lambda self: self.log_weights.exp()) # shape (n_tasks,)
+class _LabelStatistics:  # what Labelings can be asked
+    weights = property(lambda self: self.log_weights.exp())  # shape (n_tasks,)
     exact = property(lambda self: self.method == "enumeration")
 
-    def marginals(self, *, force:bool=False) -> Estimate: # means of shape (n, q)
+    def marginals(self, *, force: bool = False) -> Estimate:  # means of shape (n, q)
         "P(y_i = c) for every point and class, with standard errors."
         n, q = self.labels.shape[1], self.n_classes
         e = self.expectation(torch.nn.functional.one_hot(self.labels, q).flatten(1), force=force)
         se = e.standard_error if self.exact else _frequency_se(e.mean, e.standard_error, self)
         return Estimate(e.mean.view(n, q), se.view(n, q), e.dof)
 
-    def pair_marginals(self, *, force:bool=False) -> Estimate: # means of shape (n, n)
+    def pair_marginals(self, *, force: bool = False) -> Estimate:  # means of shape (n, n)
         "P(y_i = y_j) for every pair, that is E[G], with standard errors; families are merged into at most 64 groups for them."
         self._vouch("pair_marginals", force)
         (m, n), w, W = self.labels.shape, self.weights, self._family_weights()
-        check_memory(48*n*n, "pair_marginals", "use expectation(values) or trace_moments(M), which need no n x n array", device=w.device)
-        group = torch.empty_like(W, dtype=torch.int64).scatter_(0, W.argsort(descending=True), torch.arange(m, device=w.device) % min(64, m))[self.ancestor]
+        check_memory(
+            48 * n * n,
+            "pair_marginals",
+            "use expectation(values) or trace_moments(M), which need no n x n array",
+            device=w.device,
+        )
+        group = torch.empty_like(W, dtype=torch.int64).scatter_(
+            0, W.argsort(descending=True), torch.arange(m, device=w.device) % min(64, m)
+        )[self.ancestor]
         parts = [(group == a).nonzero().flatten() for a in group.unique()]
         share = torch.stack([w[p].sum() for p in parts])
-        sums = lambda p: sum((self.labels[p] == c).double().T @ ((self.labels[p] == c)*w[p, None]) for c in range(self.n_classes))
+
+        def sums(p):
+            return sum(
+                (self.labels[p] == c).double().T @ ((self.labels[p] == c) * w[p, None])
+                for c in range(self.n_classes)
+            )
+
         mean = sum(sums(p) for p in parts)
-        if self.exact: return Estimate(mean, torch.zeros_like(mean), math.inf)
-        spread = sum((sums(p) - a*mean).square() for p, a in zip(parts, share))
-        se = _frequency_se(mean, (spread/(1 - share.square().sum())).sqrt(), self).fill_diagonal_(0)
-        return Estimate(mean, se, (share.square().sum().square()/share.pow(4).sum()).item() - 1)
+        if self.exact:
+            return Estimate(mean, torch.zeros_like(mean), math.inf)
+        spread = sum((sums(p) - a * mean).square() for p, a in zip(parts, share, strict=True))
+        se = _frequency_se(mean, (spread / (1 - share.square().sum())).sqrt(), self).fill_diagonal_(
+            0
+        )
+        return Estimate(mean, se, (share.square().sum().square() / share.pow(4).sum()).item() - 1)
 
     def _vouch(self, caller, force):
-        if not (self.trusted or force): refuse(caller, "samples must be trusted", self.reason, "draw more tasks, choose method='anneal' or 'gibbs', raise the temperature, or pass force=True")
+        if not (self.trusted or force):
+            refuse(
+                caller,
+                "samples must be trusted",
+                self.reason,
+                "draw more tasks, choose method='anneal' or 'gibbs', raise the temperature, or pass force=True",
+            )
 
-    def _family_weights(self): return torch.zeros_like(self.log_weights).index_add_(0, self.ancestor, self.weights)
+    def _family_weights(self):
+        return torch.zeros_like(self.log_weights).index_add_(0, self.ancestor, self.weights)
 
 # %% ../../nbs/prior/15_labelings.ipynb #92a2be9a
 class _LabelViews(_LabelStatistics):
-    def trace_moments(self, M, *, force:bool=False) -> LabelTraceMoments:
+    def trace_moments(self, M, *, force: bool = False) -> LabelTraceMoments:
         "E and Var of Tr(M M^T G) over tasks for a model's factor M of shape (n, r), with standard errors."
         M = check_features(M, "trace_moments", "M")
         check_same_n("trace_moments", labels=self.labels.shape[1], M=len(M))
         t = _traces(self.labels, M, self.n_classes)
         e = self.expectation(t, force=force)
         v = self.expectation((t - e.mean).square(), force=force)
-        return LabelTraceMoments(e.mean.item(), e.standard_error.item(), v.mean.item(), v.standard_error.item(), e.dof)
+        return LabelTraceMoments(
+            e.mean.item(), e.standard_error.item(), v.mean.item(), v.standard_error.item(), e.dof
+        )
 
-    def to_frame(self): # pandas.DataFrame
+    def to_frame(self):  # pandas.DataFrame
         "One row per task: weight, ancestor, share of the largest class, classes in use."
         import pandas as pd
+
         sizes = torch.stack([(self.labels == c).sum(1) for c in range(self.n_classes)], 1)
-        return pd.DataFrame({"weight": self.weights.tolist(), "ancestor": self.ancestor.tolist(),
-                             "largest_share": (sizes.max(1).values/sizes.sum(1)).tolist(), "classes": (sizes > 0).sum(1).tolist()})
+        return pd.DataFrame(
+            {
+                "weight": self.weights.tolist(),
+                "ancestor": self.ancestor.tolist(),
+                "largest_share": (sizes.max(1).values / sizes.sum(1)).tolist(),
+                "classes": (sizes > 0).sum(1).tolist(),
+            }
+        )
 
     def plot(self, ax=None):
         "Effective sample size along the run; for Gibbs sampling, the mean of Tr(GK) after each sweep."
         ax, gibbs = new_axes(ax), self.method == "gibbs"
         ax.plot(torch.arange(1, len(self.history) + 1), self.history)
-        ax.set(xlabel={"gibbs": "sweep", "anneal": "temperature step"}.get(self.method, "block of points"), ylabel="mean Tr(GK)" if gibbs else f"effective sample size of {len(self.labels)}")
-        if not gibbs: ax.set_ylim(0, None)
+        ax.set(
+            xlabel={"gibbs": "sweep", "anneal": "temperature step"}.get(
+                self.method, "block of points"
+            ),
+            ylabel="mean Tr(GK)" if gibbs else f"effective sample size of {len(self.labels)}",
+        )
+        if not gibbs:
+            ax.set_ylim(0, None)
         return ax
 
 # %% ../../nbs/prior/15_labelings.ipynb #7e08eb97
 @dataclass(frozen=True, eq=False, repr=False)
 class Labelings(_LabelViews, Result):
     "Tasks from the label measure, their weights and what is known about their errors."
-    labels:Tensor # shape (n_tasks, n), int64
-    log_weights:Tensor # shape (n_tasks,), float64; the weights sum to one
-    ancestor:Tensor = field(repr=False) # independent particle that each task descends from, shape (n_tasks,)
-    method:str # "smc", "anneal", "gibbs", "prefix" or "enumeration"
-    temperature:float # T
-    n_classes:int # q
-    ess:float # effective sample size of the weights before the last resampling
-    n_ancestors:float # effective number of independent ancestors
-    log_partition:float # estimate of log Z, diagonal of K included; None for "gibbs"
-    log_partition_se:float # its standard error
-    n_resampled:int # resamplings
-    trusted:bool # False if the diagnostics speak against the estimates
-    reason:str # what they say
-    heaviest:float = field(repr=False, default=0.) # largest weight of one ancestor, 1/n_tasks once Gibbs sweeps have followed
-    history:Tensor = field(repr=False, default=None) # effective sample size along the run (gibbs: mean Tr(GK) after each sweep)
 
-    def expectation(self, values, *, force:bool=False) -> Estimate:
+    labels: Tensor  # shape (n_tasks, n), int64
+    log_weights: Tensor  # shape (n_tasks,), float64; the weights sum to one
+    ancestor: Tensor = field(
+        repr=False
+    )  # independent particle that each task descends from, shape (n_tasks,)
+    method: str  # "smc", "anneal", "gibbs", "prefix" or "enumeration"
+    temperature: float  # T
+    n_classes: int  # q
+    ess: float  # effective sample size of the weights before the last resampling
+    n_ancestors: float  # effective number of independent ancestors
+    log_partition: float  # estimate of log Z, diagonal of K included; None for "gibbs"
+    log_partition_se: float  # its standard error
+    n_resampled: int  # resamplings
+    trusted: bool  # False if the diagnostics speak against the estimates
+    reason: str  # what they say
+    heaviest: float = field(
+        repr=False, default=0.0
+    )  # largest weight of one ancestor, 1/n_tasks once Gibbs sweeps have followed
+    history: Tensor = field(
+        repr=False, default=None
+    )  # effective sample size along the run (gibbs: mean Tr(GK) after each sweep)
+
+    def expectation(self, values, *, force: bool = False) -> Estimate:
         "Mean over tasks of `values`, shape (n_tasks,) or (n_tasks, k); refused for untrusted samples unless `force`."
         self._vouch("expectation", force)
-        v, w = check_finite(check_tensor(values, "expectation", "values"), "expectation", "values").double(), self.weights
+        v, w = (
+            check_finite(
+                check_tensor(values, "expectation", "values"), "expectation", "values"
+            ).double(),
+            self.weights,
+        )
         check_same_n("expectation", tasks=len(w), values=len(v))
         mean = torch.tensordot(w, v, 1)
-        if self.exact: return Estimate(mean, torch.zeros_like(mean), math.inf)
-        R = torch.zeros_like(v).index_add_(0, self.ancestor, (v - mean)*w.reshape(-1, *[1]*(v.ndim - 1)))
+        if self.exact:
+            return Estimate(mean, torch.zeros_like(mean), math.inf)
+        R = torch.zeros_like(v).index_add_(
+            0, self.ancestor, (v - mean) * w.reshape(-1, *[1] * (v.ndim - 1))
+        )
         W = self._family_weights().square()
-        return Estimate(mean, (R.square().sum(0)/(1 - W.sum()).clamp(min=1e-12)).sqrt(), (W.sum().square()/W.square().sum()).item() - 1)
+        return Estimate(
+            mean,
+            (R.square().sum(0) / (1 - W.sum()).clamp(min=1e-12)).sqrt(),
+            (W.sum().square() / W.square().sum()).item() - 1,
+        )
 
 # %% ../../nbs/prior/15_labelings.ipynb #50ddee4a
 def _proportions(pi, tau, q, caller):
-    if pi is None: return None, None
+    if pi is None:
+        return None, None
     pi = check_tensor(pi, caller, "class_proportions").double().cpu()
-    if pi.shape != (q,): refuse(caller, f"class_proportions must hold {q} numbers", f"shape {tuple(pi.shape)}", "pass one share per class")
-    if not (pi > 0).all() or abs(pi.sum().item() - 1) > 1e-6: refuse(caller, "class_proportions must be positive and sum to one", pi.tolist(), "divide them by their sum")
-    return pi/pi.sum(), check_number(tau, caller, "tolerance", low=0, low_open=True)
+    if pi.shape != (q,):
+        refuse(
+            caller,
+            f"class_proportions must hold {q} numbers",
+            f"shape {tuple(pi.shape)}",
+            "pass one share per class",
+        )
+    if not (pi > 0).all() or abs(pi.sum().item() - 1) > 1e-6:
+        refuse(
+            caller,
+            "class_proportions must be positive and sum to one",
+            pi.tolist(),
+            "divide them by their sum",
+        )
+    return pi / pi.sum(), check_number(tau, caller, "tolerance", low=0, low_open=True)
+
 
 def enumerate_labelings(
-    Z, # factor of the prior kernel, shape (n, r)
-    temperature:float, # T
-    n_classes:int, # q; at most 10^6 labelings, q^n
+    Z,  # factor of the prior kernel, shape (n, r)
+    temperature: float,  # T
+    n_classes: int,  # q; at most 10^6 labelings, q^n
     *,
-    class_proportions=None, # as in sample_labelings
-    tolerance:float=.05, # as in sample_labelings
-) -> Labelings: # all labelings with their exact log probabilities as log_weights
+    class_proportions=None,  # as in sample_labelings
+    tolerance: float = 0.05,  # as in sample_labelings
+) -> Labelings:  # all labelings with their exact log probabilities as log_weights
     "The measure exp(Tr(GK)/T) over all labelings, exactly."
     Z, T, q, _ = _prepare(Z, temperature, n_classes, 1, "enumerate_labelings")
     n = len(Z)
-    if q**n > 10**6: refuse("enumerate_labelings", "at most 10^6 labelings can be listed", f"{q}^{n}", "use sample_labelings")
+    if q**n > 10**6:
+        refuse(
+            "enumerate_labelings",
+            "at most 10^6 labelings can be listed",
+            f"{q}^{n}",
+            "use sample_labelings",
+        )
     pi, tau = _proportions(class_proportions, tolerance, q, "enumerate_labelings")
-    labels = torch.cartesian_prod(*[torch.arange(q, device=Z.device)]*n)
-    energy = _traces(labels, Z.double(), q, 4096)/T
+    labels = torch.cartesian_prod(*[torch.arange(q, device=Z.device)] * n)
+    energy = _traces(labels, Z.double(), q, 4096) / T
     if pi is not None:
         N = torch.stack([(labels == c).sum(1) for c in range(q)], 1).double()
-        energy = energy + N @ (q*pi).log().to(N) - (N/n - pi.to(N)).square().sum(1)/(2*tau**2)
+        energy = (
+            energy + N @ (q * pi).log().to(N) - (N / n - pi.to(N)).square().sum(1) / (2 * tau**2)
+        )
     log_z = torch.logsumexp(energy, 0)
-    ess = 1/(energy - log_z).exp().square().sum().item()
-    return Labelings(labels, energy - log_z, torch.arange(len(labels), device=Z.device), "enumeration", T, q, ess, ess, log_z.item(), 0., 0, True, "")
+    ess = 1 / (energy - log_z).exp().square().sum().item()
+    return Labelings(
+        labels,
+        energy - log_z,
+        torch.arange(len(labels), device=Z.device),
+        "enumeration",
+        T,
+        q,
+        ess,
+        ess,
+        log_z.item(),
+        0.0,
+        0,
+        True,
+        "",
+    )
 
 # %% ../../nbs/prior/15_labelings.ipynb #cc4b18f5
-def _gibbs_start(P, m, g): # half of the chains independent labels, half prefix samples: too warm and too cold
-    warm = _hot(P, m - m//2, g)
-    return torch.cat([_filter(P, m//2, g, 32, 0.)[0], warm], 1) if m > 1 else warm
+def _gibbs_start(
+    P, m, g
+):  # half of the chains independent labels, half prefix samples: too warm and too cold
+    warm = _hot(P, m - m // 2, g)
+    return torch.cat([_filter(P, m // 2, g, 32, 0.0)[0], warm], 1) if m > 1 else warm
 
-def _gibbs(P, m, g, sweeps, progress): # independent chains -> labels, mean trace after each sweep, complaint
+
+def _gibbs(
+    P, m, g, sweeps, progress
+):  # independent chains -> labels, mean trace after each sweep, complaint
     Y = _gibbs_start(P, m, g)
     U, path = _moments_of(P, Y), []
     for _ in with_bar(range(sweeps), progress, desc="sweeps"):
-        _gibbs_sweep(P, P.coef(1/P.T), Y, U, g)
+        _gibbs_sweep(P, P.coef(1 / P.T), Y, U, g)
         path.append(P.energies(U)[0])
     path = torch.stack(path)
-    cold, warm, late, last = path[-1][:m//2], path[-1][m//2:], path[-1] - path[(sweeps - 1)//2], path[sweeps//2:]
-    se = lambda x: max(x.var().item()/len(x), 1e-300)**.5 if len(x) > 1 else 0.
-    apart, drift = abs(cold.mean() - warm.mean()).item()/max(math.hypot(se(cold), se(warm)), 1e-150), abs(late.mean().item())/max(se(late), 1e-150)
-    between, within = (last.mean(0).var().item(), last.var(0).mean().item()) if m > 1 and len(last) > 1 else (0., 1.)
-    stuck = between/max(between + within, 1e-300)
-    why = (f"{m} chains, too few to compare" if m < 4 else
-           f"chains from cold and warm starts that differ by {apart:.1f} standard errors after {sweeps} sweeps" if not apart <= 4 else
-           f"Tr(GK) drifting by {drift:.1f} standard errors in the second half of {sweeps} sweeps" if not drift <= 4 else
-           f"chains caught in valleys: {stuck:.0%} of the variance of Tr(GK) in the last {len(last)} sweeps lies between them" if stuck > .5 else "")
+    cold, warm, late, last = (
+        path[-1][: m // 2],
+        path[-1][m // 2 :],
+        path[-1] - path[(sweeps - 1) // 2],
+        path[sweeps // 2 :],
+    )
+
+    def se(x):
+        return max(x.var().item() / len(x), 1e-300) ** 0.5 if len(x) > 1 else 0.0
+
+    apart, drift = (
+        abs(cold.mean() - warm.mean()).item() / max(math.hypot(se(cold), se(warm)), 1e-150),
+        abs(late.mean().item()) / max(se(late), 1e-150),
+    )
+    between, within = (
+        (last.mean(0).var().item(), last.var(0).mean().item())
+        if m > 1 and len(last) > 1
+        else (0.0, 1.0)
+    )
+    stuck = between / max(between + within, 1e-300)
+    why = (
+        f"{m} chains, too few to compare"
+        if m < 4
+        else f"chains from cold and warm starts that differ by {apart:.1f} standard errors after {sweeps} sweeps"
+        if not apart <= 4
+        else f"Tr(GK) drifting by {drift:.1f} standard errors in the second half of {sweeps} sweeps"
+        if not drift <= 4
+        else f"chains caught in valleys: {stuck:.0%} of the variance of Tr(GK) in the last {len(last)} sweeps lies between them"
+        if stuck > 0.5
+        else ""
+    )
     return Y, path.mean(1), why
 
 # %% ../../nbs/prior/15_labelings.ipynb #6dfaa969
 _MIN_ANCESTORS = 10
 
-def _collapse(cloud): # effective ancestors, and a complaint if they are too few for standard errors to mean anything
-    ancestors = 1/cloud.families().square().sum().item()
-    return ancestors, "" if ancestors >= _MIN_ANCESTORS else f"{len(cloud.log_w)} particles that descend from {ancestors:.1f} effective ancestors, fewer than {_MIN_ANCESTORS}"
 
-def _run(P, m, g, method, sweeps, fraction, every, step, progress): # -> labels (n, m), cloud or None, history, complaint
+def _collapse(
+    cloud,
+):  # effective ancestors, and a complaint if they are too few for standard errors to mean anything
+    ancestors = 1 / cloud.families().square().sum().item()
+    return (
+        ancestors,
+        ""
+        if ancestors >= _MIN_ANCESTORS
+        else f"{len(cloud.log_w)} particles that descend from {ancestors:.1f} effective ancestors, fewer than {_MIN_ANCESTORS}",
+    )
+
+
+def _run(
+    P, m, g, method, sweeps, fraction, every, step, progress
+):  # -> labels (n, m), cloud or None, history, complaint
     if method == "gibbs":
         Y, path, why = _gibbs(P, m, g, sweeps, progress)
         return Y, None, path, why
     if method == "anneal":
-        for _, Y, U, cloud in with_bar(_anneal(P, m, g, [1/P.T], fraction, step), progress, desc="temperatures"): pass
+        for _, Y, U, cloud in with_bar(
+            _anneal(P, m, g, [1 / P.T], fraction, step), progress, desc="temperatures"
+        ):
+            pass
     else:
-        Y, U, cloud = _filter(P, m, g, every, fraction if method == "smc" else 0., progress)
+        Y, U, cloud = _filter(P, m, g, every, fraction if method == "smc" else 0.0, progress)
         cloud.log_z += _log_constant(P)
     ancestors, why = _collapse(cloud)
-    cloud.heaviest, cloud.ancestors, cloud.final_z = 1/m if sweeps and method != "prefix" else cloud.families().max().item(), ancestors, cloud.log_z + torch.logsumexp(cloud.log_w, 0).item() - math.log(m)
+    cloud.heaviest, cloud.ancestors, cloud.final_z = (
+        1 / m if sweeps and method != "prefix" else cloud.families().max().item(),
+        ancestors,
+        cloud.log_z + torch.logsumexp(cloud.log_w, 0).item() - math.log(m),
+    )
     if method != "prefix":
         Y = Y[:, cloud.resample(g)]
         U = _moments_of(P, Y)
-        for _ in with_bar(range(sweeps), progress, desc="sweeps"): _gibbs_sweep(P, P.coef(1/P.T), Y, U, g)
+        for _ in with_bar(range(sweeps), progress, desc="sweeps"):
+            _gibbs_sweep(P, P.coef(1 / P.T), Y, U, g)
     return Y, cloud, torch.tensor(cloud.ess), why
 
 # %% ../../nbs/prior/15_labelings.ipynb #deca9a0c
-def _checked(Z, temperature, n_classes, n_tasks, class_proportions, tolerance, seed, caller): # -> potts model in random order, order, generator
+def _checked(
+    Z, temperature, n_classes, n_tasks, class_proportions, tolerance, seed, caller
+):  # -> potts model in random order, order, generator
     Z, T, q, m = _prepare(Z, temperature, n_classes, n_tasks, caller)
     _scale(Z, T, 2, caller)
     pi, tau = _proportions(class_proportions, tolerance, q, caller)
-    if tau is not None and tau*len(Z) < .5: refuse(caller, "tolerance must leave room to move one point", f"{tau:.3g} for {len(Z)} points", f"pass at least {.5/len(Z):.2g}")
+    if tau is not None and tau * len(Z) < 0.5:
+        refuse(
+            caller,
+            "tolerance must leave room to move one point",
+            f"{tau:.3g} for {len(Z)} points",
+            f"pass at least {0.5 / len(Z):.2g}",
+        )
     g = check_generator(seed, caller, Z.device)
     order = torch.randperm(len(Z), generator=g, device=g.device).to(Z.device)
     return _Potts(Z[order], T, q, pi, tau), order, g
 
-def _result(P, order, Y, cloud, method, history, why): # undo the order, attach the diagnostics
+
+def _result(P, order, Y, cloud, method, history, why):  # undo the order, attach the diagnostics
     n, m = Y.shape
     labels = torch.empty(m, n, dtype=torch.int64, device=Y.device)
     _copy_transposed(labels, Y[order.argsort()])
     if cloud is None:
         flat = torch.full((m,), -math.log(m), dtype=torch.float64, device=Y.device)
-        return Labelings(labels, flat, torch.arange(m, device=Y.device), method, P.T, P.q, float(m), float(m), None, None, 0, not why, why, 1/m, history)
-    se = max(1/cloud.ancestors - 1/m, 0.)**.5
-    return Labelings(labels, torch.log_softmax(cloud.log_w, 0), cloud.ancestor, method, P.T, P.q, cloud.ess[-1], cloud.ancestors, cloud.final_z, se, cloud.resampled, not why, why, cloud.heaviest, history)
+        return Labelings(
+            labels,
+            flat,
+            torch.arange(m, device=Y.device),
+            method,
+            P.T,
+            P.q,
+            float(m),
+            float(m),
+            None,
+            None,
+            0,
+            not why,
+            why,
+            1 / m,
+            history,
+        )
+    se = max(1 / cloud.ancestors - 1 / m, 0.0) ** 0.5
+    return Labelings(
+        labels,
+        torch.log_softmax(cloud.log_w, 0),
+        cloud.ancestor,
+        method,
+        P.T,
+        P.q,
+        cloud.ess[-1],
+        cloud.ancestors,
+        cloud.final_z,
+        se,
+        cloud.resampled,
+        not why,
+        why,
+        cloud.heaviest,
+        history,
+    )
 
 # %% ../../nbs/prior/15_labelings.ipynb #ba0bccfe
 def sample_labelings(
-    Z, # factor of the prior kernel K = Z Z^T, shape (n, r)
-    temperature:float, # T, in the unit of K
-    n_classes:int, # q, at least 2
+    Z,  # factor of the prior kernel K = Z Z^T, shape (n, r)
+    temperature: float,  # T, in the unit of K
+    n_classes: int,  # q, at least 2
     *,
-    n_tasks:int, # particles, hence labelings returned
-    method:str="smc", # "smc" (filter over points), "anneal" (over temperatures: for the cold phase), "gibbs" (chains), "prefix" (weighted, never resampled)
-    gibbs_sweeps:int=None, # sweeps at the end; None is 2, and 100 for method="gibbs"
-    class_proportions=None, # shares of the classes that tasks should keep near, shape (q,); None leaves them free
-    tolerance:float=.05, # spread of the shares around class_proportions
-    resample_below:float=.5, # resample when the effective sample size falls below this share of n_tasks
-    check_every:int=32, # points between two looks at it
-    step:float=.98, # for "anneal": conditional effective sample size of one rise of 1/T, as a share
-    seed=None, # int, torch.Generator or None
-    progress:bool=False, # show bars over points, temperatures and sweeps on standard error
-) -> Labelings: # warns if its diagnostics speak against it
+    n_tasks: int,  # particles, hence labelings returned
+    method: str = "smc",  # "smc" (filter over points), "anneal" (over temperatures: for the cold phase), "gibbs" (chains), "prefix" (weighted, never resampled)
+    gibbs_sweeps: int = None,  # sweeps at the end; None is 2, and 100 for method="gibbs"
+    class_proportions=None,  # shares of the classes that tasks should keep near, shape (q,); None leaves them free
+    tolerance: float = 0.05,  # spread of the shares around class_proportions
+    resample_below: float = 0.5,  # resample when the effective sample size falls below this share of n_tasks
+    check_every: int = 32,  # points between two looks at it
+    step: float = 0.98,  # for "anneal": conditional effective sample size of one rise of 1/T, as a share
+    seed=None,  # int, torch.Generator or None
+    progress: bool = False,  # show bars over points, temperatures and sweeps on standard error
+) -> Labelings:  # warns if its diagnostics speak against it
     "Draw labelings from exp(Tr(GK)/T), asymptotically exactly in n_tasks, with standard errors (Task Priors, restricted measure of section 2.4)."
     check_choice(method, ("smc", "anneal", "gibbs", "prefix"), "sample_labelings", "method")
-    P, order, g = _checked(Z, temperature, n_classes, n_tasks, class_proportions, tolerance, seed, "sample_labelings")
-    sweeps = check_count(gibbs_sweeps, "sample_labelings", "gibbs_sweeps", low=int(method == "gibbs")) if gibbs_sweeps is not None else 100 if method == "gibbs" else 2
+    P, order, g = _checked(
+        Z, temperature, n_classes, n_tasks, class_proportions, tolerance, seed, "sample_labelings"
+    )
+    sweeps = (
+        check_count(gibbs_sweeps, "sample_labelings", "gibbs_sweeps", low=int(method == "gibbs"))
+        if gibbs_sweeps is not None
+        else 100
+        if method == "gibbs"
+        else 2
+    )
     fraction = check_number(resample_below, "sample_labelings", "resample_below", low=0, high=1)
-    every, step = check_count(check_every, "sample_labelings", "check_every"), check_number(step, "sample_labelings", "step", low=0, high=1, low_open=True, high_open=True)
+    every, step = (
+        check_count(check_every, "sample_labelings", "check_every"),
+        check_number(
+            step, "sample_labelings", "step", low=0, high=1, low_open=True, high_open=True
+        ),
+    )
     Y, cloud, history, why = _run(P, n_tasks, g, method, sweeps, fraction, every, step, progress)
-    if why: warnings.warn(f"sample_labelings: samples should be trusted only with diagnostics in order. Got {why}; draw more tasks, choose method='anneal' or 'gibbs', or raise the temperature.", stacklevel=2)
+    if why:
+        warnings.warn(
+            f"sample_labelings: samples should be trusted only with diagnostics in order. Got {why}; draw more tasks, choose method='anneal' or 'gibbs', or raise the temperature.",
+            stacklevel=2,
+        )
     return _result(P, order, Y, cloud, method, history, why)
 
 # %% ../../nbs/prior/15_labelings.ipynb #cf8693e8
-def _alike(Y, cloud, q, g, k=200): # mean adjusted Rand index of independent pairs, its standard error, distinct share of k particles
-    pick = torch.multinomial(cloud.weights().to(g.device), k, replacement=True, generator=g).to(Y.device)
+def _alike(
+    Y, cloud, q, g, k=200
+):  # mean adjusted Rand index of independent pairs, its standard error, distinct share of k particles
+    pick = torch.multinomial(cloud.weights().to(g.device), k, replacement=True, generator=g).to(
+        Y.device
+    )
     y, a = Y[:, pick].T.long(), cloud.ancestor[pick]
     apart = (a[:, None] != a).double()
-    if apart.sum() == 0: return math.nan, math.inf, math.nan
-    R = _pair_rand(y, q)*apart
-    mean = R.sum()/apart.sum()
-    own = R.sum(1) - mean*apart.sum(1) # influence of one task; families move together
+    if apart.sum() == 0:
+        return math.nan, math.inf, math.nan
+    R = _pair_rand(y, q) * apart
+    mean = R.sum() / apart.sum()
+    own = R.sum(1) - mean * apart.sum(1)  # influence of one task; families move together
     family = torch.zeros(len(cloud.log_w), dtype=own.dtype, device=own.device).index_add_(0, a, own)
     different = pick.unique()
-    return mean.item(), (2*family.square().sum().sqrt()/apart.sum()).item(), _n_distinct(Y[:, different].T.long(), q)/len(different)
+    return (
+        mean.item(),
+        (2 * family.square().sum().sqrt() / apart.sum()).item(),
+        _n_distinct(Y[:, different].T.long(), q) / len(different),
+    )
 
 # %% ../../nbs/prior/15_labelings.ipynb #1988836c
 @dataclass(frozen=True, eq=False, repr=False)
 class TemperatureScan(Result):
     "Tasks at several temperatures, from one annealing run; vectors of shape (n_temperatures,), float64."
-    temperature:Tensor # falling
-    rand_index:Tensor # mean adjusted Rand index of two independent tasks: 0 unrelated, 1 equal
-    rand_index_se:Tensor
-    distinct:Tensor # share of distinct tasks among 200
-    largest_share:Tensor # mean share of the largest class
-    log_partition:Tensor
-    log_partition_se:Tensor
-    n_ancestors:Tensor # effective number of independent particles left; below 10 the scan warns, and neither means nor standard errors hold
-    probe_accuracy:Tensor=None # mean leave-one-out accuracy of ridge probes; NaN where a task has one class only
-    labels:Tensor=field(repr=False, default=None) # 200 tasks at each temperature, (n_temperatures, 200, n), int16
+
+    temperature: Tensor  # falling
+    rand_index: Tensor  # mean adjusted Rand index of two independent tasks: 0 unrelated, 1 equal
+    rand_index_se: Tensor
+    distinct: Tensor  # share of distinct tasks among 200
+    largest_share: Tensor  # mean share of the largest class
+    log_partition: Tensor
+    log_partition_se: Tensor
+    n_ancestors: Tensor  # effective number of independent particles left; below 10 the scan warns, and neither means nor standard errors hold
+    probe_accuracy: Tensor = (
+        None  # mean leave-one-out accuracy of ridge probes; NaN where a task has one class only
+    )
+    labels: Tensor = field(
+        repr=False, default=None
+    )  # 200 tasks at each temperature, (n_temperatures, 200, n), int16
 
     def plot(self, axes=None):
         "Similarity, class balance and probe accuracy over temperature."
         ax, x = new_axes(axes), self.temperature
-        ax.errorbar(x, self.rand_index, 2*self.rand_index_se, fmt="o-", ms=3, label="adjusted Rand index of two tasks")
+        ax.errorbar(
+            x,
+            self.rand_index,
+            2 * self.rand_index_se,
+            fmt="o-",
+            ms=3,
+            label="adjusted Rand index of two tasks",
+        )
         ax.plot(x, self.largest_share, "s-", ms=3, label="share of the largest class")
-        if self.probe_accuracy is not None: ax.plot(x, self.probe_accuracy, "^-", ms=3, label="probe accuracy, leave one out")
-        ax.set(xscale="log", xlabel="temperature (unit of K)", ylabel="mean over tasks", ylim=(-.03, 1.03))
+        if self.probe_accuracy is not None:
+            ax.plot(x, self.probe_accuracy, "^-", ms=3, label="probe accuracy, leave one out")
+        ax.set(
+            xscale="log",
+            xlabel="temperature (unit of K)",
+            ylabel="mean over tasks",
+            ylim=(-0.03, 1.03),
+        )
         ax.legend()
         return ax
 
 # %% ../../nbs/prior/15_labelings.ipynb #074591c4
 def critical_temperature(
-    Z, # factor, shape (n, r)
-    n_classes:int, # q
-) -> float: # 2 lambda/q
+    Z,  # factor, shape (n, r)
+    n_classes: int,  # q
+) -> float:  # 2 lambda/q
     "Mean-field temperature below which classes split: twice the largest eigenvalue of K over the number of classes."
-    Z, q = check_features(Z, "critical_temperature", "Z"), check_count(n_classes, "critical_temperature", "n_classes", low=2)
-    if not Z.any(): refuse("critical_temperature", "Z must not be zero, or tasks know no temperature", "zeros", "check the features")
-    return 2*torch.linalg.matrix_norm(Z.double(), 2).item()**2/q
+    Z, q = (
+        check_features(Z, "critical_temperature", "Z"),
+        check_count(n_classes, "critical_temperature", "n_classes", low=2),
+    )
+    if not Z.any():
+        refuse(
+            "critical_temperature",
+            "Z must not be zero, or tasks know no temperature",
+            "zeros",
+            "check the features",
+        )
+    return 2 * torch.linalg.matrix_norm(Z.double(), 2).item() ** 2 / q
 
-def _scan_start(Z, q, T, n_tasks, features, pi, tolerance, step, seed): # checks of temperature_scan
+
+def _scan_start(
+    Z, q, T, n_tasks, features, pi, tolerance, step, seed
+):  # checks of temperature_scan
     P, order, g = _checked(Z, T[-1].item(), q, n_tasks, pi, tolerance, seed, "temperature_scan")
-    if features is not None: features = check_features(features, "temperature_scan"); check_same_n("temperature_scan", features=len(features), Z=P.n)
-    return P, order, g, features, check_number(step, "temperature_scan", "step", low=0, high=1, low_open=True, high_open=True)
+    if features is not None:
+        features = check_features(features, "temperature_scan")
+        check_same_n("temperature_scan", features=len(features), Z=P.n)
+    return (
+        P,
+        order,
+        g,
+        features,
+        check_number(
+            step, "temperature_scan", "step", low=0, high=1, low_open=True, high_open=True
+        ),
+    )
+
 
 def _probe_accuracy(features, labels, q):
     from taskpriors.probes import ridge_probes
+
     split = labels[(labels != labels[:, :1]).any(1)]
-    return math.nan if len(split) == 0 else ridge_probes(features, split, n_classes=q).accuracy.mean().item()
+    return (
+        math.nan
+        if len(split) == 0
+        else ridge_probes(features, split, n_classes=q).accuracy.mean().item()
+    )
 
 # %% ../../nbs/prior/15_labelings.ipynb #8c9cfe4f
 def temperature_scan(
-    Z, # factor of the prior kernel, shape (n, r)
-    n_classes:int, # q
+    Z,  # factor of the prior kernel, shape (n, r)
+    n_classes: int,  # q
     *,
-    temperatures=None, # a sequence; None is 12 from 2 to 1/20 of the critical temperature
-    features=None, # shape (n, d); with them, probe accuracy is measured
-    n_tasks:int=500, # particles
-    step:float=.95, # as in sample_labelings
-    class_proportions=None, # as in sample_labelings
-    tolerance:float=.05,
-    seed=None, # int, torch.Generator or None
+    temperatures=None,  # a sequence; None is 12 from 2 to 1/20 of the critical temperature
+    features=None,  # shape (n, d); with them, probe accuracy is measured
+    n_tasks: int = 500,  # particles
+    step: float = 0.95,  # as in sample_labelings
+    class_proportions=None,  # as in sample_labelings
+    tolerance: float = 0.05,
+    seed=None,  # int, torch.Generator or None
 ) -> TemperatureScan:
     "Similarity, balance and learnability of tasks over temperature, from one annealing run."
     top = critical_temperature(Z, n_classes)
-    T = torch.logspace(math.log10(2*top), math.log10(top/20), 12, dtype=torch.float64) if temperatures is None else check_temperatures(temperatures, "temperature_scan").sort(descending=True).values
-    P, order, g, features, step = _scan_start(Z, n_classes, T, n_tasks, features, class_proportions, tolerance, step, seed)
-    rows, kept, stops = [], [], (1/T).tolist()
-    for beta, Y, U, cloud in _anneal(P, n_tasks, g, stops, .5, step):
-        if beta != stops[len(rows)]: continue
-        (a, why), sizes = _collapse(cloud), _counts(Y, P.q).max(0).values/P.n
-        pick = torch.multinomial(cloud.weights().to(g.device), 200, replacement=True, generator=g).to(Y.device)
+    T = (
+        torch.logspace(math.log10(2 * top), math.log10(top / 20), 12, dtype=torch.float64)
+        if temperatures is None
+        else check_temperatures(temperatures, "temperature_scan").sort(descending=True).values
+    )
+    P, order, g, features, step = _scan_start(
+        Z, n_classes, T, n_tasks, features, class_proportions, tolerance, step, seed
+    )
+    rows, kept, stops = [], [], (1 / T).tolist()
+    for beta, Y, _U, cloud in _anneal(P, n_tasks, g, stops, 0.5, step):
+        if beta != stops[len(rows)]:
+            continue
+        (a, why), sizes = _collapse(cloud), _counts(Y, P.q).max(0).values / P.n
+        pick = torch.multinomial(
+            cloud.weights().to(g.device), 200, replacement=True, generator=g
+        ).to(Y.device)
         kept.append(Y[order.argsort()][:, pick].T.clone())
         accuracy = math.nan if features is None else _probe_accuracy(features, kept[-1].long(), P.q)
-        rows.append([*_alike(Y, cloud, P.q, g), (cloud.weights() @ sizes).item(), cloud.log_z + torch.logsumexp(cloud.log_w, 0).item() - math.log(n_tasks), max(1/a - 1/n_tasks, 0)**.5, a, accuracy])
-    if why: warnings.warn(f"temperature_scan: estimates should be trusted only with enough ancestors. Got {why}, at temperature {T[-1]:.3g}; draw more tasks or stop at a higher temperature.", stacklevel=2)
+        rows.append(
+            [
+                *_alike(Y, cloud, P.q, g),
+                (cloud.weights() @ sizes).item(),
+                cloud.log_z + torch.logsumexp(cloud.log_w, 0).item() - math.log(n_tasks),
+                max(1 / a - 1 / n_tasks, 0) ** 0.5,
+                a,
+                accuracy,
+            ]
+        )
+    if why:
+        warnings.warn(
+            f"temperature_scan: estimates should be trusted only with enough ancestors. Got {why}, at temperature {T[-1]:.3g}; draw more tasks or stop at a higher temperature.",
+            stacklevel=2,
+        )
     columns = torch.tensor(rows, dtype=torch.float64).T
-    return TemperatureScan(T, *columns[:7], None if features is None else columns[7], torch.stack(kept))
+    return TemperatureScan(
+        T, *columns[:7], None if features is None else columns[7], torch.stack(kept)
+    )
 
 # %% ../../nbs/prior/15_labelings.ipynb #2165801e
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration(Result):
     "The temperature at which tasks are as diverse as wanted."
-    temperature:float # in the unit of K
-    diversity:float # wanted
-    criterion:str # "rand" or "distinct"
-    relative:float # temperature over the critical temperature of the kernel
-    temperatures:Tensor # looked at on the way, falling, shape (k,), float64
-    diversities:Tensor # found there, shape (k,), float64
-    standard_errors:Tensor # of the diversities (NaN for "distinct"), shape (k,), float64
-    trusted:bool=True # False (and a warning) if too few independent particles were left to measure diversity
+
+    temperature: float  # in the unit of K
+    diversity: float  # wanted
+    criterion: str  # "rand" or "distinct"
+    relative: float  # temperature over the critical temperature of the kernel
+    temperatures: Tensor  # looked at on the way, falling, shape (k,), float64
+    diversities: Tensor  # found there, shape (k,), float64
+    standard_errors: Tensor  # of the diversities (NaN for "distinct"), shape (k,), float64
+    trusted: bool = True  # False (and a warning) if too few independent particles were left to measure diversity
 
     def plot(self, ax=None):
         "Diversity over temperature, with the answer marked."
         ax = new_axes(ax)
-        ax.errorbar(self.temperatures, self.diversities, 2*self.standard_errors.nan_to_num(), fmt="o-", ms=3)
+        ax.errorbar(
+            self.temperatures,
+            self.diversities,
+            2 * self.standard_errors.nan_to_num(),
+            fmt="o-",
+            ms=3,
+        )
         ax.plot([self.temperature], [self.diversity], "s", label=f"T = {self.temperature:.3g}")
-        ax.set(xscale="log", xlabel="temperature (unit of K)", ylabel="diversity of tasks", ylim=(-.03, 1.03))
+        ax.set(
+            xscale="log",
+            xlabel="temperature (unit of K)",
+            ylabel="diversity of tasks",
+            ylim=(-0.03, 1.03),
+        )
         ax.legend()
         return ax
 
 # %% ../../nbs/prior/15_labelings.ipynb #ae23c8c8
-def _descend(P, run, g, stops, target, criterion, caller): # down to the target -> temperatures, diversities, standard errors, complaint
+def _descend(
+    P, run, g, stops, target, criterion, caller
+):  # down to the target -> temperatures, diversities, standard errors, complaint
     T, d, se = [], [], []
     for beta, Y, _, cloud in run:
-        if beta != stops[len(T)]: continue
+        if beta != stops[len(T)]:
+            continue
         rand, rand_se, distinct = _alike(Y, cloud, P.q, g)
-        if math.isnan(rand): refuse(caller, "at least two independent particles must survive", f"one ancestor at temperature {1/beta:.3g}", "raise n_tasks or choose method='gibbs'")
-        T.append(1/beta); d.append(1 - rand if criterion == "rand" else distinct); se.append(rand_se if criterion == "rand" else math.nan)
-        if d[-1] <= target: break
+        if math.isnan(rand):
+            refuse(
+                caller,
+                "at least two independent particles must survive",
+                f"one ancestor at temperature {1 / beta:.3g}",
+                "raise n_tasks or choose method='gibbs'",
+            )
+        T.append(1 / beta)
+        d.append(1 - rand if criterion == "rand" else distinct)
+        se.append(rand_se if criterion == "rand" else math.nan)
+        if d[-1] <= target:
+            break
     return T, d, se, _collapse(cloud)[1]
 
-def _crossing(T, d, target): # log-linear between the last two points
+
+def _crossing(T, d, target):  # log-linear between the last two points
     (a, b), (x, y) = (math.log(T[-2]), math.log(T[-1])), (d[-2], d[-1])
-    return math.exp(b if x == y else a + (b - a)*(x - target)/(x - y))
+    return math.exp(b if x == y else a + (b - a) * (x - target) / (x - y))
 
 # %% ../../nbs/prior/15_labelings.ipynb #1924774a
 def calibrate_temperature(
-    Z, # factor of the prior kernel, shape (n, r)
-    n_classes:int, # q
+    Z,  # factor of the prior kernel, shape (n, r)
+    n_classes: int,  # q
     *,
-    diversity:float=.8, # wanted, in (0, 1)
-    criterion:str="rand", # "rand": 1 - mean adjusted Rand index of two tasks; "distinct": share of distinct tasks among up to 200
-    n_tasks:int=500, # particles
-    method:str="anneal", # "anneal" (weighted particles), or "gibbs" (chains cooled together, 10 sweeps a step): many points and more than two classes leave few ancestors
-    ratio:float=1.1, # look whenever the temperature has fallen by this factor
-    step:float=.95, # as in sample_labelings
-    lowest:float=1e-4, # give up below this share of the critical temperature
-    class_proportions=None, # as in sample_labelings
-    tolerance:float=.05,
-    seed=None, # int, torch.Generator or None
-) -> Calibration: # its `temperature` is the answer
+    diversity: float = 0.8,  # wanted, in (0, 1)
+    criterion: str = "rand",  # "rand": 1 - mean adjusted Rand index of two tasks; "distinct": share of distinct tasks among up to 200
+    n_tasks: int = 500,  # particles
+    method: str = "anneal",  # "anneal" (weighted particles), or "gibbs" (chains cooled together, 10 sweeps a step): many points and more than two classes leave few ancestors
+    ratio: float = 1.1,  # look whenever the temperature has fallen by this factor
+    step: float = 0.95,  # as in sample_labelings
+    lowest: float = 1e-4,  # give up below this share of the critical temperature
+    class_proportions=None,  # as in sample_labelings
+    tolerance: float = 0.05,
+    seed=None,  # int, torch.Generator or None
+) -> Calibration:  # its `temperature` is the answer
     "Find the temperature at which tasks are as diverse as wanted, in one run from hot to cold; no scale needs to be known."
     caller, top = "calibrate_temperature", critical_temperature(Z, n_classes)
-    target = check_number(diversity, caller, "diversity", low=0, high=1, low_open=True, high_open=True)
-    check_choice(criterion, ("rand", "distinct"), caller, "criterion"), check_choice(method, ("anneal", "gibbs"), caller, "method")
-    ratio, lowest, step = check_number(ratio, caller, "ratio", low=1, low_open=True), check_number(lowest, caller, "lowest", low=0, high=1, low_open=True), check_number(step, caller, "step", low=0, high=1, low_open=True, high_open=True)
-    P, _, g = _checked(Z, lowest*top, n_classes, n_tasks, class_proportions, tolerance, seed, caller)
-    stops = [ratio**k/(2*top) for k in range(math.ceil(math.log(2/lowest, ratio)) + 1)]
-    run = _anneal(P, n_tasks, g, stops, .5, step) if method == "anneal" else _cool(P, n_tasks, g, stops, 10)
+    target = check_number(
+        diversity, caller, "diversity", low=0, high=1, low_open=True, high_open=True
+    )
+    (
+        check_choice(criterion, ("rand", "distinct"), caller, "criterion"),
+        check_choice(method, ("anneal", "gibbs"), caller, "method"),
+    )
+    ratio, lowest, step = (
+        check_number(ratio, caller, "ratio", low=1, low_open=True),
+        check_number(lowest, caller, "lowest", low=0, high=1, low_open=True),
+        check_number(step, caller, "step", low=0, high=1, low_open=True, high_open=True),
+    )
+    P, _, g = _checked(
+        Z, lowest * top, n_classes, n_tasks, class_proportions, tolerance, seed, caller
+    )
+    stops = [ratio**k / (2 * top) for k in range(math.ceil(math.log(2 / lowest, ratio)) + 1)]
+    run = (
+        _anneal(P, n_tasks, g, stops, 0.5, step)
+        if method == "anneal"
+        else _cool(P, n_tasks, g, stops, 10)
+    )
     T, d, se, why = _descend(P, run, g, stops, target, criterion, caller)
-    if d[-1] > target or len(T) < 2: refuse(caller, f"diversity {target} must be reached between {lowest:g} and 2 times the critical temperature", f"{min(d):.3g} at least", "ask for another diversity")
-    if why: warnings.warn(f"{caller}: a temperature should be trusted only with enough ancestors. Got {why}; raise n_tasks or choose method='gibbs'.", stacklevel=2)
+    if d[-1] > target or len(T) < 2:
+        refuse(
+            caller,
+            f"diversity {target} must be reached between {lowest:g} and 2 times the critical temperature",
+            f"{min(d):.3g} at least",
+            "ask for another diversity",
+        )
+    if why:
+        warnings.warn(
+            f"{caller}: a temperature should be trusted only with enough ancestors. Got {why}; raise n_tasks or choose method='gibbs'.",
+            stacklevel=2,
+        )
     found = _crossing(T, d, target)
-    return Calibration(found, target, criterion, found/top, *torch.tensor([T, d, se], dtype=torch.float64), not why)
+    return Calibration(
+        found,
+        target,
+        criterion,
+        found / top,
+        *torch.tensor([T, d, se], dtype=torch.float64),
+        not why,
+    )

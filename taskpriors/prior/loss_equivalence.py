@@ -9,16 +9,30 @@ __all__ = ['probe_loss', 'optimal_probe', 'label_graph', 'relative_objective', '
 import torch
 from torch import Tensor
 
-from ..checks import as_tensor, check_features, check_labels, check_memory, check_same_n, refuse
+from taskpriors.checks import (
+    as_tensor,
+    check_features,
+    check_labels,
+    check_memory,
+    check_same_n,
+    refuse,
+)
 from ..kernels import center, kernel_factor
 
 # %% ../../nbs/prior/10_loss_equivalence.ipynb #324f1d3e
-def _targets(targets, features:Tensor, caller:str) -> Tensor: # shape (n, q), dtype and device of the features
+def _targets(
+    targets, features: Tensor, caller: str
+) -> Tensor:  # shape (n, q), dtype and device of the features
     "Targets as a matrix; a real vector becomes one column."
     Y = as_tensor(targets, caller, "targets").to(features.device)
     if Y.ndim == 1:
         if not Y.is_floating_point():
-            refuse(caller, "targets must be one-hot rows or real numbers", f"a vector of {Y.dtype}", "use torch.nn.functional.one_hot(labels)")
+            refuse(
+                caller,
+                "targets must be one-hot rows or real numbers",
+                f"a vector of {Y.dtype}",
+                "use torch.nn.functional.one_hot(labels)",
+            )
         Y = Y[:, None]
     Y = check_features(Y, caller, "targets", min_rows=1).to(features.dtype)
     check_same_n(caller, features=len(features), targets=len(Y))
@@ -26,50 +40,69 @@ def _targets(targets, features:Tensor, caller:str) -> Tensor: # shape (n, q), dt
 
 # %% ../../nbs/prior/10_loss_equivalence.ipynb #bf7864d2
 def probe_loss(
-    features:Tensor, # representation F, shape (n, d)
-    targets:Tensor, # targets Y, shape (n, q), or (n,) for one real target
-    W:Tensor, # weights of the probe, shape (d, q)
-    b:Tensor, # intercept of the probe, shape (q,)
-) -> Tensor: # mean over points of the squared error summed over targets, a scalar
+    features: Tensor,  # representation F, shape (n, d)
+    targets: Tensor,  # targets Y, shape (n, q), or (n,) for one real target
+    W: Tensor,  # weights of the probe, shape (d, q)
+    b: Tensor,  # intercept of the probe, shape (q,)
+) -> Tensor:  # mean over points of the squared error summed over targets, a scalar
     "Squared error of the linear probe `features @ W + b`, eq. (1)."
     F = check_features(features, "probe_loss")
     Y = _targets(targets, F, "probe_loss")
     W, b = (as_tensor(a, "probe_loss", name).to(F) for a, name in ((W, "W"), (b, "b")))
     want = (F.shape[1], Y.shape[1])
     if W.shape != want or b.shape != want[1:]:
-        refuse("probe_loss", f"W must have shape {want} and b {want[1:]}", f"{tuple(W.shape)} and {tuple(b.shape)}", "see optimal_probe")
+        refuse(
+            "probe_loss",
+            f"W must have shape {want} and b {want[1:]}",
+            f"{tuple(W.shape)} and {tuple(b.shape)}",
+            "see optimal_probe",
+        )
     return (F @ W + b - Y).square().sum() / len(F)
 
 # %% ../../nbs/prior/10_loss_equivalence.ipynb #3174bfaa
 def optimal_probe(
-    features:Tensor, # representation F, shape (n, d)
-    targets:Tensor, # targets Y, shape (n, q), or (n,) for one real target
-) -> tuple[Tensor, Tensor]: # W of shape (d, q), b of shape (q,): of all optima, the one of least norm
+    features: Tensor,  # representation F, shape (n, d)
+    targets: Tensor,  # targets Y, shape (n, q), or (n,) for one real target
+) -> tuple[
+    Tensor, Tensor
+]:  # W of shape (d, q), b of shape (q,): of all optima, the one of least norm
     "Weights and intercept of the least-squares probe, at any rank (Theorem 2.3)."
     F = check_features(features, "optimal_probe")
     Y = _targets(targets, F, "optimal_probe")
     eps = torch.finfo(F.dtype).eps
-    W = torch.linalg.pinv(center(F), atol=8 * eps * F.norm().item(), rtol=max(F.shape) * eps) @ center(Y)
+    W = torch.linalg.pinv(
+        center(F), atol=8 * eps * F.norm().item(), rtol=max(F.shape) * eps
+    ) @ center(Y)
     return W, Y.mean(0) - F.mean(0) @ W
 
 # %% ../../nbs/prior/10_loss_equivalence.ipynb #83f32336
 def label_graph(
-    labels, # classes of one task, shape (n,) or (1, n)
+    labels,  # classes of one task, shape (n,) or (1, n)
     *,
-    dtype:torch.dtype=None, # of the graph; the default floating type if None
-) -> Tensor: # G = Y Y^T, shape (n, n), zeros and ones
+    dtype: torch.dtype = None,  # of the graph; the default floating type if None
+) -> Tensor:  # G = Y Y^T, shape (n, n), zeros and ones
     "The graph that joins two points if they share a class (Definition 2.2); dense, so for small n."
     y = check_labels(labels, "label_graph")
-    if len(y) != 1: refuse("label_graph", "labels must be one task", f"{len(y)} tasks", "pass one row at a time")
+    if len(y) != 1:
+        refuse(
+            "label_graph", "labels must be one task", f"{len(y)} tasks", "pass one row at a time"
+        )
     dtype = dtype or torch.get_default_dtype()
-    check_memory(y.numel()**2 * (1 + dtype.itemsize), "label_graph", "relative_objective needs no graph", device=y.device)
+    check_memory(
+        y.numel() ** 2 * (1 + dtype.itemsize),
+        "label_graph",
+        "relative_objective needs no graph",
+        device=y.device,
+    )
     return (y.T == y).to(dtype)
 
 # %% ../../nbs/prior/10_loss_equivalence.ipynb #0920164e
 def relative_objective(
-    features:Tensor, # representation F, shape (n, d)
-    labels, # classes, shape (n_tasks, n), or (n,) for one task
-) -> Tensor: # Tr(V^T G V) per task, shape (n_tasks,), between 0 and n - n/n_classes at equal class sizes
+    features: Tensor,  # representation F, shape (n, d)
+    labels,  # classes, shape (n_tasks, n), or (n,) for one task
+) -> (
+    Tensor
+):  # Tr(V^T G V) per task, shape (n_tasks,), between 0 and n - n/n_classes at equal class sizes
     "Agreement of the features' projection with the label graph: the larger, the smaller the probe's loss (Theorem 2.3)."
     V = kernel_factor(features, "projection")
     y = check_labels(labels, "relative_objective", n=len(V)).to(V.device)
@@ -79,9 +112,11 @@ def relative_objective(
 
 # %% ../../nbs/prior/10_loss_equivalence.ipynb #d487af15
 def optimal_probe_loss(
-    features:Tensor, # representation F, shape (n, d)
-    targets:Tensor, # targets Y, shape (n, q), or (n,) for one real target
-) -> Tensor: # the least value of probe_loss over W and b, a scalar: training error, on the points given
+    features: Tensor,  # representation F, shape (n, d)
+    targets: Tensor,  # targets Y, shape (n, q), or (n,) for one real target
+) -> (
+    Tensor
+):  # the least value of probe_loss over W and b, a scalar: training error, on the points given
     "Loss of the best linear probe without fitting one, at any rank: eq. (2) with its constant."
     V = kernel_factor(features, "projection")
     Yc = center(_targets(targets, V, "optimal_probe_loss"))

@@ -16,18 +16,28 @@ import torch
 from torch import Tensor
 
 from ..blocks import map_blocks, pair_blocks, row_blocks
-from ..checks import (check_choice, check_count, check_executor, check_features, check_generator, check_number, check_same_n,
-                               check_temperatures, check_tensor, refuse)
+from taskpriors.checks import (
+    check_choice,
+    check_count,
+    check_executor,
+    check_features,
+    check_generator,
+    check_number,
+    check_same_n,
+    check_temperatures,
+    check_tensor,
+    refuse,
+)
 from .edges import GRAPHS
 from ..results import Result, new_axes
 
 # %% ../../nbs/prior/12_moments.ipynb #03d7eb32
 def _coins_(x, t, w, s, small):
     "Overwrite `t` with tanh(x/2) and `w` with p(1-p), p = sigmoid(x); `s` is scratch."
-    if small: # the rounding of sigmoid, 3e-8 in float32, is too coarse when every x is tiny: two terms of the series
-        torch.mul(x, x, out=t).mul_(-1/24).add_(.5).mul_(x)
-        return torch.mul(t, t, out=w).mul_(-.25).add_(.25)
-    torch.neg(x, out=s).sigmoid_() # sigmoid(-x) is accurate where 1 - sigmoid(x) has cancelled
+    if small:  # the rounding of sigmoid, 3e-8 in float32, is too coarse when every x is tiny: two terms of the series
+        torch.mul(x, x, out=t).mul_(-1 / 24).add_(0.5).mul_(x)
+        return torch.mul(t, t, out=w).mul_(-0.25).add_(0.25)
+    torch.neg(x, out=s).sigmoid_()  # sigmoid(-x) is accurate where 1 - sigmoid(x) has cancelled
     torch.sigmoid(x, out=t)
     torch.mul(t, s, out=w)
     t.sub_(s)
@@ -35,24 +45,35 @@ def _coins_(x, t, w, s, small):
 # %% ../../nbs/prior/12_moments.ipynb #104923fc
 def _gram_(out, terms, rows, cols):
     "Overwrite `out` with a block of sum_k a_k L_k @ R_k.T."
-    for k, (L, R, a) in enumerate(terms): out.addmm_(L[rows].to(out.dtype), R[cols].to(out.dtype).T, beta=int(k > 0), alpha=a)
+    for k, (L, R, a) in enumerate(terms):
+        out.addmm_(L[rows].to(out.dtype), R[cols].to(out.dtype).T, beta=int(k > 0), alpha=a)
     return out
+
 
 @torch.no_grad()
 def _moment_sums(blocks, prior, models, odds, small, size, dtype):
     "Sums over i != j of |K|, then of M tanh(x/2) and M^2 w for x = odds*K: float64, shape (1 + n_models*2*n_odds,)."
-    K, M, s, *coins = prior[0][0].new_empty((3 + 2*len(odds), size*size), dtype=dtype)
-    total = torch.zeros(1 + 2*len(odds)*len(models), dtype=torch.float64, device=K.device)
+    K, M, s, *coins = prior[0][0].new_empty((3 + 2 * len(odds), size * size), dtype=dtype)
+    total = torch.zeros(1 + 2 * len(odds) * len(models), dtype=torch.float64, device=K.device)
     for rows, cols in blocks:
         shape = rows.stop - rows.start, cols.stop - cols.start
-        K_, M_, s_, *coins_ = (v[:math.prod(shape)].view(shape) for v in (K, M, s, *coins))
+        K_, M_, s_, *coins_ = (v[: math.prod(shape)].view(shape) for v in (K, M, s, *coins))
         _gram_(K_, prior, rows, cols)
-        if rows == cols: K_.fill_diagonal_(0)
+        if rows == cols:
+            K_.fill_diagonal_(0)
         sums = [torch.abs(K_, out=s_).sum()]
-        for k, o in enumerate(odds): _coins_(K_ if o == 1 else torch.mul(K_, o, out=M_), coins_[2*k], coins_[2*k + 1], s_, small[k])
+        for k, o in enumerate(odds):
+            _coins_(
+                K_ if o == 1 else torch.mul(K_, o, out=M_),
+                coins_[2 * k],
+                coins_[2 * k + 1],
+                s_,
+                small[k],
+            )
         for terms in models:
             _gram_(M_, terms, rows, cols)
-            if rows == cols: M_.fill_diagonal_(0)
+            if rows == cols:
+                M_.fill_diagonal_(0)
             sums += [torch.mul(M_, t, out=s_).sum() for t in coins_[::2]]
             M_.mul_(M_)
             sums += [torch.mul(M_, w, out=s_).sum() for w in coins_[1::2]]
@@ -61,96 +82,171 @@ def _moment_sums(blocks, prior, models, odds, small, size, dtype):
 
 # %% ../../nbs/prior/12_moments.ipynb #971aef1d
 def _sum_blocks(
-    fn:Callable, # function of a list of (rows, columns), returning a float64 tensor
-    n:int, # number of points
-    size:int, # points in a block
-    executor=None, # concurrent.futures.Executor or None
-    progress:bool=False, # show a bar on standard error
-) -> Tensor: # the sum of what `fn` returns
+    fn: Callable,  # function of a list of (rows, columns), returning a float64 tensor
+    n: int,  # number of points
+    size: int,  # points in a block
+    executor=None,  # concurrent.futures.Executor or None
+    progress: bool = False,  # show a bar on standard error
+) -> Tensor:  # the sum of what `fn` returns
     "Sum `fn` over the blocks of the upper triangle; an executor gets them in at most 16 interleaved lists, a bar moves in at most 100 steps."
     blocks = pair_blocks(n, size)
     n_lists = min(100 if progress else 16 if executor is not None else 1, len(blocks))
-    return sum(map_blocks(fn, [blocks[k::n_lists] for k in range(n_lists)], executor=executor, progress=progress, desc="pairs of points"))
+    return sum(
+        map_blocks(
+            fn,
+            [blocks[k::n_lists] for k in range(n_lists)],
+            executor=executor,
+            progress=progress,
+            desc="pairs of points",
+        )
+    )
+
 
 def _default_size(n, n_buffers, itemsize, device):
     "Points in a block: 512 on a CPU, fewer if `n_buffers` buffers of size^2 numbers would exceed 64 MiB."
     cpu = torch.device(device).type == "cpu"
-    return min(n, 512 if cpu else 4096, max(64, int((2**(26 if cpu else 31)/(n_buffers*itemsize))**.5)))
+    return min(
+        n,
+        512 if cpu else 4096,
+        max(64, int((2 ** (26 if cpu else 31) / (n_buffers * itemsize)) ** 0.5)),
+    )
 
 # %% ../../nbs/prior/12_moments.ipynb #d09ccb5c
 class _Problem(NamedTuple):
     "Checked arguments of the functions of this module."
-    names: tuple # of the models
-    models: list # factors
-    prior: Tensor # factor
-    temps: Tensor # float64, shape (n_temps,)
-    odds: list # log-odds of an edge per unit of K_ij, one per temperature
-    twice: int # 1 directed, 2 undirected: how often G holds a coin
-    drop: tuple # (is M a single factor, is temperature a number)
-    dtype: torch.dtype # of the blocks
 
-    def shaped(self, x): # (n_models, n_temps, ...)
+    names: tuple  # of the models
+    models: list  # factors
+    prior: Tensor  # factor
+    temps: Tensor  # float64, shape (n_temps,)
+    odds: list  # log-odds of an edge per unit of K_ij, one per temperature
+    twice: int  # 1 directed, 2 undirected: how often G holds a coin
+    drop: tuple  # (is M a single factor, is temperature a number)
+    dtype: torch.dtype  # of the blocks
+
+    def shaped(self, x):  # (n_models, n_temps, ...)
         "Drop the dimensions that the caller did not ask for."
         return x[(0 if self.drop[0] else slice(None), 0 if self.drop[1] else slice(None))].clone()
 
+
 def _problem(M, prior, temperature, graphs, executor, caller):
     check_choice(graphs, GRAPHS, caller, "graphs"), check_executor(executor, caller)
-    Z, temps, single = check_features(prior, caller, "prior").detach(), check_temperatures(temperature, caller), not isinstance(M, Mapping)
-    if not single and not M: refuse(caller, "M must hold at least one model", "an empty dictionary", "pass a factor or name -> factor")
-    models = {k: check_features(v, caller, "M" if single else f"model {k!r}").detach() for k, v in ({"model": M} if single else M).items()}
+    Z, temps, single = (
+        check_features(prior, caller, "prior").detach(),
+        check_temperatures(temperature, caller),
+        not isinstance(M, Mapping),
+    )
+    if not single and not M:
+        refuse(
+            caller,
+            "M must hold at least one model",
+            "an empty dictionary",
+            "pass a factor or name -> factor",
+        )
+    models = {
+        k: check_features(v, caller, "M" if single else f"model {k!r}").detach()
+        for k, v in ({"model": M} if single else M).items()
+    }
     check_same_n(caller, prior=len(Z), **{str(k): len(v) for k, v in models.items()})
-    if any(v.device != Z.device for v in models.values()): refuse(caller, "models and prior must lie on one device", {str(v.device) for v in (Z, *models.values())}, "move them with .to(device)")
+    if any(v.device != Z.device for v in models.values()):
+        refuse(
+            caller,
+            "models and prior must lie on one device",
+            {str(v.device) for v in (Z, *models.values())},
+            "move them with .to(device)",
+        )
     dtype = max((v.dtype for v in (Z, *models.values())), key=lambda d: d.itemsize)
     twice = 1 + (graphs == "undirected")
-    odds = (twice/temps).tolist()
-    if max(odds) > torch.finfo(dtype).max: refuse(caller, f"1/temperature must be finite in {dtype}", temps.min().item(), "rescale the kernel or pass float64 factors")
+    odds = (twice / temps).tolist()
+    if max(odds) > torch.finfo(dtype).max:
+        refuse(
+            caller,
+            f"1/temperature must be finite in {dtype}",
+            temps.min().item(),
+            "rescale the kernel or pass float64 factors",
+        )
     several = isinstance(temperature, (list, tuple)) or getattr(temperature, "ndim", 0) == 1
-    return _Problem(tuple(map(str, models)), list(models.values()), Z, temps, odds, twice, (single, not several), dtype)
+    return _Problem(
+        tuple(map(str, models)),
+        list(models.values()),
+        Z,
+        temps,
+        odds,
+        twice,
+        (single, not several),
+        dtype,
+    )
 
 # %% ../../nbs/prior/12_moments.ipynb #91f5ef82
-def _margins(Z): # diagonal of Z Z^T and its sum over i != j, in float64; small blocks, since a float64 copy of Z would cost more than the products
+def _margins(
+    Z,
+):  # diagonal of Z Z^T and its sum over i != j, in float64; small blocks, since a float64 copy of Z would cost more than the products
     diag, column = [], 0
     for rows in row_blocks(len(Z), 256):
         B = Z[rows].double()
         column = column + B.sum(0)
-        diag.append((B*B).sum(1))
+        diag.append((B * B).sum(1))
     diag = torch.cat(diag)
     return diag, column.square().sum() - diag.sum()
+
 
 def _dense_block(terms, rows, cols, dtype, hollow=False):
     "A block in float64; with `hollow`, a diagonal block has a zero diagonal."
     L = terms[0][0]
-    out = _gram_(L.new_empty(rows.stop - rows.start, cols.stop - cols.start, dtype=dtype), terms, rows, cols).double()
+    out = _gram_(
+        L.new_empty(rows.stop - rows.start, cols.stop - cols.start, dtype=dtype), terms, rows, cols
+    ).double()
     return out.fill_diagonal_(0) if hollow and rows == cols else out
 
+
 def _finite(x, caller):
-    if not torch.isfinite(x).all(): refuse(caller, "powers of the kernel entries must stay within range", "an overflow", "rescale the kernels or pass float64 factors", OverflowError)
+    if not torch.isfinite(x).all():
+        refuse(
+            caller,
+            "powers of the kernel entries must stay within range",
+            "an overflow",
+            "rescale the kernels or pass float64 factors",
+            OverflowError,
+        )
     return x
 
 # %% ../../nbs/prior/12_moments.ipynb #4358b23a
 @dataclass(frozen=True, eq=False, repr=False)
 class TraceMoments(Result):
     "Mean and variance of Tr(MG) over the tasks of a prior; dimensions of a single model or temperature are dropped."
-    mean: Tensor # shape (n_models, n_temps), float64
-    variance: Tensor # shape (n_models, n_temps), float64
-    temperature: Tensor # shape (n_temps,)
-    names: tuple # of the models
-    graphs: str # "directed" or "undirected"
-    kernel_scale: float # mean of |K_ij| over i != j
+
+    mean: Tensor  # shape (n_models, n_temps), float64
+    variance: Tensor  # shape (n_models, n_temps), float64
+    temperature: Tensor  # shape (n_temps,)
+    names: tuple  # of the models
+    graphs: str  # "directed" or "undirected"
+    kernel_scale: float  # mean of |K_ij| over i != j
 
     @property
-    def std(self): return self.variance.sqrt() # standard deviation over tasks
-    @property
-    def regime(self): return self.kernel_scale/self.temperature # mean |K_ij|/T: far below 1 every task is alike, far above 1 there is one task
+    def std(self):
+        return self.variance.sqrt()  # standard deviation over tasks
 
-    def to_frame(self): # pandas.DataFrame
+    @property
+    def regime(self):
+        return (
+            self.kernel_scale / self.temperature
+        )  # mean |K_ij|/T: far below 1 every task is alike, far above 1 there is one task
+
+    def to_frame(self):  # pandas.DataFrame
         "One row per model and temperature."
         import pandas as pd
+
         shape, T = (len(self.names), self.temperature.numel()), self.temperature.flatten().tolist()
         mean, var = (v.reshape(shape).tolist() for v in (self.mean, self.variance))
-        return pd.DataFrame([dict(model=m, temperature=T[j], mean=mean[i][j], variance=var[i][j]) for i, m in enumerate(self.names) for j in range(len(T))])
+        return pd.DataFrame(
+            [
+                dict(model=m, temperature=T[j], mean=mean[i][j], variance=var[i][j])
+                for i, m in enumerate(self.names)
+                for j in range(len(T))
+            ]
+        )
 
-    def plot(self, ax=None): # matplotlib axes
+    def plot(self, ax=None):  # matplotlib axes
         "Several temperatures: mean and one standard deviation against temperature. One: variance against mean, a point per model."
         return _plot_moments(self, new_axes(ax))
 
@@ -160,61 +256,112 @@ def _plot_moments(r, ax):
     mean, var = (v.reshape(len(r.names), len(T)) for v in (r.mean, r.variance))
     if len(T) == 1:
         ax.plot(mean[:, 0].cpu().numpy(), var[:, 0].cpu().numpy(), "o")
-        for name, x, y in zip(r.names, mean[:, 0].tolist(), var[:, 0].tolist()): ax.annotate(name, (x, y), xytext=(4, 4), textcoords="offset points", fontsize=8)
+        for name, x, y in zip(r.names, mean[:, 0].tolist(), var[:, 0].tolist(), strict=True):
+            ax.annotate(name, (x, y), xytext=(4, 4), textcoords="offset points", fontsize=8)
         ax.set(xlabel="mean of Tr(MG) over tasks", ylabel="variance of Tr(MG)")
         return ax
-    for name, m, s in zip(r.names, mean.cpu().numpy(), var.sqrt().cpu().numpy()):
-        line, = ax.plot(T, m, label=name)
-        ax.fill_between(T, m - s, m + s, alpha=.2, color=line.get_color(), lw=0)
+    for name, m, s in zip(r.names, mean.cpu().numpy(), var.sqrt().cpu().numpy(), strict=True):
+        (line,) = ax.plot(T, m, label=name)
+        ax.fill_between(T, m - s, m + s, alpha=0.2, color=line.get_color(), lw=0)
     ax.set(xscale="log", xlabel="temperature T", ylabel="Tr(MG) over tasks")
     return ax
 
 # %% ../../nbs/prior/12_moments.ipynb #fb8ec94f
 def trace_moments(
-    M, # the model: its kernel's factor, shape (n, r), or a dictionary name -> factor
-    prior, # factor of the prior kernel K, shape (n, r_K)
-    temperature, # T > 0 in the units of K, a number or a sequence
+    M,  # the model: its kernel's factor, shape (n, r), or a dictionary name -> factor
+    prior,  # factor of the prior kernel K, shape (n, r_K)
+    temperature,  # T > 0 in the units of K, a number or a sequence
     *,
-    graphs:str="directed", # "directed" (the paper) or "undirected" (label graphs)
-    block_size:int=None, # points in a block; None fits a core's cache
-    executor=None, # concurrent.futures.Executor over lists of blocks
-    progress:bool=False, # show a bar on standard error
-) -> TraceMoments: # mean and variance, float64, shape (n_models, n_temps)
+    graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
+    block_size: int = None,  # points in a block; None fits a core's cache
+    executor=None,  # concurrent.futures.Executor over lists of blocks
+    progress: bool = False,  # show a bar on standard error
+) -> TraceMoments:  # mean and variance, float64, shape (n_models, n_temps)
     "Mean and variance of Tr(MG) over tasks G (Theorem 2.6): O(n^2 r) time, O(block_size^2) memory, exact but for rounding."
     caller = "trace_moments"
     p = _problem(M, prior, temperature, graphs, executor, caller)
     n, n_odds, d = len(p.prior), len(p.odds), _margins(p.prior)[0]
-    size = _default_size(n, 3 + 2*n_odds, p.dtype.itemsize, p.prior.device) if block_size is None else min(n, check_count(block_size, caller, "block_size"))
-    small = [p.dtype == torch.float32 and d.max().item()*o < 1/64 for o in p.odds]
-    first, relative = p.odds[0], [o/p.odds[0] for o in p.odds] # the matrix product scales by the first for free
-    fn = partial(_moment_sums, prior=[(p.prior, p.prior, first)], models=[[(Z, Z, 1.)] for Z in p.models], odds=relative, small=small, size=size, dtype=p.dtype)
+    size = (
+        _default_size(n, 3 + 2 * n_odds, p.dtype.itemsize, p.prior.device)
+        if block_size is None
+        else min(n, check_count(block_size, caller, "block_size"))
+    )
+    small = [p.dtype == torch.float32 and d.max().item() * o < 1 / 64 for o in p.odds]
+    first, relative = (
+        p.odds[0],
+        [o / p.odds[0] for o in p.odds],
+    )  # the matrix product scales by the first for free
+    fn = partial(
+        _moment_sums,
+        prior=[(p.prior, p.prior, first)],
+        models=[[(Z, Z, 1.0)] for Z in p.models],
+        odds=relative,
+        small=small,
+        size=size,
+        dtype=p.dtype,
+    )
     total = _finite(_sum_blocks(fn, n, size, executor, progress), caller)
     t, w = total[1:].view(len(p.models), 2, n_odds).unbind(1)
-    diag, off = zip(*map(_margins, p.models))
-    mean, diag = (t + torch.stack(off)[:, None])/2, torch.stack([_diagonal_moments(m, d, p) for m in diag]) # (n_models, n_temps), (n_models, 2, n_temps)
-    return TraceMoments(p.shaped(mean + diag[:, 0]), p.shaped(w*p.twice + diag[:, 1]), p.temps[0] if p.drop[1] else p.temps, p.names, graphs, total[0].item()/first/(n*(n - 1)))
+    diag, off = zip(*map(_margins, p.models), strict=True)
+    mean, diag = (
+        (t + torch.stack(off)[:, None]) / 2,
+        torch.stack([_diagonal_moments(m, d, p) for m in diag]),
+    )  # (n_models, n_temps), (n_models, 2, n_temps)
+    return TraceMoments(
+        p.shaped(mean + diag[:, 0]),
+        p.shaped(w * p.twice + diag[:, 1]),
+        p.temps[0] if p.drop[1] else p.temps,
+        p.names,
+        graphs,
+        total[0].item() / first / (n * (n - 1)),
+    )
 
-def _diagonal_moments(m, d, p): # shape (2, n_temps)
-    if p.twice == 2: return torch.stack([m.sum().expand(len(p.odds)), m.new_zeros(len(p.odds))])
-    return torch.stack([torch.stack([m @ torch.sigmoid(o*d), m.square() @ (torch.sigmoid(o*d)*torch.sigmoid(-o*d))]) for o in p.odds], 1)
+
+def _diagonal_moments(m, d, p):  # shape (2, n_temps)
+    if p.twice == 2:
+        return torch.stack([m.sum().expand(len(p.odds)), m.new_zeros(len(p.odds))])
+    return torch.stack(
+        [
+            torch.stack(
+                [
+                    m @ torch.sigmoid(o * d),
+                    m.square() @ (torch.sigmoid(o * d) * torch.sigmoid(-o * d)),
+                ]
+            )
+            for o in p.odds
+        ],
+        1,
+    )
 
 # %% ../../nbs/prior/12_moments.ipynb #a08b9e7c
-def _coin_cumulants(x, order): # (order, ...)
+def _coin_cumulants(x, order):  # (order, ...)
     p, q = torch.sigmoid(x), torch.sigmoid(-x)
-    t, w, R, out = p - q, p*q, [1.], [p]
+    t, w, R, out = p - q, p * q, [1.0], [p]
     for _ in range(order - 1):
-        out.append(reduce(lambda value, c: value*t + c, reversed(R), torch.zeros_like(t))*w)
-        slope = [k*c/2 for k, c in enumerate(R)][1:] # R'/2; then R <- (1 - t^2) R'/2 - t R
-        R = [a - b - c for a, b, c in zip(slope + [0.]*2, [0., 0.] + slope, [0.] + R)] if slope else [0., -1.]
+        out.append(reduce(lambda value, c: value * t + c, reversed(R), torch.zeros_like(t)) * w)
+        slope = [k * c / 2 for k, c in enumerate(R)][1:]  # R'/2; then R <- (1 - t^2) R'/2 - t R
+        R = (
+            [
+                a - b - c
+                for a, b, c in zip(slope + [0.0] * 2, [0.0, 0.0] + slope, [0.0] + R, strict=True)
+            ]
+            if slope
+            else [0.0, -1.0]
+        )
     return torch.stack(out)
 
+
 def bernoulli_cumulants(
-    log_odds, # x = log(p/(1 - p)), any shape; infinite for a coin that is certain
-    order:int, # highest cumulant
-) -> Tensor: # shape (order, ...), float64
+    log_odds,  # x = log(p/(1 - p)), any shape; infinite for a coin that is certain
+    order: int,  # highest cumulant
+) -> Tensor:  # shape (order, ...), float64
     "Cumulants 1 to `order` of coins, accurate at any log-odds."
-    x, order = check_tensor(log_odds, "bernoulli_cumulants", "log_odds").double(), check_count(order, "bernoulli_cumulants", "order")
-    if x.isnan().any(): refuse("bernoulli_cumulants", "log_odds must be numbers", "nan", "drop or impute them")
+    x, order = (
+        check_tensor(log_odds, "bernoulli_cumulants", "log_odds").double(),
+        check_count(order, "bernoulli_cumulants", "order"),
+    )
+    if x.isnan().any():
+        refuse("bernoulli_cumulants", "log_odds must be numbers", "nan", "drop or impute them")
     return _coin_cumulants(x, order)
 
 # %% ../../nbs/prior/12_moments.ipynb #15e5841c
@@ -224,126 +371,214 @@ def _cumulant_sums(blocks, prior, models, odds, order, dtype):
     total = 0
     for rows, cols in blocks:
         K = _dense_block(prior, rows, cols, dtype)
-        kappas = [_coin_cumulants(o*K, order) for o in odds]
+        kappas = [_coin_cumulants(o * K, order) for o in odds]
         sums = []
         for terms in models:
             M = power = _dense_block(terms, rows, cols, dtype, hollow=True)
             sums.append([])
             for k in range(order):
-                sums[-1].append(torch.stack([(power*kappa[k]).sum() for kappa in kappas]))
-                power = power*M
-        total = total + torch.stack([torch.stack(s, 1) for s in sums])*(1 if rows == cols else 2)
+                sums[-1].append(torch.stack([(power * kappa[k]).sum() for kappa in kappas]))
+                power = power * M
+        total = total + torch.stack([torch.stack(s, 1) for s in sums]) * (1 if rows == cols else 2)
     return total
+
 
 def _cumulants(p, models, diagonals, order, block_size, executor, caller, progress=False):
     "Cumulants of Tr(MG), shape (n_models, n_odds, order), of models given as terms with their diagonals."
     n, d, m = len(p.prior), _margins(p.prior)[0], torch.stack(diagonals)
-    size = _default_size(n, len(p.odds)*order + 4, 8, p.prior.device) if block_size is None else check_count(block_size, caller, "block_size")
-    fn = partial(_cumulant_sums, prior=[(p.prior, p.prior, 1.)], models=models, odds=p.odds, order=order, dtype=p.dtype)
+    size = (
+        _default_size(n, len(p.odds) * order + 4, 8, p.prior.device)
+        if block_size is None
+        else check_count(block_size, caller, "block_size")
+    )
+    fn = partial(
+        _cumulant_sums,
+        prior=[(p.prior, p.prior, 1.0)],
+        models=models,
+        odds=p.odds,
+        order=order,
+        dtype=p.dtype,
+    )
     k = torch.arange(order, dtype=torch.float64, device=d.device)
-    total = _finite(_sum_blocks(fn, n, size, executor, progress), caller)*p.twice**k
-    if p.twice == 2: total[..., 0] += m.sum(1)[:, None]
-    else: total += torch.stack([torch.einsum("mnk,kn->mk", m[..., None]**(k + 1), _coin_cumulants(o*d, order)) for o in p.odds], 1)
+    total = _finite(_sum_blocks(fn, n, size, executor, progress), caller) * p.twice**k
+    if p.twice == 2:
+        total[..., 0] += m.sum(1)[:, None]
+    else:
+        total += torch.stack(
+            [
+                torch.einsum("mnk,kn->mk", m[..., None] ** (k + 1), _coin_cumulants(o * d, order))
+                for o in p.odds
+            ],
+            1,
+        )
     return total
 
 # %% ../../nbs/prior/12_moments.ipynb #5eec61d3
 def trace_cumulants(
-    M, # the model: its kernel's factor, shape (n, r), or a dictionary name -> factor
-    prior, # factor of the prior kernel K, shape (n, r_K)
-    temperature, # T > 0 in the units of K, a number or a sequence
+    M,  # the model: its kernel's factor, shape (n, r), or a dictionary name -> factor
+    prior,  # factor of the prior kernel K, shape (n, r_K)
+    temperature,  # T > 0 in the units of K, a number or a sequence
     *,
-    order:int=4, # highest cumulant
-    graphs:str="directed", # "directed" (the paper) or "undirected" (label graphs)
-    block_size:int=None, # points in a block; None fits a core's cache
-    executor=None, # concurrent.futures.Executor over lists of blocks
-    progress:bool=False, # show a bar on standard error
-) -> Tensor: # shape (n_models, n_temps, order), float64
+    order: int = 4,  # highest cumulant
+    graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
+    block_size: int = None,  # points in a block; None fits a core's cache
+    executor=None,  # concurrent.futures.Executor over lists of blocks
+    progress: bool = False,  # show a bar on standard error
+) -> Tensor:  # shape (n_models, n_temps, order), float64
     "Cumulants 1 to `order` of Tr(MG) over tasks G, in closed form; dimensions of a single model or temperature are dropped."
     caller = "trace_cumulants"
-    p, order = _problem(M, prior, temperature, graphs, executor, caller), check_count(order, caller, "order", high=20)
-    return p.shaped(_cumulants(p, [[(Z, Z, 1.)] for Z in p.models], [_margins(Z)[0] for Z in p.models], order, block_size, executor, caller, progress))
+    p, order = (
+        _problem(M, prior, temperature, graphs, executor, caller),
+        check_count(order, caller, "order", high=20),
+    )
+    return p.shaped(
+        _cumulants(
+            p,
+            [[(Z, Z, 1.0)] for Z in p.models],
+            [_margins(Z)[0] for Z in p.models],
+            order,
+            block_size,
+            executor,
+            caller,
+            progress,
+        )
+    )
 
 # %% ../../nbs/prior/12_moments.ipynb #6f712933
 @dataclass(frozen=True, eq=False, repr=False)
 class SketchedMoments(TraceMoments):
     "Estimated moments; `mean_error` and `variance_error` are their standard errors."
-    mean_error: Tensor # shape (n_models, n_temps)
-    variance_error: Tensor # shape (n_models, n_temps)
-    n_pairs: int # pairs drawn, pilot included
-    converged: bool # is every standard error within rel_tol of its estimate?
+
+    mean_error: Tensor  # shape (n_models, n_temps)
+    variance_error: Tensor  # shape (n_models, n_temps)
+    n_pairs: int  # pairs drawn, pilot included
+    converged: bool  # is every standard error within rel_tol of its estimate?
 
 # %% ../../nbs/prior/12_moments.ipynb #a6f9a7f9
-def _control_sums(p): # sums over i != j of M*K and of M*M, shape (n_models, 2, 1)
+def _control_sums(p):  # sums over i != j of M*K and of M*M, shape (n_models, 2, 1)
     def total(A, B):
         C = sum(A[b].double().T @ B[b].double() for b in row_blocks(len(A), 1024))
         return C.square().sum() - _margins(A)[0] @ _margins(B)[0]
+
     return torch.stack([torch.stack([total(Z, p.prior), total(Z, Z)]) for Z in p.models])[..., None]
 
-def _sketch_rest(margins, d, p): # what is exact: the diagonal, and half the sum of M; shape (n_models, 2, n_temps)
+
+def _sketch_rest(
+    margins, d, p
+):  # what is exact: the diagonal, and half the sum of M; shape (n_models, 2, n_temps)
     rest = torch.stack([_diagonal_moments(m, d, p) for m, _ in margins])
-    rest[:, 0] += torch.stack([off for _, off in margins])[:, None]/2
+    rest[:, 0] += torch.stack([off for _, off in margins])[:, None] / 2
     return rest
+
 
 @torch.no_grad()
 def _draw_sums(p, g, n_pairs, block):
     "Sums over drawn pairs of y, c, y^2, yc, c^2, each (n_models, 2, n_temps), and of |K|."
     n, dev = len(p.prior), p.prior.device
-    i, j = torch.randint(n, (n_pairs,), generator=g, device=dev), torch.randint(n - 1, (n_pairs,), generator=g, device=dev)
+    i, j = (
+        torch.randint(n, (n_pairs,), generator=g, device=dev),
+        torch.randint(n - 1, (n_pairs,), generator=g, device=dev),
+    )
     j, total, scale = j + (j >= i), 0, 0
     for b in row_blocks(n_pairs, block):
-        dot = lambda Z: (Z[i[b]]*Z[j[b]]).sum(1, dtype=torch.float64)
+
+        def dot(Z):
+            return (Z[i[b]] * Z[j[b]]).sum(1, dtype=torch.float64)
+
         K, M = dot(p.prior), torch.stack([dot(Z) for Z in p.models])[:, None]
-        x = torch.stack([o*K for o in p.odds])
-        y = torch.stack([M*torch.tanh(x/2)/2, M**2*torch.sigmoid(x)*torch.sigmoid(-x)], 1)
-        c = torch.stack([M*K, M*M], 1)
-        total = total + torch.stack([v.sum(-1).expand(y.shape[:-1]) for v in (y, c, y*y, y*c, c*c)])
+        x = torch.stack([o * K for o in p.odds])
+        y = torch.stack([M * torch.tanh(x / 2) / 2, M**2 * torch.sigmoid(x) * torch.sigmoid(-x)], 1)
+        c = torch.stack([M * K, M * M], 1)
+        total = total + torch.stack(
+            [v.sum(-1).expand(y.shape[:-1]) for v in (y, c, y * y, y * c, c * c)]
+        )
         scale += K.abs().sum()
     return total, scale
 
 # %% ../../nbs/prior/12_moments.ipynb #54091d03
-def _slope(pilot): # of y on its control variate, per model, statistic and temperature
+def _slope(pilot):  # of y on its control variate, per model, statistic and temperature
     y, c, _, yc, cc = pilot
-    return (yc - y*c)/(cc - c**2).clamp(min=1e-300)
+    return (yc - y * c) / (cc - c**2).clamp(min=1e-300)
 
-def _controlled(sums, m, beta, known): # mean of y over m pairs with its control variate, and its standard error
-    y, c, yy, yc, cc = sums/m
-    var = (yy - y*y - 2*beta*(yc - y*c) + beta**2*(cc - c*c)).clamp(min=0)
-    return y - beta*(c - known), (var/(m - 1)).sqrt()
+
+def _controlled(
+    sums, m, beta, known
+):  # mean of y over m pairs with its control variate, and its standard error
+    y, c, yy, yc, cc = sums / m
+    var = (yy - y * y - 2 * beta * (yc - y * c) + beta**2 * (cc - c * c)).clamp(min=0)
+    return y - beta * (c - known), (var / (m - 1)).sqrt()
 
 # %% ../../nbs/prior/12_moments.ipynb #c0bc1584
 def sketch_trace_moments(
-    M, # the model: its kernel's factor, shape (n, r), or a dictionary name -> factor
-    prior, # factor of the prior kernel K, shape (n, r_K)
-    temperature, # T > 0 in the units of K, a number or a sequence
+    M,  # the model: its kernel's factor, shape (n, r), or a dictionary name -> factor
+    prior,  # factor of the prior kernel K, shape (n, r_K)
+    temperature,  # T > 0 in the units of K, a number or a sequence
     *,
-    rel_tol:float=.01, # stop when every standard error is at most this share of its estimate
-    max_pairs:int=2**24, # stop after so many pairs in any case
-    graphs:str="directed", # "directed" (the paper) or "undirected" (label graphs)
-    seed=None, # int, torch.Generator or None
-    block_size:int=4096, # pairs gathered at a time; changes the answer by rounding only
-) -> SketchedMoments: # estimates and standard errors
+    rel_tol: float = 0.01,  # stop when every standard error is at most this share of its estimate
+    max_pairs: int = 2**24,  # stop after so many pairs in any case
+    graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
+    seed=None,  # int, torch.Generator or None
+    block_size: int = 4096,  # pairs gathered at a time; changes the answer by rounding only
+) -> SketchedMoments:  # estimates and standard errors
     "Unbiased estimates of the mean and variance of Tr(MG) from random pairs: O(n r^2) time plus O(r) per pair and model."
     caller = "sketch_trace_moments"
     p = _problem(M, prior, temperature, graphs, None, caller)
     g = check_generator(seed, caller, p.prior.device)
-    rel_tol, block = check_number(rel_tol, caller, "rel_tol", low=0, low_open=True), check_count(block_size, caller, "block_size")
+    rel_tol, block = (
+        check_number(rel_tol, caller, "rel_tol", low=0, low_open=True),
+        check_count(block_size, caller, "block_size"),
+    )
     per_draw, n, d = 2**14, len(p.prior), _margins(p.prior)[0]
-    left, sums, scale, done, more = check_count(max_pairs, caller, "max_pairs", low=2*per_draw)//per_draw - 1, 0, 0, 0, 1
-    beta, known, margins = _slope(_draw_sums(p, g, per_draw, block)[0]/per_draw), _control_sums(p)/(n*(n - 1)), [_margins(Z) for Z in p.models]
-    rest, weight = _sketch_rest(margins, d, p), torch.tensor([1., p.twice], dtype=torch.float64, device=d.device)[:, None]*n*(n - 1)
+    left, sums, scale, done, more = (
+        check_count(max_pairs, caller, "max_pairs", low=2 * per_draw) // per_draw - 1,
+        0,
+        0,
+        0,
+        1,
+    )
+    beta, known, margins = (
+        _slope(_draw_sums(p, g, per_draw, block)[0] / per_draw),
+        _control_sums(p) / (n * (n - 1)),
+        [_margins(Z) for Z in p.models],
+    )
+    rest, weight = (
+        _sketch_rest(margins, d, p),
+        torch.tensor([1.0, p.twice], dtype=torch.float64, device=d.device)[:, None] * n * (n - 1),
+    )
     while more:
-        for _ in range(more): sums, scale = (a + b for a, b in zip((sums, scale), _draw_sums(p, g, per_draw, block)))
-        done, m = done + more, (done + more)*per_draw
-        value, error = (weight*x for x in _controlled(sums, m, beta, known))
+        for _ in range(more):
+            sums, scale = (
+                a + b for a, b in zip((sums, scale), _draw_sums(p, g, per_draw, block), strict=True)
+            )
+        done, m = done + more, (done + more) * per_draw
+        value, error = (weight * x for x in _controlled(sums, m, beta, known))
         value = rest + value
-        converged = bool((error <= rel_tol*value.abs()).all())
+        converged = bool((error <= rel_tol * value.abs()).all())
         more = 0 if converged else min(done, left - done)
     (mean, variance), (e, v) = ([p.shaped(u) for u in x.unbind(1)] for x in (value, error))
-    return SketchedMoments(mean, variance, p.temps[0] if p.drop[1] else p.temps, p.names, graphs, scale.item()/m, e, v, m + per_draw, converged)
+    return SketchedMoments(
+        mean,
+        variance,
+        p.temps[0] if p.drop[1] else p.temps,
+        p.names,
+        graphs,
+        scale.item() / m,
+        e,
+        v,
+        m + per_draw,
+        converged,
+    )
 
 # %% ../../nbs/prior/12_moments.ipynb #c7135aa2
 def __getattr__(name):
     "What compares models lives in `tails`, which is built on this module; its names are found here as well."
-    if name not in ("trace_covariance", "outperform_probability", "outperform_matrix", "trace_quantile"): raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in (
+        "trace_covariance",
+        "outperform_probability",
+        "outperform_matrix",
+        "trace_quantile",
+    ):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from taskpriors.prior import tails
+
     return getattr(tails, name)

@@ -22,9 +22,15 @@ def _coins(Z, odds, twice):
     P, W = torch.sigmoid(x), twice * torch.sigmoid(x) * torch.sigmoid(-x)
     return (P.fill_diagonal_(1), W.fill_diagonal_(0)) if twice == 2 else (P, W)
 
+
 def _row_means(Z, odds, twice):
     "Mean edge probability of each point, in float64, in blocks of rows."
-    p = torch.cat([torch.sigmoid(odds * (Z[b] @ Z.T)).mean(1, dtype=torch.float64) for b in row_blocks(len(Z), 512)])
+    p = torch.cat(
+        [
+            torch.sigmoid(odds * (Z[b] @ Z.T)).mean(1, dtype=torch.float64)
+            for b in row_blocks(len(Z), 512)
+        ]
+    )
     own = torch.sigmoid(odds * Z.square().sum(1)).double()
     return p + (1 - own) / len(Z) if twice == 2 else p
 
@@ -33,8 +39,12 @@ def _loo_operator(X, alpha):
     "Q = R^T R, the squared leave-one-out residuals of the ridge probe on X as a quadratic form of the targets, shape (m, m)."
     m, d = X.shape
     Xc, eye = X - X.mean(0), torch.eye(m, dtype=X.dtype, device=X.device)
-    if d < m: S = Xc @ torch.linalg.solve(Xc.T @ Xc + alpha * torch.eye(d, dtype=X.dtype, device=X.device), Xc.T)
-    else: S = torch.linalg.solve(Xc @ Xc.T + alpha * eye, Xc @ Xc.T)
+    if d < m:
+        S = Xc @ torch.linalg.solve(
+            Xc.T @ Xc + alpha * torch.eye(d, dtype=X.dtype, device=X.device), Xc.T
+        )
+    else:
+        S = torch.linalg.solve(Xc @ Xc.T + alpha * eye, Xc @ Xc.T)
     S = S + 1 / m
     R = (eye - S) / (1 - S.diagonal())[:, None]
     return R.T @ R
@@ -45,15 +55,31 @@ def _pair_mean(A, n):
     m, diag = len(A), A.diagonal().sum()
     return (A.sum() - diag) * ((n - 1) / (n * m * (m - 1))) + diag / (n * m)
 
+
 def _trace_statistics(X, P, W, row_means, index, centre):
     "Estimates of E[Tr MG]/n^2 and Var[Tr MG]/n^2 for the centred cosine kernel M."
     norms = X.norm(dim=1, keepdim=True)
-    if not norms.all(): refuse("TaskPriorLoss", "features must have rows of positive norm", f"zero in row {int((norms == 0).flatten().nonzero()[0])}", "end the encoder without a ReLU, or use statistic='heldout'")
-    if centre is not None and tuple(torch.as_tensor(centre).shape) != X.shape[1:]: refuse("TaskPriorLoss", f"center must have shape ({X.shape[1]},)", tuple(torch.as_tensor(centre).shape), "pass the mean of the unit rows")
+    if not norms.all():
+        refuse(
+            "TaskPriorLoss",
+            "features must have rows of positive norm",
+            f"zero in row {int((norms == 0).flatten().nonzero()[0])}",
+            "end the encoder without a ReLU, or use statistic='heldout'",
+        )
+    if centre is not None and tuple(torch.as_tensor(centre).shape) != X.shape[1:]:
+        refuse(
+            "TaskPriorLoss",
+            f"center must have shape ({X.shape[1]},)",
+            tuple(torch.as_tensor(centre).shape),
+            "pass the mean of the unit rows",
+        )
     C, p = X / norms, row_means[index].to(X)
     D = C - (C.mean(0) if centre is None else torch.as_tensor(centre).to(C))
     tilted = P - p[:, None] - p + row_means.mean().to(X)
-    return _pair_mean((C @ C.T) * tilted, len(row_means)), _pair_mean((D @ D.T).square() * W, len(row_means))
+    return _pair_mean((C @ C.T) * tilted, len(row_means)), _pair_mean(
+        (D @ D.T).square() * W, len(row_means)
+    )
+
 
 def _heldout_statistics(X, P, W, alpha):
     "E[Tr QG]/m and Var[Tr QG]/m of the batch itself."
@@ -63,18 +89,20 @@ def _heldout_statistics(X, P, W, alpha):
 # %% ../../nbs/prior/18_objective.ipynb #bb997a20
 class TaskStatistics(NamedTuple):
     "Mean and variance over the tasks of a prior, estimated on a minibatch; both of order one at any number of points."
-    mean: Tensor # "trace": E[Tr MG]/n^2; "heldout": E[Tr QG]/m, squared error per point summed over classes
-    variance: Tensor # "trace": Var[Tr MG]/n^2; "heldout": Var[Tr QG]/m
+
+    mean: Tensor  # "trace": E[Tr MG]/n^2; "heldout": E[Tr QG]/m, squared error per point summed over classes
+    variance: Tensor  # "trace": Var[Tr MG]/n^2; "heldout": Var[Tr QG]/m
 
 # %% ../../nbs/prior/18_objective.ipynb #b79b6ef9
 class _OnBatches(nn.Module):
-    def __init__(self,
-        prior, # factor Z of the prior kernel K = Z Z^T on the training points, shape (n, r)
-        temperature:float, # T > 0, in the units of K
+    def __init__(
+        self,
+        prior,  # factor Z of the prior kernel K = Z Z^T on the training points, shape (n, r)
+        temperature: float,  # T > 0, in the units of K
         *,
-        statistic:str="trace", # "trace": of the centred cosine kernel; "heldout": leave-one-out error of ridge probes
-        alpha:float=1., # ridge penalty of "heldout", as in ridge_probes: on the features as given
-        graphs:str="undirected", # "undirected" (label graphs) or "directed"
+        statistic: str = "trace",  # "trace": of the centred cosine kernel; "heldout": leave-one-out error of ridge probes
+        alpha: float = 1.0,  # ridge penalty of "heldout", as in ridge_probes: on the features as given
+        graphs: str = "undirected",  # "undirected" (label graphs) or "directed"
     ):
         super().__init__()
         Z, self.odds = _checked_odds(prior, temperature, graphs, "TaskPriorLoss")
@@ -82,54 +110,86 @@ class _OnBatches(nn.Module):
         self.alpha = check_number(alpha, "TaskPriorLoss", "alpha", low=0, low_open=True)
         self.statistic = check_choice(statistic, ("trace", "heldout"), "TaskPriorLoss", "statistic")
         self.register_buffer("prior", Z.detach())
-        self.register_buffer("row_means", _row_means(self.prior, self.odds, self.twice) if statistic == "trace" else None)
+        self.register_buffer(
+            "row_means",
+            _row_means(self.prior, self.odds, self.twice) if statistic == "trace" else None,
+        )
 
 # %% ../../nbs/prior/18_objective.ipynb #dff99300
 class TaskPriorStatistics(_OnBatches):
     "Differentiable mean and variance, over all tasks of a prior, of features on minibatches (Theorem 2.6)."
-    def forward(self,
-        features, # of the minibatch, shape (m, d), with their gradient
-        index=None, # which points of the prior they are, shape (m,), distinct; None: all, in order
+
+    def forward(
+        self,
+        features,  # of the minibatch, shape (m, d), with their gradient
+        index=None,  # which points of the prior they are, shape (m,), distinct; None: all, in order
         *,
-        center=None, # mean unit row over all points, shape (d,), for "trace"; None: the batch's own
+        center=None,  # mean unit row over all points, shape (d,), for "trace"; None: the batch's own
     ) -> TaskStatistics:
         "Estimates from one minibatch, drawn uniformly without replacement."
-        X, i = check_features(features, "TaskPriorLoss"), _as_index(index, len(self.prior), self.prior.device)
+        X, i = (
+            check_features(features, "TaskPriorLoss"),
+            _as_index(index, len(self.prior), self.prior.device),
+        )
         check_same_n("TaskPriorLoss", features=len(X), index=len(i))
         P, W = (a.to(X) for a in _coins(self.prior[i], self.odds, self.twice))
-        if self.statistic == "trace": return TaskStatistics(*_trace_statistics(X, P, W, self.row_means, i, center))
+        if self.statistic == "trace":
+            return TaskStatistics(*_trace_statistics(X, P, W, self.row_means, i, center))
         return TaskStatistics(*_heldout_statistics(X, P, W, self.alpha))
 
 # %% ../../nbs/prior/18_objective.ipynb #6062f838
 def _as_index(index, n, device):
     "Distinct points of the prior, as int64."
-    if index is None: return torch.arange(n, device=device)
+    if index is None:
+        return torch.arange(n, device=device)
     i = torch.as_tensor(index, device=device)
-    if i.ndim != 1 or i.is_floating_point() or i.dtype == torch.bool: refuse("TaskPriorLoss", "index must be a vector of whole numbers", f"{i.dtype} of shape {tuple(i.shape)}", "pass the positions of the batch's points in the prior", TypeError)
-    if len(i) < 2 or i.min() < 0 or i.max() >= n: refuse("TaskPriorLoss", f"index must hold at least two points of the prior's {n}", f"{len(i)} in {i.tolist()[:4]}...", "check the data loader")
-    if len(i.unique()) < len(i): refuse("TaskPriorLoss", "index must hold each point once", f"{len(i) - len(i.unique())} repeated", "draw batches without replacement; give one view of a point per batch")
+    if i.ndim != 1 or i.is_floating_point() or i.dtype == torch.bool:
+        refuse(
+            "TaskPriorLoss",
+            "index must be a vector of whole numbers",
+            f"{i.dtype} of shape {tuple(i.shape)}",
+            "pass the positions of the batch's points in the prior",
+            TypeError,
+        )
+    if len(i) < 2 or i.min() < 0 or i.max() >= n:
+        refuse(
+            "TaskPriorLoss",
+            f"index must hold at least two points of the prior's {n}",
+            f"{len(i)} in {i.tolist()[:4]}...",
+            "check the data loader",
+        )
+    if len(i.unique()) < len(i):
+        refuse(
+            "TaskPriorLoss",
+            "index must hold each point once",
+            f"{len(i) - len(i.unique())} repeated",
+            "draw batches without replacement; give one view of a point per batch",
+        )
     return i
 
 # %% ../../nbs/prior/18_objective.ipynb #dc335acf
 class TaskPriorLoss(nn.Module):
     "Mean performance over all tasks of a prior up, its variance down, without labels (Task Priors, section 5.1)."
-    def __init__(self,
-        prior, # factor Z of the prior kernel K = Z Z^T on the training points, shape (n, r)
-        temperature:float, # T > 0, in the units of K
-        weight:float=1., # of the variance, at least 0
-        **options, # of TaskPriorStatistics: statistic, alpha, graphs
+
+    def __init__(
+        self,
+        prior,  # factor Z of the prior kernel K = Z Z^T on the training points, shape (n, r)
+        temperature: float,  # T > 0, in the units of K
+        weight: float = 1.0,  # of the variance, at least 0
+        **options,  # of TaskPriorStatistics: statistic, alpha, graphs
     ):
         super().__init__()
         self.weight = check_number(weight, "TaskPriorLoss", "weight", low=0)
         self.statistics = TaskPriorStatistics(prior, temperature, **options)
         self.sign = {"trace": -1, "heldout": 1}[self.statistics.statistic]
 
-    def forward(self,
-        features, # of the minibatch, shape (m, d), with their gradient
-        index=None, # which points of the prior they are, shape (m,), distinct; None: all, in order
+    def forward(
+        self,
+        features,  # of the minibatch, shape (m, d), with their gradient
+        index=None,  # which points of the prior they are, shape (m,), distinct; None: all, in order
         *,
-        center=None, # mean unit row over all points, see TaskPriorStatistics
-    ) -> Tensor: # scalar to minimise
+        center=None,  # mean unit row over all points, see TaskPriorStatistics
+    ) -> Tensor:  # scalar to minimise
         "Minus the mean trace, or the mean held-out error, plus `weight` times the variance."
         s = self.statistics(features, index, center=center)
         return self.sign * s.mean + self.weight * s.variance

@@ -14,151 +14,225 @@ from ..blocks import row_blocks, with_bar
 from .prefix import _decode, _encode, _fill_block, _log_normalisers, _uniforms
 
 # %% ../../nbs/prior/15_particles.ipynb #d755be69
-class _Potts: # labelings of the rows of B, in that order
+class _Potts:  # labelings of the rows of B, in that order
     def __init__(self, Z, T, q, pi=None, tau=None):
         self.n, self.q, self.T, self.pi = len(Z), q, T, pi
-        self.kappa = 0. if pi is None else 1/(tau*self.n)**2
+        self.kappa = 0.0 if pi is None else 1 / (tau * self.n) ** 2
         self.B = Z if pi is None else torch.cat([Z, Z.new_ones(self.n, 1)], 1)
         self.total = Z.double().sum(0)
         self.trace_K = Z.double().square().sum().item()
 
-    def coef(self, beta): # of the columns of B in the couplings at inverse temperature beta
-        if self.pi is None: return 2*beta
-        return torch.cat([self.B.new_full((self.B.shape[1] - 1,), 2*beta), self.B.new_tensor([-self.kappa])])
+    def coef(self, beta):  # of the columns of B in the couplings at inverse temperature beta
+        if self.pi is None:
+            return 2 * beta
+        return torch.cat(
+            [self.B.new_full((self.B.shape[1] - 1,), 2 * beta), self.B.new_tensor([-self.kappa])]
+        )
 
-    def field(self, i): # of class c minus that of class 0 for points i (1 ... n) of a growing set, or n; (len(i), q - 1, 1)
-        if self.pi is None: return 0.
+    def field(
+        self, i
+    ):  # of class c minus that of class 0 for points i (1 ... n) of a growing set, or n; (len(i), q - 1, 1)
+        if self.pi is None:
+            return 0.0
         pi = self.pi.to(self.B.device)
-        f = (pi[1:]/pi[0]).log() + self.kappa*torch.as_tensor(i, device=pi.device).reshape(-1, 1)*(pi[1:] - pi[0])
+        f = (pi[1:] / pi[0]).log() + self.kappa * torch.as_tensor(i, device=pi.device).reshape(
+            -1, 1
+        ) * (pi[1:] - pi[0])
         return f[..., None].to(self.B.dtype)
 
-    def energies(self, U): # B^T codes, (r, (q - 1) m) -> Tr(G K), and the logarithm of the pull toward pi (float64, (m,))
+    def energies(
+        self, U
+    ):  # B^T codes, (r, (q - 1) m) -> Tr(G K), and the logarithm of the pull toward pi (float64, (m,))
         U = U.view(len(U), self.q - 1, -1).double()
         r = len(self.total)
-        base = (self.total[:, None] - U[:r].sum(1))/self.q
+        base = (self.total[:, None] - U[:r].sum(1)) / self.q
         trace = (U[:r] + base[:, None]).square().sum((0, 1)) + base.square().sum(0)
-        if self.pi is None: return trace, torch.zeros_like(trace)
-        N = torch.cat([torch.zeros_like(U[-1, :1]), U[-1]]) + (self.n - U[-1].sum(0))/self.q
+        if self.pi is None:
+            return trace, torch.zeros_like(trace)
+        N = torch.cat([torch.zeros_like(U[-1, :1]), U[-1]]) + (self.n - U[-1].sum(0)) / self.q
         pi = self.pi.to(N.device)[:, None]
-        return trace, (N*(self.q*pi).log()).sum(0) - self.kappa/2*(N - self.n*pi).square().sum(0)
+        return trace, (N * (self.q * pi).log()).sum(0) - self.kappa / 2 * (
+            N - self.n * pi
+        ).square().sum(0)
 
 # %% ../../nbs/prior/15_particles.ipynb #92825a90
-def _codes(Y, q, dtype): # (b, m) -> (b, q - 1, m)
+def _codes(Y, q, dtype):  # (b, m) -> (b, q - 1, m)
     return _encode(Y, q, dtype).transpose(1, 2).contiguous()
 
-def _moments_of(P, Y): # B^T codes, (r, (q - 1) m)
-    return sum(P.B[rows].T @ _codes(Y[rows], P.q, P.B.dtype).flatten(1) for rows in row_blocks(P.n, 256))
+
+def _moments_of(P, Y):  # B^T codes, (r, (q - 1) m)
+    return sum(
+        P.B[rows].T @ _codes(Y[rows], P.q, P.B.dtype).flatten(1) for rows in row_blocks(P.n, 256)
+    )
 
 # %% ../../nbs/prior/15_particles.ipynb #ce7a2b8c
-class _Cloud: # weights and ancestry of m particles
+class _Cloud:  # weights and ancestry of m particles
     def __init__(self, m, device):
         self.log_w = torch.zeros(m, dtype=torch.float64, device=device)
-        self.ancestor, self.log_z, self.ess, self.resampled = torch.arange(m, device=device), 0., [], 0
+        self.ancestor, self.log_z, self.ess, self.resampled = (
+            torch.arange(m, device=device),
+            0.0,
+            [],
+            0,
+        )
 
     def weigh(self, increment):
         self.log_w = self.log_w + increment
-        self.ess.append(1/self.weights().square().sum().item())
+        self.ess.append(1 / self.weights().square().sum().item())
 
-    def weights(self): return torch.softmax(self.log_w, 0)
+    def weights(self):
+        return torch.softmax(self.log_w, 0)
 
-    def families(self): # weight of each ancestor, (m,)
+    def families(self):  # weight of each ancestor, (m,)
         return torch.zeros_like(self.log_w).index_add_(0, self.ancestor, self.weights())
 
-    def resample(self, g): # systematic -> indices of the particles to keep
+    def resample(self, g):  # systematic -> indices of the particles to keep
         m = len(self.log_w)
         self.log_z += torch.logsumexp(self.log_w, 0).item() - math.log(m)
         u = torch.rand((), generator=g, device=g.device, dtype=torch.float64).to(self.log_w.device)
-        keep = torch.searchsorted(self.weights().cumsum(0), (torch.arange(m, device=u.device) + u)/m).clamp(max=m - 1)
-        self.log_w, self.ancestor, self.resampled = torch.zeros_like(self.log_w), self.ancestor[keep], self.resampled + 1
+        keep = torch.searchsorted(
+            self.weights().cumsum(0), (torch.arange(m, device=u.device) + u) / m
+        ).clamp(max=m - 1)
+        self.log_w, self.ancestor, self.resampled = (
+            torch.zeros_like(self.log_w),
+            self.ancestor[keep],
+            self.resampled + 1,
+        )
         return keep
 
 # %% ../../nbs/prior/15_particles.ipynb #a89063cc
-def _drift(P, start, S): # kappa sum over the block's points of sum_c (pi_c - 1/q) (codes before the point); start: counts before it, (q - 1, m)
-    if P.pi is None or (P.pi == P.pi[0]).all(): return 0.
-    v = (P.kappa*(P.pi[1:] - 1/P.q)).to(S)
+def _drift(
+    P, start, S
+):  # kappa sum over the block's points of sum_c (pi_c - 1/q) (codes before the point); start: counts before it, (q - 1, m)
+    if P.pi is None or (P.pi == P.pi[0]).all():
+        return 0.0
+    v = (P.kappa * (P.pi[1:] - 1 / P.q)).to(S)
     left = torch.arange(len(S) - 1, -1, -1, device=S.device, dtype=S.dtype)
-    return torch.einsum("k,km->m", v, len(S)*start + torch.einsum("b,bkm->km", left, S)).double()
+    return torch.einsum("k,km->m", v, len(S) * start + torch.einsum("b,bkm->km", left, S)).double()
 
-def _log_constant(P): # what all particles' weights share, diagonal of K included
-    beta, n, q = 1/P.T, P.n, P.q
-    c = (P.total.square().sum().item() - P.trace_K)*beta/q + P.trace_K*beta
-    if P.pi is None: return c
+
+def _log_constant(P):  # what all particles' weights share, diagonal of K included
+    beta, n, q = 1 / P.T, P.n, P.q
+    c = (P.total.square().sum().item() - P.trace_K) * beta / q + P.trace_K * beta
+    if P.pi is None:
+        return c
     pi = P.pi
-    return c + n*(q*pi).log().mean().item() + P.kappa*(n*n/q - n*(n - 1)/(2*q) - n/2 - n*n*pi.square().sum().item()/2)
+    return (
+        c
+        + n * (q * pi).log().mean().item()
+        + P.kappa
+        * (n * n / q - n * (n - 1) / (2 * q) - n / 2 - n * n * pi.square().sum().item() / 2)
+    )
 
 # %% ../../nbs/prior/15_particles.ipynb #6122cfdb
-def _filter(P, m, g, every, fraction, progress=False): # particle filter over the rows of P.B -> labels (n, m), B^T codes, cloud
-    q, coef, cloud, past = P.q, P.coef(1/P.T), _Cloud(m, P.B.device), []
-    U = P.B.new_zeros(P.B.shape[1], (q - 1)*m)
+def _filter(
+    P, m, g, every, fraction, progress=False
+):  # particle filter over the rows of P.B -> labels (n, m), B^T codes, cloud
+    q, coef, cloud, past = P.q, P.coef(1 / P.T), _Cloud(m, P.B.device), []
+    U = P.B.new_zeros(P.B.shape[1], (q - 1) * m)
     for rows in with_bar(row_blocks(P.n, every), progress, desc="points"):
         B, u = P.B[rows], _uniforms(rows.stop - rows.start, m, g, P.B, q == 2)
-        A = B*coef
+        A = B * coef
         F = (A @ U).view(-1, q - 1, m) + P.field(torch.arange(rows.start + 1, rows.stop + 1))
-        if q == 2: F += u[:, None]
+        if q == 2:
+            F += u[:, None]
         S = _fill_block(F, A @ B.T, u)
-        if q == 2: F -= u[:, None]
-        cloud.weigh((_log_normalisers(F) - F.sum(1)/q).double().sum(0) + _drift(P, U[-1].view(q - 1, m), S))
+        if q == 2:
+            F -= u[:, None]
+        cloud.weigh(
+            (_log_normalisers(F) - F.sum(1) / q).double().sum(0)
+            + _drift(P, U[-1].view(q - 1, m), S)
+        )
         U.addmm_(B.T, S.flatten(1))
-        keep = cloud.resample(g) if rows.stop < P.n and cloud.ess[-1] < fraction*m else None
-        if keep is not None: U = U.view(-1, q - 1, m)[:, :, keep].flatten(1)
+        keep = cloud.resample(g) if rows.stop < P.n and cloud.ess[-1] < fraction * m else None
+        if keep is not None:
+            U = U.view(-1, q - 1, m)[:, :, keep].flatten(1)
         past.append((rows, _decode(S), keep))
     return _trace_back(P.n, m, past), U, cloud
 
-def _trace_back(n, m, past): # follow each final particle back through the resamplings
+
+def _trace_back(n, m, past):  # follow each final particle back through the resamplings
     Y, line = torch.empty(n, m, dtype=torch.int16, device=past[0][1].device), None
     for rows, y, keep in reversed(past):
-        if keep is not None: line = keep if line is None else keep[line]
+        if keep is not None:
+            line = keep if line is None else keep[line]
         Y[rows] = y if line is None else y[:, line]
     return Y
 
 # %% ../../nbs/prior/15_particles.ipynb #68f28c43
-def _gibbs_sweep(P, coef, Y, U, g): # visits every point of every particle once; changes Y (n, m) and U in place
+def _gibbs_sweep(
+    P, coef, Y, U, g
+):  # visits every point of every particle once; changes Y (n, m) and U in place
     q, m, f = P.q, Y.shape[1], P.field(P.n)
     for rows in row_blocks(P.n, 32):
         B, old = P.B[rows], _codes(Y[rows], q, P.B.dtype)
-        A, u = B*coef, _uniforms(len(B), m, g, B, q == 2)
+        A, u = B * coef, _uniforms(len(B), m, g, B, q == 2)
         J = A @ B.T
-        F = (A @ U).view(-1, q - 1, m) - J.diagonal()[:, None, None]*old + f
-        if q == 2: F += u[:, None]
+        F = (A @ U).view(-1, q - 1, m) - J.diagonal()[:, None, None] * old + f
+        if q == 2:
+            F += u[:, None]
         S = _fill_block(F, J, u, old)
         U.addmm_(B.T, S.flatten(1))
         Y[rows] = _decode(S + old)
 
 # %% ../../nbs/prior/15_particles.ipynb #9e023dc2
-def _hot(P, m, g): # independent labels, (n, m): the measure at 1/T = 0, but for the pull toward pi
-    pi = torch.full((P.q,), 1/P.q, dtype=torch.float64) if P.pi is None else P.pi
+def _hot(P, m, g):  # independent labels, (n, m): the measure at 1/T = 0, but for the pull toward pi
+    pi = torch.full((P.q,), 1 / P.q, dtype=torch.float64) if P.pi is None else P.pi
     u = torch.rand(P.n, m, generator=g, device=g.device, dtype=torch.float64).to(P.B.device)
     return torch.searchsorted(pi.cumsum(0).to(u.device), u).clamp(max=P.q - 1).to(torch.int16)
 
-def _next_beta(cloud, trace, beta, end, step): # the largest rise of beta whose conditional effective sample size is at least step
+
+def _next_beta(
+    cloud, trace, beta, end, step
+):  # the largest rise of beta whose conditional effective sample size is at least step
     w, x = cloud.weights(), trace - trace.max()
-    def share(d): v = (d*x).exp(); return ((w @ v)**2/(w @ v.square())).item()
-    low, high = 0., end - beta
-    if share(high) >= step: return end
-    for _ in range(50): low, high = ((low + high)/2, high) if share((low + high)/2) >= step else (low, (low + high)/2)
-    return beta + max(low, 1e-6*end)
+
+    def share(d):
+        v = (d * x).exp()
+        return ((w @ v) ** 2 / (w @ v.square())).item()
+
+    low, high = 0.0, end - beta
+    if share(high) >= step:
+        return end
+    for _ in range(50):
+        low, high = (
+            ((low + high) / 2, high) if share((low + high) / 2) >= step else (low, (low + high) / 2)
+        )
+    return beta + max(low, 1e-6 * end)
 
 # %% ../../nbs/prior/15_particles.ipynb #83a2a727
-def _anneal(P, m, g, betas, fraction, step): # yields (beta, labels, B^T codes, cloud) at every beta on the way, those in `betas` (rising) included
+def _anneal(
+    P, m, g, betas, fraction, step
+):  # yields (beta, labels, B^T codes, cloud) at every beta on the way, those in `betas` (rising) included
     Y = _hot(P, m, g)
-    U, cloud, beta = _moments_of(P, Y), _Cloud(m, P.B.device), 0.
-    cloud.log_z = P.n*math.log(P.q)
-    if P.pi is not None: cloud.weigh(P.energies(U)[1] - (_counts(Y, P.q)*(P.q*P.pi.to(U.device)).log()[:, None]).sum(0))
+    U, cloud, beta = _moments_of(P, Y), _Cloud(m, P.B.device), 0.0
+    cloud.log_z = P.n * math.log(P.q)
+    if P.pi is not None:
+        cloud.weigh(
+            P.energies(U)[1] - (_counts(Y, P.q) * (P.q * P.pi.to(U.device)).log()[:, None]).sum(0)
+        )
     for end in betas:
         while beta < end:
             trace, previous = P.energies(U)[0], beta
             beta = _next_beta(cloud, trace, beta, end, step)
-            cloud.weigh((beta - previous)*trace)
-            if cloud.ess[-1] < fraction*m: Y = Y[:, cloud.resample(g)]; U = _moments_of(P, Y)
+            cloud.weigh((beta - previous) * trace)
+            if cloud.ess[-1] < fraction * m:
+                Y = Y[:, cloud.resample(g)]
+                U = _moments_of(P, Y)
             _gibbs_sweep(P, P.coef(beta), Y, U, g)
             yield beta, Y, U, cloud
 
-def _cool(P, m, g, betas, sweeps): # the same for independent chains that are cooled together, some sweeps at each of `betas`, never weighed or resampled
+
+def _cool(
+    P, m, g, betas, sweeps
+):  # the same for independent chains that are cooled together, some sweeps at each of `betas`, never weighed or resampled
     Y = _hot(P, m, g)
     U, cloud = _moments_of(P, Y), _Cloud(m, P.B.device)
     for beta in betas:
-        for _ in range(sweeps): _gibbs_sweep(P, P.coef(beta), Y, U, g)
+        for _ in range(sweeps):
+            _gibbs_sweep(P, P.coef(beta), Y, U, g)
         yield beta, Y, U, cloud
 
-def _counts(Y, q): # class sizes, (q, m), float64
+
+def _counts(Y, q):  # class sizes, (q, m), float64
     return torch.stack([(Y == c).sum(0) for c in range(q)]).double()

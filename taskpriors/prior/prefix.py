@@ -13,120 +13,170 @@ import torch
 from torch import Tensor
 
 from ..blocks import row_blocks, with_bar
-from ..checks import check_choice, check_count, check_features, check_generator, check_labels, check_memory, check_temperature, refuse
+from taskpriors.checks import (
+    check_choice,
+    check_count,
+    check_features,
+    check_generator,
+    check_labels,
+    check_memory,
+    check_temperature,
+    refuse,
+)
 from ..results import Result
 
 # %% ../../nbs/prior/14_prefix.ipynb #3bebcd61
-def _encode(labels, q, dtype): # (...,) -> (..., q - 1)
+def _encode(labels, q, dtype):  # (...,) -> (..., q - 1)
     y = labels[..., None]
     return (y == torch.arange(1, q, device=labels.device)).to(dtype) - (y == 0).to(dtype)
 
-def _decode(S): # (b, q - 1, m) -> (b, m)
-    return ((S > 0)*torch.arange(1, S.shape[1] + 1, dtype=torch.int16, device=S.device)[:, None]).sum(1, dtype=torch.int16)
+
+def _decode(S):  # (b, q - 1, m) -> (b, m)
+    return (
+        (S > 0) * torch.arange(1, S.shape[1] + 1, dtype=torch.int16, device=S.device)[:, None]
+    ).sum(1, dtype=torch.int16)
 
 # %% ../../nbs/prior/14_prefix.ipynb #eaf33553
-def _choose_sign(d, u, out): # two classes; d (1, m) already holds logit(u)
+def _choose_sign(d, u, out):  # two classes; d (1, m) already holds logit(u)
     torch.copysign(out.new_ones(()), d, out=out)
 
-def _choose(d, u, out): # d, out: (q - 1, m); u: (m,)
+
+def _choose(d, u, out):  # d, out: (q - 1, m); u: (m,)
     top = d.amax(0).clamp_(min=0)
     mass = torch.cat([(-top).exp_()[None], (d - top).exp_()]).cumsum(0)
-    above = (u*mass[-1] >= mass[:-1]).to(d.dtype) # 1[y > c], c = 0 ... q - 2
+    above = (u * mass[-1] >= mass[:-1]).to(d.dtype)  # 1[y > c], c = 0 ... q - 2
     torch.sub(above, 1 - above[:1], out=out)
     out[:-1] -= above[1:]
 
 # %% ../../nbs/prior/14_prefix.ipynb #5f4b232c
 _BLOCK, _GROUP = 32, 8
 
+
 def _fill_block(
-    F:Tensor, # scores from outside the block, (b, q - 1, m); becomes the scores at which each label was drawn
-    J:Tensor, # coupling within the block, (b, b); only its lower triangle is used
-    u:Tensor, # uniforms, (b, m); added to F as logits for two classes
-    old:Tensor=None, # codes to be replaced, (b, q - 1, m); None at the first visit
-) -> Tensor: # codes drawn, minus `old` where it is given, (b, q - 1, m)
+    F: Tensor,  # scores from outside the block, (b, q - 1, m); becomes the scores at which each label was drawn
+    J: Tensor,  # coupling within the block, (b, b); only its lower triangle is used
+    u: Tensor,  # uniforms, (b, m); added to F as logits for two classes
+    old: Tensor = None,  # codes to be replaced, (b, q - 1, m); None at the first visit
+) -> Tensor:  # codes drawn, minus `old` where it is given, (b, q - 1, m)
     "Draw the labels of one block of points for all tasks, one point after another."
-    (b, k, m), S = F.shape, torch.empty_like(F)
+    (b, k, _m), S = F.shape, torch.empty_like(F)
     choose = _choose_sign if k == 1 else _choose
     flat, codes = F.view(b, -1), S.view(b, -1)
     for start in range(0, b, _GROUP):
         stop = min(start + _GROUP, b)
-        if start: flat[start:stop].addmm_(J[start:stop, :start], codes[:start])
+        if start:
+            flat[start:stop].addmm_(J[start:stop, :start], codes[:start])
         for i in range(start, stop):
-            if i > start: flat[i].addmv_(codes[start:i].T, J[i, start:i])
+            if i > start:
+                flat[i].addmv_(codes[start:i].T, J[i, start:i])
             choose(F[i], u[i], S[i])
-            if old is not None: S[i] -= old[i]
+            if old is not None:
+                S[i] -= old[i]
     return S
 
 # %% ../../nbs/prior/14_prefix.ipynb #5be3bca3
-def _uniforms(b, m, g, like, two): # (b, m); logits for two classes
+def _uniforms(b, m, g, like, two):  # (b, m); logits for two classes
     u = torch.rand(b, m, generator=g, device=g.device, dtype=torch.float64)
     return (torch.logit(u) if two else u).to(like)
 
-def _prefix_labels(Z, scale, q, m, g, block=_BLOCK, progress=False): # points in the order of the rows, scale a/T -> (n, m), int16
-    U, out = Z.new_zeros(Z.shape[1], (q - 1)*m), torch.empty(len(Z), m, dtype=torch.int16, device=Z.device)
+
+def _prefix_labels(
+    Z, scale, q, m, g, block=_BLOCK, progress=False
+):  # points in the order of the rows, scale a/T -> (n, m), int16
+    U, out = (
+        Z.new_zeros(Z.shape[1], (q - 1) * m),
+        torch.empty(len(Z), m, dtype=torch.int16, device=Z.device),
+    )
     for rows in with_bar(row_blocks(len(Z), block), progress, desc="points"):
-        A, u = scale*Z[rows], _uniforms(rows.stop - rows.start, m, g, Z, q == 2)
+        A, u = scale * Z[rows], _uniforms(rows.stop - rows.start, m, g, Z, q == 2)
         F = (A @ U).view(-1, q - 1, m)
-        if q == 2: F += u[:, None]
+        if q == 2:
+            F += u[:, None]
         S = _fill_block(F, A @ Z[rows].T, u)
         U.addmm_(Z[rows].T, S.view(len(F), -1))
         out[rows] = _decode(S)
     return out
 
 # %% ../../nbs/prior/14_prefix.ipynb #38cbc8f0
-def _scale(Z, T, a, caller): # a/T, refused where the scores would overflow
+def _scale(Z, T, a, caller):  # a/T, refused where the scores would overflow
     top = Z.abs().max().double().item()
-    if not a/T*len(Z)*Z.shape[1]*max(top, 1)**2 < torch.finfo(Z.dtype).max/8:
-        refuse(caller, f"scores Z Z^T/temperature must stay finite in {Z.dtype}", f"temperature {T:.3g} for entries up to {top:.3g}", "raise the temperature or pass float64")
-    return a/T
+    if not a / T * len(Z) * Z.shape[1] * max(top, 1) ** 2 < torch.finfo(Z.dtype).max / 8:
+        refuse(
+            caller,
+            f"scores Z Z^T/temperature must stay finite in {Z.dtype}",
+            f"temperature {T:.3g} for entries up to {top:.3g}",
+            "raise the temperature or pass float64",
+        )
+    return a / T
+
 
 def _prepare(Z, temperature, n_classes, n_tasks, caller):
     Z, T = check_features(Z, caller, "Z").detach(), check_temperature(temperature, caller)
-    q, m = check_count(n_classes, caller, "n_classes", low=2, high=2**15 - 1), check_count(n_tasks, caller, "n_tasks")
-    need = Z.element_size()*(Z.numel() + (Z.shape[1] + 4*_BLOCK)*(q - 1)*m) + 12*len(Z)*m
+    q, m = (
+        check_count(n_classes, caller, "n_classes", low=2, high=2**15 - 1),
+        check_count(n_tasks, caller, "n_tasks"),
+    )
+    need = (
+        Z.element_size() * (Z.numel() + (Z.shape[1] + 4 * _BLOCK) * (q - 1) * m) + 12 * len(Z) * m
+    )
     check_memory(need, caller, "draw fewer tasks per call", device=Z.device)
     return Z, T, q, m
 
 # %% ../../nbs/prior/14_prefix.ipynb #01344be1
-def _copy_transposed(out, y, size=256): # out (m, n) from y (n, m), in pieces that stay in the cache
-    for rows in row_blocks(len(y), size): out[:, rows] = y[rows].T
+def _copy_transposed(
+    out, y, size=256
+):  # out (m, n) from y (n, m), in pieces that stay in the cache
+    for rows in row_blocks(len(y), size):
+        out[:, rows] = y[rows].T
+
 
 def sample_labels(
-    Z, # factor of the prior kernel K = Z Z^T, shape (n, r)
-    temperature:float, # T, in the unit of K
-    n_classes:int, # q, at least 2
+    Z,  # factor of the prior kernel K = Z Z^T, shape (n, r)
+    temperature: float,  # T, in the unit of K
+    n_classes: int,  # q, at least 2
     *,
-    n_tasks:int=1, # labelings to draw
-    shuffle:bool=True, # visit the points in random order; False keeps the order of the rows
-    n_orders:int=1, # random orders per call; tasks are dealt out to them evenly
-    convention:str="paper", # pair term K/T ("paper") or 2K/T ("exact": the one of the measure exp(Tr GK/T))
-    seed=None, # int, torch.Generator or None
-    progress:bool=False, # show a bar over the points, one per order, on standard error
-) -> Tensor: # shape (n_tasks, n), int64, on the device of Z
+    n_tasks: int = 1,  # labelings to draw
+    shuffle: bool = True,  # visit the points in random order; False keeps the order of the rows
+    n_orders: int = 1,  # random orders per call; tasks are dealt out to them evenly
+    convention: str = "paper",  # pair term K/T ("paper") or 2K/T ("exact": the one of the measure exp(Tr GK/T))
+    seed=None,  # int, torch.Generator or None
+    progress: bool = False,  # show a bar over the points, one per order, on standard error
+) -> Tensor:  # shape (n_tasks, n), int64, on the device of Z
     "Draw tasks by prefix sampling (Task Priors, Algorithm 1), all in one pass; not draws from the restricted measure, see `sample_labelings`."
     Z, T, q, m = _prepare(Z, temperature, n_classes, n_tasks, "sample_labels")
     check_choice(convention, ("paper", "exact"), "sample_labels", "convention")
     k = check_count(n_orders, "sample_labels", "n_orders", high=m if shuffle else 1)
     g = check_generator(seed, "sample_labels", Z.device)
-    scale, labels = _scale(Z, T, 2 if convention == "exact" else 1, "sample_labels"), torch.empty(m, len(Z), dtype=torch.int64, device=Z.device)
+    scale, labels = (
+        _scale(Z, T, 2 if convention == "exact" else 1, "sample_labels"),
+        torch.empty(m, len(Z), dtype=torch.int64, device=Z.device),
+    )
     for part in labels.tensor_split(k):
-        order = (torch.randperm(len(Z), generator=g, device=g.device) if shuffle else torch.arange(len(Z))).to(Z.device)
-        _copy_transposed(part, _prefix_labels(Z[order], scale, q, len(part), g, progress=progress)[order.argsort()])
+        order = (
+            torch.randperm(len(Z), generator=g, device=g.device)
+            if shuffle
+            else torch.arange(len(Z))
+        ).to(Z.device)
+        _copy_transposed(
+            part,
+            _prefix_labels(Z[order], scale, q, len(part), g, progress=progress)[order.argsort()],
+        )
     return labels
 
 # %% ../../nbs/prior/14_prefix.ipynb #ffe18437
-def _log_normalisers(d): # (b, q - 1, m) -> (b, m): log sum_c exp(h(c) - h(0))
+def _log_normalisers(d):  # (b, q - 1, m) -> (b, m): log sum_c exp(h(c) - h(0))
     top = d.amax(1).clamp_(min=0)
     return top + ((-top).exp() + (d - top[:, None]).exp().sum(1)).log()
 
+
 def prefix_log_prob(
-    Z, # factor, shape (n, r), in the order in which the points are visited
-    labels, # shape (n_tasks, n)
-    temperature:float, # T
-    n_classes:int, # q
+    Z,  # factor, shape (n, r), in the order in which the points are visited
+    labels,  # shape (n_tasks, n)
+    temperature: float,  # T
+    n_classes: int,  # q
     *,
-    convention:str="paper", # as in sample_labels
-) -> Tensor: # shape (n_tasks,), float64
+    convention: str = "paper",  # as in sample_labels
+) -> Tensor:  # shape (n_tasks,), float64
     "Log probability of labelings under prefix sampling in the order of the rows (Algorithm 1)."
     Z, T, q, _ = _prepare(Z, temperature, n_classes, 1, "prefix_log_prob")
     check_choice(convention, ("paper", "exact"), "prefix_log_prob", "convention")
@@ -134,64 +184,104 @@ def prefix_log_prob(
     scale, U, total = _scale(Z, T, 2 if convention == "exact" else 1, "prefix_log_prob"), 0, 0
     for rows in row_blocks(len(Z), _BLOCK):
         S = _encode(y[:, rows].T, q, Z.dtype).transpose(1, 2).flatten(1)
-        A = scale*Z[rows]
-        d = (torch.tril(A @ Z[rows].T, -1) @ S + (A @ U if rows.start else 0)).view(len(S), q - 1, -1)
-        chosen = torch.cat([torch.zeros_like(d[:, :1]), d], 1).gather(1, y[:, rows].T[:, None])[:, 0]
+        A = scale * Z[rows]
+        d = (torch.tril(A @ Z[rows].T, -1) @ S + (A @ U if rows.start else 0)).view(
+            len(S), q - 1, -1
+        )
+        chosen = torch.cat([torch.zeros_like(d[:, :1]), d], 1).gather(1, y[:, rows].T[:, None])[
+            :, 0
+        ]
         total, U = total + (chosen - _log_normalisers(d)).double().sum(0), U + Z[rows].T @ S
     return total
 
 # %% ../../nbs/prior/14_prefix.ipynb #5fdfc17f
-def _first_names(y, q): # rename the classes of each task by first appearance
-    first = torch.stack([torch.where((y == c).any(1), (y == c).int().argmax(1), y.shape[1] + c) for c in range(q)], 1)
+def _first_names(y, q):  # rename the classes of each task by first appearance
+    first = torch.stack(
+        [torch.where((y == c).any(1), (y == c).int().argmax(1), y.shape[1] + c) for c in range(q)],
+        1,
+    )
     return first.argsort(1).argsort(1).gather(1, y)
+
 
 def _n_distinct(y, q):
     rows = _first_names(y, q).to(torch.uint8 if q < 256 else torch.int16).cpu().numpy()
     return len({row.tobytes() for row in rows})
 
-def _pair_rand(y, q, size=250): # (m, n) -> adjusted Rand index of all pairs of tasks, (m, m), float64
-    (m, n), classes, same = y.shape, torch.arange(q, device=y.device)[:, None], torch.zeros(len(y), len(y), dtype=torch.float64, device=y.device)
+
+def _pair_rand(
+    y, q, size=250
+):  # (m, n) -> adjusted Rand index of all pairs of tasks, (m, m), float64
+    (m, n), classes, same = (
+        y.shape,
+        torch.arange(q, device=y.device)[:, None],
+        torch.zeros(len(y), len(y), dtype=torch.float64, device=y.device),
+    )
     for a in row_blocks(m, size):
-        hot = (y[a][:, None] == classes).flatten(0, 1).float() # counts below 2^24 are exact
+        hot = (y[a][:, None] == classes).flatten(0, 1).float()  # counts below 2^24 are exact
         for b in (b for b in row_blocks(m, size) if b.start >= a.start):
             tables = hot @ (hot if a == b else (y[b][:, None] == classes).flatten(0, 1).float()).T
             same[a, b] = tables.double().square().view(-1, q, b.stop - b.start, q).sum((1, 3))
             same[b, a] = same[a, b].T.clone()
-    pairs, inside = n*(n - 1)/2, (same.diagonal() - n)/2
-    index, chance, best = (same - n)/2, inside[:, None]*inside/pairs, (inside[:, None] + inside)/2
-    return torch.where(best > chance, (index - chance)/(best - chance).clamp(min=1e-300), 1.)
+    pairs, inside = n * (n - 1) / 2, (same.diagonal() - n) / 2
+    index, chance, best = (
+        (same - n) / 2,
+        inside[:, None] * inside / pairs,
+        (inside[:, None] + inside) / 2,
+    )
+    return torch.where(best > chance, (index - chance) / (best - chance).clamp(min=1e-300), 1.0)
 
 # %% ../../nbs/prior/14_prefix.ipynb #4582abce
 @dataclass(frozen=True, eq=False, repr=False)
 class TaskDiversity(Result):
     "How different a set of tasks is."
-    n_tasks:int # tasks looked at
-    n_distinct:int # of them distinct, up to the names of the classes
-    rand_index:float # mean adjusted Rand index over pairs of tasks: 0 unrelated, 1 equal
-    rand_index_se:float # its standard error as an estimate for the law that drew the tasks
-    balance:float # mean entropy of the class shares, 1 if all classes are equally large
-    largest_share:float # mean share of the largest class
-    shares:Tensor = field(repr=False) # class shares of each task, sorted, shape (n_tasks, n_classes)
+
+    n_tasks: int  # tasks looked at
+    n_distinct: int  # of them distinct, up to the names of the classes
+    rand_index: float  # mean adjusted Rand index over pairs of tasks: 0 unrelated, 1 equal
+    rand_index_se: float  # its standard error as an estimate for the law that drew the tasks
+    balance: float  # mean entropy of the class shares, 1 if all classes are equally large
+    largest_share: float  # mean share of the largest class
+    shares: Tensor = field(
+        repr=False
+    )  # class shares of each task, sorted, shape (n_tasks, n_classes)
 
 # %% ../../nbs/prior/14_prefix.ipynb #b096d686
 def task_diversity(
-    labels, # shape (n_tasks, n)
+    labels,  # shape (n_tasks, n)
     *,
-    n_classes:int=None, # q; None is the largest label plus one, at least 2
-    max_tasks:int=2000, # beyond it, the pairs are those of so many tasks drawn at random
-    seed=0, # draws them
+    n_classes: int = None,  # q; None is the largest label plus one, at least 2
+    max_tasks: int = 2000,  # beyond it, the pairs are those of so many tasks drawn at random
+    seed=0,  # draws them
 ) -> TaskDiversity:
     "Count distinct tasks, and average the adjusted Rand index over pairs and the class balance over tasks."
-    if n_classes is not None: check_count(n_classes, "task_diversity", "n_classes", low=2)
+    if n_classes is not None:
+        check_count(n_classes, "task_diversity", "n_classes", low=2)
     y = check_labels(labels, "task_diversity", n_classes=n_classes)
-    if len(y) < 2: refuse("task_diversity", "labels must hold at least two tasks", 1, "draw more tasks")
-    if y.shape[1] < 2: refuse("task_diversity", "labels must hold at least two points", y.shape[1], "pass more points")
+    if len(y) < 2:
+        refuse("task_diversity", "labels must hold at least two tasks", 1, "draw more tasks")
+    if y.shape[1] < 2:
+        refuse(
+            "task_diversity", "labels must hold at least two points", y.shape[1], "pass more points"
+        )
     q, g = n_classes or max(2, int(y.max()) + 1), check_generator(seed, "task_diversity")
     m = min(len(y), check_count(max_tasks, "task_diversity", "max_tasks", low=2))
-    check_memory(16*m*m + 8*500*y.shape[1]*q, "task_diversity", "lower max_tasks", device=y.device)
+    check_memory(
+        16 * m * m + 8 * 500 * y.shape[1] * q, "task_diversity", "lower max_tasks", device=y.device
+    )
     sub = y if m == len(y) else y[torch.randperm(len(y), generator=g)[:m].to(y.device)]
     R = _pair_rand(sub, q)
-    own = (R.sum(1) - R.diagonal())/(m - 1)
-    shares = torch.stack([(y == c).double().mean(1) for c in range(q)], 1).sort(1, descending=True).values
-    return TaskDiversity(len(y), _n_distinct(y, q), own.mean().item(), (2*own.std()/m**.5).item() if m > 2 else math.inf,
-                         (torch.special.entr(shares).sum(1).mean()/math.log(q)).item(), shares[:, 0].mean().item(), shares)
+    own = (R.sum(1) - R.diagonal()) / (m - 1)
+    shares = (
+        torch.stack([(y == c).double().mean(1) for c in range(q)], 1)
+        .sort(1, descending=True)
+        .values
+    )
+    return TaskDiversity(
+        len(y),
+        _n_distinct(y, q),
+        own.mean().item(),
+        (2 * own.std() / m**0.5).item() if m > 2 else math.inf,
+        (torch.special.entr(shares).sum(1).mean() / math.log(q)).item(),
+        shares[:, 0].mean().item(),
+        shares,
+    )

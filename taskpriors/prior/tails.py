@@ -14,8 +14,17 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..checks import check_choice, check_count, check_number, refuse
-from .moments import (_coin_cumulants, _cumulants, _default_size, _dense_block, _finite, _margins, _problem,
-                                      _sum_blocks, trace_moments)
+from taskpriors.prior.moments import (
+    _coin_cumulants,
+    _cumulants,
+    _default_size,
+    _dense_block,
+    _finite,
+    _margins,
+    _problem,
+    _sum_blocks,
+    trace_moments,
+)
 
 # %% ../../nbs/prior/19_tails.ipynb #f2f9286b
 @torch.no_grad()
@@ -24,28 +33,46 @@ def _covariance_sums(blocks, prior, models, odds, dtype):
     total = 0
     for rows, cols in blocks:
         K = _dense_block(prior, rows, cols, dtype)
-        S = torch.stack([_dense_block(terms, rows, cols, dtype, hollow=True).flatten() for terms in models])
-        sums = [(S*(torch.sigmoid(o*K)*torch.sigmoid(-o*K)).flatten()) @ S.T for o in odds]
-        total = total + torch.stack(sums)*(1 if rows == cols else 2)
+        S = torch.stack(
+            [_dense_block(terms, rows, cols, dtype, hollow=True).flatten() for terms in models]
+        )
+        sums = [(S * (torch.sigmoid(o * K) * torch.sigmoid(-o * K)).flatten()) @ S.T for o in odds]
+        total = total + torch.stack(sums) * (1 if rows == cols else 2)
     return total
 
+
 def trace_covariance(
-    models, # dictionary name -> factor, or one factor
-    prior, # factor of the prior kernel K, shape (n, r_K)
-    temperature, # T > 0 in the units of K, a number or a sequence
+    models,  # dictionary name -> factor, or one factor
+    prior,  # factor of the prior kernel K, shape (n, r_K)
+    temperature,  # T > 0 in the units of K, a number or a sequence
     *,
-    graphs:str="directed", # "directed" (the paper) or "undirected" (label graphs)
-    block_size:int=None, # points in a block; None keeps all models' blocks within 64 MiB
-    executor=None, # concurrent.futures.Executor over lists of blocks
-) -> Tensor: # shape (n_temps, n_models, n_models), float64; a single temperature drops its dimension
+    graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
+    block_size: int = None,  # points in a block; None keeps all models' blocks within 64 MiB
+    executor=None,  # concurrent.futures.Executor over lists of blocks
+) -> (
+    Tensor
+):  # shape (n_temps, n_models, n_models), float64; a single temperature drops its dimension
     "Covariance of Tr(AG) and Tr(BG) over tasks G, for all pairs of models."
     caller = "trace_covariance"
     p = _problem(models, prior, temperature, graphs, executor, caller)
     n, d, m = len(p.prior), _margins(p.prior)[0], torch.stack([_margins(Z)[0] for Z in p.models])
-    size = _default_size(n, 2*len(m) + 6, 8, d.device) if block_size is None else check_count(block_size, caller, "block_size")
-    fn = partial(_covariance_sums, prior=[(p.prior, p.prior, 1.)], models=[[(Z, Z, 1.)] for Z in p.models], odds=p.odds, dtype=p.dtype)
-    total = _finite(_sum_blocks(fn, n, size, executor), caller)*p.twice
-    if p.twice == 1: total += torch.stack([(m*torch.sigmoid(o*d)*torch.sigmoid(-o*d)) @ m.T for o in p.odds])
+    size = (
+        _default_size(n, 2 * len(m) + 6, 8, d.device)
+        if block_size is None
+        else check_count(block_size, caller, "block_size")
+    )
+    fn = partial(
+        _covariance_sums,
+        prior=[(p.prior, p.prior, 1.0)],
+        models=[[(Z, Z, 1.0)] for Z in p.models],
+        odds=p.odds,
+        dtype=p.dtype,
+    )
+    total = _finite(_sum_blocks(fn, n, size, executor), caller) * p.twice
+    if p.twice == 1:
+        total += torch.stack(
+            [(m * torch.sigmoid(o * d) * torch.sigmoid(-o * d)) @ m.T for o in p.odds]
+        )
     return total[0] if p.drop[1] else total
 
 # %% ../../nbs/prior/19_tails.ipynb #8f681dac
@@ -54,145 +81,243 @@ def _tilted_sums(blocks, prior, model, odds, tilts, twice, dtype):
     "Sums over i != j of C, C', C'' and C''' of the coins' weighted sum at each tilt: float64, shape (4, n_odds, n_tilts)."
     total = 0
     for rows, cols in blocks:
-        K, D = _dense_block(prior, rows, cols, dtype), _dense_block(model, rows, cols, dtype, hollow=True)*twice
-        sums = torch.stack([torch.stack([_tilted_coins(o*K, D, s) for s in row]) for o, row in zip(odds, tilts.tolist())])
-        total = total + sums.permute(2, 0, 1)*((1 if rows == cols else 2)/twice)
+        K, D = (
+            _dense_block(prior, rows, cols, dtype),
+            _dense_block(model, rows, cols, dtype, hollow=True) * twice,
+        )
+        sums = torch.stack(
+            [
+                torch.stack([_tilted_coins(o * K, D, s) for s in row])
+                for o, row in zip(odds, tilts.tolist(), strict=True)
+            ]
+        )
+        total = total + sums.permute(2, 0, 1) * ((1 if rows == cols else 2) / twice)
     return total
+
 
 def _tilted_coins(x, D, s):
     "C, C', C'', C''' at `s` for centred coins of log-odds `x` and weights `D`."
-    y, sign = s*D, 1 - 2.*(x > 0) # in terms of the rarer side of each coin, whose log-odds are -|x|
+    y, sign = (
+        s * D,
+        1 - 2.0 * (x > 0),
+    )  # in terms of the rarer side of each coin, whose log-odds are -|x|
     p = torch.sigmoid(-x.abs())
-    C = softplus(sign*y - x.abs(), threshold=40) - softplus(-x.abs()) - p*sign*y
+    C = softplus(sign * y - x.abs(), threshold=40) - softplus(-x.abs()) - p * sign * y
     k = _coin_cumulants(x + y, 3)
-    return torch.stack([C.sum(), (D*(k[0] - torch.sigmoid(x))).sum(), (D*D*k[1]).sum(), (D**3*k[2]).sum()])
+    return torch.stack(
+        [C.sum(), (D * (k[0] - torch.sigmoid(x))).sum(), (D * D * k[1]).sum(), (D**3 * k[2]).sum()]
+    )
 
 # %% ../../nbs/prior/19_tails.ipynb #34731967
 def _generating(p, terms, diagonal, block_size, executor, caller):
     "The function tilts (n_temps, n_tilts) -> C, C', C'', C''' of the centred statistic, shape (4, n_temps, n_tilts)."
     n, d = len(p.prior), _margins(p.prior)[0]
-    size = _default_size(n, 12, 8, d.device) if block_size is None else check_count(block_size, caller, "block_size")
+    size = (
+        _default_size(n, 12, 8, d.device)
+        if block_size is None
+        else check_count(block_size, caller, "block_size")
+    )
+
     def at(tilts):
-        fn = partial(_tilted_sums, prior=[(p.prior, p.prior, 1.)], model=terms, odds=p.odds, tilts=tilts, twice=p.twice, dtype=p.dtype)
+        fn = partial(
+            _tilted_sums,
+            prior=[(p.prior, p.prior, 1.0)],
+            model=terms,
+            odds=p.odds,
+            tilts=tilts,
+            twice=p.twice,
+            dtype=p.dtype,
+        )
         total = _sum_blocks(fn, n, size, executor)
-        if p.twice == 2: return total
-        return total + torch.stack([torch.stack([_tilted_coins(o*d, diagonal, s) for s in row]) for o, row in zip(p.odds, tilts.tolist())]).permute(2, 0, 1)
+        if p.twice == 2:
+            return total
+        return total + torch.stack(
+            [
+                torch.stack([_tilted_coins(o * d, diagonal, s) for s in row])
+                for o, row in zip(p.odds, tilts.tolist(), strict=True)
+            ]
+        ).permute(2, 0, 1)
+
     return at
 
-def _signed_root(s, C): # r*: the statistic's value C' has the distribution function Phi(r*)
-    w = s.sign()*(2*(s*C[1] - C[0])).clamp(min=0).sqrt()
-    u, skew = s*C[2].sqrt(), C[3]/C[2]**1.5
-    near = w.abs() < 1e-4 # both vanish at the mean, where r* has the limit skewness/6
-    return torch.where(near, w + skew/6, w + torch.log(torch.where(near, 1., u/w))/torch.where(near, 1., w))
+
+def _signed_root(s, C):  # r*: the statistic's value C' has the distribution function Phi(r*)
+    w = s.sign() * (2 * (s * C[1] - C[0])).clamp(min=0).sqrt()
+    u, skew = s * C[2].sqrt(), C[3] / C[2] ** 1.5
+    near = w.abs() < 1e-4  # both vanish at the mean, where r* has the limit skewness/6
+    return torch.where(
+        near, w + skew / 6, w + torch.log(torch.where(near, 1.0, u / w)) / torch.where(near, 1.0, w)
+    )
+
 
 def _increasing_root(f, s, step, caller):
     "Solve f(s) = 0 for increasing f, elementwise, by Newton steps kept inside a bracket; f returns value and slope."
     low, high = torch.full_like(s, -math.inf), torch.full_like(s, math.inf)
     for _ in range(100):
         v, slope = f(s)
-        if (v.abs() <= 1e-7).all(): return s
-        if v.isnan().any(): break # no coin is left to move
+        if (v.abs() <= 1e-7).all():
+            return s
+        if v.isnan().any():
+            break  # no coin is left to move
         low, high = torch.where(v < 0, s, low), torch.where(v > 0, s, high)
-        reach = 2*s.abs() + 4*step
-        new = torch.maximum(torch.minimum(s - v/slope, s + reach), s - reach)
-        s = torch.where((new > low) & (new < high), new, (low + high)/2)
-    refuse(caller, "the saddlepoint must exist", "a probability below that of one extreme graph", "ask for a milder level or choose another method")
+        reach = 2 * s.abs() + 4 * step
+        new = torch.maximum(torch.minimum(s - v / slope, s + reach), s - reach)
+        s = torch.where((new > low) & (new < high), new, (low + high) / 2)
+    refuse(
+        caller,
+        "the saddlepoint must exist",
+        "a probability below that of one extreme graph",
+        "ask for a milder level or choose another method",
+    )
 
 # %% ../../nbs/prior/19_tails.ipynb #ac6ea4ab
 def _edgeworth_cdf(z, skew, kurt):
-    he = z**2 - 1, z**3 - 3*z, z**5 - 10*z**3 + 15*z
-    return torch.special.ndtr(z) - torch.exp(-z*z/2)/math.sqrt(2*math.pi)*(skew/6*he[0] + kurt/24*he[1] + skew**2/72*he[2])
+    he = z**2 - 1, z**3 - 3 * z, z**5 - 10 * z**3 + 15 * z
+    return torch.special.ndtr(z) - torch.exp(-z * z / 2) / math.sqrt(2 * math.pi) * (
+        skew / 6 * he[0] + kurt / 24 * he[1] + skew**2 / 72 * he[2]
+    )
+
 
 def _saddlepoint_above(p, terms, diagonal, mean, block_size, executor, caller):
     "P(statistic > 0), shape (n_temps,)."
     C = _generating(p, terms, diagonal, block_size, executor, caller)
-    first = C(torch.tensor([-1e300, 0., 1e300], dtype=mean.dtype, device=mean.device).expand(len(mean), 3)) # the ends of the support, and no tilt
+    first = C(
+        torch.tensor([-1e300, 0.0, 1e300], dtype=mean.dtype, device=mean.device).expand(
+            len(mean), 3
+        )
+    )  # the ends of the support, and no tilt
     var, goal = first[2, :, 1:2], -mean[:, None]
     inside = (first[1, :, :1] < goal) & (goal < first[1, :, 2:]) & (var > 0)
-    goal, sd = torch.where(inside, goal, 0.), torch.where(inside, var, 1.).sqrt()
+    goal, sd = torch.where(inside, goal, 0.0), torch.where(inside, var, 1.0).sqrt()
+
     def gap(s):
         c = C(s)
-        return torch.where(inside, (c[1] - goal)/c[2].sqrt(), 0.), c[2].sqrt()
-    s = _increasing_root(gap, goal/sd**2, 1/sd, caller)
-    return torch.where(inside, torch.special.ndtr(-_signed_root(s, C(s))), (mean > 0).double()[:, None])[:, 0]
+        return torch.where(inside, (c[1] - goal) / c[2].sqrt(), 0.0), c[2].sqrt()
+
+    s = _increasing_root(gap, goal / sd**2, 1 / sd, caller)
+    return torch.where(
+        inside, torch.special.ndtr(-_signed_root(s, C(s))), (mean > 0).double()[:, None]
+    )[:, 0]
 
 # %% ../../nbs/prior/19_tails.ipynb #1502b01e
 def outperform_probability(
-    A, # factor of the first model's kernel, shape (n, r_A)
-    B, # factor of the second model's kernel, shape (n, r_B)
-    prior, # factor of the prior kernel K, shape (n, r_K)
-    temperature, # T > 0 in the units of K, a number or a sequence
+    A,  # factor of the first model's kernel, shape (n, r_A)
+    B,  # factor of the second model's kernel, shape (n, r_B)
+    prior,  # factor of the prior kernel K, shape (n, r_K)
+    temperature,  # T > 0 in the units of K, a number or a sequence
     *,
-    method:str="saddlepoint", # "normal", "edgeworth" or "saddlepoint"; the last one takes several passes over the pairs
-    graphs:str="directed", # "directed" (the paper) or "undirected" (label graphs)
-    block_size:int=None, # points in a block; None fits a core's cache
-    executor=None, # concurrent.futures.Executor over lists of blocks
-) -> Tensor: # shape (n_temps,), float64, in [0, 1]; a single temperature gives a scalar
+    method: str = "saddlepoint",  # "normal", "edgeworth" or "saddlepoint"; the last one takes several passes over the pairs
+    graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
+    block_size: int = None,  # points in a block; None fits a core's cache
+    executor=None,  # concurrent.futures.Executor over lists of blocks
+) -> Tensor:  # shape (n_temps,), float64, in [0, 1]; a single temperature gives a scalar
     "Approximate P(Tr(AG) > Tr(BG)) over tasks G; a tie counts as no win where it can be told apart."
     caller = "outperform_probability"
     p = _problem(dict(A=A, B=B), prior, temperature, graphs, executor, caller)
     check_choice(method, ("normal", "edgeworth", "saddlepoint"), caller, "method")
     (A, B), (a, b) = p.models, (_margins(Z)[0] for Z in p.models)
-    if torch.equal(A @ A[0], B @ B[0]) and torch.equal(a, b): refuse(caller, "A and B must be different kernels", "the same one twice", "compare two models")
-    terms, diagonal = [(A, A, 1.), (B, B, -1.)], a - b
+    if torch.equal(A @ A[0], B @ B[0]) and torch.equal(a, b):
+        refuse(
+            caller, "A and B must be different kernels", "the same one twice", "compare two models"
+        )
+    terms, diagonal = [(A, A, 1.0), (B, B, -1.0)], a - b
     k = _cumulants(p, [terms], [diagonal], 4, block_size, executor, caller)[0].T
-    if method == "saddlepoint": above = _saddlepoint_above(p, terms, diagonal, k[0], block_size, executor, caller)
+    if method == "saddlepoint":
+        above = _saddlepoint_above(p, terms, diagonal, k[0], block_size, executor, caller)
     else:
-        z = k[0]/k[1].sqrt()
-        above = torch.special.ndtr(z) if method == "normal" else 1 - _edgeworth_cdf(-z, k[2]/k[1]**1.5, k[3]/k[1]**2)
+        z = k[0] / k[1].sqrt()
+        above = (
+            torch.special.ndtr(z)
+            if method == "normal"
+            else 1 - _edgeworth_cdf(-z, k[2] / k[1] ** 1.5, k[3] / k[1] ** 2)
+        )
         above = torch.where(k[1] > 0, above.clamp(0, 1), (k[0] > 0).double())
     return above[0] if p.drop[1] else above
 
 # %% ../../nbs/prior/19_tails.ipynb #b994abd1
 def outperform_matrix(
-    models, # dictionary name -> factor
-    prior, # factor of the prior kernel K, shape (n, r_K)
-    temperature, # T > 0 in the units of K, a number or a sequence
-    **kwargs, # graphs, block_size, executor
-) -> Tensor: # shape (n_temps, n_models, n_models), float64: P(row beats column); a single temperature drops its dimension
+    models,  # dictionary name -> factor
+    prior,  # factor of the prior kernel K, shape (n, r_K)
+    temperature,  # T > 0 in the units of K, a number or a sequence
+    **kwargs,  # graphs, block_size, executor
+) -> Tensor:  # shape (n_temps, n_models, n_models), float64: P(row beats column); a single temperature drops its dimension
     "Normal approximation of P(Tr(AG) > Tr(BG)) for all pairs of models; 1/2 on the diagonal and between equal kernels."
     mean = trace_moments(models, prior, temperature, **kwargs).mean.movedim(0, -1)
     C = trace_covariance(models, prior, temperature, **kwargs)
     var = C.diagonal(dim1=-2, dim2=-1)
     gap, spread = mean[..., :, None] - mean[..., None, :], var[..., :, None] + var[..., None, :]
-    z = gap/torch.maximum(spread - 2*C, (1e-12*spread.amax((-2, -1), keepdim=True)).clamp(min=1e-300)).sqrt()
+    z = (
+        gap
+        / torch.maximum(
+            spread - 2 * C, (1e-12 * spread.amax((-2, -1), keepdim=True)).clamp(min=1e-300)
+        ).sqrt()
+    )
     return torch.special.ndtr(z)
 
 # %% ../../nbs/prior/19_tails.ipynb #6e8aae79
 def _saddlepoint_quantile(p, terms, diagonal, k, z, block_size, executor, caller):
     "Quantiles at normal scores z, shape (n_temps, n_levels)."
     C, sd = _generating(p, terms, diagonal, block_size, executor, caller), k[:, 1:2].sqrt()
+
     def gap(s):
         c = C(s)
         return _signed_root(s, c) - z, c[2].sqrt()
-    s = _increasing_root(gap, z/sd, 1/sd, caller)
+
+    s = _increasing_root(gap, z / sd, 1 / sd, caller)
     return k[:, :1] + C(s)[1]
 
 # %% ../../nbs/prior/19_tails.ipynb #4657a945
 def trace_quantile(
-    M, # the model: its kernel's factor, shape (n, r), or a dictionary name -> factor
-    prior, # factor of the prior kernel K, shape (n, r_K)
-    temperature, # T > 0 in the units of K, a number or a sequence
-    p, # level in (0, 1), a number or a sequence: the share of tasks with a lower score
+    M,  # the model: its kernel's factor, shape (n, r), or a dictionary name -> factor
+    prior,  # factor of the prior kernel K, shape (n, r_K)
+    temperature,  # T > 0 in the units of K, a number or a sequence
+    p,  # level in (0, 1), a number or a sequence: the share of tasks with a lower score
     *,
-    method:str="cornish-fisher", # "normal", "cornish-fisher" or "saddlepoint"
-    graphs:str="directed", # "directed" (the paper) or "undirected" (label graphs)
-    block_size:int=None, # points in a block; None fits a core's cache
-    executor=None, # concurrent.futures.Executor over lists of blocks
-) -> Tensor: # shape (n_models, n_temps, n_levels), float64; dimensions of a single model, temperature or level are dropped
+    method: str = "cornish-fisher",  # "normal", "cornish-fisher" or "saddlepoint"
+    graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
+    block_size: int = None,  # points in a block; None fits a core's cache
+    executor=None,  # concurrent.futures.Executor over lists of blocks
+) -> Tensor:  # shape (n_models, n_temps, n_levels), float64; dimensions of a single model, temperature or level are dropped
     "Approximate quantiles of Tr(MG) over tasks G."
     caller = "trace_quantile"
-    q, levels = _problem(M, prior, temperature, graphs, executor, caller), p if isinstance(p, (list, tuple)) or getattr(p, "ndim", 0) == 1 else [p]
+    q, levels = (
+        _problem(M, prior, temperature, graphs, executor, caller),
+        p if isinstance(p, (list, tuple)) or getattr(p, "ndim", 0) == 1 else [p],
+    )
     check_choice(method, ("normal", "cornish-fisher", "saddlepoint"), caller, "method")
-    if len(levels) == 0: refuse(caller, "p must hold at least one level", "none", "pass one or several")
-    z = torch.special.ndtri(torch.tensor([check_number(v, caller, "p", low=0, high=1, low_open=True, high_open=True) for v in levels], dtype=torch.float64, device=q.prior.device))
-    terms, diagonals = [[(Z, Z, 1.)] for Z in q.models], [_margins(Z)[0] for Z in q.models]
+    if len(levels) == 0:
+        refuse(caller, "p must hold at least one level", "none", "pass one or several")
+    z = torch.special.ndtri(
+        torch.tensor(
+            [
+                check_number(v, caller, "p", low=0, high=1, low_open=True, high_open=True)
+                for v in levels
+            ],
+            dtype=torch.float64,
+            device=q.prior.device,
+        )
+    )
+    terms, diagonals = [[(Z, Z, 1.0)] for Z in q.models], [_margins(Z)[0] for Z in q.models]
     k = _cumulants(q, terms, diagonals, 4, block_size, executor, caller)
-    if (k[..., 1] <= 0).any(): refuse(caller, "Tr(MG) must vary between tasks", "a variance of 0", "raise the temperature")
-    if method == "saddlepoint": x = torch.stack([_saddlepoint_quantile(q, t, d, c, z.expand(len(c), -1), block_size, executor, caller) for t, d, c in zip(terms, diagonals, k)])
+    if (k[..., 1] <= 0).any():
+        refuse(caller, "Tr(MG) must vary between tasks", "a variance of 0", "raise the temperature")
+    if method == "saddlepoint":
+        x = torch.stack(
+            [
+                _saddlepoint_quantile(
+                    q, t, d, c, z.expand(len(c), -1), block_size, executor, caller
+                )
+                for t, d, c in zip(terms, diagonals, k, strict=True)
+            ]
+        )
     else:
         mean, var, k3, k4 = k[..., None].unbind(2)
-        skew, kurt = (k3/var**1.5, k4/var**2) if method == "cornish-fisher" else (0., 0.)
-        x = mean + var.sqrt()*(z + skew/6*(z**2 - 1) + kurt/24*(z**3 - 3*z) - skew**2/36*(2*z**3 - 5*z))
+        skew, kurt = (k3 / var**1.5, k4 / var**2) if method == "cornish-fisher" else (0.0, 0.0)
+        x = mean + var.sqrt() * (
+            z
+            + skew / 6 * (z**2 - 1)
+            + kurt / 24 * (z**3 - 3 * z)
+            - skew**2 / 36 * (2 * z**3 - 5 * z)
+        )
     x = q.shaped(x)
     return x if levels is p else x[..., 0]

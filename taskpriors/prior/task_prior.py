@@ -15,10 +15,24 @@ import torch
 from torch import Tensor
 
 from ..blocks import pair_blocks
-from ..checks import check_choice, check_count, check_features, check_generator, check_labels, check_memory, check_number, check_same_n, check_temperature, refuse
-from ..kernels import center as center_rows, cholesky_factor, kernel_factor, product_factor
-from . import edges, moments as moments_
-from .heldout import expected_heldout_error, precision_at_k as precision_at_k_
+from taskpriors.checks import (
+    check_choice,
+    check_count,
+    check_features,
+    check_generator,
+    check_labels,
+    check_memory,
+    check_number,
+    check_same_n,
+    check_temperature,
+    refuse,
+)
+from ..kernels import center as center_rows
+from ..kernels import cholesky_factor, kernel_factor, product_factor
+from . import edges
+from . import moments as moments_
+from .heldout import expected_heldout_error
+from .heldout import precision_at_k as precision_at_k_
 from .labelings import Labelings, calibrate_temperature, sample_labelings
 from .prefix import sample_labels
 from .views import view_factor
@@ -28,22 +42,26 @@ from ..results import Result
 @dataclass(frozen=True, eq=False, repr=False)
 class TaskPrior(Result):
     "A distribution over all tasks on n points: exp(Tr(GK)/T), K = Z Z^T (Definition 2.4)."
-    factor: Tensor # Z, shape (n, r)
-    temperature: float # T > 0, in the units of K
-    graphs: str = "undirected" # "undirected" (label graphs) or "directed" (the paper)
+
+    factor: Tensor  # Z, shape (n, r)
+    temperature: float  # T > 0, in the units of K
+    graphs: str = "undirected"  # "undirected" (label graphs) or "directed" (the paper)
 
     def __post_init__(self):
-        object.__setattr__(self, "factor", check_features(self.factor, "TaskPrior", "factor").detach())
+        object.__setattr__(
+            self, "factor", check_features(self.factor, "TaskPrior", "factor").detach()
+        )
         object.__setattr__(self, "temperature", check_temperature(self.temperature, "TaskPrior"))
         check_choice(self.graphs, edges.GRAPHS, "TaskPrior", "graphs")
 
-    def __len__(self): return len(self.factor)
+    def __len__(self):
+        return len(self.factor)
 
     def __repr__(self):
         n, r = self.factor.shape
         return f"TaskPrior({n} points, rank at most {min(n, r)}, temperature={self.temperature:.6g}, graphs={self.graphs!r})"
 
-    def at(self, temperature:float):
+    def at(self, temperature: float):
         "The same kernel at another temperature."
         return replace(self, temperature=temperature)
 
@@ -54,7 +72,8 @@ class TaskPrior(Result):
 # %% ../../nbs/prior/17_task_prior.ipynb #fcf687f5
 def patch(f=None, *, cls_method=False):
     "Make `f` a method of the class that its first argument is annotated with."
-    if f is None: return partial(patch, cls_method=cls_method)
+    if f is None:
+        return partial(patch, cls_method=cls_method)
     cls = next(iter(f.__annotations__.values()))
     f.__qualname__ = f"{cls.__name__}.{f.__name__}"
     setattr(cls, f.__name__, classmethod(f) if cls_method else f)
@@ -63,26 +82,27 @@ def patch(f=None, *, cls_method=False):
 # %% ../../nbs/prior/17_task_prior.ipynb #ceff3d81
 @patch(cls_method=True)
 def from_features(
-    cls:TaskPrior,
-    features, # shape (n, d)
-    temperature:float, # T > 0, in the units of the kernel
+    cls: TaskPrior,
+    features,  # shape (n, d)
+    temperature: float,  # T > 0, in the units of the kernel
     *,
-    kind:str="cosine", # of the kernel, see kernel_factor
-    graphs:str="undirected", # "undirected" or "directed"
-    **options, # of kernel_factor: center, scale, bandwidth, rank, tol
+    kind: str = "cosine",  # of the kernel, see kernel_factor
+    graphs: str = "undirected",  # "undirected" or "directed"
+    **options,  # of kernel_factor: center, scale, bandwidth, rank, tol
 ) -> TaskPrior:
     "The prior that a representation implies: centred cosine kernel unless asked otherwise (section 2.2)."
     return cls(kernel_factor(features, kind, **options), temperature, graphs)
 
+
 @patch(cls_method=True)
 def from_kernel(
-    cls:TaskPrior,
-    K, # dense positive semidefinite kernel, shape (n, n)
-    temperature:float, # T > 0, in the units of K
+    cls: TaskPrior,
+    K,  # dense positive semidefinite kernel, shape (n, n)
+    temperature: float,  # T > 0, in the units of K
     *,
-    rank:int=None, # most columns of the factor; None keeps all that matter
-    center:bool=True, # use H K H
-    graphs:str="undirected", # "undirected" or "directed"
+    rank: int = None,  # most columns of the factor; None keeps all that matter
+    center: bool = True,  # use H K H
+    graphs: str = "undirected",  # "undirected" or "directed"
 ) -> TaskPrior:
     "The prior of a dense kernel, by pivoted Cholesky factorisation."
     Z = cholesky_factor(K, rank=rank)
@@ -91,52 +111,77 @@ def from_kernel(
 # %% ../../nbs/prior/17_task_prior.ipynb #ca1d8008
 @patch(cls_method=True)
 def from_labels(
-    cls:TaskPrior,
-    labels, # known tasks, shape (n_tasks, n), or (n,) for one
-    temperature:float, # T > 0; the kernel is a share of tasks, between 0 and 1 before centring
+    cls: TaskPrior,
+    labels,  # known tasks, shape (n_tasks, n), or (n,) for one
+    temperature: float,  # T > 0; the kernel is a share of tasks, between 0 and 1 before centring
     *,
-    center:bool=True, # use H K H
-    graphs:str="undirected", # "undirected" or "directed"
+    center: bool = True,  # use H K H
+    graphs: str = "undirected",  # "undirected" or "directed"
 ) -> TaskPrior:
     "The prior whose kernel is the mean label graph of known tasks."
     y = check_labels(labels, "TaskPrior.from_labels")
     sizes = [len(t.unique()) for t in y]
-    check_memory(16 * y.shape[1] * sum(sizes), "TaskPrior.from_labels", "pass fewer tasks, or one with partition_moments", device=y.device)
-    Z = torch.cat([torch.nn.functional.one_hot(t.unique(return_inverse=True)[1]) for t in y], 1) / len(y)**.5
+    check_memory(
+        16 * y.shape[1] * sum(sizes),
+        "TaskPrior.from_labels",
+        "pass fewer tasks, or one with partition_moments",
+        device=y.device,
+    )
+    Z = (
+        torch.cat([torch.nn.functional.one_hot(t.unique(return_inverse=True)[1]) for t in y], 1)
+        / len(y) ** 0.5
+    )
     return cls(center_rows(Z) if center else Z, temperature, graphs)
+
 
 @patch(cls_method=True)
 def from_views(
-    cls:TaskPrior,
-    n_samples:int, # N, number of samples
-    n_views:int, # V, views of each, next to each other
-    temperature:float, # T > 0; the kernel is 1 for two views of a sample and 0 otherwise, before centring
+    cls: TaskPrior,
+    n_samples: int,  # N, number of samples
+    n_views: int,  # V, views of each, next to each other
+    temperature: float,  # T > 0; the kernel is 1 for two views of a sample and 0 otherwise, before centring
     *,
-    center:bool=True, # use H K H
-    graphs:str="undirected", # "undirected" or "directed"
+    center: bool = True,  # use H K H
+    graphs: str = "undirected",  # "undirected" or "directed"
 ) -> TaskPrior:
     "The prior of self-supervision: views of a sample belong together (Proposition 2.7)."
     Y = view_factor(n_samples, n_views)
-    check_memory(8 * Y.shape[0] * Y.shape[1], "TaskPrior.from_views", "use partition_moments, which needs no dense factor")
+    check_memory(
+        8 * Y.shape[0] * Y.shape[1],
+        "TaskPrior.from_views",
+        "use partition_moments, which needs no dense factor",
+    )
     return cls(center_rows(Y.to_dense()) if center else Y.to_dense(), temperature, graphs)
 
 # %% ../../nbs/prior/17_task_prior.ipynb #81bc5fcb
 @patch
-def __mul__(self:TaskPrior, other) -> TaskPrior:
+def __mul__(self: TaskPrior, other) -> TaskPrior:
     "The product of two priors on the same points: temperature 1, factors side by side (section 2.2)."
-    if not isinstance(other, TaskPrior): return NotImplemented
+    if not isinstance(other, TaskPrior):
+        return NotImplemented
     check_same_n("TaskPrior", left=len(self), right=len(other))
-    if self.graphs != other.graphs: refuse("TaskPrior", "priors in a product must be over the same family of graphs", f"{self.graphs!r} and {other.graphs!r}", "build both with the same graphs=")
-    return TaskPrior(product_factor([(self.factor, self.temperature), (other.factor, other.temperature)]), 1., self.graphs)
+    if self.graphs != other.graphs:
+        refuse(
+            "TaskPrior",
+            "priors in a product must be over the same family of graphs",
+            f"{self.graphs!r} and {other.graphs!r}",
+            "build both with the same graphs=",
+        )
+    return TaskPrior(
+        product_factor([(self.factor, self.temperature), (other.factor, other.temperature)]),
+        1.0,
+        self.graphs,
+    )
 
 # %% ../../nbs/prior/17_task_prior.ipynb #246e7868
 @patch
-def edge_probabilities(self:TaskPrior) -> Tensor: # shape (n, n); dense, so for small n
+def edge_probabilities(self: TaskPrior) -> Tensor:  # shape (n, n); dense, so for small n
     "P(G_ij = 1) of every pair (Lemma 2.5)."
     return edges.edge_probabilities(self.factor, self.temperature, graphs=self.graphs)
 
+
 @patch
-def log_partition(self:TaskPrior, **options) -> Tensor: # float64 scalar
+def log_partition(self: TaskPrior, **options) -> Tensor:  # float64 scalar
     "Log normaliser over all graphs, streamed over pairs; `options` of `taskpriors.prior.edges.log_partition`."
     return edges.log_partition(self.factor, self.temperature, graphs=self.graphs, **options)
 
@@ -144,9 +189,11 @@ def log_partition(self:TaskPrior, **options) -> Tensor: # float64 scalar
 @dataclass(frozen=True, eq=False, repr=False)
 class Regime(Result):
     "How random the tasks of a prior are."
-    ratio: float # mean of |K_ij|/T over pairs i != j
-    entropy: float # mean entropy of an edge i != j in bits: 1, a fair coin; 0, certain
-    verdict: str # what that means
+
+    ratio: float  # mean of |K_ij|/T over pairs i != j
+    entropy: float  # mean entropy of an edge i != j in bits: 1, a fair coin; 0, certain
+    verdict: str  # what that means
+
 
 def _spread(Z, odds, T):
     "Means over pairs i < j of |K_ij|/T and of the entropy of an edge in bits, streamed."
@@ -155,137 +202,219 @@ def _spread(Z, odds, T):
         K = (Z[rows] @ Z[cols].T).abs()
         x = odds * K
         bits = (torch.log1p((-x).exp()) + x * torch.sigmoid(-x)) / math.log(2)
-        total += torch.stack([(a.triu(1) if rows == cols else a).sum(dtype=torch.float64) for a in (K / T, bits)])
+        total += torch.stack(
+            [(a.triu(1) if rows == cols else a).sum(dtype=torch.float64) for a in (K / T, bits)]
+        )
     return (total / (len(Z) * (len(Z) - 1) / 2)).tolist()
 
 # %% ../../nbs/prior/17_task_prior.ipynb #66692266
 @patch
-def regime(self:TaskPrior) -> Regime:
+def regime(self: TaskPrior) -> Regime:
     "Where the temperature lies between all tasks alike and one task only; one pass over the pairs."
     Z, odds = edges._checked_odds(self.factor, self.temperature, self.graphs, "TaskPrior.regime")
     ratio, bits = _spread(Z, odds, self.temperature)
-    verdict = ("hot: edges are coins, the kernel hardly matters; lower the temperature" if bits > .99 else
-               "cold: one graph has nearly all the weight; raise the temperature" if bits < .01 else "in between")
+    verdict = (
+        "hot: edges are coins, the kernel hardly matters; lower the temperature"
+        if bits > 0.99
+        else "cold: one graph has nearly all the weight; raise the temperature"
+        if bits < 0.01
+        else "in between"
+    )
     return Regime(ratio, bits, verdict)
 
+
 @patch
-def at_ratio(self:TaskPrior, ratio:float=1.) -> TaskPrior:
+def at_ratio(self: TaskPrior, ratio: float = 1.0) -> TaskPrior:
     "The same kernel at the temperature where mean |K_ij|/T is `ratio`."
-    ratio, now = check_number(ratio, "TaskPrior.at_ratio", "ratio", low=0, low_open=True), self.regime().ratio
-    if now == 0: refuse("TaskPrior.at_ratio", "the kernel must be non-zero between some points", "zeros", "choose another kernel")
+    ratio, now = (
+        check_number(ratio, "TaskPrior.at_ratio", "ratio", low=0, low_open=True),
+        self.regime().ratio,
+    )
+    if now == 0:
+        refuse(
+            "TaskPrior.at_ratio",
+            "the kernel must be non-zero between some points",
+            "zeros",
+            "choose another kernel",
+        )
     return self.at(self.temperature * now / ratio)
 
 # %% ../../nbs/prior/17_task_prior.ipynb #6a8edb5e
 def _factors(models, kind, caller):
     "Factor, or dictionary of factors, of the models' kernels."
-    if isinstance(models, Mapping): return {name: _factors(X, kind, caller) for name, X in models.items()}
+    if isinstance(models, Mapping):
+        return {name: _factors(X, kind, caller) for name, X in models.items()}
     return check_features(models, caller, "models") if kind is None else kernel_factor(models, kind)
 
 # %% ../../nbs/prior/17_task_prior.ipynb #643b4826
 @patch
-def moments(self:TaskPrior,
-    models, # features (n, d), or a dictionary name -> features
+def moments(
+    self: TaskPrior,
+    models,  # features (n, d), or a dictionary name -> features
     *,
-    kind:str="cosine", # kernel of the models; None if factors are given
-    **options, # of trace_moments: block_size, executor
-): # TraceMoments
+    kind: str = "cosine",  # kernel of the models; None if factors are given
+    **options,  # of trace_moments: block_size, executor
+):  # TraceMoments
     "Mean and variance over tasks of Tr(MG) (Theorem 2.6)."
-    return moments_.trace_moments(_factors(models, kind, "TaskPrior.moments"), self.factor, self.temperature, graphs=self.graphs, **options)
+    return moments_.trace_moments(
+        _factors(models, kind, "TaskPrior.moments"),
+        self.factor,
+        self.temperature,
+        graphs=self.graphs,
+        **options,
+    )
+
 
 @patch
-def cumulants(self:TaskPrior,
-    models, # features (n, d), or a dictionary name -> features
+def cumulants(
+    self: TaskPrior,
+    models,  # features (n, d), or a dictionary name -> features
     *,
-    order:int=4, # highest cumulant
-    kind:str="cosine", # kernel of the models; None if factors are given
-    **options, # of trace_cumulants: block_size, executor
-) -> Tensor: # shape (n_models, order), or (order,) for one model
+    order: int = 4,  # highest cumulant
+    kind: str = "cosine",  # kernel of the models; None if factors are given
+    **options,  # of trace_cumulants: block_size, executor
+) -> Tensor:  # shape (n_models, order), or (order,) for one model
     "Cumulants over tasks of Tr(MG): mean, variance, skew and so on."
-    return moments_.trace_cumulants(_factors(models, kind, "TaskPrior.cumulants"), self.factor, self.temperature, order=order, graphs=self.graphs, **options)
+    return moments_.trace_cumulants(
+        _factors(models, kind, "TaskPrior.cumulants"),
+        self.factor,
+        self.temperature,
+        order=order,
+        graphs=self.graphs,
+        **options,
+    )
 
 # %% ../../nbs/prior/17_task_prior.ipynb #340e39fc
 @patch
-def outperforms(self:TaskPrior,
-    A, # features of one model, shape (n, d_A)
-    B, # features of the other, shape (n, d_B)
+def outperforms(
+    self: TaskPrior,
+    A,  # features of one model, shape (n, d_A)
+    B,  # features of the other, shape (n, d_B)
     *,
-    kind:str="cosine", # kernel of the models; None if factors are given
-    **options, # of outperform_probability: method, block_size, executor
-) -> float: # in [0, 1]
+    kind: str = "cosine",  # kernel of the models; None if factors are given
+    **options,  # of outperform_probability: method, block_size, executor
+) -> float:  # in [0, 1]
     "Probability over tasks that the first model's trace Tr(AG) is the larger one."
     A, B = (_factors(X, kind, "TaskPrior.outperforms") for X in (A, B))
-    return moments_.outperform_probability(A, B, self.factor, self.temperature, graphs=self.graphs, **options).item()
+    return moments_.outperform_probability(
+        A, B, self.factor, self.temperature, graphs=self.graphs, **options
+    ).item()
 
 # %% ../../nbs/prior/17_task_prior.ipynb #1ffec4ed
 def _undirected(prior, caller):
-    if prior.graphs != "undirected": refuse(caller, "the tasks must be undirected graphs, as those of labels are", repr(prior.graphs), "build the prior with graphs='undirected'")
+    if prior.graphs != "undirected":
+        refuse(
+            caller,
+            "the tasks must be undirected graphs, as those of labels are",
+            repr(prior.graphs),
+            "build the prior with graphs='undirected'",
+        )
+
 
 @patch
-def heldout_error(self:TaskPrior,
-    features, # of one model, shape (n, d)
+def heldout_error(
+    self: TaskPrior,
+    features,  # of one model, shape (n, d)
     *,
-    labels=None, # tasks to average over instead of the edges: labels (n_tasks, n), or a result of sample_labelings
-    **options, # of expected_heldout_error: alpha, alphas, weights, variance, standardize, block_size, executor
-): # HeldoutError
+    labels=None,  # tasks to average over instead of the edges: labels (n_tasks, n), or a result of sample_labelings
+    **options,  # of expected_heldout_error: alpha, alphas, weights, variance, standardize, block_size, executor
+):  # HeldoutError
     "Expected error of ridge probes on points left out, over all tasks; no probe is trained."
-    if labels is not None: return expected_heldout_error(features, labels, **options)
+    if labels is not None:
+        return expected_heldout_error(features, labels, **options)
     _undirected(self, "TaskPrior.heldout_error")
     return expected_heldout_error(features, self.factor, self.temperature, **options)
 
+
 @patch
-def precision_at_k(self:TaskPrior,
-    features, # of one model, shape (n, d)
-    k:int=10, # neighbours, below n
-    **options, # of precision_at_k: block_size, executor
-) -> float: # between 0 and 1
+def precision_at_k(
+    self: TaskPrior,
+    features,  # of one model, shape (n, d)
+    k: int = 10,  # neighbours, below n
+    **options,  # of precision_at_k: block_size, executor
+) -> float:  # between 0 and 1
     "Expected share of a point's k nearest neighbours (cosine) that are joined to it, over all tasks."
-    return precision_at_k_(features, self.factor, self.temperature, k, graphs=self.graphs, **options)
+    return precision_at_k_(
+        features, self.factor, self.temperature, k, graphs=self.graphs, **options
+    )
 
 # %% ../../nbs/prior/17_task_prior.ipynb #a15b17ba
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelScores(Result):
     "What a prior says of several models; `to_frame` sorts by skill."
-    names: tuple # of the models
-    skill: Tensor # 1 - held-out error / error of the intercept alone, shape (n_models,): higher is better
-    error: Tensor # squared error per point, shape (n_models,): lower is better
-    precision: Tensor # of the k nearest neighbours, shape (n_models,): higher is better
-    mean: Tensor # E[Tr MG], shape (n_models,): higher is better
-    variance: Tensor # Var[Tr MG], shape (n_models,)
 
-    def to_frame(self): # pandas.DataFrame
+    names: tuple  # of the models
+    skill: Tensor  # 1 - held-out error / error of the intercept alone, shape (n_models,): higher is better
+    error: Tensor  # squared error per point, shape (n_models,): lower is better
+    precision: Tensor  # of the k nearest neighbours, shape (n_models,): higher is better
+    mean: Tensor  # E[Tr MG], shape (n_models,): higher is better
+    variance: Tensor  # Var[Tr MG], shape (n_models,)
+
+    def to_frame(self):  # pandas.DataFrame
         "One row per model, sorted by skill."
         table = super().to_frame()
         table.insert(0, "model", self.names)
         return table.sort_values("skill", ascending=False, ignore_index=True)
 
+
 @patch
-def compare(self:TaskPrior,
-    models:Mapping, # name -> features (n, d)
+def compare(
+    self: TaskPrior,
+    models: Mapping,  # name -> features (n, d)
     *,
-    labels=None, # average the held-out error over these tasks instead of the edges
-    k:int=10, # neighbours, below n
-    executor=None, # concurrent.futures.Executor
+    labels=None,  # average the held-out error over these tasks instead of the edges
+    k: int = 10,  # neighbours, below n
+    executor=None,  # concurrent.futures.Executor
 ) -> ModelScores:
     "Score several models on all tasks of the prior, by held-out error, neighbours and trace."
-    if not isinstance(models, Mapping): refuse("TaskPrior.compare", "models must be a dictionary name -> features", type(models).__name__, "give each model a name", TypeError)
+    if not isinstance(models, Mapping):
+        refuse(
+            "TaskPrior.compare",
+            "models must be a dictionary name -> features",
+            type(models).__name__,
+            "give each model a name",
+            TypeError,
+        )
     trace = self.moments(models, executor=executor)
-    errors = [self.heldout_error(X, labels=labels, variance=False, executor=executor) for X in models.values()]
-    f64 = lambda values: torch.tensor(list(values), dtype=torch.float64)
+    errors = [
+        self.heldout_error(X, labels=labels, variance=False, executor=executor)
+        for X in models.values()
+    ]
+
+    def f64(values):
+        return torch.tensor(list(values), dtype=torch.float64)
+
     near = f64(self.precision_at_k(X, k, executor=executor) for X in models.values())
-    return ModelScores(tuple(models), f64(e.skill for e in errors), f64(e.error for e in errors), near, trace.mean.cpu(), trace.variance.cpu())
+    return ModelScores(
+        tuple(models),
+        f64(e.skill for e in errors),
+        f64(e.error for e in errors),
+        near,
+        trace.mean.cpu(),
+        trace.variance.cpu(),
+    )
 
 # %% ../../nbs/prior/17_task_prior.ipynb #0b57fdb5
 @patch
-def labelings(self:TaskPrior,
-    n_classes:int=2, # classes of each task
-    n_tasks:int=1000, # particles, hence labelings
+def labelings(
+    self: TaskPrior,
+    n_classes: int = 2,  # classes of each task
+    n_tasks: int = 1000,  # particles, hence labelings
     *,
-    method:str="anneal", # "anneal", "smc" (six times faster, for hot priors), "gibbs" or "prefix"
-    seed=None, # int, torch.Generator or None
-    **options, # of sample_labelings: gibbs_sweeps, class_proportions, tolerance and more
+    method: str = "anneal",  # "anneal", "smc" (six times faster, for hot priors), "gibbs" or "prefix"
+    seed=None,  # int, torch.Generator or None
+    **options,  # of sample_labelings: gibbs_sweeps, class_proportions, tolerance and more
 ) -> Labelings:
     "Tasks from the label measure, with weights, log Z and standard errors; warns if they are not to be trusted."
-    return sample_labelings(self.factor, self.temperature, n_classes, n_tasks=n_tasks, method=method, seed=seed, **options)
+    return sample_labelings(
+        self.factor,
+        self.temperature,
+        n_classes,
+        n_tasks=n_tasks,
+        method=method,
+        seed=seed,
+        **options,
+    )
 
 # %% ../../nbs/prior/17_task_prior.ipynb #604872fc
 def _equal_draws(found, n_tasks, g):
@@ -294,35 +423,62 @@ def _equal_draws(found, n_tasks, g):
     pick = torch.searchsorted(found.weights.cpu().cumsum(0), u).clamp(max=len(found.labels) - 1)
     return found.labels[pick[torch.randperm(n_tasks, generator=g)].to(found.labels.device)]
 
+
 @patch
-def sample(self:TaskPrior,
-    n_classes:int=2, # classes of each task
-    n_tasks:int=1, # tasks to draw
+def sample(
+    self: TaskPrior,
+    n_classes: int = 2,  # classes of each task
+    n_tasks: int = 1,  # tasks to draw
     *,
-    method:str="anneal", # as in `labelings`; "prefix" is Algorithm 1 alone
-    n_particles:int=None, # labelings behind the draws, at least n_tasks; None is 1,000 or n_tasks
-    seed=None, # int, torch.Generator or None
-    **options, # of the sampler
-) -> Tensor: # labels, shape (n_tasks, n)
+    method: str = "anneal",  # as in `labelings`; "prefix" is Algorithm 1 alone
+    n_particles: int = None,  # labelings behind the draws, at least n_tasks; None is 1,000 or n_tasks
+    seed=None,  # int, torch.Generator or None
+    **options,  # of the sampler
+) -> Tensor:  # labels, shape (n_tasks, n)
     "Draw tasks as labels of the points, equally weighted; warns if they are not to be trusted."
-    m, g = check_count(n_tasks, "TaskPrior.sample", "n_tasks"), check_generator(seed, "TaskPrior.sample")
-    if method == "prefix": return sample_labels(self.factor, self.temperature, n_classes, n_tasks=m, seed=g, **{"convention": "exact", **options})
-    k = max(1000, m) if n_particles is None else check_count(n_particles, "TaskPrior.sample", "n_particles", low=m)
+    m, g = (
+        check_count(n_tasks, "TaskPrior.sample", "n_tasks"),
+        check_generator(seed, "TaskPrior.sample"),
+    )
+    if method == "prefix":
+        return sample_labels(
+            self.factor,
+            self.temperature,
+            n_classes,
+            n_tasks=m,
+            seed=g,
+            **{"convention": "exact", **options},
+        )
+    k = (
+        max(1000, m)
+        if n_particles is None
+        else check_count(n_particles, "TaskPrior.sample", "n_particles", low=m)
+    )
     return _equal_draws(self.labelings(n_classes, k, method=method, seed=g, **options), m, g)
 
 # %% ../../nbs/prior/17_task_prior.ipynb #0f0374b4
 @patch
-def calibrated(self:TaskPrior,
-    n_classes:int=2, # classes of the tasks
+def calibrated(
+    self: TaskPrior,
+    n_classes: int = 2,  # classes of the tasks
     *,
-    diversity:float=.8, # wanted: 1 - mean adjusted Rand index of two tasks, in (0, 1)
-    seed=0, # int, torch.Generator or None
-    **options, # of calibrate_temperature
+    diversity: float = 0.8,  # wanted: 1 - mean adjusted Rand index of two tasks, in (0, 1)
+    seed=0,  # int, torch.Generator or None
+    **options,  # of calibrate_temperature
 ) -> TaskPrior:
     "The same kernel at the temperature where its tasks are as diverse as wanted."
-    return self.at(calibrate_temperature(self.factor, n_classes, diversity=diversity, seed=seed, **options).temperature)
+    return self.at(
+        calibrate_temperature(
+            self.factor, n_classes, diversity=diversity, seed=seed, **options
+        ).temperature
+    )
+
 
 @patch
-def sample_graphs(self:TaskPrior, n_graphs:int, *, seed=None) -> Tensor: # bool, shape (n_graphs, n, n)
+def sample_graphs(
+    self: TaskPrior, n_graphs: int, *, seed=None
+) -> Tensor:  # bool, shape (n_graphs, n, n)
     "Exact draws of graphs with independent edges, which are rarely graphs of labels."
-    return edges.sample_graphs(self.factor, self.temperature, n_graphs, graphs=self.graphs, seed=seed)
+    return edges.sample_graphs(
+        self.factor, self.temperature, n_graphs, graphs=self.graphs, seed=seed
+    )

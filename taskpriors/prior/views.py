@@ -11,41 +11,63 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from ..checks import check_choice, check_count, check_features, check_labels, check_memory, check_same_n, check_temperatures, refuse
+from taskpriors.checks import (
+    check_choice,
+    check_count,
+    check_features,
+    check_labels,
+    check_memory,
+    check_same_n,
+    check_temperatures,
+    refuse,
+)
 from .moments import TraceMoments
 
 # %% ../../nbs/prior/13_views.ipynb #0086d860
 def view_labels(
-    n_samples:int, # N, number of samples
-    n_views:int, # V, views of each sample, next to each other
-) -> Tensor: # sample of each point, shape (n_samples * n_views,), int64
+    n_samples: int,  # N, number of samples
+    n_views: int,  # V, views of each sample, next to each other
+) -> Tensor:  # sample of each point, shape (n_samples * n_views,), int64
     "One class per sample: the labels that self-supervision uses (Proposition 2.7)."
-    N, V = check_count(n_samples, "view_labels", "n_samples"), check_count(n_views, "view_labels", "n_views")
+    N, V = (
+        check_count(n_samples, "view_labels", "n_samples"),
+        check_count(n_views, "view_labels", "n_views"),
+    )
     return torch.arange(N).repeat_interleave(V)
 
 # %% ../../nbs/prior/13_views.ipynb #b975aeb3
 def view_graph(
-    n_samples:int, # N, number of samples
-    n_views:int, # V, views of each sample, next to each other
+    n_samples: int,  # N, number of samples
+    n_views: int,  # V, views of each sample, next to each other
     *,
-    dtype:torch.dtype=None, # of the graph; the default floating type if None
-) -> Tensor: # shape (N V, N V), zeros and ones; dense, so for small n
+    dtype: torch.dtype = None,  # of the graph; the default floating type if None
+) -> Tensor:  # shape (N V, N V), zeros and ones; dense, so for small n
     "The graph that joins the views of a sample."
     y, dtype = view_labels(n_samples, n_views), dtype or torch.get_default_dtype()
-    check_memory(len(y)**2 * (1 + dtype.itemsize), "view_graph", "view_factor and partition_moments need no graph")
+    check_memory(
+        len(y) ** 2 * (1 + dtype.itemsize),
+        "view_graph",
+        "view_factor and partition_moments need no graph",
+    )
     return (y[:, None] == y).to(dtype)
 
 # %% ../../nbs/prior/13_views.ipynb #0159f0a2
 def view_factor(
-    n_samples:int, # N, number of samples
-    n_views:int, # V, views of each sample, next to each other
+    n_samples: int,  # N, number of samples
+    n_views: int,  # V, views of each sample, next to each other
     *,
-    dtype:torch.dtype=None, # the default floating type if None
-) -> Tensor: # Y of shape (N V, N), sparse COO with N V ones: Y @ Y.T is the view graph
+    dtype: torch.dtype = None,  # the default floating type if None
+) -> Tensor:  # Y of shape (N V, N), sparse COO with N V ones: Y @ Y.T is the view graph
     "The one-hot labels of Proposition 2.7 in O(n) memory."
     y = view_labels(n_samples, n_views)
     n, dtype = len(y), dtype or torch.get_default_dtype()
-    return torch.sparse_coo_tensor(torch.stack([torch.arange(n), y]), torch.ones(n, dtype=dtype), (n, int(n_samples)), check_invariants=True, is_coalesced=True)
+    return torch.sparse_coo_tensor(
+        torch.stack([torch.arange(n), y]),
+        torch.ones(n, dtype=dtype),
+        (n, int(n_samples)),
+        check_invariants=True,
+        is_coalesced=True,
+    )
 
 # %% ../../nbs/prior/13_views.ipynb #ee33bfb0
 def _class_grams(Z, y):
@@ -60,11 +82,14 @@ def _class_grams(Z, y):
             total += B.square().sum(dtype=torch.float64)
     return total
 
+
 def _pair_sums(Z, y):
     "S and Q of the text, each over (all pairs, pairs within a class, the diagonal), in float64."
     f64 = dict(dtype=torch.float64)
     sq = Z.square().sum(1, **f64)
-    sums = torch.zeros(int(y.max()) + 1, Z.shape[1], device=Z.device, **f64).index_add_(0, y, Z.double())
+    sums = torch.zeros(int(y.max()) + 1, Z.shape[1], device=Z.device, **f64).index_add_(
+        0, y, Z.double()
+    )
     S = Z.sum(0, **f64).square().sum(), sums.square().sum(), sq.sum()
     Q = (Z.T @ Z).square().sum(**f64), _class_grams(Z, y), sq.square().sum()
     return S, Q
@@ -73,38 +98,82 @@ def _pair_sums(Z, y):
 def _two_values(sizes, center):
     "Kernel inside and between classes, and the mean of its size over i != j."
     n, q = sizes.sum().item(), len(sizes)
-    a, b = (1 - 1 / q, -1 / q) if center else (1., 0.)
+    a, b = (1 - 1 / q, -1 / q) if center else (1.0, 0.0)
     same = (sizes * (sizes - 1)).sum().item() / (n * (n - 1))
     return a, b, same * abs(a) + (1 - same) * abs(b)
 
+
 def _two_coin_moments(S, Q, a, b, odds, graphs):
     "Theorem 2.6 with one probability inside classes, sigmoid(odds*a), and one between, sigmoid(odds*b)."
-    (p1, w1), (p0, w0) = ((torch.sigmoid(odds * x), torch.sigmoid(odds * x) * torch.sigmoid(-odds * x)) for x in (a, b))
-    if graphs == "directed": return p1 * S[1] + p0 * (S[0] - S[1]), w1 * Q[1] + w0 * (Q[0] - Q[1])
-    return S[2] + p1 * (S[1] - S[2]) + p0 * (S[0] - S[1]), 2 * (w1 * (Q[1] - Q[2]) + w0 * (Q[0] - Q[1]))
+    (p1, w1), (p0, w0) = (
+        (torch.sigmoid(odds * x), torch.sigmoid(odds * x) * torch.sigmoid(-odds * x))
+        for x in (a, b)
+    )
+    if graphs == "directed":
+        return p1 * S[1] + p0 * (S[0] - S[1]), w1 * Q[1] + w0 * (Q[0] - Q[1])
+    return S[2] + p1 * (S[1] - S[2]) + p0 * (S[0] - S[1]), 2 * (
+        w1 * (Q[1] - Q[2]) + w0 * (Q[0] - Q[1])
+    )
 
 # %% ../../nbs/prior/13_views.ipynb #3eefa681
 def partition_moments(
-    M, # the model: its kernel's factor, shape (n, r), or a dictionary name -> factor
-    labels, # class of each point in the prior, shape (n,), for instance view_labels
-    temperature, # T > 0, a number or a sequence; the kernel is 1 inside a class and 0 between, before centring
+    M,  # the model: its kernel's factor, shape (n, r), or a dictionary name -> factor
+    labels,  # class of each point in the prior, shape (n,), for instance view_labels
+    temperature,  # T > 0, a number or a sequence; the kernel is 1 inside a class and 0 between, before centring
     *,
-    graphs:str="directed", # "directed" or "undirected", as in taskpriors.prior.edges
-    center:bool=False, # prior kernel H Y Y^T H instead of Y Y^T; classes must have one size
-) -> TraceMoments: # mean and variance, float64, shape (n_models, n_temps)
+    graphs: str = "directed",  # "directed" or "undirected", as in taskpriors.prior.edges
+    center: bool = False,  # prior kernel H Y Y^T H instead of Y Y^T; classes must have one size
+) -> TraceMoments:  # mean and variance, float64, shape (n_models, n_temps)
     "Exact moments of Tr(MG) under the prior kernel Y Y^T, in O(n r min(r, class size) + n r^2) (Theorem 2.6)."
     me, single = "partition_moments", not isinstance(M, Mapping)
-    models = {k: check_features(Z, me, "M" if single else f"model {k!r}") for k, Z in ({"model": M} if single else M).items()}
-    if not models: refuse(me, "M must hold at least one model", "an empty dictionary", "pass a factor or name -> factor")
+    models = {
+        k: check_features(Z, me, "M" if single else f"model {k!r}")
+        for k, Z in ({"model": M} if single else M).items()
+    }
+    if not models:
+        refuse(
+            me,
+            "M must hold at least one model",
+            "an empty dictionary",
+            "pass a factor or name -> factor",
+        )
     y, T = check_labels(labels, me), check_temperatures(temperature, me)
     check_same_n(me, labels=y.shape[1], **{str(k): len(Z) for k, Z in models.items()})
-    if len(y) != 1: refuse(me, "labels must be one partition", f"{len(y)} rows", "use trace_moments for a sum of several")
+    if len(y) != 1:
+        refuse(
+            me,
+            "labels must be one partition",
+            f"{len(y)} rows",
+            "use trace_moments for a sum of several",
+        )
     y, sizes = y[0].unique(return_inverse=True, return_counts=True)[1:]
-    if center and sizes.min() < sizes.max(): refuse(me, "center=True needs classes of one size", f"{int(sizes.min())} to {int(sizes.max())} points", "use center=False, or trace_moments with a centred factor")
+    if center and sizes.min() < sizes.max():
+        refuse(
+            me,
+            "center=True needs classes of one size",
+            f"{int(sizes.min())} to {int(sizes.max())} points",
+            "use center=False, or trace_moments with a centred factor",
+        )
     a, b, scale = _two_values(sizes, center)
-    odds = {"directed": 1, "undirected": 2}[check_choice(graphs, ("directed", "undirected"), me, "graphs")] / T
-    if not odds.isfinite().all(): refuse(me, "1/temperature must be finite", f"temperature = {T.min().item():.3g}", "raise the temperature")
-    found = [_two_coin_moments(*_pair_sums(Z, y.to(Z.device)), a, b, odds.to(Z.device), graphs) for Z in models.values()]
-    drop = (0 if single else slice(None), slice(None) if isinstance(temperature, (list, tuple)) or getattr(temperature, "ndim", 0) == 1 else 0)
-    mean, variance = (torch.stack(v)[drop] for v in zip(*found))
+    odds = {"directed": 1, "undirected": 2}[
+        check_choice(graphs, ("directed", "undirected"), me, "graphs")
+    ] / T
+    if not odds.isfinite().all():
+        refuse(
+            me,
+            "1/temperature must be finite",
+            f"temperature = {T.min().item():.3g}",
+            "raise the temperature",
+        )
+    found = [
+        _two_coin_moments(*_pair_sums(Z, y.to(Z.device)), a, b, odds.to(Z.device), graphs)
+        for Z in models.values()
+    ]
+    drop = (
+        0 if single else slice(None),
+        slice(None)
+        if isinstance(temperature, (list, tuple)) or getattr(temperature, "ndim", 0) == 1
+        else 0,
+    )
+    mean, variance = (torch.stack(v)[drop] for v in zip(*found, strict=True))
     return TraceMoments(mean, variance, T[drop[1]], tuple(map(str, models)), graphs, scale)

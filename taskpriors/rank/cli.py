@@ -12,92 +12,198 @@ import warnings
 
 # %% ../../nbs/rank/45_cli.ipynb #e9730266
 def _input_options(p):
-    p.add_argument("--images", help="folder, .npy file, digits, or a data set: hfds/NAME, torch/NAME, tfds/NAME, wds/NAME (default: scikit-learn's digits)")
+    p.add_argument(
+        "--images",
+        help="folder, .npy file, digits, or a data set: hfds/NAME, torch/NAME, tfds/NAME, wds/NAME (default: scikit-learn's digits)",
+    )
     p.add_argument("--split", help="split of a data set, or subfolder of a folder")
     p.add_argument("--limit", type=int, help="use at most so many images")
-    p.add_argument("--models", nargs="+", metavar="MODEL", help="timm names (also hf-hub:..., local-dir:..., NAME@CHECKPOINT, NAME@untrained), zoo/NAME, or files of features (default: the zoo)")
-    p.add_argument("--labels", nargs="*", metavar="METRIC", help="the images carry labels: add transfer metrics (default: logme pactran_gaussian regularized_h_score linear_valid) and how well all columns order the models by probe accuracy on those labels")
-    p.add_argument("--prior", help="product (of all models, the default), others (of all but the model that is judged), or a model")
+    p.add_argument(
+        "--models",
+        nargs="+",
+        metavar="MODEL",
+        help="timm names (also hf-hub:..., local-dir:..., NAME@CHECKPOINT, NAME@untrained), zoo/NAME, or files of features (default: the zoo)",
+    )
+    p.add_argument(
+        "--labels",
+        nargs="*",
+        metavar="METRIC",
+        help="the images carry labels: add transfer metrics (default: logme pactran_gaussian regularized_h_score linear_valid) and how well all columns order the models by probe accuracy on those labels",
+    )
+    p.add_argument(
+        "--prior",
+        help="product (of all models, the default), others (of all but the model that is judged), or a model",
+    )
+
 
 def _method_options(p):
     p.add_argument("--n-tasks", type=int, help="tasks sampled from the prior (default: 200)")
     p.add_argument("--n-classes", type=int, help="classes of a task (default: 5)")
     p.add_argument("--probe", choices=("ridge", "logistic"), help="linear probe (default: ridge)")
-    p.add_argument("--train", type=float, help="fraction of the images that probes are fitted to (default: 0.5)")
-    p.add_argument("--kernel", choices=("cosine", "linear", "projection", "rbf"), help="of models and prior (default: cosine)")
-    p.add_argument("--graphs", choices=("directed", "undirected"), help="convention for E and Var of Tr(MG) (default: directed)")
-    p.add_argument("--temperature", type=float, help="of the edges; the default makes the mean of |K|/T one")
-    p.add_argument("--task-temperature", type=float, help="of the sampled tasks; the default makes them learnable and different")
+    p.add_argument(
+        "--train",
+        type=float,
+        help="fraction of the images that probes are fitted to (default: 0.5)",
+    )
+    p.add_argument(
+        "--kernel",
+        choices=("cosine", "linear", "projection", "rbf"),
+        help="of models and prior (default: cosine)",
+    )
+    p.add_argument(
+        "--graphs",
+        choices=("directed", "undirected"),
+        help="convention for E and Var of Tr(MG) (default: directed)",
+    )
+    p.add_argument(
+        "--temperature", type=float, help="of the edges; the default makes the mean of |K|/T one"
+    )
+    p.add_argument(
+        "--task-temperature",
+        type=float,
+        help="of the sampled tasks; the default makes them learnable and different",
+    )
     p.add_argument("--seed", type=int, help="of tasks and split (default: 0)")
+
 
 def _machine_options(p):
     p.add_argument("--device", help="cpu, cuda, cuda:1, ... (default: the GPU if there is one)")
-    p.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), help="precision of the forward pass (default: float32)")
+    p.add_argument(
+        "--dtype",
+        choices=("float32", "bfloat16", "float16"),
+        help="precision of the forward pass (default: float32)",
+    )
     p.add_argument("--batch-size", type=int, help="images per forward pass (default: 64)")
     p.add_argument("--num-workers", type=int, help="processes that read images (default: 0)")
-    p.add_argument("--cache", help="directory for everything that can be computed again (default: $TASKPRIORS_CACHE, or ~/.cache/taskpriors)")
-    p.add_argument("--out", default="ranking", help="directory for ranking.csv, ranking.json and ranking.png (default: ranking)")
+    p.add_argument(
+        "--cache",
+        help="directory for everything that can be computed again (default: $TASKPRIORS_CACHE, or ~/.cache/taskpriors)",
+    )
+    p.add_argument(
+        "--out",
+        default="ranking",
+        help="directory for ranking.csv, ranking.json and ranking.png (default: ranking)",
+    )
     p.add_argument("--quiet", action="store_true", help="no progress bars")
 
 # %% ../../nbs/rank/45_cli.ipynb #6e2fa409
 def build_parser() -> argparse.ArgumentParser:
     "The command line of `taskpriors`."
     import taskpriors
-    parser = argparse.ArgumentParser("taskpriors", description="Score a representation on every task it could meet.")
+
+    parser = argparse.ArgumentParser(
+        "taskpriors", description="Score a representation on every task it could meet."
+    )
     parser.add_argument("--version", action="version", version=taskpriors.__version__)
-    rank = parser.add_subparsers(dest="command", required=True).add_parser("rank", help="rank models on images", description="Rank models by expected held-out skill over the tasks of a prior; no labels are needed.")
-    for title, add in (("what", _input_options), ("how", _method_options), ("where", _machine_options)): add(rank.add_argument_group(title))
+    rank = parser.add_subparsers(dest="command", required=True).add_parser(
+        "rank",
+        help="rank models on images",
+        description="Rank models by expected held-out skill over the tasks of a prior; no labels are needed.",
+    )
+    for title, add in (
+        ("what", _input_options),
+        ("how", _method_options),
+        ("where", _machine_options),
+    ):
+        add(rank.add_argument_group(title))
     rank.set_defaults(run=run_rank)
     return parser
 
 # %% ../../nbs/rank/45_cli.ipynb #d726f496
-_IMAGES, _SHELL = ("images", "split", "limit"), ("command", "run", "quiet", "images", "split", "limit", "labels")
+_IMAGES, _SHELL = (
+    ("images", "split", "limit"),
+    ("command", "run", "quiet", "images", "split", "limit", "labels"),
+)
 
-def label_agreement(ranking, method="kendall"): # pandas.DataFrame
+
+def label_agreement(ranking, method="kendall"):  # pandas.DataFrame
     "Agreement of each column of a labelled ranking with probe accuracy on the labels, with its interval."
     import pandas as pd
+
     from taskpriors.rank.ranking import _try
     from taskpriors.transfer.agreement import rank_agreement
     from taskpriors.transfer.registry import LABEL_ACCURACY
-    columns, rows, truth = dict(skill=ranking.skill, **{k: v for k, v in ranking.extra.items() if k != LABEL_ACCURACY}, dimension=ranking.dimension), [], ranking.extra[LABEL_ACCURACY]
+
+    columns, rows, truth = (
+        dict(
+            skill=ranking.skill,
+            **{k: v for k, v in ranking.extra.items() if k != LABEL_ACCURACY},
+            dimension=ranking.dimension,
+        ),
+        [],
+        ranking.extra[LABEL_ACCURACY],
+    )
     for name, values in columns.items():
         both = ~(values.isnan() | truth.isnan())
         a = _try(rank_agreement, values[both], truth[both], method=method)
-        rows.append(dict(column=name, note=a) if isinstance(a, str) else dict(column=name, tau=f"{a.value:.2f}", low=f"{a.low:.2f}", high=f"{a.high:.2f}", models=str(a.n)))
+        rows.append(
+            dict(column=name, note=a)
+            if isinstance(a, str)
+            else dict(
+                column=name,
+                tau=f"{a.value:.2f}",
+                low=f"{a.low:.2f}",
+                high=f"{a.high:.2f}",
+                models=str(a.n),
+            )
+        )
     return pd.DataFrame(rows).set_index("column").fillna("")
+
 
 def _label_metrics(images, words):
     from taskpriors.transfer.registry import metric_functions
-    if images.labels is None: raise ValueError("taskpriors rank: --labels needs images with labels. Got none; name a data set or a folder with one subfolder per class, or leave --labels out")
+
+    if images.labels is None:
+        raise ValueError(
+            "taskpriors rank: --labels needs images with labels. Got none; name a data set or a folder with one subfolder per class, or leave --labels out"
+        )
     return metric_functions(images.labels, words) if words else metric_functions(images.labels)
 
 # %% ../../nbs/rank/45_cli.ipynb #afb3e0ac
 def run_rank(
-    args, # parsed by `build_parser`
-) -> int: # exit status
+    args,  # parsed by `build_parser`
+) -> int:  # exit status
     "Carry out `taskpriors rank`."
     given = {k: v for k, v in vars(args).items() if v is not None}
-    if given.get("images", "digits") != "digits" and "models" not in given: raise ValueError("taskpriors rank: other images than the digits need models. Got no --models; name some, for example resnet18")
+    if given.get("images", "digits") != "digits" and "models" not in given:
+        raise ValueError(
+            "taskpriors rank: other images than the digits need models. Got no --models; name some, for example resnet18"
+        )
     from taskpriors.rank.images import load_images
     from taskpriors.rank.ranking import rank_models
+
     source = {"source" if k == "images" else k: given[k] for k in _IMAGES if k in given}
     images = load_images(**source, progress=not args.quiet)
     metrics = None if args.labels is None else _label_metrics(images, args.labels)
-    r = rank_models(images=images, metrics=metrics, progress=not args.quiet, **{k: v for k, v in given.items() if k not in _SHELL})
+    r = rank_models(
+        images=images,
+        metrics=metrics,
+        progress=not args.quiet,
+        **{k: v for k, v in given.items() if k not in _SHELL},
+    )
     print(r)
-    if metrics: print(f"\nKendall's tau with probe accuracy on the labels:\n{label_agreement(r).to_string()}")
+    if metrics:
+        print(
+            f"\nKendall's tau with probe accuracy on the labels:\n{label_agreement(r).to_string()}"
+        )
     print(f"\nWritten to {args.out}: ranking.csv, ranking.json, ranking.png")
     return 1 if r.failures else 0
 
+
 def main(
-    argv=None, # words after `taskpriors`; None takes them from the command line
-) -> int: # exit status
+    argv=None,  # words after `taskpriors`; None takes them from the command line
+) -> int:  # exit status
     "Entry point of the command `taskpriors`."
     args = build_parser().parse_args(argv)
-    warnings.showwarning = lambda message, *_, **__: print(f"taskpriors: {message}", file=sys.stderr)
-    try: return args.run(args)
+    warnings.showwarning = lambda message, *_, **__: print(
+        f"taskpriors: {message}", file=sys.stderr
+    )
+    try:
+        return args.run(args)
     except KeyboardInterrupt:
-        print("\ntaskpriors: interrupted; the same command goes on where it stopped", file=sys.stderr)
+        print(
+            "\ntaskpriors: interrupted; the same command goes on where it stopped", file=sys.stderr
+        )
         return 130
     except (ValueError, TypeError, OSError, MemoryError, ImportError) as e:
         print(f"taskpriors: {' '.join(str(e).split())}", file=sys.stderr)

@@ -18,145 +18,281 @@ import types
 import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
-from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..checks import check_choice, check_count, check_features, check_number, check_same_n, refuse
+from taskpriors.checks import (
+    check_choice,
+    check_count,
+    check_features,
+    check_number,
+    check_same_n,
+    refuse,
+)
 from .images import ImageSource, load_images
 from .zoo import zoo_model, zoo_transform
 from ..results import Result
-from ..store import cache_dir, digest_json, digest_tensors, load_tensors, locked, save_tensors
+from taskpriors.store import (
+    cache_dir,
+    digest_json,
+    digest_tensors,
+    load_tensors,
+    locked,
+    save_tensors,
+)
 
 # %% ../../nbs/rank/42_embed.ipynb #ea9522fb
-def _source(f): # the text of a function; the byte code where there is no text or two lambdas may share a line
+def _source(
+    f,
+):  # the text of a function; the byte code where there is no text or two lambdas may share a line
     c = f.__code__
-    try: return inspect.getsource(f if f.__name__ != "<lambda>" else None)
-    except (OSError, TypeError): return repr([c.co_code, c.co_names, *(k for k in c.co_consts if not isinstance(k, types.CodeType))])
+    try:
+        return inspect.getsource(f if f.__name__ != "<lambda>" else None)
+    except (OSError, TypeError):
+        return repr(
+            [c.co_code, c.co_names, *(k for k in c.co_consts if not isinstance(k, types.CodeType))]
+        )
 
-def _class_source(cls): # of the methods that are not torch's
+
+def _class_source(cls):  # of the methods that are not torch's
     mine = [k for k in cls.__mro__ if not k.__module__.startswith(("torch.", "builtins"))]
-    return [[k.__qualname__, *(_source(f) for _, f in sorted(vars(k).items()) if inspect.isfunction(f))] for k in mine]
+    return [
+        [k.__qualname__, *(_source(f) for _, f in sorted(vars(k).items()) if inspect.isfunction(f))]
+        for k in mine
+    ]
 
-def _settings(obj): # attributes that json can hold
+
+def _settings(obj):  # attributes that json can hold
     found = {}
     for k, v in sorted(getattr(obj, "__dict__", {}).items()):
-        if k.startswith("_") or k in ("training", "pretrained_cfg", "default_cfg"): continue
-        try: found[k] = json.loads(json.dumps(v, sort_keys=True))
-        except (TypeError, ValueError): pass
+        if k.startswith("_") or k in ("training", "pretrained_cfg", "default_cfg"):
+            continue
+        try:
+            found[k] = json.loads(json.dumps(v, sort_keys=True))
+        except (TypeError, ValueError):
+            pass
     return found
 
-def _printed(obj): return re.sub(r"0x[0-9a-f]+", "0x", repr(obj))
+
+def _printed(obj):
+    return re.sub(r"0x[0-9a-f]+", "0x", repr(obj))
 
 # %% ../../nbs/rank/42_embed.ipynb #0dd1d524
 def describe(
-    obj, # a module, a function, a bound method, a partial or any other callable
-    depth:int=5, # how far to follow functions that hold functions
-): # what json can hold
+    obj,  # a module, a function, a bound method, a partial or any other callable
+    depth: int = 5,  # how far to follow functions that hold functions
+):  # what json can hold
     "Everything that decides what a callable returns, as far as it can be seen from outside."
-    inner = lambda o: describe(o, depth - 1) if callable(o) and depth else _printed(o)
-    if isinstance(obj, functools.partial): return [inner(obj.func), *map(inner, obj.args), {k: inner(v) for k, v in sorted(obj.keywords.items())}]
-    if inspect.ismethod(obj): return [_source(obj.__func__), describe(obj.__self__, depth)]
+
+    def inner(o):
+        return describe(o, depth - 1) if callable(o) and depth else _printed(o)
+
+    if isinstance(obj, functools.partial):
+        return [
+            inner(obj.func),
+            *map(inner, obj.args),
+            {k: inner(v) for k, v in sorted(obj.keywords.items())},
+        ]
+    if inspect.ismethod(obj):
+        return [_source(obj.__func__), describe(obj.__self__, depth)]
     if inspect.isfunction(obj):
         seen = inspect.getclosurevars(obj)
-        read = {k: v for k, v in seen.globals.items() if not callable(v) and not inspect.ismodule(v)}
-        return [_source(obj), _printed(obj.__defaults__), {k: inner(v) for k, v in sorted({**seen.nonlocals, **read}.items())}]
+        read = {
+            k: v for k, v in seen.globals.items() if not callable(v) and not inspect.ismodule(v)
+        }
+        return [
+            _source(obj),
+            _printed(obj.__defaults__),
+            {k: inner(v) for k, v in sorted({**seen.nonlocals, **read}.items())},
+        ]
     if isinstance(obj, nn.Module):
         parts = list(obj.modules())
         code = {str(k): _class_source(k) for k in {type(m) for m in parts}}
-        return dict(weights=digest_tensors(obj.state_dict()), code=code, layers=_printed(obj), settings=[_settings(m) for m in parts])
-    if isinstance(getattr(obj, "transforms", None), (list, tuple)): return [inner(t) for t in obj.transforms]
+        return dict(
+            weights=digest_tensors(obj.state_dict()),
+            code=code,
+            layers=_printed(obj),
+            settings=[_settings(m) for m in parts],
+        )
+    if isinstance(getattr(obj, "transforms", None), (list, tuple)):
+        return [inner(t) for t in obj.transforms]
     return [_printed(obj), _class_source(type(obj)), _settings(obj)]
 
 # %% ../../nbs/rank/42_embed.ipynb #7a383810
 @dataclass
 class Encoder:
     "A model ready to embed: a callable, its module (if any), one image's transform and the name."
-    name:str # what to call it
-    forward:Callable # batch -> output
-    module:nn.Module = None # what holds the weights
-    transform:Callable = None # PIL image -> tensor
-    pooling:str = None # how outputs with more than two dimensions become vectors
-    features:Tensor = None # of a model whose features exist already
 
-    def key(self, images, dtype:str) -> str:
+    name: str  # what to call it
+    forward: Callable  # batch -> output
+    module: nn.Module = None  # what holds the weights
+    transform: Callable = None  # PIL image -> tensor
+    pooling: str = None  # how outputs with more than two dimensions become vectors
+    features: Tensor = None  # of a model whose features exist already
+
+    def key(self, images, dtype: str) -> str:
         "Hash of everything that decides the features of `images`."
-        about = dict(model=describe(self.forward), transform=describe(self.transform), pooling=self.pooling, dtype=dtype, images=images.fingerprint, n=len(images))
+        about = dict(
+            model=describe(self.forward),
+            transform=describe(self.transform),
+            pooling=self.pooling,
+            dtype=dtype,
+            images=images.fingerprint,
+            n=len(images),
+        )
         return digest_json(about)
 
 # %% ../../nbs/rank/42_embed.ipynb #963048ce
 def _timm_unknown(name):
     import timm
+
     base = name.partition(".")[0]
     known = timm.is_model(base)
-    near = timm.list_pretrained(f"{base}.*")[:5] if known else difflib.get_close_matches(base, timm.list_models(), 3, .5)
-    refuse("embed", f"timm {timm.__version__} must know the {'weights' if known else 'model'}", repr(name), f"did you mean {' or '.join(near)}" if near else "see timm.list_models(), or check the path", ValueError)
+    near = (
+        timm.list_pretrained(f"{base}.*")[:5]
+        if known
+        else difflib.get_close_matches(base, timm.list_models(), 3, 0.5)
+    )
+    refuse(
+        "embed",
+        f"timm {timm.__version__} must know the {'weights' if known else 'model'}",
+        repr(name),
+        f"did you mean {' or '.join(near)}"
+        if near
+        else "see timm.list_models(), or check the path",
+        ValueError,
+    )
 
-def _timm_checkpoint(name, path): # keyword arguments for a strict load without the classifier
+
+def _timm_checkpoint(name, path):  # keyword arguments for a strict load without the classifier
     import timm
-    if not Path(path).expanduser().is_file(): refuse("embed", "a checkpoint NAME@FILE must be a file", repr(path), "check the path", FileNotFoundError)
+
+    if not Path(path).expanduser().is_file():
+        refuse(
+            "embed",
+            "a checkpoint NAME@FILE must be a file",
+            repr(path),
+            "check the path",
+            FileNotFoundError,
+        )
     heads = timm.get_pretrained_cfg(name).classifier or ()
     heads = (heads,) if isinstance(heads, str) else tuple(heads)
     state = timm.models.load_state_dict(str(Path(path).expanduser()))
     state = {k: v for k, v in state.items() if not k.startswith(tuple(f"{h}." for h in heads))}
-    return dict(pretrained=True, pretrained_cfg_overlay=dict(state_dict=state, num_classes=0, label_offset=0))
+    return dict(
+        pretrained=True,
+        pretrained_cfg_overlay=dict(state_dict=state, num_classes=0, label_offset=0),
+    )
+
 
 def _timm_module(spec):
     import timm
+
     local = spec.startswith(("hf-hub:", "hf_hub:", "local-dir:"))
     name, _, weights = (spec, "", "") if local else spec.partition("@")
     if not local:
         base, _, tag = name.partition(".")
-        if not timm.is_model(base) or tag and name not in timm.list_pretrained(f"{base}.*"): _timm_unknown(name)
+        if not timm.is_model(base) or tag and name not in timm.list_pretrained(f"{base}.*"):
+            _timm_unknown(name)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
-        kwargs = dict(pretrained=False) if weights == "untrained" else _timm_checkpoint(name, weights) if weights else dict(pretrained=True)
+        kwargs = (
+            dict(pretrained=False)
+            if weights == "untrained"
+            else _timm_checkpoint(name, weights)
+            if weights
+            else dict(pretrained=True)
+        )
         return timm.create_model(name, num_classes=0, **kwargs).eval()
 
 # %% ../../nbs/rank/42_embed.ipynb #5b5b8dc9
 def _timm_encoder(spec, transform, pooling):
-    try: module = _timm_module(spec)
+    try:
+        module = _timm_module(spec)
     except Exception as e:
-        if str(e).startswith("embed: "): raise
+        if str(e).startswith("embed: "):
+            raise
         got = " ".join(f"{type(e).__name__}: {e}".split())[:240]
-        offline = isinstance(e, OSError) or any(w in type(e).__name__ for w in ("Connect", "Offline", "Timeout", "HTTP", "Proxy"))
-        remedy = "connect to the network, copy the weights into the hub's cache, or name a file with NAME@FILE" if offline else "check that weights and architecture belong together, or that the model has weights at all"
-        refuse("embed", f"the weights of {spec} must load", got, remedy, OSError if offline else ValueError)
+        offline = isinstance(e, OSError) or any(
+            w in type(e).__name__ for w in ("Connect", "Offline", "Timeout", "HTTP", "Proxy")
+        )
+        remedy = (
+            "connect to the network, copy the weights into the hub's cache, or name a file with NAME@FILE"
+            if offline
+            else "check that weights and architecture belong together, or that the model has weights at all"
+        )
+        refuse(
+            "embed",
+            f"the weights of {spec} must load",
+            got,
+            remedy,
+            OSError if offline else ValueError,
+        )
     if pooling is not None:
-        try: module.reset_classifier(0, pooling)
-        except (AssertionError, TypeError, KeyError) as e: refuse("embed", f"{spec} must know the pooling", f"{pooling!r} ({e})", "leave it out, or try 'avg', 'max' or 'token'")
+        try:
+            module.reset_classifier(0, pooling)
+        except (AssertionError, TypeError, KeyError) as e:
+            refuse(
+                "embed",
+                f"{spec} must know the pooling",
+                f"{pooling!r} ({e})",
+                "leave it out, or try 'avg', 'max' or 'token'",
+            )
     return Encoder(spec, module, module, transform or _timm_transform(module), pooling)
+
 
 def _timm_transform(module):
     from timm.data import create_transform, resolve_model_data_config
+
     return create_transform(**resolve_model_data_config(module), is_training=False)
 
 # %% ../../nbs/rank/42_embed.ipynb #e65660c5
 _FILES = (".npy", ".npz", ".pt", ".pth", ".safetensors")
 
+
 def _read_features(path):
-    if path.suffix == ".npy": return np.load(path, allow_pickle=False)
+    if path.suffix == ".npy":
+        return np.load(path, allow_pickle=False)
     if path.suffix == ".npz":
-        with np.load(path, allow_pickle=False) as z: found = {k: z[k] for k in z.files}
+        with np.load(path, allow_pickle=False) as z:
+            found = {k: z[k] for k in z.files}
     elif path.suffix == ".safetensors":
         from safetensors.torch import load_file
+
         found = load_file(path)
-    else: found = torch.load(path, map_location="cpu", weights_only=True)
-    if isinstance(found, Tensor): return found
-    if "features" not in found and len(found) != 1: refuse("embed", f"{path.name} must hold 'features' or a single array", ", ".join(map(repr, found)), "store one array, or call it 'features'")
+    else:
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    if isinstance(found, Tensor):
+        return found
+    if "features" not in found and len(found) != 1:
+        refuse(
+            "embed",
+            f"{path.name} must hold 'features' or a single array",
+            ", ".join(map(repr, found)),
+            "store one array, or call it 'features'",
+        )
     return found["features"] if "features" in found else next(iter(found.values()))
+
 
 def _feature_encoder(features, name):
     if isinstance(features, Path):
         name = name or features.stem
-        try: features = _read_features(features)
+        try:
+            features = _read_features(features)
         except Exception as e:  # readers raise many types
-            if str(e).startswith("embed: "): raise
-            refuse("embed", f"{features.name} must hold features", " ".join(f"{type(e).__name__}: {e}".split())[:160], "check the file", OSError)
+            if str(e).startswith("embed: "):
+                raise
+            refuse(
+                "embed",
+                f"{features.name} must hold features",
+                " ".join(f"{type(e).__name__}: {e}".split())[:160],
+                "check the file",
+                OSError,
+            )
     return Encoder(name or "features", None, features=check_features(features, "embed", min_rows=1))
 
 # %% ../../nbs/rank/42_embed.ipynb #841de217
@@ -164,200 +300,382 @@ def _callable_name(model):
     owner = getattr(model, "__self__", model)
     return getattr(model, "__qualname__", type(owner).__name__).replace("<lambda>", "function")
 
+
 def load_encoder(
-    model, # see `embed`
+    model,  # see `embed`
     *,
-    transform:Callable=None, # PIL image -> tensor; None is the model's own
-    pooling:str=None, # see `embed`
-    name:str=None, # what to call it
-    cache=None, # directory where the zoo keeps its weights
+    transform: Callable = None,  # PIL image -> tensor; None is the model's own
+    pooling: str = None,  # see `embed`
+    name: str = None,  # what to call it
+    cache=None,  # directory where the zoo keeps its weights
 ) -> Encoder:
     "Find or build a model, with its weights, its transform and its name."
-    if isinstance(model, Encoder): return model
-    if isinstance(model, Path) or isinstance(model, str) and "@" not in model and ":" not in model and model.endswith(_FILES): enc = _feature_encoder(Path(model).expanduser(), name)
-    elif isinstance(model, (Tensor, np.ndarray)): enc = _feature_encoder(model, name)
+    if isinstance(model, Encoder):
+        return model
+    if (
+        isinstance(model, Path)
+        or isinstance(model, str)
+        and "@" not in model
+        and ":" not in model
+        and model.endswith(_FILES)
+    ):
+        enc = _feature_encoder(Path(model).expanduser(), name)
+    elif isinstance(model, (Tensor, np.ndarray)):
+        enc = _feature_encoder(model, name)
     elif isinstance(model, str) and model.startswith("zoo/"):
         module = zoo_model(model[4:], cache=cache)
         enc = Encoder(model, module, module, transform or zoo_transform, pooling)
-    elif isinstance(model, str): enc = _timm_encoder(model, transform, pooling)
+    elif isinstance(model, str):
+        enc = _timm_encoder(model, transform, pooling)
     elif callable(model):
-        module = next((m for m in (model, getattr(model, "__self__", None)) if isinstance(m, nn.Module)), None)
-        if transform is None and hasattr(module, "pretrained_cfg"): transform = _timm_transform(module)
-        if transform is None: refuse("embed", "a module or function needs transform=", "none", "pass a function from a PIL image to a tensor", TypeError)
+        module = next(
+            (m for m in (model, getattr(model, "__self__", None)) if isinstance(m, nn.Module)), None
+        )
+        if transform is None and hasattr(module, "pretrained_cfg"):
+            transform = _timm_transform(module)
+        if transform is None:
+            refuse(
+                "embed",
+                "a module or function needs transform=",
+                "none",
+                "pass a function from a PIL image to a tensor",
+                TypeError,
+            )
         enc = Encoder(_callable_name(model), model, module, transform, pooling)
-    else: refuse("embed", "model must be a name, a module, a function, or features", type(model).__name__, "see embed", TypeError)
-    if name: enc.name = name
+    else:
+        refuse(
+            "embed",
+            "model must be a name, a module, a function, or features",
+            type(model).__name__,
+            "see embed",
+            TypeError,
+        )
+    if name:
+        enc.name = name
     return enc
 
 # %% ../../nbs/rank/42_embed.ipynb #dfdee620
-def _pool(out, pooling, name): # (B, d), (B, d, H, W) or (B, tokens, d) -> (B, d)
+def _pool(out, pooling, name):  # (B, d), (B, d, H, W) or (B, tokens, d) -> (B, d)
     if not isinstance(out, Tensor) or out.ndim not in (2, 3, 4):
-        refuse("embed", f"{name} must return a tensor (B, d), (B, d, H, W) or (B, tokens, d)", f"{type(out).__name__} {tuple(getattr(out, 'shape', ()))}", "wrap it in a function that does", TypeError)
-    if out.ndim == 2: return out
-    if out.ndim == 4: out = out.flatten(2).transpose(1, 2)
+        refuse(
+            "embed",
+            f"{name} must return a tensor (B, d), (B, d, H, W) or (B, tokens, d)",
+            f"{type(out).__name__} {tuple(getattr(out, 'shape', ()))}",
+            "wrap it in a function that does",
+            TypeError,
+        )
+    if out.ndim == 2:
+        return out
+    if out.ndim == 4:
+        out = out.flatten(2).transpose(1, 2)
     check_choice(pooling, (None, "avg", "max", "token"), "embed", "pooling")
     return out.amax(1) if pooling == "max" else out[:, 0] if pooling == "token" else out.mean(1)
 
+
 class _Prepared(torch.utils.data.Dataset):
-    def __init__(self, images, transform, start): self.images, self.transform, self.start = images, transform, start
-    def __len__(self): return len(self.images) - self.start
+    def __init__(self, images, transform, start):
+        self.images, self.transform, self.start = images, transform, start
+
+    def __len__(self):
+        return len(self.images) - self.start
+
     def __getitem__(self, i):
         x = self.transform(self.images[i + self.start])
         return x if isinstance(x, Tensor) else torch.as_tensor(np.asarray(x))
 
+
 def _stack(rows):
     shapes = {tuple(x.shape) for x in rows}
-    if len(shapes) > 1: refuse("embed", "the transform must return one shape for all images", " and ".join(map(str, sorted(shapes)[:3])), "end it with a resize and a crop")
+    if len(shapes) > 1:
+        refuse(
+            "embed",
+            "the transform must return one shape for all images",
+            " and ".join(map(str, sorted(shapes)[:3])),
+            "end it with a resize and a crop",
+        )
     return torch.stack(rows)
 
 # %% ../../nbs/rank/42_embed.ipynb #38d4de32
 @contextmanager
 def _evaluating(module, device):
-    if module is None: yield; return
+    if module is None:
+        yield
+        return
     modes, first = [(m, m.training) for m in module.modules()], next(module.parameters(), None)
     home = device if first is None else first.device
-    try: yield module.eval().to(device)
+    try:
+        yield module.eval().to(device)
     finally:
         module.to(home)
-        for m, mode in modes: m.training = mode
+        for m, mode in modes:
+            m.training = mode
+
 
 def _default_device(device):
     try:
-        if device is not None: return torch.zeros(0, device=device).device
-    except (RuntimeError, AssertionError, ValueError) as e: refuse("embed", "device must be one that torch can use here", f"{device!r} ({str(e).split(chr(10))[0][:80]})", "leave it out, or pass 'cpu'")
-    return torch.device("cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu")
+        if device is not None:
+            return torch.zeros(0, device=device).device
+    except (RuntimeError, AssertionError, ValueError) as e:
+        refuse(
+            "embed",
+            "device must be one that torch can use here",
+            f"{device!r} ({str(e).split(chr(10))[0][:80]})",
+            "leave it out, or pass 'cpu'",
+        )
+    return torch.device(
+        "cuda"
+        if torch.cuda.is_available()
+        else "mps"
+        if torch.backends.mps.is_available()
+        else "cpu"
+    )
 
 # %% ../../nbs/rank/42_embed.ipynb #7c38ec4f
-def _batches(enc, images, start, batch_size, device, dtype, num_workers): # yields (B, d) on the CPU, in float32
-    loader = torch.utils.data.DataLoader(_Prepared(images, enc.transform, start), batch_size, num_workers=num_workers, collate_fn=_stack, pin_memory=device.type == "cuda")
-    half = dict(device_type=device.type, dtype=getattr(torch, dtype), enabled=True) if dtype != "float32" else dict(device_type=device.type, enabled=False)
+def _batches(
+    enc, images, start, batch_size, device, dtype, num_workers
+):  # yields (B, d) on the CPU, in float32
+    loader = torch.utils.data.DataLoader(
+        _Prepared(images, enc.transform, start),
+        batch_size,
+        num_workers=num_workers,
+        collate_fn=_stack,
+        pin_memory=device.type == "cuda",
+    )
+    half = (
+        dict(device_type=device.type, dtype=getattr(torch, dtype), enabled=True)
+        if dtype != "float32"
+        else dict(device_type=device.type, enabled=False)
+    )
     row = start
     for x in loader:
         with torch.inference_mode(), torch.autocast(**half):
-            try: out = enc.forward(x.to(device, non_blocking=True))
-            except torch.cuda.OutOfMemoryError as e: refuse("embed", f"{enc.name} must fit on {device}", f"batches of {len(x)} images", "pass a smaller batch_size", MemoryError)
-            except (RuntimeError, ValueError, TypeError, AttributeError, AssertionError) as e: raise RuntimeError(f"embed: {enc.name} must accept batches of its images. Got {type(e).__name__}: {' '.join(str(e).split())[:160]} on shape {tuple(x.shape)}; check model and transform.") from e
+            try:
+                out = enc.forward(x.to(device, non_blocking=True))
+            except torch.cuda.OutOfMemoryError:
+                refuse(
+                    "embed",
+                    f"{enc.name} must fit on {device}",
+                    f"batches of {len(x)} images",
+                    "pass a smaller batch_size",
+                    MemoryError,
+                )
+            except (RuntimeError, ValueError, TypeError, AttributeError, AssertionError) as e:
+                raise RuntimeError(
+                    f"embed: {enc.name} must accept batches of its images. Got {type(e).__name__}: {' '.join(str(e).split())[:160]} on shape {tuple(x.shape)}; check model and transform."
+                ) from e
             out = _pool(out, enc.pooling, enc.name).float().cpu()
         check_same_n("embed", images=len(x), features=len(out))
-        if not torch.isfinite(out).all(): refuse("embed", f"features of {enc.name} must be finite", f"NaN or infinity among images {row} to {row + len(x) - 1}", "check the weights, or use dtype='float32'")
+        if not torch.isfinite(out).all():
+            refuse(
+                "embed",
+                f"features of {enc.name} must be finite",
+                f"NaN or infinity among images {row} to {row + len(x) - 1}",
+                "check the weights, or use dtype='float32'",
+            )
         row += len(x)
         yield out
 
 # %% ../../nbs/rank/42_embed.ipynb #5bcb85b5
-def _read_parts(parts): # rows so far, seconds so far
-    rows, seconds = [], 0.
+def _read_parts(parts):  # rows so far, seconds so far
+    rows, seconds = [], 0.0
     ends = {int(p.stem.split("-")[0]): p for p in sorted(parts.glob("*.safetensors"))}
     while (at := sum(map(len, rows))) in ends:
-        try: tensors, meta = load_tensors(ends[at])
-        except (ValueError, FileNotFoundError): break
-        rows.append(tensors["features"]); seconds += meta["seconds"]
-        if not len(rows[-1]): break
+        try:
+            tensors, meta = load_tensors(ends[at])
+        except (ValueError, FileNotFoundError):
+            break
+        rows.append(tensors["features"])
+        seconds += meta["seconds"]
+        if not len(rows[-1]):
+            break
     return rows, seconds
 
-def _resume(enc, images, parts, save_every, progress, **how): # rows, seconds
+
+def _resume(enc, images, parts, save_every, progress, **how):  # rows, seconds
     from tqdm.auto import tqdm
-    rows, spent = _read_parts(parts) if parts else ([], 0.)
-    done = sum(map(len, rows)); new, began = [], time.perf_counter()
+
+    rows, spent = _read_parts(parts) if parts else ([], 0.0)
+    done = sum(map(len, rows))
+    new, began = [], time.perf_counter()
+
     def keep():
         nonlocal new, began, done, spent
         seconds, began = time.perf_counter() - began, time.perf_counter()
         if new:
-            rows.append(torch.cat(new)); new = []; spent += seconds
-            if parts: save_tensors(parts/f"{done:09d}-{done + len(rows[-1]):09d}.safetensors", dict(features=rows[-1]), dict(seconds=seconds), sidecar=False)
+            rows.append(torch.cat(new))
+            new = []
+            spent += seconds
+            if parts:
+                save_tensors(
+                    parts / f"{done:09d}-{done + len(rows[-1]):09d}.safetensors",
+                    dict(features=rows[-1]),
+                    dict(seconds=seconds),
+                    sidecar=False,
+                )
             done += len(rows[-1])
-    with tqdm(total=len(images), initial=done, desc=enc.name, disable=not progress, unit="image") as bar:
+
+    with tqdm(
+        total=len(images), initial=done, desc=enc.name, disable=not progress, unit="image"
+    ) as bar:
         try:
             for out in _batches(enc, images, done, **how) if done < len(images) else ():
-                new.append(out); bar.update(len(out))
-                if time.perf_counter() - began >= save_every: keep()
-        finally: keep()
+                new.append(out)
+                bar.update(len(out))
+                if time.perf_counter() - began >= save_every:
+                    keep()
+        finally:
+            keep()
     return torch.cat(rows), spent
 
 # %% ../../nbs/rank/42_embed.ipynb #9d8c3112
 @dataclass(frozen=True, eq=False, repr=False)
 class Features(Result):
     "Features of one model with what made them."
-    name:str # the model
-    features:Tensor # shape (n, d), float32, on the CPU
-    seconds:float # computing them took, when they were computed
-    device:str # where
-    dtype:str # precision of the forward pass
-    images:str # name of the images
-    key:str # hash of everything that decides them; empty for given features
-    cached:bool # did this call find them in the cache?
+
+    name: str  # the model
+    features: Tensor  # shape (n, d), float32, on the CPU
+    seconds: float  # computing them took, when they were computed
+    device: str  # where
+    dtype: str  # precision of the forward pass
+    images: str  # name of the images
+    key: str  # hash of everything that decides them; empty for given features
+    cached: bool  # did this call find them in the cache?
 
     @property
     def dim(self) -> int:
         "Number of features."
         return self.features.shape[1]
 
-def _lookup(path): # Features, or None
-    try: tensors, meta = load_tensors(path)
-    except FileNotFoundError: return None
-    except ValueError:
-        warnings.warn(f"embed: {path.name} is truncated or altered and is computed again.", stacklevel=4)
+
+def _lookup(path):  # Features, or None
+    try:
+        tensors, meta = load_tensors(path)
+    except FileNotFoundError:
         return None
-    return Features(features=tensors["features"], cached=True, **{k: meta[k] for k in ("name", "seconds", "device", "dtype", "images", "key")})
+    except ValueError:
+        warnings.warn(
+            f"embed: {path.name} is truncated or altered and is computed again.", stacklevel=4
+        )
+        return None
+    return Features(
+        features=tensors["features"],
+        cached=True,
+        **{k: meta[k] for k in ("name", "seconds", "device", "dtype", "images", "key")},
+    )
 
 # %% ../../nbs/rank/42_embed.ipynb #b5a8ecc8
 def embed_features(
-    model, # see `embed`
-    images, # see `embed`
+    model,  # see `embed`
+    images,  # see `embed`
     *,
-    transform:Callable=None, # PIL image -> tensor; None is the model's own
-    pooling:str=None, # see `embed`
-    name:str=None, # what to call the model
-    dtype:str="float32", # precision of the forward pass: float32, bfloat16 or float16
-    device=None, # torch device; None is the GPU if there is one
-    batch_size:int=64, # images per forward pass
-    num_workers:int=None, # processes that read and prepare images; None is 0 on the CPU, and up to 8 beside a GPU
-    cache=None, # directory; None is `cache_dir()`, False is no cache
-    save_every:float=10., # seconds of work that a kill may cost
-    progress:bool=True, # show a bar on standard error
+    transform: Callable = None,  # PIL image -> tensor; None is the model's own
+    pooling: str = None,  # see `embed`
+    name: str = None,  # what to call the model
+    dtype: str = "float32",  # precision of the forward pass: float32, bfloat16 or float16
+    device=None,  # torch device; None is the GPU if there is one
+    batch_size: int = 64,  # images per forward pass
+    num_workers: int = None,  # processes that read and prepare images; None is 0 on the CPU, and up to 8 beside a GPU
+    cache=None,  # directory; None is `cache_dir()`, False is no cache
+    save_every: float = 10.0,  # seconds of work that a kill may cost
+    progress: bool = True,  # show a bar on standard error
 ) -> Features:
     "Embed images with one model, or find the features in the cache; also say what made them."
     check_choice(dtype, ("float32", "bfloat16", "float16"), "embed", "dtype")
     device = _default_device(device)
-    if num_workers is None: num_workers = min(8, os.cpu_count() or 1) if device.type == "cuda" else 0
-    how = dict(batch_size=check_count(batch_size, "embed", "batch_size"), num_workers=check_count(num_workers, "embed", "num_workers", low=0), device=device, dtype=dtype)
+    if num_workers is None:
+        num_workers = min(8, os.cpu_count() or 1) if device.type == "cuda" else 0
+    how = dict(
+        batch_size=check_count(batch_size, "embed", "batch_size"),
+        num_workers=check_count(num_workers, "embed", "num_workers", low=0),
+        device=device,
+        dtype=dtype,
+    )
     check_number(save_every, "embed", "save_every", low=0)
     images = images if isinstance(images, ImageSource) or images is None else load_images(images)
     enc = load_encoder(model, transform=transform, pooling=pooling, name=name, cache=cache or None)
-    if enc.features is not None: return _given(enc, images)
-    if images is None: refuse("embed", "images must be given unless the model is features", "None", "pass what load_images opens", TypeError)
+    if enc.features is not None:
+        return _given(enc, images)
+    if images is None:
+        refuse(
+            "embed",
+            "images must be given unless the model is features",
+            "None",
+            "pass what load_images opens",
+            TypeError,
+        )
     return _compute(enc, images, cache, save_every, progress, how)
 
+
 def _given(enc, images):
-    if images is not None: check_same_n("embed", images=len(images), features=len(enc.features))
-    return Features(enc.name, enc.features, 0., "none", str(enc.features.dtype).replace("torch.", ""), getattr(images, "name", ""), "", True)
+    if images is not None:
+        check_same_n("embed", images=len(images), features=len(enc.features))
+    return Features(
+        enc.name,
+        enc.features,
+        0.0,
+        "none",
+        str(enc.features.dtype).replace("torch.", ""),
+        getattr(images, "name", ""),
+        "",
+        True,
+    )
 
 # %% ../../nbs/rank/42_embed.ipynb #eede8b47
 def _compute(enc, images, cache, save_every, progress, how):
     key = enc.key(images, how["dtype"])
+
     def run(parts):
-        with _evaluating(enc.module, how["device"]): rows, seconds = _resume(enc, images, parts, save_every, progress, **how)
-        return Features(enc.name, rows, seconds, str(how["device"]), how["dtype"], images.name, key, False)
-    if cache is False: return run(None)
-    path = cache_dir(cache)/"features"/f"{re.sub(r'[^A-Za-z0-9.]+', '_', enc.name)[-80:]}-{key[:20]}.safetensors"
-    if found := _lookup(path): return found
+        with _evaluating(enc.module, how["device"]):
+            rows, seconds = _resume(enc, images, parts, save_every, progress, **how)
+        return Features(
+            enc.name, rows, seconds, str(how["device"]), how["dtype"], images.name, key, False
+        )
+
+    if cache is False:
+        return run(None)
+    path = (
+        cache_dir(cache)
+        / "features"
+        / f"{re.sub(r'[^A-Za-z0-9.]+', '_', enc.name)[-80:]}-{key[:20]}.safetensors"
+    )
+    if found := _lookup(path):
+        return found
     with locked(path):
-        if path.exists() and (found := _lookup(path)): return found  # another process was faster
+        if path.exists() and (found := _lookup(path)):
+            return found  # another process was faster
         parts = path.with_suffix(".parts")
         new = run(parts)
-        save_tensors(path, dict(features=new.features), dict({k: getattr(new, k) for k in ("name", "seconds", "device", "dtype", "images", "key", "dim")}, **_about(enc, images)))
+        save_tensors(
+            path,
+            dict(features=new.features),
+            dict(
+                {
+                    k: getattr(new, k)
+                    for k in ("name", "seconds", "device", "dtype", "images", "key", "dim")
+                },
+                **_about(enc, images),
+            ),
+        )
         shutil.rmtree(parts, ignore_errors=True)
     return new
 
-def _about(enc, images): # for the reader of the JSON
+
+def _about(enc, images):  # for the reader of the JSON
     versions = dict(torch=torch.__version__)
-    return dict(n=len(images), fingerprint=images.fingerprint, transform=_printed(enc.transform), pooling=enc.pooling,
-        weights=digest_tensors(enc.module.state_dict()) if enc.module is not None else None, versions=versions)
+    return dict(
+        n=len(images),
+        fingerprint=images.fingerprint,
+        transform=_printed(enc.transform),
+        pooling=enc.pooling,
+        weights=digest_tensors(enc.module.state_dict()) if enc.module is not None else None,
+        versions=versions,
+    )
 
 # %% ../../nbs/rank/42_embed.ipynb #1e61a39e
 def embed(
-    model, # timm name (also hf-hub:..., local-dir:..., NAME@FILE, NAME@untrained), zoo/NAME, module, function of a batch, or features (array, or .npy/.npz/.pt/.safetensors file)
-    images, # an ImageSource, or anything that `load_images` opens
-    **kwargs, # as in `embed_features`
-) -> Tensor: # shape (n, d), float32, one row per image in their order
+    model,  # timm name (also hf-hub:..., local-dir:..., NAME@FILE, NAME@untrained), zoo/NAME, module, function of a batch, or features (array, or .npy/.npz/.pt/.safetensors file)
+    images,  # an ImageSource, or anything that `load_images` opens
+    **kwargs,  # as in `embed_features`
+) -> Tensor:  # shape (n, d), float32, one row per image in their order
     "Embed images with one model, or find the features in the cache."
     return embed_features(model, images, **kwargs).features

@@ -11,73 +11,119 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from ..checks import check_choice, check_count, check_features, check_generator, check_labels, check_number, refuse
+from taskpriors.checks import (
+    check_choice,
+    check_count,
+    check_features,
+    check_generator,
+    check_labels,
+    check_number,
+    refuse,
+)
 from ..kernels import kernel_factor
 from ..prior.prefix import sample_labels
 
 # %% ../../nbs/rank/46_explore.ipynb #6003eda3
 def task_map(
-    features, # shape (n, d)
-    method:str="tsne", # "tsne" or "pca"
+    features,  # shape (n, d)
+    method: str = "tsne",  # "tsne" or "pca"
     *,
-    seed:int=0, # for t-SNE
-) -> Tensor: # coordinates, shape (n, 2), each column between 0 and 1
+    seed: int = 0,  # for t-SNE
+) -> Tensor:  # coordinates, shape (n, 2), each column between 0 and 1
     "Lay points out in the plane, for looking at."
     X = check_features(features, "task_map").double().cpu()
-    if check_choice(method, ("tsne", "pca"), "task_map", "method") == "pca": xy = torch.pca_lowrank(X, 2, niter=4)[0] if X.shape[1] > 1 else X.repeat(1, 2)
+    if check_choice(method, ("tsne", "pca"), "task_map", "method") == "pca":
+        xy = torch.pca_lowrank(X, 2, niter=4)[0] if X.shape[1] > 1 else X.repeat(1, 2)
     else:
         from sklearn.manifold import TSNE
-        xy = torch.from_numpy(TSNE(init="pca", random_state=seed, perplexity=min(30, (len(X) - 1)/3)).fit_transform(X.numpy()))
+
+        xy = torch.from_numpy(
+            TSNE(init="pca", random_state=seed, perplexity=min(30, (len(X) - 1) / 3)).fit_transform(
+                X.numpy()
+            )
+        )
     low, high = xy.amin(0), xy.amax(0)
-    return ((xy - low)/(high - low).clamp(min=1e-12)).double()
+    return ((xy - low) / (high - low).clamp(min=1e-12)).double()
 
 # %% ../../nbs/rank/46_explore.ipynb #153cc8c0
 def kernel_strength(
-    Z, # factor, shape (n, r)
-) -> float: # in the unit of K
+    Z,  # factor, shape (n, r)
+) -> float:  # in the unit of K
     "Root mean square over points of sum_j K_ij s_j for random signs s: |K|_F/sqrt(n)."
     Z = check_features(Z, "kernel_strength", "Z")
     G = (Z.T @ Z if Z.shape[1] <= len(Z) else Z @ Z.T).double()
-    return (G.norm()/len(Z)**.5).item()
+    return (G.norm() / len(Z) ** 0.5).item()
 
 # %% ../../nbs/rank/46_explore.ipynb #aa059b52
 @dataclass
 class TaskExplorer:
     "A map of images and the tasks that a prior puts on it."
-    features: Tensor # shape (n, d)
-    maps: dict = field(default_factory=dict) # name -> coordinates, shape (n, 2); filled on demand
-    factors: dict = field(default_factory=dict) # kernel kind -> (factor, strength); filled on demand
 
-    def __post_init__(self): self.features = check_features(self.features, "TaskExplorer").float()
+    features: Tensor  # shape (n, d)
+    maps: dict = field(default_factory=dict)  # name -> coordinates, shape (n, 2); filled on demand
+    factors: dict = field(
+        default_factory=dict
+    )  # kernel kind -> (factor, strength); filled on demand
 
-    def coordinates(self, name): # (n, 2)
-        if name not in self.maps: self.maps[name] = task_map(self.features, name)
+    def __post_init__(self):
+        self.features = check_features(self.features, "TaskExplorer").float()
+
+    def coordinates(self, name):  # (n, 2)
+        if name not in self.maps:
+            self.maps[name] = task_map(self.features, name)
         return self.maps[name]
 
-    def factor(self, kind): # factor and strength
+    def factor(self, kind):  # factor and strength
         if kind not in self.factors:
-            Z = kernel_factor(self.features, kind, rank=min(256, len(self.features)) if kind == "rbf" else None)
+            Z = kernel_factor(
+                self.features, kind, rank=min(256, len(self.features)) if kind == "rbf" else None
+            )
             self.factors[kind] = Z, kernel_strength(Z)
         return self.factors[kind]
 
-    def labels(self, warmth=1., n_classes=2, sampler="prefix (2/T)", prior="cosine", seed=0): # (n,)
+    def labels(
+        self, warmth=1.0, n_classes=2, sampler="prefix (2/T)", prior="cosine", seed=0
+    ):  # (n,)
         "Draw one task; `warmth` is the temperature in units of the kernel's strength."
         check_choice(sampler, SAMPLERS, "TaskExplorer.labels", "sampler")
         Z, strength = self.factor(prior)
-        T = check_number(warmth, "TaskExplorer.labels", "warmth", low=0, low_open=True)*strength
-        return SAMPLERS[sampler](Z, T, check_count(n_classes, "TaskExplorer.labels", "n_classes", low=2, high=10), seed)
+        T = check_number(warmth, "TaskExplorer.labels", "warmth", low=0, low_open=True) * strength
+        return SAMPLERS[sampler](
+            Z, T, check_count(n_classes, "TaskExplorer.labels", "n_classes", low=2, high=10), seed
+        )
 
 # %% ../../nbs/rank/46_explore.ipynb #4d94bd05
-def _uniform(Z, T, q, seed): return torch.randint(0, q, (len(Z),), generator=check_generator(seed, "TaskExplorer.labels"))
-def _prefix(convention): return lambda Z, T, q, seed: sample_labels(Z, T, q, convention=convention, seed=seed)[0]
+def _uniform(Z, T, q, seed):
+    return torch.randint(0, q, (len(Z),), generator=check_generator(seed, "TaskExplorer.labels"))
 
-SAMPLERS = {"prefix (2/T)": _prefix("exact"), "prefix (paper, 1/T)": _prefix("paper"), "uniform": _uniform}
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000", "#8C6BB1", "#7F7F7F")
+
+def _prefix(convention):
+    return lambda Z, T, q, seed: sample_labels(Z, T, q, convention=convention, seed=seed)[0]
+
+
+SAMPLERS = {
+    "prefix (2/T)": _prefix("exact"),
+    "prefix (paper, 1/T)": _prefix("paper"),
+    "uniform": _uniform,
+}
+COLOURS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#F0E442",
+    "#000000",
+    "#8C6BB1",
+    "#7F7F7F",
+)
+
 
 def draw_task(
-    xy:Tensor, # coordinates, shape (n, 2)
-    labels:Tensor, # shape (n,)
-    ax, # matplotlib axes
+    xy: Tensor,  # coordinates, shape (n, 2)
+    labels: Tensor,  # shape (n,)
+    ax,  # matplotlib axes
 ):
     "Scatter the points, one colour a class, the largest class first."
     y = check_labels(labels, "draw_task", n=len(xy))[0]
@@ -91,48 +137,71 @@ def draw_task(
 
 # %% ../../nbs/rank/46_explore.ipynb #8aded948
 def redraw(
-    explorer:TaskExplorer, # what to draw from
+    explorer: TaskExplorer,  # what to draw from
     *,
-    view:str="tsne", # name of the map
-    size:float=5., # inches
-    dpi:int=90, # dots per inch
-    **task, # arguments of TaskExplorer.labels
-) -> bytes: # PNG
+    view: str = "tsne",  # name of the map
+    size: float = 5.0,  # inches
+    dpi: int = 90,  # dots per inch
+    **task,  # arguments of TaskExplorer.labels
+) -> bytes:  # PNG
     "Draw one task on the map."
     import io
-    import matplotlib
+
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+
     y, xy = explorer.labels(**task), explorer.coordinates(view)
     fig = Figure(figsize=(size, size), dpi=dpi)
-    ax = draw_task(xy, y, fig.add_axes([.02, .02, .96, .9]))
-    shares = (y.bincount(minlength=task.get("n_classes", 2)).double()/len(y)).sort(descending=True)[0]
-    ax.set_title("class shares " + ", ".join(f"{s:.0%}" for s in shares.tolist()[:6]), loc="left", fontsize=10)
+    ax = draw_task(xy, y, fig.add_axes([0.02, 0.02, 0.96, 0.9]))
+    shares = (y.bincount(minlength=task.get("n_classes", 2)).double() / len(y)).sort(
+        descending=True
+    )[0]
+    ax.set_title(
+        "class shares " + ", ".join(f"{s:.0%}" for s in shares.tolist()[:6]),
+        loc="left",
+        fontsize=10,
+    )
     out = io.BytesIO()
     FigureCanvasAgg(fig).print_png(out)
     return out.getvalue()
 
 # %% ../../nbs/rank/46_explore.ipynb #c6be4120
 def explore(
-    features=None, # shape (n, d); None takes the pixels of scikit-learn's digits
-    **explorer, # precomputed maps or factors for TaskExplorer
-): # ipywidgets.Widget
+    features=None,  # shape (n, d); None takes the pixels of scikit-learn's digits
+    **explorer,  # precomputed maps or factors for TaskExplorer
+):  # ipywidgets.Widget
     "Controls for the temperature, the classes, the sampler, the prior and the map, over a picture that follows them."
-    try: import ipywidgets as w
-    except ImportError: refuse("explore", "ipywidgets must be installed", "no such module", "pip install ipywidgets, or call redraw", ImportError)
+    try:
+        import ipywidgets as w
+    except ImportError:
+        refuse(
+            "explore",
+            "ipywidgets must be installed",
+            "no such module",
+            "pip install ipywidgets, or call redraw",
+            ImportError,
+        )
     if features is None:
         from sklearn.datasets import load_digits
+
         features = load_digits().data
     state = TaskExplorer(features, **explorer)
     controls = dict(
-        warmth=w.FloatLogSlider(value=1, min=-2, max=3, step=.05, description="temperature", readout_format=".2g"),
+        warmth=w.FloatLogSlider(
+            value=1, min=-2, max=3, step=0.05, description="temperature", readout_format=".2g"
+        ),
         n_classes=w.IntSlider(value=2, min=2, max=10, description="classes"),
         sampler=w.Dropdown(options=list(SAMPLERS), description="sampler"),
         prior=w.Dropdown(options=["cosine", "linear", "projection", "rbf"], description="prior"),
         view=w.Dropdown(options=["tsne", "pca"], description="map"),
-        seed=w.IntSlider(value=0, min=0, max=99, description="task"))
+        seed=w.IntSlider(value=0, min=0, max=99, description="task"),
+    )
     picture = w.Image(format="png")
-    def update(_=None): picture.value = redraw(state, **{k: c.value for k, c in controls.items()})
-    for c in controls.values(): c.observe(update, "value")
+
+    def update(_=None):
+        picture.value = redraw(state, **{k: c.value for k, c in controls.items()})
+
+    for c in controls.values():
+        c.observe(update, "value")
     update()
     return w.HBox([picture, w.VBox(list(controls.values()))])

@@ -11,7 +11,14 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from ..checks import check_count, check_features, check_labels, check_same_n, check_temperatures, refuse
+from taskpriors.checks import (
+    check_count,
+    check_features,
+    check_labels,
+    check_same_n,
+    check_temperatures,
+    refuse,
+)
 from ..kernels import kernel_factor
 from ..prior.moments import trace_moments
 from ..prior.prefix import sample_labels
@@ -22,88 +29,143 @@ from ..transfer.agreement import rank_agreement
 
 # %% ../../nbs/rank/44_figures.ipynb #088cb037
 def tsne_map(
-    features, # shape (n, d)
+    features,  # shape (n, d)
     *,
-    perplexity:float=30., # how many neighbours a point has, roughly; lowered for small n
-    seed:int=0, # of the start
-) -> Tensor: # shape (n, 2)
+    perplexity: float = 30.0,  # how many neighbours a point has, roughly; lowered for small n
+    seed: int = 0,  # of the start
+) -> Tensor:  # shape (n, 2)
     "Coordinates of a t-SNE map of the centred cosine kernel."
     from sklearn.manifold import TSNE
+
     Z = kernel_factor(check_features(features, "tsne_map", min_rows=5))
-    map_ = TSNE(perplexity=min(perplexity, (len(Z) - 1)/3), metric="cosine", init="random", random_state=check_count(seed, "tsne_map", "seed", low=0))
+    map_ = TSNE(
+        perplexity=min(perplexity, (len(Z) - 1) / 3),
+        metric="cosine",
+        init="random",
+        random_state=check_count(seed, "tsne_map", "seed", low=0),
+    )
     return torch.from_numpy(map_.fit_transform(Z.cpu().numpy()))
 
-def _axes(n_cols, n_rows=1, size=(2.8, 2.8)): # (n_rows, n_cols) axes
-    return new_panels(n_rows, n_cols, figsize=(n_cols*size[0], n_rows*size[1]))
 
-def _colors(n): # told apart with any colour vision, as far as eight; then a wheel
+def _axes(n_cols, n_rows=1, size=(2.8, 2.8)):  # (n_rows, n_cols) axes
+    return new_panels(n_rows, n_cols, figsize=(n_cols * size[0], n_rows * size[1]))
+
+
+def _colors(n):  # told apart with any colour vision, as far as eight; then a wheel
     import seaborn as sns
+
     return sns.color_palette("colorblind", n) if n <= 10 else sns.color_palette("husl", n)
 
-def _paint(ax, xy, y, title): # a task on a map
+
+def _paint(ax, xy, y, title):  # a task on a map
     colors = _colors(int(y.max()) + 1)
     ax.scatter(*xy.T, c=[colors[c] for c in y.tolist()], s=5, lw=0)
-    ax.set(xticks=[], yticks=[], title=title); ax.grid(False)
-    for s in ax.spines.values(): s.set_visible(False)
+    ax.set(xticks=[], yticks=[], title=title)
+    ax.grid(False)
+    for s in ax.spines.values():
+        s.set_visible(False)
 
 # %% ../../nbs/rank/44_figures.ipynb #52935041
 @in_style
 def plot_tasks(
-    features, # shape (n, d)
-    labels=None, # the labels the images came with, shape (n,); None leaves their panel out
+    features,  # shape (n, d)
+    labels=None,  # the labels the images came with, shape (n,); None leaves their panel out
     *,
-    n_tasks:int=2, # tasks drawn
-    n_classes:int=2, # their classes
-    temperature:float=None, # in the unit of the cosine kernel of Frobenius norm one; None is task_temperature
-    xy=None, # where to draw the points, shape (n, 2); None is tsne_map
-    seed:int=0, # of the map and the tasks
-): # matplotlib axes, shape (panels,)
+    n_tasks: int = 2,  # tasks drawn
+    n_classes: int = 2,  # their classes
+    temperature: float = None,  # in the unit of the cosine kernel of Frobenius norm one; None is task_temperature
+    xy=None,  # where to draw the points, shape (n, 2); None is tsne_map
+    seed: int = 0,  # of the map and the tasks
+):  # matplotlib axes, shape (panels,)
     "The given labels beside tasks sampled from the prior, on a t-SNE map (Task Priors, Figure 1)."
-    Z, xy = kernel_factor(features, scale="frobenius"), tsne_map(features, seed=seed) if xy is None else check_features(xy, "plot_tasks", "xy")
+    Z, xy = (
+        kernel_factor(features, scale="frobenius"),
+        tsne_map(features, seed=seed) if xy is None else check_features(xy, "plot_tasks", "xy"),
+    )
     check_same_n("plot_tasks", features=len(Z), xy=len(xy))
     T = task_temperature(Z, n_classes) if temperature is None else temperature
     tasks = sample_labels(Z, T, n_classes, n_tasks=n_tasks, n_orders=n_tasks, seed=seed)
     panels = [(y, "a task from the prior") for y in tasks]
-    if labels is not None: panels.insert(0, (check_labels(labels, "plot_tasks", n=len(Z))[0], "the given labels"))
+    if labels is not None:
+        panels.insert(0, (check_labels(labels, "plot_tasks", n=len(Z))[0], "the given labels"))
     axes = _axes(len(panels))
-    for ax, (y, title) in zip(axes[0], panels): _paint(ax, xy, y, title)
+    for ax, (y, title) in zip(axes[0], panels, strict=True):
+        _paint(ax, xy, y, title)
     return axes[0]
 
 # %% ../../nbs/rank/44_figures.ipynb #39d73553
-def _number_points(ax, x, y, names=None): # and, beside the axes, what the numbers mean
-    for k, (a, b) in enumerate(zip(x, y)): ax.annotate(k + 1, (a, b), xytext=(3, 3), textcoords="offset points", fontsize=7, color="#444444")
-    if names: ax.text(1.03, 1, "\n".join(f"{k + 1:2}  {name[-28:]}" for k, name in enumerate(names)), transform=ax.transAxes, va="top", fontsize=7, linespacing=1.3)
+def _number_points(ax, x, y, names=None):  # and, beside the axes, what the numbers mean
+    for k, (a, b) in enumerate(zip(x, y, strict=True)):
+        ax.annotate(
+            k + 1, (a, b), xytext=(3, 3), textcoords="offset points", fontsize=7, color="#444444"
+        )
+    if names:
+        ax.text(
+            1.03,
+            1,
+            "\n".join(f"{k + 1:2}  {name[-28:]}" for k, name in enumerate(names)),
+            transform=ax.transAxes,
+            va="top",
+            fontsize=7,
+            linespacing=1.3,
+        )
 
-def _spearman(x, y): # for a title
-    try: return f"Spearman {rank_agreement(x, y, method='spearman')}"
-    except ValueError: return "too few models to correlate"
+
+def _spearman(x, y):  # for a title
+    try:
+        return f"Spearman {rank_agreement(x, y, method='spearman')}"
+    except ValueError:
+        return "too few models to correlate"
+
 
 @in_style
 def plot_moments(
-    ranking:Ranking, # of rank_models
+    ranking: Ranking,  # of rank_models
     *,
-    families:Mapping=None, # model -> family, which is its colour; None is one colour
-    ax=None, # matplotlib axes; None opens a figure
-): # matplotlib axes
+    families: Mapping = None,  # model -> family, which is its colour; None is one colour
+    ax=None,  # matplotlib axes; None opens a figure
+):  # matplotlib axes
     "Variance against mean of Tr(MG), a point per model (Task Priors, Figure 3)."
     import seaborn as sns
+
     ax = _axes(1, size=(6.6, 3.8))[0, 0] if ax is None else ax
     hue = None if families is None else [families[m] for m in ranking.models]
-    sns.scatterplot(x=ranking.mean.numpy(), y=ranking.variance.numpy(), hue=hue, palette=None if hue is None else _colors(len(set(hue))), ax=ax, s=40)
+    sns.scatterplot(
+        x=ranking.mean.numpy(),
+        y=ranking.variance.numpy(),
+        hue=hue,
+        palette=None if hue is None else _colors(len(set(hue))),
+        ax=ax,
+        s=40,
+    )
     _number_points(ax, ranking.mean, ranking.variance, ranking.models)
-    ax.set(xlabel="E Tr(MG)", ylabel="Var Tr(MG)", title=f"{_spearman(ranking.mean, ranking.variance)} between mean and variance")
+    ax.set(
+        xlabel="E Tr(MG)",
+        ylabel="Var Tr(MG)",
+        title=f"{_spearman(ranking.mean, ranking.variance)} between mean and variance",
+    )
     return ax
 
 # %% ../../nbs/rank/44_figures.ipynb #edeb60f9
 @in_style
 def plot_predictions(
-    ranking:Ranking, # of rank_models
-): # two matplotlib axes
+    ranking: Ranking,  # of rank_models
+):  # two matplotlib axes
     "Mean probe accuracy against E Tr(MG), and its variance over tasks against Var Tr(MG) (Task Priors, Figure 4)."
     a = ranking.accuracies
     axes = _axes(2, size=(4.4, 3.8))
-    err = a.std(1)/a.shape[1]**.5
-    for ax, x, y, e, names in zip(axes[0], (ranking.mean, ranking.variance), (a.mean(1), a.var(1)), (err, None), (("E Tr(MG)", "mean accuracy over tasks"), ("Var Tr(MG)", "variance of accuracy over tasks"))):
+    err = a.std(1) / a.shape[1] ** 0.5
+    for ax, x, y, e, names in zip(
+        axes[0],
+        (ranking.mean, ranking.variance),
+        (a.mean(1), a.var(1)),
+        (err, None),
+        (
+            ("E Tr(MG)", "mean accuracy over tasks"),
+            ("Var Tr(MG)", "variance of accuracy over tasks"),
+        ),
+        strict=True,
+    ):
         ax.errorbar(x, y, e, fmt="o", color="C0", ecolor="#9ab7cc", elinewidth=1)
         _number_points(ax, x, y, ranking.models if ax is axes[0, -1] else None)
         ax.set(xlabel=names[0], ylabel=names[1], title=_spearman(x, y))
@@ -111,58 +173,95 @@ def plot_predictions(
 
 # %% ../../nbs/rank/44_figures.ipynb #6489c28f
 def prior_ablation(
-    features:Mapping, # model -> features (n, d)
+    features: Mapping,  # model -> features (n, d)
     *,
-    temperature:float=None, # of the edges; None is each prior's edge_temperature
-): # pandas.DataFrame
+    temperature: float = None,  # of the edges; None is each prior's edge_temperature
+):  # pandas.DataFrame
     "E and Var of Tr(MG) of every model under every model's prior, and under the product of all."
     import pandas as pd
+
     factors = {k: kernel_factor(X, scale="frobenius") for k, X in features.items()}
-    if len(factors) < 2: refuse("prior_ablation", "features must hold at least two models", len(factors), "add models")
+    if len(factors) < 2:
+        refuse(
+            "prior_ablation", "features must hold at least two models", len(factors), "add models"
+        )
     frames = []
     for prior, P in {**factors, "product": shared_prior(factors)}.items():
         m = trace_moments(factors, P, edge_temperature(P) if temperature is None else temperature)
-        frames.append(pd.DataFrame(dict(prior=prior, model=list(factors), mean=m.mean, variance=m.variance)))
+        frames.append(
+            pd.DataFrame(dict(prior=prior, model=list(factors), mean=m.mean, variance=m.variance))
+        )
     return pd.concat(frames, ignore_index=True)
 
 # %% ../../nbs/rank/44_figures.ipynb #4d86a41e
 @in_style
 def plot_priors(
-    features:Mapping, # model -> features (n, d)
+    features: Mapping,  # model -> features (n, d)
     *,
-    temperature:float=None, # of the edges; None is each prior's edge_temperature
-    ax=None, # matplotlib axes; None opens a figure
-): # matplotlib axes
+    temperature: float = None,  # of the edges; None is each prior's edge_temperature
+    ax=None,  # matplotlib axes; None opens a figure
+):  # matplotlib axes
     "Mean and variance of Tr(MG) with the prior as the colour; stars mark models under their own prior (Task Priors, Figure 6)."
     import seaborn as sns
-    f, ax = prior_ablation(features, temperature=temperature), _axes(1, size=(6.8, 4.2))[0, 0] if ax is None else ax
+
+    f, ax = (
+        prior_ablation(features, temperature=temperature),
+        _axes(1, size=(6.8, 4.2))[0, 0] if ax is None else ax,
+    )
     f["own"] = f.prior == f.model
-    sns.scatterplot(f, x="mean", y="variance", hue="prior", style="own", markers={False: "o", True: "*"}, size="own", sizes={False: 28, True: 160}, palette=_colors(f.prior.nunique()), ax=ax)
+    sns.scatterplot(
+        f,
+        x="mean",
+        y="variance",
+        hue="prior",
+        style="own",
+        markers={False: "o", True: "*"},
+        size="own",
+        sizes={False: 28, True: 160},
+        palette=_colors(f.prior.nunique()),
+        ax=ax,
+    )
     handles, names = ax.get_legend_handles_labels()
     keep = [i for i, n in enumerate(names) if n in set(f.prior)]
-    ax.legend([handles[i] for i in keep], [names[i][-24:] for i in keep], title="prior", loc="upper left", bbox_to_anchor=(1, 1))
+    ax.legend(
+        [handles[i] for i in keep],
+        [names[i][-24:] for i in keep],
+        title="prior",
+        loc="upper left",
+        bbox_to_anchor=(1, 1),
+    )
     top = f.loc[f.groupby("prior")["mean"].idxmax()]
-    ax.set(xlabel="E Tr(MG)", ylabel="Var Tr(MG)", title=f"{int(top.own.sum())} of {len(features)} priors rate their own model highest")
+    ax.set(
+        xlabel="E Tr(MG)",
+        ylabel="Var Tr(MG)",
+        title=f"{int(top.own.sum())} of {len(features)} priors rate their own model highest",
+    )
     return ax
 
 # %% ../../nbs/rank/44_figures.ipynb #05150661
 @in_style
 def plot_temperatures(
-    features, # shape (n, d)
-    temperatures:Sequence=(.03, .3, 1., 10.), # in units of task_temperature
+    features,  # shape (n, d)
+    temperatures: Sequence = (0.03, 0.3, 1.0, 10.0),  # in units of task_temperature
     *,
-    n_classes:int=2, # of the tasks
-    n_tasks:int=1, # rows of panels
-    xy=None, # where to draw the points, shape (n, 2); None is tsne_map
-    seed:int=0, # of the map and the tasks
-): # matplotlib axes, shape (n_tasks, number of temperatures)
+    n_classes: int = 2,  # of the tasks
+    n_tasks: int = 1,  # rows of panels
+    xy=None,  # where to draw the points, shape (n, 2); None is tsne_map
+    seed: int = 0,  # of the map and the tasks
+):  # matplotlib axes, shape (n_tasks, number of temperatures)
     "Tasks sampled at several temperatures, on one t-SNE map (Task Priors, Figure 7)."
     Ts = check_temperatures(list(temperatures), "plot_temperatures").tolist()
-    Z, xy = kernel_factor(features, scale="frobenius"), tsne_map(features, seed=seed) if xy is None else check_features(xy, "plot_temperatures", "xy")
+    Z, xy = (
+        kernel_factor(features, scale="frobenius"),
+        tsne_map(features, seed=seed)
+        if xy is None
+        else check_features(xy, "plot_temperatures", "xy"),
+    )
     check_same_n("plot_temperatures", features=len(Z), xy=len(xy))
     unit = task_temperature(Z, n_classes)
     axes = _axes(len(Ts), check_count(n_tasks, "plot_temperatures", "n_tasks"), size=(2.1, 2.2))
-    for column, T in zip(axes.T, Ts):
-        tasks = sample_labels(Z, T*unit, n_classes, n_tasks=n_tasks, n_orders=n_tasks, seed=seed)
-        for ax, y in zip(column, tasks): _paint(ax, xy, y, f"{T:g} × default")
+    for column, T in zip(axes.T, Ts, strict=True):
+        tasks = sample_labels(Z, T * unit, n_classes, n_tasks=n_tasks, n_orders=n_tasks, seed=seed)
+        for ax, y in zip(column, tasks, strict=True):
+            _paint(ax, xy, y, f"{T:g} × default")
     return axes

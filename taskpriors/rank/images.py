@@ -17,87 +17,166 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..checks import check_count, check_memory, check_tensor, refuse
+from ..checks import check_count, check_memory, refuse
 from ..results import new_axes
 from ..store import cache_dir
 
 # %% ../../nbs/rank/40_images.ipynb #15f16062
-def _pixels(a, caller="load_images"): # (..., H, W) or (..., H, W, 3) -> the same as uint8
+def _pixels(a, caller="load_images"):  # (..., H, W) or (..., H, W, 3) -> the same as uint8
     rule = "pixels must be uint8, or floats in [0, 1]"
     a = np.asarray(a.detach().cpu() if isinstance(a, Tensor) else a)
-    if a.dtype == np.uint8: return a
-    if a.dtype.kind != "f": refuse(caller, rule, f"{a.dtype}", "convert them, e.g. images.astype('uint8') if they lie in 0...255", TypeError)
+    if a.dtype == np.uint8:
+        return a
+    if a.dtype.kind != "f":
+        refuse(
+            caller,
+            rule,
+            f"{a.dtype}",
+            "convert them, e.g. images.astype('uint8') if they lie in 0...255",
+            TypeError,
+        )
     low, high = a.min(initial=1), a.max(initial=0)
-    if not (low >= 0 and high <= 1): refuse(caller, rule, f"values from {low:.3g} to {high:.3g}", "undo the normalisation, or divide by the largest value")
-    return np.rint(a*255).astype(np.uint8)
+    if not (low >= 0 and high <= 1):
+        refuse(
+            caller,
+            rule,
+            f"values from {low:.3g} to {high:.3g}",
+            "undo the normalisation, or divide by the largest value",
+        )
+    return np.rint(a * 255).astype(np.uint8)
 
 # %% ../../nbs/rank/40_images.ipynb #0d7bc6e4
-def _content(item): # encoded bytes, or an RGB image
+def _content(item):  # encoded bytes, or an RGB image
     from PIL import Image
-    if isinstance(item, (str, os.PathLike)): return Path(item).read_bytes()
+
+    if isinstance(item, (str, os.PathLike)):
+        return Path(item).read_bytes()
     if hasattr(item, "read"):
-        with item: return item.read()
-    if isinstance(item, (bytes, Image.Image)): return item if isinstance(item, bytes) else item.convert("RGB")
-    if isinstance(item, Tensor) and item.ndim == 3 and item.shape[0] in (1, 3) and item.shape[-1] not in (1, 3): item = item.movedim(0, -1)
+        with item:
+            return item.read()
+    if isinstance(item, (bytes, Image.Image)):
+        return item if isinstance(item, bytes) else item.convert("RGB")
+    if (
+        isinstance(item, Tensor)
+        and item.ndim == 3
+        and item.shape[0] in (1, 3)
+        and item.shape[-1] not in (1, 3)
+    ):
+        item = item.movedim(0, -1)
     a = _pixels(item)
-    if a.ndim == 3 and a.shape[-1] == 1: a = a[..., 0]
+    if a.ndim == 3 and a.shape[-1] == 1:
+        a = a[..., 0]
     if not (a.ndim == 2 or a.ndim == 3 and a.shape[-1] == 3) or 0 in a.shape:
-        refuse("load_images", "an image must have shape (H, W) or (H, W, 3)", tuple(a.shape), "move the channels last and keep one or three")
+        refuse(
+            "load_images",
+            "an image must have shape (H, W) or (H, W, 3)",
+            tuple(a.shape),
+            "move the channels last and keep one or three",
+        )
     return Image.fromarray(a).convert("RGB")
 
-def _digest(content): # 32 bytes
-    if isinstance(content, bytes): return hashlib.sha256(content).digest()
+
+def _digest(content):  # 32 bytes
+    if isinstance(content, bytes):
+        return hashlib.sha256(content).digest()
     return hashlib.sha256(f"{content.size}".encode() + content.tobytes()).digest()
+
 
 def _decode(content, *, check_only=False):
     from PIL import Image
-    if not isinstance(content, bytes): return content
+
+    if not isinstance(content, bytes):
+        return content
     im = Image.open(io.BytesIO(content))
-    if not check_only: return im.convert("RGB")
-    im.draft("RGB", (1, 1)) # all the bytes, an eighth of the pixels
+    if not check_only:
+        return im.convert("RGB")
+    im.draft("RGB", (1, 1))  # all the bytes, an eighth of the pixels
     im.load()
 
 # %% ../../nbs/rank/40_images.ipynb #44c06afb
 def _label(item):
     y = item[1] if isinstance(item, tuple) and len(item) > 1 else None
-    return int(y) if isinstance(y, (int, np.integer)) or isinstance(y, Tensor) and y.numel() == 1 and not y.is_floating_point() else None
+    return (
+        int(y)
+        if isinstance(y, (int, np.integer))
+        or isinstance(y, Tensor)
+        and y.numel() == 1
+        and not y.is_floating_point()
+        else None
+    )
 
-def _first(item): return item[0] if isinstance(item, tuple) else item
 
-def _inspect(items, i): # (hash, label) or the reason why not
-    said = lambda e: f"{type(e).__name__}: {e}".split("\n")[0][:120]
-    try: item = items[i]; content = _content(_first(item))
-    except (OSError, SyntaxError) as e: return said(e)
-    except KeyError as e: refuse("load_images", "the columns of image and label must exist", f"none called {e}", "name them with input_key= and target_key= (without labels, give the image column twice)")
-    try: _decode(content, check_only=True)
-    except MemoryError: raise
-    except Exception as e: return said(e)  # on broken files decoders raise errors of many types
+def _first(item):
+    return item[0] if isinstance(item, tuple) else item
+
+
+def _inspect(items, i):  # (hash, label) or the reason why not
+    def said(e):
+        return f"{type(e).__name__}: {e}".split("\n")[0][:120]
+
+    try:
+        item = items[i]
+        content = _content(_first(item))
+    except (OSError, SyntaxError) as e:
+        return said(e)
+    except KeyError as e:
+        refuse(
+            "load_images",
+            "the columns of image and label must exist",
+            f"none called {e}",
+            "name them with input_key= and target_key= (without labels, give the image column twice)",
+        )
+    try:
+        _decode(content, check_only=True)
+    except MemoryError:
+        raise
+    except Exception as e:
+        return said(e)  # on broken files decoders raise errors of many types
     return _digest(content), _label(item)
 
 # %% ../../nbs/rank/40_images.ipynb #b6b89033
 class ImageSource:
     "Images in a fixed order: `len`, `[i]` (RGB PIL image), `.fingerprint`, `.labels`, `.skipped`, `.name`."
-    def __init__(self,
-        items, # sequence of paths, bytes, PIL images or arrays, or of tuples (one of these, label)
-        name:str, # what to call it
+
+    def __init__(
+        self,
+        items,  # sequence of paths, bytes, PIL images or arrays, or of tuples (one of these, label)
+        name: str,  # what to call it
         *,
-        labels=None, # class of each item, shape (n,)
-        names=None, # what to call each item when it is skipped
-        n_threads:int=0, # threads of the first pass; 0 if `items` must not be shared
-        progress:bool=False, # show a bar on standard error
+        labels=None,  # class of each item, shape (n,)
+        names=None,  # what to call each item when it is skipped
+        n_threads: int = 0,  # threads of the first pass; 0 if `items` must not be shared
+        progress: bool = False,  # show a bar on standard error
     ):
         self.items, self.name = items, name
         found = _inspect_all(items, n_threads, progress)
         self.index = [i for i, f in enumerate(found) if isinstance(f, tuple)]
-        self.skipped = [(str(names[i] if names is not None else i), f) for i, f in enumerate(found) if isinstance(f, str)]
-        if not self.index: refuse("load_images", f"{name} must hold a readable image", f"{len(found)} images, the first: {found[0] if found else 'none'}", "check the source")
+        self.skipped = [
+            (str(names[i] if names is not None else i), f)
+            for i, f in enumerate(found)
+            if isinstance(f, str)
+        ]
+        if not self.index:
+            refuse(
+                "load_images",
+                f"{name} must hold a readable image",
+                f"{len(found)} images, the first: {found[0] if found else 'none'}",
+                "check the source",
+            )
         self._digests = [found[i][0] for i in self.index]
         y = [found[i][1] if labels is None else int(labels[i]) for i in self.index]
         self.labels = None if any(c is None or c < 0 for c in y) else torch.tensor(y)
-        if self.skipped: warnings.warn(f"load_images: {len(self.skipped)} of {len(found)} images cannot be read and are left out, the first is {self.skipped[0][0]} ({self.skipped[0][1]}).", stacklevel=3)
+        if self.skipped:
+            warnings.warn(
+                f"load_images: {len(self.skipped)} of {len(found)} images cannot be read and are left out, the first is {self.skipped[0][0]} ({self.skipped[0][1]}).",
+                stacklevel=3,
+            )
 
-    def __len__(self): return len(self.index)
-    def __repr__(self): return f"ImageSource({self.name!r}, n={len(self)}, fingerprint={self.fingerprint[:12]}, skipped={len(self.skipped)})"
+    def __len__(self):
+        return len(self.index)
+
+    def __repr__(self):
+        return f"ImageSource({self.name!r}, n={len(self)}, fingerprint={self.fingerprint[:12]}, skipped={len(self.skipped)})"
 
     @property
     def fingerprint(self) -> str:
@@ -107,10 +186,17 @@ class ImageSource:
 # %% ../../nbs/rank/40_images.ipynb #d52b488f
 def _inspect_all(items, n_threads, progress):
     from tqdm.auto import tqdm
-    bar = lambda it: list(tqdm(it, total=len(items), desc="reading", disable=not progress, unit="image"))
-    look = lambda i: _inspect(items, i)
-    if n_threads < 2: return bar(map(look, range(len(items))))
-    with ThreadPoolExecutor(n_threads) as pool: return bar(pool.map(look, range(len(items))))
+
+    def bar(it):
+        return list(tqdm(it, total=len(items), desc="reading", disable=not progress, unit="image"))
+
+    def look(i):
+        return _inspect(items, i)
+
+    if n_threads < 2:
+        return bar(map(look, range(len(items))))
+    with ThreadPoolExecutor(n_threads) as pool:
+        return bar(pool.map(look, range(len(items))))
 
 # %% ../../nbs/rank/40_images.ipynb #1c56e7f7
 def _getitem(self, i):
@@ -118,127 +204,298 @@ def _getitem(self, i):
     i = range(len(self))[i]  # raises IndexError, as a list does
     content = _content(_first(self.items[self.index[i]]))
     if _digest(content) != self._digests[i]:
-        refuse(f"{self.name}[{i}]", "an image must stay as it was when it was first read", "other content", "load the images again, without random transforms", RuntimeError)
+        refuse(
+            f"{self.name}[{i}]",
+            "an image must stay as it was when it was first read",
+            "other content",
+            "load the images again, without random transforms",
+            RuntimeError,
+        )
     return _decode(content)
+
 
 def _subset(self, keep):
     "The images that a boolean mask or a list of positions keeps, without reading them again."
     keep = torch.as_tensor(keep)
     keep = (keep.nonzero().flatten() if keep.dtype == torch.bool else keep).tolist()
     new = object.__new__(type(self))
-    new.__dict__.update(self.__dict__, index=[self.index[i] for i in keep], _digests=[self._digests[i] for i in keep],
-        labels=None if self.labels is None else self.labels[keep])
+    new.__dict__.update(
+        self.__dict__,
+        index=[self.index[i] for i in keep],
+        _digests=[self._digests[i] for i in keep],
+        labels=None if self.labels is None else self.labels[keep],
+    )
     return new
+
 
 def _plot(self, n=16, ax=None):
     "A contact sheet of `n` images, evenly spaced."
-    ims = [np.pad(np.asarray(self[i].resize((64, 64), 0)), ((0, 0), (2, 2), (0, 0)), constant_values=255) for i in np.linspace(0, len(self) - 1, min(n, len(self))).astype(int)]
-    ax = new_axes(ax, figsize=(6.4, 6.4/max(len(ims), 6)))
-    ax.imshow(np.concatenate(ims, axis=1)); ax.axis("off")
+    ims = [
+        np.pad(
+            np.asarray(self[i].resize((64, 64), 0)), ((0, 0), (2, 2), (0, 0)), constant_values=255
+        )
+        for i in np.linspace(0, len(self) - 1, min(n, len(self))).astype(int)
+    ]
+    ax = new_axes(ax, figsize=(6.4, 6.4 / max(len(ims), 6)))
+    ax.imshow(np.concatenate(ims, axis=1))
+    ax.axis("off")
     return ax
+
 
 ImageSource.__getitem__, ImageSource.subset, ImageSource.plot = _getitem, _subset, _plot
 
 # %% ../../nbs/rank/40_images.ipynb #28777d90
-IMAGE_TYPES = (".png", ".jpg", ".jpeg", ".jpe", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".jp2", ".avif")
+IMAGE_TYPES = (
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".jpe",
+    ".bmp",
+    ".gif",
+    ".webp",
+    ".tif",
+    ".tiff",
+    ".ppm",
+    ".pgm",
+    ".pbm",
+    ".jp2",
+    ".avif",
+)
 
-def _spread(n, limit): # positions of `limit` of `n` items, evenly spaced
-    return range(n) if limit is None or limit >= n else np.linspace(0, n - 1, limit).round().astype(int).tolist()
 
-def _open(name, caller, **kwargs): # timm.data.create_dataset, its many errors told in one sentence
+def _spread(n, limit):  # positions of `limit` of `n` items, evenly spaced
+    return (
+        range(n)
+        if limit is None or limit >= n
+        else np.linspace(0, n - 1, limit).round().astype(int).tolist()
+    )
+
+
+def _open(name, caller, **kwargs):  # timm.data.create_dataset, its many errors told in one sentence
     from timm.data import create_dataset
-    try: return create_dataset(name, **kwargs)
-    except ImportError as e: refuse(caller, f"{name} needs the package {e.name!r}", "no such package", f"pip install {e.name}", ImportError)
+
+    try:
+        return create_dataset(name, **kwargs)
+    except ImportError as e:
+        refuse(
+            caller,
+            f"{name} needs the package {e.name!r}",
+            "no such package",
+            f"pip install {e.name}",
+            ImportError,
+        )
     except Exception as e:
-        if str(e).startswith("Found 0 images"): refuse(caller, f"{kwargs['root']} must hold images, in subfolders or not", f"none that ends in {' '.join(IMAGE_TYPES)}", "check path and split")
+        if str(e).startswith("Found 0 images"):
+            refuse(
+                caller,
+                f"{kwargs['root']} must hold images, in subfolders or not",
+                f"none that ends in {' '.join(IMAGE_TYPES)}",
+                "check path and split",
+            )
         got = " ".join(f"{type(e).__name__}: {e}".split())
-        refuse(caller, f"{name or kwargs['root']} must open", got[:200], "check name, split, root and network (HF_HUB_OFFLINE forbids downloads)", OSError if isinstance(e, OSError) else ValueError)
+        refuse(
+            caller,
+            f"{name or kwargs['root']} must open",
+            got[:200],
+            "check name, split, root and network (HF_HUB_OFFLINE forbids downloads)",
+            OSError if isinstance(e, OSError) else ValueError,
+        )
+
 
 def _load_folder(root, split, limit, progress, **kwargs):
     root = Path(root).expanduser()
-    if root.is_file() and root.suffix != ".tar": refuse("load_images", "images must be a folder, a .tar or an .npy file", f"the file {root.name}", "name its folder, or pass a list of paths")
+    if root.is_file() and root.suffix != ".tar":
+        refuse(
+            "load_images",
+            "images must be a folder, a .tar or an .npy file",
+            f"the file {root.name}",
+            "name its folder, or pass a list of paths",
+        )
     kwargs = dict(dict(input_key=";".join(IMAGE_TYPES)) if root.is_dir() else {}, **kwargs)
-    ds = _open("", "load_images", root=str(root), split=split or "", search_split=split is not None, **kwargs)
-    if split is not None and Path(ds.reader.root) == root: refuse("load_images", f"split must name a subfolder of {root.name}", repr(split), "leave split out to read the whole folder")
-    if root.is_file(): return _load_dataset(ds, root.name, limit, progress)
+    ds = _open(
+        "",
+        "load_images",
+        root=str(root),
+        split=split or "",
+        search_split=split is not None,
+        **kwargs,
+    )
+    if split is not None and Path(ds.reader.root) == root:
+        refuse(
+            "load_images",
+            f"split must name a subfolder of {root.name}",
+            repr(split),
+            "leave split out to read the whole folder",
+        )
+    if root.is_file():
+        return _load_dataset(ds, root.name, limit, progress)
     samples = [ds.reader.samples[i] for i in _spread(len(ds), limit)]
-    paths, y = [p for p, _ in samples], [c for _, c in samples] if len(ds.reader.class_to_idx) > 1 else None
+    paths, y = (
+        [p for p, _ in samples],
+        [c for _, c in samples] if len(ds.reader.class_to_idx) > 1 else None,
+    )
     names = [os.path.relpath(p, root) for p in paths]
-    return ImageSource(paths, root.resolve().name, labels=y, names=names, n_threads=min(8, os.cpu_count() or 1), progress=progress)
+    return ImageSource(
+        paths,
+        root.resolve().name,
+        labels=y,
+        names=names,
+        n_threads=min(8, os.cpu_count() or 1),
+        progress=progress,
+    )
 
 # %% ../../nbs/rank/40_images.ipynb #f4e8d43f
-class _Items: # a data set as a sequence; of timm's the files, so that nothing is decoded twice or skipped unseen
-    def __init__(self, ds, index): self.ds, self.index = getattr(ds, "reader", ds), list(index)
-    def __len__(self): return len(self.index)
-    def __getitem__(self, i): return self.ds[self.index[i]]
+class _Items:  # a data set as a sequence; of timm's the files, so that nothing is decoded twice or skipped unseen
+    def __init__(self, ds, index):
+        self.ds, self.index = getattr(ds, "reader", ds), list(index)
+
+    def __len__(self):
+        return len(self.index)
+
+    def __getitem__(self, i):
+        return self.ds[self.index[i]]
+
 
 def _collect(ds, limit):
     items, size, check_at = [], 0, 0
     for image, *y in ds:
-        if limit is not None and len(items) >= limit: break
+        if limit is not None and len(items) >= limit:
+            break
         items.append((_content(image), *y[:1]))
-        size += len(items[-1][0]) if isinstance(items[-1][0], bytes) else 3*items[-1][0].width*items[-1][0].height
+        size += (
+            len(items[-1][0])
+            if isinstance(items[-1][0], bytes)
+            else 3 * items[-1][0].width * items[-1][0].height
+        )
         if size > check_at:
             check_memory(2**28, "load_images", "pass limit=, or store the images as files")
             check_at = size + 2**28
     return items
 
+
 def _load_dataset(ds, name, limit, progress):
-    if isinstance(ds, torch.utils.data.IterableDataset): return ImageSource(_collect(ds, limit), name, progress=progress)
+    if isinstance(ds, torch.utils.data.IterableDataset):
+        return ImageSource(_collect(ds, limit), name, progress=progress)
     return ImageSource(_Items(ds, _spread(len(ds), limit)), name, progress=progress)
 
 # %% ../../nbs/rank/40_images.ipynb #a8630df2
 def _load_array(a, name, limit):
     caller = "load_images"
-    if getattr(a, "ndim", 0) not in (3, 4) or a.ndim == 4 and a.shape[-1] not in (1, 3) or 0 in a.shape:
-        refuse(caller, "an array of images must have shape (n, H, W), (n, H, W, 1) or (n, H, W, 3)", tuple(getattr(a, "shape", ())), "move the channels last, e.g. images.permute(0, 2, 3, 1)")
+    if (
+        getattr(a, "ndim", 0) not in (3, 4)
+        or a.ndim == 4
+        and a.shape[-1] not in (1, 3)
+        or 0 in a.shape
+    ):
+        refuse(
+            caller,
+            "an array of images must have shape (n, H, W), (n, H, W, 1) or (n, H, W, 3)",
+            tuple(getattr(a, "shape", ())),
+            "move the channels last, e.g. images.permute(0, 2, 3, 1)",
+        )
     return ImageSource(_pixels(a[_spread(len(a), limit)] if limit else a), name)
 
+
 def _load_npy(path, limit):
-    try: a = np.load(path, mmap_mode="r", allow_pickle=False)
-    except Exception as e: refuse("load_images", f"{path.name} must hold an array of images", " ".join(f"{type(e).__name__}: {e}".split())[:160], "check the file", OSError) # readers raise many types
+    try:
+        a = np.load(path, mmap_mode="r", allow_pickle=False)
+    except Exception as e:
+        refuse(
+            "load_images",
+            f"{path.name} must hold an array of images",
+            " ".join(f"{type(e).__name__}: {e}".split())[:160],
+            "check the file",
+            OSError,
+        )  # readers raise many types
     return _load_array(a, path.name, limit)
+
 
 def _load_digits(limit):
     from sklearn.datasets import load_digits
+
     data = load_digits()
     index = _spread(len(data.images), limit)
-    return ImageSource(_pixels(data.images[index]/16), "digits", labels=data.target[index])
+    return ImageSource(_pixels(data.images[index] / 16), "digits", labels=data.target[index])
+
 
 def _load_named(source, split, limit, progress, **kwargs):
-    if source == "digits": return _load_digits(limit)
+    if source == "digits":
+        return _load_digits(limit)
     prefix = source.partition("/")[0].lower()
-    if prefix not in ("hfds", "hfids", "tfds", "wds", "torch"): refuse("load_images", "images must be a folder, 'digits', or a data set that starts with hfds/, hfids/, tfds/, wds/ or torch/", repr(source), "check the spelling of the path", FileNotFoundError)
-    if prefix == "torch": kwargs = dict(dict(root=str(cache_dir()/"datasets"), download=True), **kwargs)
-    if prefix == "torch": Path(kwargs["root"]).mkdir(parents=True, exist_ok=True)
-    return _load_dataset(_open(source, "load_images", split=split or "validation", num_samples=limit, **kwargs) if prefix in ("hfids", "tfds", "wds")
-        else _open(source, "load_images", split=split or "validation", **kwargs), source, limit, progress)
+    if prefix not in ("hfds", "hfids", "tfds", "wds", "torch"):
+        refuse(
+            "load_images",
+            "images must be a folder, 'digits', or a data set that starts with hfds/, hfids/, tfds/, wds/ or torch/",
+            repr(source),
+            "check the spelling of the path",
+            FileNotFoundError,
+        )
+    if prefix == "torch":
+        kwargs = dict(dict(root=str(cache_dir() / "datasets"), download=True), **kwargs)
+    if prefix == "torch":
+        Path(kwargs["root"]).mkdir(parents=True, exist_ok=True)
+    return _load_dataset(
+        _open(source, "load_images", split=split or "validation", num_samples=limit, **kwargs)
+        if prefix in ("hfids", "tfds", "wds")
+        else _open(source, "load_images", split=split or "validation", **kwargs),
+        source,
+        limit,
+        progress,
+    )
 
 # %% ../../nbs/rank/40_images.ipynb #b5c2aa3a
 def load_images(
-    source="digits", # "digits", a folder or tar file, a name such as hfds/NAME, torch/NAME, tfds/NAME, an array (n, H, W) or (n, H, W, 3), a list of images or paths, or a map-style data set
+    source="digits",  # "digits", a folder or tar file, a name such as hfds/NAME, torch/NAME, tfds/NAME, an array (n, H, W) or (n, H, W, 3), a list of images or paths, or a map-style data set
     *,
-    split:str=None, # split of a data set ("validation" if None), or subfolder of a folder (all of it if None)
-    limit:int=None, # at most so many images: evenly spaced, or the first ones of a stream
-    progress:bool=False, # show a bar on standard error
-    **kwargs, # passed on to timm.data.create_dataset: root, input_key, target_key, ...
+    split: str = None,  # split of a data set ("validation" if None), or subfolder of a folder (all of it if None)
+    limit: int = None,  # at most so many images: evenly spaced, or the first ones of a stream
+    progress: bool = False,  # show a bar on standard error
+    **kwargs,  # passed on to timm.data.create_dataset: root, input_key, target_key, ...
 ) -> ImageSource:
     "Open images of any kind, read them once, and leave out (with a warning) what cannot be decoded."
-    if limit is not None: limit = check_count(limit, "load_images", "limit")
+    if limit is not None:
+        limit = check_count(limit, "load_images", "limit")
     if isinstance(source, (str, os.PathLike)):
         path = Path(source).expanduser()
-        if path.suffix == ".npy" and path.is_file(): return _load_npy(path, limit)
-        if path.exists(): return _load_folder(path, split, limit, progress, **kwargs)
+        if path.suffix == ".npy" and path.is_file():
+            return _load_npy(path, limit)
+        if path.exists():
+            return _load_folder(path, split, limit, progress, **kwargs)
         return _load_named(os.fspath(source), split, limit, progress, **kwargs)
-    if split is not None: refuse("load_images", "split must be None for images given as objects", repr(split), "choose the split yourself")
-    if isinstance(source, ImageSource): return source.subset(_spread(len(source), limit))
-    if isinstance(source, (np.ndarray, Tensor)): return _load_array(source, "images", limit)
-    if isinstance(source, torch.utils.data.IterableDataset) or hasattr(source, "__getitem__") and hasattr(source, "__len__"): return _load_dataset(source, getattr(source, "name", None) or type(source).__name__, limit, progress)
-    refuse("load_images", "images must be a path, a name, an array, a list or a map-style data set", type(source).__name__, "see load_images", TypeError)
+    if split is not None:
+        refuse(
+            "load_images",
+            "split must be None for images given as objects",
+            repr(split),
+            "choose the split yourself",
+        )
+    if isinstance(source, ImageSource):
+        return source.subset(_spread(len(source), limit))
+    if isinstance(source, (np.ndarray, Tensor)):
+        return _load_array(source, "images", limit)
+    if (
+        isinstance(source, torch.utils.data.IterableDataset)
+        or hasattr(source, "__getitem__")
+        and hasattr(source, "__len__")
+    ):
+        return _load_dataset(
+            source, getattr(source, "name", None) or type(source).__name__, limit, progress
+        )
+    refuse(
+        "load_images",
+        "images must be a path, a name, an array, a list or a map-style data set",
+        type(source).__name__,
+        "see load_images",
+        TypeError,
+    )
 
 # %% ../../nbs/rank/40_images.ipynb #f3bcbd2c
-def find_shared_data() -> Path: # None if there is none
+def find_shared_data() -> Path:  # None if there is none
     "The folder of real images and weights that studies use, or None."
     import taskpriors
-    places = [os.environ.get("TASKPRIORS_DATA"), Path(taskpriors.__file__).resolve().parents[2]/"shared"/"data"]
-    return next((Path(p) for p in places if p and (Path(p)/"images").is_dir()), None)
+
+    places = [
+        os.environ.get("TASKPRIORS_DATA"),
+        Path(taskpriors.__file__).resolve().parents[2] / "shared" / "data",
+    ]
+    return next((Path(p) for p in places if p and (Path(p) / "images").is_dir()), None)

@@ -20,7 +20,16 @@ from torch import Tensor
 
 import taskpriors
 from ..blocks import map_blocks
-from ..checks import check_choice, check_count, check_executor, check_features, check_same_n, check_split, check_temperature, refuse
+from taskpriors.checks import (
+    check_choice,
+    check_count,
+    check_executor,
+    check_features,
+    check_same_n,
+    check_split,
+    check_temperature,
+    refuse,
+)
 from ..kernels import kernel_factor
 from ..prior.heldout import expected_heldout_error
 from ..prior.moments import sketch_trace_moments, trace_moments
@@ -28,148 +37,302 @@ from ..prior.prefix import sample_labels, task_diversity
 from ..probes import logistic_probes, ridge_probes
 from .embed import embed_features
 from .images import ImageSource, load_images
-from .shared_prior import edge_temperature, shared_prior, task_temperature, top_eigenvalue
+from taskpriors.rank.shared_prior import (
+    edge_temperature,
+    shared_prior,
+    task_temperature,
+    top_eigenvalue,
+)
 from .zoo import zoo_names
 from ..results import Result, in_style, new_axes, new_panels
-from ..store import cache_dir, digest_json, digest_tensors, load_tensors, save_tensors, write_file
+from taskpriors.store import (
+    cache_dir,
+    digest_json,
+    digest_tensors,
+    load_tensors,
+    save_tensors,
+    write_file,
+)
 from ..transfer.agreement import partial_agreement, rank_agreement
 
 # %% ../../nbs/rank/43_ranking.ipynb #b0cb9fa5
 @dataclass(frozen=True)
 class _Run:
-    kernel:str; graphs:str; probe:str; n_tasks:int; n_classes:int; temperature:float; task_temperature:float
-    train:object; seed:int; cache:object; progress:bool; executor:object; how:dict
+    kernel: str
+    graphs: str
+    probe: str
+    n_tasks: int
+    n_classes: int
+    temperature: float
+    task_temperature: float
+    train: object
+    seed: int
+    cache: object
+    progress: bool
+    executor: object
+    how: dict
 
     def __post_init__(self):
         me = "rank_models"
-        check_choice(self.kernel, ("cosine", "linear", "projection", "rbf"), me, "kernel"), check_choice(self.graphs, ("directed", "undirected"), me, "graphs")
+        (
+            check_choice(self.kernel, ("cosine", "linear", "projection", "rbf"), me, "kernel"),
+            check_choice(self.graphs, ("directed", "undirected"), me, "graphs"),
+        )
         check_choice(self.probe, ("ridge", "logistic"), me, "probe")
-        check_count(self.n_tasks, me, "n_tasks", low=2), check_count(self.n_classes, me, "n_classes", low=2), check_count(self.seed, me, "seed", low=0)
-        for T in (self.temperature, self.task_temperature): T is None or check_temperature(T, me)
+        (
+            check_count(self.n_tasks, me, "n_tasks", low=2),
+            check_count(self.n_classes, me, "n_classes", low=2),
+            check_count(self.seed, me, "seed", low=0),
+        )
+        for T in (self.temperature, self.task_temperature):
+            T is None or check_temperature(T, me)
         check_executor(self.executor, me)
 
     @property
-    def device(self): return torch.device(self.how.get("device") or ("cuda" if torch.cuda.is_available() else "cpu"))
+    def device(self):
+        return torch.device(
+            self.how.get("device") or ("cuda" if torch.cuda.is_available() else "cpu")
+        )
 
 # %% ../../nbs/rank/43_ranking.ipynb #22b3a303
 @dataclass(frozen=True, eq=False)
 class _Model:
-    name:str
-    features:Tensor # (n, d)
-    factor:Tensor # (n, r), centred kernel of Frobenius norm one
-    seconds:float # embedding took
-    device:str
-    dtype:str
-    digest:str # of the features
+    name: str
+    features: Tensor  # (n, d)
+    factor: Tensor  # (n, r), centred kernel of Frobenius norm one
+    seconds: float  # embedding took
+    device: str
+    dtype: str
+    digest: str  # of the features
+
 
 def _one_line(e):
     told = isinstance(e, (ValueError, TypeError, OSError, MemoryError)) and str(e)
     return " ".join((str(e) if told else f"{type(e).__name__}: {e}").split())
 
+
 def _gather_one(name, model, images, run):
     model, more = (model[0], dict(transform=model[1])) if isinstance(model, tuple) else (model, {})
-    f = embed_features(model, images, name=name, cache=run.cache, progress=run.progress, **more, **run.how)
+    f = embed_features(
+        model, images, name=name, cache=run.cache, progress=run.progress, **more, **run.how
+    )
     X = check_features(f.features, "rank_models", f"features of {name}")
-    return _Model(name, X, kernel_factor(X, run.kernel, scale="frobenius"), f.seconds, f.device, f.dtype, digest_tensors(dict(features=X)))
+    return _Model(
+        name,
+        X,
+        kernel_factor(X, run.kernel, scale="frobenius"),
+        f.seconds,
+        f.device,
+        f.dtype,
+        digest_tensors(dict(features=X)),
+    )
 
-def _gather(models, images, run): # name -> model, name -> why not
+
+def _gather(models, images, run):  # name -> model, name -> why not
     found, failures = {}, {}
     for name, model in models.items():
-        try: found[name] = _gather_one(name, model, images, run)
-        except Exception as e: failures[name] = _one_line(e)
+        try:
+            found[name] = _gather_one(name, model, images, run)
+        except Exception as e:
+            failures[name] = _one_line(e)
     return found, failures
 
 # %% ../../nbs/rank/43_ranking.ipynb #1ce0d6b5
 def _name(model, k):
-    if isinstance(model, (str, Path)): return str(model) if isinstance(model, str) else model.stem
+    if isinstance(model, (str, Path)):
+        return str(model) if isinstance(model, str) else model.stem
     return f"{type(model[0] if isinstance(model, tuple) else model).__name__}_{k}"
 
-def _named(models): # a model, a sequence of models or a mapping -> name -> model
-    if models is None: return {m: m for m in (f"zoo/{z}" for z in zoo_names())}
-    if isinstance(models, Mapping): return dict(models)
-    models = [models] if isinstance(models, (str, Path, Tensor)) or callable(models) else list(models)
+
+def _named(models):  # a model, a sequence of models or a mapping -> name -> model
+    if models is None:
+        return {m: m for m in (f"zoo/{z}" for z in zoo_names())}
+    if isinstance(models, Mapping):
+        return dict(models)
+    models = (
+        [models] if isinstance(models, (str, Path, Tensor)) or callable(models) else list(models)
+    )
     names = [_name(m, k) for k, m in enumerate(models)]
     twice = {n for n in names if names.count(n) > 1}
-    if twice: refuse("rank_models", "models must have different names", sorted(twice)[0], "pass a dictionary name -> model")
-    return dict(zip(names, models))
+    if twice:
+        refuse(
+            "rank_models",
+            "models must have different names",
+            sorted(twice)[0],
+            "pass a dictionary name -> model",
+        )
+    return dict(zip(names, models, strict=True))
 
 # %% ../../nbs/rank/43_ranking.ipynb #442fc086
-def _kept(key, cache, compute): # tensors of `compute()`, from the cache if they are there
-    if cache is False: return compute()
-    path = cache_dir(cache)/"ranking"/f"{digest_json(dict(key, version=taskpriors.__version__))[:24]}.safetensors"
-    try: return load_tensors(path)[0]
-    except (FileNotFoundError, ValueError): pass
+def _kept(key, cache, compute):  # tensors of `compute()`, from the cache if they are there
+    if cache is False:
+        return compute()
+    path = (
+        cache_dir(cache)
+        / "ranking"
+        / f"{digest_json(dict(key, version=taskpriors.__version__))[:24]}.safetensors"
+    )
+    try:
+        return load_tensors(path)[0]
+    except (FileNotFoundError, ValueError):
+        pass
     out = compute()
     save_tensors(path, out, key, sidecar=False)
     return out
 
 # %% ../../nbs/rank/43_ranking.ipynb #e573fdb5
-def _f64(x): return torch.tensor(x, dtype=torch.float64)
+def _f64(x):
+    return torch.tensor(x, dtype=torch.float64)
 
-_ALL_PAIRS = 100_000 # points up to which the moments visit every pair
 
-def _trace(factors, prior, T, run, most=_ALL_PAIRS): # all pairs of points, or a sample of them
-    if len(prior) <= most: return trace_moments(factors, prior, T, graphs=run.graphs, executor=run.executor, progress=run.progress and len(prior) > 4096)
-    return sketch_trace_moments(factors, prior, T, graphs=run.graphs, rel_tol=.01, seed=run.seed)
+_ALL_PAIRS = 100_000  # points up to which the moments visit every pair
 
-def _moments(models, prior, run): # name -> mean, variance, seconds, T, scale
+
+def _trace(factors, prior, T, run, most=_ALL_PAIRS):  # all pairs of points, or a sample of them
+    if len(prior) <= most:
+        return trace_moments(
+            factors,
+            prior,
+            T,
+            graphs=run.graphs,
+            executor=run.executor,
+            progress=run.progress and len(prior) > 4096,
+        )
+    return sketch_trace_moments(factors, prior, T, graphs=run.graphs, rel_tol=0.01, seed=run.seed)
+
+
+def _moments(models, prior, run):  # name -> mean, variance, seconds, T, scale
     T, got = run.temperature or edge_temperature(prior), {}
-    about = dict(what="moments", prior=digest_tensors(dict(prior=prior)), T=T, graphs=run.graphs, device=str(prior.device))
-    key = lambda m: dict(about, factor=digest_tensors(dict(factor=m.factor)))
+    about = dict(
+        what="moments",
+        prior=digest_tensors(dict(prior=prior)),
+        T=T,
+        graphs=run.graphs,
+        device=str(prior.device),
+    )
+
+    def key(m):
+        return dict(about, factor=digest_tensors(dict(factor=m.factor)))
+
     for m in models:
-        try: got[m.name] = _kept(key(m), run.cache, {}.popitem)
-        except KeyError: pass
+        try:
+            got[m.name] = _kept(key(m), run.cache, {}.popitem)
+        except KeyError:
+            pass
     start, todo = time.perf_counter(), [m for m in models if m.name not in got]
-    if not todo: return got
+    if not todo:
+        return got
     r = _trace({m.name: m.factor.to(prior) for m in todo}, prior, T, run)
-    each = _f64((time.perf_counter() - start)/len(todo))
+    each = _f64((time.perf_counter() - start) / len(todo))
     for k, m in enumerate(todo):
-        got[m.name] = _kept(key(m), run.cache, lambda: dict(mean=r.mean[k].cpu(), variance=r.variance[k].cpu(), seconds=each, T=_f64(T), scale=_f64(r.kernel_scale)))
+        got[m.name] = _kept(
+            key(m),
+            run.cache,
+            lambda: dict(
+                mean=r.mean[k].cpu(),
+                variance=r.variance[k].cpu(),
+                seconds=each,
+                T=_f64(T),
+                scale=_f64(r.kernel_scale),
+            ),
+        )
     return got
 
 # %% ../../nbs/rank/43_ranking.ipynb #0debf948
-def _sample(P, run, shift): # tasks, their temperature
+def _sample(P, run, shift):  # tasks, their temperature
     T = run.task_temperature or task_temperature(P, run.n_classes)
-    return sample_labels(P.to(run.device), T, run.n_classes, n_tasks=run.n_tasks, n_orders=min(4, run.n_tasks), seed=run.seed + shift).cpu(), T
+    return sample_labels(
+        P.to(run.device),
+        T,
+        run.n_classes,
+        n_tasks=run.n_tasks,
+        n_orders=min(4, run.n_tasks),
+        seed=run.seed + shift,
+    ).cpu(), T
 
-def _split(names, results): # name -> result, name -> why not
-    got = dict(zip(names, list(results)))
-    return {k: v for k, v in got.items() if not isinstance(v, str)}, {k: v for k, v in got.items() if isinstance(v, str)}
 
-def _skill(job, run): # skill, seconds; or why not
+def _split(names, results):  # name -> result, name -> why not
+    got = dict(zip(names, list(results), strict=True))
+    return {k: v for k, v in got.items() if not isinstance(v, str)}, {
+        k: v for k, v in got.items() if isinstance(v, str)
+    }
+
+
+def _skill(job, run):  # skill, seconds; or why not
     m, tasks, digest = job
+
     def compute():
         start = time.perf_counter()
         r = expected_heldout_error(m.features.to(run.device), tasks.to(run.device), variance=False)
         return dict(skill=_f64(r.skill), seconds=_f64(time.perf_counter() - start))
-    try: return _kept(dict(what="skill", features=m.digest, tasks=digest, device=str(run.device)), run.cache, compute)
-    except Exception as e: return _one_line(e)
 
-def _skills(models, priors, run): # name -> skill and seconds, name -> why not
+    try:
+        return _kept(
+            dict(what="skill", features=m.digest, tasks=digest, device=str(run.device)),
+            run.cache,
+            compute,
+        )
+    except Exception as e:
+        return _one_line(e)
+
+
+def _skills(models, priors, run):  # name -> skill and seconds, name -> why not
     tasks = {id(P): _sample(P, run, 2)[0] for P in {id(P): P for P in priors.values()}.values()}
     digests = {k: digest_tensors(dict(tasks=Y)) for k, Y in tasks.items()}
     jobs = [(m, tasks[id(priors[m.name])], digests[id(priors[m.name])]) for m in models]
-    return _split([m.name for m in models], map_blocks(partial(_skill, run=replace(run, executor=None)), jobs, executor=run.executor, progress=run.progress, desc="skill"))
+    return _split(
+        [m.name for m in models],
+        map_blocks(
+            partial(_skill, run=replace(run, executor=None)),
+            jobs,
+            executor=run.executor,
+            progress=run.progress,
+            desc="skill",
+        ),
+    )
 
 # %% ../../nbs/rank/43_ranking.ipynb #89764c6c
-def _probe(m, tasks, mask, about, run): # accuracy (n_tasks,), seconds; or why not
+def _probe(m, tasks, mask, about, run):  # accuracy (n_tasks,), seconds; or why not
     def compute():
-        start, X, how = time.perf_counter(), m.features.to(run.device), dict(train=mask, n_classes=run.n_classes)
-        r = ridge_probes(X, tasks.to(run.device), **how) if run.probe == "ridge" else logistic_probes(X, tasks.to(run.device), standardize=True, **how)
+        start, X, how = (
+            time.perf_counter(),
+            m.features.to(run.device),
+            dict(train=mask, n_classes=run.n_classes),
+        )
+        r = (
+            ridge_probes(X, tasks.to(run.device), **how)
+            if run.probe == "ridge"
+            else logistic_probes(X, tasks.to(run.device), standardize=True, **how)
+        )
         return dict(accuracy=r.accuracy.cpu(), seconds=_f64(time.perf_counter() - start))
-    try: return _kept(dict(about, features=m.digest, probe=run.probe, device=str(run.device)), run.cache, compute)
-    except Exception as e: return _one_line(e)
 
-def _probes(models, tasks, mask, run): # name -> accuracy and seconds, name -> why not
+    try:
+        return _kept(
+            dict(about, features=m.digest, probe=run.probe, device=str(run.device)),
+            run.cache,
+            compute,
+        )
+    except Exception as e:
+        return _one_line(e)
+
+
+def _probes(models, tasks, mask, run):  # name -> accuracy and seconds, name -> why not
     about = dict(what="probes", tasks=digest_tensors(dict(tasks=tasks, mask=mask)))
     fn = partial(_probe, tasks=tasks, mask=mask, about=about, run=replace(run, executor=None))
-    return _split([m.name for m in models], map_blocks(fn, models, executor=run.executor, progress=run.progress, desc="probes"))
+    return _split(
+        [m.name for m in models],
+        map_blocks(fn, models, executor=run.executor, progress=run.progress, desc="probes"),
+    )
 
 # %% ../../nbs/rank/43_ranking.ipynb #00c60f03
-COLUMNS = { # column -> heading, what it is, higher is better (None: neither)
+COLUMNS = {  # column -> heading, what it is, higher is better (None: neither)
     "model": ("model", "name of the model", None),
     "dimension": ("dim", "number of features", None),
-    "skill": ("skill", "expected held-out skill of a ridge probe over all tasks of the prior: 1 - error/error of a constant", True),
+    "skill": (
+        "skill",
+        "expected held-out skill of a ridge probe over all tasks of the prior: 1 - error/error of a constant",
+        True,
+    ),
     "accuracy": ("accuracy", "held-out accuracy of linear probes, mean over tasks", True),
     "accuracy_sd": ("s.d.", "its standard deviation over tasks", False),
     "worst_decile": ("worst 10%", "its mean over the worst tenth of the tasks", True),
@@ -178,239 +341,505 @@ COLUMNS = { # column -> heading, what it is, higher is better (None: neither)
     "seconds": ("seconds", "time for features, statistics and probes", False),
 }
 
+
 def worst_decile(
-    accuracies, # one number per task in the last dimension, shape (..., n_tasks)
-) -> Tensor: # shape (...)
+    accuracies,  # one number per task in the last dimension, shape (..., n_tasks)
+) -> Tensor:  # shape (...)
     "Mean over the worst tenth of the tasks, at least one."
     a = torch.as_tensor(accuracies).sort(-1).values
-    return a[..., :-(-a.shape[-1]//10)].mean(-1)
+    return a[..., : -(-a.shape[-1] // 10)].mean(-1)
 
 # %% ../../nbs/rank/43_ranking.ipynb #7a8874cc
 @dataclass(frozen=True, eq=False, repr=False)
 class Ranking(Result):
     "Models by expected held-out skill over the tasks of a prior, with probes on sampled tasks and the paper's statistics beside it."
-    models: tuple # names
-    dimension: Tensor # features of each model, shape (n_models,)
-    skill: Tensor # expected held-out skill, shape (n_models,), float64
-    mean: Tensor # E Tr(MG), shape (n_models,), float64
-    variance: Tensor # Var Tr(MG), shape (n_models,), float64
-    accuracies: Tensor # held-out accuracy of each probe, shape (n_models, n_tasks), float64
-    seconds: Tensor # shape (n_models,)
-    extra: dict # further statistics: name -> shape (n_models,), NaN where one failed
-    failures: dict # model, or "statistic of model" -> why it is missing
-    settings: dict # everything needed to repeat the run
+
+    models: tuple  # names
+    dimension: Tensor  # features of each model, shape (n_models,)
+    skill: Tensor  # expected held-out skill, shape (n_models,), float64
+    mean: Tensor  # E Tr(MG), shape (n_models,), float64
+    variance: Tensor  # Var Tr(MG), shape (n_models,), float64
+    accuracies: Tensor  # held-out accuracy of each probe, shape (n_models, n_tasks), float64
+    seconds: Tensor  # shape (n_models,)
+    extra: dict  # further statistics: name -> shape (n_models,), NaN where one failed
+    failures: dict  # model, or "statistic of model" -> why it is missing
+    settings: dict  # everything needed to repeat the run
 
     @property
     def accuracy(self) -> Tensor:
         "Mean accuracy over tasks, shape (n_models,)."
         return self.accuracies.mean(1)
 
-    def to_frame(self): # pandas.DataFrame
+    def to_frame(self):  # pandas.DataFrame
         "One row per model, best first."
         import pandas as pd
-        cols = dict(model=self.models, dimension=self.dimension, skill=self.skill, accuracy=self.accuracy, accuracy_sd=self.accuracies.std(1), worst_decile=worst_decile(self.accuracies),
-                    mean=self.mean, variance=self.variance, **self.extra, seconds=self.seconds)
-        frame = pd.DataFrame({k: v.tolist() if isinstance(v, Tensor) else v for k, v in cols.items()})
+
+        cols = dict(
+            model=self.models,
+            dimension=self.dimension,
+            skill=self.skill,
+            accuracy=self.accuracy,
+            accuracy_sd=self.accuracies.std(1),
+            worst_decile=worst_decile(self.accuracies),
+            mean=self.mean,
+            variance=self.variance,
+            **self.extra,
+            seconds=self.seconds,
+        )
+        frame = pd.DataFrame(
+            {k: v.tolist() if isinstance(v, Tensor) else v for k, v in cols.items()}
+        )
         return frame.sort_values("skill", ascending=False, kind="stable", ignore_index=True)
 
 # %% ../../nbs/rank/43_ranking.ipynb #d7e63ea1
-def _values(ranking, statistic): return ranking.extra[statistic] if statistic in ranking.extra else getattr(ranking, statistic)
+def _values(ranking, statistic):
+    return ranking.extra[statistic] if statistic in ranking.extra else getattr(ranking, statistic)
 
-def _try(f, *args, **kwargs): # an Agreement or why there is none
-    try: return f(*args, **kwargs)
-    except ValueError as e: return str(e).partition(": ")[2].partition(". Got")[0]
+
+def _try(f, *args, **kwargs):  # an Agreement or why there is none
+    try:
+        return f(*args, **kwargs)
+    except ValueError as e:
+        return str(e).partition(": ")[2].partition(". Got")[0]
+
 
 def _agreement(ranking, statistic):
-    x, row = _values(ranking, statistic), dict(statistic=statistic, higher_is_better=COLUMNS.get(statistic, (0, 0, True))[2])
+    x, row = (
+        _values(ranking, statistic),
+        dict(statistic=statistic, higher_is_better=COLUMNS.get(statistic, (0, 0, True))[2]),
+    )
     x, truth, dimension = (v[~x.isnan()] for v in (x, ranking.accuracy, ranking.dimension))
     a = _try(rank_agreement, x, truth, method="spearman")
-    if isinstance(a, str): return dict(row, spearman=math.nan, low=math.nan, high=math.nan, given_dimension=math.nan, note=a)
+    if isinstance(a, str):
+        return dict(
+            row, spearman=math.nan, low=math.nan, high=math.nan, given_dimension=math.nan, note=a
+        )
     b = _try(partial_agreement, x, truth, dimension) if statistic != "dimension" else ""
-    return dict(row, spearman=a.value, low=a.low, high=a.high, given_dimension=math.nan if isinstance(b, str) else b.value, note="")
+    return dict(
+        row,
+        spearman=a.value,
+        low=a.low,
+        high=a.high,
+        given_dimension=math.nan if isinstance(b, str) else b.value,
+        note="",
+    )
 
-def _agreement_frame(self): # pandas.DataFrame
+
+def _agreement_frame(self):  # pandas.DataFrame
     "Spearman correlation of each statistic, and of the feature dimension, with probe accuracy; 95 % intervals over models."
     import pandas as pd
-    return pd.DataFrame([_agreement(self, s) for s in ("skill", "mean", "variance", *self.extra, "dimension")])
+
+    return pd.DataFrame(
+        [_agreement(self, s) for s in ("skill", "mean", "variance", *self.extra, "dimension")]
+    )
+
 
 Ranking.agreement = _agreement_frame
 
 # %% ../../nbs/rank/43_ranking.ipynb #e556c3ed
-def _cell(name, v): return f"{v:.3f}" if name in ("skill", "accuracy", "accuracy_sd", "worst_decile") else f"{v:.1f}" if name == "seconds" else f"{v:.4g}" if isinstance(v, float) else str(v)
+def _cell(name, v):
+    return (
+        f"{v:.3f}"
+        if name in ("skill", "accuracy", "accuracy_sd", "worst_decile")
+        else f"{v:.1f}"
+        if name == "seconds"
+        else f"{v:.4g}"
+        if isinstance(v, float)
+        else str(v)
+    )
+
 
 def _table(frame):
     rows = [[COLUMNS.get(c, (c,))[0] for c in frame.columns]]
-    rows += [[r[0] if len(r[0]) < 31 else "…" + r[0][-29:], *(_cell(c, v) for c, v in zip(frame.columns[1:], r[1:]))] for r in frame.itertuples(index=False)]
-    w = [max(map(len, column)) for column in zip(*rows)]
-    rows.insert(1, ["-"*k for k in w])
-    return ["  ".join([r[0].ljust(w[0]), *(c.rjust(k) for c, k in zip(r[1:], w[1:]))]) for r in rows]
+    rows += [
+        [
+            r[0] if len(r[0]) < 31 else "…" + r[0][-29:],
+            *(_cell(c, v) for c, v in zip(frame.columns[1:], r[1:], strict=False)),
+        ]
+        for r in frame.itertuples(index=False)
+    ]
+    w = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    rows.insert(1, ["-" * k for k in w])
+    return [
+        "  ".join([r[0].ljust(w[0]), *(c.rjust(k) for c, k in zip(r[1:], w[1:], strict=False))])
+        for r in rows
+    ]
 
-def _summary(self): # str
+
+def _summary(self):  # str
     "What was done, how well the statistics predicted it, and what failed."
     s = self.settings
-    text = [f"Held-out accuracy of {s['probe']} probes on {s['n_tasks']} tasks of {s['n_classes']} classes; {s['n']} images ({s['images']}).", f"Prior: {s['prior']}.", "",
-            "Spearman correlation with probe accuracy, 95 % interval over models:"]
+    text = [
+        f"Held-out accuracy of {s['probe']} probes on {s['n_tasks']} tasks of {s['n_classes']} classes; {s['n']} images ({s['images']}).",
+        f"Prior: {s['prior']}.",
+        "",
+        "Spearman correlation with probe accuracy, 95 % interval over models:",
+    ]
     rows = list(self.agreement().itertuples())
     names = [COLUMNS.get(a.statistic, (a.statistic,))[0] for a in rows]
-    for name, a in zip(names, rows):
-        better = "" if a.higher_is_better is None else "(higher is better)" if a.higher_is_better else "(lower is better)"
-        given = f"   {a.given_dimension:+.2f} given the dimension" if not math.isnan(a.given_dimension) else ""
-        text.append(f"  {name:{max(12, max(map(len, names)) + 1)}}" + (a.note or f"{a.spearman:+.2f} [{a.low:+.2f}, {a.high:+.2f}]{given}   {better}").rstrip())
+    for name, a in zip(names, rows, strict=True):
+        better = (
+            ""
+            if a.higher_is_better is None
+            else "(higher is better)"
+            if a.higher_is_better
+            else "(lower is better)"
+        )
+        given = (
+            f"   {a.given_dimension:+.2f} given the dimension"
+            if not math.isnan(a.given_dimension)
+            else ""
+        )
+        text.append(
+            f"  {name:{max(12, max(map(len, names)) + 1)}}"
+            + (
+                a.note or f"{a.spearman:+.2f} [{a.low:+.2f}, {a.high:+.2f}]{given}   {better}"
+            ).rstrip()
+        )
     return "\n".join(text + [f"\nFAILED {name}: {why}" for name, why in self.failures.items()])
+
 
 Ranking.summary = _summary
 Ranking.__str__ = lambda self: "\n".join([*_table(self.to_frame()), "", self.summary()])
 
 # %% ../../nbs/rank/43_ranking.ipynb #b9238f52
-def _plot(self, ax=None): # matplotlib axes
+def _plot(self, ax=None):  # matplotlib axes
     "Accuracy of each model: its mean, and the range from the worst to the best tenth of the tasks."
-    ax, order = new_axes(ax, figsize=(6.4, 1.1 + .19*len(self.models))), self.accuracy.argsort()
+    ax, order = new_axes(ax, figsize=(6.4, 1.1 + 0.19 * len(self.models))), self.accuracy.argsort()
     a, y = self.accuracies[order], range(len(order))
-    low, high = torch.quantile(a, torch.tensor([.1, .9], dtype=a.dtype), dim=1)
-    ax.hlines(y, low, high, color="C0", alpha=.35, lw=5)
+    low, high = torch.quantile(a, torch.tensor([0.1, 0.9], dtype=a.dtype), dim=1)
+    ax.hlines(y, low, high, color="C0", alpha=0.35, lw=5)
     ax.plot(a.mean(1), y, "o", color="C0", label="mean over tasks")
     ax.set_yticks(y, [self.models[i][-30:] for i in order])
-    ax.plot([], [], color="C0", alpha=.35, lw=5, label="80 % of the tasks")
-    ax.set(xlabel="held-out accuracy of linear probes", title=f"{self.models[order[-1]][-24:]} does best over {self.accuracies.shape[1]} tasks")
+    ax.plot([], [], color="C0", alpha=0.35, lw=5, label="80 % of the tasks")
+    ax.set(
+        xlabel="held-out accuracy of linear probes",
+        title=f"{self.models[order[-1]][-24:]} does best over {self.accuracies.shape[1]} tasks",
+    )
     ax.legend(loc="lower right")
     return ax
 
-def _plot_agreement(self, statistic="skill", ax=None): # matplotlib axes
+
+def _plot_agreement(self, statistic="skill", ax=None):  # matplotlib axes
     "Probe accuracy, with its standard deviation over tasks, against a statistic."
     ax = new_axes(ax)
-    ax.errorbar(_values(self, statistic), self.accuracy, self.accuracies.std(1), fmt="o", color="C0", ecolor="#9ab7cc", elinewidth=1)
+    ax.errorbar(
+        _values(self, statistic),
+        self.accuracy,
+        self.accuracies.std(1),
+        fmt="o",
+        color="C0",
+        ecolor="#9ab7cc",
+        elinewidth=1,
+    )
     found = _agreement(self, statistic)
-    ax.set(xlabel=COLUMNS.get(statistic, (statistic,))[0], ylabel="held-out accuracy", title=found["note"] or f"Spearman {found['spearman']:.2f} [{found['low']:.2f}, {found['high']:.2f}]")
+    ax.set(
+        xlabel=COLUMNS.get(statistic, (statistic,))[0],
+        ylabel="held-out accuracy",
+        title=found["note"]
+        or f"Spearman {found['spearman']:.2f} [{found['low']:.2f}, {found['high']:.2f}]",
+    )
     return ax
+
 
 Ranking.plot, Ranking.plot_agreement = _plot, _plot_agreement
 
 # %% ../../nbs/rank/43_ranking.ipynb #35dd38ea
 @in_style
-def _figure(self): # PNG bytes
+def _figure(self):  # PNG bytes
     import io
+
     import matplotlib.pyplot as plt
-    left, right = new_panels(1, 2, figsize=(11, max(4, 1.4 + .2*len(self.models))), width_ratios=(3, 2))[0]
+
+    left, right = new_panels(
+        1, 2, figsize=(11, max(4, 1.4 + 0.2 * len(self.models))), width_ratios=(3, 2)
+    )[0]
     self.plot(left), self.plot_agreement(ax=right)
     left.figure.savefig(out := io.BytesIO(), format="png")
     plt.close(left.figure)
     return out.getvalue()
 
-def _save(self, out): # pathlib.Path
+
+def _save(self, out):  # pathlib.Path
     "Write ranking.csv, ranking.png and ranking.json into a directory, each all or nothing."
     import json
+
     out = Path(out).expanduser()
-    finite = lambda rows: [{k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()} for row in rows]
+
+    def finite(rows):
+        return [
+            {
+                k: None if isinstance(v, float) and not math.isfinite(v) else v
+                for k, v in row.items()
+            }
+            for row in rows
+        ]
+
     frame = self.to_frame()
-    write_file(out/"ranking.csv", frame.to_csv(index=False))
-    write_file(out/"ranking.png", _figure(self))
-    write_file(out/"ranking.json", json.dumps(dict(settings=self.settings, columns={c: dict(meaning=m, higher_is_better=h) for c, (_, m, h) in COLUMNS.items()},
-        ranking=finite(frame.to_dict("records")), agreement=finite(self.agreement().to_dict("records")), failures=self.failures), indent=1) + "\n")
+    write_file(out / "ranking.csv", frame.to_csv(index=False))
+    write_file(out / "ranking.png", _figure(self))
+    write_file(
+        out / "ranking.json",
+        json.dumps(
+            dict(
+                settings=self.settings,
+                columns={
+                    c: dict(meaning=m, higher_is_better=h) for c, (_, m, h) in COLUMNS.items()
+                },
+                ranking=finite(frame.to_dict("records")),
+                agreement=finite(self.agreement().to_dict("records")),
+                failures=self.failures,
+            ),
+            indent=1,
+        )
+        + "\n",
+    )
     return out
+
 
 Ranking.save = _save
 
 # %% ../../nbs/rank/43_ranking.ipynb #a763bb5f
-def _priors(prior, found, gather): # factor that tasks are drawn from, name -> factor that a model is judged under, in words
+def _priors(
+    prior, found, gather
+):  # factor that tasks are drawn from, name -> factor that a model is judged under, in words
     factors = {m.name: m.factor for m in found.values()}
-    if isinstance(prior, Tensor): P, words = check_features(prior, "rank_models", "prior"), "a given factor"
-    elif prior in (None, "product", "others"): P, words = shared_prior(factors), "product of all models"
-    else: P, words = (factors[prior] if prior in factors else gather(prior, prior).factor), str(prior)
+    if isinstance(prior, Tensor):
+        P, words = check_features(prior, "rank_models", "prior"), "a given factor"
+    elif prior in (None, "product", "others"):
+        P, words = shared_prior(factors), "product of all models"
+    else:
+        P, words = (factors[prior] if prior in factors else gather(prior, prior).factor), str(prior)
     check_same_n("rank_models", models=len(next(iter(factors.values()))), prior=len(P))
-    if prior != "others": return P, {name: P for name in factors}, words
-    return P, {name: shared_prior(factors, without=name) for name in factors}, "product of the other models (tasks: of all)"
+    if prior != "others":
+        return P, {name: P for name in factors}, words
+    return (
+        P,
+        {name: shared_prior(factors, without=name) for name in factors},
+        "product of the other models (tasks: of all)",
+    )
 
-def _judge(found, priors, run): # name -> moments
+
+def _judge(found, priors, run):  # name -> moments
     groups, got = {}, {}
-    for name, P in priors.items(): groups.setdefault(id(P), []).append(name)
-    for names in groups.values(): got |= _moments([found[k] for k in names], priors[names[0]].to(run.device), run)
+    for name, P in priors.items():
+        groups.setdefault(id(P), []).append(name)
+    for names in groups.values():
+        got |= _moments([found[k] for k in names], priors[names[0]].to(run.device), run)
     return got
 
 # %% ../../nbs/rank/43_ranking.ipynb #c717445b
-def _metric(job, run): # value of a statistic of one model, or why not
+def _metric(job, run):  # value of a statistic of one model, or why not
     (m, f), key = job, getattr(job[1], "key", None)
+
     def compute():
         value = float(f(m.features))
-        if math.isnan(value): refuse("rank_models", "a further statistic must be a number", "NaN", "let it raise an error that says why")
+        if math.isnan(value):
+            refuse(
+                "rank_models",
+                "a further statistic must be a number",
+                "NaN",
+                "let it raise an error that says why",
+            )
         return dict(value=_f64(value))
-    try: return _kept(dict(what="metric", metric=key, features=m.digest), run.cache if key else False, compute)["value"]
-    except Exception as e: return _one_line(e)
 
-def _metrics(models, metrics, run): # name -> values (n_models,), what failed -> why
+    try:
+        return _kept(
+            dict(what="metric", metric=key, features=m.digest), run.cache if key else False, compute
+        )["value"]
+    except Exception as e:
+        return _one_line(e)
+
+
+def _metrics(models, metrics, run):  # name -> values (n_models,), what failed -> why
     jobs = {(name, m.name): (m, f) for m in models for name, f in metrics.items()}
-    got, failures = _split(jobs, map_blocks(partial(_metric, run=run), jobs.values(), progress=run.progress and bool(jobs), desc="metrics"))
-    values = {name: torch.stack([got.get((name, m.name), _f64(math.nan)) for m in models]) for name in metrics}
+    got, failures = _split(
+        jobs,
+        map_blocks(
+            partial(_metric, run=run),
+            jobs.values(),
+            progress=run.progress and bool(jobs),
+            desc="metrics",
+        ),
+    )
+    values = {
+        name: torch.stack([got.get((name, m.name), _f64(math.nan)) for m in models])
+        for name in metrics
+    }
     return values, {f"{name} of {model}": why for (name, model), why in failures.items()}
 
+
 def _columns(kept, found, moments, skills, probes):
-    stack = lambda f: torch.stack([f(k) for k in kept])
-    return dict(models=tuple(kept), dimension=torch.tensor([found[k].features.shape[1] for k in kept]), skill=stack(lambda k: skills[k]["skill"]), accuracies=stack(lambda k: probes[k]["accuracy"]),
-        mean=stack(lambda k: moments[k]["mean"]), variance=stack(lambda k: moments[k]["variance"]), seconds=stack(lambda k: found[k].seconds + sum(stage[k]["seconds"] for stage in (moments, skills, probes))))
+    def stack(f):
+        return torch.stack([f(k) for k in kept])
+
+    return dict(
+        models=tuple(kept),
+        dimension=torch.tensor([found[k].features.shape[1] for k in kept]),
+        skill=stack(lambda k: skills[k]["skill"]),
+        accuracies=stack(lambda k: probes[k]["accuracy"]),
+        mean=stack(lambda k: moments[k]["mean"]),
+        variance=stack(lambda k: moments[k]["variance"]),
+        seconds=stack(
+            lambda k: (
+                found[k].seconds + sum(stage[k]["seconds"] for stage in (moments, skills, probes))
+            )
+        ),
+    )
 
 # %% ../../nbs/rank/43_ranking.ipynb #347c4605
 def _versions():
     from importlib.metadata import PackageNotFoundError, version
+
     def of(package):
-        try: return version(package)
-        except PackageNotFoundError: return None
-    return dict(taskpriors=taskpriors.__version__, python=platform.python_version(), **{p: of(p) for p in ("torch", "timm", "numpy", "scipy")})
+        try:
+            return version(package)
+        except PackageNotFoundError:
+            return None
+
+    return dict(
+        taskpriors=taskpriors.__version__,
+        python=platform.python_version(),
+        **{p: of(p) for p in ("torch", "timm", "numpy", "scipy")},
+    )
+
 
 def _settings(run, images, words, found, P, tasks, T, mask, moments):
     d, edges = task_diversity(tasks, n_classes=run.n_classes), next(iter(moments.values()))
-    about = dict(images=getattr(images, "name", "given"), fingerprint=getattr(images, "fingerprint", None), unreadable=len(getattr(images, "skipped", ())), n=len(P))
-    options = {k: getattr(run, k) for k in ("kernel", "graphs", "probe", "n_tasks", "n_classes", "seed")}
-    edges = dict(temperature=edges["T"].item(), edge_regime=(edges["scale"]/edges["T"]).item(), edge_pairs="all" if len(P) <= _ALL_PAIRS else "sampled")
-    labels = dict(task_temperature=T, task_gain=top_eigenvalue(P)/(run.n_classes*T), distinct_tasks=d.n_distinct, rand_index=d.rand_index, largest_class=d.largest_share)
+    about = dict(
+        images=getattr(images, "name", "given"),
+        fingerprint=getattr(images, "fingerprint", None),
+        unreadable=len(getattr(images, "skipped", ())),
+        n=len(P),
+    )
+    options = {
+        k: getattr(run, k) for k in ("kernel", "graphs", "probe", "n_tasks", "n_classes", "seed")
+    }
+    edges = dict(
+        temperature=edges["T"].item(),
+        edge_regime=(edges["scale"] / edges["T"]).item(),
+        edge_pairs="all" if len(P) <= _ALL_PAIRS else "sampled",
+    )
+    labels = dict(
+        task_temperature=T,
+        task_gain=top_eigenvalue(P) / (run.n_classes * T),
+        distinct_tasks=d.n_distinct,
+        rand_index=d.rand_index,
+        largest_class=d.largest_share,
+    )
     one = next(iter(found.values()))
-    return dict(**about, prior=words, **options, **edges, **labels, n_train=int(mask.sum()), device=str(run.device), dtype=one.dtype, models={m.name: dict(features=m.digest, device=m.device, dtype=m.dtype) for m in found.values()}, versions=_versions())
+    return dict(
+        **about,
+        prior=words,
+        **options,
+        **edges,
+        **labels,
+        n_train=int(mask.sum()),
+        device=str(run.device),
+        dtype=one.dtype,
+        models={
+            m.name: dict(features=m.digest, device=m.device, dtype=m.dtype) for m in found.values()
+        },
+        versions=_versions(),
+    )
 
-def _check_out(out): # before the work, not after it
-    if out.exists() and not out.is_dir(): refuse("rank_models", "out must be a directory", repr(str(out)), "choose another name", OSError)
-    if not os.access(next(p for p in (out.absolute(), *out.absolute().parents) if p.exists()), os.W_OK): refuse("rank_models", "out must be writable", repr(str(out)), "choose another directory", OSError)
+
+def _check_out(out):  # before the work, not after it
+    if out.exists() and not out.is_dir():
+        refuse(
+            "rank_models", "out must be a directory", repr(str(out)), "choose another name", OSError
+        )
+    if not os.access(
+        next(p for p in (out.absolute(), *out.absolute().parents) if p.exists()), os.W_OK
+    ):
+        refuse(
+            "rank_models",
+            "out must be writable",
+            repr(str(out)),
+            "choose another directory",
+            OSError,
+        )
 
 # %% ../../nbs/rank/43_ranking.ipynb #f0f006d8
 def rank_models(
-    models=None, # timm names, zoo/NAME, files of features, modules with their transform, arrays of features: one, a list, or a dictionary name -> model; None is the zoo
-    images="digits", # an ImageSource, or anything load_images opens; None if all models are features
+    models=None,  # timm names, zoo/NAME, files of features, modules with their transform, arrays of features: one, a list, or a dictionary name -> model; None is the zoo
+    images="digits",  # an ImageSource, or anything load_images opens; None if all models are features
     *,
-    prior=None, # "product" of all models (None), "others" (a model is judged under the product of the others), a model, or a factor (n, r)
-    metrics:Mapping=None, # further statistics: name -> function of features (n, d), higher is better; kept in the cache if it has a `key`
-    temperature:float=None, # of the edges, in the unit of the prior's kernel (Frobenius norm at most one); None is edge_temperature
-    task_temperature:float=None, # of the sampled tasks, same unit; None is task_temperature
-    n_tasks:int=200, # tasks sampled
-    n_classes:int=5, # classes of a task
-    probe:str="ridge", # "ridge" (penalty by leave-one-out on the training points) or "logistic" (standardised features, C = 1)
-    train=.5, # fraction of the images, or boolean mask, to which probes are fitted; the others judge
-    kernel:str="cosine", # of models and prior, see kernel_factor
-    graphs:str="directed", # "directed" (the paper) or "undirected" (label graphs), see trace_moments
-    seed:int=0, # of tasks and split
-    cache=None, # directory; None is cache_dir(), False is no cache
-    out=None, # directory for ranking.csv, ranking.json and ranking.png
-    progress:bool=True, # bars on standard error
-    executor=None, # concurrent.futures.Executor over blocks of pairs and over models' probes
-    **how, # passed on to embed_features: device, batch_size, num_workers, dtype
-) -> Ranking: # models that failed are in `failures`
+    prior=None,  # "product" of all models (None), "others" (a model is judged under the product of the others), a model, or a factor (n, r)
+    metrics: Mapping = None,  # further statistics: name -> function of features (n, d), higher is better; kept in the cache if it has a `key`
+    temperature: float = None,  # of the edges, in the unit of the prior's kernel (Frobenius norm at most one); None is edge_temperature
+    task_temperature: float = None,  # of the sampled tasks, same unit; None is task_temperature
+    n_tasks: int = 200,  # tasks sampled
+    n_classes: int = 5,  # classes of a task
+    probe: str = "ridge",  # "ridge" (penalty by leave-one-out on the training points) or "logistic" (standardised features, C = 1)
+    train=0.5,  # fraction of the images, or boolean mask, to which probes are fitted; the others judge
+    kernel: str = "cosine",  # of models and prior, see kernel_factor
+    graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs), see trace_moments
+    seed: int = 0,  # of tasks and split
+    cache=None,  # directory; None is cache_dir(), False is no cache
+    out=None,  # directory for ranking.csv, ranking.json and ranking.png
+    progress: bool = True,  # bars on standard error
+    executor=None,  # concurrent.futures.Executor over blocks of pairs and over models' probes
+    **how,  # passed on to embed_features: device, batch_size, num_workers, dtype
+) -> Ranking:  # models that failed are in `failures`
     "Rank models by expected held-out skill over the tasks of a prior, and check it against probes on sampled tasks."
-    if out is not None: _check_out(Path(out).expanduser())
-    run = _Run(kernel, graphs, probe, n_tasks, n_classes, temperature, task_temperature, train, seed, cache, progress, executor, how)
+    if out is not None:
+        _check_out(Path(out).expanduser())
+    run = _Run(
+        kernel,
+        graphs,
+        probe,
+        n_tasks,
+        n_classes,
+        temperature,
+        task_temperature,
+        train,
+        seed,
+        cache,
+        progress,
+        executor,
+        how,
+    )
     r = _rank(_named(models), images, prior, metrics, run)
-    if out is not None: r.save(out)
+    if out is not None:
+        r.save(out)
     return r
 
 # %% ../../nbs/rank/43_ranking.ipynb #1a94225a
-def _refuse_all(failures): refuse("rank_models", "at least one model must work", "; ".join(f"{k}: {v.rstrip('.')}" for k, v in failures.items()) or "no model", "correct the models")
+def _refuse_all(failures):
+    refuse(
+        "rank_models",
+        "at least one model must work",
+        "; ".join(f"{k}: {v.rstrip('.')}" for k, v in failures.items()) or "no model",
+        "correct the models",
+    )
+
 
 def _rank(models, images, prior, metrics, run):
-    if not (images is None or isinstance(images, ImageSource)): images = load_images(images, progress=run.progress)
+    if not (images is None or isinstance(images, ImageSource)):
+        images = load_images(images, progress=run.progress)
     found, failures = _gather(models, images, run)
-    if not found: _refuse_all(failures)
+    if not found:
+        _refuse_all(failures)
     check_same_n("rank_models", **{name: len(m.features) for name, m in found.items()})
     P, priors, words = _priors(prior, found, partial(_gather_one, images=images, run=run))
-    (tasks, T), mask = _sample(P, run, 0), check_split(run.train, len(P), "rank_models", seed=run.seed + 1)
+    (tasks, T), mask = (
+        _sample(P, run, 0),
+        check_split(run.train, len(P), "rank_models", seed=run.seed + 1),
+    )
     moments, models = _judge(found, priors, run), list(found.values())
-    (skills, late), (probes, later) = _skills(models, priors, run), _probes(models, tasks, mask, run)
+    (skills, late), (probes, later) = (
+        _skills(models, priors, run),
+        _probes(models, tasks, mask, run),
+    )
     kept = [k for k in found if k in probes and k in skills]
-    if not kept: _refuse_all(failures | late | later)
+    if not kept:
+        _refuse_all(failures | late | later)
     extra, last = _metrics([found[k] for k in kept], metrics or {}, run)
     settings = _settings(run, images, words, found, P, tasks, T, mask, moments)
-    return Ranking(**_columns(kept, found, moments, skills, probes), extra=extra, failures=failures | late | later | last, settings=settings)
+    return Ranking(
+        **_columns(kept, found, moments, skills, probes),
+        extra=extra,
+        failures=failures | late | later | last,
+        settings=settings,
+    )

@@ -16,53 +16,83 @@ from ..kernels import product_factor
 
 # %% ../../nbs/rank/47_shared_prior.ipynb #bb18a07b
 def shared_prior(
-    factors:Mapping, # model -> factor of its kernel, of Frobenius norm one, shape (n, r_k)
+    factors: Mapping,  # model -> factor of its kernel, of Frobenius norm one, shape (n, r_k)
     *,
-    without:str=None, # leave this model out
-) -> Tensor: # shape (n, sum of r_k)
+    without: str = None,  # leave this model out
+) -> Tensor:  # shape (n, sum of r_k)
     "Factor of the mean of the models' kernels: the product of their priors, each with the same say."
     kept = [Z for name, Z in factors.items() if name != without]
-    if not kept: refuse("shared_prior", "at least one model must remain", len(factors), "add models")
+    if not kept:
+        refuse("shared_prior", "at least one model must remain", len(factors), "add models")
     return product_factor([(Z, len(kept)) for Z in kept])
 
 # %% ../../nbs/rank/47_shared_prior.ipynb #13f05b56
 def similarity_scale(
-    Z, # factor of a kernel K, shape (n, r)
+    Z,  # factor of a kernel K, shape (n, r)
     *,
-    n_points:int=2048, # at most so many points are looked at, evenly spaced
-) -> float: # in the unit of K
+    n_points: int = 2048,  # at most so many points are looked at, evenly spaced
+) -> float:  # in the unit of K
     "Mean of |K_ij| over pairs of different points."
     Z = check_features(Z, "similarity_scale", "Z")
-    Z = Z[torch.linspace(0, len(Z) - 1, min(len(Z), check_count(n_points, "similarity_scale", "n_points", low=2))).long()]
+    Z = Z[
+        torch.linspace(
+            0, len(Z) - 1, min(len(Z), check_count(n_points, "similarity_scale", "n_points", low=2))
+        ).long()
+    ]
     K = (Z @ Z.T).abs()
-    mean = (K.sum(dtype=torch.float64) - K.diagonal().sum(dtype=torch.float64)).item()/(len(Z)*(len(Z) - 1))
-    if mean == 0: refuse("similarity_scale", "K must not be zero off its diagonal", 0., "pass a factor whose rows are not orthogonal")
+    mean = (K.sum(dtype=torch.float64) - K.diagonal().sum(dtype=torch.float64)).item() / (
+        len(Z) * (len(Z) - 1)
+    )
+    if mean == 0:
+        refuse(
+            "similarity_scale",
+            "K must not be zero off its diagonal",
+            0.0,
+            "pass a factor whose rows are not orthogonal",
+        )
     return mean
 
+
 def top_eigenvalue(
-    Z, # factor of a kernel K, shape (n, r)
-) -> float: # in the unit of K
+    Z,  # factor of a kernel K, shape (n, r)
+) -> float:  # in the unit of K
     "Largest eigenvalue of K, by Lanczos iterations on the factor."
     from scipy.sparse.linalg import LinearOperator, eigsh
+
     Z = check_features(Z, "top_eigenvalue", "Z")
-    if not Z.any(): refuse("top_eigenvalue", "K must not be zero", "a factor of zeros", "check the features")
-    if min(Z.shape) < 8: return torch.linalg.eigvalsh((Z.T @ Z if Z.shape[1] < len(Z) else Z @ Z.T).double())[-1].item()
-    on = lambda v: torch.as_tensor(v.reshape(-1), dtype=Z.dtype, device=Z.device)
-    K = LinearOperator((len(Z),)*2, matvec=lambda v: (Z @ (Z.T @ on(v))).double().cpu().numpy(), dtype="float64")
-    return float(eigsh(K, k=1, v0=(Z @ Z[0]).double().cpu().numpy(), return_eigenvectors=False, tol=1e-6)[0])
+    if not Z.any():
+        refuse("top_eigenvalue", "K must not be zero", "a factor of zeros", "check the features")
+    if min(Z.shape) < 8:
+        return torch.linalg.eigvalsh((Z.T @ Z if Z.shape[1] < len(Z) else Z @ Z.T).double())[
+            -1
+        ].item()
+
+    def on(v):
+        return torch.as_tensor(v.reshape(-1), dtype=Z.dtype, device=Z.device)
+
+    K = LinearOperator(
+        (len(Z),) * 2, matvec=lambda v: (Z @ (Z.T @ on(v))).double().cpu().numpy(), dtype="float64"
+    )
+    return float(
+        eigsh(K, k=1, v0=(Z @ Z[0]).double().cpu().numpy(), return_eigenvectors=False, tol=1e-6)[0]
+    )
 
 # %% ../../nbs/rank/47_shared_prior.ipynb #76a742a0
 def edge_temperature(
-    Z, # factor of the prior kernel K, shape (n, r)
-) -> float: # T, in the unit of K
+    Z,  # factor of the prior kernel K, shape (n, r)
+) -> float:  # T, in the unit of K
     "The temperature at which the mean of |K_ij|/T is one."
     return similarity_scale(Z)
 
+
 def task_temperature(
-    Z, # factor of the prior kernel K, shape (n, r)
-    n_classes:int, # q
+    Z,  # factor of the prior kernel K, shape (n, r)
+    n_classes: int,  # q
     *,
-    gain:float=10., # lambda_1/(q T): one is the onset of structure
-) -> float: # T, in the unit of K
+    gain: float = 10.0,  # lambda_1/(q T): one is the onset of structure
+) -> float:  # T, in the unit of K
     "The temperature at which sampled tasks are learnable and differ: the largest eigenvalue of K over `gain` times `n_classes`."
-    return top_eigenvalue(Z)/(check_count(n_classes, "task_temperature", "n_classes", low=2)*check_temperature(gain, "task_temperature"))
+    return top_eigenvalue(Z) / (
+        check_count(n_classes, "task_temperature", "n_classes", low=2)
+        * check_temperature(gain, "task_temperature")
+    )

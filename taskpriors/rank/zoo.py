@@ -26,74 +26,115 @@ from ..store import cache_dir, digest_json, load_tensors, locked, save_tensors
 DIGITS, LETTERS = "0123456789", "ABCDEFGHJKLMNPRTUVWXY"
 _FONTS = ("DejaVuSans", "DejaVuSerif", "STIXGeneral", "cmb", "cmr", "cmss", "cmtt")
 
-def _glyph(font, char, side=32): # (side, side) in [0, 1], the character filling the frame
+
+def _glyph(font, char, side=32):  # (side, side) in [0, 1], the character filling the frame
     from PIL import Image, ImageDraw
+
     im = Image.new("L", (80, 80))
     ImageDraw.Draw(im).text((40, 40), char, fill=255, font=font, anchor="mm")
     g = im.crop(im.getbbox())
-    g = g.resize((min(side - 4, max(6, round(g.width*(side - 2)/g.height))), side - 2), Image.BILINEAR)
+    g = g.resize(
+        (min(side - 4, max(6, round(g.width * (side - 2) / g.height))), side - 2), Image.BILINEAR
+    )
     im = Image.new("L", (side, side))
-    im.paste(g, ((side - g.width)//2, 1))
-    return np.asarray(im)/255
+    im.paste(g, ((side - g.width) // 2, 1))
+    return np.asarray(im) / 255
 
-def _glyphs(): # (font, character, 32, 32), float32
+
+def _glyphs():  # (font, character, 32, 32), float32
     import matplotlib
     from PIL import ImageFont
-    files = sorted((Path(matplotlib.get_data_path())/"fonts"/"ttf").glob("*.ttf"))
-    fonts = [ImageFont.truetype(str(f), 36) for f in files if f.stem.startswith(_FONTS) and "Display" not in f.stem]
-    return torch.tensor(np.array([[_glyph(font, c) for c in DIGITS + LETTERS] for font in fonts]), dtype=torch.float32)
+
+    files = sorted((Path(matplotlib.get_data_path()) / "fonts" / "ttf").glob("*.ttf"))
+    fonts = [
+        ImageFont.truetype(str(f), 36)
+        for f in files
+        if f.stem.startswith(_FONTS) and "Display" not in f.stem
+    ]
+    return torch.tensor(
+        np.array([[_glyph(font, c) for c in DIGITS + LETTERS] for font in fonts]),
+        dtype=torch.float32,
+    )
 
 # %% ../../nbs/rank/41_zoo.ipynb #5208c027
-def _bend(x, g): # (n, 32, 32) -> (n, 1, 8, 8)
-    r = lambda *shape: torch.rand(*shape, generator=g)*2 - 1
+def _bend(x, g):  # (n, 32, 32) -> (n, 1, 8, 8)
+    def r(*shape):
+        return torch.rand(*shape, generator=g) * 2 - 1
+
     n, x = len(x), x[:, None]
-    angle, size, aspect, theta = .2*r(n), 1 + .1*r(n), 1 + .15*r(n), torch.zeros(n, 2, 3)
-    theta[:, 0] = torch.stack([angle.cos()/size*aspect, .3*r(n) - angle.sin()/size, .08*r(n)], 1)
-    theta[:, 1] = torch.stack([angle.sin()/size, angle.cos()/size, .06*r(n)], 1)
-    field = F.interpolate(.2*r(n, 2, 4, 4), size=x.shape[-2:], mode="bicubic", align_corners=True)
-    x = F.grid_sample(x, F.affine_grid(theta, x.shape, align_corners=False) + field.movedim(1, -1), align_corners=False)
+    angle, size, aspect, theta = 0.2 * r(n), 1 + 0.1 * r(n), 1 + 0.15 * r(n), torch.zeros(n, 2, 3)
+    theta[:, 0] = torch.stack(
+        [angle.cos() / size * aspect, 0.3 * r(n) - angle.sin() / size, 0.08 * r(n)], 1
+    )
+    theta[:, 1] = torch.stack([angle.sin() / size, angle.cos() / size, 0.06 * r(n)], 1)
+    field = F.interpolate(
+        0.2 * r(n, 2, 4, 4), size=x.shape[-2:], mode="bicubic", align_corners=True
+    )
+    x = F.grid_sample(
+        x,
+        F.affine_grid(theta, x.shape, align_corners=False) + field.movedim(1, -1),
+        align_corners=False,
+    )
     x = torch.where(r(n, 1, 1, 1) < 0, F.max_pool2d(x, 3, 1, 1), x)
-    x = F.adaptive_avg_pool2d(x, 8)*(1.1 + .2*r(n, 1, 1, 1))
-    return (x.clamp(0, 1)*16).round()/16
+    x = F.adaptive_avg_pool2d(x, 8) * (1.1 + 0.2 * r(n, 1, 1, 1))
+    return (x.clamp(0, 1) * 16).round() / 16
+
 
 @dataclass
 class Printed:
     "Printed characters: two bent views of each, its character and its font."
-    views:Tensor # (n, 2, 1, 8, 8) in [0, 1]
-    char:Tensor # (n,), the first half digits, the second half letters
-    font:Tensor # (n,)
+
+    views: Tensor  # (n, 2, 1, 8, 8) in [0, 1]
+    char: Tensor  # (n,), the first half digits, the second half letters
+    font: Tensor  # (n,)
 
 # %% ../../nbs/rank/41_zoo.ipynb #1b2939a4
 def printed(
-    n:int=12_000, # half of them digits
+    n: int = 12_000,  # half of them digits
     *,
-    seed:int=0,
+    seed: int = 0,
 ) -> Printed:
     "Draw and bend `n` printed characters."
     g, glyphs = torch.Generator().manual_seed(seed), _glyphs()
-    pick = lambda low, high, k: torch.randint(low, high, (k,), generator=g)
-    char = torch.cat([pick(0, 10, n//2), pick(10, glyphs.shape[1], n - n//2)])
+
+    def pick(low, high, k):
+        return torch.randint(low, high, (k,), generator=g)
+
+    char = torch.cat([pick(0, 10, n // 2), pick(10, glyphs.shape[1], n - n // 2)])
     font = pick(0, len(glyphs), n)
-    views = [torch.cat([_bend(glyphs[font[i:i + 1000], char[i:i + 1000]], g) for i in range(0, n, 1000)]) for _ in range(2)]
+    views = [
+        torch.cat(
+            [_bend(glyphs[font[i : i + 1000], char[i : i + 1000]], g) for i in range(0, n, 1000)]
+        )
+        for _ in range(2)
+    ]
     return Printed(torch.stack(views, 1), char, font)
 
 # %% ../../nbs/rank/41_zoo.ipynb #10791891
 class Gradients(nn.Module):
     "Histograms of gradient directions in cells of half the image."
+
     def __init__(self, n_directions=8):
         super().__init__()
-        angle = torch.arange(n_directions)*2*torch.pi/n_directions
+        angle = torch.arange(n_directions) * 2 * torch.pi / n_directions
         self.register_buffer("towards", torch.stack([angle.cos(), angle.sin()], 1))
 
-    def forward(self, x): # (B, 1, H, W) -> (B, 4 n_directions)
+    def forward(self, x):  # (B, 1, H, W) -> (B, 4 n_directions)
         x = F.pad(x, (1, 1, 1, 1), mode="replicate")
-        g = torch.stack([x[:, 0, 1:-1, 2:] - x[:, 0, 1:-1, :-2], x[:, 0, 2:, 1:-1] - x[:, 0, :-2, 1:-1]], 1)
-        return F.adaptive_avg_pool2d(torch.einsum("bchw,kc->bkhw", g, self.towards).relu(), 2).flatten(1)
+        g = torch.stack(
+            [x[:, 0, 1:-1, 2:] - x[:, 0, 1:-1, :-2], x[:, 0, 2:, 1:-1] - x[:, 0, :-2, 1:-1]], 1
+        )
+        return F.adaptive_avg_pool2d(
+            torch.einsum("bchw,kc->bkhw", g, self.towards).relu(), 2
+        ).flatten(1)
+
 
 def _linear(d, weight=None, bias=True):
     layer = nn.Linear(64, d, bias)
-    if weight is not None: layer.weight.data, layer.bias.data = weight, torch.zeros(d)
+    if weight is not None:
+        layer.weight.data, layer.bias.data = weight, torch.zeros(d)
     return nn.Sequential(nn.Flatten(), layer)
+
 
 def _pca(d=16):
     x = printed(2000).views[:, 0].flatten(1).double()
@@ -102,145 +143,277 @@ def _pca(d=16):
 # %% ../../nbs/rank/41_zoo.ipynb #5cdf3833
 def _resnet(width=64):
     import timm
-    m = timm.create_model("resnet18", in_chans=1, channels=(16, 32, 48, width), layers=(1, 1, 1, 1), num_classes=0, zero_init_last=False)
-    m.conv1, m.maxpool = nn.Conv2d(1, 64, 3, 1, 1, bias=False), nn.Identity()  # 8 x 8 pixels are no more than its stem leaves
+
+    m = timm.create_model(
+        "resnet18",
+        in_chans=1,
+        channels=(16, 32, 48, width),
+        layers=(1, 1, 1, 1),
+        num_classes=0,
+        zero_init_last=False,
+    )
+    m.conv1, m.maxpool = (
+        nn.Conv2d(1, 64, 3, 1, 1, bias=False),
+        nn.Identity(),
+    )  # 8 x 8 pixels are no more than its stem leaves
     return m
+
 
 def _vit(width=48):
     import timm
-    return timm.create_model("vit_tiny_patch16_224", img_size=8, patch_size=2, in_chans=1, embed_dim=width, depth=3, num_heads=3, num_classes=0, global_pool="avg")
+
+    return timm.create_model(
+        "vit_tiny_patch16_224",
+        img_size=8,
+        patch_size=2,
+        in_chans=1,
+        embed_dim=width,
+        depth=3,
+        num_heads=3,
+        num_classes=0,
+        global_pool="avg",
+    )
+
 
 def _convnext(width=96):
     import timm
-    return timm.create_model("convnext_atto", in_chans=1, dims=(16, 32, 64, width), depths=(1, 1, 1, 1), patch_size=1, num_classes=0)
+
+    return timm.create_model(
+        "convnext_atto",
+        in_chans=1,
+        dims=(16, 32, 64, width),
+        depths=(1, 1, 1, 1),
+        patch_size=1,
+        num_classes=0,
+    )
+
 
 def _mixer(width=48):
     import timm
-    return timm.models.MlpMixer(img_size=8, patch_size=2, in_chans=1, embed_dim=width, num_blocks=3, num_classes=0)
+
+    return timm.models.MlpMixer(
+        img_size=8, patch_size=2, in_chans=1, embed_dim=width, num_blocks=3, num_classes=0
+    )
+
 
 def _convmixer(width=32):
     import timm
+
     return timm.models.ConvMixer(width, 4, kernel_size=3, patch_size=2, in_chans=1, num_classes=0)
 
-_BUILD = dict(pixels=nn.Flatten, blocks=lambda: nn.Sequential(nn.AvgPool2d(2), nn.Flatten()), gradients=Gradients, pca=_pca, linear=_linear,
-    relu=lambda d: nn.Sequential(_linear(d), nn.ReLU()), resnet=_resnet, vit=_vit, convnext=_convnext, mixer=_mixer, convmixer=_convmixer)
+
+_BUILD = dict(
+    pixels=nn.Flatten,
+    blocks=lambda: nn.Sequential(nn.AvgPool2d(2), nn.Flatten()),
+    gradients=Gradients,
+    pca=_pca,
+    linear=_linear,
+    relu=lambda d: nn.Sequential(_linear(d), nn.ReLU()),
+    resnet=_resnet,
+    vit=_vit,
+    convnext=_convnext,
+    mixer=_mixer,
+    convmixer=_convmixer,
+)
 
 # %% ../../nbs/rank/41_zoo.ipynb #c6001184
 @dataclass(frozen=True)
 class Recipe:
     "How one representation is made."
-    build:str # key of the builder
-    width:int = None # its argument
-    objective:str = None # what it is trained for
-    steps:int = 0 # for how long
+
+    build: str  # key of the builder
+    width: int = None  # its argument
+    objective: str = None  # what it is trained for
+    steps: int = 0  # for how long
+
 
 ZOO = dict(
-    pixels=Recipe("pixels"), blocks=Recipe("blocks"), pca=Recipe("pca", 16), gradients=Recipe("gradients", 8),
-    projection=Recipe("linear", 8), random_relu=Recipe("relu", 512), resnet_untrained=Recipe("resnet", 256), vit_untrained=Recipe("vit", 48),
-    resnet_digits=Recipe("resnet", 32, "digits", 200), convnext_digits=Recipe("convnext", 96, "digits", 200),
-    convnext_brief=Recipe("convnext", 256, "digits", 30), vit_digits=Recipe("vit", 48, "digits", 200), mixer_digits=Recipe("mixer", 48, "digits", 200),
-    resnet_letters=Recipe("resnet", 128, "letters", 200), convmixer_rotation=Recipe("convmixer", 32, "rotation", 200),
-    convnext_contrastive=Recipe("convnext", 40, "contrastive", 200), convmixer_denoise=Recipe("convmixer", 128, "denoise", 200),
-    mixer_fonts=Recipe("mixer", 128, "fonts", 100))
+    pixels=Recipe("pixels"),
+    blocks=Recipe("blocks"),
+    pca=Recipe("pca", 16),
+    gradients=Recipe("gradients", 8),
+    projection=Recipe("linear", 8),
+    random_relu=Recipe("relu", 512),
+    resnet_untrained=Recipe("resnet", 256),
+    vit_untrained=Recipe("vit", 48),
+    resnet_digits=Recipe("resnet", 32, "digits", 200),
+    convnext_digits=Recipe("convnext", 96, "digits", 200),
+    convnext_brief=Recipe("convnext", 256, "digits", 30),
+    vit_digits=Recipe("vit", 48, "digits", 200),
+    mixer_digits=Recipe("mixer", 48, "digits", 200),
+    resnet_letters=Recipe("resnet", 128, "letters", 200),
+    convmixer_rotation=Recipe("convmixer", 32, "rotation", 200),
+    convnext_contrastive=Recipe("convnext", 40, "contrastive", 200),
+    convmixer_denoise=Recipe("convmixer", 128, "denoise", 200),
+    mixer_fonts=Recipe("mixer", 128, "fonts", 100),
+)
 
-def zoo_names() -> list: # of strings
+
+def zoo_names() -> list:  # of strings
     "The names of the zoo's representations."
     return list(ZOO)
 
 # %% ../../nbs/rank/41_zoo.ipynb #02387c82
 def _outputs(objective, n_fonts):
-    return dict(digits=10, letters=len(LETTERS), fonts=n_fonts, rotation=4, contrastive=32, denoise=64)[objective]
+    return dict(
+        digits=10, letters=len(LETTERS), fonts=n_fonts, rotation=4, contrastive=32, denoise=64
+    )[objective]
 
-def _loss(objective, module, head, data, i, g): # of the batch `i`
+
+def _loss(objective, module, head, data, i, g):  # of the batch `i`
     x = data.views[i, 0]
     if objective == "rotation":
         k = torch.randint(0, 4, (len(i),), generator=g)
-        return F.cross_entropy(head(module(torch.stack([torch.rot90(a, int(t), (-2, -1)) for a, t in zip(x, k)]))), k)
-    if objective == "denoise": return F.mse_loss(head(module(x + .4*torch.randn(x.shape, generator=g))), x.flatten(1))
+        return F.cross_entropy(
+            head(
+                module(
+                    torch.stack(
+                        [torch.rot90(a, int(t), (-2, -1)) for a, t in zip(x, k, strict=True)]
+                    )
+                )
+            ),
+            k,
+        )
+    if objective == "denoise":
+        return F.mse_loss(head(module(x + 0.4 * torch.randn(x.shape, generator=g))), x.flatten(1))
     if objective == "contrastive":
         z = F.normalize(head(module(data.views[i].flatten(0, 1))), dim=-1)
-        sim = (z @ z.T/.2).fill_diagonal_(-torch.inf)
+        sim = (z @ z.T / 0.2).fill_diagonal_(-torch.inf)
         return F.cross_entropy(sim, torch.arange(len(z)) ^ 1)
     y = {"digits": data.char, "letters": data.char - 10, "fonts": data.font}[objective][i]
-    return F.cross_entropy(head(module(x)), y, label_smoothing=.1)
+    return F.cross_entropy(head(module(x)), y, label_smoothing=0.1)
+
 
 def _train(module, objective, steps, data, seed, batch_size=128, lr=2e-3):
     n, g = len(data.char), torch.Generator().manual_seed(seed)
-    low, high = dict(digits=(0, n//2), letters=(n//2, n)).get(objective, (0, n))
-    head = nn.Linear(module(data.views[:2, 0]).shape[1], _outputs(objective, int(data.font.max()) + 1))
-    opt = torch.optim.AdamW([*module.parameters(), *head.parameters()], lr=lr, weight_decay=.02)
+    low, high = dict(digits=(0, n // 2), letters=(n // 2, n)).get(objective, (0, n))
+    head = nn.Linear(
+        module(data.views[:2, 0]).shape[1], _outputs(objective, int(data.font.max()) + 1)
+    )
+    opt = torch.optim.AdamW([*module.parameters(), *head.parameters()], lr=lr, weight_decay=0.02)
     schedule = torch.optim.lr_scheduler.OneCycleLR(opt, lr, total_steps=steps)
     module.train()
     for _ in range(steps):
-        loss = _loss(objective, module, head, data, torch.randint(low, high, (batch_size,), generator=g), g)
-        opt.zero_grad(); loss.backward(); opt.step(); schedule.step()
+        loss = _loss(
+            objective, module, head, data, torch.randint(low, high, (batch_size,), generator=g), g
+        )
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        schedule.step()
     return module
 
 # %% ../../nbs/rank/41_zoo.ipynb #0fb2f940
 @contextmanager
-def _one_thread(): # faster on such small networks, and the weights do not depend on the number of cores
+def _one_thread():  # faster on such small networks, and the weights do not depend on the number of cores
     n = torch.get_num_threads()
     torch.set_num_threads(1)
-    try: yield
-    finally: torch.set_num_threads(n)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(n)
+
 
 _pool = functools.lru_cache(1)(printed)  # one set of training images for all
 
 # %% ../../nbs/rank/41_zoo.ipynb #55c57f67
 def _zoo_key(name):
-    import matplotlib, timm
-    code = [inspect.getsource(f) for f in (_glyph, _glyphs, _bend, printed, _pca, _linear, Gradients.__init__, Gradients.forward, _resnet, _vit, _convnext, _mixer, _convmixer, _loss, _train)]
-    return digest_json([name, asdict(ZOO[name]), code, torch.__version__, timm.__version__, matplotlib.__version__])
+    import matplotlib
+    import timm
+
+    code = [
+        inspect.getsource(f)
+        for f in (
+            _glyph,
+            _glyphs,
+            _bend,
+            printed,
+            _pca,
+            _linear,
+            Gradients.__init__,
+            Gradients.forward,
+            _resnet,
+            _vit,
+            _convnext,
+            _mixer,
+            _convmixer,
+            _loss,
+            _train,
+        )
+    ]
+    return digest_json(
+        [name, asdict(ZOO[name]), code, torch.__version__, timm.__version__, matplotlib.__version__]
+    )
+
 
 def _build(name, data=None, train=True):
     recipe, seed = ZOO[name], list(ZOO).index(name)
     with torch.random.fork_rng(devices=[]), _one_thread():
         torch.default_generator.manual_seed(seed)
         module = _BUILD[recipe.build](*[] if recipe.width is None else [recipe.width])
-        if train and recipe.steps: _train(module, recipe.objective, recipe.steps, data or _pool(), seed)
+        if train and recipe.steps:
+            _train(module, recipe.objective, recipe.steps, data or _pool(), seed)
     return module.eval().requires_grad_(False)
 
+
 def zoo_model(
-    name:str, # one of `zoo_names()`
+    name: str,  # one of `zoo_names()`
     *,
-    cache=None, # directory; None is `cache_dir()`
-) -> nn.Module: # (B, 1, 8, 8) in [0, 1] -> (B, d), in evaluation mode
+    cache=None,  # directory; None is `cache_dir()`
+) -> nn.Module:  # (B, 1, 8, 8) in [0, 1] -> (B, d), in evaluation mode
     "A representation of the zoo, trained on the first call."
     check_choice(name, zoo_names(), "zoo_model", "name")
-    if not ZOO[name].steps: return _build(name)
-    path = cache_dir(cache)/"zoo"/f"{name}-{_zoo_key(name)[:20]}.safetensors"
+    if not ZOO[name].steps:
+        return _build(name)
+    path = cache_dir(cache) / "zoo" / f"{name}-{_zoo_key(name)[:20]}.safetensors"
     with locked(path):
         module = _build(name, train=False)
-        try: module.load_state_dict(load_tensors(path)[0])
+        try:
+            module.load_state_dict(load_tensors(path)[0])
         except (FileNotFoundError, ValueError):
             module = _build(name)
-            save_tensors(path, module.state_dict(), dict(name=name, **asdict(ZOO[name]), trained_on="printed characters"))
+            save_tensors(
+                path,
+                module.state_dict(),
+                dict(name=name, **asdict(ZOO[name]), trained_on="printed characters"),
+            )
     return module
 
 # %% ../../nbs/rank/41_zoo.ipynb #f15c3fc2
 def zoo_transform(
-    image, # PIL image
-) -> Tensor: # shape (1, 8, 8) in [0, 1]
+    image,  # PIL image
+) -> Tensor:  # shape (1, 8, 8) in [0, 1]
     "What the zoo sees of an image."
     from PIL import Image
+
     im = image.convert("L")
-    if im.size != (8, 8): im = im.resize((8, 8), Image.BOX)
-    return torch.from_numpy(np.array(im, dtype=np.float32))[None]/255
+    if im.size != (8, 8):
+        im = im.resize((8, 8), Image.BOX)
+    return torch.from_numpy(np.array(im, dtype=np.float32))[None] / 255
+
 
 def zoo_features(
-    images=None, # an ImageSource, or anything that `load_images` opens; None is the digits
+    images=None,  # an ImageSource, or anything that `load_images` opens; None is the digits
     *,
-    names=None, # some of `zoo_names()`; None is all
-    cache=None, # directory; None is `cache_dir()`
-    progress:bool=True, # show a bar on standard error while models are trained
-) -> dict: # name -> (n, d), float32
+    names=None,  # some of `zoo_names()`; None is all
+    cache=None,  # directory; None is `cache_dir()`
+    progress: bool = True,  # show a bar on standard error while models are trained
+) -> dict:  # name -> (n, d), float32
     "Features of images under the zoo's representations."
     from tqdm.auto import tqdm
-    images = images if isinstance(images, ImageSource) else load_images("digits" if images is None else images)
+
+    images = (
+        images
+        if isinstance(images, ImageSource)
+        else load_images("digits" if images is None else images)
+    )
     x = torch.stack([zoo_transform(images[i]) for i in range(len(images))])
     out = {}
-    for name in (bar := tqdm(zoo_names() if names is None else list(names), desc="zoo", disable=not progress)):
+    for name in (
+        bar := tqdm(zoo_names() if names is None else list(names), desc="zoo", disable=not progress)
+    ):
         bar.set_postfix_str(name)
         model = zoo_model(name, cache=cache)
-        with torch.inference_mode(): out[name] = torch.cat([model(b) for b in x.split(1024)])
+        with torch.inference_mode():
+            out[name] = torch.cat([model(b) for b in x.split(1024)])
     return {k: v.clone() for k, v in out.items()}

@@ -8,13 +8,21 @@ __all__ = ['Attack', 'pgd_attack', 'cw_attack', 'autoattack', 'RobustProbe', 'ro
 # %% ../../nbs/synbench/23_robust_probing.ipynb #388f1f1e
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..checks import check_count, check_finite, check_generator, check_labels, check_number, check_same_n, check_tensor, refuse
+from taskpriors.checks import (
+    check_count,
+    check_finite,
+    check_generator,
+    check_labels,
+    check_number,
+    check_tensor,
+    refuse,
+)
 from ..results import Result
 from .score import SynBenchResult, _evaluating, synbench_score
 
@@ -22,41 +30,85 @@ from .score import SynBenchResult, _evaluating, synbench_score
 @dataclass(frozen=True, eq=False, repr=False)
 class Attack(Result):
     "Perturbed images and what they achieve."
-    images: Tensor # perturbed, shape of the input
-    success: Tensor # is the label wrong now? shape (n,), bool
-    distance: Tensor # length of the perturbation in the 2-norm, shape (n,)
-    name: str # what was run
+
+    images: Tensor  # perturbed, shape of the input
+    success: Tensor  # is the label wrong now? shape (n,), bool
+    distance: Tensor  # length of the perturbation in the 2-norm, shape (n,)
+    name: str  # what was run
 
     @property
-    def robust_accuracy(self): # float
+    def robust_accuracy(self):  # float
         "Share of images that stay right."
         return 1 - float(self.success.double().mean())
 
+
 def _inputs(logits, images, labels, caller):
     x = check_tensor(images, caller, "images").detach()
-    if x.ndim < 2 or x.numel() == 0: refuse(caller, "images must hold at least one image", f"shape {tuple(x.shape)}", "pass shape (n, ...)")
+    if x.ndim < 2 or x.numel() == 0:
+        refuse(
+            caller,
+            "images must hold at least one image",
+            f"shape {tuple(x.shape)}",
+            "pass shape (n, ...)",
+        )
     y = check_labels(labels, caller, n=len(check_finite(x, caller, "images")))[0].to(x.device)
-    if not callable(logits): refuse(caller, "logits must be a function from images to class scores", type(logits).__name__, "pass probe.on(features_fn)", TypeError)
+    if not callable(logits):
+        refuse(
+            caller,
+            "logits must be a function from images to class scores",
+            type(logits).__name__,
+            "pass probe.on(features_fn)",
+            TypeError,
+        )
     return x, y
+
 
 def _target(logits, images, labels, clip, caller):
     "Inputs of an attack, for which the scores of one image are looked at."
     x, y = _inputs(logits, images, labels, caller)
-    if clip is not None and not (clip[0] < clip[1] and clip[0] <= x.min() and x.max() <= clip[1]): refuse(caller, f"images must lie in clip = {tuple(clip)}", f"{x.min():.3g} to {x.max():.3g}", "pass their range as (lowest, highest)")
-    with torch.enable_grad(): scores = logits(x[:1].clone().requires_grad_())
-    if not isinstance(scores, Tensor) or scores.ndim != 2 or not scores.requires_grad: refuse(caller, "logits must return differentiable scores of shape (n, n_classes)", f"{tuple(getattr(scores, 'shape', ()))}, gradient {getattr(scores, 'requires_grad', False)}", "pass probe.on(features_fn)", TypeError)
-    if y.max() >= scores.shape[1]: refuse(caller, f"labels must be below the {scores.shape[1]} classes of logits", int(y.max()), "check the labels")
+    if clip is not None and not (clip[0] < clip[1] and clip[0] <= x.min() and x.max() <= clip[1]):
+        refuse(
+            caller,
+            f"images must lie in clip = {tuple(clip)}",
+            f"{x.min():.3g} to {x.max():.3g}",
+            "pass their range as (lowest, highest)",
+        )
+    with torch.enable_grad():
+        scores = logits(x[:1].clone().requires_grad_())
+    if not isinstance(scores, Tensor) or scores.ndim != 2 or not scores.requires_grad:
+        refuse(
+            caller,
+            "logits must return differentiable scores of shape (n, n_classes)",
+            f"{tuple(getattr(scores, 'shape', ()))}, gradient {getattr(scores, 'requires_grad', False)}",
+            "pass probe.on(features_fn)",
+            TypeError,
+        )
+    if y.max() >= scores.shape[1]:
+        refuse(
+            caller,
+            f"labels must be below the {scores.shape[1]} classes of logits",
+            int(y.max()),
+            "check the labels",
+        )
     return x, y
 
-def _length(v): return v.flatten(1).norm(dim=1).view(-1, *[1]*(v.ndim - 1))
 
-def _to_ball(delta, eps): return delta*(eps/_length(delta).clamp_min(1e-12)).clamp_max(1)
+def _length(v):
+    return v.flatten(1).norm(dim=1).view(-1, *[1] * (v.ndim - 1))
+
+
+def _to_ball(delta, eps):
+    return delta * (eps / _length(delta).clamp_min(1e-12)).clamp_max(1)
 
 # %% ../../nbs/synbench/23_robust_probing.ipynb #0d8f6957
 def _climb(logits, x, y, delta, eps, n_steps, step, clip):
     "Most harmful perturbation met on the way up the loss, whether it fools, and its loss."
-    best, fooled, top = delta, torch.zeros(len(x), dtype=torch.bool, device=x.device), x.new_full((len(x),), -math.inf)
-    for i in range(n_steps + 1):
+    best, fooled, top = (
+        delta,
+        torch.zeros(len(x), dtype=torch.bool, device=x.device),
+        x.new_full((len(x),), -math.inf),
+    )
+    for _i in range(n_steps + 1):
         delta = delta.detach().requires_grad_()
         with torch.enable_grad():
             scores = logits(x + delta)
@@ -64,79 +116,123 @@ def _climb(logits, x, y, delta, eps, n_steps, step, clip):
             grad = torch.autograd.grad(loss.sum(), delta)[0]
         wrong, loss = scores.detach().argmax(1) != y, loss.detach()
         better = (wrong & ~fooled) | ((wrong == fooled) & (loss > top))
-        shape = (-1, *[1]*(x.ndim - 1))
-        best, fooled, top = torch.where(better.view(shape), delta.detach(), best), fooled | wrong, torch.where(better, loss, top)
-        delta = _to_ball(delta.detach() + step*grad/_length(grad).clamp_min(1e-12), eps)
-        if clip is not None: delta = (x + delta).clamp(*clip) - x
+        shape = (-1, *[1] * (x.ndim - 1))
+        best, fooled, top = (
+            torch.where(better.view(shape), delta.detach(), best),
+            fooled | wrong,
+            torch.where(better, loss, top),
+        )
+        delta = _to_ball(delta.detach() + step * grad / _length(grad).clamp_min(1e-12), eps)
+        if clip is not None:
+            delta = (x + delta).clamp(*clip) - x
     return best, fooled, top
 
 # %% ../../nbs/synbench/23_robust_probing.ipynb #2e4bd009
 def pgd_attack(
-    logits:Callable, # from images to class scores (n, n_classes), differentiable
-    images, # shape (n, ...)
-    labels, # true classes, shape (n,)
-    eps:float, # largest 2-norm of the perturbation, in the units of the images
+    logits: Callable,  # from images to class scores (n, n_classes), differentiable
+    images,  # shape (n, ...)
+    labels,  # true classes, shape (n,)
+    eps: float,  # largest 2-norm of the perturbation, in the units of the images
     *,
-    n_steps:int=20, # gradient steps per restart
-    step:float=None, # their length; None is 2.5 eps/n_steps
-    restarts:int=1, # random starts, the first at the image itself
-    clip=None, # (lowest, highest) pixel, or None
-    batch_size:int=256, # images at a time
-    seed=0, # of the starts
-) -> Attack: # the most harmful perturbations found
+    n_steps: int = 20,  # gradient steps per restart
+    step: float = None,  # their length; None is 2.5 eps/n_steps
+    restarts: int = 1,  # random starts, the first at the image itself
+    clip=None,  # (lowest, highest) pixel, or None
+    batch_size: int = 256,  # images at a time
+    seed=0,  # of the starts
+) -> Attack:  # the most harmful perturbations found
     "l2 projected gradient attack: a lower bound on what an adversary can do."
     x, y = _target(logits, images, labels, clip, "pgd_attack")
     eps, g = check_number(eps, "pgd_attack", "eps", low=0), check_generator(seed, "pgd_attack")
-    step = 2.5*eps/check_count(n_steps, "pgd_attack", "n_steps") if step is None else check_number(step, "pgd_attack", "step", low=0)
-    best, fooled, top = torch.zeros_like(x), torch.zeros(len(x), dtype=torch.bool, device=x.device), x.new_full((len(x),), -math.inf)
+    step = (
+        2.5 * eps / check_count(n_steps, "pgd_attack", "n_steps")
+        if step is None
+        else check_number(step, "pgd_attack", "step", low=0)
+    )
+    best, fooled, top = (
+        torch.zeros_like(x),
+        torch.zeros(len(x), dtype=torch.bool, device=x.device),
+        x.new_full((len(x),), -math.inf),
+    )
     for k in range(check_count(restarts, "pgd_attack", "restarts")):
         start = torch.randn(x.shape, generator=g).to(x)
-        start = torch.zeros_like(x) if k == 0 else _to_ball(eps*start/_length(start)*torch.rand(len(x), generator=g).to(x).view(-1, *[1]*(x.ndim - 1)), eps)
+        start = (
+            torch.zeros_like(x)
+            if k == 0
+            else _to_ball(
+                eps
+                * start
+                / _length(start)
+                * torch.rand(len(x), generator=g).to(x).view(-1, *[1] * (x.ndim - 1)),
+                eps,
+            )
+        )
         for i in torch.arange(len(x)).split(check_count(batch_size, "pgd_attack", "batch_size")):
             d = start[i] if clip is None else (x[i] + start[i]).clamp(*clip) - x[i]
             d, wrong, loss = _climb(logits, x[i], y[i], d, eps, n_steps, step, clip)
             better = (wrong & ~fooled[i]) | ((wrong == fooled[i]) & (loss > top[i]))
-            best[i[better]], fooled[i], top[i] = d[better], fooled[i] | wrong, torch.maximum(top[i], loss)
-    return Attack(x + best, fooled, _length(best).flatten(), f"PGD, {n_steps} steps, {restarts} restarts")
+            best[i[better]], fooled[i], top[i] = (
+                d[better],
+                fooled[i] | wrong,
+                torch.maximum(top[i], loss),
+            )
+    return Attack(
+        x + best, fooled, _length(best).flatten(), f"PGD, {n_steps} steps, {restarts} restarts"
+    )
 
 # %% ../../nbs/synbench/23_robust_probing.ipynb #b5a63c3e
 def cw_attack(
-    logits:Callable, # from images to class scores, differentiable
-    images, # shape (n, ...), strictly within `clip` or on its border
-    labels, # true classes, shape (n,)
+    logits: Callable,  # from images to class scores, differentiable
+    images,  # shape (n, ...), strictly within `clip` or on its border
+    labels,  # true classes, shape (n,)
     *,
-    clip=(0., 1.), # (lowest, highest) pixel
-    kappa:float=0., # margin by which the wrong class must win
-    n_steps:int=200, # of Adam for each weight c
-    n_weights:int=6, # bisection steps on c
-    lr:float=0.05, # of Adam
-) -> Attack: # nearest misclassified images; `success` is False where none was found, and `images` is the input there
+    clip=(0.0, 1.0),  # (lowest, highest) pixel
+    kappa: float = 0.0,  # margin by which the wrong class must win
+    n_steps: int = 200,  # of Adam for each weight c
+    n_weights: int = 6,  # bisection steps on c
+    lr: float = 0.05,  # of Adam
+) -> Attack:  # nearest misclassified images; `success` is False where none was found, and `images` is the input there
     "l2 attack of Carlini and Wagner (2017): an upper bound on the distance to the boundary."
     x, y = _target(logits, images, labels, clip, "cw_attack")
-    (low, high), kappa, lr = clip, check_number(kappa, "cw_attack", "kappa", low=0), check_number(lr, "cw_attack", "lr", low=0, low_open=True)
-    c, floor, ceil = torch.full((len(x),), 1.).to(x), torch.zeros(len(x)).to(x), torch.full((len(x),), math.inf).to(x)
+    (low, high), kappa, lr = (
+        clip,
+        check_number(kappa, "cw_attack", "kappa", low=0),
+        check_number(lr, "cw_attack", "lr", low=0, low_open=True),
+    )
+    c, floor, ceil = (
+        torch.full((len(x),), 1.0).to(x),
+        torch.zeros(len(x)).to(x),
+        torch.full((len(x),), math.inf).to(x),
+    )
     best, near = x.clone(), torch.full((len(x),), math.inf).to(x)
     for _ in range(check_count(n_weights, "cw_attack", "n_weights")):
-        found, d, image = _descend(logits, x, y, c, low, high, kappa, check_count(n_steps, "cw_attack", "n_steps"), lr)
+        found, d, image = _descend(
+            logits, x, y, c, low, high, kappa, check_count(n_steps, "cw_attack", "n_steps"), lr
+        )
         closer = found & (d < near)
         best[closer], near = image[closer], torch.where(closer, d, near)
         floor, ceil = torch.where(found, floor, c), torch.where(found, torch.minimum(ceil, c), ceil)
-        c = torch.where(ceil.isinf(), 10*c, (floor + ceil)/2)
-    return Attack(best, near < math.inf, _length(best - x).flatten(), f"CW, {n_weights} x {n_steps} steps")
+        c = torch.where(ceil.isinf(), 10 * c, (floor + ceil) / 2)
+    return Attack(
+        best, near < math.inf, _length(best - x).flatten(), f"CW, {n_weights} x {n_steps} steps"
+    )
 
 # %% ../../nbs/synbench/23_robust_probing.ipynb #bd9b2bfa
 def _descend(logits, x, y, c, low, high, kappa, n_steps, lr):
     "Nearest misclassified image on the path of Adam, for one weight c per image."
-    to_unit = lambda v: ((v - low)/(high - low)*2 - 1).clamp(-1 + 1e-6, 1 - 1e-6)
+
+    def to_unit(v):
+        return ((v - low) / (high - low) * 2 - 1).clamp(-1 + 1e-6, 1 - 1e-6)
+
     w = torch.atanh(to_unit(x)).requires_grad_()
     opt, near, image = torch.optim.Adam([w], lr), torch.full((len(x),), math.inf).to(x), x.clone()
     for _ in range(n_steps):
         with torch.enable_grad():
-            moved = (torch.tanh(w) + 1)/2*(high - low) + low
+            moved = (torch.tanh(w) + 1) / 2 * (high - low) + low
             scores, d2 = logits(moved), (moved - x).flatten(1).square().sum(1)
             own = scores.gather(1, y[:, None])[:, 0]
             margin = own - scores.scatter(1, y[:, None], -math.inf).amax(1)
-            loss = (d2 + c*(margin + kappa).clamp_min(0)).sum()
+            loss = (d2 + c * (margin + kappa).clamp_min(0)).sum()
             w.grad = torch.autograd.grad(loss, w)[0]
         closer = (margin.detach() < -kappa) & (d2.detach().sqrt() < near)
         near, image[closer] = torch.where(closer, d2.detach().sqrt(), near), moved.detach()[closer]
@@ -145,137 +241,238 @@ def _descend(logits, x, y, c, low, high, kappa, n_steps, lr):
 
 # %% ../../nbs/synbench/23_robust_probing.ipynb #b3ad51a1
 def autoattack(
-    logits:Callable, # from images to class scores, differentiable
-    images, # shape (n, channels, height, width), within `clip`
-    labels, # true classes, shape (n,)
-    eps:float, # largest 2-norm of the perturbation
+    logits: Callable,  # from images to class scores, differentiable
+    images,  # shape (n, channels, height, width), within `clip`
+    labels,  # true classes, shape (n,)
+    eps: float,  # largest 2-norm of the perturbation
     *,
-    n_classes:int, # number of class scores
-    clip=(0., 1.), # (lowest, highest) pixel
-    batch_size:int=64, # images at a time
-) -> Attack: # the attacked images
+    n_classes: int,  # number of class scores
+    clip=(0.0, 1.0),  # (lowest, highest) pixel
+    batch_size: int = 64,  # images at a time
+) -> Attack:  # the attacked images
     "AutoAttack in the 2-norm by the Adversarial Robustness Toolbox (`pip install adversarial-robustness-toolbox`)."
     x, y = _target(logits, images, labels, clip, "autoattack")
     eps = check_number(eps, "autoattack", "eps", low=0, low_open=True)
-    try: from art.attacks.evasion import AutoAttack
-    except ImportError: refuse("autoattack", "the Adversarial Robustness Toolbox must be installed", "no module named art", "pip install adversarial-robustness-toolbox, or use pgd_attack with restarts", ImportError)
+    try:
+        from art.attacks.evasion import AutoAttack
+    except ImportError:
+        refuse(
+            "autoattack",
+            "the Adversarial Robustness Toolbox must be installed",
+            "no module named art",
+            "pip install adversarial-robustness-toolbox, or use pgd_attack with restarts",
+            ImportError,
+        )
     model = _art_model(logits, x, check_count(n_classes, "autoattack", "n_classes", low=2), clip)
     attacks = _art_attacks(model, eps, n_classes, batch_size)
-    moved = AutoAttack(model, norm=2, eps=eps, eps_step=eps/4, attacks=attacks, batch_size=batch_size).generate(x.cpu().numpy(), y.cpu().numpy())
+    moved = AutoAttack(
+        model, norm=2, eps=eps, eps_step=eps / 4, attacks=attacks, batch_size=batch_size
+    ).generate(x.cpu().numpy(), y.cpu().numpy())
     delta = _to_ball(torch.from_numpy(moved).to(x) - x, eps)
-    with torch.no_grad(): wrong = logits(x + delta).argmax(1) != y
-    return Attack(x + delta, wrong, _length(delta).flatten(), f"AutoAttack of the Adversarial Robustness Toolbox: {', '.join(type(a).__name__ for a in attacks)}")
+    with torch.no_grad():
+        wrong = logits(x + delta).argmax(1) != y
+    return Attack(
+        x + delta,
+        wrong,
+        _length(delta).flatten(),
+        f"AutoAttack of the Adversarial Robustness Toolbox: {', '.join(type(a).__name__ for a in attacks)}",
+    )
 
 # %% ../../nbs/synbench/23_robust_probing.ipynb #c8f81132
 def _art_model(logits, x, n_classes, clip):
     "The classifier as the toolbox wants it."
     from art.estimators.classification import PyTorchClassifier
+
     class Model(nn.Module):
-        def __init__(self): super().__init__(); self.unused = nn.Parameter(torch.zeros(()))
-        def forward(self, x): return logits(x)
-    return PyTorchClassifier(Model(), nn.CrossEntropyLoss(), tuple(x.shape[1:]), n_classes, clip_values=clip, device_type="cpu" if x.device.type == "cpu" else "gpu")
+        def __init__(self):
+            super().__init__()
+            self.unused = nn.Parameter(torch.zeros(()))
+
+        def forward(self, x):
+            return logits(x)
+
+    return PyTorchClassifier(
+        Model(),
+        nn.CrossEntropyLoss(),
+        tuple(x.shape[1:]),
+        n_classes,
+        clip_values=clip,
+        device_type="cpu" if x.device.type == "cpu" else "gpu",
+    )
+
 
 def _art_attacks(model, eps, n_classes, batch_size):
     "The four attacks in the toolbox's own settings; the ratio of logit differences needs three classes."
     from art.attacks.evasion import AutoProjectedGradientDescent, DeepFool, SquareAttack
+
     common = dict(eps=eps, norm=2, batch_size=batch_size, verbose=False)
-    losses = ("cross_entropy", "difference_logits_ratio")[:1 if n_classes < 3 else 2]
-    climb = [AutoProjectedGradientDescent(model, eps_step=2*eps/3, max_iter=100, nb_random_init=5, loss_type=l, **common) for l in losses]
-    return climb + [DeepFool(model, max_iter=100, epsilon=1e-3, nb_grads=min(10, n_classes), batch_size=batch_size, verbose=False), SquareAttack(model, max_iter=1000, p_init=.8, nb_restarts=1, **common)]
+    losses = ("cross_entropy", "difference_logits_ratio")[: 1 if n_classes < 3 else 2]
+    climb = [
+        AutoProjectedGradientDescent(
+            model, eps_step=2 * eps / 3, max_iter=100, nb_random_init=5, loss_type=l, **common
+        )
+        for l in losses
+    ]
+    return climb + [
+        DeepFool(
+            model,
+            max_iter=100,
+            epsilon=1e-3,
+            nb_grads=min(10, n_classes),
+            batch_size=batch_size,
+            verbose=False,
+        ),
+        SquareAttack(model, max_iter=1000, p_init=0.8, nb_restarts=1, **common),
+    ]
 
 # %% ../../nbs/synbench/23_robust_probing.ipynb #ca11bf43
 @dataclass(frozen=True, eq=False, repr=False)
 class RobustProbe(Result):
     "A linear head on frozen features."
-    weight: Tensor # shape (n_classes, d)
-    bias: Tensor # shape (n_classes,)
-    eps: float # radius that it was trained against
-    losses: Tensor # mean robust training loss of each epoch, shape (n_epochs,)
 
-    def on(self, features_fn:Callable): # a function from images to class scores
+    weight: Tensor  # shape (n_classes, d)
+    bias: Tensor  # shape (n_classes,)
+    eps: float  # radius that it was trained against
+    losses: Tensor  # mean robust training loss of each epoch, shape (n_epochs,)
+
+    def on(self, features_fn: Callable):  # a function from images to class scores
         "The whole classifier."
+
         def logits(x):
-            with _evaluating(features_fn): return features_fn(x).flatten(1)@self.weight.to(x).T + self.bias.to(x)
+            with _evaluating(features_fn):
+                return features_fn(x).flatten(1) @ self.weight.to(x).T + self.bias.to(x)
+
         return logits
 
-    def accuracy(self, features_fn:Callable, images, labels, *, batch_size:int=256): # float
+    def accuracy(self, features_fn: Callable, images, labels, *, batch_size: int = 256):  # float
         "Standard accuracy."
         x, y = _inputs(features_fn, images, labels, "accuracy")
-        with torch.no_grad(): return float(torch.cat([self.on(features_fn)(b).argmax(1) for b in x.split(batch_size)]).eq(y).double().mean())
+        with torch.no_grad():
+            return float(
+                torch.cat([self.on(features_fn)(b).argmax(1) for b in x.split(batch_size)])
+                .eq(y)
+                .double()
+                .mean()
+            )
+
 
 def _plain_probe(z, y, n_classes, l2):
     "Minimiser of mean cross-entropy + l2/2 |W|^2 on fixed features."
-    W = torch.zeros(n_classes, z.shape[1] + 1, dtype=torch.float64, device=z.device, requires_grad=True)
+    W = torch.zeros(
+        n_classes, z.shape[1] + 1, dtype=torch.float64, device=z.device, requires_grad=True
+    )
     z = z.double()
-    opt = torch.optim.LBFGS([W], max_iter=500, tolerance_grad=1e-8, tolerance_change=1e-12, line_search_fn="strong_wolfe")
+    opt = torch.optim.LBFGS(
+        [W],
+        max_iter=500,
+        tolerance_grad=1e-8,
+        tolerance_change=1e-12,
+        line_search_fn="strong_wolfe",
+    )
+
     def closure():
         opt.zero_grad()
-        loss = F.cross_entropy(z@W[:, :-1].T + W[:, -1], y) + l2/2*W[:, :-1].square().sum()
+        loss = F.cross_entropy(z @ W[:, :-1].T + W[:, -1], y) + l2 / 2 * W[:, :-1].square().sum()
         loss.backward()
         return loss
+
     loss = opt.step(closure)
     return W.detach(), loss.detach()
 
 # %% ../../nbs/synbench/23_robust_probing.ipynb #8e6e4ea6
 def robust_linear_probe(
-    features_fn:Callable, # the frozen network: images (n, ...) to features (n, d), differentiable
-    images, # training images
-    labels, # their classes, shape (n,)
-    eps:float, # radius of the attack in the 2-norm, in the units of the images; 0 is plain probing
+    features_fn: Callable,  # the frozen network: images (n, ...) to features (n, d), differentiable
+    images,  # training images
+    labels,  # their classes, shape (n,)
+    eps: float,  # radius of the attack in the 2-norm, in the units of the images; 0 is plain probing
     *,
-    n_classes:int=None, # None is one more than the largest label
-    l2:float=1e-3, # weight of |W|^2/2 on standardised features
-    n_epochs:int=5, # passes over the images
-    n_steps:int=5, # steps of the attack
-    lr:float=0.01, # first step size of Adam
-    batch_size:int=64,
-    clip=None, # (lowest, highest) pixel, or None
-    seed=0, # order of the batches
-) -> RobustProbe: # the head
+    n_classes: int = None,  # None is one more than the largest label
+    l2: float = 1e-3,  # weight of |W|^2/2 on standardised features
+    n_epochs: int = 5,  # passes over the images
+    n_steps: int = 5,  # steps of the attack
+    lr: float = 0.01,  # first step size of Adam
+    batch_size: int = 64,
+    clip=None,  # (lowest, highest) pixel, or None
+    seed=0,  # order of the batches
+) -> RobustProbe:  # the head
     "Head with the least cross-entropy under the worst perturbation of each image: Section 4.3."
     who = "robust_linear_probe"
     x, y = _inputs(features_fn, images, labels, who)
-    q = int(y.max()) + 1 if n_classes is None else check_count(n_classes, who, "n_classes", low=int(y.max()) + 1)
-    eps, l2, g = check_number(eps, who, "eps", low=0), check_number(l2, who, "l2", low=0), check_generator(seed, who)
-    if clip is not None and not (clip[0] <= x.min() and x.max() <= clip[1]): refuse(who, f"images must lie in clip = {tuple(clip)}", f"{x.min():.3g} to {x.max():.3g}", "pass their range as (lowest, highest)")
-    plan = [check_count(v, who, name) for v, name in ((n_epochs, "n_epochs"), (n_steps, "n_steps"))] + [check_number(lr, who, "lr", low=0), check_count(batch_size, who, "batch_size"), clip, g]
-    with _evaluating(features_fn): return _probe(features_fn, x, y, eps, max(q, 2), l2, plan)
+    q = (
+        int(y.max()) + 1
+        if n_classes is None
+        else check_count(n_classes, who, "n_classes", low=int(y.max()) + 1)
+    )
+    eps, l2, g = (
+        check_number(eps, who, "eps", low=0),
+        check_number(l2, who, "l2", low=0),
+        check_generator(seed, who),
+    )
+    if clip is not None and not (clip[0] <= x.min() and x.max() <= clip[1]):
+        refuse(
+            who,
+            f"images must lie in clip = {tuple(clip)}",
+            f"{x.min():.3g} to {x.max():.3g}",
+            "pass their range as (lowest, highest)",
+        )
+    plan = [
+        check_count(v, who, name) for v, name in ((n_epochs, "n_epochs"), (n_steps, "n_steps"))
+    ] + [check_number(lr, who, "lr", low=0), check_count(batch_size, who, "batch_size"), clip, g]
+    with _evaluating(features_fn):
+        return _probe(features_fn, x, y, eps, max(q, 2), l2, plan)
 
 # %% ../../nbs/synbench/23_robust_probing.ipynb #030a7f03
 def _probe(features_fn, x, y, eps, q, l2, plan):
-    with torch.no_grad(): z = torch.cat([features_fn(b).flatten(1).float() for b in x.split(256)])
+    with torch.no_grad():
+        z = torch.cat([features_fn(b).flatten(1).float() for b in x.split(256)])
     mean, scale = z.mean(0), z.std(0).clamp_min(1e-6)
-    W, loss = _plain_probe((z - mean)/scale, y, q, l2)
-    losses, f = [loss.float()], lambda x: (features_fn(x).flatten(1).float() - mean)/scale
-    if eps > 0: W, losses = _adversarial(f, x, y, eps, W.float(), l2, *plan)
-    weight = W[:, :-1].float()/scale
-    return RobustProbe(weight, W[:, -1].float() - weight@mean, eps, torch.stack(losses))
+    W, loss = _plain_probe((z - mean) / scale, y, q, l2)
+    losses, f = [loss.float()], lambda x: (features_fn(x).flatten(1).float() - mean) / scale
+    if eps > 0:
+        W, losses = _adversarial(f, x, y, eps, W.float(), l2, *plan)
+    weight = W[:, :-1].float() / scale
+    return RobustProbe(weight, W[:, -1].float() - weight @ mean, eps, torch.stack(losses))
+
 
 def _adversarial(f, x, y, eps, W, l2, n_epochs, n_steps, lr, batch_size, clip, g):
     W = W.clone().requires_grad_()
-    head = lambda x: f(x)@W[:, :-1].T + W[:, -1]
+
+    def head(x):
+        return f(x) @ W[:, :-1].T + W[:, -1]
+
     opt, losses = torch.optim.Adam([W], lr), []
-    rounds = n_epochs*math.ceil(len(x)/batch_size)
-    fall = torch.optim.lr_scheduler.LambdaLR(opt, lambda i: 1 - i/rounds)
+    rounds = n_epochs * math.ceil(len(x) / batch_size)
+    fall = torch.optim.lr_scheduler.LambdaLR(opt, lambda i: 1 - i / rounds)
     for _ in range(n_epochs):
-        total = 0.
+        total = 0.0
         for i in torch.randperm(len(x), generator=g).split(batch_size):
-            delta = _climb(lambda v: head(v), x[i], y[i], torch.zeros_like(x[i]), eps, n_steps, 2.5*eps/n_steps, clip)[0]
+            delta = _climb(
+                lambda v: head(v),
+                x[i],
+                y[i],
+                torch.zeros_like(x[i]),
+                eps,
+                n_steps,
+                2.5 * eps / n_steps,
+                clip,
+            )[0]
             loss = F.cross_entropy(head(x[i] + delta), y[i])
-            W.grad = torch.autograd.grad(loss + l2/2*W[:, :-1].square().sum(), W)[0]
-            opt.step(); fall.step()
-            total += loss.item()*len(i)/len(x)
+            W.grad = torch.autograd.grad(loss + l2 / 2 * W[:, :-1].square().sum(), W)[0]
+            opt.step()
+            fall.step()
+            total += loss.item() * len(i) / len(x)
         losses.append(torch.tensor(total))
     return W.detach(), losses
 
 # %% ../../nbs/synbench/23_robust_probing.ipynb #7bc43079
 def choose_eps(
-    result:SynBenchResult, # of `synbench_score` over several eps
+    result: SynBenchResult,  # of `synbench_score` over several eps
     *,
-    threshold:float=None, # one of its thresholds; None is the first
-) -> float: # one of its eps
+    threshold: float = None,  # one of its thresholds; None is the first
+) -> float:  # one of its eps
     "The eps of the highest SynBench score (Section 4.3)."
     s = result.settings
     t = s.threshold[0] if threshold is None else check_number(threshold, "choose_eps", "threshold")
-    if t not in s.threshold: refuse("choose_eps", f"threshold must be one of {s.threshold}", t, "score the model at it")
+    if t not in s.threshold:
+        refuse("choose_eps", f"threshold must be one of {s.threshold}", t, "score the model at it")
     return s.eps[int(result.score[:, s.threshold.index(t)].argmax())]

@@ -16,7 +16,16 @@ import torch
 from torch import Tensor, nn
 
 from ..blocks import map_blocks
-from ..checks import check_choice, check_count, check_features, check_finite, check_labels, check_number, check_tensor, refuse
+from taskpriors.checks import (
+    check_choice,
+    check_count,
+    check_features,
+    check_finite,
+    check_labels,
+    check_number,
+    check_tensor,
+    refuse,
+)
 from ..results import STYLE, Result, new_axes
 from ..store import digest_json, digest_tensors, load_tensors, save_tensors
 from .gaussians import synthetic_task
@@ -24,96 +33,187 @@ from .robust_bayes import RobustBayes, robust_bayes
 
 # %% ../../nbs/synbench/22_score.ipynb #b45044ca
 def score_integral(
-    accuracy, # a_k, shape (n_scales,) or (n_scales, n_eps)
-    bound, # b_k, mean scaled bounds, same shape
-    threshold, # lower limits a_T, a number or several
-) -> Tensor: # shape (*n_eps, *n_thresholds), float64
+    accuracy,  # a_k, shape (n_scales,) or (n_scales, n_eps)
+    bound,  # b_k, mean scaled bounds, same shape
+    threshold,  # lower limits a_T, a number or several
+) -> Tensor:  # shape (*n_eps, *n_thresholds), float64
     "Integral of E(a) = mean_k b_k [a_k > a] from the threshold to 1, exactly."
     who = "score_integral"
-    a, b, t = (check_finite(check_tensor(v, who, name), who, name).double() for v, name in ((accuracy, "accuracy"), (bound, "bound"), (torch.atleast_1d(torch.as_tensor(threshold, dtype=torch.float64)), "threshold")))
-    if a.shape != b.shape or a.ndim not in (1, 2): refuse(who, "accuracy and bound must share a shape (n_scales,) or (n_scales, n_eps)", f"{tuple(a.shape)} and {tuple(b.shape)}", "pass one pair per scale")
-    if a.min() < 0 or a.max() > 1: refuse(who, "accuracy must lie in [0, 1]", f"{a.min():.4g} to {a.max():.4g}", "pass shares, not percentages")
-    if t.min() < 0 or t.max() >= 1: refuse(who, "threshold must lie in [0, 1)", f"{t.tolist()}", "pass accuracies")
-    area = (b[..., None]*(a[..., None] - t).clamp_min(0)).mean(0)
+    a, b, t = (
+        check_finite(check_tensor(v, who, name), who, name).double()
+        for v, name in (
+            (accuracy, "accuracy"),
+            (bound, "bound"),
+            (torch.atleast_1d(torch.as_tensor(threshold, dtype=torch.float64)), "threshold"),
+        )
+    )
+    if a.shape != b.shape or a.ndim not in (1, 2):
+        refuse(
+            who,
+            "accuracy and bound must share a shape (n_scales,) or (n_scales, n_eps)",
+            f"{tuple(a.shape)} and {tuple(b.shape)}",
+            "pass one pair per scale",
+        )
+    if a.min() < 0 or a.max() > 1:
+        refuse(
+            who,
+            "accuracy must lie in [0, 1]",
+            f"{a.min():.4g} to {a.max():.4g}",
+            "pass shares, not percentages",
+        )
+    if t.min() < 0 or t.max() >= 1:
+        refuse(who, "threshold must lie in [0, 1)", f"{t.tolist()}", "pass accuracies")
+    area = (b[..., None] * (a[..., None] - t).clamp_min(0)).mean(0)
     return area if torch.as_tensor(threshold).ndim else area[..., 0]
 
 # %% ../../nbs/synbench/22_score.ipynb #e0f563c2
 def grid_integral(
-    accuracy, # a_k, shape (n_scales,) or (n_scales, n_eps)
-    bound, # b_k, same shape
-    threshold, # lower limits a_T, a number or several
-) -> Tensor: # shape (*n_eps, *n_thresholds)
+    accuracy,  # a_k, shape (n_scales,) or (n_scales, n_eps)
+    bound,  # b_k, same shape
+    threshold,  # lower limits a_T, a number or several
+) -> Tensor:  # shape (*n_eps, *n_thresholds)
     "The released approximation of `score_integral`: a sum over a grid of 100 thresholds from 0.6 to 1."
-    score_integral(accuracy, bound, threshold) # judges the inputs
+    score_integral(accuracy, bound, threshold)  # judges the inputs
     a, b = (torch.as_tensor(v).double() for v in (accuracy, bound))
-    grid, t = torch.linspace(.6, 1, 100, dtype=torch.float64), torch.as_tensor(threshold, dtype=torch.float64)
-    curve = (b[..., None]*(a[..., None] > grid)).mean(0)
-    return curve@(grid[:, None] >= t.reshape(1, -1)).double().reshape(100, *t.shape)*.4/99
+    grid, t = (
+        torch.linspace(0.6, 1, 100, dtype=torch.float64),
+        torch.as_tensor(threshold, dtype=torch.float64),
+    )
+    curve = (b[..., None] * (a[..., None] > grid)).mean(0)
+    return curve @ (grid[:, None] >= t.reshape(1, -1)).double().reshape(100, *t.shape) * 0.4 / 99
 
 # %% ../../nbs/synbench/22_score.ipynb #550b0eea
 @dataclass(frozen=True)
 class SynBenchSettings:
     "What defines a score, apart from the network and the seed."
-    eps: tuple = (0., .1, .2, .3, .4, .5, .6, .7, .8)
-    eps_scale: str = "relative" # "relative" to the length of the mean in feature space, or "absolute"
-    threshold: tuple = (.7,) # a_T, one or several
-    scales: tuple = tuple(k/10 for k in range(1, 51))
+
+    eps: tuple = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+    eps_scale: str = (
+        "relative"  # "relative" to the length of the mean in feature space, or "absolute"
+    )
+    threshold: tuple = (0.7,)  # a_T, one or several
+    scales: tuple = tuple(k / 10 for k in range(1, 51))
     n_train: int = 2048
     n_test: int = 2048
-    tau: float = 0.5 # probability of class 1
-    covariance: object = "identity" # as in `synthetic_task`
-    pixel_mean: object = 0.5 # centre per pixel; "0.5/sqrt(d)" is the paper's
-    normalize: str = "model" # the network's own pixel statistics, or "imagenet" for all networks
-    pooled: str = "n-2" # divisor of the pooled covariance: "n-2" is unbiased, "n-1" is printed
-    eigenvalue_cut: float = None # eigenvalues up to this are dropped; None is the rounding error
-    cut_scale: str = "relative" # the cut is a share of the largest eigenvalue, or "absolute"
-    bound_mean: str = "samples" # mean bound over all correct test samples, or "batches": mean of batch means
-    integral: str = "exact" # or "grid"
+    tau: float = 0.5  # probability of class 1
+    covariance: object = "identity"  # as in `synthetic_task`
+    pixel_mean: object = 0.5  # centre per pixel; "0.5/sqrt(d)" is the paper's
+    normalize: str = "model"  # the network's own pixel statistics, or "imagenet" for all networks
+    pooled: str = "n-2"  # divisor of the pooled covariance: "n-2" is unbiased, "n-1" is printed
+    eigenvalue_cut: float = None  # eigenvalues up to this are dropped; None is the rounding error
+    cut_scale: str = "relative"  # the cut is a share of the largest eigenvalue, or "absolute"
+    bound_mean: str = (
+        "samples"  # mean bound over all correct test samples, or "batches": mean of batch means
+    )
+    integral: str = "exact"  # or "grid"
 
     @classmethod
-    def paper(cls): return cls(eps_scale="absolute", pixel_mean="0.5/sqrt(d)", pooled="n-1")
+    def paper(cls):
+        return cls(eps_scale="absolute", pixel_mean="0.5/sqrt(d)", pooled="n-1")
+
     @classmethod
-    def released(cls): return cls(scales=tuple(k/10 for k in range(1, 50)), normalize="imagenet", eigenvalue_cut=1e-6, cut_scale="absolute", bound_mean="batches", integral="grid")
+    def released(cls):
+        return cls(
+            scales=tuple(k / 10 for k in range(1, 50)),
+            normalize="imagenet",
+            eigenvalue_cut=1e-6,
+            cut_scale="absolute",
+            bound_mean="batches",
+            integral="grid",
+        )
 
 # %% ../../nbs/synbench/22_score.ipynb #6dab570d
-_CHOICES = {"eps_scale": ("relative", "absolute"), "normalize": ("model", "imagenet"), "pooled": ("n-2", "n-1"), "cut_scale": ("relative", "absolute"), "bound_mean": ("samples", "batches"), "integral": ("exact", "grid")}
+_CHOICES = {
+    "eps_scale": ("relative", "absolute"),
+    "normalize": ("model", "imagenet"),
+    "pooled": ("n-2", "n-1"),
+    "cut_scale": ("relative", "absolute"),
+    "bound_mean": ("samples", "batches"),
+    "integral": ("exact", "grid"),
+}
+
 
 def _settings(settings, changes):
     "Checked settings."
     who, s = "synbench_score", SynBenchSettings() if settings is None else settings
-    if not isinstance(s, SynBenchSettings): refuse(who, "settings must be a SynBenchSettings", type(s).__name__, "pass SynBenchSettings(), .paper() or .released()", TypeError)
+    if not isinstance(s, SynBenchSettings):
+        refuse(
+            who,
+            "settings must be a SynBenchSettings",
+            type(s).__name__,
+            "pass SynBenchSettings(), .paper() or .released()",
+            TypeError,
+        )
     unknown = set(changes) - set(asdict(SynBenchSettings()))
-    if unknown: refuse(who, "options must be fields of SynBenchSettings", f"{sorted(unknown)}", f"use {', '.join(asdict(SynBenchSettings()))}", TypeError)
+    if unknown:
+        refuse(
+            who,
+            "options must be fields of SynBenchSettings",
+            f"{sorted(unknown)}",
+            f"use {', '.join(asdict(SynBenchSettings()))}",
+            TypeError,
+        )
     s = replace(s, **changes)
-    for name, choices in _CHOICES.items(): check_choice(getattr(s, name), choices, who, name)
-    several = {name: tuple(float(v) for v in torch.atleast_1d(torch.as_tensor(getattr(s, name), dtype=torch.float64)).flatten()) for name in ("eps", "threshold", "scales")}
-    bounds = {"eps": dict(low=0), "threshold": dict(low=0, high=1, high_open=True), "scales": dict(low=0, low_open=True)}
+    for name, choices in _CHOICES.items():
+        check_choice(getattr(s, name), choices, who, name)
+    several = {
+        name: tuple(
+            float(v)
+            for v in torch.atleast_1d(
+                torch.as_tensor(getattr(s, name), dtype=torch.float64)
+            ).flatten()
+        )
+        for name in ("eps", "threshold", "scales")
+    }
+    bounds = {
+        "eps": dict(low=0),
+        "threshold": dict(low=0, high=1, high_open=True),
+        "scales": dict(low=0, low_open=True),
+    }
     for name, values in several.items():
-        if not values: refuse(who, f"{name} must not be empty", "none", "pass at least one number")
-        for v in values: check_number(v, who, name, **bounds[name])
-    for name in ("n_train", "n_test"): check_count(getattr(s, name), who, name, low=4)
+        if not values:
+            refuse(who, f"{name} must not be empty", "none", "pass at least one number")
+        for v in values:
+            check_number(v, who, name, **bounds[name])
+    for name in ("n_train", "n_test"):
+        check_count(getattr(s, name), who, name, low=4)
     check_number(s.tau, who, "tau", low=0, high=1, low_open=True, high_open=True)
-    if not isinstance(s.pixel_mean, str): check_number(s.pixel_mean, who, "pixel_mean")
-    elif s.pixel_mean != "0.5/sqrt(d)": refuse(who, "pixel_mean must be a number or '0.5/sqrt(d)'", repr(s.pixel_mean), "pass one of those")
+    if not isinstance(s.pixel_mean, str):
+        check_number(s.pixel_mean, who, "pixel_mean")
+    elif s.pixel_mean != "0.5/sqrt(d)":
+        refuse(
+            who,
+            "pixel_mean must be a number or '0.5/sqrt(d)'",
+            repr(s.pixel_mean),
+            "pass one of those",
+        )
     return replace(s, **several)
 
 # %% ../../nbs/synbench/22_score.ipynb #7628ee16
 @dataclass(frozen=True, eq=False, repr=False)
 class _Encoder(Result):
     "Images of the task -> features (n, d)."
+
     name: str
     call: object = field(repr=False)
-    shape: tuple # (channels, height, width)
+    shape: tuple  # (channels, height, width)
     mean: Tensor
     std: Tensor
     device: object
     dtype: object
 
     def __call__(self, x):
-        view = (-1, *[1]*(len(self.shape) - 1))
-        x = ((x - self.mean.to(x).view(view))/self.std.to(x).view(view)).to(self.dtype)
-        with torch.inference_mode(): z = self.call(x)
-        if not isinstance(z, Tensor) or z.ndim == 0 or len(z) != len(x): refuse("synbench_score", "the model must return one feature vector per image", f"{getattr(z, 'shape', type(z).__name__)} for {len(x)} images", "wrap it in a function that does")
+        view = (-1, *[1] * (len(self.shape) - 1))
+        x = ((x - self.mean.to(x).view(view)) / self.std.to(x).view(view)).to(self.dtype)
+        with torch.inference_mode():
+            z = self.call(x)
+        if not isinstance(z, Tensor) or z.ndim == 0 or len(z) != len(x):
+            refuse(
+                "synbench_score",
+                "the model must return one feature vector per image",
+                f"{getattr(z, 'shape', type(z).__name__)} for {len(x)} images",
+                "wrap it in a function that does",
+            )
         return check_finite(z.reshape(len(z), -1).float(), "synbench_score", "features")
 
 # %% ../../nbs/synbench/22_score.ipynb #e56bc7a3
@@ -122,61 +222,130 @@ def _encoder(model, input_size, normalize, statistics, device):
     who, name, cfg = "synbench_score", getattr(model, "name", type(model).__name__), {}
     if isinstance(model, str):
         import timm
+
         name, model = model, timm.create_model(model, pretrained=True, num_classes=0).eval()
     if isinstance(model, nn.Module) and getattr(model, "pretrained_cfg", None):
         import timm
+
         cfg = timm.data.resolve_model_data_config(model)
-    elif not callable(model): refuse(who, "model must be a timm name, a module or a function", type(model).__name__, "pass one of those", TypeError)
+    elif not callable(model):
+        refuse(
+            who,
+            "model must be a timm name, a module or a function",
+            type(model).__name__,
+            "pass one of those",
+            TypeError,
+        )
     shape = input_size or cfg.get("input_size")
-    if not isinstance(shape, (tuple, list, torch.Size)): refuse(who, "the image size must be known", "a model that does not carry it" if shape is None else repr(shape), "pass input_size=(channels, height, width)")
-    mean, std = statistics or ((cfg["mean"], cfg["std"]) if cfg else ((0.,), (1.,)))
-    if normalize == "imagenet": mean, std = (.485, .456, .406), (.229, .224, .225)
+    if not isinstance(shape, (tuple, list, torch.Size)):
+        refuse(
+            who,
+            "the image size must be known",
+            "a model that does not carry it" if shape is None else repr(shape),
+            "pass input_size=(channels, height, width)",
+        )
+    mean, std = statistics or ((cfg["mean"], cfg["std"]) if cfg else ((0.0,), (1.0,)))
+    if normalize == "imagenet":
+        mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
     p = next(iter(model.parameters()), None) if isinstance(model, nn.Module) else None
     device = torch.device(device or (p.device if p is not None else "cpu"))
     dtype = p.dtype if p is not None and p.is_floating_point() else torch.float32
-    if p is not None and p.device != device: refuse(who, f"the model must be on {device}", f"a model on {p.device}", f"call model.to('{device}') first")
+    if p is not None and p.device != device:
+        refuse(
+            who,
+            f"the model must be on {device}",
+            f"a model on {p.device}",
+            f"call model.to('{device}') first",
+        )
     mean, std = (torch.tensor(v, dtype=torch.float32, device=device) for v in (mean, std))
-    if mean.shape != std.shape or len(mean) not in (1, shape[0]) or std.min() <= 0: refuse(who, "normalize must hold a mean and a positive deviation per channel", f"{mean.tolist()}, {std.tolist()}", "pass ((m, ...), (s, ...))")
+    if mean.shape != std.shape or len(mean) not in (1, shape[0]) or std.min() <= 0:
+        refuse(
+            who,
+            "normalize must hold a mean and a positive deviation per channel",
+            f"{mean.tolist()}, {std.tolist()}",
+            "pass ((m, ...), (s, ...))",
+        )
     return _Encoder(name, model, tuple(shape), mean, std, device, dtype)
 
 # %% ../../nbs/synbench/22_score.ipynb #bd8ad41d
 def _features(encoder, task, n, seed, batch_size):
-    z, y = zip(*((encoder(x), y) for x, y in task.batches(n, batch_size=batch_size, seed=seed, device=encoder.device)))
+    z, y = zip(
+        *(
+            (encoder(x), y)
+            for x, y in task.batches(n, batch_size=batch_size, seed=seed, device=encoder.device)
+        ),
+        strict=True,
+    )
     return torch.cat(z).double(), torch.cat(y)
 
+
 def feature_rules(
-    features, # of the training samples, shape (n, d)
-    labels, # 0 or 1, shape (n,)
-    settings:SynBenchSettings=None, # eps, tau and the treatment of the covariance
-) -> RobustBayes: # one rule per eps; None if the features are constant
+    features,  # of the training samples, shape (n, d)
+    labels,  # 0 or 1, shape (n,)
+    settings: SynBenchSettings = None,  # eps, tau and the treatment of the covariance
+) -> RobustBayes:  # one rule per eps; None if the features are constant
     "Robust Bayes rules of the two Gaussians fitted to labelled features (Algorithm 1, lines 11-13)."
     s = SynBenchSettings() if settings is None else settings
     z = check_features(features, "feature_rules").detach().double()
     y = check_labels(labels, "feature_rules", n=len(z), n_classes=2)[0].bool().to(z.device)
     n = len(z)
-    if not 1 < int(y.sum()) < n - 1: refuse("feature_rules", "each class needs at least 2 samples", f"{int(y.sum())} of {n} in class 1", "raise n_train")
+    if not 1 < int(y.sum()) < n - 1:
+        refuse(
+            "feature_rules",
+            "each class needs at least 2 samples",
+            f"{int(y.sum())} of {n} in class 1",
+            "raise n_train",
+        )
     m1, m0 = z[y].mean(0), z[~y].mean(0)
     r = z - torch.where(y[:, None], m1, m0)
-    S = r.T@r/(n - 2 if s.pooled == "n-2" else n - 1)
-    S, top = (S + S.T)/2, float(S.diagonal().max())
-    if top == 0 and torch.equal(m1, m0): return None
-    if top == 0: S = torch.eye(len(S)).to(S) # noise-free: the limit of a small isotropic covariance
-    if s.eigenvalue_cut is None: rtol = None
-    else: rtol = s.eigenvalue_cut if s.cut_scale == "relative" else min(s.eigenvalue_cut/float(torch.linalg.matrix_norm(S, 2)), 1 - 1e-12)
-    return robust_bayes((m1 - m0)/2, S, torch.tensor(s.eps), tau=s.tau, center=(m1 + m0)/2, rtol=rtol, eps_scale=s.eps_scale, missing="report")
+    S = r.T @ r / (n - 2 if s.pooled == "n-2" else n - 1)
+    S, top = (S + S.T) / 2, float(S.diagonal().max())
+    if top == 0 and torch.equal(m1, m0):
+        return None
+    if top == 0:
+        S = torch.eye(len(S)).to(S)  # noise-free: the limit of a small isotropic covariance
+    if s.eigenvalue_cut is None:
+        rtol = None
+    else:
+        rtol = (
+            s.eigenvalue_cut
+            if s.cut_scale == "relative"
+            else min(s.eigenvalue_cut / float(torch.linalg.matrix_norm(S, 2)), 1 - 1e-12)
+        )
+    return robust_bayes(
+        (m1 - m0) / 2,
+        S,
+        torch.tensor(s.eps),
+        tau=s.tau,
+        center=(m1 + m0) / 2,
+        rtol=rtol,
+        eps_scale=s.eps_scale,
+        missing="report",
+    )
+
 
 def _judge(rules, z, y, s):
     "Which test samples are correct under each rule, and their scaled margins: (n_eps, n) both."
-    if rules is None: return (y == int(s.tau > .5)).expand(len(s.eps), -1), torch.zeros(len(s.eps), len(y))
-    margin = torch.where(rules.exists[:, None], rules.scaled_margin(z), 0.)
+    if rules is None:
+        return (y == int(s.tau > 0.5)).expand(len(s.eps), -1), torch.zeros(len(s.eps), len(y))
+    margin = torch.where(rules.exists[:, None], rules.scaled_margin(z), 0.0)
     return rules.predict(z) == y, margin.float()
 
 # %% ../../nbs/synbench/22_score.ipynb #acbb9c75
 def _bound(margin, correct, batch=None):
     "Mean margin of the correct samples along the last axis; 0 without any."
-    mean = lambda m, c: (m*c).sum(-1)/c.sum(-1).clamp_min(1)
-    if batch is None: return mean(margin.double(), correct.double())
-    return torch.stack([mean(m.double(), c.double()) for m, c in zip(margin.split(batch, -1), correct.split(batch, -1))]).mean(0)
+
+    def mean(m, c):
+        return (m * c).sum(-1) / c.sum(-1).clamp_min(1)
+
+    if batch is None:
+        return mean(margin.double(), correct.double())
+    return torch.stack(
+        [
+            mean(m.double(), c.double())
+            for m, c in zip(margin.split(batch, -1), correct.split(batch, -1), strict=True)
+        ]
+    ).mean(0)
 
 # %% ../../nbs/synbench/22_score.ipynb #804809e9
 @dataclass(frozen=True, eq=False, repr=False)
@@ -185,234 +354,469 @@ class _Curves(Result):
     n_features: int
     settings: SynBenchSettings = field(repr=False)
     seed: int
-    reference_accuracy: Tensor # of the best rule in pixel space, shape (n_scales,)
-    reference_bound: Tensor # its expected scaled bound, shape (n_scales,)
-    correct: Tensor # test samples judged right, shape (n_scales, n_eps, n_test), bool
-    margin: Tensor # their scaled margins, same shape
+    reference_accuracy: Tensor  # of the best rule in pixel space, shape (n_scales,)
+    reference_bound: Tensor  # its expected scaled bound, shape (n_scales,)
+    correct: Tensor  # test samples judged right, shape (n_scales, n_eps, n_test), bool
+    margin: Tensor  # their scaled margins, same shape
 
     @property
-    def accuracy(self): # shape (n_scales, n_eps)
+    def accuracy(self):  # shape (n_scales, n_eps)
         "Test accuracy of the rules in feature space."
         return self.correct.double().mean(-1)
 
     @property
-    def bound(self): # shape (n_scales, n_eps)
+    def bound(self):  # shape (n_scales, n_eps)
         "Mean scaled bound of the correct test samples; 0 where there are none."
-        return _bound(self.margin, self.correct, 256 if self.settings.bound_mean == "batches" else None)
+        return _bound(
+            self.margin, self.correct, 256 if self.settings.bound_mean == "batches" else None
+        )
 
-    def curve(self, threshold): # features (n_eps, n_thresholds) and images (n_thresholds,)
+    def curve(self, threshold):  # features (n_eps, n_thresholds) and images (n_thresholds,)
         "E of both at accuracies `threshold`: Figure 3, left."
         t = torch.as_tensor(threshold, dtype=torch.float64)
-        E = lambda a, b: (b[..., None]*(a[..., None] > t)).mean(0)
+
+        def E(a, b):
+            return (b[..., None] * (a[..., None] > t)).mean(0)
+
         return E(self.accuracy, self.bound), E(self.reference_accuracy, self.reference_bound)
 
 # %% ../../nbs/synbench/22_score.ipynb #825479ba
 @dataclass(frozen=True, eq=False, repr=False)
 class SynBenchResult(_Curves):
     "SynBench scores of one network, with the curves they come from."
+
     def _scores(self, accuracy, bound, threshold=None):
         area = score_integral if self.settings.integral == "exact" else grid_integral
         t = self.settings.threshold if threshold is None else threshold
         whole = area(self.reference_accuracy, self.reference_bound, t)
-        if not bool((whole > 0).all()): refuse("SynBenchResult", "some scale must be harder than none at the threshold", f"no reference accuracy above {t}", "add larger scales or lower the threshold")
-        return area(accuracy, bound, t)/whole
+        if not bool((whole > 0).all()):
+            refuse(
+                "SynBenchResult",
+                "some scale must be harder than none at the threshold",
+                f"no reference accuracy above {t}",
+                "add larger scales or lower the threshold",
+            )
+        return area(accuracy, bound, t) / whole
 
     @property
-    def score(self): # shape (n_eps, n_thresholds)
+    def score(self):  # shape (n_eps, n_thresholds)
         "Area under the features' curve over the area under the images' curve: eq. (3)."
         return self._scores(self.accuracy, self.bound)
 
-    def interval(self, *, level:float=.95, n_draws:int=200, seed=0): # low and high, shape (n_eps, n_thresholds)
+    def interval(
+        self, *, level: float = 0.95, n_draws: int = 200, seed=0
+    ):  # low and high, shape (n_eps, n_thresholds)
         "Percentile bootstrap over test samples, of the mean bound over samples. The training sample is held fixed: `score_over_seeds` varies both."
-        level, n = check_number(level, "interval", "level", low=0, high=1, low_open=True, high_open=True), self.correct.shape[-1]
-        g, draws = torch.Generator().manual_seed(seed), check_count(n_draws, "interval", "n_draws", low=20)
+        level, n = (
+            check_number(level, "interval", "level", low=0, high=1, low_open=True, high_open=True),
+            self.correct.shape[-1],
+        )
+        g, draws = (
+            torch.Generator().manual_seed(seed),
+            check_count(n_draws, "interval", "n_draws", low=20),
+        )
         a, b = [], []
-        for c, m in zip(self.correct.double(), self.margin.double()):
-            times = torch.zeros(draws, n, dtype=torch.float64).scatter_add_(1, torch.randint(n, (draws, n), generator=g), torch.ones(draws, n, dtype=torch.float64))
-            a.append(times@c.T/n); b.append(times@(c*m).T/(times@c.T).clamp_min(1))
-        scores = torch.stack([self._scores(x, y) for x, y in zip(torch.stack(a, 1), torch.stack(b, 1))])
-        low, high = torch.quantile(scores, torch.tensor([(1 - level)/2, (1 + level)/2], dtype=torch.float64), dim=0)
+        for c, m in zip(self.correct.double(), self.margin.double(), strict=True):
+            times = torch.zeros(draws, n, dtype=torch.float64).scatter_add_(
+                1,
+                torch.randint(n, (draws, n), generator=g),
+                torch.ones(draws, n, dtype=torch.float64),
+            )
+            a.append(times @ c.T / n)
+            b.append(times @ (c * m).T / (times @ c.T).clamp_min(1))
+        scores = torch.stack(
+            [self._scores(x, y) for x, y in zip(torch.stack(a, 1), torch.stack(b, 1), strict=True)]
+        )
+        low, high = torch.quantile(
+            scores, torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64), dim=0
+        )
         return low, high
 
 # %% ../../nbs/synbench/22_score.ipynb #ef82fc4a
-def _to_frame(self): # pandas.DataFrame
+def _to_frame(self):  # pandas.DataFrame
     "One row per threshold, one column per eps: Tables 1, 4 and 6."
     import pandas as pd
-    s = self.settings
-    head = {"model": self.model, "n_features": self.n_features, "n_train": s.n_train, "n_test": s.n_test, "seed": self.seed}
-    return pd.DataFrame([{**head, "threshold": t, **{f"eps={e:g}": float(v) for e, v in zip(s.eps, row)}} for t, row in zip(s.threshold, self.score.T)])
 
-def _plot(self, ax=None): # matplotlib axes
+    s = self.settings
+    head = {
+        "model": self.model,
+        "n_features": self.n_features,
+        "n_train": s.n_train,
+        "n_test": s.n_test,
+        "seed": self.seed,
+    }
+    return pd.DataFrame(
+        [
+            {
+                **head,
+                "threshold": t,
+                **{f"eps={e:g}": float(v) for e, v in zip(s.eps, row, strict=True)},
+            }
+            for t, row in zip(s.threshold, self.score.T, strict=True)
+        ]
+    )
+
+
+def _plot(self, ax=None):  # matplotlib axes
     "Curves of the images and of the features for up to three eps, with the area whose share is the score at the first: Figure 3."
     import matplotlib.pyplot as plt
+
     ax, s = new_axes(ax), self.settings
-    t = torch.linspace(.5, 1, 501, dtype=torch.float64)
+    t = torch.linspace(0.5, 1, 501, dtype=torch.float64)
     E, raw = self.curve(t)
     with plt.style.context(STYLE):
-        for curve, color in ((raw, "k"), (E[0], "C0")): ax.fill_between(t.numpy(), curve.numpy(), where=(t >= s.threshold[0]).numpy(), step="post", color=color, alpha=.12, lw=0)
+        for curve, color in ((raw, "k"), (E[0], "C0")):
+            ax.fill_between(
+                t.numpy(),
+                curve.numpy(),
+                where=(t >= s.threshold[0]).numpy(),
+                step="post",
+                color=color,
+                alpha=0.12,
+                lw=0,
+            )
         ax.step(t.numpy(), raw.numpy(), color="k", where="post", label="images")
-        for i, (k, ls) in enumerate(zip(sorted({0, len(s.eps)//2, len(s.eps) - 1}), ("-", "--", ":"))):
-            ax.step(t.numpy(), E[k].numpy(), ls, color=f"C{i}", where="post", label=f"features, ε = {s.eps[k]:g}, score {float(self.score[k, 0]):.3f}")
-        ax.axvline(s.threshold[0], color="grey", lw=.8)
-        ax.set(xlabel="threshold accuracy $a_t$", ylabel="expected scaled bound $E(a_t)$", title=f"{self.model}: n = {s.n_train}")
+        for i, (k, ls) in enumerate(
+            zip(sorted({0, len(s.eps) // 2, len(s.eps) - 1}), ("-", "--", ":"), strict=False)
+        ):
+            ax.step(
+                t.numpy(),
+                E[k].numpy(),
+                ls,
+                color=f"C{i}",
+                where="post",
+                label=f"features, ε = {s.eps[k]:g}, score {float(self.score[k, 0]):.3f}",
+            )
+        ax.axvline(s.threshold[0], color="grey", lw=0.8)
+        ax.set(
+            xlabel="threshold accuracy $a_t$",
+            ylabel="expected scaled bound $E(a_t)$",
+            title=f"{self.model}: n = {s.n_train}",
+        )
         ax.legend()
     return ax
+
 
 SynBenchResult.to_frame, SynBenchResult.plot = _to_frame, _plot
 
 # %% ../../nbs/synbench/22_score.ipynb #3fca69e6
 def _task(scale, s, shape):
-    c = .5/math.sqrt(math.prod(shape)) if isinstance(s.pixel_mean, str) else s.pixel_mean
+    c = 0.5 / math.sqrt(math.prod(shape)) if isinstance(s.pixel_mean, str) else s.pixel_mean
     return synthetic_task(scale, shape, covariance=s.covariance, tau=s.tau, pixel_mean=c)
+
 
 def _reference(task):
     "Accuracy and scaled bound of the Bayes rule in pixel space: a problem of one dimension."
-    r = robust_bayes([task.distance], [1.], 0., tau=task.tau)
+    r = robust_bayes([task.distance], [1.0], 0.0, tau=task.tau)
     return float(r.accuracy), float(r.scaled_bound)
+
 
 def _one_scale(encoder, s, seed, batch_size, folder, sizes, scale):
     "Correctness and margins of the test samples at one scale for each training size, and the number of features."
-    path = None if folder is None else folder/f"scale-{scale:.9g}.safetensors"
+    path = None if folder is None else folder / f"scale-{scale:.9g}.safetensors"
     if path is not None and path.exists():
         t = load_tensors(path)[0]
         return t["correct"], t["margin"], int(t["n_features"])
     import numpy as np
+
     task = _task(scale, s, encoder.shape)
-    train, test = (int(v >> np.uint64(2)) for v in np.random.SeedSequence([seed, round(scale*1e9)]).generate_state(2, np.uint64))
+    train, test = (
+        int(v >> np.uint64(2))
+        for v in np.random.SeedSequence([seed, round(scale * 1e9)]).generate_state(2, np.uint64)
+    )
     z_train, y_train = _features(encoder, task, max(sizes), train, batch_size)
     z, y = _features(encoder, task, s.n_test, test, batch_size)
-    correct, margin = (torch.stack(v).cpu() for v in zip(*(_judge(feature_rules(z_train[:n], y_train[:n], s), z, y, s) for n in sizes)))
-    if path is not None: save_tensors(path, {"correct": correct, "margin": margin, "n_features": torch.tensor(z.shape[1])}, {"scale": scale, "seed": seed}, sidecar=False)
+    correct, margin = (
+        torch.stack(v).cpu()
+        for v in zip(
+            *(_judge(feature_rules(z_train[:n], y_train[:n], s), z, y, s) for n in sizes),
+            strict=True,
+        )
+    )
+    if path is not None:
+        save_tensors(
+            path,
+            {"correct": correct, "margin": margin, "n_features": torch.tensor(z.shape[1])},
+            {"scale": scale, "seed": seed},
+            sidecar=False,
+        )
     return correct, margin, z.shape[1]
 
 # %% ../../nbs/synbench/22_score.ipynb #80c22bc5
 def _folder(cache, encoder, s, seed, sizes):
     "Where the scales of one network, one seed and one set of settings are stored."
     from pathlib import Path
-    if cache is None: return None
-    if not isinstance(encoder.call, nn.Module): refuse("synbench_score", "a stored score needs a model that can be identified", f"a {type(encoder.call).__name__}", "pass a module, or cache=None", TypeError)
-    probe = _task(1., s, encoder.shape)
+
+    if cache is None:
+        return None
+    if not isinstance(encoder.call, nn.Module):
+        refuse(
+            "synbench_score",
+            "a stored score needs a model that can be identified",
+            f"a {type(encoder.call).__name__}",
+            "pass a module, or cache=None",
+            TypeError,
+        )
+    probe = _task(1.0, s, encoder.shape)
     few = probe.rows(0, 2, seed=0)[0]
-    what = {k: v for k, v in asdict(replace(s, covariance=None)).items() if k not in ("scales", "threshold", "integral", "bound_mean", "n_train")}
-    key = digest_json([digest_tensors({**encoder.call.state_dict(), "_images": few, "_mean": encoder.mean, "_std": encoder.std}, repr(encoder.call)), what, seed, list(sizes), list(encoder.shape), encoder.device.type])
-    return Path(cache)/"synbench"/key
+    what = {
+        k: v
+        for k, v in asdict(replace(s, covariance=None)).items()
+        if k not in ("scales", "threshold", "integral", "bound_mean", "n_train")
+    }
+    key = digest_json(
+        [
+            digest_tensors(
+                {
+                    **encoder.call.state_dict(),
+                    "_images": few,
+                    "_mean": encoder.mean,
+                    "_std": encoder.std,
+                },
+                repr(encoder.call),
+            ),
+            what,
+            seed,
+            list(sizes),
+            list(encoder.shape),
+            encoder.device.type,
+        ]
+    )
+    return Path(cache) / "synbench" / key
+
 
 @contextmanager
 def _evaluating(model):
     "Evaluation mode for as long as needed."
     modes = {m: m.training for m in model.modules()} if isinstance(model, nn.Module) else {}
-    for m in modes: m.training = False
-    try: yield
+    for m in modes:
+        m.training = False
+    try:
+        yield
     finally:
-        for m, training in modes.items(): m.training = training
+        for m, training in modes.items():
+            m.training = training
 
 # %% ../../nbs/synbench/22_score.ipynb #12817466
-def _by_n(model, sizes, settings, input_size, normalize_by, batch_size, seed, device, cache, executor, progress, changes):
+def _by_n(
+    model,
+    sizes,
+    settings,
+    input_size,
+    normalize_by,
+    batch_size,
+    seed,
+    device,
+    cache,
+    executor,
+    progress,
+    changes,
+):
     "One result per training size, from one set of forward passes."
     s, seed = _settings(settings, changes), check_count(seed, "synbench_score", "seed", low=0)
-    sizes = (s.n_train,) if sizes is None else tuple(check_count(n, "score_by_n", "sizes", low=4) for n in torch.atleast_1d(torch.as_tensor(sizes)).tolist())
-    if not sizes: refuse("score_by_n", "sizes must not be empty", "none", "pass at least one number of training samples")
+    sizes = (
+        (s.n_train,)
+        if sizes is None
+        else tuple(
+            check_count(n, "score_by_n", "sizes", low=4)
+            for n in torch.atleast_1d(torch.as_tensor(sizes)).tolist()
+        )
+    )
+    if not sizes:
+        refuse(
+            "score_by_n",
+            "sizes must not be empty",
+            "none",
+            "pass at least one number of training samples",
+        )
     encoder = _encoder(model, input_size, s.normalize, normalize_by, device)
-    reference = torch.tensor([_reference(_task(v, s, encoder.shape)) for v in s.scales], dtype=torch.float64)
-    work = partial(_one_scale, encoder, s, seed, check_count(batch_size, "synbench_score", "batch_size"), _folder(cache, encoder, s, seed, sizes), sizes)
-    with _evaluating(encoder.call): parts = list(map_blocks(work, s.scales, executor=executor, progress=progress, desc=encoder.name))
-    correct, margin, n_features = zip(*parts)
+    reference = torch.tensor(
+        [_reference(_task(v, s, encoder.shape)) for v in s.scales], dtype=torch.float64
+    )
+    work = partial(
+        _one_scale,
+        encoder,
+        s,
+        seed,
+        check_count(batch_size, "synbench_score", "batch_size"),
+        _folder(cache, encoder, s, seed, sizes),
+        sizes,
+    )
+    with _evaluating(encoder.call):
+        parts = list(
+            map_blocks(work, s.scales, executor=executor, progress=progress, desc=encoder.name)
+        )
+    correct, margin, n_features = zip(*parts, strict=True)
     correct, margin = torch.stack(correct, 1), torch.stack(margin, 1)
-    return [SynBenchResult(encoder.name, n_features[0], replace(s, n_train=n), seed, *reference.T, c, m) for n, c, m in zip(sizes, correct, margin)]
+    return [
+        SynBenchResult(encoder.name, n_features[0], replace(s, n_train=n), seed, *reference.T, c, m)
+        for n, c, m in zip(sizes, correct, margin, strict=True)
+    ]
 
 # %% ../../nbs/synbench/22_score.ipynb #4b800f6f
 def synbench_score(
-    model, # a timm name, an nn.Module, or a function from images (n, *input_size) to features (n, d)
+    model,  # a timm name, an nn.Module, or a function from images (n, *input_size) to features (n, d)
     *,
-    settings:SynBenchSettings=None, # None is what the derivation asks for; or SynBenchSettings.paper(), .released()
-    input_size=None, # (channels, height, width); None is the model's own
-    normalize_by=None, # ((means), (deviations)) per channel; None is the model's own, or raw pixels
-    batch_size:int=64, # images per forward pass; does not change the samples
-    seed:int=0, # of training and test samples
-    device=None, # None is where the model is
-    cache=None, # a directory for finished scales
-    executor=None, # concurrent.futures.Executor over scales
-    progress:bool=True, # a bar on standard error
-    **changes, # any field of SynBenchSettings: eps, threshold, scales, covariance, n_train, ...
-) -> SynBenchResult: # scores for all eps and thresholds
+    settings: SynBenchSettings = None,  # None is what the derivation asks for; or SynBenchSettings.paper(), .released()
+    input_size=None,  # (channels, height, width); None is the model's own
+    normalize_by=None,  # ((means), (deviations)) per channel; None is the model's own, or raw pixels
+    batch_size: int = 64,  # images per forward pass; does not change the samples
+    seed: int = 0,  # of training and test samples
+    device=None,  # None is where the model is
+    cache=None,  # a directory for finished scales
+    executor=None,  # concurrent.futures.Executor over scales
+    progress: bool = True,  # a bar on standard error
+    **changes,  # any field of SynBenchSettings: eps, threshold, scales, covariance, n_train, ...
+) -> SynBenchResult:  # scores for all eps and thresholds
     "SynBench score of a network: Algorithm 1."
-    return _by_n(model, None, settings, input_size, normalize_by, batch_size, seed, device, cache, executor, progress, changes)[0]
+    return _by_n(
+        model,
+        None,
+        settings,
+        input_size,
+        normalize_by,
+        batch_size,
+        seed,
+        device,
+        cache,
+        executor,
+        progress,
+        changes,
+    )[0]
 
 # %% ../../nbs/synbench/22_score.ipynb #8078415e
 def score_by_n(
-    model, # as in `synbench_score`
-    sizes, # numbers of training samples; the smaller ones are the beginning of the largest
+    model,  # as in `synbench_score`
+    sizes,  # numbers of training samples; the smaller ones are the beginning of the largest
     *,
-    settings:SynBenchSettings=None, # and the following as in `synbench_score`
-    input_size=None, # (channels, height, width)
-    normalize_by=None, # ((means), (deviations))
-    batch_size:int=64, # images per forward pass
-    seed:int=0, # of training and test samples
-    device=None, # None is where the model is
-    cache=None, # a directory for finished scales
-    executor=None, # over scales
-    progress:bool=True, # a bar on standard error
-    **changes, # fields of SynBenchSettings
-) -> list: # SynBenchResult, one per size
+    settings: SynBenchSettings = None,  # and the following as in `synbench_score`
+    input_size=None,  # (channels, height, width)
+    normalize_by=None,  # ((means), (deviations))
+    batch_size: int = 64,  # images per forward pass
+    seed: int = 0,  # of training and test samples
+    device=None,  # None is where the model is
+    cache=None,  # a directory for finished scales
+    executor=None,  # over scales
+    progress: bool = True,  # a bar on standard error
+    **changes,  # fields of SynBenchSettings
+) -> list:  # SynBenchResult, one per size
     "Scores for several training sizes from the forward passes of the largest: Table 8."
-    return _by_n(model, sizes, settings, input_size, normalize_by, batch_size, seed, device, cache, executor, progress, changes)
+    return _by_n(
+        model,
+        sizes,
+        settings,
+        input_size,
+        normalize_by,
+        batch_size,
+        seed,
+        device,
+        cache,
+        executor,
+        progress,
+        changes,
+    )
 
 # %% ../../nbs/synbench/22_score.ipynb #3cd9c839
 def finite_sample_curve(
-    scales, # distances of the means in units of the noise: s for Gaussian-I
-    n_features:int, # d
-    n_train:int, # n, above d
-) -> tuple: # accuracy and mean scaled bound of correct samples, shape (n_scales,) each
+    scales,  # distances of the means in units of the noise: s for Gaussian-I
+    n_features: int,  # d
+    n_train: int,  # n, above d
+) -> tuple:  # accuracy and mean scaled bound of correct samples, shape (n_scales,) each
     "Large-d, large-n limit of a rule fitted on n samples of balanced Gaussians in d dimensions, at eps = 0."
-    d, n = check_count(n_features, "finite_sample_curve", "n_features", low=0), check_count(n_train, "finite_sample_curve", "n_train", low=2)
-    if d >= n: refuse("finite_sample_curve", f"n_train must exceed n_features = {d}", n, "take more samples: the covariance is singular")
-    s, g = torch.as_tensor(scales, dtype=torch.float64), d/n
-    if not s.min() > 0: refuse("finite_sample_curve", "scales must be above 0", f"{s.min():.4g}", "pass distances of the means")
-    m, sd = s**2/(s**2 + g), ((1 - g)*(s**2 + g)).rsqrt()
-    a = torch.special.ndtr(m/sd)
-    return a, m + sd*torch.exp(-(m/sd)**2/2)/(math.sqrt(2*math.pi)*a)
+    d, n = (
+        check_count(n_features, "finite_sample_curve", "n_features", low=0),
+        check_count(n_train, "finite_sample_curve", "n_train", low=2),
+    )
+    if d >= n:
+        refuse(
+            "finite_sample_curve",
+            f"n_train must exceed n_features = {d}",
+            n,
+            "take more samples: the covariance is singular",
+        )
+    s, g = torch.as_tensor(scales, dtype=torch.float64), d / n
+    if not s.min() > 0:
+        refuse(
+            "finite_sample_curve",
+            "scales must be above 0",
+            f"{s.min():.4g}",
+            "pass distances of the means",
+        )
+    m, sd = s**2 / (s**2 + g), ((1 - g) * (s**2 + g)).rsqrt()
+    a = torch.special.ndtr(m / sd)
+    return a, m + sd * torch.exp(-((m / sd) ** 2) / 2) / (math.sqrt(2 * math.pi) * a)
+
 
 def ceiling(
-    result:SynBenchResult, # of balanced Gaussian-I tasks
-) -> Tensor: # shape (n_thresholds,)
+    result: SynBenchResult,  # of balanced Gaussian-I tasks
+) -> Tensor:  # shape (n_thresholds,)
     "Score at eps = 0 of a perfect linear representation with as many features and samples as `result`."
     s = result.settings
-    if s.covariance != "identity" or s.tau != .5: refuse("ceiling", "the closed form needs balanced Gaussian-I tasks", f"covariance {s.covariance!r:.40}, tau {s.tau}", "score nn.Flatten() instead")
+    if s.covariance != "identity" or s.tau != 0.5:
+        refuse(
+            "ceiling",
+            "the closed form needs balanced Gaussian-I tasks",
+            f"covariance {s.covariance!r:.40}, tau {s.tau}",
+            "score nn.Flatten() instead",
+        )
     return result._scores(*finite_sample_curve(s.scales, result.n_features, s.n_train))
 
 # %% ../../nbs/synbench/22_score.ipynb #aec9e46e
 @dataclass(frozen=True, eq=False, repr=False)
 class SeedScores(Result):
     "Mean score over seeds with a t interval; all shape (n_eps, n_thresholds)."
+
     mean: Tensor
     low: Tensor
     high: Tensor
-    scores: Tensor # shape (n_seeds, n_eps, n_thresholds)
+    scores: Tensor  # shape (n_seeds, n_eps, n_thresholds)
     level: float
 
 # %% ../../nbs/synbench/22_score.ipynb #78401e14
 def score_over_seeds(
-    model, # as in `synbench_score`
-    seeds=range(5), # at least two
+    model,  # as in `synbench_score`
+    seeds=range(5),  # at least two
     *,
-    level:float=.95, # of the interval
-    **options, # of `synbench_score`
-) -> SeedScores: # mean and interval
+    level: float = 0.95,  # of the interval
+    **options,  # of `synbench_score`
+) -> SeedScores:  # mean and interval
     "SynBench score with the spread over training and test samples."
     from scipy import stats
-    seeds, level = list(seeds), check_number(level, "score_over_seeds", "level", low=0, high=1, low_open=True, high_open=True)
-    if len(seeds) < 2: refuse("score_over_seeds", "an interval needs at least two seeds", len(seeds), "pass more")
+
+    seeds, level = (
+        list(seeds),
+        check_number(
+            level, "score_over_seeds", "level", low=0, high=1, low_open=True, high_open=True
+        ),
+    )
+    if len(seeds) < 2:
+        refuse("score_over_seeds", "an interval needs at least two seeds", len(seeds), "pass more")
     s = torch.stack([synbench_score(model, seed=k, **options).score for k in seeds])
-    half = float(stats.t.ppf((1 + level)/2, len(seeds) - 1))*s.std(0)/math.sqrt(len(seeds))
+    half = float(stats.t.ppf((1 + level) / 2, len(seeds) - 1)) * s.std(0) / math.sqrt(len(seeds))
     return SeedScores(s.mean(0), s.mean(0) - half, s.mean(0) + half, s, level)
 
+
 def one_vs_rest_score(
-    model, # as in `synbench_score`
-    class_priors, # probabilities of the classes, summing to one
-    **options, # of `synbench_score`
-) -> Tensor: # mean over classes, shape (n_eps, n_thresholds)
+    model,  # as in `synbench_score`
+    class_priors,  # probabilities of the classes, summing to one
+    **options,  # of `synbench_score`
+) -> Tensor:  # mean over classes, shape (n_eps, n_thresholds)
     "Mean score of the one-vs-rest tasks of several classes (A.21)."
-    rho = [round(check_number(v, "one_vs_rest_score", "class_priors", low=0, high=1, low_open=True, high_open=True), 12) for v in class_priors]
-    if abs(sum(rho) - 1) > 1e-6: refuse("one_vs_rest_score", "class_priors must sum to one", sum(rho), "pass the share of each class")
+    rho = [
+        round(
+            check_number(
+                v, "one_vs_rest_score", "class_priors", low=0, high=1, low_open=True, high_open=True
+            ),
+            12,
+        )
+        for v in class_priors
+    ]
+    if abs(sum(rho) - 1) > 1e-6:
+        refuse(
+            "one_vs_rest_score",
+            "class_priors must sum to one",
+            sum(rho),
+            "pass the share of each class",
+        )
     done = {r: synbench_score(model, tau=r, **options).score for r in set(rho)}
     return torch.stack([done[r] for r in rho]).mean(0)

@@ -7,52 +7,85 @@ __all__ = ['Agreement', 'agreement_statistic', 'rank_agreement', 'Comparison', '
 
 # %% ../../nbs/transfer/36_agreement.ipynb #25404579
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from scipy import stats
 
-from ..checks import check_choice, check_count, check_finite, check_generator, check_number, check_same_n, check_tensor, refuse
+from taskpriors.checks import (
+    check_choice,
+    check_count,
+    check_finite,
+    check_generator,
+    check_number,
+    check_same_n,
+    check_tensor,
+    refuse,
+)
 from ..results import Result
 
 # %% ../../nbs/transfer/36_agreement.ipynb #63493ab7
 def _tau_b(x, y):
-    if len(x) > 256: return stats.kendalltau(x, y)[0]
+    if len(x) > 256:
+        return stats.kendalltau(x, y)[0]
     a, b = np.sign(x[:, None] - x), np.sign(y[:, None] - y)
-    return (a*b).sum()/math.sqrt((a*a).sum()*(b*b).sum())
-def _spearman(x, y): return stats.spearmanr(x, y)[0]
-def _pearson(x, y): return stats.pearsonr(x, y)[0]
-def _weighted_tau(x, y): return stats.weightedtau(x, y)[0]
+    return (a * b).sum() / math.sqrt((a * a).sum() * (b * b).sum())
+
+
+def _spearman(x, y):
+    return stats.spearmanr(x, y)[0]
+
+
+def _pearson(x, y):
+    return stats.pearsonr(x, y)[0]
+
+
+def _weighted_tau(x, y):
+    return stats.weightedtau(x, y)[0]
+
 
 def _tau_a(x, y):
-    pairs = len(x)*(len(x) - 1)/2
-    untied = [pairs - (c*(c - 1)/2).sum() for v in (x, y) for c in [np.unique(v, return_counts=True)[1]]]
-    return _tau_b(x, y)*math.sqrt(untied[0]*untied[1])/pairs
+    pairs = len(x) * (len(x) - 1) / 2
+    untied = [
+        pairs - (c * (c - 1) / 2).sum()
+        for v in (x, y)
+        for c in [np.unique(v, return_counts=True)[1]]
+    ]
+    return _tau_b(x, y) * math.sqrt(untied[0] * untied[1]) / pairs
 
 # %% ../../nbs/transfer/36_agreement.ipynb #3a93d3a7
 def _membership(v, k):
     above, tied = v > np.sort(v)[-k], v == np.sort(v)[-k]
-    return above + tied*(k - above.sum())/tied.sum()
+    return above + tied * (k - above.sum()) / tied.sum()
 
-def _top_k(x, y, k): return float(_membership(x, k) @ _membership(y, k)/k)
+
+def _top_k(x, y, k):
+    return float(_membership(x, k) @ _membership(y, k) / k)
 
 # %% ../../nbs/transfer/36_agreement.ipynb #26c58f36
-_FISHER = { # least n, variance of artanh(value), half of the smallest step of the value
-    "pearson": (4, lambda r, n: 1/(n - 3), lambda n: 0.),
-    "spearman": (4, lambda r, n: (1 + r*r/2)/(n - 3), lambda n: 6/(n**3 - n)),
-    "kendall": (5, lambda r, n: .437/(n - 4), lambda n: 2/(n*(n - 1))),
+_FISHER = {  # least n, variance of artanh(value), half of the smallest step of the value
+    "pearson": (4, lambda r, n: 1 / (n - 3), lambda n: 0.0),
+    "spearman": (4, lambda r, n: (1 + r * r / 2) / (n - 3), lambda n: 6 / (n**3 - n)),
+    "kendall": (5, lambda r, n: 0.437 / (n - 4), lambda n: 2 / (n * (n - 1))),
 }
 _FISHER |= {"tau_a": _FISHER["kendall"], "tau_b": _FISHER["kendall"]}
+
 
 def _fisher(r, n, method, level, caller, n_given=0):
     least, variance, step = _FISHER[method]
     m = n - n_given
-    if m < least: refuse(caller, f"Fisher's interval of {method} needs at least {least + n_given} models", n, "add models or pass interval='bootstrap'")
+    if m < least:
+        refuse(
+            caller,
+            f"Fisher's interval of {method} needs at least {least + n_given} models",
+            n,
+            "add models or pass interval='bootstrap'",
+        )
     inner = math.copysign(min(abs(r), 1 - step(n)), r)
-    if abs(inner) == 1: return r, r
-    half = stats.norm.ppf((1 + level)/2)*math.sqrt(variance(inner, m))
+    if abs(inner) == 1:
+        return r, r
+    half = stats.norm.ppf((1 + level) / 2) * math.sqrt(variance(inner, m))
     low, high = math.tanh(math.atanh(inner) - half), math.tanh(math.atanh(inner) + half)
     return min(low, r), max(high, r)
 
@@ -61,28 +94,48 @@ def _resampled(statistic, arrays, n_resamples, seed, caller):
     n, g = arrays[0].shape[-1], check_generator(seed, caller)
     index = torch.randint(n, (n_resamples, n), generator=g).numpy()
     draws = [[a[..., i] for a in arrays] for i in index]
-    values = np.array([statistic(*d) for d in draws if all((np.ptp(a, axis=-1) > 0).all() for a in d)])
-    if len(values) < .9*n_resamples:
-        refuse(caller, "nine bootstrap resamples of ten must contain distinct values", f"{len(values)} of {n_resamples}", "add models or use method='top_k'")
+    values = np.array(
+        [statistic(*d) for d in draws if all((np.ptp(a, axis=-1) > 0).all() for a in d)]
+    )
+    if len(values) < 0.9 * n_resamples:
+        refuse(
+            caller,
+            "nine bootstrap resamples of ten must contain distinct values",
+            f"{len(values)} of {n_resamples}",
+            "add models or use method='top_k'",
+        )
     return values
 
-def _quantiles(values, level): return tuple(np.quantile(values, [(1 - level)/2, (1 + level)/2]).tolist())
+
+def _quantiles(values, level):
+    return tuple(np.quantile(values, [(1 - level) / 2, (1 + level) / 2]).tolist())
 
 # %% ../../nbs/transfer/36_agreement.ipynb #da9af54b
-_STATISTICS = {"kendall": _tau_b, "tau_a": _tau_a, "tau_b": _tau_b, "spearman": _spearman, "pearson": _pearson, "weighted_tau": _weighted_tau, "top_k": _top_k}
+_STATISTICS = {
+    "kendall": _tau_b,
+    "tau_a": _tau_a,
+    "tau_b": _tau_b,
+    "spearman": _spearman,
+    "pearson": _pearson,
+    "weighted_tau": _weighted_tau,
+    "top_k": _top_k,
+}
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Agreement(Result):
     "How well scores order models, with an interval."
-    value: float # the statistic: 1 is complete agreement
-    low: float # lower end of the interval
-    high: float # upper end of the interval
-    n: int # models compared
-    method: str # which statistic
-    interval: str # "fisher" or "bootstrap"
-    level: float # nominal coverage
 
-    def __str__(self): return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
+    value: float  # the statistic: 1 is complete agreement
+    low: float  # lower end of the interval
+    high: float  # upper end of the interval
+    n: int  # models compared
+    method: str  # which statistic
+    interval: str  # "fisher" or "bootstrap"
+    level: float  # nominal coverage
+
+    def __str__(self):
+        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
 # %% ../../nbs/transfer/36_agreement.ipynb #991def50
 def _vectors(caller, method, most_dims=1, **named):
@@ -91,121 +144,196 @@ def _vectors(caller, method, most_dims=1, **named):
         v = check_tensor(v, caller, name).detach().cpu().double()
         check_finite(v.masked_fill(v.isinf(), 0) if ranks else v, caller, name)
         v = v.numpy()
-        if not 1 <= v.ndim <= most_dims: refuse(caller, f"{name} must be one number per model", f"shape {v.shape}", "pass a vector")
-        if v.shape[-1] < 3: refuse(caller, f"{name} must describe at least 3 models", v.shape[-1], "add models")
+        if not 1 <= v.ndim <= most_dims:
+            refuse(
+                caller, f"{name} must be one number per model", f"shape {v.shape}", "pass a vector"
+            )
+        if v.shape[-1] < 3:
+            refuse(caller, f"{name} must describe at least 3 models", v.shape[-1], "add models")
         flat = (v == v[..., :1]).all(-1)
-        if flat.any(): refuse(caller, f"{name} must not all be equal, they order nothing", f"{v[flat].flat[0]:.6g} for all models", "drop this metric")
+        if flat.any():
+            refuse(
+                caller,
+                f"{name} must not all be equal, they order nothing",
+                f"{v[flat].flat[0]:.6g} for all models",
+                "drop this metric",
+            )
         out[name] = stats.rankdata(v, axis=-1) if ranks else v
     check_same_n(caller, **{k: v.shape[-1] for k, v in out.items()})
-    if len({v.shape for v in out.values()}) > 1: refuse(caller, f"{' and '.join(out)} must hold the same tasks", ", ".join(str(v.shape) for v in out.values()), "pass one row per task")
+    if len({v.shape for v in out.values()}) > 1:
+        refuse(
+            caller,
+            f"{' and '.join(out)} must hold the same tasks",
+            ", ".join(str(v.shape) for v in out.values()),
+            "pass one row per task",
+        )
     return list(out.values())
+
 
 def _statistic(method, k, n, caller):
     check_choice(method, tuple(_STATISTICS), caller, "method")
-    if method != "top_k": return _STATISTICS[method]
-    k = check_count(max(1, n//4) if k is None else k, caller, "k", high=n - 1)
+    if method != "top_k":
+        return _STATISTICS[method]
+    k = check_count(max(1, n // 4) if k is None else k, caller, "k", high=n - 1)
     return lambda x, y: _top_k(x, y, k)
 
 # %% ../../nbs/transfer/36_agreement.ipynb #099be21d
 def agreement_statistic(
-    scores, # one number per model, shape (n,)
-    truth, # what they should predict, shape (n,), larger is better
+    scores,  # one number per model, shape (n,)
+    truth,  # what they should predict, shape (n,), larger is better
     *,
-    method:str="kendall", # as in rank_agreement
-    k:int=None, # as in rank_agreement
-) -> float: # 1 is complete agreement
+    method: str = "kendall",  # as in rank_agreement
+    k: int = None,  # as in rank_agreement
+) -> float:  # 1 is complete agreement
     "Agreement of two orders of the same models, the number alone."
     x, y = _vectors("agreement_statistic", method, scores=scores, truth=truth)
     return float(_statistic(method, k, len(x), "agreement_statistic")(x, y))
 
 # %% ../../nbs/transfer/36_agreement.ipynb #51530b94
 def rank_agreement(
-    scores, # one number per model, shape (n,); infinite ones have the first or last rank, and Pearson's refuses them
-    truth, # what they should predict, shape (n,), larger is better
+    scores,  # one number per model, shape (n,); infinite ones have the first or last rank, and Pearson's refuses them
+    truth,  # what they should predict, shape (n,), larger is better
     *,
-    method:str="kendall", # "kendall" (tau-b), "tau_a", "tau_b", "spearman", "pearson", "weighted_tau" or "top_k"
-    higher_is_better:bool=True, # False: small scores are good, and are negated
-    k:int=None, # models in the top list of "top_k"; None is a quarter of them
-    interval:str=None, # "fisher", "bootstrap"; None is fisher where it exists
-    level:float=.95, # nominal coverage
-    n_resamples:int=2000, # bootstrap resamples
-    seed=0, # of the bootstrap: int, torch.Generator or None
-) -> Agreement: # with value, low, high, n
+    method: str = "kendall",  # "kendall" (tau-b), "tau_a", "tau_b", "spearman", "pearson", "weighted_tau" or "top_k"
+    higher_is_better: bool = True,  # False: small scores are good, and are negated
+    k: int = None,  # models in the top list of "top_k"; None is a quarter of them
+    interval: str = None,  # "fisher", "bootstrap"; None is fisher where it exists
+    level: float = 0.95,  # nominal coverage
+    n_resamples: int = 2000,  # bootstrap resamples
+    seed=0,  # of the bootstrap: int, torch.Generator or None
+) -> Agreement:  # with value, low, high, n
     "Agreement of two orders of the same models, with an interval (SynBench A.17). Raises `ValueError` where it is undefined."
     me = "rank_agreement"
     x, y = _vectors(me, method, scores=scores, truth=truth)
-    x, level = (x if higher_is_better else -x), check_number(level, me, "level", low=0, high=1, low_open=True, high_open=True)
+    x, level = (
+        (x if higher_is_better else -x),
+        check_number(level, me, "level", low=0, high=1, low_open=True, high_open=True),
+    )
     statistic = _statistic(method, k, len(x), me)
-    interval = check_choice(interval or ("fisher" if method in _FISHER else "bootstrap"), ("fisher", "bootstrap"), me, "interval")
-    if interval == "fisher" and method not in _FISHER: refuse(me, f"Fisher's interval exists for {', '.join(_FISHER)}", method, "pass interval='bootstrap'")
+    interval = check_choice(
+        interval or ("fisher" if method in _FISHER else "bootstrap"),
+        ("fisher", "bootstrap"),
+        me,
+        "interval",
+    )
+    if interval == "fisher" and method not in _FISHER:
+        refuse(
+            me,
+            f"Fisher's interval exists for {', '.join(_FISHER)}",
+            method,
+            "pass interval='bootstrap'",
+        )
     value = float(statistic(x, y))
-    if interval == "fisher": low, high = _fisher(value, len(x), method, level, me)
-    else: low, high = _quantiles(_resampled(statistic, (x, y), check_count(n_resamples, me, "n_resamples", low=100), seed, me), level)
+    if interval == "fisher":
+        low, high = _fisher(value, len(x), method, level, me)
+    else:
+        low, high = _quantiles(
+            _resampled(
+                statistic, (x, y), check_count(n_resamples, me, "n_resamples", low=100), seed, me
+            ),
+            level,
+        )
     return Agreement(value, low, high, len(x), method, interval, level)
 
 # %% ../../nbs/transfer/36_agreement.ipynb #8aceeefd
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Result):
     "Two metrics on the same models."
-    difference: float # agreement of the first minus agreement of the second
-    low: float # lower end of its bootstrap interval
-    high: float # upper end of its bootstrap interval
-    p_value: float # two-sided, from exchanging the two metrics' scores
-    first: float # agreement of the first metric
-    second: float # agreement of the second metric
-    n: int # models compared
-    method: str # which statistic
-    level: float # nominal coverage of the interval
+
+    difference: float  # agreement of the first minus agreement of the second
+    low: float  # lower end of its bootstrap interval
+    high: float  # upper end of its bootstrap interval
+    p_value: float  # two-sided, from exchanging the two metrics' scores
+    first: float  # agreement of the first metric
+    second: float  # agreement of the second metric
+    n: int  # models compared
+    method: str  # which statistic
+    level: float  # nominal coverage of the interval
 
 # %% ../../nbs/transfer/36_agreement.ipynb #9c747b53
 def _exchange_p(gap, a, b, y, method, n_resamples, g):
-    if method == "pearson": a, b = (stats.zscore(v, axis=-1) for v in (a, b)) # the others have ranks already
+    if method == "pearson":
+        a, b = (stats.zscore(v, axis=-1) for v in (a, b))  # the others have ranks already
     n = y.shape[-1]
-    if 2**n <= n_resamples: swaps = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
-    else: swaps = torch.randint(2, (n_resamples, n), generator=g).numpy()
+    if 2**n <= n_resamples:
+        swaps = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+    else:
+        swaps = torch.randint(2, (n_resamples, n), generator=g).numpy()
     null = [abs(gap(np.where(s, b, a), np.where(s, a, b), y)) for s in swaps]
-    return float((np.sum(np.array(null) >= abs(gap(a, b, y)) - 1e-12) + (2**n > n_resamples))/(len(null) + (2**n > n_resamples)))
+    return float(
+        (np.sum(np.array(null) >= abs(gap(a, b, y)) - 1e-12) + (2**n > n_resamples))
+        / (len(null) + (2**n > n_resamples))
+    )
+
 
 def compare_agreement(
-    first, # scores of one metric, shape (n,), or (n_tasks, n) of the same models on several tasks; larger is better
-    second, # scores of another, same shape
-    truth, # what they should predict, same shape
+    first,  # scores of one metric, shape (n,), or (n_tasks, n) of the same models on several tasks; larger is better
+    second,  # scores of another, same shape
+    truth,  # what they should predict, same shape
     *,
-    method:str="kendall", # as in rank_agreement
-    k:int=None, # as in rank_agreement
-    level:float=.95, # nominal coverage
-    n_resamples:int=2000, # bootstrap resamples, and random exchanges
-    seed=0, # int, torch.Generator or None
-) -> Comparison: # difference with an interval and a p value
+    method: str = "kendall",  # as in rank_agreement
+    k: int = None,  # as in rank_agreement
+    level: float = 0.95,  # nominal coverage
+    n_resamples: int = 2000,  # bootstrap resamples, and random exchanges
+    seed=0,  # int, torch.Generator or None
+) -> Comparison:  # difference with an interval and a p value
     "Paired comparison of two metrics on the same models; on several tasks the mean agreement, models resampled and exchanged on all at once."
     me = "compare_agreement"
     a, b, y = _vectors(me, method, 2, first=first, second=second, truth=truth)
-    level, n_resamples = check_number(level, me, "level", low=0, high=1, low_open=True, high_open=True), check_count(n_resamples, me, "n_resamples", low=100)
+    level, n_resamples = (
+        check_number(level, me, "level", low=0, high=1, low_open=True, high_open=True),
+        check_count(n_resamples, me, "n_resamples", low=100),
+    )
     one = _statistic(method, k, y.shape[-1], me)
-    f = lambda x, y: np.mean([one(u, v) for u, v in zip(np.atleast_2d(x), np.atleast_2d(y))])
+
+    def f(x, y):
+        return np.mean([one(u, v) for u, v in zip(np.atleast_2d(x), np.atleast_2d(y), strict=True)])
+
     gap, g = (lambda a, b, y: f(a, y) - f(b, y)), check_generator(seed, me)
     low, high = _quantiles(_resampled(gap, (a, b, y), n_resamples, g, me), level)
-    return Comparison(float(gap(a, b, y)), low, high, _exchange_p(gap, a, b, y, method, n_resamples, g), float(f(a, y)), float(f(b, y)), y.shape[-1], method, level)
+    return Comparison(
+        float(gap(a, b, y)),
+        low,
+        high,
+        _exchange_p(gap, a, b, y, method, n_resamples, g),
+        float(f(a, y)),
+        float(f(b, y)),
+        y.shape[-1],
+        method,
+        level,
+    )
 
 # %% ../../nbs/transfer/36_agreement.ipynb #36164a24
 def partial_agreement(
-    scores, # one number per model, shape (n,)
-    truth, # what they should predict, shape (n,)
-    given, # what is held fixed, for example the feature dimension, shape (n,) or a list of such
+    scores,  # one number per model, shape (n,)
+    truth,  # what they should predict, shape (n,)
+    given,  # what is held fixed, for example the feature dimension, shape (n,) or a list of such
     *,
-    method:str="spearman", # "spearman", "pearson", "kendall", "tau_a" or "tau_b"
-    higher_is_better:bool=True, # False: small scores are good, and are negated
-    level:float=.95, # nominal coverage
-) -> Agreement: # with Fisher's interval
+    method: str = "spearman",  # "spearman", "pearson", "kendall", "tau_a" or "tau_b"
+    higher_is_better: bool = True,  # False: small scores are good, and are negated
+    level: float = 0.95,  # nominal coverage
+) -> Agreement:  # with Fisher's interval
     "Correlation of scores with the truth when other variables are held fixed."
     me = "partial_agreement"
     check_choice(method, tuple(_FISHER), me, "method")
     several = isinstance(given, (list, tuple)) and getattr(given[0], "__len__", None) is not None
-    vectors = _vectors(me, method, scores=scores, truth=truth, **{f"given[{i}]": v for i, v in enumerate(given if several else [given])})
+    vectors = _vectors(
+        me,
+        method,
+        scores=scores,
+        truth=truth,
+        **{f"given[{i}]": v for i, v in enumerate(given if several else [given])},
+    )
     level = check_number(level, me, "level", low=0, high=1, low_open=True, high_open=True)
     C = np.array([[_STATISTICS[method](a, b) for b in vectors] for a in vectors])
-    if np.linalg.eigvalsh(C)[0] < 1e-10: refuse(me, "scores, truth and given must not determine each other", "a singular correlation matrix", "drop one of them")
+    if np.linalg.eigvalsh(C)[0] < 1e-10:
+        refuse(
+            me,
+            "scores, truth and given must not determine each other",
+            "a singular correlation matrix",
+            "drop one of them",
+        )
     P = np.linalg.inv(C)
-    value = float(-P[0, 1]/math.sqrt(P[0, 0]*P[1, 1]))*(1 if higher_is_better else -1)
+    value = float(-P[0, 1] / math.sqrt(P[0, 0] * P[1, 1])) * (1 if higher_is_better else -1)
     low, high = _fisher(value, len(vectors[0]), method, level, me, n_given=len(vectors) - 2)
     return Agreement(value, low, high, len(vectors[0]), method, "fisher", level)

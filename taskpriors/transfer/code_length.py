@@ -17,186 +17,251 @@ import torch
 from torch import Tensor
 
 from ..blocks import map_blocks
-from ..checks import check_choice, check_count, check_executor, check_features, check_generator, check_number, refuse
+from taskpriors.checks import (
+    check_choice,
+    check_count,
+    check_executor,
+    check_features,
+    check_generator,
+    check_number,
+    refuse,
+)
 from ..results import Result, new_axes
 from ..svd import FeatureSVD, present_classes, use_svd
 from .pactran import fit_head
 
 # %% ../../nbs/transfer/34_code_length.ipynb #67fd5799
 def linear_learner(
-    points:Tensor, # training points, shape (n, d), float64
-    classes:Tensor, # their classes 0..n_classes-1, shape (n,)
-    test:Tensor, # shape (m, d)
-    n_classes:int, # classes of the task, trained or not
+    points: Tensor,  # training points, shape (n, d), float64
+    classes: Tensor,  # their classes 0..n_classes-1, shape (n,)
+    test: Tensor,  # shape (m, d)
+    n_classes: int,  # classes of the task, trained or not
     *,
-    a:float=1., # weight of the head's prior: beta = a n
-    tol:float=1e-5, # largest gradient entry of the head
-    last:dict=None, # where the head is kept, and from which the next call on the same classes starts
-) -> Tensor: # log-probabilities, shape (m, n_classes)
+    a: float = 1.0,  # weight of the head's prior: beta = a n
+    tol: float = 1e-5,  # largest gradient entry of the head
+    last: dict = None,  # where the head is kept, and from which the next call on the same classes starts
+) -> Tensor:  # log-probabilities, shape (m, n_classes)
     "Linear head on the training points, mixed with one uniform vote."
     seen, n = classes.unique(), len(classes)
     P = torch.zeros(len(test), n_classes, dtype=torch.float64, device=test.device)
-    if len(seen) == 1: P[:, seen] = 1.
+    if len(seen) == 1:
+        P[:, seen] = 1.0
     else:
-        head = fit_head(points, classes, beta=a*n, tol=tol, start=None if last is None else last.get(tuple(seen.tolist())))
-        if last is not None: last[tuple(seen.tolist())] = head
+        head = fit_head(
+            points,
+            classes,
+            beta=a * n,
+            tol=tol,
+            start=None if last is None else last.get(tuple(seen.tolist())),
+        )
+        if last is not None:
+            last[tuple(seen.tolist())] = head
         P[:, seen] = head.logits(test).softmax(1)
-    return ((n*P + 1/n_classes)/(n + 1)).log()
+    return ((n * P + 1 / n_classes) / (n + 1)).log()
 
 # %% ../../nbs/transfer/34_code_length.ipynb #e6becfa2
 @dataclass(frozen=True, eq=False, repr=False)
 class LossCurve(Result):
     "Held-out log loss of a learner against the number of training points."
-    sizes: Tensor # training points, increasing, shape (m,), int64
-    losses: Tensor # mean held-out log loss in nats, shape (m,)
-    errors: Tensor # its standard error over the held-out points, shape (m,)
-    n_classes: int # classes of the task
-    n_valid: int # held-out points
 
-    def plot(self, ax=None, label=None): # matplotlib axes
+    sizes: Tensor  # training points, increasing, shape (m,), int64
+    losses: Tensor  # mean held-out log loss in nats, shape (m,)
+    errors: Tensor  # its standard error over the held-out points, shape (m,)
+    n_classes: int  # classes of the task
+    n_valid: int  # held-out points
+
+    def plot(self, ax=None, label=None):  # matplotlib axes
         "Loss against training points with one standard error."
         ax = new_axes(ax)
         ax.errorbar(self.sizes, self.losses, self.errors, marker="o", capsize=2, label=label)
         ax.set(xscale="log", xlabel="training points", ylabel="held-out loss (nats)")
         return ax
 
+
 def curve_sizes(
-    n_max:int, # most training points
-    n_points:int=10, # sizes wanted
-    n_min:int=10, # least training points, at most half of n_max
-) -> list: # increasing, ends at n_max
+    n_max: int,  # most training points
+    n_points: int = 10,  # sizes wanted
+    n_min: int = 10,  # least training points, at most half of n_max
+) -> list:  # increasing, ends at n_max
     "Log-spaced training-set sizes without repetition."
-    low = max(1, min(n_min, n_max//2))
-    grid = [round(low*(n_max/low)**(i/max(1, n_points - 1))) for i in range(n_points)]
+    low = max(1, min(n_min, n_max // 2))
+    grid = [round(low * (n_max / low) ** (i / max(1, n_points - 1))) for i in range(n_points)]
     return sorted({*grid, n_max})
 
-def _held_out(n, valid, seed): # positions of a share of n points, and of the others
+
+def _held_out(n, valid, seed):  # positions of a share of n points, and of the others
     order = torch.randperm(n, generator=check_generator(seed, "loss_curve"))
-    return order.tensor_split([min(n - 2, max(1, round(valid*n)))])
+    return order.tensor_split([min(n - 2, max(1, round(valid * n)))])
 
 # %% ../../nbs/transfer/34_code_length.ipynb #269b0815
 def loss_curve(
-    features, # shape (n, d)
-    labels, # class of each point, shape (n,)
+    features,  # shape (n, d)
+    labels,  # class of each point, shape (n,)
     *,
-    learner:Callable=None, # (train, labels, test, n_classes) -> log-probabilities; None is linear_learner, each head started from the last
-    valid:float=.1, # share of the points held out
-    n_points:int=10, # training-set sizes
-    n_min:int=10, # least of them
-    seed:int=0, # of the permutation
-    svd:FeatureSVD=None, # feature_svd(features), if at hand
-    executor=None, # concurrent.futures.Executor over the sizes, for a learner of your own: the heads are fitted in turn
+    learner: Callable = None,  # (train, labels, test, n_classes) -> log-probabilities; None is linear_learner, each head started from the last
+    valid: float = 0.1,  # share of the points held out
+    n_points: int = 10,  # training-set sizes
+    n_min: int = 10,  # least of them
+    seed: int = 0,  # of the permutation
+    svd: FeatureSVD = None,  # feature_svd(features), if at hand
+    executor=None,  # concurrent.futures.Executor over the sizes, for a learner of your own: the heads are fitted in turn
 ) -> LossCurve:
     "Held-out loss at log-spaced training-set sizes, nested in one permutation."
     X = check_features(features, "loss_curve", min_rows=4).detach()
     y, counts = present_classes(labels, "loss_curve", n=len(X), device=X.device)
-    valid, executor = check_number(valid, "loss_curve", "valid", low=0, high=1, low_open=True, high_open=True), check_executor(executor, "loss_curve")
+    valid, executor = (
+        check_number(valid, "loss_curve", "valid", low=0, high=1, low_open=True, high_open=True),
+        check_executor(executor, "loss_curve"),
+    )
     test, pool = (index.to(X.device) for index in _held_out(len(X), valid, seed))
     Z = use_svd(X, svd, "loss_curve").scores
-    if Z.shape[1] == 0: refuse("loss_curve", "features must differ between points", "identical rows", "pass features that vary")
-    sizes = curve_sizes(len(pool), check_count(n_points, "loss_curve", "n_points"), check_count(n_min, "loss_curve", "n_min"))
+    if Z.shape[1] == 0:
+        refuse(
+            "loss_curve",
+            "features must differ between points",
+            "identical rows",
+            "pass features that vary",
+        )
+    sizes = curve_sizes(
+        len(pool),
+        check_count(n_points, "loss_curve", "n_points"),
+        check_count(n_min, "loss_curve", "n_min"),
+    )
+
     def judge(n):
         log_p = learner(Z[pool[:n]], y[pool[:n]], Z[test], len(counts))
         loss = -log_p.gather(1, y[test][:, None])[:, 0].double()
-        if not torch.isfinite(loss).all(): refuse("loss_curve", "the learner must give every held-out label a positive probability", f"an infinite loss from {n} points", "smooth its probabilities")
-        return loss.mean(), (loss.std() if len(test) > 1 else loss[0]*0)/len(test)**.5
-    if learner is None: learner, executor = partial(linear_learner, last={}), None
-    losses, errors = map(torch.stack, zip(*map_blocks(judge, sizes, executor=executor)))
+        if not torch.isfinite(loss).all():
+            refuse(
+                "loss_curve",
+                "the learner must give every held-out label a positive probability",
+                f"an infinite loss from {n} points",
+                "smooth its probabilities",
+            )
+        return loss.mean(), (loss.std() if len(test) > 1 else loss[0] * 0) / len(test) ** 0.5
+
+    if learner is None:
+        learner, executor = partial(linear_learner, last={}), None
+    losses, errors = map(
+        torch.stack, zip(*map_blocks(judge, sizes, executor=executor), strict=True)
+    )
     return LossCurve(torch.tensor(sizes), losses.cpu(), errors.cpu(), len(counts), len(test))
 
 # %% ../../nbs/transfer/34_code_length.ipynb #25f75977
 def code_length(
-    curve:LossCurve, # held-out losses
+    curve: LossCurve,  # held-out losses
     *,
-    floor:float=0., # nats per point that are not charged; SDL's eps
-    rule:str="right", # "right" (as published) or "left" (prequential code, first block at log K)
-) -> float: # nats
+    floor: float = 0.0,  # nats per point that are not charged; SDL's eps
+    rule: str = "right",  # "right" (as published) or "left" (prequential code, first block at log K)
+) -> float:  # nats
     "Area between the loss curve and a floor, from no point to the last size."
-    widths = torch.diff(curve.sizes, prepend=curve.sizes[:1]*0)
+    widths = torch.diff(curve.sizes, prepend=curve.sizes[:1] * 0)
     start = torch.tensor([math.log(curve.n_classes)], dtype=curve.losses.dtype)
     right = check_choice(rule, ("right", "left"), "code_length", "rule") == "right"
     heights = curve.losses if right else torch.cat([start, curve.losses[:-1]])
-    return float((widths*(heights - floor).clamp_min(0)).sum())
+    return float((widths * (heights - floor).clamp_min(0)).sum())
 
 # %% ../../nbs/transfer/34_code_length.ipynb #4b433f22
 def _curve(features, labels, curve, caller, kw):
-    if curve is None: return loss_curve(features, labels, **kw)
-    if not isinstance(curve, LossCurve): refuse(caller, "curve must be a LossCurve", type(curve).__name__, "pass loss_curve(features, labels)", TypeError)
+    if curve is None:
+        return loss_curve(features, labels, **kw)
+    if not isinstance(curve, LossCurve):
+        refuse(
+            caller,
+            "curve must be a LossCurve",
+            type(curve).__name__,
+            "pass loss_curve(features, labels)",
+            TypeError,
+        )
     return curve
 
+
 def _target(eps, curve, caller):
-    return math.log(curve.n_classes)/2 if eps is None else check_number(eps, caller, "eps", low=0)
+    return math.log(curve.n_classes) / 2 if eps is None else check_number(eps, caller, "eps", low=0)
+
 
 def validation_loss(
-    features, # shape (n, d)
-    labels, # class of each point, shape (n,)
+    features,  # shape (n, d)
+    labels,  # class of each point, shape (n,)
     *,
-    curve:LossCurve=None, # loss_curve(features, labels), if at hand
-    **kw, # of loss_curve
-) -> float: # nats, lower is better
+    curve: LossCurve = None,  # loss_curve(features, labels), if at hand
+    **kw,  # of loss_curve
+) -> float:  # nats, lower is better
     "Held-out loss of the learner on all training points."
-    if curve is None: kw["n_points"] = 1
+    if curve is None:
+        kw["n_points"] = 1
     return float(_curve(features, labels, curve, "validation_loss", kw).losses[-1])
 
+
 def mdl(
-    features, # shape (n, d)
-    labels, # class of each point, shape (n,)
+    features,  # shape (n, d)
+    labels,  # class of each point, shape (n,)
     *,
-    curve:LossCurve=None, # loss_curve(features, labels), if at hand
-    rule:str="right", # "right" (as published) or "left" (prequential code)
-    **kw, # of loss_curve
-) -> float: # nats, lower is better
+    curve: LossCurve = None,  # loss_curve(features, labels), if at hand
+    rule: str = "right",  # "right" (as published) or "left" (prequential code)
+    **kw,  # of loss_curve
+) -> float:  # nats, lower is better
     "Minimum description length of the labels given the features: area under the loss curve."
     return code_length(_curve(features, labels, curve, "mdl", kw), rule=rule)
 
 # %% ../../nbs/transfer/34_code_length.ipynb #5dd1ad6d
 def sdl(
-    features, # shape (n, d)
-    labels, # class of each point, shape (n,)
+    features,  # shape (n, d)
+    labels,  # class of each point, shape (n,)
     *,
-    eps:float=None, # nats; None is half of log K, SynBench prints 1
-    curve:LossCurve=None, # loss_curve(features, labels), if at hand
-    rule:str="right", # "right" (as published) or "left"
-    **kw, # of loss_curve
-) -> float: # nats, lower is better; a lower bound, with a warning, if the loss ends above eps
+    eps: float = None,  # nats; None is half of log K, SynBench prints 1
+    curve: LossCurve = None,  # loss_curve(features, labels), if at hand
+    rule: str = "right",  # "right" (as published) or "left"
+    **kw,  # of loss_curve
+) -> float:  # nats, lower is better; a lower bound, with a warning, if the loss ends above eps
     "Surplus description length (Whitney et al. 2020): area between the loss curve and eps."
     c = _curve(features, labels, curve, "sdl", kw)
     eps = _target(eps, c, "sdl")
     if c.losses[-1] > eps:
-        warnings.warn(f"sdl: the loss must reach eps = {eps:.3g} for a finite SDL. Got {c.losses[-1]:.3g} at {int(c.sizes[-1])} points, so this is a lower bound; "
-            "raise eps or pass more points.", RuntimeWarning, stacklevel=2)
+        warnings.warn(
+            f"sdl: the loss must reach eps = {eps:.3g} for a finite SDL. Got {c.losses[-1]:.3g} at {int(c.sizes[-1])} points, so this is a lower bound; "
+            "raise eps or pass more points.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     return code_length(c, floor=eps, rule=rule)
 
+
 def eps_sample_complexity(
-    features, # shape (n, d)
-    labels, # class of each point, shape (n,)
+    features,  # shape (n, d)
+    labels,  # class of each point, shape (n,)
     *,
-    eps:float=None, # nats; None is half of log K
-    curve:LossCurve=None, # loss_curve(features, labels), if at hand
-    **kw, # of loss_curve
-) -> float: # training points, lower is better; infinite if the loss stays above eps
+    eps: float = None,  # nats; None is half of log K
+    curve: LossCurve = None,  # loss_curve(features, labels), if at hand
+    **kw,  # of loss_curve
+) -> float:  # training points, lower is better; infinite if the loss stays above eps
     "Least number of training points on the grid whose held-out loss is at most eps."
     c = _curve(features, labels, curve, "eps_sample_complexity", kw)
     below = (c.losses <= _target(eps, c, "eps_sample_complexity")).nonzero()
     return float(c.sizes[below[0]]) if len(below) else math.inf
 
 # %% ../../nbs/transfer/34_code_length.ipynb #deabb975
-SETTINGS = { # name -> options of loss_curve, eps (None is half of log K) and rule
+SETTINGS = {  # name -> options of loss_curve, eps (None is half of log K) and rule
     "default": (dict(), None, "right"),
-    "synbench": (dict(n_points=10, n_min=10, valid=.1), 1., "right"),
-    "prequential": (dict(n_points=10, n_min=10, valid=.1), None, "left"),
+    "synbench": (dict(n_points=10, n_min=10, valid=0.1), 1.0, "right"),
+    "prequential": (dict(n_points=10, n_min=10, valid=0.1), None, "left"),
 }
 
+
 def code_lengths(
-    features, # shape (n, d)
-    labels, # class of each point, shape (n,)
+    features,  # shape (n, d)
+    labels,  # class of each point, shape (n,)
     *,
-    setting:str="default", # "default", "synbench" (Whitney et al. 2020, SynBench Table 7) or "prequential" (Voita and Titov 2020)
-    **kw, # of loss_curve, for example seed, learner or svd
-) -> dict: # metric -> value, all lower is better
+    setting: str = "default",  # "default", "synbench" (Whitney et al. 2020, SynBench Table 7) or "prequential" (Voita and Titov 2020)
+    **kw,  # of loss_curve, for example seed, learner or svd
+) -> dict:  # metric -> value, all lower is better
     "Validation loss, MDL, SDL and eps-sample complexity of one curve under a setting by name."
     options, eps, rule = SETTINGS[check_choice(setting, tuple(SETTINGS), "code_lengths", "setting")]
     curve = loss_curve(features, labels, **{**options, **kw})
     read = dict(curve=curve)
-    return {"validation_loss": validation_loss(features, labels, **read), "mdl": mdl(features, labels, rule=rule, **read),
-        "sdl": sdl(features, labels, eps=eps, rule=rule, **read), "eps_sample_complexity": eps_sample_complexity(features, labels, eps=eps, **read)}
+    return {
+        "validation_loss": validation_loss(features, labels, **read),
+        "mdl": mdl(features, labels, rule=rule, **read),
+        "sdl": sdl(features, labels, eps=eps, rule=rule, **read),
+        "eps_sample_complexity": eps_sample_complexity(features, labels, eps=eps, **read),
+    }

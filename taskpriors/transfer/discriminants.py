@@ -13,15 +13,22 @@ import torch
 from torch import Tensor
 
 from ..blocks import row_blocks
-from ..checks import check_choice, check_count, check_features, check_number, check_split, refuse
-from ..svd import FeatureSVD, class_means, present_classes, rank_cutoff, use_svd
+from taskpriors.checks import (
+    check_choice,
+    check_count,
+    check_features,
+    check_number,
+    check_split,
+    refuse,
+)
+from ..svd import FeatureSVD, class_means, present_classes, use_svd
 from .pactran import HeadFit, fit_head, use_head
 
 # %% ../../nbs/transfer/33_discriminants.ipynb #7ccdf748
 def _streamed_h_score(X, y, counts, block_size):
     "H-score from the covariance alone, or None if it is too ill-conditioned to be squared."
     n, d = X.shape
-    mean = sum(X[rows].sum(0, dtype=torch.float64) for rows in row_blocks(n, block_size))/n
+    mean = sum(X[rows].sum(0, dtype=torch.float64) for rows in row_blocks(n, block_size)) / n
     C = torch.zeros(d, d, dtype=torch.float64, device=X.device)
     M = torch.zeros(len(counts), d, dtype=torch.float64, device=X.device)
     for rows in row_blocks(n, block_size):
@@ -29,157 +36,205 @@ def _streamed_h_score(X, y, counts, block_size):
         C.addmm_(Z.T, Z)
         M.index_add_(0, y[rows], Z)
     values, vectors = torch.linalg.eigh(C)
-    if not values[0] > 1e-10*values[-1]: return None
-    return float(((M @ vectors).square()/counts[:, None]).sum(0).div(values).sum())
+    if not values[0] > 1e-10 * values[-1]:
+        return None
+    return float(((M @ vectors).square() / counts[:, None]).sum(0).div(values).sum())
 
 # %% ../../nbs/transfer/33_discriminants.ipynb #15e0ac3b
 def h_score(
-    features, # shape (n, d)
-    labels, # class of each point, shape (n,)
+    features,  # shape (n, d)
+    labels,  # class of each point, shape (n,)
     *,
-    svd:FeatureSVD=None, # feature_svd(features), if at hand
-    block_size:int=16384, # points at a time when there are many more points than features
-) -> float: # in [0, K - 1], higher is better
+    svd: FeatureSVD = None,  # feature_svd(features), if at hand
+    block_size: int = 16384,  # points at a time when there are many more points than features
+) -> float:  # in [0, K - 1], higher is better
     "H-score (Bao et al. 2019): sum of squared canonical correlations between features and classes."
     X = check_features(features, "h_score").detach()
     y, counts = present_classes(labels, "h_score", n=len(X), device=X.device)
-    if svd is None and len(X) > 4*X.shape[1]:
+    if svd is None and len(X) > 4 * X.shape[1]:
         value = _streamed_h_score(X, y, counts, check_count(block_size, "h_score", "block_size"))
-        if value is not None: return value
+        if value is not None:
+            return value
     svd = use_svd(X, svd, "h_score")
     if len(svd.S) == svd.n - 1:
-        warnings.warn(f"h_score: features must have rank below n - 1 to say anything. Got rank {len(svd.S)} of {svd.n} points, so the value is K - 1 for any labels; "
-            "use regularized_h_score.", RuntimeWarning, stacklevel=2)
-    return float((counts*class_means(svd.U, y, counts).square().sum(1)).sum())
+        warnings.warn(
+            f"h_score: features must have rank below n - 1 to say anything. Got rank {len(svd.S)} of {svd.n} points, so the value is K - 1 for any labels; "
+            "use regularized_h_score.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return float((counts * class_means(svd.U, y, counts).square().sum(1)).sum())
 
 # %% ../../nbs/transfer/33_discriminants.ipynb #9a2f49e6
 def ledoit_wolf_shrinkage(
-    svd:FeatureSVD, # of the features
-) -> float: # in [0, 1]
+    svd: FeatureSVD,  # of the features
+) -> float:  # in [0, 1]
     "Ledoit-Wolf shrinkage intensity towards a multiple of the identity."
     n, d = svd.n, svd.d
-    trace, square = svd.S.square().sum()/n, svd.S.pow(4).sum()/n**2
-    fourth = svd.scores.square().sum(1).square().sum()/n
-    distance = (square - trace**2/d)/d
-    noise = torch.minimum((fourth - square)/(n*d), distance)
-    return float(noise/distance) if distance > 0 else 0.
+    trace, square = svd.S.square().sum() / n, svd.S.pow(4).sum() / n**2
+    fourth = svd.scores.square().sum(1).square().sum() / n
+    distance = (square - trace**2 / d) / d
+    noise = torch.minimum((fourth - square) / (n * d), distance)
+    return float(noise / distance) if distance > 0 else 0.0
 
 # %% ../../nbs/transfer/33_discriminants.ipynb #e579248c
 def regularized_h_score(
-    features, # shape (n, d)
-    labels, # class of each point, shape (n,)
+    features,  # shape (n, d)
+    labels,  # class of each point, shape (n,)
     *,
-    svd:FeatureSVD=None, # feature_svd(features), if at hand
-) -> float: # higher is better
+    svd: FeatureSVD = None,  # feature_svd(features), if at hand
+) -> float:  # higher is better
     "H-score with a Ledoit-Wolf covariance and the between covariance shrunk alike (Ibrahim et al. 2021)."
     X = check_features(features, "regularized_h_score").detach()
     y, counts = present_classes(labels, "regularized_h_score", n=len(X), device=X.device)
     svd = use_svd(X, svd, "regularized_h_score")
-    if len(svd.S) == 0: refuse("regularized_h_score", "features must differ between points", "identical rows", "pass features that vary")
+    if len(svd.S) == 0:
+        refuse(
+            "regularized_h_score",
+            "features must differ between points",
+            "identical rows",
+            "pass features that vary",
+        )
     rho, n = ledoit_wolf_shrinkage(svd), svd.n
-    variance = svd.S.square()/n
-    between = (counts[:, None]*class_means(svd.scores, y, counts).square()).sum(0)/(n - 1)
-    return float((1 - rho)*(between/((1 - rho)*variance + rho*variance.sum()/svd.d)).sum())
+    variance = svd.S.square() / n
+    between = (counts[:, None] * class_means(svd.scores, y, counts).square()).sum(0) / (n - 1)
+    return float(
+        (1 - rho) * (between / ((1 - rho) * variance + rho * variance.sum() / svd.d)).sum()
+    )
 
 # %% ../../nbs/transfer/33_discriminants.ipynb #df5e3922
 def _lda_posterior(
-    Z:Tensor, # coordinates of the points, shape (n, r), float64
-    y:Tensor, # classes 0..K-1, shape (n,)
-    counts:Tensor, # points per class, shape (K,)
-    shrinkage, # towards the mean within variance, in [0, 1]; None is exp(-5 largest within variance)
-    d:int, # dimension of the space the mean variance is taken over
-    squares:Tensor=None, # diagonal of Z.T @ Z if that is diagonal, shape (r,)
-) -> tuple: # log-probabilities (n, K), class means (K, r), shrinkage
+    Z: Tensor,  # coordinates of the points, shape (n, r), float64
+    y: Tensor,  # classes 0..K-1, shape (n,)
+    counts: Tensor,  # points per class, shape (K,)
+    shrinkage,  # towards the mean within variance, in [0, 1]; None is exp(-5 largest within variance)
+    d: int,  # dimension of the space the mean variance is taken over
+    squares: Tensor = None,  # diagonal of Z.T @ Z if that is diagonal, shape (r,)
+) -> tuple:  # log-probabilities (n, K), class means (K, r), shrinkage
     "Posterior of linear discriminant analysis with a shrunk within covariance."
     means = class_means(Z, y, counts)
-    W = None if squares is None else (torch.diag(squares) - means.T @ (counts[:, None]*means))/len(Z)
-    if W is None or W.trace() < 1e-4*squares.sum()/len(Z): # the difference would lose digits
+    W = (
+        None
+        if squares is None
+        else (torch.diag(squares) - means.T @ (counts[:, None] * means)) / len(Z)
+    )
+    if W is None or W.trace() < 1e-4 * squares.sum() / len(Z):  # the difference would lose digits
         R = Z - means[y]
-        W = R.T @ R/len(Z)
-    if shrinkage is None: shrinkage = max(math.exp(-5*torch.linalg.eigvalsh(W)[-1].item()), 1e-10)
-    ridge = max(shrinkage*W.trace().item()/d, 1e-11*W.diagonal().max().item(), 1e-300)
-    L = torch.linalg.cholesky((1 - shrinkage)*W + ridge*torch.eye(len(W), dtype=W.dtype, device=W.device))
+        W = R.T @ R / len(Z)
+    if shrinkage is None:
+        shrinkage = max(math.exp(-5 * torch.linalg.eigvalsh(W)[-1].item()), 1e-10)
+    ridge = max(shrinkage * W.trace().item() / d, 1e-11 * W.diagonal().max().item(), 1e-300)
+    L = torch.linalg.cholesky(
+        (1 - shrinkage) * W + ridge * torch.eye(len(W), dtype=W.dtype, device=W.device)
+    )
     B = torch.cholesky_solve(means.T, L)
-    scores = Z @ B - .5*(means*B.T).sum(1) + (counts/len(Z)).log()
+    scores = Z @ B - 0.5 * (means * B.T).sum(1) + (counts / len(Z)).log()
     return scores.log_softmax(1), means, shrinkage
 
 # %% ../../nbs/transfer/33_discriminants.ipynb #b4030e2e
 def sfda(
-    features, # shape (n, d)
-    labels, # class of each point, shape (n,)
+    features,  # shape (n, d)
+    labels,  # class of each point, shape (n,)
     *,
-    shrinkage:float=None, # of the within covariance; None is exp(-5 largest within variance)
-    svd:FeatureSVD=None, # feature_svd(features), if at hand
-) -> float: # in (0, 1), higher is better
+    shrinkage: float = None,  # of the within covariance; None is exp(-5 largest within variance)
+    svd: FeatureSVD = None,  # feature_svd(features), if at hand
+) -> float:  # in (0, 1), higher is better
     "Self-challenging Fisher discriminant analysis, SFDA (Shao et al. 2022): mean probability of the right class."
     X = check_features(features, "sfda").detach()
     y, counts = present_classes(labels, "sfda", n=len(X), device=X.device)
-    if shrinkage is not None: shrinkage = check_number(shrinkage, "sfda", "shrinkage", low=0, high=1)
+    if shrinkage is not None:
+        shrinkage = check_number(shrinkage, "sfda", "shrinkage", low=0, high=1)
     svd = use_svd(X, svd, "sfda")
-    if len(svd.S) == 0: refuse("sfda", "features must differ between points", "identical rows", "pass features that vary")
+    if len(svd.S) == 0:
+        refuse(
+            "sfda",
+            "features must differ between points",
+            "identical rows",
+            "pass features that vary",
+        )
     Z, own = svd.scores, y[:, None]
     log_p, means, shrinkage = _lda_posterior(Z, y, counts, shrinkage, svd.d, svd.S.square())
     confidence = log_p.exp().softmax(1).gather(1, own)
-    others = (means.sum(0) - means)/(len(counts) - 1)
-    Z = confidence*Z + (1 - confidence)*others[y]
+    others = (means.sum(0) - means) / (len(counts) - 1)
+    Z = confidence * Z + (1 - confidence) * others[y]
     log_p, _, _ = _lda_posterior(Z, y, counts, shrinkage, svd.d)
     return float(log_p.exp().gather(1, own).mean())
 
 # %% ../../nbs/transfer/33_discriminants.ipynb #711e00c4
 def _class_variances(
-    Z:Tensor, # coordinates, shape (n, p)
-    y:Tensor, # classes 0..K-1, shape (n,)
-    counts:Tensor, # points per class, shape (K,)
-    spherical:bool, # one variance per class instead of one per coordinate
-) -> tuple: # means (K, p) and variances (K, p), positive
+    Z: Tensor,  # coordinates, shape (n, p)
+    y: Tensor,  # classes 0..K-1, shape (n,)
+    counts: Tensor,  # points per class, shape (K,)
+    spherical: bool,  # one variance per class instead of one per coordinate
+) -> tuple:  # means (K, p) and variances (K, p), positive
     "Class means and variances; a class of one point takes the pooled variance."
     means = class_means(Z, y, counts)
     squares = (Z - means[y]).square()
     pooled = squares.mean(0)
     variances = torch.where(counts[:, None] > 1, class_means(squares, y, counts), pooled)
-    if spherical: variances = variances.mean(1, keepdim=True).expand_as(means)
-    return means, variances.clamp_min(1e-12*Z.square().sum(1).mean())
+    if spherical:
+        variances = variances.mean(1, keepdim=True).expand_as(means)
+    return means, variances.clamp_min(1e-12 * Z.square().sum(1).mean())
 
 # %% ../../nbs/transfer/33_discriminants.ipynb #94ca2e27
 def gbc(
-    features, # shape (n, d)
-    labels, # class of each point, shape (n,)
+    features,  # shape (n, d)
+    labels,  # class of each point, shape (n,)
     *,
-    n_components:int=64, # principal components kept
-    covariance:str="diagonal", # "diagonal" or "spherical"
-    svd:FeatureSVD=None, # feature_svd(features), if at hand
-) -> float: # in [-K (K - 1), 0], higher is better
+    n_components: int = 64,  # principal components kept
+    covariance: str = "diagonal",  # "diagonal" or "spherical"
+    svd: FeatureSVD = None,  # feature_svd(features), if at hand
+) -> float:  # in [-K (K - 1), 0], higher is better
     "Gaussian Bhattacharyya coefficient (Pandy et al. 2022): minus the overlap of the class Gaussians."
     X = check_features(features, "gbc").detach()
     y, counts = present_classes(labels, "gbc", n=len(X), device=X.device)
-    p, kind = check_count(n_components, "gbc", "n_components"), check_choice(covariance, ("diagonal", "spherical"), "gbc", "covariance")
+    p, kind = (
+        check_count(n_components, "gbc", "n_components"),
+        check_choice(covariance, ("diagonal", "spherical"), "gbc", "covariance"),
+    )
     svd = use_svd(X, svd, "gbc")
-    if len(svd.S) == 0: refuse("gbc", "features must differ between points", "identical rows", "pass features that vary")
+    if len(svd.S) == 0:
+        refuse(
+            "gbc",
+            "features must differ between points",
+            "identical rows",
+            "pass features that vary",
+        )
     means, variances = _class_variances(svd.scores[:, :p], y, counts, kind == "spherical")
-    logdet, total = variances.log().sum(1), 0.
+    logdet, total = variances.log().sum(1), 0.0
     for i in range(len(counts) - 1):
-        middle = (variances[i] + variances[i + 1:])/2
-        distance = ((means[i] - means[i + 1:]).square()/middle).sum(1)/8 + middle.log().sum(1)/2 - (logdet[i] + logdet[i + 1:])/4
-        total -= 2*float((-distance).exp().sum())
+        middle = (variances[i] + variances[i + 1 :]) / 2
+        distance = (
+            ((means[i] - means[i + 1 :]).square() / middle).sum(1) / 8
+            + middle.log().sum(1) / 2
+            - (logdet[i] + logdet[i + 1 :]) / 4
+        )
+        total -= 2 * float((-distance).exp().sum())
     return total
 
 # %% ../../nbs/transfer/33_discriminants.ipynb #529c4d65
 def _coding_rate(
-    Z:Tensor, # shape (m, r)
-    eps:float, # squared distortion
-) -> Tensor: # nats
+    Z: Tensor,  # shape (m, r)
+    eps: float,  # squared distortion
+) -> Tensor:  # nats
     "Nats that code the rows of Z up to the distortion, through the smaller Gram matrix."
-    G = (Z @ Z.T if len(Z) < Z.shape[1] else Z.T @ Z)/(len(Z)*eps)
-    return torch.linalg.cholesky(G + torch.eye(len(G), dtype=G.dtype, device=G.device)).diagonal().log().sum()
+    G = (Z @ Z.T if len(Z) < Z.shape[1] else Z.T @ Z) / (len(Z) * eps)
+    return (
+        torch.linalg.cholesky(G + torch.eye(len(G), dtype=G.dtype, device=G.device))
+        .diagonal()
+        .log()
+        .sum()
+    )
+
 
 def transrate(
-    features, # shape (n, d)
-    labels, # class of each point, shape (n,)
+    features,  # shape (n, d)
+    labels,  # class of each point, shape (n,)
     *,
-    eps:float=1e-4, # squared distortion, in squared units of the features
-    weights:str="classes", # "classes" (as released) or "points" (by frequency)
-    svd:FeatureSVD=None, # feature_svd(features), if at hand
-) -> float: # nats, higher is better
+    eps: float = 1e-4,  # squared distortion, in squared units of the features
+    weights: str = "classes",  # "classes" (as released) or "points" (by frequency)
+    svd: FeatureSVD = None,  # feature_svd(features), if at hand
+) -> float:  # nats, higher is better
     "TransRate (Huang et al. 2022): coding rate of the features minus that within classes."
     X = check_features(features, "transrate").detach()
     y, counts = present_classes(labels, "transrate", n=len(X), device=X.device)
@@ -188,41 +243,62 @@ def transrate(
     svd = use_svd(X, svd, "transrate")
     Z, K = svd.scores, len(counts)
     rates = torch.stack([_coding_rate(Z[y == k], eps) for k in range(K)])
-    share = torch.full_like(rates, 1/K) if by_class else counts/len(y)
-    return float((svd.S.square()/(len(y)*eps)).log1p().sum()/2 - (share*rates).sum())
+    share = torch.full_like(rates, 1 / K) if by_class else counts / len(y)
+    return float((svd.S.square() / (len(y) * eps)).log1p().sum() / 2 - (share * rates).sum())
 
 # %% ../../nbs/transfer/33_discriminants.ipynb #8e2030f3
 def linear(
-    features, # shape (n, d)
-    labels, # class of each point, shape (n,)
+    features,  # shape (n, d)
+    labels,  # class of each point, shape (n,)
     *,
-    a:float=1., # weight of the prior: beta = a n
-    svd:FeatureSVD=None, # feature_svd(features), if at hand
-    head:HeadFit=None, # fit_head(features, labels, beta=a*n), if at hand
-) -> float: # nats, lower is better
+    a: float = 1.0,  # weight of the prior: beta = a n
+    svd: FeatureSVD = None,  # feature_svd(features), if at hand
+    head: HeadFit = None,  # fit_head(features, labels, beta=a*n), if at hand
+) -> float:  # nats, lower is better
     "LINEAR (PACTran, B.5): regularised empirical risk of the best linear head."
     return use_head(features, labels, a, head, "linear", svd=svd).risk
 
 # %% ../../nbs/transfer/33_discriminants.ipynb #29b79dac
 def linear_valid(
-    features, # shape (n, d)
-    labels, # class of each point, shape (n,)
+    features,  # shape (n, d)
+    labels,  # class of each point, shape (n,)
     *,
-    a=(.1, 1., 10.), # weights of the prior to try
-    train=.5, # "first" (the first half, as published), a fraction, or a boolean mask
-    seed:int=0, # of the random split
-    tol:float=1e-5, # largest gradient entry of a head
-    svd:FeatureSVD=None, # feature_svd(features), if at hand
-) -> float: # in [0, 1], lower is better
+    a=(0.1, 1.0, 10.0),  # weights of the prior to try
+    train=0.5,  # "first" (the first half, as published), a fraction, or a boolean mask
+    seed: int = 0,  # of the random split
+    tol: float = 1e-5,  # largest gradient entry of a head
+    svd: FeatureSVD = None,  # feature_svd(features), if at hand
+) -> float:  # in [0, 1], lower is better
     "LINEAR-VALID (PACTran, B.5): least held-out error of a linear head over the grid."
     X = check_features(features, "linear_valid", min_rows=4).detach()
     y, counts = present_classes(labels, "linear_valid", n=len(X), device=X.device)
-    if isinstance(train, str): train = torch.arange(len(X)) < len(X)//2 if check_choice(train, ("first",), "linear_valid", "train") else None
+    if isinstance(train, str):
+        train = (
+            torch.arange(len(X)) < len(X) // 2
+            if check_choice(train, ("first",), "linear_valid", "train")
+            else None
+        )
     mask = check_split(train, len(X), "linear_valid", seed=seed).to(X.device)
-    if len(y[mask].unique()) < 2: refuse("linear_valid", "the training part must hold at least two classes", "one", "shuffle the points or pass train=.5")
+    if len(y[mask].unique()) < 2:
+        refuse(
+            "linear_valid",
+            "the training part must hold at least two classes",
+            "one",
+            "shuffle the points or pass train=.5",
+        )
     Z, seen = use_svd(X, svd, "linear_valid").scores, y[mask].unique()
-    if Z.shape[1] == 0: refuse("linear_valid", "features must differ between points", "identical rows", "pass features that vary")
+    if Z.shape[1] == 0:
+        refuse(
+            "linear_valid",
+            "features must differ between points",
+            "identical rows",
+            "pass features that vary",
+        )
     heads = [None]
-    for v in sorted(check_number(v, "linear_valid", "a", low=0, low_open=True) for v in a): # each from the one before
-        heads.append(fit_head(Z[mask], y[mask], beta=v*int(mask.sum()), tol=tol, start=heads[-1]))
-    return min(float((seen[h.logits(Z[~mask]).argmax(1)] != y[~mask]).double().mean()) for h in heads[1:])
+    for v in sorted(
+        check_number(v, "linear_valid", "a", low=0, low_open=True) for v in a
+    ):  # each from the one before
+        heads.append(fit_head(Z[mask], y[mask], beta=v * int(mask.sum()), tol=tol, start=heads[-1]))
+    return min(
+        float((seen[h.logits(Z[~mask]).argmax(1)] != y[~mask]).double().mean()) for h in heads[1:]
+    )

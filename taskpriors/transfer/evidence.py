@@ -18,47 +18,56 @@ from ..svd import FeatureSVD, present_classes, raw_rotation, use_svd
 
 # %% ../../nbs/transfer/32_evidence.ipynb #368dc58e
 def evidence_profile(
-    lam:Tensor, # alpha/beta, one value per target, shape (t,)
-    s2:Tensor, # squared singular values, shape (k,)
-    z:Tensor, # squared projections of the targets, shape (k, t)
-    rest:Tensor, # squared length outside the features' span, shape (t,)
-    n:int, # number of points (degrees of freedom)
-) -> Tensor: # shape (t,), nats per point
+    lam: Tensor,  # alpha/beta, one value per target, shape (t,)
+    s2: Tensor,  # squared singular values, shape (k,)
+    z: Tensor,  # squared projections of the targets, shape (k, t)
+    rest: Tensor,  # squared length outside the features' span, shape (t,)
+    n: int,  # number of points (degrees of freedom)
+) -> Tensor:  # shape (t,), nats per point
     "Evidence per point at the best noise level, as a function of the ratio of precisions."
-    g = 1 + s2[:, None]/lam
-    q = rest + (z/g).sum(0)
-    return -.5*(math.log(2*math.pi) + 1 + (q/n).log() + g.log().sum(0)/n)
+    g = 1 + s2[:, None] / lam
+    q = rest + (z / g).sum(0)
+    return -0.5 * (math.log(2 * math.pi) + 1 + (q / n).log() + g.log().sum(0) / n)
 
 # %% ../../nbs/transfer/32_evidence.ipynb #2cf86ac9
 def golden_max(
-    f, # function of a tensor of positions, elementwise
-    low:Tensor, # left ends
-    high:Tensor, # right ends
+    f,  # function of a tensor of positions, elementwise
+    low: Tensor,  # left ends
+    high: Tensor,  # right ends
     *,
-    n_iter:int=40, # steps; 40 shrink a bracket to 4e-9 of its width
-) -> Tensor: # positions of the maxima
+    n_iter: int = 40,  # steps; 40 shrink a bracket to 4e-9 of its width
+) -> Tensor:  # positions of the maxima
     "Golden-section search for a maximum in every bracket at once."
-    ratio = (5**.5 - 1)/2
+    ratio = (5**0.5 - 1) / 2
     a, b = low.clone(), high.clone()
     for _ in range(n_iter):
-        c, d = b - ratio*(b - a), a + ratio*(b - a)
+        c, d = b - ratio * (b - a), a + ratio * (b - a)
         right = f(d) > f(c)
         a, b = torch.where(right, c, a), torch.where(right, b, d)
-    return (a + b)/2
+    return (a + b) / 2
 
 # %% ../../nbs/transfer/32_evidence.ipynb #d32c0bc3
 def best_ratio(
-    s2:Tensor, # squared singular values, shape (k,)
-    z:Tensor, # squared projections, shape (k, t)
-    rest:Tensor, # squared length outside the span, shape (t,)
-    n:int, # degrees of freedom
+    s2: Tensor,  # squared singular values, shape (k,)
+    z: Tensor,  # squared projections, shape (k, t)
+    rest: Tensor,  # squared length outside the span, shape (t,)
+    n: int,  # degrees of freedom
     *,
-    per_decade:int=5, # grid points per factor of ten
-) -> Tensor: # shape (t,), alpha/beta
+    per_decade: int = 5,  # grid points per factor of ten
+) -> Tensor:  # shape (t,), alpha/beta
     "Ratio of precisions that maximises the evidence of every target: a grid, then a golden-section search."
     low, high = math.log(s2.min().item()) - 10, math.log(s2.max().item()) + 14
-    grid = torch.linspace(low, high, 2 + int(per_decade*(high - low)/math.log(10)), dtype=s2.dtype, device=s2.device)
-    f = lambda u: evidence_profile(u.exp(), s2, z, rest, n)
+    grid = torch.linspace(
+        low,
+        high,
+        2 + int(per_decade * (high - low) / math.log(10)),
+        dtype=s2.dtype,
+        device=s2.device,
+    )
+
+    def f(u):
+        return evidence_profile(u.exp(), s2, z, rest, n)
+
     values = torch.stack([f(u) for u in grid])
     best = values.argmax(0).clamp(1, len(grid) - 2)
     return golden_max(f, grid[best - 1], grid[best + 1]).exp()
@@ -67,15 +76,17 @@ def best_ratio(
 @dataclass(frozen=True, eq=False, repr=False)
 class Evidence(Result):
     "Maximised evidence of a Bayesian linear model, one entry per target."
-    value: Tensor # nats per point, shape (t,)
-    alpha: Tensor # precision of the weights, shape (t,); infinite where the features do not help
-    beta: Tensor # precision of the noise, shape (t,); infinite where they leave none
-    effective_dimension: Tensor # sum of s^2/(s^2 + alpha/beta), shape (t,)
-    n: int # degrees of freedom
 
-    def plot(self, ax=None): # matplotlib axes
+    value: Tensor  # nats per point, shape (t,)
+    alpha: Tensor  # precision of the weights, shape (t,); infinite where the features do not help
+    beta: Tensor  # precision of the noise, shape (t,); infinite where they leave none
+    effective_dimension: Tensor  # sum of s^2/(s^2 + alpha/beta), shape (t,)
+    n: int  # degrees of freedom
+
+    def plot(self, ax=None):  # matplotlib axes
         "Evidence of each target against the dimensions it uses."
         from taskpriors.results import new_axes
+
         ax = new_axes(ax)
         ax.scatter(self.effective_dimension.cpu(), self.value.cpu())
         ax.set(xlabel="effective dimension", ylabel="evidence (nats per point)")
@@ -84,67 +95,86 @@ class Evidence(Result):
 # %% ../../nbs/transfer/32_evidence.ipynb #ca921da9
 def _projections(F, T, intercept, svd):
     T = T.double().to(F.device)
-    if intercept: T = T - T.mean(0)
+    if intercept:
+        T = T - T.mean(0)
     inside, size = svd.U.T @ T, T.square().sum(0)
     rest = T - svd.U @ inside
-    if intercept: S, n, rest = svd.S, svd.n - 1, rest.square().sum(0)
+    if intercept:
+        S, n, rest = svd.S, svd.n - 1, rest.square().sum(0)
     else:
-        (W, S), n, total = raw_rotation(svd), svd.n, T.mean(0)*svd.n**.5
-        inside = torch.cat([total[None], inside]) # coordinates along 1/sqrt(n) and U
+        (W, S), n, total = raw_rotation(svd), svd.n, T.mean(0) * svd.n**0.5
+        inside = torch.cat([total[None], inside])  # coordinates along 1/sqrt(n) and U
         lost = inside - W @ (W.T @ inside)
         inside, rest = W.T @ inside, (rest - T.mean(0)).square().sum(0) + lost.square().sum(0)
-    tiny = rest <= 1e-22*size
-    if (size == 0).any(): refuse("log_evidence", "targets must vary" if intercept else "targets must not be zero", f"column {int((size == 0).nonzero()[0])}", "drop it")
+    tiny = rest <= 1e-22 * size
+    if (size == 0).any():
+        refuse(
+            "log_evidence",
+            "targets must vary" if intercept else "targets must not be zero",
+            f"column {int((size == 0).nonzero()[0])}",
+            "drop it",
+        )
     if len(S) < n and tiny.any():
-        refuse("log_evidence", "targets must not be an exact linear function of the features (the evidence has no maximum)",
-            f"column {int(tiny.nonzero()[0])}", "use more points or fewer features")
-    return S.square(), inside.square(), torch.where(tiny, 0*rest, rest), n
+        refuse(
+            "log_evidence",
+            "targets must not be an exact linear function of the features (the evidence has no maximum)",
+            f"column {int(tiny.nonzero()[0])}",
+            "use more points or fewer features",
+        )
+    return S.square(), inside.square(), torch.where(tiny, 0 * rest, rest), n
 
 # %% ../../nbs/transfer/32_evidence.ipynb #c7231f4f
 def _gram_projections(F, T):
     "The same four numbers from the Gram matrix of the features, or None where squaring would lose digits."
     F, T = F.double(), T.double().to(F.device)
     s2, V = torch.linalg.eigh(F.T @ F)
-    if not s2[0] > 1e-10*s2[-1]: return None
-    z = (V.T @ (F.T @ T)).square()/s2[:, None]
+    if not s2[0] > 1e-10 * s2[-1]:
+        return None
+    z = (V.T @ (F.T @ T)).square() / s2[:, None]
     size = T.square().sum(0)
     rest = size - z.sum(0)
-    return (s2, z, rest, len(F)) if (rest > 1e-6*size).all() else None
+    return (s2, z, rest, len(F)) if (rest > 1e-6 * size).all() else None
 
 # %% ../../nbs/transfer/32_evidence.ipynb #934833e8
 def log_evidence(
-    features, # shape (n, d)
-    targets, # real targets, shape (n,) or (n, t)
+    features,  # shape (n, d)
+    targets,  # real targets, shape (n,) or (n, t)
     *,
-    intercept:bool=False, # add a free constant (flat prior)?
-    svd:FeatureSVD=None, # feature_svd(features), if at hand
+    intercept: bool = False,  # add a free constant (flat prior)?
+    svd: FeatureSVD = None,  # feature_svd(features), if at hand
 ) -> Evidence:
     "Evidence per point, maximised over both precisions for every target (You et al. 2021), for any n and d."
-    F, T = check_features(features, "log_evidence").detach(), as_tensor(targets, "log_evidence", "targets").detach()
+    F, T = (
+        check_features(features, "log_evidence").detach(),
+        as_tensor(targets, "log_evidence", "targets").detach(),
+    )
     T = check_features(T[:, None] if T.ndim == 1 else T, "log_evidence", "targets")
     check_same_n("log_evidence", features=len(F), targets=len(T))
-    parts = _gram_projections(F, T) if not intercept and len(F) > 4*F.shape[1] else None
+    parts = _gram_projections(F, T) if not intercept and len(F) > 4 * F.shape[1] else None
     s2, z, rest, n = parts or _projections(F, T, intercept, use_svd(F, svd, "log_evidence"))
     lam = best_ratio(s2, z, rest, n) if len(s2) else torch.full_like(rest, math.inf)
     candidates = [lam, torch.full_like(lam, math.inf)]
     values = [evidence_profile(l, s2, z, rest, n) for l in candidates]
     if len(s2) == n:
         candidates.append(torch.zeros_like(lam))
-        values.append(-.5*(math.log(2*math.pi) + 1 + ((z/s2[:, None]).sum(0)/n).log() + s2.log().mean()))
+        values.append(
+            -0.5
+            * (math.log(2 * math.pi) + 1 + ((z / s2[:, None]).sum(0) / n).log() + s2.log().mean())
+        )
     value, best = torch.stack(values).max(0)
     lam = torch.stack(candidates).gather(0, best[None])[0]
-    beta = n/(rest + (z/(1 + s2[:, None]/lam)).sum(0))
-    return Evidence(value, lam*beta, beta, (s2[:, None]/(s2[:, None] + lam)).sum(0), n)
+    beta = n / (rest + (z / (1 + s2[:, None] / lam)).sum(0))
+    return Evidence(value, lam * beta, beta, (s2[:, None] / (s2[:, None] + lam)).sum(0), n)
 
 # %% ../../nbs/transfer/32_evidence.ipynb #19369b24
 def logme(
-    features, # shape (n, d)
-    labels, # class of each point, shape (n,); with regression=True real targets, (n,) or (n, t)
+    features,  # shape (n, d)
+    labels,  # class of each point, shape (n,); with regression=True real targets, (n,) or (n, t)
     *,
-    regression:bool=False, # are the labels real targets?
-    intercept:bool=False, # add a free constant? The published metric has none
-    svd:FeatureSVD=None, # feature_svd(features), if at hand
-) -> float: # nats per point, higher is better
+    regression: bool = False,  # are the labels real targets?
+    intercept: bool = False,  # add a free constant? The published metric has none
+    svd: FeatureSVD = None,  # feature_svd(features), if at hand
+) -> float:  # nats per point, higher is better
     "Logarithm of maximum evidence, LogME (You et al. 2021), exact for any n and d, all classes over one SVD."
     X = check_features(features, "logme")
     if not regression:

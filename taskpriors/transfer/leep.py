@@ -10,100 +10,130 @@ import torch
 from torch import Tensor
 
 from ..blocks import row_blocks
-from ..checks import as_tensor, check_choice, check_count, check_features, check_labels, check_number, check_probs, check_same_n, refuse
+from taskpriors.checks import (
+    as_tensor,
+    check_choice,
+    check_count,
+    check_features,
+    check_labels,
+    check_number,
+    check_probs,
+    check_same_n,
+    refuse,
+)
 from ..svd import FeatureSVD, present_classes, use_svd
 
 # %% ../../nbs/transfer/31_leep.ipynb #7dd63e06
 def joint_probability(
-    source_probs:Tensor, # shape (n, n_source)
-    y:Tensor, # classes 0..K-1, shape (n,)
-    n_classes:int, # K
+    source_probs: Tensor,  # shape (n, n_source)
+    y: Tensor,  # classes 0..K-1, shape (n,)
+    n_classes: int,  # K
     *,
-    block_size:int=1024, # points at a time, a few MB for a thousand source classes
-) -> Tensor: # shape (K, n_source), float64, sums to one
+    block_size: int = 1024,  # points at a time, a few MB for a thousand source classes
+) -> Tensor:  # shape (K, n_source), float64, sums to one
     "Empirical joint distribution of target class and source class, streamed over the points."
-    J = torch.zeros(n_classes, source_probs.shape[1], dtype=torch.float64, device=source_probs.device)
-    for rows in row_blocks(len(y), block_size): J.index_add_(0, y[rows], source_probs[rows].double())
-    return J/J.sum()
+    J = torch.zeros(
+        n_classes, source_probs.shape[1], dtype=torch.float64, device=source_probs.device
+    )
+    for rows in row_blocks(len(y), block_size):
+        J.index_add_(0, y[rows], source_probs[rows].double())
+    return J / J.sum()
 
 # %% ../../nbs/transfer/31_leep.ipynb #db15af2b
 def leep(
-    source_probs, # probability of each source class for each point, shape (n, n_source), rows sum to one
-    labels, # class of each point, shape (n,)
+    source_probs,  # probability of each source class for each point, shape (n, n_source), rows sum to one
+    labels,  # class of each point, shape (n,)
     *,
-    block_size:int=1024, # points at a time, a few MB for a thousand source classes
-) -> float: # in [-H(Y), 0] nats, higher is better
+    block_size: int = 1024,  # points at a time, a few MB for a thousand source classes
+) -> float:  # in [-H(Y), 0] nats, higher is better
     "Log expected empirical prediction, LEEP (Nguyen et al. 2020), streamed over the points."
     P = check_probs(source_probs, "leep").detach()
     y, counts = present_classes(labels, "leep", n=len(P), device=P.device)
-    J = joint_probability(P, y, len(counts), block_size=check_count(block_size, "leep", "block_size"))
-    conditional = J/J.sum(0).clamp_min(torch.finfo(J.dtype).tiny)
-    total = sum((conditional[y[rows]]*P[rows].double()).sum(1).log().sum() for rows in row_blocks(len(y), block_size))
-    return float(total/len(y))
+    J = joint_probability(
+        P, y, len(counts), block_size=check_count(block_size, "leep", "block_size")
+    )
+    conditional = J / J.sum(0).clamp_min(torch.finfo(J.dtype).tiny)
+    total = sum(
+        (conditional[y[rows]] * P[rows].double()).sum(1).log().sum()
+        for rows in row_blocks(len(y), block_size)
+    )
+    return float(total / len(y))
 
 # %% ../../nbs/transfer/31_leep.ipynb #6fb7801c
 def nce(
-    source, # hard source labels (n,), or probabilities (n, n_source) of which the largest counts
-    labels, # class of each point, shape (n,)
+    source,  # hard source labels (n,), or probabilities (n, n_source) of which the largest counts
+    labels,  # class of each point, shape (n,)
     *,
-    variant:str="hard", # "hard" (Tran et al. 2019) or "soft" (as in the PACTran release: the joint of the probabilities)
-) -> float: # in [-H(Y), 0] nats, higher is better
+    variant: str = "hard",  # "hard" (Tran et al. 2019) or "soft" (as in the PACTran release: the joint of the probabilities)
+) -> float:  # in [-H(Y), 0] nats, higher is better
     "Negative conditional entropy of the labels given the source model's prediction (Tran et al. 2019)."
     soft = check_choice(variant, ("hard", "soft"), "nce", "variant") == "soft"
-    if soft or as_tensor(source, "nce", "source").ndim == 2: z = check_probs(source, "nce").detach()
-    else: z = check_labels(source, "nce", name="source")[0]
+    if soft or as_tensor(source, "nce", "source").ndim == 2:
+        z = check_probs(source, "nce").detach()
+    else:
+        z = check_labels(source, "nce", name="source")[0]
     y, counts = present_classes(labels, "nce", device=z.device)
     check_same_n("nce", source=len(z), labels=len(y))
-    if soft: J = joint_probability(z, y, len(counts)).T
+    if soft:
+        J = joint_probability(z, y, len(counts)).T
     else:
         z, K = (z.argmax(1) if z.ndim == 2 else z).unique(return_inverse=True)[1], len(counts)
-        J = torch.bincount(z*K + y, minlength=K*(int(z.max()) + 1)).double().reshape(-1, K)
-    return float((torch.special.xlogy(J, J).sum() - torch.special.xlogy(J.sum(1), J.sum(1)).sum())/J.sum())
+        J = torch.bincount(z * K + y, minlength=K * (int(z.max()) + 1)).double().reshape(-1, K)
+    return float(
+        (torch.special.xlogy(J, J).sum() - torch.special.xlogy(J.sum(1), J.sum(1)).sum()) / J.sum()
+    )
 
 # %% ../../nbs/transfer/31_leep.ipynb #48fe0e27
 def mixture_size(
-    n:int, # number of points
-    n_classes:int, # number of classes K
-    rule:str="pactran", # "pactran" or "five" (5 K, Li et al. 2021)
+    n: int,  # number of points
+    n_classes: int,  # number of classes K
+    rule: str = "pactran",  # "pactran" or "five" (5 K, Li et al. 2021)
 ) -> int:
     "Number of mixture components by a published rule, at most the number of points."
     check_choice(rule, ("pactran", "five"), "mixture_size", "rule")
-    size = 5*n_classes if rule == "five" else int(max(min(n_classes, .2*n), .1*n))
+    size = 5 * n_classes if rule == "five" else int(max(min(n_classes, 0.2 * n), 0.1 * n))
     return max(1, min(size, n))
 
 # %% ../../nbs/transfer/31_leep.ipynb #619f11ad
 def mixture_probs(
-    features, # shape (n, d)
-    n_components:int, # mixture components
+    features,  # shape (n, d)
+    n_components: int,  # mixture components
     *,
-    variance:float=.8, # share of the variance the principal components hold
-    seed:int=0, # of the mixture's initialisation
-    svd:FeatureSVD=None, # feature_svd(features), if at hand
-) -> Tensor: # shape (n, n_components), float64, rows sum to one
+    variance: float = 0.8,  # share of the variance the principal components hold
+    seed: int = 0,  # of the mixture's initialisation
+    svd: FeatureSVD = None,  # feature_svd(features), if at hand
+) -> Tensor:  # shape (n, n_components), float64, rows sum to one
     "Posterior of a full-covariance Gaussian mixture on the leading principal components."
     from sklearn.mixture import GaussianMixture
+
     svd = use_svd(features, svd, "mixture_probs")
     m = check_count(n_components, "mixture_probs", "n_components", high=svd.n)
     check_number(variance, "mixture_probs", "variance", low=0, high=1, low_open=True)
-    if len(svd.S) == 0: refuse("mixture_probs", "features must differ between points", "identical rows", "pass features that vary")
-    share = svd.S.square().cumsum(0)/svd.S.square().sum()
+    if len(svd.S) == 0:
+        refuse(
+            "mixture_probs",
+            "features must differ between points",
+            "identical rows",
+            "pass features that vary",
+        )
+    share = svd.S.square().cumsum(0) / svd.S.square().sum()
     p = min(int((share < variance - 1e-12).sum()) + 1, len(share))
-    Z = (svd.scores[:, :p]*(svd.n**.5/svd.S[0])).detach().cpu().numpy()
+    Z = (svd.scores[:, :p] * (svd.n**0.5 / svd.S[0])).detach().cpu().numpy()
     seed = check_count(seed, "mixture_probs", "seed", low=0)
     gmm = GaussianMixture(m, max_iter=300, random_state=seed).fit(Z)
     return torch.from_numpy(gmm.predict_proba(Z)).to(svd.U.device)
 
 # %% ../../nbs/transfer/31_leep.ipynb #6c27dc6f
 def nleep(
-    features, # shape (n, d)
-    labels, # class of each point, shape (n,)
+    features,  # shape (n, d)
+    labels,  # class of each point, shape (n,)
     *,
-    n_components=None, # mixture components; None is mixture_size(n, K)
-    variance:float=.8, # share of the variance the principal components hold
-    seed:int=0, # of the mixture's initialisation
-    svd:FeatureSVD=None, # feature_svd(features), if at hand
-    mixture:Tensor=None, # mixture_probs(features, n_components), if at hand
-) -> float: # in [-H(Y), 0] nats, higher is better
+    n_components=None,  # mixture components; None is mixture_size(n, K)
+    variance: float = 0.8,  # share of the variance the principal components hold
+    seed: int = 0,  # of the mixture's initialisation
+    svd: FeatureSVD = None,  # feature_svd(features), if at hand
+    mixture: Tensor = None,  # mixture_probs(features, n_components), if at hand
+) -> float:  # in [-H(Y), 0] nats, higher is better
     "LEEP on the posteriors of a Gaussian mixture, N-LEEP (Li et al. 2021)."
     X = check_features(features, "nleep").detach()
     y, counts = present_classes(labels, "nleep", n=len(X))

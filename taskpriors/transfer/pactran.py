@@ -16,7 +16,14 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from ..checks import check_choice, check_count, check_features, check_number, check_probs, refuse
+from taskpriors.checks import (
+    check_choice,
+    check_count,
+    check_features,
+    check_number,
+    check_probs,
+    refuse,
+)
 from ..results import Result, new_axes
 from ..svd import FeatureSVD, present_classes, use_svd
 from .agreement import agreement_statistic
@@ -25,15 +32,16 @@ from .agreement import agreement_statistic
 @dataclass(frozen=True, eq=False, repr=False)
 class VariationalFit(Result):
     "Variational bound on the log-evidence of the labels under a mixture of source classes."
-    bound: float # lower bound on the log-evidence, nats
-    bounds: Tensor # after every round, shape (n_iter,)
-    posterior: Tensor # q_i(z), shape (n, n_source)
-    counts: Tensor # posterior counts, shape (K, n_source)
-    rates: Tensor # posterior rates, shape (n_source,); ones for the Dirichlet
-    converged: bool # did a round raise the bound by less than tol per point?
-    n_iter: int # rounds
 
-    def plot(self, ax=None): # matplotlib axes
+    bound: float  # lower bound on the log-evidence, nats
+    bounds: Tensor  # after every round, shape (n_iter,)
+    posterior: Tensor  # q_i(z), shape (n, n_source)
+    counts: Tensor  # posterior counts, shape (K, n_source)
+    rates: Tensor  # posterior rates, shape (n_source,); ones for the Dirichlet
+    converged: bool  # did a round raise the bound by less than tol per point?
+    n_iter: int  # rounds
+
+    def plot(self, ax=None):  # matplotlib axes
         "Distance to the last bound, round by round."
         ax = new_axes(ax)
         ax.semilogy(range(1, self.n_iter), (self.bound - self.bounds[:-1]).clamp_min(1e-12).cpu())
@@ -46,15 +54,17 @@ def _responsibilities(logM, expected_log, y):
     logits = logM + expected_log[y]
     log_q = logits - logits.logsumexp(1, keepdim=True)
     q = log_q.exp()
-    return q, torch.where(q > 0, q*(logM - log_q), q*0).sum()
+    return q, torch.where(q > 0, q * (logM - log_q), q * 0).sum()
+
 
 def _collect(prior, q, y):
     "Prior counts plus the expected ones."
     return prior[:, None].expand(-1, q.shape[1]).index_add(0, y, q)
 
+
 def _class_prior(counts, alpha):
     "The published prior counts: alpha times the class frequencies."
-    return alpha*counts.double()/counts.sum() + 1e-10
+    return alpha * counts.double() / counts.sum() + 1e-10
 
 # %% ../../nbs/transfer/30_pactran.ipynb #46cc2347
 def _class_step(M, e):
@@ -62,176 +72,258 @@ def _class_step(M, e):
     top = e.max()
     w = (e - top).exp()
     r = M @ w
-    if r.min() > 1e-200: return w*(M.T @ (1/r)), r.log().sum() + len(M)*top
-    logits = M.log() + e # every product underflows
+    if r.min() > 1e-200:
+        return w * (M.T @ (1 / r)), r.log().sum() + len(M) * top
+    logits = M.log() + e  # every product underflows
     lse = logits.logsumexp(1, keepdim=True)
     return (logits - lse).exp().sum(0), lse.sum()
 
+
 def _mixture_step(blocks, E):
     "Expected counts (K, S) and the responsibilities' part of the bound; `blocks` hold the points of each class."
-    counts, logs = map(torch.stack, zip(*(_class_step(M, e) for M, e in zip(blocks, E))))
-    return counts, logs.sum() - (counts*E).sum()
+    counts, logs = map(
+        torch.stack,
+        zip(*(_class_step(M, e) for M, e in zip(blocks, E, strict=True)), strict=False),
+    )
+    return counts, logs.sum() - (counts * E).sum()
 
 # %% ../../nbs/transfer/30_pactran.ipynb #8ee9e792
 def dirichlet_fit(
-    source_probs, # shape (n, n_source), rows sum to one
-    labels, # class of each point, shape (n,)
+    source_probs,  # shape (n, n_source), rows sum to one
+    labels,  # class of each point, shape (n,)
     *,
-    alpha:float=1., # sum of the prior counts of one source class
-    tol:float=1e-6, # stop when a round raises the bound by less, nats per point
-    max_iter:int=5000, # rounds at most
+    alpha: float = 1.0,  # sum of the prior counts of one source class
+    tol: float = 1e-6,  # stop when a round raises the bound by less, nats per point
+    max_iter: int = 5000,  # rounds at most
 ) -> VariationalFit:
     "Variational posterior of PACTran-Dirichlet (appendix A.1), run to convergence."
-    M, y, prior, tol, rounds = _mixture_inputs(source_probs, labels, alpha, tol, max_iter, "dirichlet_fit")
+    M, y, prior, tol, rounds = _mixture_inputs(
+        source_probs, labels, alpha, tol, max_iter, "dirichlet_fit"
+    )
     blocks, at, bounds = [M[y == k] for k in range(len(prior))], _collect(prior, M, y), []
-    log_beta = lambda a: torch.lgamma(a).sum(0) - torch.lgamma(a.sum(0))
+
+    def log_beta(a):
+        return torch.lgamma(a).sum(0) - torch.lgamma(a.sum(0))
+
     for _ in range(rounds):
         E = torch.digamma(at) - torch.digamma(at.sum(0))
         counts, fit = _mixture_step(blocks, E)
         at = prior[:, None] + counts
         bounds.append((log_beta(at) - log_beta(prior)).sum() + fit)
-        converged = len(bounds) > 1 and bool(bounds[-1] - bounds[-2] < tol*len(y))
-        if converged: break
+        converged = len(bounds) > 1 and bool(bounds[-1] - bounds[-2] < tol * len(y))
+        if converged:
+            break
     q = _responsibilities(M.log(), E, y)[0]
-    return VariationalFit(bounds[-1].item(), torch.stack(bounds), q, at, torch.ones_like(at[0]), converged, len(bounds))
+    return VariationalFit(
+        bounds[-1].item(),
+        torch.stack(bounds),
+        q,
+        at,
+        torch.ones_like(at[0]),
+        converged,
+        len(bounds),
+    )
+
 
 def _mixture_inputs(source_probs, labels, alpha, tol, max_iter, caller):
     M = check_probs(source_probs, caller).double()
     y, counts = present_classes(labels, caller, n=len(M), device=M.device)
     alpha = check_number(alpha, caller, "alpha", low=0, low_open=True)
-    return M, y, _class_prior(counts, alpha), check_number(tol, caller, "tol", low=0), check_count(max_iter, caller, "max_iter")
+    return (
+        M,
+        y,
+        _class_prior(counts, alpha),
+        check_number(tol, caller, "tol", low=0),
+        check_count(max_iter, caller, "max_iter"),
+    )
 
 # %% ../../nbs/transfer/30_pactran.ipynb #68927680
 def _published_mixture(source_probs, labels, alpha, caller, gamma):
     "Ten rounds and the formula half a step early, as released, before any normalisation."
-    M, y, prior, _, _ = _mixture_inputs(source_probs, labels, alpha, 0., 1, caller)
+    M, y, prior, _, _ = _mixture_inputs(source_probs, labels, alpha, 0.0, 1, caller)
     logM, q = (M + 1e-10).log(), M
     for _ in range(10):
         at = _collect(prior, q, y)
         expected = torch.digamma(at) - (0 if gamma else torch.digamma(at.sum(0)))
         q, fit = _responsibilities(logM, expected, y)
     value = (torch.lgamma(at) - torch.lgamma(prior)[:, None]).sum() + fit
-    if gamma: return (value - (M @ at.sum(0)).log().sum()).item(), len(y), len(prior)
-    return (value + (torch.lgamma(prior.sum()) - torch.lgamma(at.sum(0))).sum()).item(), len(y), len(prior)
+    if gamma:
+        return (value - (M @ at.sum(0)).log().sum()).item(), len(y), len(prior)
+    return (
+        (value + (torch.lgamma(prior.sum()) - torch.lgamma(at.sum(0))).sum()).item(),
+        len(y),
+        len(prior),
+    )
+
 
 def _normalise(bound, n, n_classes, normalization, caller):
-    scale = {"NK": n*n_classes, "N": n, "none": 1}
-    return -bound/scale[check_choice(normalization, tuple(scale), caller, "normalization")]
+    scale = {"NK": n * n_classes, "N": n, "none": 1}
+    return -bound / scale[check_choice(normalization, tuple(scale), caller, "normalization")]
+
 
 def _warn_unconverged(caller, converged, n_iter):
-    if not converged: warnings.warn(f"{caller}: did not converge. Got {n_iter} iterations; raise max_iter or tol.", RuntimeWarning, stacklevel=3)
+    if not converged:
+        warnings.warn(
+            f"{caller}: did not converge. Got {n_iter} iterations; raise max_iter or tol.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
 # %% ../../nbs/transfer/30_pactran.ipynb #a874c710
 def pactran_dirichlet(
-    source_probs, # shape (n, n_source), rows sum to one
-    labels, # class of each point, shape (n,)
+    source_probs,  # shape (n, n_source), rows sum to one
+    labels,  # class of each point, shape (n,)
     *,
-    alpha:float=1., # sum of the prior counts of one source class
-    variant:str="bound", # "bound" (converged) or "published" (10 rounds, half a step early)
-    normalization:str="NK", # "NK" (as released), "N" (nats per point) or "none" (the paper's formula)
-    tol:float=1e-6, # nats per point
-    max_iter:int=5000, # rounds at most
-) -> float: # negative bound, lower is better
+    alpha: float = 1.0,  # sum of the prior counts of one source class
+    variant: str = "bound",  # "bound" (converged) or "published" (10 rounds, half a step early)
+    normalization: str = "NK",  # "NK" (as released), "N" (nats per point) or "none" (the paper's formula)
+    tol: float = 1e-6,  # nats per point
+    max_iter: int = 5000,  # rounds at most
+) -> float:  # negative bound, lower is better
     "PACTran-Dirichlet: negative variational bound on the evidence of the labels (appendix A.1)."
     if check_choice(variant, ("bound", "published"), "pactran_dirichlet", "variant") == "published":
-        return _normalise(*_published_mixture(source_probs, labels, alpha, "pactran_dirichlet", False), normalization, "pactran_dirichlet")
+        return _normalise(
+            *_published_mixture(source_probs, labels, alpha, "pactran_dirichlet", False),
+            normalization,
+            "pactran_dirichlet",
+        )
     fit = dirichlet_fit(source_probs, labels, alpha=alpha, tol=tol, max_iter=max_iter)
     _warn_unconverged("pactran_dirichlet", fit.converged, fit.n_iter)
-    return _normalise(fit.bound, len(fit.posterior), len(fit.counts), normalization, "pactran_dirichlet")
+    return _normalise(
+        fit.bound, len(fit.posterior), len(fit.counts), normalization, "pactran_dirichlet"
+    )
 
 # %% ../../nbs/transfer/30_pactran.ipynb #e71f2598
 def gamma_fit(
-    source_probs, # shape (n, n_source), rows sum to one
-    labels, # class of each point, shape (n,)
+    source_probs,  # shape (n, n_source), rows sum to one
+    labels,  # class of each point, shape (n,)
     *,
-    alpha:float=1., # sum of the prior shapes of one source class
-    rates:str="optimal", # "optimal" (full coordinate ascent) or "fixed" (eq. 18: rates stay 1)
-    tol:float=1e-6, # stop when a round changes the bound by less, nats per point
-    max_iter:int=5000, # rounds at most
+    alpha: float = 1.0,  # sum of the prior shapes of one source class
+    rates: str = "optimal",  # "optimal" (full coordinate ascent) or "fixed" (eq. 18: rates stay 1)
+    tol: float = 1e-6,  # stop when a round changes the bound by less, nats per point
+    max_iter: int = 5000,  # rounds at most
 ) -> VariationalFit:
     "Variational posterior of PACTran-Gamma (appendix A.2) with prior rate 1, run to convergence."
-    M, y, prior, tol, rounds = _mixture_inputs(source_probs, labels, alpha, tol, max_iter, "gamma_fit")
+    M, y, prior, tol, rounds = _mixture_inputs(
+        source_probs, labels, alpha, tol, max_iter, "gamma_fit"
+    )
     free = check_choice(rates, ("optimal", "fixed"), "gamma_fit", "rates") == "optimal"
-    blocks, at, bt, bounds = [M[y == k] for k in range(len(prior))], _collect(prior, M, y), torch.ones_like(M[0]), []
+    blocks, at, bt, bounds = (
+        [M[y == k] for k in range(len(prior))],
+        _collect(prior, M, y),
+        torch.ones_like(M[0]),
+        [],
+    )
     lam = M @ at.sum(0)
     for _ in range(rounds):
         E = torch.digamma(at) - bt.log()
         counts, fit = _mixture_step(blocks, E)
         at = prior[:, None] + counts
-        if free: bt = 1 + M.T @ (1/lam)
-        lam = M @ (at.sum(0)/bt)
-        inner = torch.lgamma(at) - torch.lgamma(prior)[:, None] - at*bt.log() + at*(1 - 1/bt)
+        if free:
+            bt = 1 + M.T @ (1 / lam)
+        lam = M @ (at.sum(0) / bt)
+        inner = torch.lgamma(at) - torch.lgamma(prior)[:, None] - at * bt.log() + at * (1 - 1 / bt)
         bounds.append(inner.sum() - lam.log().sum() + fit)
-        converged = len(bounds) > 1 and bool((bounds[-1] - bounds[-2]).abs() < tol*len(y))
-        if converged: break
+        converged = len(bounds) > 1 and bool((bounds[-1] - bounds[-2]).abs() < tol * len(y))
+        if converged:
+            break
     q = _responsibilities(M.log(), E, y)[0]
     return VariationalFit(bounds[-1].item(), torch.stack(bounds), q, at, bt, converged, len(bounds))
 
 # %% ../../nbs/transfer/30_pactran.ipynb #3cf424c6
 def pactran_gamma(
-    source_probs, # shape (n, n_source), rows sum to one
-    labels, # class of each point, shape (n,)
+    source_probs,  # shape (n, n_source), rows sum to one
+    labels,  # class of each point, shape (n,)
     *,
-    alpha:float=1., # sum of the prior shapes of one source class
-    variant:str="bound", # "bound" (full ascent), "fixed" (eq. 18, converged) or "published" (10 rounds, half a step early)
-    normalization:str="NK", # "NK" (as released), "N" (nats per point) or "none"
-    tol:float=1e-6, # nats per point
-    max_iter:int=5000, # rounds at most
-) -> float: # negative bound, lower is better
+    alpha: float = 1.0,  # sum of the prior shapes of one source class
+    variant: str = "bound",  # "bound" (full ascent), "fixed" (eq. 18, converged) or "published" (10 rounds, half a step early)
+    normalization: str = "NK",  # "NK" (as released), "N" (nats per point) or "none"
+    tol: float = 1e-6,  # nats per point
+    max_iter: int = 5000,  # rounds at most
+) -> float:  # negative bound, lower is better
     "PACTran-Gamma: negative variational bound on the evidence of the labels (appendix A.2, eq. 18)."
-    if check_choice(variant, ("bound", "fixed", "published"), "pactran_gamma", "variant") == "published":
+    if (
+        check_choice(variant, ("bound", "fixed", "published"), "pactran_gamma", "variant")
+        == "published"
+    ):
         value, n, K = _published_mixture(source_probs, labels, alpha, "pactran_gamma", True)
-        return _normalise(value + n - n*K, n, K, normalization, "pactran_gamma") # the released constants: 1 - 1/K
-    fit = gamma_fit(source_probs, labels, alpha=alpha, rates="fixed" if variant == "fixed" else "optimal", tol=tol, max_iter=max_iter)
+        return _normalise(
+            value + n - n * K, n, K, normalization, "pactran_gamma"
+        )  # the released constants: 1 - 1/K
+    fit = gamma_fit(
+        source_probs,
+        labels,
+        alpha=alpha,
+        rates="fixed" if variant == "fixed" else "optimal",
+        tol=tol,
+        max_iter=max_iter,
+    )
     _warn_unconverged("pactran_gamma", fit.converged, fit.n_iter)
-    return _normalise(fit.bound, len(fit.posterior), len(fit.counts), normalization, "pactran_gamma")
+    return _normalise(
+        fit.bound, len(fit.posterior), len(fit.counts), normalization, "pactran_gamma"
+    )
 
 # %% ../../nbs/transfer/30_pactran.ipynb #9221f511
 def _head_objective(A, Y, beta):
     "Value and gradient of the regularised risk, as L-BFGS wants them; one row a class, columns sum to zero at the optimum."
     K, n = Y.shape
+
     def f(theta):
         theta = torch.from_numpy(theta).to(A).reshape(K, -1)
         W, b = theta[:, :-1], theta[:, -1:]
-        logits = torch.addmm(b, W, A.T) # classes as rows: twice as fast as points as rows
+        logits = torch.addmm(b, W, A.T)  # classes as rows: twice as fast as points as rows
         lse = logits.logsumexp(0)
-        total = lambda v: v.sum(dtype=torch.float64)
-        value = (total(lse) - total(logits*Y))/n + total(W.square())/(2*beta)
-        R = ((logits - lse).exp() - Y)/n
-        slope = torch.cat([torch.addmm(W, R, A, beta=1/beta), R.sum(1, keepdim=True)], 1)
+
+        def total(v):
+            return v.sum(dtype=torch.float64)
+
+        value = (total(lse) - total(logits * Y)) / n + total(W.square()) / (2 * beta)
+        R = ((logits - lse).exp() - Y) / n
+        slope = torch.cat([torch.addmm(W, R, A, beta=1 / beta), R.sum(1, keepdim=True)], 1)
         return value.item(), slope.reshape(-1).double().cpu().numpy()
+
     return f
 
+
 def _hessian_trace(
-    features:Tensor, # centred features, shape (n, d)
-    probs:Tensor, # class probabilities of the head, shape (n, K)
-) -> Tensor: # a number
+    features: Tensor,  # centred features, shape (n, d)
+    probs: Tensor,  # class probabilities of the head, shape (n, K)
+) -> Tensor:  # a number
     "Trace of the Hessian of the mean cross-entropy in weights and intercept (eqs. 20 and 21)."
-    return ((1 + torch.linalg.vecdot(features, features)) @ (probs - probs.square())).sum()/len(probs)
+    return ((1 + torch.linalg.vecdot(features, features)) @ (probs - probs.square())).sum() / len(
+        probs
+    )
+
 
 @cache
 def _numpy_blas():
     "Controls the threads of numpy's and scipy's BLAS."
-    import scipy.linalg # what is not loaded is not found
+    import scipy.linalg  # noqa: F401 - a BLAS that is not loaded is not found
+
     from threadpoolctl import ThreadpoolController
-    return ThreadpoolController().select(internal_api="openblas").select(threading_layer="pthreads") # OpenMP's threads are torch's own
+
+    return (
+        ThreadpoolController().select(internal_api="openblas").select(threading_layer="pthreads")
+    )  # OpenMP's threads are torch's own
 
 # %% ../../nbs/transfer/30_pactran.ipynb #1a685806
 @dataclass(frozen=True, eq=False, repr=False)
 class HeadFit(Result):
     "A linear head on centred features at its regularised optimum."
-    risk: float # RER: mean cross-entropy + norm/(2 beta), nats
-    loss: float # mean cross-entropy, nats
-    trace: float # trace of the Hessian of the mean cross-entropy
-    beta: float # weight of the prior
-    W: Tensor # shape (d, K)
-    b: Tensor # shape (K,); logits are (x - mean) @ W + b
-    mean: Tensor # shape (d,)
-    slope: float # largest gradient entry
-    converged: bool # is it below tol?
-    n_iter: int # evaluations of the objective
 
-    def logits(self, features): return (features.double() - self.mean) @ self.W + self.b
+    risk: float  # RER: mean cross-entropy + norm/(2 beta), nats
+    loss: float  # mean cross-entropy, nats
+    trace: float  # trace of the Hessian of the mean cross-entropy
+    beta: float  # weight of the prior
+    W: Tensor  # shape (d, K)
+    b: Tensor  # shape (K,); logits are (x - mean) @ W + b
+    mean: Tensor  # shape (d,)
+    slope: float  # largest gradient entry
+    converged: bool  # is it below tol?
+    n_iter: int  # evaluations of the objective
+
+    def logits(self, features):
+        return (features.double() - self.mean) @ self.W + self.b
 
 # %% ../../nbs/transfer/30_pactran.ipynb #34584d78
 def _head_hessian(A, Y, beta, theta):
@@ -239,25 +331,47 @@ def _head_hessian(A, Y, beta, theta):
     K, n = Y.shape
     theta = torch.from_numpy(theta).to(A).reshape(K, -1)
     P = torch.addmm(theta[:, -1:], theta[:, :-1], A.T).softmax(0)
+
     def times(v):
         v = torch.from_numpy(v).to(A).reshape(K, -1)
         G = torch.addmm(v[:, -1:], v[:, :-1], A.T)
-        R = P*(G - (P*G).sum(0))/n
-        return torch.cat([torch.addmm(v[:, :-1], R, A, beta=1/beta), R.sum(1, keepdim=True)], 1).reshape(-1).double().cpu().numpy()
+        R = P * (G - (P * G).sum(0)) / n
+        return (
+            torch.cat([torch.addmm(v[:, :-1], R, A, beta=1 / beta), R.sum(1, keepdim=True)], 1)
+            .reshape(-1)
+            .double()
+            .cpu()
+            .numpy()
+        )
+
     return times
+
 
 def _polish(A, Y, beta, theta, tol, passes, steps=4):
     "Newton steps: slopes in float64, directions by conjugate gradients in float32; back comes the best head, its slope, the passes."
     from scipy.sparse.linalg import LinearOperator, cg
+
     f, used, best = _head_objective(A, Y, beta), [1], (theta, math.inf)
-    def count(_): used[0] += 1
+
+    def count(_):
+        used[0] += 1
+
     for step in range(steps + 1):
         g = f(theta)[1]
-        if abs(g).max() >= best[1]: break
+        if abs(g).max() >= best[1]:
+            break
         best = theta, abs(g).max()
-        if best[1] <= tol or step == steps or used[0] >= passes: break
-        H = LinearOperator((g.size, g.size), matvec=_head_hessian(A.float(), Y.float(), beta, theta), dtype=g.dtype)
-        theta = theta + cg(H, -g, rtol=max(tol/(3*best[1]), 1e-4), maxiter=passes - used[0], callback=count)[0]
+        if best[1] <= tol or step == steps or used[0] >= passes:
+            break
+        H = LinearOperator(
+            (g.size, g.size), matvec=_head_hessian(A.float(), Y.float(), beta, theta), dtype=g.dtype
+        )
+        theta = (
+            theta
+            + cg(
+                H, -g, rtol=max(tol / (3 * best[1]), 1e-4), maxiter=passes - used[0], callback=count
+            )[0]
+        )
         used[0] += 1
     return *best, used[0]
 
@@ -265,184 +379,293 @@ def _polish(A, Y, beta, theta, tol, passes, steps=4):
 def _minimise_head(A, Y, beta, tol, max_iter, theta):
     "Head (r + 1, K) on the coordinates A, its largest gradient entry and the number of passes over the data; theta: where to start."
     from scipy.optimize import minimize
+
     theta, used = theta.T.reshape(-1).cpu().numpy(), 0
+
     def descend(dtype, goal, stall):
         passes = max(1, max_iter - used)
         options = dict(maxiter=passes, maxfun=passes, gtol=goal, ftol=stall, maxcor=5)
-        return minimize(_head_objective(A.to(dtype), Y.to(dtype), beta), theta, jac=True, method="L-BFGS-B", options=options)
+        return minimize(
+            _head_objective(A.to(dtype), Y.to(dtype), beta),
+            theta,
+            jac=True,
+            method="L-BFGS-B",
+            options=options,
+        )
+
     if A.numel() >= 1e5:
         r = descend(torch.float32, max(tol, 5e-6), 1e-8)
         theta, slope, more = _polish(A, Y, beta, r.x, tol, max_iter - r.nfev)
         used = r.nfev + more
     if used == 0 or slope > tol:
-        r = descend(torch.float64, tol, 0.)
+        r = descend(torch.float64, tol, 0.0)
         theta, slope, used = r.x, abs(r.jac).max(), used + r.nfev
     return torch.from_numpy(theta).to(A).reshape(len(Y), -1).T, slope, used
 
+
 def _start(head, d, n_classes, mean, A, B):
     "First head (r + 1, K): zero, or another one in these coordinates."
-    if head is None: return torch.zeros(A.shape[1] + 1, n_classes, dtype=torch.float64)
-    if not isinstance(head, HeadFit) or head.W.shape != (d, n_classes): refuse("fit_head", "start must be a head for the same features and classes", f"{head!r:.80}", "pass such a HeadFit or None")
-    return torch.cat([head.W if B is None else B.T @ head.W, (head.b + (mean - head.mean) @ head.W)[None]])
+    if head is None:
+        return torch.zeros(A.shape[1] + 1, n_classes, dtype=torch.float64)
+    if not isinstance(head, HeadFit) or head.W.shape != (d, n_classes):
+        refuse(
+            "fit_head",
+            "start must be a head for the same features and classes",
+            f"{head!r:.80}",
+            "pass such a HeadFit or None",
+        )
+    return torch.cat(
+        [head.W if B is None else B.T @ head.W, (head.b + (mean - head.mean) @ head.W)[None]]
+    )
+
 
 def _coordinates(X, svd, caller):
     "Mean row, coordinates A (n, r) of the centred features and the map B (d, r) back to their space, or None if that is the identity."
-    if svd is not None: return svd.mean.detach(), use_svd(X, svd, caller).scores.detach(), svd.V.detach()
+    if svd is not None:
+        return svd.mean.detach(), use_svd(X, svd, caller).scores.detach(), svd.V.detach()
     mean = X.double().mean(0)
     Z = X.double() - mean
-    if X.shape[1] <= len(X): return mean, Z, None
-    Q, R = torch.linalg.qr(Z.T) # fewer points than features: all heads lie in the span of the points
+    if X.shape[1] <= len(X):
+        return mean, Z, None
+    Q, R = torch.linalg.qr(
+        Z.T
+    )  # fewer points than features: all heads lie in the span of the points
     return mean, R.T.contiguous(), Q
 
 # %% ../../nbs/transfer/30_pactran.ipynb #671b4c17
 def fit_head(
-    features, # shape (n, d)
-    labels, # class of each point, shape (n,)
+    features,  # shape (n, d)
+    labels,  # class of each point, shape (n,)
     *,
-    beta:float, # weight of the prior: the penalty is norm/(2 beta); scikit-learn's C is beta/n
-    tol:float=1e-6, # largest gradient entry at the optimum
-    max_iter:int=4000, # evaluations of the objective at most
-    svd:FeatureSVD=None, # feature_svd(features), if at hand
-    start:HeadFit=None, # a head for the same features and classes to start from; the optimum does not depend on it
+    beta: float,  # weight of the prior: the penalty is norm/(2 beta); scikit-learn's C is beta/n
+    tol: float = 1e-6,  # largest gradient entry at the optimum
+    max_iter: int = 4000,  # evaluations of the objective at most
+    svd: FeatureSVD = None,  # feature_svd(features), if at hand
+    start: HeadFit = None,  # a head for the same features and classes to start from; the optimum does not depend on it
 ) -> HeadFit:
     "Multinomial logistic head with an l2 penalty and a free intercept, at its optimum (B.5: RER)."
     X = check_features(features, "fit_head").detach()
     y, counts = present_classes(labels, "fit_head", n=len(X), device=X.device)
-    beta, tol = check_number(beta, "fit_head", "beta", low=0, low_open=True), check_number(tol, "fit_head", "tol", low=0, low_open=True)
+    beta, tol = (
+        check_number(beta, "fit_head", "beta", low=0, low_open=True),
+        check_number(tol, "fit_head", "tol", low=0, low_open=True),
+    )
     mean, A, B = _coordinates(X, svd, "fit_head")
     Y = torch.eye(len(counts), dtype=A.dtype, device=A.device)[:, y]
     theta = _start(start, X.shape[1], len(counts), mean, A, B)
-    with _numpy_blas().limit(limits=1): theta, slope, used = _minimise_head(A, Y, beta, tol, check_count(max_iter, "fit_head", "max_iter"), theta)
+    with _numpy_blas().limit(limits=1):
+        theta, slope, used = _minimise_head(
+            A, Y, beta, tol, check_count(max_iter, "fit_head", "max_iter"), theta
+        )
     logits = torch.addmm(theta[-1], A, theta[:-1])
     loss = torch.nn.functional.cross_entropy(logits, y).item()
-    risk, trace = loss + theta[:-1].square().sum().item()/(2*beta), _hessian_trace(A, logits.softmax(1)).item()
+    risk, trace = (
+        loss + theta[:-1].square().sum().item() / (2 * beta),
+        _hessian_trace(A, logits.softmax(1)).item(),
+    )
     W = theta[:-1] if B is None else B @ theta[:-1]
-    return HeadFit(risk, loss, trace, beta, W.contiguous(), theta[-1].contiguous(), mean, float(slope), bool(slope <= tol), used)
+    return HeadFit(
+        risk,
+        loss,
+        trace,
+        beta,
+        W.contiguous(),
+        theta[-1].contiguous(),
+        mean,
+        float(slope),
+        bool(slope <= tol),
+        used,
+    )
 
 # %% ../../nbs/transfer/30_pactran.ipynb #8584aa6c
 def use_head(
-    features, # shape (n, d)
-    labels, # class of each point, shape (n,)
-    a:float, # beta/n
-    head, # HeadFit for that beta, or None to fit it
-    caller:str, # who asks
-    **kw, # of fit_head
+    features,  # shape (n, d)
+    labels,  # class of each point, shape (n,)
+    a: float,  # beta/n
+    head,  # HeadFit for that beta, or None to fit it
+    caller: str,  # who asks
+    **kw,  # of fit_head
 ) -> HeadFit:
     "Return `head` if it is the one for `beta = a n`, or fit it; warn if it did not converge."
-    X, a = check_features(features, caller).detach(), check_number(a, caller, "a", low=0, low_open=True)
-    if head is None: head = fit_head(X, labels, beta=a*len(X), **kw)
-    elif not isinstance(head, HeadFit) or head.beta != a*len(X) or len(head.W) != X.shape[1]:
-        refuse(caller, "head must be fit_head(features, labels, beta=a*n)", f"{head!r:.80}", "pass that head or None")
-    if not head.converged: warnings.warn(f"{caller}: the head did not converge. Got {head.n_iter} evaluations; raise max_iter or tol.", RuntimeWarning, stacklevel=3)
+    X, a = (
+        check_features(features, caller).detach(),
+        check_number(a, caller, "a", low=0, low_open=True),
+    )
+    if head is None:
+        head = fit_head(X, labels, beta=a * len(X), **kw)
+    elif not isinstance(head, HeadFit) or head.beta != a * len(X) or len(head.W) != X.shape[1]:
+        refuse(
+            caller,
+            "head must be fit_head(features, labels, beta=a*n)",
+            f"{head!r:.80}",
+            "pass that head or None",
+        )
+    if not head.converged:
+        warnings.warn(
+            f"{caller}: the head did not converge. Got {head.n_iter} evaluations; raise max_iter or tol.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
     return head
 
+
 def flatness(
-    trace:float, # of the Hessian of the mean cross-entropy
-    n:int, # number of points
-    n_classes:int, # K
-    a:float, # beta/n
-    b:float, # prior variance times the number of features
-    d:int, # number of features
-    hessian:str="mean", # "mean" (derivation) or "sum" (as released, n times larger)
-) -> float: # nats
+    trace: float,  # of the Hessian of the mean cross-entropy
+    n: int,  # number of points
+    n_classes: int,  # K
+    a: float,  # beta/n
+    b: float,  # prior variance times the number of features
+    d: int,  # number of features
+    hessian: str = "mean",  # "mean" (derivation) or "sum" (as released, n times larger)
+) -> float:  # nats
     "Flatness regulariser FR of PACTran-Gaussian (B.5)."
-    beta = a*n
+    beta = a * n
     scale = n if check_choice(hessian, ("mean", "sum"), "flatness", "hessian") == "sum" else 1
-    return n_classes*b/(2*beta)*math.log1p(beta/(n_classes*d)*scale*trace)
+    return n_classes * b / (2 * beta) * math.log1p(beta / (n_classes * d) * scale * trace)
 
 # %% ../../nbs/transfer/30_pactran.ipynb #5add5850
 @dataclass(frozen=True, eq=False, repr=False)
 class GaussianGrid(Result):
     "PACTran-Gaussian of one checkpoint over a grid of hyper-parameters."
-    a: Tensor # beta/n, shape (A,)
-    b: Tensor # prior variance times d, shape (B,)
-    risk: Tensor # RER, shape (A,)
-    flat: Tensor # FR, shape (A, B)
-    trace: Tensor # Hessian traces, shape (A,)
-    converged: bool # all heads
+
+    a: Tensor  # beta/n, shape (A,)
+    b: Tensor  # prior variance times d, shape (B,)
+    risk: Tensor  # RER, shape (A,)
+    flat: Tensor  # FR, shape (A, B)
+    trace: Tensor  # Hessian traces, shape (A,)
+    converged: bool  # all heads
 
     @property
-    def score(self): return self.risk[:, None] + self.flat # shape (A, B), lower is better
+    def score(self):
+        return self.risk[:, None] + self.flat  # shape (A, B), lower is better
 
 # %% ../../nbs/transfer/30_pactran.ipynb #bb0bd48e
 def gaussian_grid(
-    features, # shape (n, d)
-    labels, # class of each point, shape (n,)
+    features,  # shape (n, d)
+    labels,  # class of each point, shape (n,)
     *,
-    a=(.1, 1., 10.), # beta/n
-    b=(1., 10., 100., 1000.), # prior variance times d; free, as the head does not depend on it
-    hessian:str="mean", # "mean" (derivation) or "sum" (as released)
-    tol:float=1e-6, # of the heads
-    svd:FeatureSVD=None, # feature_svd(features), if at hand
+    a=(0.1, 1.0, 10.0),  # beta/n
+    b=(1.0, 10.0, 100.0, 1000.0),  # prior variance times d; free, as the head does not depend on it
+    hessian: str = "mean",  # "mean" (derivation) or "sum" (as released)
+    tol: float = 1e-6,  # of the heads
+    svd: FeatureSVD = None,  # feature_svd(features), if at hand
 ) -> GaussianGrid:
     "RER and FR over the published grid of (a, b): one convex fit per a."
     X = check_features(features, "gaussian_grid").detach()
     y, counts = present_classes(labels, "gaussian_grid", n=len(X))
-    a, b = ([check_number(v, "gaussian_grid", name, low=0, low_open=True) for v in vs] for name, vs in (("a", a), ("b", b)))
+    a, b = (
+        [check_number(v, "gaussian_grid", name, low=0, low_open=True) for v in vs]
+        for name, vs in (("a", a), ("b", b))
+    )
     fits = [None]
-    for v in a: fits.append(fit_head(X, y, beta=v*len(X), tol=tol, svd=svd, start=fits[-1]))
+    for v in a:
+        fits.append(fit_head(X, y, beta=v * len(X), tol=tol, svd=svd, start=fits[-1]))
     fits = fits[1:]
-    flat = [[flatness(f.trace, len(X), len(counts), va, vb, X.shape[1], hessian) for vb in b] for f, va in zip(fits, a)]
-    as_t = lambda v: torch.tensor(v, dtype=torch.float64)
-    return GaussianGrid(as_t(a), as_t(b), as_t([f.risk for f in fits]), as_t(flat), as_t([f.trace for f in fits]), all(f.converged for f in fits))
+    flat = [
+        [flatness(f.trace, len(X), len(counts), va, vb, X.shape[1], hessian) for vb in b]
+        for f, va in zip(fits, a, strict=True)
+    ]
+
+    def as_t(v):
+        return torch.tensor(v, dtype=torch.float64)
+
+    return GaussianGrid(
+        as_t(a),
+        as_t(b),
+        as_t([f.risk for f in fits]),
+        as_t(flat),
+        as_t([f.trace for f in fits]),
+        all(f.converged for f in fits),
+    )
 
 # %% ../../nbs/transfer/30_pactran.ipynb #a502c169
 def pactran_gaussian(
-    features, # shape (n, d)
-    labels, # class of each point, shape (n,)
+    features,  # shape (n, d)
+    labels,  # class of each point, shape (n,)
     *,
-    a:float=1., # beta/n
-    b:float=10., # prior variance times d
-    hessian:str="mean", # "mean" (derivation) or "sum" (as released)
-    tol:float=1e-6, # largest gradient entry of the head
-    max_iter:int=4000, # evaluations at most
-    svd:FeatureSVD=None, # feature_svd(features), if at hand
-    head:HeadFit=None, # fit_head(features, labels, beta=a*n), if at hand
-) -> float: # RER + FR, nats, lower is better
+    a: float = 1.0,  # beta/n
+    b: float = 10.0,  # prior variance times d
+    hessian: str = "mean",  # "mean" (derivation) or "sum" (as released)
+    tol: float = 1e-6,  # largest gradient entry of the head
+    max_iter: int = 4000,  # evaluations at most
+    svd: FeatureSVD = None,  # feature_svd(features), if at hand
+    head: HeadFit = None,  # fit_head(features, labels, beta=a*n), if at hand
+) -> float:  # RER + FR, nats, lower is better
     "PACTran-Gaussian: regularised risk of the best head plus its flatness (appendix A.3 and B.5)."
     b = check_number(b, "pactran_gaussian", "b", low=0, low_open=True)
-    fit = use_head(features, labels, a, head, "pactran_gaussian", tol=tol, max_iter=max_iter, svd=svd)
+    fit = use_head(
+        features, labels, a, head, "pactran_gaussian", tol=tol, max_iter=max_iter, svd=svd
+    )
     return fit.risk + flatness(fit.trace, len(features), fit.W.shape[1], a, b, len(fit.W), hessian)
 
 # %% ../../nbs/transfer/30_pactran.ipynb #75262fba
 def spread_ratios(
-    grids:list, # GaussianGrid of every checkpoint, same (a, b)
-) -> Tensor: # shape (A, B)
+    grids: list,  # GaussianGrid of every checkpoint, same (a, b)
+) -> Tensor:  # shape (A, B)
     "Robust standard deviation of FR over that of RER, across checkpoints (B.5, left-hand plots)."
-    if len(grids) < 2: refuse("spread_ratios", "grids must hold at least two checkpoints", len(grids), "pass one GaussianGrid per checkpoint")
+    if len(grids) < 2:
+        refuse(
+            "spread_ratios",
+            "grids must hold at least two checkpoints",
+            len(grids),
+            "pass one GaussianGrid per checkpoint",
+        )
     flat, risk = torch.stack([g.flat for g in grids]), torch.stack([g.risk for g in grids])
-    iqr = lambda v: torch.quantile(v, .75, dim=0) - torch.quantile(v, .25, dim=0)
-    if (iqr(risk) == 0).any(): refuse("spread_ratios", "risks must differ between checkpoints", "an interquartile range of 0", "pass more checkpoints")
-    return iqr(flat)/iqr(risk)[:, None]
+
+    def iqr(v):
+        return torch.quantile(v, 0.75, dim=0) - torch.quantile(v, 0.25, dim=0)
+
+    if (iqr(risk) == 0).any():
+        refuse(
+            "spread_ratios",
+            "risks must differ between checkpoints",
+            "an interquartile range of 0",
+            "pass more checkpoints",
+        )
+    return iqr(flat) / iqr(risk)[:, None]
+
 
 def choose_grid(
-    grids:list, # GaussianGrid of every checkpoint, same (a, b)
+    grids: list,  # GaussianGrid of every checkpoint, same (a, b)
     *,
-    reference=None, # a lower-is-better score per checkpoint, say LINEAR-VALID; None uses the spread ratio
-) -> tuple: # (a, b)
+    reference=None,  # a lower-is-better score per checkpoint, say LINEAR-VALID; None uses the spread ratio
+) -> tuple:  # (a, b)
     "Hyper-parameters by a rule of B.5: spread ratio closest to 1, or Kendall agreement (tau-b) with a reference."
-    if reference is None: quality = -spread_ratios(grids).clamp_min(1e-300).log().abs()
+    if reference is None:
+        quality = -spread_ratios(grids).clamp_min(1e-300).log().abs()
     else:
         scores = torch.stack([g.score for g in grids])
-        ordered = (scores.amax(0) > scores.amin(0)).tolist() # a grid point that scores all alike orders nothing
-        tau = lambda i, j: agreement_statistic(scores[:, i, j], reference) if ordered[i][j] else -2.
-        quality = torch.tensor([[tau(i, j) for j in range(scores.shape[2])] for i in range(scores.shape[1])])
+        ordered = (
+            scores.amax(0) > scores.amin(0)
+        ).tolist()  # a grid point that scores all alike orders nothing
+
+        def tau(i, j):
+            return agreement_statistic(scores[:, i, j], reference) if ordered[i][j] else -2.0
+
+        quality = torch.tensor(
+            [[tau(i, j) for j in range(scores.shape[2])] for i in range(scores.shape[1])]
+        )
     i, j = divmod(int(quality.argmax()), quality.shape[1])
     return grids[0].a[i].item(), grids[0].b[j].item()
 
 # %% ../../nbs/transfer/30_pactran.ipynb #13a5c605
 def plot_choices(
-    grids:list, # GaussianGrid of every checkpoint, same (a, b)
-    error, # what the scores should predict, one number per checkpoint, lower is better
+    grids: list,  # GaussianGrid of every checkpoint, same (a, b)
+    error,  # what the scores should predict, one number per checkpoint, lower is better
     ax=None,
-): # matplotlib axes
+):  # matplotlib axes
     "Agreement with an error against the spread ratio: one line per a, one point per b (B.5, left-hand plots of Figures 3 to 12)."
     ax, ratios, scores = new_axes(ax), spread_ratios(grids), torch.stack([g.score for g in grids])
     for i, a in enumerate(grids[0].a.tolist()):
         taus = [agreement_statistic(scores[:, i, j], error) for j in range(scores.shape[2])]
         ax.plot(ratios[i], taus, "o-", label=f"a = {a:g}")
-        for b, x, t in zip(grids[0].b.tolist(), ratios[i].tolist(), taus): ax.annotate(f"{b:g}", (x, t), fontsize=7, xytext=(3, 3), textcoords="offset points")
-    ax.axvline(1, lw=.8, color="grey")
-    ax.set(xscale="log", xlabel="robust s.d. of FR over that of RER (points: b)", ylabel="Kendall's tau with the error")
+        for b, x, t in zip(grids[0].b.tolist(), ratios[i].tolist(), taus, strict=True):
+            ax.annotate(f"{b:g}", (x, t), fontsize=7, xytext=(3, 3), textcoords="offset points")
+    ax.axvline(1, lw=0.8, color="grey")
+    ax.set(
+        xscale="log",
+        xlabel="robust s.d. of FR over that of RER (points: b)",
+        ylabel="Kendall's tau with the error",
+    )
     ax.legend()
     return ax

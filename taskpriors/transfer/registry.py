@@ -20,64 +20,124 @@ from ..probes import ridge_probes
 from ..results import Result
 from ..store import digest_tensors
 from ..svd import feature_svd, present_classes
-from .code_length import eps_sample_complexity, loss_curve, mdl, sdl, validation_loss
-from .discriminants import gbc, h_score, linear, linear_valid, regularized_h_score, sfda, transrate
+from taskpriors.transfer.code_length import (
+    eps_sample_complexity,
+    loss_curve,
+    mdl,
+    sdl,
+    validation_loss,
+)
+from taskpriors.transfer.discriminants import (
+    gbc,
+    h_score,
+    linear,
+    linear_valid,
+    regularized_h_score,
+    sfda,
+    transrate,
+)
 from .evidence import logme
 from .leep import leep, mixture_probs, mixture_size, nce, nleep
 from .pactran import fit_head, pactran_dirichlet, pactran_gamma, pactran_gaussian
 from .spectrum import alignment, cka, lidar, rankme, uniformity
 
 # %% ../../nbs/transfer/37_registry.ipynb #bc1e40b0
-def _rows(inputs, index): return {k: v[index] for k, v in inputs.items()}
-def _columns(inputs, f): return {k: f(v) if k in ("features", "views") else v for k, v in inputs.items()}
-def _labels(inputs, f): return {k: f(v) if k == "labels" else v for k, v in inputs.items()}
-def _permutation(n, seed): return torch.randperm(n, generator=torch.Generator().manual_seed(seed))
-def _matrix(d, seed): return torch.randn(d, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-def _n(inputs): return len(next(iter(inputs.values())))
+def _rows(inputs, index):
+    return {k: v[index] for k, v in inputs.items()}
+
+
+def _columns(inputs, f):
+    return {k: f(v) if k in ("features", "views") else v for k, v in inputs.items()}
+
+
+def _labels(inputs, f):
+    return {k: f(v) if k == "labels" else v for k, v in inputs.items()}
+
+
+def _permutation(n, seed):
+    return torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+
+
+def _matrix(d, seed):
+    return torch.randn(d, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def _n(inputs):
+    return len(next(iter(inputs.values())))
+
 
 TRANSFORMS = {
-    "rotation": lambda i: _columns(i, lambda X: X @ torch.linalg.qr(_matrix(X.shape[-1], 1))[0].to(X)),
-    "linear map": lambda i: _columns(i, lambda X: X @ (_matrix(X.shape[-1], 2) + 4*torch.eye(X.shape[-1])).to(X)),
+    "rotation": lambda i: _columns(
+        i, lambda X: X @ torch.linalg.qr(_matrix(X.shape[-1], 1))[0].to(X)
+    ),
+    "linear map": lambda i: _columns(
+        i, lambda X: X @ (_matrix(X.shape[-1], 2) + 4 * torch.eye(X.shape[-1])).to(X)
+    ),
     "feature order": lambda i: _columns(i, lambda X: X[..., _permutation(X.shape[-1], 3)]),
-    "scale": lambda i: _columns(i, lambda X: X/20),
+    "scale": lambda i: _columns(i, lambda X: X / 20),
     "shift": lambda i: _columns(i, lambda X: X + 2),
     "point order": lambda i: _rows(i, _permutation(_n(i), 4)),
     "duplication": lambda i: _rows(i, torch.arange(_n(i)).repeat(2)),
-    "class names": lambda i: _labels(i, lambda y: 3 + 2*(y.max() - y)),
+    "class names": lambda i: _labels(i, lambda y: 3 + 2 * (y.max() - y)),
     "source names": lambda i: {k: v.flip(1) if k == "source_probs" else v for k, v in i.items()},
     "shuffled labels": lambda i: _labels(i, lambda y: y[_permutation(len(y), 5)]),
-    "noise": lambda i: _columns(i, lambda X: X + 3*X.std()*torch.randn(X.shape, generator=torch.Generator().manual_seed(6)).to(X)),
+    "noise": lambda i: _columns(
+        i,
+        lambda X: (
+            X + 3 * X.std() * torch.randn(X.shape, generator=torch.Generator().manual_seed(6)).to(X)
+        ),
+    ),
 }
 
 # %% ../../nbs/transfer/37_registry.ipynb #782243e4
 @dataclass(frozen=True)
 class Metric:
     "One transferability metric: a function and what is true of it."
-    name: str # key in METRICS
-    function: Callable # metric(*needs, **options) -> float
-    needs: tuple # of "features", "labels", "source_probs", "views", "reference", in call order
-    higher_is_better: bool # direction
-    invariances: frozenset # names in TRANSFORMS that must not change it
-    changes: frozenset # names in TRANSFORMS that must change it
-    cost: str # n points, d features, K classes, S source classes, r = min(n, d)
-    source: str # where it was published
 
-    def __call__(self, *args, **options): return self.function(*args, **options)
+    name: str  # key in METRICS
+    function: Callable  # metric(*needs, **options) -> float
+    needs: tuple  # of "features", "labels", "source_probs", "views", "reference", in call order
+    higher_is_better: bool  # direction
+    invariances: frozenset  # names in TRANSFORMS that must not change it
+    changes: frozenset  # names in TRANSFORMS that must change it
+    cost: str  # n points, d features, K classes, S source classes, r = min(n, d)
+    source: str  # where it was published
+
+    def __call__(self, *args, **options):
+        return self.function(*args, **options)
+
     @property
-    def shares(self): # of "svd", "mixture", "head", "curve"
-        return tuple(k for k in ("svd", "mixture", "head", "curve") if k in inspect.signature(self.function).parameters)
+    def shares(self):  # of "svd", "mixture", "head", "curve"
+        return tuple(
+            k
+            for k in ("svd", "mixture", "head", "curve")
+            if k in inspect.signature(self.function).parameters
+        )
 
-def npactran_dirichlet(features, labels, *, mixture=None, svd=None, **options) -> float: # lower is better
+
+def npactran_dirichlet(
+    features, labels, *, mixture=None, svd=None, **options
+) -> float:  # lower is better
     "PACTran-Dirichlet on the posteriors of a Gaussian mixture."
-    return pactran_dirichlet(_mixture(features, labels, svd) if mixture is None else mixture, labels, **options)
+    return pactran_dirichlet(
+        _mixture(features, labels, svd) if mixture is None else mixture, labels, **options
+    )
 
-def npactran_gamma(features, labels, *, mixture=None, svd=None, **options) -> float: # lower is better
+
+def npactran_gamma(
+    features, labels, *, mixture=None, svd=None, **options
+) -> float:  # lower is better
     "PACTran-Gamma on the posteriors of a Gaussian mixture."
-    return pactran_gamma(_mixture(features, labels, svd) if mixture is None else mixture, labels, **options)
+    return pactran_gamma(
+        _mixture(features, labels, svd) if mixture is None else mixture, labels, **options
+    )
+
 
 def _mixture(features, labels, svd):
     X = check_features(features, "mixture_probs").detach()
-    return mixture_probs(X, mixture_size(len(X), len(present_classes(labels, "mixture_probs", n=len(X))[1])), svd=svd)
+    return mixture_probs(
+        X, mixture_size(len(X), len(present_classes(labels, "mixture_probs", n=len(X))[1])), svd=svd
+    )
 
 # %% ../../nbs/transfer/37_registry.ipynb #fd89734e
 _EUCLID = {"rotation", "feature order", "shift"}
@@ -86,136 +146,441 @@ _SPLIT = _EUCLID | {"class names"}
 _SEEN = _SPLIT | {"point order"}
 METRICS = {}
 
+
 def _add(function, needs, better, invariances, changes, cost, source, name=None):
     name = name or function.__name__
-    METRICS[name] = Metric(name, function, tuple(needs.split()), better == "higher", frozenset(invariances), frozenset(changes), cost, source)
+    METRICS[name] = Metric(
+        name,
+        function,
+        tuple(needs.split()),
+        better == "higher",
+        frozenset(invariances),
+        frozenset(changes),
+        cost,
+        source,
+    )
 
 # %% ../../nbs/transfer/37_registry.ipynb #fdfedd46
-_add(leep, "source_probs labels", "higher", _SOURCE | {"duplication"}, {"shuffled labels"}, "n S", "Nguyen et al. 2020")
-_add(nce, "source_probs labels", "higher", _SOURCE | {"duplication"}, {"shuffled labels"}, "n S", "Tran et al. 2019")
-_add(pactran_dirichlet, "source_probs labels", "lower", _SOURCE, {"shuffled labels", "duplication"}, "n S rounds", "Ding et al. 2022, A.1")
-_add(pactran_gamma, "source_probs labels", "lower", _SOURCE, {"shuffled labels", "duplication"}, "n S rounds", "Ding et al. 2022, A.2")
-_add(nleep, "features labels", "higher", _SPLIT | {"scale"}, {"shuffled labels"}, "SVD + mixture", "Li et al. 2021")
-_add(npactran_dirichlet, "features labels", "lower", _SPLIT | {"scale"}, {"shuffled labels"}, "SVD + mixture", "Ding et al. 2022")
-_add(npactran_gamma, "features labels", "lower", _SPLIT | {"scale"}, {"shuffled labels"}, "SVD + mixture", "Ding et al. 2022")
-_add(pactran_gaussian, "features labels", "lower", _SEEN, {"shuffled labels", "scale", "duplication"}, "n r K steps", "Ding et al. 2022, A.3")
-_add(logme, "features labels", "higher", _SEEN - {"shift"} | {"scale"}, {"shuffled labels", "shift", "duplication"}, "SVD + r K", "You et al. 2021")
-_add(h_score, "features labels", "higher", _SEEN | {"scale", "linear map", "duplication"}, {"shuffled labels"}, "SVD + n r", "Bao et al. 2019")
-_add(regularized_h_score, "features labels", "higher", _SEEN | {"scale"}, {"shuffled labels", "duplication", "linear map"}, "SVD + n r", "Ibrahim et al. 2021")
-_add(sfda, "features labels", "higher", _SEEN | {"duplication"}, {"shuffled labels", "scale"}, "SVD + n r^2", "Shao et al. 2022")
-_add(gbc, "features labels", "higher", _SEEN | {"scale", "duplication"}, {"shuffled labels", "linear map"}, "SVD + n + K^2", "Pandy et al. 2022")
-_add(transrate, "features labels", "higher", _SEEN | {"duplication"}, {"shuffled labels", "scale"}, "SVD + n r^2", "Huang et al. 2022")
-_add(linear, "features labels", "lower", _SEEN, {"shuffled labels", "scale", "duplication"}, "n r K steps", "Ding et al. 2022, B.5")
-_add(linear_valid, "features labels", "lower", _SPLIT, {"shuffled labels"}, "n r K steps", "Ding et al. 2022, B.5")
+_add(
+    leep,
+    "source_probs labels",
+    "higher",
+    _SOURCE | {"duplication"},
+    {"shuffled labels"},
+    "n S",
+    "Nguyen et al. 2020",
+)
+_add(
+    nce,
+    "source_probs labels",
+    "higher",
+    _SOURCE | {"duplication"},
+    {"shuffled labels"},
+    "n S",
+    "Tran et al. 2019",
+)
+_add(
+    pactran_dirichlet,
+    "source_probs labels",
+    "lower",
+    _SOURCE,
+    {"shuffled labels", "duplication"},
+    "n S rounds",
+    "Ding et al. 2022, A.1",
+)
+_add(
+    pactran_gamma,
+    "source_probs labels",
+    "lower",
+    _SOURCE,
+    {"shuffled labels", "duplication"},
+    "n S rounds",
+    "Ding et al. 2022, A.2",
+)
+_add(
+    nleep,
+    "features labels",
+    "higher",
+    _SPLIT | {"scale"},
+    {"shuffled labels"},
+    "SVD + mixture",
+    "Li et al. 2021",
+)
+_add(
+    npactran_dirichlet,
+    "features labels",
+    "lower",
+    _SPLIT | {"scale"},
+    {"shuffled labels"},
+    "SVD + mixture",
+    "Ding et al. 2022",
+)
+_add(
+    npactran_gamma,
+    "features labels",
+    "lower",
+    _SPLIT | {"scale"},
+    {"shuffled labels"},
+    "SVD + mixture",
+    "Ding et al. 2022",
+)
+_add(
+    pactran_gaussian,
+    "features labels",
+    "lower",
+    _SEEN,
+    {"shuffled labels", "scale", "duplication"},
+    "n r K steps",
+    "Ding et al. 2022, A.3",
+)
+_add(
+    logme,
+    "features labels",
+    "higher",
+    _SEEN - {"shift"} | {"scale"},
+    {"shuffled labels", "shift", "duplication"},
+    "SVD + r K",
+    "You et al. 2021",
+)
+_add(
+    h_score,
+    "features labels",
+    "higher",
+    _SEEN | {"scale", "linear map", "duplication"},
+    {"shuffled labels"},
+    "SVD + n r",
+    "Bao et al. 2019",
+)
+_add(
+    regularized_h_score,
+    "features labels",
+    "higher",
+    _SEEN | {"scale"},
+    {"shuffled labels", "duplication", "linear map"},
+    "SVD + n r",
+    "Ibrahim et al. 2021",
+)
+_add(
+    sfda,
+    "features labels",
+    "higher",
+    _SEEN | {"duplication"},
+    {"shuffled labels", "scale"},
+    "SVD + n r^2",
+    "Shao et al. 2022",
+)
+_add(
+    gbc,
+    "features labels",
+    "higher",
+    _SEEN | {"scale", "duplication"},
+    {"shuffled labels", "linear map"},
+    "SVD + n + K^2",
+    "Pandy et al. 2022",
+)
+_add(
+    transrate,
+    "features labels",
+    "higher",
+    _SEEN | {"duplication"},
+    {"shuffled labels", "scale"},
+    "SVD + n r^2",
+    "Huang et al. 2022",
+)
+_add(
+    linear,
+    "features labels",
+    "lower",
+    _SEEN,
+    {"shuffled labels", "scale", "duplication"},
+    "n r K steps",
+    "Ding et al. 2022, B.5",
+)
+_add(
+    linear_valid,
+    "features labels",
+    "lower",
+    _SPLIT,
+    {"shuffled labels"},
+    "n r K steps",
+    "Ding et al. 2022, B.5",
+)
 
 # %% ../../nbs/transfer/37_registry.ipynb #4b6a3127
-_add(validation_loss, "features labels", "lower", _SPLIT, {"shuffled labels", "scale"}, "n r K steps", "Whitney et al. 2020")
-_add(mdl, "features labels", "lower", _SPLIT, {"shuffled labels", "scale"}, "n r K steps", "Voita and Titov 2020")
-_add(sdl, "features labels", "lower", _SPLIT, {"shuffled labels"}, "n r K steps", "Whitney et al. 2020")
-_add(eps_sample_complexity, "features labels", "lower", _SPLIT, {"shuffled labels"}, "n r K steps", "Whitney et al. 2020")
-_add(rankme, "features", "higher", {"rotation", "feature order", "scale", "point order", "duplication"}, {"noise", "shift", "linear map"}, "SVD", "Garrido et al. 2023")
-_add(uniformity, "features", "lower", {"rotation", "feature order", "scale", "point order"}, {"noise", "shift", "duplication"}, "n^2 d", "Wang and Isola 2020")
-_add(cka, "features reference", "higher", _EUCLID | {"scale", "point order"}, {"noise", "linear map"}, "n d e", "Kornblith et al. 2019")
-_add(lidar, "views", "higher", _EUCLID | {"scale", "point order", "duplication"}, {"noise"}, "n V d^2", "Thilak et al. 2023")
-_add(alignment, "views", "lower", {"rotation", "feature order", "scale", "point order", "duplication"}, {"noise", "shift"}, "n V d", "Wang and Isola 2020")
+_add(
+    validation_loss,
+    "features labels",
+    "lower",
+    _SPLIT,
+    {"shuffled labels", "scale"},
+    "n r K steps",
+    "Whitney et al. 2020",
+)
+_add(
+    mdl,
+    "features labels",
+    "lower",
+    _SPLIT,
+    {"shuffled labels", "scale"},
+    "n r K steps",
+    "Voita and Titov 2020",
+)
+_add(
+    sdl,
+    "features labels",
+    "lower",
+    _SPLIT,
+    {"shuffled labels"},
+    "n r K steps",
+    "Whitney et al. 2020",
+)
+_add(
+    eps_sample_complexity,
+    "features labels",
+    "lower",
+    _SPLIT,
+    {"shuffled labels"},
+    "n r K steps",
+    "Whitney et al. 2020",
+)
+_add(
+    rankme,
+    "features",
+    "higher",
+    {"rotation", "feature order", "scale", "point order", "duplication"},
+    {"noise", "shift", "linear map"},
+    "SVD",
+    "Garrido et al. 2023",
+)
+_add(
+    uniformity,
+    "features",
+    "lower",
+    {"rotation", "feature order", "scale", "point order"},
+    {"noise", "shift", "duplication"},
+    "n^2 d",
+    "Wang and Isola 2020",
+)
+_add(
+    cka,
+    "features reference",
+    "higher",
+    _EUCLID | {"scale", "point order"},
+    {"noise", "linear map"},
+    "n d e",
+    "Kornblith et al. 2019",
+)
+_add(
+    lidar,
+    "views",
+    "higher",
+    _EUCLID | {"scale", "point order", "duplication"},
+    {"noise"},
+    "n V d^2",
+    "Thilak et al. 2023",
+)
+_add(
+    alignment,
+    "views",
+    "lower",
+    {"rotation", "feature order", "scale", "point order", "duplication"},
+    {"noise", "shift"},
+    "n V d",
+    "Wang and Isola 2020",
+)
 
 # %% ../../nbs/transfer/37_registry.ipynb #bc519747
-def metric_table(): # pandas.DataFrame
+def metric_table():  # pandas.DataFrame
     "The registry as a table."
     import pandas as pd
-    rows = [dict(metric=m.name, needs=", ".join(m.needs), better="higher" if m.higher_is_better else "lower", shares=", ".join(m.shares), cost=m.cost, source=m.source) for m in METRICS.values()]
+
+    rows = [
+        dict(
+            metric=m.name,
+            needs=", ".join(m.needs),
+            better="higher" if m.higher_is_better else "lower",
+            shares=", ".join(m.shares),
+            cost=m.cost,
+            source=m.source,
+        )
+        for m in METRICS.values()
+    ]
     return pd.DataFrame(rows).set_index("metric")
 
 # %% ../../nbs/transfer/37_registry.ipynb #f515b4ff
 class Workspace:
     "Inputs of a task and what several metrics compute from them, each once."
-    def __init__(self, inputs, seed=0): self.inputs, self.seed = inputs, seed
+
+    def __init__(self, inputs, seed=0):
+        self.inputs, self.seed = inputs, seed
+
     @property
-    def _task(self): return self.inputs["features"], self.inputs["labels"]
+    def _task(self):
+        return self.inputs["features"], self.inputs["labels"]
+
     @cached_property
-    def svd(self): return feature_svd(self.inputs["features"])
+    def svd(self):
+        return feature_svd(self.inputs["features"])
+
     @cached_property
     def mixture(self):
-        size = mixture_size(self.svd.n, len(present_classes(self._task[1], "mixture_probs", n=self.svd.n)[1]))
+        size = mixture_size(
+            self.svd.n, len(present_classes(self._task[1], "mixture_probs", n=self.svd.n)[1])
+        )
         return mixture_probs(self._task[0], size, seed=self.seed, svd=self.svd)
+
     @cached_property
-    def head(self): return fit_head(*self._task, beta=float(self.svd.n), svd=self.svd)
+    def head(self):
+        return fit_head(*self._task, beta=float(self.svd.n), svd=self.svd)
+
     @cached_property
-    def curve(self): return loss_curve(*self._task, seed=self.seed, svd=self.svd)
+    def curve(self):
+        return loss_curve(*self._task, seed=self.seed, svd=self.svd)
 
     def score(self, metric):
-        shared = {k: getattr(self, k) for k in metric.shares if "features" in metric.needs and (k == "svd" or "labels" in metric.needs)}
-        if metric.name == "linear_valid": shared["seed"] = self.seed
+        shared = {
+            k: getattr(self, k)
+            for k in metric.shares
+            if "features" in metric.needs and (k == "svd" or "labels" in metric.needs)
+        }
+        if metric.name == "linear_valid":
+            shared["seed"] = self.seed
         return metric(*(self.inputs[k] for k in metric.needs), **shared)
 
 # %% ../../nbs/transfer/37_registry.ipynb #bdac1889
 @dataclass(frozen=True, eq=False, repr=False)
 class TransferScores(Result):
     "Values of several metrics on one task."
-    values: dict # metric name -> value
-    refused: dict # metric name -> why it has no value
 
-    def __getitem__(self, name): return self.values[name]
-    def oriented(self, name): # float, larger is better
+    values: dict  # metric name -> value
+    refused: dict  # metric name -> why it has no value
+
+    def __getitem__(self, name):
+        return self.values[name]
+
+    def oriented(self, name):  # float, larger is better
         "Value with its sign turned so that larger is better."
         return self.values[name] if METRICS[name].higher_is_better else -self.values[name]
-    def to_frame(self): # pandas.DataFrame
+
+    def to_frame(self):  # pandas.DataFrame
         "One row per metric: value, direction, refusal."
         import pandas as pd
+
         names = list(self.values) + list(self.refused)
-        rows = [dict(metric=k, value=self.values.get(k, math.nan), better="higher" if METRICS[k].higher_is_better else "lower", refused=self.refused.get(k, "")) for k in names]
+        rows = [
+            dict(
+                metric=k,
+                value=self.values.get(k, math.nan),
+                better="higher" if METRICS[k].higher_is_better else "lower",
+                refused=self.refused.get(k, ""),
+            )
+            for k in names
+        ]
         return pd.DataFrame(rows).set_index("metric")
 
 # %% ../../nbs/transfer/37_registry.ipynb #a2d12589
 def transfer_scores(
-    features=None, # shape (n, d)
-    labels=None, # class of each point, shape (n,)
+    features=None,  # shape (n, d)
+    labels=None,  # class of each point, shape (n,)
     *,
-    source_probs=None, # source model's class probabilities, shape (n, n_source)
-    views=None, # features of several views, shape (n, n_views, d)
-    reference=None, # features to compare with, shape (n, e)
-    metrics=None, # names in METRICS; None is all whose inputs are given
-    seed:int=0, # of splits and mixtures
-    on_error:str="raise", # "raise", or "keep": a metric that refuses is listed with its reason
+    source_probs=None,  # source model's class probabilities, shape (n, n_source)
+    views=None,  # features of several views, shape (n, n_views, d)
+    reference=None,  # features to compare with, shape (n, e)
+    metrics=None,  # names in METRICS; None is all whose inputs are given
+    seed: int = 0,  # of splits and mixtures
+    on_error: str = "raise",  # "raise", or "keep": a metric that refuses is listed with its reason
 ) -> TransferScores:
     "Any metrics of the registry on one task, over one SVD."
-    inputs = dict(features=features, labels=labels, source_probs=source_probs, views=views, reference=reference)
+    inputs = dict(
+        features=features,
+        labels=labels,
+        source_probs=source_probs,
+        views=views,
+        reference=reference,
+    )
     inputs = {k: v for k, v in inputs.items() if v is not None}
-    names = [k for k, m in METRICS.items() if set(m.needs) <= set(inputs)] if metrics is None else list(metrics)
+    names = (
+        [k for k, m in METRICS.items() if set(m.needs) <= set(inputs)]
+        if metrics is None
+        else list(metrics)
+    )
     for name in names:
-        if name not in METRICS: refuse("transfer_scores", "metrics must be names in METRICS", repr(name), f"choose among {', '.join(METRICS)}")
+        if name not in METRICS:
+            refuse(
+                "transfer_scores",
+                "metrics must be names in METRICS",
+                repr(name),
+                f"choose among {', '.join(METRICS)}",
+            )
         missing = [k for k in METRICS[name].needs if k not in inputs]
-        if missing: refuse("transfer_scores", f"{name} needs {' and '.join(METRICS[name].needs)}", f"no {missing[0]}", f"pass {missing[0]}= or leave {name} out")
-    if not names: refuse("transfer_scores", "at least one metric must be computable", f"inputs {list(inputs)}", "pass features and labels")
+        if missing:
+            refuse(
+                "transfer_scores",
+                f"{name} needs {' and '.join(METRICS[name].needs)}",
+                f"no {missing[0]}",
+                f"pass {missing[0]}= or leave {name} out",
+            )
+    if not names:
+        refuse(
+            "transfer_scores",
+            "at least one metric must be computable",
+            f"inputs {list(inputs)}",
+            "pass features and labels",
+        )
     check_same_n("transfer_scores", **{k: len(v) for k, v in inputs.items()})
-    if on_error not in ("raise", "keep"): refuse("transfer_scores", "on_error must be 'raise' or 'keep'", repr(on_error), "choose one of those")
+    if on_error not in ("raise", "keep"):
+        refuse(
+            "transfer_scores",
+            "on_error must be 'raise' or 'keep'",
+            repr(on_error),
+            "choose one of those",
+        )
     space, values, refused = Workspace(inputs, seed), {}, {}
     for name in names:
-        try: values[name] = space.score(METRICS[name])
+        try:
+            values[name] = space.score(METRICS[name])
         except (ValueError, MemoryError) as e:
-            if on_error == "raise": raise
+            if on_error == "raise":
+                raise
             refused[name] = str(e)
     return TransferScores(values, refused)
 
 # %% ../../nbs/transfer/37_registry.ipynb #900d265d
 LABEL_ACCURACY = "label accuracy"
 
+
 def metric_functions(
-    labels, # class of each point, shape (n,)
-    metrics=("logme", "pactran_gaussian", "regularized_h_score", "linear_valid"), # names in METRICS that need features and labels, or features
+    labels,  # class of each point, shape (n,)
+    metrics=(
+        "logme",
+        "pactran_gaussian",
+        "regularized_h_score",
+        "linear_valid",
+    ),  # names in METRICS that need features and labels, or features
     *,
-    seed:int=0, # of splits and mixtures
-) -> dict: # name -> function of features (n, d), larger is better; the last is the accuracy of a ridge probe
+    seed: int = 0,  # of splits and mixtures
+) -> dict:  # name -> function of features (n, d), larger is better; the last is the accuracy of a ridge probe
     "Metrics of the registry as functions of the features, for `rank_models`."
     for name in metrics:
         if name not in METRICS or not set(METRICS[name].needs) <= {"features", "labels"}:
-            refuse("metric_functions", "metrics must be names in METRICS that need features and labels", repr(name), f"choose among {', '.join(k for k, m in METRICS.items() if set(m.needs) <= {'features', 'labels'})}")
+            refuse(
+                "metric_functions",
+                "metrics must be names in METRICS that need features and labels",
+                repr(name),
+                f"choose among {', '.join(k for k, m in METRICS.items() if set(m.needs) <= {'features', 'labels'})}",
+            )
     y, last = present_classes(labels, "metric_functions")[0], []
+
     def score(name, features):
-        if not last or last[0] is not features: last[:] = [features, Workspace(dict(features=features, labels=labels), seed)]
+        if not last or last[0] is not features:
+            last[:] = [features, Workspace(dict(features=features, labels=labels), seed)]
         value = last[1].score(METRICS[name])
         return value if METRICS[name].higher_is_better else -value
-    functions = {name: partial(score, name) for name in metrics} | {LABEL_ACCURACY: lambda features: float(ridge_probes(features, labels).accuracy[0])}
+
+    functions = {name: partial(score, name) for name in metrics} | {
+        LABEL_ACCURACY: lambda features: float(ridge_probes(features, labels).accuracy[0])
+    }
     digest = digest_tensors(dict(labels=y.cpu()))
-    for name, f in functions.items(): f.key = dict(metric=name, labels=digest, seed=seed)
+    for name, f in functions.items():
+        f.key = dict(metric=name, labels=digest, seed=seed)
     return functions

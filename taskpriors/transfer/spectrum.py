@@ -9,151 +9,204 @@ __all__ = ['effective_rank', 'participation_ratio', 'rankme', 'lidar', 'hsic', '
 import math
 
 import torch
-from torch import Tensor
 
 from ..blocks import pair_blocks, row_blocks
-from ..checks import check_choice, check_count, check_features, check_finite, check_number, check_same_n, check_tensor, refuse
+from taskpriors.checks import (
+    check_choice,
+    check_count,
+    check_features,
+    check_finite,
+    check_number,
+    check_same_n,
+    check_tensor,
+    refuse,
+)
 from ..svd import FeatureSVD, raw_rotation, use_svd
 
 # %% ../../nbs/transfer/35_spectrum.ipynb #e5a5cdad
 def effective_rank(
-    weights, # non-negative numbers, shape (k,)
-) -> float: # in [1, k]
+    weights,  # non-negative numbers, shape (k,)
+) -> float:  # in [1, k]
     "Exponential of the entropy of the normalised weights (Roy and Vetterli 2007)."
     p = _shares(weights, "effective_rank")
     return float(torch.special.entr(p).sum().exp())
 
+
 def participation_ratio(
-    weights, # non-negative numbers, shape (k,)
-) -> float: # in [1, k]
+    weights,  # non-negative numbers, shape (k,)
+) -> float:  # in [1, k]
     "Squared sum of the weights over the sum of their squares."
-    return float(1/_shares(weights, "participation_ratio").square().sum())
+    return float(1 / _shares(weights, "participation_ratio").square().sum())
+
 
 def _shares(weights, caller):
     w = check_finite(check_tensor(weights, caller, "weights").detach().double(), caller, "weights")
     if w.ndim != 1 or w.numel() == 0 or w.min() < 0 or w.sum() == 0:
-        refuse(caller, "weights must be one vector of non-negative numbers, not all zero", f"shape {tuple(w.shape)}", "pass singular values or eigenvalues")
-    return w/w.sum()
+        refuse(
+            caller,
+            "weights must be one vector of non-negative numbers, not all zero",
+            f"shape {tuple(w.shape)}",
+            "pass singular values or eigenvalues",
+        )
+    return w / w.sum()
 
 # %% ../../nbs/transfer/35_spectrum.ipynb #5e8a22d4
 def rankme(
-    features, # shape (n, d)
+    features,  # shape (n, d)
     *,
-    center:bool=False, # subtract the mean first? The published score does not
-    svd:FeatureSVD=None, # feature_svd(features), if at hand
-) -> float: # in [1, min(n, d)], higher is better
+    center: bool = False,  # subtract the mean first? The published score does not
+    svd: FeatureSVD = None,  # feature_svd(features), if at hand
+) -> float:  # in [1, min(n, d)], higher is better
     "RankMe (Garrido et al. 2023): effective rank of the singular values of the features."
     svd = use_svd(features, svd, "rankme")
     S = svd.S if center else raw_rotation(svd)[1]
-    if len(S) == 0: refuse("rankme", "features must not vanish", "a zero matrix" if not center else "identical rows", "pass features that vary")
+    if len(S) == 0:
+        refuse(
+            "rankme",
+            "features must not vanish",
+            "a zero matrix" if not center else "identical rows",
+            "pass features that vary",
+        )
     return effective_rank(S)
 
 # %% ../../nbs/transfer/35_spectrum.ipynb #0c4fe975
 def lidar(
-    views, # features of several views, shape (n, n_views, d)
+    views,  # features of several views, shape (n, n_views, d)
     *,
-    delta:float=1e-4, # ridge of the within covariance
-    scale:str="relative", # "relative" (delta times the mean within variance) or "absolute" (as published)
-) -> float: # in [1, min(n - 1, d)], higher is better
+    delta: float = 1e-4,  # ridge of the within covariance
+    scale: str = "relative",  # "relative" (delta times the mean within variance) or "absolute" (as published)
+) -> float:  # in [1, min(n - 1, d)], higher is better
     "LiDAR (Thilak et al. 2023): effective rank of the discriminant spectrum of several views."
     X = _check_views(views, "lidar")
-    delta, n, d = check_number(delta, "lidar", "delta", low=0, low_open=True), len(X), X.shape[2]
+    delta, _n, d = check_number(delta, "lidar", "delta", low=0, low_open=True), len(X), X.shape[2]
     means = X.mean(1)
     R = (X - means[:, None]).reshape(-1, d)
-    W, B = R.T @ R/len(R), means - means.mean(0)
-    if check_choice(scale, ("relative", "absolute"), "lidar", "scale") == "relative": delta *= W.trace().item()/d
-    dust = 1e-28*X.square().sum(2).mean() # squared rounding of a mean
-    if delta == 0 or (scale == "relative" and W.trace() <= dust): refuse("lidar", "views of a sample must differ", "identical views", 'pass augmented views or scale="absolute"')
-    L = torch.linalg.cholesky(W + delta*torch.eye(d, dtype=W.dtype, device=W.device))
+    W, B = R.T @ R / len(R), means - means.mean(0)
+    if check_choice(scale, ("relative", "absolute"), "lidar", "scale") == "relative":
+        delta *= W.trace().item() / d
+    dust = 1e-28 * X.square().sum(2).mean()  # squared rounding of a mean
+    if delta == 0 or (scale == "relative" and W.trace() <= dust):
+        refuse(
+            "lidar",
+            "views of a sample must differ",
+            "identical views",
+            'pass augmented views or scale="absolute"',
+        )
+    L = torch.linalg.cholesky(W + delta * torch.eye(d, dtype=W.dtype, device=W.device))
     values = torch.linalg.svdvals(torch.linalg.solve_triangular(L, B.T, upper=False)).square()
-    if B.square().sum(1).mean() <= dust: refuse("lidar", "samples must differ", "equal view means", "pass several samples")
+    if B.square().sum(1).mean() <= dust:
+        refuse("lidar", "samples must differ", "equal view means", "pass several samples")
     return effective_rank(values)
+
 
 def _check_views(views, caller):
     X = check_tensor(views, caller, "views").detach()
     if X.ndim != 3 or X.shape[0] < 2 or X.shape[1] < 2:
-        refuse(caller, "views must have shape (n, n_views, d) with at least 2 samples and 2 views", f"shape {tuple(X.shape)}", "stack the views on dimension 1")
+        refuse(
+            caller,
+            "views must have shape (n, n_views, d) with at least 2 samples and 2 views",
+            f"shape {tuple(X.shape)}",
+            "stack the views on dimension 1",
+        )
     return check_finite(X, caller, "views").double()
 
 # %% ../../nbs/transfer/35_spectrum.ipynb #a591d923
 def _cross_norm(X, Y, block_size):
     "Squared Frobenius norm of X'Y, summed over blocks of points in float64."
     C = torch.zeros(X.shape[1], Y.shape[1], dtype=torch.float64, device=X.device)
-    for rows in row_blocks(len(X), block_size): C.addmm_(X[rows].T, Y[rows])
+    for rows in row_blocks(len(X), block_size):
+        C.addmm_(X[rows].T, Y[rows])
     return C.square().sum()
 
+
 def hsic(
-    features, # shape (n, d), or the factor of a kernel
-    other, # shape (n, e), the same points
+    features,  # shape (n, d), or the factor of a kernel
+    other,  # shape (n, e), the same points
     *,
-    estimator:str="unbiased", # "unbiased" (Song et al. 2012) or "biased" (Gretton et al. 2005)
-    block_size:int=16384, # points at a time
-) -> float: # in squared units of both; zero in expectation for independent data if unbiased
+    estimator: str = "unbiased",  # "unbiased" (Song et al. 2012) or "biased" (Gretton et al. 2005)
+    block_size: int = 16384,  # points at a time
+) -> float:  # in squared units of both; zero in expectation for independent data if unbiased
     "Hilbert-Schmidt independence criterion of two linear kernels, from their factors."
     X, Y, biased = _check_pair(features, other, estimator, "hsic")
     n, cross = len(X), _cross_norm(X, Y, check_count(block_size, "hsic", "block_size"))
-    if biased: return float(cross/(n - 1)**2)
+    if biased:
+        return float(cross / (n - 1) ** 2)
     dx, dy = X.square().sum(1), Y.square().sum(1)
     kx, ky = X @ X.sum(0) - dx, Y @ Y.sum(0) - dy
-    total = cross - dx @ dy + kx.sum()*ky.sum()/((n - 1)*(n - 2)) - 2/(n - 2)*(kx @ ky)
-    return float(total/(n*(n - 3)))
+    total = cross - dx @ dy + kx.sum() * ky.sum() / ((n - 1) * (n - 2)) - 2 / (n - 2) * (kx @ ky)
+    return float(total / (n * (n - 3)))
+
 
 def _check_pair(features, other, estimator, caller):
     biased = check_choice(estimator, ("unbiased", "biased"), caller, "estimator") == "biased"
-    X, Y = check_features(features, caller, min_rows=2 if biased else 4).detach(), check_features(other, caller, "other").detach()
+    X, Y = (
+        check_features(features, caller, min_rows=2 if biased else 4).detach(),
+        check_features(other, caller, "other").detach(),
+    )
     check_same_n(caller, features=len(X), other=len(Y))
     return X.double() - X.double().mean(0), Y.double() - Y.double().mean(0), biased
 
 # %% ../../nbs/transfer/35_spectrum.ipynb #1d74ecf1
 def cka(
-    features, # shape (n, d), or the factor of a kernel
-    other, # reference representation of the same points, shape (n, e)
+    features,  # shape (n, d), or the factor of a kernel
+    other,  # reference representation of the same points, shape (n, e)
     *,
-    estimator:str="unbiased", # of HSIC: "unbiased" or "biased"
-    block_size:int=16384, # points at a time
-) -> float: # in [-1, 1], [0, 1] if biased; higher is more alike
+    estimator: str = "unbiased",  # of HSIC: "unbiased" or "biased"
+    block_size: int = 16384,  # points at a time
+) -> float:  # in [-1, 1], [0, 1] if biased; higher is more alike
     "Centred kernel alignment of two representations (Kornblith et al. 2019), linear kernels."
     run = dict(estimator=estimator, block_size=block_size)
     xx, yy = hsic(features, features, **run), hsic(other, other, **run)
-    if not (xx > 0 and yy > 0): refuse("cka", "both representations must vary", f"HSIC with themselves of {xx:.3g} and {yy:.3g}", "drop the constant one or pass more points")
-    return hsic(features, other, **run)/math.sqrt(xx)/math.sqrt(yy)
+    if not (xx > 0 and yy > 0):
+        refuse(
+            "cka",
+            "both representations must vary",
+            f"HSIC with themselves of {xx:.3g} and {yy:.3g}",
+            "drop the constant one or pass more points",
+        )
+    return hsic(features, other, **run) / math.sqrt(xx) / math.sqrt(yy)
 
 # %% ../../nbs/transfer/35_spectrum.ipynb #db542c57
 def _unit(X, caller):
     norm = X.norm(dim=-1, keepdim=True)
-    if (norm == 0).any(): refuse(caller, "rows must not be zero", f"{int((norm == 0).sum())} zero rows", "drop them")
-    return X/norm
+    if (norm == 0).any():
+        refuse(caller, "rows must not be zero", f"{int((norm == 0).sum())} zero rows", "drop them")
+    return X / norm
+
 
 def alignment(
-    views, # features of several views, shape (n, n_views, d)
-) -> float: # in [0, 4], lower is better
+    views,  # features of several views, shape (n, n_views, d)
+) -> float:  # in [0, 4], lower is better
     "Mean squared distance between two views of a sample on the unit sphere (Wang and Isola 2020)."
     X = _unit(_check_views(views, "alignment"), "alignment")
     m = X.shape[1]
-    return float(((m**2 - X.sum(1).square().sum(1))*2/(m*(m - 1))).mean())
+    return float(((m**2 - X.sum(1).square().sum(1)) * 2 / (m * (m - 1))).mean())
+
 
 def uniformity(
-    features, # shape (n, d)
+    features,  # shape (n, d)
     *,
-    t:float=2., # inverse squared width of the potential
-    block_size:int=2048, # points at a time
-) -> float: # in [-4 t, 0], lower is better
+    t: float = 2.0,  # inverse squared width of the potential
+    block_size: int = 2048,  # points at a time
+) -> float:  # in [-4 t, 0], lower is better
     "Log mean Gaussian potential over pairs of points on the unit sphere (Wang and Isola 2020)."
     X = _unit(check_features(features, "uniformity").detach().double(), "uniformity")
-    t, total = check_number(t, "uniformity", "t", low=0, low_open=True), 0.
+    t, total = check_number(t, "uniformity", "t", low=0, low_open=True), 0.0
     for rows, cols in pair_blocks(len(X), check_count(block_size, "uniformity", "block_size")):
-        E = (2*t*(X[rows] @ X[cols].T - 1)).exp()
-        total += float(E.sum() - E.diagonal().sum())/2 if rows == cols else float(E.sum())
-    return math.log(total) - math.log(len(X)*(len(X) - 1)/2)
+        E = (2 * t * (X[rows] @ X[cols].T - 1)).exp()
+        total += float(E.sum() - E.diagonal().sum()) / 2 if rows == cols else float(E.sum())
+    return math.log(total) - math.log(len(X) * (len(X) - 1) / 2)
 
 # %% ../../nbs/transfer/35_spectrum.ipynb #cea3d698
 def noise_cka(
-    dims, # dimensions to try
+    dims,  # dimensions to try
     *,
-    n:int=50, # points
-    seed:int=0,
-) -> tuple: # biased and unbiased CKA, one each per dimension
+    n: int = 50,  # points
+    seed: int = 0,
+) -> tuple:  # biased and unbiased CKA, one each per dimension
     "CKA of two independent Gaussian representations, for both estimators."
     g = torch.Generator().manual_seed(seed)
     pairs = [(torch.randn(n, d, generator=g), torch.randn(n, d, generator=g)) for d in dims]
-    return tuple(torch.tensor([cka(a, b, estimator=e) for a, b in pairs]) for e in ("biased", "unbiased"))
+    return tuple(
+        torch.tensor([cka(a, b, estimator=e) for a, b in pairs]) for e in ("biased", "unbiased")
+    )
