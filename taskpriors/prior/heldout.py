@@ -27,7 +27,7 @@ from taskpriors.checks import (
     refuse,
 )
 from ..kernels import kernel_factor
-from .edges import _checked_odds
+from .edges import checked_odds
 from ..results import Result, new_axes
 from taskpriors.ridge import (
     RidgeBasis,
@@ -127,7 +127,7 @@ def edge_moments(
     progress: bool = False,  # show a bar on standard error
 ) -> TaskMoments:
     "Second moments of tasks under independent undirected edges, as far as ridge probes can see them."
-    Z, odds = _checked_odds(
+    Z, odds = checked_odds(
         check_features(Z, "edge_moments", "prior").to(basis.U),
         temperature,
         "undirected",
@@ -186,7 +186,7 @@ def edge_variance(
     progress: bool = False,  # show a bar on standard error
 ) -> Tensor:  # a float64 scalar
     "Variance of the leave-one-out error over tasks with independent undirected edges."
-    Z, odds = _checked_odds(
+    Z, odds = checked_odds(
         check_features(Z, "edge_variance", "prior").to(basis.U),
         temperature,
         "undirected",
@@ -491,7 +491,7 @@ def precision_at_k(
     prior, weights, _ = _prior_tasks(prior, weights, me)
     k, odds = check_count(k, me, "k", high=len(X) - 1), None
     if prior.is_floating_point():
-        prior, odds = _checked_odds(
+        prior, odds = checked_odds(
             check_features(prior, me, "prior").to(X), temperature, graphs, me
         )
     else:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from ..blocks import row_blocks
 from ..checks import check_choice, check_features, check_number, check_same_n, refuse
-from .edges import GRAPHS, _checked_odds
+from .edges import GRAPHS, checked_odds
 
 # %% ../../nbs/prior/14_objective.ipynb #95ca002f
 def _coins(Z, odds, twice):
@@ -105,7 +105,7 @@ class _OnBatches(nn.Module):
         graphs: str = "undirected",  # "undirected" (label graphs) or "directed"
     ):
         super().__init__()
-        Z, self.odds = _checked_odds(prior, temperature, graphs, "TaskPriorLoss")
+        Z, self.odds = checked_odds(prior, temperature, graphs, "TaskPriorLoss")
         self.temperature, self.twice = float(temperature), 1 + (graphs == "undirected")
         self.alpha = check_number(alpha, "TaskPriorLoss", "alpha", low=0, low_open=True)
         self.statistic = check_choice(statistic, ("trace", "heldout"), "TaskPriorLoss", "statistic")

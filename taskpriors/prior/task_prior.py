@@ -211,7 +211,7 @@ def _spread(Z, odds, T):
 @patch
 def regime(self: TaskPrior) -> Regime:
     "Where the temperature lies between all tasks alike and one task only; one pass over the pairs."
-    Z, odds = edges._checked_odds(self.factor, self.temperature, self.graphs, "TaskPrior.regime")
+    Z, odds = edges.checked_odds(self.factor, self.temperature, self.graphs, "TaskPrior.regime")
     ratio, bits = _spread(Z, odds, self.temperature)
     verdict = (
         "hot: edges are coins, the kernel hardly matters; lower the temperature"
