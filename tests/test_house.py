@@ -27,6 +27,7 @@ NOTEBOOKS = sorted(
 )
 GROUND = {
     "checks": 0,
+    "signatures": 0,
     "results": 1,
     "blocks": 1,
     "store": 1,
