@@ -11,6 +11,7 @@ from notebooks import (
     ROOT,
     BuildError,
     chapters,
+    explained_methods,
     module_of,
     module_of_page,
     page_of,
@@ -159,16 +160,29 @@ def _doc(md, name, source, level, names):
             r"\[source\]\([^)]*\)(\{[^}]*\})?\n*", "", re.sub(r"\A---\n+", "", md.strip())
         )
         body = re.sub(r"\A#+ .*\n*", "", body.strip())
-    else:
-        link = f"[source]({url(file_of(module))}#L{node.lineno}){{.source-link}}"
-        parts = [f"```python\n{_signature(node, module)}\n```"]
-        parts += [ast.get_docstring(node) or "", link]
-        if isinstance(node, ast.ClassDef):
-            parts.append("\n".join(f"* {m}" for m in _methods(node, *_parsed(module))))
-        body = "\n\n".join(part for part in parts if part)
-    entry = f"```{{index}} single: {name} (taskpriors.{module})\n```"
-    text = f"{level} `{name}`\n\n{body}"
-    return f"{entry}\n\n({target_of(module, name)})=\n{_links(text, source, names, own=name)}"
+        return _entry(module, name, level, _links(body, source, names, own=name))
+    entries = [_entry(module, name, level, _links(_body(node, module), source, names, own=name))]
+    if isinstance(node, ast.ClassDef):
+        for method in explained_methods(node):
+            full = f"{name}.{method.name}"
+            text = _links(_body(method, module), source, names, own=full)
+            entries.append(_entry(module, full, level + "#", text))
+    return "\n\n".join(entries)
+
+
+def _entry(module, name, level, body):
+    "A place in the index, a target to link to, a heading, and what is said."
+    index = f"```{{index}} single: {name} (taskpriors.{module})\n```"
+    return f"{index}\n\n({target_of(module, name)})=\n{level} `{name}`\n\n{body}"
+
+
+def _body(node, module):
+    "Signature, docstring, source and, for a class, its other methods."
+    parts = [f"```python\n{_signature(node, module)}\n```", ast.get_docstring(node) or ""]
+    parts.append(f"[source]({url(file_of(module))}#L{node.lineno}){{.source-link}}")
+    if isinstance(node, ast.ClassDef):
+        parts.append("\n".join(f"* {m}" for m in _methods(node, *_parsed(module))))
+    return "\n\n".join(part for part in parts if part)
 
 
 def _signature(node, module):
@@ -184,7 +198,7 @@ def _signature(node, module):
         if start is None:
             return f"class {node.name}"
         return textwrap.dedent(_head(start, lines)).replace("def __init__", f"class {node.name}", 1)
-    return _head(node, lines)
+    return textwrap.dedent(_head(node, lines))
 
 
 def _head(node, lines):
@@ -200,7 +214,7 @@ def _parsed(module):
 
 
 def definition(module, name):
-    "The function, class or patched method of that name in a module."
+    "The function or class of that name in a module."
     found = [
         n
         for n in _parsed(module)[0]
@@ -227,8 +241,9 @@ def _fields(node, body, lines):
 def _methods(node, body, lines):
     "Public methods and properties of a class, with the first line of their docstrings."
     silent = []
+    explained = list(explained_methods(node))
     for m in node.body:
-        if not isinstance(m, ast.FunctionDef) or m.name.startswith("_"):
+        if not isinstance(m, ast.FunctionDef) or m.name.startswith("_") or m in explained:
             continue
         is_property = any("property" in ast.unparse(d) for d in m.decorator_list)
         call = m.name if is_property else f"{m.name}({_arguments(m.args)})"
@@ -334,8 +349,14 @@ def documented(pages):
             )
             if not (found and cell.outputs):
                 continue
-            for key in (found[1], f"{module}.{found[1]}"):
-                names.setdefault(key, []).append((module, target_of(module, found[1])))
+            name = found[1]
+            node = definition(module, name)
+            shown = [name]
+            if isinstance(node, ast.ClassDef):
+                shown += [f"{name}.{m.name}" for m in explained_methods(node)]
+            for known in shown:
+                for key in (known, f"{module}.{known}"):
+                    names.setdefault(key, []).append((module, target_of(module, known)))
     return names
 
 

@@ -105,26 +105,22 @@ def exported(module):
         ),
         [],
     )
-    nodes = [
-        (node, patched(node)) for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))
-    ]
-    return [
-        ((f"{owner}." if owner else "") + node.name, (ast.get_docstring(node) or "").split("\n")[0])
-        for node, owner in nodes
-        if owner or node.name in public
-    ]
+    found = []
+    for node in body:
+        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)) or node.name not in public:
+            continue
+        found.append((node.name, node))
+        if isinstance(node, ast.ClassDef):
+            found += [(f"{node.name}.{m.name}", m) for m in explained_methods(node)]
+    return [(name, (ast.get_docstring(node) or "").split("\n")[0]) for name, node in found]
 
 
-def patched(node):
-    "The class that a function is patched into with `@patch` or `@patch(...)`, or None."
-    names = {
-        getattr(d.func if isinstance(d, ast.Call) else d, "id", None) for d in node.decorator_list
-    }
-    return (
-        node.args.args[0].annotation.id
-        if "patch" in names and isinstance(node.args.args[0].annotation, ast.Name)
-        else None
-    )
+def explained_methods(node):
+    "Public methods of a class whose parameters stand on lines of their own, with comments."
+    for m in node.body:
+        if isinstance(m, ast.FunctionDef) and not m.name.startswith("_"):
+            if m.args.args and m.args.args[0].lineno > m.lineno:
+                yield m
 
 
 def target_of_anchor(module, anchor):

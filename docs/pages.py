@@ -18,8 +18,8 @@ from notebooks import (
 def front_toctree():
     "Hidden tables of contents, one a wing, in reading order."
     trees = []
-    for folder, caption in FOLDERS.items():
-        here = [p for p in chapters() if p.parent.name == folder]
+    for folder, caption in {"nbs": "Front page", **FOLDERS}.items():
+        here = [p for p in chapters() if p.parent.name == folder and p.stem != "index"]
         pages = [f"{_title(p)} <{page_of(p)}>" for p in here]
         if pages:
             trees.append(

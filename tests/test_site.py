@@ -106,7 +106,7 @@ def test_no_dead_internal_link_or_image(site, pages):
 
 def test_every_public_name_is_documented(site, monkeypatch):
     """In the index of names with a link to its page, where it has a heading, a signature and a
-    source link; in the index from A to Z; methods that later cells patch in included.
+    source link; in the index from A to Z; methods with commented parameters included.
     """
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     import notebooks
@@ -117,8 +117,8 @@ def test_every_public_name_is_documented(site, monkeypatch):
         0,
     )
     for path in notebooks.chapters():
-        module = notebooks.page_of(path).replace("/", ".")
-        if not (ROOT / "taskpriors" / (module.replace(".", "/") + ".py")).exists():
+        module = notebooks.module_of(path)
+        if module is None:
             continue
         page = (site / f"{notebooks.page_of(path)}.html").read_text(encoding="utf-8")
         for name, doc in notebooks.exported(module):
@@ -143,7 +143,7 @@ def test_code_names_link_to_where_they_are_derived(site):
     assert 'href="shared_prior.html#taskpriors-rank-shared-prior-task-temperature"' in html
     assert 'href="../prior/heldout.html"' in (site / "rank/ranking.html").read_text(
         encoding="utf-8"
-    )  # "chapter 16"
+    )
 
 
 def test_the_map_of_the_papers_leads_to_cells(site):
@@ -387,7 +387,6 @@ def test_quarto_lists_every_notebook_in_reading_order(monkeypatch):
     yaml = pytest.importorskip("yaml")
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     import notebooks
-    import pages
 
     told = yaml.safe_load((ROOT / "nbs" / "_quarto.yml").read_text(encoding="utf-8"))["website"][
         "sidebar"
@@ -395,23 +394,14 @@ def test_quarto_lists_every_notebook_in_reading_order(monkeypatch):
     listed = [
         p for entry in told for p in (entry["contents"] if isinstance(entry, dict) else [entry])
     ]
-    wing = [folder for folder, _ in pages.WINGS]
-    want = sorted(
-        (p.relative_to(ROOT / "nbs") for p in notebooks.chapters()),
-        key=lambda p: (
-            p.stem != "index",
-            wing.index("" if len(p.parts) == 1 else p.parts[0]),
-            p.name,
-        ),
-    )
-    assert listed == [p.as_posix() for p in want]
-    assert [entry["section"] for entry in told if isinstance(entry, dict)] == [
-        caption for _, caption in pages.WINGS
-    ]
+    want = [p.relative_to(ROOT / "nbs").as_posix() for p in notebooks.chapters()]
+    assert listed == want
+    sections = [entry["section"] for entry in told if isinstance(entry, dict)]
+    assert sections == list(notebooks.FOLDERS.values())
 
 
 def test_text_stands_above_the_table_it_introduces(site):
-    html = (site / "studies" / "neucrab_miniature.html").read_text(encoding="utf-8")
+    html = (site / "studies" / "neucrab.html").read_text(encoding="utf-8")
     first, second = (
         html.index(">Mean over tasks, for each N/K and over all"),
         html.index(">rankme minus another metric"),
