@@ -6,7 +6,7 @@
 __all__ = ['ALL_PAIRS', 'RankOptions', 'Attempt', 'attempt', 'settle', 'named_models', 'Model', 'gather_model', 'gather_models',
            'load_result', 'keep_result', 'load_or_compute', 'Priors', 'choose_priors', 'groups_of_priors', 'edge_prior',
            'trace_of', 'model_moments', 'Tasks', 'sample_tasks', 'SkillJob', 'model_skills', 'model_probes',
-           'MetricJob', 'model_metrics', 'run_stages']
+           'MetricJob', 'model_metrics', 'describe_run', 'run_stages']
 
 # %% ../../nbs/rank/05_stages.ipynb #dc385fa1
 import math
@@ -96,7 +96,7 @@ class Attempt(NamedTuple):
     result: object  # None if it failed
     failure: str | None  # why it failed; None if it did not
 
-
+# %% ../../nbs/rank/05_stages.ipynb #12fe28b6
 def _one_line(e):
     explained = isinstance(e, (ValueError, TypeError, OSError, MemoryError)) and str(e)
     text = str(e) if explained else f"{type(e).__name__}: {e}"
@@ -136,7 +136,7 @@ def _name_of(model, k):
     model = model[0] if isinstance(model, tuple) else model
     return f"{type(model).__name__}_{k}"
 
-
+# %% ../../nbs/rank/05_stages.ipynb #1d312c2a
 def named_models(
     models,  # a model, a sequence of models, or name -> model; None is the zoo
 ) -> dict:  # name -> model
@@ -235,6 +235,10 @@ def keep_result(
         save_tensors(_result_path(key, cache), result, key, sidecar=False)
     return result
 
+# %% ../../nbs/rank/05_stages.ipynb #a6c847f0
+def _float64(x):
+    return torch.tensor(x, dtype=torch.float64)
+
 # %% ../../nbs/rank/05_stages.ipynb #a44b293f
 def load_or_compute(
     key: dict,  # all that the result depends on; what json can hold
@@ -293,9 +297,6 @@ def groups_of_priors(
     return list(groups.values())
 
 # %% ../../nbs/rank/05_stages.ipynb #0f497757
-ALL_PAIRS = 100_000  # points up to which the moments visit every pair
-
-
 def edge_prior(
     factor: Tensor,  # of the prior kernel, shape (n, r)
     options: RankOptions,
@@ -306,6 +307,9 @@ def edge_prior(
     if temperature is None:
         temperature = edge_temperature(factor)
     return TaskPrior(factor, temperature, graphs=options.graphs)
+
+# %% ../../nbs/rank/05_stages.ipynb #5621d890
+ALL_PAIRS = 100_000  # points up to which the moments visit every pair
 
 
 def trace_of(
@@ -322,11 +326,7 @@ def trace_of(
     return prior.moments(factors, kind=None, executor=options.executor, progress=bar)
 
 # %% ../../nbs/rank/05_stages.ipynb #8e59d2f3
-def _float64(x):
-    return torch.tensor(x, dtype=torch.float64)
-
-
-def _moments_under(prior, models, options):  # name -> mean, variance, seconds, T, scale
+def _moment_keys(prior, models):  # name -> all that the moments depend on
     about = dict(
         what="moments",
         prior=digest_tensors(dict(prior=prior.factor)),
@@ -334,10 +334,14 @@ def _moments_under(prior, models, options):  # name -> mean, variance, seconds, 
         graphs=prior.graphs,
         device=str(prior.factor.device),
     )
-    keys = {
+    return {
         name: dict(about, factor=digest_tensors(dict(factor=model.factor)))
         for name, model in models.items()
     }
+
+# %% ../../nbs/rank/05_stages.ipynb #92154fec
+def _moments_under(prior, models, options):  # name -> mean, variance, seconds, T, scale
+    keys = _moment_keys(prior, models)
     results = {name: load_result(key, options.cache) for name, key in keys.items()}
     missing = [name for name, result in results.items() if result is None]
     if not missing:
@@ -376,7 +380,7 @@ class Tasks(NamedTuple):
     labels: Tensor  # shape (n_tasks, n)
     temperature: float  # of the prior that they were drawn from
 
-
+# %% ../../nbs/rank/05_stages.ipynb #bec31437
 def sample_tasks(
     factor: Tensor,  # of the prior kernel, shape (n, r)
     options: RankOptions,
@@ -406,7 +410,7 @@ class SkillJob(NamedTuple):
     labels: Tensor  # shape (n_tasks, n)
     digest: str  # of the labels
 
-
+# %% ../../nbs/rank/05_stages.ipynb #c8e5ea89
 def _skill(job, options):
     features, device = job.model.features, options.device
 
@@ -447,7 +451,7 @@ def _fit_probes(features, labels, mask, options):
     how = dict(train=mask, n_classes=options.n_classes, standardize=True)
     return logistic_probes(features, labels, **how)
 
-
+# %% ../../nbs/rank/05_stages.ipynb #a68e278f
 def _probe(model, *, labels, mask, about, options):
     device = options.device
 
@@ -487,7 +491,7 @@ class MetricJob(NamedTuple):
     model: Model
     metric: Callable  # features (n, d) -> number
 
-
+# %% ../../nbs/rank/05_stages.ipynb #4606fb03
 def _metric(job, options):
     def compute():
         value = float(job.metric(job.model.features))
@@ -556,7 +560,7 @@ def _edge_record(moments, n):
         edge_pairs="all" if n <= ALL_PAIRS else "sampled",
     )
 
-
+# %% ../../nbs/rank/05_stages.ipynb #691e0e1d
 def _task_record(tasks, factor, n_classes):
     diversity = task_diversity(tasks.labels, n_classes=n_classes)
     return dict(
@@ -587,6 +591,33 @@ def _option_record(options):
     names = ("kernel", "graphs", "probe", "n_tasks", "n_classes", "seed")
     return {name: getattr(options, name) for name in names}
 
+# %% ../../nbs/rank/05_stages.ipynb #47f32b8f
+def describe_run(
+    *,
+    models: Mapping,  # name -> Model
+    images,  # an ImageSource or None
+    priors: Priors,
+    tasks: Tasks,  # that the probes were trained on
+    mask: Tensor,  # shape (n,), True where a point trains
+    moments: Mapping,  # name -> moments, see model_moments
+    options: RankOptions,
+) -> dict:  # what json can hold
+    "Everything needed to repeat a run, and what its temperatures did."
+    n = len(priors.shared)
+    return dict(
+        **_image_record(images),
+        n=n,
+        prior=priors.description,
+        **_option_record(options),
+        **_edge_record(next(iter(moments.values())), n),
+        **_task_record(tasks, priors.shared, options.n_classes),
+        n_train=int(mask.sum()),
+        device=str(options.device),
+        dtype=next(iter(models.values())).dtype,
+        models=_model_record(models),
+        versions=_versions(),
+    )
+
 # %% ../../nbs/rank/05_stages.ipynb #1b6d8d4f
 def _refuse_unless_any(models, failures):
     if models:
@@ -599,7 +630,7 @@ def _refuse_unless_any(models, failures):
         "correct the models",
     )
 
-
+# %% ../../nbs/rank/05_stages.ipynb #0469542b
 def _columns(models, moments, skills, probes):  # fields of a Ranking, one row per model
     def stack(results, field):
         return torch.stack([results[name][field] for name in models])
@@ -635,25 +666,20 @@ def run_stages(
     _refuse_unless_any(models, failures)
     check_same_n("rank_models", **{name: len(m.features) for name, m in models.items()})
     priors = choose_priors(prior, models, images, options)
-    n = len(priors.shared)
     tasks = sample_tasks(priors.shared, options, stream=0)
-    mask = check_split(options.train, n, "rank_models", seed=options.seed + 1)
+    mask = check_split(options.train, len(priors.shared), "rank_models", seed=options.seed + 1)
     moments = model_moments(models, priors, options)
     skills, without_skill = model_skills(models, priors, options)
     probes, without_probes = model_probes(models, tasks.labels, mask, options)
     failures = failures | without_skill | without_probes
-    record = dict(
-        **_image_record(images),
-        n=n,
-        prior=priors.description,
-        **_option_record(options),
-        **_edge_record(next(iter(moments.values())), n),
-        **_task_record(tasks, priors.shared, options.n_classes),
-        n_train=int(mask.sum()),
-        device=str(options.device),
-        dtype=next(iter(models.values())).dtype,
-        models=_model_record(models),
-        versions=_versions(),
+    record = describe_run(
+        models=models,
+        images=images,
+        priors=priors,
+        tasks=tasks,
+        mask=mask,
+        moments=moments,
+        options=options,
     )
     models = {name: m for name, m in models.items() if name in skills and name in probes}
     _refuse_unless_any(models, failures)
