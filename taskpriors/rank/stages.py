@@ -281,7 +281,7 @@ def choose_priors(
         shared = gather_model(prior, prior, images, options).factor
         description = str(prior)
     check_same_n("rank_models", models=len(next(iter(factors.values()))), prior=len(shared))
-    if prior == "others":
+    if isinstance(prior, str) and prior == "others":
         judging = {name: shared_prior(factors, without=name) for name in factors}
         return Priors(shared, judging, "product of the other models (tasks: of all)")
     return Priors(shared, dict.fromkeys(factors, shared), description)
