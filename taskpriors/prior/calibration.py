@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['critical_temperature', 'TemperatureScan', 'temperature_scan', 'Calibration', 'calibrate_temperature']
 
-# %% ../../nbs/prior/10_calibration.ipynb #686b351b
+# %% ../../nbs/prior/10_calibration.ipynb #8c29d276
 import math
 import warnings
 from collections.abc import Sequence
@@ -25,7 +25,9 @@ from taskpriors.checks import (
     refuse,
 )
 from taskpriors.prior.particles import (
+    ParticleState,
     PottsModel,
+    Problem,
     anneal,
     checked_problem,
     cool_chains,
@@ -127,14 +129,17 @@ def _largest_share(labels, q):  # (n, m) -> (m,), float64
     sizes = torch.stack([(labels == c).sum(0) for c in range(q)]).double()
     return sizes.max(0).values / len(labels)
 
-# %% ../../nbs/prior/10_calibration.ipynb #4c16a191
-def _scan_row(P: PottsModel, state, g, tasks, features):  # columns of TemperatureScan by name
+# %% ../../nbs/prior/10_calibration.ipynb #e60501ad
+def _scan_row(problem: Problem, state: ParticleState, features):
+    P, order, g = problem
     cloud = state.cloud
+    tasks = state.labels[order.argsort()][:, _draw_particles(cloud, g)].T.clone()
     accuracy = math.nan
     if features is not None:
         accuracy = _probe_accuracy(features, tasks.long(), P.q)
     return {
         **_similarity(state, P.q, g)._asdict(),
+        "labels": tasks,
         "largest_share": (cloud.weights() @ _largest_share(state.labels, P.q)).item(),
         "log_partition": cloud.log_partition(),
         "log_partition_se": cloud.log_partition_se(),
@@ -148,6 +153,14 @@ def _scan_temperatures(Z, n_classes, temperatures, caller):  # falling
     if temperatures is not None:
         return check_temperatures(temperatures, caller).sort(descending=True).values
     return torch.logspace(math.log10(2 * top), math.log10(top / 20), 12, dtype=torch.float64)
+
+# %% ../../nbs/prior/10_calibration.ipynb #6b018db6
+def _columns(rows, *, with_probes):  # fields of TemperatureScan by name
+    names = rows[0].keys() - {"labels"}
+    columns = {k: torch.tensor([row[k] for row in rows], dtype=torch.float64) for k in names}
+    if not with_probes:
+        columns["probe_accuracy"] = None
+    return {**columns, "labels": torch.stack([row["labels"] for row in rows])}
 
 # %% ../../nbs/prior/10_calibration.ipynb #8c9cfe4f
 def temperature_scan(
@@ -165,7 +178,7 @@ def temperature_scan(
     "Similarity, balance and learnability of tasks over temperature, from one annealing run."
     caller = "temperature_scan"
     T = _scan_temperatures(Z, n_classes, temperatures, caller)
-    P, order, g = checked_problem(
+    problem = checked_problem(
         Z,
         T[-1].item(),
         n_classes,
@@ -177,15 +190,13 @@ def temperature_scan(
     )
     if features is not None:
         features = check_features(features, caller)
-        check_same_n(caller, features=len(features), Z=P.n)
+        check_same_n(caller, features=len(features), Z=problem.model.n)
     step = check_number(step, caller, "step", low=0, high=1, low_open=True, high_open=True)
     stops = (1 / T).tolist()
     rows = []
-    kept = []
-    for state in _at_stops(anneal(P, n_tasks, g, stops, step=step), stops):
-        pick = _draw_particles(state.cloud, g)
-        kept.append(state.labels[order.argsort()][:, pick].T.clone())
-        rows.append(_scan_row(P, state, g, kept[-1], features))
+    run = anneal(problem.model, n_tasks, problem.generator, stops, step=step)
+    for state in _at_stops(run, stops):
+        rows.append(_scan_row(problem, state, features))
         reason = too_few_ancestors(state.cloud)
     if reason:
         warnings.warn(
@@ -193,10 +204,7 @@ def temperature_scan(
             f"temperature {T[-1]:.3g}; draw more tasks or stop at a higher temperature.",
             stacklevel=2,
         )
-    columns = {k: torch.tensor([r[k] for r in rows], dtype=torch.float64) for k in rows[0]}
-    if features is None:
-        columns["probe_accuracy"] = None
-    return TemperatureScan(temperature=T, labels=torch.stack(kept), **columns)
+    return TemperatureScan(temperature=T, **_columns(rows, with_probes=features is not None))
 
 # %% ../../nbs/prior/10_calibration.ipynb #2165801e
 @dataclass(frozen=True, eq=False, repr=False)
@@ -223,17 +231,18 @@ class Calibration(Result):
         ax.legend()
         return ax
 
-# %% ../../nbs/prior/10_calibration.ipynb #1f9ff8bb
+# %% ../../nbs/prior/10_calibration.ipynb #50565561
 class _Look(NamedTuple):
     temperature: float
     diversity: float
     standard_error: float  # NaN for "distinct"
 
 
-def _look(P, state, g, criterion, caller):  # -> _Look
+def _look(P: PottsModel, state: ParticleState, g, criterion) -> _Look:
     T = 1 / state.beta
     found = _similarity(state, P.q, g)
     if math.isnan(found.rand_index):
+        caller = "calibrate_temperature"
         rule = "at least two independent particles must survive"
         got = f"one ancestor at temperature {T:.3g}"
         refuse(caller, rule, got, "raise n_tasks or choose method='gibbs'")
@@ -247,21 +256,36 @@ class _Descent(NamedTuple):
     reason: str  # for distrust at the last of them, or ""
 
 
-def _descend(P, states, g, *, target, criterion, caller):
+def _descend(P, states, g, *, target, criterion):
     looks = []
     for state in states:
-        looks.append(_look(P, state, g, criterion, caller))
+        looks.append(_look(P, state, g, criterion))
         if looks[-1].diversity <= target:
             break
     return _Descent(looks, too_few_ancestors(state.cloud))
 
 
+def _check_reached(looks, target, lowest):
+    if looks[-1].diversity <= target and len(looks) > 1:
+        return
+    least = min(look.diversity for look in looks)
+    span = f"between {lowest:g} and 2 times the critical temperature"
+    rule = f"diversity {target} must be reached {span}"
+    refuse("calibrate_temperature", rule, f"{least:.3g} at least", "ask for another diversity")
+
+# %% ../../nbs/prior/10_calibration.ipynb #1ca595cd
 def _crossing(before, after, target):  # temperature at which the line reaches the target
     a, b = math.log(before.temperature), math.log(after.temperature)
     drop = before.diversity - after.diversity
     if drop == 0:
         return after.temperature
     return math.exp(a + (b - a) * (before.diversity - target) / drop)
+
+# %% ../../nbs/prior/10_calibration.ipynb #86e5edd7
+def _way_down(P, n_tasks, g, stops, *, method, step):  # states at the stops
+    if method == "gibbs":
+        return cool_chains(P, n_tasks, g, stops, sweeps=10)
+    return _at_stops(anneal(P, n_tasks, g, stops, step=step), stops)
 
 # %% ../../nbs/prior/10_calibration.ipynb #1924774a
 def calibrate_temperature(
@@ -307,16 +331,9 @@ def calibrate_temperature(
     )
     n_stops = math.ceil(math.log(2 / lowest, ratio)) + 1
     stops = [ratio**k / (2 * top) for k in range(n_stops)]
-    if method == "anneal":
-        states = _at_stops(anneal(P, n_tasks, g, stops, step=step), stops)
-    else:
-        states = cool_chains(P, n_tasks, g, stops, sweeps=10)
-    looks, reason = _descend(P, states, g, target=target, criterion=criterion, caller=caller)
-    if looks[-1].diversity > target or len(looks) < 2:
-        least = min(look.diversity for look in looks)
-        span = f"between {lowest:g} and 2 times the critical temperature"
-        rule = f"diversity {target} must be reached {span}"
-        refuse(caller, rule, f"{least:.3g} at least", "ask for another diversity")
+    states = _way_down(P, n_tasks, g, stops, method=method, step=step)
+    looks, reason = _descend(P, states, g, target=target, criterion=criterion)
+    _check_reached(looks, target, lowest)
     if reason:
         warnings.warn(
             f"{caller}: a temperature should be trusted only with enough ancestors. Got {reason}; "
