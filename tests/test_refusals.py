@@ -103,6 +103,8 @@ CALLS = {
     "prior.labelings": {
         "sample_labelings": dict(Z=Z, temperature=4.0, n_classes=2, n_tasks=64, seed=0),
         "enumerate_labelings": dict(Z=Z[:6], temperature=1.0, n_classes=2),
+    },
+    "prior.calibration": {
         "calibrate_temperature": dict(Z=Z, n_classes=2, seed=0),
         "temperature_scan": dict(Z=Z, n_classes=2, seed=0),
         "critical_temperature": dict(Z=Z, n_classes=2),
@@ -181,6 +183,9 @@ EXEMPT = {
     "svd": "shared step of the metrics that call it",
     "prior.edges.checked_odds": "shared step of the edges' functions and of held-out error",
     "ridge": "shared step of probes and held-out error",
+    "prior.prefix.check_sampler": "judges what the samplers take; called by each of them",
+    "prior.prefix.pair_scale": "the same",
+    "prior.particles.checked_problem": "the same",
     "store": "files, tests/test_cache.py",
     "synbench.robust_probing.autoattack": "needs an optional library; its notebook tests it",
     "blocks": "no data",
