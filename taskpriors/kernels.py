@@ -43,14 +43,14 @@ def kernel_matrix(
     *,
     max_bytes: int = 2**31,  # budget for the n x n result
 ) -> Tensor:  # shape (n, n)
-    "Return the dense kernel `Z @ Z.T`; raise `MemoryError` beyond the budget."
+    """The dense kernel `Z @ Z.T`; raises `MemoryError` beyond the budget.
+
+    K_ij is the inner product of rows i and j of Z.
+    """
     Z = check_features(Z, "kernel_matrix", "Z")
-    check_memory(
-        len(Z) ** 2 * Z.element_size(),
-        "kernel_matrix",
-        "keep the factor and use a function that streams over it, such as trace_moments",
-        limit=max_bytes,
-    )
+    remedy = "keep the factor and use a function that streams over it, such as trace_moments"
+    n_bytes = len(Z) ** 2 * Z.element_size()
+    check_memory(n_bytes, "kernel_matrix", remedy, limit=max_bytes)
     return Z @ Z.T
 
 # %% ../nbs/workshop/05_kernels.ipynb #45ed3621
@@ -63,179 +63,180 @@ class PivotedCholesky(Result):
     trace_error: float  # trace left out, as a share of the kernel's trace
     pivots: Tensor  # shape (rank,), points chosen, in order
 
+# %% ../nbs/workshop/05_kernels.ipynb #0e835c6f
+def _residual_excess(K, Z, left):
+    "Largest amount by which an entry of K - Z Z^T exceeds the bound of its 2 x 2 minor."
+    allowed = left.clamp(min=0).sqrt()
+    excess = 0.0
+    for rows in torch.arange(len(K)).split(1024):
+        residual = (K[rows].double() - Z[rows] @ Z.T).abs()
+        excess = max(excess, (residual - allowed[rows, None] * allowed).max().item())
+    return excess
+
+
+def _refuse_indefinite(K, Z, slack):
+    "Refuse K if a 2 x 2 minor of the residual K - Z Z^T is negative by more than `slack`."
+    left = K.diagonal().double() - Z.square().sum(1)
+    slack = slack + 1e2 * len(K) * torch.finfo(K.dtype).eps * K.abs().max().item()
+    excess = _residual_excess(K, Z, left)
+    if left.min() < -slack or excess > slack:
+        got = f"a residual outside the bound by {max(excess, -left.min().item()):.3g}"
+        remedy = "pass a kernel; for a similarity that is not one,"
+        remedy += " clip its negative eigenvalues first"
+        refuse("cholesky_factor", "K must be positive semidefinite", got, remedy)
+
 # %% ../nbs/workshop/05_kernels.ipynb #20d02564
 def pivoted_cholesky(
     K,  # dense positive semidefinite kernel, shape (n, n)
     *,
-    rank: int = None,  # most columns kept; None keeps what `tol` asks for
-    tol: float = None,  # residual variance of a point, relative to the largest one, below which it counts as explained; None is n times machine precision
+    rank: int | None = None,  # most columns kept; None keeps what `tol` asks for
+    tol: float | None = None,  # relative variance that counts as explained; None is n times eps
 ) -> PivotedCholesky:
-    "Factor a dense kernel with pivoting (LAPACK pstrf); raise `ValueError` if it is indefinite."
+    "Factor a dense kernel with pivoting; raise `ValueError` if it is indefinite."
     from scipy.linalg import lapack
 
     K = check_square(K, "pivoted_cholesky").detach()
-    n, diag = len(K), K.diagonal().double()
+    n = len(K)
+    diag = K.diagonal().double()
     rank = n if rank is None else check_count(rank, "pivoted_cholesky", "rank", high=n)
-    tol = (
-        n * torch.finfo(K.dtype).eps
-        if tol is None
-        else check_number(tol, "pivoted_cholesky", "tol", low=0, high=1)
-    )
+    if tol is None:
+        tol = n * torch.finfo(K.dtype).eps
+    tol = check_number(tol, "pivoted_cholesky", "tol", low=0, high=1)
     scale = max(diag.max().item(), 0.0)
     L, piv, found, _ = lapack.dpstrf(K.double().cpu().numpy(), lower=1, tol=tol * scale)
-    found, piv = (min(found, rank) if scale > 0 else 0), torch.from_numpy(piv.astype("int64") - 1)
+    found = min(found, rank) if scale > 0 else 0
+    piv = torch.from_numpy(piv.astype("int64") - 1)
     Z = torch.zeros(n, found, dtype=torch.float64)
     Z[piv] = torch.from_numpy(L).tril()[:, :found]
     _refuse_indefinite(K, Z.to(K.device), tol * scale)
     lost = (diag.sum() - Z.square().sum()).item() / max(diag.sum().item(), 1e-300)
     return PivotedCholesky(Z.to(K), found, max(lost, 0.0), piv[:found])
 
-# %% ../nbs/workshop/05_kernels.ipynb #0e835c6f
-def _refuse_indefinite(K, Z, slack):
-    "Every 2 x 2 minor of the residual K - Z Z^T must be non-negative, up to `slack`."
-    left = K.diagonal().double() - Z.square().sum(1)
-    slack = slack + 1e2 * len(K) * torch.finfo(K.dtype).eps * K.abs().max().item()
-    allowed = left.clamp(min=0).sqrt()
-    excess = max(
-        (
-            ((K[b].double() - Z[b] @ Z.T).abs() - allowed[b, None] * allowed).max().item()
-            for b in torch.arange(len(K)).split(1024)
-        ),
-        default=0.0,
-    )
-    if left.min() < -slack or excess > slack:
-        refuse(
-            "cholesky_factor",
-            "K must be positive semidefinite",
-            f"a residual outside the bound by {max(excess, -left.min().item()):.3g}",
-            "pass a kernel; for a similarity that is not one, clip its negative eigenvalues first",
-        )
-
-
+# %% ../nbs/workshop/05_kernels.ipynb #33cc45c3
 def cholesky_factor(
     K,  # dense positive semidefinite kernel, shape (n, n)
     *,
-    rank: int = None,  # most columns kept
-    tol: float = None,  # see pivoted_cholesky
+    rank: int | None = None,  # most columns kept
+    tol: float | None = None,  # see pivoted_cholesky
 ) -> Tensor:  # shape (n, rank found)
-    "Return a factor Z with `Z @ Z.T` equal to `K`; `pivoted_cholesky` reports rank and error as well."
+    """A factor Z of a dense kernel; `pivoted_cholesky` reports rank and error as well.
+
+    Z @ Z.T equals K, up to the trace that a small rank or a large tol leaves out.
+    """
     return pivoted_cholesky(K, rank=rank, tol=tol).factor
 
 # %% ../nbs/workshop/05_kernels.ipynb #c323f4dd
 def _median_distance(X):
-    sub = X[torch.linspace(0, len(X) - 1, min(len(X), 1000)).long()]
-    s = torch.pdist(sub.double()).median().item()
+    "Median distance between at most 1,000 points, evenly spaced."
+    some = torch.linspace(0, len(X) - 1, min(len(X), 1000)).long()
+    s = torch.pdist(X[some].double()).median().item()
     if s == 0:
-        refuse(
-            "rbf_cholesky",
-            "the median distance between points must be positive",
-            0.0,
-            "remove duplicated rows or pass bandwidth",
-        )
+        rule = "the median distance between points must be positive"
+        refuse("rbf_cholesky", rule, 0.0, "remove duplicated rows or pass bandwidth")
     return s
 
-
+# %% ../nbs/workshop/05_kernels.ipynb #c7c7bb23
 def _widen(Z, width):
-    check_memory(
-        len(Z) * width * Z.element_size(),
-        "rbf_cholesky",
-        "pass a smaller rank or a larger tol",
-        device=Z.device,
-    )
+    "The factor with zero columns appended."
+    n_bytes = len(Z) * width * Z.element_size()
+    check_memory(n_bytes, "rbf_cholesky", "pass a smaller rank or a larger tol", device=Z.device)
     return torch.cat([Z, Z.new_zeros(len(Z), width - Z.shape[1])], 1)
 
 # %% ../nbs/workshop/05_kernels.ipynb #4014f278
-def rbf_cholesky(
-    features,  # shape (n, d)
-    *,
-    bandwidth: float = None,  # s in exp(-|x - y|^2/(2 s^2)), in the features' unit; None is the median distance
-    rank: int = None,  # most columns; None is n
-    tol: float = 1e-3,  # stop when this share of the trace is unexplained; at least n times machine precision
-) -> PivotedCholesky:
-    "Factor the RBF kernel of `features` without forming it."
-    X = check_features(features, "rbf_cholesky").detach()
-    dtype, X = X.dtype, X.double()
-    n, tol = (
-        len(X),
-        max(
-            check_number(tol, "rbf_cholesky", "tol", low=0, high=1),
-            len(X) * torch.finfo(X.dtype).eps,
-        ),
-    )
-    rank = n if rank is None else check_count(rank, "rbf_cholesky", "rank", high=n)
-    s = (
-        _median_distance(X)
-        if bandwidth is None
-        else check_number(bandwidth, "rbf_cholesky", "bandwidth", low=0, low_open=True)
-    )
-    left, Z, pivots = torch.ones(n, dtype=X.dtype, device=X.device), X.new_zeros(n, 0), []
+def _rbf_columns(X, s, rank, tol):  # factor (n, k), pivots, unexplained variance (n,)
+    "Pivoted Cholesky of the RBF kernel, column by column."
+    n = len(X)
+    left = torch.ones(n, dtype=X.dtype, device=X.device)
+    Z = X.new_zeros(n, 0)
+    pivots = []
     while len(pivots) < rank and left.sum() > tol * n:
-        if len(pivots) == Z.shape[1]:
-            Z = _widen(Z, min(rank, max(64, 2 * Z.shape[1])))
-        k, j = len(pivots), int(left.argmax())
+        k = len(pivots)
+        if k == Z.shape[1]:
+            Z = _widen(Z, min(rank, max(64, 2 * k)))
+        j = int(left.argmax())
         column = torch.exp(-(X - X[j]).square().sum(1) / (2 * s * s)) - Z[:, :k] @ Z[j, :k]
         Z[:, k] = column / left[j].sqrt()
         left = (left - Z[:, k].square()).clamp(min=0)
         left[j] = 0
         pivots.append(j)
-    return PivotedCholesky(
-        Z[:, : len(pivots)].to(dtype), len(pivots), left.sum().item() / n, torch.tensor(pivots)
-    )
+    return Z[:, : len(pivots)], pivots, left
+
+# %% ../nbs/workshop/05_kernels.ipynb #d5298d52
+def rbf_cholesky(
+    features,  # shape (n, d)
+    *,
+    bandwidth: float | None = None,  # s in exp(-|x - y|^2/(2 s^2)); None is the median distance
+    rank: int | None = None,  # most columns; None is n
+    tol: float = 1e-3,  # stop when this share of the trace is unexplained
+) -> PivotedCholesky:
+    "Factor the RBF kernel of `features` without forming it."
+    caller = "rbf_cholesky"
+    X = check_features(features, caller).detach()
+    n = len(X)
+    tol = max(check_number(tol, caller, "tol", low=0, high=1), n * torch.finfo(torch.float64).eps)
+    rank = n if rank is None else check_count(rank, caller, "rank", high=n)
+    if bandwidth is None:
+        s = _median_distance(X.double())
+    else:
+        s = check_number(bandwidth, caller, "bandwidth", low=0, low_open=True)
+    Z, pivots, left = _rbf_columns(X.double(), s, rank, tol)
+    lost = left.sum().item() / n
+    return PivotedCholesky(Z.to(X.dtype), len(pivots), lost, torch.tensor(pivots))
 
 # %% ../nbs/workshop/05_kernels.ipynb #ea2225b5
 def _unit_rows(X):
+    "Rows of norm one."
     top = X.abs().amax(1, keepdim=True)
     zero = (top == 0).flatten().nonzero().flatten()
     if len(zero):
-        refuse(
-            "kernel_factor",
-            "the cosine kernel needs rows of positive norm",
-            f"{len(zero)} zero rows, the first is row {int(zero[0])}",
-            "drop them or choose kind='linear'",
-        )
+        rule = "the cosine kernel needs rows of positive norm"
+        got = f"{len(zero)} zero rows, the first is row {int(zero[0])}"
+        refuse("kernel_factor", rule, got, "drop them or choose kind='linear'")
     return torch.nn.functional.normalize(X / top, dim=1)
 
-
+# %% ../nbs/workshop/05_kernels.ipynb #8cac17ff
 def _left_singular(X):
+    "Left singular vectors of X, cut at its numerical rank."
     Q, R = torch.linalg.qr(X)
     U, S, _ = torch.linalg.svd(R, full_matrices=False)
     keep = S > max(X.shape) * torch.finfo(X.dtype).eps * S[0]
     return Q @ U[:, keep]
 
+# %% ../nbs/workshop/05_kernels.ipynb #9f87edfe
+def _frobenius(Z):
+    "Frobenius norm of Z Z^T."
+    gram = Z @ Z.T if len(Z) < Z.shape[1] else Z.T @ Z
+    return gram.double().norm()
+
 # %% ../nbs/workshop/05_kernels.ipynb #ddebd9f2
-def _frobenius(Z):  # |Z Z^T|_F from the smaller of the two Gram matrices
-    return (Z @ Z.T if len(Z) < Z.shape[1] else Z.T @ Z).double().norm()
-
-
 def kernel_factor(
     features,  # shape (n, d)
     kind: str = "cosine",  # "cosine", "linear", "projection" or "rbf"
     *,
     center: bool = True,  # centre the kernel (H K H); for "projection", centre the features
-    scale: str = None,  # None, or "frobenius": K divided by its Frobenius norm
-    bandwidth: float = None,  # for "rbf", see rbf_cholesky
-    rank: int = None,  # for "rbf"
+    scale: str | None = None,  # None, or "frobenius": K divided by its Frobenius norm
+    bandwidth: float | None = None,  # for "rbf", see rbf_cholesky
+    rank: int | None = None,  # for "rbf"
     tol: float = 1e-3,  # for "rbf"
 ) -> Tensor:  # shape (n, r); r is d for cosine and linear, the rank found otherwise
-    "Return a factor Z of the kernel of `features` (Task Priors, section 3.1 and Theorem 2.3)."
+    """A factor Z of the kernel of `features` (Task Priors, section 3.1).
+
+    K = Z Z^T, and with `center` K = H k(F) H for H = I - 11^T/n and the kernel k of the features F.
+    Reference: Task Priors, section 3.1 (centred cosine similarity) and Theorem 2.3 (projection).
+    """
     X = check_features(features, "kernel_factor")
     check_choice(kind, ("cosine", "linear", "projection", "rbf"), "kernel_factor", "kind")
     check_choice(scale, (None, "frobenius"), "kernel_factor", "scale")
-    Z = (
-        _unit_rows(X)
-        if kind == "cosine"
-        else rbf_cholesky(X, bandwidth=bandwidth, rank=rank, tol=tol).factor
-        if kind == "rbf"
-        else X
-    )
+    Z = X
+    if kind == "cosine":
+        Z = _unit_rows(X)
+    if kind == "rbf":
+        Z = rbf_cholesky(X, bandwidth=bandwidth, rank=rank, tol=tol).factor
     C = _center(Z) if center else Z
     if C.norm() <= 8 * torch.finfo(Z.dtype).eps * Z.norm():
-        refuse(
-            "kernel_factor",
-            "features must differ between points",
-            "a kernel that is zero after centring",
-            "check that the model responds to its input",
-        )
+        got = "a kernel that is zero after centring"
+        remedy = "check that the model responds to its input"
+        refuse("kernel_factor", "features must differ between points", got, remedy)
     if kind == "projection":
         C = _left_singular(C)
     return C / _frobenius(C).sqrt().to(C) if scale == "frobenius" else C
@@ -244,22 +245,17 @@ def kernel_factor(
 def product_factor(
     priors: Sequence,  # pairs (factor of shape (n, r_k), temperature T_k)
 ) -> Tensor:  # shape (n, sum of r_k), to be used at temperature 1
-    "Return the factor of sum_k K_k/T_k: the product of Gibbs measures (Task Priors, section 2.2)."
+    """The factor of a product of Gibbs measures (Task Priors, section 2.2).
+
+    K = sum over k of K_k/T_k, so its factor holds the columns Z_k/sqrt(T_k) side by side.
+    Reference: Task Priors, section 2.2.
+    """
     priors = list(priors)
     if not priors:
-        refuse(
-            "product_factor",
-            "priors must hold at least one (factor, temperature) pair",
-            "none",
-            "pass one or several",
-        )
+        rule = "priors must hold at least one (factor, temperature) pair"
+        refuse("product_factor", rule, "none", "pass one or several")
     Zs = [check_features(Z, "product_factor", "factor") for Z, _ in priors]
     check_same_n("product_factor", **{f"factor {k}": len(Z) for k, Z in enumerate(Zs)})
+    roots = [check_temperature(T, "product_factor") ** 0.5 for _, T in priors]
     dtype = max((Z.dtype for Z in Zs), key=lambda t: t.itemsize)
-    return torch.cat(
-        [
-            Z.to(dtype) / check_temperature(T, "product_factor") ** 0.5
-            for Z, (_, T) in zip(Zs, priors, strict=True)
-        ],
-        1,
-    )
+    return torch.cat([Z.to(dtype) / root for Z, root in zip(Zs, roots, strict=True)], 1)

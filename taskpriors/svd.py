@@ -56,10 +56,12 @@ def feature_svd(
 ) -> FeatureSVD:
     "Thin SVD of the centred features, cut at the rank that rounding leaves."
     X = check_features(features, "feature_svd").detach()
-    eps, F = torch.finfo(X.dtype).eps, X.double()
+    eps = torch.finfo(X.dtype).eps
+    F = X.double()
     mean = F.mean(0)
     U, S, Vh = torch.linalg.svd(F - mean, full_matrices=False)
-    cut = rank_cutoff(F, max(S[0].item(), len(F) ** 0.5 * mean.norm().item()), eps)
+    largest = max(S[0].item(), len(F) ** 0.5 * mean.norm().item())
+    cut = rank_cutoff(F, largest, eps)
     r = int((S > cut).sum())
     return FeatureSVD(U[:, :r].contiguous(), S[:r], Vh[:r].T.contiguous(), mean, cut)
 
@@ -67,24 +69,25 @@ def feature_svd(
 def raw_rotation(
     svd: FeatureSVD,  # of the centred features
 ) -> tuple:  # rotation (r + 1, r0) and singular values (r0,) of the raw features
-    "Singular values of the features without centring, and their left singular vectors in the basis of `1/sqrt(n)` and `U`."
+    """Singular values of the features without centring, and their left singular vectors.
+
+    The vectors are given in the basis of `1/sqrt(n)` and `U`.
+    """
     n, m = svd.n, svd.mean
     inside = svd.V.T @ m
     rest = (m - svd.V @ inside).norm()
     top = torch.cat([inside, rest[None]]) * n**0.5
     bottom = torch.cat([torch.diag(svd.S), torch.zeros_like(svd.S)[:, None]], 1)
     M = torch.cat([top[None], bottom])
-    w, W = torch.linalg.eigh(
-        M @ M.T
-    )  # half the time of the SVD, safe while the squares span seven digits
-    null = int(rest * n**0.5 <= svd.cutoff)  # is the mean row in the span of the centred ones?
+    w, W = torch.linalg.eigh(M @ M.T)
+    null = int(rest * n**0.5 <= svd.cutoff)
     if len(w) > null and w[null] > 1e-7 * w[-1]:
         return W[:, null:].flip(1), w[null:].flip(0).sqrt()
     W, S, _ = torch.linalg.svd(M)
     keep = S > svd.cutoff
     return W[:, keep], S[keep]
 
-
+# %% ../nbs/workshop/06_svd.ipynb #f22c10ca
 def raw_svd(
     svd: FeatureSVD,  # of the centred features
 ) -> tuple:  # left singular vectors (n, r0) and singular values (r0,) of the raw features
@@ -94,6 +97,15 @@ def raw_svd(
     return torch.cat([ones, svd.U], 1) @ W, S
 
 # %% ../nbs/workshop/06_svd.ipynb #110831d7
+def _belongs(svd, X):
+    "Does a decomposition have the shape and the mean row of these features?"
+    if not isinstance(svd, FeatureSVD) or (svd.n, svd.d) != tuple(X.shape):
+        return False
+    mean = X.double().mean(0)
+    rounding = 1e-9 * (1e-300 + X.double().abs().mean(0))
+    return torch.equal(mean, svd.mean) or bool(((mean - svd.mean).abs() <= rounding).all())
+
+
 def use_svd(
     features,  # shape (n, d)
     svd,  # FeatureSVD of the same features, or None to compute it
@@ -103,19 +115,9 @@ def use_svd(
     X = check_features(features, caller)
     if svd is None:
         return feature_svd(X)
-    same = isinstance(svd, FeatureSVD) and (svd.n, svd.d) == tuple(X.shape)
-    if same:
-        mean = X.double().mean(0)
-        same = torch.equal(mean, svd.mean) or bool(
-            ((mean - svd.mean).abs() <= 1e-9 * (1e-300 + X.double().abs().mean(0))).all()
-        )
-    if not same:
-        refuse(
-            caller,
-            "svd must be feature_svd of these features",
-            f"{svd!r:.80}",
-            "pass feature_svd(features) or None",
-        )
+    if not _belongs(svd, X):
+        rule = "svd must be feature_svd of these features"
+        refuse(caller, rule, f"{svd!r:.80}", "pass feature_svd(features) or None")
     return svd
 
 # %% ../nbs/workshop/06_svd.ipynb #4d5893ab
@@ -123,26 +125,21 @@ def present_classes(
     labels,  # class of each point, shape (n,)
     caller: str,  # who asks
     *,
-    n: int = None,  # number of points they must describe
-    device=None,  # where the answer goes; None is where the labels are
+    n: int | None = None,  # number of points they must describe
+    device: torch.device | str | None = None,  # of the answer; None is where the labels are
 ) -> tuple:  # labels 0..K-1 (n,), int64, and their counts (K,)
     "Number the classes that have points, or refuse labels of one class."
     y = check_labels(labels, caller, n=n)
     if len(y) > 1:
-        refuse(
-            caller, "labels must hold one task", f"shape {tuple(y.shape)}", "call it once per task"
-        )
+        got = f"shape {tuple(y.shape)}"
+        refuse(caller, "labels must hold one task", got, "call it once per task")
     classes, y, counts = y[0].unique(return_inverse=True, return_counts=True)
     if len(classes) < 2:
-        refuse(
-            caller,
-            "labels must hold at least two classes",
-            f"class {int(classes[0])} only",
-            "pass a task with several classes",
-        )
+        rule = "labels must hold at least two classes"
+        refuse(caller, rule, f"class {int(classes[0])} only", "pass a task with several classes")
     return y.to(device or y.device), counts.to(device or y.device)
 
-
+# %% ../nbs/workshop/06_svd.ipynb #9e6cab35
 def class_means(
     X: Tensor,  # any values per point, shape (n, r)
     y: Tensor,  # classes 0..K-1, shape (n,)
