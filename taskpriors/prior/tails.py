@@ -22,6 +22,7 @@ from taskpriors.prior.pair_sums import (
     check_overflow,
     coin_cumulants,
     dense_block,
+    diagonal_cumulants,
     factor_kernel,
     is_sequence,
     kernel_difference,
@@ -33,38 +34,52 @@ from taskpriors.prior.pair_sums import (
 )
 
 # %% ../../nbs/prior/05_tails.ipynb #f2f9286b
-@torch.no_grad()
-def _covariance_sums(blocks, *, prior, models, odds, dtype):
-    """Sums over i != j of A_ij B_ij w_ij for all pairs of models.
+def _joint_block(S, x):
+    "Sums over one block: A_ij B_ij w_ij for all pairs of models, and A_ij p_ij in a last column."
+    p = torch.sigmoid(x)
+    w = p * torch.sigmoid(-x)
+    return torch.cat([(S * w) @ S.T, (S * p).sum(1, keepdim=True)], 1)
 
-    float64, shape (n_odds, n_models, n_models).
-    """
+
+@torch.no_grad()
+def _joint_sums(blocks, *, prior, models, odds, dtype):
+    "The same over i != j: float64, shape (n_odds, n_models, n_models + 1)."
     total = 0
     for block in blocks:
         K = dense_block(prior, block, dtype)
         hollow = (dense_block(terms, block, dtype, hollow=True) for terms in models)
         S = torch.stack([M.flatten() for M in hollow])
-        weights = [(torch.sigmoid(o * K) * torch.sigmoid(-o * K)).flatten() for o in odds]
-        total = total + torch.stack([(S * w) @ S.T for w in weights]) * block_copies(block)
+        sums = torch.stack([_joint_block(S, (o * K).flatten()) for o in odds])
+        total = total + sums * block_copies(block)
     return total
 
 # %% ../../nbs/prior/05_tails.ipynb #5c7e0002
-def _covariance(problem):
-    "Covariances of the problem's models, shape (n_temps, n_models, n_models)."
+class _JointLaw(NamedTuple):
+    "Means and covariances of the scores of all models."
+
+    mean: Tensor  # shape (n_temps, n_models)
+    covariance: Tensor  # shape (n_temps, n_models, n_models)
+
+
+def _joint_law(problem):
+    "Of the problem's models."
     fn = partial(
-        _covariance_sums,
+        _joint_sums,
         prior=[(problem.prior, problem.prior, 1.0)],
         models=[[(Z, Z, 1.0)] for Z in problem.models],
         odds=problem.odds,
         dtype=problem.dtype,
     )
     size = points_per_block(problem, 2 * len(problem.models) + 6)
-    total = check_overflow(sum_blocks(fn, problem, size), problem.caller) * problem.twice
-    if problem.twice == 2:
-        return total
-    m = torch.stack([margins(Z).diagonal for Z in problem.models])
-    coins = [coin_cumulants(o * problem.prior_diagonal, 2) for o in problem.odds]
-    return total + torch.stack([(m * variance) @ m.T for _, variance in coins])
+    total = check_overflow(sum_blocks(fn, problem, size), problem.caller)
+    diagonals = [margins(Z).diagonal for Z in problem.models]
+    mean = total[..., -1] + diagonal_cumulants(problem, diagonals, 1)[..., 0].T
+    covariance = total[..., :-1] * problem.twice
+    if problem.twice == 1:
+        m = torch.stack(diagonals)
+        coins = [coin_cumulants(o * problem.prior_diagonal, 2) for o in problem.odds]
+        covariance = covariance + torch.stack([(m * w) @ m.T for _, w in coins])
+    return _JointLaw(mean, covariance)
 
 # %% ../../nbs/prior/05_tails.ipynb #5c7e0004
 def trace_covariance(
@@ -90,7 +105,7 @@ def trace_covariance(
         block_size=block_size,
         executor=executor,
     )
-    covariance = _covariance(p)
+    covariance = _joint_law(p).covariance
     return covariance[0] if p.single_temperature else covariance
 
 # %% ../../nbs/prior/05_tails.ipynb #8f681dac
@@ -316,8 +331,7 @@ def outperform_matrix(
         block_size=block_size,
         executor=executor,
     )
-    mean = score_cumulants(p, [factor_kernel(Z) for Z in p.models], 1)[..., 0].T
-    C = _covariance(p)
+    mean, C = _joint_law(p)
     variance = C.diagonal(dim1=-2, dim2=-1)
     gap = mean[:, :, None] - mean[:, None, :]
     total = variance[:, :, None] + variance[:, None, :]
