@@ -6,6 +6,7 @@
 __all__ = ['GRAPHS', 'checked_odds', 'edge_probabilities', 'log_partition', 'graph_log_prob', 'sample_graphs']
 
 # %% ../../nbs/prior/02_edges.ipynb #6918ee64
+from concurrent.futures import Executor
 from functools import partial
 
 import torch
@@ -29,13 +30,19 @@ from taskpriors.checks import (
 GRAPHS = ("directed", "undirected")
 
 
-def checked_odds(Z, temperature, graphs, caller):
-    "Checked factor, and the log-odds of an edge per unit of K_ij."
-    Z, T = check_features(Z, caller, "Z"), check_temperature(temperature, caller)
-    odds = (1 + (check_choice(graphs, GRAPHS, caller, "graphs") == "undirected")) / T
-    largest = max(
-        1.0, torch.linalg.vector_norm(Z, dim=1).double().square().max().item()
-    )  # no |K_ij| exceeds the largest K_ii
+def checked_odds(
+    Z: Tensor,  # factor of the prior kernel K = Z Z^T, shape (n, r)
+    temperature: float,  # T > 0, in the units of K
+    graphs: str,  # "directed" or "undirected"
+    caller: str,  # who asks
+) -> tuple[Tensor, float]:  # the checked factor, and log-odds of an edge per unit of K_ij
+    "Check the arguments that all functions of a prior over graphs share."
+    Z = check_features(Z, caller, "Z")
+    T = check_temperature(temperature, caller)
+    check_choice(graphs, GRAPHS, caller, "graphs")
+    odds = (2 if graphs == "undirected" else 1) / T
+    norms = torch.linalg.vector_norm(Z, dim=1).double()
+    largest = max(1.0, norms.square().max().item())
     if odds * largest > torch.finfo(Z.dtype).max:
         refuse(
             caller,
@@ -50,9 +57,14 @@ def edge_probabilities(
     Z: Tensor,  # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature: float,  # T > 0, in the units of K
     *,
-    graphs: str = "directed",  # "directed": all n^2 entries are free; "undirected": symmetric with unit diagonal
+    graphs: str = "directed",  # all n^2 entries free; "undirected": symmetric, unit diagonal
 ) -> Tensor:  # P(G_ij = 1), shape (n, n); dense, so for small n
-    "Probability of every edge (Lemma 2.5)."
+    """Probability of every edge (Lemma 2.5).
+
+    P(G_ij = 1) = sigmoid(K_ij / T) over directed graphs; over undirected ones sigmoid(2 K_ij / T)
+    for i != j, and 1 on the diagonal.
+    Reference: Task Priors, Lemma 2.5.
+    """
     Z, odds = checked_odds(Z, temperature, graphs, "edge_probabilities")
     n = len(Z)
     check_memory(
@@ -66,28 +78,40 @@ def edge_probabilities(
 
 # %% ../../nbs/prior/02_edges.ipynb #bf662eaa
 def _log_partition_block(block, Z, odds, graphs):
+    "Sum of log(1 + exp(odds*K_ij)) over the pairs that a block stands for."
     rows, cols = block
     log1p = softplus(odds * (Z[rows] @ Z[cols].T), threshold=40)
     total = log1p.sum(dtype=torch.float64)
+    on_diagonal = rows == cols
     if graphs == "directed":
-        return total if rows == cols else 2 * total
-    return (total - log1p.diagonal().sum(dtype=torch.float64)) / 2 if rows == cols else total
+        return total if on_diagonal else 2 * total
+    if on_diagonal:
+        return (total - log1p.diagonal().sum(dtype=torch.float64)) / 2
+    return total
 
 # %% ../../nbs/prior/02_edges.ipynb #58f47cba
 def log_partition(
     Z: Tensor,  # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature: float,  # T > 0, in the units of K
     *,
-    graphs: str = "directed",  # "directed" or "undirected"; the latter includes the constant Tr(K)/T of its diagonal
+    graphs: str = "directed",  # "directed" or "undirected"
     block_size: int = 1024,  # points in a block: block_size^2 pairs exist at a time
-    executor=None,  # concurrent.futures.Executor over blocks
+    executor: Executor | None = None,  # over blocks
 ) -> Tensor:  # log of the sum of exp(Tr(GK)/T) over all graphs, a float64 scalar
-    "Log normaliser of the prior over graphs, in O(n^2 r) time and O(block_size^2) memory (Definition 2.4)."
+    """Log normaliser of the prior over graphs (Definition 2.4).
+
+    sum_ij log(1 + exp(K_ij / T)) over directed graphs; over undirected ones
+    Tr(K) / T + sum_{i<j} log(1 + exp(2 K_ij / T)).
+    Takes O(n^2 r) time and O(block_size^2) memory.
+    Reference: Task Priors, Definition 2.4 and Lemma 2.5.
+    """
     Z, odds = checked_odds(Z, temperature, graphs, "log_partition")
     size = check_count(block_size, "log_partition", "block_size")
     part = partial(_log_partition_block, Z=Z, odds=odds, graphs=graphs)
     total = sum(map_blocks(part, pair_blocks(len(Z), size), executor=executor))
-    return total if graphs == "directed" else total + odds / 2 * Z.square().sum(dtype=torch.float64)
+    if graphs == "directed":
+        return total
+    return total + odds / 2 * Z.square().sum(dtype=torch.float64)
 
 # %% ../../nbs/prior/02_edges.ipynb #6c225340
 def _as_graphs(G, Z, graphs, caller):
@@ -127,16 +151,22 @@ def graph_log_prob(
     graphs: str = "directed",  # "directed" or "undirected"
     block_size: int = 256,  # rows of the kernel that exist at a time
 ) -> Tensor:  # log mu(G), natural, shape (n_graphs,), float64
-    "Log probability of whole graphs (Definition 2.4), normaliser included."
+    """Log probability of whole graphs, normaliser included (Definition 2.4).
+
+    -sum_ij log(1 + exp(-x_ij)) where G_ij = 1 and -sum_ij log(1 + exp(x_ij)) where G_ij = 0, with
+    x_ij = K_ij / T; over undirected graphs i < j and x_ij = 2 K_ij / T.
+    Reference: Task Priors, Definition 2.4 and Lemma 2.5.
+    """
     Z, odds = checked_odds(Z, temperature, graphs, "graph_log_prob")
     G = _as_graphs(G, Z, graphs, "graph_log_prob")
+    size = check_count(block_size, "graph_log_prob", "block_size")
     out = torch.zeros(len(G), dtype=torch.float64, device=Z.device)
-    for rows in row_blocks(len(Z), check_count(block_size, "graph_log_prob", "block_size")):
+    for rows in row_blocks(len(Z), size):
         x = odds * (Z[rows] @ Z.T)
         for k, g in enumerate(G):
             loss = softplus(torch.where(g[rows], -x, x), threshold=40)
             if graphs == "undirected":
-                loss = loss.triu(rows.start + 1)  # each edge once, the diagonal is certain
+                loss = loss.triu(rows.start + 1)
             out[k] -= loss.sum(dtype=torch.float64)
     return out
 
@@ -147,9 +177,14 @@ def sample_graphs(
     n_graphs: int,  # number of independent graphs
     *,
     graphs: str = "directed",  # "directed" or "undirected"
-    seed=None,  # int, torch.Generator (its stream goes on), or None for fresh randomness
+    seed: int | torch.Generator | None = None,  # a Generator's stream goes on; None is fresh
 ) -> Tensor:  # adjacency matrices, shape (n_graphs, n, n), bool
-    "Exact, independent draws from the prior over graphs (Definition 2.4)."
+    """Exact, independent draws from the prior over graphs (Definition 2.4).
+
+    G_ij = 1 with the probability that `edge_probabilities` gives, all entries independent; over
+    undirected graphs G_ji = G_ij.
+    Reference: Task Priors, Definition 2.4 and Lemma 2.5.
+    """
     m = check_count(n_graphs, "sample_graphs", "n_graphs")
     P = edge_probabilities(Z, temperature, graphs=graphs)
     n = len(P)

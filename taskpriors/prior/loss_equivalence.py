@@ -20,18 +20,14 @@ from taskpriors.checks import (
 from ..kernels import center, kernel_factor
 
 # %% ../../nbs/prior/01_loss_equivalence.ipynb #324f1d3e
-def _targets(
-    targets, features: Tensor, caller: str
-) -> Tensor:  # shape (n, q), dtype and device of the features
+def _targets(targets, features: Tensor, caller: str) -> Tensor:  # shape (n, q), as the features
     "Targets as a matrix; a real vector becomes one column."
     Y = as_tensor(targets, caller, "targets").to(features.device)
     if Y.ndim == 1:
         if not Y.is_floating_point():
+            rule = "targets must be one-hot rows or real numbers"
             refuse(
-                caller,
-                "targets must be one-hot rows or real numbers",
-                f"a vector of {Y.dtype}",
-                "use torch.nn.functional.one_hot(labels)",
+                caller, rule, f"a vector of {Y.dtype}", "use torch.nn.functional.one_hot(labels)"
             )
         Y = Y[:, None]
     Y = check_features(Y, caller, "targets", min_rows=1).to(features.dtype)
@@ -45,48 +41,53 @@ def probe_loss(
     W: Tensor,  # weights of the probe, shape (d, q)
     b: Tensor,  # intercept of the probe, shape (q,)
 ) -> Tensor:  # mean over points of the squared error summed over targets, a scalar
-    "Squared error of the linear probe `features @ W + b`, eq. (1)."
+    """Squared error of the linear probe `features @ W + b` (eq. 1 of Task Priors).
+
+    sum_ij (F W + 1 b^T - Y)_ij^2 / n.
+    Reference: Task Priors, Definition 2.1, eq. (1).
+    """
     F = check_features(features, "probe_loss")
     Y = _targets(targets, F, "probe_loss")
-    W, b = (as_tensor(a, "probe_loss", name).to(F) for a, name in ((W, "W"), (b, "b")))
+    W = as_tensor(W, "probe_loss", "W").to(F)
+    b = as_tensor(b, "probe_loss", "b").to(F)
     want = (F.shape[1], Y.shape[1])
     if W.shape != want or b.shape != want[1:]:
-        refuse(
-            "probe_loss",
-            f"W must have shape {want} and b {want[1:]}",
-            f"{tuple(W.shape)} and {tuple(b.shape)}",
-            "see optimal_probe",
-        )
+        rule = f"W must have shape {want} and b {want[1:]}"
+        refuse("probe_loss", rule, f"{tuple(W.shape)} and {tuple(b.shape)}", "see optimal_probe")
     return (F @ W + b - Y).square().sum() / len(F)
 
 # %% ../../nbs/prior/01_loss_equivalence.ipynb #3174bfaa
 def optimal_probe(
     features: Tensor,  # representation F, shape (n, d)
     targets: Tensor,  # targets Y, shape (n, q), or (n,) for one real target
-) -> tuple[
-    Tensor, Tensor
-]:  # W of shape (d, q), b of shape (q,): of all optima, the one of least norm
-    "Weights and intercept of the least-squares probe, at any rank (Theorem 2.3)."
+) -> tuple[Tensor, Tensor]:  # W (d, q) and b (q,); of all optima, the one of least norm
+    """Weights and intercept of the least-squares probe, at any rank (Theorem 2.3).
+
+    W = pinv(H F) H Y and b = mean(Y) - mean(F) W, with H = I - 1 1^T / n.
+    Reference: Task Priors, Theorem 2.3 (its proof).
+    """
     F = check_features(features, "optimal_probe")
     Y = _targets(targets, F, "optimal_probe")
     eps = torch.finfo(F.dtype).eps
-    W = torch.linalg.pinv(
-        center(F), atol=8 * eps * F.norm().item(), rtol=max(F.shape) * eps
-    ) @ center(Y)
+    rounding = dict(atol=8 * eps * F.norm().item(), rtol=max(F.shape) * eps)
+    W = torch.linalg.pinv(center(F), **rounding) @ center(Y)
     return W, Y.mean(0) - F.mean(0) @ W
 
 # %% ../../nbs/prior/01_loss_equivalence.ipynb #83f32336
 def label_graph(
-    labels,  # classes of one task, shape (n,) or (1, n)
+    labels: Tensor,  # classes of one task, shape (n,) or (1, n)
     *,
-    dtype: torch.dtype = None,  # of the graph; the default floating type if None
-) -> Tensor:  # G = Y Y^T, shape (n, n), zeros and ones
-    "The graph that joins two points if they share a class (Definition 2.2); dense, so for small n."
+    dtype: torch.dtype | None = None,  # of the graph; None is the default floating type
+) -> Tensor:  # G = Y Y^T, shape (n, n), zeros and ones; dense, so for small n
+    """The graph that joins two points if they share a class (Definition 2.2).
+
+    G_ij = 1 if y_i = y_j, else 0.
+    Reference: Task Priors, Definition 2.2.
+    """
     y = check_labels(labels, "label_graph")
     if len(y) != 1:
-        refuse(
-            "label_graph", "labels must be one task", f"{len(y)} tasks", "pass one row at a time"
-        )
+        rule = "labels must be one task"
+        refuse("label_graph", rule, f"{len(y)} tasks", "pass one row at a time")
     dtype = dtype or torch.get_default_dtype()
     check_memory(
         y.numel() ** 2 * (1 + dtype.itemsize),
@@ -99,11 +100,14 @@ def label_graph(
 # %% ../../nbs/prior/01_loss_equivalence.ipynb #0920164e
 def relative_objective(
     features: Tensor,  # representation F, shape (n, d)
-    labels,  # classes, shape (n_tasks, n), or (n,) for one task
-) -> (
-    Tensor
-):  # Tr(V^T G V) per task, shape (n_tasks,), between 0 and n - n/n_classes at equal class sizes
-    "Agreement of the features' projection with the label graph: the larger, the smaller the probe's loss (Theorem 2.3)."
+    labels: Tensor,  # classes, shape (n_tasks, n), or (n,) for one task
+) -> Tensor:  # Tr(V^T G V) per task, shape (n_tasks,), from 0 to at most Tr(H G)
+    """Agreement of the features' projection with the label graph (Theorem 2.3).
+
+    Tr(V^T G V), V an orthonormal basis of the columns of H F; the larger it is, the smaller the
+    loss of the best probe, which is (Tr(H G) - Tr(V^T G V)) / n.
+    Reference: Task Priors, Definition 2.2 and Theorem 2.3, eq. (2).
+    """
     V = kernel_factor(features, "projection")
     y = check_labels(labels, "relative_objective", n=len(V)).to(V.device)
     q = int(y.max()) + 1
@@ -114,10 +118,12 @@ def relative_objective(
 def optimal_probe_loss(
     features: Tensor,  # representation F, shape (n, d)
     targets: Tensor,  # targets Y, shape (n, q), or (n,) for one real target
-) -> (
-    Tensor
-):  # the least value of probe_loss over W and b, a scalar: training error, on the points given
-    "Loss of the best linear probe without fitting one, at any rank: eq. (2) with its constant."
+) -> Tensor:  # least value of probe_loss over W and b, a scalar: training error
+    """Loss of the best linear probe without fitting one, at any rank (Theorem 2.3).
+
+    min over W, b of probe_loss = (Tr(H Y Y^T) - Tr(V^T Y Y^T V)) / n, computed from the residual.
+    Reference: Task Priors, Theorem 2.3, eq. (2) with its constant.
+    """
     V = kernel_factor(features, "projection")
     Yc = center(_targets(targets, V, "optimal_probe_loss"))
     return (Yc - V @ (V.T @ Yc)).square().sum() / len(V)

@@ -6,7 +6,8 @@
 __all__ = ['view_labels', 'view_graph', 'view_factor', 'partition_moments']
 
 # %% ../../nbs/prior/06_views.ipynb #909b5772
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,25 +15,28 @@ from torch import Tensor
 from taskpriors.checks import (
     check_choice,
     check_count,
-    check_features,
     check_labels,
     check_memory,
     check_same_n,
     check_temperatures,
     refuse,
 )
+from .edges import GRAPHS
 from .moments import TraceMoments
+from .pair_sums import checked_models, is_sequence
 
 # %% ../../nbs/prior/06_views.ipynb #0086d860
 def view_labels(
     n_samples: int,  # N, number of samples
     n_views: int,  # V, views of each sample, next to each other
 ) -> Tensor:  # sample of each point, shape (n_samples * n_views,), int64
-    "One class per sample: the labels that self-supervision uses (Proposition 2.7)."
-    N, V = (
-        check_count(n_samples, "view_labels", "n_samples"),
-        check_count(n_views, "view_labels", "n_views"),
-    )
+    """One class per sample: the labels that self-supervision uses (Proposition 2.7).
+
+    label of point i = floor(i / V), i = 0, ..., N V - 1.
+    Reference: Task Priors, Proposition 2.7.
+    """
+    N = check_count(n_samples, "view_labels", "n_samples")
+    V = check_count(n_views, "view_labels", "n_views")
     return torch.arange(N).repeat_interleave(V)
 
 # %% ../../nbs/prior/06_views.ipynb #b975aeb3
@@ -40,10 +44,15 @@ def view_graph(
     n_samples: int,  # N, number of samples
     n_views: int,  # V, views of each sample, next to each other
     *,
-    dtype: torch.dtype = None,  # of the graph; the default floating type if None
+    dtype: torch.dtype | None = None,  # of the graph; None is the default floating type
 ) -> Tensor:  # shape (N V, N V), zeros and ones; dense, so for small n
-    "The graph that joins the views of a sample."
-    y, dtype = view_labels(n_samples, n_views), dtype or torch.get_default_dtype()
+    """The graph that joins the views of a sample (Proposition 2.7).
+
+    G_ij = 1 if floor(i / V) = floor(j / V), else 0.
+    Reference: Task Priors, Proposition 2.7.
+    """
+    y = view_labels(n_samples, n_views)
+    dtype = dtype or torch.get_default_dtype()
     check_memory(
         len(y) ** 2 * (1 + dtype.itemsize),
         "view_graph",
@@ -56,9 +65,13 @@ def view_factor(
     n_samples: int,  # N, number of samples
     n_views: int,  # V, views of each sample, next to each other
     *,
-    dtype: torch.dtype = None,  # the default floating type if None
-) -> Tensor:  # Y of shape (N V, N), sparse COO with N V ones: Y @ Y.T is the view graph
-    "The one-hot labels of Proposition 2.7 in O(n) memory."
+    dtype: torch.dtype | None = None,  # None is the default floating type
+) -> Tensor:  # Y of shape (N V, N), sparse COO with N V ones
+    """One-hot labels of the samples, a factor of the view graph in O(n) memory (Proposition 2.7).
+
+    Y_ij = 1 if floor(i / V) = j, else 0; Y @ Y.T is the view graph.
+    Reference: Task Priors, Proposition 2.7.
+    """
     y = view_labels(n_samples, n_views)
     n, dtype = len(y), dtype or torch.get_default_dtype()
     return torch.sparse_coo_tensor(
@@ -71,109 +84,143 @@ def view_factor(
 
 # %% ../../nbs/prior/06_views.ipynb #ee33bfb0
 def _class_grams(Z, y):
-    "Sum of M_ij^2 over pairs within a class, classes of one size at a time, from the smaller Gram matrix of each."
-    order, sizes = torch.argsort(y, stable=True), torch.bincount(y)
-    starts, total = sizes.cumsum(0) - sizes, torch.zeros((), dtype=torch.float64, device=Z.device)
-    for s in sizes[sizes > 0].unique().tolist():
-        members = starts[sizes == s, None] + torch.arange(s, device=y.device)
-        for some in members.split(max(1, 2**22 // (s * Z.shape[1]))):
+    "Sum of M_ij^2 over pairs within a class, from the smaller Gram matrix of each class."
+    sizes = torch.bincount(y)
+    order = torch.argsort(y, stable=True)
+    starts = sizes.cumsum(0) - sizes
+    total = torch.zeros((), dtype=torch.float64, device=Z.device)
+    for size in sizes[sizes > 0].unique().tolist():
+        members = starts[sizes == size, None] + torch.arange(size, device=y.device)
+        for some in members.split(max(1, 2**22 // (size * Z.shape[1]))):
             B = Z[order[some]]
-            B = B @ B.mT if s < Z.shape[1] else B.mT @ B
-            total += B.square().sum(dtype=torch.float64)
+            gram = B @ B.mT if size < Z.shape[1] else B.mT @ B
+            total += gram.square().sum(dtype=torch.float64)
     return total
 
+# %% ../../nbs/prior/06_views.ipynb #7e9a0006
+class _Sums(NamedTuple):
+    "Sums of a statistic of the pairs, float64 scalars."
 
-def _pair_sums(Z, y):
-    "S and Q of the text, each over (all pairs, pairs within a class, the diagonal), in float64."
-    f64 = dict(dtype=torch.float64)
-    sq = Z.square().sum(1, **f64)
-    sums = torch.zeros(int(y.max()) + 1, Z.shape[1], device=Z.device, **f64).index_add_(
-        0, y, Z.double()
+    every: Tensor  # over all pairs
+    same: Tensor  # over pairs within a class, the diagonal included
+    diagonal: Tensor
+
+
+def _partition_sums(Z, y):
+    "Sums of M_ij and of M_ij^2."
+    double = dict(dtype=torch.float64)
+    norms = Z.square().sum(1, **double)
+    classes = torch.zeros(int(y.max()) + 1, Z.shape[1], device=Z.device, **double)
+    classes = classes.index_add_(0, y, Z.double())
+    values = _Sums(
+        every=Z.sum(0, **double).square().sum(),
+        same=classes.square().sum(),
+        diagonal=norms.sum(),
     )
-    S = Z.sum(0, **f64).square().sum(), sums.square().sum(), sq.sum()
-    Q = (Z.T @ Z).square().sum(**f64), _class_grams(Z, y), sq.square().sum()
-    return S, Q
+    squares = _Sums(
+        every=(Z.T @ Z).square().sum(**double),
+        same=_class_grams(Z, y),
+        diagonal=norms.square().sum(),
+    )
+    return values, squares
 
 # %% ../../nbs/prior/06_views.ipynb #ad5f6143
+class _TwoValues(NamedTuple):
+    "The prior kernel of a partition."
+
+    inside: float  # K_ij within a class
+    between: float  # K_ij between classes
+    scale: float  # mean of abs(K_ij) over i != j
+
+
 def _two_values(sizes, center):
-    "Kernel inside and between classes, and the mean of its size over i != j."
+    "From the number of points in each class."
     n, q = sizes.sum().item(), len(sizes)
-    a, b = (1 - 1 / q, -1 / q) if center else (1.0, 0.0)
+    inside, between = (1 - 1 / q, -1 / q) if center else (1.0, 0.0)
     same = (sizes * (sizes - 1)).sum().item() / (n * (n - 1))
-    return a, b, same * abs(a) + (1 - same) * abs(b)
+    return _TwoValues(inside, between, same * abs(inside) + (1 - same) * abs(between))
 
+# %% ../../nbs/prior/06_views.ipynb #7e9a000b
+def _two_coin_moments(values, squares, kernel, odds, graphs):
+    "Mean and variance (Theorem 2.6), shape (n_temps,) each."
 
-def _two_coin_moments(S, Q, a, b, odds, graphs):
-    "Theorem 2.6 with one probability inside classes, sigmoid(odds*a), and one between, sigmoid(odds*b)."
-    (p1, w1), (p0, w0) = (
-        (torch.sigmoid(odds * x), torch.sigmoid(odds * x) * torch.sigmoid(-odds * x))
-        for x in (a, b)
-    )
+    def coin(x):
+        p, q = torch.sigmoid(odds * x), torch.sigmoid(-odds * x)
+        return p, p * q
+
+    p1, w1 = coin(kernel.inside)
+    p0, w0 = coin(kernel.between)
+    mean = p0 * (values.every - values.same)
+    variance = w0 * (squares.every - squares.same)
     if graphs == "directed":
-        return p1 * S[1] + p0 * (S[0] - S[1]), w1 * Q[1] + w0 * (Q[0] - Q[1])
-    return S[2] + p1 * (S[1] - S[2]) + p0 * (S[0] - S[1]), 2 * (
-        w1 * (Q[1] - Q[2]) + w0 * (Q[0] - Q[1])
-    )
+        return p1 * values.same + mean, w1 * squares.same + variance
+    mean = values.diagonal + p1 * (values.same - values.diagonal) + mean
+    return mean, 2 * (w1 * (squares.same - squares.diagonal) + variance)
 
 # %% ../../nbs/prior/06_views.ipynb #3eefa681
-def partition_moments(
-    M,  # the model: its kernel's factor, shape (n, r), or a dictionary name -> factor
-    labels,  # class of each point in the prior, shape (n,), for instance view_labels
-    temperature,  # T > 0, a number or a sequence; the kernel is 1 inside a class and 0 between, before centring
-    *,
-    graphs: str = "directed",  # "directed" or "undirected", as in taskpriors.prior.edges
-    center: bool = False,  # prior kernel H Y Y^T H instead of Y Y^T; classes must have one size
-) -> TraceMoments:  # mean and variance, float64, shape (n_models, n_temps)
-    "Exact moments of Tr(MG) under the prior kernel Y Y^T, in O(n r min(r, class size) + n r^2) (Theorem 2.6)."
-    me, single = "partition_moments", not isinstance(M, Mapping)
-    models = {
-        k: check_features(Z, me, "M" if single else f"model {k!r}")
-        for k, Z in ({"model": M} if single else M).items()
-    }
-    if not models:
-        refuse(
-            me,
-            "M must hold at least one model",
-            "an empty dictionary",
-            "pass a factor or name -> factor",
-        )
-    y, T = check_labels(labels, me), check_temperatures(temperature, me)
-    check_same_n(me, labels=y.shape[1], **{str(k): len(Z) for k, Z in models.items()})
+def _checked_partition(labels, models, center, caller):
+    "Class of each point, numbered from 0 without gaps, and the sizes of the classes."
+    y = check_labels(labels, caller)
+    check_same_n(caller, labels=y.shape[1], **{str(k): len(Z) for k, Z in models.items()})
     if len(y) != 1:
-        refuse(
-            me,
-            "labels must be one partition",
-            f"{len(y)} rows",
-            "use trace_moments for a sum of several",
-        )
+        rule = "labels must be one partition"
+        refuse(caller, rule, f"{len(y)} rows", "use trace_moments for a sum of several")
     y, sizes = y[0].unique(return_inverse=True, return_counts=True)[1:]
     if center and sizes.min() < sizes.max():
         refuse(
-            me,
+            caller,
             "center=True needs classes of one size",
             f"{int(sizes.min())} to {int(sizes.max())} points",
             "use center=False, or trace_moments with a centred factor",
         )
-    a, b, scale = _two_values(sizes, center)
-    odds = {"directed": 1, "undirected": 2}[
-        check_choice(graphs, ("directed", "undirected"), me, "graphs")
-    ] / T
+    return y, sizes
+
+
+def _checked_odds(T, graphs, caller):
+    "Log-odds of an edge per unit of the kernel, shape (n_temps,)."
+    check_choice(graphs, GRAPHS, caller, "graphs")
+    odds = (2 if graphs == "undirected" else 1) / T
     if not odds.isfinite().all():
-        refuse(
-            me,
-            "1/temperature must be finite",
-            f"temperature = {T.min().item():.3g}",
-            "raise the temperature",
-        )
-    found = [
-        _two_coin_moments(*_pair_sums(Z, y.to(Z.device)), a, b, odds.to(Z.device), graphs)
-        for Z in models.values()
-    ]
-    drop = (
-        0 if single else slice(None),
-        slice(None)
-        if isinstance(temperature, (list, tuple)) or getattr(temperature, "ndim", 0) == 1
-        else 0,
+        got = f"temperature = {T.min().item():.3g}"
+        refuse(caller, "1/temperature must be finite", got, "raise the temperature")
+    return odds
+
+# %% ../../nbs/prior/06_views.ipynb #7e9a000d
+def partition_moments(
+    M: Tensor | Mapping,  # the model: its kernel's factor, shape (n, r), or name -> factor
+    labels: Tensor,  # class of each point in the prior, shape (n,), for instance view_labels
+    temperature: float | Sequence,  # T > 0, a number or several; before centring, K is 1 or 0
+    *,
+    graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
+    center: bool = False,  # prior kernel H Y Y^T H, not Y Y^T; classes must have one size
+) -> TraceMoments:  # mean and variance, float64, shape (n_models, n_temps)
+    """Exact moments of Tr(MG) under the prior kernel Y Y^T (Theorem 2.6).
+
+    mean = p1 S_same + p0 (S_all - S_same), variance = w1 Q_same + w0 (Q_all - Q_same), with sums S
+    of M_ij and Q of M_ij^2 over pairs, and coins p1 inside a class, p0 between classes.
+    Takes O(n r min(r, class size) + n r^2) time.
+    Reference: Task Priors, Theorem 2.6 and Proposition 2.7.
+    """
+    caller = "partition_moments"
+    models = checked_models(M, caller)
+    T = check_temperatures(temperature, caller)
+    y, sizes = _checked_partition(labels, models, center, caller)
+    odds = _checked_odds(T, graphs, caller)
+    kernel = _two_values(sizes, center)
+    found = []
+    for Z in models.values():
+        sums = _partition_sums(Z, y.to(Z.device))
+        found.append(_two_coin_moments(*sums, kernel, odds.to(Z.device), graphs))
+    mean, variance = (torch.stack(v) for v in zip(*found, strict=True))
+    if not is_sequence(temperature):
+        mean, variance, T = mean[:, 0], variance[:, 0], T[0]
+    if not isinstance(M, Mapping):
+        mean, variance = mean[0], variance[0]
+    return TraceMoments(
+        mean=mean,
+        variance=variance,
+        temperature=T,
+        names=tuple(map(str, models)),
+        graphs=graphs,
+        kernel_scale=kernel.scale,
     )
-    mean, variance = (torch.stack(v)[drop] for v in zip(*found, strict=True))
-    return TraceMoments(mean, variance, T[drop[1]], tuple(map(str, models)), graphs, scale)
