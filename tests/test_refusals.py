@@ -183,13 +183,10 @@ EXEMPT = {
     "svd": "shared step of the metrics that call it",
     "prior.edges.checked_odds": "shared step of the edges' functions and of held-out error",
     "ridge": "shared step of probes and held-out error",
-<<<<<<< HEAD
     "prior.prefix.check_sampler": "judges what the samplers take; called by each of them",
     "prior.prefix.pair_scale": "the same",
     "prior.particles.checked_problem": "the same",
-=======
     "prior.pair_sums": "shared step of moments and tails",
->>>>>>> h2
     "store": "files, tests/test_cache.py",
     "synbench.robust_probing.autoattack": "needs an optional library; its notebook tests it",
     "blocks": "no data",
