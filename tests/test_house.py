@@ -24,6 +24,7 @@ GROUND = {
     "svd": 2,
     "ridge": 2,
     "probes": 3,
+    "encoders": 3,
 }
 HEAVY = {
     "timm",
