@@ -174,8 +174,8 @@ def _climb(
             grad = torch.autograd.grad(loss.sum(), delta)[0]
         delta = delta.detach()
         worst = worst.or_worse(_Worst(delta, scores.detach().argmax(1) != y, loss.detach()))
-        uphill = grad / _length(grad).clamp_min(1e-12)
-        delta = how.into_range(x, _to_ball(delta + how.step * uphill, how.eps))
+        uphill = how.step * grad / _length(grad).clamp_min(1e-12)
+        delta = how.into_range(x, _to_ball(delta + uphill, how.eps))
     return worst
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #a25ad02f
