@@ -339,7 +339,7 @@ def _describe_function(
     held = {k: inner(v) for k, v in sorted({**seen.nonlocals, **read}.items())}
     return [_source(f), printed(f.__defaults__), held]
 
-
+# %% ../nbs/workshop/08_encoders.ipynb #eb0db84d
 def _describe_module(
     module: nn.Module,
 ) -> dict:

@@ -88,7 +88,7 @@ def _timm_transform(
 
     return create_transform(**timm_config(module), is_training=False)
 
-
+# %% ../../nbs/rank/03_embed.ipynb #cc37c7e4
 def _timm_encoder(
     spec: str,
     transform: Callable | None,
@@ -161,7 +161,7 @@ def _callable_encoder(
         refuse("embed", rule, "none", remedy, TypeError)
     return Encoder(model_name(model), model, module, transform=transform, pooling=pooling)
 
-
+# %% ../../nbs/rank/03_embed.ipynb #7bd4a90a
 def _is_feature_file(
     model,
 ) -> bool:
@@ -217,7 +217,7 @@ class _Prepared(torch.utils.data.Dataset):
         x = self.transform(self.images[i + self.start])
         return x if isinstance(x, Tensor) else torch.as_tensor(np.asarray(x))
 
-
+# %% ../../nbs/rank/03_embed.ipynb #1c390f7e
 def _stack(
     rows: list,
 ) -> Tensor:

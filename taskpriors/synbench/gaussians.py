@@ -111,7 +111,7 @@ def _band_factor(
         rule, got = "the band matrix must be positive definite", diagonals[:4, 0].tolist()
         refuse("Banded", rule, f"diagonals {got}", "lower the off-diagonals")
 
-
+# %% ../../nbs/synbench/02_gaussians.ipynb #51962311
 class Banded:
     "Equal blocks that are band matrices: row k couples a pixel with its k-th successor."
 
@@ -273,7 +273,7 @@ def _block_rows(
     "Rows drawn from one seed: a power of two, about a quarter of a million numbers."
     return 2 ** min(max(int(math.log2(2**18 / dim)), 4), 10)
 
-
+# %% ../../nbs/synbench/02_gaussians.ipynb #3158158c
 def _root(
     seed,  # an int, a torch.Generator, or None
     caller: str,
@@ -499,7 +499,7 @@ def _root_factor(
     X = (X - X.mean(0)) / math.sqrt(len(X) - 1)
     return X if len(X) <= X.shape[1] else torch.linalg.qr(X, mode="r")[1]
 
-
+# %% ../../nbs/synbench/02_gaussians.ipynb #dd350d2c
 def frechet_distance(
     features,  # shape (n, d)
     others,  # shape (m, d)

@@ -86,7 +86,7 @@ class _Whitened(NamedTuple):
     mu: np.ndarray  # shape (d,)
     b: np.ndarray  # A mu
 
-
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #89dd3b82
 def _in_box(
     problem: _Whitened,
     eps: float,
@@ -97,7 +97,7 @@ def _in_box(
     A, steps = problem.A, 10 * problem.A.shape[1]
     return lsq_linear(A, problem.b, (-eps, eps), method="bvls", tol=1e-15, max_iter=steps).x
 
-
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #a340df7e
 def _in_cross_polytope(
     problem: _Whitened,
     eps: float,
@@ -293,7 +293,7 @@ class _Problem(NamedTuple):
     center: Tensor  # shape (d,)
     rtol: float
 
-
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #f1873536
 def _problem(
     mu,
     Sigma,
@@ -340,7 +340,7 @@ def _check_eps(
         refuse(who, rule, got, "pass radii")
     return eps
 
-
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #9b95813e
 def _check_p(
     p: float,
 ) -> float:
@@ -383,7 +383,7 @@ def _smooth_reach(
     r = minimize(value, start, jac=True, method="SLSQP", constraints=[same], options=options)
     return float(r.fun) ** (1 / p)
 
-
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #bdf5f403
 def _reach(
     mu: Tensor,  # within the range of Sigma
     base: _Spectrum,
@@ -407,7 +407,7 @@ def _absolute(
     check_choice(eps_scale, ("absolute", "relative"), "robust_bayes", "eps_scale")
     return eps * reach if eps_scale == "relative" else eps
 
-
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #61d1b81e
 def _leaves_a_rule(
     eps: Tensor,  # absolute
     reach: float,

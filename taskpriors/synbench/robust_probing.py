@@ -61,7 +61,7 @@ def _inputs(
         refuse(caller, rule, type(logits).__name__, "pass probe.on(features_fn)", TypeError)
     return x, y
 
-
+# %% ../../nbs/synbench/04_robust_probing.ipynb #5ce77feb
 def _check_clip(
     x: Tensor,
     clip: tuple | None,  # (lowest, highest) pixel
@@ -104,13 +104,13 @@ def _per_image(
 ) -> Tensor:  # shape (n, 1, ...)
     return v.view(-1, *[1] * (x.ndim - 1))
 
-
+# %% ../../nbs/synbench/04_robust_probing.ipynb #e3073509
 def _length(
     v: Tensor,  # shape (n, ...)
 ) -> Tensor:  # shape (n, 1, ...)
     return _per_image(v.flatten(1).norm(dim=1), v)
 
-
+# %% ../../nbs/synbench/04_robust_probing.ipynb #3f43b243
 def _to_ball(
     delta: Tensor,  # shape (n, ...)
     eps: float,
@@ -135,7 +135,7 @@ class _Worst(NamedTuple):
             torch.where(better, other.loss, self.loss),
         )
 
-
+# %% ../../nbs/synbench/04_robust_probing.ipynb #644acfe5
 def _harmless(
     x: Tensor,  # images
 ) -> _Worst:
@@ -156,7 +156,7 @@ class _Climb(NamedTuple):
         "Clip perturbed images to the range of pixels."
         return delta if self.clip is None else (x + delta).clamp(*self.clip) - x
 
-
+# %% ../../nbs/synbench/04_robust_probing.ipynb #46eccd23
 def _climb(
     logits: Callable,
     x: Tensor,  # images
@@ -254,7 +254,7 @@ class _Descent(NamedTuple):
         low, high = self.clip
         return (torch.tanh(w) + 1) / 2 * (high - low) + low
 
-
+# %% ../../nbs/synbench/04_robust_probing.ipynb #9d5d7f03
 class _Nearest(NamedTuple):
     "The nearest misclassified image so far; infinitely far where there is none."
 
@@ -308,7 +308,7 @@ class _Weights(NamedTuple):
         high = torch.where(found, torch.minimum(self.high, self.c), self.high)
         return _Weights(torch.where(high.isinf(), 10 * self.c, (low + high) / 2), low, high)
 
-
+# %% ../../nbs/synbench/04_robust_probing.ipynb #1225006e
 def cw_attack(
     logits: Callable,  # from images to class scores, differentiable
     images,  # shape (n, ...), strictly within `clip` or on its border
@@ -355,7 +355,7 @@ class _Module(nn.Module):
     def forward(self, x):
         return self.fn(x)
 
-
+# %% ../../nbs/synbench/04_robust_probing.ipynb #87e6dbcc
 def _art_model(
     logits: Callable,
     x: Tensor,  # images
@@ -505,7 +505,7 @@ class _Plan(NamedTuple):
     g: torch.Generator  # order of the batches
     climb: _Climb  # the attack
 
-
+# %% ../../nbs/synbench/04_robust_probing.ipynb #447998be
 def _adversarial(
     f: Callable,  # images -> standardised features
     x: Tensor,

@@ -129,6 +129,7 @@ class SynBenchSettings:
         )
 
 # %% ../../nbs/synbench/03_score.ipynb #da2a2dec
+_OPEN_UNIT = dict(low=0, high=1, low_open=True, high_open=True)
 _BOUNDS = {
     "eps": dict(low=0),
     "threshold": dict(low=0, high=1, high_open=True),
@@ -165,7 +166,7 @@ def _check_fields(
         check_choice(getattr(s, name), choices, who, name)
     for name in ("n_train", "n_test"):
         check_count(getattr(s, name), who, name, low=4)
-    check_number(s.tau, who, "tau", low=0, high=1, low_open=True, high_open=True)
+    check_number(s.tau, who, "tau", **_OPEN_UNIT)
     if not isinstance(s.pixel_mean, str):
         check_number(s.pixel_mean, who, "pixel_mean")
     elif s.pixel_mean != "0.5/sqrt(d)":
@@ -223,7 +224,7 @@ def _statistics(
         return config["mean"], config["std"]
     return (0.0,), (1.0,)
 
-
+# %% ../../nbs/synbench/03_score.ipynb #ea47deef
 def _check_statistics(
     mean: Tensor,
     std: Tensor,
@@ -406,7 +407,7 @@ def _draw_curve(
         right = t >= shade_from
         ax.fill_between(t, E, where=right, step="post", color=color, alpha=0.12, lw=0)
 
-
+# %% ../../nbs/synbench/03_score.ipynb #d2847610
 def _draw_result(
     result: "SynBenchResult",
     ax,  # matplotlib axes
@@ -487,8 +488,7 @@ class SynBenchResult(Result):
         seed: int = 0,  # of the draws
     ) -> tuple:  # low and high, shape (n_eps, n_thresholds)
         "Percentile bootstrap over test samples; the training sample is held fixed."
-        open_unit = dict(low=0, high=1, low_open=True, high_open=True)
-        level = check_number(level, "interval", "level", **open_unit)
+        level = check_number(level, "interval", "level", **_OPEN_UNIT)
         n_draws = check_count(n_draws, "interval", "n_draws", low=20)
         g = torch.Generator().manual_seed(seed)
         scales = zip(self.correct, self.margin, strict=True)
@@ -570,7 +570,7 @@ class _Run(NamedTuple):
     batch_size: int
     folder: Path | None  # where finished scales are stored
 
-
+# %% ../../nbs/synbench/03_score.ipynb #c1713cd4
 class _Scale(NamedTuple):
     "Test samples at one scale."
 
@@ -770,9 +770,6 @@ class SeedScores(Result):
     level: float
 
 # %% ../../nbs/synbench/03_score.ipynb #78401e14
-_OPEN_UNIT = dict(low=0, high=1, low_open=True, high_open=True)
-
-
 def score_over_seeds(
     model,  # as in `synbench_score`
     seeds: Iterable = range(5),  # at least two
