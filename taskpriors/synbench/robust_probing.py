@@ -366,7 +366,7 @@ def _art_model(
     from art.estimators.classification import PyTorchClassifier
 
     return PyTorchClassifier(
-        _Module(logits),
+        _Module(lambda x: logits(x)),  # which hides the weights of `logits`, if it has any
         nn.CrossEntropyLoss(),
         tuple(x.shape[1:]),
         n_classes,
