@@ -8,9 +8,12 @@ __all__ = ['Diagonal', 'Dense', 'Banded', 'Kronecker', 'Colored', 'heptadiagonal
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #f9e0d4c4
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,137 +36,137 @@ from ..results import Result
 class Diagonal:
     "Independent pixels; one variance for all of them is Gaussian-I."
 
-    def __init__(self, variance=1.0):  # a number, or shape (d,)
-        self.variance = check_finite(
-            torch.atleast_1d(check_tensor(variance, "Diagonal", "variance").detach()),
-            "Diagonal",
-            "variance",
-        )
-        if self.variance.ndim != 1 or self.variance.min() < 0 or self.variance.max() == 0:
-            refuse(
-                "Diagonal",
-                "variance must be non-negative and not all zero",
-                f"shape {tuple(self.variance.shape)}, least value {self.variance.min():.3g}",
-                "pass one variance or one per pixel",
-            )
-        self.plain = len(self.variance) == 1 and float(self.variance) == 1
+    def __init__(
+        self,
+        variance=1.0,  # a number, or shape (d,)
+    ):
+        v = torch.atleast_1d(check_tensor(variance, "Diagonal", "variance").detach())
+        self.variance = check_finite(v, "Diagonal", "variance")
+        if v.ndim != 1 or v.min() < 0 or v.max() == 0:
+            rule = "variance must be non-negative and not all zero"
+            got = f"shape {tuple(v.shape)}, least value {v.min():.3g}"
+            refuse("Diagonal", rule, got, "pass one variance or one per pixel")
+        self.plain = len(v) == 1 and float(v) == 1
 
-    def color(self, g):  # (n, d) -> (n, d)
+    def color(self, g: Tensor) -> Tensor:
         return g if self.plain else g * self.variance.to(g).sqrt()
 
-    def solve(self, v):  # (n, d) -> (n, d)
+    def solve(self, v: Tensor) -> Tensor:
         s = self.variance.to(v)
         return torch.where(s > 0, v / s.clamp_min(torch.finfo(v.dtype).tiny), 0.0)
 
-    def rank(self, d):
+    def project(self, v: Tensor) -> Tensor:
+        return torch.where(self.variance.to(v) > 0, v, 0.0)
+
+    def rank(self, d: int) -> int:
         return d if len(self.variance) == 1 else int((self.variance > 0).sum())
 
-    def fits(self, shape):
+    def fits(self, shape: tuple) -> bool:
         return len(self.variance) in (1, math.prod(shape))
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #454bd9ce
 class Dense:
     "Any covariance of a small image, given as a d x d matrix."
 
-    def __init__(self, Sigma):  # shape (d, d)
+    def __init__(
+        self,
+        Sigma,  # shape (d, d)
+    ):
         S = check_square(Sigma, "Dense", "Sigma").detach().double()
         lam, F = torch.linalg.eigh(S)
         if lam[0] < -1e-8 * lam[-1] or lam[-1] <= 0:
-            refuse(
-                "Dense",
-                "Sigma must be positive semidefinite and not zero",
-                f"eigenvalues from {lam[0]:.3g} to {lam[-1]:.3g}",
-                "pass a covariance matrix",
-            )
+            rule = "Sigma must be positive semidefinite and not zero"
+            got = f"eigenvalues from {lam[0]:.3g} to {lam[-1]:.3g}"
+            refuse("Dense", rule, got, "pass a covariance matrix")
         keep = lam > len(S) * torch.finfo(torch.float64).eps * lam[-1]
         self.lam, self.F = lam[keep], F[:, keep]
-        self.root, self.inverse = (
-            (self.F * self.lam.sqrt()) @ self.F.T,
-            (self.F / self.lam) @ self.F.T,
-        )
+        self.root = (self.F * self.lam.sqrt()) @ self.F.T
+        self.inverse = (self.F / self.lam) @ self.F.T
 
-    def color(self, g):
+    def color(self, g: Tensor) -> Tensor:
         return g @ self.root.to(g)
 
-    def solve(self, v):
+    def solve(self, v: Tensor) -> Tensor:
         return v @ self.inverse.to(v)
 
-    def rank(self, d):
+    def project(self, v: Tensor) -> Tensor:
+        return v @ self.F.to(v) @ self.F.to(v).T
+
+    def rank(self, d: int) -> int:
         return len(self.lam)
 
-    def fits(self, shape):
+    def fits(self, shape: tuple) -> bool:
         return len(self.F) == math.prod(shape)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #35beb1d4
+def _band_factor(
+    diagonals: Tensor,  # main diagonal and those below it, shape (bandwidth + 1, size)
+) -> Tensor:  # of the same shape
+    "Cholesky factor of a band matrix."
+    from scipy.linalg import LinAlgError, cholesky_banded
+
+    try:
+        return torch.from_numpy(cholesky_banded(diagonals.numpy(), lower=True))
+    except LinAlgError:
+        rule, got = "the band matrix must be positive definite", diagonals[:4, 0].tolist()
+        refuse("Banded", rule, f"diagonals {got}", "lower the off-diagonals")
+
+# %% ../../nbs/synbench/02_gaussians.ipynb #51962311
 class Banded:
-    "Equal blocks (one per channel) that are band matrices: column k of `diagonals` couples a pixel with its k-th successor."
+    "Equal blocks that are band matrices: row k couples a pixel with its k-th successor."
 
     def __init__(
-        self, diagonals, size: int
-    ):  # (bandwidth + 1,) for a Toeplitz block, or (bandwidth + 1, size); pixels in a block
-        from scipy.linalg import LinAlgError, cholesky_banded
-
+        self,
+        diagonals,  # (bandwidth + 1,) for a Toeplitz block, or (bandwidth + 1, size)
+        size: int,  # pixels in a block
+    ):
         b = check_tensor(diagonals, "Banded", "diagonals").detach().double()
         self.size = check_count(size, "Banded", "size")
         if b.ndim not in (1, 2) or not 1 <= len(b) <= size or (b.ndim == 2 and b.shape[1] != size):
-            refuse(
-                "Banded",
-                f"diagonals must have shape (k,) or (k, {size}) with k of at most {size}",
-                f"{tuple(b.shape)}",
-                "pass the main diagonal and those below it",
-            )
+            rule = f"diagonals must have shape (k,) or (k, {size}) with k of at most {size}"
+            remedy = "pass the main diagonal and those below it"
+            refuse("Banded", rule, f"{tuple(b.shape)}", remedy)
         self.diagonals = b if b.ndim == 2 else b[:, None].expand(-1, size)
-        try:
-            self.L = torch.from_numpy(cholesky_banded(self.diagonals.numpy(), lower=True))
-        except LinAlgError:
-            refuse(
-                "Banded",
-                "the band matrix must be positive definite",
-                f"diagonals {b.flatten()[:4].tolist()}",
-                "lower the off-diagonals",
-            )
+        self.L = _band_factor(self.diagonals)
 
-    def color(self, g):
+    def color(self, g: Tensor) -> Tensor:
         L, g = self.L.to(g), g.reshape(len(g), -1, self.size)
         x = g * L[0]
         for k in range(1, len(L)):
             x[..., k:].addcmul_(g[..., :-k], L[k, :-k])
         return x.flatten(1)
 
-    def solve(self, v):
+    def solve(self, v: Tensor) -> Tensor:
         from scipy.linalg import cho_solve_banded
 
         rows = v.double().reshape(-1, self.size).cpu().numpy()
-        return (
-            torch.from_numpy(cho_solve_banded((self.L.numpy(), True), rows.T).T.copy())
-            .to(v)
-            .reshape(v.shape)
-        )
+        solved = cho_solve_banded((self.L.numpy(), True), rows.T).T
+        return torch.from_numpy(solved.copy()).to(v).reshape(v.shape)
 
-    def rank(self, d):
+    def project(self, v: Tensor) -> Tensor:
+        return v
+
+    def rank(self, d: int) -> int:
         return d
 
-    def fits(self, shape):
-        return self.size in [
-            math.prod(shape[i:]) for i in range(len(shape))
-        ]  # whole channels, rows or images
+    def fits(self, shape: tuple) -> bool:
+        return self.size in [math.prod(shape[i:]) for i in range(len(shape))]
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #a11d852c
 class Kronecker:
-    "One covariance per axis of the image; the covariance of two pixels is the product over axes."
+    "One covariance per axis of the image; that of two pixels is the product over axes."
 
     def __init__(
-        self, factors, shape
-    ):  # one matrix, or None for the identity, per axis; image shape
-        self.shape, self.parts = tuple(shape), [None if f is None else Dense(f) for f in factors]
+        self,
+        factors,  # one matrix, or None for the identity, per axis
+        shape,  # image shape
+    ):
+        self.shape = tuple(shape)
+        self.parts = [None if f is None else Dense(f) for f in factors]
         sizes = [n if p is None else len(p.F) for p, n in zip(self.parts, self.shape, strict=True)]
         if len(self.parts) != len(self.shape) or sizes != list(self.shape):
-            refuse(
-                "Kronecker",
-                f"factors must fit the axes of {self.shape}",
-                f"sizes {sizes}",
-                "pass one matrix or None per axis",
-            )
+            rule = f"factors must fit the axes of {self.shape}"
+            refuse("Kronecker", rule, f"sizes {sizes}", "pass one matrix or None per axis")
 
     def _each(self, v, act):
         x = v.reshape(-1, *self.shape)
@@ -172,55 +175,58 @@ class Kronecker:
                 x = act(part, x.movedim(axis, -1)).movedim(-1, axis)
         return x.reshape(v.shape)
 
-    def color(self, g):
+    def color(self, g: Tensor) -> Tensor:
         return self._each(g, lambda p, x: p.color(x))
 
-    def solve(self, v):
+    def solve(self, v: Tensor) -> Tensor:
         return self._each(v, lambda p, x: p.solve(x))
 
-    def rank(self, d):
-        return math.prod(
-            n if p is None else len(p.lam) for p, n in zip(self.parts, self.shape, strict=True)
-        )
+    def project(self, v: Tensor) -> Tensor:
+        return self._each(v, lambda p, x: p.project(x))
 
-    def fits(self, shape):
+    def rank(self, d: int) -> int:
+        axes = zip(self.parts, self.shape, strict=True)
+        return math.prod(n if p is None else len(p.lam) for p, n in axes)
+
+    def fits(self, shape: tuple) -> bool:
         return tuple(shape) == self.shape
 
-
+# %% ../../nbs/synbench/02_gaussians.ipynb #51cd1086
 class Colored:
     "A covariance given by what it does to white noise."
 
     def __init__(
-        self, color: Callable, solve: Callable = None, rank: int = None
-    ):  # (n, d) -> (n, d), both linear; None: no reference accuracy
-        self._color, self._solve, self._rank = color, solve, rank
+        self,
+        color: Callable,  # (n, d) -> (n, d), linear
+        solve: Callable | None = None,  # (n, d) -> (n, d), linear
+        rank: int | None = None,  # None is full rank
+    ):
+        self._color = color
+        self._solve = solve
+        self._rank = rank
 
-    def color(self, g):
+    def color(self, g: Tensor) -> Tensor:
         x = self._color(g)
         if getattr(x, "shape", None) != g.shape:
-            refuse(
-                "Colored",
-                "the colouring must return as many numbers as it takes",
-                f"{getattr(x, 'shape', type(x))} from {tuple(g.shape)}",
-                "return shape (n, d)",
-            )
+            rule = "the colouring must return as many numbers as it takes"
+            got = f"{getattr(x, 'shape', type(x))} from {tuple(g.shape)}"
+            refuse("Colored", rule, got, "return shape (n, d)")
         return x
 
-    def solve(self, v):
+    def solve(self, v: Tensor) -> Tensor:
         if self._solve is None:
-            refuse(
-                "Colored",
-                "the reference accuracy needs the inverse covariance",
-                "a colouring without `solve`",
-                "pass Colored(color, solve)",
-                TypeError,
-            )
+            rule = "the reference accuracy needs the inverse covariance"
+            got, remedy = "a colouring without `solve`", "pass Colored(color, solve)"
+            refuse("Colored", rule, got, remedy, TypeError)
         return self._solve(v)
 
-    def rank(self, d):
+    def project(self, v: Tensor) -> Tensor:
+        return v
+
+    def rank(self, d: int) -> int:
         return d if self._rank is None else self._rank
 
-    def fits(self, shape):
+    def fits(self, shape: tuple) -> bool:
         return True
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #ff9e483c
@@ -229,7 +235,7 @@ def heptadiagonal(
     *,
     diagonals=(1.0, 0.5, 0.25, 0.125),  # variance, and covariances with the next three pixels
 ) -> Banded:
-    "Gaussian-H: band matrices of bandwidth three, one per channel (Section 4.4; the paper prints no values, and ours halve with each pixel)."
+    "Gaussian-H: band matrices of bandwidth three, one per channel (Section 4.4)."
     return Banded(diagonals, math.prod(shape[1:]))
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #f6ed2f6e
@@ -238,11 +244,11 @@ def mirror_symmetry(
     *,
     a: float = 1.0,  # variance of a pixel
 ) -> Kronecker:
-    "Images that equal their mirror image: I, I and a (I + J), with J the reversal (A.14, first example)."
+    "Images that equal their mirror image (A.14, first example)."
     eye = torch.eye(shape[-1], dtype=torch.float64)
     return Kronecker([None] * (len(shape) - 1) + [a * (eye + eye.flip(1))], shape)
 
-
+# %% ../../nbs/synbench/02_gaussians.ipynb #18ed0a84
 def central_block(
     shape,  # image shape (channels, height, width)
     *,
@@ -254,231 +260,261 @@ def central_block(
     rho = check_number(correlation, "central_block", "correlation", low=0, high=1, high_open=True)
 
     def side(n):
-        i = torch.arange(n, dtype=torch.float64)
-        inside = ((i >= (n - inner) // 2) & (i < (n - inner) // 2 + inner)).double()
+        i, first = torch.arange(n, dtype=torch.float64), (n - inner) // 2
+        inside = ((i >= first) & (i < first + inner)).double()
         return rho ** (i[:, None] - i).abs() * inside * inside[:, None]
 
     return Kronecker([None, side(shape[1]), side(shape[2])], shape)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #c0fdb0d1
-def _block_rows(dim):
+def _block_rows(
+    dim: int,  # numbers in a row
+) -> int:
     "Rows drawn from one seed: a power of two, about a quarter of a million numbers."
     return 2 ** min(max(int(math.log2(2**18 / dim)), 4), 10)
 
-
-def _root(seed, caller):
+# %% ../../nbs/synbench/02_gaussians.ipynb #3158158c
+def _root(
+    seed,  # an int, a torch.Generator, or None
+    caller: str,
+) -> int:
     "An integer that all randomness of a task derives from."
     if isinstance(seed, int) and not isinstance(seed, bool):
         return check_count(seed, caller, "seed", low=0)
     return int(torch.randint(2**62, (1,), generator=check_generator(seed, caller)))
 
+# %% ../../nbs/synbench/02_gaussians.ipynb #b8ffaaa3
+class _Stream(NamedTuple):
+    "An endless sample of white noise."
 
-def _fill(root, i, out):
-    "Fill `out`, a whole block, with normal numbers."
-    import numpy as np
+    root: int
+    dim: int  # numbers in a row
+    device: torch.device | str
 
-    seed = int(np.random.SeedSequence([root, i]).generate_state(1, np.uint64)[0] >> np.uint64(1))
-    return out.normal_(generator=torch.Generator(device=out.device).manual_seed(seed))
+    def fill(
+        self,
+        i: int,  # number of the block
+        out: Tensor,  # a whole block
+    ) -> Tensor:
+        "Fill `out` with the normal numbers of block `i`."
+        word = np.random.SeedSequence([self.root, i]).generate_state(1, np.uint64)[0]
+        g = torch.Generator(device=out.device).manual_seed(int(word >> np.uint64(1)))
+        return out.normal_(generator=g)
 
+    def rows(
+        self,
+        start: int,
+        stop: int,
+        executor: Executor | None = None,
+    ) -> Tensor:  # shape (stop - start, dim), float32
+        out = torch.empty(stop - start, self.dim, device=self.device)
+        size = _block_rows(self.dim)
 
-def _noise(root, start, stop, dim, device, executor=None):
-    "Rows `start` to `stop` of the noise, shape (stop - start, dim), float32."
-    out, size = torch.empty(stop - start, dim, device=device), _block_rows(dim)
+        def draw(i):
+            low, high = max(start, i * size), min(stop, (i + 1) * size)
+            part = out[low - start : high - start]
+            if len(part) == size:
+                self.fill(i, part)
+                return
+            block = self.fill(i, torch.empty(size, self.dim, device=self.device))
+            part.copy_(block[low - i * size : high - i * size])
 
-    def fill(i):
-        low, high = max(start, i * size), min(stop, (i + 1) * size)
-        part = out[low - start : high - start]
-        if len(part) == size:
-            _fill(root, i, part)
-        else:
-            part.copy_(
-                _fill(root, i, torch.empty(size, dim, device=device))[
-                    low - i * size : high - i * size
-                ]
-            )
+        for _ in map_blocks(draw, range(start // size, -(-stop // size)), executor=executor):
+            pass
+        return out
 
-    for _ in map_blocks(fill, range(start // size, -(-stop // size)), executor=executor):
-        pass
-    return out
-
-
-def _labels(root, start, stop, tau):
-    import numpy as np
-
-    u = np.random.default_rng([root, 2**32]).random()
-    edges = torch.floor(torch.arange(start, stop + 1, dtype=torch.float64) * tau + u)
+# %% ../../nbs/synbench/02_gaussians.ipynb #d0b723d4
+def _labels(
+    root: int,
+    start: int,
+    stop: int,
+    tau: float,
+) -> Tensor:  # shape (stop - start,), int64
+    v = np.random.default_rng([root, 2**32]).random()
+    edges = torch.floor(torch.arange(start, stop + 1, dtype=torch.float64) * tau + v)
     return (edges[1:] - edges[:-1]).long()
 
-# %% ../../nbs/synbench/02_gaussians.ipynb #0ae7f0e6
+# %% ../../nbs/synbench/02_gaussians.ipynb #765ed74b
 @dataclass(frozen=True, eq=False, repr=False)
-class _Rows(Result):
-    "Random access to an endless sample."
+class SyntheticTask(Result):
+    "Two Gaussian clouds of images."
 
     scale: float  # length of the mean
     shape: tuple  # image shape
     tau: float  # probability of class 1
     pixel_mean: float  # centre of the two clouds, per pixel
-    mu: Tensor = field(repr=False)  # half the difference of the class means, shape (d,), float64
+    mu: Tensor = field(repr=False)  # half the difference of the means, shape (d,), float64
     covariance: object = field(repr=False)
 
     @property
-    def distance(self):  # float
-        "Length of the mean in units of the noise, sqrt(mu pinv(Sigma) mu): the Bayes accuracy of balanced classes is Phi of it."
+    def distance(self) -> float:
+        "Length t of the mean in units of the noise: balanced Bayes accuracy is Phi(t)."
         m = self.mu.double()
         return float(m @ self.covariance.solve(m[None])[0]) ** 0.5
 
-    def labels(self, start: int, stop: int, *, seed=0):  # shape (stop - start,), int64
+    def labels(
+        self,
+        start: int,  # first row
+        stop: int,  # after the last
+        *,
+        seed: int | torch.Generator | None = 0,
+    ) -> Tensor:  # shape (stop - start,), int64
         "Labels of consecutive rows; the first n hold n tau ones to within one."
-        return _labels(
-            _root(seed, "labels"),
-            check_count(start, "labels", "start", low=0),
-            check_count(stop, "labels", "stop", low=start),
-            self.tau,
-        )
+        root = _root(seed, "labels")
+        start = check_count(start, "labels", "start", low=0)
+        stop = check_count(stop, "labels", "stop", low=start)
+        return _labels(root, start, stop, self.tau)
 
     def rows(
-        self, start: int, stop: int, *, seed=0, device="cpu", executor=None
-    ):  # images (stop - start, *shape), float32, and labels
+        self,
+        start: int,  # first row
+        stop: int,  # after the last
+        *,
+        seed: int | torch.Generator | None = 0,
+        device: str | torch.device = "cpu",  # where they are drawn
+        executor: Executor | None = None,  # over blocks of rows
+    ) -> tuple:  # images (stop - start, *shape), float32, and labels
         "Consecutive rows of the endless sample of `seed`."
-        root, start = _root(seed, "rows"), check_count(start, "rows", "start", low=0)
-        y = _labels(root, start, check_count(stop, "rows", "stop", low=start), self.tau).to(device)
-        x = self.covariance.color(_noise(root, start, stop, len(self.mu), device, executor))
+        root = _root(seed, "rows")
+        start = check_count(start, "rows", "start", low=0)
+        stop = check_count(stop, "rows", "stop", low=start)
+        y = _labels(root, start, stop, self.tau).to(device)
+        noise = _Stream(root, len(self.mu), device).rows(start, stop, executor)
+        x = self.covariance.color(noise)
         x = x.add_(self.pixel_mean).addcmul_(2 * y[:, None].to(x) - 1, self.mu.to(x))
         return x.reshape(-1, *self.shape), y
 
-# %% ../../nbs/synbench/02_gaussians.ipynb #765ed74b
-@dataclass(frozen=True, eq=False, repr=False)
-class SyntheticTask(_Rows):
-    "Two Gaussian clouds of images."
-
     def batches(
-        self, n: int, *, batch_size: int = 256, seed=0, device="cpu", executor=None
-    ):  # iterator of (images, labels)
+        self,
+        n: int,  # rows in all
+        *,
+        batch_size: int = 256,  # rows at a time
+        seed: int | torch.Generator | None = 0,
+        device: str | torch.device = "cpu",
+        executor: Executor | None = None,
+    ) -> Iterator:  # of images and labels
         "The first `n` rows of the sample of `seed`, a batch at a time."
         root = _root(seed, "batches")
         for s in row_blocks(check_count(n, "batches", "n"), batch_size):
             yield self.rows(s.start, s.stop, seed=root, device=device, executor=executor)
 
     def sample(
-        self, n: int, *, seed=0, device="cpu", executor=None
-    ):  # images (n, *shape), labels (n,)
+        self,
+        n: int,  # rows
+        *,
+        seed: int | torch.Generator | None = 0,
+        device: str | torch.device = "cpu",
+        executor: Executor | None = None,
+    ) -> tuple:  # images (n, *shape) and labels (n,)
         "The first `n` rows at once."
-        check_memory(
-            8 * check_count(n, "sample", "n") * len(self.mu),
-            "sample",
-            "iterate over batches(n) instead",
-            device=device,
-        )
+        n_bytes = 8 * check_count(n, "sample", "n") * len(self.mu)
+        check_memory(n_bytes, "sample", "iterate over batches(n) instead", device=device)
         return self.rows(0, n, seed=seed, device=device, executor=executor)
 
-# %% ../../nbs/synbench/02_gaussians.ipynb #b9e94d5e
-def synthetic_task(
-    scale,  # length of the mean, s of the paper: the accuracy of Gaussian-I is Phi(scale)
-    shape,  # image shape, such as (3, 224, 224)
-    *,
-    covariance="identity",  # "identity", "heptadiagonal", a variance per pixel, a d x d matrix, a covariance of this module, or a function that colours (n, d) white noise
-    direction=None,  # direction of the mean, of `shape`; None is all ones
-    tau: float = 0.5,  # probability of class 1
-    pixel_mean: float = 0.5,  # centre of the two clouds, per pixel
-) -> SyntheticTask:
-    "A binary task of two Gaussians, whose best accuracy is known."
-    who, shape = (
-        "synthetic_task",
-        tuple(
-            check_count(n, "synthetic_task", "shape")
-            for n in ((shape,) if isinstance(shape, int) else shape)
-        ),
-    )
-    scale, d = check_number(scale, who, "scale", low=0), math.prod(shape)
-    tau = check_number(tau, who, "tau", low=0, high=1, low_open=True, high_open=True)
-    cov = _covariance(covariance, shape)
-    if not cov.fits(shape):
-        refuse(
-            who,
-            f"the covariance must fit images of shape {shape}",
-            type(cov).__name__ + " of another size",
-            "build it for this shape",
-        )
-    u = (
-        torch.ones(d, dtype=torch.float64)
-        if direction is None
-        else check_finite(
-            torch.atleast_1d(check_tensor(direction, who, "direction").detach()), who, "direction"
-        )
-        .double()
-        .flatten()
-    )
-    if len(u) != d or not u.any():
-        refuse(
-            who,
-            f"direction must be a nonzero array of shape {shape}",
-            f"{len(u)} entries",
-            "pass one number per pixel",
-        )
-    mu = scale * u / u.norm()
-    lost = _lost(cov, u / u.norm())
-    if lost > 1e-6:
-        refuse(
-            who,
-            "the mean must lie in the range of the covariance, or the classes differ without noise",
-            f"a share of {lost:.3g} outside of it",
-            "pass a direction that is constant where the noise is not",
-        )
-    return SyntheticTask(scale, shape, tau, check_number(pixel_mean, who, "pixel_mean"), mu, cov)
-
 # %% ../../nbs/synbench/02_gaussians.ipynb #c7190c05
-def _covariance(covariance, shape):
+def _covariance(
+    covariance,  # as in `synthetic_task`
+    shape: tuple,  # of an image
+):
+    who = "synthetic_task"
     if isinstance(covariance, str):
-        check_choice(covariance, ("identity", "heptadiagonal"), "synthetic_task", "covariance")
+        check_choice(covariance, ("identity", "heptadiagonal"), who, "covariance")
         return Diagonal() if covariance == "identity" else heptadiagonal(shape)
     if isinstance(covariance, (Diagonal, Dense, Banded, Kronecker, Colored)):
         return covariance
     if callable(covariance):
         return Colored(covariance)
-    S = check_tensor(covariance, "synthetic_task", "covariance")
-    if S.ndim == 2:
-        check_memory(4 * 8 * len(S) ** 2, "synthetic_task", "pass a banded or Kronecker covariance")
-    return Dense(S) if S.ndim == 2 else Diagonal(S)
+    S = check_tensor(covariance, who, "covariance")
+    if S.ndim != 2:
+        return Diagonal(S)
+    check_memory(4 * 8 * len(S) ** 2, who, "pass a banded or Kronecker covariance")
+    return Dense(S)
 
+# %% ../../nbs/synbench/02_gaussians.ipynb #8fcb01db
+def _direction(
+    direction,  # of `shape`, or None
+    shape: tuple,
+    covariance,
+) -> Tensor:  # of any length, shape (d,), float64
+    who, d = "synthetic_task", math.prod(shape)
+    if direction is None:
+        u = torch.ones(d, dtype=torch.float64)
+    else:
+        u = torch.atleast_1d(check_tensor(direction, who, "direction").detach())
+        u = check_finite(u, who, "direction").double().flatten()
+    if len(u) != d or not u.any():
+        rule = f"direction must be a nonzero array of shape {shape}"
+        refuse(who, rule, f"{len(u)} entries", "pass one number per pixel")
+    unit = u / u.norm()
+    lost = float((unit - covariance.project(unit[None])[0]).norm())
+    if lost > 1e-6:
+        range_ = "the mean must lie in the range of the covariance"
+        rule = f"{range_}, or the classes differ without noise"
+        got = f"a share of {lost:.3g} outside of it"
+        refuse(who, rule, got, "pass a direction that is constant where the noise is not")
+    return u
 
-def _lost(cov, u):
-    "Share of a unit vector outside the range of a covariance."
-    if isinstance(cov, (Banded, Colored)):
-        return 0.0
-    if isinstance(cov, Diagonal):
-        return float(u[cov.variance.expand(len(u)) == 0].norm())
-    P = [cov] if isinstance(cov, Dense) else [p for p in cov.parts if p is not None]
-    inside = (
-        u @ P[0].F @ P[0].F.T
-        if isinstance(cov, Dense)
-        else cov._each(u, lambda p, x: x @ p.F @ p.F.T)
+# %% ../../nbs/synbench/02_gaussians.ipynb #b9e94d5e
+def synthetic_task(
+    scale: float,  # length s of the mean: the accuracy of Gaussian-I is Phi(s)
+    shape: int | tuple,  # image shape, such as (3, 224, 224)
+    *,
+    covariance="identity",  # or "heptadiagonal", an array, a covariance, a colouring function
+    direction=None,  # direction of the mean, of `shape`; None is all ones
+    tau: float = 0.5,  # probability of class 1
+    pixel_mean: float = 0.5,  # centre of the two clouds, per pixel
+) -> SyntheticTask:
+    """A binary task of two Gaussian clouds of images, whose best accuracy is known.
+
+    x = pixel_mean + y scale u + noise, with y = 1 or -1, u the unit direction and noise of the
+    covariance: a name, a variance per pixel, a d x d matrix, a covariance of this module, or a
+    function that colours white noise of shape (n, d).
+
+    Reference: Ko et al., SynBench, Section 3 and A.14.
+    """
+    who = "synthetic_task"
+    sides = (shape,) if isinstance(shape, int) else shape
+    shape = tuple(check_count(n, who, "shape") for n in sides)
+    scale = check_number(scale, who, "scale", low=0)
+    tau = check_number(tau, who, "tau", low=0, high=1, low_open=True, high_open=True)
+    cov = _covariance(covariance, shape)
+    if not cov.fits(shape):
+        rule = f"the covariance must fit images of shape {shape}"
+        got = f"{type(cov).__name__} of another size"
+        refuse(who, rule, got, "build it for this shape")
+    u = _direction(direction, shape, cov)
+    return SyntheticTask(
+        scale=scale,
+        shape=shape,
+        tau=tau,
+        pixel_mean=check_number(pixel_mean, who, "pixel_mean"),
+        mu=scale * u / u.norm(),
+        covariance=cov,
     )
-    return float((u - inside).norm())
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #8e61982a
+def _root_factor(
+    X: Tensor,  # sample, shape (n, d)
+) -> Tensor:  # R with R^T R the covariance of the sample, shape (min(n, d), d)
+    X = (X - X.mean(0)) / math.sqrt(len(X) - 1)
+    return X if len(X) <= X.shape[1] else torch.linalg.qr(X, mode="r")[1]
+
+# %% ../../nbs/synbench/02_gaussians.ipynb #dd350d2c
 def frechet_distance(
     features,  # shape (n, d)
     others,  # shape (m, d)
 ) -> float:  # at least 0
     "Squared Frechet distance of the Gaussians fitted to two samples; biased upwards by about d/n."
-    X, Y = (
-        check_features(v, "frechet_distance", name).detach().double()
-        for v, name in ((features, "features"), (others, "others"))
-    )
+    who = "frechet_distance"
+    X = check_features(features, who, "features").detach().double()
+    Y = check_features(others, who, "others").detach().double()
     if X.shape[1] != Y.shape[1]:
-        refuse(
-            "frechet_distance",
-            "both samples must have the same features",
-            f"{X.shape[1]} and {Y.shape[1]}",
-            "embed both with one model",
-        )
+        rule, got = "both samples must have the same features", f"{X.shape[1]} and {Y.shape[1]}"
+        refuse(who, rule, got, "embed both with one model")
     gap = X.mean(0) - Y.mean(0)
-    roots = []
-    for V in (X, Y):
-        V = (V - V.mean(0)) / math.sqrt(len(V) - 1)
-        roots.append(V if len(V) <= V.shape[1] else torch.linalg.qr(V, mode="r")[1])
-    cross = torch.linalg.svdvals(roots[0] @ roots[1].T).sum()
-    return max(float(gap @ gap + sum((r**2).sum() for r in roots) - 2 * cross), 0.0)
+    R, Q = _root_factor(X), _root_factor(Y)
+    cross = torch.linalg.svdvals(R @ Q.T).sum()
+    return max(float(gap @ gap + (R**2).sum() + (Q**2).sum() - 2 * cross), 0.0)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #c0dad92c
 @dataclass(frozen=True, eq=False, repr=False)
@@ -492,20 +528,18 @@ class GaussianFit(Result):
     expected_distance: float  # its value for images of the task
     squared_distances: Tensor  # one per image
 
-
+# %% ../../nbs/synbench/02_gaussians.ipynb #a3580b62
 def mahalanobis(
     images,  # shape (n, *shape)
     task: SyntheticTask,  # whose clouds they are compared with
 ) -> Tensor:  # squared lengths in units of the noise, shape (n,), float64
     "Squared Mahalanobis distances from the centre of a task (Table 11)."
-    x = check_finite(check_tensor(images, "mahalanobis", "images"), "mahalanobis", "images")
+    who = "mahalanobis"
+    x = check_finite(check_tensor(images, who, "images"), who, "images")
     if x.ndim < 2 or tuple(x.shape[1:]) != task.shape:
-        refuse(
-            "mahalanobis",
-            f"images must have shape (n, {', '.join(map(str, task.shape))})",
-            f"{tuple(x.shape)}",
-            "resize them or build the task at their size",
-        )
+        rule = f"images must have shape (n, {', '.join(map(str, task.shape))})"
+        remedy = "resize them or build the task at their size"
+        refuse(who, rule, f"{tuple(x.shape)}", remedy)
     v = x.flatten(1).double() - task.pixel_mean
     return (v * task.covariance.solve(v)).sum(1)
 
@@ -522,13 +556,15 @@ def rejects_gaussian(
     m = mahalanobis(images, task)
     if len(m) < 5:
         refuse("rejects_gaussian", "the test needs at least 5 images", f"{len(m)}", "pass more")
-    df, nc, q = task.covariance.rank(len(task.mu)), task.distance**2, m.cpu().numpy()
+    alpha = check_number(alpha, "rejects_gaussian", "alpha", low=0, high=1)
+    df, nc = task.covariance.rank(len(task.mu)), task.distance**2
+    q = m.cpu().numpy()
     p = float(stats.kstest(stats.ncx2.cdf(q, df, nc), "uniform").pvalue)
     return GaussianFit(
-        p,
-        p < check_number(alpha, "rejects_gaussian", "alpha", low=0, high=1),
-        float(stats.chi2.sf(q, df).mean()),
-        float(m.mean()),
-        df + nc,
-        m,
+        p_value=p,
+        rejected=p < alpha,
+        published_p=float(stats.chi2.sf(q, df).mean()),
+        mean_distance=float(m.mean()),
+        expected_distance=df + nc,
+        squared_distances=m,
     )

@@ -8,7 +8,9 @@ __all__ = ['LinearRule', 'scaled_bound_of_accuracy', 'RobustBayes', 'robust_baye
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #2874f2c0
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,34 +25,44 @@ from taskpriors.checks import (
 from ..results import Result
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #08a2723d
-def _spectrum(Sigma, rtol):
-    "Eigenvalues above `rtol` times the largest, with the maps into their eigenbasis and back."
-    if Sigma.ndim == 1:
-        lam, F = Sigma, None
-    else:
-        lam, F = torch.linalg.eigh(Sigma)
+class _Spectrum(NamedTuple):
+    "The nonzero eigenvalues of a covariance, with the maps into their eigenbasis and back."
+
+    lam: Tensor  # shape (r,)
+    keep: Tensor  # which eigenvalues count, shape (d,), bool
+    F: Tensor | None  # eigenvectors, shape (d, r); None for a diagonal
+
+    def into(self, v):  # (..., d) -> (..., r)
+        return v[..., self.keep] if self.F is None else v @ self.F
+
+    def back(self, v):  # (..., r) -> (..., d)
+        if self.F is not None:
+            return v @ self.F.T
+        out = v.new_zeros(*v.shape[:-1], len(self.keep))
+        out[..., self.keep] = v
+        return out
+
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #6dfbaf25
+def _spectrum(
+    Sigma: Tensor,  # shape (d, d), or (d,) for its diagonal
+    rtol: float,  # eigenvalues up to rtol times the largest do not count
+) -> _Spectrum:
+    diagonal = Sigma.ndim == 1
+    lam, F = (Sigma, None) if diagonal else torch.linalg.eigh(Sigma)
     if lam.max() <= 0 or lam.min() < -1e-8 * lam.max():
-        refuse(
-            "robust_bayes",
-            "Sigma must be a covariance: positive semidefinite and not zero",
-            f"eigenvalues from {lam.min():.3g} to {lam.max():.3g}",
-            "pass a covariance matrix",
-        )
+        rule = "Sigma must be a covariance: positive semidefinite and not zero"
+        got = f"eigenvalues from {lam.min():.3g} to {lam.max():.3g}"
+        refuse("robust_bayes", rule, got, "pass a covariance matrix")
     keep = lam > rtol * lam.max()
-    if F is None:
-
-        def back(v):
-            out = v.new_zeros(*v.shape[:-1], len(keep))
-            out[..., keep] = v
-            return out
-
-        return lam[keep], (lambda v: v[..., keep]), back
-    F = F[:, keep]
-    return lam[keep], (lambda v: v @ F), (lambda v: v @ F.T)
+    return _Spectrum(lam[keep], keep, None if diagonal else F[:, keep])
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #fbd1cbf3
-def _ridge(m, lam, eps):
-    "Ridge of each eps: the root k of |k m/(lam + k)| = eps, for 0 <= eps < |m|; and the number of steps."
+def _ridge(
+    m: Tensor,  # mean in the eigenbasis, shape (r,)
+    lam: Tensor,  # eigenvalues, shape (r,)
+    eps: Tensor,  # radii, 0 <= eps < norm of m, shape (n_eps,)
+) -> tuple[Tensor, int]:  # k, shape (n_eps,), and the number of steps
+    "Ridge of each eps: the root k of |k m/(lam + k)| = eps."
     e = eps.clamp_min(torch.finfo(m.dtype).tiny)
     base = torch.log(e / (m.norm() - e))
     low, high = base + lam.min().log(), base + lam.max().log()
@@ -62,120 +74,135 @@ def _ridge(m, lam, eps):
         low, high = torch.where(f < 0, t, low), torch.where(f < 0, high, t)
         newton = t - f * z2.sum(1) / (z2 * (1 - share)).sum(1).clamp_min(1e-300)
         last, t = t, torch.where((newton > low) & (newton < high), newton, (low + high) / 2)
-        if bool(((t - last).abs() <= 1e-15 * (1 + t.abs())).all()):
-            break
-    return torch.where(eps > 0, t.exp(), 0.0), step
+        settled = bool(((t - last).abs() <= 1e-15 * (1 + t.abs())).all())
+        if settled or step == 100:
+            return torch.where(eps > 0, t.exp(), 0.0), step
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #2af27663
-def _in_box(A, b, mu, eps, p):
+class _Whitened(NamedTuple):
+    "Minimise |A (mu - z)|^2 over a ball, in numpy."
+
+    A: np.ndarray  # rows whiten, shape (d, d)
+    mu: np.ndarray  # shape (d,)
+    b: np.ndarray  # A mu
+
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #89dd3b82
+def _in_box(
+    problem: _Whitened,
+    eps: float,
+    p: float,  # infinity
+) -> np.ndarray:  # z
     from scipy.optimize import lsq_linear
 
-    return lsq_linear(A, b, (-eps, eps), method="bvls", tol=1e-15, max_iter=10 * A.shape[1]).x
+    A, steps = problem.A, 10 * problem.A.shape[1]
+    return lsq_linear(A, problem.b, (-eps, eps), method="bvls", tol=1e-15, max_iter=steps).x
 
-
-def _in_cross_polytope(A, b, mu, eps, p):
-    import numpy as np
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #a340df7e
+def _in_cross_polytope(
+    problem: _Whitened,
+    eps: float,
+    p: float,  # 1
+) -> np.ndarray:  # z
     from sklearn.linear_model import lars_path_gram
 
+    A, b = problem.A, problem.b
     path = lars_path_gram(A.T @ b, A.T @ A, n_samples=1, method="lasso")[2]
     size = abs(path).sum(0)
     k = min(max(int(np.searchsorted(size, eps)), 1), len(size) - 1)
-    return path[:, k - 1] + (eps - size[k - 1]) / (size[k] - size[k - 1]) * (
-        path[:, k] - path[:, k - 1]
-    )
+    share = (eps - size[k - 1]) / (size[k] - size[k - 1])
+    return path[:, k - 1] + share * (path[:, k] - path[:, k - 1])
 
-
-def _in_smooth_ball(A, b, mu, eps, p):
-    import numpy as np
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #07fb859f
+def _in_smooth_ball(
+    problem: _Whitened,
+    eps: float,
+    p: float,
+) -> np.ndarray:  # z
     from scipy.optimize import minimize
 
-    u = mu / np.linalg.norm(mu, p)
-    A, b = A * eps, b
-    scale = np.sum((A @ u - b) ** 2) / 2
+    A, b = problem.A * eps, problem.b
+    start = problem.mu / np.linalg.norm(problem.mu, p)
+    scale = np.sum((A @ start - b) ** 2) / 2
 
     def value(u):
-        return (np.sum((A @ u - b) ** 2) / 2 / scale, A.T @ (A @ u - b) / scale)
+        return np.sum((A @ u - b) ** 2) / 2 / scale, A.T @ (A @ u - b) / scale
 
     ball = {
         "type": "ineq",
         "fun": lambda u: 1 - np.sum(abs(u) ** p),
         "jac": lambda u: -p * np.sign(u) * abs(u) ** (p - 1),
     }
-    return (
-        eps
-        * minimize(
-            value,
-            u,
-            jac=True,
-            method="SLSQP",
-            constraints=[ball],
-            options={"maxiter": 5000, "ftol": 1e-16},
-        ).x
-    )
+    options = {"maxiter": 5000, "ftol": 1e-16}
+    found = minimize(value, start, jac=True, method="SLSQP", constraints=[ball], options=options)
+    return eps * found.x
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #18add625
-def _norm(v, p):
+def _norm(
+    v: Tensor,  # shape (..., d)
+    p: float,
+) -> Tensor:  # shape (...)
     return torch.linalg.vector_norm(v, p, dim=-1)
 
 
-def _dual(p):
-    return math.inf if p == 1 else 1.0 if p == math.inf else p / (p - 1)
+def _dual(
+    p: float,
+) -> float:
+    if p == 1:
+        return math.inf
+    return 1.0 if p == math.inf else p / (p - 1)
 
-
-def _attack(mu, lam, into, back, eps, p):
-    "z of one eps in any ball, and w = pinv(Sigma)(mu - z)."
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #05e11c3a
+def _attack(
+    mu: Tensor,  # within the range of Sigma
+    base: _Spectrum,
+    eps: float,
+    p: float,
+) -> tuple[Tensor, Tensor]:  # z and w = pinv(Sigma)(mu - z)
+    "The attacker's shift of the mean in any ball, and the rule against it."
     solve = {1: _in_cross_polytope, math.inf: _in_box}.get(p, _in_smooth_ball)
-    A = back(torch.diag(lam.rsqrt()))  # rows whiten
-    z = torch.from_numpy(
-        solve(A.cpu().numpy(), (A @ mu).cpu().numpy(), mu.cpu().numpy(), float(eps), p)
-    ).to(mu)
+    A = base.back(torch.diag(base.lam.rsqrt()))
+    problem = _Whitened(A.cpu().numpy(), mu.cpu().numpy(), (A @ mu).cpu().numpy())
+    z = torch.from_numpy(solve(problem, float(eps), p)).to(mu)
     z = z * min(1.0, float(eps / _norm(z, p)))
     return z, A.T @ (A @ (mu - z))
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #86ef35b7
 @dataclass(frozen=True, eq=False, repr=False)
 class LinearRule(Result):
-    "Classifiers that say 1 where w (x - center) + bias > 0 and 0 elsewhere; one per leading index of `w`."
+    "Classifiers that say 1 where w (x - center) + bias > 0; one per leading index of `w`."
 
     w: Tensor  # directions, shape (*eps, d)
     bias: Tensor  # shape (*eps,)
     center: Tensor  # midpoint of the classes, shape (d,)
     p: float  # norm of the perturbations
 
-    def decision(self, x):  # shape (*eps, n), from points (n, d)
+    def decision(self, x) -> Tensor:  # shape (*eps, n), from points (n, d)
         "Signed value of each rule at each point."
         x = check_finite(check_tensor(x, "decision", "x"), "decision", "x")
         if x.ndim != 2 or x.shape[1] != len(self.center):
-            refuse(
-                "decision",
-                f"x must have shape (n, {len(self.center)})",
-                f"shape {tuple(x.shape)}",
-                "flatten the points",
-            )
+            rule = f"x must have shape (n, {len(self.center)})"
+            refuse("decision", rule, f"shape {tuple(x.shape)}", "flatten the points")
         return self.w @ (x.to(self.center) - self.center).T + self.bias[..., None]
 
-    def predict(self, x):  # shape (*eps, n), int64
+    def predict(self, x) -> Tensor:  # shape (*eps, n), int64
         "Labels 0 or 1."
         return (self.decision(x) > 0).long()
 
-    def margin(self, x):  # shape (*eps, n)
-        "Smallest perturbation, in the p-norm, that moves a point to the boundary: Theorem 3.1 (i), A.2 (i). Infinite where w = 0."
+    def margin(self, x) -> Tensor:  # shape (*eps, n)
+        "Least p-norm that moves a point to the boundary: Theorem 3.1 (i). Infinite where w = 0."
         length = _norm(self.w, _dual(self.p))[..., None]
         return torch.where(length > 0, self.decision(x).abs() / length, math.inf)
 
-    def perturbation(self, x):  # shape (*eps, n, d), of p-norm `margin`
+    def perturbation(self, x) -> Tensor:  # shape (*eps, n, d), of p-norm `margin`
         "The perturbation that reaches the boundary."
         if not bool(self.w.any(-1).all()):
-            refuse(
-                "perturbation",
-                "w must not be zero: no perturbation moves a constant guess",
-                "w = 0",
-                "leave out the eps at which `exists` is False",
-            )
-        q, a = _dual(self.p), self.w.abs() / self.w.abs().amax(-1, keepdim=True)
-        v = self.w.sign() * (
-            (a == 1).to(a) if q == math.inf else a ** (q - 1)
-        )  # Hoelder's equality
+            rule = "w must not be zero: no perturbation moves a constant guess"
+            remedy = "leave out the eps at which `exists` is False"
+            refuse("perturbation", rule, "w = 0", remedy)
+        q = _dual(self.p)
+        a = self.w.abs() / self.w.abs().amax(-1, keepdim=True)
+        size = (a == 1).to(a) if q == math.inf else a ** (q - 1)  # Hoelder's equality
+        v = self.w.sign() * size
         step = -self.decision(x) / _norm(self.w, q)[..., None]
         return step[..., None] * (v / _norm(v, self.p)[..., None])[..., None, :]
 
@@ -184,268 +211,303 @@ def scaled_bound_of_accuracy(
     accuracy,  # of the Bayes rule of balanced classes, in (1/2, 1)
 ) -> Tensor:  # at least 1
     "Expected scaled bound of correct samples as a function of accuracy: Theorem 3.1 (iv)."
-    a = check_tensor(accuracy, "scaled_bound_of_accuracy", "accuracy").double()
+    who = "scaled_bound_of_accuracy"
+    a = check_tensor(accuracy, who, "accuracy").double()
     if not bool(((a > 0.5) & (a < 1)).all()):
-        refuse(
-            "scaled_bound_of_accuracy",
-            "accuracy must lie between 1/2 and 1, both excluded",
-            f"{a.min():.6g} to {a.max():.6g}",
-            "drop tasks at chance or without error",
-        )
+        rule = "accuracy must lie between 1/2 and 1, both excluded"
+        got = f"{a.min():.6g} to {a.max():.6g}"
+        refuse(who, rule, got, "drop tasks at chance or without error")
     t = torch.special.ndtri(a)
     return 1 + torch.exp(-(t**2) / 2) / (math.sqrt(2 * math.pi) * t * a)
 
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #f030ebac
+def _cut_mean(
+    m: Tensor,
+    s: Tensor,
+) -> Tensor:
+    "E[u; u > 0] for u ~ N(m, s^2)."
+    t = m / s
+    return m * torch.special.ndtr(t) + s * torch.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
 
-def _cut_mean(m, s):  # E[u; u > 0] for u ~ N(m, s^2)
-    return m * torch.special.ndtr(m / s) + s * torch.exp(-((m / s) ** 2) / 2) / math.sqrt(
-        2 * math.pi
-    )
-
-# %% ../../nbs/synbench/01_robust_bayes.ipynb #07159164
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #186d391b
 @dataclass(frozen=True, eq=False, repr=False)
-class _GaussianRule(LinearRule):
-    "Rules of two Gaussians, one per eps, with their exact accuracy."
+class RobustBayes(LinearRule):
+    "Robust Bayes rules of two Gaussians, one per eps, with exact accuracy and scaled bound."
 
     eps: Tensor  # radii, shape () or (n_eps,)
     tau: float  # probability of class 1
     z: Tensor  # attacker's shift of the mean, shape (*eps, d)
     signal: Tensor  # mu w, shape (*eps,)
     noise: Tensor  # standard deviation of w x, shape (*eps,)
-    exists: Tensor  # False where eps is too large for any classifier but the constant one, shape (*eps,)
+    exists: Tensor  # False where only the constant guess is left, shape (*eps,)
     gap: Tensor  # relative duality gap, shape (*eps,)
     discarded: float  # norm of the part of mu outside the range of Sigma
     n_iter: int  # Newton steps
 
     def _classes(self):
-        return (self.signal - (h := math.log((1 - self.tau) / self.tau) / 2), self.signal + h)
+        "Mean decision of class 1 and of class 0, signed by the class."
+        h = math.log((1 - self.tau) / self.tau) / 2
+        return self.signal - h, self.signal + h
 
     def _mix(self, f):
-        return sum(t * f(m) for t, m in zip((self.tau, 1 - self.tau), self._classes(), strict=True))
+        "A function of the mean decision, averaged over the classes."
+        one, zero = self._classes()
+        return self.tau * f(one) + (1 - self.tau) * f(zero)
 
-    def robust_accuracy(self, radius=0.0):  # shape (*eps,)
+    def _scale(self):
+        "Mean size of the decision at the two centres."
+        return torch.stack([m.abs() for m in self._classes()]).mean(0)
+
+    def robust_accuracy(
+        self,
+        radius: float = 0.0,  # p-norm of the perturbations
+    ) -> Tensor:  # shape (*eps,)
         "Probability of staying correct under every perturbation of p-norm at most `radius`."
-        cost = check_number(radius, "robust_accuracy", "radius", low=0) * _norm(
-            self.w, _dual(self.p)
-        )
+        radius = check_number(radius, "robust_accuracy", "radius", low=0)
+        cost = radius * _norm(self.w, _dual(self.p))
         a = self._mix(lambda m: torch.special.ndtr((m - cost) / self.noise))
         return torch.where(self.exists, a, torch.full_like(a, max(self.tau, 1 - self.tau)))
 
     @property
-    def accuracy(self):  # shape (*eps,)
+    def accuracy(self) -> Tensor:  # shape (*eps,)
         "Standard accuracy: (iii). Where no rule exists, that of the constant guess."
         return self.robust_accuracy(0.0)
 
-# %% ../../nbs/synbench/01_robust_bayes.ipynb #186d391b
-@dataclass(frozen=True, eq=False, repr=False)
-class RobustBayes(_GaussianRule):
-    "Robust Bayes rules of two Gaussians, one per eps, with their exact accuracy and expected scaled bound."
-
     @property
-    def _scale(self):
-        return torch.stack([m.abs() for m in self._classes()]).mean(0)
-
-    @property
-    def scaled_bound(self):  # shape (*eps,)
+    def scaled_bound(self) -> Tensor:  # shape (*eps,)
         "Expected scaled bound of correct samples: (iv). NaN where `exists` is False."
-        b = self._mix(lambda m: _cut_mean(m, self.noise)) / (self.accuracy * self._scale)
+        b = self._mix(lambda m: _cut_mean(m, self.noise)) / (self.accuracy * self._scale())
         return torch.where(self.exists, b, torch.nan)
 
-    def scaled_margin(self, x):  # shape (*eps, n)
+    def scaled_margin(self, x) -> Tensor:  # shape (*eps, n)
         "The margin over its mean at the two class centres: (ii). NaN where `exists` is False."
-        return torch.where(
-            self.exists[..., None], self.decision(x).abs() / self._scale[..., None], torch.nan
-        )
+        share = self.decision(x).abs() / self._scale()[..., None]
+        return torch.where(self.exists[..., None], share, torch.nan)
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #b361b036
-def _problem(mu, Sigma, eps, p, center, rtol):
+class _Problem(NamedTuple):
     "Checked inputs in double precision."
+
+    mu: Tensor  # shape (d,)
+    Sigma: Tensor  # shape (d, d) or (d,)
+    center: Tensor  # shape (d,)
+    rtol: float
+
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #f1873536
+def _problem(
+    mu,
+    Sigma,
+    center,
+    rtol: float | None,
+) -> _Problem:
     who = "robust_bayes"
     mu = check_finite(torch.atleast_1d(check_tensor(mu, who, "mu").detach()), who, "mu")
     if mu.ndim != 1 or len(mu) < 1:
         refuse(who, "mu must be a vector", f"shape {tuple(mu.shape)}", "pass shape (d,)")
     Sigma = torch.atleast_1d(check_tensor(Sigma, who, "Sigma").detach())
-    rtol = (
-        len(mu) * torch.finfo(Sigma.dtype).eps
-        if rtol is None
-        else check_number(rtol, who, "rtol", low=0, high=1, high_open=True)
-    )
-    Sigma = (
-        check_finite(Sigma, who, "Sigma")
-        if Sigma.ndim == 1 or Sigma.numel() == 1
-        else check_square(Sigma, who, "Sigma")
-    )
+    default = len(mu) * torch.finfo(Sigma.dtype).eps
+    if rtol is not None:
+        rtol = check_number(rtol, who, "rtol", low=0, high=1, high_open=True)
+    plain = Sigma.ndim == 1 or Sigma.numel() == 1
+    Sigma = check_finite(Sigma, who, "Sigma") if plain else check_square(Sigma, who, "Sigma")
     if len(Sigma) != len(mu):
-        refuse(
-            who,
-            "mu and Sigma must have one dimension in common",
-            f"{len(mu)} and {tuple(Sigma.shape)}",
-            "pass (d,) with (d, d) or (d,)",
-        )
-    eps = check_finite(
-        check_tensor(torch.as_tensor(eps, dtype=torch.float64).to(mu.device), who, "eps").reshape(
-            -1
-        ),
-        who,
-        "eps",
-    ).reshape(torch.as_tensor(eps).shape)
-    if eps.ndim > 1 or eps.numel() == 0 or eps.min() < 0:
-        refuse(
-            who,
-            "eps must be one or several numbers of at least 0",
-            str(eps.tolist())[:60],
-            "pass radii",
-        )
-    p = math.inf if p == math.inf else check_number(p, who, "p", low=1)
-    center = (
-        torch.zeros_like(mu)
-        if center is None
-        else check_finite(check_tensor(center, who, "center"), who, "center")
-    )
+        rule = "mu and Sigma must have one dimension in common"
+        got = f"{len(mu)} and {tuple(Sigma.shape)}"
+        refuse(who, rule, got, "pass (d,) with (d, d) or (d,)")
+    if center is None:
+        center = torch.zeros_like(mu)
+    center = check_finite(check_tensor(center, who, "center"), who, "center")
     if center.shape != mu.shape:
-        refuse(
-            who,
-            "center must have the shape of mu",
-            f"{tuple(center.shape)}",
-            "pass the midpoint of the two means",
-        )
-    return (
-        mu.double(),
-        Sigma.double().to(mu.device),
-        eps,
-        float(p),
-        center.double().to(mu.device),
-        rtol,
+        rule, remedy = "center must have the shape of mu", "pass the midpoint of the two means"
+        refuse(who, rule, f"{tuple(center.shape)}", remedy)
+    return _Problem(
+        mu=mu.double(),
+        Sigma=Sigma.double().to(mu.device),
+        center=center.double().to(mu.device),
+        rtol=default if rtol is None else rtol,
     )
+
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #abbc0785
+def _check_eps(
+    eps,
+    device: torch.device,
+) -> Tensor:  # shape () or (n_eps,), float64
+    who = "robust_bayes"
+    eps = torch.as_tensor(eps, dtype=torch.float64).to(device)
+    check_finite(check_tensor(eps, who, "eps").reshape(-1), who, "eps")
+    if eps.ndim > 1 or eps.numel() == 0 or eps.min() < 0:
+        rule, got = "eps must be one or several numbers of at least 0", str(eps.tolist())[:60]
+        refuse(who, rule, got, "pass radii")
+    return eps
+
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #9b95813e
+def _check_p(
+    p: float,
+) -> float:
+    if p == math.inf:
+        return math.inf
+    return check_number(p, "robust_bayes", "p", low=1)
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #feb6650f
-def _reach(mu, lam, into, back, p):
-    "Least radius that brings the two means together within the range of Sigma."
-    if p == 2 or len(lam) == len(mu):
-        return float(_norm(mu, p))
-    from scipy.optimize import linprog, minimize
+def _reach_by_program(
+    A: np.ndarray,  # map into the range, shape (r, d)
+    b: np.ndarray,  # the part of mu there, shape (r,)
+    p: float,  # 1 or infinity
+) -> float:
+    "Least p-norm of z with A z = b: bounds t on the entries of z, as linear constraints on (z, t)."
+    from scipy.optimize import linprog
 
-    A, b, d = (
-        back(torch.eye(len(lam), dtype=mu.dtype, device=mu.device)).cpu().numpy(),
-        into(mu).cpu().numpy(),
-        len(mu),
-    )
-    if p in (1.0, math.inf):  # |z|_p <= t as linear constraints on (z, t)
-        import numpy as np
+    d = A.shape[1]
+    T = np.eye(d) if p == 1.0 else np.ones((d, 1))
+    n, E = T.shape[1], np.eye(d)
+    cost = np.r_[np.zeros(d), np.ones(n)]
+    within = np.block([[E, -T], [-E, -T]])
+    equal = np.hstack([A, np.zeros((len(A), n))])
+    return float(linprog(cost, within, np.zeros(2 * d), equal, b, (None, None)).fun)
 
-        n = d if p == 1.0 else 1
-        T, E = (np.eye(d) if p == 1.0 else np.ones((d, 1))), np.eye(d)
-        r = linprog(
-            np.r_[np.zeros(d), np.ones(n)],
-            np.block([[E, -T], [-E, -T]]),
-            np.zeros(2 * d),
-            np.hstack([A, np.zeros((len(A), n))]),
-            b,
-            (None, None),
-        )
-        return float(r.fun)
-    r = minimize(
-        lambda z: (
-            (abs(z) ** p).sum(),
-            p * abs(z) ** (p - 1) * (z > 0) - p * abs(z) ** (p - 1) * (z < 0),
-        ),
-        mu.cpu().numpy(),
-        jac=True,
-        method="SLSQP",
-        constraints=[{"type": "eq", "fun": lambda z: A @ z - b, "jac": lambda z: A}],
-        options={"maxiter": 5000, "ftol": 1e-14},
-    )
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #58d3a915
+def _smooth_reach(
+    A: np.ndarray,  # map into the range, shape (r, d)
+    b: np.ndarray,  # the part of mu there, shape (r,)
+    p: float,
+    start: np.ndarray,  # a z with A z = b
+) -> float:
+    "Least p-norm of z with A z = b."
+    from scipy.optimize import minimize
+
+    def value(z):
+        return (abs(z) ** p).sum(), p * abs(z) ** (p - 1) * np.sign(z)
+
+    same = {"type": "eq", "fun": lambda z: A @ z - b, "jac": lambda z: A}
+    options = {"maxiter": 5000, "ftol": 1e-14}
+    r = minimize(value, start, jac=True, method="SLSQP", constraints=[same], options=options)
     return float(r.fun) ** (1 / p)
 
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #bdf5f403
+def _reach(
+    mu: Tensor,  # within the range of Sigma
+    base: _Spectrum,
+    p: float,
+) -> float:
+    "Least radius that brings the two means together within the range of Sigma."
+    if p == 2 or len(base.lam) == len(mu):
+        return float(_norm(mu, p))
+    A = base.back(torch.eye(len(base.lam), dtype=mu.dtype, device=mu.device)).cpu().numpy()
+    b = base.into(mu).cpu().numpy()
+    if p in (1.0, math.inf):
+        return _reach_by_program(A, b, p)
+    return _smooth_reach(A, b, p, mu.cpu().numpy())
+
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #bdde8495
-def _radii(eps, reach, p, eps_scale, missing):
-    "Absolute radii, and whether each leaves a classifier."
-    if check_choice(eps_scale, ("absolute", "relative"), "robust_bayes", "eps_scale") == "relative":
-        eps = eps * reach
+def _absolute(
+    eps: Tensor,
+    reach: float,
+    eps_scale: str,
+) -> Tensor:
+    check_choice(eps_scale, ("absolute", "relative"), "robust_bayes", "eps_scale")
+    return eps * reach if eps_scale == "relative" else eps
+
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #61d1b81e
+def _leaves_a_rule(
+    eps: Tensor,  # absolute
+    reach: float,
+    p: float,
+    missing: str,
+) -> Tensor:  # shape of eps, bool
+    check_choice(missing, ("raise", "report"), "robust_bayes", "missing")
     exists = eps < reach * (1 - 1e-12)
-    if check_choice(
-        missing, ("raise", "report"), "robust_bayes", "missing"
-    ) == "raise" and not bool(exists.all()):
-        refuse(
-            "robust_bayes",
-            f"eps must be below the {p:g}-norm of mu within the range of Sigma, {reach:.6g}: beyond it no classifier is left",
-            f"{eps.max():.6g}",
-            "lower eps, or pass missing='report'",
-        )
-    return eps, exists
+    if missing == "raise" and not bool(exists.all()):
+        norm = f"the {p:g}-norm of mu within the range of Sigma, {reach:.6g}"
+        rule = f"eps must be below {norm}: beyond it no classifier is left"
+        refuse("robust_bayes", rule, f"{eps.max():.6g}", "lower eps, or pass missing='report'")
+    return exists
 
-
-def _solve(m, lam, into, back, eps, p):
-    "z and w of each eps, and the number of Newton steps."
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #2421eb64
+def _solve(
+    m: Tensor,  # mean in the eigenbasis
+    base: _Spectrum,
+    eps: Tensor,  # shape (n_eps,)
+    p: float,
+) -> tuple[Tensor, Tensor, int]:  # z and w, shape (n_eps, d); Newton steps
     if p == 2:
-        k, n_iter = _ridge(m, lam, eps)
-        w = m / (lam + k[:, None])
-        return back(k[:, None] * w), back(w), n_iter
-    mu = back(m)
-    pairs = [
-        _attack(mu, lam, into, back, e, p) if e > 0 else (torch.zeros_like(mu), back(m / lam))
-        for e in eps
-    ]
+        k, n_iter = _ridge(m, base.lam, eps)
+        w = m / (base.lam + k[:, None])
+        return base.back(k[:, None] * w), base.back(w), n_iter
+    mu = base.back(m)
+    plain = (torch.zeros_like(mu), base.back(m / base.lam))
+    pairs = [_attack(mu, base, e, p) if e > 0 else plain for e in eps]
     return torch.stack([z for z, _ in pairs]), torch.stack([w for _, w in pairs]), 0
 
-
-def _gap(reward, noise, distance, p, tol=1e-6):
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #8d8e0b61
+def _gap(
+    reward: Tensor,  # mu w - eps |w|_q
+    noise: Tensor,  # standard deviation of w x
+    distance: Tensor,  # (mu - z) Sigma^-1 (mu - z)
+    p: float,
+) -> Tensor:
     "Relative duality gap; a solver that leaves it open is refused."
-    gap = (1 - (2 * reward - noise**2) / distance).abs()
+    gap, tol = (1 - (2 * reward - noise**2) / distance).abs(), 1e-6
     if bool((gap > tol).any()):
-        refuse(
-            "robust_bayes",
-            f"the solver must close the duality gap to {tol:g}",
-            f"{gap.nan_to_num().max():.2g} at p = {p:g}",
-            "use p = 1, 2 or infinity, or a better conditioned Sigma",
-            RuntimeError,
-        )
+        rule = f"the solver must close the duality gap to {tol:g}"
+        got = f"{gap.nan_to_num().max():.2g} at p = {p:g}"
+        remedy = "use p = 1, 2 or infinity, or a better conditioned Sigma"
+        refuse("robust_bayes", rule, got, remedy, RuntimeError)
     return gap
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #162677d4
 def robust_bayes(
     mu,  # half the difference of the class means, shape (d,)
     Sigma,  # common covariance, shape (d, d), or (d,) for its diagonal
-    eps,  # attack radius in the p-norm, absolute: a number or several
+    eps,  # attack radius in the p-norm: a number or several
     *,
     p: float = 2.0,  # norm of the attack, from 1 to infinity
     tau: float = 0.5,  # probability of class 1
     center=None,  # midpoint of the means, shape (d,); None is the origin
-    rtol: float = None,  # eigenvalues at most rtol times the largest count as zero; None is d times the rounding unit
-    eps_scale: str = "absolute",  # "relative": eps is a share of the least radius that leaves no classifier, which for p = 2 is the norm of mu
-    missing: str = "raise",  # "raise" or "report" (in `exists`) where eps leaves no classifier
+    rtol: float | None = None,  # share of the largest eigenvalue that is zero; None is rounding
+    eps_scale: str = "absolute",  # "relative": share of the least radius without classifier
+    missing: str = "raise",  # or "report" (in `exists`) where eps leaves no classifier
 ) -> RobustBayes:  # one rule per eps
-    "Optimal classifiers of N(center + mu, Sigma) and N(center - mu, Sigma) under attacks of radius eps: Theorems 3.1, A.2, A.3."
-    mu, Sigma, eps, p, center, rtol = _problem(mu, Sigma, eps, p, center, rtol)
+    """Optimal classifiers of two Gaussians with one covariance under attacks of radius eps.
+
+    z minimises (mu - z) Sigma^-1 (mu - z) over the ball of radius eps in the p-norm,
+    w = Sigma^-1 (mu - z), and class 1 is w (x - center) > log((1 - tau) / tau) / 2.
+    At p = 2 this is ridge LDA, and the least radius without classifier is the norm of mu.
+
+    Reference: Ko et al., SynBench, Theorems 3.1, A.2 and A.3.
+    """
+    mu, Sigma, center, rtol = _problem(mu, Sigma, center, rtol)
+    eps, p = _check_eps(eps, mu.device), _check_p(p)
     tau = check_number(tau, "robust_bayes", "tau", low=0, high=1, low_open=True, high_open=True)
-    lam, into, back = _spectrum(Sigma, rtol)
-    m = into(mu)
-    inside = back(m)
-    eps, exists = _radii(eps, _reach(inside, lam, into, back, p), p, eps_scale, missing)
-    e, exists = eps.reshape(-1), exists.reshape(-1)
-    z, w, n_iter = _solve(m, lam, into, back, torch.where(exists, e, 0.0), p)
-    w, z = w * exists[:, None], torch.where(exists[:, None], z, inside)
-    noise = (into(w) ** 2 * lam).sum(1).sqrt()
-    bias = torch.full_like(e, -math.log((1 - tau) / tau) / 2)
-    gap = torch.where(
-        exists,
-        _gap(w @ inside - e * _norm(w, _dual(p)), noise, (into(inside - z) ** 2 / lam).sum(1), p),
-        0.0,
-    )
-    w, bias, z, signal, noise, exists, gap = (
-        t.reshape(eps.shape + t.shape[1:]) for t in (w, bias, z, w @ inside, noise, exists, gap)
-    )
+    base = _spectrum(Sigma, rtol)
+    m = base.into(mu)
+    inside = base.back(m)
+    reach = _reach(inside, base, p)
+    eps = _absolute(eps, reach, eps_scale)
+    e = eps.reshape(-1)
+    exists = _leaves_a_rule(e, reach, p, missing)
+
+    z, w, n_iter = _solve(m, base, torch.where(exists, e, 0.0), p)
+    w = w * exists[:, None]
+    z = torch.where(exists[:, None], z, inside)
+    noise = (base.into(w) ** 2 * base.lam).sum(1).sqrt()
+    distance = (base.into(inside - z) ** 2 / base.lam).sum(1)
+    gap = _gap(w @ inside - e * _norm(w, _dual(p)), noise, distance, p)
+
+    def shaped(t):  # one number per eps, as eps was given
+        return t.reshape(eps.shape + t.shape[1:])
+
     return RobustBayes(
-        w,
-        bias,
-        center,
-        p,
-        eps,
-        tau,
-        z,
-        signal,
-        noise,
-        exists,
-        gap,
-        float((mu - inside).norm()),
-        n_iter,
+        w=shaped(w),
+        bias=torch.full_like(eps, -math.log((1 - tau) / tau) / 2),
+        center=center,
+        p=p,
+        eps=eps,
+        tau=tau,
+        z=shaped(z),
+        signal=shaped(w @ inside),
+        noise=shaped(noise),
+        exists=shaped(exists),
+        gap=shaped(torch.where(exists, gap, 0.0)),
+        discarded=float((mu - inside).norm()),
+        n_iter=n_iter,
     )

@@ -9,6 +9,7 @@ __all__ = ['Attack', 'pgd_attack', 'cw_attack', 'autoattack', 'RobustProbe', 'ro
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -23,8 +24,9 @@ from taskpriors.checks import (
     check_tensor,
     refuse,
 )
+from ..encoders import evaluating
 from ..results import Result
-from .score import SynBenchResult, _evaluating, synbench_score
+from .score import SynBenchResult
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #88586bad
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,95 +39,157 @@ class Attack(Result):
     name: str  # what was run
 
     @property
-    def robust_accuracy(self):  # float
+    def robust_accuracy(self) -> float:
         "Share of images that stay right."
         return 1 - float(self.success.double().mean())
 
-
-def _inputs(logits, images, labels, caller):
+# %% ../../nbs/synbench/04_robust_probing.ipynb #e6f3bcc6
+def _inputs(
+    logits: Callable,
+    images,
+    labels,
+    caller: str,
+) -> tuple[Tensor, Tensor]:
     x = check_tensor(images, caller, "images").detach()
     if x.ndim < 2 or x.numel() == 0:
-        refuse(
-            caller,
-            "images must hold at least one image",
-            f"shape {tuple(x.shape)}",
-            "pass shape (n, ...)",
-        )
-    y = check_labels(labels, caller, n=len(check_finite(x, caller, "images")))[0].to(x.device)
+        rule, got = "images must hold at least one image", f"shape {tuple(x.shape)}"
+        refuse(caller, rule, got, "pass shape (n, ...)")
+    check_finite(x, caller, "images")
+    y = check_labels(labels, caller, n=len(x))[0].to(x.device)
     if not callable(logits):
-        refuse(
-            caller,
-            "logits must be a function from images to class scores",
-            type(logits).__name__,
-            "pass probe.on(features_fn)",
-            TypeError,
-        )
+        rule = "logits must be a function from images to class scores"
+        refuse(caller, rule, type(logits).__name__, "pass probe.on(features_fn)", TypeError)
     return x, y
 
+# %% ../../nbs/synbench/04_robust_probing.ipynb #5ce77feb
+def _check_clip(
+    x: Tensor,
+    clip: tuple | None,  # (lowest, highest) pixel
+    caller: str,
+):
+    if clip is None:
+        return
+    low, high = clip
+    if not low < high or x.min() < low or x.max() > high:
+        rule, got = f"images must lie in clip = {tuple(clip)}", f"{x.min():.3g} to {x.max():.3g}"
+        refuse(caller, rule, got, "pass their range as (lowest, highest)")
 
-def _target(logits, images, labels, clip, caller):
-    "Inputs of an attack, for which the scores of one image are looked at."
+# %% ../../nbs/synbench/04_robust_probing.ipynb #ab55b1e2
+def _target(
+    logits: Callable,
+    images,
+    labels,
+    clip: tuple | None,
+    caller: str,
+) -> tuple[Tensor, Tensor]:
+    "Inputs of an attack."
     x, y = _inputs(logits, images, labels, caller)
-    if clip is not None and not (clip[0] < clip[1] and clip[0] <= x.min() and x.max() <= clip[1]):
-        refuse(
-            caller,
-            f"images must lie in clip = {tuple(clip)}",
-            f"{x.min():.3g} to {x.max():.3g}",
-            "pass their range as (lowest, highest)",
-        )
+    _check_clip(x, clip, caller)
     with torch.enable_grad():
         scores = logits(x[:1].clone().requires_grad_())
     if not isinstance(scores, Tensor) or scores.ndim != 2 or not scores.requires_grad:
-        refuse(
-            caller,
-            "logits must return differentiable scores of shape (n, n_classes)",
-            f"{tuple(getattr(scores, 'shape', ()))}, gradient {getattr(scores, 'requires_grad', False)}",
-            "pass probe.on(features_fn)",
-            TypeError,
-        )
+        rule = "logits must return differentiable scores of shape (n, n_classes)"
+        shape = tuple(getattr(scores, "shape", ()))
+        got = f"{shape}, gradient {getattr(scores, 'requires_grad', False)}"
+        refuse(caller, rule, got, "pass probe.on(features_fn)", TypeError)
     if y.max() >= scores.shape[1]:
-        refuse(
-            caller,
-            f"labels must be below the {scores.shape[1]} classes of logits",
-            int(y.max()),
-            "check the labels",
-        )
+        rule = f"labels must be below the {scores.shape[1]} classes of logits"
+        refuse(caller, rule, int(y.max()), "check the labels")
     return x, y
 
+# %% ../../nbs/synbench/04_robust_probing.ipynb #f085c28b
+def _per_image(
+    v: Tensor,  # shape (n,)
+    x: Tensor,  # images, shape (n, ...)
+) -> Tensor:  # shape (n, 1, ...)
+    return v.view(-1, *[1] * (x.ndim - 1))
 
-def _length(v):
-    return v.flatten(1).norm(dim=1).view(-1, *[1] * (v.ndim - 1))
+# %% ../../nbs/synbench/04_robust_probing.ipynb #e3073509
+def _length(
+    v: Tensor,  # shape (n, ...)
+) -> Tensor:  # shape (n, 1, ...)
+    return _per_image(v.flatten(1).norm(dim=1), v)
 
-
-def _to_ball(delta, eps):
+# %% ../../nbs/synbench/04_robust_probing.ipynb #3f43b243
+def _to_ball(
+    delta: Tensor,  # shape (n, ...)
+    eps: float,
+) -> Tensor:
     return delta * (eps / _length(delta).clamp_min(1e-12)).clamp_max(1)
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #0d8f6957
-def _climb(logits, x, y, delta, eps, n_steps, step, clip):
-    "Most harmful perturbation met on the way up the loss, whether it fools, and its loss."
-    best, fooled, top = (
-        delta,
-        torch.zeros(len(x), dtype=torch.bool, device=x.device),
-        x.new_full((len(x),), -math.inf),
-    )
-    for _i in range(n_steps + 1):
+class _Worst(NamedTuple):
+    "The most harmful perturbation of each image so far."
+
+    delta: Tensor  # shape of the images
+    fooled: Tensor  # is the label wrong there? shape (n,), bool
+    loss: Tensor  # shape (n,)
+
+    def or_worse(self, other):
+        "Per image, the more harmful of two."
+        first = other.fooled & ~self.fooled
+        better = first | ((other.fooled == self.fooled) & (other.loss > self.loss))
+        return _Worst(
+            torch.where(_per_image(better, self.delta), other.delta, self.delta),
+            self.fooled | other.fooled,
+            torch.where(better, other.loss, self.loss),
+        )
+
+# %% ../../nbs/synbench/04_robust_probing.ipynb #644acfe5
+def _harmless(
+    x: Tensor,  # images
+) -> _Worst:
+    "Nothing tried yet."
+    none = torch.zeros(len(x), dtype=torch.bool, device=x.device)
+    return _Worst(torch.zeros_like(x), none, x.new_full((len(x),), -math.inf))
+
+# %% ../../nbs/synbench/04_robust_probing.ipynb #80125adb
+class _Climb(NamedTuple):
+    "How an attack climbs."
+
+    eps: float  # radius
+    n_steps: int
+    step: float  # length of a step
+    clip: tuple | None  # (lowest, highest) pixel
+
+    def into_range(self, x, delta):
+        "Clip perturbed images to the range of pixels."
+        return delta if self.clip is None else (x + delta).clamp(*self.clip) - x
+
+# %% ../../nbs/synbench/04_robust_probing.ipynb #46eccd23
+def _climb(
+    logits: Callable,
+    x: Tensor,  # images
+    y: Tensor,  # labels
+    delta: Tensor,  # start
+    how: _Climb,
+) -> _Worst:
+    "Most harmful perturbation met on the way up the loss."
+    worst = _harmless(x)
+    for _ in range(how.n_steps + 1):
         delta = delta.detach().requires_grad_()
         with torch.enable_grad():
             scores = logits(x + delta)
             loss = F.cross_entropy(scores, y, reduction="none")
             grad = torch.autograd.grad(loss.sum(), delta)[0]
-        wrong, loss = scores.detach().argmax(1) != y, loss.detach()
-        better = (wrong & ~fooled) | ((wrong == fooled) & (loss > top))
-        shape = (-1, *[1] * (x.ndim - 1))
-        best, fooled, top = (
-            torch.where(better.view(shape), delta.detach(), best),
-            fooled | wrong,
-            torch.where(better, loss, top),
-        )
-        delta = _to_ball(delta.detach() + step * grad / _length(grad).clamp_min(1e-12), eps)
-        if clip is not None:
-            delta = (x + delta).clamp(*clip) - x
-    return best, fooled, top
+        delta = delta.detach()
+        worst = worst.or_worse(_Worst(delta, scores.detach().argmax(1) != y, loss.detach()))
+        uphill = how.step * grad / _length(grad).clamp_min(1e-12)
+        delta = how.into_range(x, _to_ball(delta + uphill, how.eps))
+    return worst
+
+# %% ../../nbs/synbench/04_robust_probing.ipynb #a25ad02f
+def _start(
+    x: Tensor,
+    eps: float,
+    restart: int,
+    g: torch.Generator,
+) -> Tensor:
+    direction = torch.randn(x.shape, generator=g).to(x)
+    if restart == 0:
+        return torch.zeros_like(x)
+    share = _per_image(torch.rand(len(x), generator=g).to(x), x)
+    return _to_ball(eps * direction / _length(direction) * share, eps)
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #2e4bd009
 def pgd_attack(
@@ -135,109 +199,202 @@ def pgd_attack(
     eps: float,  # largest 2-norm of the perturbation, in the units of the images
     *,
     n_steps: int = 20,  # gradient steps per restart
-    step: float = None,  # their length; None is 2.5 eps/n_steps
+    step: float | None = None,  # their length; None is 2.5 eps/n_steps
     restarts: int = 1,  # random starts, the first at the image itself
-    clip=None,  # (lowest, highest) pixel, or None
+    clip: tuple | None = None,  # (lowest, highest) pixel, or None
     batch_size: int = 256,  # images at a time
-    seed=0,  # of the starts
+    seed: int | torch.Generator | None = 0,  # of the starts
 ) -> Attack:  # the most harmful perturbations found
-    "l2 projected gradient attack: a lower bound on what an adversary can do."
-    x, y = _target(logits, images, labels, clip, "pgd_attack")
-    eps, g = check_number(eps, "pgd_attack", "eps", low=0), check_generator(seed, "pgd_attack")
-    step = (
-        2.5 * eps / check_count(n_steps, "pgd_attack", "n_steps")
-        if step is None
-        else check_number(step, "pgd_attack", "step", low=0)
-    )
-    best, fooled, top = (
-        torch.zeros_like(x),
-        torch.zeros(len(x), dtype=torch.bool, device=x.device),
-        x.new_full((len(x),), -math.inf),
-    )
-    for k in range(check_count(restarts, "pgd_attack", "restarts")):
-        start = torch.randn(x.shape, generator=g).to(x)
-        start = (
-            torch.zeros_like(x)
-            if k == 0
-            else _to_ball(
-                eps
-                * start
-                / _length(start)
-                * torch.rand(len(x), generator=g).to(x).view(-1, *[1] * (x.ndim - 1)),
-                eps,
-            )
-        )
-        for i in torch.arange(len(x)).split(check_count(batch_size, "pgd_attack", "batch_size")):
-            d = start[i] if clip is None else (x[i] + start[i]).clamp(*clip) - x[i]
-            d, wrong, loss = _climb(logits, x[i], y[i], d, eps, n_steps, step, clip)
-            better = (wrong & ~fooled[i]) | ((wrong == fooled[i]) & (loss > top[i]))
-            best[i[better]], fooled[i], top[i] = (
-                d[better],
-                fooled[i] | wrong,
-                torch.maximum(top[i], loss),
-            )
+    """Projected gradient attack in the 2-norm: a lower bound on what an adversary can do.
+
+    Each step is delta <- P(delta + step g / norm(g)), with g the gradient of the cross-entropy and
+    P the projection to the ball of radius eps, and the most harmful delta met is kept.
+
+    Reference: Madry et al. (2018); Ko et al., SynBench, Table 1.
+    """
+    who = "pgd_attack"
+    x, y = _target(logits, images, labels, clip, who)
+    eps = check_number(eps, who, "eps", low=0)
+    g = check_generator(seed, who)
+    if step is None:
+        step = 2.5 * eps / check_count(n_steps, who, "n_steps")
+    step = check_number(step, who, "step", low=0)
+    how = _Climb(eps=eps, n_steps=n_steps, step=step, clip=clip)
+    check_count(restarts, who, "restarts")
+    check_count(batch_size, who, "batch_size")
+    worst = _harmless(x)
+    for k in range(restarts):
+        start = how.into_range(x, _start(x, eps, k, g))
+        batches = torch.arange(len(x)).split(batch_size)
+        parts = [_climb(logits, x[i], y[i], start[i], how) for i in batches]
+        worst = worst.or_worse(_Worst(*(torch.cat(v) for v in zip(*parts, strict=True))))
     return Attack(
-        x + best, fooled, _length(best).flatten(), f"PGD, {n_steps} steps, {restarts} restarts"
+        images=x + worst.delta,
+        success=worst.fooled,
+        distance=_length(worst.delta).flatten(),
+        name=f"PGD, {n_steps} steps, {restarts} restarts",
     )
 
+# %% ../../nbs/synbench/04_robust_probing.ipynb #bd9b2bfa
+class _Descent(NamedTuple):
+    "How a search for the nearest image descends."
+
+    clip: tuple  # (lowest, highest) pixel
+    kappa: float  # margin by which the wrong class must win
+    n_steps: int
+    lr: float
+
+    def to_free(self, x):
+        "Pixels as unbounded numbers."
+        low, high = self.clip
+        unit = ((x - low) / (high - low) * 2 - 1).clamp(-1 + 1e-6, 1 - 1e-6)
+        return torch.atanh(unit)
+
+    def to_pixels(self, w):
+        low, high = self.clip
+        return (torch.tanh(w) + 1) / 2 * (high - low) + low
+
+# %% ../../nbs/synbench/04_robust_probing.ipynb #9d5d7f03
+class _Nearest(NamedTuple):
+    "The nearest misclassified image so far; infinitely far where there is none."
+
+    image: Tensor
+    distance: Tensor  # shape (n,)
+
+    def or_nearer(self, image, distance):
+        "Per image, the nearer of two."
+        closer = distance < self.distance
+        return _Nearest(
+            torch.where(_per_image(closer, image), image, self.image),
+            torch.where(closer, distance, self.distance),
+        )
+
+# %% ../../nbs/synbench/04_robust_probing.ipynb #d3b36242
+def _descend(
+    logits: Callable,
+    x: Tensor,  # images
+    y: Tensor,  # labels
+    c: Tensor,  # weight of the margin, shape (n,)
+    how: _Descent,
+) -> _Nearest:
+    "Nearest misclassified image on the path of Adam, for one weight per image."
+    w = how.to_free(x).requires_grad_()
+    opt = torch.optim.Adam([w], how.lr)
+    nearest = _Nearest(x, torch.full((len(x),), math.inf).to(x))
+    for _ in range(how.n_steps):
+        with torch.enable_grad():
+            moved = how.to_pixels(w)
+            scores, d2 = logits(moved), (moved - x).flatten(1).square().sum(1)
+            own = scores.gather(1, y[:, None])[:, 0]
+            margin = own - scores.scatter(1, y[:, None], -math.inf).amax(1)
+            loss = (d2 + c * (margin + how.kappa).clamp_min(0)).sum()
+            w.grad = torch.autograd.grad(loss, w)[0]
+        found = margin.detach() < -how.kappa
+        distance = torch.where(found, d2.detach().sqrt(), math.inf)
+        nearest = nearest.or_nearer(moved.detach(), distance)
+        opt.step()
+    return nearest
+
 # %% ../../nbs/synbench/04_robust_probing.ipynb #b5a63c3e
+class _Weights(NamedTuple):
+    "Bisection on the weight of the margin, per image."
+
+    c: Tensor
+    low: Tensor
+    high: Tensor  # infinite until an image was fooled
+
+    def next(self, found):
+        low = torch.where(found, self.low, self.c)
+        high = torch.where(found, torch.minimum(self.high, self.c), self.high)
+        return _Weights(torch.where(high.isinf(), 10 * self.c, (low + high) / 2), low, high)
+
+# %% ../../nbs/synbench/04_robust_probing.ipynb #1225006e
 def cw_attack(
     logits: Callable,  # from images to class scores, differentiable
     images,  # shape (n, ...), strictly within `clip` or on its border
     labels,  # true classes, shape (n,)
     *,
-    clip=(0.0, 1.0),  # (lowest, highest) pixel
+    clip: tuple = (0.0, 1.0),  # (lowest, highest) pixel
     kappa: float = 0.0,  # margin by which the wrong class must win
     n_steps: int = 200,  # of Adam for each weight c
     n_weights: int = 6,  # bisection steps on c
     lr: float = 0.05,  # of Adam
-) -> Attack:  # nearest misclassified images; `success` is False where none was found, and `images` is the input there
-    "l2 attack of Carlini and Wagner (2017): an upper bound on the distance to the boundary."
-    x, y = _target(logits, images, labels, clip, "cw_attack")
-    (low, high), kappa, lr = (
-        clip,
-        check_number(kappa, "cw_attack", "kappa", low=0),
-        check_number(lr, "cw_attack", "lr", low=0, low_open=True),
+) -> Attack:  # nearest misclassified images; the input where `success` is False
+    "Attack of Carlini and Wagner (2017) in the 2-norm: an upper bound on the distance."
+    who = "cw_attack"
+    x, y = _target(logits, images, labels, clip, who)
+    how = _Descent(
+        clip=clip,
+        kappa=check_number(kappa, who, "kappa", low=0),
+        n_steps=check_count(n_steps, who, "n_steps"),
+        lr=check_number(lr, who, "lr", low=0, low_open=True),
     )
-    c, floor, ceil = (
-        torch.full((len(x),), 1.0).to(x),
-        torch.zeros(len(x)).to(x),
-        torch.full((len(x),), math.inf).to(x),
-    )
-    best, near = x.clone(), torch.full((len(x),), math.inf).to(x)
-    for _ in range(check_count(n_weights, "cw_attack", "n_weights")):
-        found, d, image = _descend(
-            logits, x, y, c, low, high, kappa, check_count(n_steps, "cw_attack", "n_steps"), lr
-        )
-        closer = found & (d < near)
-        best[closer], near = image[closer], torch.where(closer, d, near)
-        floor, ceil = torch.where(found, floor, c), torch.where(found, torch.minimum(ceil, c), ceil)
-        c = torch.where(ceil.isinf(), 10 * c, (floor + ceil) / 2)
+    never = torch.full((len(x),), math.inf).to(x)
+    weights = _Weights(torch.ones_like(never), torch.zeros_like(never), never)
+    nearest = _Nearest(x, never)
+    for _ in range(check_count(n_weights, who, "n_weights")):
+        new = _descend(logits, x, y, weights.c, how)
+        nearest = nearest.or_nearer(*new)
+        weights = weights.next(new.distance < math.inf)
     return Attack(
-        best, near < math.inf, _length(best - x).flatten(), f"CW, {n_weights} x {n_steps} steps"
+        images=nearest.image,
+        success=nearest.distance < math.inf,
+        distance=_length(nearest.image - x).flatten(),
+        name=f"CW, {n_weights} x {n_steps} steps",
     )
 
-# %% ../../nbs/synbench/04_robust_probing.ipynb #bd9b2bfa
-def _descend(logits, x, y, c, low, high, kappa, n_steps, lr):
-    "Nearest misclassified image on the path of Adam, for one weight c per image."
+# %% ../../nbs/synbench/04_robust_probing.ipynb #c8f81132
+class _Module(nn.Module):
+    "A function as a module."
 
-    def to_unit(v):
-        return ((v - low) / (high - low) * 2 - 1).clamp(-1 + 1e-6, 1 - 1e-6)
+    def __init__(self, fn):
+        super().__init__()
+        self.fn = fn
+        self.unused = nn.Parameter(torch.zeros(()))
 
-    w = torch.atanh(to_unit(x)).requires_grad_()
-    opt, near, image = torch.optim.Adam([w], lr), torch.full((len(x),), math.inf).to(x), x.clone()
-    for _ in range(n_steps):
-        with torch.enable_grad():
-            moved = (torch.tanh(w) + 1) / 2 * (high - low) + low
-            scores, d2 = logits(moved), (moved - x).flatten(1).square().sum(1)
-            own = scores.gather(1, y[:, None])[:, 0]
-            margin = own - scores.scatter(1, y[:, None], -math.inf).amax(1)
-            loss = (d2 + c * (margin + kappa).clamp_min(0)).sum()
-            w.grad = torch.autograd.grad(loss, w)[0]
-        closer = (margin.detach() < -kappa) & (d2.detach().sqrt() < near)
-        near, image[closer] = torch.where(closer, d2.detach().sqrt(), near), moved.detach()[closer]
-        opt.step()
-    return near < math.inf, near, image
+    def forward(self, x):
+        return self.fn(x)
+
+# %% ../../nbs/synbench/04_robust_probing.ipynb #87e6dbcc
+def _art_model(
+    logits: Callable,
+    x: Tensor,  # images
+    n_classes: int,
+    clip: tuple,
+):
+    "The classifier as the toolbox wants it."
+    from art.estimators.classification import PyTorchClassifier
+
+    return PyTorchClassifier(
+        _Module(lambda x: logits(x)),  # which hides the weights of `logits`, if it has any
+        nn.CrossEntropyLoss(),
+        tuple(x.shape[1:]),
+        n_classes,
+        clip_values=clip,
+        device_type="cpu" if x.device.type == "cpu" else "gpu",
+    )
+
+# %% ../../nbs/synbench/04_robust_probing.ipynb #caf17fd6
+def _art_attacks(
+    model,  # of `_art_model`
+    eps: float,
+    n_classes: int,
+    batch_size: int,
+) -> list:
+    from art.attacks.evasion import AutoProjectedGradientDescent, DeepFool, SquareAttack
+
+    quiet = dict(batch_size=batch_size, verbose=False)
+    ball = dict(eps=eps, norm=2, **quiet)
+    climb = dict(eps_step=2 * eps / 3, max_iter=100, nb_random_init=5)
+    losses = ("cross_entropy",)
+    if n_classes > 2:
+        losses = ("cross_entropy", "difference_logits_ratio")
+    climbs = [
+        AutoProjectedGradientDescent(model, loss_type=loss, **climb, **ball) for loss in losses
+    ]
+    fool = DeepFool(model, max_iter=100, epsilon=1e-3, nb_grads=min(10, n_classes), **quiet)
+    square = SquareAttack(model, max_iter=1000, p_init=0.8, nb_restarts=1, **ball)
+    return [*climbs, fool, square]
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #b3ad51a1
 def autoattack(
@@ -247,83 +404,35 @@ def autoattack(
     eps: float,  # largest 2-norm of the perturbation
     *,
     n_classes: int,  # number of class scores
-    clip=(0.0, 1.0),  # (lowest, highest) pixel
+    clip: tuple = (0.0, 1.0),  # (lowest, highest) pixel
     batch_size: int = 64,  # images at a time
 ) -> Attack:  # the attacked images
-    "AutoAttack in the 2-norm by the Adversarial Robustness Toolbox (`pip install adversarial-robustness-toolbox`)."
-    x, y = _target(logits, images, labels, clip, "autoattack")
-    eps = check_number(eps, "autoattack", "eps", low=0, low_open=True)
+    "AutoAttack in the 2-norm, by the library adversarial-robustness-toolbox."
+    who = "autoattack"
+    x, y = _target(logits, images, labels, clip, who)
+    eps = check_number(eps, who, "eps", low=0, low_open=True)
     try:
         from art.attacks.evasion import AutoAttack
     except ImportError:
-        refuse(
-            "autoattack",
-            "the Adversarial Robustness Toolbox must be installed",
-            "no module named art",
-            "pip install adversarial-robustness-toolbox, or use pgd_attack with restarts",
-            ImportError,
-        )
-    model = _art_model(logits, x, check_count(n_classes, "autoattack", "n_classes", low=2), clip)
+        rule = "the Adversarial Robustness Toolbox must be installed"
+        remedy = "pip install adversarial-robustness-toolbox, or use pgd_attack with restarts"
+        refuse(who, rule, "no module named art", remedy, ImportError)
+    model = _art_model(logits, x, check_count(n_classes, who, "n_classes", low=2), clip)
     attacks = _art_attacks(model, eps, n_classes, batch_size)
-    moved = AutoAttack(
+    auto = AutoAttack(
         model, norm=2, eps=eps, eps_step=eps / 4, attacks=attacks, batch_size=batch_size
-    ).generate(x.cpu().numpy(), y.cpu().numpy())
+    )
+    moved = auto.generate(x.cpu().numpy(), y.cpu().numpy())
     delta = _to_ball(torch.from_numpy(moved).to(x) - x, eps)
     with torch.no_grad():
         wrong = logits(x + delta).argmax(1) != y
+    parts = ", ".join(type(a).__name__ for a in attacks)
     return Attack(
-        x + delta,
-        wrong,
-        _length(delta).flatten(),
-        f"AutoAttack of the Adversarial Robustness Toolbox: {', '.join(type(a).__name__ for a in attacks)}",
+        images=x + delta,
+        success=wrong,
+        distance=_length(delta).flatten(),
+        name=f"AutoAttack of the Adversarial Robustness Toolbox: {parts}",
     )
-
-# %% ../../nbs/synbench/04_robust_probing.ipynb #c8f81132
-def _art_model(logits, x, n_classes, clip):
-    "The classifier as the toolbox wants it."
-    from art.estimators.classification import PyTorchClassifier
-
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.unused = nn.Parameter(torch.zeros(()))
-
-        def forward(self, x):
-            return logits(x)
-
-    return PyTorchClassifier(
-        Model(),
-        nn.CrossEntropyLoss(),
-        tuple(x.shape[1:]),
-        n_classes,
-        clip_values=clip,
-        device_type="cpu" if x.device.type == "cpu" else "gpu",
-    )
-
-
-def _art_attacks(model, eps, n_classes, batch_size):
-    "The four attacks in the toolbox's own settings; the ratio of logit differences needs three classes."
-    from art.attacks.evasion import AutoProjectedGradientDescent, DeepFool, SquareAttack
-
-    common = dict(eps=eps, norm=2, batch_size=batch_size, verbose=False)
-    losses = ("cross_entropy", "difference_logits_ratio")[: 1 if n_classes < 3 else 2]
-    climb = [
-        AutoProjectedGradientDescent(
-            model, eps_step=2 * eps / 3, max_iter=100, nb_random_init=5, loss_type=l, **common
-        )
-        for l in losses
-    ]
-    return climb + [
-        DeepFool(
-            model,
-            max_iter=100,
-            epsilon=1e-3,
-            nb_grads=min(10, n_classes),
-            batch_size=batch_size,
-            verbose=False,
-        ),
-        SquareAttack(model, max_iter=1000, p_init=0.8, nb_restarts=1, **common),
-    ]
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #ca11bf43
 @dataclass(frozen=True, eq=False, repr=False)
@@ -335,40 +444,46 @@ class RobustProbe(Result):
     eps: float  # radius that it was trained against
     losses: Tensor  # mean robust training loss of each epoch, shape (n_epochs,)
 
-    def on(self, features_fn: Callable):  # a function from images to class scores
+    def on(
+        self,
+        features_fn: Callable,  # the frozen network
+    ) -> Callable:  # from images to class scores
         "The whole classifier."
 
         def logits(x):
-            with _evaluating(features_fn):
+            with evaluating(features_fn):
                 return features_fn(x).flatten(1) @ self.weight.to(x).T + self.bias.to(x)
 
         return logits
 
-    def accuracy(self, features_fn: Callable, images, labels, *, batch_size: int = 256):  # float
+    def accuracy(
+        self,
+        features_fn: Callable,  # the frozen network
+        images,  # shape (n, ...)
+        labels,  # shape (n,)
+        *,
+        batch_size: int = 256,  # images at a time
+    ) -> float:
         "Standard accuracy."
         x, y = _inputs(features_fn, images, labels, "accuracy")
+        logits = self.on(features_fn)
         with torch.no_grad():
-            return float(
-                torch.cat([self.on(features_fn)(b).argmax(1) for b in x.split(batch_size)])
-                .eq(y)
-                .double()
-                .mean()
-            )
+            guess = torch.cat([logits(b).argmax(1) for b in x.split(batch_size)])
+        return float(guess.eq(y).double().mean())
 
-
-def _plain_probe(z, y, n_classes, l2):
+# %% ../../nbs/synbench/04_robust_probing.ipynb #63af9874
+def _plain_probe(
+    z: Tensor,  # features, shape (n, d)
+    y: Tensor,  # labels
+    n_classes: int,
+    l2: float,
+) -> tuple[Tensor, Tensor]:  # head with intercepts, shape (n_classes, d + 1), and its loss
     "Minimiser of mean cross-entropy + l2/2 |W|^2 on fixed features."
-    W = torch.zeros(
-        n_classes, z.shape[1] + 1, dtype=torch.float64, device=z.device, requires_grad=True
-    )
+    shape = (n_classes, z.shape[1] + 1)
+    W = torch.zeros(shape, dtype=torch.float64, device=z.device, requires_grad=True)
     z = z.double()
-    opt = torch.optim.LBFGS(
-        [W],
-        max_iter=500,
-        tolerance_grad=1e-8,
-        tolerance_change=1e-12,
-        line_search_fn="strong_wolfe",
-    )
+    precise = dict(tolerance_grad=1e-8, tolerance_change=1e-12)
+    opt = torch.optim.LBFGS([W], max_iter=500, line_search_fn="strong_wolfe", **precise)
 
     def closure():
         opt.zero_grad()
@@ -379,98 +494,126 @@ def _plain_probe(z, y, n_classes, l2):
     loss = opt.step(closure)
     return W.detach(), loss.detach()
 
-# %% ../../nbs/synbench/04_robust_probing.ipynb #8e6e4ea6
-def robust_linear_probe(
-    features_fn: Callable,  # the frozen network: images (n, ...) to features (n, d), differentiable
-    images,  # training images
-    labels,  # their classes, shape (n,)
-    eps: float,  # radius of the attack in the 2-norm, in the units of the images; 0 is plain probing
-    *,
-    n_classes: int = None,  # None is one more than the largest label
-    l2: float = 1e-3,  # weight of |W|^2/2 on standardised features
-    n_epochs: int = 5,  # passes over the images
-    n_steps: int = 5,  # steps of the attack
-    lr: float = 0.01,  # first step size of Adam
-    batch_size: int = 64,
-    clip=None,  # (lowest, highest) pixel, or None
-    seed=0,  # order of the batches
-) -> RobustProbe:  # the head
-    "Head with the least cross-entropy under the worst perturbation of each image: Section 4.3."
-    who = "robust_linear_probe"
-    x, y = _inputs(features_fn, images, labels, who)
-    q = (
-        int(y.max()) + 1
-        if n_classes is None
-        else check_count(n_classes, who, "n_classes", low=int(y.max()) + 1)
-    )
-    eps, l2, g = (
-        check_number(eps, who, "eps", low=0),
-        check_number(l2, who, "l2", low=0),
-        check_generator(seed, who),
-    )
-    if clip is not None and not (clip[0] <= x.min() and x.max() <= clip[1]):
-        refuse(
-            who,
-            f"images must lie in clip = {tuple(clip)}",
-            f"{x.min():.3g} to {x.max():.3g}",
-            "pass their range as (lowest, highest)",
-        )
-    plan = [
-        check_count(v, who, name) for v, name in ((n_epochs, "n_epochs"), (n_steps, "n_steps"))
-    ] + [check_number(lr, who, "lr", low=0), check_count(batch_size, who, "batch_size"), clip, g]
-    with _evaluating(features_fn):
-        return _probe(features_fn, x, y, eps, max(q, 2), l2, plan)
-
 # %% ../../nbs/synbench/04_robust_probing.ipynb #030a7f03
-def _probe(features_fn, x, y, eps, q, l2, plan):
-    with torch.no_grad():
-        z = torch.cat([features_fn(b).flatten(1).float() for b in x.split(256)])
-    mean, scale = z.mean(0), z.std(0).clamp_min(1e-6)
-    W, loss = _plain_probe((z - mean) / scale, y, q, l2)
-    losses, f = [loss.float()], lambda x: (features_fn(x).flatten(1).float() - mean) / scale
-    if eps > 0:
-        W, losses = _adversarial(f, x, y, eps, W.float(), l2, *plan)
-    weight = W[:, :-1].float() / scale
-    return RobustProbe(weight, W[:, -1].float() - weight @ mean, eps, torch.stack(losses))
+class _Plan(NamedTuple):
+    "How a head is trained."
 
+    l2: float  # weight of |W|^2/2
+    n_epochs: int
+    lr: float  # first step size of Adam
+    batch_size: int
+    g: torch.Generator  # order of the batches
+    climb: _Climb  # the attack
 
-def _adversarial(f, x, y, eps, W, l2, n_epochs, n_steps, lr, batch_size, clip, g):
+# %% ../../nbs/synbench/04_robust_probing.ipynb #447998be
+def _adversarial(
+    f: Callable,  # images -> standardised features
+    x: Tensor,
+    y: Tensor,
+    W: Tensor,  # first head, shape (n_classes, d + 1)
+    plan: _Plan,
+) -> tuple[Tensor, Tensor]:  # head, and mean loss of each epoch
     W = W.clone().requires_grad_()
 
     def head(x):
         return f(x) @ W[:, :-1].T + W[:, -1]
 
-    opt, losses = torch.optim.Adam([W], lr), []
-    rounds = n_epochs * math.ceil(len(x) / batch_size)
+    opt, losses = torch.optim.Adam([W], plan.lr), []
+    rounds = plan.n_epochs * math.ceil(len(x) / plan.batch_size)
     fall = torch.optim.lr_scheduler.LambdaLR(opt, lambda i: 1 - i / rounds)
-    for _ in range(n_epochs):
+    for _ in range(plan.n_epochs):
         total = 0.0
-        for i in torch.randperm(len(x), generator=g).split(batch_size):
-            delta = _climb(
-                lambda v: head(v),
-                x[i],
-                y[i],
-                torch.zeros_like(x[i]),
-                eps,
-                n_steps,
-                2.5 * eps / n_steps,
-                clip,
-            )[0]
+        for i in torch.randperm(len(x), generator=plan.g).split(plan.batch_size):
+            delta = _climb(head, x[i], y[i], torch.zeros_like(x[i]), plan.climb).delta
             loss = F.cross_entropy(head(x[i] + delta), y[i])
-            W.grad = torch.autograd.grad(loss + l2 / 2 * W[:, :-1].square().sum(), W)[0]
+            penalty = plan.l2 / 2 * W[:, :-1].square().sum()
+            W.grad = torch.autograd.grad(loss + penalty, W)[0]
             opt.step()
             fall.step()
             total += loss.item() * len(i) / len(x)
         losses.append(torch.tensor(total))
-    return W.detach(), losses
+    return W.detach(), torch.stack(losses)
+
+# %% ../../nbs/synbench/04_robust_probing.ipynb #d38d3324
+def _probe(
+    features_fn: Callable,
+    x: Tensor,
+    y: Tensor,
+    n_classes: int,
+    plan: _Plan,
+) -> RobustProbe:
+    with torch.no_grad():
+        z = torch.cat([features_fn(b).flatten(1).float() for b in x.split(256)])
+    mean, scale = z.mean(0), z.std(0).clamp_min(1e-6)
+
+    def standardised(x):
+        return (features_fn(x).flatten(1).float() - mean) / scale
+
+    W, loss = _plain_probe((z - mean) / scale, y, n_classes, plan.l2)
+    losses = loss.float()[None]
+    if plan.climb.eps > 0:
+        W, losses = _adversarial(standardised, x, y, W.float(), plan)
+    weight = W[:, :-1].float() / scale
+    bias = W[:, -1].float() - weight @ mean
+    return RobustProbe(weight=weight, bias=bias, eps=plan.climb.eps, losses=losses)
+
+# %% ../../nbs/synbench/04_robust_probing.ipynb #8e6e4ea6
+def robust_linear_probe(
+    features_fn: Callable,  # the frozen network: images (n, ...) to features (n, d)
+    images,  # training images
+    labels,  # their classes, shape (n,)
+    eps: float,  # radius of the attack in the 2-norm, in the units of the images; 0 is plain
+    *,
+    n_classes: int | None = None,  # None is one more than the largest label
+    l2: float = 1e-3,  # weight of |W|^2/2 on standardised features
+    n_epochs: int = 5,  # passes over the images
+    n_steps: int = 5,  # steps of the attack
+    lr: float = 0.01,  # first step size of Adam
+    batch_size: int = 64,  # images at a time
+    clip: tuple | None = None,  # (lowest, highest) pixel, or None
+    seed: int | torch.Generator | None = 0,  # order of the batches
+) -> RobustProbe:  # the head
+    """Head with the least cross-entropy under the worst perturbation of each training image.
+
+    Minimise over W, b the mean over i of max CE(W f(x_i + delta) + b, y_i), the maximum over
+    delta of 2-norm at most eps, with the network f frozen. f must be differentiable.
+
+    Reference: Ko et al., SynBench, Section 4.3.
+    """
+    who = "robust_linear_probe"
+    x, y = _inputs(features_fn, images, labels, who)
+    n_labels = int(y.max()) + 1
+    if n_classes is not None:
+        n_labels = check_count(n_classes, who, "n_classes", low=n_labels)
+    eps = check_number(eps, who, "eps", low=0)
+    l2 = check_number(l2, who, "l2", low=0)
+    g = check_generator(seed, who)
+    _check_clip(x, clip, who)
+    n_epochs = check_count(n_epochs, who, "n_epochs")
+    n_steps = check_count(n_steps, who, "n_steps")
+    plan = _Plan(
+        l2=l2,
+        n_epochs=n_epochs,
+        lr=check_number(lr, who, "lr", low=0),
+        batch_size=check_count(batch_size, who, "batch_size"),
+        g=g,
+        climb=_Climb(eps=eps, n_steps=n_steps, step=2.5 * eps / n_steps, clip=clip),
+    )
+    with evaluating(features_fn):
+        return _probe(features_fn, x, y, max(n_labels, 2), plan)
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #7bc43079
 def choose_eps(
     result: SynBenchResult,  # of `synbench_score` over several eps
     *,
-    threshold: float = None,  # one of its thresholds; None is the first
+    threshold: float | None = None,  # one of its thresholds; None is the first
 ) -> float:  # one of its eps
-    "The eps of the highest SynBench score (Section 4.3)."
+    """The eps of the highest SynBench score, the smallest in a tie.
+
+    argmax over eps of score(eps) at one threshold.
+
+    Reference: Ko et al., SynBench, Section 4.3.
+    """
     s = result.settings
     t = s.threshold[0] if threshold is None else check_number(threshold, "choose_eps", "threshold")
     if t not in s.threshold:
