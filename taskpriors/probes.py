@@ -7,9 +7,10 @@ __all__ = ['ProbeResult', 'ridge_probes', 'LogisticFit', 'logistic_fit', 'logist
 
 # %% ../nbs/workshop/07_probes.ipynb #6eca0d38
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -33,11 +34,15 @@ from taskpriors.ridge import (
 # %% ../nbs/workshop/07_probes.ipynb #a9e9b8fb
 @dataclass(frozen=True, eq=False, repr=False)
 class ProbeResult(Result):
-    "Accuracy of one linear probe per task, on points that it was not fitted to."
+    """Accuracy of one linear probe per task, on points that it was not fitted to.
+
+    The loss is a mean over points: the squared error summed over classes for ridge probes, the log
+    loss in nats for logistic ones.
+    """
 
     accuracy: Tensor  # share of points classified rightly, shape (n_tasks,), float64
     balanced_accuracy: Tensor  # mean recall over the classes present, shape (n_tasks,), float64
-    loss: Tensor  # per point: squared error summed over classes (ridge), log loss in nats (logistic); shape (n_tasks,), float64
+    loss: Tensor  # shape (n_tasks,), float64
     alpha: float  # penalty on the squared weights; 1/C for logistic probes
     estimate: str  # "leave-one-out" or "held-out"
     n_train: int  # points each probe was fitted to
@@ -51,24 +56,17 @@ class ProbeResult(Result):
         "One row per task."
         import pandas as pd
 
-        cols = dict(
-            accuracy=self.accuracy,
-            balanced_accuracy=self.balanced_accuracy,
-            loss=self.loss,
-            converged=self.converged,
-            n_iter=self.n_iter,
-        )
-        return pd.DataFrame(
-            {k: v.cpu().numpy() for k, v in cols.items() if v is not None}
-        ).rename_axis("task")
+        names = ("accuracy", "balanced_accuracy", "loss", "converged", "n_iter")
+        columns = {name: getattr(self, name) for name in names}
+        values = {name: v.cpu().numpy() for name, v in columns.items() if v is not None}
+        return pd.DataFrame(values).rename_axis("task")
 
     def plot(self, ax=None):  # matplotlib axes
         "Histogram of accuracy over tasks."
         ax = new_axes(ax)
+        mean = self.accuracy.mean().item()
         ax.hist(self.accuracy.cpu().numpy(), bins=min(40, max(5, len(self.accuracy) // 10)))
-        ax.axvline(
-            self.accuracy.mean().item(), color="black", label=f"mean {self.accuracy.mean():.3f}"
-        )
+        ax.axvline(mean, color="black", label=f"mean {mean:.3f}")
         ax.set(
             xlabel=f"{self.estimate} accuracy",
             ylabel="tasks",
@@ -78,213 +76,257 @@ class ProbeResult(Result):
         return ax
 
 # %% ../nbs/workshop/07_probes.ipynb #ae18b471
-def _grade(
-    scores, labels
-):  # scores (q, m, n), labels (m, n) -> accuracy and balanced accuracy of each task
+def _grade(scores, labels):  # scores (q, m, n), labels (m, n) -> two vectors (m,)
+    "Accuracy and balanced accuracy of each task."
     right = (scores.argmax(0) == labels).double()
     count, hits = right.new_zeros(2, *labels.shape[:1], len(scores)).unbind(0)
     count.scatter_add_(1, labels, torch.ones_like(right))
     hits.scatter_add_(1, labels, right)
     return right.mean(1), (hits / count.clamp(min=1)).sum(1) / (count > 0).sum(1)
 
-
-def _best_alpha(
-    basis, labels, n_classes, alphas, **run
-):  # penalty of least leave-one-out error, penalties tried, their errors
+# %% ../nbs/workshop/07_probes.ipynb #6ff511d3
+def _best_alpha(basis, labels, n_classes, alphas, **run):  # penalty, grid, errors of the grid
+    "Penalty of least leave-one-out error."
     grid = alpha_grid(basis) if alphas is None else check_alphas(alphas, "ridge_probes")
-    errors = loo_errors(
-        basis, label_moments(basis, labels, n_classes=n_classes, **run), grid.tolist()
-    )
+    moments = label_moments(basis, labels, n_classes=n_classes, **run)
+    errors = loo_errors(basis, moments, grid.tolist())
     return grid[errors.argmin()].item(), grid, errors
 
+# %% ../nbs/workshop/07_probes.ipynb #760080be
+def _graded(codes, scores, residuals, labels):  # accuracy, balanced accuracy, loss, each (m,)
+    "Judge the ridge predictions of several tasks."
+    loss = residuals.square().sum(0).mean(1, dtype=torch.float64)
+    return *_grade(torch.tensordot(codes, scores, 1), labels), loss
 
-def _ridge_block(rows, basis, labels, codes, alpha, mask=None, new=None):
+
+def _left_out_block(rows, *, basis, labels, codes, alpha):
+    "Leave-one-out ridge probes of the tasks `rows`."
     y = labels[rows]
-    if mask is None:
-        Y = code_rows(y, codes)
-        R = loo_residuals(basis, Y, alpha)
-    else:
-        T, y = code_rows(y[:, mask], codes), y[:, ~mask]
-        mean, w = T.mean(-1, keepdim=True), (basis.s / (basis.s**2 + alpha)).to(T.dtype)
-        Y = code_rows(y, codes)
-        R = Y - mean - ((T - mean) @ basis.U * w) @ new.T
-    loss = R.square().sum(0).mean(1, dtype=torch.float64)
-    return *_grade(torch.tensordot(codes, Y - R, 1), y), loss
+    Y = code_rows(y, codes)
+    R = loo_residuals(basis, Y, alpha)
+    return _graded(codes, Y - R, R, y)
+
+# %% ../nbs/workshop/07_probes.ipynb #e8289366
+def _held_out_block(rows, *, basis, labels, codes, alpha, mask, new):
+    "Ridge probes of the tasks `rows`, fitted on the mask and judged on the other points."
+    y = labels[rows]
+    T = code_rows(y[:, mask], codes)
+    y = y[:, ~mask]
+    mean = T.mean(-1, keepdim=True)
+    w = (basis.s / (basis.s**2 + alpha)).to(T.dtype)
+    Y = code_rows(y, codes)
+    R = Y - mean - ((T - mean) @ basis.U * w) @ new.T
+    return _graded(codes, Y - R, R, y)
+
+# %% ../nbs/workshop/07_probes.ipynb #5c952504
+def _over_blocks(fn, n_tasks, size, *, executor, progress):  # a list of tensors over all tasks
+    "Run a function of a slice of tasks over all of them, and join what it returns."
+    blocks = row_blocks(n_tasks, size)
+    parts = map_blocks(fn, blocks, executor=executor, progress=progress, desc="probes")
+    return [torch.cat(part) for part in zip(*parts, strict=True)]
 
 # %% ../nbs/workshop/07_probes.ipynb #d5f44619
 def ridge_probes(
     features,  # shape (n, d)
     labels,  # class of each point, shape (n_tasks, n), or (n,) for one task
     *,
-    alpha: float = None,  # penalty as in scikit-learn's Ridge; None: the one of `alphas` with the least leave-one-out error over this set of tasks
-    alphas: Sequence = None,  # penalties to choose from; None is `alpha_grid`
-    train=None,  # None: leave-one-out; else a fraction or a mask of training points, and the other points are judged
+    alpha: float | None = None,  # penalty as in scikit-learn's Ridge; None chooses one of `alphas`
+    alphas: Sequence | None = None,  # penalties to choose from; None is `alpha_grid`
+    train=None,  # None: leave-one-out; else a fraction or a mask of training points
     seed=0,  # of the split, if `train` is a fraction
-    standardize: bool = False,  # divide features by their standard deviation over the training points
-    n_classes: int = None,  # number of classes; None is one more than the largest label
-    block_size: int = None,  # tasks handled at once; None keeps a block near 32 MB
+    standardize: bool = False,  # divide features by their s.d. over the training points
+    n_classes: int | None = None,  # None is one more than the largest label
+    block_size: int | None = None,  # tasks handled at once; None keeps a block near 32 MB
     executor=None,  # concurrent.futures.Executor over blocks of tasks
     progress: bool = False,  # show a bar over those blocks on standard error
 ) -> ProbeResult:
-    "One ridge classifier per task, from one eigendecomposition of the features."
+    """One ridge classifier per task, from one eigendecomposition of the features (Theorem 2.3).
+
+    Each probe minimises the sum over points of |W x + b - y|^2 plus alpha |W|^2 for one-hot y. The
+    penalty that is chosen has the least leave-one-out error over this set of tasks. Points outside
+    of `train` are judged; without `train`, each point is judged by a probe that has not seen it.
+    Reference: Task Priors, Theorem 2.3.
+    """
+    caller = "ridge_probes"
     if alpha is not None and alphas is not None:
-        refuse(
-            "ridge_probes", "either alpha or alphas may be given", "both", "leave one of them out"
-        )
-    X, grid, errors = check_features(features, "ridge_probes"), None, None
-    y, q, codes = check_tasks(labels, X, n_classes, "ridge_probes")
-    mask = (
-        None
-        if train is None
-        else check_split(train, len(X), "ridge_probes", seed=seed).to(X.device)
-    )
-    basis = ridge_basis(X if mask is None else X[mask], standardize=standardize)
-    run = dict(block_size=task_block(block_size, len(X), q), executor=executor)
+        refuse(caller, "either alpha or alphas may be given", "both", "leave one of them out")
+    X = check_features(features, caller)
+    y, q, codes = check_tasks(labels, X, n_classes, caller)
+    mask = None
+    if train is not None:
+        mask = check_split(train, len(X), caller, seed=seed).to(X.device)
+    seen = slice(None) if mask is None else mask
+    basis = ridge_basis(X[seen], standardize=standardize)
+    size = task_block(block_size, len(X), q)
+    grid = errors = None
     if alpha is None:
-        alpha, grid, errors = _best_alpha(
-            basis, y if mask is None else y[:, mask], q, alphas, **run
-        )
-    fn = partial(
-        _ridge_block,
-        basis=basis,
-        labels=y,
-        codes=codes,
-        alpha=check_number(alpha, "ridge_probes", "alpha", low=0),
-        mask=mask,
-        new=None if mask is None else basis.project(X[~mask]),
-    )
-    accuracy, balanced, loss = map(
-        torch.cat,
-        zip(
-            *map_blocks(
-                fn,
-                row_blocks(len(y), run["block_size"]),
-                executor=executor,
-                progress=progress,
-                desc="probes",
-            ),
-            strict=True,
-        ),
-    )
+        run = dict(block_size=size, executor=executor)
+        alpha, grid, errors = _best_alpha(basis, y[:, seen], q, alphas, **run)
+    alpha = check_number(alpha, caller, "alpha", low=0)
+    given = dict(basis=basis, labels=y, codes=codes, alpha=alpha)
+    fn = partial(_left_out_block, **given)
+    if mask is not None:
+        fn = partial(_held_out_block, mask=mask, new=basis.project(X[~mask]), **given)
+    run = dict(executor=executor, progress=progress)
+    accuracy, balanced, loss = _over_blocks(fn, len(y), size, **run)
     n_judged = len(X) if mask is None else int((~mask).sum())
     return ProbeResult(
-        accuracy,
-        balanced,
-        loss,
-        float(alpha),
-        "leave-one-out" if mask is None else "held-out",
-        len(X) - (1 if mask is None else n_judged),
-        n_judged,
-        grid,
-        errors,
+        accuracy=accuracy,
+        balanced_accuracy=balanced,
+        loss=loss,
+        alpha=float(alpha),
+        estimate="leave-one-out" if mask is None else "held-out",
+        n_train=len(X) - (1 if mask is None else n_judged),
+        n_judged=n_judged,
+        alphas=grid,
+        errors=errors,
     )
 
 # %% ../nbs/workshop/07_probes.ipynb #48bfef3f
-def _design(
-    coords, s, alpha, n
-):  # coordinates of points -> preconditioned design matrix with an intercept column
-    return torch.cat(
-        [
-            coords / (0.5 * s**2 + alpha).sqrt().to(coords.dtype),
-            coords.new_full((len(coords), 1), (2 / n) ** 0.5),
-        ],
-        1,
-    )
+def _design(coords, s, alpha, n):  # shape (len(coords), r + 1)
+    "Preconditioned design matrix of points with these coordinates, intercept last."
+    scaled = coords / (0.5 * s**2 + alpha).sqrt().to(coords.dtype)
+    ones = coords.new_full((len(coords), 1), (2 / n) ** 0.5)
+    return torch.cat([scaled, ones], 1)
 
-
-def _binary(Z, y):  # Z (m, 1, n), y (m, n) -> loss of each task and residual
+# %% ../nbs/workshop/07_probes.ipynb #031a2fcf
+def _binary(Z, y):  # Z (m, 1, n), y (m, n) -> loss (m,), residual (m, 1, n) when called
+    "Log loss of one logit."
     loss = F.softplus(Z[:, 0]) - Z[:, 0] * y
     return loss.sum(1, dtype=torch.float64), lambda: torch.sigmoid(Z) - y[:, None]
 
 
 def _softmax(Z, y, absent):  # Z (m, q, n), absent (m, q): classes that no training point has
+    "Log loss of several logits."
     Z = Z.masked_fill(absent[:, :, None], -torch.inf)
     lse = Z.logsumexp(1)
     loss = (lse - Z.gather(1, y[:, None])[:, 0]).sum(1, dtype=torch.float64)
-    return (
-        loss,
-        lambda: (Z - lse[:, None]).exp().scatter_add_(1, y[:, None], -torch.ones_like(Z[:, :1])),
-    )
+
+    def residual():
+        p = (Z - lse[:, None]).exp()
+        return p.scatter_add_(1, y[:, None], -torch.ones_like(Z[:, :1]))
+
+    return loss, residual
+
+# %% ../nbs/workshop/07_probes.ipynb #2b06b811
+class _Objective(NamedTuple):
+    "Penalised losses of m tasks on one design."
+
+    loss: Callable  # _binary or _softmax
+    design: Tensor  # shape (n, p)
+    penalty: Tensor  # shape (p,)
+    targets: tuple  # what the loss takes besides logits, each of shape (m, ...)
+
+    def take(self, tasks):
+        "The same for some of the tasks."
+        return self._replace(targets=tuple(a[tasks] for a in self.targets))
+
+    def at(self, x, Z):  # value (m,), residual when called
+        "Objective at weights x, shape (m, k, p), with logits Z, shape (m, k, n)."
+        loss, residual = self.loss(Z, *self.targets)
+        return loss + 0.5 * (self.penalty * x**2).sum((1, 2), dtype=torch.float64), residual
+
+    def gradient(self, x, residual):  # shape (m, k, p)
+        return residual() @ self.design + self.penalty * x
 
 # %% ../nbs/workshop/07_probes.ipynb #c286f782
-def _direction(g, history):  # L-BFGS two-loop recursion, all tasks at once
-    def dot(a, b):
-        return (a * b).sum((1, 2), keepdim=True)
+class _Pair(NamedTuple):
+    "One step of L-BFGS, for m tasks."
 
-    d, steps = -g, []
+    S: Tensor  # step, shape (m, k, p)
+    Y: Tensor  # change of the gradient, shape (m, k, p)
+    rho: Tensor  # 1/<S, Y>, shape (m, 1, 1)
+
+
+def _dot(a, b):
+    return (a * b).sum((1, 2), keepdim=True)
+
+
+def _direction(g, history):
+    "Direction of descent from the gradient and the last steps."
+    d = -g
+    steps = []
     for S, Y, rho in reversed(history):
-        steps.append(rho * dot(S, d))
+        steps.append(rho * _dot(S, d))
         d = d - steps[-1] * Y
     for S, Y, _ in history[-1:]:
-        d = d * dot(S, Y) / dot(Y, Y).clamp(min=torch.finfo(d.dtype).tiny)
+        d = d * _dot(S, Y) / _dot(Y, Y).clamp(min=torch.finfo(d.dtype).tiny)
     for (S, Y, rho), a in zip(history, reversed(steps), strict=True):
-        d = d + (a - rho * dot(Y, d)) * S
+        d = d + (a - rho * _dot(Y, d)) * S
     return d
 
+# %% ../nbs/workshop/07_probes.ipynb #f69526aa
+class _Point(NamedTuple):
+    "Where m tasks stand."
 
-def _step(
-    loss, Z, ZD, x, d, g, penalty, start, parts
-):  # backtracking: the largest of 1, 1/2, 1/4, ... that lowers the objective enough
-    slope = (g * d).sum((1, 2), dtype=torch.float64)
-    noise = 4 * torch.finfo(Z.dtype).eps * start.abs()
-    t, todo = torch.ones_like(slope), torch.arange(len(slope), device=slope.device)
+    x: Tensor  # weights, shape (m, k, p)
+    Z: Tensor  # logits, shape (m, k, n)
+    value: Tensor  # objective, shape (m,), float64
+    gradient: Tensor  # shape (m, k, p)
+    history: list  # of _Pair
+
+    def take(self, tasks):
+        "The same for some of the tasks."
+        history = [_Pair(*(a[tasks] for a in pair)) for pair in self.history]
+        x, Z, value, gradient = (a[tasks] for a in self[:4])
+        return _Point(x, Z, value, gradient, history)
+
+# %% ../nbs/workshop/07_probes.ipynb #b009aa59
+def _step_length(objective, point, d, ZD):  # shape (m, 1, 1)
+    "Backtracking along d, whose logits are ZD, each task by itself."
+    slope = (point.gradient * d).sum((1, 2), dtype=torch.float64)
+    noise = 4 * torch.finfo(ZD.dtype).eps * point.value.abs()
+    t = torch.ones_like(slope)
+    todo = torch.arange(len(slope), device=slope.device)
     for _ in range(30):
-        tt = t[todo, None, None].to(Z.dtype)
-        xt = x[todo] + tt * d[todo]
-        value = loss(Z[todo] + tt * ZD[todo], *(p[todo] for p in parts))[0] + 0.5 * (
-            penalty * xt**2
-        ).sum((1, 2), dtype=torch.float64)
-        todo = todo[~(value <= start[todo] + 1e-4 * t[todo] * slope[todo] + noise[todo])]
+        length = t[todo, None, None].to(ZD.dtype)
+        x = point.x[todo] + length * d[todo]
+        value, _ = objective.take(todo).at(x, point.Z[todo] + length * ZD[todo])
+        enough = point.value[todo] + 1e-4 * t[todo] * slope[todo] + noise[todo]
+        todo = todo[~(value <= enough)]
         if len(todo) == 0:
             break
         t[todo] /= 2
-    return t[:, None, None].to(Z.dtype)
+    return t[:, None, None].to(ZD.dtype)
+
+# %% ../nbs/workshop/07_probes.ipynb #96118b2d
+def _advance(objective, point, memory):  # _Point
+    "One step of L-BFGS for every task."
+    d = _direction(point.gradient, point.history)
+    ZD = d @ objective.design.T
+    t = _step_length(objective, point, d, ZD)
+    x = point.x + t * d
+    Z = point.Z + t * ZD
+    value, residual = objective.at(x, Z)
+    gradient = objective.gradient(x, residual)
+    S = t * d
+    Y = gradient - point.gradient
+    sy = _dot(S, Y)
+    pair = _Pair(S, Y, torch.where(sy > 0, 1 / sy, 0 * sy))
+    return _Point(x, Z, value, gradient, [*point.history, pair][-memory:])
 
 # %% ../nbs/workshop/07_probes.ipynb #9f72ee10
-def _minimise(
-    loss, design, penalty, k, parts, tol, max_iter, memory=10
-):  # weights (m, k, p), converged (m,), n_iter (m,)
-    m, (n, p) = len(parts[0]), design.shape
-    out, done, n_iter = (
-        design.new_zeros(m, k, p),
-        torch.zeros(m, dtype=torch.bool, device=design.device),
-        torch.zeros(m, dtype=torch.long, device=design.device),
-    )
-    live, x, Z, history = (
-        torch.arange(m, device=design.device),
-        out.clone(),
-        design.new_zeros(m, k, n),
-        [],
-    )
-    value, residual = loss(Z, *parts)
-    g = residual() @ design + penalty * x
+def _minimise(objective, k, *, tol, max_iter, memory=10):
+    "Weights (m, k, p), whether each task converged (m,), and its steps (m,), from zero."
+    n, p = objective.design.shape
+    m = len(objective.targets[0])
+    device = objective.design.device
+    found = objective.design.new_zeros(m, k, p)
+    done = torch.zeros(m, dtype=torch.bool, device=device)
+    n_iter = torch.zeros(m, dtype=torch.long, device=device)
+    live = torch.arange(m, device=device)
+    x, Z = found.clone(), objective.design.new_zeros(m, k, n)
+    value, residual = objective.at(x, Z)
+    point = _Point(x, Z, value, objective.gradient(x, residual), [])
     for it in range(max_iter + 1):
-        small = g.square().sum((1, 2)).sqrt() <= tol * n**0.5
-        out[live], done[live], n_iter[live] = x, small, it
+        small = point.gradient.square().sum((1, 2)).sqrt() <= tol * n**0.5
+        found[live], done[live], n_iter[live] = point.x, small, it
         if small.all() or it == max_iter:
             break
         if small.any():
-            on = ~small
-            live, x, Z, g, value, parts = (
-                live[on],
-                x[on],
-                Z[on],
-                g[on],
-                value[on],
-                [a[on] for a in parts],
-            )
-            history = [[h[on] for h in H] for H in history]
-        d = _direction(g, history)
-        ZD = d @ design.T
-        t = _step(loss, Z, ZD, x, d, g, penalty, value, parts)
-        x, Z, old = x + t * d, Z + t * ZD, g
-        value, residual = loss(Z, *parts)
-        value = value + 0.5 * (penalty * x**2).sum((1, 2), dtype=torch.float64)
-        g = residual() @ design + penalty * x
-        S, Y = t * d, g - old
-        sy = (S * Y).sum((1, 2), keepdim=True)
-        history = (history + [[S, Y, torch.where(sy > 0, 1 / sy, 0 * sy)]])[-memory:]
-    return out, done, n_iter
+            live, point, objective = live[~small], point.take(~small), objective.take(~small)
+        point = _advance(objective, point, memory)
+    return found, done, n_iter
 
 # %% ../nbs/workshop/07_probes.ipynb #7f28eec5
 @dataclass(frozen=True, eq=False, repr=False)
@@ -296,27 +338,47 @@ class LogisticFit(Result):
     converged: Tensor  # shape (n_tasks,), bool
     n_iter: Tensor  # shape (n_tasks,), int64
 
+# %% ../nbs/workshop/07_probes.ipynb #70685a2c
+class _Solver(NamedTuple):
+    "How logistic probes are fitted."
 
-def _fit_block(
-    y, q, basis, alpha, tol, max_iter
-):  # weights on the design of `basis`, shape (m, q, r + 1)
-    n, penalty = len(basis.U), F.pad(alpha / (0.5 * basis.s**2 + alpha), (0, 1)).to(basis.U.dtype)
-    design = _design(basis.U * basis.s.to(basis.U.dtype), basis.s, alpha, n)
+    alpha: float  # 1/C
+    tol: float
+    max_iter: int
+
+
+def _check_solver(C, tol, max_iter, caller):
+    "The solver that a caller asks for."
+    return _Solver(
+        alpha=1 / check_number(C, caller, "C", low=0, low_open=True),
+        tol=check_number(tol, caller, "tol", low=0, low_open=True),
+        max_iter=check_count(max_iter, caller, "max_iter"),
+    )
+
+# %% ../nbs/workshop/07_probes.ipynb #2a857685
+def _fit_block(y, q, basis, solver):  # weights (m, q, r + 1), converged (m,), n_iter (m,)
+    "Fit the probes of several tasks, each on the classes that it has."
+    dtype = basis.U.dtype
+    penalty = F.pad(solver.alpha / (0.5 * basis.s**2 + solver.alpha), (0, 1)).to(dtype)
+    design = _design(basis.U * basis.s.to(dtype), basis.s, solver.alpha, len(basis.U))
+    stop = dict(tol=solver.tol, max_iter=solver.max_iter)
     present = torch.zeros(len(y), q, dtype=torch.bool, device=y.device).scatter_(1, y, True)
     k = present.sum(1)
     W = design.new_zeros(len(y), q, design.shape[1])
-    done, n_iter = torch.ones_like(k, dtype=torch.bool), torch.zeros_like(k)
-    two, more = (k == 2).nonzero()[:, 0], (k > 2).nonzero()[:, 0]
+    done = torch.ones_like(k, dtype=torch.bool)
+    n_iter = torch.zeros_like(k)
+    two = (k == 2).nonzero()[:, 0]
+    more = (k > 2).nonzero()[:, 0]
     if len(two):
-        low, high = present[two].double().argmax(1), q - 1 - present[two].flip(1).double().argmax(1)
-        w, done[two], n_iter[two] = _minimise(
-            _binary, design, penalty, 1, [(y[two] == high[:, None]).to(design.dtype)], tol, max_iter
-        )
+        low = present[two].double().argmax(1)
+        high = q - 1 - present[two].flip(1).double().argmax(1)
+        is_high = (y[two] == high[:, None]).to(design.dtype)
+        objective = _Objective(_binary, design, penalty, (is_high,))
+        w, done[two], n_iter[two] = _minimise(objective, 1, **stop)
         W[two, low], W[two, high] = -w[:, 0] / 2, w[:, 0] / 2
     if len(more):
-        W[more], done[more], n_iter[more] = _minimise(
-            _softmax, design, penalty, q, [y[more], ~present[more]], tol, max_iter
-        )
+        objective = _Objective(_softmax, design, penalty, (y[more], ~present[more]))
+        W[more], done[more], n_iter[more] = _minimise(objective, q, **stop)
     W[..., -1] = W[..., -1].masked_fill(~present, -torch.inf)
     return W, done, n_iter
 
@@ -326,34 +388,30 @@ def logistic_fit(
     labels,  # class of each point, shape (n_tasks, n), or (n,) for one task
     *,
     C: float = 1.0,  # inverse penalty, as in scikit-learn
-    n_classes: int = None,  # number of classes; None is one more than the largest label
-    tol: float = 1e-4,  # stop when the preconditioned gradient is below tol times the square root of n
+    n_classes: int | None = None,  # None is one more than the largest label
+    tol: float = 1e-4,  # stop when the preconditioned gradient is below tol sqrt(n)
     max_iter: int = 500,  # L-BFGS steps
 ) -> LogisticFit:
     "Weights of the multinomial logistic probe of each task, on the features as given."
     X = check_features(features, "logistic_fit")
     y, q, _ = check_tasks(labels, X, n_classes, "logistic_fit")
-    basis, alpha = ridge_basis(X), 1 / check_number(C, "logistic_fit", "C", low=0, low_open=True)
-    W, done, n_iter = _fit_block(y, q, basis, alpha, *_check_solver(tol, max_iter, "logistic_fit"))
-    coef = W[..., :-1].double() / (0.5 * basis.s**2 + alpha).sqrt() @ basis.V.T
+    solver = _check_solver(C, tol, max_iter, "logistic_fit")
+    basis = ridge_basis(X)
+    W, done, n_iter = _fit_block(y, q, basis, solver)
+    coef = W[..., :-1].double() / (0.5 * basis.s**2 + solver.alpha).sqrt() @ basis.V.T
     intercept = W[..., -1] * (2 / len(X)) ** 0.5 - coef @ basis.mean
     return LogisticFit(coef.to(X.dtype), intercept.to(X.dtype), done, n_iter)
 
-
-def _check_solver(tol, max_iter, caller):
-    return check_number(tol, caller, "tol", low=0, low_open=True), check_count(
-        max_iter, caller, "max_iter"
-    )
-
 # %% ../nbs/workshop/07_probes.ipynb #bdfc5e3f
-def _logistic_block(rows, labels, q, mask, basis, new, alpha, tol, max_iter):
+def _logistic_block(rows, *, labels, q, mask, basis, new, solver):
+    "Logistic probes of the tasks `rows`, fitted on the mask and judged on the other points."
     y = labels[rows]
-    W, done, n_iter = _fit_block(y[:, mask], q, basis, alpha, tol, max_iter)
-    y, absent = y[:, ~mask], W[..., -1].isneginf()
+    W, done, n_iter = _fit_block(y[:, mask], q, basis, solver)
+    y = y[:, ~mask]
+    absent = W[..., -1].isneginf()
     W[..., -1] = W[..., -1].masked_fill(absent, 0.0)
-    Z = (W @ _design(new, basis.s, alpha, len(basis.U)).T).masked_fill(
-        absent[:, :, None], -torch.inf
-    )
+    Z = W @ _design(new, basis.s, solver.alpha, len(basis.U)).T
+    Z = Z.masked_fill(absent[:, :, None], -torch.inf)
     loss = F.cross_entropy(Z, y, reduction="none").mean(1, dtype=torch.float64)
     return *_grade(Z.transpose(0, 1), y), loss, done, n_iter
 
@@ -363,62 +421,48 @@ def logistic_probes(
     labels,  # class of each point, shape (n_tasks, n), or (n,) for one task
     *,
     C: float = 1.0,  # inverse penalty, as in scikit-learn, on the features as given
-    train=None,  # fraction or mask of the training points; the other points are judged. Required
+    train=None,  # fraction or mask of the training points; the others are judged. Required
     seed=0,  # of the split, if `train` is a fraction
-    standardize: bool = False,  # divide features by their standard deviation over the training points
-    n_classes: int = None,  # number of classes; None is one more than the largest label
-    tol: float = 1e-4,  # stop when the preconditioned gradient is below tol times the square root of n
+    standardize: bool = False,  # divide features by their s.d. over the training points
+    n_classes: int | None = None,  # None is one more than the largest label
+    tol: float = 1e-4,  # stop when the preconditioned gradient is below tol sqrt(n)
     max_iter: int = 500,  # L-BFGS steps; probes that need more are reported and warned of
-    block_size: int = None,  # tasks handled at once; None keeps a block near 32 MB an array
+    block_size: int | None = None,  # tasks handled at once; None keeps an array near 32 MB
     executor=None,  # concurrent.futures.Executor over blocks of tasks
     progress: bool = False,  # show a bar over those blocks on standard error
 ) -> ProbeResult:
-    "One multinomial logistic probe per task, all fitted together and judged on held-out points."
-    X = check_features(features, "logistic_probes")
-    y, q, _ = check_tasks(labels, X, n_classes, "logistic_probes")
-    alpha = 1 / check_number(C, "logistic_probes", "C", low=0, low_open=True)
+    """One multinomial logistic probe per task, all fitted together, judged on held-out points.
+
+    Each probe minimises the sum over points of -log softmax(W x + b)_y plus |W|^2/(2 C).
+    Reference: Boehning 1992 for the bound on the curvature that preconditions all tasks.
+    """
+    caller = "logistic_probes"
+    X = check_features(features, caller)
+    y, q, _ = check_tasks(labels, X, n_classes, caller)
     if train is None:
-        refuse(
-            "logistic_probes",
-            "train must say which points are fitted",
-            "None",
-            "pass a fraction or a mask (leave-one-out has a closed form for ridge_probes only)",
-        )
-    mask = check_split(train, len(X), "logistic_probes", seed=seed).to(X.device)
+        remedy = "pass a fraction or a mask"
+        remedy += " (leave-one-out has a closed form for ridge_probes only)"
+        refuse(caller, "train must say which points are fitted", "None", remedy)
+    mask = check_split(train, len(X), caller, seed=seed).to(X.device)
+    solver = _check_solver(C, tol, max_iter, caller)
     basis = ridge_basis(X[mask], standardize=standardize)
-    tol, max_iter = _check_solver(tol, max_iter, "logistic_probes")
-    fn = partial(
-        _logistic_block,
-        labels=y,
-        q=q,
-        mask=mask,
-        basis=basis,
-        new=basis.project(X[~mask]),
-        alpha=alpha,
-        tol=tol,
-        max_iter=max_iter,
-    )
-    parts = map_blocks(
-        fn,
-        row_blocks(len(y), task_block(block_size, len(X), q)),
-        executor=executor,
-        progress=progress,
-        desc="probes",
-    )
-    accuracy, balanced, loss, done, n_iter = map(torch.cat, zip(*parts, strict=True))
+    given = dict(labels=y, q=q, mask=mask, basis=basis, new=basis.project(X[~mask]))
+    fn = partial(_logistic_block, solver=solver, **given)
+    size = task_block(block_size, len(X), q)
+    run = dict(executor=executor, progress=progress)
+    accuracy, balanced, loss, done, n_iter = _over_blocks(fn, len(y), size, **run)
     if not done.all():
-        warnings.warn(
-            f"logistic_probes: {int((~done).sum())} of {len(done)} tasks did not converge in {max_iter} steps; raise max_iter or tol, or lower C.",
-            stacklevel=2,
-        )
+        told = f"{caller}: {int((~done).sum())} of {len(done)} tasks did not converge in"
+        told += f" {max_iter} steps; raise max_iter or tol, or lower C."
+        warnings.warn(told, stacklevel=2)
     return ProbeResult(
-        accuracy,
-        balanced,
-        loss,
-        alpha,
-        "held-out",
-        int(mask.sum()),
-        int((~mask).sum()),
+        accuracy=accuracy,
+        balanced_accuracy=balanced,
+        loss=loss,
+        alpha=solver.alpha,
+        estimate="held-out",
+        n_train=int(mask.sum()),
+        n_judged=int((~mask).sum()),
         converged=done,
         n_iter=n_iter,
     )
