@@ -9,8 +9,10 @@ __all__ = ['heldout_matrix', 'edge_moments', 'edge_variance', 'HeldoutError', 'e
 # %% ../../nbs/prior/12_heldout.ipynb #7147e9c9
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,7 +25,6 @@ from taskpriors.checks import (
     check_memory,
     check_number,
     check_same_n,
-    check_temperature,
     refuse,
 )
 from ..kernels import kernel_factor
@@ -32,18 +33,20 @@ from ..results import Result, new_axes
 from taskpriors.ridge import (
     RidgeBasis,
     TaskMoments,
+    Tasks,
     alpha_grid,
     check_alphas,
     check_tasks,
     check_weights,
     code_rows,
-    label_moments,
+    decompose,
     loo_errors,
     loo_residuals,
     loo_slack,
     residual_filter,
     ridge_basis,
     task_block,
+    task_moments,
 )
 
 # %% ../../nbs/prior/12_heldout.ipynb #604d9c52
@@ -52,63 +55,61 @@ def heldout_matrix(
     alpha: float,  # ridge penalty, at least 0
 ) -> Tensor:  # Q, shape (n, n), float64; dense, so for small n
     "The matrix Q whose trace with a label graph, over n, is the leave-one-out loss of that task."
-    X = check_features(features, "heldout_matrix")
+    me = "heldout_matrix"
+    X = check_features(features, me).double()
     n = len(X)
-    check_memory(
-        3 * 8 * n * n,
-        "heldout_matrix",
-        "use expected_heldout_error, which streams over pairs",
-        device=X.device,
-    )
-    R = loo_residuals(
-        ridge_basis(X.double()), torch.eye(n, dtype=torch.float64, device=X.device), alpha
-    )
-    return R @ R.T
+    remedy = "use expected_heldout_error, which streams over pairs"
+    check_memory(3 * 8 * n * n, me, remedy, device=X.device)
+    eye = torch.eye(n, dtype=torch.float64, device=X.device)
+    columns = loo_residuals(decompose(X, caller=me), eye, alpha)  # row i is column i of R
+    return columns @ columns.T
 
 # %% ../../nbs/prior/12_heldout.ipynb #1f3c096c
-def _pair_block_size(size, n):
-    return (
-        min(max(512, n // 8), 2048)
-        if size is None
-        else check_count(size, "expected_heldout_error", "block_size")
-    )
+class _Edges(NamedTuple):
+    "Independent undirected edges, judged at the door."
+
+    Z: Tensor  # factor of the prior kernel, in the features' dtype, shape (n, r)
+    odds: float  # log-odds of an edge per unit of K_ij
+
+    def block(self, rows, cols):  # edge probabilities, one on the diagonal
+        Z = self.Z
+        P = torch.addmm(Z.new_zeros(()), Z[rows], Z[cols].T, beta=0, alpha=self.odds).sigmoid_()
+        if rows == cols:
+            P.fill_diagonal_(1.0)
+        return P
 
 
-def _edge_block(Z, rows, cols, odds):  # probabilities of undirected edges, one on the diagonal
-    P = torch.addmm(Z.new_zeros(()), Z[rows], Z[cols].T, beta=0, alpha=odds).sigmoid_()
-    if rows == cols:
-        P.fill_diagonal_(1.0)
-    return P
+class _Run(NamedTuple):
+    "How to run over blocks."
+
+    size: int  # points or tasks in a block
+    executor: Executor | None = None
+    progress: bool = False
+
+# %% ../../nbs/prior/12_heldout.ipynb #c0dab0aa
+def _prior_factor(prior, X, temperature, graphs, caller):  # factor on X's points, log-odds
+    Z = check_features(prior, caller, "prior").to(X)
+    Z, odds = checked_odds(Z, temperature, graphs, caller)
+    check_same_n(caller, features=len(X), prior=len(Z))
+    return Z, odds
 
 
-def _edge_strip(
-    rows, Z, U, odds, size
-):  # one strip of P @ U and its row sums, without using symmetry
-    out, total = (
-        U.new_zeros(U[rows].shape),
-        torch.zeros(len(U[rows]), dtype=torch.float64, device=U.device),
-    )
-    for cols in row_blocks(len(U), size):
-        P = _edge_block(Z, rows, cols, odds)
-        out.addmm_(P, U[cols])
-        total += P.sum(1)
-    return out, total
+def _undirected(prior, X, temperature, caller):
+    return _Edges(*_prior_factor(prior, X, temperature, "undirected", caller))
 
 
-def _edge_product(Z, U, odds, size, executor, progress=False):  # P @ U and P @ 1
+def _pair_block_size(block_size, n, caller):
+    if block_size is None:
+        return min(max(512, n // 8), 2048)
+    return check_count(block_size, caller, "block_size")
+
+# %% ../../nbs/prior/12_heldout.ipynb #1a15f240
+def _edge_product_here(edges, U, run):  # P @ U and P @ 1
     n = len(U)
-    if executor is not None:
-        parts = map_blocks(
-            partial(_edge_strip, Z=Z, U=U, odds=odds, size=size),
-            row_blocks(n, size),
-            executor=executor,
-            progress=progress,
-            desc="mean over pairs",
-        )
-        return tuple(map(torch.cat, zip(*parts, strict=True)))
-    out, total = torch.zeros_like(U), torch.zeros(n, dtype=torch.float64, device=U.device)
-    for rows, cols in with_bar(pair_blocks(n, size), progress, desc="mean over pairs"):
-        P = _edge_block(Z, rows, cols, odds)
+    out = torch.zeros_like(U)
+    total = torch.zeros(n, dtype=torch.float64, device=U.device)
+    for rows, cols in with_bar(pair_blocks(n, run.size), run.progress, desc="mean over pairs"):
+        P = edges.block(rows, cols)
         out[rows].addmm_(P, U[cols])
         total[rows] += P.sum(1)
         if rows != cols:
@@ -116,40 +117,57 @@ def _edge_product(Z, U, odds, size, executor, progress=False):  # P @ U and P @ 
             total[cols] += P.sum(0)
     return out, total
 
+# %% ../../nbs/prior/12_heldout.ipynb #b5df4c0e
+def _edge_strip(rows, edges, U, size):  # the rows of P @ U and of P @ 1
+    out = torch.zeros_like(U[rows])
+    total = torch.zeros(len(out), dtype=torch.float64, device=U.device)
+    for cols in row_blocks(len(U), size):
+        P = edges.block(rows, cols)
+        out.addmm_(P, U[cols])
+        total += P.sum(1)
+    return out, total
+
+
+def _edge_product(edges, U, run):  # P @ U and P @ 1
+    if run.executor is None:
+        return _edge_product_here(edges, U, run)
+    fn = partial(_edge_strip, edges=edges, U=U, size=run.size)
+    how = dict(executor=run.executor, progress=run.progress, desc="mean over pairs")
+    strips = list(map_blocks(fn, row_blocks(len(U), run.size), **how))
+    return torch.cat([out for out, _ in strips]), torch.cat([total for _, total in strips])
+
+# %% ../../nbs/prior/12_heldout.ipynb #e0a5301b
+def _edge_moments(basis, edges, run, caller):
+    U, n = basis.U, len(basis.U)
+    n_bytes = U.element_size() * (U.numel() + 3 * min(run.size, n) ** 2)
+    check_memory(n_bytes, caller, "lower block_size", device=U.device)
+    PU, mean = _edge_product(edges, U, run)
+    mean = mean / n
+    inner = sum((U[b].T @ PU[b]).double() for b in row_blocks(n, 8192))
+    return TaskMoments(
+        diag=1 - 2 * mean + mean.mean(),
+        cross=PU.sub_(PU.mean(0, keepdim=True)),
+        inner=(inner + inner.T) / 2,
+    )
+
 # %% ../../nbs/prior/12_heldout.ipynb #1ae71aed
 def edge_moments(
     basis: RidgeBasis,  # of the features whose probes are judged
     Z: Tensor,  # factor of the prior kernel, shape (n, r)
     temperature: float,  # T > 0, in the units of K
     *,
-    block_size: int = None,  # points in a block, block_size^2 pairs exist at a time; None is n/8, between 512 and 2048
-    executor=None,  # concurrent.futures.Executor over strips of rows; each forms its own part of the kernel, at 4/3 of the work
+    block_size: int | None = None,  # points in a block; None is n/8, between 512 and 2048
+    executor: Executor | None = None,  # over strips of rows, at 4/3 of the work
     progress: bool = False,  # show a bar on standard error
 ) -> TaskMoments:
-    "Second moments of tasks under independent undirected edges, as far as ridge probes can see them."
-    Z, odds = checked_odds(
-        check_features(Z, "edge_moments", "prior").to(basis.U),
-        temperature,
-        "undirected",
-        "edge_moments",
-    )
-    check_same_n("edge_moments", features=len(basis.U), prior=len(Z))
-    size = _pair_block_size(block_size, len(Z))
-    check_memory(
-        basis.U.element_size() * (basis.U.numel() + 3 * min(size, len(Z)) ** 2),
-        "edge_moments",
-        "lower block_size",
-        device=Z.device,
-    )
-    PU, mean = _edge_product(Z, basis.U, odds, size, executor, progress)
-    mean = mean / len(Z)
-    inner = sum((basis.U[b].T @ PU[b]).double() for b in row_blocks(len(Z), 8192))
-    return TaskMoments(
-        1 - 2 * mean + mean.mean(), PU.sub_(PU.mean(0, keepdim=True)), (inner + inner.T) / 2
-    )
+    "Second moments of tasks under independent undirected edges, as far as ridge probes see them."
+    me = "edge_moments"
+    edges = _undirected(Z, basis.U, temperature, me)
+    run = _Run(_pair_block_size(block_size, len(edges.Z), me), executor, progress)
+    return _edge_moments(basis, edges, run, me)
 
 # %% ../../nbs/prior/12_heldout.ipynb #8cee2e7f
-def _with_ones(U):
+def _with_ones(U):  # W
     return torch.cat([U, U.new_full((len(U), 1), len(U) ** -0.5)], 1)
 
 
@@ -159,20 +177,31 @@ def _weighted_gram(W, w):  # W' diag(w) W, float64
 
 def _outer_factors(basis, alpha, caller):  # (L, R): L @ R.T is Q off the diagonal
     keep, f = residual_filter(basis, alpha)
-    w, W = loo_slack(basis, [alpha], caller)[0] ** -2, _with_ones(basis.U)
+    w = loo_slack(basis, [alpha], caller)[0] ** -2  # the diagonal of D^2
+    W = _with_ones(basis.U)
     G = torch.cat([f, f.new_tensor([keep])])
     GSG = (G[:, None] * _weighted_gram(W, w) * G).to(W)
     if not keep:
         return W @ GSG, W
-    d, G = w[:, None].to(W), G.to(W)
-    return torch.cat([W @ GSG - d * (W * G), -W * G], 1), torch.cat([W, d * W], 1)
+    d, WG = w[:, None].to(W), W * G.to(W)
+    return torch.cat([W @ GSG - d * WG, -WG], 1), torch.cat([W, d * W], 1)
 
-
-def _variance_block(block, Z, odds, L, R):
+# %% ../../nbs/prior/12_heldout.ipynb #e9ec8a9d
+def _variance_block(block, edges, L, R):  # sum of Q^2 p (1 - p) over ordered pairs
     rows, cols = block
-    P = _edge_block(Z, rows, cols, odds)
+    P = edges.block(rows, cols)
     V = (L[rows] @ R[cols].T).square_().mul_(torch.addcmul(P, P, P, value=-1))
     return V.sum(1).sum(dtype=torch.float64) * (1 if rows == cols else 2)
+
+
+def _edge_variance(basis, edges, alpha, run, caller):
+    U, n = basis.U, len(basis.U)
+    n_bytes = U.element_size() * (6 * U.numel() + 4 * min(run.size, n) ** 2)
+    check_memory(n_bytes, caller, "lower block_size or pass variance=False", device=U.device)
+    L, R = _outer_factors(basis, alpha, caller)
+    fn = partial(_variance_block, edges=edges, L=L, R=R)
+    how = dict(executor=run.executor, progress=run.progress, desc="variance over pairs")
+    return 2 * sum(map_blocks(fn, pair_blocks(n, run.size), **how)) / n**2
 
 # %% ../../nbs/prior/12_heldout.ipynb #d8f6cb80
 def edge_variance(
@@ -181,36 +210,16 @@ def edge_variance(
     temperature: float,  # T > 0, in the units of K
     alpha: float,  # ridge penalty
     *,
-    block_size: int = None,  # points in a block, as for `edge_moments`
-    executor=None,  # concurrent.futures.Executor over pairs of blocks
+    block_size: int | None = None,  # points in a block, as for `edge_moments`
+    executor: Executor | None = None,  # over pairs of blocks
     progress: bool = False,  # show a bar on standard error
 ) -> Tensor:  # a float64 scalar
     "Variance of the leave-one-out error over tasks with independent undirected edges."
-    Z, odds = checked_odds(
-        check_features(Z, "edge_variance", "prior").to(basis.U),
-        temperature,
-        "undirected",
-        "edge_variance",
-    )
-    check_same_n("edge_variance", features=len(basis.U), prior=len(Z))
-    alpha = check_number(alpha, "edge_variance", "alpha", low=0)
-    block_size = _pair_block_size(block_size, len(Z))
-    check_memory(
-        basis.U.element_size() * (6 * basis.U.numel() + 4 * min(block_size, len(Z)) ** 2),
-        "edge_variance",
-        "lower block_size or pass variance=False",
-        device=Z.device,
-    )
-    L, R = _outer_factors(basis, alpha, "edge_variance")
-    fn = partial(_variance_block, Z=Z, odds=odds, L=L, R=R)
-    blocks = pair_blocks(len(Z), block_size)
-    return (
-        2
-        * sum(
-            map_blocks(fn, blocks, executor=executor, progress=progress, desc="variance over pairs")
-        )
-        / len(Z) ** 2
-    )
+    me = "edge_variance"
+    edges = _undirected(Z, basis.U, temperature, me)
+    alpha = check_number(alpha, me, "alpha", low=0)
+    run = _Run(_pair_block_size(block_size, len(edges.Z), me), executor, progress)
+    return _edge_variance(basis, edges, alpha, run, me)
 
 # %% ../../nbs/prior/12_heldout.ipynb #ac6dbb11
 @dataclass(frozen=True, eq=False, repr=False)
@@ -218,15 +227,15 @@ class HeldoutError(Result):
     "Expected leave-one-out error of ridge probes over a law of tasks."
 
     error: float  # squared error per point, summed over classes (or of the real target)
-    skill: float  # one minus error over the error of the intercept alone; above 1 only where edges are too cold to be labels
-    variance: float  # of the error over tasks; None if not asked for
+    skill: float  # 1 - error/baseline; above 1 only where edges are too cold to be labels
+    variance: float | None  # of the error over tasks; None if not asked for
     alpha: float  # ridge penalty
     baseline: float  # error of the intercept alone
     measure: str  # "edge", "label" or "gaussian"
-    standard_error: float  # of `error`, from the finite number of sampled tasks; 0 where the expectation is exact, None for one task or variance=False
-    alphas: Tensor = None  # penalties tried, shape (n_alphas,)
-    errors: Tensor = None  # expected error at each, shape (n_alphas,)
-    trusted: bool = True  # False (and a warning) if the error is below zero: the edges are too cold to be those of labels
+    standard_error: float | None  # of `error`, from sampling tasks; 0 if exact, None if not known
+    alphas: Tensor | None = None  # penalties tried, shape (n_alphas,)
+    errors: Tensor | None = None  # expected error at each, shape (n_alphas,)
+    trusted: bool = True  # False (and a warning) if the error is below zero: edges too cold
 
     def plot(self, ax=None):  # matplotlib axes
         "Expected error over the penalties tried."
@@ -244,272 +253,282 @@ class HeldoutError(Result):
         ax.legend()
         return ax
 
+# %% ../../nbs/prior/12_heldout.ipynb #425070d4
+def _penalties(basis, alpha, alphas, caller):  # penalties to try, shape (n_alphas,)
+    if alpha is None:
+        return alpha_grid(basis) if alphas is None else check_alphas(alphas, caller)
+    if alphas is not None:
+        refuse(caller, "either alpha or alphas may be given", "both", "leave one of them out")
+    return torch.tensor([check_number(alpha, caller, "alpha", low=0)], dtype=torch.float64)
+
 # %% ../../nbs/prior/12_heldout.ipynb #1bcf0fc8
-def _judge(basis, moments, alpha, alphas, caller):  # alpha, error, baseline, skill, and the grid
+class _Least(NamedTuple):
+    "The least expected error; its names are those of `HeldoutError`."
+
+    error: float
+    skill: float
+    alpha: float
+    baseline: float
+    alphas: Tensor
+    errors: Tensor
+
+
+def _least_error(basis, moments, grid, caller):
     n = len(basis.U)
     baseline = (moments.diag.sum() * n / (n - 1) ** 2).item()
     if not baseline > 1e-12:
-        refuse(
-            caller,
-            "tasks must distinguish points",
-            f"an intercept alone errs by {baseline:.3g}",
-            "raise the temperature or sample tasks with at least two classes",
-        )
-    if alpha is not None and alphas is not None:
-        refuse(caller, "either alpha or alphas may be given", "both", "leave one of them out")
-    grid = (
-        torch.tensor([check_number(alpha, caller, "alpha", low=0)], dtype=torch.float64)
-        if alpha is not None
-        else alpha_grid(basis)
-        if alphas is None
-        else check_alphas(alphas, caller)
-    )
+        rule, got = "tasks must distinguish points", f"an intercept alone errs by {baseline:.3g}"
+        remedy = "raise the temperature or sample tasks with at least two classes"
+        refuse(caller, rule, got, remedy)
     errors = loo_errors(basis, moments, grid.tolist()).cpu()
     best = int(errors.argmin())
-    found = dict(
-        error=errors[best].item(),
+    error = errors[best].item()
+    return _Least(
+        error=error,
+        skill=1 - error / baseline,
         alpha=grid[best].item(),
         baseline=baseline,
-        skill=1 - errors[best].item() / baseline,
-    )
-    return found if alpha is not None else dict(found, alphas=grid, errors=errors)
-
-
-def _drawn(prior, weights, caller):  # labels, weights and ancestors of a result of sample_labelings
-    if weights is not None:
-        refuse(
-            caller,
-            "weights must come from one place",
-            "weights beside a result that has its own",
-            "leave weights out",
-        )
-    if not getattr(prior, "trusted", True):
-        refuse(
-            caller,
-            "samples must be trusted",
-            prior.reason,
-            "draw them again, or pass their `labels` to average over these very tasks",
-        )
-    return (
-        torch.as_tensor(prior.labels),
-        torch.as_tensor(prior.log_weights).double().softmax(0),
-        "exact" if getattr(prior, "exact", False) else getattr(prior, "ancestor", None),
+        alphas=grid,
+        errors=errors,
     )
 
+# %% ../../nbs/prior/12_heldout.ipynb #c8f2f2e6
+def _edge_error(basis, grid, *, edges, run, variance, caller):
+    least = _least_error(basis, _edge_moments(basis, edges, run, caller), grid, caller)
+    spread = _edge_variance(basis, edges, least.alpha, run, caller).item() if variance else None
+    if least.error < 0:
+        warnings.warn(
+            f"{caller}: edges must not be colder than those of labels can be. Got an expected error"
+            f" of {least.error:.3g}, below zero; raise the temperature or pass sampled labels.",
+            stacklevel=3,
+        )
+    return HeldoutError(
+        variance=spread,
+        measure="edge",
+        standard_error=0.0,
+        trusted=not least.error < 0,
+        **least._asdict(),
+    )
 
-def _prior_tasks(prior, weights, caller):  # a factor; or labels, weights and ancestors
+# %% ../../nbs/prior/12_heldout.ipynb #05c4f1f4
+class _GivenPrior(NamedTuple):
+    "What was passed as `prior`: a factor (floating point) or labels, and what came with them."
+
+    values: Tensor
+    weights: Tensor | None = None  # of the labels
+    ancestor: Tensor | None = None  # the task that each task descends from
+    exact: bool = False  # are these all tasks there are?
+
+
+def _given_prior(prior, weights, caller):
     if hasattr(prior, "labels") and hasattr(prior, "log_weights"):
-        return _drawn(prior, weights, caller)
+        return _given_sample(prior, weights, caller)
     prior = as_tensor(prior, caller, "prior")
     if prior.is_floating_point() and weights is not None:
-        refuse(
-            caller,
-            "weights belong to sampled labels",
-            "weights beside a factor",
-            "leave weights out",
-        )
-    return prior, weights, None
+        rule, got = "weights belong to sampled labels", "weights beside a factor"
+        refuse(caller, rule, got, "leave weights out")
+    return _GivenPrior(prior, weights)
+
+# %% ../../nbs/prior/12_heldout.ipynb #887e39a1
+def _given_sample(sample, weights, caller):
+    if weights is not None:
+        got = "weights beside a result that has its own"
+        refuse(caller, "weights must come from one place", got, "leave weights out")
+    if not getattr(sample, "trusted", True):
+        remedy = "draw them again, or pass their `labels` to average over these very tasks"
+        refuse(caller, "samples must be trusted", sample.reason, remedy)
+    return _GivenPrior(
+        values=torch.as_tensor(sample.labels),
+        weights=torch.as_tensor(sample.log_weights).double().softmax(0),
+        ancestor=getattr(sample, "ancestor", None),
+        exact=getattr(sample, "exact", False),
+    )
+
+# %% ../../nbs/prior/12_heldout.ipynb #f5f987d5
+class _Drawn(NamedTuple):
+    "Sampled tasks, judged at the door."
+
+    tasks: Tasks
+    weights: Tensor  # shape (n_tasks,), float64, sum to one
+    ancestor: Tensor | None
+    exact: bool
+
+
+def _drawn(given, X, caller):
+    tasks = check_tasks(given.values, X, None, caller)
+    w = check_weights(given.weights, len(tasks.labels), caller).to(X.device)
+    return _Drawn(tasks, w, given.ancestor, given.exact)
 
 # %% ../../nbs/prior/12_heldout.ipynb #d9012430
-def _label_block(rows, basis, labels, codes, alpha):
-    return (
-        loo_residuals(basis, code_rows(labels[rows], codes), alpha)
-        .square()
-        .sum(0)
-        .mean(1, dtype=torch.float64)
-    )
-
-
-def _standard_error(
-    w, off, family
-):  # of the mean, from deviations; tasks of one ancestor move together
-    if isinstance(family, str):
-        return 0.0  # all tasks there are
-    family = torch.arange(len(w)) if family is None else torch.as_tensor(family)
-    R, W = torch.zeros(2, len(w), dtype=w.dtype, device=w.device).index_add_(
-        1, family.to(w.device), torch.stack([w * off, w])
-    )
+def _standard_error(drawn, off):  # None for one family; `off`: the tasks' deviations from the mean
+    if drawn.exact:
+        return 0.0
+    w = drawn.weights
+    family = torch.arange(len(w)) if drawn.ancestor is None else torch.as_tensor(drawn.ancestor)
+    sums = torch.zeros(2, len(w), dtype=w.dtype, device=w.device)
+    R, W = sums.index_add_(1, family.to(w.device), torch.stack([w * off, w]))
     free = 1 - W.square().sum().item()
     return (R.square().sum() / free).sqrt().item() if free > 1e-12 else None
 
+# %% ../../nbs/prior/12_heldout.ipynb #89ed12bf
+def _label_block(rows, basis, tasks, alpha):  # leave-one-out error of each task
+    residuals = loo_residuals(basis, code_rows(tasks.labels[rows], tasks.codes), alpha)
+    return residuals.square().sum(0).mean(1, dtype=torch.float64)
 
-def _label_error(basis, tasks, alpha, alphas, variance, block_size, executor, caller):
-    y, q, codes = check_tasks(tasks[0], basis.U, None, caller)
-    w = check_weights(torch.ones(len(y)) if tasks[1] is None else tasks[1], len(y), caller).to(
-        y.device
-    )
-    size = task_block(block_size, y.shape[1], q)
-    moments = label_moments(basis, y, weights=w, n_classes=q, block_size=size, executor=executor)
-    out = _judge(basis, moments, alpha, alphas, caller)
-    if not variance:
-        return HeldoutError(variance=None, measure="label", standard_error=None, **out)
-    fn = partial(_label_block, basis=basis, labels=y, codes=codes, alpha=out["alpha"])
-    off = (
-        torch.cat(list(map_blocks(fn, row_blocks(len(y), size), executor=executor))) - out["error"]
-    )
+
+def _label_error(basis, grid, *, drawn, run, variance, caller):
+    how = dict(block_size=run.size, executor=run.executor)
+    moments = task_moments(basis, drawn.tasks, drawn.weights, **how)
+    least = _least_error(basis, moments, grid, caller)
+    spread = standard_error = None
+    if variance:
+        fn = partial(_label_block, basis=basis, tasks=drawn.tasks, alpha=least.alpha)
+        blocks = row_blocks(len(drawn.weights), run.size)
+        off = torch.cat(list(map_blocks(fn, blocks, executor=run.executor))) - least.error
+        spread = (drawn.weights @ off**2).item()
+        standard_error = _standard_error(drawn, off)
     return HeldoutError(
-        variance=(w @ off**2).item(),
-        measure="label",
-        standard_error=_standard_error(w, off, tasks[2]),
-        **out,
+        variance=spread, measure="label", standard_error=standard_error, **least._asdict()
     )
 
 # %% ../../nbs/prior/12_heldout.ipynb #3eab40b8
 def expected_heldout_error(
     features,  # of the model that is judged, shape (n, d)
-    prior,  # factor of the prior kernel (float, shape (n, r)), or sampled labels (int64, shape (n_tasks, n)), or a result with `labels` and `log_weights`
-    temperature: float = None,  # T > 0 for a factor; labels were drawn at theirs, so for them it plays no part
+    prior,  # factor of the prior kernel (n, r), or labels (n_tasks, n), or a result with labels
+    temperature: float | None = None,  # T > 0 for a factor; plays no part for labels
     *,
-    alpha: float = None,  # ridge penalty as in `ridge_probes`; None: the one with the least expected error
-    alphas: Sequence = None,  # penalties to choose from; None is `alpha_grid`
-    weights=None,  # of sampled labels, shape (n_tasks,); equal if None
+    alpha: float | None = None,  # ridge penalty; None: the one with the least expected error
+    alphas: Sequence | None = None,  # penalties to choose from; None is `alpha_grid`
+    weights: Sequence | None = None,  # of sampled labels, shape (n_tasks,); equal if None
     variance: bool = True,  # also the variance over tasks: about as much work again
     standardize: bool = False,  # divide features by their standard deviation
-    block_size: int = None,  # points (factor) or tasks (labels) handled at once
-    executor=None,  # concurrent.futures.Executor over blocks
+    block_size: int | None = None,  # points (factor) or tasks (labels) handled at once
+    executor: Executor | None = None,  # over blocks
     progress: bool = False,  # show bars over pairs of points (factor) on standard error
 ) -> HeldoutError:
-    "Expected error on unseen points of a ridge probe, over all tasks of a prior; no probe is trained."
+    """Expected error on unseen points of a ridge probe, over all tasks of a prior, none trained.
+
+    With H the hat matrix of the probe, R = diag(1 - H)^-1 (I - H) and Q = R'R, a task with label
+    graph G has leave-one-out error Tr(QG)/n, so the mean is Tr(Q E[G])/n. The variance over edges
+    of probability p_ij is 4/n^2 times the sum over i < j of Q_ij^2 p_ij (1 - p_ij).
+
+    Reference: Task Priors, Theorem 2.6, with Q in the place of M.
+    """
     me = "expected_heldout_error"
     X = check_features(features, me)
-    prior, *tasks = _prior_tasks(prior, weights, me)
-    if not prior.is_floating_point():
-        check_same_n(me, features=len(X), labels=prior.shape[-1])
-        return _label_error(
-            ridge_basis(X, standardize=standardize),
-            (prior, *tasks),
-            alpha,
-            alphas,
-            variance,
-            block_size,
-            executor,
-            me,
-        )
-    Z, T, size = check_features(prior, me, "prior"), check_temperature(temperature, me), block_size
-    check_same_n(me, features=len(X), prior=len(Z))
-    basis = ridge_basis(X, standardize=standardize)
-    out = _judge(
-        basis,
-        edge_moments(basis, Z, T, block_size=size, executor=executor, progress=progress),
-        alpha,
-        alphas,
-        me,
-    )
-    spread = (
-        edge_variance(
-            basis, Z, T, out["alpha"], block_size=size, executor=executor, progress=progress
-        ).item()
-        if variance
-        else None
-    )
-    if out["error"] < 0:
-        warnings.warn(
-            f"{me}: edges must not be colder than those of labels can be. Got an expected error of {out['error']:.3g}, below zero; raise the temperature or pass sampled labels.",
-            stacklevel=2,
-        )
-    return HeldoutError(
-        variance=spread, measure="edge", standard_error=0.0, trusted=not out["error"] < 0, **out
-    )
+    given = _given_prior(prior, weights, me)
+    if given.values.is_floating_point():
+        edges = _undirected(given.values, X, temperature, me)
+        run = _Run(_pair_block_size(block_size, len(X), me), executor, progress)
+        judge = partial(_edge_error, edges=edges, run=run)
+    else:
+        drawn = _drawn(given, X, me)
+        run = _Run(task_block(block_size, len(X), drawn.tasks.n_classes), executor)
+        judge = partial(_label_error, drawn=drawn, run=run)
+    basis = decompose(X, standardize=standardize, caller=me)
+    found = judge(basis, _penalties(basis, alpha, alphas, me), variance=variance, caller=me)
+    return found if alpha is None else replace(found, alphas=None, errors=None)
 
 # %% ../../nbs/prior/12_heldout.ipynb #2d0a7614
-def _gaussian_variance(basis, Z, noise, alpha, caller):  # 2 Tr((Q (Z Z' + noise I))^2) / n^2
+def _gaussian_moments(basis, Zc, noise):  # Zc: the centred factor
+    n, U = len(Zc), basis.U
+    B = U.T @ Zc
+    white = noise * torch.eye(len(B), dtype=torch.float64, device=B.device)
+    return TaskMoments(
+        diag=Zc.square().sum(1, dtype=torch.float64) + noise * (1 - 1 / n),
+        cross=Zc @ B.T + noise * U,
+        inner=(B @ B.T).double() + white,
+    )
+
+# %% ../../nbs/prior/12_heldout.ipynb #58763a51
+def _gaussian_variance(basis, Zc, noise, alpha, caller):  # 2 Tr((Q (Z Z' + noise I))^2) / n^2
     keep, f = residual_filter(basis, alpha)
-    w, U, n = loo_slack(basis, [alpha], caller)[0][:, None] ** -2, basis.U.double(), len(Z)
+    U, Z, n = basis.U.double(), Zc.double(), len(Zc)
+    w = loo_slack(basis, [alpha], caller)[0][:, None] ** -2  # the diagonal of D^2
 
     def residual(M):
         return keep * (M - M.mean(0)) - U @ (f[:, None] * (U.T @ M))
 
-    Z = Z.double()
     QZ = residual(w * residual(Z))
     W, G = _with_ones(U), torch.cat([2 * keep * f - f**2, f.new_tensor([keep])])
-    S = _weighted_gram(W, w[:, 0])
-    square = keep * (w**2 * (1 - 2 * (W**2 @ G)[:, None])).sum() + ((S * G).T * (S * G)).sum()
-    return (
-        2 * ((Z.T @ QZ).square().sum() + 2 * noise * QZ.square().sum() + noise**2 * square) / n**2
-    )
+    SG = _weighted_gram(W, w[:, 0]) * G
+    square = keep * (w**2 * (1 - 2 * (W**2 @ G)[:, None])).sum() + (SG.T * SG).sum()
+    total = (Z.T @ QZ).square().sum() + 2 * noise * QZ.square().sum() + noise**2 * square
+    return 2 * total / n**2
 
-
+# %% ../../nbs/prior/12_heldout.ipynb #eecf75ac
 def expected_regression_error(
     features,  # of the model that is judged, shape (n, d)
     prior,  # factor of the Gaussian process's kernel, shape (n, r)
     *,
     noise: float = 0.0,  # variance of independent noise on the targets, in the units of the kernel
-    alpha: float = None,  # ridge penalty; None: the one with the least expected error
-    alphas: Sequence = None,  # penalties to choose from; None is `alpha_grid`
+    alpha: float | None = None,  # ridge penalty; None: the one with the least expected error
+    alphas: Sequence | None = None,  # penalties to choose from; None is `alpha_grid`
 ) -> HeldoutError:
-    "Expected error on unseen points of ridge regression, over targets drawn from a Gaussian process."
+    "Expected error on unseen points of ridge regression, over targets from a Gaussian process."
     me = "expected_regression_error"
-    basis, Z, noise = (
-        ridge_basis(check_features(features, me)),
-        check_features(prior, me, "prior"),
-        check_number(noise, me, "noise", low=0),
-    )
-    check_same_n(me, features=len(basis.U), prior=len(Z))
-    n, Zc = len(Z), (Z - Z.mean(0)).to(basis.U)
-    B = basis.U.T @ Zc
-    inner = (B @ B.T).double() + noise * torch.eye(len(B), dtype=torch.float64, device=B.device)
-    moments = TaskMoments(
-        Zc.square().sum(1, dtype=torch.float64) + noise * (1 - 1 / n),
-        Zc @ B.T + noise * basis.U,
-        inner,
-    )
-    out = _judge(basis, moments, alpha, alphas, me)
-    return HeldoutError(
-        variance=_gaussian_variance(basis, Zc, noise, out["alpha"], me).item(),
+    X = check_features(features, me)
+    Z = check_features(prior, me, "prior")
+    noise = check_number(noise, me, "noise", low=0)
+    check_same_n(me, features=len(X), prior=len(Z))
+    basis = decompose(X, caller=me)
+    Zc = (Z - Z.mean(0)).to(X)
+    grid = _penalties(basis, alpha, alphas, me)
+    least = _least_error(basis, _gaussian_moments(basis, Zc, noise), grid, me)
+    found = HeldoutError(
+        variance=_gaussian_variance(basis, Zc, noise, least.alpha, me).item(),
         measure="gaussian",
         standard_error=0.0,
-        **out,
+        **least._asdict(),
     )
+    return found if alpha is None else replace(found, alphas=None, errors=None)
 
 # %% ../../nbs/prior/12_heldout.ipynb #b52c1847
-def _precision_block(rows, X, k, prior, odds, weights):
+def _nearest(rows, X, k):  # neighbours of the queries `rows`, shape (len(rows), k)
     S = X[rows] @ X.T
     S[torch.arange(len(S)), torch.arange(rows.start, rows.stop)] = -torch.inf
-    near = S.topk(k, 1).indices
-    if odds is None:
-        same = torch.stack([(t[near] == t[rows, None]).sum(dtype=torch.float64) for t in prior])
-        return weights @ same
-    return torch.sigmoid(odds * torch.einsum("br,bkr->bk", prior[rows], prior[near])).sum(
-        dtype=torch.float64
-    )
+    return S.topk(k, 1).indices
+
+
+def _edge_hits(rows, X, k, edges):  # expected number of neighbours of the query's class
+    near = _nearest(rows, X, k)
+    K = torch.einsum("br,bkr->bk", edges.Z[rows], edges.Z[near])
+    return torch.sigmoid(edges.odds * K).sum(dtype=torch.float64)
+
+
+def _label_hits(rows, X, k, drawn):  # the same over sampled tasks
+    near = _nearest(rows, X, k)
+    same = [(t[near] == t[rows, None]).sum(dtype=torch.float64) for t in drawn.tasks.labels]
+    return drawn.weights @ torch.stack(same)
 
 # %% ../../nbs/prior/12_heldout.ipynb #1a6695d9
 def precision_at_k(
     features,  # of the model that is judged, shape (n, d)
     prior,  # factor of the prior kernel, or sampled labels, as for expected_heldout_error
-    temperature: float = None,  # T > 0 for a factor; plays no part for labels
+    temperature: float | None = None,  # T > 0 for a factor; plays no part for labels
     k: int = 10,  # neighbours, below n
     *,
     graphs: str = "directed",  # with a factor: "directed" or "undirected", see trace_moments
-    weights=None,  # of sampled labels, shape (n_tasks,)
+    weights: Sequence | None = None,  # of sampled labels, shape (n_tasks,)
     block_size: int = 512,  # queries handled at once
-    executor=None,  # concurrent.futures.Executor over blocks of queries
+    executor: Executor | None = None,  # over blocks of queries
 ) -> float:  # between 0 and 1
-    "Expected share of a point's k nearest neighbours (cosine) that carry its label, over all tasks of a prior."
+    """Expected share of a point's k nearest neighbours that carry its label, over all tasks.
+
+    The mean, over points i and their k nearest neighbours j by cosine, of the probability that
+    they share a label: sigmoid(K_ij/T) over directed edges, sigmoid(2 K_ij/T) over undirected ones.
+
+    Reference: Task Priors, Lemma 2.5.
+    """
     me = "precision_at_k"
-    X = kernel_factor(check_features(features, me), center=False)
-    prior, weights, _ = _prior_tasks(prior, weights, me)
-    k, odds = check_count(k, me, "k", high=len(X) - 1), None
-    if prior.is_floating_point():
-        prior, odds = checked_odds(
-            check_features(prior, me, "prior").to(X), temperature, graphs, me
-        )
+    X = kernel_factor(features, center=False)
+    k = check_count(k, me, "k", high=len(X) - 1)
+    size = check_count(block_size, me, "block_size")
+    given = _given_prior(prior, weights, me)
+    if given.values.is_floating_point():
+        edges = _Edges(*_prior_factor(given.values, X, temperature, graphs, me))
+        fn = partial(_edge_hits, X=X, k=k, edges=edges)
     else:
-        prior = check_tasks(prior, X, None, me)[0]
-    check_same_n(me, features=len(X), prior=prior.shape[0 if odds else 1])
-    w = (
-        None
-        if odds
-        else check_weights(
-            torch.ones(len(prior)) if weights is None else weights, len(prior), me
-        ).to(X.device)
-    )
-    fn = partial(_precision_block, X=X, k=k, prior=prior, odds=odds, weights=w)
-    return (
-        sum(
-            map_blocks(
-                fn, row_blocks(len(X), check_count(block_size, me, "block_size")), executor=executor
-            )
-        )
-        / (len(X) * k)
-    ).item()
+        fn = partial(_label_hits, X=X, k=k, drawn=_drawn(given, X, me))
+    hits = sum(map_blocks(fn, row_blocks(len(X), size), executor=executor))
+    return (hits / (len(X) * k)).item()
