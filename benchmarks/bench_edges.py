@@ -1,4 +1,8 @@
-"""The prior over edges and over views: the log normaliser in units of the half matrix product that it cannot avoid, and the linear-time moments of views beside the quadratic ones."""
+"""The prior over edges and over views.
+
+The log normaliser is timed in units of the half matrix product that it cannot avoid, and the
+linear-time moments of views beside the quadratic ones.
+"""
 
 import torch
 

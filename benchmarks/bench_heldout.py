@@ -1,4 +1,6 @@
-"Expected held-out error over all tasks of a prior, against trace_moments and against training probes."
+"""Expected held-out error over all tasks of a prior, against trace_moments and against training
+probes.
+"""
 
 import numpy as np
 import torch

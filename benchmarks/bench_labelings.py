@@ -1,4 +1,6 @@
-"The label measure: particle filter and Gibbs sweeps against plain prefix sampling, 8,192 points, width 512, q = 2, 1,000 particles."
+"""The label measure: particle filter and Gibbs sweeps against plain prefix sampling, 8,192 points,
+width 512, q = 2, 1,000 particles.
+"""
 
 import warnings
 

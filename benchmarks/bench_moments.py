@@ -1,7 +1,8 @@
-"""Moments of Tr(MG): time in units of the half matrix products that cannot be avoided, and peak memory.
+"""Moments of Tr(MG): time in half matrix products, and peak memory.
 
-A half product is the upper triangle of Z @ Z.T, n^2 r flops, formed block by block with plain `torch.mm` into one
-reused buffer, at whichever block size is fastest. One model needs two of them (the prior and the model), 32 models 33.
+A half product is the upper triangle of Z @ Z.T, n^2 r flops, formed block by block with plain
+`torch.mm` into one reused buffer, at whichever block size is fastest. One model needs two of them
+(the prior and the model), 32 models 33.
 """
 
 import time

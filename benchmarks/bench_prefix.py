@@ -1,4 +1,6 @@
-"Prefix sampling of 1,000 binary tasks on 8,192 points of a factor of width 512, against the loop of Algorithm 1."
+"""Prefix sampling of 1,000 binary tasks on 8,192 points of a factor of width 512, against the loop
+of Algorithm 1.
+"""
 
 import time
 
@@ -44,7 +46,9 @@ class Prefix:
     track_extra_memory.unit = "MiB"
 
     def track_speedup_over_the_loop(self):
-        "1,000 x the median time of one task in the loop (6 are timed) over the median time of `sample_labels`; the two alternate."
+        """1,000 x the median time of one task in the loop (6 are timed) over the median time of
+        `sample_labels`; the two alternate.
+        """
         self.draw()
         loop, ours = [], []
         for t in range(6):

@@ -1,4 +1,6 @@
-"SynBench: robust Bayes against a conic solver, synthetic images against one draw per sample, and where a score spends its time."
+"""SynBench: robust Bayes against a conic solver, synthetic images against one draw per sample, and
+where a score spends its time.
+"""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +19,9 @@ SHAPE = (3, 224, 224)
 
 
 def cpu_ratio(f, g, repeat=5):
-    "Least processor time of `f()` over that of `g()`: unlike wall time, hardly touched by other processes."
+    """Least processor time of `f()` over that of `g()`: unlike wall time, hardly touched by other
+    processes.
+    """
 
     def least(f):
         f()
@@ -39,7 +43,9 @@ def gaussians(d=768, condition=1e3, seed=0):
 
 
 def conic(mu, S, eps):
-    "z of the definition by cvxpy and SCS, as the released code does it; the direction Sigma^-1 (mu - z)."
+    """z of the definition by cvxpy and SCS, as the released code does it; the direction Sigma^-1
+    (mu - z).
+    """
     import cvxpy as cp
 
     P = torch.linalg.inv(S)
@@ -91,9 +97,12 @@ class RobustBayes:
 class Samples:
     """Images of 3 x 224 x 224, in batches of 32; `n` is 256 here, since the cost is per sample.
 
-    One `torch.normal` call per sample already fills a whole image at the speed of torch's generator, on one thread: what is left to gain is more threads and a faster generator. How much that is, is measured as well,
-    in processor time on one thread, multiplied by the threads: a normal number takes 32 random bits, and `track_limit_of_random_bits` draws these alone, with numpy's fastest generator, and nothing else;
-    `track_limit_of_writing_zeros` draws nothing and writes the memory. A bar above the first cannot be reached with the generators of numpy and torch on this machine.
+    One `torch.normal` call per sample already fills a whole image at the speed of torch's
+    generator, on one thread, so only more threads and a faster generator could gain anything. How
+    much they could gain is measured as well, in processor time on one thread, multiplied by the
+    threads: a normal number takes 32 random bits, and `track_limit_of_random_bits` draws only these
+    bits, with numpy's fastest generator; `track_limit_of_writing_zeros` draws nothing and writes
+    the memory. The generators of numpy and torch cannot exceed the first of the two.
     """
 
     timeout = 600

@@ -15,7 +15,9 @@ def seconds(f, repeat=3):
 
 
 def ratio(f, g, repeat=3):
-    "Median time of `f()` over the median time of `g()`; the two alternate, so that a busy machine slows both."
+    """Median time of `f()` over the median time of `g()`; the two alternate, so that a busy machine
+    slows both.
+    """
     f(), g()
     pairs = [(_once(f), _once(g)) for _ in range(repeat)]
     return statistics.median(a for a, _ in pairs) / statistics.median(b for _, b in pairs)
@@ -49,7 +51,9 @@ def _once(f):
 
 
 def tracked_value(module, cls, name, args):
-    "One `track_*` method on a fresh object; run it in a process of its own, or memory that an earlier benchmark freed hides what this one takes."
+    """One `track_*` method on a fresh object; run it in a process of its own, or memory that an
+    earlier benchmark freed hides what this one takes.
+    """
     bench = getattr(importlib.import_module(f"benchmarks.{module}"), cls)()
     if hasattr(bench, "setup"):
         bench.setup(*args)

@@ -11,47 +11,49 @@ from notebooks import (
     ROOT,
     BuildError,
     chapters,
+    explained_methods,
+    module_of,
+    module_of_page,
     page_of,
     shown_items,
     target_of,
     target_of_anchor,
 )
 
-LIB = ROOT / "taskpriors"
-
 
 def adapt(nb, source, names):
-    "Turn a processed notebook into a page's; `source` is its path in the repository, `names` says where each public name is documented."
-    cells, n_front = [], 0
+    """Turn a processed notebook into a page's.
+
+    `source` is its path in the repository; `names` says where each public name is documented.
+    """
+    cells = []
+    has_title = False
     for cell in nb.cells:
         if cell.cell_type == "raw" and cell.source.strip().startswith("---"):
             cells.append(_markdown(_title(cell.source, source), "title"))
-            n_front += 1
+            has_title = True
         elif cell.cell_type == "markdown":
-            cell.source = _links(
-                re.sub(r"<!--\s*WARNING: THIS FILE.*?-->", "", cell.source), source, names
-            )
-            cell.source = re.sub(
-                r"(?<=\n)(\$\$[^$]+\$\$)(?=\n)", r"\n\1\n", cell.source
-            )  # MyST wants displays apart from the text
+            cell.source = _prose(cell.source, source, names)
             cells += [cell] if cell.source.strip() else []
         elif cell.cell_type == "code":
-            cells += _code(
-                cell,
-                source,
-                names,
-                "###" if any(re.search(r"^## ", c.source, re.M) for c in cells[1:]) else "##",
-            )
-    if n_front == 0:
-        raise BuildError(
-            source, 1, "no title: the second cell must be '# Title' and one '> sentence'"
-        )
+            sections = any(re.search(r"^## ", c.source, re.M) for c in cells[1:])
+            cells += _code(cell, source, names, "###" if sections else "##")
+    if not has_title:
+        reason = "no title: the second cell must be '# Title' and one '> sentence'"
+        raise BuildError(source, 1, reason)
     nb.cells = _joined(cells) if source.stem == "index" else cells
     nb.metadata = {
         "kernelspec": {"display_name": "python3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},
     }
     return nb
+
+
+def _prose(text, source, names):
+    "A markdown cell with its links; MyST wants displayed formulas apart from the text."
+    text = re.sub(r"<!--\s*WARNING: THIS FILE.*?-->", "", text)
+    text = _links(text, source, names)
+    return re.sub(r"(?<=\n)(\$\$[^$]+\$\$)(?=\n)", r"\n\1\n", text)
 
 
 def _joined(cells):
@@ -76,6 +78,11 @@ def url(rel):
     return f"{settings()['git_url']}/blob/{settings()['branch']}/{rel}"
 
 
+def file_of(module):
+    "Path of a module in the repository."
+    return f"taskpriors/{module.replace('.', '/')}.py"
+
+
 def _markdown(text, id):  # a random id would make every page new in every build
     return nbformat.v4.new_markdown_cell(text, id=id)
 
@@ -86,9 +93,9 @@ def _title(front, source):
     meta = yaml.safe_load(front.strip().strip("-"))
     rel = source.relative_to(ROOT).as_posix()
     links = [f"[Open this notebook]({url(rel)})"]
-    module = f"{page_of(source)}.py"
-    if (LIB / module).exists():
-        links.append(f"[its module]({url('taskpriors/' + module)})")
+    module = module_of(source)
+    if module is not None:
+        links.append(f"[its module]({url(file_of(module))})")
     foot = (
         ""
         if source.stem == "index"
@@ -97,31 +104,24 @@ def _title(front, source):
     return f"# {meta['title']}\n\n{meta.get('description', '')}{foot}"
 
 
+TAGS = {
+    ("echo", "false"): "remove-input",
+    ("code-fold", "true"): "hide-input",
+    ("code-fold", "show"): "hide-input",
+}
+
+
 def _code(cell, source, names, level):
     "A code cell, or the documentation that `show_doc` put in its place."
     directives = re.findall(r"^#\|\s*([\w-]+):?\s*(.*)$", cell.source, re.M)
-    if (
-        "show_doc(" in cell.source
-        and cell.outputs
-        and any(k == "output" and v == "asis" for k, v in directives)
-    ):
+    if "show_doc(" in cell.source and cell.outputs and ("output", "asis") in directives:
         name = re.search(r"show_doc\(([\w.]+)", cell.source)[1]
-        return (
-            []
-            if name.split(".")[-1].startswith("__") and "." not in name
-            else [
-                _markdown(
-                    _doc(cell.outputs[0]["data"]["text/markdown"], name, source, level, names),
-                    re.sub(r"\W", "-", f"doc-{name}"),
-                )
-            ]
-        )
-    tags = {
-        ("echo", "false"): "remove-input",
-        ("code-fold", "true"): "hide-input",
-        ("code-fold", "show"): "hide-input",
-    }
-    cell.metadata["tags"] = [tags[d] for d in directives if d in tags]
+        if name.startswith("__"):
+            return []
+        shown = cell.outputs[0]["data"]["text/markdown"]
+        text = _doc(shown, name, source, level, names)
+        return [_markdown(text, re.sub(r"\W", "-", f"doc-{name}"))]
+    cell.metadata["tags"] = [TAGS[d] for d in directives if d in TAGS]
     cell.source = re.sub(r"^#\|.*\n?", "", cell.source, flags=re.M).strip("\n")
     alt = next((v for k, v in directives if k == "fig-alt"), None)
     if alt:
@@ -152,38 +152,69 @@ def _fold(text, width=100):
 
 
 def _doc(md, name, source, level, names):
-    "What show_doc printed: an entry of the index, a target to link to, a heading, the signature, the docstring, the source."
-    md = re.sub(r"\A---\n+", "", md.strip())
-    md = re.sub(r"\[source\]\([^)]*\)(\{[^}]*\})?\n*", "", md)
-    md = re.sub(r"\A#+ .*", f"{level} `{name}`", md.strip())
-    module = page_of(source).replace("/", ".")
+    "Documentation of a name: entry of the index, target, heading, signature, docstring, source."
+    module = module_of(source)
     node = definition(module, name)
+    if node is None:
+        body = re.sub(
+            r"\[source\]\([^)]*\)(\{[^}]*\})?\n*", "", re.sub(r"\A---\n+", "", md.strip())
+        )
+        body = re.sub(r"\A#+ .*\n*", "", body.strip())
+        return _entry(module, name, level, _links(body, source, names, own=name))
+    entries = [_entry(module, name, level, _links(_body(node, module), source, names, own=name))]
     if isinstance(node, ast.ClassDef):
-        fields = _fields(node, *_parsed(module))
+        for method in explained_methods(node):
+            full = f"{name}.{method.name}"
+            text = _links(_body(method, module), source, names, own=full)
+            entries.append(_entry(module, full, level + "#", text))
+    return "\n\n".join(entries)
+
+
+def _entry(module, name, level, body):
+    "A place in the index, a target to link to, a heading, and what is said."
+    index = f"```{{index}} single: {name} (taskpriors.{module})\n```"
+    return f"{index}\n\n({target_of(module, name)})=\n{level} `{name}`\n\n{body}"
+
+
+def _body(node, module):
+    "Signature, docstring, source and, for a class, its other methods."
+    parts = [f"```python\n{_signature(node, module)}\n```", ast.get_docstring(node) or ""]
+    parts.append(f"[source]({url(file_of(module))}#L{node.lineno}){{.source-link}}")
+    if isinstance(node, ast.ClassDef):
+        parts.append("\n".join(f"* {m}" for m in _methods(node, *_parsed(module))))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _signature(node, module):
+    "The head of a definition as its author wrote it, comments included."
+    body, lines = _parsed(module)
+    if isinstance(node, ast.ClassDef):
+        fields = _fields(node, body, lines)
         if fields:
-            md = re.sub(
-                r"(?s)```python\n.*?\n```",
-                lambda m: f"```python\nclass {name}(\n{fields}\n)\n```",
-                md,
-                count=1,
-            )
-    if node is not None:
-        file = f"taskpriors/{module.replace('.', '/')}.py"
-        md += f"{' ' if md.endswith('*') else chr(10) * 2}[source]({url(file)}#L{node.lineno}){{.source-link}}"
-    if isinstance(node, ast.ClassDef):
-        md += "\n" + "".join(f"\n* {m}" for m in _methods(node, *_parsed(module)))
-    entry = f"```{{index}} single: {name} (taskpriors.{module})\n```"
-    return f"{entry}\n\n({target_of(module, name)})=\n{_links(md, source, names, own=name)}"
+            return f"class {node.name}(\n{fields}\n)"
+        start = next(
+            (m for m in node.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"), None
+        )
+        if start is None:
+            return f"class {node.name}"
+        return textwrap.dedent(_head(start, lines)).replace("def __init__", f"class {node.name}", 1)
+    return textwrap.dedent(_head(node, lines))
+
+
+def _head(node, lines):
+    "The lines of a function before its body."
+    last = node.body[0].lineno - 1
+    return "\n".join(lines[node.lineno - 1 : max(last, node.lineno)])
 
 
 @lru_cache
 def _parsed(module):
-    text = (LIB / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
+    text = (ROOT / file_of(module)).read_text(encoding="utf-8")
     return ast.parse(text).body, text.splitlines()
 
 
 def definition(module, name):
-    "The function, class or patched method of that name in a module."
+    "The function or class of that name in a module."
     found = [
         n
         for n in _parsed(module)[0]
@@ -193,81 +224,54 @@ def definition(module, name):
 
 
 def _fields(node, body, lines):
-    "The fields of a dataclass, those of a base in the same module first, with the comments that explain them."
-    bases = [
-        n
-        for b in node.bases
-        for n in body
-        if isinstance(n, ast.ClassDef) and n.name == getattr(b, "id", None)
-    ]
-    above = [_fields(b, body, lines) for b in bases]
-    shown = dict.fromkeys(
-        lines[n.lineno - 1].strip() for n in node.body if isinstance(n, ast.AnnAssign)
-    )
-    split = (re.match(r"(.*?)(?:\s+(#.*))?$", line) for line in shown)
-    return "\n".join(
-        [f for f in above if f] + [f"    {m[1]},{' ' + m[2] if m[2] else ''}" for m in split]
-    )
+    "The fields of a dataclass with their comments, those of a base in the same module first."
+    names = [getattr(base, "id", None) for base in node.bases]
+    bases = [n for n in body if isinstance(n, ast.ClassDef) and n.name in names]
+    fields = [_fields(base, body, lines) for base in bases]
+    for n in node.body:
+        if isinstance(n, ast.AnnAssign):
+            field = "\n".join(lines[n.lineno - 1 : n.end_lineno]).strip()
+            code, _, comment = lines[n.end_lineno - 1].partition("  # ")
+            if n.lineno == n.end_lineno:
+                field = code.strip()
+            fields.append(f"    {field}," + (f"  # {comment}" if comment else ""))
+    return "\n".join(f for f in fields if f)
 
 
 def _methods(node, body, lines):
-    "Public methods and properties of a class, written in it or set later, with the first line of their docstrings; patched ones have an entry of their own."
-    functions = {f.name: f for f in body if isinstance(f, ast.FunctionDef)}
-    methods = [(m.name, m) for m in node.body if isinstance(m, ast.FunctionDef)]
-    for targets, values in (
-        (t.elts, n.value.elts) if isinstance(t, ast.Tuple) else ([t], [n.value])
-        for n in body
-        if isinstance(n, ast.Assign)
-        for t in n.targets
-    ):
-        methods += [
-            (t.attr, functions[v.id])
-            for t, v in zip(targets, values, strict=True)
-            if isinstance(t, ast.Attribute)
-            and isinstance(v, ast.Name)
-            and getattr(t.value, "id", None) == node.name
-            and v.id in functions
-        ]
+    "Public methods and properties of a class, with the first line of their docstrings."
     silent = []
-    for name, m in methods:
-        if name.startswith("_"):
+    explained = list(explained_methods(node))
+    for m in node.body:
+        if not isinstance(m, ast.FunctionDef) or m.name.startswith("_") or m in explained:
             continue
-        prop = any(isinstance(d, ast.Name) and "property" in d.id for d in m.decorator_list)
-        doc = (
-            (ast.get_docstring(m) or "").split("\n")[0]
-            or lines[m.lineno - 1].partition("  # ")[2]
-            or lines[m.lineno - 1].partition(" # ")[2]
-        )
-        call = f"`.{name}{'' if prop else '(' + ', '.join(_args(m.args)) + ')'}`"
+        is_property = any("property" in ast.unparse(d) for d in m.decorator_list)
+        call = m.name if is_property else f"{m.name}({_arguments(m.args)})"
+        doc = (ast.get_docstring(m) or "").split("\n")[0]
+        doc = doc or lines[m.lineno - 1].partition("  # ")[2]
         if doc:
-            yield f"{call}: {doc}"
+            yield f"`.{call}`: {doc}"
         else:
-            silent.append(call)
+            silent.append(f"`.{call}`")
     if silent:
         yield ", ".join(silent)
 
 
-def _args(a):
-    positional = a.posonlyargs + a.args
-    start = len(positional) - len(a.defaults)
-    out = [
-        p.arg if k < start else f"{p.arg}={ast.unparse(a.defaults[k - start])}"
-        for k, p in enumerate(positional)
-    ][1:]
-    out += [f"*{a.vararg.arg}"] if a.vararg else ["*"] if a.kwonlyargs else []
-    out += [
-        p.arg if d is None else f"{p.arg}={ast.unparse(d)}"
-        for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True)
-    ]
-    return out + ([f"**{a.kwarg.arg}"] if a.kwarg else [])
+def _arguments(arguments):
+    "What a method takes besides `self`, as it is written."
+    kept = ast.parse(f"def f({ast.unparse(arguments)}): pass").body[0].args
+    for a in (*kept.posonlyargs, *kept.args, *kept.kwonlyargs):
+        a.annotation = None
+    kept.args = kept.args[1:]
+    return ast.unparse(kept)
 
 
 def _links(md, source, names, own=None):
-    "Links to our own site and to notebooks become links between pages; public names in backticks become links."
+    "Links to our site and to notebooks become links between pages; names in backticks, links."
     site = r"https://taskpriors\.github\.io/taskpriors/([\w/]+)\.html"
     md = re.sub(
         rf"\]\({site}#([\w.]+)\)",
-        lambda m: f"](#{target_of_anchor(m[1].replace('/', '.'), m[2])})",
+        lambda m: f"](#{target_of_anchor(module_of_page(m[1]), m[2])})",
         md,
     )
     md = re.sub(rf"\]\({site}\)", r"](/\1.ipynb)", md)
@@ -283,62 +287,51 @@ def _links(md, source, names, own=None):
 
 
 def _link_names(md, source, names, own):
-    "`trace_moments`, `prior.moments` and chapter 12 become links, outside code blocks, headings, formulas and links."
+    "Names of functions and modules in backticks become links, where the text is plain prose."
     here = page_of(source)
+    wing = (module_of(source) or here.replace("/", ".")).split(".")[0]
 
     def link(m):
         word = m[1].removeprefix("taskpriors.")
-        target = where(word.removesuffix("()"), here, names, sure=word.endswith("()"))
+        target = where(word.removesuffix("()"), source, names, sure=word.endswith("()"))
         if target is not None:
             return m[0] if word == own else f"[`{m[1]}`](#{target})"
-        near = [f"{here.split('/')[0]}/{word}"] * (
-            own is None
-        )  # in a docstring a plain word is a parameter
-        page = next(
-            (
-                p
-                for p in [*near, word.replace(".", "/") * ("." in m[1])]
-                if p in _pages() and p != here
-            ),
-            None,
-        )
-        return m[0] if page is None else f"[`{m[1]}`](/{page}.ipynb)"
+        modules = [word] if "." in m[1] else []
+        if own is None:  # in a docstring a plain word is a parameter
+            modules.append(f"{wing}.{word}")
+        page = next((_page_of_module()[k] for k in modules if k in _page_of_module()), here)
+        return m[0] if page == here else f"[`{m[1]}`](/{page}.ipynb)"
 
-    def chapter(m):
-        page = _numbered().get(m[2])
-        return m[0] if page in (None, here) else f"[{m[0]}](/{page}.ipynb)"
-
-    parts = re.split(
-        r"(?s)(```.*?```|^#+ [^\n]*$|\[[^\]]*\]\([^)]*\)|\$[^$\n]+\$|^\([\w.-]+\)=)", md, flags=re.M
-    )
-
-    def plain(p):
-        return re.sub(
-            r"\b([Cc]hapter )(\d\d)\b",
-            chapter,
-            re.sub(r"(?<!`)`([A-Za-z_][\w.]*(?:\(\))?)`(?!`)", link, p),
-        )
-
-    return "".join(p if k % 2 else plain(p) for k, p in enumerate(parts))
+    code_or_link = r"(?s)(```.*?```|^#+ [^\n]*$|\[[^\]]*\]\([^)]*\)|\$[^$\n]+\$|^\([\w.-]+\)=)"
+    parts = re.split(code_or_link, md, flags=re.M)
+    for k in range(0, len(parts), 2):
+        parts[k] = re.sub(r"(?<!`)`([A-Za-z_][\w.]*(?:\(\))?)`(?!`)", link, parts[k])
+    return "".join(parts)
 
 
 @lru_cache
-def _numbered():
-    "Chapter number -> page, the first where two share one."
-    return {p.stem[:2]: page_of(p) for p in reversed(chapters()) if p.stem[:2].isdigit()}
+def _page_of_module():
+    return {module_of(p): page_of(p) for p in chapters() if module_of(p)}
 
 
-@lru_cache
-def _pages():
-    return {page_of(p) for p in chapters()} - {"index"}
+def where(word, source, names, sure=False):
+    """The target that a name in a notebook means, or None.
 
-
-def where(word, here, names, sure=False):
-    "The target that a name written on page `here` means, or None: the page's own, the wing's, then the only one; plain words only when written close to home or as a call."
+    The notebook's own name comes first, then its wing's, then the only one there is; a plain word
+    counts only when it is written close to home or as a call.
+    """
     found = names.get(word, [])
-    module, wing = here.replace("/", "."), here.split("/")[0]
-    for near in (lambda m: m == module, lambda m: "." in m and m.split(".")[0] == wing):
-        close = [t for m, t in found if near(m)]
+    module = module_of(source) or page_of(source).replace("/", ".")
+    wing = module.split(".")[0]
+
+    def at_home(m):
+        return m == module
+
+    def in_wing(m):
+        return "." in m and m.split(".")[0] == wing
+
+    for near in (at_home, in_wing):
+        close = [target for m, target in found if near(m)]
         if len(close) == 1:
             return close[0]
     plain = re.fullmatch(r"[a-z]+", word) is not None
@@ -346,18 +339,24 @@ def where(word, here, names, sure=False):
 
 
 def documented(pages):
-    "Where names can be linked to, from what the processed notebooks document: name -> [(module, target)]; also as module.name."
+    "Where names can be linked to: name, and module.name -> [(module, target)]."
     names = {}
     for source, nb in pages:
-        module = page_of(source).replace("/", ".")
+        module = module_of(source)
         for cell in nb.cells:
             found = (
                 re.search(r"show_doc\(([\w.]+)", cell.source) if cell.cell_type == "code" else None
             )
             if not (found and cell.outputs):
                 continue
-            for key in (found[1], f"{module}.{found[1]}"):
-                names.setdefault(key, []).append((module, target_of(module, found[1])))
+            name = found[1]
+            node = definition(module, name)
+            shown = [name]
+            if isinstance(node, ast.ClassDef):
+                shown += [f"{name}.{m.name}" for m in explained_methods(node)]
+            for known in shown:
+                for key in (known, f"{module}.{known}"):
+                    names.setdefault(key, []).append((module, target_of(module, known)))
     return names
 
 

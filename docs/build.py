@@ -4,7 +4,8 @@
     python docs/build.py --readme   README.md from nbs/index.ipynb
     python docs/build.py --check    fail if README.md is stale
 
-Notebooks go through nbdev (documentation of exported names, hidden cells), then through `adapt` into what MyST-NB reads, then to Sphinx.
+Notebooks go through nbdev (documentation of exported names, hidden cells), then through `adapt`
+into what MyST-NB reads, then to Sphinx.
 """
 
 import argparse
@@ -43,7 +44,7 @@ def process(paths):
 
 
 def stage():
-    "Write everything Sphinx reads into _proc/site; unchanged files keep their time, so that Sphinx skips them."
+    "Write what Sphinx reads into _proc/site; an unchanged file keeps its time and is skipped."
     process(chapters())
     read = {path: nbformat.read(PROC / path.relative_to(ROOT / "nbs"), 4) for path in chapters()}
     names = documented(read.items())
@@ -114,7 +115,10 @@ def build():
 
 
 def _told(warnings):
-    "Sphinx's warnings with the notebook and the cell instead of the staged page and its line; MyST-NB counts 10,000 lines a cell."
+    """Sphinx's warnings with the notebook and the cell instead of the staged page and its line.
+
+    MyST-NB counts 10,000 lines a cell.
+    """
     sources = {page_of(p): p for p in chapters()}
 
     def where(m):
@@ -201,7 +205,7 @@ def main():
                 (ROOT / name).parent.mkdir(exist_ok=True)
                 (ROOT / name).write_bytes(data)
     except BuildError as e:
-        raise SystemExit(str(e))
+        raise SystemExit(str(e)) from e
 
 
 if __name__ == "__main__":

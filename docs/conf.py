@@ -53,7 +53,7 @@ html_theme_options = {
 
 
 class WrappedLines(HtmlFormatter):
-    "Each line of code in a span of its own, so that a long one can wrap below its own indentation instead of leaving the page."
+    "Each line of code in a span of its own, so that a long one wraps below its indentation."
 
     def wrap(self, source):
         return super().wrap(self._spans(source))

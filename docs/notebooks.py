@@ -1,4 +1,4 @@
-"The notebooks as the site sees them: which there are, what page each becomes, and what is wrong with one."
+"The notebooks as the site sees them: which there are, their pages, and what is wrong with one."
 
 import ast
 import json
@@ -40,20 +40,53 @@ class BuildError(Exception):
         super().__init__(f"{Path(path).relative_to(ROOT).as_posix()}{where}: {reason}")
 
 
+FOLDERS = {  # in reading order, with their headings in the sidebar
+    "start": "Start here",
+    "prior": "Task priors",
+    "synbench": "SynBench",
+    "transfer": "Transferability",
+    "rank": "Ranking models",
+    "studies": "Studies",
+    "workshop": "Workshop",
+}
+
+
 def chapters():
-    "All notebooks in reading order: the front page, then by number."
+    "All notebooks in reading order: the front page, then folder by folder."
     paths = [p for p in (ROOT / "nbs").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts]
-    return sorted(paths, key=lambda p: (p.stem != "index", p.name))
+    folders = list(FOLDERS)
+
+    def place(path):
+        if path.parent == ROOT / "nbs":
+            return -1, path.name
+        return folders.index(path.parent.name), path.name
+
+    return sorted(paths, key=place)
 
 
 def page_of(path):
-    "The page a notebook becomes: its path without the number, `prior/12_moments.ipynb` -> `prior/moments`."
+    "The page of a notebook: its path without the number, `prior/04_moments` -> `prior/moments`."
     rel = Path(path).resolve().relative_to(ROOT / "nbs")
     return (rel.parent / re.sub(r"^\d+_", "", rel.stem)).as_posix()
 
 
+@lru_cache
+def module_of(path):
+    "The module that a notebook exports, as `prior.moments`, or None."
+    for kind, source in cells(path):
+        found = re.match(r"#\|\s*default_exp\s+([\w.]+)", source) if kind == "code" else None
+        if found:
+            return found[1]
+
+
+@lru_cache
+def module_of_page(page):
+    "The module of the notebook that becomes a page, or None."
+    return next((module_of(path) for path in chapters() if page_of(path) == page), None)
+
+
 def target_of(module, name):
-    "Where a name can be linked to; Sphinx ignores case, so that a class needs more than its capital to differ from a function."
+    "Where a name can be linked to; Sphinx ignores case, so a class is marked as one."
     return f"taskpriors.{module}.{name}" + (
         "-class" if name[0].isupper() and "." not in name else ""
     )
@@ -61,7 +94,7 @@ def target_of(module, name):
 
 @lru_cache
 def exported(module):
-    "Public functions and classes of a module in order, with the first line of their docstrings; patched methods as Class.method."
+    "Public functions and classes of a module in order, with the first line of their docstrings."
     text = (ROOT / "taskpriors" / (module.replace(".", "/") + ".py")).read_text(encoding="utf-8")
     body = ast.parse(text).body
     public = next(
@@ -72,26 +105,22 @@ def exported(module):
         ),
         [],
     )
-    nodes = [
-        (node, patched(node)) for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))
-    ]
-    return [
-        ((f"{owner}." if owner else "") + node.name, (ast.get_docstring(node) or "").split("\n")[0])
-        for node, owner in nodes
-        if owner or node.name in public
-    ]
+    found = []
+    for node in body:
+        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)) or node.name not in public:
+            continue
+        found.append((node.name, node))
+        if isinstance(node, ast.ClassDef):
+            found += [(f"{node.name}.{m.name}", m) for m in explained_methods(node)]
+    return [(name, (ast.get_docstring(node) or "").split("\n")[0]) for name, node in found]
 
 
-def patched(node):
-    "The class that a function is patched into with `@patch` or `@patch(...)`, or None."
-    names = {
-        getattr(d.func if isinstance(d, ast.Call) else d, "id", None) for d in node.decorator_list
-    }
-    return (
-        node.args.args[0].annotation.id
-        if "patch" in names and isinstance(node.args.args[0].annotation, ast.Name)
-        else None
-    )
+def explained_methods(node):
+    "Public methods of a class whose parameters stand on lines of their own, with comments."
+    for m in node.body:
+        if isinstance(m, ast.FunctionDef) and not m.name.startswith("_"):
+            if m.args.args and m.args.args[0].lineno > m.lineno:
+                yield m
 
 
 def target_of_anchor(module, anchor):
@@ -111,7 +140,7 @@ def check_notebook(path):
     try:
         nb = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as e:
-        raise BuildError(path, None, f"not a notebook ({e})")
+        raise BuildError(path, None, f"not a notebook ({e})") from e
     for k, cell in enumerate(nb["cells"], 1):
         source = "".join(cell["source"])
         exports = re.match(r"#\|\s*default_exp\s+([\w.]+)", source)
@@ -130,7 +159,7 @@ def _check_code(path, k, source, outputs):
     try:
         ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.M))
     except SyntaxError as e:
-        raise BuildError(path, k, f"syntax error in line {e.lineno}: {e.msg}")
+        raise BuildError(path, k, f"syntax error in line {e.lineno}: {e.msg}") from e
     for out in outputs:
         if out["output_type"] == "error":
             raise BuildError(
@@ -152,7 +181,7 @@ def _check_markdown(path, k, source):
 
 
 def process_one(source):
-    "What nbdev makes of one notebook: documentation of exported names, hidden cells; returns the reason if it fails."
+    "Let nbdev document the exported names of a notebook; returns the reason if it fails."
     from execnb.nbio import read_nb, write_nb
     from nbdev.doclinks import NbdevLookup
     from nbdev.processors import FilterDefaults
@@ -184,7 +213,7 @@ def cells(path):
 
 @lru_cache
 def catalogue():
-    "Theorems, lemmas, algorithms, figures and tables of the papers: docs/papers.txt, one a line, after ` -- ` why it is left out."
+    "The items of the papers, one a line in docs/papers.txt; after ` -- ` why one is left out."
     items, paper = {}, None
     for line in (ROOT / "docs" / "papers.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("# "):
@@ -197,7 +226,7 @@ def catalogue():
 
 
 def shown_items(source, path, cell=None):
-    "The papers' items that a markdown cell says it shows: `<!-- shows: Task Priors, Theorem 2.6, proved -->`."
+    "The items that a markdown cell shows: `<!-- shows: Task Priors, Theorem 2.6, proved -->`."
     found = []
     for paper, what, status in re.findall(
         r"<!--\s*shows:\s*([^,]+?),\s*([^,]+?),\s*(\w+)\s*-->", source

@@ -2,28 +2,25 @@
 
 import re
 
-from notebooks import ROOT, catalogue, cells, chapters, exported, page_of, shown_items, target_of
-
-WINGS = [
-    ("", "Ground floor"),
-    ("prior", "Task priors"),
-    ("synbench", "SynBench"),
-    ("transfer", "Transferability"),
-    ("rank", "Ranking models"),
-    ("studies", "Studies"),
-]
+from notebooks import (
+    FOLDERS,
+    catalogue,
+    cells,
+    chapters,
+    exported,
+    module_of,
+    page_of,
+    shown_items,
+    target_of,
+)
 
 
 def front_toctree():
     "Hidden tables of contents, one a wing, in reading order."
     trees = []
-    for folder, caption in WINGS:
-        here = [
-            p
-            for p in chapters()
-            if (p.parent.name if p.parent != ROOT / "nbs" else "") == folder and p.stem != "index"
-        ]
-        pages = [f"{p.stem[:2]} {_title(p)} <{page_of(p)}>" for p in here]
+    for folder, caption in {"nbs": "Front page", **FOLDERS}.items():
+        here = [p for p in chapters() if p.parent.name == folder and p.stem != "index"]
+        pages = [f"{_title(p)} <{page_of(p)}>" for p in here]
         if pages:
             trees.append(
                 "```{toctree}\n:hidden:\n:caption: " + caption + "\n\n" + "\n".join(pages) + "\n```"
@@ -32,24 +29,16 @@ def front_toctree():
     return "\n\n".join(trees)
 
 
-def _default_exp(path):
-    found = (
-        re.match(r"#\|\s*default_exp\s+([\w.]+)", source)
-        for kind, source in cells(path)
-        if kind == "code"
-    )
-    return next((m[1] for m in found if m), None)
-
-
 def api_page(targets):
-    "Every exported name, by module, linked to where it is derived; `targets` are the places that can be linked to."
+    "Every exported name, linked to where it is derived, if that is among `targets`."
     lines = [
         "# Index of names",
         "",
-        "Every public name in reading order, linked to the cell that derives and tests it; the same [from A to Z](genindex).",
+        "Every public name in reading order, linked to the cell that derives and tests it; "
+        "the same [from A to Z](genindex).",
     ]
     for path in chapters():
-        module = _default_exp(path)
+        module = module_of(path)
         if module is None or not exported(module):
             continue
         lines += ["", f"## taskpriors.{module}", "", f"From {{doc}}`/{page_of(path)}`.", ""]
@@ -73,11 +62,15 @@ def papers_page(targets):
     lines = [
         "# Map of the papers",
         "",
-        "Every theorem, lemma, algorithm, figure and table of the three papers, and the cell that proves or reproduces it. "
+        "Every theorem, lemma, algorithm, figure and table of the three papers, and the cell that "
+        "proves or reproduces it. "
         "This page is collected from the notebooks when the site is built.",
         "",
-        "**proved**: in our words, each line checked by number. **reproduced**: the published result comes out. **implemented**: the method, on data of our own. "
-        "**partly**: some of it, the notebook says which. **refuted**: it does not hold. **left out**: no notebook claims it, for the reason given.",
+        "**proved**: in our words, each line checked by number. "
+        "**reproduced**: the published result comes out. "
+        "**implemented**: the method, on data of our own. "
+        "**partly**: some of it, the notebook says which. **refuted**: it does not hold. "
+        "**left out**: no notebook claims it, for the reason given.",
     ]
     for paper, items in catalogue().items():
         lines += [

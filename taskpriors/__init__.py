@@ -1,20 +1,43 @@
-"Score a representation on every task it could meet, and prove each formula in the notebook that exports it."
+"Score a representation on every task it could meet; each formula is proved in a notebook."
+
 __version__ = "0.1.0"
 
-_FROM = {
-    "TaskPrior": "prior.task_prior", "trace_moments": "prior.moments", "sample_labels": "prior.prefix", "sample_labelings": "prior.labelings",
-    "expected_heldout_error": "prior.heldout", "precision_at_k": "prior.heldout", "kernel_factor": "kernels", "ridge_probes": "probes", "logistic_probes": "probes",
-    "robust_bayes": "synbench.robust_bayes", "synbench_score": "synbench.score", "METRICS": "transfer.registry", "rank_agreement": "transfer.agreement",
-    "load_images": "rank.images", "embed": "rank.embed", "rank_models": "rank.ranking", "explore": "rank.explore",
+_NAMES = {  # the front door: module -> what it offers to users
+    "kernels": "kernel_factor kernel_matrix cholesky_factor product_factor",
+    "probes": "ridge_probes logistic_probes",
+    "prior.edges": "edge_probabilities sample_graphs",
+    "prior.moments": "trace_moments trace_cumulants sketch_trace_moments",
+    "prior.tails": "trace_covariance trace_quantile outperform_probability outperform_matrix",
+    "prior.prefix": "sample_labels task_diversity",
+    "prior.labelings": "sample_labelings enumerate_labelings calibrate_temperature "
+    "temperature_scan critical_temperature",
+    "prior.heldout": "expected_heldout_error expected_regression_error precision_at_k",
+    "prior.task_prior": "TaskPrior",
+    "prior.objective": "TaskPriorLoss",
+    "synbench.robust_bayes": "robust_bayes",
+    "synbench.gaussians": "synthetic_task",
+    "synbench.score": "synbench_score",
+    "synbench.robust_probing": "robust_linear_probe",
+    "transfer.agreement": "rank_agreement",
+    "transfer.registry": "METRICS transfer_scores metric_functions",
+    "transfer.spectrum": "rankme lidar cka hsic",
+    "rank.images": "load_images",
+    "rank.embed": "embed",
+    "rank.ranking": "rank_models Ranking",
+    "rank.explore": "explore",
 }
+_FROM = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = ["__version__", *_FROM]
 
 
 def __getattr__(name):
-    "The names most users need, imported from their modules when first asked for."
-    if name not in _FROM: raise AttributeError(f"module 'taskpriors' has no attribute {name!r}")
+    "The names that users need, imported from their modules when first asked for."
+    if name not in _FROM:
+        raise AttributeError(f"module 'taskpriors' has no attribute {name!r}")
     from importlib import import_module
+
     return getattr(import_module(f"taskpriors.{_FROM[name]}"), name)
 
 
-def __dir__(): return sorted(__all__)
+def __dir__():
+    return sorted(__all__)

@@ -33,8 +33,8 @@ def with_bar(
     items: Iterable,  # what a loop runs over
     progress: bool,  # show a bar on standard error?
     *,
-    desc: str = None,  # its label
-    total: int = None,  # number of items; None asks `items` for its length
+    desc: str | None = None,  # its label
+    total: int | None = None,  # number of items; None asks `items` for its length
 ) -> Iterable:  # the same items
     "Iterate over `items`, with a progress bar if it is wanted."
     if not progress:
@@ -50,13 +50,10 @@ def map_blocks(
     *,
     executor=None,  # concurrent.futures.Executor or anything with `map`; None runs here
     progress: bool = False,  # show a bar on standard error
-    desc: str = None,  # its label
+    desc: str | None = None,  # its label
 ) -> Iterator:  # results, in the order of `items`
     "Map `fn` over `items`, here or through an executor."
     items = list(items)
-    results = (
-        map(fn, items)
-        if check_executor(executor, "map_blocks") is None
-        else executor.map(fn, items)
-    )
+    run = map if check_executor(executor, "map_blocks") is None else executor.map
+    results = run(fn, items)
     return iter(with_bar(results, progress, desc=desc, total=len(items)))

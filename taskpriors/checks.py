@@ -11,7 +11,6 @@ __all__ = ['refuse', 'check_number', 'check_count', 'check_choice', 'check_tempe
 import math
 import numbers
 from collections.abc import Sequence
-from concurrent.futures import Executor
 
 import numpy as np
 import torch
@@ -28,26 +27,36 @@ def refuse(
     "Raise `error` with the sentence *caller: rule. Got value; remedy.*"
     raise error(f"{caller}: {rule}. Got {got}; {remedy}.")
 
+# %% ../nbs/workshop/01_checks.ipynb #b72c1477
+def _bounds(low, high, low_open: bool, high_open: bool) -> str:
+    'Bounds of a number in words, such as " and above 0 and at most 1".'
+    words = ""
+    if low is not None:
+        words += f" and {'above' if low_open else 'at least'} {low}"
+    if high is not None:
+        words += f" and {'below' if high_open else 'at most'} {high}"
+    return words
+
 # %% ../nbs/workshop/01_checks.ipynb #081a0f87
 def check_number(
     x,  # a real number, or a tensor or array that holds one
     caller: str,  # who asks
     name: str,  # the argument's name
     *,
-    low: float = None,  # least allowed value
-    high: float = None,  # largest allowed value
+    low: float | None = None,  # least allowed value
+    high: float | None = None,  # largest allowed value
     low_open: bool = False,  # is `low` itself refused?
     high_open: bool = False,  # is `high` itself refused?
 ) -> float:
     "Return `x` as a finite float within its bounds, or raise `TypeError` or `ValueError`."
-    lower = "" if low is None else f" and {'above' if low_open else 'at least'} {low}"
-    upper = "" if high is None else f" and {'below' if high_open else 'at most'} {high}"
-    rule = f"{name} must be a finite number{lower}{upper}"
-    if isinstance(x, bool) or not (isinstance(x, numbers.Real) or getattr(x, "shape", None) == ()):
+    rule = f"{name} must be a finite number{_bounds(low, high, low_open, high_open)}"
+    is_number = isinstance(x, numbers.Real) or getattr(x, "shape", None) == ()
+    if isinstance(x, bool) or not is_number:
         refuse(caller, rule, f"{type(x).__name__} {x!r:.80}", "pass one number", TypeError)
     v = float(x)
-    bad = not math.isfinite(v) or (low is not None and (v < low or low_open and v == low))
-    if bad or (high is not None and (v > high or high_open and v == high)):
+    too_low = low is not None and (v < low or (low_open and v == low))
+    too_high = high is not None and (v > high or (high_open and v == high))
+    if too_low or too_high or not math.isfinite(v):
         refuse(caller, rule, v, "pass a value in that range")
     return v
 
@@ -58,7 +67,7 @@ def check_count(
     name: str,  # the argument's name
     *,
     low: int = 1,  # least allowed value
-    high: int = None,  # largest allowed value
+    high: int | None = None,  # largest allowed value
 ) -> int:
     "Return `x` as an int within its bounds, or raise `TypeError` or `ValueError`."
     upper = "" if high is None else f" and at most {high}"
@@ -94,7 +103,7 @@ def check_temperature(
     "Return the temperature as a float, positive and finite."
     return check_number(T, caller, "temperature", low=0, low_open=True)
 
-
+# %% ../nbs/workshop/01_checks.ipynb #9dc4d5ac
 def check_temperatures(
     T,  # a number or a sequence of numbers
     caller: str,  # who asks
@@ -103,13 +112,12 @@ def check_temperatures(
     several = isinstance(T, (list, tuple)) or getattr(T, "ndim", 0) == 1
     if several and len(T) == 0:
         refuse(caller, "temperature must hold at least one number", "none", "pass one or several")
-    return torch.tensor(
-        [check_temperature(t, caller) for t in (T if several else [T])], dtype=torch.float64
-    )
+    values = [check_temperature(t, caller) for t in (T if several else [T])]
+    return torch.tensor(values, dtype=torch.float64)
 
 # %% ../nbs/workshop/01_checks.ipynb #1e6623d5
 def available_memory(
-    device="cpu",  # torch device
+    device: str | torch.device = "cpu",  # torch device
 ) -> int:  # bytes
     "Bytes that can still be allocated on `device`."
     device = torch.device(device)
@@ -119,14 +127,14 @@ def available_memory(
 
     return psutil.virtual_memory().available
 
-
+# %% ../nbs/workshop/01_checks.ipynb #8170d93f
 def check_memory(
     n_bytes: int,  # what the next step will allocate
     caller: str,  # who asks
     remedy: str,  # the call that needs less
     *,
-    device="cpu",  # where it will be allocated
-    limit: int = None,  # bytes allowed; None is what the device has left
+    device: str | torch.device = "cpu",  # where it will be allocated
+    limit: int | None = None,  # bytes allowed; None is what the device has left
 ):
     "Raise `MemoryError` if `n_bytes` exceed the limit, before anything is allocated."
     limit = available_memory(device) if limit is None else limit
@@ -139,6 +147,17 @@ def check_memory(
             MemoryError,
         )
 
+# %% ../nbs/workshop/01_checks.ipynb #a24be38c
+def _shareable(X):
+    "`X` in memory that torch can share."
+    if not isinstance(X, Tensor) and hasattr(X, "__array__"):
+        X = np.asarray(X)
+    if not isinstance(X, np.ndarray):
+        return X
+    if not X.flags.writeable or min(X.strides, default=0) < 0:
+        return X.copy()
+    return X
+
 # %% ../nbs/workshop/01_checks.ipynb #da1d3adb
 def as_tensor(
     X,  # an array, nested list or tensor of real numbers, dense or sparse
@@ -148,29 +167,16 @@ def as_tensor(
     "Return `X` as a dense tensor of its own dtype, or raise `TypeError`."
     rule = f"{name} must be an array of real numbers"
     try:
-        if not isinstance(X, Tensor) and hasattr(X, "__array__"):
-            X = np.asarray(X)  # pandas too
-        if isinstance(X, np.ndarray) and (not X.flags.writeable or min(X.strides, default=0) < 0):
-            X = X.copy()  # torch cannot share these
-        X = torch.as_tensor(X)
+        X = torch.as_tensor(_shareable(X))
     except (TypeError, ValueError, RuntimeError) as e:
-        refuse(
-            caller,
-            rule,
-            f"{type(X).__name__} ({str(e)[:80]})",
-            "pass a tensor, an array or equally long lists",
-            TypeError,
-        )
+        got = f"{type(X).__name__} ({str(e)[:80]})"
+        refuse(caller, rule, got, "pass a tensor, an array or equally long lists", TypeError)
     if X.is_complex():
         refuse(caller, rule, X.dtype, "take its real part or its modulus", TypeError)
     if X.layout == torch.strided:
         return X
-    check_memory(
-        X.numel() * X.element_size(),
-        caller,
-        f"pass {name} as a dense tensor of fewer columns",
-        device=X.device,
-    )
+    remedy = f"pass {name} as a dense tensor of fewer columns"
+    check_memory(X.numel() * X.element_size(), caller, remedy, device=X.device)
     return X.to_dense()
 
 # %% ../nbs/workshop/01_checks.ipynb #cab45e41
@@ -194,15 +200,11 @@ def check_finite(
         return X
     bad = (~torch.isfinite(X.reshape(len(X), -1))).any(1).nonzero().flatten()
     if len(bad):
-        refuse(
-            caller,
-            f"{name} must be finite",
-            f"{len(bad)} non-finite rows, the first is row {int(bad[0])}",
-            "drop or impute them",
-        )
+        got = f"{len(bad)} non-finite rows, the first is row {int(bad[0])}"
+        refuse(caller, f"{name} must be finite", got, "drop or impute them")
     return X
 
-
+# %% ../nbs/workshop/01_checks.ipynb #dbd5f3aa
 def check_features(
     X,  # features or kernel factor
     caller: str,  # who asks
@@ -210,26 +212,16 @@ def check_features(
     *,
     min_rows: int = 2,  # least number of points
 ) -> Tensor:  # shape (n, d), float32 or float64, on the input's device
-    "Return features or a kernel factor as a finite 2-D tensor, or raise `TypeError` or `ValueError`."
+    "Return features or a kernel factor, finite and 2-D, or raise `TypeError` or `ValueError`."
     X = check_tensor(X, caller, name)
+    got = f"shape {tuple(X.shape)}"
     if X.ndim != 2:
-        refuse(
-            caller,
-            f"{name} must have two dimensions (points, features)",
-            f"shape {tuple(X.shape)}",
-            "flatten or stack it to (n, d)",
-        )
+        rule = f"{name} must have two dimensions (points, features)"
+        refuse(caller, rule, got, "flatten or stack it to (n, d)")
     if len(X) < min_rows:
-        refuse(
-            caller, f"{name} must hold at least {min_rows} points", f"{len(X)}", "pass more rows"
-        )
+        refuse(caller, f"{name} must hold at least {min_rows} points", len(X), "pass more rows")
     if X.shape[1] < 1:
-        refuse(
-            caller,
-            f"{name} must have at least one column",
-            f"shape {tuple(X.shape)}",
-            "pass at least one feature",
-        )
+        refuse(caller, f"{name} must have at least one column", got, "pass at least one feature")
     return check_finite(X, caller, name)
 
 # %% ../nbs/workshop/01_checks.ipynb #819d860e
@@ -246,7 +238,7 @@ def check_same_n(
             "pass matching rows in the same order",
         )
 
-
+# %% ../nbs/workshop/01_checks.ipynb #820c049d
 def check_square(
     K,  # dense kernel or graph
     caller: str,  # who asks
@@ -256,59 +248,44 @@ def check_square(
     K = check_features(K, caller, name)
     if K.shape[0] != K.shape[1]:
         refuse(caller, f"{name} must be square", f"shape {tuple(K.shape)}", "pass the n x n matrix")
-    gap, size = (K - K.T).abs().max().item(), K.abs().max().item()
-    if gap > 1e3 * torch.finfo(K.dtype).eps * size:
-        refuse(
-            caller,
-            f"{name} must be symmetric",
-            f"a difference of {gap:.2g} from its transpose",
-            f"pass ({name} + {name}.T)/2 if the difference is rounding",
-        )
+    gap = (K - K.T).abs().max().item()
+    if gap > 1e3 * torch.finfo(K.dtype).eps * K.abs().max().item():
+        got = f"a difference of {gap:.2g} from its transpose"
+        remedy = f"pass ({name} + {name}.T)/2 if the difference is rounding"
+        refuse(caller, f"{name} must be symmetric", got, remedy)
     return K
+
+# %% ../nbs/workshop/01_checks.ipynb #44c751ba
+def _whole(y: Tensor, caller: str, name: str) -> Tensor:  # int64
+    "Numbers as int64, or `ValueError` if one of them is not whole."
+    if y.is_floating_point() and not torch.equal(y, y.round()):
+        first = y[y != y.round()][0].item()
+        refuse(caller, f"{name} must be whole numbers", first, "encode classes as 0, 1, 2, ...")
+    return y.long()
 
 # %% ../nbs/workshop/01_checks.ipynb #fcf821a2
 def check_labels(
     labels,  # class of each point, (n_tasks, n), or (n,) for one task
     caller: str,  # who asks
     *,
-    n: int = None,  # number of points they must describe
-    n_classes: int = None,  # labels must lie below it
+    n: int | None = None,  # number of points they must describe
+    n_classes: int | None = None,  # labels must lie below it
     name: str = "labels",  # the argument's name
 ) -> Tensor:  # shape (n_tasks, n), int64
     "Return labels as int64, one task a row, or raise `TypeError` or `ValueError`."
     y = as_tensor(labels, caller, name)
     if y.ndim not in (1, 2) or 0 in y.shape:
-        refuse(
-            caller,
-            f"{name} must have shape (n_tasks, n) or (n,)",
-            f"shape {tuple(y.shape)}",
-            "pass one row per task",
-        )
-    y = y.reshape(-1, y.shape[-1])
-    if y.is_floating_point() and not torch.equal(y, y.round()):
-        refuse(
-            caller,
-            f"{name} must be whole numbers",
-            f"{y[y != y.round()][0].item()}",
-            "encode classes as 0, 1, 2, ...",
-        )
-    y = y.long()
+        rule = f"{name} must have shape (n_tasks, n) or (n,)"
+        refuse(caller, rule, f"shape {tuple(y.shape)}", "pass one row per task")
+    y = _whole(y.reshape(-1, y.shape[-1]), caller, name)
     if n is not None:
         check_same_n(caller, features=n, **{name: y.shape[1]})
-    if y.min() < 0:
-        refuse(
-            caller,
-            f"{name} must be at least 0",
-            f"{int(y.min())}",
-            "encode classes as 0, 1, 2, ...",
-        )
+    low = int(y.min())
+    if low < 0:
+        refuse(caller, f"{name} must be at least 0", low, "encode classes as 0, 1, 2, ...")
     if n_classes is not None and y.max() >= n_classes:
-        refuse(
-            caller,
-            f"{name} must lie below n_classes = {n_classes}",
-            f"{int(y.max())}",
-            "raise n_classes or re-encode the labels",
-        )
+        rule = f"{name} must lie below n_classes = {n_classes}"
+        refuse(caller, rule, int(y.max()), "raise n_classes or re-encode the labels")
     return y
 
 # %% ../nbs/workshop/01_checks.ipynb #e7febdac
@@ -316,35 +293,29 @@ def check_probs(
     P,  # probabilities, (n, n_source_classes)
     caller: str,  # who asks
     *,
-    n: int = None,  # number of points they must describe
+    n: int | None = None,  # number of points they must describe
     name: str = "source_probs",  # the argument's name
 ) -> Tensor:  # shape (n, n_source_classes)
     "Return a matrix whose rows are probability vectors, or raise `ValueError`."
     P = check_features(P, caller, name)
     if n is not None:
         check_same_n(caller, features=n, **{name: len(P)})
-    if P.min() < 0:
-        refuse(
-            caller,
-            f"{name} must be non-negative",
-            f"{P.min().item():.3g}",
-            "pass softmax(logits), not logits",
-        )
+    least = P.min().item()
+    if least < 0:
+        rule = f"{name} must be non-negative"
+        refuse(caller, rule, f"{least:.3g}", "pass softmax(logits), not logits")
     off = (P.sum(1) - 1).abs().max().item()
     if off > 1e-3:
-        refuse(
-            caller,
-            f"{name} must have rows that sum to one",
-            f"a row sum off by {off:.3g}",
-            "pass softmax(logits) over the source classes",
-        )
+        rule = f"{name} must have rows that sum to one"
+        remedy = "pass softmax(logits) over the source classes"
+        refuse(caller, rule, f"a row sum off by {off:.3g}", remedy)
     return P
 
 # %% ../nbs/workshop/01_checks.ipynb #0879b005
 def check_generator(
-    seed,  # an int, a torch.Generator, or None for a fresh random one
+    seed: int | torch.Generator | None,  # None is a fresh random generator
     caller: str,  # who asks
-    device="cpu",  # where the random numbers are drawn
+    device: str | torch.device = "cpu",  # where the random numbers are drawn
 ) -> torch.Generator:
     "Return a local random generator, or raise `TypeError`."
     if isinstance(seed, torch.Generator):
@@ -356,46 +327,38 @@ def check_generator(
         g.manual_seed(check_count(seed, caller, "seed", low=0, high=2**63 - 1))
     return g
 
+# %% ../nbs/workshop/01_checks.ipynb #7a855395
+def _mask(train, n: int, caller: str) -> Tensor:  # shape (n,), bool
+    "Return a boolean mask of the training points, or raise `TypeError` or `ValueError`."
+    mask = as_tensor(train, caller, "train")
+    if mask.dtype != torch.bool:
+        rule = "train must be a fraction or a boolean mask"
+        remedy = "pass mask.bool() or a number in (0, 1)"
+        refuse(caller, rule, f"{mask.dtype} values", remedy, TypeError)
+    if mask.ndim != 1:
+        rule = "train must be one mask for all tasks"
+        refuse(caller, rule, f"shape {tuple(mask.shape)}", "pass shape (n,)")
+    check_same_n(caller, features=n, train=len(mask))
+    return mask
+
 # %% ../nbs/workshop/01_checks.ipynb #624cf594
 def check_split(
     train,  # fraction of the points in (0, 1), or a boolean mask of the training points
     n: int,  # number of points
     caller: str,  # who asks
     *,
-    seed=0,  # used with a fraction
+    seed: int | torch.Generator | None = 0,  # used with a fraction
 ) -> Tensor:  # shape (n,), bool, True where the point trains
     "Return a mask with points on both sides, or raise `TypeError` or `ValueError`."
     if isinstance(train, numbers.Real) and not isinstance(train, bool):
-        n_train = round(
-            n * check_number(train, caller, "train", low=0, high=1, low_open=True, high_open=True)
-        )
-        mask = torch.randperm(n, generator=check_generator(seed, caller)) < n_train
+        share = check_number(train, caller, "train", low=0, high=1, low_open=True, high_open=True)
+        mask = torch.randperm(n, generator=check_generator(seed, caller)) < round(n * share)
     else:
-        mask = as_tensor(train, caller, "train")
-        if mask.dtype != torch.bool:
-            refuse(
-                caller,
-                "train must be a fraction or a boolean mask",
-                f"{mask.dtype} values",
-                "pass mask.bool() or a number in (0, 1)",
-                TypeError,
-            )
-        if mask.ndim != 1:
-            refuse(
-                caller,
-                "train must be one mask for all tasks",
-                f"shape {tuple(mask.shape)}",
-                "pass shape (n,)",
-            )
-        check_same_n(caller, features=n, train=len(mask))
+        mask = _mask(train, n, caller)
     k = int(mask.sum())
     if not 0 < k < n:
-        refuse(
-            caller,
-            "train must leave points on both sides",
-            f"{k} training points of {n}",
-            "change the fraction or the mask",
-        )
+        rule = "train must leave points on both sides"
+        refuse(caller, rule, f"{k} training points of {n}", "change the fraction or the mask")
     return mask
 
 # %% ../nbs/workshop/01_checks.ipynb #2962a6fa
@@ -404,16 +367,8 @@ def check_executor(
     caller: str,  # who asks
 ):
     "Return `executor` if it can map a function over items, or raise `TypeError`."
-    if (
-        executor is None
-        or isinstance(executor, Executor)
-        or callable(getattr(executor, "map", None))
-    ):
-        return executor
-    refuse(
-        caller,
-        "executor must have a map method",
-        type(executor).__name__,
-        "pass a concurrent.futures.Executor or None",
-        TypeError,
-    )
+    if executor is not None and not callable(getattr(executor, "map", None)):
+        remedy = "pass a concurrent.futures.Executor or None"
+        got = type(executor).__name__
+        refuse(caller, "executor must have a map method", got, remedy, TypeError)
+    return executor

@@ -14,6 +14,7 @@ from torch import Tensor
 
 # %% ../nbs/workshop/02_results.ipynb #2820fbd9
 def _show(v):
+    "A field of a result in a few words."
     if isinstance(v, float):
         return f"{v:.6g}"
     if not isinstance(v, Tensor):
@@ -24,6 +25,19 @@ def _show(v):
         return "[" + ", ".join(f"{x:.5g}" for x in v.flatten().tolist()) + "]"
     low, high = v.min().item(), v.max().item()
     return f"{tuple(v.shape)} in [{low:.5g}, {high:.5g}]"
+
+# %% ../nbs/workshop/02_results.ipynb #c3145617
+def _is_vector(v):
+    return isinstance(v, Tensor) and v.ndim == 1
+
+
+def _column(v, n):
+    "The `n` entries of a field in a table, or None if it has no place there."
+    if _is_vector(v):
+        return v.detach().cpu().tolist() if len(v) == n else None
+    if isinstance(v, Tensor):
+        return [v.item()] * n if v.ndim == 0 else None
+    return [v] * n if isinstance(v, (int, float, str, bool)) else None
 
 # %% ../nbs/workshop/02_results.ipynb #423cff96
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,25 +53,9 @@ class Result:
         import pandas as pd
 
         values = {f.name: getattr(self, f.name) for f in fields(self)}
-        n = max(
-            (len(v) for v in values.values() if isinstance(v, Tensor) and v.ndim == 1), default=1
-        )
-
-        def col(v):
-            return (
-                v.detach().cpu().tolist()
-                if isinstance(v, Tensor) and v.ndim == 1
-                else [v.item() if isinstance(v, Tensor) else v] * n
-            )
-
-        def keep(v):
-            return (
-                (v.ndim == 0 or (v.ndim == 1 and len(v) == n))
-                if isinstance(v, Tensor)
-                else isinstance(v, (int, float, str, bool))
-            )
-
-        return pd.DataFrame({k: col(v) for k, v in values.items() if keep(v)})
+        n = max((len(v) for v in values.values() if _is_vector(v)), default=1)
+        columns = {name: _column(v, n) for name, v in values.items()}
+        return pd.DataFrame({name: c for name, c in columns.items() if c is not None})
 
 # %% ../nbs/workshop/02_results.ipynb #9da07f25
 STYLE = "taskpriors.taskpriors"
@@ -65,14 +63,16 @@ STYLE = "taskpriors.taskpriors"
 
 @lru_cache
 def _rc():
+    "The settings of the house style sheet."
     import matplotlib as mpl
 
-    return mpl.rc_params_from_file(
-        str(files("taskpriors") / "taskpriors.mplstyle"), use_default_template=False
-    )
+    sheet = str(files("taskpriors") / "taskpriors.mplstyle")
+    return mpl.rc_params_from_file(sheet, use_default_template=False)
 
 
 def _styled(f):
+    "The function `f`, run in the house style."
+
     @wraps(f)
     def styled(*args, **kwargs):
         import matplotlib as mpl
@@ -82,15 +82,15 @@ def _styled(f):
 
     return styled
 
-
+# %% ../nbs/workshop/02_results.ipynb #16c9a68d
 @lru_cache
-def _house_axes():  # a class of axes that draw in the house style
+def _house_axes():
+    "A class of axes that draw in the house style."
     from matplotlib.axes import Axes
 
-    own = {name: f for name, f in vars(Axes).items() if callable(f) and not name.startswith("_")}
-    return type(
-        "HouseAxes", (Axes,), {name: _styled(f) for name, f in dict(own, draw=Axes.draw).items()}
-    )
+    methods = {name: f for name, f in vars(Axes).items() if callable(f) and name[0] != "_"}
+    methods["draw"] = Axes.draw
+    return type("HouseAxes", (Axes,), {name: _styled(f) for name, f in methods.items()})
 
 # %% ../nbs/workshop/02_results.ipynb #720bc712
 def in_style(
@@ -102,7 +102,7 @@ def in_style(
     def styled(*args, **kwargs):
         import matplotlib.pyplot as plt
 
-        plt.draw_if_interactive()  # loads the backend now: inside the context its being interactive would be forgotten
+        plt.draw_if_interactive()  # loads the backend
         return _styled(f)(*args, **kwargs)
 
     return styled
@@ -118,14 +118,11 @@ def new_panels(
     "Open a figure of several axes in the house style."
     import matplotlib.pyplot as plt
 
-    return plt.subplots(
-        n_rows,
-        n_cols,
-        figsize=figsize,
-        squeeze=False,
-        subplot_kw=dict(axes_class=_house_axes()),
-        **options,
-    )[1]
+    kind = dict(axes_class=_house_axes())
+    panels = plt.subplots(
+        n_rows, n_cols, squeeze=False, figsize=figsize, subplot_kw=kind, **options
+    )
+    return panels[1]
 
 
 def new_axes(

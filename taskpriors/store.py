@@ -19,24 +19,43 @@ from .checks import refuse
 
 # %% ../nbs/workshop/04_store.ipynb #df79cd87
 def cache_dir(
-    cache=None,  # a directory; None is $TASKPRIORS_CACHE, or else `taskpriors` in the user's cache directory
+    cache: str | os.PathLike | None = None,  # a directory; None asks the environment
 ) -> Path:  # the directory; it need not exist yet
-    "The directory of everything that can be computed again."
+    """The directory of everything that can be computed again.
+
+    It is `cache`, or else $TASKPRIORS_CACHE, or else `taskpriors` in the user's cache directory.
+    """
     if cache is not None:
         return Path(cache).expanduser()
     home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(os.environ.get("TASKPRIORS_CACHE") or Path(home) / "taskpriors").expanduser()
 
 # %% ../nbs/workshop/04_store.ipynb #f1ef209c
+def _refuse_write(path, n_bytes, e):
+    "Say in one sentence why a file could not be written."
+    full = e.errno in (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
+    rule = f"{path.name} must be writable in {path.parent}"
+    if full:
+        rule = f"{path.name} needs {n_bytes / 2**20:.3g} MiB in {path.parent}"
+    said = f"'{os.strerror(e.errno or errno.EIO)}'"
+    remedy = "free space or choose another directory; nothing was half-written"
+    try:
+        refuse("write_file", rule, said, remedy, OSError)
+    except OSError as err:
+        err.errno = e.errno
+        raise err from e
+
+# %% ../nbs/workshop/04_store.ipynb #222562ac
 def _fsync_dir(path):
-    with suppress(OSError):  # Windows cannot open a directory
+    "Wait until the disk holds the entries of a directory."
+    with suppress(OSError):
         fd = os.open(path, os.O_RDONLY)
         try:
             os.fsync(fd)
         finally:
             os.close(fd)
 
-
+# %% ../nbs/workshop/04_store.ipynb #e1fbefcf
 def write_file(
     path,  # where to
     data,  # bytes, or a string
@@ -60,26 +79,6 @@ def write_file(
     _fsync_dir(path.parent)
     return path
 
-
-def _refuse_write(path, n_bytes, e):
-    full = e.errno in (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
-    rule = (
-        f"{path.name} needs {n_bytes / 2**20:.3g} MiB in {path.parent}"
-        if full
-        else f"{path.name} must be writable in {path.parent}"
-    )
-    try:
-        refuse(
-            "write_file",
-            rule,
-            f"'{os.strerror(e.errno or errno.EIO)}'",
-            "free space or choose another directory; nothing was half-written",
-            OSError,
-        )
-    except OSError as err:
-        err.errno = e.errno
-        raise err from e
-
 # %% ../nbs/workshop/04_store.ipynb #0d7a1538
 def digest_tensors(
     tensors: dict,  # name -> tensor
@@ -90,15 +89,14 @@ def digest_tensors(
     for name, t in sorted(tensors.items()):
         t = t.detach().cpu().contiguous()
         h.update(f"{name} {t.dtype} {tuple(t.shape)}\n".encode())
-        h.update(
-            t.as_strided((t.numel(),), (1,)).view(torch.uint8).numpy().data
-        )  # a single entry may keep any stride
+        vector = t.as_strided((t.numel(),), (1,))
+        h.update(vector.view(torch.uint8).numpy().data)
     for m in more:
         h.update(b"\n")
         h.update(m.encode() if isinstance(m, str) else m)
     return h.hexdigest()
 
-
+# %% ../nbs/workshop/04_store.ipynb #313a2127
 def digest_json(
     value,  # what json can hold
 ) -> str:  # 64 hexadecimal digits
@@ -118,41 +116,34 @@ def save_tensors(
 
     tensors = {k: t.detach().cpu().contiguous() for k, t in tensors.items()}
     text = json.dumps(meta, sort_keys=True)
-    write_file(
-        path,
-        save(
-            tensors, {"format": "pt", "taskpriors": text, "sha256": digest_tensors(tensors, text)}
-        ),
-    )
+    about = {"format": "pt", "taskpriors": text, "sha256": digest_tensors(tensors, text)}
+    write_file(path, save(tensors, about))
     if sidecar:
-        write_file(
-            Path(path).with_suffix(".json"), json.dumps(meta, indent=1, sort_keys=True) + "\n"
-        )
+        readable = json.dumps(meta, indent=1, sort_keys=True) + "\n"
+        write_file(Path(path).with_suffix(".json"), readable)
     return Path(path)
 
 # %% ../nbs/workshop/04_store.ipynb #d509bb88
 def load_tensors(
     path,  # a .safetensors file of `save_tensors`
 ) -> tuple:  # name -> tensor, description
-    "Read back tensors and description, or raise `ValueError` if the file is not what was written."
+    "Tensors and description, or `ValueError` if the file is not what was written."
     from safetensors import SafetensorError, safe_open
 
     path = Path(path)
     try:
         with safe_open(path, "pt") as f:
-            meta, tensors = f.metadata() or {}, {k: f.get_tensor(k) for k in f.keys()}
+            meta = f.metadata() or {}
+            tensors = {k: f.get_tensor(k) for k in f.keys()}
         whole = meta.get("sha256") == digest_tensors(tensors, meta["taskpriors"])
     except (SafetensorError, KeyError, ValueError, OverflowError) as e:
         if not path.exists():
             raise FileNotFoundError(path) from e
         whole = False
     if not whole:
-        refuse(
-            "load_tensors",
-            f"{path.name} must match its checksum",
-            "a truncated or altered file",
-            "delete it: it will be computed again",
-        )
+        rule = f"{path.name} must match its checksum"
+        remedy = "delete it: it will be computed again"
+        refuse("load_tensors", rule, "a truncated or altered file", remedy)
     return tensors, json.loads(meta["taskpriors"])
 
 # %% ../nbs/workshop/04_store.ipynb #d114cc28
@@ -160,10 +151,10 @@ def load_tensors(
 def locked(
     path,  # the file about to be written; the lock lies beside it
 ):
-    "Hold the exclusive lock of `path`, waiting for it as long as another process lives; yields whether there is one."
+    "Hold the exclusive lock of `path` once no other process does; yields whether there is one."
     from filelock import FileLock
 
-    path, lock = Path(path), None
+    path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(path.with_name(path.name + ".lock"))
@@ -171,9 +162,10 @@ def locked(
     except (OSError, NotImplementedError):
         lock = None
     try:
-        for left in path.parent.glob(f".{path.name}.*.tmp") if lock else ():
-            left.unlink()
+        if lock is not None:
+            for left in path.parent.glob(f".{path.name}.*.tmp"):
+                left.unlink()
         yield lock is not None
     finally:
-        if lock:
+        if lock is not None:
             lock.release()

@@ -1,4 +1,6 @@
-"The cache against a hostile world: killed processes, two at once, damaged files, a full disk, no network."
+"""The cache against a hostile world: killed processes, two at once, damaged files, a full disk, no
+network.
+"""
 
 import json
 import os
@@ -22,7 +24,8 @@ from taskpriors.store import cache_dir, load_tensors
 ROOT = Path(__file__).resolve().parent.parent
 SENTENCE = re.compile(r"(\w+: .+\. Got .*; .+\.)$", re.M)
 
-# `work.py CACHE PAUSE` embeds 60 digits in batches of 5, waits PAUSE seconds in each, and says what it did
+# `work.py CACHE PAUSE` embeds 60 digits in batches of 5, waits PAUSE seconds in each, and says what
+# it did.
 WORK = """
 import json, sys, time
 import numpy as np, torch
@@ -44,9 +47,11 @@ def flat(image): return torch.from_numpy(np.array(image)[..., 0]).float().flatte
 
 model = Slow()
 print("ready", flush=True)
-try: got = embed_features(model, load_images(limit=60), transform=flat, batch_size=5, cache=sys.argv[1], save_every=0, progress=False)
+how = dict(transform=flat, batch_size=5, cache=sys.argv[1], save_every=0, progress=False)
+try: got = embed_features(model, load_images(limit=60), **how)
 except OSError as e: sys.exit(f"{type(e).__name__} {e}")
-print(json.dumps(dict(rows=model._rows, cached=got.cached, total=got.features.double().sum().item())))
+total = got.features.double().sum().item()
+print(json.dumps(dict(rows=model._rows, cached=got.cached, total=total)))
 """
 
 
@@ -122,8 +127,13 @@ def test_two_processes_share_one_cache(work, tmp_path, expected):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX limits")
 def test_a_full_disk_is_one_sentence_and_costs_nothing(work, tmp_path, expected):
-    "A limit of the operating system stands for the disk: no file may grow beyond 1,200 bytes, so parts fit and the whole does not."
-    limit = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (1200, 1200))\n"
+    """A limit of the operating system stands for the disk: no file may grow beyond 1,200 bytes, so
+    parts fit and the whole does not.
+    """
+    limit = (
+        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1200, 1200))\n"
+    )
     process = work(before=limit, PYTHONDONTWRITEBYTECODE="1")
     out, err = process.communicate(timeout=300)
     assert process.returncode == 1 and SENTENCE.search(err) and "nothing was half-written" in err, (

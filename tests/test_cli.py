@@ -1,4 +1,6 @@
-"`taskpriors rank` in a process of its own: what it prints, writes and returns, and what survives a kill."
+"""`taskpriors rank` in a process of its own: what it prints, writes and returns, and what survives
+a kill.
+"""
 
 import json
 import os
@@ -26,7 +28,10 @@ def start(*words, cwd, **env):
     module, _, function = dict(
         line.split("=") for line in parser["DEFAULT"]["console_scripts"].split()
     )["taskpriors"].partition(":")
-    code = f"import sys; sys.argv[0] = 'taskpriors'; from {module} import {function}; sys.exit({function}())"
+    code = (
+        f"import sys; sys.argv[0] = 'taskpriors'; from {module} import {function}; "
+        f"sys.exit({function}())"
+    )
     env = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
@@ -272,7 +277,10 @@ def test_bad_input_is_one_sentence(shelf, tmp_path, more, says):
 
 
 def test_help_is_quick(tmp_path):
-    code = "import sys\nfrom taskpriors.rank.cli import main\ntry: main(['rank', '--help'])\nexcept SystemExit: print('torch' in sys.modules, 'timm' in sys.modules)"
+    code = (
+        "import sys\nfrom taskpriors.rank.cli import main\ntry: main(['rank', '--help'])\n"
+        "except SystemExit: print('torch' in sys.modules, 'timm' in sys.modules)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,

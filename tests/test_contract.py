@@ -8,9 +8,11 @@ import pytest
 CONTRACT = {
     "kernels": "center kernel_factor kernel_matrix cholesky_factor product_factor",
     "probes": "ridge_probes logistic_probes ProbeResult",
-    "prior.loss_equivalence": "optimal_probe probe_loss optimal_probe_loss label_graph relative_objective",
+    "prior.loss_equivalence": "optimal_probe probe_loss optimal_probe_loss label_graph "
+    "relative_objective",
     "prior.edges": "edge_probabilities log_partition graph_log_prob sample_graphs",
-    "prior.moments": "trace_moments trace_cumulants trace_covariance outperform_probability trace_quantile sketch_trace_moments TraceMoments",
+    "prior.moments": "trace_moments trace_cumulants trace_covariance outperform_probability "
+    "trace_quantile sketch_trace_moments TraceMoments",
     "prior.views": "view_labels view_graph view_factor",
     "prior.prefix": "sample_labels task_diversity",
     "prior.labelings": "sample_labelings enumerate_labelings calibrate_temperature Labelings",
@@ -59,7 +61,10 @@ KEYWORDS = {
     "rank.embed.embed": "model images",
     "rank.ranking.rank_models": "models images prior metrics",
 }
-METHODS = "from_features from_kernel from_labels from_views moments cumulants heldout_error outperforms sample edge_probabilities precision_at_k __mul__"
+METHODS = (
+    "from_features from_kernel from_labels from_views moments cumulants heldout_error outperforms "
+    "sample edge_probabilities precision_at_k __mul__"
+)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +94,7 @@ def test_the_front_door_opens_every_name():
     assert not [name for name in taskpriors.__all__ if getattr(taskpriors, name, None) is None]
     assert {"leep", "logme", "h_score", "pactran_gaussian"} <= set(taskpriors.METRICS)
     with pytest.raises(AttributeError, match="no attribute 'magic'"):
-        taskpriors.magic
+        _ = taskpriors.magic
 
 
 def test_the_synbench_score_takes_its_settings_by_name():

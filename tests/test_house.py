@@ -1,22 +1,33 @@
-"The house rules that a machine can check: floors, imports, notebooks that carry their outputs, a library that is what the notebooks export."
+"""The house rules that a machine can check.
+
+Floors and imports, notebooks that carry their outputs and cite what exists, and a library that is
+what the notebooks export.
+"""
 
 import ast
+import builtins
+import importlib.util
 import json
+import keyword
 import re
 import subprocess
 import sys
 import warnings
+from functools import lru_cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted((ROOT / "taskpriors").rglob("*.py"))
+ROOMS = [path for path in MODULES if path.name not in ("__init__.py", "_modidx.py")]
 NOTEBOOKS = sorted(
     p for p in (ROOT / "nbs").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts
 )
 GROUND = {
     "checks": 0,
+    "signatures": 0,
     "results": 1,
     "blocks": 1,
     "store": 1,
@@ -24,7 +35,9 @@ GROUND = {
     "svd": 2,
     "ridge": 2,
     "probes": 3,
+    "encoders": 3,
 }
+WINGS = ("prior", "synbench", "transfer")
 HEAVY = {
     "timm",
     "matplotlib",
@@ -36,10 +49,25 @@ HEAVY = {
     "tqdm",
     "PIL",
 }
+PROMISED = "promised at this path"  # why a module imports a name that it only passes on
+
+
+def name_of(path):
+    return ".".join(path.relative_to(ROOT / "taskpriors").with_suffix("").parts)
+
+
+def id_of(path):
+    return path.relative_to(ROOT / "nbs").with_suffix("").as_posix()
+
+
+@lru_cache
+def tree_of(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def imported(path, top_only=True):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    "Modules that a module imports, as they are written."
+    tree = tree_of(path)
     for node in tree.body if top_only else ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (a.name for a in node.names)
@@ -47,35 +75,85 @@ def imported(path, top_only=True):
             yield "." * node.level + node.module
 
 
-def name_of(path):
-    return ".".join(path.relative_to(ROOT / "taskpriors").with_suffix("").parts)
+def house_imports(path):
+    "(module of ours, imported names, the line of the import), at any depth of a module."
+    here = name_of(path).split(".")
+    names = {name_of(p) for p in ROOMS}
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for node in ast.walk(tree_of(path)):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        if node.level:
+            base = [*here[: len(here) - node.level], *([node.module] if node.module else [])]
+        elif (node.module or "").split(".")[0] == "taskpriors":
+            base = node.module.split(".")[1:]
+        else:
+            continue
+        there = ".".join(base)
+        for alias in node.names:
+            inner = f"{there}.{alias.name}".lstrip(".")
+            target = inner if inner in names else there
+            if target in names:
+                yield target, alias.name, lines[node.lineno - 1]
 
 
 def floor(module):
     head = module.split(".")[0]
     if head == "rank":
         return 100
-    if head in ("prior", "synbench", "transfer"):
-        return 50
-    return GROUND[head]
+    return 50 if head in WINGS else GROUND[head]
 
 
-@pytest.mark.parametrize(
-    "path", [p for p in MODULES if p.name not in ("__init__.py", "_modidx.py")], ids=name_of
-)
+@pytest.mark.parametrize("path", ROOMS, ids=name_of)
 def test_imports_point_down(path):
     here = name_of(path)
-    for dep in imported(path, top_only=False):
-        if dep.startswith("."):
-            level = len(dep) - len(dep.lstrip("."))
-            dep = ".".join(["taskpriors", *here.split(".")[:-level], dep.lstrip(".")])
-        if not dep.startswith("taskpriors."):
-            continue
-        there = dep.removeprefix("taskpriors.")
+    for there, _, _ in house_imports(path):
         same_wing = here.split(".")[0] == there.split(".")[0]
-        assert floor(there) < floor(here) or (same_wing and floor(here) >= 50), (
-            f"{here} imports {there}"
-        )
+        assert floor(there) < floor(here) or same_wing, f"{here} imports {there}"
+
+
+def test_no_import_closes_a_circle():
+    "Inside the wings too, and also where an import stands in a function."
+    graph = {name_of(p): {there for there, _, _ in house_imports(p)} for p in ROOMS}
+    try:
+        list(TopologicalSorter(graph).static_order())
+    except CycleError as e:
+        pytest.fail(f"a circle of imports: {' -> '.join(e.args[1])}")
+
+
+@pytest.mark.parametrize("path", ROOMS, ids=name_of)
+def test_no_module_hides_an_import(path):
+    "A module's `__getattr__` could import upwards unseen; only the front door has one."
+    functions = [n.name for n in tree_of(path).body if isinstance(n, ast.FunctionDef)]
+    assert "__getattr__" not in functions
+
+
+@pytest.mark.parametrize("path", ROOMS, ids=name_of)
+def test_what_crosses_a_wall_has_no_underscore(path):
+    for there, name, _ in house_imports(path):
+        assert not name.startswith("_"), f"{name_of(path)} imports {name} from {there}"
+
+
+@lru_cache
+def exporters():
+    "Module -> the notebook that exports it."
+    found = {}
+    for path in NOTEBOOKS:
+        for kind, source in cells(path):
+            match = re.match(r"#\|\s*default_exp\s+([\w.]+)", source) if kind == "code" else None
+            if match:
+                found[match[1]] = path
+    return found
+
+
+@pytest.mark.parametrize("path", ROOMS, ids=name_of)
+def test_no_notebook_stands_before_one_that_it_continues(path):
+    "In its folder. A name that is only passed on, `promised at this path`, continues nothing."
+    here = exporters()[name_of(path)]
+    for module, name, line in house_imports(path):
+        there = exporters()[module]
+        if there.parent == here.parent and PROMISED not in line:
+            assert there.name < here.name, f"{here.name} uses {name} of {there.name}"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
@@ -96,57 +174,130 @@ def test_modules_compile_without_a_warning(path):
 
 def test_importing_is_light():
     "Only torch, numpy and scipy may come along."
-    code = "import sys, torch, numpy, scipy; a = set(sys.modules); import taskpriors; print(*{m.split('.')[0] for m in set(sys.modules) - a})"
-    new = set(
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
-        ).stdout.split()
+    code = (
+        "import sys, torch, numpy, scipy; before = set(sys.modules); import taskpriors; "
+        "print(*{m.split('.')[0] for m in set(sys.modules) - before})"
     )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    new = set(done.stdout.split())
     assert not new & HEAVY, new
+
+
+@lru_cache
+def notebook(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+@lru_cache
+def cells(path):
+    "The cells of a notebook: (type, source)."
+    return [(c["cell_type"], "".join(c["source"])) for c in notebook(path)["cells"]]
+
+
+def parsed(source):
+    "A code cell without its magics, parsed."
+    return ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.M))
 
 
 def mixes_imports(source):
     "Does a cell hold an import, at any depth, beside other code?"
-    tree = ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.M))
-    has = any(isinstance(node, (ast.Import, ast.ImportFrom)) for node in ast.walk(tree))
-    return (
-        has
-        and any(not isinstance(node, (ast.Import, ast.ImportFrom)) for node in tree.body)
-        and "nbdev_export()" not in source
-    )
+    tree = parsed(source)
+    imports = ast.Import, ast.ImportFrom
+    has = any(isinstance(node, imports) for node in ast.walk(tree))
+    return has and any(not isinstance(node, imports) for node in tree.body)
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
-def test_notebook_reads_as_agreed(path):
-    nb = json.loads(path.read_text(encoding="utf-8"))
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=id_of)
+def test_a_notebook_opens_with_its_result(path):
+    filled = [(kind, source) for kind, source in cells(path) if source.strip()]
+    if any("default_exp" in source for kind, source in filled if kind == "code"):
+        assert re.fullmatch(r"#\|\s*default_exp \S+", filled.pop(0)[1].strip())
+    title = filled[0][1].strip().splitlines()
+    assert title[0].startswith("# "), "the title cell is an H1 and one > sentence"
+    assert title[-1].startswith("> "), "the title cell is an H1 and one > sentence"
 
-    def source(c):
-        return "".join(c["source"])
 
-    code = [c for c in nb["cells"] if c["cell_type"] == "code"]
-    first = [c for c in nb["cells"] if source(c).strip()]
-    studies = path.parent.name == "studies" or path.stem == "index"
-    if not studies:
-        assert re.fullmatch(r"#\|\s*default_exp \S+", source(first[0]).strip())
-    title = source(first[0] if studies else first[1]).strip().splitlines()
-    assert title[0].startswith("# ") and title[-1].startswith("> "), (
-        "the title cell is an H1 and one > sentence"
-    )
-    assert len(nb["cells"]) <= 60 and path.stat().st_size <= 300_000
-    for c in code:
-        lines = [line for line in source(c).splitlines() if line.strip()]
-        if re.match(r"#\|\s*exports?\b", source(c)):
-            assert len(lines) <= 30, f"an export cell of {len(lines)} lines: {lines[1]}"
-        for out in c.get("outputs", []):
-            assert out["output_type"] != "error"
-            text = "".join(out.get("text", "")) + "".join(out.get("data", {}).get("text/plain", ""))
-            assert not re.search(r"/(work|tmp|root|home)/|Warning:|it/s\]|\d%\|", text), text[:200]
-        if not re.match(r"#\|\s*export", source(c)):
-            assert not mixes_imports(source(c)), (
-                f"imports want a (hidden) cell of their own, or nbdev runs this one for the site: {source(c)[:80]}"
-            )
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=id_of)
+def test_imports_stand_alone(path):
+    "nbdev runs a cell with an import when it builds the site, whatever else the cell holds."
+    for kind, source in cells(path):
+        exempt = re.match(r"#\|\s*export", source) or "nbdev_export()" in source
+        if kind == "code" and not exempt:
+            assert not mixes_imports(source), f"an import beside other code: {source[:80]}"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=id_of)
+def test_outputs_are_clean(path):
+    code = [c for c in notebook(path)["cells"] if c["cell_type"] == "code"]
+    for out in (out for c in code for out in c.get("outputs", [])):
+        assert out["output_type"] != "error"
+        text = "".join(out.get("text", "")) + "".join(out.get("data", {}).get("text/plain", ""))
+        found = re.search(r"/(work|tmp|root|home)/|Warning:|it/s\]|\d%\|", text)
+        assert not found, text[:200]
     if len(code) > 4:
         assert any(c.get("outputs") for c in code), "never executed"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=id_of)
+def test_chapters_are_cited_by_title(path):
+    for kind, source in cells(path):
+        if kind != "markdown":
+            continue
+        assert not re.search(r"\b[Cc]hapters? \d", source), source[:100]
+        for target in re.findall(r"\]\(((?!https?:)[^)\s#]+\.ipynb)", source):
+            assert (path.parent / target).exists(), f"a link to {target}, which does not exist"
+
+
+def identifiers(tree):
+    "Every name that a piece of code defines, uses, takes or reads."
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
+            yield node.name
+        elif isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, (ast.arg, ast.keyword)):
+            yield node.arg
+        elif isinstance(node, ast.alias):
+            yield from re.split(r"\W", f"{node.name}.{node.asname or ''}")
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from re.findall(r"[A-Za-z_]\w*", node.value)
+
+
+@lru_cache
+def house_words():
+    "Names of the library, of Python, of nbdev's directives and of the tests."
+    words = {name for path in MODULES for name in identifiers(tree_of(path))}
+    words |= {part for path in ROOMS for part in name_of(path).split(".")}
+    words |= {name for p in (ROOT / "tests").glob("*.py") for name in identifiers(tree_of(p))}
+    for path in (ROOT / "benchmarks").glob("*.py"):
+        words |= {path.stem, *identifiers(tree_of(path))}
+    words |= {*dir(builtins), *keyword.kwlist, "taskpriors", "benchmarks", "tests"}
+    return words | {"slow", "gpu", "network", "export", "hide", "pip", "install", "dev"}
+
+
+def is_there(word, words):
+    parts = word.removesuffix("()").split(".")
+    if all(part in words for part in parts if part) or (ROOT / word).exists():
+        return True
+    return parts[0] in sys.stdlib_module_names or importlib.util.find_spec(parts[0]) is not None
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=id_of)
+def test_a_name_in_backticks_exists(path):
+    words = set(house_words())
+    for kind, source in cells(path):
+        if kind == "code":
+            words |= set(identifiers(parsed(source)))
+    for kind, source in cells(path):
+        if kind != "markdown":
+            continue
+        prose = re.sub(r"(?s)```.*?```", "", source)
+        for word in re.findall(r"(?<!`)`([A-Za-z_][\w.]*(?:\(\))?)`(?!`)", prose):
+            assert is_there(word, words), f"`{word}` is nowhere in the code"
 
 
 def test_library_is_what_the_notebooks_export(tmp_path):
@@ -162,22 +313,22 @@ def test_library_is_what_the_notebooks_export(tmp_path):
         if f.startswith(("nbs/", "taskpriors/", "settings.ini")) and (ROOT / f).is_file():
             (copy / f).parent.mkdir(parents=True, exist_ok=True)
             (copy / f).write_bytes((ROOT / f).read_bytes())
-    before = {
-        p.relative_to(copy): p.read_text(encoding="utf-8")
-        for p in (copy / "taskpriors").rglob("*.py")
-    }
-    subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "from nbdev.export import nb_export; from nbdev.doclinks import nbdev_export; nbdev_export()",
-        ],
-        cwd=copy,
-        check=True,
-        capture_output=True,
-    )
-    after = {
-        p.relative_to(copy): p.read_text(encoding="utf-8")
-        for p in (copy / "taskpriors").rglob("*.py")
-    }
-    assert before == after
+
+    def library():
+        files = (copy / "taskpriors").rglob("*.py")
+        return {p.relative_to(copy): p.read_text(encoding="utf-8") for p in files}
+
+    before = library()
+    code = "from nbdev.doclinks import nbdev_export; nbdev_export()"
+    subprocess.run([sys.executable, "-c", code], cwd=copy, check=True, capture_output=True)
+    assert before == library()
+
+
+def test_ruff_finds_nothing():
+    "The dialect: format and rules, over notebooks, library, tests, benchmarks and docs."
+    pytest.importorskip("ruff", reason="the dialect is checked where the dev extra is installed")
+    for command in (["check", "--quiet"], ["format", "--check", "--quiet"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, "."], cwd=ROOT, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout[:2000]

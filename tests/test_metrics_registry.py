@@ -1,4 +1,6 @@
-"Every transferability metric is listed with its direction and its symmetries, keeps its promises in both precisions and both shapes, and changes nothing it is given."
+"""Every transferability metric is listed with its direction and its symmetries, keeps its promises
+in both precisions and both shapes, and changes nothing it is given.
+"""
 
 import importlib
 import inspect
@@ -143,7 +145,9 @@ def test_invariances_hold_in_both_shapes_and_precisions(metric, name, shape, dty
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("metric", METRICS.values(), ids=lambda m: m.name)
 def test_finite_pure_and_of_one_mind(metric, shape):
-    "No NaN, no change of the input or the global random state; numpy and torch, float32 and float64 agree."
+    """No NaN, no change of the input or the global random state; numpy and torch, float32 and
+    float64 agree.
+    """
     inputs = task(**SHAPES[shape])
     copies, state = (
         {k: v.clone() for k, v in inputs.items()},

@@ -1,4 +1,6 @@
-"The site, built once and opened in a real browser; skipped with a reason where Sphinx or Chromium is missing."
+"""The site, built once and opened in a real browser; skipped with a reason where Sphinx or Chromium
+is missing.
+"""
 
 import functools
 import http.server
@@ -14,6 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 sphinx = pytest.importorskip("sphinx", reason="the site needs the dev extra")
+pytestmark = pytest.mark.xdist_group("site")  # one process builds it
 CHROMIUM, DRIVER = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome"),
     shutil.which("chromedriver"),
@@ -60,7 +63,10 @@ def browser(tmp_path_factory):
     webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    flags = "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync"
+    flags = (
+        "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run "
+        "--disable-background-networking --disable-component-update --disable-sync"
+    )
     for flag in [
         *flags.split(),
         f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
@@ -99,7 +105,9 @@ def test_no_dead_internal_link_or_image(site, pages):
 
 
 def test_every_public_name_is_documented(site, monkeypatch):
-    "In the index of names with a link to its page, where it has a heading, a signature and a source link; in the index from A to Z; methods that later cells patch in included."
+    """In the index of names with a link to its page, where it has a heading, a signature and a
+    source link; in the index from A to Z; methods with commented parameters included.
+    """
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     import notebooks
 
@@ -109,8 +117,8 @@ def test_every_public_name_is_documented(site, monkeypatch):
         0,
     )
     for path in notebooks.chapters():
-        module = notebooks.page_of(path).replace("/", ".")
-        if not (ROOT / "taskpriors" / (module.replace(".", "/") + ".py")).exists():
+        module = notebooks.module_of(path)
+        if module is None:
             continue
         page = (site / f"{notebooks.page_of(path)}.html").read_text(encoding="utf-8")
         for name, doc in notebooks.exported(module):
@@ -135,7 +143,7 @@ def test_code_names_link_to_where_they_are_derived(site):
     assert 'href="shared_prior.html#taskpriors-rank-shared-prior-task-temperature"' in html
     assert 'href="../prior/heldout.html"' in (site / "rank/ranking.html").read_text(
         encoding="utf-8"
-    )  # "chapter 16"
+    )
 
 
 def test_the_map_of_the_papers_leads_to_cells(site):
@@ -202,10 +210,11 @@ def test_pages_load_quietly_and_fit_a_phone(address, pages, browser):
 
 @needs_browser
 def test_formulas_are_typeset(address, browser):
-    browser.get(f"{address}/kernels.html")
+    browser.get(f"{address}/workshop/kernels.html")
     browser.set_script_timeout(20)
     count = browser.execute_async_script(
-        "const done = arguments[0]; MathJax.startup.promise.then(() => done(document.querySelectorAll('mjx-container').length))"
+        "const done = arguments[0]; MathJax.startup.promise.then("
+        "() => done(document.querySelectorAll('mjx-container').length))"
     )
     assert count > 10
     assert not browser.execute_script("return document.querySelectorAll('mjx-merror').length")
@@ -224,17 +233,26 @@ def test_search_finds_a_function(address, browser):
 
 
 CONTRAST = """
-const lum = c => { const v = c.map(x => { x /= 255; return x <= .03928 ? x/12.92 : ((x + .055)/1.055)**2.4 }); return .2126*v[0] + .7152*v[1] + .0722*v[2] };
+const linear = x => { x /= 255; return x <= .03928 ? x/12.92 : ((x + .055)/1.055)**2.4 };
+const lum = c => { const v = c.map(linear); return .2126*v[0] + .7152*v[1] + .0722*v[2] };
 const rgb = s => { const m = s.match(/[\\d.]+/g).map(Number); return m.length > 3 ? m : [...m, 1] };
-const ground = e => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor); if (c[3] > .99) return c.slice(0, 3) } return rgb(getComputedStyle(document.body).backgroundColor).slice(0, 3) };
+const behind = e => rgb(getComputedStyle(e).backgroundColor);
+const ground = e => {
+  for (; e; e = e.parentElement) if (behind(e)[3] > .99) return behind(e).slice(0, 3);
+  return behind(document.body).slice(0, 3);
+};
+const skipped = 'mjx-container, script, style, .headerlink, .visually-hidden, .copybtn';
 const bad = {};
 const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 for (let n; n = walk.nextNode();) {
   const e = n.parentElement, s = getComputedStyle(e);
-  if (!n.textContent.trim() || s.visibility == 'hidden' || !e.offsetParent || e.closest('mjx-container, script, style, .headerlink, .visually-hidden, .copybtn')) continue;
-  const a = lum(rgb(s.color).slice(0, 3)), b = lum(ground(e)), ratio = (Math.max(a, b) + .05)/(Math.min(a, b) + .05), size = parseFloat(s.fontSize);
+  if (!n.textContent.trim() || s.visibility == 'hidden' || !e.offsetParent) continue;
+  if (e.closest(skipped)) continue;
+  const a = lum(rgb(s.color).slice(0, 3)), b = lum(ground(e)), size = parseFloat(s.fontSize);
+  const ratio = (Math.max(a, b) + .05)/(Math.min(a, b) + .05);
   const large = size >= 24 || (size >= 18.66 && +s.fontWeight >= 700);
-  if (ratio < (large ? 3 : 4.5)) bad[e.tagName + '.' + e.className + ' ' + s.color] = [ratio, n.textContent.trim().slice(0, 40)];
+  const where = e.tagName + '.' + e.className + ' ' + s.color;
+  if (ratio < (large ? 3 : 4.5)) bad[where] = [ratio, n.textContent.trim().slice(0, 40)];
 }
 return bad;
 """
@@ -256,7 +274,9 @@ def test_contrast_passes_wcag_aa(address, pages, browser, theme):
 
 @pytest.fixture
 def small(tmp_path):
-    "A repository of a front page and one more page; returns a function that writes that page's cells and builds the site."
+    """A repository of a front page and one more page; returns a function that writes that page's
+    cells and builds the site.
+    """
     for name in ("docs", "settings.ini"):
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, tmp_path / name)
     (tmp_path / "nbs").mkdir()
@@ -367,7 +387,6 @@ def test_quarto_lists_every_notebook_in_reading_order(monkeypatch):
     yaml = pytest.importorskip("yaml")
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     import notebooks
-    import pages
 
     told = yaml.safe_load((ROOT / "nbs" / "_quarto.yml").read_text(encoding="utf-8"))["website"][
         "sidebar"
@@ -375,23 +394,14 @@ def test_quarto_lists_every_notebook_in_reading_order(monkeypatch):
     listed = [
         p for entry in told for p in (entry["contents"] if isinstance(entry, dict) else [entry])
     ]
-    wing = [folder for folder, _ in pages.WINGS]
-    want = sorted(
-        (p.relative_to(ROOT / "nbs") for p in notebooks.chapters()),
-        key=lambda p: (
-            p.stem != "index",
-            wing.index("" if len(p.parts) == 1 else p.parts[0]),
-            p.name,
-        ),
-    )
-    assert listed == [p.as_posix() for p in want]
-    assert [entry["section"] for entry in told if isinstance(entry, dict)] == [
-        caption for _, caption in pages.WINGS
-    ]
+    want = [p.relative_to(ROOT / "nbs").as_posix() for p in notebooks.chapters()]
+    assert listed == want
+    sections = [entry["section"] for entry in told if isinstance(entry, dict)]
+    assert sections == list(notebooks.FOLDERS.values())
 
 
 def test_text_stands_above_the_table_it_introduces(site):
-    html = (site / "studies" / "neucrab_miniature.html").read_text(encoding="utf-8")
+    html = (site / "studies" / "neucrab.html").read_text(encoding="utf-8")
     first, second = (
         html.index(">Mean over tasks, for each N/K and over all"),
         html.index(">rankme minus another metric"),

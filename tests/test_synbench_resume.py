@@ -13,7 +13,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SCALES, N = (1.0, 2.0, 3.0, 4.0), 150
 
-# `work.py CACHE PAUSE` scores a small network at four scales, waits PAUSE seconds in each forward pass, and says how many images it saw
+# `work.py CACHE PAUSE` scores a small network at four scales, waits PAUSE seconds in each forward
+# pass, and says how many images it saw.
 WORK = f"""
 import json, sys, time
 import torch
@@ -31,8 +32,13 @@ class Slow(nn.Module):
         return (x.flatten(1) @ self.w).relu()
 
 model = Slow()
-r = synbench_score(model, input_size=(1, 8, 8), scales={SCALES}, eps=(0., .2), n_train={N}, n_test={N}, batch_size=25, seed=3, cache=sys.argv[1], progress=False)
-print(json.dumps(dict(rows=model._rows, score=r.score.flatten().tolist(), accuracy=r.accuracy.flatten().tolist(), margin=r.margin.double().flatten().tolist())))
+r = synbench_score(
+    model, input_size=(1, 8, 8), scales={SCALES}, eps=(0., .2), n_train={N}, n_test={N},
+    batch_size=25, seed=3, cache=sys.argv[1], progress=False,
+)
+values = dict(score=r.score, accuracy=r.accuracy, margin=r.margin.double())
+told = {{name: v.flatten().tolist() for name, v in values.items()}}
+print(json.dumps(dict(rows=model._rows, **told)))
 """
 
 

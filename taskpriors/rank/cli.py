@@ -120,7 +120,7 @@ def label_agreement(ranking, method="kendall"):  # pandas.DataFrame
     "Agreement of each column of a labelled ranking with probe accuracy on the labels, with its interval."
     import pandas as pd
 
-    from taskpriors.rank.ranking import _try
+    from taskpriors.rank.ranking import agreement_or_reason
     from taskpriors.transfer.agreement import rank_agreement
     from taskpriors.transfer.registry import LABEL_ACCURACY
 
@@ -135,7 +135,7 @@ def label_agreement(ranking, method="kendall"):  # pandas.DataFrame
     )
     for name, values in columns.items():
         both = ~(values.isnan() | truth.isnan())
-        a = _try(rank_agreement, values[both], truth[both], method=method)
+        a = agreement_or_reason(rank_agreement, values[both], truth[both], method=method)
         rows.append(
             dict(column=name, note=a)
             if isinstance(a, str)

@@ -11,6 +11,8 @@ import io
 import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,121 +24,143 @@ from ..results import new_axes
 from ..store import cache_dir
 
 # %% ../../nbs/rank/01_images.ipynb #15f16062
-def _pixels(a, caller="load_images"):  # (..., H, W) or (..., H, W, 3) -> the same as uint8
+def _pixels(
+    a,  # shape (..., H, W) or (..., H, W, 3): uint8, or floats in [0, 1]
+) -> np.ndarray:  # the same shape, uint8
+    "Pixel values in 8 bits."
     rule = "pixels must be uint8, or floats in [0, 1]"
     a = np.asarray(a.detach().cpu() if isinstance(a, Tensor) else a)
     if a.dtype == np.uint8:
         return a
     if a.dtype.kind != "f":
-        refuse(
-            caller,
-            rule,
-            f"{a.dtype}",
-            "convert them, e.g. images.astype('uint8') if they lie in 0...255",
-            TypeError,
-        )
+        remedy = "convert them, e.g. images.astype('uint8') if they lie in 0...255"
+        refuse("load_images", rule, f"{a.dtype}", remedy, TypeError)
     low, high = a.min(initial=1), a.max(initial=0)
     if not (low >= 0 and high <= 1):
-        refuse(
-            caller,
-            rule,
-            f"values from {low:.3g} to {high:.3g}",
-            "undo the normalisation, or divide by the largest value",
-        )
+        got = f"values from {low:.3g} to {high:.3g}"
+        refuse("load_images", rule, got, "undo the normalisation, or divide by the largest value")
     return np.rint(a * 255).astype(np.uint8)
 
 # %% ../../nbs/rank/01_images.ipynb #0d7bc6e4
-def _content(item):  # encoded bytes, or an RGB image
+def _image_of(item):  # PIL image in RGB
+    "An array or tensor of pixels as an RGB image."
     from PIL import Image
 
+    if isinstance(item, Tensor) and item.ndim == 3:
+        if item.shape[0] in (1, 3) and item.shape[-1] not in (1, 3):
+            item = item.movedim(0, -1)
+    a = _pixels(item)
+    if a.ndim == 3 and a.shape[-1] == 1:
+        a = a[..., 0]
+    is_image = a.ndim == 2 or (a.ndim == 3 and a.shape[-1] == 3)
+    if not is_image or 0 in a.shape:
+        rule = "an image must have shape (H, W) or (H, W, 3)"
+        remedy = "move the channels last and keep one or three"
+        refuse("load_images", rule, tuple(a.shape), remedy)
+    return Image.fromarray(a).convert("RGB")
+
+# %% ../../nbs/rank/01_images.ipynb #d970d358
+def _content(item):  # encoded bytes, or an RGB image
+    "What an item of a source holds."
+    from PIL import Image
+
+    if isinstance(item, bytes):
+        return item
     if isinstance(item, (str, os.PathLike)):
         return Path(item).read_bytes()
     if hasattr(item, "read"):
         with item:
             return item.read()
-    if isinstance(item, (bytes, Image.Image)):
-        return item if isinstance(item, bytes) else item.convert("RGB")
-    if (
-        isinstance(item, Tensor)
-        and item.ndim == 3
-        and item.shape[0] in (1, 3)
-        and item.shape[-1] not in (1, 3)
-    ):
-        item = item.movedim(0, -1)
-    a = _pixels(item)
-    if a.ndim == 3 and a.shape[-1] == 1:
-        a = a[..., 0]
-    if not (a.ndim == 2 or a.ndim == 3 and a.shape[-1] == 3) or 0 in a.shape:
-        refuse(
-            "load_images",
-            "an image must have shape (H, W) or (H, W, 3)",
-            tuple(a.shape),
-            "move the channels last and keep one or three",
-        )
-    return Image.fromarray(a).convert("RGB")
+    if isinstance(item, Image.Image):
+        return item.convert("RGB")
+    return _image_of(item)
 
-
+# %% ../../nbs/rank/01_images.ipynb #c75c4618
 def _digest(content):  # 32 bytes
+    "SHA-256 of one image."
     if isinstance(content, bytes):
         return hashlib.sha256(content).digest()
     return hashlib.sha256(f"{content.size}".encode() + content.tobytes()).digest()
 
-
-def _decode(content, *, check_only=False):
+# %% ../../nbs/rank/01_images.ipynb #91fa7c1b
+def _decode(content):  # PIL image in RGB
+    "The image that encoded bytes or pixels hold."
     from PIL import Image
 
     if not isinstance(content, bytes):
         return content
-    im = Image.open(io.BytesIO(content))
-    if not check_only:
-        return im.convert("RGB")
-    im.draft("RGB", (1, 1))  # all the bytes, an eighth of the pixels
-    im.load()
+    return Image.open(io.BytesIO(content)).convert("RGB")
+
+
+def _check_decodes(content):
+    "Raise what the decoder raises if the content is not a whole image."
+    from PIL import Image
+
+    if isinstance(content, bytes):
+        image = Image.open(io.BytesIO(content))
+        image.draft("RGB", (1, 1))
+        image.load()
 
 # %% ../../nbs/rank/01_images.ipynb #44c06afb
-def _label(item):
-    y = item[1] if isinstance(item, tuple) and len(item) > 1 else None
-    return (
-        int(y)
-        if isinstance(y, (int, np.integer))
-        or isinstance(y, Tensor)
-        and y.numel() == 1
-        and not y.is_floating_point()
-        else None
-    )
-
-
 def _first(item):
+    "The image of an item."
     return item[0] if isinstance(item, tuple) else item
 
 
-def _inspect(items, i):  # (hash, label) or the reason why not
-    def said(e):
-        return f"{type(e).__name__}: {e}".split("\n")[0][:120]
+def _label(item):  # int or None
+    "The label of an item, if it has an integer one."
+    y = item[1] if isinstance(item, tuple) and len(item) > 1 else None
+    if isinstance(y, Tensor) and y.numel() == 1 and not y.is_floating_point():
+        return int(y)
+    return int(y) if isinstance(y, (int, np.integer)) else None
 
+# %% ../../nbs/rank/01_images.ipynb #75aa5688
+def _reason(e):
+    "The first line of an error, short."
+    return f"{type(e).__name__}: {e}".split("\n")[0][:120]
+
+
+def _inspect(items, i):  # (hash, label), or the reason why not
+    "Look at one item of a source."
     try:
         item = items[i]
         content = _content(_first(item))
     except (OSError, SyntaxError) as e:
-        return said(e)
+        return _reason(e)
     except KeyError as e:
-        refuse(
-            "load_images",
-            "the columns of image and label must exist",
-            f"none called {e}",
-            "name them with input_key= and target_key= (without labels, give the image column twice)",
-        )
+        rule = "the columns of image and label must exist"
+        remedy = "name them with input_key= and target_key="
+        remedy += " (without labels, give the image column twice)"
+        refuse("load_images", rule, f"none called {e}", remedy)
     try:
-        _decode(content, check_only=True)
+        _check_decodes(content)
     except MemoryError:
         raise
     except Exception as e:
-        return said(e)  # on broken files decoders raise errors of many types
+        return _reason(e)
     return _digest(content), _label(item)
+
+# %% ../../nbs/rank/01_images.ipynb #d52b488f
+def _inspect_all(items, n_threads, progress):  # a list of what _inspect returns
+    "Look at all items of a source, in order."
+    from tqdm.auto import tqdm
+
+    def bar(it):
+        return list(tqdm(it, total=len(items), desc="reading", disable=not progress, unit="image"))
+
+    look = partial(_inspect, items)
+    if n_threads < 2:
+        return bar(map(look, range(len(items))))
+    with ThreadPoolExecutor(n_threads) as pool:
+        return bar(pool.map(look, range(len(items))))
 
 # %% ../../nbs/rank/01_images.ipynb #b6b89033
 class ImageSource:
-    "Images in a fixed order: `len`, `[i]` (RGB PIL image), `.fingerprint`, `.labels`, `.skipped`, `.name`."
+    """Images in a fixed order: `len`, `[i]` (an RGB PIL image), `.subset` and `.plot`.
+
+    `.fingerprint` names the content, `.labels` holds the classes or None, `.skipped` lists what
+    could not be read with the reason, and `.name` is what to call the source.
+    """
 
     def __init__(
         self,
@@ -151,201 +175,134 @@ class ImageSource:
         self.items, self.name = items, name
         found = _inspect_all(items, n_threads, progress)
         self.index = [i for i, f in enumerate(found) if isinstance(f, tuple)]
-        self.skipped = [
-            (str(names[i] if names is not None else i), f)
-            for i, f in enumerate(found)
-            if isinstance(f, str)
-        ]
+        names = range(len(found)) if names is None else names
+        self.skipped = [(str(names[i]), f) for i, f in enumerate(found) if isinstance(f, str)]
         if not self.index:
-            refuse(
-                "load_images",
-                f"{name} must hold a readable image",
-                f"{len(found)} images, the first: {found[0] if found else 'none'}",
-                "check the source",
-            )
+            got = f"{len(found)} images, the first: {found[0] if found else 'none'}"
+            refuse("load_images", f"{name} must hold a readable image", got, "check the source")
         self._digests = [found[i][0] for i in self.index]
         y = [found[i][1] if labels is None else int(labels[i]) for i in self.index]
         self.labels = None if any(c is None or c < 0 for c in y) else torch.tensor(y)
         if self.skipped:
-            warnings.warn(
-                f"load_images: {len(self.skipped)} of {len(found)} images cannot be read and are left out, the first is {self.skipped[0][0]} ({self.skipped[0][1]}).",
-                stacklevel=3,
-            )
+            told = f"load_images: {len(self.skipped)} of {len(found)} images cannot be read and are"
+            first, why = self.skipped[0]
+            warnings.warn(f"{told} left out, the first is {first} ({why}).", stacklevel=3)
 
     def __len__(self):
         return len(self.index)
 
+    def __getitem__(self, i):
+        "Image `i` in RGB, or an error if its content is no longer what it was."
+        i = range(len(self))[i]  # raises IndexError, as a list does
+        content = _content(_first(self.items[self.index[i]]))
+        if _digest(content) != self._digests[i]:
+            rule = "an image must stay as it was when it was first read"
+            remedy = "load the images again, without random transforms"
+            refuse(f"{self.name}[{i}]", rule, "other content", remedy, RuntimeError)
+        return _decode(content)
+
     def __repr__(self):
-        return f"ImageSource({self.name!r}, n={len(self)}, fingerprint={self.fingerprint[:12]}, skipped={len(self.skipped)})"
+        about = f"n={len(self)}, fingerprint={self.fingerprint[:12]}, skipped={len(self.skipped)}"
+        return f"ImageSource({self.name!r}, {about})"
 
     @property
     def fingerprint(self) -> str:
         "SHA-256 of the content of all images, in their order."
         return hashlib.sha256(b"".join(self._digests)).hexdigest()
 
-# %% ../../nbs/rank/01_images.ipynb #d52b488f
-def _inspect_all(items, n_threads, progress):
-    from tqdm.auto import tqdm
+    def subset(
+        self,
+        keep,  # boolean mask of shape (n,), or positions
+    ) -> "ImageSource":
+        "The images that a mask or a list of positions keeps, without reading them again."
+        keep = torch.as_tensor(keep)
+        keep = (keep.nonzero().flatten() if keep.dtype == torch.bool else keep).tolist()
+        new = copy(self)
+        new.index = [self.index[i] for i in keep]
+        new._digests = [self._digests[i] for i in keep]
+        new.labels = None if self.labels is None else self.labels[keep]
+        return new
 
-    def bar(it):
-        return list(tqdm(it, total=len(items), desc="reading", disable=not progress, unit="image"))
-
-    def look(i):
-        return _inspect(items, i)
-
-    if n_threads < 2:
-        return bar(map(look, range(len(items))))
-    with ThreadPoolExecutor(n_threads) as pool:
-        return bar(pool.map(look, range(len(items))))
-
-# %% ../../nbs/rank/01_images.ipynb #1c56e7f7
-def _getitem(self, i):
-    "Image `i` in RGB, or an error if its content is no longer what it was."
-    i = range(len(self))[i]  # raises IndexError, as a list does
-    content = _content(_first(self.items[self.index[i]]))
-    if _digest(content) != self._digests[i]:
-        refuse(
-            f"{self.name}[{i}]",
-            "an image must stay as it was when it was first read",
-            "other content",
-            "load the images again, without random transforms",
-            RuntimeError,
-        )
-    return _decode(content)
-
-
-def _subset(self, keep):
-    "The images that a boolean mask or a list of positions keeps, without reading them again."
-    keep = torch.as_tensor(keep)
-    keep = (keep.nonzero().flatten() if keep.dtype == torch.bool else keep).tolist()
-    new = object.__new__(type(self))
-    new.__dict__.update(
-        self.__dict__,
-        index=[self.index[i] for i in keep],
-        _digests=[self._digests[i] for i in keep],
-        labels=None if self.labels is None else self.labels[keep],
-    )
-    return new
-
-
-def _plot(self, n=16, ax=None):
-    "A contact sheet of `n` images, evenly spaced."
-    ims = [
-        np.pad(
-            np.asarray(self[i].resize((64, 64), 0)), ((0, 0), (2, 2), (0, 0)), constant_values=255
-        )
-        for i in np.linspace(0, len(self) - 1, min(n, len(self))).astype(int)
-    ]
-    ax = new_axes(ax, figsize=(6.4, 6.4 / max(len(ims), 6)))
-    ax.imshow(np.concatenate(ims, axis=1))
-    ax.axis("off")
-    return ax
-
-
-ImageSource.__getitem__, ImageSource.subset, ImageSource.plot = _getitem, _subset, _plot
+    def plot(self, n=16, ax=None):
+        "A contact sheet of `n` images, evenly spaced."
+        some = np.linspace(0, len(self) - 1, min(n, len(self))).astype(int)
+        tiles = [np.asarray(self[i].resize((64, 64), 0)) for i in some]
+        gap = (0, 0), (2, 2), (0, 0)
+        row = np.concatenate([np.pad(t, gap, constant_values=255) for t in tiles], axis=1)
+        ax = new_axes(ax, figsize=(6.4, 6.4 / max(len(tiles), 6)))
+        ax.imshow(row)
+        ax.axis("off")
+        return ax
 
 # %% ../../nbs/rank/01_images.ipynb #28777d90
-IMAGE_TYPES = (
-    ".png",
-    ".jpg",
-    ".jpeg",
-    ".jpe",
-    ".bmp",
-    ".gif",
-    ".webp",
-    ".tif",
-    ".tiff",
-    ".ppm",
-    ".pgm",
-    ".pbm",
-    ".jp2",
-    ".avif",
+IMAGE_TYPES = tuple(
+    ".png .jpg .jpeg .jpe .bmp .gif .webp .tif .tiff .ppm .pgm .pbm .jp2 .avif".split()
 )
 
+# %% ../../nbs/rank/01_images.ipynb #dc768f91
+def _evenly_spaced(n, limit):
+    "Positions of `limit` of `n` items, or of all of them."
+    if limit is None or limit >= n:
+        return range(n)
+    return np.linspace(0, n - 1, limit).round().astype(int).tolist()
 
-def _spread(n, limit):  # positions of `limit` of `n` items, evenly spaced
-    return (
-        range(n)
-        if limit is None or limit >= n
-        else np.linspace(0, n - 1, limit).round().astype(int).tolist()
-    )
-
-
-def _open(name, caller, **kwargs):  # timm.data.create_dataset, its many errors told in one sentence
+# %% ../../nbs/rank/01_images.ipynb #321d4c7d
+def _open(name, **kwargs):  # a data set of timm
+    "Open a folder or a named data set with timm."
     from timm.data import create_dataset
 
     try:
         return create_dataset(name, **kwargs)
     except ImportError as e:
-        refuse(
-            caller,
-            f"{name} needs the package {e.name!r}",
-            "no such package",
-            f"pip install {e.name}",
-            ImportError,
-        )
+        rule = f"{name} needs the package {e.name!r}"
+        refuse("load_images", rule, "no such package", f"pip install {e.name}", ImportError)
     except Exception as e:
         if str(e).startswith("Found 0 images"):
-            refuse(
-                caller,
-                f"{kwargs['root']} must hold images, in subfolders or not",
-                f"none that ends in {' '.join(IMAGE_TYPES)}",
-                "check path and split",
-            )
-        got = " ".join(f"{type(e).__name__}: {e}".split())
-        refuse(
-            caller,
-            f"{name or kwargs['root']} must open",
-            got[:200],
-            "check name, split, root and network (HF_HUB_OFFLINE forbids downloads)",
-            OSError if isinstance(e, OSError) else ValueError,
-        )
+            rule = f"{kwargs['root']} must hold images, in subfolders or not"
+            got = f"none that ends in {' '.join(IMAGE_TYPES)}"
+            refuse("load_images", rule, got, "check path and split")
+        got = " ".join(f"{type(e).__name__}: {e}".split())[:200]
+        remedy = "check name, split, root and network (HF_HUB_OFFLINE forbids downloads)"
+        kind = OSError if isinstance(e, OSError) else ValueError
+        refuse("load_images", f"{name or kwargs['root']} must open", got, remedy, kind)
 
-
+# %% ../../nbs/rank/01_images.ipynb #d863ae6f
 def _load_folder(root, split, limit, progress, **kwargs):
-    root = Path(root).expanduser()
+    "Images of a folder, with the subfolders as classes, or of a tar file."
     if root.is_file() and root.suffix != ".tar":
-        refuse(
-            "load_images",
-            "images must be a folder, a .tar or an .npy file",
-            f"the file {root.name}",
-            "name its folder, or pass a list of paths",
-        )
-    kwargs = dict(dict(input_key=";".join(IMAGE_TYPES)) if root.is_dir() else {}, **kwargs)
-    ds = _open(
-        "",
-        "load_images",
-        root=str(root),
-        split=split or "",
-        search_split=split is not None,
-        **kwargs,
-    )
+        rule = "images must be a folder, a .tar or an .npy file"
+        remedy = "name its folder, or pass a list of paths"
+        refuse("load_images", rule, f"the file {root.name}", remedy)
+    if root.is_dir():
+        kwargs = dict(input_key=";".join(IMAGE_TYPES)) | kwargs
+    where = dict(root=str(root), split=split or "", search_split=split is not None)
+    ds = _open("", **where, **kwargs)
     if split is not None and Path(ds.reader.root) == root:
-        refuse(
-            "load_images",
-            f"split must name a subfolder of {root.name}",
-            repr(split),
-            "leave split out to read the whole folder",
-        )
+        rule = f"split must name a subfolder of {root.name}"
+        refuse("load_images", rule, repr(split), "leave split out to read the whole folder")
     if root.is_file():
         return _load_dataset(ds, root.name, limit, progress)
-    samples = [ds.reader.samples[i] for i in _spread(len(ds), limit)]
-    paths, y = (
-        [p for p, _ in samples],
-        [c for _, c in samples] if len(ds.reader.class_to_idx) > 1 else None,
-    )
-    names = [os.path.relpath(p, root) for p in paths]
+    return _source_of_files(ds.reader, root, limit, progress)
+
+# %% ../../nbs/rank/01_images.ipynb #b75c8456
+def _source_of_files(reader, root, limit, progress):  # ImageSource
+    "The files that timm's reader found in a folder."
+    samples = [reader.samples[i] for i in _evenly_spaced(len(reader.samples), limit)]
+    paths = [path for path, _ in samples]
+    has_classes = len(reader.class_to_idx) > 1
     return ImageSource(
         paths,
         root.resolve().name,
-        labels=y,
-        names=names,
+        labels=[y for _, y in samples] if has_classes else None,
+        names=[os.path.relpath(path, root) for path in paths],
         n_threads=min(8, os.cpu_count() or 1),
         progress=progress,
     )
 
 # %% ../../nbs/rank/01_images.ipynb #f4e8d43f
-class _Items:  # a data set as a sequence; of timm's the files, so that nothing is decoded twice or skipped unseen
+class _Items:
+    "Some items of a data set, as a sequence."
+
     def __init__(self, ds, index):
         self.ds, self.index = getattr(ds, "reader", ds), list(index)
 
@@ -355,142 +312,130 @@ class _Items:  # a data set as a sequence; of timm's the files, so that nothing 
     def __getitem__(self, i):
         return self.ds[self.index[i]]
 
+# %% ../../nbs/rank/01_images.ipynb #5cd6183c
+def _n_bytes(content):
+    "Memory that an image takes."
+    return len(content) if isinstance(content, bytes) else 3 * content.width * content.height
 
-def _collect(ds, limit):
-    items, size, check_at = [], 0, 0
+
+def _collect(ds, limit, step=2**28):
+    "The first images of a stream with their labels, in a list."
+    items = []
+    size = check_at = 0
     for image, *y in ds:
         if limit is not None and len(items) >= limit:
             break
         items.append((_content(image), *y[:1]))
-        size += (
-            len(items[-1][0])
-            if isinstance(items[-1][0], bytes)
-            else 3 * items[-1][0].width * items[-1][0].height
-        )
+        size += _n_bytes(items[-1][0])
         if size > check_at:
-            check_memory(2**28, "load_images", "pass limit=, or store the images as files")
-            check_at = size + 2**28
+            check_memory(step, "load_images", "pass limit=, or store the images as files")
+            check_at = size + step
     return items
 
-
-def _load_dataset(ds, name, limit, progress):
+# %% ../../nbs/rank/01_images.ipynb #7abe42ed
+def _load_dataset(ds, name, limit, progress):  # ImageSource
+    "Images of a data set, streamed or not."
     if isinstance(ds, torch.utils.data.IterableDataset):
         return ImageSource(_collect(ds, limit), name, progress=progress)
-    return ImageSource(_Items(ds, _spread(len(ds), limit)), name, progress=progress)
+    items = _Items(ds, _evenly_spaced(len(ds), limit))
+    return ImageSource(items, name, progress=progress)
 
 # %% ../../nbs/rank/01_images.ipynb #a8630df2
-def _load_array(a, name, limit):
-    caller = "load_images"
-    if (
-        getattr(a, "ndim", 0) not in (3, 4)
-        or a.ndim == 4
-        and a.shape[-1] not in (1, 3)
-        or 0 in a.shape
-    ):
+def _load_array(a, name, limit):  # ImageSource
+    "Images of an array, shape (n, H, W) or (n, H, W, channels)."
+    shape = tuple(getattr(a, "shape", ()))
+    is_grey = len(shape) == 3
+    is_colour = len(shape) == 4 and shape[-1] in (1, 3)
+    if not (is_grey or is_colour) or 0 in shape:
+        rule = "an array of images must have shape (n, H, W), (n, H, W, 1) or (n, H, W, 3)"
         refuse(
-            caller,
-            "an array of images must have shape (n, H, W), (n, H, W, 1) or (n, H, W, 3)",
-            tuple(getattr(a, "shape", ())),
-            "move the channels last, e.g. images.permute(0, 2, 3, 1)",
+            "load_images", rule, shape, "move the channels last, e.g. images.permute(0, 2, 3, 1)"
         )
-    return ImageSource(_pixels(a[_spread(len(a), limit)] if limit else a), name)
+    return ImageSource(_pixels(a[_evenly_spaced(len(a), limit)] if limit else a), name)
 
-
-def _load_npy(path, limit):
+# %% ../../nbs/rank/01_images.ipynb #7f501583
+def _load_npy(path, limit):  # ImageSource
+    "Images of an array in an .npy file."
     try:
         a = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as e:
-        refuse(
-            "load_images",
-            f"{path.name} must hold an array of images",
-            " ".join(f"{type(e).__name__}: {e}".split())[:160],
-            "check the file",
-            OSError,
-        )  # readers raise many types
+        got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
+        rule = f"{path.name} must hold an array of images"
+        refuse("load_images", rule, got, "check the file", OSError)
     return _load_array(a, path.name, limit)
 
 
-def _load_digits(limit):
+def _load_digits(limit):  # ImageSource
+    "The handwritten digits of scikit-learn."
     from sklearn.datasets import load_digits
 
     data = load_digits()
-    index = _spread(len(data.images), limit)
+    index = _evenly_spaced(len(data.images), limit)
     return ImageSource(_pixels(data.images[index] / 16), "digits", labels=data.target[index])
 
-
-def _load_named(source, split, limit, progress, **kwargs):
+# %% ../../nbs/rank/01_images.ipynb #5782220a
+def _load_named(source, split, limit, progress, **kwargs):  # ImageSource
+    "The digits, or a data set by its name."
     if source == "digits":
         return _load_digits(limit)
     prefix = source.partition("/")[0].lower()
     if prefix not in ("hfds", "hfids", "tfds", "wds", "torch"):
-        refuse(
-            "load_images",
-            "images must be a folder, 'digits', or a data set that starts with hfds/, hfids/, tfds/, wds/ or torch/",
-            repr(source),
-            "check the spelling of the path",
-            FileNotFoundError,
-        )
+        rule = "images must be a folder, 'digits', or a data set that starts with"
+        rule += " hfds/, hfids/, tfds/, wds/ or torch/"
+        remedy = "check the spelling of the path"
+        refuse("load_images", rule, repr(source), remedy, FileNotFoundError)
     if prefix == "torch":
-        kwargs = dict(dict(root=str(cache_dir() / "datasets"), download=True), **kwargs)
-    if prefix == "torch":
+        kwargs = dict(root=str(cache_dir() / "datasets"), download=True) | kwargs
         Path(kwargs["root"]).mkdir(parents=True, exist_ok=True)
-    return _load_dataset(
-        _open(source, "load_images", split=split or "validation", num_samples=limit, **kwargs)
-        if prefix in ("hfids", "tfds", "wds")
-        else _open(source, "load_images", split=split or "validation", **kwargs),
-        source,
-        limit,
-        progress,
-    )
+    if prefix in ("hfids", "tfds", "wds"):
+        kwargs["num_samples"] = limit
+    ds = _open(source, split=split or "validation", **kwargs)
+    return _load_dataset(ds, source, limit, progress)
+
+# %% ../../nbs/rank/01_images.ipynb #bddd7d2e
+def _load_object(source, split, limit, progress):  # ImageSource
+    "Images that are given as an object."
+    if split is not None:
+        rule = "split must be None for images given as objects"
+        refuse("load_images", rule, repr(split), "choose the split yourself")
+    if isinstance(source, ImageSource):
+        return source.subset(_evenly_spaced(len(source), limit))
+    if isinstance(source, (np.ndarray, Tensor)):
+        return _load_array(source, "images", limit)
+    is_stream = isinstance(source, torch.utils.data.IterableDataset)
+    if is_stream or (hasattr(source, "__getitem__") and hasattr(source, "__len__")):
+        name = getattr(source, "name", None) or type(source).__name__
+        return _load_dataset(source, name, limit, progress)
+    rule = "images must be a path, a name, an array, a list or a map-style data set"
+    refuse("load_images", rule, type(source).__name__, "see load_images", TypeError)
 
 # %% ../../nbs/rank/01_images.ipynb #b5c2aa3a
 def load_images(
-    source="digits",  # "digits", a folder or tar file, a name such as hfds/NAME, torch/NAME, tfds/NAME, an array (n, H, W) or (n, H, W, 3), a list of images or paths, or a map-style data set
+    source="digits",  # a path, a name, an array, a list of images or paths, or a data set
     *,
-    split: str = None,  # split of a data set ("validation" if None), or subfolder of a folder (all of it if None)
-    limit: int = None,  # at most so many images: evenly spaced, or the first ones of a stream
+    split: str | None = None,  # of a data set ("validation"), or a subfolder (all of the folder)
+    limit: int | None = None,  # at most so many images: evenly spaced, or the first of a stream
     progress: bool = False,  # show a bar on standard error
     **kwargs,  # passed on to timm.data.create_dataset: root, input_key, target_key, ...
 ) -> ImageSource:
-    "Open images of any kind, read them once, and leave out (with a warning) what cannot be decoded."
+    """Open images of any kind, read them once, and leave out, with a warning, what is no image.
+
+    A path is a folder, a tar file or an .npy file. A name is "digits", or a data set such as
+    hfds/NAME, torch/NAME or tfds/NAME. An array has shape (n, H, W) or (n, H, W, 3).
+    """
     if limit is not None:
         limit = check_count(limit, "load_images", "limit")
-    if isinstance(source, (str, os.PathLike)):
-        path = Path(source).expanduser()
-        if path.suffix == ".npy" and path.is_file():
-            return _load_npy(path, limit)
-        if path.exists():
-            return _load_folder(path, split, limit, progress, **kwargs)
-        return _load_named(os.fspath(source), split, limit, progress, **kwargs)
-    if split is not None:
-        refuse(
-            "load_images",
-            "split must be None for images given as objects",
-            repr(split),
-            "choose the split yourself",
-        )
-    if isinstance(source, ImageSource):
-        return source.subset(_spread(len(source), limit))
-    if isinstance(source, (np.ndarray, Tensor)):
-        return _load_array(source, "images", limit)
-    if (
-        isinstance(source, torch.utils.data.IterableDataset)
-        or hasattr(source, "__getitem__")
-        and hasattr(source, "__len__")
-    ):
-        return _load_dataset(
-            source, getattr(source, "name", None) or type(source).__name__, limit, progress
-        )
-    refuse(
-        "load_images",
-        "images must be a path, a name, an array, a list or a map-style data set",
-        type(source).__name__,
-        "see load_images",
-        TypeError,
-    )
+    if not isinstance(source, (str, os.PathLike)):
+        return _load_object(source, split, limit, progress)
+    path = Path(source).expanduser()
+    if path.suffix == ".npy" and path.is_file():
+        return _load_npy(path, limit)
+    if path.exists():
+        return _load_folder(path, split, limit, progress, **kwargs)
+    return _load_named(os.fspath(source), split, limit, progress, **kwargs)
 
 # %% ../../nbs/rank/01_images.ipynb #f3bcbd2c
-def find_shared_data() -> Path:  # None if there is none
+def find_shared_data() -> Path | None:  # None if there is none
     "The folder of real images and weights that studies use, or None."
     import taskpriors
 

@@ -1,0 +1,161 @@
+"""Every notebook, once, from a fresh kernel.
+
+It runs, it warns of nothing, it prints what the committed outputs say, and it draws what the
+committed figures show. Cells flagged slow, gpu or network are left to those who have the time and
+the machine, and what a study prints depends on data that not everybody has.
+"""
+
+import base64
+import io
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = sorted(
+    p for p in (ROOT / "nbs").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts
+)
+NUMBER = re.compile(r"[-+−]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?|[-+−]?\.\d+(?:e[-+]?\d+)?")
+LEFT_OUT = re.compile(r"^#\|\s*(slow|gpu|network|eval:\s*false)\b", re.M)
+BLOCK = 16  # pixels; figures are compared by the mean grey of such squares
+SAME = 0.12  # largest difference of what another version of matplotlib may draw
+
+
+def id_of(path):
+    return path.relative_to(ROOT / "nbs").with_suffix("").as_posix()
+
+
+def is_left_out(cell):
+    return bool(LEFT_OUT.search(cell.source)) or "nbdev_export()" in cell.source
+
+
+def text_of(outputs):
+    parts = []
+    for out in outputs:
+        data = out.get("data", {})
+        if out["output_type"] == "stream" and out["name"] == "stdout":
+            parts.append("".join(out["text"]))
+        if "image/png" not in data:
+            parts.append("".join(data.get("text/plain", "")))
+    return re.sub(r"\s+", " ", " ".join(parts)).strip()
+
+
+def figures_of(outputs):
+    return [o["data"]["image/png"] for o in outputs if "image/png" in o.get("data", {})]
+
+
+def shape(text):
+    return NUMBER.sub("#", text)
+
+
+def numbers(text):
+    found = (re.sub(",", "", n).replace("−", "-") for n in NUMBER.findall(text))
+    return [float(n) for n in found if n.count(".") <= 1]
+
+
+def pixels_of(png):
+    "Shape (rows, columns, 3), from 0 to 1."
+    from PIL import Image
+
+    image = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGB")
+    return np.asarray(image, dtype=float) / 255
+
+
+def grey_blocks(pixels):
+    "Mean grey of the figure's squares, shape (rows, columns)."
+    rows, columns = (size // BLOCK for size in pixels.shape[:2])
+    cut = pixels[: rows * BLOCK, : columns * BLOCK].mean(2)
+    return cut.reshape(rows, BLOCK, columns, BLOCK).mean((1, 3))
+
+
+def mean_colour(pixels):
+    "Mean of the pixels that are not grey; grey where there are none."
+    coloured = pixels[np.ptp(pixels, 2) > 0.2]
+    return coloured.mean(0) if len(coloured) else np.full(3, 0.5)
+
+
+def difference(old, new):
+    "Largest difference of two figures' squares, or of their mean colours; 1 if sizes differ."
+    first, second = pixels_of(old), pixels_of(new)
+    a, b = grey_blocks(first), grey_blocks(second)
+    if any(abs(p - q) > 1 for p, q in zip(a.shape, b.shape, strict=True)):
+        return 1.0
+    rows, columns = (min(p, q) for p, q in zip(a.shape, b.shape, strict=True))
+    squares = np.abs(a[:rows, :columns] - b[:rows, :columns]).max()
+    return float(max(squares, np.abs(mean_colour(first) - mean_colour(second)).max()))
+
+
+@pytest.fixture(scope="module")
+def run():
+    "Runs a notebook; returns pairs of a committed cell and the cell as it ran."
+    nbformat = pytest.importorskip("nbformat")
+    nbclient = pytest.importorskip("nbclient")
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+    def go(path):
+        committed = nbformat.read(path, 4)
+        ran = nbformat.read(path, 4)
+        for nb in (committed, ran):
+            nb.cells = [c for c in nb.cells if c.cell_type == "code" and not is_left_out(c)]
+        where = {"metadata": {"path": str(path.parent)}}
+        client = nbclient.NotebookClient(ran, timeout=900, kernel_name="python3", resources=where)
+        client.execute()
+        return list(zip(committed.cells, ran.cells, strict=True))
+
+    return go
+
+
+def check_warnings(cell):
+    for out in cell.outputs:
+        if out["output_type"] == "stream" and out["name"] == "stderr":
+            assert "Warning" not in out["text"], (cell.source[:100], out["text"][:300])
+
+
+def check_text(old, new):
+    before, now = text_of(old.outputs), text_of(new.outputs)
+    said = f"{new.source[:100]}\n--- committed: {before[:300]}\n--- now: {now[:300]}"
+    assert shape(now) == shape(before), said
+    for a, b in zip(numbers(now), numbers(before), strict=True):
+        assert abs(a - b) <= 0.05 * max(abs(a), abs(b)) + 0.02, f"{b} became {a}\n{said}"
+
+
+def check_figures(old, new):
+    before, now = figures_of(old.outputs), figures_of(new.outputs)
+    assert len(before) == len(now), f"{len(before)} figures became {len(now)}: {new.source[:100]}"
+    for a, b in zip(before, now, strict=True):
+        off = difference(a, b)
+        assert off < SAME, f"a figure is not what its cell draws ({off:.2f}): {new.source[:100]}"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=id_of)
+def test_notebook_runs_and_says_what_it_said(path, run):
+    pairs = run(path)
+    for old, new in pairs:
+        check_warnings(new)
+        if path.parent.name != "studies":
+            check_text(old, new)
+            check_figures(old, new)
+
+
+def test_a_moved_title_is_another_figure():
+    "The comparison of figures can fail: on a moved title, a colour, a curve."
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    def draw(loc="left", color="tab:blue", slope=1.0):
+        figure = Figure(figsize=(5, 4))
+        ax = figure.add_subplot()
+        ax.plot([0, 1], [0, slope], color=color, lw=3)
+        ax.set_ylim(0, 1)
+        ax.set_title("a finding in some words", loc=loc)
+        out = io.BytesIO()
+        FigureCanvasAgg(figure).print_png(out)
+        return base64.b64encode(out.getvalue())
+
+    assert difference(draw(), draw()) == 0
+    assert difference(draw(), draw(loc="center")) > SAME
+    assert difference(draw(), draw(color="navy")) > SAME
+    assert difference(draw(), draw(slope=0.8)) > SAME
