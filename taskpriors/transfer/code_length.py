@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['SETTINGS', 'linear_learner', 'LossCurve', 'curve_sizes', 'loss_curve', 'code_length', 'validation_loss', 'mdl', 'sdl',
-           'eps_sample_complexity', 'code_lengths']
+           'eps_sample_complexity', 'Setting', 'code_lengths']
 
 # %% ../../nbs/transfer/07_code_length.ipynb #5e5d5fae
 import math
@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,7 +28,8 @@ from taskpriors.checks import (
     refuse,
 )
 from ..results import Result, new_axes
-from ..svd import FeatureSVD, present_classes, use_svd
+from ..svd import FeatureSVD, present_classes
+from .discriminants import varying_svd
 from .pactran import fit_head
 
 # %% ../../nbs/transfer/07_code_length.ipynb #67fd5799
@@ -39,24 +41,19 @@ def linear_learner(
     *,
     a: float = 1.0,  # weight of the head's prior: beta = a n
     tol: float = 1e-5,  # largest gradient entry of the head
-    last: dict = None,  # where the head is kept, and from which the next call on the same classes starts
+    last: dict | None = None,  # keeps the head; the next call on these classes starts from it
 ) -> Tensor:  # log-probabilities, shape (m, n_classes)
     "Linear head on the training points, mixed with one uniform vote."
-    seen, n = classes.unique(), len(classes)
+    n = len(classes)
+    seen = classes.unique()
     P = torch.zeros(len(test), n_classes, dtype=torch.float64, device=test.device)
     if len(seen) == 1:
         P[:, seen] = 1.0
     else:
-        head = fit_head(
-            points,
-            classes,
-            beta=a * n,
-            tol=tol,
-            start=None if last is None else last.get(tuple(seen.tolist())),
-        )
-        if last is not None:
-            last[tuple(seen.tolist())] = head
-        P[:, seen] = head.logits(test).softmax(1)
+        heads = {} if last is None else last
+        key = tuple(seen.tolist())
+        heads[key] = fit_head(points, classes, beta=a * n, tol=tol, start=heads.get(key))
+        P[:, seen] = heads[key].logits(test).softmax(1)
     return ((n * P + 1 / n_classes) / (n + 1)).log()
 
 # %% ../../nbs/transfer/07_code_length.ipynb #e6becfa2
@@ -77,7 +74,7 @@ class LossCurve(Result):
         ax.set(xscale="log", xlabel="training points", ylabel="held-out loss (nats)")
         return ax
 
-
+# %% ../../nbs/transfer/07_code_length.ipynb #3cf44b6e
 def curve_sizes(
     n_max: int,  # most training points
     n_points: int = 10,  # sizes wanted
@@ -85,86 +82,93 @@ def curve_sizes(
 ) -> list:  # increasing, ends at n_max
     "Log-spaced training-set sizes without repetition."
     low = max(1, min(n_min, n_max // 2))
-    grid = [round(low * (n_max / low) ** (i / max(1, n_points - 1))) for i in range(n_points)]
+    steps = max(1, n_points - 1)
+    grid = [round(low * (n_max / low) ** (i / steps)) for i in range(n_points)]
     return sorted({*grid, n_max})
 
+# %% ../../nbs/transfer/07_code_length.ipynb #10be52cf
+class _Split(NamedTuple):
+    Z: Tensor  # features in the basis of their SVD, shape (n, r)
+    y: Tensor  # classes 0..K-1, shape (n,)
+    n_classes: int  # K
+    test: Tensor  # positions of the held-out points
+    pool: Tensor  # positions of the others, in the order in which they join the training set
 
-def _held_out(n, valid, seed):  # positions of a share of n points, and of the others
+
+def _held_out(n: int, valid: float, seed) -> tuple:  # positions of the held-out points, of others
     order = torch.randperm(n, generator=check_generator(seed, "loss_curve"))
-    return order.tensor_split([min(n - 2, max(1, round(valid * n)))])
+    n_valid = min(n - 2, max(1, round(valid * n)))
+    return order.tensor_split([n_valid])
+
+# %% ../../nbs/transfer/07_code_length.ipynb #5b96d917
+def _held_out_loss(n: int, learner: Callable, split: _Split) -> tuple:  # mean, standard error
+    train = split.pool[:n]
+    log_p = learner(split.Z[train], split.y[train], split.Z[split.test], split.n_classes)
+    loss = -log_p.gather(1, split.y[split.test][:, None])[:, 0].double()
+    if not torch.isfinite(loss).all():
+        refuse(
+            "loss_curve",
+            "the learner must give every held-out label a positive probability",
+            f"an infinite loss from {n} points",
+            "smooth its probabilities",
+        )
+    spread = loss.std() if len(loss) > 1 else loss[0] * 0
+    return loss.mean(), spread / len(loss) ** 0.5
 
 # %% ../../nbs/transfer/07_code_length.ipynb #269b0815
 def loss_curve(
     features,  # shape (n, d)
     labels,  # class of each point, shape (n,)
     *,
-    learner: Callable = None,  # (train, labels, test, n_classes) -> log-probabilities; None is linear_learner, each head started from the last
+    learner: Callable | None = None,  # (train, labels, test, n_classes); None is linear_learner
     valid: float = 0.1,  # share of the points held out
     n_points: int = 10,  # training-set sizes
     n_min: int = 10,  # least of them
     seed: int = 0,  # of the permutation
-    svd: FeatureSVD = None,  # feature_svd(features), if at hand
-    executor=None,  # concurrent.futures.Executor over the sizes, for a learner of your own: the heads are fitted in turn
+    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    executor=None,  # concurrent.futures.Executor over the sizes, for a learner of your own
 ) -> LossCurve:
     "Held-out loss at log-spaced training-set sizes, nested in one permutation."
     X = check_features(features, "loss_curve", min_rows=4).detach()
     y, counts = present_classes(labels, "loss_curve", n=len(X), device=X.device)
-    valid, executor = (
-        check_number(valid, "loss_curve", "valid", low=0, high=1, low_open=True, high_open=True),
-        check_executor(executor, "loss_curve"),
-    )
-    test, pool = (index.to(X.device) for index in _held_out(len(X), valid, seed))
-    Z = use_svd(X, svd, "loss_curve").scores
-    if Z.shape[1] == 0:
-        refuse(
-            "loss_curve",
-            "features must differ between points",
-            "identical rows",
-            "pass features that vary",
-        )
-    sizes = curve_sizes(
-        len(pool),
-        check_count(n_points, "loss_curve", "n_points"),
-        check_count(n_min, "loss_curve", "n_min"),
-    )
-
-    def judge(n):
-        log_p = learner(Z[pool[:n]], y[pool[:n]], Z[test], len(counts))
-        loss = -log_p.gather(1, y[test][:, None])[:, 0].double()
-        if not torch.isfinite(loss).all():
-            refuse(
-                "loss_curve",
-                "the learner must give every held-out label a positive probability",
-                f"an infinite loss from {n} points",
-                "smooth its probabilities",
-            )
-        return loss.mean(), (loss.std() if len(test) > 1 else loss[0] * 0) / len(test) ** 0.5
-
+    share = check_number(valid, "loss_curve", "valid", low=0, high=1, low_open=True, high_open=True)
+    n_points = check_count(n_points, "loss_curve", "n_points")
+    n_min = check_count(n_min, "loss_curve", "n_min")
+    executor = check_executor(executor, "loss_curve")
+    test, pool = (index.to(X.device) for index in _held_out(len(X), share, seed))
+    Z = varying_svd(X, svd, "loss_curve").scores
     if learner is None:
         learner, executor = partial(linear_learner, last={}), None
-    losses, errors = map(
-        torch.stack, zip(*map_blocks(judge, sizes, executor=executor), strict=True)
+    judge = partial(_held_out_loss, learner=learner, split=_Split(Z, y, len(counts), test, pool))
+    sizes = curve_sizes(len(pool), n_points, n_min)
+    points = list(map_blocks(judge, sizes, executor=executor))
+    return LossCurve(
+        sizes=torch.tensor(sizes),
+        losses=torch.stack([loss for loss, _ in points]).cpu(),
+        errors=torch.stack([error for _, error in points]).cpu(),
+        n_classes=len(counts),
+        n_valid=len(test),
     )
-    return LossCurve(torch.tensor(sizes), losses.cpu(), errors.cpu(), len(counts), len(test))
 
 # %% ../../nbs/transfer/07_code_length.ipynb #25f75977
 def code_length(
     curve: LossCurve,  # held-out losses
     *,
     floor: float = 0.0,  # nats per point that are not charged; SDL's eps
-    rule: str = "right",  # "right" (as published) or "left" (prequential code, first block at log K)
+    rule: str = "right",  # "right" (as published) or "left" (prequential, first block at log K)
 ) -> float:  # nats
     "Area between the loss curve and a floor, from no point to the last size."
     widths = torch.diff(curve.sizes, prepend=curve.sizes[:1] * 0)
-    start = torch.tensor([math.log(curve.n_classes)], dtype=curve.losses.dtype)
-    right = check_choice(rule, ("right", "left"), "code_length", "rule") == "right"
-    heights = curve.losses if right else torch.cat([start, curve.losses[:-1]])
+    heights = curve.losses
+    if check_choice(rule, ("right", "left"), "code_length", "rule") == "left":
+        start = torch.tensor([math.log(curve.n_classes)], dtype=heights.dtype)
+        heights = torch.cat([start, heights[:-1]])
     return float((widths * (heights - floor).clamp_min(0)).sum())
 
 # %% ../../nbs/transfer/07_code_length.ipynb #4b433f22
-def _curve(features, labels, curve, caller, kw):
+def _curve(features, labels, curve: LossCurve | None, caller: str, options: dict) -> LossCurve:
     if curve is None:
-        return loss_curve(features, labels, **kw)
+        return loss_curve(features, labels, **options)
     if not isinstance(curve, LossCurve):
         refuse(
             caller,
@@ -175,84 +179,115 @@ def _curve(features, labels, curve, caller, kw):
         )
     return curve
 
-
-def _target(eps, curve, caller):
-    return math.log(curve.n_classes) / 2 if eps is None else check_number(eps, caller, "eps", low=0)
-
-
+# %% ../../nbs/transfer/07_code_length.ipynb #0cbdd3ab
 def validation_loss(
     features,  # shape (n, d)
     labels,  # class of each point, shape (n,)
     *,
-    curve: LossCurve = None,  # loss_curve(features, labels), if at hand
+    curve: LossCurve | None = None,  # loss_curve(features, labels), if at hand
     **kw,  # of loss_curve
 ) -> float:  # nats, lower is better
-    "Held-out loss of the learner on all training points."
+    """Held-out loss of the learner on all training points.
+
+    L(n_m), the last value of the loss curve.
+
+    Reference: Whitney et al. 2020, Evaluating representations by the complexity of learning.
+    """
     if curve is None:
         kw["n_points"] = 1
     return float(_curve(features, labels, curve, "validation_loss", kw).losses[-1])
 
-
+# %% ../../nbs/transfer/07_code_length.ipynb #8bd42e59
 def mdl(
     features,  # shape (n, d)
     labels,  # class of each point, shape (n,)
     *,
-    curve: LossCurve = None,  # loss_curve(features, labels), if at hand
+    curve: LossCurve | None = None,  # loss_curve(features, labels), if at hand
     rule: str = "right",  # "right" (as published) or "left" (prequential code)
     **kw,  # of loss_curve
 ) -> float:  # nats, lower is better
-    "Minimum description length of the labels given the features: area under the loss curve."
+    """Minimum description length of the labels given the features: area under the loss curve.
+
+    MDL = sum over i of (n_i - n_(i-1)) max(L(n_i), 0), with L(n_(i-1)) instead for rule="left".
+
+    Reference: Voita and Titov 2020, Information-theoretic probing; SynBench, Table 7.
+    """
     return code_length(_curve(features, labels, curve, "mdl", kw), rule=rule)
 
 # %% ../../nbs/transfer/07_code_length.ipynb #5dd1ad6d
+def _target(eps: float | None, curve: LossCurve, caller: str) -> float:  # nats
+    if eps is None:
+        return math.log(curve.n_classes) / 2
+    return check_number(eps, caller, "eps", low=0)
+
+
 def sdl(
     features,  # shape (n, d)
     labels,  # class of each point, shape (n,)
     *,
-    eps: float = None,  # nats; None is half of log K, SynBench prints 1
-    curve: LossCurve = None,  # loss_curve(features, labels), if at hand
+    eps: float | None = None,  # nats; None is half of log K, SynBench prints 1
+    curve: LossCurve | None = None,  # loss_curve(features, labels), if at hand
     rule: str = "right",  # "right" (as published) or "left"
     **kw,  # of loss_curve
 ) -> float:  # nats, lower is better; a lower bound, with a warning, if the loss ends above eps
-    "Surplus description length (Whitney et al. 2020): area between the loss curve and eps."
+    """Surplus description length: area between the loss curve and eps.
+
+    SDL = sum over i of (n_i - n_(i-1)) max(L(n_i) - eps, 0).
+
+    Reference: Whitney et al. 2020, Evaluating representations by the complexity of learning.
+    """
     c = _curve(features, labels, curve, "sdl", kw)
     eps = _target(eps, c, "sdl")
     if c.losses[-1] > eps:
         warnings.warn(
-            f"sdl: the loss must reach eps = {eps:.3g} for a finite SDL. Got {c.losses[-1]:.3g} at {int(c.sizes[-1])} points, so this is a lower bound; "
+            f"sdl: the loss must reach eps = {eps:.3g} for a finite SDL. "
+            f"Got {c.losses[-1]:.3g} at {int(c.sizes[-1])} points, so this is a lower bound; "
             "raise eps or pass more points.",
             RuntimeWarning,
             stacklevel=2,
         )
     return code_length(c, floor=eps, rule=rule)
 
-
+# %% ../../nbs/transfer/07_code_length.ipynb #4fda4cc9
 def eps_sample_complexity(
     features,  # shape (n, d)
     labels,  # class of each point, shape (n,)
     *,
-    eps: float = None,  # nats; None is half of log K
-    curve: LossCurve = None,  # loss_curve(features, labels), if at hand
+    eps: float | None = None,  # nats; None is half of log K
+    curve: LossCurve | None = None,  # loss_curve(features, labels), if at hand
     **kw,  # of loss_curve
 ) -> float:  # training points, lower is better; infinite if the loss stays above eps
-    "Least number of training points on the grid whose held-out loss is at most eps."
+    """Least number of training points on the grid whose held-out loss is at most eps.
+
+    eSC = min of n_i with L(n_i) <= eps.
+
+    Reference: Whitney et al. 2020, Evaluating representations by the complexity of learning.
+    """
     c = _curve(features, labels, curve, "eps_sample_complexity", kw)
     below = (c.losses <= _target(eps, c, "eps_sample_complexity")).nonzero()
     return float(c.sizes[below[0]]) if len(below) else math.inf
 
 # %% ../../nbs/transfer/07_code_length.ipynb #deabb975
-SETTINGS = {  # name -> options of loss_curve, eps (None is half of log K) and rule
-    "default": (dict(), None, "right"),
-    "synbench": (dict(n_points=10, n_min=10, valid=0.1), 1.0, "right"),
-    "prequential": (dict(n_points=10, n_min=10, valid=0.1), None, "left"),
+class Setting(NamedTuple):
+    "How a loss curve is drawn and read."
+
+    options: dict  # of loss_curve
+    eps: float | None  # target in nats; None is half of log K
+    rule: str  # "right" or "left"
+
+
+SETTINGS = {
+    "default": Setting({}, None, "right"),
+    "synbench": Setting(dict(n_points=10, n_min=10, valid=0.1), 1.0, "right"),
+    "prequential": Setting(dict(n_points=10, n_min=10, valid=0.1), None, "left"),
 }
 
-
+# %% ../../nbs/transfer/07_code_length.ipynb #a149fc91
 def code_lengths(
     features,  # shape (n, d)
     labels,  # class of each point, shape (n,)
     *,
-    setting: str = "default",  # "default", "synbench" (Whitney et al. 2020, SynBench Table 7) or "prequential" (Voita and Titov 2020)
+    setting: str = "default",  # "default", "synbench" (Table 7) or "prequential" (Voita and Titov)
     **kw,  # of loss_curve, for example seed, learner or svd
 ) -> dict:  # metric -> value, all lower is better
     "Validation loss, MDL, SDL and eps-sample complexity of one curve under a setting by name."
