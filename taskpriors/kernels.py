@@ -25,6 +25,7 @@ from taskpriors.checks import (
     refuse,
 )
 from .results import Result
+from .signatures import documented
 
 # %% ../nbs/workshop/05_kernels.ipynb #85a1d9e1
 def _center(Z):
@@ -38,6 +39,7 @@ def center(
     return _center(check_features(Z, "center", "Z"))
 
 # %% ../nbs/workshop/05_kernels.ipynb #e26a5498
+@documented
 def kernel_matrix(
     Z,  # kernel factor, shape (n, r)
     *,
@@ -113,6 +115,7 @@ def pivoted_cholesky(
     return PivotedCholesky(Z.to(K), found, max(lost, 0.0), piv[:found])
 
 # %% ../nbs/workshop/05_kernels.ipynb #33cc45c3
+@documented
 def cholesky_factor(
     K,  # dense positive semidefinite kernel, shape (n, n)
     *,
@@ -209,6 +212,7 @@ def _frobenius(Z):
     return gram.double().norm()
 
 # %% ../nbs/workshop/05_kernels.ipynb #ddebd9f2
+@documented
 def kernel_factor(
     features,  # shape (n, d)
     kind: str = "cosine",  # "cosine", "linear", "projection" or "rbf"
@@ -242,6 +246,7 @@ def kernel_factor(
     return C / _frobenius(C).sqrt().to(C) if scale == "frobenius" else C
 
 # %% ../nbs/workshop/05_kernels.ipynb #69c757fb
+@documented
 def product_factor(
     priors: Sequence,  # pairs (factor of shape (n, r_k), temperature T_k)
 ) -> Tensor:  # shape (n, sum of r_k), to be used at temperature 1

@@ -30,6 +30,7 @@ from taskpriors.ridge import (
     ridge_basis,
     task_block,
 )
+from .signatures import documented
 
 # %% ../nbs/workshop/07_probes.ipynb #a9e9b8fb
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,6 +127,7 @@ def _over_blocks(fn, n_tasks, size, *, executor, progress):  # a list of tensors
     return [torch.cat(part) for part in zip(*parts, strict=True)]
 
 # %% ../nbs/workshop/07_probes.ipynb #d5f44619
+@documented
 def ridge_probes(
     features,  # shape (n, d)
     labels,  # class of each point, shape (n_tasks, n), or (n,) for one task
@@ -416,6 +418,7 @@ def _logistic_block(rows, *, labels, q, mask, basis, new, solver):
     return *_grade(Z.transpose(0, 1), y), loss, done, n_iter
 
 # %% ../nbs/workshop/07_probes.ipynb #bf273aa5
+@documented
 def logistic_probes(
     features,  # shape (n, d)
     labels,  # class of each point, shape (n_tasks, n), or (n,) for one task

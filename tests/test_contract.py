@@ -5,6 +5,8 @@ import inspect
 
 import pytest
 
+import taskpriors
+
 CONTRACT = {
     "kernels": "center kernel_factor kernel_matrix cholesky_factor product_factor",
     "probes": "ridge_probes logistic_probes ProbeResult",
@@ -89,8 +91,6 @@ def test_task_prior_has_its_methods():
 
 
 def test_the_front_door_opens_every_name():
-    import taskpriors
-
     assert not [name for name in taskpriors.__all__ if getattr(taskpriors, name, None) is None]
     assert {"leep", "logme", "h_score", "pactran_gaussian"} <= set(taskpriors.METRICS)
     with pytest.raises(AttributeError, match="no attribute 'magic'"):
@@ -105,3 +105,18 @@ def test_the_synbench_score_takes_its_settings_by_name():
     assert {"eps", "eps_scale", "threshold", "scales", "n_train", "n_test"} <= {
         f.name for f in fields(SynBenchSettings)
     }
+
+
+@pytest.mark.parametrize("name", sorted(set(taskpriors.__all__) - {"__version__", "METRICS"}))
+def test_help_shows_the_parameters(name):
+    "`help()` and Shift-Tab show the docstring, so it holds every parameter with its comment."
+    thing = getattr(taskpriors, name)
+    doc = inspect.getdoc(thing)
+    if inspect.isclass(thing):
+        assert "\nAttributes\n-----" in doc or "\nParameters\n-----" in doc
+        return
+    assert "\nParameters\n-----" in doc
+    for parameter in inspect.signature(thing).parameters.values():
+        stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}
+        entry = stars.get(parameter.kind, "") + parameter.name
+        assert any(line.split(" : ")[0] == entry for line in doc.splitlines()), entry

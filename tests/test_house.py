@@ -134,6 +134,24 @@ def test_what_crosses_a_wall_has_no_underscore(path):
         assert not name.startswith("_"), f"{name_of(path)} imports {name} from {there}"
 
 
+def optional_arguments(function):
+    "Arguments of a function whose default is None."
+    a = function.args
+    positional = [*a.posonlyargs, *a.args]
+    pairs = [*zip(positional[len(positional) - len(a.defaults) :], a.defaults, strict=True)]
+    pairs += zip(a.kwonlyargs, a.kw_defaults, strict=True)
+    return [arg for arg, d in pairs if isinstance(d, ast.Constant) and d.value is None]
+
+
+@pytest.mark.parametrize("path", ROOMS, ids=name_of)
+def test_a_type_says_that_none_may_come(path):
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.FunctionDef):
+            for arg in optional_arguments(node):
+                kind = "None" if arg.annotation is None else ast.unparse(arg.annotation)
+                assert "None" in kind, f"{node.name}: {arg.arg} is {kind}, and may be None"
+
+
 @lru_cache
 def exporters():
     "Module -> the notebook that exports it."

@@ -36,8 +36,10 @@ from taskpriors.prior.particles import (
 from .prefix import n_distinct_tasks, pairwise_rand
 from ..probes import ridge_probes
 from ..results import Result, new_axes
+from ..signatures import documented
 
 # %% ../../nbs/prior/10_calibration.ipynb #074591c4
+@documented
 def critical_temperature(
     Z: Tensor,  # factor, shape (n, r)
     n_classes: int,  # q
@@ -163,6 +165,7 @@ def _columns(rows, *, with_probes):  # fields of TemperatureScan by name
     return {**columns, "labels": torch.stack([row["labels"] for row in rows])}
 
 # %% ../../nbs/prior/10_calibration.ipynb #8c9cfe4f
+@documented
 def temperature_scan(
     Z: Tensor,  # factor of the prior kernel, shape (n, r)
     n_classes: int,  # q
@@ -288,6 +291,7 @@ def _way_down(P, n_tasks, g, stops, *, method, step):  # states at the stops
     return _at_stops(anneal(P, n_tasks, g, stops, step=step), stops)
 
 # %% ../../nbs/prior/10_calibration.ipynb #1924774a
+@documented
 def calibrate_temperature(
     Z: Tensor,  # factor of the prior kernel, shape (n, r)
     n_classes: int,  # q

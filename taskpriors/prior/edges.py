@@ -25,6 +25,7 @@ from taskpriors.checks import (
     check_temperature,
     refuse,
 )
+from ..signatures import documented
 
 # %% ../../nbs/prior/02_edges.ipynb #a82cfd92
 GRAPHS = ("directed", "undirected")
@@ -53,6 +54,7 @@ def checked_odds(
     return Z, odds
 
 # %% ../../nbs/prior/02_edges.ipynb #ced526b8
+@documented
 def edge_probabilities(
     Z: Tensor,  # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature: float,  # T > 0, in the units of K
@@ -171,6 +173,7 @@ def graph_log_prob(
     return out
 
 # %% ../../nbs/prior/02_edges.ipynb #be2c9326
+@documented
 def sample_graphs(
     Z: Tensor,  # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature: float,  # T > 0, in the units of K

@@ -48,6 +48,7 @@ from taskpriors.ridge import (
     task_block,
     task_moments,
 )
+from ..signatures import documented
 
 # %% ../../nbs/prior/12_heldout.ipynb #604d9c52
 def heldout_matrix(
@@ -392,6 +393,7 @@ def _label_error(basis, grid, *, drawn, run, variance, caller):
     )
 
 # %% ../../nbs/prior/12_heldout.ipynb #3eab40b8
+@documented
 def expected_heldout_error(
     features,  # of the model that is judged, shape (n, d)
     prior,  # factor of the prior kernel (n, r), or labels (n_tasks, n), or a result with labels
@@ -457,6 +459,7 @@ def _gaussian_variance(basis, Zc, noise, alpha, caller):  # 2 Tr((Q (Z Z' + nois
     return 2 * total / n**2
 
 # %% ../../nbs/prior/12_heldout.ipynb #eecf75ac
+@documented
 def expected_regression_error(
     features,  # of the model that is judged, shape (n, d)
     prior,  # factor of the Gaussian process's kernel, shape (n, r)
@@ -502,6 +505,7 @@ def _label_hits(rows, X, k, drawn):  # the same over sampled tasks
     return drawn.weights @ torch.stack(same)
 
 # %% ../../nbs/prior/12_heldout.ipynb #1a6695d9
+@documented
 def precision_at_k(
     features,  # of the model that is judged, shape (n, d)
     prior,  # factor of the prior kernel, or sampled labels, as for expected_heldout_error

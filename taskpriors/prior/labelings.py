@@ -48,6 +48,7 @@ from taskpriors.prior.particles import (
 )
 from .prefix import check_sampler, copy_transposed
 from ..results import Result, new_axes
+from ..signatures import documented
 
 # %% ../../nbs/prior/09_labelings.ipynb #94d9fae5
 @dataclass(frozen=True, eq=False, repr=False)
@@ -240,6 +241,7 @@ class Labelings(Result):
         return ax
 
 # %% ../../nbs/prior/09_labelings.ipynb #50ddee4a
+@documented
 def enumerate_labelings(
     Z: Tensor,  # factor of the prior kernel, shape (n, r)
     temperature: float,  # T
@@ -460,6 +462,7 @@ def _sample_particles(problem: Problem, m: int, options: _Options) -> Labelings:
     )
 
 # %% ../../nbs/prior/09_labelings.ipynb #ba0bccfe
+@documented
 def sample_labelings(
     Z: Tensor,  # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature: float,  # T, in the unit of K

@@ -32,6 +32,7 @@ from taskpriors.prior.pair_sums import (
     sum_blocks,
 )
 from ..results import Result, new_axes
+from ..signatures import documented
 
 # %% ../../nbs/prior/04_moments.ipynb #4b6d0002
 from .pair_sums import bernoulli_cumulants  # noqa: F401 - promised at this path
@@ -172,6 +173,7 @@ def _off_diagonal_moments(problem):
     return scale, tanh_sums, spread_sums
 
 # %% ../../nbs/prior/04_moments.ipynb #4b6d000d
+@documented
 def trace_moments(
     M: Tensor | Mapping,  # the model: its kernel's factor, shape (n, r), or name -> factor
     prior: Tensor,  # factor of the prior kernel K, shape (n, r_K)
@@ -213,6 +215,7 @@ def trace_moments(
     )
 
 # %% ../../nbs/prior/04_moments.ipynb #5eec61d3
+@documented
 def trace_cumulants(
     M: Tensor | Mapping,  # the model: its kernel's factor, shape (n, r), or name -> factor
     prior: Tensor,  # factor of the prior kernel K, shape (n, r_K)
@@ -352,6 +355,7 @@ def _estimate_until(problem, lots, *, rel_tol, budget):
             drawn = drawn.plus(next(lots))
 
 # %% ../../nbs/prior/04_moments.ipynb #4b6d0025
+@documented
 def sketch_trace_moments(
     M: Tensor | Mapping,  # the model: its kernel's factor, shape (n, r), or name -> factor
     prior: Tensor,  # factor of the prior kernel K, shape (n, r_K)

@@ -26,6 +26,7 @@ from taskpriors.checks import (
     refuse,
 )
 from ..results import Result
+from ..signatures import documented
 
 # %% ../../nbs/prior/07_prefix.ipynb #3bebcd61
 def encode_labels(
@@ -169,6 +170,7 @@ def copy_transposed(
         out[:, rows] = y[rows].T
 
 # %% ../../nbs/prior/07_prefix.ipynb #32603789
+@documented
 def sample_labels(
     Z: Tensor,  # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature: float,  # T, in the unit of K
@@ -324,6 +326,7 @@ def _check_tasks(labels, n_classes, caller):  # at least two tasks over at least
     return y
 
 # %% ../../nbs/prior/07_prefix.ipynb #b096d686
+@documented
 def task_diversity(
     labels,  # shape (n_tasks, n)
     *,

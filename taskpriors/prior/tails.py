@@ -32,6 +32,7 @@ from taskpriors.prior.pair_sums import (
     score_cumulants,
     sum_blocks,
 )
+from ..signatures import documented
 
 # %% ../../nbs/prior/05_tails.ipynb #f2f9286b
 def _joint_block(S, x):
@@ -82,6 +83,7 @@ def _joint_law(problem):
     return _JointLaw(mean, covariance)
 
 # %% ../../nbs/prior/05_tails.ipynb #5c7e0004
+@documented
 def trace_covariance(
     models: Tensor | Mapping,  # name -> factor, or one factor, shape (n, r)
     prior: Tensor,  # factor of the prior kernel K, shape (n, r_K)
@@ -272,6 +274,7 @@ def _check_different(A, B, kernel, caller):
         refuse(caller, rule, "the same one twice", "compare two models")
 
 
+@documented
 def outperform_probability(
     A: Tensor,  # factor of the first model's kernel, shape (n, r_A)
     B: Tensor,  # factor of the second model's kernel, shape (n, r_B)
@@ -309,6 +312,7 @@ def outperform_probability(
     return above[0] if p.single_temperature else above
 
 # %% ../../nbs/prior/05_tails.ipynb #b994abd1
+@documented
 def outperform_matrix(
     models: Mapping,  # name -> factor, shape (n, r)
     prior: Tensor,  # factor of the prior kernel K, shape (n, r_K)
@@ -376,6 +380,7 @@ def _normal_scores(p, problem):
     return torch.special.ndtri(problem.prior_diagonal.new_tensor(numbers))
 
 # %% ../../nbs/prior/05_tails.ipynb #4657a945
+@documented
 def trace_quantile(
     M: Tensor | Mapping,  # the model: its kernel's factor, shape (n, r), or name -> factor
     prior: Tensor,  # factor of the prior kernel K, shape (n, r_K)

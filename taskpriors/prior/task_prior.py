@@ -42,6 +42,7 @@ from .prefix import sample_labels
 from .tails import outperform_probability
 from .views import view_factor
 from ..results import Result
+from ..signatures import documented
 
 # %% ../../nbs/prior/13_task_prior.ipynb #ca1d8008
 def _label_factor(labels) -> Tensor:
@@ -137,6 +138,7 @@ def _equal_draws(labelings, n_tasks, g) -> Tensor:
     return labelings.labels[pick[order].to(labelings.labels.device)]
 
 # %% ../../nbs/prior/13_task_prior.ipynb #58840c63
+@documented
 @dataclass(frozen=True, eq=False, repr=False)
 class TaskPrior(Result):
     """A distribution over all tasks on n points (Task Priors, Definition 2.4).

@@ -43,6 +43,7 @@ from taskpriors.encoders import (
 from .images import ImageSource, load_images
 from .zoo import zoo_model, zoo_transform
 from ..results import Result
+from ..signatures import documented
 from taskpriors.store import (
     cache_dir,
     digest_json,
@@ -522,6 +523,7 @@ def embed_features(
     return _find_or_compute(enc, images, how, cache)
 
 # %% ../../nbs/rank/03_embed.ipynb #1e61a39e
+@documented
 def embed(
     model,  # name of timm or zoo/NAME, module, function of a batch, or features (array or file)
     images,  # an ImageSource, or anything that `load_images` opens

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from ..checks import check_count, check_memory, refuse
 from ..results import new_axes
+from ..signatures import documented
 from ..store import cache_dir
 
 # %% ../../nbs/rank/01_images.ipynb #15f16062
@@ -410,6 +411,7 @@ def _load_object(source, split, limit, progress):  # ImageSource
     refuse("load_images", rule, type(source).__name__, "see load_images", TypeError)
 
 # %% ../../nbs/rank/01_images.ipynb #b5c2aa3a
+@documented
 def load_images(
     source="digits",  # a path, a name, an array, a list of images or paths, or a data set
     *,

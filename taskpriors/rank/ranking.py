@@ -19,6 +19,7 @@ from torch import Tensor
 from ..checks import refuse
 from .stages import RankOptions, run_stages
 from ..results import Result, in_style, new_axes, new_panels
+from ..signatures import documented
 from ..store import write_file
 from ..transfer.agreement import Agreement, partial_agreement, rank_agreement
 
@@ -136,6 +137,7 @@ def _figure(ranking):  # PNG bytes
     return out.getvalue()
 
 # %% ../../nbs/rank/06_ranking.ipynb #7a8874cc
+@documented
 @dataclass(frozen=True, eq=False, repr=False)
 class Ranking(Result):
     "Models by expected held-out skill over the tasks of a prior, with probes beside it."
@@ -305,6 +307,7 @@ def _check_out(out: Path):
         )
 
 # %% ../../nbs/rank/06_ranking.ipynb #f0f006d8
+@documented
 def rank_models(
     models=None,  # models or features: one, a list, or name -> model; None is the zoo
     images="digits",  # ImageSource or what load_images opens; None if all models are features

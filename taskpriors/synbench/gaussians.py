@@ -31,6 +31,7 @@ from taskpriors.checks import (
     refuse,
 )
 from ..results import Result
+from ..signatures import documented
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #689e9693
 class Diagonal:
@@ -455,6 +456,7 @@ def _direction(
     return u
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #b9e94d5e
+@documented
 def synthetic_task(
     scale: float,  # length s of the mean: the accuracy of Gaussian-I is Phi(s)
     shape: int | tuple,  # image shape, such as (3, 224, 224)

@@ -23,6 +23,7 @@ from taskpriors.checks import (
     refuse,
 )
 from ..results import Result
+from ..signatures import documented
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #08a2723d
 class _Spectrum(NamedTuple):
@@ -455,6 +456,7 @@ def _gap(
     return gap
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #162677d4
+@documented
 def robust_bayes(
     mu,  # half the difference of the class means, shape (d,)
     Sigma,  # common covariance, shape (d, d), or (d,) for its diagonal

@@ -26,6 +26,7 @@ from taskpriors.checks import (
 )
 from ..encoders import evaluating
 from ..results import Result
+from ..signatures import documented
 from .score import SynBenchResult
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #88586bad
@@ -558,6 +559,7 @@ def _probe(
     return RobustProbe(weight=weight, bias=bias, eps=plan.climb.eps, losses=losses)
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #8e6e4ea6
+@documented
 def robust_linear_probe(
     features_fn: Callable,  # the frozen network: images (n, ...) to features (n, d)
     images,  # training images

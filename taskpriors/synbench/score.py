@@ -40,6 +40,7 @@ from taskpriors.encoders import (
     timm_module,
 )
 from ..results import Result, new_axes
+from ..signatures import documented
 from ..store import digest_json, digest_tensors, load_tensors, save_tensors
 from .gaussians import SyntheticTask, synthetic_task
 from .robust_bayes import RobustBayes, robust_bayes
@@ -687,6 +688,7 @@ def score_by_n(
     return _results(_with_folder(run, cache), executor, progress)
 
 # %% ../../nbs/synbench/03_score.ipynb #4b800f6f
+@documented
 def synbench_score(
     model,  # a timm name, an nn.Module, or a function of images (n, *input_size)
     *,

@@ -299,7 +299,6 @@ def _hessian_trace(
 def _numpy_blas():
     "Controls the threads of numpy's and scipy's BLAS."
     import scipy.linalg  # noqa: F401 - a BLAS that is not loaded is not found
-
     from threadpoolctl import ThreadpoolController
 
     return (

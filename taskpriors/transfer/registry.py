@@ -19,6 +19,7 @@ from torch import Tensor
 from ..checks import check_choice, check_features, check_same_n, refuse
 from ..probes import ridge_probes
 from ..results import Result
+from ..signatures import documented
 from ..store import digest_tensors
 from ..svd import feature_svd, present_classes
 from taskpriors.transfer.code_length import (
@@ -527,6 +528,7 @@ def _check_needs(name: str, inputs: dict):
         )
 
 # %% ../../nbs/transfer/09_registry.ipynb #a2d12589
+@documented
 def transfer_scores(
     features=None,  # shape (n, d)
     labels=None,  # class of each point, shape (n,)
@@ -581,6 +583,7 @@ class _LabelledTask:  # labels that do not change, and the workspace of the feat
         return float(ridge_probes(features, self.labels).accuracy[0])
 
 # %% ../../nbs/transfer/09_registry.ipynb #352c527d
+@documented
 def metric_functions(
     labels,  # class of each point, shape (n,)
     metrics=LABEL_METRICS,  # names in METRICS that need features and labels, or features

@@ -22,6 +22,7 @@ from taskpriors.checks import (
     check_tensor,
     refuse,
 )
+from ..signatures import documented
 from ..svd import FeatureSVD, raw_rotation, use_svd
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #7d47ac0c
@@ -52,6 +53,7 @@ def participation_ratio(
     return float(1 / _shares(weights, "participation_ratio").square().sum())
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #5e8a22d4
+@documented
 def rankme(
     features,  # shape (n, d)
     *,
@@ -88,6 +90,7 @@ def _check_views(views, caller: str) -> Tensor:  # shape (n, n_views, d), float6
     return check_finite(X, caller, "views").double()
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #0c4fe975
+@documented
 def lidar(
     views,  # features of several views, shape (n, n_views, d)
     *,
@@ -156,6 +159,7 @@ def _hsic(X: Tensor, Y: Tensor, biased: bool, block_size: int) -> float:
 _LEAST_POINTS = {"unbiased": 4, "biased": 2}
 
 
+@documented
 def hsic(
     features,  # shape (n, d), or the factor of a kernel
     other,  # shape (n, e), the same points
@@ -176,6 +180,7 @@ def hsic(
     return _hsic(X, Y, estimator == "biased", block_size)
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #1d74ecf1
+@documented
 def cka(
     features,  # shape (n, d), or the factor of a kernel
     other,  # reference representation of the same points, shape (n, e)
