@@ -130,11 +130,13 @@ CALLS = {
         "logme": dict(features=X, labels=y),
         "log_evidence": dict(features=X, targets=X2),
     },
+    "transfer.heads": {
+        "fit_head": dict(features=X, labels=y, beta=1.0),
+        "use_head": dict(features=X, labels=y, a=1.0, head=None, caller="linear"),
+    },
     "transfer.pactran": {
         "pactran_gaussian": dict(features=X, labels=y),
         "gaussian_grid": dict(features=X, labels=y),
-        "fit_head": dict(features=X, labels=y, beta=1.0),
-        "use_head": dict(features=X, labels=y, a=1.0, head=None, caller="linear"),
         **{
             k: dict(source_probs=P, labels=y)
             for k in ("pactran_dirichlet", "pactran_gamma", "dirichlet_fit", "gamma_fit")
