@@ -8,6 +8,7 @@ __all__ = ['evidence_profile', 'golden_max', 'best_ratio', 'Evidence', 'log_evid
 # %% ../../nbs/transfer/05_evidence.ipynb #3a26a9c9
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -39,12 +40,13 @@ def golden_max(
 ) -> Tensor:  # positions of the maxima
     "Golden-section search for a maximum in every bracket at once."
     ratio = (5**0.5 - 1) / 2
-    a, b = low.clone(), high.clone()
     for _ in range(n_iter):
-        c, d = b - ratio * (b - a), a + ratio * (b - a)
-        right = f(d) > f(c)
-        a, b = torch.where(right, c, a), torch.where(right, b, d)
-    return (a + b) / 2
+        left = high - ratio * (high - low)
+        right = low + ratio * (high - low)
+        rises = f(right) > f(left)
+        low = torch.where(rises, left, low)
+        high = torch.where(rises, high, right)
+    return (low + high) / 2
 
 # %% ../../nbs/transfer/05_evidence.ipynb #d32c0bc3
 def best_ratio(
@@ -55,22 +57,18 @@ def best_ratio(
     *,
     per_decade: int = 5,  # grid points per factor of ten
 ) -> Tensor:  # shape (t,), alpha/beta
-    "Ratio of precisions that maximises the evidence of every target: a grid, then a golden-section search."
-    low, high = math.log(s2.min().item()) - 10, math.log(s2.max().item()) + 14
-    grid = torch.linspace(
-        low,
-        high,
-        2 + int(per_decade * (high - low) / math.log(10)),
-        dtype=s2.dtype,
-        device=s2.device,
-    )
+    "Ratio of precisions that maximises the evidence of every target: a grid, then golden section."
 
-    def f(u):
-        return evidence_profile(u.exp(), s2, z, rest, n)
+    def profile(log_lam):
+        return evidence_profile(log_lam.exp(), s2, z, rest, n)
 
-    values = torch.stack([f(u) for u in grid])
+    low = math.log(s2.min().item()) - 10
+    high = math.log(s2.max().item()) + 14
+    size = 2 + int(per_decade * (high - low) / math.log(10))
+    grid = torch.linspace(low, high, size, dtype=s2.dtype, device=s2.device)
+    values = torch.stack([profile(u) for u in grid])
     best = values.argmax(0).clamp(1, len(grid) - 2)
-    return golden_max(f, grid[best - 1], grid[best + 1]).exp()
+    return golden_max(profile, grid[best - 1], grid[best + 1]).exp()
 
 # %% ../../nbs/transfer/05_evidence.ipynb #01ee10d5
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,48 +90,86 @@ class Evidence(Result):
         ax.set(xlabel="effective dimension", ylabel="evidence (nats per point)")
         return ax
 
+# %% ../../nbs/transfer/05_evidence.ipynb #62d8594f
+class _Projections(NamedTuple):
+    "What the evidence needs to know of features and targets."
+
+    s2: Tensor  # squared singular values, shape (k,)
+    z: Tensor  # squared projections of the targets, shape (k, t)
+    rest: Tensor  # squared length of the targets outside the features' span, shape (t,)
+    n: int  # degrees of freedom
+
 # %% ../../nbs/transfer/05_evidence.ipynb #ca921da9
-def _projections(F, T, intercept, svd):
-    T = T.double().to(F.device)
-    if intercept:
-        T = T - T.mean(0)
-    inside, size = svd.U.T @ T, T.square().sum(0)
-    rest = T - svd.U @ inside
-    if intercept:
-        S, n, rest = svd.S, svd.n - 1, rest.square().sum(0)
-    else:
-        (W, S), n, total = raw_rotation(svd), svd.n, T.mean(0) * svd.n**0.5
-        inside = torch.cat([total[None], inside])  # coordinates along 1/sqrt(n) and U
-        lost = inside - W @ (W.T @ inside)
-        inside, rest = W.T @ inside, (rest - T.mean(0)).square().sum(0) + lost.square().sum(0)
-    tiny = rest <= 1e-22 * size
-    if (size == 0).any():
-        refuse(
-            "log_evidence",
-            "targets must vary" if intercept else "targets must not be zero",
-            f"column {int((size == 0).nonzero()[0])}",
-            "drop it",
-        )
-    if len(S) < n and tiny.any():
-        refuse(
-            "log_evidence",
-            "targets must not be an exact linear function of the features (the evidence has no maximum)",
-            f"column {int(tiny.nonzero()[0])}",
-            "use more points or fewer features",
-        )
-    return S.square(), inside.square(), torch.where(tiny, 0 * rest, rest), n
+def _centred_projections(T, svd):
+    "Projections of the centred targets on the centred features."
+    T = T - T.mean(0)
+    inside = svd.U.T @ T
+    rest = (T - svd.U @ inside).square().sum(0)
+    return _Projections(svd.S.square(), inside.square(), rest, svd.n - 1)
+
+# %% ../../nbs/transfer/05_evidence.ipynb #35071034
+def _raw_projections(T, svd):
+    "Projections of the targets on the features as they are."
+    W, S = raw_rotation(svd)
+    mean = T.mean(0)
+    inside = svd.U.T @ T
+    outside = T - svd.U @ inside - mean
+    coordinates = torch.cat([mean[None] * svd.n**0.5, inside])  # along 1/sqrt(n) and U
+    kept = W.T @ coordinates
+    lost = coordinates - W @ kept
+    rest = outside.square().sum(0) + lost.square().sum(0)
+    return _Projections(S.square(), kept.square(), rest, svd.n)
 
 # %% ../../nbs/transfer/05_evidence.ipynb #c7231f4f
 def _gram_projections(F, T):
-    "The same four numbers from the Gram matrix of the features, or None where squaring would lose digits."
-    F, T = F.double(), T.double().to(F.device)
+    "Raw projections from the Gram matrix, or None where squaring would lose digits."
+    F = F.double()
     s2, V = torch.linalg.eigh(F.T @ F)
     if not s2[0] > 1e-10 * s2[-1]:
         return None
     z = (V.T @ (F.T @ T)).square() / s2[:, None]
     size = T.square().sum(0)
     rest = size - z.sum(0)
-    return (s2, z, rest, len(F)) if (rest > 1e-6 * size).all() else None
+    if not (rest > 1e-6 * size).all():
+        return None
+    return _Projections(s2, z, rest, len(F))
+
+# %% ../../nbs/transfer/05_evidence.ipynb #89fa4392
+def _refuse_columns(bad, rule, remedy):
+    "Name the first bad column of the targets, if there is one."
+    if bad.any():
+        refuse("log_evidence", rule, f"column {int(bad.nonzero()[0])}", remedy)
+
+
+def _with_maximum(parts, size, *, intercept):
+    "The projections without rounding in the rest, if every target's evidence has a maximum."
+    rule = "targets must vary" if intercept else "targets must not be zero"
+    _refuse_columns(size == 0, rule, "drop it")
+    reached = parts.rest <= 1e-22 * size
+    if len(parts.s2) < parts.n:
+        rule = "targets must not be an exact linear function of the features"
+        rule += " (the evidence has no maximum)"
+        _refuse_columns(reached, rule, "use more points or fewer features")
+    return parts._replace(rest=parts.rest.masked_fill(reached, 0))
+
+# %% ../../nbs/transfer/05_evidence.ipynb #dd4b790a
+def _noiseless_alpha(parts):
+    "Precision of the weights in the limit without noise."
+    return parts.n / (parts.z / parts.s2[:, None]).sum(0)
+
+
+def _maximum(parts):
+    "Greatest evidence of every target, and the ratio of precisions at which it is taken."
+    ratios = [torch.full_like(parts.rest, math.inf)]
+    if len(parts.s2):
+        ratios.insert(0, best_ratio(*parts))
+    values = [evidence_profile(lam, *parts) for lam in ratios]
+    if len(parts.s2) == parts.n:
+        constant = math.log(2 * math.pi) + 1
+        values.append(-0.5 * (constant - _noiseless_alpha(parts).log() + parts.s2.log().mean()))
+        ratios.append(torch.zeros_like(parts.rest))
+    value, best = torch.stack(values).max(0)
+    return value, torch.stack(ratios).gather(0, best[None])[0]
 
 # %% ../../nbs/transfer/05_evidence.ipynb #934833e8
 def log_evidence(
@@ -141,41 +177,47 @@ def log_evidence(
     targets,  # real targets, shape (n,) or (n, t)
     *,
     intercept: bool = False,  # add a free constant (flat prior)?
-    svd: FeatureSVD = None,  # feature_svd(features), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
 ) -> Evidence:
-    "Evidence per point, maximised over both precisions for every target (You et al. 2021), for any n and d."
-    F, T = (
-        check_features(features, "log_evidence").detach(),
-        as_tensor(targets, "log_evidence", "targets").detach(),
-    )
+    "Evidence per point of every target at its best precisions (You et al. 2021), any n and d."
+    F = check_features(features, "log_evidence").detach()
+    T = as_tensor(targets, "log_evidence", "targets").detach()
     T = check_features(T[:, None] if T.ndim == 1 else T, "log_evidence", "targets")
     check_same_n("log_evidence", features=len(F), targets=len(T))
-    parts = _gram_projections(F, T) if not intercept and len(F) > 4 * F.shape[1] else None
-    s2, z, rest, n = parts or _projections(F, T, intercept, use_svd(F, svd, "log_evidence"))
-    lam = best_ratio(s2, z, rest, n) if len(s2) else torch.full_like(rest, math.inf)
-    candidates = [lam, torch.full_like(lam, math.inf)]
-    values = [evidence_profile(l, s2, z, rest, n) for l in candidates]
-    if len(s2) == n:
-        candidates.append(torch.zeros_like(lam))
-        values.append(
-            -0.5
-            * (math.log(2 * math.pi) + 1 + ((z / s2[:, None]).sum(0) / n).log() + s2.log().mean())
-        )
-    value, best = torch.stack(values).max(0)
-    lam = torch.stack(candidates).gather(0, best[None])[0]
-    beta = n / (rest + (z / (1 + s2[:, None] / lam)).sum(0))
-    return Evidence(value, lam * beta, beta, (s2[:, None] / (s2[:, None] + lam)).sum(0), n)
+    T = T.double().to(F.device)
+    parts = None
+    if not intercept and len(F) > 4 * F.shape[1]:
+        parts = _gram_projections(F, T)
+    if parts is None:
+        project = _centred_projections if intercept else _raw_projections
+        parts = project(T, use_svd(F, svd, "log_evidence"))
+        size = (T - T.mean(0) if intercept else T).square().sum(0)
+        parts = _with_maximum(parts, size, intercept=intercept)
+    value, lam = _maximum(parts)
+    s2 = parts.s2[:, None]
+    beta = parts.n / (parts.rest + (parts.z / (1 + s2 / lam)).sum(0))
+    return Evidence(
+        value=value,
+        alpha=torch.where(lam == 0, _noiseless_alpha(parts), lam * beta),
+        beta=beta,
+        effective_dimension=(s2 / (s2 + lam)).sum(0),
+        n=parts.n,
+    )
 
 # %% ../../nbs/transfer/05_evidence.ipynb #19369b24
 def logme(
     features,  # shape (n, d)
-    labels,  # class of each point, shape (n,); with regression=True real targets, (n,) or (n, t)
+    labels,  # class of each point, (n,); with regression=True real targets, (n,) or (n, t)
     *,
     regression: bool = False,  # are the labels real targets?
     intercept: bool = False,  # add a free constant? The published metric has none
-    svd: FeatureSVD = None,  # feature_svd(features), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
 ) -> float:  # nats per point, higher is better
-    "Logarithm of maximum evidence, LogME (You et al. 2021), exact for any n and d, all classes over one SVD."
+    """Logarithm of maximum evidence, LogME (You et al. 2021), exact for any n and d.
+
+    Mean over targets t of max over alpha, beta of log N(t; 0, I/beta + F F^T/alpha) / n.
+    Reference: You et al. 2021, LogME (evidence of a Bayesian linear model).
+    """
     X = check_features(features, "logme")
     if not regression:
         y, counts = present_classes(labels, "logme", n=len(X))
