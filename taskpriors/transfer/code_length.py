@@ -30,7 +30,7 @@ from taskpriors.checks import (
 from ..results import Result, new_axes
 from ..svd import FeatureSVD, present_classes
 from .discriminants import varying_svd
-from .pactran import fit_head
+from .heads import fit_head
 
 # %% ../../nbs/transfer/07_code_length.ipynb #67fd5799
 def linear_learner(

@@ -24,7 +24,7 @@ from taskpriors.checks import (
     refuse,
 )
 from ..svd import FeatureSVD, class_means, present_classes, use_svd
-from .pactran import HeadFit, fit_head, use_head
+from .heads import HeadFit, fit_head, use_head
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #7ccdf748
 class _Scatter(NamedTuple):  # sums over the centred points, in float64

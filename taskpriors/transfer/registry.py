@@ -39,8 +39,9 @@ from taskpriors.transfer.discriminants import (
     transrate,
 )
 from .evidence import logme
+from .heads import fit_head
 from .leep import leep, mixture_probs, mixture_size, nce, nleep
-from .pactran import fit_head, pactran_dirichlet, pactran_gamma, pactran_gaussian
+from .pactran import pactran_dirichlet, pactran_gamma, pactran_gaussian
 from .spectrum import alignment, cka, lidar, rankme, uniformity
 
 # %% ../../nbs/transfer/09_registry.ipynb #bc1e40b0
