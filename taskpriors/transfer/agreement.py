@@ -7,7 +7,9 @@ __all__ = ['Agreement', 'agreement_statistic', 'rank_agreement', 'Comparison', '
 
 # %% ../../nbs/transfer/01_agreement.ipynb #25404579
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -29,10 +31,22 @@ from ..results import Result
 def _tau_b(x, y):
     if len(x) > 256:
         return stats.kendalltau(x, y)[0]
-    a, b = np.sign(x[:, None] - x), np.sign(y[:, None] - y)
+    a = np.sign(x[:, None] - x)
+    b = np.sign(y[:, None] - y)
     return (a * b).sum() / math.sqrt((a * a).sum() * (b * b).sum())
 
+# %% ../../nbs/transfer/01_agreement.ipynb #e1ec4984
+def _untied_pairs(v):
+    "Number of pairs with different values."
+    counts = np.unique(v, return_counts=True)[1]
+    return len(v) * (len(v) - 1) / 2 - (counts * (counts - 1) / 2).sum()
 
+
+def _tau_a(x, y):
+    pairs = len(x) * (len(x) - 1) / 2
+    return _tau_b(x, y) * math.sqrt(_untied_pairs(x) * _untied_pairs(y)) / pairs
+
+# %% ../../nbs/transfer/01_agreement.ipynb #666e2726
 def _spearman(x, y):
     return stats.spearmanr(x, y)[0]
 
@@ -44,66 +58,69 @@ def _pearson(x, y):
 def _weighted_tau(x, y):
     return stats.weightedtau(x, y)[0]
 
-
-def _tau_a(x, y):
-    pairs = len(x) * (len(x) - 1) / 2
-    untied = [
-        pairs - (c * (c - 1) / 2).sum()
-        for v in (x, y)
-        for c in [np.unique(v, return_counts=True)[1]]
-    ]
-    return _tau_b(x, y) * math.sqrt(untied[0] * untied[1]) / pairs
-
 # %% ../../nbs/transfer/01_agreement.ipynb #3a93d3a7
 def _membership(v, k):
-    above, tied = v > np.sort(v)[-k], v == np.sort(v)[-k]
+    "Share of each model in the top list of `k`."
+    last = np.sort(v)[-k]
+    above = v > last
+    tied = v == last
     return above + tied * (k - above.sum()) / tied.sum()
 
 
 def _top_k(x, y, k):
     return float(_membership(x, k) @ _membership(y, k) / k)
 
-# %% ../../nbs/transfer/01_agreement.ipynb #26c58f36
-_FISHER = {  # least n, variance of artanh(value), half of the smallest step of the value
-    "pearson": (4, lambda r, n: 1 / (n - 3), lambda n: 0.0),
-    "spearman": (4, lambda r, n: (1 + r * r / 2) / (n - 3), lambda n: 6 / (n**3 - n)),
-    "kendall": (5, lambda r, n: 0.437 / (n - 4), lambda n: 2 / (n * (n - 1))),
+# %% ../../nbs/transfer/01_agreement.ipynb #fa5f624b
+class _Law(NamedTuple):
+    "What Fisher's interval needs to know of a statistic."
+
+    least: int  # least number of models
+    variance: Callable  # of artanh(value), from the value and the number of models
+    step: Callable  # half of the smallest step of the value, from the number of models
+
+
+_KENDALL = _Law(5, lambda r, n: 0.437 / (n - 4), lambda n: 2 / (n * (n - 1)))
+_FISHER = {
+    "pearson": _Law(4, lambda r, n: 1 / (n - 3), lambda n: 0.0),
+    "spearman": _Law(4, lambda r, n: (1 + r * r / 2) / (n - 3), lambda n: 6 / (n**3 - n)),
+    "kendall": _KENDALL,
+    "tau_a": _KENDALL,
+    "tau_b": _KENDALL,
 }
-_FISHER |= {"tau_a": _FISHER["kendall"], "tau_b": _FISHER["kendall"]}
 
-
-def _fisher(r, n, method, level, caller, n_given=0):
-    least, variance, step = _FISHER[method]
+# %% ../../nbs/transfer/01_agreement.ipynb #26c58f36
+def _fisher(r, n, method, level, *, caller="rank_agreement", n_given=0):
+    "Lower and upper end of Fisher's interval around `r`."
+    law = _FISHER[method]
     m = n - n_given
-    if m < least:
-        refuse(
-            caller,
-            f"Fisher's interval of {method} needs at least {least + n_given} models",
-            n,
-            "add models or pass interval='bootstrap'",
-        )
-    inner = math.copysign(min(abs(r), 1 - step(n)), r)
+    if m < law.least:
+        rule = f"Fisher's interval of {method} needs at least {law.least + n_given} models"
+        refuse(caller, rule, n, "add models or pass interval='bootstrap'")
+    inner = math.copysign(min(abs(r), 1 - law.step(n)), r)
     if abs(inner) == 1:
         return r, r
-    half = stats.norm.ppf((1 + level) / 2) * math.sqrt(variance(inner, m))
-    low, high = math.tanh(math.atanh(inner) - half), math.tanh(math.atanh(inner) + half)
+    half = stats.norm.ppf((1 + level) / 2) * math.sqrt(law.variance(inner, m))
+    low = math.tanh(math.atanh(inner) - half)
+    high = math.tanh(math.atanh(inner) + half)
     return min(low, r), max(high, r)
 
 # %% ../../nbs/transfer/01_agreement.ipynb #6c144d63
+def _varies(arrays):
+    "Does every row of every array hold different values?"
+    return all((np.ptp(a, axis=-1) > 0).all() for a in arrays)
+
+
 def _resampled(statistic, arrays, n_resamples, seed, caller):
-    n, g = arrays[0].shape[-1], check_generator(seed, caller)
+    "The statistic on resampled models, as far as it is defined."
+    n = arrays[0].shape[-1]
+    g = check_generator(seed, caller)
     index = torch.randint(n, (n_resamples, n), generator=g).numpy()
     draws = [[a[..., i] for a in arrays] for i in index]
-    values = np.array(
-        [statistic(*d) for d in draws if all((np.ptp(a, axis=-1) > 0).all() for a in d)]
-    )
+    values = np.array([statistic(*d) for d in draws if _varies(d)])
     if len(values) < 0.9 * n_resamples:
-        refuse(
-            caller,
-            "nine bootstrap resamples of ten must contain distinct values",
-            f"{len(values)} of {n_resamples}",
-            "add models or use method='top_k'",
-        )
+        rule = "nine bootstrap resamples of ten must contain distinct values"
+        got = f"{len(values)} of {n_resamples}"
+        refuse(caller, rule, got, "add models or use method='top_k'")
     return values
 
 
@@ -111,17 +128,6 @@ def _quantiles(values, level):
     return tuple(np.quantile(values, [(1 - level) / 2, (1 + level) / 2]).tolist())
 
 # %% ../../nbs/transfer/01_agreement.ipynb #da9af54b
-_STATISTICS = {
-    "kendall": _tau_b,
-    "tau_a": _tau_a,
-    "tau_b": _tau_b,
-    "spearman": _spearman,
-    "pearson": _pearson,
-    "weighted_tau": _weighted_tau,
-    "top_k": _top_k,
-}
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Agreement(Result):
     "How well scores order models, with an interval."
@@ -137,45 +143,57 @@ class Agreement(Result):
     def __str__(self):
         return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
-# %% ../../nbs/transfer/01_agreement.ipynb #991def50
-def _vectors(caller, method, most_dims=1, **named):
-    out, ranks = {}, method != "pearson"
-    for name, v in named.items():
-        v = check_tensor(v, caller, name).detach().cpu().double()
-        check_finite(v.masked_fill(v.isinf(), 0) if ranks else v, caller, name)
-        v = v.numpy()
-        if not 1 <= v.ndim <= most_dims:
-            refuse(
-                caller, f"{name} must be one number per model", f"shape {v.shape}", "pass a vector"
-            )
-        if v.shape[-1] < 3:
-            refuse(caller, f"{name} must describe at least 3 models", v.shape[-1], "add models")
-        flat = (v == v[..., :1]).all(-1)
-        if flat.any():
-            refuse(
-                caller,
-                f"{name} must not all be equal, they order nothing",
-                f"{v[flat].flat[0]:.6g} for all models",
-                "drop this metric",
-            )
-        out[name] = stats.rankdata(v, axis=-1) if ranks else v
-    check_same_n(caller, **{k: v.shape[-1] for k, v in out.items()})
-    if len({v.shape for v in out.values()}) > 1:
-        refuse(
-            caller,
-            f"{' and '.join(out)} must hold the same tasks",
-            ", ".join(str(v.shape) for v in out.values()),
-            "pass one row per task",
-        )
-    return list(out.values())
+# %% ../../nbs/transfer/01_agreement.ipynb #bac75971
+_STATISTICS = {
+    "kendall": _tau_b,
+    "tau_a": _tau_a,
+    "tau_b": _tau_b,
+    "spearman": _spearman,
+    "pearson": _pearson,
+    "weighted_tau": _weighted_tau,
+    "top_k": _top_k,
+}
 
 
 def _statistic(method, k, n, caller):
+    "The function of two vectors that goes by this name."
     check_choice(method, tuple(_STATISTICS), caller, "method")
     if method != "top_k":
         return _STATISTICS[method]
     k = check_count(max(1, n // 4) if k is None else k, caller, "k", high=n - 1)
     return lambda x, y: _top_k(x, y, k)
+
+# %% ../../nbs/transfer/01_agreement.ipynb #991def50
+def _vector(v, caller, name, *, ranks, most_dims):
+    "One number per model, or a row of them per task, judged; ranks instead if asked."
+    v = check_tensor(v, caller, name).detach().cpu().double()
+    check_finite(v.masked_fill(v.isinf(), 0) if ranks else v, caller, name)
+    v = v.numpy()
+    if not 1 <= v.ndim <= most_dims:
+        rule = f"{name} must be one number per model"
+        refuse(caller, rule, f"shape {v.shape}", "pass a vector")
+    if v.shape[-1] < 3:
+        refuse(caller, f"{name} must describe at least 3 models", v.shape[-1], "add models")
+    flat = (v == v[..., :1]).all(-1)
+    if flat.any():
+        rule = f"{name} must not all be equal, they order nothing"
+        refuse(caller, rule, f"{v[flat].flat[0]:.6g} for all models", "drop this metric")
+    return stats.rankdata(v, axis=-1) if ranks else v
+
+# %% ../../nbs/transfer/01_agreement.ipynb #52d0241d
+def _vectors(caller, method, most_dims=1, **named):
+    "The judged vectors of a call, by the names of its parameters."
+    ranks = method != "pearson"
+    out = {
+        name: _vector(v, caller, name, ranks=ranks, most_dims=most_dims)
+        for name, v in named.items()
+    }
+    check_same_n(caller, **{name: v.shape[-1] for name, v in out.items()})
+    if len({v.shape for v in out.values()}) > 1:
+        rule = f"{' and '.join(out)} must hold the same tasks"
+        shapes = ", ".join(str(v.shape) for v in out.values())
+        refuse(caller, rule, shapes, "pass one row per task")
+    return list(out.values())
 
 # %% ../../nbs/transfer/01_agreement.ipynb #099be21d
 def agreement_statistic(
@@ -183,57 +201,67 @@ def agreement_statistic(
     truth,  # what they should predict, shape (n,), larger is better
     *,
     method: str = "kendall",  # as in rank_agreement
-    k: int = None,  # as in rank_agreement
+    k: int | None = None,  # as in rank_agreement
 ) -> float:  # 1 is complete agreement
     "Agreement of two orders of the same models, the number alone."
     x, y = _vectors("agreement_statistic", method, scores=scores, truth=truth)
     return float(_statistic(method, k, len(x), "agreement_statistic")(x, y))
 
+# %% ../../nbs/transfer/01_agreement.ipynb #af2181d9
+def _check_level(level, caller):
+    return check_number(level, caller, "level", low=0, high=1, low_open=True, high_open=True)
+
+
+def _interval_kind(interval, method, caller):
+    "The kind of interval asked for, or the default of the method."
+    default = "fisher" if method in _FISHER else "bootstrap"
+    interval = check_choice(interval or default, ("fisher", "bootstrap"), caller, "interval")
+    if interval == "fisher" and method not in _FISHER:
+        rule = f"Fisher's interval exists for {', '.join(_FISHER)}"
+        refuse(caller, rule, method, "pass interval='bootstrap'")
+    return interval
+
 # %% ../../nbs/transfer/01_agreement.ipynb #51530b94
 def rank_agreement(
-    scores,  # one number per model, shape (n,); infinite ones have the first or last rank, and Pearson's refuses them
+    scores,  # one number per model, (n,); infinite ones rank first or last, Pearson refuses them
     truth,  # what they should predict, shape (n,), larger is better
     *,
-    method: str = "kendall",  # "kendall" (tau-b), "tau_a", "tau_b", "spearman", "pearson", "weighted_tau" or "top_k"
+    method: str = "kendall",  # or "tau_a", "tau_b", "spearman", "pearson", "weighted_tau", "top_k"
     higher_is_better: bool = True,  # False: small scores are good, and are negated
-    k: int = None,  # models in the top list of "top_k"; None is a quarter of them
-    interval: str = None,  # "fisher", "bootstrap"; None is fisher where it exists
+    k: int | None = None,  # models in the top list of "top_k"; None is a quarter of them
+    interval: str | None = None,  # "fisher", "bootstrap"; None is fisher where it exists
     level: float = 0.95,  # nominal coverage
     n_resamples: int = 2000,  # bootstrap resamples
-    seed=0,  # of the bootstrap: int, torch.Generator or None
+    seed: int | torch.Generator | None = 0,  # of the bootstrap
 ) -> Agreement:  # with value, low, high, n
-    "Agreement of two orders of the same models, with an interval (SynBench A.17). Raises `ValueError` where it is undefined."
+    """Agreement of two orders of the same models, with an interval (SynBench A.17).
+
+    The default "kendall" is tau_b = (C - D) / sqrt((N - T_x) (N - T_y)) over the N pairs.
+    Raises ValueError where the statistic is undefined.
+    Reference: SynBench, A.17 (Fisher's interval); PACTran, B.8 (Kendall's tau).
+    """
     me = "rank_agreement"
     x, y = _vectors(me, method, scores=scores, truth=truth)
-    x, level = (
-        (x if higher_is_better else -x),
-        check_number(level, me, "level", low=0, high=1, low_open=True, high_open=True),
-    )
+    if not higher_is_better:
+        x = -x
+    level = _check_level(level, me)
     statistic = _statistic(method, k, len(x), me)
-    interval = check_choice(
-        interval or ("fisher" if method in _FISHER else "bootstrap"),
-        ("fisher", "bootstrap"),
-        me,
-        "interval",
-    )
-    if interval == "fisher" and method not in _FISHER:
-        refuse(
-            me,
-            f"Fisher's interval exists for {', '.join(_FISHER)}",
-            method,
-            "pass interval='bootstrap'",
-        )
+    interval = _interval_kind(interval, method, me)
     value = float(statistic(x, y))
     if interval == "fisher":
-        low, high = _fisher(value, len(x), method, level, me)
+        low, high = _fisher(value, len(x), method, level)
     else:
-        low, high = _quantiles(
-            _resampled(
-                statistic, (x, y), check_count(n_resamples, me, "n_resamples", low=100), seed, me
-            ),
-            level,
-        )
-    return Agreement(value, low, high, len(x), method, interval, level)
+        n_resamples = check_count(n_resamples, me, "n_resamples", low=100)
+        low, high = _quantiles(_resampled(statistic, (x, y), n_resamples, seed, me), level)
+    return Agreement(
+        value=value,
+        low=low,
+        high=high,
+        n=len(x),
+        method=method,
+        interval=interval,
+        level=level,
+    )
 
 # %% ../../nbs/transfer/01_agreement.ipynb #8aceeefd
 @dataclass(frozen=True, eq=False, repr=False)
@@ -250,64 +278,77 @@ class Comparison(Result):
     method: str  # which statistic
     level: float  # nominal coverage of the interval
 
-# %% ../../nbs/transfer/01_agreement.ipynb #9c747b53
-def _exchange_p(gap, a, b, y, method, n_resamples, g):
-    if method == "pearson":
-        a, b = (stats.zscore(v, axis=-1) for v in (a, b))  # the others have ranks already
-    n = y.shape[-1]
+# %% ../../nbs/transfer/01_agreement.ipynb #beab3ff7
+def _exchanges(n, n_resamples, generator):
+    "Which models are exchanged, shape (n_exchanges, n): all ways if few enough, or a sample."
     if 2**n <= n_resamples:
-        swaps = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
-    else:
-        swaps = torch.randint(2, (n_resamples, n), generator=g).numpy()
-    null = [abs(gap(np.where(s, b, a), np.where(s, a, b), y)) for s in swaps]
-    return float(
-        (np.sum(np.array(null) >= abs(gap(a, b, y)) - 1e-12) + (2**n > n_resamples))
-        / (len(null) + (2**n > n_resamples))
-    )
+        return (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+    return torch.randint(2, (n_resamples, n), generator=generator).numpy()
 
+# %% ../../nbs/transfer/01_agreement.ipynb #9c747b53
+def _exchange_p(gap, a, b, y, swaps):
+    "Share of the exchanges whose gap is at least as large as the observed one."
+    observed = abs(gap(a, b, y))
+    null = np.array([abs(gap(np.where(s, b, a), np.where(s, a, b), y)) for s in swaps])
+    sampled = len(swaps) < 2 ** y.shape[-1]
+    return float((np.sum(null >= observed - 1e-12) + sampled) / (len(null) + sampled))
 
+# %% ../../nbs/transfer/01_agreement.ipynb #8475b711
 def compare_agreement(
-    first,  # scores of one metric, shape (n,), or (n_tasks, n) of the same models on several tasks; larger is better
+    first,  # scores of one metric, larger is better: (n,), or (n_tasks, n) on several tasks
     second,  # scores of another, same shape
     truth,  # what they should predict, same shape
     *,
     method: str = "kendall",  # as in rank_agreement
-    k: int = None,  # as in rank_agreement
+    k: int | None = None,  # as in rank_agreement
     level: float = 0.95,  # nominal coverage
     n_resamples: int = 2000,  # bootstrap resamples, and random exchanges
-    seed=0,  # int, torch.Generator or None
+    seed: int | torch.Generator | None = 0,  # of both
 ) -> Comparison:  # difference with an interval and a p value
-    "Paired comparison of two metrics on the same models; on several tasks the mean agreement, models resampled and exchanged on all at once."
+    """Paired comparison of two metrics on the same models.
+
+    On several tasks it compares the mean agreement; models are drawn with all their tasks.
+    """
     me = "compare_agreement"
     a, b, y = _vectors(me, method, 2, first=first, second=second, truth=truth)
-    level, n_resamples = (
-        check_number(level, me, "level", low=0, high=1, low_open=True, high_open=True),
-        check_count(n_resamples, me, "n_resamples", low=100),
-    )
-    one = _statistic(method, k, y.shape[-1], me)
+    level = _check_level(level, me)
+    n_resamples = check_count(n_resamples, me, "n_resamples", low=100)
+    n = y.shape[-1]
+    one = _statistic(method, k, n, me)
 
-    def f(x, y):
-        return np.mean([one(u, v) for u, v in zip(np.atleast_2d(x), np.atleast_2d(y), strict=True)])
+    def mean(x, y):
+        tasks = zip(np.atleast_2d(x), np.atleast_2d(y), strict=True)
+        return np.mean([one(u, v) for u, v in tasks])
 
-    gap, g = (lambda a, b, y: f(a, y) - f(b, y)), check_generator(seed, me)
+    def gap(a, b, y):
+        return mean(a, y) - mean(b, y)
+
+    g = check_generator(seed, me)
     low, high = _quantiles(_resampled(gap, (a, b, y), n_resamples, g, me), level)
+    scaled = [stats.zscore(v, axis=-1) if method == "pearson" else v for v in (a, b)]
     return Comparison(
-        float(gap(a, b, y)),
-        low,
-        high,
-        _exchange_p(gap, a, b, y, method, n_resamples, g),
-        float(f(a, y)),
-        float(f(b, y)),
-        y.shape[-1],
-        method,
-        level,
+        difference=float(gap(a, b, y)),
+        low=low,
+        high=high,
+        p_value=_exchange_p(gap, *scaled, y, _exchanges(n, n_resamples, g)),
+        first=float(mean(a, y)),
+        second=float(mean(b, y)),
+        n=n,
+        method=method,
+        level=level,
     )
+
+# %% ../../nbs/transfer/01_agreement.ipynb #60f332e4
+def _held_fixed(given):
+    "The variables held fixed, by name: `given` is one of them or a list of them."
+    several = isinstance(given, (list, tuple)) and hasattr(given[0], "__len__")
+    return {f"given[{i}]": v for i, v in enumerate(given if several else [given])}
 
 # %% ../../nbs/transfer/01_agreement.ipynb #36164a24
 def partial_agreement(
     scores,  # one number per model, shape (n,)
     truth,  # what they should predict, shape (n,)
-    given,  # what is held fixed, for example the feature dimension, shape (n,) or a list of such
+    given,  # what is held fixed, as the feature dimension: shape (n,), or a list of such
     *,
     method: str = "spearman",  # "spearman", "pearson", "kendall", "tau_a" or "tau_b"
     higher_is_better: bool = True,  # False: small scores are good, and are negated
@@ -316,24 +357,23 @@ def partial_agreement(
     "Correlation of scores with the truth when other variables are held fixed."
     me = "partial_agreement"
     check_choice(method, tuple(_FISHER), me, "method")
-    several = isinstance(given, (list, tuple)) and getattr(given[0], "__len__", None) is not None
-    vectors = _vectors(
-        me,
-        method,
-        scores=scores,
-        truth=truth,
-        **{f"given[{i}]": v for i, v in enumerate(given if several else [given])},
-    )
-    level = check_number(level, me, "level", low=0, high=1, low_open=True, high_open=True)
+    vectors = _vectors(me, method, scores=scores, truth=truth, **_held_fixed(given))
+    level = _check_level(level, me)
+    n = len(vectors[0])
     C = np.array([[_STATISTICS[method](a, b) for b in vectors] for a in vectors])
     if np.linalg.eigvalsh(C)[0] < 1e-10:
-        refuse(
-            me,
-            "scores, truth and given must not determine each other",
-            "a singular correlation matrix",
-            "drop one of them",
-        )
+        rule = "scores, truth and given must not determine each other"
+        refuse(me, rule, "a singular correlation matrix", "drop one of them")
     P = np.linalg.inv(C)
-    value = float(-P[0, 1] / math.sqrt(P[0, 0] * P[1, 1])) * (1 if higher_is_better else -1)
-    low, high = _fisher(value, len(vectors[0]), method, level, me, n_given=len(vectors) - 2)
-    return Agreement(value, low, high, len(vectors[0]), method, "fisher", level)
+    sign = 1 if higher_is_better else -1
+    value = float(-P[0, 1] / math.sqrt(P[0, 0] * P[1, 1])) * sign
+    low, high = _fisher(value, n, method, level, caller=me, n_given=len(vectors) - 2)
+    return Agreement(
+        value=value,
+        low=low,
+        high=high,
+        n=n,
+        method=method,
+        interval="fisher",
+        level=level,
+    )

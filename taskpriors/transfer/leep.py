@@ -32,41 +32,54 @@ def joint_probability(
     block_size: int = 1024,  # points at a time, a few MB for a thousand source classes
 ) -> Tensor:  # shape (K, n_source), float64, sums to one
     "Empirical joint distribution of target class and source class, streamed over the points."
-    J = torch.zeros(
-        n_classes, source_probs.shape[1], dtype=torch.float64, device=source_probs.device
-    )
+    shape = (n_classes, source_probs.shape[1])
+    J = torch.zeros(shape, dtype=torch.float64, device=source_probs.device)
     for rows in row_blocks(len(y), block_size):
         J.index_add_(0, y[rows], source_probs[rows].double())
     return J / J.sum()
 
 # %% ../../nbs/transfer/02_leep.ipynb #db15af2b
 def leep(
-    source_probs,  # probability of each source class for each point, shape (n, n_source), rows sum to one
+    source_probs,  # probability of each source class per point, (n, n_source), rows sum to one
     labels,  # class of each point, shape (n,)
     *,
     block_size: int = 1024,  # points at a time, a few MB for a thousand source classes
 ) -> float:  # in [-H(Y), 0] nats, higher is better
-    "Log expected empirical prediction, LEEP (Nguyen et al. 2020), streamed over the points."
-    P = check_probs(source_probs, "leep").detach()
-    y, counts = present_classes(labels, "leep", n=len(P), device=P.device)
-    J = joint_probability(
-        P, y, len(counts), block_size=check_count(block_size, "leep", "block_size")
-    )
+    """Log expected empirical prediction, LEEP (Nguyen et al. 2020), streamed over the points.
+
+    mean_i log sum_z P(y_i given z) M_iz, with P(y, z) = sum of M_iz over points of class y, over n.
+    Reference: Nguyen et al. 2020, LEEP.
+    """
+    M = check_probs(source_probs, "leep").detach()
+    y, counts = present_classes(labels, "leep", n=len(M), device=M.device)
+    block_size = check_count(block_size, "leep", "block_size")
+    J = joint_probability(M, y, len(counts), block_size=block_size)
     conditional = J / J.sum(0).clamp_min(torch.finfo(J.dtype).tiny)
-    total = sum(
-        (conditional[y[rows]] * P[rows].double()).sum(1).log().sum()
-        for rows in row_blocks(len(y), block_size)
-    )
+    total = 0.0
+    for rows in row_blocks(len(y), block_size):
+        likelihood = (conditional[y[rows]] * M[rows].double()).sum(1)
+        total += likelihood.log().sum()
     return float(total / len(y))
+
+# %% ../../nbs/transfer/02_leep.ipynb #138139c4
+def _joint_counts(z, y, n_classes):
+    "Number of points of each source class (rows) and target class (columns)."
+    z = z.unique(return_inverse=True)[1]
+    size = n_classes * (int(z.max()) + 1)
+    return torch.bincount(z * n_classes + y, minlength=size).double().reshape(-1, n_classes)
 
 # %% ../../nbs/transfer/02_leep.ipynb #6fb7801c
 def nce(
     source,  # hard source labels (n,), or probabilities (n, n_source) of which the largest counts
     labels,  # class of each point, shape (n,)
     *,
-    variant: str = "hard",  # "hard" (Tran et al. 2019) or "soft" (as in the PACTran release: the joint of the probabilities)
+    variant: str = "hard",  # "hard" (Tran et al. 2019) or "soft" (PACTran's released code)
 ) -> float:  # in [-H(Y), 0] nats, higher is better
-    "Negative conditional entropy of the labels given the source model's prediction (Tran et al. 2019)."
+    """Negative conditional entropy of labels given source predictions, NCE (Tran et al. 2019).
+
+    sum_yz P(y, z) log P(y given z); "soft" takes the joint of the probabilities.
+    Reference: Tran et al. 2019, NCE.
+    """
     soft = check_choice(variant, ("hard", "soft"), "nce", "variant") == "soft"
     if soft or as_tensor(source, "nce", "source").ndim == 2:
         z = check_probs(source, "nce").detach()
@@ -77,11 +90,11 @@ def nce(
     if soft:
         J = joint_probability(z, y, len(counts)).T
     else:
-        z, K = (z.argmax(1) if z.ndim == 2 else z).unique(return_inverse=True)[1], len(counts)
-        J = torch.bincount(z * K + y, minlength=K * (int(z.max()) + 1)).double().reshape(-1, K)
-    return float(
-        (torch.special.xlogy(J, J).sum() - torch.special.xlogy(J.sum(1), J.sum(1)).sum()) / J.sum()
-    )
+        hard = z.argmax(1) if z.ndim == 2 else z
+        J = _joint_counts(hard, y, len(counts))
+    rows = J.sum(1)
+    total = torch.special.xlogy(J, J).sum() - torch.special.xlogy(rows, rows).sum()
+    return float(total / J.sum())
 
 # %% ../../nbs/transfer/02_leep.ipynb #48fe0e27
 def mixture_size(
@@ -94,6 +107,13 @@ def mixture_size(
     size = 5 * n_classes if rule == "five" else int(max(min(n_classes, 0.2 * n), 0.1 * n))
     return max(1, min(size, n))
 
+# %% ../../nbs/transfer/02_leep.ipynb #e28d79b0
+def _leading_scores(svd, variance):  # shape (n, p), the first column of variance one
+    "Scores on the fewest principal components that hold this share of the variance."
+    share = svd.S.square().cumsum(0) / svd.S.square().sum()
+    p = min(int((share < variance - 1e-12).sum()) + 1, len(share))
+    return svd.scores[:, :p] * (svd.n**0.5 / svd.S[0])
+
 # %% ../../nbs/transfer/02_leep.ipynb #619f11ad
 def mixture_probs(
     features,  # shape (n, d)
@@ -101,43 +121,43 @@ def mixture_probs(
     *,
     variance: float = 0.8,  # share of the variance the principal components hold
     seed: int = 0,  # of the mixture's initialisation
-    svd: FeatureSVD = None,  # feature_svd(features), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
 ) -> Tensor:  # shape (n, n_components), float64, rows sum to one
     "Posterior of a full-covariance Gaussian mixture on the leading principal components."
     from sklearn.mixture import GaussianMixture
 
-    svd = use_svd(features, svd, "mixture_probs")
-    m = check_count(n_components, "mixture_probs", "n_components", high=svd.n)
-    check_number(variance, "mixture_probs", "variance", low=0, high=1, low_open=True)
+    me = "mixture_probs"
+    svd = use_svd(features, svd, me)
+    n_components = check_count(n_components, me, "n_components", high=svd.n)
+    check_number(variance, me, "variance", low=0, high=1, low_open=True)
+    seed = check_count(seed, me, "seed", low=0)
     if len(svd.S) == 0:
-        refuse(
-            "mixture_probs",
-            "features must differ between points",
-            "identical rows",
-            "pass features that vary",
-        )
-    share = svd.S.square().cumsum(0) / svd.S.square().sum()
-    p = min(int((share < variance - 1e-12).sum()) + 1, len(share))
-    Z = (svd.scores[:, :p] * (svd.n**0.5 / svd.S[0])).detach().cpu().numpy()
-    seed = check_count(seed, "mixture_probs", "seed", low=0)
-    gmm = GaussianMixture(m, max_iter=300, random_state=seed).fit(Z)
-    return torch.from_numpy(gmm.predict_proba(Z)).to(svd.U.device)
+        rule = "features must differ between points"
+        refuse(me, rule, "identical rows", "pass features that vary")
+    Z = _leading_scores(svd, variance).detach().cpu().numpy()
+    mixture = GaussianMixture(n_components, max_iter=300, random_state=seed).fit(Z)
+    return torch.from_numpy(mixture.predict_proba(Z)).to(svd.U.device)
 
 # %% ../../nbs/transfer/02_leep.ipynb #6c27dc6f
 def nleep(
     features,  # shape (n, d)
     labels,  # class of each point, shape (n,)
     *,
-    n_components=None,  # mixture components; None is mixture_size(n, K)
+    n_components: int | None = None,  # mixture components; None is mixture_size(n, K)
     variance: float = 0.8,  # share of the variance the principal components hold
     seed: int = 0,  # of the mixture's initialisation
-    svd: FeatureSVD = None,  # feature_svd(features), if at hand
-    mixture: Tensor = None,  # mixture_probs(features, n_components), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    mixture: Tensor | None = None,  # mixture_probs(features, n_components), if at hand
 ) -> float:  # in [-H(Y), 0] nats, higher is better
-    "LEEP on the posteriors of a Gaussian mixture, N-LEEP (Li et al. 2021)."
+    """LEEP on the posteriors of a Gaussian mixture, N-LEEP (Li et al. 2021).
+
+    leep(mixture_probs(features, n_components), labels).
+    Reference: Li et al. 2021, N-LEEP.
+    """
     X = check_features(features, "nleep").detach()
     y, counts = present_classes(labels, "nleep", n=len(X))
     if mixture is None:
-        m = mixture_size(len(X), len(counts)) if n_components is None else n_components
-        mixture = mixture_probs(X, m, variance=variance, seed=seed, svd=svd)
+        if n_components is None:
+            n_components = mixture_size(len(X), len(counts))
+        mixture = mixture_probs(X, n_components, variance=variance, seed=seed, svd=svd)
     return leep(mixture, y)
