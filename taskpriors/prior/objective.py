@@ -6,6 +6,7 @@
 __all__ = ['TaskStatistics', 'TaskPriorStatistics', 'TaskPriorLoss']
 
 # %% ../../nbs/prior/14_objective.ipynb #de7b5a5b
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -16,160 +17,161 @@ from ..checks import check_choice, check_features, check_number, check_same_n, r
 from .edges import GRAPHS, checked_odds
 
 # %% ../../nbs/prior/14_objective.ipynb #95ca002f
-def _coins(Z, odds, twice):
-    "Edge probabilities P of the factor's rows, and the weight w of M_ij^2 in the variance (undirected: each edge counts twice, loops are certain)."
+class _EdgeTable(NamedTuple):
+    P: Tensor  # edge probabilities, shape (m, m)
+    W: Tensor  # weight of M_ij^2 in the variance, shape (m, m)
+
+
+def _edge_table(Z, odds, undirected):
     x = odds * (Z @ Z.T)
-    P, W = torch.sigmoid(x), twice * torch.sigmoid(x) * torch.sigmoid(-x)
-    return (P.fill_diagonal_(1), W.fill_diagonal_(0)) if twice == 2 else (P, W)
-
-
-def _row_means(Z, odds, twice):
-    "Mean edge probability of each point, in float64, in blocks of rows."
-    p = torch.cat(
-        [
-            torch.sigmoid(odds * (Z[b] @ Z.T)).mean(1, dtype=torch.float64)
-            for b in row_blocks(len(Z), 512)
-        ]
+    P = torch.sigmoid(x)
+    W = P * torch.sigmoid(-x)
+    return (
+        _EdgeTable(P.fill_diagonal_(1), (2 * W).fill_diagonal_(0))
+        if undirected
+        else _EdgeTable(P, W)
     )
-    own = torch.sigmoid(odds * Z.square().sum(1)).double()
-    return p + (1 - own) / len(Z) if twice == 2 else p
+
+# %% ../../nbs/prior/14_objective.ipynb #7033e5ed
+def _row_means(Z, odds, undirected):
+    blocks = row_blocks(len(Z), 512)
+    means = [torch.sigmoid(odds * (Z[b] @ Z.T)).mean(1, dtype=torch.float64) for b in blocks]
+    if not undirected:
+        return torch.cat(means)
+    loops = torch.sigmoid(odds * Z.square().sum(1)).double()
+    return torch.cat(means) + (1 - loops) / len(Z)
 
 # %% ../../nbs/prior/14_objective.ipynb #8b5f6498
-def _loo_operator(X, alpha):
-    "Q = R^T R, the squared leave-one-out residuals of the ridge probe on X as a quadratic form of the targets, shape (m, m)."
-    m, d = X.shape
-    Xc, eye = X - X.mean(0), torch.eye(m, dtype=X.dtype, device=X.device)
+def _smoother(Xc, alpha):  # S without the intercept, by the smaller of the two systems
+    m, d = Xc.shape
+    ridge = alpha * torch.eye(min(m, d), dtype=Xc.dtype, device=Xc.device)
     if d < m:
-        S = Xc @ torch.linalg.solve(
-            Xc.T @ Xc + alpha * torch.eye(d, dtype=X.dtype, device=X.device), Xc.T
-        )
-    else:
-        S = torch.linalg.solve(Xc @ Xc.T + alpha * eye, Xc @ Xc.T)
-    S = S + 1 / m
-    R = (eye - S) / (1 - S.diagonal())[:, None]
+        return Xc @ torch.linalg.solve(Xc.T @ Xc + ridge, Xc.T)
+    return torch.linalg.solve(Xc @ Xc.T + ridge, Xc @ Xc.T)
+
+
+def _loo_operator(X, alpha):  # Q = R^T R, shape (m, m)
+    m = len(X)
+    S = _smoother(X - X.mean(0), alpha) + 1 / m
+    R = (torch.eye(m, dtype=X.dtype, device=X.device) - S) / (1 - S.diagonal())[:, None]
     return R.T @ R
 
 # %% ../../nbs/prior/14_objective.ipynb #eabd6f3f
-def _pair_mean(A, n):
-    "Unbiased estimate, from the entries A (m, m) of a batch, of the mean of an n x n matrix."
-    m, diag = len(A), A.diagonal().sum()
-    return (A.sum() - diag) * ((n - 1) / (n * m * (m - 1))) + diag / (n * m)
-
-
-def _trace_statistics(X, P, W, row_means, index, centre):
-    "Estimates of E[Tr MG]/n^2 and Var[Tr MG]/n^2 for the centred cosine kernel M."
-    norms = X.norm(dim=1, keepdim=True)
-    if not norms.all():
-        refuse(
-            "TaskPriorLoss",
-            "features must have rows of positive norm",
-            f"zero in row {int((norms == 0).flatten().nonzero()[0])}",
-            "end the encoder without a ReLU, or use statistic='heldout'",
-        )
-    if centre is not None and tuple(torch.as_tensor(centre).shape) != X.shape[1:]:
-        refuse(
-            "TaskPriorLoss",
-            f"center must have shape ({X.shape[1]},)",
-            tuple(torch.as_tensor(centre).shape),
-            "pass the mean of the unit rows",
-        )
-    C, p = X / norms, row_means[index].to(X)
-    D = C - (C.mean(0) if centre is None else torch.as_tensor(centre).to(C))
-    tilted = P - p[:, None] - p + row_means.mean().to(X)
-    return _pair_mean((C @ C.T) * tilted, len(row_means)), _pair_mean(
-        (D @ D.T).square() * W, len(row_means)
-    )
-
-
-def _heldout_statistics(X, P, W, alpha):
-    "E[Tr QG]/m and Var[Tr QG]/m of the batch itself."
-    Q = _loo_operator(X, alpha)
-    return (Q * P).sum() / len(X), (Q.square() * W).sum() / len(X)
+def _pair_mean(A, n):  # from the entries A (m, m) of a batch, the mean of an n x n matrix
+    m, diagonal = len(A), A.diagonal().sum()
+    return (A.sum() - diagonal) * ((n - 1) / (n * m * (m - 1))) + diagonal / (n * m)
 
 # %% ../../nbs/prior/14_objective.ipynb #bb997a20
 class TaskStatistics(NamedTuple):
-    "Mean and variance over the tasks of a prior, estimated on a minibatch; both of order one at any number of points."
+    "Mean and variance over a prior's tasks, estimated on a minibatch; of order one at any size."
 
-    mean: Tensor  # "trace": E[Tr MG]/n^2; "heldout": E[Tr QG]/m, squared error per point summed over classes
+    mean: Tensor  # "trace": E[Tr MG]/n^2; "heldout": E[Tr QG]/m, squared error per point
     variance: Tensor  # "trace": Var[Tr MG]/n^2; "heldout": Var[Tr QG]/m
 
-# %% ../../nbs/prior/14_objective.ipynb #b79b6ef9
-class _OnBatches(nn.Module):
+# %% ../../nbs/prior/14_objective.ipynb #0a53afc3
+def _unit_rows(X):
+    norms = X.norm(dim=1, keepdim=True)
+    if not norms.all():
+        rule = "features must have rows of positive norm"
+        got = f"zero in row {int((norms == 0).flatten().nonzero()[0])}"
+        remedy = "end the encoder without a ReLU, or use statistic='heldout'"
+        refuse("TaskPriorLoss", rule, got, remedy)
+    return X / norms
+
+
+def _about(C, center):  # unit rows about their mean: the batch's own, or the given one
+    if center is None:
+        return C - C.mean(0)
+    center = torch.as_tensor(center)
+    if center.shape != C.shape[1:]:
+        rule = f"center must have shape ({C.shape[1]},)"
+        refuse("TaskPriorLoss", rule, tuple(center.shape), "pass the mean of the unit rows")
+    return C - center.to(C)
+
+# %% ../../nbs/prior/14_objective.ipynb #f4d219fb
+def _trace_statistics(X, tilted, W, n, center):
+    C = _unit_rows(X)
+    D = _about(C, center)
+    return TaskStatistics(_pair_mean((C @ C.T) * tilted, n), _pair_mean((D @ D.T).square() * W, n))
+
+# %% ../../nbs/prior/14_objective.ipynb #4b3066b9
+def _heldout_statistics(X, table, alpha):
+    Q = _loo_operator(X, alpha)
+    return TaskStatistics((Q * table.P).sum() / len(X), (Q.square() * table.W).sum() / len(X))
+
+# %% ../../nbs/prior/14_objective.ipynb #6062f838
+def _as_index(index, n, device):  # distinct points of the prior, as int64
+    me = "TaskPriorLoss"
+    if index is None:
+        return torch.arange(n, device=device)
+    i = torch.as_tensor(index, device=device)
+    if i.ndim != 1 or i.is_floating_point() or i.dtype == torch.bool:
+        rule, got = (
+            "index must be a vector of whole numbers",
+            f"{i.dtype} of shape {tuple(i.shape)}",
+        )
+        refuse(me, rule, got, "pass the positions of the batch's points in the prior", TypeError)
+    if len(i) < 2 or i.min() < 0 or i.max() >= n:
+        rule = f"index must hold at least two points of the prior's {n}"
+        refuse(me, rule, f"{len(i)} in {i.tolist()[:4]}...", "check the data loader")
+    if len(i.unique()) < len(i):
+        got = f"{len(i) - len(i.unique())} repeated"
+        remedy = "draw batches without replacement; give one view of a point per batch"
+        refuse(me, "index must hold each point once", got, remedy)
+    return i
+
+# %% ../../nbs/prior/14_objective.ipynb #dff99300
+class TaskPriorStatistics(nn.Module):
+    "Differentiable mean and variance over a prior's tasks, on minibatches (Theorem 2.6)."
+
     def __init__(
         self,
         prior,  # factor Z of the prior kernel K = Z Z^T on the training points, shape (n, r)
         temperature: float,  # T > 0, in the units of K
         *,
-        statistic: str = "trace",  # "trace": of the centred cosine kernel; "heldout": leave-one-out error of ridge probes
-        alpha: float = 1.0,  # ridge penalty of "heldout", as in ridge_probes: on the features as given
+        statistic: str = "trace",  # "trace" (centred cosine kernel) or "heldout" (ridge probes)
+        alpha: float = 1.0,  # ridge penalty of "heldout", as in ridge_probes
         graphs: str = "undirected",  # "undirected" (label graphs) or "directed"
     ):
         super().__init__()
         Z, self.odds = checked_odds(prior, temperature, graphs, "TaskPriorLoss")
-        self.temperature, self.twice = float(temperature), 1 + (graphs == "undirected")
+        self.temperature = float(temperature)
+        self.graphs = graphs
         self.alpha = check_number(alpha, "TaskPriorLoss", "alpha", low=0, low_open=True)
         self.statistic = check_choice(statistic, ("trace", "heldout"), "TaskPriorLoss", "statistic")
+        self.undirected = graphs == "undirected"
         self.register_buffer("prior", Z.detach())
-        self.register_buffer(
-            "row_means",
-            _row_means(self.prior, self.odds, self.twice) if statistic == "trace" else None,
-        )
-
-# %% ../../nbs/prior/14_objective.ipynb #dff99300
-class TaskPriorStatistics(_OnBatches):
-    "Differentiable mean and variance, over all tasks of a prior, of features on minibatches (Theorem 2.6)."
+        trace = statistic == "trace"
+        means = _row_means(self.prior, self.odds, self.undirected) if trace else None
+        self.register_buffer("row_means", means)
 
     def forward(
         self,
         features,  # of the minibatch, shape (m, d), with their gradient
-        index=None,  # which points of the prior they are, shape (m,), distinct; None: all, in order
+        index: Sequence | None = None,  # its points in the prior, distinct; None: all, in order
         *,
-        center=None,  # mean unit row over all points, shape (d,), for "trace"; None: the batch's own
+        center: Tensor | None = None,  # for "trace": mean unit row over all points; None: its own
     ) -> TaskStatistics:
         "Estimates from one minibatch, drawn uniformly without replacement."
-        X, i = (
-            check_features(features, "TaskPriorLoss"),
-            _as_index(index, len(self.prior), self.prior.device),
-        )
+        X = check_features(features, "TaskPriorLoss")
+        i = _as_index(index, len(self.prior), self.prior.device)
         check_same_n("TaskPriorLoss", features=len(X), index=len(i))
-        P, W = (a.to(X) for a in _coins(self.prior[i], self.odds, self.twice))
-        if self.statistic == "trace":
-            return TaskStatistics(*_trace_statistics(X, P, W, self.row_means, i, center))
-        return TaskStatistics(*_heldout_statistics(X, P, W, self.alpha))
-
-# %% ../../nbs/prior/14_objective.ipynb #6062f838
-def _as_index(index, n, device):
-    "Distinct points of the prior, as int64."
-    if index is None:
-        return torch.arange(n, device=device)
-    i = torch.as_tensor(index, device=device)
-    if i.ndim != 1 or i.is_floating_point() or i.dtype == torch.bool:
-        refuse(
-            "TaskPriorLoss",
-            "index must be a vector of whole numbers",
-            f"{i.dtype} of shape {tuple(i.shape)}",
-            "pass the positions of the batch's points in the prior",
-            TypeError,
-        )
-    if len(i) < 2 or i.min() < 0 or i.max() >= n:
-        refuse(
-            "TaskPriorLoss",
-            f"index must hold at least two points of the prior's {n}",
-            f"{len(i)} in {i.tolist()[:4]}...",
-            "check the data loader",
-        )
-    if len(i.unique()) < len(i):
-        refuse(
-            "TaskPriorLoss",
-            "index must hold each point once",
-            f"{len(i) - len(i.unique())} repeated",
-            "draw batches without replacement; give one view of a point per batch",
-        )
-    return i
+        P, W = (a.to(X) for a in _edge_table(self.prior[i], self.odds, self.undirected))
+        if self.statistic == "heldout":
+            return _heldout_statistics(X, _EdgeTable(P, W), self.alpha)
+        p = self.row_means[i].to(X)
+        tilted = P - p[:, None] - p + self.row_means.mean().to(X)
+        return _trace_statistics(X, tilted, W, len(self.prior), center)
 
 # %% ../../nbs/prior/14_objective.ipynb #dc335acf
 class TaskPriorLoss(nn.Module):
-    "Mean performance over all tasks of a prior up, its variance down, without labels (Task Priors, section 5.1)."
+    """Loss without labels: raise the mean performance over a prior's tasks, lower its variance.
+
+    Minus E[Tr MG]/n^2 ("trace", M the centred cosine kernel) or plus E[Tr QG]/m ("heldout", the
+    leave-one-out error of ridge probes), plus `weight` times the variance over the tasks.
+
+    Reference: Task Priors, section 5.1 and Theorem 2.6.
+    """
 
     def __init__(
         self,
@@ -186,9 +188,9 @@ class TaskPriorLoss(nn.Module):
     def forward(
         self,
         features,  # of the minibatch, shape (m, d), with their gradient
-        index=None,  # which points of the prior they are, shape (m,), distinct; None: all, in order
+        index: Sequence | None = None,  # its points in the prior, distinct; None: all, in order
         *,
-        center=None,  # mean unit row over all points, see TaskPriorStatistics
+        center: Tensor | None = None,  # mean unit row over all points, see TaskPriorStatistics
     ) -> Tensor:  # scalar to minimise
         "Minus the mean trace, or the mean held-out error, plus `weight` times the variance."
         s = self.statistics(features, index, center=center)
@@ -196,4 +198,7 @@ class TaskPriorLoss(nn.Module):
 
     def extra_repr(self):
         s = self.statistics
-        return f"n={len(s.prior)}, statistic={s.statistic!r}, temperature={s.temperature:g}, weight={self.weight:g}, graphs={GRAPHS[s.twice - 1]!r}"
+        return (
+            f"n={len(s.prior)}, statistic={s.statistic!r}, temperature={s.temperature:g}, "
+            f"weight={self.weight:g}, graphs={s.graphs!r}"
+        )
