@@ -9,8 +9,7 @@ __all__ = ['heldout_matrix', 'edge_moments', 'edge_variance', 'HeldoutError', 'e
 # %% ../../nbs/prior/12_heldout.ipynb #7147e9c9
 import warnings
 from collections.abc import Sequence
-from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -33,7 +32,6 @@ from ..results import Result, new_axes
 from taskpriors.ridge import (
     RidgeBasis,
     TaskMoments,
-    Tasks,
     alpha_grid,
     check_alphas,
     check_tasks,
@@ -44,7 +42,6 @@ from taskpriors.ridge import (
     loo_residuals,
     loo_slack,
     residual_filter,
-    ridge_basis,
     task_block,
     task_moments,
 )
@@ -55,95 +52,88 @@ def heldout_matrix(
     features,  # shape (n, d)
     alpha: float,  # ridge penalty, at least 0
 ) -> Tensor:  # Q, shape (n, n), float64; dense, so for small n
-    "The matrix Q whose trace with a label graph, over n, is the leave-one-out loss of that task."
-    me = "heldout_matrix"
-    X = check_features(features, me).double()
+    "The matrix Q whose trace with a task's label graph, over n, is its leave-one-out loss."
+    X = check_features(features, "heldout_matrix")
     n = len(X)
-    remedy = "use expected_heldout_error, which streams over pairs"
-    check_memory(3 * 8 * n * n, me, remedy, device=X.device)
-    eye = torch.eye(n, dtype=torch.float64, device=X.device)
-    columns = loo_residuals(decompose(X, caller=me), eye, alpha)  # row i is column i of R
-    return columns @ columns.T
+    check_memory(
+        3 * 8 * n * n,
+        "heldout_matrix",
+        "use expected_heldout_error, which streams over pairs",
+        device=X.device,
+    )
+    unit_targets = torch.eye(n, dtype=torch.float64, device=X.device)
+    residuals = loo_residuals(decompose(X.double()), unit_targets, alpha)  # R'
+    return residuals @ residuals.T
 
 # %% ../../nbs/prior/12_heldout.ipynb #1f3c096c
-class _Edges(NamedTuple):
-    "Independent undirected edges, judged at the door."
+class _EdgeLaw(NamedTuple):
+    Z: Tensor  # factor of the prior kernel, shape (n, r), in the precision of the features
+    odds: float  # log-odds of an edge per unit of the kernel
 
-    Z: Tensor  # factor of the prior kernel, in the features' dtype, shape (n, r)
-    odds: float  # log-odds of an edge per unit of K_ij
-
-    def block(self, rows, cols):  # edge probabilities, one on the diagonal
-        Z = self.Z
-        P = torch.addmm(Z.new_zeros(()), Z[rows], Z[cols].T, beta=0, alpha=self.odds).sigmoid_()
+    def block(self, rows, cols):  # probabilities of undirected edges, one on the diagonal
+        zero = self.Z.new_zeros(())
+        P = torch.addmm(zero, self.Z[rows], self.Z[cols].T, beta=0, alpha=self.odds).sigmoid_()
         if rows == cols:
             P.fill_diagonal_(1.0)
         return P
 
+# %% ../../nbs/prior/12_heldout.ipynb #1b638c88
+def _edge_law(prior, temperature, features, caller):
+    Z = check_features(prior, caller, "prior").to(features)
+    check_same_n(caller, features=len(features), prior=len(Z))
+    Z, odds = checked_odds(Z, temperature, "undirected", caller)
+    return _EdgeLaw(Z, odds)
 
-class _Run(NamedTuple):
-    "How to run over blocks."
-
-    size: int  # points or tasks in a block
-    executor: Executor | None = None
-    progress: bool = False
-
-# %% ../../nbs/prior/12_heldout.ipynb #c0dab0aa
-def _prior_factor(prior, X, temperature, graphs, caller):  # factor on X's points, log-odds
-    Z = check_features(prior, caller, "prior").to(X)
-    Z, odds = checked_odds(Z, temperature, graphs, caller)
-    check_same_n(caller, features=len(X), prior=len(Z))
-    return Z, odds
-
-
-def _undirected(prior, X, temperature, caller):
-    return _Edges(*_prior_factor(prior, X, temperature, "undirected", caller))
-
-
-def _pair_block_size(block_size, n, caller):
-    if block_size is None:
+# %% ../../nbs/prior/12_heldout.ipynb #0d0367b7
+def _pair_block_size(size, n):
+    if size is None:
         return min(max(512, n // 8), 2048)
-    return check_count(block_size, caller, "block_size")
+    return check_count(size, "expected_heldout_error", "block_size")
 
-# %% ../../nbs/prior/12_heldout.ipynb #1a15f240
-def _edge_product_here(edges, U, run):  # P @ U and P @ 1
+# %% ../../nbs/prior/12_heldout.ipynb #fb6738da
+def _edge_product(law, U, size, progress):  # P @ U and P @ 1
     n = len(U)
-    out = torch.zeros_like(U)
+    PU = torch.zeros_like(U)
     total = torch.zeros(n, dtype=torch.float64, device=U.device)
-    for rows, cols in with_bar(pair_blocks(n, run.size), run.progress, desc="mean over pairs"):
-        P = edges.block(rows, cols)
-        out[rows].addmm_(P, U[cols])
+    for rows, cols in with_bar(pair_blocks(n, size), progress, desc="mean over pairs"):
+        P = law.block(rows, cols)
+        PU[rows].addmm_(P, U[cols])
         total[rows] += P.sum(1)
         if rows != cols:
-            out[cols].addmm_(P.T, U[rows])
+            PU[cols].addmm_(P.T, U[rows])
             total[cols] += P.sum(0)
-    return out, total
+    return PU, total
 
-# %% ../../nbs/prior/12_heldout.ipynb #b5df4c0e
-def _edge_strip(rows, edges, U, size):  # the rows of P @ U and of P @ 1
-    out = torch.zeros_like(U[rows])
-    total = torch.zeros(len(out), dtype=torch.float64, device=U.device)
+# %% ../../nbs/prior/12_heldout.ipynb #553e18e3
+def _edge_strip(rows, law, U, size):  # the strip's rows of P @ U and of P @ 1
+    PU = U.new_zeros(U[rows].shape)
+    total = torch.zeros(len(PU), dtype=torch.float64, device=U.device)
     for cols in row_blocks(len(U), size):
-        P = edges.block(rows, cols)
-        out.addmm_(P, U[cols])
+        P = law.block(rows, cols)
+        PU.addmm_(P, U[cols])
         total += P.sum(1)
-    return out, total
+    return PU, total
 
+# %% ../../nbs/prior/12_heldout.ipynb #3380693d
+def _edge_product_in_strips(law, U, size, progress, executor):
+    strip = partial(_edge_strip, law=law, U=U, size=size)
+    rows = row_blocks(len(U), size)
+    parts = map_blocks(strip, rows, executor=executor, progress=progress, desc="mean over pairs")
+    PU, total = zip(*parts, strict=True)
+    return torch.cat(PU), torch.cat(total)
 
-def _edge_product(edges, U, run):  # P @ U and P @ 1
-    if run.executor is None:
-        return _edge_product_here(edges, U, run)
-    fn = partial(_edge_strip, edges=edges, U=U, size=run.size)
-    how = dict(executor=run.executor, progress=run.progress, desc="mean over pairs")
-    strips = list(map_blocks(fn, row_blocks(len(U), run.size), **how))
-    return torch.cat([out for out, _ in strips]), torch.cat([total for _, total in strips])
-
-# %% ../../nbs/prior/12_heldout.ipynb #e0a5301b
-def _edge_moments(basis, edges, run, caller):
-    U, n = basis.U, len(basis.U)
-    n_bytes = U.element_size() * (U.numel() + 3 * min(run.size, n) ** 2)
-    check_memory(n_bytes, caller, "lower block_size", device=U.device)
-    PU, mean = _edge_product(edges, U, run)
-    mean = mean / n
+# %% ../../nbs/prior/12_heldout.ipynb #a7e13ac5
+def _edge_moments(basis, law, caller, *, block_size, executor, progress):
+    U = basis.U
+    n = len(U)
+    size = _pair_block_size(block_size, n)
+    entries = U.numel() + 3 * min(size, n) ** 2
+    check_memory(U.element_size() * entries, caller, "lower block_size", device=U.device)
+    if executor is None:
+        PU, total = _edge_product(law, U, size, progress)
+    else:
+        PU, total = _edge_product_in_strips(law, U, size, progress, executor)
+    mean = total / n
     inner = sum((U[b].T @ PU[b]).double() for b in row_blocks(n, 8192))
     return TaskMoments(
         diag=1 - 2 * mean + mean.mean(),
@@ -158,51 +148,59 @@ def edge_moments(
     temperature: float,  # T > 0, in the units of K
     *,
     block_size: int | None = None,  # points in a block; None is n/8, between 512 and 2048
-    executor: Executor | None = None,  # over strips of rows, at 4/3 of the work
+    executor=None,  # concurrent.futures.Executor over strips of rows, at 4/3 of the work
     progress: bool = False,  # show a bar on standard error
 ) -> TaskMoments:
-    "Second moments of tasks under independent undirected edges, as far as ridge probes see them."
-    me = "edge_moments"
-    edges = _undirected(Z, basis.U, temperature, me)
-    run = _Run(_pair_block_size(block_size, len(edges.Z), me), executor, progress)
-    return _edge_moments(basis, edges, run, me)
+    """Second moments of tasks under independent undirected edges, as ridge probes see them.
+
+    `block_size` squared pairs exist at a time, in each worker of the executor.
+    """
+    law = _edge_law(Z, temperature, basis.U, "edge_moments")
+    run = dict(block_size=block_size, executor=executor, progress=progress)
+    return _edge_moments(basis, law, "edge_moments", **run)
 
 # %% ../../nbs/prior/12_heldout.ipynb #8cee2e7f
-def _with_ones(U):  # W
+def _with_ones(U):
     return torch.cat([U, U.new_full((len(U), 1), len(U) ** -0.5)], 1)
 
-
+# %% ../../nbs/prior/12_heldout.ipynb #4c459f2f
 def _weighted_gram(W, w):  # W' diag(w) W, float64
     return sum(((W[b] * w[b, None].to(W)).T @ W[b]).double() for b in row_blocks(len(W), 8192))
 
-
+# %% ../../nbs/prior/12_heldout.ipynb #b56402cf
 def _outer_factors(basis, alpha, caller):  # (L, R): L @ R.T is Q off the diagonal
     keep, f = residual_filter(basis, alpha)
-    w = loo_slack(basis, [alpha], caller)[0] ** -2  # the diagonal of D^2
+    w = loo_slack(basis, [alpha], caller)[0] ** -2
     W = _with_ones(basis.U)
     G = torch.cat([f, f.new_tensor([keep])])
     GSG = (G[:, None] * _weighted_gram(W, w) * G).to(W)
     if not keep:
         return W @ GSG, W
-    d, WG = w[:, None].to(W), W * G.to(W)
-    return torch.cat([W @ GSG - d * WG, -WG], 1), torch.cat([W, d * W], 1)
+    d = w[:, None].to(W)
+    G = G.to(W)
+    return torch.cat([W @ GSG - d * (W * G), -W * G], 1), torch.cat([W, d * W], 1)
 
-# %% ../../nbs/prior/12_heldout.ipynb #e9ec8a9d
-def _variance_block(block, edges, L, R):  # sum of Q^2 p (1 - p) over ordered pairs
+# %% ../../nbs/prior/12_heldout.ipynb #bb48106e
+def _variance_block(block, law, L, R):
     rows, cols = block
-    P = edges.block(rows, cols)
+    P = law.block(rows, cols)
     V = (L[rows] @ R[cols].T).square_().mul_(torch.addcmul(P, P, P, value=-1))
-    return V.sum(1).sum(dtype=torch.float64) * (1 if rows == cols else 2)
+    total = V.sum(1).sum(dtype=torch.float64)
+    return total if rows == cols else 2 * total
 
-
-def _edge_variance(basis, edges, alpha, run, caller):
-    U, n = basis.U, len(basis.U)
-    n_bytes = U.element_size() * (6 * U.numel() + 4 * min(run.size, n) ** 2)
-    check_memory(n_bytes, caller, "lower block_size or pass variance=False", device=U.device)
+# %% ../../nbs/prior/12_heldout.ipynb #ff24103b
+def _edge_variance(basis, law, alpha, caller, *, block_size, executor, progress):
+    U = basis.U
+    n = len(U)
+    size = _pair_block_size(block_size, n)
+    entries = 6 * U.numel() + 4 * min(size, n) ** 2
+    remedy = "lower block_size or pass variance=False"
+    check_memory(U.element_size() * entries, caller, remedy, device=U.device)
     L, R = _outer_factors(basis, alpha, caller)
-    fn = partial(_variance_block, edges=edges, L=L, R=R)
-    how = dict(executor=run.executor, progress=run.progress, desc="variance over pairs")
-    return 2 * sum(map_blocks(fn, pair_blocks(n, run.size), **how)) / n**2
+    part = partial(_variance_block, law=law, L=L, R=R)
+    bar = dict(progress=progress, desc="variance over pairs")
+    parts = map_blocks(part, pair_blocks(n, size), executor=executor, **bar)
+    return 2 * sum(parts) / n**2
 
 # %% ../../nbs/prior/12_heldout.ipynb #d8f6cb80
 def edge_variance(
@@ -212,31 +210,35 @@ def edge_variance(
     alpha: float,  # ridge penalty
     *,
     block_size: int | None = None,  # points in a block, as for `edge_moments`
-    executor: Executor | None = None,  # over pairs of blocks
+    executor=None,  # concurrent.futures.Executor over pairs of blocks
     progress: bool = False,  # show a bar on standard error
 ) -> Tensor:  # a float64 scalar
     "Variance of the leave-one-out error over tasks with independent undirected edges."
-    me = "edge_variance"
-    edges = _undirected(Z, basis.U, temperature, me)
-    alpha = check_number(alpha, me, "alpha", low=0)
-    run = _Run(_pair_block_size(block_size, len(edges.Z), me), executor, progress)
-    return _edge_variance(basis, edges, alpha, run, me)
+    law = _edge_law(Z, temperature, basis.U, "edge_variance")
+    alpha = check_number(alpha, "edge_variance", "alpha", low=0)
+    run = dict(block_size=block_size, executor=executor, progress=progress)
+    return _edge_variance(basis, law, alpha, "edge_variance", **run)
 
 # %% ../../nbs/prior/12_heldout.ipynb #ac6dbb11
 @dataclass(frozen=True, eq=False, repr=False)
 class HeldoutError(Result):
-    "Expected leave-one-out error of ridge probes over a law of tasks."
+    """Expected leave-one-out error of ridge probes over a law of tasks.
+
+    `standard_error` is 0 where the expectation is exact, None for one task or `variance=False`.
+    `trusted` is False, with a warning, if the error is below zero: no labels have such edges.
+    For the same reason a skill above 1 occurs only where edges are too cold to be labels.
+    """
 
     error: float  # squared error per point, summed over classes (or of the real target)
-    skill: float  # 1 - error/baseline; above 1 only where edges are too cold to be labels
+    skill: float  # one minus error over the error of the intercept alone
     variance: float | None  # of the error over tasks; None if not asked for
     alpha: float  # ridge penalty
     baseline: float  # error of the intercept alone
     measure: str  # "edge", "label" or "gaussian"
-    standard_error: float | None  # of `error`, from sampling tasks; 0 if exact, None if not known
+    standard_error: float | None  # of `error`, from the finite number of sampled tasks
     alphas: Tensor | None = None  # penalties tried, shape (n_alphas,)
     errors: Tensor | None = None  # expected error at each, shape (n_alphas,)
-    trusted: bool = True  # False (and a warning) if the error is below zero: edges too cold
+    trusted: bool = True  # False if the error is below zero
 
     def plot(self, ax=None):  # matplotlib axes
         "Expected error over the penalties tried."
@@ -254,255 +256,266 @@ class HeldoutError(Result):
         ax.legend()
         return ax
 
-# %% ../../nbs/prior/12_heldout.ipynb #425070d4
-def _penalties(basis, alpha, alphas, caller):  # penalties to try, shape (n_alphas,)
-    if alpha is None:
-        return alpha_grid(basis) if alphas is None else check_alphas(alphas, caller)
-    if alphas is not None:
+# %% ../../nbs/prior/12_heldout.ipynb #e893e764
+class _Penalties(NamedTuple):
+    grid: Tensor  # shape (n_alphas,), float64
+    fixed: bool  # did the caller fix one, so that nothing is chosen?
+
+# %% ../../nbs/prior/12_heldout.ipynb #d221c578
+def _penalties(basis, alpha, alphas, caller):
+    if alpha is not None and alphas is not None:
         refuse(caller, "either alpha or alphas may be given", "both", "leave one of them out")
-    return torch.tensor([check_number(alpha, caller, "alpha", low=0)], dtype=torch.float64)
+    if alpha is not None:
+        alpha = check_number(alpha, caller, "alpha", low=0)
+        return _Penalties(torch.tensor([alpha], dtype=torch.float64), fixed=True)
+    if alphas is not None:
+        return _Penalties(check_alphas(alphas, caller), fixed=False)
+    return _Penalties(alpha_grid(basis), fixed=False)
 
 # %% ../../nbs/prior/12_heldout.ipynb #1bcf0fc8
-class _Least(NamedTuple):
-    "The least expected error; its names are those of `HeldoutError`."
-
+class _Choice(NamedTuple):  # the fields of HeldoutError that the moments decide
     error: float
-    skill: float
     alpha: float
     baseline: float
-    alphas: Tensor
-    errors: Tensor
+    skill: float
+    alphas: Tensor | None
+    errors: Tensor | None
 
-
-def _least_error(basis, moments, grid, caller):
+# %% ../../nbs/prior/12_heldout.ipynb #d1a163b7
+def _choose(basis, moments, penalties, caller):
     n = len(basis.U)
     baseline = (moments.diag.sum() * n / (n - 1) ** 2).item()
     if not baseline > 1e-12:
-        rule, got = "tasks must distinguish points", f"an intercept alone errs by {baseline:.3g}"
-        remedy = "raise the temperature or sample tasks with at least two classes"
-        refuse(caller, rule, got, remedy)
-    errors = loo_errors(basis, moments, grid.tolist()).cpu()
+        refuse(
+            caller,
+            "tasks must distinguish points",
+            f"an intercept alone errs by {baseline:.3g}",
+            "raise the temperature or sample tasks with at least two classes",
+        )
+    errors = loo_errors(basis, moments, penalties.grid.tolist()).cpu()
     best = int(errors.argmin())
     error = errors[best].item()
-    return _Least(
+    return _Choice(
         error=error,
-        skill=1 - error / baseline,
-        alpha=grid[best].item(),
+        alpha=penalties.grid[best].item(),
         baseline=baseline,
-        alphas=grid,
-        errors=errors,
+        skill=1 - error / baseline,
+        alphas=None if penalties.fixed else penalties.grid,
+        errors=None if penalties.fixed else errors,
     )
 
-# %% ../../nbs/prior/12_heldout.ipynb #c8f2f2e6
-def _edge_error(basis, grid, *, edges, run, variance, caller):
-    least = _least_error(basis, _edge_moments(basis, edges, run, caller), grid, caller)
-    spread = _edge_variance(basis, edges, least.alpha, run, caller).item() if variance else None
-    if least.error < 0:
-        warnings.warn(
-            f"{caller}: edges must not be colder than those of labels can be. Got an expected error"
-            f" of {least.error:.3g}, below zero; raise the temperature or pass sampled labels.",
-            stacklevel=3,
+# %% ../../nbs/prior/12_heldout.ipynb #bbee4289
+class _LabelLaw(NamedTuple):
+    labels: Tensor  # shape (n_tasks, n), not judged yet
+    weights: Tensor | None = None  # shape (n_tasks,); None: all equal
+    ancestor: Tensor | None = None  # of each task; None: each is its own
+    exact: bool = False  # all labelings there are
+
+# %% ../../nbs/prior/12_heldout.ipynb #25406031
+def _drawn(prior, caller):  # the law of a result of sample_labelings
+    if not getattr(prior, "trusted", True):
+        refuse(
+            caller,
+            "samples must be trusted",
+            prior.reason,
+            "draw them again, or pass their `labels` to average over these very tasks",
         )
-    return HeldoutError(
-        variance=spread,
-        measure="edge",
-        standard_error=0.0,
-        trusted=not least.error < 0,
-        **least._asdict(),
+    return _LabelLaw(
+        labels=torch.as_tensor(prior.labels),
+        weights=torch.as_tensor(prior.log_weights).double().softmax(0),
+        ancestor=getattr(prior, "ancestor", None),
+        exact=bool(getattr(prior, "exact", False)),
     )
 
-# %% ../../nbs/prior/12_heldout.ipynb #05c4f1f4
-class _GivenPrior(NamedTuple):
-    "What was passed as `prior`: a factor (floating point) or labels, and what came with them."
-
-    values: Tensor
-    weights: Tensor | None = None  # of the labels
-    ancestor: Tensor | None = None  # the task that each task descends from
-    exact: bool = False  # are these all tasks there are?
-
-
-def _given_prior(prior, weights, caller):
+# %% ../../nbs/prior/12_heldout.ipynb #246d4d0e
+def _law_or_factor(prior, weights, caller):  # a _LabelLaw, or the factor of a prior kernel
     if hasattr(prior, "labels") and hasattr(prior, "log_weights"):
-        return _given_sample(prior, weights, caller)
+        if weights is not None:
+            refuse(
+                caller,
+                "weights must come from one place",
+                "weights beside a result that has its own",
+                "leave weights out",
+            )
+        return _drawn(prior, caller)
     prior = as_tensor(prior, caller, "prior")
-    if prior.is_floating_point() and weights is not None:
-        rule, got = "weights belong to sampled labels", "weights beside a factor"
-        refuse(caller, rule, got, "leave weights out")
-    return _GivenPrior(prior, weights)
-
-# %% ../../nbs/prior/12_heldout.ipynb #887e39a1
-def _given_sample(sample, weights, caller):
+    if not prior.is_floating_point():
+        return _LabelLaw(prior, weights)
     if weights is not None:
-        got = "weights beside a result that has its own"
-        refuse(caller, "weights must come from one place", got, "leave weights out")
-    if not getattr(sample, "trusted", True):
-        remedy = "draw them again, or pass their `labels` to average over these very tasks"
-        refuse(caller, "samples must be trusted", sample.reason, remedy)
-    return _GivenPrior(
-        values=torch.as_tensor(sample.labels),
-        weights=torch.as_tensor(sample.log_weights).double().softmax(0),
-        ancestor=getattr(sample, "ancestor", None),
-        exact=getattr(sample, "exact", False),
-    )
-
-# %% ../../nbs/prior/12_heldout.ipynb #f5f987d5
-class _Drawn(NamedTuple):
-    "Sampled tasks, judged at the door."
-
-    tasks: Tasks
-    weights: Tensor  # shape (n_tasks,), float64, sum to one
-    ancestor: Tensor | None
-    exact: bool
-
-
-def _drawn(given, X, caller):
-    tasks = check_tasks(given.values, X, None, caller)
-    w = check_weights(given.weights, len(tasks.labels), caller).to(X.device)
-    return _Drawn(tasks, w, given.ancestor, given.exact)
+        refuse(
+            caller,
+            "weights belong to sampled labels",
+            "weights beside a factor",
+            "leave weights out",
+        )
+    return prior
 
 # %% ../../nbs/prior/12_heldout.ipynb #d9012430
-def _standard_error(drawn, off):  # None for one family; `off`: the tasks' deviations from the mean
-    if drawn.exact:
+def _standard_error(w, off, law):  # of the mean, from weights and deviations of the tasks
+    if law.exact:
         return 0.0
-    w = drawn.weights
-    family = torch.arange(len(w)) if drawn.ancestor is None else torch.as_tensor(drawn.ancestor)
-    sums = torch.zeros(2, len(w), dtype=w.dtype, device=w.device)
-    R, W = sums.index_add_(1, family.to(w.device), torch.stack([w * off, w]))
+    family = torch.arange(len(w)) if law.ancestor is None else torch.as_tensor(law.ancestor)
+    families = torch.zeros(2, len(w), dtype=w.dtype, device=w.device)
+    families.index_add_(1, family.to(w.device), torch.stack([w * off, w]))
+    R, W = families
     free = 1 - W.square().sum().item()
     return (R.square().sum() / free).sqrt().item() if free > 1e-12 else None
 
-# %% ../../nbs/prior/12_heldout.ipynb #89ed12bf
-def _label_block(rows, basis, tasks, alpha):  # leave-one-out error of each task
+# %% ../../nbs/prior/12_heldout.ipynb #11874aee
+def _task_errors(rows, basis, tasks, alpha):
     residuals = loo_residuals(basis, code_rows(tasks.labels[rows], tasks.codes), alpha)
     return residuals.square().sum(0).mean(1, dtype=torch.float64)
 
+# %% ../../nbs/prior/12_heldout.ipynb #22f2cb47
+def _error_over_labels(basis, law, penalties, caller, *, variance, block_size, executor):
+    tasks = check_tasks(law.labels, basis.U, None, caller)
+    m, n = tasks.labels.shape
+    w = check_weights(law.weights, m, caller).to(basis.U.device)
+    size = task_block(block_size, n, tasks.n_classes)
+    moments = task_moments(basis, tasks, w, block_size=size, executor=executor)
+    found = dict(_choose(basis, moments, penalties, caller)._asdict(), measure="label")
+    if not variance:
+        return HeldoutError(variance=None, standard_error=None, **found)
+    part = partial(_task_errors, basis=basis, tasks=tasks, alpha=found["alpha"])
+    errors = torch.cat(list(map_blocks(part, row_blocks(m, size), executor=executor)))
+    off = errors - found["error"]
+    spread = (w @ off**2).item()
+    return HeldoutError(variance=spread, standard_error=_standard_error(w, off, law), **found)
 
-def _label_error(basis, grid, *, drawn, run, variance, caller):
-    how = dict(block_size=run.size, executor=run.executor)
-    moments = task_moments(basis, drawn.tasks, drawn.weights, **how)
-    least = _least_error(basis, moments, grid, caller)
-    spread = standard_error = None
-    if variance:
-        fn = partial(_label_block, basis=basis, tasks=drawn.tasks, alpha=least.alpha)
-        blocks = row_blocks(len(drawn.weights), run.size)
-        off = torch.cat(list(map_blocks(fn, blocks, executor=run.executor))) - least.error
-        spread = (drawn.weights @ off**2).item()
-        standard_error = _standard_error(drawn, off)
+# %% ../../nbs/prior/12_heldout.ipynb #d96f9b94
+def _error_over_edges(basis, law, penalties, caller, *, variance, **run):
+    choice = _choose(basis, _edge_moments(basis, law, caller, **run), penalties, caller)
+    spread = _edge_variance(basis, law, choice.alpha, caller, **run).item() if variance else None
+    trusted = not choice.error < 0
+    if not trusted:
+        warnings.warn(
+            f"{caller}: edges must not be colder than those of labels can be. Got an expected "
+            f"error of {choice.error:.3g}, below zero; raise the temperature or pass sampled "
+            "labels.",
+            stacklevel=3,
+        )
     return HeldoutError(
-        variance=spread, measure="label", standard_error=standard_error, **least._asdict()
+        variance=spread, measure="edge", standard_error=0.0, trusted=trusted, **choice._asdict()
     )
 
 # %% ../../nbs/prior/12_heldout.ipynb #3eab40b8
 @documented
 def expected_heldout_error(
     features,  # of the model that is judged, shape (n, d)
-    prior,  # factor of the prior kernel (n, r), or labels (n_tasks, n), or a result with labels
-    temperature: float | None = None,  # T > 0 for a factor; plays no part for labels
+    prior,  # factor of the prior kernel (n, r), labels (n_tasks, n), or a sampler's result
+    temperature: float | None = None,  # T > 0 for a factor; labels were drawn at theirs
     *,
-    alpha: float | None = None,  # ridge penalty; None: the one with the least expected error
+    alpha: float | None = None,  # ridge penalty as in `ridge_probes`; None: the best of `alphas`
     alphas: Sequence | None = None,  # penalties to choose from; None is `alpha_grid`
-    weights: Sequence | None = None,  # of sampled labels, shape (n_tasks,); equal if None
+    weights=None,  # of sampled labels, shape (n_tasks,); equal if None
     variance: bool = True,  # also the variance over tasks: about as much work again
     standardize: bool = False,  # divide features by their standard deviation
     block_size: int | None = None,  # points (factor) or tasks (labels) handled at once
-    executor: Executor | None = None,  # over blocks
+    executor=None,  # concurrent.futures.Executor over blocks
     progress: bool = False,  # show bars over pairs of points (factor) on standard error
 ) -> HeldoutError:
-    """Expected error on unseen points of a ridge probe, over all tasks of a prior, none trained.
+    """Expected error on unseen points of a ridge probe, over all tasks of a prior.
 
-    With H the hat matrix of the probe, R = diag(1 - H)^-1 (I - H) and Q = R'R, a task with label
-    graph G has leave-one-out error Tr(QG)/n, so the mean is Tr(Q E[G])/n. The variance over edges
-    of probability p_ij is 4/n^2 times the sum over i < j of Q_ij^2 p_ij (1 - p_ij).
+    The error is Tr(Q E[G]) / n with Q = R' R, R = diag(1 - H)^-1 (I - H) and H the hat matrix of
+    the probe. No probe is trained. A factor is float, labels are int64; a sampler's result has
+    `labels` and `log_weights`. A penalty that is not given is the one of least expected error.
 
-    Reference: Task Priors, Theorem 2.6, with Q in the place of M.
+    Reference: Task Priors, Theorem 2.6, with Q in the place of M, over undirected graphs.
     """
-    me = "expected_heldout_error"
-    X = check_features(features, me)
-    given = _given_prior(prior, weights, me)
-    if given.values.is_floating_point():
-        edges = _undirected(given.values, X, temperature, me)
-        run = _Run(_pair_block_size(block_size, len(X), me), executor, progress)
-        judge = partial(_edge_error, edges=edges, run=run)
+    caller = "expected_heldout_error"
+    X = check_features(features, caller)
+    law = _law_or_factor(prior, weights, caller)
+    over_labels = isinstance(law, _LabelLaw)
+    if over_labels:
+        check_same_n(caller, features=len(X), labels=law.labels.shape[-1])
     else:
-        drawn = _drawn(given, X, me)
-        run = _Run(task_block(block_size, len(X), drawn.tasks.n_classes), executor)
-        judge = partial(_label_error, drawn=drawn, run=run)
-    basis = decompose(X, standardize=standardize, caller=me)
-    found = judge(basis, _penalties(basis, alpha, alphas, me), variance=variance, caller=me)
-    return found if alpha is None else replace(found, alphas=None, errors=None)
+        law = _edge_law(law, temperature, X, caller)
+    basis = decompose(X, standardize=standardize)
+    penalties = _penalties(basis, alpha, alphas, caller)
+    run = dict(variance=variance, block_size=block_size, executor=executor)
+    if over_labels:
+        return _error_over_labels(basis, law, penalties, caller, **run)
+    return _error_over_edges(basis, law, penalties, caller, progress=progress, **run)
 
 # %% ../../nbs/prior/12_heldout.ipynb #2d0a7614
-def _gaussian_moments(basis, Zc, noise):  # Zc: the centred factor
-    n, U = len(Zc), basis.U
-    B = U.T @ Zc
-    white = noise * torch.eye(len(B), dtype=torch.float64, device=B.device)
-    return TaskMoments(
-        diag=Zc.square().sum(1, dtype=torch.float64) + noise * (1 - 1 / n),
-        cross=Zc @ B.T + noise * U,
-        inner=(B @ B.T).double() + white,
-    )
+def _square_trace(basis, keep, f, w):  # Tr(Q^2); w holds the squared inverse slack, shape (n,)
+    W = _with_ones(basis.U.double())
+    G = torch.cat([2 * keep * f - f**2, f.new_tensor([keep])])
+    S = _weighted_gram(W, w) * G
+    return keep * (w**2 * (1 - 2 * (W**2 @ G))).sum() + (S.T * S).sum()
 
-# %% ../../nbs/prior/12_heldout.ipynb #58763a51
-def _gaussian_variance(basis, Zc, noise, alpha, caller):  # 2 Tr((Q (Z Z' + noise I))^2) / n^2
+# %% ../../nbs/prior/12_heldout.ipynb #6a7c6f45
+def _gaussian_variance(basis, Z, noise, alpha, caller):  # 2 Tr((Q (Z Z' + noise I))^2) / n^2
     keep, f = residual_filter(basis, alpha)
-    U, Z, n = basis.U.double(), Zc.double(), len(Zc)
-    w = loo_slack(basis, [alpha], caller)[0][:, None] ** -2  # the diagonal of D^2
+    w = loo_slack(basis, [alpha], caller)[0] ** -2
+    U = basis.U.double()
 
-    def residual(M):
+    def residual(M):  # (I - H) M
         return keep * (M - M.mean(0)) - U @ (f[:, None] * (U.T @ M))
 
-    QZ = residual(w * residual(Z))
-    W, G = _with_ones(U), torch.cat([2 * keep * f - f**2, f.new_tensor([keep])])
-    SG = _weighted_gram(W, w[:, 0]) * G
-    square = keep * (w**2 * (1 - 2 * (W**2 @ G)[:, None])).sum() + (SG.T * SG).sum()
-    total = (Z.T @ QZ).square().sum() + 2 * noise * QZ.square().sum() + noise**2 * square
-    return 2 * total / n**2
+    Z = Z.double()
+    QZ = residual(w[:, None] * residual(Z))
+    signal = (Z.T @ QZ).square().sum()
+    mixed = QZ.square().sum()
+    square = _square_trace(basis, keep, f, w)
+    return 2 * (signal + 2 * noise * mixed + noise**2 * square) / len(Z) ** 2
 
-# %% ../../nbs/prior/12_heldout.ipynb #eecf75ac
+# %% ../../nbs/prior/12_heldout.ipynb #38c420ad
 @documented
 def expected_regression_error(
     features,  # of the model that is judged, shape (n, d)
     prior,  # factor of the Gaussian process's kernel, shape (n, r)
     *,
-    noise: float = 0.0,  # variance of independent noise on the targets, in the units of the kernel
+    noise: float = 0.0,  # variance of independent noise on the targets, in units of the kernel
     alpha: float | None = None,  # ridge penalty; None: the one with the least expected error
     alphas: Sequence | None = None,  # penalties to choose from; None is `alpha_grid`
 ) -> HeldoutError:
-    "Expected error on unseen points of ridge regression, over targets from a Gaussian process."
-    me = "expected_regression_error"
-    X = check_features(features, me)
-    Z = check_features(prior, me, "prior")
-    noise = check_number(noise, me, "noise", low=0)
-    check_same_n(me, features=len(X), prior=len(Z))
-    basis = decompose(X, caller=me)
-    Zc = (Z - Z.mean(0)).to(X)
-    grid = _penalties(basis, alpha, alphas, me)
-    least = _least_error(basis, _gaussian_moments(basis, Zc, noise), grid, me)
-    found = HeldoutError(
-        variance=_gaussian_variance(basis, Zc, noise, least.alpha, me).item(),
-        measure="gaussian",
-        standard_error=0.0,
-        **least._asdict(),
+    """Expected error on unseen points of ridge regression, over targets of a Gaussian process.
+
+    The error is Tr(Q (K + noise I)) / n with K = Z Z' and Q as in `expected_heldout_error`; its
+    variance over targets is 2 Tr((Q (K + noise I))^2) / n^2.
+
+    Reference: Task Priors, Theorem 2.6, carried over from label graphs to real targets.
+    """
+    caller = "expected_regression_error"
+    X = check_features(features, caller)
+    Z = check_features(prior, caller, "prior")
+    noise = check_number(noise, caller, "noise", low=0)
+    check_same_n(caller, features=len(X), prior=len(Z))
+    basis = decompose(X)
+    penalties = _penalties(basis, alpha, alphas, caller)
+    n = len(Z)
+    Zc = (Z - Z.mean(0)).to(basis.U)
+    B = basis.U.T @ Zc
+    noise_part = noise * torch.eye(len(B), dtype=torch.float64, device=B.device)
+    moments = TaskMoments(
+        diag=Zc.square().sum(1, dtype=torch.float64) + noise * (1 - 1 / n),
+        cross=Zc @ B.T + noise * basis.U,
+        inner=(B @ B.T).double() + noise_part,
     )
-    return found if alpha is None else replace(found, alphas=None, errors=None)
+    choice = _choose(basis, moments, penalties, caller)
+    variance = _gaussian_variance(basis, Zc, noise, choice.alpha, caller).item()
+    return HeldoutError(
+        variance=variance, measure="gaussian", standard_error=0.0, **choice._asdict()
+    )
 
 # %% ../../nbs/prior/12_heldout.ipynb #b52c1847
-def _nearest(rows, X, k):  # neighbours of the queries `rows`, shape (len(rows), k)
+def _neighbours(rows, X, k):  # of each query of the block, by the cosine of unit rows
     S = X[rows] @ X.T
     S[torch.arange(len(S)), torch.arange(rows.start, rows.stop)] = -torch.inf
     return S.topk(k, 1).indices
 
+# %% ../../nbs/prior/12_heldout.ipynb #549589bf
+def _mean_labels_shared(rows, X, k, labels, weights):
+    near = _neighbours(rows, X, k)
+    same = [(y[near] == y[rows, None]).sum(dtype=torch.float64) for y in labels]
+    return weights @ torch.stack(same)
 
-def _edge_hits(rows, X, k, edges):  # expected number of neighbours of the query's class
-    near = _nearest(rows, X, k)
-    K = torch.einsum("br,bkr->bk", edges.Z[rows], edges.Z[near])
-    return torch.sigmoid(edges.odds * K).sum(dtype=torch.float64)
-
-
-def _label_hits(rows, X, k, drawn):  # the same over sampled tasks
-    near = _nearest(rows, X, k)
-    same = [(t[near] == t[rows, None]).sum(dtype=torch.float64) for t in drawn.tasks.labels]
-    return drawn.weights @ torch.stack(same)
+# %% ../../nbs/prior/12_heldout.ipynb #15bc1acb
+def _mean_edges(rows, X, k, law):
+    near = _neighbours(rows, X, k)
+    K = torch.einsum("br,bkr->bk", law.Z[rows], law.Z[near])
+    return torch.sigmoid(law.odds * K).sum(dtype=torch.float64)
 
 # %% ../../nbs/prior/12_heldout.ipynb #1a6695d9
 @documented
@@ -513,26 +526,30 @@ def precision_at_k(
     k: int = 10,  # neighbours, below n
     *,
     graphs: str = "directed",  # with a factor: "directed" or "undirected", see trace_moments
-    weights: Sequence | None = None,  # of sampled labels, shape (n_tasks,)
+    weights=None,  # of sampled labels, shape (n_tasks,)
     block_size: int = 512,  # queries handled at once
-    executor: Executor | None = None,  # over blocks of queries
+    executor=None,  # concurrent.futures.Executor over blocks of queries
 ) -> float:  # between 0 and 1
-    """Expected share of a point's k nearest neighbours that carry its label, over all tasks.
+    """Expected share of a point's k nearest neighbours (cosine) that carry its label.
 
-    The mean, over points i and their k nearest neighbours j by cosine, of the probability that
-    they share a label: sigmoid(K_ij/T) over directed edges, sigmoid(2 K_ij/T) over undirected ones.
+    The mean of p_ij over all points i and their k nearest neighbours j, where p_ij is
+    sigmoid(K_ij / T) for directed and sigmoid(2 K_ij / T) for undirected edges.
 
-    Reference: Task Priors, Lemma 2.5.
+    Reference: Task Priors, Lemma 2.5, for the probability of an edge.
     """
-    me = "precision_at_k"
-    X = kernel_factor(features, center=False)
-    k = check_count(k, me, "k", high=len(X) - 1)
-    size = check_count(block_size, me, "block_size")
-    given = _given_prior(prior, weights, me)
-    if given.values.is_floating_point():
-        edges = _Edges(*_prior_factor(given.values, X, temperature, graphs, me))
-        fn = partial(_edge_hits, X=X, k=k, edges=edges)
+    caller = "precision_at_k"
+    X = kernel_factor(check_features(features, caller), center=False)
+    n = len(X)
+    law = _law_or_factor(prior, weights, caller)
+    k = check_count(k, caller, "k", high=n - 1)
+    blocks = row_blocks(n, check_count(block_size, caller, "block_size"))
+    if isinstance(law, _LabelLaw):
+        labels = check_tasks(law.labels, X, None, caller).labels
+        w = check_weights(law.weights, len(labels), caller).to(X.device)
+        part = partial(_mean_labels_shared, X=X, k=k, labels=labels, weights=w)
     else:
-        fn = partial(_label_hits, X=X, k=k, drawn=_drawn(given, X, me))
-    hits = sum(map_blocks(fn, row_blocks(len(X), size), executor=executor))
-    return (hits / (len(X) * k)).item()
+        Z = check_features(law, caller, "prior").to(X)
+        check_same_n(caller, features=n, prior=len(Z))
+        Z, odds = checked_odds(Z, temperature, graphs, caller)
+        part = partial(_mean_edges, X=X, k=k, law=_EdgeLaw(Z, odds))
+    return (sum(map_blocks(part, blocks, executor=executor)) / (n * k)).item()

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ..blocks import row_blocks
 from ..checks import check_choice, check_features, check_number, check_same_n, refuse
 from .edges import GRAPHS, checked_odds
+from ..signatures import documented
 
 # %% ../../nbs/prior/14_objective.ipynb #95ca002f
 class _EdgeTable(NamedTuple):
@@ -164,6 +165,7 @@ class TaskPriorStatistics(nn.Module):
         return _trace_statistics(X, tilted, W, len(self.prior), center)
 
 # %% ../../nbs/prior/14_objective.ipynb #dc335acf
+@documented
 class TaskPriorLoss(nn.Module):
     """Loss without labels: raise the mean performance over a prior's tasks, lower its variance.
 

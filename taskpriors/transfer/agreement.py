@@ -26,6 +26,7 @@ from taskpriors.checks import (
     refuse,
 )
 from ..results import Result
+from ..signatures import documented
 
 # %% ../../nbs/transfer/01_agreement.ipynb #63493ab7
 def _tau_b(x, y):
@@ -222,6 +223,7 @@ def _interval_kind(interval, method, caller):
     return interval
 
 # %% ../../nbs/transfer/01_agreement.ipynb #51530b94
+@documented
 def rank_agreement(
     scores,  # one number per model, (n,); infinite ones rank first or last, Pearson refuses them
     truth,  # what they should predict, shape (n,), larger is better
