@@ -11,80 +11,97 @@ import sys
 import warnings
 
 # %% ../../nbs/rank/08_cli.ipynb #e9730266
-def _input_options(p):
-    p.add_argument(
+def _image_options(group):
+    group.add_argument(
         "--images",
-        help="folder, .npy file, digits, or a data set: hfds/NAME, torch/NAME, tfds/NAME, wds/NAME (default: scikit-learn's digits)",
+        help="folder, .npy file, digits, or a data set: "
+        "hfds/NAME, torch/NAME, tfds/NAME, wds/NAME (default: scikit-learn's digits)",
     )
-    p.add_argument("--split", help="split of a data set, or subfolder of a folder")
-    p.add_argument("--limit", type=int, help="use at most so many images")
-    p.add_argument(
+    group.add_argument("--split", help="split of a data set, or subfolder of a folder")
+    group.add_argument("--limit", type=int, help="use at most so many images")
+
+# %% ../../nbs/rank/08_cli.ipynb #fc6ccde8
+def _model_options(group):
+    group.add_argument(
         "--models",
         nargs="+",
         metavar="MODEL",
-        help="timm names (also hf-hub:..., local-dir:..., NAME@CHECKPOINT, NAME@untrained), zoo/NAME, or files of features (default: the zoo)",
+        help="timm names (also hf-hub:..., local-dir:..., NAME@CHECKPOINT, NAME@untrained), "
+        "zoo/NAME, or files of features (default: the zoo)",
     )
-    p.add_argument(
+    group.add_argument(
         "--labels",
         nargs="*",
         metavar="METRIC",
-        help="the images carry labels: add transfer metrics (default: logme pactran_gaussian regularized_h_score linear_valid) and how well all columns order the models by probe accuracy on those labels",
+        help="the images carry labels: add transfer metrics "
+        "(default: logme pactran_gaussian regularized_h_score linear_valid) "
+        "and how well all columns order the models by probe accuracy on those labels",
     )
-    p.add_argument(
+    group.add_argument(
         "--prior",
-        help="product (of all models, the default), others (of all but the model that is judged), or a model",
+        help="product (of all models, the default), "
+        "others (of all but the model that is judged), or a model",
     )
 
-
-def _method_options(p):
-    p.add_argument("--n-tasks", type=int, help="tasks sampled from the prior (default: 200)")
-    p.add_argument("--n-classes", type=int, help="classes of a task (default: 5)")
-    p.add_argument("--probe", choices=("ridge", "logistic"), help="linear probe (default: ridge)")
-    p.add_argument(
+# %% ../../nbs/rank/08_cli.ipynb #4323e40c
+def _task_options(group):
+    group.add_argument("--n-tasks", type=int, help="tasks sampled from the prior (default: 200)")
+    group.add_argument("--n-classes", type=int, help="classes of a task (default: 5)")
+    group.add_argument(
+        "--probe", choices=("ridge", "logistic"), help="linear probe (default: ridge)"
+    )
+    group.add_argument(
         "--train",
         type=float,
         help="fraction of the images that probes are fitted to (default: 0.5)",
     )
-    p.add_argument(
+
+# %% ../../nbs/rank/08_cli.ipynb #a9f81b54
+def _prior_options(group):
+    group.add_argument(
         "--kernel",
         choices=("cosine", "linear", "projection", "rbf"),
         help="of models and prior (default: cosine)",
     )
-    p.add_argument(
+    group.add_argument(
         "--graphs",
         choices=("directed", "undirected"),
         help="convention for E and Var of Tr(MG) (default: directed)",
     )
-    p.add_argument(
+    group.add_argument(
         "--temperature", type=float, help="of the edges; the default makes the mean of |K|/T one"
     )
-    p.add_argument(
+    group.add_argument(
         "--task-temperature",
         type=float,
         help="of the sampled tasks; the default makes them learnable and different",
     )
-    p.add_argument("--seed", type=int, help="of tasks and split (default: 0)")
+    group.add_argument("--seed", type=int, help="of tasks and split (default: 0)")
 
-
-def _machine_options(p):
-    p.add_argument("--device", help="cpu, cuda, cuda:1, ... (default: the GPU if there is one)")
-    p.add_argument(
+# %% ../../nbs/rank/08_cli.ipynb #d12aeba7
+def _device_options(group):
+    group.add_argument("--device", help="cpu, cuda, cuda:1, ... (default: the GPU if there is one)")
+    group.add_argument(
         "--dtype",
         choices=("float32", "bfloat16", "float16"),
         help="precision of the forward pass (default: float32)",
     )
-    p.add_argument("--batch-size", type=int, help="images per forward pass (default: 64)")
-    p.add_argument("--num-workers", type=int, help="processes that read images (default: 0)")
-    p.add_argument(
+    group.add_argument("--batch-size", type=int, help="images per forward pass (default: 64)")
+    group.add_argument("--num-workers", type=int, help="processes that read images (default: 0)")
+
+# %% ../../nbs/rank/08_cli.ipynb #d599341e
+def _file_options(group):
+    group.add_argument(
         "--cache",
-        help="directory for everything that can be computed again (default: $TASKPRIORS_CACHE, or ~/.cache/taskpriors)",
+        help="directory for everything that can be computed again "
+        "(default: $TASKPRIORS_CACHE, or ~/.cache/taskpriors)",
     )
-    p.add_argument(
+    group.add_argument(
         "--out",
         default="ranking",
         help="directory for ranking.csv, ranking.json and ranking.png (default: ranking)",
     )
-    p.add_argument("--quiet", action="store_true", help="no progress bars")
+    group.add_argument("--quiet", action="store_true", help="no progress bars")
 
 # %% ../../nbs/rank/08_cli.ipynb #6e2fa409
 def build_parser() -> argparse.ArgumentParser:
@@ -95,116 +112,141 @@ def build_parser() -> argparse.ArgumentParser:
         "taskpriors", description="Score a representation on every task it could meet."
     )
     parser.add_argument("--version", action="version", version=taskpriors.__version__)
-    rank = parser.add_subparsers(dest="command", required=True).add_parser(
+    commands = parser.add_subparsers(dest="command", required=True)
+    rank = commands.add_parser(
         "rank",
         help="rank models on images",
-        description="Rank models by expected held-out skill over the tasks of a prior; no labels are needed.",
+        description="Rank models by expected held-out skill over the tasks of a prior; "
+        "no labels are needed.",
     )
-    for title, add in (
-        ("what", _input_options),
-        ("how", _method_options),
-        ("where", _machine_options),
-    ):
-        add(rank.add_argument_group(title))
+    groups = dict(
+        what=(_image_options, _model_options),
+        how=(_task_options, _prior_options),
+        where=(_device_options, _file_options),
+    )
+    for title, parts in groups.items():
+        group = rank.add_argument_group(title)
+        for add_options in parts:
+            add_options(group)
     rank.set_defaults(run=run_rank)
     return parser
 
 # %% ../../nbs/rank/08_cli.ipynb #d726f496
-_IMAGES, _SHELL = (
-    ("images", "split", "limit"),
-    ("command", "run", "quiet", "images", "split", "limit", "labels"),
-)
-
-
-def label_agreement(ranking, method="kendall"):  # pandas.DataFrame
-    "Agreement of each column of a labelled ranking with probe accuracy on the labels, with its interval."
-    import pandas as pd
-
-    from taskpriors.rank.ranking import agreement_or_reason
-    from taskpriors.transfer.agreement import rank_agreement
-    from taskpriors.transfer.registry import LABEL_ACCURACY
-
-    columns, rows, truth = (
-        dict(
-            skill=ranking.skill,
-            **{k: v for k, v in ranking.extra.items() if k != LABEL_ACCURACY},
-            dimension=ranking.dimension,
-        ),
-        [],
-        ranking.extra[LABEL_ACCURACY],
-    )
-    for name, values in columns.items():
-        both = ~(values.isnan() | truth.isnan())
-        a = agreement_or_reason(rank_agreement, values[both], truth[both], method=method)
-        rows.append(
-            dict(column=name, note=a)
-            if isinstance(a, str)
-            else dict(
-                column=name,
-                tau=f"{a.value:.2f}",
-                low=f"{a.low:.2f}",
-                high=f"{a.high:.2f}",
-                models=str(a.n),
-            )
-        )
-    return pd.DataFrame(rows).set_index("column").fillna("")
-
-
-def _label_metrics(images, words):
+def _label_metrics(images, names):
     from taskpriors.transfer.registry import metric_functions
 
     if images.labels is None:
         raise ValueError(
-            "taskpriors rank: --labels needs images with labels. Got none; name a data set or a folder with one subfolder per class, or leave --labels out"
+            "taskpriors rank: --labels needs images with labels. Got none; name a data set "
+            "or a folder with one subfolder per class, or leave --labels out"
         )
-    return metric_functions(images.labels, words) if words else metric_functions(images.labels)
+    if not names:
+        return metric_functions(images.labels)
+    return metric_functions(images.labels, names)
+
+# %% ../../nbs/rank/08_cli.ipynb #a2f27922
+def _agreement_row(values, truth, method):
+    from taskpriors.rank.ranking import agreement_or_reason
+    from taskpriors.transfer.agreement import rank_agreement
+
+    known = ~(values.isnan() | truth.isnan())
+    found = agreement_or_reason(rank_agreement, values[known], truth[known], method=method)
+    if isinstance(found, str):
+        return dict(note=found)
+    return dict(
+        tau=f"{found.value:.2f}",
+        low=f"{found.low:.2f}",
+        high=f"{found.high:.2f}",
+        models=str(found.n),
+    )
+
+# %% ../../nbs/rank/08_cli.ipynb #53a1f916
+def label_agreement(
+    ranking,  # `Ranking` with the labels' probe accuracy among its extra columns
+    method: str = "kendall",  # "kendall" or another rank correlation of `rank_agreement`
+):  # pandas.DataFrame
+    "Agreement of each column of a labelled ranking with probe accuracy, with its interval."
+    import pandas as pd
+
+    from taskpriors.transfer.registry import LABEL_ACCURACY
+
+    truth = ranking.extra[LABEL_ACCURACY]
+    metrics = {name: values for name, values in ranking.extra.items() if name != LABEL_ACCURACY}
+    columns = dict(skill=ranking.skill, **metrics, dimension=ranking.dimension)
+    rows = [
+        dict(column=name, **_agreement_row(values, truth, method))
+        for name, values in columns.items()
+    ]
+    return pd.DataFrame(rows).set_index("column").fillna("")
+
+# %% ../../nbs/rank/08_cli.ipynb #c3b70d09
+def _check_models(given):
+    if given.get("images", "digits") != "digits" and "models" not in given:
+        raise ValueError(
+            "taskpriors rank: other images than the digits need models. "
+            "Got no --models; name some, for example resnet18"
+        )
+
+# %% ../../nbs/rank/08_cli.ipynb #e26c07b1
+_OF_IMAGES = ("images", "split", "limit")
+_OF_COMMAND = ("command", "run", "quiet", "labels")
+
+
+def _load_images(given, progress):
+    from taskpriors.rank.images import load_images
+
+    source = {name: given[name] for name in _OF_IMAGES if name in given}
+    if "images" in source:
+        source["source"] = source.pop("images")
+    return load_images(**source, progress=progress)
+
+# %% ../../nbs/rank/08_cli.ipynb #4933a545
+def _print_ranking(ranking, labelled, out):
+    print(ranking)
+    if labelled:
+        table = label_agreement(ranking).to_string()
+        print(f"\nKendall's tau with probe accuracy on the labels:\n{table}")
+    print(f"\nWritten to {out}: ranking.csv, ranking.json, ranking.png")
 
 # %% ../../nbs/rank/08_cli.ipynb #afb3e0ac
 def run_rank(
     args,  # parsed by `build_parser`
 ) -> int:  # exit status
     "Carry out `taskpriors rank`."
-    given = {k: v for k, v in vars(args).items() if v is not None}
-    if given.get("images", "digits") != "digits" and "models" not in given:
-        raise ValueError(
-            "taskpriors rank: other images than the digits need models. Got no --models; name some, for example resnet18"
-        )
-    from taskpriors.rank.images import load_images
+    given = {name: value for name, value in vars(args).items() if value is not None}
+    _check_models(given)
     from taskpriors.rank.ranking import rank_models
 
-    source = {"source" if k == "images" else k: given[k] for k in _IMAGES if k in given}
-    images = load_images(**source, progress=not args.quiet)
+    progress = not args.quiet
+    images = _load_images(given, progress)
     metrics = None if args.labels is None else _label_metrics(images, args.labels)
-    r = rank_models(
-        images=images,
-        metrics=metrics,
-        progress=not args.quiet,
-        **{k: v for k, v in given.items() if k not in _SHELL},
-    )
-    print(r)
-    if metrics:
-        print(
-            f"\nKendall's tau with probe accuracy on the labels:\n{label_agreement(r).to_string()}"
-        )
-    print(f"\nWritten to {args.out}: ranking.csv, ranking.json, ranking.png")
-    return 1 if r.failures else 0
+    shell = _OF_IMAGES + _OF_COMMAND
+    options = {name: value for name, value in given.items() if name not in shell}
+    ranking = rank_models(images=images, metrics=metrics, progress=progress, **options)
+    _print_ranking(ranking, bool(metrics), args.out)
+    return 1 if ranking.failures else 0
+
+# %% ../../nbs/rank/08_cli.ipynb #339ad2d9
+def _complain(text):
+    print(f"taskpriors: {text}", file=sys.stderr)
 
 
+def _show_warning(message, *_args, **_kwargs):
+    _complain(message)
+
+# %% ../../nbs/rank/08_cli.ipynb #6ad1177e
 def main(
-    argv=None,  # words after `taskpriors`; None takes them from the command line
+    argv: list | None = None,  # words after `taskpriors`; None takes them from the command line
 ) -> int:  # exit status
     "Entry point of the command `taskpriors`."
     args = build_parser().parse_args(argv)
-    warnings.showwarning = lambda message, *_, **__: print(
-        f"taskpriors: {message}", file=sys.stderr
-    )
+    warnings.showwarning = _show_warning
     try:
         return args.run(args)
     except KeyboardInterrupt:
-        print(
-            "\ntaskpriors: interrupted; the same command goes on where it stopped", file=sys.stderr
-        )
+        print(file=sys.stderr)
+        _complain("interrupted; the same command goes on where it stopped")
         return 130
     except (ValueError, TypeError, OSError, MemoryError, ImportError) as e:
-        print(f"taskpriors: {' '.join(str(e).split())}", file=sys.stderr)
+        _complain(" ".join(str(e).split()))
         return 2

@@ -23,6 +23,19 @@ from taskpriors.checks import (
 from ..kernels import kernel_factor
 from ..prior.prefix import sample_labels
 
+# %% ../../nbs/rank/09_explore.ipynb #21cfb471
+def _pca_map(X):  # (n, 2)
+    if X.shape[1] == 1:
+        return X.repeat(1, 2)
+    return torch.pca_lowrank(X, 2, niter=4)[0]
+
+# %% ../../nbs/rank/09_explore.ipynb #48ee797a
+def _tsne_map(X, seed):  # (n, 2)
+    from sklearn.manifold import TSNE
+
+    tsne = TSNE(init="pca", random_state=seed, perplexity=min(30, (len(X) - 1) / 3))
+    return torch.from_numpy(tsne.fit_transform(X.numpy()))
+
 # %% ../../nbs/rank/09_explore.ipynb #6003eda3
 def task_map(
     features,  # shape (n, d)
@@ -32,16 +45,8 @@ def task_map(
 ) -> Tensor:  # coordinates, shape (n, 2), each column between 0 and 1
     "Lay points out in the plane, for looking at."
     X = check_features(features, "task_map").double().cpu()
-    if check_choice(method, ("tsne", "pca"), "task_map", "method") == "pca":
-        xy = torch.pca_lowrank(X, 2, niter=4)[0] if X.shape[1] > 1 else X.repeat(1, 2)
-    else:
-        from sklearn.manifold import TSNE
-
-        xy = torch.from_numpy(
-            TSNE(init="pca", random_state=seed, perplexity=min(30, (len(X) - 1) / 3)).fit_transform(
-                X.numpy()
-            )
-        )
+    check_choice(method, ("tsne", "pca"), "task_map", "method")
+    xy = _pca_map(X) if method == "pca" else _tsne_map(X, seed)
     low, high = xy.amin(0), xy.amax(0)
     return ((xy - low) / (high - low).clamp(min=1e-12)).double()
 
@@ -51,46 +56,8 @@ def kernel_strength(
 ) -> float:  # in the unit of K
     "Root mean square over points of sum_j K_ij s_j for random signs s: |K|_F/sqrt(n)."
     Z = check_features(Z, "kernel_strength", "Z")
-    G = (Z.T @ Z if Z.shape[1] <= len(Z) else Z @ Z.T).double()
-    return (G.norm() / len(Z) ** 0.5).item()
-
-# %% ../../nbs/rank/09_explore.ipynb #aa059b52
-@dataclass
-class TaskExplorer:
-    "A map of images and the tasks that a prior puts on it."
-
-    features: Tensor  # shape (n, d)
-    maps: dict = field(default_factory=dict)  # name -> coordinates, shape (n, 2); filled on demand
-    factors: dict = field(
-        default_factory=dict
-    )  # kernel kind -> (factor, strength); filled on demand
-
-    def __post_init__(self):
-        self.features = check_features(self.features, "TaskExplorer").float()
-
-    def coordinates(self, name):  # (n, 2)
-        if name not in self.maps:
-            self.maps[name] = task_map(self.features, name)
-        return self.maps[name]
-
-    def factor(self, kind):  # factor and strength
-        if kind not in self.factors:
-            Z = kernel_factor(
-                self.features, kind, rank=min(256, len(self.features)) if kind == "rbf" else None
-            )
-            self.factors[kind] = Z, kernel_strength(Z)
-        return self.factors[kind]
-
-    def labels(
-        self, warmth=1.0, n_classes=2, sampler="prefix (2/T)", prior="cosine", seed=0
-    ):  # (n,)
-        "Draw one task; `warmth` is the temperature in units of the kernel's strength."
-        check_choice(sampler, SAMPLERS, "TaskExplorer.labels", "sampler")
-        Z, strength = self.factor(prior)
-        T = check_number(warmth, "TaskExplorer.labels", "warmth", low=0, low_open=True) * strength
-        return SAMPLERS[sampler](
-            Z, T, check_count(n_classes, "TaskExplorer.labels", "n_classes", low=2, high=10), seed
-        )
+    gram = Z.T @ Z if Z.shape[1] <= len(Z) else Z @ Z.T
+    return (gram.double().norm() / len(Z) ** 0.5).item()
 
 # %% ../../nbs/rank/09_explore.ipynb #4d94bd05
 def _uniform(Z, T, q, seed):
@@ -106,6 +73,45 @@ SAMPLERS = {
     "prefix (paper, 1/T)": _prefix("paper"),
     "uniform": _uniform,
 }
+
+# %% ../../nbs/rank/09_explore.ipynb #aa059b52
+@dataclass
+class TaskExplorer:
+    "A map of images and the tasks that a prior puts on it."
+
+    features: Tensor  # shape (n, d)
+    maps: dict = field(default_factory=dict)  # name -> coordinates, shape (n, 2); filled on demand
+    factors: dict = field(default_factory=dict)  # kernel -> (factor, strength); filled on demand
+
+    def __post_init__(self):
+        self.features = check_features(self.features, "TaskExplorer").float()
+
+    def coordinates(self, name):  # (n, 2)
+        "The map of that name."
+        if name not in self.maps:
+            self.maps[name] = task_map(self.features, name)
+        return self.maps[name]
+
+    def factor(self, kind):  # factor and strength
+        "The factor of that kernel, and the kernel's strength."
+        if kind not in self.factors:
+            rank = min(256, len(self.features)) if kind == "rbf" else None
+            Z = kernel_factor(self.features, kind, rank=rank)
+            self.factors[kind] = Z, kernel_strength(Z)
+        return self.factors[kind]
+
+    def labels(
+        self, warmth=1.0, n_classes=2, sampler="prefix (2/T)", prior="cosine", seed=0
+    ):  # (n,)
+        "Draw one task; `warmth` is the temperature in units of the kernel's strength."
+        caller = "TaskExplorer.labels"
+        check_choice(sampler, SAMPLERS, caller, "sampler")
+        Z, strength = self.factor(prior)
+        warmth = check_number(warmth, caller, "warmth", low=0, low_open=True)
+        n_classes = check_count(n_classes, caller, "n_classes", low=2, high=10)
+        return SAMPLERS[sampler](Z, warmth * strength, n_classes, seed)
+
+# %% ../../nbs/rank/09_explore.ipynb #b232b3a4
 COLOURS = (
     "#0072B2",
     "#D55E00",
@@ -119,7 +125,7 @@ COLOURS = (
     "#7F7F7F",
 )
 
-
+# %% ../../nbs/rank/09_explore.ipynb #b24f4ca7
 def draw_task(
     xy: Tensor,  # coordinates, shape (n, 2)
     labels: Tensor,  # shape (n,)
@@ -134,6 +140,12 @@ def draw_task(
     ax.grid(False)
     ax.spines[:].set_visible(False)
     return ax
+
+# %% ../../nbs/rank/09_explore.ipynb #dc3d8b90
+def _shares(labels, n_classes):
+    shares = labels.bincount(minlength=n_classes).double() / len(labels)
+    largest = shares.sort(descending=True)[0].tolist()[:6]
+    return "class shares " + ", ".join(f"{s:.0%}" for s in largest)
 
 # %% ../../nbs/rank/09_explore.ipynb #8aded948
 def redraw(
@@ -150,29 +162,18 @@ def redraw(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    y, xy = explorer.labels(**task), explorer.coordinates(view)
+    y = explorer.labels(**task)
     fig = Figure(figsize=(size, size), dpi=dpi)
-    ax = draw_task(xy, y, fig.add_axes([0.02, 0.02, 0.96, 0.9]))
-    shares = (y.bincount(minlength=task.get("n_classes", 2)).double() / len(y)).sort(
-        descending=True
-    )[0]
-    ax.set_title(
-        "class shares " + ", ".join(f"{s:.0%}" for s in shares.tolist()[:6]),
-        loc="left",
-        fontsize=10,
-    )
+    ax = draw_task(explorer.coordinates(view), y, fig.add_axes([0.02, 0.02, 0.96, 0.9]))
+    ax.set_title(_shares(y, task.get("n_classes", 2)), loc="left", fontsize=10)
     out = io.BytesIO()
     FigureCanvasAgg(fig).print_png(out)
     return out.getvalue()
 
-# %% ../../nbs/rank/09_explore.ipynb #c6be4120
-def explore(
-    features=None,  # shape (n, d); None takes the pixels of scikit-learn's digits
-    **explorer,  # precomputed maps or factors for TaskExplorer
-):  # ipywidgets.Widget
-    "Controls for the temperature, the classes, the sampler, the prior and the map, over a picture that follows them."
+# %% ../../nbs/rank/09_explore.ipynb #1df50fb8
+def _ipywidgets():
     try:
-        import ipywidgets as w
+        import ipywidgets
     except ImportError:
         refuse(
             "explore",
@@ -181,27 +182,42 @@ def explore(
             "pip install ipywidgets, or call redraw",
             ImportError,
         )
+    return ipywidgets
+
+# %% ../../nbs/rank/09_explore.ipynb #46983b98
+def _controls(w):  # w: the module ipywidgets
+    warmth = w.FloatLogSlider(
+        value=1, min=-2, max=3, step=0.05, description="temperature", readout_format=".2g"
+    )
+    kernels = ["cosine", "linear", "projection", "rbf"]
+    return dict(
+        warmth=warmth,
+        n_classes=w.IntSlider(value=2, min=2, max=10, description="classes"),
+        sampler=w.Dropdown(options=list(SAMPLERS), description="sampler"),
+        prior=w.Dropdown(options=kernels, description="prior"),
+        view=w.Dropdown(options=["tsne", "pca"], description="map"),
+        seed=w.IntSlider(value=0, min=0, max=99, description="task"),
+    )
+
+# %% ../../nbs/rank/09_explore.ipynb #c6be4120
+def explore(
+    features=None,  # shape (n, d); None takes the pixels of scikit-learn's digits
+    **explorer,  # precomputed maps or factors for TaskExplorer
+):  # ipywidgets.Widget
+    "A picture of a task, and controls for temperature, classes, sampler, prior and map."
+    w = _ipywidgets()
     if features is None:
         from sklearn.datasets import load_digits
 
         features = load_digits().data
     state = TaskExplorer(features, **explorer)
-    controls = dict(
-        warmth=w.FloatLogSlider(
-            value=1, min=-2, max=3, step=0.05, description="temperature", readout_format=".2g"
-        ),
-        n_classes=w.IntSlider(value=2, min=2, max=10, description="classes"),
-        sampler=w.Dropdown(options=list(SAMPLERS), description="sampler"),
-        prior=w.Dropdown(options=["cosine", "linear", "projection", "rbf"], description="prior"),
-        view=w.Dropdown(options=["tsne", "pca"], description="map"),
-        seed=w.IntSlider(value=0, min=0, max=99, description="task"),
-    )
+    controls = _controls(w)
     picture = w.Image(format="png")
 
     def update(_=None):
-        picture.value = redraw(state, **{k: c.value for k, c in controls.items()})
+        picture.value = redraw(state, **{name: c.value for name, c in controls.items()})
 
-    for c in controls.values():
-        c.observe(update, "value")
+    for control in controls.values():
+        control.observe(update, "value")
     update()
     return w.HBox([picture, w.VBox(list(controls.values()))])

@@ -22,7 +22,7 @@ from taskpriors.checks import (
 from ..kernels import kernel_factor
 from ..prior.moments import trace_moments
 from ..prior.prefix import sample_labels
-from .ranking import Ranking
+from .ranking import Ranking, agreement_or_reason
 from .shared_prior import edge_temperature, shared_prior, task_temperature
 from ..results import in_style, new_panels
 from ..transfer.agreement import rank_agreement
@@ -38,32 +38,40 @@ def tsne_map(
     from sklearn.manifold import TSNE
 
     Z = kernel_factor(check_features(features, "tsne_map", min_rows=5))
-    map_ = TSNE(
+    tsne = TSNE(
         perplexity=min(perplexity, (len(Z) - 1) / 3),
         metric="cosine",
         init="random",
         random_state=check_count(seed, "tsne_map", "seed", low=0),
     )
-    return torch.from_numpy(map_.fit_transform(Z.cpu().numpy()))
+    return torch.from_numpy(tsne.fit_transform(Z.cpu().numpy()))
 
+# %% ../../nbs/rank/07_figures.ipynb #238e1526
+def _factor_and_map(features, xy, *, seed, caller):  # factor (n, r), coordinates (n, 2)
+    Z = kernel_factor(features, scale="frobenius")
+    xy = tsne_map(features, seed=seed) if xy is None else check_features(xy, caller, "xy")
+    check_same_n(caller, features=len(Z), xy=len(xy))
+    return Z, xy
 
-def _axes(n_cols, n_rows=1, size=(2.8, 2.8)):  # (n_rows, n_cols) axes
+# %% ../../nbs/rank/07_figures.ipynb #f6e8f3a0
+def _axes(n_cols, n_rows=1, *, size=(2.8, 2.8)):  # (n_rows, n_cols) axes, each of `size` inches
     return new_panels(n_rows, n_cols, figsize=(n_cols * size[0], n_rows * size[1]))
 
-
-def _colors(n):  # told apart with any colour vision, as far as eight; then a wheel
+# %% ../../nbs/rank/07_figures.ipynb #960112f9
+def _colors(n):
     import seaborn as sns
 
-    return sns.color_palette("colorblind", n) if n <= 10 else sns.color_palette("husl", n)
+    if n <= 4:
+        return [f"C{k}" for k in range(n)]
+    return sns.color_palette("colorblind" if n <= 10 else "husl", n)
 
-
-def _paint(ax, xy, y, title):  # a task on a map
+# %% ../../nbs/rank/07_figures.ipynb #e62a87a9
+def _paint(ax, xy, y, title):
     colors = _colors(int(y.max()) + 1)
     ax.scatter(*xy.T, c=[colors[c] for c in y.tolist()], s=5, lw=0)
     ax.set(xticks=[], yticks=[], title=title)
     ax.grid(False)
-    for s in ax.spines.values():
-        s.set_visible(False)
+    ax.spines[:].set_visible(False)
 
 # %% ../../nbs/rank/07_figures.ipynb #52935041
 @in_style
@@ -73,144 +81,141 @@ def plot_tasks(
     *,
     n_tasks: int = 2,  # tasks drawn
     n_classes: int = 2,  # their classes
-    temperature: float = None,  # in the unit of the cosine kernel of Frobenius norm one; None is task_temperature
+    temperature: float | None = None,  # of cosine kernel of norm one; None is task_temperature
     xy=None,  # where to draw the points, shape (n, 2); None is tsne_map
     seed: int = 0,  # of the map and the tasks
 ):  # matplotlib axes, shape (panels,)
     "The given labels beside tasks sampled from the prior, on a t-SNE map (Task Priors, Figure 1)."
-    Z, xy = (
-        kernel_factor(features, scale="frobenius"),
-        tsne_map(features, seed=seed) if xy is None else check_features(xy, "plot_tasks", "xy"),
-    )
-    check_same_n("plot_tasks", features=len(Z), xy=len(xy))
+    Z, xy = _factor_and_map(features, xy, seed=seed, caller="plot_tasks")
     T = task_temperature(Z, n_classes) if temperature is None else temperature
     tasks = sample_labels(Z, T, n_classes, n_tasks=n_tasks, n_orders=n_tasks, seed=seed)
     panels = [(y, "a task from the prior") for y in tasks]
     if labels is not None:
-        panels.insert(0, (check_labels(labels, "plot_tasks", n=len(Z))[0], "the given labels"))
-    axes = _axes(len(panels))
-    for ax, (y, title) in zip(axes[0], panels, strict=True):
+        given = check_labels(labels, "plot_tasks", n=len(Z))[0]
+        panels.insert(0, (given, "the given labels"))
+    axes = _axes(len(panels))[0]
+    for ax, (y, title) in zip(axes, panels, strict=True):
         _paint(ax, xy, y, title)
-    return axes[0]
+    return axes
 
 # %% ../../nbs/rank/07_figures.ipynb #39d73553
-def _number_points(ax, x, y, names=None):  # and, beside the axes, what the numbers mean
-    for k, (a, b) in enumerate(zip(x, y, strict=True)):
-        ax.annotate(
-            k + 1, (a, b), xytext=(3, 3), textcoords="offset points", fontsize=7, color="#444444"
-        )
-    if names:
-        ax.text(
-            1.03,
-            1,
-            "\n".join(f"{k + 1:2}  {name[-28:]}" for k, name in enumerate(names)),
-            transform=ax.transAxes,
-            va="top",
-            fontsize=7,
-            linespacing=1.3,
-        )
+def _number_points(ax, x, y):
+    offset = dict(xytext=(3, 3), textcoords="offset points")
+    for k, point in enumerate(zip(x, y, strict=True), start=1):
+        ax.annotate(k, point, **offset, fontsize=7, color="0.25")
 
 
-def _spearman(x, y):  # for a title
-    try:
-        return f"Spearman {rank_agreement(x, y, method='spearman')}"
-    except ValueError:
-        return "too few models to correlate"
+def _list_names(ax, names):
+    lines = [f"{k:2}  {name[-28:]}" for k, name in enumerate(names, start=1)]
+    text = "\n".join(lines)
+    ax.text(1.03, 1, text, transform=ax.transAxes, va="top", fontsize=7, linespacing=1.3)
 
+# %% ../../nbs/rank/07_figures.ipynb #58bf830d
+def _correlation_title(x, y, of=""):
+    found = agreement_or_reason(rank_agreement, x, y, method="spearman")
+    return found if isinstance(found, str) else f"Spearman {found}{of}"
 
+# %% ../../nbs/rank/07_figures.ipynb #a9fbd1b6
 @in_style
 def plot_moments(
     ranking: Ranking,  # of rank_models
     *,
-    families: Mapping = None,  # model -> family, which is its colour; None is one colour
+    families: Mapping | None = None,  # model -> family, which is its colour; None is one colour
     ax=None,  # matplotlib axes; None opens a figure
 ):  # matplotlib axes
     "Variance against mean of Tr(MG), a point per model (Task Priors, Figure 3)."
     import seaborn as sns
 
     ax = _axes(1, size=(6.6, 3.8))[0, 0] if ax is None else ax
-    hue = None if families is None else [families[m] for m in ranking.models]
-    sns.scatterplot(
-        x=ranking.mean.numpy(),
-        y=ranking.variance.numpy(),
-        hue=hue,
-        palette=None if hue is None else _colors(len(set(hue))),
-        ax=ax,
-        s=40,
-    )
-    _number_points(ax, ranking.mean, ranking.variance, ranking.models)
-    ax.set(
-        xlabel="E Tr(MG)",
-        ylabel="Var Tr(MG)",
-        title=f"{_spearman(ranking.mean, ranking.variance)} between mean and variance",
-    )
+    mean, variance = ranking.mean, ranking.variance
+    style = dict(color="C0")
+    if families is not None:
+        hue = [families[model] for model in ranking.models]
+        style = dict(hue=hue, palette=_colors(len(set(hue))))
+    sns.scatterplot(x=mean.numpy(), y=variance.numpy(), ax=ax, s=40, **style)
+    _number_points(ax, mean, variance)
+    _list_names(ax, ranking.models)
+    title = _correlation_title(mean, variance, " between mean and variance")
+    ax.set(xlabel="E Tr(MG)", ylabel="Var Tr(MG)", title=title)
     return ax
 
 # %% ../../nbs/rank/07_figures.ipynb #edeb60f9
+def _plot_prediction(ax, x, y, *, error=None, xlabel, ylabel):
+    ax.errorbar(x, y, error, fmt="none", ecolor="C0", elinewidth=1, alpha=0.4)
+    ax.plot(x, y, "o", color="C0")
+    _number_points(ax, x, y)
+    ax.set(xlabel=xlabel, ylabel=ylabel, title=_correlation_title(x, y))
+
+# %% ../../nbs/rank/07_figures.ipynb #89228c26
 @in_style
 def plot_predictions(
     ranking: Ranking,  # of rank_models
 ):  # two matplotlib axes
-    "Mean probe accuracy against E Tr(MG), and its variance over tasks against Var Tr(MG) (Task Priors, Figure 4)."
-    a = ranking.accuracies
-    axes = _axes(2, size=(4.4, 3.8))
-    err = a.std(1) / a.shape[1] ** 0.5
-    for ax, x, y, e, names in zip(
-        axes[0],
-        (ranking.mean, ranking.variance),
-        (a.mean(1), a.var(1)),
-        (err, None),
-        (
-            ("E Tr(MG)", "mean accuracy over tasks"),
-            ("Var Tr(MG)", "variance of accuracy over tasks"),
-        ),
-        strict=True,
-    ):
-        ax.errorbar(x, y, e, fmt="o", color="C0", ecolor="#9ab7cc", elinewidth=1)
-        _number_points(ax, x, y, ranking.models if ax is axes[0, -1] else None)
-        ax.set(xlabel=names[0], ylabel=names[1], title=_spearman(x, y))
-    return axes[0]
+    "Mean and variance of probe accuracy against those of Tr(MG) (Task Priors, Figure 4)."
+    accuracies = ranking.accuracies
+    left, right = axes = _axes(2, size=(4.4, 3.8))[0]
+    _plot_prediction(
+        left,
+        ranking.mean,
+        accuracies.mean(1),
+        error=accuracies.std(1) / accuracies.shape[1] ** 0.5,
+        xlabel="E Tr(MG)",
+        ylabel="mean accuracy over tasks",
+    )
+    _plot_prediction(
+        right,
+        ranking.variance,
+        accuracies.var(1),
+        xlabel="Var Tr(MG)",
+        ylabel="variance of accuracy over tasks",
+    )
+    _list_names(right, ranking.models)
+    return axes
 
 # %% ../../nbs/rank/07_figures.ipynb #6489c28f
 def prior_ablation(
     features: Mapping,  # model -> features (n, d)
     *,
-    temperature: float = None,  # of the edges; None is each prior's edge_temperature
+    temperature: float | None = None,  # of the edges; None is each prior's edge_temperature
 ):  # pandas.DataFrame
     "E and Var of Tr(MG) of every model under every model's prior, and under the product of all."
     import pandas as pd
 
     factors = {k: kernel_factor(X, scale="frobenius") for k, X in features.items()}
     if len(factors) < 2:
-        refuse(
-            "prior_ablation", "features must hold at least two models", len(factors), "add models"
-        )
+        rule = "features must hold at least two models"
+        refuse("prior_ablation", rule, len(factors), "add models")
     frames = []
     for prior, P in {**factors, "product": shared_prior(factors)}.items():
-        m = trace_moments(factors, P, edge_temperature(P) if temperature is None else temperature)
-        frames.append(
-            pd.DataFrame(dict(prior=prior, model=list(factors), mean=m.mean, variance=m.variance))
-        )
+        T = edge_temperature(P) if temperature is None else temperature
+        m = trace_moments(factors, P, T)
+        rows = dict(prior=prior, model=list(factors), mean=m.mean, variance=m.variance)
+        frames.append(pd.DataFrame(rows))
     return pd.concat(frames, ignore_index=True)
 
 # %% ../../nbs/rank/07_figures.ipynb #4d86a41e
+def _list_priors(ax, priors):
+    entries = zip(*ax.get_legend_handles_labels(), strict=True)
+    kept = [(handle, name[-24:]) for handle, name in entries if name in priors]
+    handles, names = zip(*kept, strict=True)
+    ax.legend(handles, names, title="prior", loc="upper left", bbox_to_anchor=(1, 1))
+
+# %% ../../nbs/rank/07_figures.ipynb #6b8c3bd4
 @in_style
 def plot_priors(
     features: Mapping,  # model -> features (n, d)
     *,
-    temperature: float = None,  # of the edges; None is each prior's edge_temperature
+    temperature: float | None = None,  # of the edges; None is each prior's edge_temperature
     ax=None,  # matplotlib axes; None opens a figure
 ):  # matplotlib axes
-    "Mean and variance of Tr(MG) with the prior as the colour; stars mark models under their own prior (Task Priors, Figure 6)."
+    "Mean and variance of Tr(MG) of all models under each prior (Task Priors, Figure 6)."
     import seaborn as sns
 
-    f, ax = (
-        prior_ablation(features, temperature=temperature),
-        _axes(1, size=(6.8, 4.2))[0, 0] if ax is None else ax,
-    )
-    f["own"] = f.prior == f.model
+    frame = prior_ablation(features, temperature=temperature)
+    frame["own"] = frame.prior == frame.model
+    ax = _axes(1, size=(6.8, 4.2))[0, 0] if ax is None else ax
     sns.scatterplot(
-        f,
+        frame,
         x="mean",
         y="variance",
         hue="prior",
@@ -218,23 +223,15 @@ def plot_priors(
         markers={False: "o", True: "*"},
         size="own",
         sizes={False: 28, True: 160},
-        palette=_colors(f.prior.nunique()),
+        palette=_colors(frame.prior.nunique()),
         ax=ax,
     )
-    handles, names = ax.get_legend_handles_labels()
-    keep = [i for i, n in enumerate(names) if n in set(f.prior)]
-    ax.legend(
-        [handles[i] for i in keep],
-        [names[i][-24:] for i in keep],
-        title="prior",
-        loc="upper left",
-        bbox_to_anchor=(1, 1),
-    )
-    top = f.loc[f.groupby("prior")["mean"].idxmax()]
+    _list_priors(ax, set(frame.prior))
+    best = frame.loc[frame.groupby("prior")["mean"].idxmax()]
     ax.set(
         xlabel="E Tr(MG)",
         ylabel="Var Tr(MG)",
-        title=f"{int(top.own.sum())} of {len(features)} priors rate their own model highest",
+        title=f"{int(best.own.sum())} of {len(features)} priors rate their own model highest",
     )
     return ax
 
@@ -250,18 +247,13 @@ def plot_temperatures(
     seed: int = 0,  # of the map and the tasks
 ):  # matplotlib axes, shape (n_tasks, number of temperatures)
     "Tasks sampled at several temperatures, on one t-SNE map (Task Priors, Figure 7)."
-    Ts = check_temperatures(list(temperatures), "plot_temperatures").tolist()
-    Z, xy = (
-        kernel_factor(features, scale="frobenius"),
-        tsne_map(features, seed=seed)
-        if xy is None
-        else check_features(xy, "plot_temperatures", "xy"),
-    )
-    check_same_n("plot_temperatures", features=len(Z), xy=len(xy))
+    multiples = check_temperatures(list(temperatures), "plot_temperatures").tolist()
+    Z, xy = _factor_and_map(features, xy, seed=seed, caller="plot_temperatures")
     unit = task_temperature(Z, n_classes)
-    axes = _axes(len(Ts), check_count(n_tasks, "plot_temperatures", "n_tasks"), size=(2.1, 2.2))
-    for column, T in zip(axes.T, Ts, strict=True):
-        tasks = sample_labels(Z, T * unit, n_classes, n_tasks=n_tasks, n_orders=n_tasks, seed=seed)
+    n_rows = check_count(n_tasks, "plot_temperatures", "n_tasks")
+    axes = _axes(len(multiples), n_rows, size=(2.1, 2.2))
+    for column, t in zip(axes.T, multiples, strict=True):
+        tasks = sample_labels(Z, t * unit, n_classes, n_tasks=n_rows, n_orders=n_rows, seed=seed)
         for ax, y in zip(column, tasks, strict=True):
-            _paint(ax, xy, y, f"{T:g} × default")
+            _paint(ax, xy, y, f"{t:g} × default")
     return axes
