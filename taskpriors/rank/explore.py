@@ -22,6 +22,7 @@ from taskpriors.checks import (
 )
 from ..kernels import kernel_factor
 from ..prior.prefix import sample_labels
+from ..signatures import documented
 
 # %% ../../nbs/rank/09_explore.ipynb #21cfb471
 def _pca_map(X):  # (n, 2)
@@ -200,6 +201,7 @@ def _controls(w):  # w: the module ipywidgets
     )
 
 # %% ../../nbs/rank/09_explore.ipynb #c6be4120
+@documented
 def explore(
     features=None,  # shape (n, d); None takes the pixels of scikit-learn's digits
     **explorer,  # precomputed maps or factors for TaskExplorer
