@@ -6,15 +6,17 @@
 __all__ = ['STYLE', 'Result', 'in_style', 'new_panels', 'new_axes']
 
 # %% ../nbs/workshop/03_results.ipynb #e0d04441
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from functools import lru_cache, wraps
 from importlib.resources import files
+from inspect import isfunction
 
 from torch import Tensor
 
 # %% ../nbs/workshop/03_results.ipynb #2820fbd9
-def _show(v):
-    "A field of a result in a few words."
+def _show(v) -> str:
+    "A field as it prints."
     if isinstance(v, float):
         return f"{v:.6g}"
     if not isinstance(v, Tensor):
@@ -23,16 +25,15 @@ def _show(v):
         return f"{v.item():.6g}"
     if v.numel() <= 6:
         return "[" + ", ".join(f"{x:.5g}" for x in v.flatten().tolist()) + "]"
-    low, high = v.min().item(), v.max().item()
-    return f"{tuple(v.shape)} in [{low:.5g}, {high:.5g}]"
+    return f"{tuple(v.shape)} in [{v.min().item():.5g}, {v.max().item():.5g}]"
 
-# %% ../nbs/workshop/03_results.ipynb #c3145617
-def _is_vector(v):
+# %% ../nbs/workshop/03_results.ipynb #726bc808
+def _is_vector(v) -> bool:
     return isinstance(v, Tensor) and v.ndim == 1
 
 
-def _column(v, n):
-    "The `n` entries of a field in a table, or None if it has no place there."
+def _column(v, n: int) -> list | None:
+    "The `n` entries of a field's column, or None if the field has no entry per row."
     if _is_vector(v):
         return v.detach().cpu().tolist() if len(v) == n else None
     if isinstance(v, Tensor):
@@ -57,17 +58,20 @@ class Result:
         columns = {name: _column(v, n) for name, v in values.items()}
         return pd.DataFrame({name: c for name, c in columns.items() if c is not None})
 
-# %% ../nbs/workshop/03_results.ipynb #9da07f25
+# %% ../nbs/workshop/03_results.ipynb #e8888d49
 STYLE = "taskpriors.taskpriors"
 
 
 @lru_cache
 def _rc():
-    "The settings of the house style sheet."
+    "The style sheet, read once. Plotting libraries are imported where a picture is asked for."
     import matplotlib as mpl
 
-    sheet = str(files("taskpriors") / "taskpriors.mplstyle")
-    return mpl.rc_params_from_file(sheet, use_default_template=False)
+    path = files("taskpriors") / "taskpriors.mplstyle"
+    return mpl.rc_params_from_file(str(path), use_default_template=False)
+
+# %% ../nbs/workshop/03_results.ipynb #9da07f25
+_in_house = ContextVar("in_house", default=False)
 
 
 def _styled(f):
@@ -77,32 +81,64 @@ def _styled(f):
     def styled(*args, **kwargs):
         import matplotlib as mpl
 
-        with mpl.rc_context(_rc()):
+        if _in_house.get():  # entering costs .3 ms, and a drawing makes thousands of calls
             return f(*args, **kwargs)
+        token = _in_house.set(True)
+        try:
+            with mpl.rc_context(_rc()):
+                return f(*args, **kwargs)
+        finally:
+            _in_house.reset(token)
 
     return styled
 
-# %% ../nbs/workshop/03_results.ipynb #16c9a68d
+# %% ../nbs/workshop/03_results.ipynb #45f77b4a
 @lru_cache
-def _house_axes():
-    "A class of axes that draw in the house style."
+def _house(cls: type) -> type:
+    "A class like `cls` whose public methods run in the house style."
+    names = (n for n in dir(cls) if not n.startswith(("_", "get_")))
+    methods = {n: getattr(cls, n) for n in names if isfunction(getattr(cls, n))}
+    return type(f"House{cls.__name__}", (cls,), {n: _styled(f) for n, f in methods.items()})
+
+# %% ../nbs/workshop/03_results.ipynb #2fd02bb6
+def _house_axes(options: dict) -> dict:
+    "Options of new axes with the class of the house, unless they choose a class or a projection."
     from matplotlib.axes import Axes
 
-    methods = {name: f for name, f in vars(Axes).items() if callable(f) and name[0] != "_"}
-    methods["draw"] = Axes.draw
-    return type("HouseAxes", (Axes,), {name: _styled(f) for name, f in methods.items()})
+    if {"axes_class", "projection", "polar"} & options.keys():
+        return options
+    return {**options, "axes_class": _house(Axes)}
+
+# %% ../nbs/workshop/03_results.ipynb #14b9d744
+@lru_cache
+def _house_figure() -> type:
+    "The class of figures whose parts are drawn in the house style, whenever they are added."
+    from matplotlib.figure import Figure
+
+    class HouseFigure(_house(Figure)):
+        def add_subplot(self, *args, **options):
+            return super().add_subplot(*args, **_house_axes(options))
+
+        def add_axes(self, *args, **options):
+            return super().add_axes(*args, **_house_axes(options))
+
+        def suptitle(self, text, **options):
+            return super().suptitle(text, **{"x": 0.01, "ha": "left", **options})
+
+    return HouseFigure
 
 # %% ../nbs/workshop/03_results.ipynb #720bc712
 def in_style(
     f,  # plotting function
 ):  # the same function
-    "Run a plotting function in the house style, colour bars and headings included."
+    "Run a plotting function in the house style, whatever it draws."
 
     @wraps(f)
     def styled(*args, **kwargs):
         import matplotlib.pyplot as plt
 
-        plt.draw_if_interactive()  # loads the backend
+        # Loads the backend now: the context would forget at its end that it is interactive.
+        plt.draw_if_interactive()
         return _styled(f)(*args, **kwargs)
 
     return styled
@@ -112,22 +148,19 @@ def in_style(
 def new_panels(
     n_rows: int = 1,  # rows of axes
     n_cols: int = 1,  # columns of axes
-    figsize=None,  # width and height of the figure in inches
+    figsize: tuple | None = None,  # width and height of the figure in inches
     **options,  # of matplotlib.pyplot.subplots
 ):  # array of matplotlib axes, shape (n_rows, n_cols)
     "Open a figure of several axes in the house style."
     import matplotlib.pyplot as plt
 
-    kind = dict(axes_class=_house_axes())
-    panels = plt.subplots(
-        n_rows, n_cols, squeeze=False, figsize=figsize, subplot_kw=kind, **options
-    )
-    return panels[1]
+    options = {"FigureClass": _house_figure(), **options}
+    return plt.subplots(n_rows, n_cols, figsize=figsize, squeeze=False, **options)[1]
 
-
+# %% ../nbs/workshop/03_results.ipynb #391bcb3b
 def new_axes(
     ax=None,  # matplotlib axes to draw into; None opens a figure
-    figsize=None,  # width and height in inches
+    figsize: tuple | None = None,  # width and height in inches
 ):  # matplotlib axes
     "Return `ax`, or new axes in the house style."
     return new_panels(figsize=figsize)[0, 0] if ax is None else ax

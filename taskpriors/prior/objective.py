@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ..blocks import row_blocks
 from ..checks import check_choice, check_features, check_number, check_same_n, refuse
-from .edges import GRAPHS, checked_odds
+from .edges import checked_odds
 from ..signatures import documented
 
 # %% ../../nbs/prior/14_objective.ipynb #95ca002f
