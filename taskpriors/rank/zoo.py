@@ -275,7 +275,7 @@ def _loss(objective, network, data, batch, g):  # batch: row numbers
     targets = {"digits": data.char, "letters": data.char - 10, "fonts": data.font}
     return F.cross_entropy(network(x), targets[objective][batch], label_smoothing=0.1)
 
-# %% ../../nbs/rank/02_zoo.ipynb #b8631586
+# %% ../../nbs/rank/02_zoo.ipynb #b941296f
 def _n_outputs(objective, data):
     n_outputs = dict(
         digits=10,
@@ -287,7 +287,7 @@ def _n_outputs(objective, data):
     )
     return n_outputs[objective]
 
-# %% ../../nbs/rank/02_zoo.ipynb #f36a0431
+# %% ../../nbs/rank/02_zoo.ipynb #625d7683
 def _rows(objective, data):  # first row, and the one after the last
     n = len(data.char)
     if objective == "digits":
@@ -296,7 +296,7 @@ def _rows(objective, data):  # first row, and the one after the last
         return n // 2, n
     return 0, n
 
-# %% ../../nbs/rank/02_zoo.ipynb #235400e2
+# %% ../../nbs/rank/02_zoo.ipynb #cc16a4c2
 def _train(module, objective, steps, data, seed, *, batch_size=128, lr=2e-3):
     g = torch.Generator().manual_seed(seed)
     low, high = _rows(objective, data)
@@ -324,7 +324,7 @@ def _one_thread():
     finally:
         torch.set_num_threads(n)
 
-# %% ../../nbs/rank/02_zoo.ipynb #7132a81f
+# %% ../../nbs/rank/02_zoo.ipynb #50a3eb38
 _pool = functools.lru_cache(1)(printed)
 
 
@@ -358,7 +358,7 @@ def _zoo_key(name):
     versions = [torch.__version__, timm.__version__, matplotlib.__version__]
     return digest_json([name, asdict(ZOO[name]), code, *versions])
 
-# %% ../../nbs/rank/02_zoo.ipynb #b7db5e5c
+# %% ../../nbs/rank/02_zoo.ipynb #9090255f
 def _stored_weights(path):  # state, or None
     if not path.exists():
         return None
@@ -367,7 +367,7 @@ def _stored_weights(path):  # state, or None
     except (FileNotFoundError, ValueError):  # deleted since, or damaged
         return None
 
-# %% ../../nbs/rank/02_zoo.ipynb #1e2423c0
+# %% ../../nbs/rank/02_zoo.ipynb #3fc2e3c9
 def zoo_model(
     name: str,  # one of `zoo_names()`
     *,
@@ -400,7 +400,7 @@ def zoo_transform(
         im = im.resize((8, 8), Image.BOX)
     return torch.from_numpy(np.array(im, dtype=np.float32))[None] / 255
 
-# %% ../../nbs/rank/02_zoo.ipynb #43b8be18
+# %% ../../nbs/rank/02_zoo.ipynb #fc1caafe
 def zoo_features(
     images=None,  # an ImageSource, or anything that `load_images` opens; None is the digits
     *,
