@@ -23,63 +23,58 @@ from .images import ImageSource, load_images
 from ..store import cache_dir, digest_json, load_tensors, locked, save_tensors
 
 # %% ../../nbs/rank/02_zoo.ipynb #6ad8939f
-DIGITS, LETTERS = "0123456789", "ABCDEFGHJKLMNPRTUVWXY"
+DIGITS = "0123456789"
+LETTERS = "ABCDEFGHJKLMNPRTUVWXY"
 _FONTS = ("DejaVuSans", "DejaVuSerif", "STIXGeneral", "cmb", "cmr", "cmss", "cmtt")
 
-
+# %% ../../nbs/rank/02_zoo.ipynb #8e793c2b
 def _glyph(font, char, side=32):  # (side, side) in [0, 1], the character filling the frame
     from PIL import Image, ImageDraw
 
-    im = Image.new("L", (80, 80))
-    ImageDraw.Draw(im).text((40, 40), char, fill=255, font=font, anchor="mm")
-    g = im.crop(im.getbbox())
-    g = g.resize(
-        (min(side - 4, max(6, round(g.width * (side - 2) / g.height))), side - 2), Image.BILINEAR
-    )
-    im = Image.new("L", (side, side))
-    im.paste(g, ((side - g.width) // 2, 1))
-    return np.asarray(im) / 255
+    drawn = Image.new("L", (80, 80))
+    ImageDraw.Draw(drawn).text((40, 40), char, fill=255, font=font, anchor="mm")
+    glyph = drawn.crop(drawn.getbbox())
+    height = side - 2
+    width = min(side - 4, max(6, round(glyph.width * height / glyph.height)))
+    glyph = glyph.resize((width, height), Image.BILINEAR)
+    frame = Image.new("L", (side, side))
+    frame.paste(glyph, ((side - width) // 2, 1))
+    return np.asarray(frame) / 255
 
-
+# %% ../../nbs/rank/02_zoo.ipynb #d38d904d
 def _glyphs():  # (font, character, 32, 32), float32
     import matplotlib
     from PIL import ImageFont
 
     files = sorted((Path(matplotlib.get_data_path()) / "fonts" / "ttf").glob("*.ttf"))
-    fonts = [
-        ImageFont.truetype(str(f), 36)
-        for f in files
-        if f.stem.startswith(_FONTS) and "Display" not in f.stem
-    ]
-    return torch.tensor(
-        np.array([[_glyph(font, c) for c in DIGITS + LETTERS] for font in fonts]),
-        dtype=torch.float32,
-    )
+    files = [f for f in files if f.stem.startswith(_FONTS) and "Display" not in f.stem]
+    fonts = [ImageFont.truetype(str(f), 36) for f in files]
+    glyphs = np.array([[_glyph(font, char) for char in DIGITS + LETTERS] for font in fonts])
+    return torch.tensor(glyphs, dtype=torch.float32)
 
 # %% ../../nbs/rank/02_zoo.ipynb #5208c027
 def _bend(x, g):  # (n, 32, 32) -> (n, 1, 8, 8)
     def r(*shape):
         return torch.rand(*shape, generator=g) * 2 - 1
 
-    n, x = len(x), x[:, None]
-    angle, size, aspect, theta = 0.2 * r(n), 1 + 0.1 * r(n), 1 + 0.15 * r(n), torch.zeros(n, 2, 3)
-    theta[:, 0] = torch.stack(
-        [angle.cos() / size * aspect, 0.3 * r(n) - angle.sin() / size, 0.08 * r(n)], 1
-    )
-    theta[:, 1] = torch.stack([angle.sin() / size, angle.cos() / size, 0.06 * r(n)], 1)
-    field = F.interpolate(
-        0.2 * r(n, 2, 4, 4), size=x.shape[-2:], mode="bicubic", align_corners=True
-    )
-    x = F.grid_sample(
-        x,
-        F.affine_grid(theta, x.shape, align_corners=False) + field.movedim(1, -1),
-        align_corners=False,
-    )
+    n = len(x)
+    x = x[:, None]
+    angle = 0.2 * r(n)
+    size = 1 + 0.1 * r(n)
+    aspect = 1 + 0.15 * r(n)
+    shear = 0.3 * r(n)
+    across = torch.stack([angle.cos() / size * aspect, shear - angle.sin() / size, 0.08 * r(n)], 1)
+    down = torch.stack([angle.sin() / size, angle.cos() / size, 0.06 * r(n)], 1)
+    theta = torch.stack([across, down], 1)
+    knots = 0.2 * r(n, 2, 4, 4)
+    field = F.interpolate(knots, size=x.shape[-2:], mode="bicubic", align_corners=True)
+    grid = F.affine_grid(theta, x.shape, align_corners=False) + field.movedim(1, -1)
+    x = F.grid_sample(x, grid, align_corners=False)
     x = torch.where(r(n, 1, 1, 1) < 0, F.max_pool2d(x, 3, 1, 1), x)
     x = F.adaptive_avg_pool2d(x, 8) * (1.1 + 0.2 * r(n, 1, 1, 1))
     return (x.clamp(0, 1) * 16).round() / 16
 
-
+# %% ../../nbs/rank/02_zoo.ipynb #f3505860
 @dataclass
 class Printed:
     "Printed characters: two bent views of each, its character and its font."
@@ -95,20 +90,19 @@ def printed(
     seed: int = 0,
 ) -> Printed:
     "Draw and bend `n` printed characters."
-    g, glyphs = torch.Generator().manual_seed(seed), _glyphs()
+    g = torch.Generator().manual_seed(seed)
+    glyphs = _glyphs()
 
     def pick(low, high, k):
         return torch.randint(low, high, (k,), generator=g)
 
+    def view():
+        starts = range(0, n, 1000)
+        return torch.cat([_bend(glyphs[font[i : i + 1000], char[i : i + 1000]], g) for i in starts])
+
     char = torch.cat([pick(0, 10, n // 2), pick(10, glyphs.shape[1], n - n // 2)])
     font = pick(0, len(glyphs), n)
-    views = [
-        torch.cat(
-            [_bend(glyphs[font[i : i + 1000], char[i : i + 1000]], g) for i in range(0, n, 1000)]
-        )
-        for _ in range(2)
-    ]
-    return Printed(torch.stack(views, 1), char, font)
+    return Printed(torch.stack([view(), view()], 1), char, font)
 
 # %% ../../nbs/rank/02_zoo.ipynb #10791891
 class Gradients(nn.Module):
@@ -120,25 +114,26 @@ class Gradients(nn.Module):
         self.register_buffer("towards", torch.stack([angle.cos(), angle.sin()], 1))
 
     def forward(self, x):  # (B, 1, H, W) -> (B, 4 n_directions)
-        x = F.pad(x, (1, 1, 1, 1), mode="replicate")
-        g = torch.stack(
-            [x[:, 0, 1:-1, 2:] - x[:, 0, 1:-1, :-2], x[:, 0, 2:, 1:-1] - x[:, 0, :-2, 1:-1]], 1
-        )
-        return F.adaptive_avg_pool2d(
-            torch.einsum("bchw,kc->bkhw", g, self.towards).relu(), 2
-        ).flatten(1)
+        x = F.pad(x, (1, 1, 1, 1), mode="replicate")[:, 0]
+        right = x[:, 1:-1, 2:] - x[:, 1:-1, :-2]
+        down = x[:, 2:, 1:-1] - x[:, :-2, 1:-1]
+        g = torch.stack([right, down], 1)
+        strength = torch.einsum("bchw,kc->bkhw", g, self.towards).relu()
+        return F.adaptive_avg_pool2d(strength, 2).flatten(1)
 
-
+# %% ../../nbs/rank/02_zoo.ipynb #7a3ef533
 def _linear(d, weight=None, bias=True):
     layer = nn.Linear(64, d, bias)
     if weight is not None:
-        layer.weight.data, layer.bias.data = weight, torch.zeros(d)
+        layer.weight.data = weight
+        layer.bias.data = torch.zeros(d)
     return nn.Sequential(nn.Flatten(), layer)
 
-
+# %% ../../nbs/rank/02_zoo.ipynb #55895ad6
 def _pca(d=16):
     x = printed(2000).views[:, 0].flatten(1).double()
-    return _linear(d, torch.linalg.eigh(x.T.cov()).eigenvectors[:, -d:].T.float().contiguous())
+    components = torch.linalg.eigh(x.T.cov()).eigenvectors[:, -d:]
+    return _linear(d, components.T.float().contiguous())
 
 # %% ../../nbs/rank/02_zoo.ipynb #5cdf3833
 def _resnet(width=64):
@@ -152,13 +147,24 @@ def _resnet(width=64):
         num_classes=0,
         zero_init_last=False,
     )
-    m.conv1, m.maxpool = (
-        nn.Conv2d(1, 64, 3, 1, 1, bias=False),
-        nn.Identity(),
-    )  # 8 x 8 pixels are no more than its stem leaves
+    m.conv1 = nn.Conv2d(1, 64, 3, 1, 1, bias=False)
+    m.maxpool = nn.Identity()
     return m
 
+# %% ../../nbs/rank/02_zoo.ipynb #e4b666a0
+def _convnext(width=96):
+    import timm
 
+    return timm.create_model(
+        "convnext_atto",
+        in_chans=1,
+        dims=(16, 32, 64, width),
+        depths=(1, 1, 1, 1),
+        patch_size=1,
+        num_classes=0,
+    )
+
+# %% ../../nbs/rank/02_zoo.ipynb #096b68c8
 def _vit(width=48):
     import timm
 
@@ -174,20 +180,7 @@ def _vit(width=48):
         global_pool="avg",
     )
 
-
-def _convnext(width=96):
-    import timm
-
-    return timm.create_model(
-        "convnext_atto",
-        in_chans=1,
-        dims=(16, 32, 64, width),
-        depths=(1, 1, 1, 1),
-        patch_size=1,
-        num_classes=0,
-    )
-
-
+# %% ../../nbs/rank/02_zoo.ipynb #92df5a70
 def _mixer(width=48):
     import timm
 
@@ -201,7 +194,7 @@ def _convmixer(width=32):
 
     return timm.models.ConvMixer(width, 4, kernel_size=3, patch_size=2, in_chans=1, num_classes=0)
 
-
+# %% ../../nbs/rank/02_zoo.ipynb #1762582b
 _BUILD = dict(
     pixels=nn.Flatten,
     blocks=lambda: nn.Sequential(nn.AvgPool2d(2), nn.Flatten()),
@@ -222,11 +215,11 @@ class Recipe:
     "How one representation is made."
 
     build: str  # key of the builder
-    width: int = None  # its argument
-    objective: str = None  # what it is trained for
+    width: int | None = None  # its argument
+    objective: str | None = None  # what it is trained for
     steps: int = 0  # for how long
 
-
+# %% ../../nbs/rank/02_zoo.ipynb #50a55d55
 ZOO = dict(
     pixels=Recipe("pixels"),
     blocks=Recipe("blocks"),
@@ -254,49 +247,67 @@ def zoo_names() -> list:  # of strings
     return list(ZOO)
 
 # %% ../../nbs/rank/02_zoo.ipynb #02387c82
-def _outputs(objective, n_fonts):
-    return dict(
-        digits=10, letters=len(LETTERS), fonts=n_fonts, rotation=4, contrastive=32, denoise=64
-    )[objective]
+def _rotation_loss(network, x, g):
+    k = torch.randint(0, 4, (len(x),), generator=g)
+    turned = [torch.rot90(a, int(t), (-2, -1)) for a, t in zip(x, k, strict=True)]
+    return F.cross_entropy(network(torch.stack(turned)), k)
 
+# %% ../../nbs/rank/02_zoo.ipynb #d9646ced
+def _denoise_loss(network, x, g):
+    noisy = x + 0.4 * torch.randn(x.shape, generator=g)
+    return F.mse_loss(network(noisy), x.flatten(1))
 
-def _loss(objective, module, head, data, i, g):  # of the batch `i`
-    x = data.views[i, 0]
+# %% ../../nbs/rank/02_zoo.ipynb #cd0a0d89
+def _contrastive_loss(network, views):  # views: (B, 2, 1, 8, 8)
+    z = F.normalize(network(views.flatten(0, 1)), dim=-1)
+    similarity = (z @ z.T / 0.2).fill_diagonal_(-torch.inf)
+    return F.cross_entropy(similarity, torch.arange(len(z)) ^ 1)
+
+# %% ../../nbs/rank/02_zoo.ipynb #0961f3e8
+def _loss(objective, network, data, batch, g):  # batch: row numbers
+    x = data.views[batch, 0]
     if objective == "rotation":
-        k = torch.randint(0, 4, (len(i),), generator=g)
-        return F.cross_entropy(
-            head(
-                module(
-                    torch.stack(
-                        [torch.rot90(a, int(t), (-2, -1)) for a, t in zip(x, k, strict=True)]
-                    )
-                )
-            ),
-            k,
-        )
+        return _rotation_loss(network, x, g)
     if objective == "denoise":
-        return F.mse_loss(head(module(x + 0.4 * torch.randn(x.shape, generator=g))), x.flatten(1))
+        return _denoise_loss(network, x, g)
     if objective == "contrastive":
-        z = F.normalize(head(module(data.views[i].flatten(0, 1))), dim=-1)
-        sim = (z @ z.T / 0.2).fill_diagonal_(-torch.inf)
-        return F.cross_entropy(sim, torch.arange(len(z)) ^ 1)
-    y = {"digits": data.char, "letters": data.char - 10, "fonts": data.font}[objective][i]
-    return F.cross_entropy(head(module(x)), y, label_smoothing=0.1)
+        return _contrastive_loss(network, data.views[batch])
+    targets = {"digits": data.char, "letters": data.char - 10, "fonts": data.font}
+    return F.cross_entropy(network(x), targets[objective][batch], label_smoothing=0.1)
 
-
-def _train(module, objective, steps, data, seed, batch_size=128, lr=2e-3):
-    n, g = len(data.char), torch.Generator().manual_seed(seed)
-    low, high = dict(digits=(0, n // 2), letters=(n // 2, n)).get(objective, (0, n))
-    head = nn.Linear(
-        module(data.views[:2, 0]).shape[1], _outputs(objective, int(data.font.max()) + 1)
+# %% ../../nbs/rank/02_zoo.ipynb #b941296f
+def _n_outputs(objective, data):
+    n_outputs = dict(
+        digits=10,
+        letters=len(LETTERS),
+        fonts=int(data.font.max()) + 1,
+        rotation=4,
+        contrastive=32,
+        denoise=64,
     )
-    opt = torch.optim.AdamW([*module.parameters(), *head.parameters()], lr=lr, weight_decay=0.02)
+    return n_outputs[objective]
+
+# %% ../../nbs/rank/02_zoo.ipynb #625d7683
+def _rows(objective, data):  # first row, and the one after the last
+    n = len(data.char)
+    if objective == "digits":
+        return 0, n // 2
+    if objective == "letters":
+        return n // 2, n
+    return 0, n
+
+# %% ../../nbs/rank/02_zoo.ipynb #cc16a4c2
+def _train(module, objective, steps, data, seed, *, batch_size=128, lr=2e-3):
+    g = torch.Generator().manual_seed(seed)
+    low, high = _rows(objective, data)
+    width = module(data.views[:2, 0]).shape[1]
+    network = nn.Sequential(module, nn.Linear(width, _n_outputs(objective, data)))
+    opt = torch.optim.AdamW(network.parameters(), lr=lr, weight_decay=0.02)
     schedule = torch.optim.lr_scheduler.OneCycleLR(opt, lr, total_steps=steps)
-    module.train()
+    network.train()
     for _ in range(steps):
-        loss = _loss(
-            objective, module, head, data, torch.randint(low, high, (batch_size,), generator=g), g
-        )
+        batch = torch.randint(low, high, (batch_size,), generator=g)
+        loss = _loss(objective, network, data, batch, g)
         opt.zero_grad()
         loss.backward()
         opt.step()
@@ -305,7 +316,7 @@ def _train(module, objective, steps, data, seed, batch_size=128, lr=2e-3):
 
 # %% ../../nbs/rank/02_zoo.ipynb #0fb2f940
 @contextmanager
-def _one_thread():  # faster on such small networks, and the weights do not depend on the number of cores
+def _one_thread():
     n = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -313,53 +324,54 @@ def _one_thread():  # faster on such small networks, and the weights do not depe
     finally:
         torch.set_num_threads(n)
 
+# %% ../../nbs/rank/02_zoo.ipynb #50a3eb38
+_pool = functools.lru_cache(1)(printed)
 
-_pool = functools.lru_cache(1)(printed)  # one set of training images for all
+
+def _build(name, data=None, train=True):
+    recipe = ZOO[name]
+    seed = list(ZOO).index(name)
+    arguments = [] if recipe.width is None else [recipe.width]
+    with torch.random.fork_rng(devices=[]), _one_thread():
+        torch.default_generator.manual_seed(seed)
+        module = _BUILD[recipe.build](*arguments)
+        if train and recipe.steps:
+            data = _pool() if data is None else data
+            _train(module, recipe.objective, recipe.steps, data, seed)
+    return module.eval().requires_grad_(False)
 
 # %% ../../nbs/rank/02_zoo.ipynb #55c57f67
+_MAKERS = (
+    (_glyph, _glyphs, _bend, printed)
+    + (_pca, _linear, Gradients.__init__, Gradients.forward)
+    + (_resnet, _vit, _convnext, _mixer, _convmixer)
+    + (_rotation_loss, _denoise_loss, _contrastive_loss, _loss)
+    + (_n_outputs, _rows, _train)
+)
+
+
 def _zoo_key(name):
     import matplotlib
     import timm
 
-    code = [
-        inspect.getsource(f)
-        for f in (
-            _glyph,
-            _glyphs,
-            _bend,
-            printed,
-            _pca,
-            _linear,
-            Gradients.__init__,
-            Gradients.forward,
-            _resnet,
-            _vit,
-            _convnext,
-            _mixer,
-            _convmixer,
-            _loss,
-            _train,
-        )
-    ]
-    return digest_json(
-        [name, asdict(ZOO[name]), code, torch.__version__, timm.__version__, matplotlib.__version__]
-    )
+    code = [inspect.getsource(f) for f in _MAKERS]
+    versions = [torch.__version__, timm.__version__, matplotlib.__version__]
+    return digest_json([name, asdict(ZOO[name]), code, *versions])
 
+# %% ../../nbs/rank/02_zoo.ipynb #9090255f
+def _stored_weights(path):  # state, or None
+    if not path.exists():
+        return None
+    try:
+        return load_tensors(path)[0]
+    except (FileNotFoundError, ValueError):  # deleted since, or damaged
+        return None
 
-def _build(name, data=None, train=True):
-    recipe, seed = ZOO[name], list(ZOO).index(name)
-    with torch.random.fork_rng(devices=[]), _one_thread():
-        torch.default_generator.manual_seed(seed)
-        module = _BUILD[recipe.build](*[] if recipe.width is None else [recipe.width])
-        if train and recipe.steps:
-            _train(module, recipe.objective, recipe.steps, data or _pool(), seed)
-    return module.eval().requires_grad_(False)
-
-
+# %% ../../nbs/rank/02_zoo.ipynb #3fc2e3c9
 def zoo_model(
     name: str,  # one of `zoo_names()`
     *,
-    cache=None,  # directory; None is `cache_dir()`
+    cache: str | Path | None = None,  # directory; None is `cache_dir()`
 ) -> nn.Module:  # (B, 1, 8, 8) in [0, 1] -> (B, d), in evaluation mode
     "A representation of the zoo, trained on the first call."
     check_choice(name, zoo_names(), "zoo_model", "name")
@@ -367,16 +379,13 @@ def zoo_model(
         return _build(name)
     path = cache_dir(cache) / "zoo" / f"{name}-{_zoo_key(name)[:20]}.safetensors"
     with locked(path):
-        module = _build(name, train=False)
-        try:
-            module.load_state_dict(load_tensors(path)[0])
-        except (FileNotFoundError, ValueError):
-            module = _build(name)
-            save_tensors(
-                path,
-                module.state_dict(),
-                dict(name=name, **asdict(ZOO[name]), trained_on="printed characters"),
-            )
+        weights = _stored_weights(path)
+        module = _build(name, train=weights is None)
+        if weights is None:
+            made = dict(name=name, **asdict(ZOO[name]), trained_on="printed characters")
+            save_tensors(path, module.state_dict(), made)
+        else:
+            module.load_state_dict(weights)
     return module
 
 # %% ../../nbs/rank/02_zoo.ipynb #f15c3fc2
@@ -391,29 +400,26 @@ def zoo_transform(
         im = im.resize((8, 8), Image.BOX)
     return torch.from_numpy(np.array(im, dtype=np.float32))[None] / 255
 
-
+# %% ../../nbs/rank/02_zoo.ipynb #fc1caafe
 def zoo_features(
     images=None,  # an ImageSource, or anything that `load_images` opens; None is the digits
     *,
     names=None,  # some of `zoo_names()`; None is all
-    cache=None,  # directory; None is `cache_dir()`
+    cache: str | Path | None = None,  # directory; None is `cache_dir()`
     progress: bool = True,  # show a bar on standard error while models are trained
 ) -> dict:  # name -> (n, d), float32
     "Features of images under the zoo's representations."
     from tqdm.auto import tqdm
 
-    images = (
-        images
-        if isinstance(images, ImageSource)
-        else load_images("digits" if images is None else images)
-    )
+    if not isinstance(images, ImageSource):
+        images = load_images("digits" if images is None else images)
     x = torch.stack([zoo_transform(images[i]) for i in range(len(images))])
-    out = {}
-    for name in (
-        bar := tqdm(zoo_names() if names is None else list(names), desc="zoo", disable=not progress)
-    ):
+    names = zoo_names() if names is None else list(names)
+    bar = tqdm(names, desc="zoo", disable=not progress)
+    features = {}
+    for name in bar:
         bar.set_postfix_str(name)
         model = zoo_model(name, cache=cache)
         with torch.inference_mode():
-            out[name] = torch.cat([model(b) for b in x.split(1024)])
-    return {k: v.clone() for k, v in out.items()}
+            features[name] = torch.cat([model(b) for b in x.split(1024)])
+    return {name: X.clone() for name, X in features.items()}
