@@ -213,14 +213,12 @@ class Ranking(Result):
         deciles = torch.tensor([0.1, 0.9], dtype=accuracies.dtype)
         low, high = torch.quantile(accuracies, deciles, dim=1)
         ax.hlines(y, low, high, color="C0", alpha=0.35, lw=5)
-        ax.plot(accuracies.mean(1), y, "o", color="C0", label="mean over tasks")
-        ax.plot([], [], color="C0", alpha=0.35, lw=5, label="80 % of the tasks")
+        ax.plot(accuracies.mean(1), y, "o", color="C0")
         ax.set_yticks(y, [name[-30:] for name in names])
         ax.set(
-            xlabel="held-out accuracy of linear probes",
+            xlabel="held-out accuracy of probes: mean over tasks, 80 % of the tasks",
             title=f"{names[-1][-24:]} does best over {accuracies.shape[1]} tasks",
         )
-        ax.legend(loc="lower right")
         return ax
 
     def plot_agreement(
