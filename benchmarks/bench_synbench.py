@@ -75,7 +75,7 @@ class RobustBayes:
         "Bar: at least 20."
         one = float(self.mu.norm()) * 0.4
         try:
-            import cvxpy  # noqa: F401
+            import cvxpy  # noqa: F401 - only asks whether it is there
         except ImportError:
             raise NotImplementedError("cvxpy is not installed") from None
         return 9 * ratio(lambda: conic(self.mu, self.S, one), self.nine, repeat=1)
