@@ -13,10 +13,10 @@ import threading
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 ROOT = Path(__file__).resolve().parent.parent
 sphinx = pytest.importorskip("sphinx", reason="the site needs the dev extra")
-pytestmark = pytest.mark.xdist_group("site")  # one process builds it
 CHROMIUM, DRIVER = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome"),
     shutil.which("chromedriver"),
@@ -27,11 +27,16 @@ needs_browser = pytest.mark.skipif(
 )
 
 
+def run_build(*options):
+    "Run the site's builder in this repository, one process at a time."
+    with FileLock(ROOT / "_proc.lock"):
+        command = [sys.executable, "docs/build.py", *options]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
 @pytest.fixture(scope="session")
 def site():
-    done = subprocess.run(
-        [sys.executable, "docs/build.py"], cwd=ROOT, capture_output=True, text=True
-    )
+    done = run_build()
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return ROOT / "_docs"
 
@@ -423,7 +428,5 @@ def test_printed_sentences_fold_and_columns_stay_whole(monkeypatch):
 
 
 def test_readme_is_current():
-    done = subprocess.run(
-        [sys.executable, "docs/build.py", "--check"], cwd=ROOT, capture_output=True, text=True
-    )
+    done = run_build("--check")
     assert done.returncode == 0, done.stderr[-2000:]
