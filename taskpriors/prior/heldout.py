@@ -500,22 +500,42 @@ def expected_regression_error(
     )
 
 # %% ../../nbs/prior/12_heldout.ipynb #b52c1847
-def _neighbours(rows, X, k):  # of each query of the block, by the cosine of unit rows
+class _Neighbours(NamedTuple):
+    "Pairs of a query and a neighbour, by the index of the point."
+
+    query: Tensor  # shape (n_pairs,)
+    near: Tensor  # shape (n_pairs,)
+    share: Tensor  # of a place, in (0, 1], float64, k in all for each query
+
+
+def _neighbours(rows, X, k) -> _Neighbours:  # of each query of the block, by cosine of unit rows
     S = X[rows] @ X.T
     S[torch.arange(len(S)), torch.arange(rows.start, rows.stop)] = -torch.inf
-    return S.topk(k, 1).indices
+    slack = 7.5 * X.shape[1] ** 0.5 * torch.finfo(X.dtype).eps  # eps is twice u
+    last = S.topk(k, 1).values[:, -1:]
+    above = S > last + slack
+    within = S >= last - slack
+    n_above = above.sum(1)
+    share = (k - n_above).double() / (within.sum(1) - n_above)
+    query, near = within.nonzero(as_tuple=True)
+    return _Neighbours(query + rows.start, near, share[query].where(~above[query, near], 1.0))
 
 # %% ../../nbs/prior/12_heldout.ipynb #549589bf
 def _mean_labels_shared(rows, X, k, labels, weights):
-    near = _neighbours(rows, X, k)
-    same = [(y[near] == y[rows, None]).sum(dtype=torch.float64) for y in labels]
+    query, near, share = _neighbours(rows, X, k)
+    same = [share @ (y[near] == y[query]).double() for y in labels]
     return weights @ torch.stack(same)
 
 # %% ../../nbs/prior/12_heldout.ipynb #15bc1acb
 def _mean_edges(rows, X, k, law):
-    near = _neighbours(rows, X, k)
-    K = torch.einsum("br,bkr->bk", law.Z[rows], law.Z[near])
-    return torch.sigmoid(law.odds * K).sum(dtype=torch.float64)
+    total = 0.0
+    parts = zip(
+        *(v.split((rows.stop - rows.start) * k) for v in _neighbours(rows, X, k)), strict=True
+    )
+    for query, near, share in parts:
+        K = (law.Z[query] * law.Z[near]).sum(1)
+        total = total + share @ torch.sigmoid(law.odds * K).double()
+    return total
 
 # %% ../../nbs/prior/12_heldout.ipynb #1a6695d9
 @documented
@@ -533,7 +553,8 @@ def precision_at_k(
     """Expected share of a point's k nearest neighbours (cosine) that carry its label.
 
     The mean of p_ij over all points i and their k nearest neighbours j, where p_ij is
-    sigmoid(K_ij / T) for directed and sigmoid(2 K_ij / T) for undirected edges.
+    sigmoid(K_ij / T) for directed and sigmoid(2 K_ij / T) for undirected edges. Points that tie
+    for the last places share them equally.
 
     Reference: Task Priors, Lemma 2.5, for the probability of an edge.
     """

@@ -266,14 +266,50 @@ def _series_above(cumulants, method):
         above = 1 - _edgeworth_cdf(-z, third / variance**1.5, fourth / variance**2)
     return torch.where(variance > 0, above.clamp(0, 1), (mean > 0).double())
 
-# %% ../../nbs/prior/05_tails.ipynb #1502b01e
+# %% ../../nbs/prior/05_tails.ipynb #d93298f3
 def _check_different(A, B, kernel, caller):
     "A model is not compared with itself."
     if torch.equal(A @ A[0], B @ B[0]) and not kernel.diagonal.any():
         rule = "A and B must be different kernels"
         refuse(caller, rule, "the same one twice", "compare two models")
 
+# %% ../../nbs/prior/05_tails.ipynb #f6a3d2ba
+def _rounding_kernel(A, B):
+    "Kernel a a^T whose entries, times `_rounding_share`, bound the rounding of A A^T - B B^T."
+    a = (margins(A).diagonal + margins(B).diagonal).sqrt()
+    return factor_kernel(a[:, None])
 
+
+def _rounding_share(A, B):
+    "epsilon = 2 (r_A + r_B + 1) u, with u of the less precise factor."
+    eps = max(torch.finfo(Z.dtype).eps for Z in (A, B))  # twice u
+    return (A.shape[1] + B.shape[1] + 1) * eps
+
+
+def _is_rounding(cumulants, scale, share):
+    "Are mean and standard deviation within `share` of those of `scale`? Shape (n_temps,)."
+    mean, sd = cumulants[0].abs(), cumulants[1].sqrt()
+    return (mean <= share * scale[0]) & (sd <= share * scale[1].sqrt())
+
+# %% ../../nbs/prior/05_tails.ipynb #1502b01e
+def _above(problem, kernel, cumulants, method):
+    "P(statistic > 0) from cumulants of shape (4, n_temps)."
+    if method == "saddlepoint":
+        return _saddlepoint_above(problem, kernel, cumulants[0])
+    return _series_above(cumulants, method)
+
+
+def _above_or_tie(problem, kernel, cumulants, tie, method):
+    "`_above`, and 1/2 at the temperatures of `tie`."
+    above = torch.full_like(cumulants[0], 0.5)
+    if not tie.all():
+        told = (~tie).nonzero()[:, 0]
+        odds = [problem.odds[k] for k in told.tolist()]
+        some = problem._replace(odds=odds, temperatures=problem.temperatures[told.cpu()])
+        above[told] = _above(some, kernel, cumulants[:, told], method)
+    return above
+
+# %% ../../nbs/prior/05_tails.ipynb #f0774477
 @documented
 def outperform_probability(
     A: Tensor,  # factor of the first model's kernel, shape (n, r_A)
@@ -286,7 +322,7 @@ def outperform_probability(
     block_size: int | None = None,  # points in a block; None fits a core's cache
     executor: Executor | None = None,  # over lists of blocks
 ) -> Tensor:  # shape (n_temps,), float64, in [0, 1]; a single temperature gives a scalar
-    """Approximate P(Tr(AG) > Tr(BG)) over tasks G; a tie counts as no win where it shows.
+    """Approximate P(Tr(AG) > Tr(BG)) over tasks G; 1/2 where they differ by rounding alone.
 
     saddlepoint: Phi(-r), r = w + log(u/w)/w, w = sign(s) sqrt(2 (s C' - C)), u = s sqrt(C''),
     where C is the log generating function of the centred difference and C'(s) = -mean.
@@ -304,11 +340,9 @@ def outperform_probability(
     check_choice(method, ("normal", "edgeworth", "saddlepoint"), p.caller, "method")
     difference = kernel_difference(*p.models)
     _check_different(*p.models, difference, p.caller)
-    cumulants = score_cumulants(p, [difference], 4)[0].T
-    if method == "saddlepoint":
-        above = _saddlepoint_above(p, difference, cumulants[0])
-    else:
-        above = _series_above(cumulants, method)
+    cumulants, scale = score_cumulants(p, [difference, _rounding_kernel(*p.models)], 4).mT
+    tie = _is_rounding(cumulants, scale, _rounding_share(*p.models))
+    above = _above_or_tie(p, difference, cumulants, tie, method)
     return above[0] if p.single_temperature else above
 
 # %% ../../nbs/prior/05_tails.ipynb #b994abd1

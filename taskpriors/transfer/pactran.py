@@ -39,7 +39,7 @@ class VariationalFit(Result):
     posterior: Tensor  # q_i(z), shape (n, n_source)
     counts: Tensor  # posterior counts, shape (K, n_source)
     rates: Tensor  # posterior rates, shape (n_source,); ones for the Dirichlet
-    converged: bool  # did a round raise the bound by less than tol per point?
+    converged: bool  # is what the gains would still add, at their rate, below tol per point?
     n_iter: int  # rounds
 
     def plot(self, ax=None):  # matplotlib axes
@@ -118,18 +118,28 @@ class _Ascent(NamedTuple):
     bounds: list
     converged: bool
 
+# %% ../../nbs/transfer/04_pactran.ipynb #b54c18ae
+def _still_to_come(gain, before):
+    "Sum of all further gains, if each is to the one before as `gain` is to `before`."
+    if gain <= 0:
+        return gain  # rounding
+    return gain**2 / (before - gain) if before > gain else math.inf
+
 # %% ../../nbs/transfer/04_pactran.ipynb #9e31b7d4
 def _ascend(advance, start: _Round, tol, max_iter, *, may_fall=False) -> _Ascent:
-    "Apply `advance` to the state until the bound changes by less than `tol`."
+    "Apply `advance` to the state until what is still to come is below `tol`."
     at = start
     bounds = []
+    before = -math.inf  # no rate is known yet
     for _ in range(max_iter):
         at = advance(at)
         bounds.append(at.bound)
         if len(bounds) > 1:
-            change = bounds[-1] - bounds[-2]
-            if (change.abs() if may_fall else change) < tol:
+            gain = (bounds[-1] - bounds[-2]).item()
+            left = abs(gain) if may_fall else max(gain, _still_to_come(gain, before))
+            if left < tol:
                 return _Ascent(at, bounds, True)
+            before = gain
     return _Ascent(at, bounds, False)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #c5d9f013
@@ -168,7 +178,7 @@ def dirichlet_fit(
     labels: Tensor,  # class of each point, shape (n,)
     *,
     alpha: float = 1.0,  # sum of the prior counts of one source class
-    tol: float = 1e-6,  # stop when a round raises the bound by less, nats per point
+    tol: float = 1e-6,  # stop when the gains to come add less, nats per point
     max_iter: int = 5000,  # rounds at most
 ) -> VariationalFit:
     "Variational posterior of PACTran-Dirichlet (appendix A.1), run to convergence."
