@@ -7,6 +7,7 @@ __all__ = ['center', 'kernel_matrix', 'PivotedCholesky', 'pivoted_cholesky', 'ch
            'product_factor']
 
 # %% ../nbs/workshop/06_kernels.ipynb #1fcd862d
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -188,14 +189,19 @@ def rbf_cholesky(
 
 # %% ../nbs/workshop/06_kernels.ipynb #ea2225b5
 def _unit_rows(X):
-    "Rows of norm one."
+    "Rows of norm one; a zero row stays zero."
     top = X.abs().amax(1, keepdim=True)
-    zero = (top == 0).flatten().nonzero().flatten()
-    if len(zero):
-        rule = "the cosine kernel needs rows of positive norm"
-        got = f"{len(zero)} zero rows, the first is row {int(zero[0])}"
-        refuse("kernel_factor", rule, got, "drop them or choose kind='linear'")
-    return torch.nn.functional.normalize(X / top, dim=1)
+    return torch.nn.functional.normalize(X / torch.where(top > 0, top, 1), dim=1)
+
+
+def _warn_of_zero_rows(X):
+    "Name the zero rows; if all rows are zero, the kernel is refused later."
+    zero = (~X.any(1)).nonzero().flatten()
+    if 0 < len(zero) < len(X):
+        told = "kernel_factor: the cosine kernel needs rows of positive norm. "
+        told += f"Got {len(zero)} zero rows, the first is row {int(zero[0])}; "
+        told += "their similarity to every point is 0, so drop them if they mean nothing."
+        warnings.warn(told, stacklevel=3)
 
 # %% ../nbs/workshop/06_kernels.ipynb #8cac17ff
 def _left_singular(X):
@@ -233,6 +239,7 @@ def kernel_factor(
     check_choice(scale, (None, "frobenius"), "kernel_factor", "scale")
     Z = X
     if kind == "cosine":
+        _warn_of_zero_rows(X)
         Z = _unit_rows(X)
     if kind == "rbf":
         Z = rbf_cholesky(X, bandwidth=bandwidth, rank=rank, tol=tol).factor
