@@ -76,10 +76,19 @@ def _eigen(G):  # square roots of the eigenvalues above rounding, largest first,
     return w[keep].flip(0).sqrt(), V[:, keep].flip(1)
 
 # %% ../nbs/prior/11_ridge.ipynb #e3a68a13
-def _deviations(X):  # standard deviation of each feature, one for constant features
-    sd = X.std(0, correction=0).double()
-    rounding = 1e3 * torch.finfo(X.dtype).eps * X.abs().amax(0)
-    return torch.where(sd > rounding, sd, torch.ones_like(sd))
+def _rounding(X):  # below this deviation a feature is constant up to rounding
+    low, high = X.aminmax(dim=0)
+    return 4 * torch.finfo(X.dtype).eps * torch.maximum(-low, high).double()
+
+
+def _deviations(X, mean):  # standard deviation of each feature, one for constant features
+    first = second = 0.0
+    for b in row_blocks(len(X), 4096):
+        off = X[b].double() - mean
+        first = first + off.sum(0)
+        second = second + off.square().sum(0)
+    sd = (second / len(X) - (first / len(X)).square()).clamp(min=0).sqrt()
+    return torch.where(sd > _rounding(X), sd, torch.ones_like(sd))
 
 # %% ../nbs/prior/11_ridge.ipynb #0b7c066b
 def _check_basis_memory(X):
@@ -104,7 +113,7 @@ def decompose(
     _check_basis_memory(X)
     n, d = X.shape
     mean = X.mean(0, dtype=torch.float64)
-    scale = _deviations(X) if standardize else torch.ones_like(mean)
+    scale = _deviations(X, mean) if standardize else torch.ones_like(mean)
     if n <= d + 1:
         Xc = _centred(X, mean, scale)
         s, U = _eigen(Xc @ Xc.T)
