@@ -7,12 +7,14 @@ __all__ = ['center', 'kernel_matrix', 'PivotedCholesky', 'pivoted_cholesky', 'ch
            'product_factor']
 
 # %% ../nbs/workshop/06_kernels.ipynb #1fcd862d
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from .blocks import row_blocks
 from taskpriors.checks import (
     check_choice,
     check_count,
@@ -29,7 +31,8 @@ from .signatures import documented
 
 # %% ../nbs/workshop/06_kernels.ipynb #85a1d9e1
 def _center(Z):
-    return Z - Z.mean(0, keepdim=True)
+    mean = Z.mean(0, keepdim=True, dtype=torch.float64)
+    return torch.cat([(Z[b].double() - mean).to(Z.dtype) for b in row_blocks(len(Z), 4096)])
 
 
 def center(
@@ -188,14 +191,28 @@ def rbf_cholesky(
 
 # %% ../nbs/workshop/06_kernels.ipynb #ea2225b5
 def _unit_rows(X):
-    "Rows of norm one."
+    "Rows of norm one; a zero row stays zero."
     top = X.abs().amax(1, keepdim=True)
-    zero = (top == 0).flatten().nonzero().flatten()
-    if len(zero):
-        rule = "the cosine kernel needs rows of positive norm"
-        got = f"{len(zero)} zero rows, the first is row {int(zero[0])}"
-        refuse("kernel_factor", rule, got, "drop them or choose kind='linear'")
-    return torch.nn.functional.normalize(X / top, dim=1)
+    return torch.nn.functional.normalize(X / torch.where(top > 0, top, 1), dim=1)
+
+
+def _warn_of_zero_rows(X):
+    "Name the zero rows; if all rows are zero, the kernel is refused later."
+    zero = (~X.any(1)).nonzero().flatten()
+    if 0 < len(zero) < len(X):
+        told = "kernel_factor: the cosine kernel needs rows of positive norm. "
+        told += f"Got {len(zero)} zero rows, the first is row {int(zero[0])}; "
+        told += "their similarity to every point is 0, so drop them if they mean nothing."
+        warnings.warn(told, stacklevel=3)
+
+# %% ../nbs/workshop/06_kernels.ipynb #9bf40c52
+def _cosine_factor(X, center):
+    "Unit rows, centred on request, in the precision of X."
+    blocks = row_blocks(len(X), 4096)
+    mean = 0.0
+    if center:
+        mean = sum(_unit_rows(X[b].double()).sum(0) for b in blocks) / len(X)
+    return torch.cat([(_unit_rows(X[b].double()) - mean).to(X.dtype) for b in blocks])
 
 # %% ../nbs/workshop/06_kernels.ipynb #8cac17ff
 def _left_singular(X):
@@ -231,13 +248,17 @@ def kernel_factor(
     X = check_features(features, "kernel_factor")
     check_choice(kind, ("cosine", "linear", "projection", "rbf"), "kernel_factor", "kind")
     check_choice(scale, (None, "frobenius"), "kernel_factor", "scale")
-    Z = X
     if kind == "cosine":
-        Z = _unit_rows(X)
-    if kind == "rbf":
-        Z = rbf_cholesky(X, bandwidth=bandwidth, rank=rank, tol=tol).factor
-    C = _center(Z) if center else Z
-    if C.norm() <= 8 * torch.finfo(Z.dtype).eps * Z.norm():
+        _warn_of_zero_rows(X)
+        C = _cosine_factor(X, center)
+        size = len(X) ** 0.5
+    else:
+        Z = X
+        if kind == "rbf":
+            Z = rbf_cholesky(X, bandwidth=bandwidth, rank=rank, tol=tol).factor
+        C = _center(Z) if center else Z
+        size = Z.norm()
+    if C.norm() <= 4 * torch.finfo(X.dtype).eps * size:
         got = "a kernel that is zero after centring"
         remedy = "check that the model responds to its input"
         refuse("kernel_factor", "features must differ between points", got, remedy)

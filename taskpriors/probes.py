@@ -20,10 +20,10 @@ from .blocks import map_blocks, row_blocks
 from .checks import check_count, check_features, check_number, check_split, refuse
 from .results import Result, new_axes
 from taskpriors.ridge import (
-    alpha_grid,
     check_alphas,
     check_tasks,
     code_rows,
+    grid_errors,
     label_moments,
     loo_errors,
     loo_residuals,
@@ -88,9 +88,13 @@ def _grade(scores, labels):  # scores (q, m, n), labels (m, n) -> two vectors (m
 # %% ../nbs/workshop/08_probes.ipynb #6ff511d3
 def _best_alpha(basis, labels, n_classes, alphas, **run):  # penalty, grid, errors of the grid
     "Penalty of least leave-one-out error."
-    grid = alpha_grid(basis) if alphas is None else check_alphas(alphas, "ridge_probes")
+    if alphas is not None:
+        alphas = check_alphas(alphas, "ridge_probes")
     moments = label_moments(basis, labels, n_classes=n_classes, **run)
-    errors = loo_errors(basis, moments, grid.tolist())
+    if alphas is None:
+        grid, errors = grid_errors(basis, moments, "ridge_probes")
+    else:
+        grid, errors = alphas, loo_errors(basis, moments, alphas.tolist())
     return grid[errors.argmin()].item(), grid, errors
 
 # %% ../nbs/workshop/08_probes.ipynb #760080be
@@ -133,7 +137,7 @@ def ridge_probes(
     labels,  # class of each point, shape (n_tasks, n), or (n,) for one task
     *,
     alpha: float | None = None,  # penalty as in scikit-learn's Ridge; None chooses one of `alphas`
-    alphas: Sequence | None = None,  # penalties to choose from; None is `alpha_grid`
+    alphas: Sequence | None = None,  # penalties to choose from; None: those of `grid_errors`
     train=None,  # None: leave-one-out; else a fraction or a mask of training points
     seed=0,  # of the split, if `train` is a fraction
     standardize: bool = False,  # divide features by their s.d. over the training points

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['simplex_codes', 'RidgeBasis', 'decompose', 'ridge_basis', 'residual_filter', 'loo_slack', 'loo_residuals',
            'TaskMoments', 'code_rows', 'task_block', 'check_weights', 'Tasks', 'check_tasks', 'task_moments',
-           'label_moments', 'loo_errors', 'alpha_grid', 'check_alphas']
+           'label_moments', 'loo_errors', 'alpha_grid', 'grid_errors', 'check_alphas']
 
 # %% ../nbs/prior/11_ridge.ipynb #6bbd9d96
 from collections.abc import Sequence
@@ -76,10 +76,19 @@ def _eigen(G):  # square roots of the eigenvalues above rounding, largest first,
     return w[keep].flip(0).sqrt(), V[:, keep].flip(1)
 
 # %% ../nbs/prior/11_ridge.ipynb #e3a68a13
-def _deviations(X):  # standard deviation of each feature, one for constant features
-    sd = X.std(0, correction=0).double()
-    rounding = 1e3 * torch.finfo(X.dtype).eps * X.abs().amax(0)
-    return torch.where(sd > rounding, sd, torch.ones_like(sd))
+def _rounding(X):  # below this deviation a feature is constant up to rounding
+    low, high = X.aminmax(dim=0)
+    return 4 * torch.finfo(X.dtype).eps * torch.maximum(-low, high).double()
+
+
+def _deviations(X, mean):  # standard deviation of each feature, one for constant features
+    first = second = 0.0
+    for b in row_blocks(len(X), 4096):
+        off = X[b].double() - mean
+        first = first + off.sum(0)
+        second = second + off.square().sum(0)
+    sd = (second / len(X) - (first / len(X)).square()).clamp(min=0).sqrt()
+    return torch.where(sd > _rounding(X), sd, torch.ones_like(sd))
 
 # %% ../nbs/prior/11_ridge.ipynb #0b7c066b
 def _check_basis_memory(X):
@@ -104,7 +113,7 @@ def decompose(
     _check_basis_memory(X)
     n, d = X.shape
     mean = X.mean(0, dtype=torch.float64)
-    scale = _deviations(X) if standardize else torch.ones_like(mean)
+    scale = _deviations(X, mean) if standardize else torch.ones_like(mean)
     if n <= d + 1:
         Xc = _centred(X, mean, scale)
         s, U = _eigen(Xc @ Xc.T)
@@ -142,6 +151,16 @@ def _filters(basis, alphas):  # of several penalties: (n_alphas,) and (n_alphas,
     f = torch.stack(f)
     return torch.tensor(keep, dtype=torch.float64, device=f.device), f
 
+# %% ../nbs/prior/11_ridge.ipynb #93a3e251
+def _slack(basis, alphas):  # diagonal of I - H, and where it vanishes, both (n_alphas, n)
+    n, r = basis.U.shape
+    keep, f = _filters(basis, alphas)
+    blocks = row_blocks(n, 4096)
+    lost = torch.cat([basis.U[b].double().square() @ f.T for b in blocks])
+    slack = (keep * (1 - 1 / n) - lost).T
+    tol = 0.0 if basis.full else 4 * max(r, 1) ** 0.5 * torch.finfo(basis.U.dtype).eps
+    return slack, slack <= tol
+
 # %% ../nbs/prior/11_ridge.ipynb #7fda316e
 def loo_slack(
     basis: RidgeBasis,  # of the n points
@@ -149,13 +168,8 @@ def loo_slack(
     caller: str,  # who asks
 ) -> Tensor:  # shape (n_alphas, n), float64
     "The diagonal of I - H, up to the same factor; refused where it vanishes."
-    n, r = basis.U.shape
-    keep, f = _filters(basis, alphas)
-    blocks = row_blocks(n, 4096)
-    lost = torch.cat([basis.U[b].double().square() @ f.T for b in blocks])
-    slack = (keep * (1 - 1 / n) - lost).T
-    tol = 0.0 if basis.full else 4 * max(r, 1) ** 0.5 * torch.finfo(basis.U.dtype).eps
-    bad = (slack <= tol).nonzero()
+    slack, fixed = _slack(basis, alphas)
+    bad = fixed.nonzero()
     if len(bad):
         k, row = bad[0].tolist()
         refuse(
@@ -347,6 +361,15 @@ def _cross_term(U, cross, weight, f):  # sum_i w_i u_i' F cross_i at each penalt
     blocks = row_blocks(len(U), 8192)
     return (f * sum(weight[:, b] @ (U[b] * cross[b]).double() for b in blocks)).sum(1)
 
+# %% ../nbs/prior/11_ridge.ipynb #84b0c39c
+def _errors(basis, moments, alphas, slack):  # shape (n_alphas,), where no slack vanishes
+    weight = slack**-2
+    keep, f = _filters(basis, alphas)
+    quadratic = _root_term if moments.root else _inner_term
+    cross = _cross_term(basis.U, moments.cross, weight, f)
+    out = keep * (weight @ moments.diag - 2 * cross)
+    return (out + quadratic(basis.U, moments.inner, weight, f)) / len(basis.U)
+
 # %% ../nbs/prior/11_ridge.ipynb #a9085682
 def loo_errors(
     basis: RidgeBasis,  # of the n points
@@ -355,12 +378,7 @@ def loo_errors(
 ) -> Tensor:  # shape (n_alphas,), float64
     "Leave-one-out squared error per point, summed over classes, mean over tasks, at each penalty."
     alphas = [check_number(a, "loo_errors", "alpha", low=0) for a in alphas]
-    weight = loo_slack(basis, alphas, "loo_errors") ** -2
-    keep, f = _filters(basis, alphas)
-    quadratic = _root_term if moments.root else _inner_term
-    cross = _cross_term(basis.U, moments.cross, weight, f)
-    out = keep * (weight @ moments.diag - 2 * cross)
-    return (out + quadratic(basis.U, moments.inner, weight, f)) / len(basis.U)
+    return _errors(basis, moments, alphas, loo_slack(basis, alphas, "loo_errors"))
 
 # %% ../nbs/prior/11_ridge.ipynb #e36b0009
 def alpha_grid(
@@ -376,6 +394,21 @@ def alpha_grid(
     n_alphas = check_count(n_alphas, "alpha_grid", "n_alphas")
     unit = basis.s.square().mean().item() if len(basis.s) else 1.0
     return unit * low * (high / low) ** torch.linspace(0, 1, n_alphas, dtype=torch.float64)
+
+# %% ../nbs/prior/11_ridge.ipynb #3cc6e886
+def grid_errors(
+    basis: RidgeBasis,  # of the n points
+    moments: TaskMoments,  # of the tasks, on the same basis
+    caller: str,  # who asks
+) -> tuple[Tensor, Tensor]:  # penalties and errors, each of shape (n_usable,), float64
+    "The penalties of `alpha_grid` that have a leave-one-out error, and that error at each."
+    grid = alpha_grid(basis)
+    slack, fixed = _slack(basis, grid.tolist())
+    usable = ~fixed.any(1)
+    if not usable.any():
+        loo_slack(basis, grid[-1:].tolist(), caller)
+    grid = grid[usable.cpu()]
+    return grid, _errors(basis, moments, grid.tolist(), slack[usable])
 
 # %% ../nbs/prior/11_ridge.ipynb #91f0e038
 def check_alphas(

@@ -32,12 +32,12 @@ from ..results import Result, new_axes
 from taskpriors.ridge import (
     RidgeBasis,
     TaskMoments,
-    alpha_grid,
     check_alphas,
     check_tasks,
     check_weights,
     code_rows,
     decompose,
+    grid_errors,
     loo_errors,
     loo_residuals,
     loo_slack,
@@ -258,11 +258,11 @@ class HeldoutError(Result):
 
 # %% ../../nbs/prior/12_heldout.ipynb #e893e764
 class _Penalties(NamedTuple):
-    grid: Tensor  # shape (n_alphas,), float64
+    grid: Tensor | None  # shape (n_alphas,), float64; None: the penalties of `grid_errors`
     fixed: bool  # did the caller fix one, so that nothing is chosen?
 
 # %% ../../nbs/prior/12_heldout.ipynb #d221c578
-def _penalties(basis, alpha, alphas, caller):
+def _penalties(alpha, alphas, caller):
     if alpha is not None and alphas is not None:
         refuse(caller, "either alpha or alphas may be given", "both", "leave one of them out")
     if alpha is not None:
@@ -270,7 +270,7 @@ def _penalties(basis, alpha, alphas, caller):
         return _Penalties(torch.tensor([alpha], dtype=torch.float64), fixed=True)
     if alphas is not None:
         return _Penalties(check_alphas(alphas, caller), fixed=False)
-    return _Penalties(alpha_grid(basis), fixed=False)
+    return _Penalties(None, fixed=False)
 
 # %% ../../nbs/prior/12_heldout.ipynb #1bcf0fc8
 class _Choice(NamedTuple):  # the fields of HeldoutError that the moments decide
@@ -292,15 +292,20 @@ def _choose(basis, moments, penalties, caller):
             f"an intercept alone errs by {baseline:.3g}",
             "raise the temperature or sample tasks with at least two classes",
         )
-    errors = loo_errors(basis, moments, penalties.grid.tolist()).cpu()
+    grid = penalties.grid
+    if grid is None:
+        grid, errors = grid_errors(basis, moments, caller)
+    else:
+        errors = loo_errors(basis, moments, grid.tolist())
+    errors = errors.cpu()
     best = int(errors.argmin())
     error = errors[best].item()
     return _Choice(
         error=error,
-        alpha=penalties.grid[best].item(),
+        alpha=grid[best].item(),
         baseline=baseline,
         skill=1 - error / baseline,
-        alphas=None if penalties.fixed else penalties.grid,
+        alphas=None if penalties.fixed else grid,
         errors=None if penalties.fixed else errors,
     )
 
@@ -406,7 +411,7 @@ def expected_heldout_error(
     temperature: float | None = None,  # T > 0 for a factor; labels were drawn at theirs
     *,
     alpha: float | None = None,  # ridge penalty as in `ridge_probes`; None: the best of `alphas`
-    alphas: Sequence | None = None,  # penalties to choose from; None is `alpha_grid`
+    alphas: Sequence | None = None,  # penalties to choose from; None: those of `grid_errors`
     weights=None,  # of sampled labels, shape (n_tasks,); equal if None
     variance: bool = True,  # also the variance over tasks: about as much work again
     standardize: bool = False,  # divide features by their standard deviation
@@ -431,7 +436,7 @@ def expected_heldout_error(
     else:
         law = _edge_law(law, temperature, X, caller)
     basis = decompose(X, standardize=standardize)
-    penalties = _penalties(basis, alpha, alphas, caller)
+    penalties = _penalties(alpha, alphas, caller)
     run = dict(variance=variance, block_size=block_size, executor=executor)
     if over_labels:
         return _error_over_labels(basis, law, penalties, caller, **run)
@@ -468,7 +473,7 @@ def expected_regression_error(
     *,
     noise: float = 0.0,  # variance of independent noise on the targets, in units of the kernel
     alpha: float | None = None,  # ridge penalty; None: the one with the least expected error
-    alphas: Sequence | None = None,  # penalties to choose from; None is `alpha_grid`
+    alphas: Sequence | None = None,  # penalties to choose from; None: those of `grid_errors`
 ) -> HeldoutError:
     """Expected error on unseen points of ridge regression, over targets of a Gaussian process.
 
@@ -483,7 +488,7 @@ def expected_regression_error(
     noise = check_number(noise, caller, "noise", low=0)
     check_same_n(caller, features=len(X), prior=len(Z))
     basis = decompose(X)
-    penalties = _penalties(basis, alpha, alphas, caller)
+    penalties = _penalties(alpha, alphas, caller)
     n = len(Z)
     Zc = (Z - Z.mean(0)).to(basis.U)
     B = basis.U.T @ Zc
