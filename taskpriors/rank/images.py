@@ -369,13 +369,13 @@ def _load_folder(root, split, limit, how, *, class_map="", input_key=None, **oth
     return _source_of_files(samples, len(classes) > 1, root, limit, how)
 
 
-def _load_tar(path, split, limit, how, **kwargs):
+def _load_tar(path, limit, how, **kwargs):
     "Images of a tar file."
     if not path.is_file() or path.suffix != ".tar":
         rule = "images must be a folder, a .tar or an .npy file"
         remedy = "name its folder, or pass a list of paths"
         refuse("load_images", rule, f"the file {path.name}", remedy)
-    ds = _open("", root=str(path), split=split or "", **kwargs)
+    ds = _open("", root=str(path), **kwargs)
     return _load_dataset(ds, path.name, limit, how)
 
 # %% ../../nbs/rank/01_images.ipynb #b75c8456
@@ -446,6 +446,13 @@ def _load_array(a, name, limit):  # ImageSource
         )
     return ImageSource(_pixels(a[_evenly_spaced(len(a), limit)] if limit else a), name)
 
+# %% ../../nbs/rank/01_images.ipynb #229281ac
+def _refuse_split(split, name):
+    "Refuse a split of what has none."
+    if split is not None:
+        rule = f"split must be left out for {name}, which has none"
+        refuse("load_images", rule, repr(split)[:80], "choose the images yourself")
+
 # %% ../../nbs/rank/01_images.ipynb #7f501583
 def _load_npy(path, limit):  # ImageSource
     "Images of an array in an .npy file."
@@ -470,13 +477,14 @@ def _load_digits(limit):  # ImageSource
 def _load_named(source, split, limit, how, **kwargs):  # ImageSource
     "The digits, or a data set by its name."
     if source == "digits":
+        _refuse_split(split, "digits")
         return _load_digits(limit)
     prefix = source.partition("/")[0].lower()
     if prefix not in ("hfds", "hfids", "tfds", "wds", "torch"):
         rule = "images must be a folder, 'digits', or a data set that starts with"
         rule += " hfds/, hfids/, tfds/, wds/ or torch/"
         remedy = "check the spelling of the path"
-        refuse("load_images", rule, repr(source), remedy, FileNotFoundError)
+        refuse("load_images", rule, repr(source[-80:]), remedy, FileNotFoundError)
     if prefix == "torch":
         kwargs = dict(root=str(cache_dir() / "datasets"), download=True) | kwargs
         Path(kwargs["root"]).mkdir(parents=True, exist_ok=True)
@@ -525,12 +533,14 @@ def load_images(
     if not isinstance(source, (str, os.PathLike)):
         return _load_object(source, split, limit, how)
     path = Path(source).expanduser()
-    if path.suffix == ".npy" and path.is_file():
+    if path.suffix == ".npy" and os.path.isfile(path):
+        _refuse_split(split, path.name[-80:])
         return _load_npy(path, limit)
-    if path.is_dir():
+    if os.path.isdir(path):
         return _load_folder(path, split, limit, how, **kwargs)
-    if path.exists():
-        return _load_tar(path, split, limit, how, **kwargs)
+    if os.path.exists(path):
+        _refuse_split(split, path.name[-80:])
+        return _load_tar(path, limit, how, **kwargs)
     return _load_named(os.fspath(source), split, limit, how, **kwargs)
 
 # %% ../../nbs/rank/01_images.ipynb #f3bcbd2c
