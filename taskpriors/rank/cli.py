@@ -200,13 +200,27 @@ def _load_images(given, progress):
         source["source"] = source.pop("images")
     return load_images(**source, progress=progress)
 
+# %% ../../nbs/rank/08_cli.ipynb #eb0d5e91
+def _judge(given):
+    from inspect import signature
+
+    from taskpriors.rank.ranking import rank_models
+    from taskpriors.rank.stages import RankOptions, judge_prior, named_models
+
+    asked = {name: p.default for name, p in signature(rank_models).parameters.items()} | given
+    wanted = [name for name in RankOptions.__dataclass_fields__ if name != "embedding"]
+    RankOptions(**{name: asked[name] for name in wanted}, embedding={})
+    judge_prior(asked["prior"], named_models(asked["models"]))
+
 # %% ../../nbs/rank/08_cli.ipynb #4933a545
 def _print_ranking(ranking, labelled, out):
+    from taskpriors.rank.stages import plain_text
+
     print(ranking)
     if labelled:
         table = label_agreement(ranking).to_string()
         print(f"\nKendall's tau with probe accuracy on the labels:\n{table}")
-    print(f"\nWritten to {out}: ranking.csv, ranking.json, ranking.png")
+    print(f"\nWritten to {plain_text(out)}: ranking.csv, ranking.json, ranking.png")
 
 # %% ../../nbs/rank/08_cli.ipynb #afb3e0ac
 def run_rank(
@@ -217,6 +231,7 @@ def run_rank(
     _check_models(given)
     from taskpriors.rank.ranking import rank_models
 
+    _judge(given)
     progress = not args.quiet
     images = _load_images(given, progress)
     metrics = None if args.labels is None else _label_metrics(images, args.labels)

@@ -9,6 +9,7 @@ __all__ = ['IMAGE_TYPES', 'ImageSource', 'load_images', 'find_shared_data']
 import hashlib
 import io
 import os
+import stat
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
@@ -60,20 +61,54 @@ def _image_of(item):  # PIL image in RGB
         refuse("load_images", rule, tuple(a.shape), remedy)
     return Image.fromarray(a).convert("RGB")
 
+# %% ../../nbs/rank/01_images.ipynb #ec98410c
+def _in_8_bits(image, kind):  # PIL image whose channels have 8 bits
+    "A PIL image of file type `kind`; 16 bits and floats are scaled by the range of their format."
+    from PIL import Image
+
+    has_16_bits = image.mode.startswith("I;16")
+    if has_16_bits or (image.mode == "I" and kind in ("PNG", "PPM")):
+        return Image.fromarray(np.rint(np.asarray(image) / 257).astype(np.uint8))
+    if image.mode in ("I", "F"):
+        return Image.fromarray(_pixels(np.asarray(image)))
+    return image
+
+# %% ../../nbs/rank/01_images.ipynb #2fe19c30
+def _upright(image):  # PIL image
+    "An image turned as its EXIF data say."
+    from PIL import ImageOps
+
+    try:
+        return ImageOps.exif_transpose(image)
+    except MemoryError:
+        raise
+    except Exception:  # broken EXIF data raise errors of many types
+        return image
+
+
+def _to_rgb(image, exif_rotation=True):  # PIL image in RGB
+    "A PIL image of any mode in RGB, upright unless it is to stay as it is stored."
+    kind = image.format
+    if exif_rotation:
+        image = _upright(image)
+    return _in_8_bits(image, kind).convert("RGB")
+
 # %% ../../nbs/rank/01_images.ipynb #d970d358
-def _content(item):  # encoded bytes, or an RGB image
+def _content(item, exif_rotation=True):  # encoded bytes, or an RGB image
     "What an item of a source holds."
     from PIL import Image
 
     if isinstance(item, bytes):
         return item
     if isinstance(item, (str, os.PathLike)):
+        if not stat.S_ISREG(os.stat(item).st_mode):
+            raise OSError("not a regular file")
         return Path(item).read_bytes()
     if hasattr(item, "read"):
         with item:
             return item.read()
     if isinstance(item, Image.Image):
-        return item.convert("RGB")
+        return _to_rgb(item, exif_rotation)
     return _image_of(item)
 
 # %% ../../nbs/rank/01_images.ipynb #c75c4618
@@ -84,13 +119,13 @@ def _digest(content):  # 32 bytes
     return hashlib.sha256(f"{content.size}".encode() + content.tobytes()).digest()
 
 # %% ../../nbs/rank/01_images.ipynb #91fa7c1b
-def _decode(content):  # PIL image in RGB
+def _decode(content, exif_rotation=True):  # PIL image in RGB
     "The image that encoded bytes or pixels hold."
     from PIL import Image
 
     if not isinstance(content, bytes):
         return content
-    return Image.open(io.BytesIO(content)).convert("RGB")
+    return _to_rgb(Image.open(io.BytesIO(content)), exif_rotation)
 
 
 def _check_decodes(content):
@@ -101,6 +136,8 @@ def _check_decodes(content):
         image = Image.open(io.BytesIO(content))
         image.draft("RGB", (1, 1))
         image.load()
+        if image.mode not in ("L", "RGB"):
+            _to_rgb(image)
 
 # %% ../../nbs/rank/01_images.ipynb #44c06afb
 def _first(item):
@@ -121,11 +158,11 @@ def _reason(e):
     return f"{type(e).__name__}: {e}".split("\n")[0][:120]
 
 
-def _inspect(items, i):  # (hash, label), or the reason why not
+def _inspect(items, i, exif_rotation=True):  # (hash, label), or the reason why not
     "Look at one item of a source."
     try:
         item = items[i]
-        content = _content(_first(item))
+        content = _content(_first(item), exif_rotation)
     except (OSError, SyntaxError) as e:
         return _reason(e)
     except KeyError as e:
@@ -142,14 +179,14 @@ def _inspect(items, i):  # (hash, label), or the reason why not
     return _digest(content), _label(item)
 
 # %% ../../nbs/rank/01_images.ipynb #d52b488f
-def _inspect_all(items, n_threads, progress):  # a list of what _inspect returns
+def _inspect_all(items, n_threads, progress, exif_rotation):  # a list of what _inspect returns
     "Look at all items of a source, in order."
     from tqdm.auto import tqdm
 
     def bar(it):
         return list(tqdm(it, total=len(items), desc="reading", disable=not progress, unit="image"))
 
-    look = partial(_inspect, items)
+    look = partial(_inspect, items, exif_rotation=exif_rotation)
     if n_threads < 2:
         return bar(map(look, range(len(items))))
     with ThreadPoolExecutor(n_threads) as pool:
@@ -172,9 +209,11 @@ class ImageSource:
         names=None,  # what to call each item when it is skipped
         n_threads: int = 0,  # threads of the first pass; 0 if `items` must not be shared
         progress: bool = False,  # show a bar on standard error
+        exif_rotation: bool = True,  # turn photographs as their EXIF data say
     ):
         self.items, self.name = items, name
-        found = _inspect_all(items, n_threads, progress)
+        self.exif_rotation = exif_rotation
+        found = _inspect_all(items, n_threads, progress, exif_rotation)
         self.index = [i for i, f in enumerate(found) if isinstance(f, tuple)]
         names = range(len(found)) if names is None else names
         self.skipped = [(str(names[i]), f) for i, f in enumerate(found) if isinstance(f, str)]
@@ -195,12 +234,12 @@ class ImageSource:
     def __getitem__(self, i):
         "Image `i` in RGB, or an error if its content is no longer what it was."
         i = range(len(self))[i]  # raises IndexError, as a list does
-        content = _content(_first(self.items[self.index[i]]))
+        content = _content(_first(self.items[self.index[i]]), self.exif_rotation)
         if _digest(content) != self._digests[i]:
             rule = "an image must stay as it was when it was first read"
             remedy = "load the images again, without random transforms"
             refuse(f"{self.name}[{i}]", rule, "other content", remedy, RuntimeError)
-        return _decode(content)
+        return _decode(content, self.exif_rotation)
 
     def __repr__(self):
         about = f"n={len(self)}, fingerprint={self.fingerprint[:12]}, skipped={len(self.skipped)}"
@@ -209,7 +248,8 @@ class ImageSource:
     @property
     def fingerprint(self) -> str:
         "SHA-256 of the content of all images, in their order."
-        return hashlib.sha256(b"".join(self._digests)).hexdigest()
+        as_seen = b"" if self.exif_rotation else b"as stored, without EXIF rotation"
+        return hashlib.sha256(b"".join(self._digests) + as_seen).hexdigest()
 
     def subset(
         self,
@@ -258,46 +298,98 @@ def _open(name, **kwargs):  # a data set of timm
         rule = f"{name} needs the package {e.name!r}"
         refuse("load_images", rule, "no such package", f"pip install {e.name}", ImportError)
     except Exception as e:
-        if str(e).startswith("Found 0 images"):
-            rule = f"{kwargs['root']} must hold images, in subfolders or not"
-            got = f"none that ends in {' '.join(IMAGE_TYPES)}"
-            refuse("load_images", rule, got, "check path and split")
         got = " ".join(f"{type(e).__name__}: {e}".split())[:200]
         remedy = "check name, split, root and network (HF_HUB_OFFLINE forbids downloads)"
         kind = OSError if isinstance(e, OSError) else ValueError
         refuse("load_images", f"{name or kwargs['root']} must open", got, remedy, kind)
 
+# %% ../../nbs/rank/01_images.ipynb #8ed4bc13
+def _walk(folder, inside=()):
+    "Pairs (subfolder, file name) of a folder; links to a folder that holds them are not followed."
+    place = Path(folder).resolve()
+    if any(outer.is_relative_to(place) for outer in inside):
+        return
+    try:
+        with os.scandir(folder) as entries:
+            entries = list(entries)
+    except OSError as e:
+        warnings.warn(f"load_images: {folder} is left out ({e.strerror}).", stacklevel=2)
+        return
+    for entry in entries:
+        if entry.is_dir():
+            yield from _walk(entry.path, (*inside, place))
+        else:
+            yield folder, entry.name
+
+# %% ../../nbs/rank/01_images.ipynb #d526c232
+def _list_folder(folder, types, class_map):  # pairs (path, class), name -> class
+    "Images of a folder in timm's order, with their classes."
+    from timm.data.readers.class_map import load_class_map
+    from timm.utils.misc import natural_key
+
+    found = [
+        (os.path.join(place, name), "" if place == folder else os.path.basename(place))
+        for place, name in _walk(folder)
+        if os.path.splitext(name)[1].lower() in types
+    ]
+    if class_map:
+        classes = load_class_map(class_map, folder)
+    else:
+        names = sorted({label for _, label in found}, key=natural_key)
+        classes = {name: k for k, name in enumerate(names)}
+    samples = [(path, classes[label]) for path, label in found if label in classes]
+    return sorted(samples, key=lambda sample: natural_key(sample[0])), classes
+
+# %% ../../nbs/rank/01_images.ipynb #31bf4a0b
+_SPLITS = (("train", "training"), ("val", "valid", "validation", "eval", "evaluation"))
+
+
+def _subfolder(root, split):  # path
+    "The subfolder of a split."
+    others = next((names for names in _SPLITS if split in names), ())
+    for name in (split, *others):
+        if name and (root / name).is_dir() and (root / name) != root:
+            return root / name
+    rule = f"split must name a subfolder of {root.name}"
+    refuse("load_images", rule, repr(split), "leave split out to read the whole folder")
+
 # %% ../../nbs/rank/01_images.ipynb #d863ae6f
-def _load_folder(root, split, limit, progress, **kwargs):
-    "Images of a folder, with the subfolders as classes, or of a tar file."
-    if root.is_file() and root.suffix != ".tar":
+def _load_folder(root, split, limit, how, *, class_map="", input_key=None, **others):
+    "Images of a folder, with the subfolders as classes."
+    if others:
+        rule = "a folder takes the options class_map and input_key"
+        refuse("load_images", rule, ", ".join(map(repr, others))[:80], "leave it out", TypeError)
+    folder = root if split is None else _subfolder(root, split)
+    types = input_key.split(";") if input_key else IMAGE_TYPES
+    samples, classes = _list_folder(str(folder), types, class_map)
+    if not samples:
+        rule = f"{folder} must hold images, in subfolders or not"
+        got = f"none that ends in {' '.join(types)}"
+        refuse("load_images", rule, got, "check path and split")
+    return _source_of_files(samples, len(classes) > 1, root, limit, how)
+
+
+def _load_tar(path, limit, how, **kwargs):
+    "Images of a tar file."
+    if not path.is_file() or path.suffix != ".tar":
         rule = "images must be a folder, a .tar or an .npy file"
         remedy = "name its folder, or pass a list of paths"
-        refuse("load_images", rule, f"the file {root.name}", remedy)
-    if root.is_dir():
-        kwargs = dict(input_key=";".join(IMAGE_TYPES)) | kwargs
-    where = dict(root=str(root), split=split or "", search_split=split is not None)
-    ds = _open("", **where, **kwargs)
-    if split is not None and Path(ds.reader.root) == root:
-        rule = f"split must name a subfolder of {root.name}"
-        refuse("load_images", rule, repr(split), "leave split out to read the whole folder")
-    if root.is_file():
-        return _load_dataset(ds, root.name, limit, progress)
-    return _source_of_files(ds.reader, root, limit, progress)
+        refuse("load_images", rule, f"the file {path.name}", remedy)
+    ds = _open("", root=str(path), **kwargs)
+    return _load_dataset(ds, path.name, limit, how)
 
 # %% ../../nbs/rank/01_images.ipynb #b75c8456
-def _source_of_files(reader, root, limit, progress):  # ImageSource
-    "The files that timm's reader found in a folder."
-    samples = [reader.samples[i] for i in _evenly_spaced(len(reader.samples), limit)]
+def _source_of_files(samples, has_classes, root, limit, how):  # ImageSource
+    "The images that were found in a folder."
+    samples = [samples[i] for i in _evenly_spaced(len(samples), limit)]
     paths = [path for path, _ in samples]
-    has_classes = len(reader.class_to_idx) > 1
     return ImageSource(
         paths,
         root.resolve().name,
         labels=[y for _, y in samples] if has_classes else None,
         names=[os.path.relpath(path, root) for path in paths],
         n_threads=min(8, os.cpu_count() or 1),
-        progress=progress,
+        **how,
     )
 
 # %% ../../nbs/rank/01_images.ipynb #f4e8d43f
@@ -319,14 +411,14 @@ def _n_bytes(content):
     return len(content) if isinstance(content, bytes) else 3 * content.width * content.height
 
 
-def _collect(ds, limit, step=2**28):
+def _collect(ds, limit, exif_rotation=True, step=2**28):
     "The first images of a stream with their labels, in a list."
     items = []
     size = check_at = 0
     for image, *y in ds:
         if limit is not None and len(items) >= limit:
             break
-        items.append((_content(image), *y[:1]))
+        items.append((_content(image, exif_rotation), *y[:1]))
         size += _n_bytes(items[-1][0])
         if size > check_at:
             check_memory(step, "load_images", "pass limit=, or store the images as files")
@@ -334,12 +426,12 @@ def _collect(ds, limit, step=2**28):
     return items
 
 # %% ../../nbs/rank/01_images.ipynb #7abe42ed
-def _load_dataset(ds, name, limit, progress):  # ImageSource
+def _load_dataset(ds, name, limit, how):  # ImageSource
     "Images of a data set, streamed or not."
     if isinstance(ds, torch.utils.data.IterableDataset):
-        return ImageSource(_collect(ds, limit), name, progress=progress)
+        return ImageSource(_collect(ds, limit, how["exif_rotation"]), name, **how)
     items = _Items(ds, _evenly_spaced(len(ds), limit))
-    return ImageSource(items, name, progress=progress)
+    return ImageSource(items, name, **how)
 
 # %% ../../nbs/rank/01_images.ipynb #a8630df2
 def _load_array(a, name, limit):  # ImageSource
@@ -353,6 +445,13 @@ def _load_array(a, name, limit):  # ImageSource
             "load_images", rule, shape, "move the channels last, e.g. images.permute(0, 2, 3, 1)"
         )
     return ImageSource(_pixels(a[_evenly_spaced(len(a), limit)] if limit else a), name)
+
+# %% ../../nbs/rank/01_images.ipynb #229281ac
+def _refuse_split(split, name):
+    "Refuse a split of what has none."
+    if split is not None:
+        rule = f"split must be left out for {name}, which has none"
+        refuse("load_images", rule, repr(split)[:80], "choose the images yourself")
 
 # %% ../../nbs/rank/01_images.ipynb #7f501583
 def _load_npy(path, limit):  # ImageSource
@@ -375,26 +474,27 @@ def _load_digits(limit):  # ImageSource
     return ImageSource(_pixels(data.images[index] / 16), "digits", labels=data.target[index])
 
 # %% ../../nbs/rank/01_images.ipynb #5782220a
-def _load_named(source, split, limit, progress, **kwargs):  # ImageSource
+def _load_named(source, split, limit, how, **kwargs):  # ImageSource
     "The digits, or a data set by its name."
     if source == "digits":
+        _refuse_split(split, "digits")
         return _load_digits(limit)
     prefix = source.partition("/")[0].lower()
     if prefix not in ("hfds", "hfids", "tfds", "wds", "torch"):
         rule = "images must be a folder, 'digits', or a data set that starts with"
         rule += " hfds/, hfids/, tfds/, wds/ or torch/"
         remedy = "check the spelling of the path"
-        refuse("load_images", rule, repr(source), remedy, FileNotFoundError)
+        refuse("load_images", rule, repr(source[-80:]), remedy, FileNotFoundError)
     if prefix == "torch":
         kwargs = dict(root=str(cache_dir() / "datasets"), download=True) | kwargs
         Path(kwargs["root"]).mkdir(parents=True, exist_ok=True)
     if prefix in ("hfids", "tfds", "wds"):
         kwargs["num_samples"] = limit
     ds = _open(source, split=split or "validation", **kwargs)
-    return _load_dataset(ds, source, limit, progress)
+    return _load_dataset(ds, source, limit, how)
 
 # %% ../../nbs/rank/01_images.ipynb #bddd7d2e
-def _load_object(source, split, limit, progress):  # ImageSource
+def _load_object(source, split, limit, how):  # ImageSource
     "Images that are given as an object."
     if split is not None:
         rule = "split must be None for images given as objects"
@@ -406,7 +506,7 @@ def _load_object(source, split, limit, progress):  # ImageSource
     is_stream = isinstance(source, torch.utils.data.IterableDataset)
     if is_stream or (hasattr(source, "__getitem__") and hasattr(source, "__len__")):
         name = getattr(source, "name", None) or type(source).__name__
-        return _load_dataset(source, name, limit, progress)
+        return _load_dataset(source, name, limit, how)
     rule = "images must be a path, a name, an array, a list or a map-style data set"
     refuse("load_images", rule, type(source).__name__, "see load_images", TypeError)
 
@@ -418,23 +518,30 @@ def load_images(
     split: str | None = None,  # of a data set ("validation"), or a subfolder (all of the folder)
     limit: int | None = None,  # at most so many images: evenly spaced, or the first of a stream
     progress: bool = False,  # show a bar on standard error
+    exif_rotation: bool = True,  # turn photographs as their EXIF data say; False: as stored
     **kwargs,  # passed on to timm.data.create_dataset: root, input_key, target_key, ...
 ) -> ImageSource:
     """Open images of any kind, read them once, and leave out, with a warning, what is no image.
 
     A path is a folder, a tar file or an .npy file. A name is "digits", or a data set such as
-    hfds/NAME, torch/NAME or tfds/NAME. An array has shape (n, H, W) or (n, H, W, 3).
+    hfds/NAME, torch/NAME or tfds/NAME. An array has shape (n, H, W) or (n, H, W, 3). Files of
+    16 bits and of floats in [0, 1] are scaled to 8 bits by that range; other ranges are refused.
     """
+    how = dict(progress=progress, exif_rotation=bool(exif_rotation))
     if limit is not None:
         limit = check_count(limit, "load_images", "limit")
     if not isinstance(source, (str, os.PathLike)):
-        return _load_object(source, split, limit, progress)
+        return _load_object(source, split, limit, how)
     path = Path(source).expanduser()
-    if path.suffix == ".npy" and path.is_file():
+    if path.suffix == ".npy" and os.path.isfile(path):
+        _refuse_split(split, path.name[-80:])
         return _load_npy(path, limit)
-    if path.exists():
-        return _load_folder(path, split, limit, progress, **kwargs)
-    return _load_named(os.fspath(source), split, limit, progress, **kwargs)
+    if os.path.isdir(path):
+        return _load_folder(path, split, limit, how, **kwargs)
+    if os.path.exists(path):
+        _refuse_split(split, path.name[-80:])
+        return _load_tar(path, limit, how, **kwargs)
+    return _load_named(os.fspath(source), split, limit, how, **kwargs)
 
 # %% ../../nbs/rank/01_images.ipynb #f3bcbd2c
 def find_shared_data() -> Path | None:  # None if there is none

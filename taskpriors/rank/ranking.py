@@ -20,7 +20,7 @@ from ..checks import refuse
 from .stages import RankOptions, run_stages
 from ..results import Result, in_style, new_axes, new_panels
 from ..signatures import documented
-from ..store import write_file
+from ..store import write_files
 from ..transfer.agreement import Agreement, partial_agreement, rank_agreement
 
 # %% ../../nbs/rank/06_ranking.ipynb #00c60f03
@@ -119,6 +119,17 @@ def _json_rows(frame):
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
     return [{k: finite(v) for k, v in row.items()} for row in frame.to_dict("records")]
+
+# %% ../../nbs/rank/06_ranking.ipynb #8d43359f
+def _as_text(name):
+    "A name that no spreadsheet takes for a formula."
+    return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name
+
+
+def _csv(frame):
+    "The table as CSV, without formulas."
+    frame = frame.assign(model=frame.model.map(_as_text))
+    return frame.rename(columns=_as_text).to_csv(index=False)
 
 # %% ../../nbs/rank/06_ranking.ipynb #35dd38ea
 @in_style
@@ -245,7 +256,7 @@ class Ranking(Result):
         self,
         out,  # directory
     ) -> Path:  # the directory
-        "Write ranking.csv, ranking.png and ranking.json into a directory, each all or nothing."
+        "Write ranking.csv, ranking.png and ranking.json into a directory, together or not at all."
         import json
 
         out = Path(out).expanduser()
@@ -261,9 +272,13 @@ class Ranking(Result):
             agreement=_json_rows(self.agreement()),
             failures=self.failures,
         )
-        write_file(out / "ranking.csv", frame.to_csv(index=False))
-        write_file(out / "ranking.png", _figure(self))
-        write_file(out / "ranking.json", json.dumps(record, indent=1) + "\n")
+        write_files(
+            {
+                out / "ranking.csv": _csv(frame),
+                out / "ranking.png": _figure(self),
+                out / "ranking.json": json.dumps(record, indent=1) + "\n",
+            }
+        )
         return out
 
     def _values(self, statistic):
@@ -291,7 +306,11 @@ class Ranking(Result):
 def _check_out(out: Path):
     if out.exists() and not out.is_dir():
         refuse(
-            "rank_models", "out must be a directory", repr(str(out)), "choose another name", OSError
+            "rank_models",
+            "out must be a directory",
+            repr(str(out)[-99:]),
+            "choose another",
+            OSError,
         )
     out = out.absolute()
     nearest = next(folder for folder in (out, *out.parents) if folder.exists())
@@ -299,7 +318,7 @@ def _check_out(out: Path):
         refuse(
             "rank_models",
             "out must be writable",
-            repr(str(out)),
+            repr(str(out)[-99:]),
             "choose another directory",
             OSError,
         )
