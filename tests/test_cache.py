@@ -17,11 +17,13 @@ import pytest
 import torch
 from PIL import Image
 
+from taskpriors.encoders import PROBE_IMAGES
 from taskpriors.rank.embed import embed, embed_features
 from taskpriors.rank.images import load_images
 from taskpriors.store import cache_dir, load_tensors
 
 ROOT = Path(__file__).resolve().parent.parent
+PROBE = 2 * PROBE_IMAGES  # rows that a model sees before the cache is asked: the probe, twice
 SENTENCE = re.compile(r"(\w+: .+\. Got .*; .+\.)$", re.M)
 
 # `work.py CACHE PAUSE` embeds 60 digits in batches of 5, waits PAUSE seconds in each, and says what
@@ -110,9 +112,9 @@ def test_a_killed_run_goes_on_where_it_stopped(work, tmp_path, expected, sig):
     done = sum(len(load_tensors(p)[0]["features"]) for p in tmp_path.rglob("*.parts/*.safetensors"))
     assert 10 <= done < 60, "the process was to die in the middle"
     second = finish(work())
-    assert second["rows"] == 60 - done and not second["cached"]
+    assert second["rows"] == PROBE + 60 - done and not second["cached"]
     assert second["total"] == pytest.approx(expected, rel=1e-6)
-    assert finish(work()) == {**second, "rows": 0, "cached": True}
+    assert finish(work()) == {**second, "rows": PROBE, "cached": True}
     left = {p.suffix for p in (tmp_path / "cache" / "features").iterdir()}
     assert left == {".safetensors", ".json", ".lock"}, "no parts, no temporary files"
 
@@ -121,7 +123,9 @@ def test_two_processes_share_one_cache(work, tmp_path, expected):
     both = [work(0.1), work(0.1)]
     got = [finish(p) for p in both]
     assert sorted(g["cached"] for g in got) == [False, True]
-    assert sorted(g["rows"] for g in got) == [0, 60], "the second one waited instead of working"
+    assert sorted(g["rows"] for g in got) == [PROBE, PROBE + 60], (
+        "the second one waited instead of working"
+    )
     assert got[0]["total"] == got[1]["total"] == pytest.approx(expected, rel=1e-6)
 
 
@@ -143,7 +147,7 @@ def test_a_full_disk_is_one_sentence_and_costs_nothing(work, tmp_path, expected)
     assert not list(folder.glob(".*.tmp")) and not list(folder.glob("*.safetensors"))
     (tmp_path / "work.py").write_text(WORK)
     again = finish(work())
-    assert again["rows"] == 0, "all parts had been saved"
+    assert again["rows"] == PROBE, "all parts had been saved"
     assert again["total"] == pytest.approx(expected, rel=1e-6)
 
 

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from taskpriors.encoders import PROBE_IMAGES
+
 ROOT = Path(__file__).resolve().parent.parent
 SCALES, N = (1.0, 2.0, 3.0, 4.0), 150
+PROBE = 2 * PROBE_IMAGES  # images that a model sees before the cache is asked: the probe, twice
 
 # `work.py CACHE PAUSE` scores a small network at four scales, waits PAUSE seconds in each forward
 # pass, and says how many images it saw.
@@ -68,7 +71,7 @@ def test_a_killed_score_goes_on_where_it_stopped(tmp_path):
     script, cache = tmp_path / "work.py", tmp_path / "cache"
     script.write_text(WORK)
     whole = finish(start(script, tmp_path / "other"))
-    assert whole["rows"] == 2 * N * len(SCALES)
+    assert whole["rows"] == PROBE + 2 * N * len(SCALES)
 
     p, deadline = start(script, cache, pause=0.05), time.monotonic() + 300
     while not stored(cache):
@@ -81,16 +84,15 @@ def test_a_killed_score_goes_on_where_it_stopped(tmp_path):
     assert 1 <= len(done) < len(SCALES)
 
     resumed = finish(start(script, cache))
-    assert resumed["rows"] == 2 * N * (
-        len(SCALES) - len(done)
-    )  # no finished scale was computed again
+    left = len(SCALES) - len(done)
+    assert resumed["rows"] == PROBE + 2 * N * left  # no finished scale was computed again
     assert {k: stored(cache)[k] for k in done} == done  # nor written
     assert len(stored(cache)) == len(SCALES)
     for key in ("score", "accuracy", "margin"):
         assert resumed[key] == whole[key]
 
     again = finish(start(script, cache))
-    assert again["rows"] == 0 and again["score"] == whole["score"]
+    assert again["rows"] == PROBE and again["score"] == whole["score"]
 
 
 def test_a_damaged_scale_is_refused_by_name(tmp_path):

@@ -8,6 +8,7 @@ __all__ = ['score_integral', 'grid_integral', 'SynBenchSettings', 'feature_rules
 
 # %% ../../nbs/synbench/03_score.ipynb #49a989fe
 import math
+import warnings
 from collections.abc import Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields, replace
@@ -19,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+import taskpriors
 from ..blocks import map_blocks
 from taskpriors.checks import (
     check_choice,
@@ -31,11 +33,14 @@ from taskpriors.checks import (
     refuse,
 )
 from taskpriors.encoders import (
+    PROBE_IMAGES,
     BatchEncoder,
     check_device,
+    describe,
     device_of,
     evaluating,
     model_name,
+    outputs_digest,
     timm_config,
     timm_module,
 )
@@ -549,16 +554,21 @@ def _score_key(
     s: SynBenchSettings,
     seed: int,
     sizes: tuple,  # training sizes
-) -> str:  # hash of everything that decides a stored scale
-    model = encoder.network.forward
-    images = _task(1.0, s, encoder.shape).rows(0, 2, seed=0)[0]
-    pixels = dict(_images=images, _mean=encoder.mean, _std=encoder.std)
-    weights = digest_tensors({**model.state_dict(), **pixels}, repr(model))
+) -> str | None:  # hash of what decides a stored scale; None if a second probe differs
+    network = encoder.network
+    images = _task(1.0, s, encoder.shape).rows(0, PROBE_IMAGES, seed=0)[0]
+    with evaluating(network.forward):
+        probe = outputs_digest(lambda: encoder(images.to(network.device)), network.device)
+    if probe is None:
+        return None
+    pixels = digest_tensors(dict(images=images, mean=encoder.mean, std=encoder.std))
+    model = [network.name, describe(network.forward), pixels, probe]
+    versions = [torch.__version__, taskpriors.__version__]
     free = ("scales", "threshold", "integral", "bound_mean", "n_train")
     decides = {f.name: getattr(s, f.name) for f in fields(s) if f.name not in free}
     decides["covariance"] = None
-    place = encoder.network.device.type
-    return digest_json([weights, decides, seed, list(sizes), list(encoder.shape), place])
+    where = [network.device.type, list(encoder.shape)]
+    return digest_json([model, versions, decides, seed, list(sizes), where])
 
 # %% ../../nbs/synbench/03_score.ipynb #0537d131
 class _Run(NamedTuple):
@@ -623,6 +633,11 @@ def _with_folder(
         remedy = "pass a module, or cache=None"
         refuse("synbench_score", rule, f"a {type(model).__name__}", remedy, TypeError)
     key = _score_key(run.encoder, run.settings, run.seed, run.sizes)
+    if key is None:
+        told = f"synbench_score: {run.encoder.network.name} returns other features when it sees"
+        again = f"the same {PROBE_IMAGES} images again, or fails on them; nothing is stored."
+        warnings.warn(f"{told} {again}", stacklevel=4)
+        return run
     return run._replace(folder=Path(cache) / "synbench" / key)
 
 # %% ../../nbs/synbench/03_score.ipynb #12817466
