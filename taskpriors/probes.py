@@ -140,7 +140,7 @@ def ridge_probes(
     alphas: Sequence | None = None,  # penalties to choose from; None: those of `grid_errors`
     train=None,  # None: leave-one-out; else a fraction or a mask of training points
     seed=0,  # of the split, if `train` is a fraction
-    standardize: bool = False,  # divide features by their s.d. over the training points
+    standardize: bool = False,  # divide by the s.d. over `train`; over all points without `train`
     n_classes: int | None = None,  # None is one more than the largest label
     block_size: int | None = None,  # tasks handled at once; None keeps a block near 32 MB
     executor=None,  # concurrent.futures.Executor over blocks of tasks

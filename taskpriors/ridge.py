@@ -103,6 +103,23 @@ def _check_basis_memory(X):
         device=X.device,
     )
 
+# %% ../nbs/prior/11_ridge.ipynb #194f081e
+def _singular(blocks):  # the same as `_eigen` of the Gram matrix of the rows in these blocks
+    R = None
+    for rows in blocks:
+        R = torch.linalg.qr(rows if R is None else torch.cat([R, rows]), mode="r").R
+    _, s, Vh = torch.linalg.svd(R, full_matrices=False)
+    keep = s > s[0] * R.shape[1] * torch.finfo(s.dtype).eps
+    return s[keep], Vh[keep].T
+
+# %% ../nbs/prior/11_ridge.ipynb #85bd9d06
+def _squares_lose(X, scale, squares, m):  # squares: of each centred feature, shape (d,)
+    small = squares < 1e2 * m * torch.finfo(squares.dtype).eps * squares.sum()
+    if not small.any():
+        return False
+    rounding = _rounding(X[:, small]) / scale[small]
+    return bool((squares[small] > len(X) * rounding.square()).any())
+
 # %% ../nbs/prior/11_ridge.ipynb #3dc929f5
 def decompose(
     X: Tensor,  # features that `check_features` has judged, shape (n, d)
@@ -116,10 +133,17 @@ def decompose(
     scale = _deviations(X, mean) if standardize else torch.ones_like(mean)
     if n <= d + 1:
         Xc = _centred(X, mean, scale)
-        s, U = _eigen(Xc @ Xc.T)
+        if _squares_lose(X, scale, torch.linalg.vector_norm(Xc, dim=0).square(), n):
+            s, U = _singular(Xc[:, b].T for b in row_blocks(d, 4096))
+        else:
+            s, U = _eigen(Xc @ Xc.T)
         return RidgeBasis(U=U.to(X.dtype), s=s, V=Xc.T @ U / s, mean=mean, scale=scale)
-    blocks = (_centred(X[b], mean, scale) for b in row_blocks(n, 4096))
-    s, V = _eigen(sum(Xc.T @ Xc for Xc in blocks))
+    blocks = row_blocks(n, 4096)
+    gram = sum(Xc.T @ Xc for Xc in (_centred(X[b], mean, scale) for b in blocks))
+    if _squares_lose(X, scale, gram.diagonal(), d):
+        s, V = _singular(_centred(X[b], mean, scale) for b in blocks)
+    else:
+        s, V = _eigen(gram)
     return RidgeBasis(U=_coordinates(X, V / s, mean, scale), s=s, V=V, mean=mean, scale=scale)
 
 # %% ../nbs/prior/11_ridge.ipynb #f347b75d
