@@ -53,6 +53,11 @@ def _streamed_h_score(X: Tensor, y: Tensor, counts: Tensor, block_size: int) -> 
     along = (scatter.by_class @ vectors).square() / counts[:, None]
     return float(along.sum(0).div(values).sum())
 
+# %% ../../nbs/transfer/06_discriminants.ipynb #a25cddc3
+def _warn_empty(caller: str, rule: str, got: str, remedy: str):
+    "Warn of a value that does not depend on the labels; called by the public function itself."
+    warnings.warn(f"{caller}: {rule}. Got {got}; {remedy}.", RuntimeWarning, stacklevel=3)
+
 # %% ../../nbs/transfer/06_discriminants.ipynb #15e0ac3b
 def h_score(
     features,  # shape (n, d)
@@ -71,19 +76,20 @@ def h_score(
     X = check_features(features, "h_score").detach()
     y, counts = present_classes(labels, "h_score", n=len(X), device=X.device)
     block_size = check_count(block_size, "h_score", "block_size")
+    if len(counts) == len(X):
+        got = f"{len(X)} classes of one point each, so the value is the rank for any features"
+        rule = "some class must have two points"
+        _warn_empty("h_score", rule, got, "merge classes or add points")
     if svd is None and len(X) > 4 * X.shape[1]:
         value = _streamed_h_score(X, y, counts, block_size)
         if value is not None:
             return value
     svd = use_svd(X, svd, "h_score")
-    if len(svd.S) == svd.n - 1:
-        warnings.warn(
-            "h_score: features must have rank below n - 1 to say anything. "
-            f"Got rank {len(svd.S)} of {svd.n} points, so the value is K - 1 for any labels; "
-            "use regularized_h_score.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+    if len(svd.S) >= svd.n - 2 and len(counts) < svd.n:
+        reach = "K - 1" if len(svd.S) == svd.n - 1 else "K - 1 less (K - 1)/(n - 1), by chance,"
+        got = f"rank {len(svd.S)} of {svd.n} points, so the value is {reach} for any labels"
+        rule = "features must have rank below n - 2 to say anything"
+        _warn_empty("h_score", rule, got, "use regularized_h_score")
     return float((counts * class_means(svd.U, y, counts).square().sum(1)).sum())
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #9a2f49e6
@@ -211,6 +217,12 @@ def sfda(
     first = _lda_posterior(
         svd.scores, y, counts, shrinkage=shrinkage, d=svd.d, squares=svd.S.square()
     )
+    most = len(X) - max(len(counts), 3)
+    if len(svd.S) > most:
+        rule = f"features must have rank at most {most}, or any labels separate"
+        got = f"rank {len(svd.S)} of {len(X)} points in {len(counts)} classes"
+        why = f"only the shrinkage of {first.shrinkage:.2g} stands against that"
+        _warn_empty("sfda", rule, f"{got}, and {why}", "use regularized_h_score")
     confidence = first.log_p.exp().softmax(1).gather(1, own)
     others = (first.means.sum(0) - first.means) / (len(counts) - 1)
     Z = confidence * svd.scores + (1 - confidence) * others[y]
@@ -269,6 +281,9 @@ def gbc(
     p = check_count(n_components, "gbc", "n_components")
     kind = check_choice(covariance, ("diagonal", "spherical"), "gbc", "covariance")
     Z = varying_svd(X, svd, "gbc").scores[:, :p]
+    if len(counts) == len(X):
+        got = f"{len(X)} classes of one point each, so no variance and the value 0 for any features"
+        _warn_empty("gbc", "some class must have two points", got, "merge classes or add points")
     means = class_means(Z, y, counts)
     variances = _class_variances(Z, y, counts, means, kind == "spherical")
     return -2 * _overlap(means, variances)
