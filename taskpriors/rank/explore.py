@@ -28,7 +28,13 @@ from ..signatures import documented
 def _pca_map(X):  # (n, 2)
     if X.shape[1] == 1:
         return X.repeat(1, 2)
-    return torch.pca_lowrank(X, 2, niter=4)[0]
+    X = X - X.mean(0)
+    if len(X) < X.shape[1]:
+        scores = torch.linalg.eigh(X @ X.T).eigenvectors[:, [-1, -2]]
+    else:
+        scores = X @ torch.linalg.eigh(X.T @ X).eigenvectors[:, [-1, -2]]
+    largest = scores.gather(0, scores.abs().argmax(0, keepdim=True))
+    return torch.where(largest < 0, -scores, scores)
 
 # %% ../../nbs/rank/09_explore.ipynb #48ee797a
 def _tsne_map(X, seed):  # (n, 2)
@@ -42,7 +48,7 @@ def task_map(
     features,  # shape (n, d)
     method: str = "tsne",  # "tsne" or "pca"
     *,
-    seed: int = 0,  # for t-SNE
+    seed: int = 0,  # for t-SNE; principal components need none
 ) -> Tensor:  # coordinates, shape (n, 2), each column between 0 and 1
     "Lay points out in the plane, for looking at."
     X = check_features(features, "task_map").double().cpu()
