@@ -113,16 +113,25 @@ def _in_cross_polytope(
     share = (eps - size[k - 1]) / (size[k] - size[k - 1])
     return path[:, k - 1] + share * (path[:, k] - path[:, k - 1])
 
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #6b5e1b39
+def _norm_and_slope(u: np.ndarray, p: float) -> tuple[float, np.ndarray]:
+    "p-norm of a vector that is not zero, and its gradient."
+    top = abs(u).max()
+    norm = top * np.sum((abs(u) / top) ** p) ** (1 / p)
+    return norm, np.sign(u) * (abs(u) / norm) ** (p - 1)
+
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #07fb859f
 def _in_smooth_ball(
     problem: _Whitened,
     eps: float,
     p: float,
-) -> np.ndarray:  # z
+    F: np.ndarray | None = None,  # shape (d, r): the attack is F times the unknowns
+) -> np.ndarray:  # the unknowns, z without F
     from scipy.optimize import minimize
 
     A, b = problem.A * eps, problem.b
-    start = problem.mu / np.linalg.norm(problem.mu, p)
+    F = np.eye(A.shape[1]) if F is None else F
+    start = problem.mu / _norm_and_slope(F @ problem.mu, p)[0]
     scale = np.sum((A @ start - b) ** 2) / 2
 
     def value(u):
@@ -130,8 +139,8 @@ def _in_smooth_ball(
 
     ball = {
         "type": "ineq",
-        "fun": lambda u: 1 - np.sum(abs(u) ** p),
-        "jac": lambda u: -p * np.sign(u) * abs(u) ** (p - 1),
+        "fun": lambda u: 1 - _norm_and_slope(F @ u, p)[0],
+        "jac": lambda u: -_norm_and_slope(F @ u, p)[1] @ F,
     }
     options = {"maxiter": 5000, "ftol": 1e-16}
     found = minimize(value, start, jac=True, method="SLSQP", constraints=[ball], options=options)
@@ -142,7 +151,11 @@ def _norm(
     v: Tensor,  # shape (..., d)
     p: float,
 ) -> Tensor:  # shape (...)
-    return torch.linalg.vector_norm(v, p, dim=-1)
+    if p in (1, 2, math.inf):
+        return torch.linalg.vector_norm(v, p, dim=-1)
+    top = v.abs().amax(-1)
+    unit = v / top.clamp_min(torch.finfo(v.dtype).tiny)[..., None]
+    return top * torch.linalg.vector_norm(unit, p, dim=-1)  # no power underflows
 
 
 def _dual(
@@ -152,6 +165,59 @@ def _dual(
         return math.inf
     return 1.0 if p == math.inf else p / (p - 1)
 
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #c5608d0d
+def _lasso_rule(mu: np.ndarray, Sigma: np.ndarray, eps: float) -> np.ndarray:
+    "w that minimises w Sigma w / 2 - mu w + eps |w|_1."
+    from sklearn.linear_model import lars_path_gram
+
+    return lars_path_gram(mu, Sigma, n_samples=1, alpha_min=eps, method="lasso")[2][:, -1]
+
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #7cfc7a41
+def _clipped_rule(mu: np.ndarray, root: np.ndarray, eps: float) -> np.ndarray:
+    "w that minimises w Sigma w / 2 - mu w + eps max |w|, with Sigma = root.T @ root."
+    from scipy.optimize import brentq, lsq_linear
+
+    b = np.linalg.pinv(root.T) @ mu
+    top = abs(np.linalg.pinv(root) @ b).max()
+
+    def rule(t):
+        return lsq_linear(root, b, (-t, t), method="bvls", tol=1e-15, max_iter=10 * len(mu)).x
+
+    def excess(t):
+        return abs(mu - root.T @ (root @ rule(t))).sum() - eps
+
+    return rule(brentq(excess, 1e-12 * top, 2 * top, xtol=1e-15 * top, rtol=1e-14))
+
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #f8460ec9
+def _smooth_rule(m: np.ndarray, lam: np.ndarray, F: np.ndarray, eps: float, p: float):
+    "w of a smooth ball, from the mean m in the eigenbasis."
+    A = np.diag(lam**-0.5)
+    z = _in_smooth_ball(_Whitened(A, m, A @ m), eps, p, F)
+    inside = (m - z) / lam
+    slope = _norm_and_slope(F @ z, p)[1]
+    along = F.T @ slope
+    return F @ inside + (slope - F @ along) * (inside @ along) / (along @ along)
+
+
+def _attack_in_range(
+    mu: Tensor,  # within the range of Sigma
+    base: _Spectrum,
+    eps: float,
+    p: float,
+) -> tuple[Tensor, Tensor]:  # z and w
+    "The attacker's shift within the range of a singular Sigma, and the rule against it."
+    F = base.back(torch.eye(len(base.lam), dtype=mu.dtype, device=mu.device)).T.cpu().numpy()
+    lam, mean = base.lam.cpu().numpy(), mu.cpu().numpy()
+    root = lam[:, None] ** 0.5 * F.T
+    if p == math.inf:
+        w = _lasso_rule(mean, root.T @ root, eps)
+    elif p == 1:
+        w = _clipped_rule(mean, root, eps)
+    else:
+        w = _smooth_rule(F.T @ mean, lam, F, eps, p)
+    z = mean - root.T @ (root @ w)
+    return torch.from_numpy(z).to(mu), torch.from_numpy(w).to(mu)
+
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #05e11c3a
 def _attack(
     mu: Tensor,  # within the range of Sigma
@@ -160,6 +226,9 @@ def _attack(
     p: float,
 ) -> tuple[Tensor, Tensor]:  # z and w = pinv(Sigma)(mu - z)
     "The attacker's shift of the mean in any ball, and the rule against it."
+    if len(base.lam) < len(mu):
+        z, w = _attack_in_range(mu, base, float(eps), p)
+        return z * min(1.0, float(eps / _norm(z, p))), w
     solve = {1: _in_cross_polytope, math.inf: _in_box}.get(p, _in_smooth_ball)
     A = base.back(torch.diag(base.lam.rsqrt()))
     problem = _Whitened(A.cpu().numpy(), mu.cpu().numpy(), (A @ mu).cpu().numpy())
@@ -349,56 +418,6 @@ def _check_p(
         return math.inf
     return check_number(p, "robust_bayes", "p", low=1)
 
-# %% ../../nbs/synbench/01_robust_bayes.ipynb #feb6650f
-def _reach_by_program(
-    A: np.ndarray,  # map into the range, shape (r, d)
-    b: np.ndarray,  # the part of mu there, shape (r,)
-    p: float,  # 1 or infinity
-) -> float:
-    "Least p-norm of z with A z = b: bounds t on the entries of z, as linear constraints on (z, t)."
-    from scipy.optimize import linprog
-
-    d = A.shape[1]
-    T = np.eye(d) if p == 1.0 else np.ones((d, 1))
-    n, E = T.shape[1], np.eye(d)
-    cost = np.r_[np.zeros(d), np.ones(n)]
-    within = np.block([[E, -T], [-E, -T]])
-    equal = np.hstack([A, np.zeros((len(A), n))])
-    return float(linprog(cost, within, np.zeros(2 * d), equal, b, (None, None)).fun)
-
-# %% ../../nbs/synbench/01_robust_bayes.ipynb #58d3a915
-def _smooth_reach(
-    A: np.ndarray,  # map into the range, shape (r, d)
-    b: np.ndarray,  # the part of mu there, shape (r,)
-    p: float,
-    start: np.ndarray,  # a z with A z = b
-) -> float:
-    "Least p-norm of z with A z = b."
-    from scipy.optimize import minimize
-
-    def value(z):
-        return (abs(z) ** p).sum(), p * abs(z) ** (p - 1) * np.sign(z)
-
-    same = {"type": "eq", "fun": lambda z: A @ z - b, "jac": lambda z: A}
-    options = {"maxiter": 5000, "ftol": 1e-14}
-    r = minimize(value, start, jac=True, method="SLSQP", constraints=[same], options=options)
-    return float(r.fun) ** (1 / p)
-
-# %% ../../nbs/synbench/01_robust_bayes.ipynb #bdf5f403
-def _reach(
-    mu: Tensor,  # within the range of Sigma
-    base: _Spectrum,
-    p: float,
-) -> float:
-    "Least radius that brings the two means together within the range of Sigma."
-    if p == 2 or len(base.lam) == len(mu):
-        return float(_norm(mu, p))
-    A = base.back(torch.eye(len(base.lam), dtype=mu.dtype, device=mu.device)).cpu().numpy()
-    b = base.into(mu).cpu().numpy()
-    if p in (1.0, math.inf):
-        return _reach_by_program(A, b, p)
-    return _smooth_reach(A, b, p, mu.cpu().numpy())
-
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #bdde8495
 def _absolute(
     eps: Tensor,
@@ -451,7 +470,8 @@ def _gap(
     if bool((gap > tol).any()):
         rule = f"the solver must close the duality gap to {tol:g}"
         got = f"{gap.nan_to_num().max():.2g} at p = {p:g}"
-        remedy = "use p = 1, 2 or infinity, or a better conditioned Sigma"
+        others = " or ".join(f"{k:g}" for k in (1, 2, math.inf) if k != p)
+        remedy = f"use p = {others} in place of {p:g}, or a better conditioned Sigma"
         refuse("robust_bayes", rule, got, remedy, RuntimeError)
     return gap
 
@@ -483,7 +503,7 @@ def robust_bayes(
     base = _spectrum(Sigma, rtol)
     m = base.into(mu)
     inside = base.back(m)
-    reach = _reach(inside, base, p)
+    reach = float(_norm(inside, p))
     eps = _absolute(eps, reach, eps_scale)
     e = eps.reshape(-1)
     exists = _leaves_a_rule(e, reach, p, missing)
