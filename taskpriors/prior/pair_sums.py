@@ -188,6 +188,7 @@ def kernel_difference(
 def block_shape(
     block: tuple,  # (rows, columns), slices of points
 ) -> tuple:
+    "Number of rows and of columns of a block."
     rows, cols = block
     return rows.stop - rows.start, cols.stop - cols.start
 

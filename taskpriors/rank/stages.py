@@ -10,6 +10,7 @@ __all__ = ['MAX_SEED', 'ALL_PAIRS', 'RankOptions', 'Attempt', 'plain_text', 'sho
            'describe_run', 'run_stages']
 
 # %% ../../nbs/rank/05_stages.ipynb #dc385fa1
+import difflib
 import math
 import numbers
 import os
@@ -321,8 +322,12 @@ def judge_prior(
     if not isinstance(prior, str) or prior in ("product", "others", *names):
         return
     if not _can_be_model(prior):
+        import timm
+
         rule = "prior must be 'product', 'others', a ranked model, or a model or file of features"
-        refuse("rank_models", rule, repr(shortened(prior, 80)), "check the spelling")
+        near = difflib.get_close_matches(prior, [*names, *timm.list_models()], 3, 0.5)
+        remedy = f"did you mean {' or '.join(near)}" if near else "check the spelling"
+        refuse("rank_models", rule, repr(shortened(prior, 80)), remedy)
 
 # %% ../../nbs/rank/05_stages.ipynb #629f0f81
 def choose_priors(
