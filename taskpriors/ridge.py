@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['simplex_codes', 'RidgeBasis', 'decompose', 'ridge_basis', 'residual_filter', 'loo_slack', 'loo_residuals',
-           'TaskMoments', 'code_rows', 'task_block', 'check_weights', 'Tasks', 'check_tasks', 'task_moments',
+           'TaskMoments', 'code_rows', 'task_block', 'check_weights', 'CheckedTasks', 'check_tasks', 'task_moments',
            'label_moments', 'loo_errors', 'alpha_grid', 'grid_errors', 'check_alphas']
 
 # %% ../nbs/prior/11_ridge.ipynb #6bbd9d96
@@ -276,7 +276,7 @@ def check_weights(
     return w / w.sum()
 
 # %% ../nbs/prior/11_ridge.ipynb #c950eb83
-class Tasks(NamedTuple):
+class CheckedTasks(NamedTuple):
     "Labels of the same points by several tasks, judged."
 
     labels: Tensor  # shape (n_tasks, n), int64, on the device of the features
@@ -289,13 +289,13 @@ def check_tasks(
     like: Tensor,  # features of the same points, shape (n, d)
     n_classes: int | None,  # None: one more than the largest label
     caller: str,  # who asks
-) -> Tasks:
+) -> CheckedTasks:
     "Return the labels of `like`'s points, how many classes there are, and their codes."
     if n_classes is not None:
         n_classes = check_count(n_classes, caller, "n_classes", low=2)
     y = check_labels(labels, caller, n=len(like), n_classes=n_classes).to(like.device)
     q = max(int(y.max()) + 1, 2) if n_classes is None else n_classes
-    return Tasks(y, q, simplex_codes(q).to(like))
+    return CheckedTasks(y, q, simplex_codes(q).to(like))
 
 # %% ../nbs/prior/11_ridge.ipynb #77c603ab
 def _moment_block(rows, basis, tasks, weights, few):
@@ -310,7 +310,7 @@ def _moment_block(rows, basis, tasks, weights, few):
 # %% ../nbs/prior/11_ridge.ipynb #f72302e0
 def task_moments(
     basis: RidgeBasis,  # of the n points
-    tasks: Tasks,  # of check_tasks
+    tasks: CheckedTasks,  # of check_tasks
     weights: Tensor,  # of check_weights, on the device of the tasks
     *,
     block_size: int | None = None,  # tasks handled at once; None keeps a block near 32 MB
