@@ -1,4 +1,4 @@
-"Chapter 46: how long one redraw of the explorer takes at n = 2,000."
+"How long one redraw of the explorer takes at n = 2,000."
 
 import torch
 
