@@ -8,7 +8,7 @@ __all__ = ['ProbeResult', 'ridge_probes', 'LogisticFit', 'logistic_fit', 'logist
 # %% ../nbs/workshop/08_probes.ipynb #6eca0d38
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
@@ -52,6 +52,7 @@ class ProbeResult(Result):
     errors: Tensor = None  # their leave-one-out error, mean over tasks, shape (n_alphas,)
     converged: Tensor = None  # shape (n_tasks,), bool; None if nothing was iterated
     n_iter: Tensor = None  # shape (n_tasks,), int64
+    point_accuracy: Tensor = field(default=None, repr=False)  # mean over tasks, (n_judged,)
 
     def to_frame(self):  # pandas.DataFrame
         "One row per task."
@@ -77,13 +78,14 @@ class ProbeResult(Result):
         return ax
 
 # %% ../nbs/workshop/08_probes.ipynb #ae18b471
-def _grade(scores, labels):  # scores (q, m, n), labels (m, n) -> two vectors (m,)
-    "Accuracy and balanced accuracy of each task."
+def _grade(scores, labels):  # scores (q, m, n), labels (m, n) -> (m,), (m,) and (1, n)
+    "Accuracy and balanced accuracy of each task, and in how many tasks each point is right."
     right = (scores.argmax(0) == labels).double()
     count, hits = right.new_zeros(2, *labels.shape[:1], len(scores)).unbind(0)
     count.scatter_add_(1, labels, torch.ones_like(right))
     hits.scatter_add_(1, labels, right)
-    return right.mean(1), (hits / count.clamp(min=1)).sum(1) / (count > 0).sum(1)
+    balanced = (hits / count.clamp(min=1)).sum(1) / (count > 0).sum(1)
+    return right.mean(1), balanced, right.sum(0, keepdim=True)
 
 # %% ../nbs/workshop/08_probes.ipynb #6ff511d3
 def _best_alpha(basis, labels, n_classes, alphas, **run):  # penalty, grid, errors of the grid
@@ -98,7 +100,7 @@ def _best_alpha(basis, labels, n_classes, alphas, **run):  # penalty, grid, erro
     return grid[errors.argmin()].item(), grid, errors
 
 # %% ../nbs/workshop/08_probes.ipynb #760080be
-def _graded(codes, scores, residuals, labels):  # accuracy, balanced accuracy, loss, each (m,)
+def _graded(codes, scores, residuals, labels):  # what `_grade` returns, and the loss (m,)
     "Judge the ridge predictions of several tasks."
     loss = residuals.square().sum(0).mean(1, dtype=torch.float64)
     return *_grade(torch.tensordot(codes, scores, 1), labels), loss
@@ -174,7 +176,7 @@ def ridge_probes(
     if mask is not None:
         fn = partial(_held_out_block, mask=mask, new=basis.project(X[~mask]), **given)
     run = dict(executor=executor, progress=progress)
-    accuracy, balanced, loss = _over_blocks(fn, len(y), size, **run)
+    accuracy, balanced, hits, loss = _over_blocks(fn, len(y), size, **run)
     n_judged = len(X) if mask is None else int((~mask).sum())
     return ProbeResult(
         accuracy=accuracy,
@@ -186,6 +188,7 @@ def ridge_probes(
         n_judged=n_judged,
         alphas=grid,
         errors=errors,
+        point_accuracy=hits.sum(0) / len(y),
     )
 
 # %% ../nbs/workshop/08_probes.ipynb #48bfef3f
@@ -457,7 +460,7 @@ def logistic_probes(
     fn = partial(_logistic_block, solver=solver, **given)
     size = task_block(block_size, len(X), q)
     run = dict(executor=executor, progress=progress)
-    accuracy, balanced, loss, done, n_iter = _over_blocks(fn, len(y), size, **run)
+    accuracy, balanced, hits, loss, done, n_iter = _over_blocks(fn, len(y), size, **run)
     if not done.all():
         told = f"{caller}: {int((~done).sum())} of {len(done)} tasks did not converge in"
         told += f" {max_iter} steps; raise max_iter or tol, or lower C."
@@ -472,4 +475,5 @@ def logistic_probes(
         n_judged=int((~mask).sum()),
         converged=done,
         n_iter=n_iter,
+        point_accuracy=hits.sum(0) / len(y),
     )

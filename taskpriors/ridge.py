@@ -5,7 +5,8 @@
 # %% auto #0
 __all__ = ['simplex_codes', 'RidgeBasis', 'decompose', 'ridge_basis', 'residual_filter', 'loo_slack', 'loo_residuals',
            'TaskMoments', 'code_rows', 'task_block', 'check_weights', 'CheckedTasks', 'check_tasks', 'task_moments',
-           'label_moments', 'loo_errors', 'alpha_grid', 'grid_errors', 'check_alphas']
+           'label_moments', 'loo_errors', 'loo_point_errors', 'training_parts', 'loo_pseudo_values', 'alpha_grid',
+           'grid_errors', 'check_alphas']
 
 # %% ../nbs/prior/11_ridge.ipynb #6bbd9d96
 from collections.abc import Sequence
@@ -403,6 +404,73 @@ def loo_errors(
     "Leave-one-out squared error per point, summed over classes, mean over tasks, at each penalty."
     alphas = [check_number(a, "loo_errors", "alpha", low=0) for a in alphas]
     return _errors(basis, moments, alphas, loo_slack(basis, alphas, "loo_errors"))
+
+# %% ../nbs/prior/11_ridge.ipynb #e8f59a28
+def loo_point_errors(
+    basis: RidgeBasis,  # of the n points
+    moments: TaskMoments,  # of the tasks, on the same basis
+    alpha: float,  # penalty, at least 0
+) -> Tensor:  # shape (n,), float64
+    "Leave-one-out squared error of each point, summed over classes, mean over tasks."
+    alpha = check_number(alpha, "loo_point_errors", "alpha", low=0)
+    slack = loo_slack(basis, [alpha], "loo_point_errors")[0]
+    keep, f = residual_filter(basis, alpha)
+    root = f[:, None] * moments.inner if moments.root else None
+    out = torch.empty_like(slack)
+    for b in row_blocks(len(out), 8192):
+        U = basis.U[b].double()
+        inner = U @ root if moments.root else U * f
+        if moments.root:
+            quadratic = inner.square().sum(1)
+        else:
+            quadratic = ((inner @ moments.inner) * inner).sum(1)
+        cross = (U * f * moments.cross[b].double()).sum(1)
+        out[b] = keep * (moments.diag[b] - 2 * cross) + quadratic
+    return out / slack**2
+
+# %% ../nbs/prior/11_ridge.ipynb #1b629065
+def training_parts(
+    basis: RidgeBasis,  # of the n points
+    residuals: Tensor,  # of `loo_residuals`, shape (..., n)
+    alpha: float,  # penalty, at least 0
+) -> Tensor:  # shape (..., n)
+    "The middle sum of the pseudo-values without its factor 2: what a point does as a neighbour."
+    keep, f = residual_filter(basis, alpha)
+    slack = loo_slack(basis, [alpha], "training_parts")[0].to(residuals.dtype)
+    scaled = residuals / slack
+    out = (scaled @ basis.U * -f.to(scaled.dtype)) @ basis.U.T
+    if keep:
+        out = out + scaled - scaled.mean(-1, keepdim=True)
+    return residuals * (out - residuals)
+
+# %% ../nbs/prior/11_ridge.ipynb #7437c07c
+def _squares_beside(basis, weight, alpha):  # sum over i != j of weight_i A_ij^2, shape (n,)
+    keep, f = residual_filter(basis, alpha)
+    n = len(basis.U)
+    ones = basis.U.new_full((n, 1), n**-0.5)
+    W = torch.cat([basis.U, ones], 1).double()
+    G = torch.cat([f, f.new_tensor([keep])])
+    gram = (W * weight[:, None]).T @ W
+    WG = W * G
+    own = (W * WG).sum(1)
+    return ((WG @ gram) * WG).sum(1) - weight * own.square()
+
+# %% ../nbs/prior/11_ridge.ipynb #272ac744
+def loo_pseudo_values(
+    basis: RidgeBasis,  # of the n points
+    errors: Tensor,  # squared residual of each point, mean over tasks, shape (n,), float64
+    training: Tensor,  # of `training_parts`, mean over the same tasks, shape (n,), float64
+    alpha: float,  # penalty, at least 0
+) -> Tensor:  # shape (n,), float64
+    """Jackknife pseudo-values of the mean leave-one-out error, to second order in the hat matrix.
+
+    Their standard deviation over sqrt(n) estimates how the mean error varies with the sample of
+    points, which are judged and train at once.
+    """
+    slack = loo_slack(basis, [alpha], "loo_pseudo_values")[0]
+    own = _squares_beside(basis, slack**-2, alpha)
+    others = _squares_beside(basis, errors / slack, alpha) / slack
+    return errors * (1 - own) + 2 * training - 2 * others
 
 # %% ../nbs/prior/11_ridge.ipynb #e36b0009
 def alpha_grid(

@@ -9,7 +9,7 @@ __all__ = ['heldout_matrix', 'edge_moments', 'edge_variance', 'HeldoutError', 'e
 # %% ../../nbs/prior/12_heldout.ipynb #7147e9c9
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -39,11 +39,14 @@ from taskpriors.ridge import (
     decompose,
     grid_errors,
     loo_errors,
+    loo_point_errors,
+    loo_pseudo_values,
     loo_residuals,
     loo_slack,
     residual_filter,
     task_block,
     task_moments,
+    training_parts,
 )
 from ..signatures import documented
 
@@ -239,6 +242,14 @@ class HeldoutError(Result):
     alphas: Tensor | None = None  # penalties tried, shape (n_alphas,)
     errors: Tensor | None = None  # expected error at each, shape (n_alphas,)
     trusted: bool = True  # False if the error is below zero
+    point_errors: Tensor | None = field(default=None, repr=False)  # mean over tasks, shape (n,)
+    task_errors: Tensor | None = field(default=None, repr=False)  # of sampled labels, (n_tasks,)
+    pseudo_values: Tensor | None = field(default=None, repr=False)  # of sampled labels, (n,)
+
+    def to_frame(self):  # pandas.DataFrame
+        "One row per penalty tried."
+        curves = replace(self, point_errors=None, task_errors=None, pseudo_values=None)
+        return Result.to_frame(curves)
 
     def plot(self, ax=None):  # matplotlib axes
         "Expected error over the penalties tried."
@@ -367,29 +378,48 @@ def _standard_error(w, off, law):  # of the mean, from weights and deviations of
     return (R.square().sum() / free).sqrt().item() if free > 1e-12 else None
 
 # %% ../../nbs/prior/12_heldout.ipynb #11874aee
-def _task_errors(rows, basis, tasks, alpha):
+def _task_errors(rows, basis, tasks, weights, *, alpha, points):
+    "Errors of these tasks, and their share of the mean training parts, None without `points`."
     residuals = loo_residuals(basis, code_rows(tasks.labels[rows], tasks.codes), alpha)
-    return residuals.square().sum(0).mean(1, dtype=torch.float64)
+    errors = residuals.square().sum(0).mean(1, dtype=torch.float64)
+    if not points:
+        return errors, None
+    training = training_parts(basis, residuals, alpha).sum(0)
+    return errors, weights[rows] @ training.double()
 
 # %% ../../nbs/prior/12_heldout.ipynb #22f2cb47
-def _error_over_labels(basis, law, penalties, caller, *, variance, block_size, executor):
+def _error_over_labels(basis, law, penalties, caller, *, variance, points, block_size, executor):
     tasks = check_tasks(law.labels, basis.U, None, caller)
     m, n = tasks.labels.shape
     w = check_weights(law.weights, m, caller).to(basis.U.device)
     size = task_block(block_size, n, tasks.n_classes)
     moments = task_moments(basis, tasks, w, block_size=size, executor=executor)
     found = dict(_choose(basis, moments, penalties, caller)._asdict(), measure="label")
+    if points:
+        found["point_errors"] = loo_point_errors(basis, moments, found["alpha"])
     if not variance:
         return HeldoutError(variance=None, standard_error=None, **found)
-    part = partial(_task_errors, basis=basis, tasks=tasks, alpha=found["alpha"])
-    errors = torch.cat(list(map_blocks(part, row_blocks(m, size), executor=executor)))
+    given = dict(basis=basis, tasks=tasks, weights=w, alpha=found["alpha"], points=points)
+    parts = map_blocks(partial(_task_errors, **given), row_blocks(m, size), executor=executor)
+    errors, training = zip(*parts, strict=True)
+    errors = torch.cat(errors)
+    if points:
+        own = found["point_errors"]
+        found["pseudo_values"] = loo_pseudo_values(basis, own, sum(training), found["alpha"])
     off = errors - found["error"]
     spread = (w @ off**2).item()
-    return HeldoutError(variance=spread, standard_error=_standard_error(w, off, law), **found)
+    return HeldoutError(
+        variance=spread,
+        standard_error=_standard_error(w, off, law),
+        task_errors=errors,
+        **found,
+    )
 
 # %% ../../nbs/prior/12_heldout.ipynb #d96f9b94
-def _error_over_edges(basis, law, penalties, caller, *, variance, **run):
-    choice = _choose(basis, _edge_moments(basis, law, caller, **run), penalties, caller)
+def _error_over_edges(basis, law, penalties, caller, *, variance, points, **run):
+    moments = _edge_moments(basis, law, caller, **run)
+    choice = _choose(basis, moments, penalties, caller)
+    errors = loo_point_errors(basis, moments, choice.alpha) if points else None
     spread = _edge_variance(basis, law, choice.alpha, caller, **run).item() if variance else None
     trusted = not choice.error < 0
     if not trusted:
@@ -400,7 +430,12 @@ def _error_over_edges(basis, law, penalties, caller, *, variance, **run):
             stacklevel=3,
         )
     return HeldoutError(
-        variance=spread, measure="edge", standard_error=0.0, trusted=trusted, **choice._asdict()
+        variance=spread,
+        measure="edge",
+        standard_error=0.0,
+        trusted=trusted,
+        point_errors=errors,
+        **choice._asdict(),
     )
 
 # %% ../../nbs/prior/12_heldout.ipynb #3eab40b8
@@ -414,6 +449,7 @@ def expected_heldout_error(
     alphas: Sequence | None = None,  # penalties to choose from; None: those of `grid_errors`
     weights=None,  # of sampled labels, shape (n_tasks,); equal if None
     variance: bool = True,  # also the variance over tasks: about as much work again
+    points: bool = False,  # also the error of each point, and for labels its pseudo-value
     standardize: bool = False,  # divide features by their standard deviation
     block_size: int | None = None,  # points (factor) or tasks (labels) handled at once
     executor=None,  # concurrent.futures.Executor over blocks
@@ -437,7 +473,7 @@ def expected_heldout_error(
         law = _edge_law(law, temperature, X, caller)
     basis = decompose(X, standardize=standardize)
     penalties = _penalties(alpha, alphas, caller)
-    run = dict(variance=variance, block_size=block_size, executor=executor)
+    run = dict(variance=variance, points=points, block_size=block_size, executor=executor)
     if over_labels:
         return _error_over_labels(basis, law, penalties, caller, **run)
     return _error_over_edges(basis, law, penalties, caller, progress=progress, **run)
