@@ -6,6 +6,8 @@
 __all__ = ['COLUMNS', 'Column', 'worst_decile', 'table_lines', 'agreement_or_reason', 'Ranking', 'rank_models']
 
 # %% ../../nbs/rank/06_ranking.ipynb #72ff4cc6
+import difflib
+import inspect
 import math
 import os
 from collections.abc import Callable, Mapping
@@ -16,12 +18,23 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..checks import refuse
-from .stages import RankOptions, run_stages
+from ..checks import check_choice, refuse
+from .embed import embed_features
+from .stages import RankOptions, run_stages, task_orders
+from taskpriors.rank.tiers import (
+    Comparison,
+    Tiers,
+    error_covariance,
+    lead_errors,
+    normal_quantile,
+    probability_ahead,
+    rank_tiers,
+)
 from ..results import Result, in_style, new_axes, new_panels
 from ..signatures import documented
 from ..store import write_files
 from ..transfer.agreement import Agreement, partial_agreement, rank_agreement
+from ..transfer.registry import LABEL_ACCURACY
 
 # %% ../../nbs/rank/06_ranking.ipynb #00c60f03
 class Column(NamedTuple):
@@ -41,6 +54,10 @@ COLUMNS = {
         "1 - error/error of a constant",
         True,
     ),
+    "skill_se": Column("±", "standard error of the skill", None),
+    "behind": Column("behind", "skill behind that of the first", None),
+    "p_best": Column("P(best)", "probability that the model has the highest skill", None),
+    "tier": Column("tier", "models of one tier cannot be told apart from its first", None),
     "accuracy": Column("accuracy", "held-out accuracy of linear probes, mean over tasks", True),
     "accuracy_sd": Column("s.d.", "its standard deviation over tasks", False),
     "worst_decile": Column("worst 10%", "its mean over the worst tenth of the tasks", True),
@@ -64,22 +81,27 @@ def worst_decile(
 
 # %% ../../nbs/rank/06_ranking.ipynb #c0797daa
 def _cell(column, value):
-    if column in ("skill", "accuracy", "accuracy_sd", "worst_decile"):
+    if column in ("skill", "skill_se", "behind", "accuracy", "accuracy_sd", "worst_decile"):
         return f"{value:.3f}"
+    if column == "p_best":
+        return f"{value:.2f}"
     if column == "seconds":
         return f"{value:.1f}"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 # %% ../../nbs/rank/06_ranking.ipynb #e556c3ed
+def _middle(name):
+    return name if len(name) < 31 else f"{name[:14]}…{name[-15:]}"
+
+
 def table_lines(
     frame,  # pandas.DataFrame of a ranking, its first column the model
 ) -> list:  # strings
     "The table as lines of text with aligned columns."
     rows = [[_column(name).heading for name in frame.columns]]
     for model, *values in frame.itertuples(index=False):
-        name = model if len(model) < 31 else "…" + model[-29:]
         cells = [_cell(c, v) for c, v in zip(frame.columns[1:], values, strict=True)]
-        rows.append([name, *cells])
+        rows.append([_middle(model), *cells])
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     rows.insert(1, ["-" * width for width in widths])
 
@@ -147,6 +169,22 @@ def _figure(ranking):  # PNG bytes
     plt.close(left.figure)
     return out.getvalue()
 
+# %% ../../nbs/rank/06_ranking.ipynb #3c71b26b
+def _free_folder(out):
+    "The directory itself if it holds no ranking yet, else the first free one of OUT-2, OUT-3, ..."
+    folder, k = out, 2
+    while (folder / "ranking.json").is_file():
+        folder, k = out.with_name(f"{out.name}-{k}"), k + 1
+    return folder
+
+# %% ../../nbs/rank/06_ranking.ipynb #d596546b
+def _listed(names):
+    if len(names) == 1:
+        return names[0]
+    if len(names) > 4:
+        return f"{', '.join(names[:3])} and {len(names) - 3} others"
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
 # %% ../../nbs/rank/06_ranking.ipynb #7a8874cc
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
@@ -163,6 +201,9 @@ class Ranking(Result):
     extra: dict  # further statistics: name -> shape (n_models,), NaN where one failed
     failures: dict  # model, or "statistic of model" -> why it is missing
     settings: dict  # everything needed to repeat the run
+    point_errors: Tensor | None = None  # pseudo-values over the error of a constant, (n_models, n)
+    task_errors: Tensor | None = None  # over the error of a constant, shape (n_models, n_tasks)
+    point_accuracy: Tensor | None = None  # of the probes, shape (n_models, n_judged)
 
     @property
     def accuracy(self) -> Tensor:
@@ -176,6 +217,7 @@ class Ranking(Result):
         columns = dict(
             dimension=self.dimension,
             skill=self.skill,
+            **self._sure_columns(),
             accuracy=self.accuracy,
             accuracy_sd=self.accuracies.std(1),
             worst_decile=worst_decile(self.accuracies),
@@ -187,6 +229,66 @@ class Ranking(Result):
         columns = {name: values.tolist() for name, values in columns.items()}
         frame = pd.DataFrame(dict(model=self.models, **columns))
         return frame.sort_values("skill", ascending=False, kind="stable", ignore_index=True)
+
+    def tiers(
+        self,
+        *,
+        level: float = 0.95,  # of the intervals, all at once
+        groups=None,  # of the points, shape (n,); None: independent points
+    ) -> Tiers:
+        "Which models cannot be told apart, the ranks they may have, and P(best) of each."
+        covariance = self._covariance("tiers", groups)
+        return rank_tiers(self.skill, covariance, self.models, level=level)
+
+    def p_best(self):  # pandas.Series
+        "Probability of each model to have the highest skill, the most probable first."
+        import pandas as pd
+
+        p = pd.Series(self.tiers().p_best.tolist(), index=list(self.models), name="p_best")
+        return p.sort_values(ascending=False, kind="stable")
+
+    def compare(
+        self,
+        a: str,  # name of a model
+        b: str,  # name of another
+        *,
+        level: float = 0.95,  # of both intervals
+        groups=None,  # of the points, shape (n,); None: independent points
+    ) -> Comparison:
+        "How far one model is ahead of another in skill and in accuracy, and how sure that is."
+        i, j = (self.models.index(check_choice(k, self.models, "compare", "model")) for k in (a, b))
+        reach = normal_quantile(level)
+        lead = (self.skill[i] - self.skill[j]).item()
+        se = lead_errors(self._covariance("compare", groups))[i, j].item()
+        orders = task_orders(self.accuracies.shape[1])
+        C = error_covariance(
+            self.point_accuracy[[i, j]], self.accuracies[[i, j]], task_groups=orders
+        )
+        points = (self.accuracy[i] - self.accuracy[j]).item()
+        points_se = lead_errors(C)[0, 1].item()
+        gain = self.accuracies[i] - self.accuracies[j]
+        return Comparison(
+            a=a,
+            b=b,
+            lead=lead,
+            low=lead - reach * se,
+            high=lead + reach * se,
+            probability=probability_ahead(lead, se),
+            accuracy_lead=points,
+            accuracy_low=points - reach * points_se,
+            accuracy_high=points + reach * points_se,
+            share_of_tasks=((gain > 0).double() + (gain == 0) / 2).mean().item(),
+        )
+
+    @property
+    def verdict(self) -> str:
+        "Which model to take, which others cannot be told apart from it, and how far the next is."
+        if len(self.models) == 1:
+            return f"Only {self.models[0]} was ranked: there is nothing to choose from."
+        first = self.models[int(self.skill.argmax())]
+        if self.point_errors is None:
+            return f"Take {first}: its expected skill is the highest."
+        return " ".join([f"Take {first}.", *self._rivals(first), *self._doubt(first)])
 
     def agreement(self):  # pandas.DataFrame
         "Spearman correlation of each statistic, and of the dimension, with probe accuracy."
@@ -200,35 +302,68 @@ class Ranking(Result):
         s = self.settings
         rows = list(self.agreement().itertuples())
         width = max(12, 1 + max(len(_column(row.statistic).heading) for row in rows))
+        found = [_agreement_line(row, width) for row in rows]
+        if len(self.models) < 4:
+            found = [f"  none: {len(self.models)} models are too few for a correlation"]
         lines = [
             f"Held-out accuracy of {s['probe']} probes on {s['n_tasks']} tasks "
             f"of {s['n_classes']} classes; {s['n']} images ({s['images']}).",
             f"Prior: {s['prior']}.",
             "",
             "Spearman correlation with probe accuracy, 95 % interval over models:",
-            *(_agreement_line(row, width) for row in rows),
+            *found,
             *(f"\nFAILED {name}: {why}" for name, why in self.failures.items()),
         ]
         return "\n".join(lines)
 
+    def short_frame(self):  # pandas.DataFrame
+        "The columns of the table in print: without the statistics of the literature."
+        frame = self.to_frame()
+        hidden = {"mean", "variance", "accuracy_sd", *self.extra} - {LABEL_ACCURACY}
+        return frame.drop(columns=[name for name in frame if name in hidden])
+
     def __str__(self):
-        return "\n".join([*table_lines(self.to_frame()), "", self.summary()])
+        legend = (
+            "skill: 1 - error/error of a constant, over all tasks of the prior; ±: its standard"
+        )
+        legend += " error.\nModels of one tier cannot be told apart from its first."
+        table = table_lines(self.short_frame())
+        return "\n".join([self.verdict, "", *table, legend, "", self.summary()])
+
+    def _repr_html_(self):
+        import html
+
+        frame = self.short_frame()
+        columns = {name: _column(name).heading for name in frame}
+        cells = {c: frame[c].map(lambda v, c=c: _cell(c, v)) for c in frame.columns[1:]}
+        table = frame.assign(**cells).rename(columns=columns).to_html(index=False, escape=True)
+        folded = html.escape(self.summary())
+        return (
+            f"<p><b>{html.escape(self.verdict)}</b></p>{table}"
+            f"<details><summary>Agreement and settings</summary><pre>{folded}</pre></details>"
+        )
 
     def plot(self, ax=None):  # matplotlib axes
-        "Accuracy of each model: its mean, and the range of the middle 80 % of the tasks."
+        "Skill of each model with its 95 % interval, in the order of the table, tier by tier."
         ax = new_axes(ax, figsize=(6.4, 1.1 + 0.19 * len(self.models)))
-        order = self.accuracy.argsort()
-        accuracies = self.accuracies[order]
-        names = [self.models[k] for k in order]
-        y = range(len(names))
-        deciles = torch.tensor([0.1, 0.9], dtype=accuracies.dtype)
-        low, high = torch.quantile(accuracies, deciles, dim=1)
-        ax.hlines(y, low, high, color="C0", alpha=0.35, lw=5)
-        ax.plot(accuracies.mean(1), y, "o", color="C0")
-        ax.set_yticks(y, [name[-30:] for name in names])
+        order = self.skill.argsort(stable=True)
+        y = torch.arange(len(order))
+        sure = self._sure_columns()
+        tier = sure.get("tier", torch.ones(len(order)))[order]
+        reach = 1.96 * sure.get("skill_se", torch.zeros(len(order)))[order]
+        for k in tier.unique():
+            rows = tier == k
+            color = "C0" if int(k) == 1 else "0.55" if int(k) % 2 else "0.35"
+            ax.errorbar(
+                self.skill[order][rows], y[rows], xerr=reach[rows], fmt="o", color=color, lw=2
+            )
+        names = [_middle(self.models[k]) for k in order]
+        ax.set_yticks(y, names)
+        first, tied = names[-1], int((tier == 1).sum()) - 1
+        beside = f", {tied} cannot be told apart from it (blue)" if tied else ""
         ax.set(
-            xlabel="held-out accuracy of probes: mean over tasks, 80 % of the tasks",
-            title=f"{names[-1][-24:]} does best over {accuracies.shape[1]} tasks",
+            xlabel="expected held-out skill with 95 % interval",
+            title=f"{first} is first{beside if sure else ''}",
         )
         return ax
 
@@ -255,19 +390,25 @@ class Ranking(Result):
     def save(
         self,
         out,  # directory
+        *,
+        overwrite: bool = False,  # replace a ranking that is there; False: write into OUT-2
     ) -> Path:  # the directory
-        "Write ranking.csv, ranking.png and ranking.json into a directory, together or not at all."
+        "Write ranking.csv, .png, .json and .safetensors into a directory, together or not at all."
         import json
 
         out = Path(out).expanduser()
+        if not overwrite:
+            out = _free_folder(out)
         frame = self.to_frame()
         columns = {
             name: dict(meaning=column.meaning, higher_is_better=column.higher_is_better)
             for name, column in COLUMNS.items()
         }
         record = dict(
+            verdict=self.verdict,
             settings=self.settings,
             columns=columns,
+            models=list(self.models),
             ranking=_json_rows(frame),
             agreement=_json_rows(self.agreement()),
             failures=self.failures,
@@ -277,9 +418,96 @@ class Ranking(Result):
                 out / "ranking.csv": _csv(frame),
                 out / "ranking.png": _figure(self),
                 out / "ranking.json": json.dumps(record, indent=1) + "\n",
+                out / "ranking.safetensors": self._tensor_bytes(),
             }
         )
         return out
+
+    @classmethod
+    def load(
+        cls,
+        out,  # directory that `save` wrote
+    ) -> "Ranking":
+        "Read a ranking that was saved."
+        import json
+
+        from safetensors.torch import load
+
+        out = Path(out).expanduser()
+        paths = [out / f"ranking.{kind}" for kind in ("json", "safetensors")]
+        for path in paths:
+            if not path.is_file():
+                got, remedy = repr(str(path)[-99:]), "pass the directory that save wrote"
+                refuse("Ranking.load", "the files of a ranking must exist", got, remedy, OSError)
+        record = json.loads(paths[0].read_text())
+        tensors = load(paths[1].read_bytes())
+        extra = {k.removeprefix("extra/"): v for k, v in tensors.items() if k.startswith("extra/")}
+        fields = {k: v for k, v in tensors.items() if not k.startswith("extra/")}
+        models = tuple(record["models"])
+        kept = {name: record[name] for name in ("failures", "settings")}
+        return cls(models=models, extra=extra, **fields, **kept)
+
+    def _tensor_bytes(self):
+        from safetensors.torch import save
+
+        names = ("dimension", "skill", "mean", "variance", "accuracies", "seconds")
+        names += ("point_errors", "task_errors", "point_accuracy")
+        tensors = {name: getattr(self, name) for name in names}
+        tensors |= {f"extra/{name}": values for name, values in self.extra.items()}
+        return save({k: v.contiguous() for k, v in tensors.items() if v is not None})
+
+    def _covariance(self, caller, groups=None):
+        if self.point_errors is None or self.point_errors.shape[1] < 2:
+            got, remedy = "none", "rank the models again with rank_models"
+            refuse(caller, "a ranking must hold the errors of its points", got, remedy)
+        return error_covariance(
+            self.point_errors,
+            self.task_errors,
+            groups=groups,
+            task_groups=task_orders(self.task_errors.shape[1]),
+            paired=self.settings.get("paired_tasks", True),
+        )
+
+    def _sure_columns(self):
+        if self.point_errors is None:
+            return {}
+        tiers = self.tiers()
+        return dict(
+            skill_se=self._covariance("to_frame").diagonal().sqrt(),
+            behind=tiers.behind,
+            p_best=tiers.p_best,
+            tier=tiers.tier,
+        )
+
+    def _rivals(self, first):
+        "What the verdict says about the others."
+        tiers = self.tiers()
+        order = self.skill.argsort(descending=True, stable=True).tolist()
+        tied = [self.models[k] for k in order if tiers.tier[k] == 1 and self.models[k] != first]
+        behind = [self.models[k] for k in order if tiers.tier[k] > 1]
+        if tied:
+            yield f"{_listed(tied)} cannot be told apart from it."
+        if behind:
+            found = self.compare(first, behind[0])
+            points = [
+                100 * x for x in (found.accuracy_lead, found.accuracy_low, found.accuracy_high)
+            ]
+            yield (
+                f"{behind[0]} is behind by {found.lead:.3f} of skill and {points[0]:.1f} points of "
+                f"accuracy ({points[1]:.1f} to {points[2]:.1f})."
+            )
+
+    def _doubt(self, first):
+        "What the verdict says where the probes have another winner."
+        best = int(self.accuracy.argmax())
+        if self.models[best] == first:
+            return
+        found = self.compare(self.models[best], first)
+        points = [100 * x for x in (found.accuracy_lead, found.accuracy_low, found.accuracy_high)]
+        yield (
+            f"Trained probes put {self.models[best]} first, by {points[0]:.1f} points of accuracy "
+            f"({points[1]:.1f} to {points[2]:.1f})."
+        )
 
     def _values(self, statistic):
         return self.extra[statistic] if statistic in self.extra else getattr(self, statistic)
@@ -323,12 +551,26 @@ def _check_out(out: Path):
             OSError,
         )
 
+# %% ../../nbs/rank/06_ranking.ipynb #d3734a40
+def _check_embedding_options(how):
+    known = set(inspect.signature(embed_features).parameters) - {"model", "images", "name"}
+    known -= {"cache", "progress"}
+    for name in how:
+        if name not in known:
+            options = inspect.signature(rank_models).parameters
+            near = difflib.get_close_matches(name, [*known, *options], 1, 0.5)
+            remedy = (
+                f"did you mean {near[0]}" if near else f"choose among {', '.join(sorted(known))}"
+            )
+            refuse("rank_models", "options must be known", repr(name[:60]), remedy, TypeError)
+
 # %% ../../nbs/rank/06_ranking.ipynb #f0f006d8
 @documented
 def rank_models(
     models=None,  # models or features: one, a list, or name -> model; None is the zoo
-    images="digits",  # ImageSource or what load_images opens; None if all models are features
+    images=None,  # what load_images opens; None: none if all models are features, else digits
     *,
+    labels=None,  # class of each point: array, file, True for those of the images; adds metrics
     prior=None,  # "product" of all (None), "others", a model, or a factor (n, r); see below
     metrics: Mapping | None = None,  # further statistics: name -> function of features (n, d)
     temperature: float | None = None,  # of the edges; None is edge_temperature
@@ -341,10 +583,11 @@ def rank_models(
     graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
     seed: int = 0,  # of tasks and split
     cache: str | Path | bool | None = None,  # directory; None is cache_dir(), False is no cache
-    out: str | Path | None = None,  # directory for ranking.csv, ranking.json and ranking.png
+    out: str | Path | None = None,  # directory for the table, the picture and the record
+    overwrite: bool = False,  # replace a ranking in `out`; False: write into OUT-2
     progress: bool = True,  # bars on standard error
     executor=None,  # concurrent.futures.Executor over blocks of pairs and over models
-    **how,  # of embed_features: device, batch_size, num_workers, dtype
+    **how,  # of embed_features: device, batch_size, num_workers, dtype and more
 ) -> Ranking:  # models that failed are in `failures`
     """Rank models by expected held-out skill over tasks, and check it against trained probes.
 
@@ -355,6 +598,7 @@ def rank_models(
     are in the unit of K. A metric is better when higher, and is cached if it has a `key`.
     Reference: Task Priors, section 2.2, Algorithm 1 and Theorem 2.6.
     """
+    _check_embedding_options(how)
     if out is not None:
         _check_out(Path(out).expanduser())
     options = RankOptions(
@@ -372,7 +616,8 @@ def rank_models(
         executor=executor,
         embedding=how,
     )
-    ranking = Ranking(**run_stages(models, images, options, prior=prior, metrics=metrics))
+    run = dict(prior=prior, metrics=metrics, labels=labels)
+    ranking = Ranking(**run_stages(models, images, options, **run))
     if out is not None:
-        ranking.save(out)
+        ranking.save(out, overwrite=overwrite)
     return ranking

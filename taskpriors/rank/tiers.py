@@ -39,8 +39,8 @@ def _margin(errors, groups):
 def _group_index(groups, n, caller):
     if groups is None:
         return None
-    names = list(groups)
-    check_same_n(caller, points=n, groups=len(names))
+    names = groups.tolist() if hasattr(groups, "tolist") else list(groups)
+    check_same_n(caller, columns=n, groups=len(names))
     numbers = {name: k for k, name in enumerate(dict.fromkeys(names))}
     if len(numbers) < 2:
         refuse(caller, "groups must be at least 2", str(len(numbers)), "leave groups out")
@@ -60,11 +60,16 @@ def error_covariance(
     task_errors=None,  # and on each task, mean over points, shape (n_models, n_tasks)
     *,
     groups: Sequence | None = None,  # group of each point, shape (n,); None: independent points
+    task_groups: Sequence | None = None,  # of each task, shape (n_tasks,); None: independent tasks
+    paired: bool = True,  # did all models face the same tasks?
 ) -> Tensor:  # shape (n_models, n_models), float64
     """Covariance of the models' mean errors over samples of points and of tasks.
 
     It is too large by the variance of the interaction over n n_tasks. Without `task_errors` the
-    tasks are taken as given.
+    tasks are taken as given. Errors of points are best given as jackknife pseudo-values, which
+    also hold what a point does as a training point.
+
+    Reference: Liang and Zeger (1986) for groups; Bengio and Grandvalet (2004) for training points.
     """
     caller = "error_covariance"
     by_point = _check_errors(point_errors, caller, "point_errors")
@@ -74,7 +79,8 @@ def error_covariance(
         return out
     by_task = _check_errors(task_errors, caller, "task_errors")
     check_same_n(caller, point_errors=len(by_point), task_errors=len(by_task))
-    return out + _margin(by_task, None)
+    of_tasks = _margin(by_task, _group_index(task_groups, by_task.shape[1], caller))
+    return out + (of_tasks if paired else torch.diag(of_tasks.diagonal()))
 
 # %% ../../nbs/rank/06_tiers.ipynb #44ec2798
 ROUNDING = 1e-6  # least standard error of a lead: skills of float32 features are not more precise
