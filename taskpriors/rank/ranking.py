@@ -163,6 +163,12 @@ class Ranking(Result):
     extra: dict  # further statistics: name -> shape (n_models,), NaN where one failed
     failures: dict  # model, or "statistic of model" -> why it is missing
     settings: dict  # everything needed to repeat the run
+    reason: str = ""  # why no labels have the edges of `mean` and `variance`
+
+    @property
+    def trusted(self) -> bool:
+        "May labels have the edges of `mean` and `variance`, as far as that is tested?"
+        return not self.reason
 
     @property
     def accuracy(self) -> Tensor:
@@ -209,6 +215,8 @@ class Ranking(Result):
             *(_agreement_line(row, width) for row in rows),
             *(f"\nFAILED {name}: {why}" for name, why in self.failures.items()),
         ]
+        if self.reason:
+            lines += ["", f"E Tr(MG) and Var Tr(MG) are not over labels: {self.reason}."]
         return "\n".join(lines)
 
     def __str__(self):
@@ -271,6 +279,8 @@ class Ranking(Result):
             ranking=_json_rows(frame),
             agreement=_json_rows(self.agreement()),
             failures=self.failures,
+            trusted=self.trusted,
+            reason=self.reason,
         )
         write_files(
             {

@@ -6,8 +6,8 @@
 __all__ = ['MAX_SEED', 'ALL_PAIRS', 'RankOptions', 'Attempt', 'plain_text', 'shortened', 'attempt', 'settle', 'with_plain_names',
            'named_models', 'Model', 'gather_model', 'gather_models', 'load_result', 'keep_result', 'load_or_compute',
            'Priors', 'judge_prior', 'choose_priors', 'groups_of_priors', 'edge_prior', 'trace_of', 'model_moments',
-           'Tasks', 'sample_tasks', 'SkillJob', 'model_skills', 'model_probes', 'MetricJob', 'model_metrics',
-           'describe_run', 'run_stages']
+           'edge_reason', 'Tasks', 'sample_tasks', 'SkillJob', 'model_skills', 'model_probes', 'MetricJob',
+           'model_metrics', 'describe_run', 'run_stages']
 
 # %% ../../nbs/rank/05_stages.ipynb #dc385fa1
 import difflib
@@ -41,6 +41,7 @@ from taskpriors.checks import (
     refuse,
 )
 from ..kernels import kernel_factor
+from ..prior.edges import LeastEigenvalue, least_eigenvalue
 from ..prior.heldout import expected_heldout_error
 from ..prior.moments import TraceMoments
 from ..prior.prefix import task_diversity
@@ -399,6 +400,7 @@ def trace_of(
 def _moment_keys(prior, models):  # name -> all that the moments depend on
     about = dict(
         what="moments",
+        edges="least eigenvalue",  # which earlier entries do not hold
         prior=digest_tensors(dict(prior=prior.factor)),
         T=prior.temperature,
         graphs=prior.graphs,
@@ -410,7 +412,7 @@ def _moment_keys(prior, models):  # name -> all that the moments depend on
     }
 
 # %% ../../nbs/rank/05_stages.ipynb #92154fec
-def _moments_under(prior, models, options):  # name -> mean, variance, seconds, T, scale
+def _moments_under(prior, models, options):  # name -> mean, variance, least, seconds, T, scale
     keys = _moment_keys(prior, models)
     results = {name: load_result(key, options.cache) for name, key in keys.items()}
     missing = [name for name, result in results.items() if result is None]
@@ -418,9 +420,11 @@ def _moments_under(prior, models, options):  # name -> mean, variance, seconds, 
         return results
     start = time.perf_counter()
     trace = trace_of({k: models[k].factor.to(prior.factor) for k in missing}, prior, options)
+    least = least_eigenvalue(prior.factor, prior.temperature, graphs=prior.graphs)
     seconds = (time.perf_counter() - start) / len(missing)
     for k, name in enumerate(missing):
         result = dict(
+            least=_float64(least.value),
             mean=trace.mean[k].cpu(),
             variance=trace.variance[k].cpu(),
             seconds=_float64(seconds),
@@ -435,13 +439,23 @@ def model_moments(
     models: Mapping,  # name -> Model
     priors: Priors,
     options: RankOptions,
-) -> dict:  # name -> mean, variance, seconds, T, scale
+) -> dict:  # name -> mean, variance, least, seconds, T, scale
     "Mean and variance of Tr(MG) of each model under the prior that judges it."
     results = {}
     for factor, names in groups_of_priors(priors):
         group = {name: models[name] for name in names}
         results |= _moments_under(edge_prior(factor, options), group, options)
     return {name: results[name] for name in models}
+
+# %% ../../nbs/rank/05_stages.ipynb #522d6c86
+def edge_reason(
+    moments: Mapping,  # name -> moments, see model_moments
+    n: int,  # number of points
+) -> str:  # empty if nothing speaks against it
+    "Why no labels have the edges that mean and variance of Tr(MG) are taken over."
+    values = [result["least"].item() for result in moments.values()]
+    least = math.nan if any(map(math.isnan, values)) else min(values)
+    return LeastEigenvalue(least, 0.0, min(n, 2048), 0).reason
 
 # %% ../../nbs/rank/05_stages.ipynb #e3880f06
 class Tasks(NamedTuple):
@@ -767,4 +781,10 @@ def run_stages(
     _refuse_unless_any(models, failures)
     extra, declined = model_metrics(models, metrics, options)
     columns = _columns(models, moments, skills, probes)
-    return dict(columns, extra=extra, failures=failures | declined, settings=record)
+    return dict(
+        columns,
+        extra=extra,
+        failures=failures | declined,
+        settings=record,
+        reason=edge_reason(moments, len(priors.shared)),
+    )
