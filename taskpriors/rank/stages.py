@@ -56,7 +56,7 @@ from taskpriors.rank.shared_prior import (
     top_eigenvalue,
 )
 from .zoo import zoo_names
-from ..store import cache_dir, digest_json, digest_tensors, keep_tensors, load_tensors
+from ..store import cache_dir, digest_json, digest_tensors, find_tensors, keep_tensors
 
 # %% ../../nbs/rank/05_stages.ipynb #00154156
 MAX_SEED = 2**63 - 3  # the streams of tasks add up to 2, and torch takes seeds below 2**63
@@ -258,15 +258,19 @@ def _result_path(key, cache):
 
 def load_result(
     key: dict,  # all that the result depends on; what json can hold
+    shapes: Mapping,  # name -> shape of each tensor of the result; all are float64
     cache,  # directory; None is cache_dir(), False is no cache
 ) -> dict | None:  # name -> tensor
     "A result from the cache, or None."
     if cache is False:
         return None
-    try:
-        return load_tensors(_result_path(key, cache))[0]
-    except (OSError, ValueError):  # absent, not readable, or damaged
-        return None
+    like = {
+        name: torch.empty(shape, dtype=torch.float64, device="meta")
+        for name, shape in shapes.items()
+    }
+    path = _result_path(key, cache)
+    found = find_tensors(path, key, like, caller="rank_models", infinite=True)
+    return found and found[0]
 
 # %% ../../nbs/rank/05_stages.ipynb #cc40cd4f
 def keep_result(
@@ -276,7 +280,8 @@ def keep_result(
 ) -> dict:  # the result
     "Store a result under its key, unless there is no cache."
     if cache is not False:
-        keep_tensors(_result_path(key, cache), result, key, sidecar=False)
+        path = _result_path(key, cache)
+        keep_tensors(path, result, key, sidecar=False, root=cache_dir(cache))
     return result
 
 # %% ../../nbs/rank/05_stages.ipynb #a6c847f0
@@ -287,10 +292,11 @@ def _float64(x):
 def load_or_compute(
     key: dict,  # all that the result depends on; what json can hold
     compute: Callable,  # returns name -> tensor
+    shapes: Mapping,  # name -> shape of each tensor of the result; all are float64
     cache,  # directory; None is cache_dir(), False is no cache
 ) -> dict:  # name -> tensor
     "The result under this key; computed and kept if it is not there."
-    result = load_result(key, cache)
+    result = load_result(key, shapes, cache)
     if result is None:
         result = keep_result(key, compute(), cache)
     return result
@@ -412,9 +418,16 @@ def _moment_keys(prior, models):  # name -> all that the moments depend on
     }
 
 # %% ../../nbs/rank/05_stages.ipynb #92154fec
+<<<<<<< HEAD
 def _moments_under(prior, models, options):  # name -> mean, variance, least, seconds, T, scale
+=======
+_MOMENTS = dict.fromkeys(("mean", "variance", "seconds", "T", "scale"), ())  # their shapes
+
+
+def _moments_under(prior, models, options):  # name -> mean, variance, seconds, T, scale
+>>>>>>> p6
     keys = _moment_keys(prior, models)
-    results = {name: load_result(key, options.cache) for name, key in keys.items()}
+    results = {name: load_result(key, _MOMENTS, options.cache) for name, key in keys.items()}
     missing = [name for name, result in results.items() if result is None]
     if not missing:
         return results
@@ -505,7 +518,7 @@ def _skill(job, options):
         return dict(skill=_float64(error.skill), seconds=_float64(seconds))
 
     key = dict(what="skill", features=job.model.digest, tasks=job.digest, device=str(device))
-    return attempt(load_or_compute, key, compute, options.cache)
+    return attempt(load_or_compute, key, compute, dict(skill=(), seconds=()), options.cache)
 
 # %% ../../nbs/rank/05_stages.ipynb #ef68a824
 def model_skills(
@@ -546,7 +559,8 @@ def _probe(model, *, labels, mask, about, options):
         return dict(accuracy=accuracy, seconds=_float64(time.perf_counter() - start))
 
     key = dict(about, features=model.digest, probe=options.probe, device=str(device))
-    return attempt(load_or_compute, key, compute, options.cache)
+    shapes = dict(accuracy=(len(labels),), seconds=())
+    return attempt(load_or_compute, key, compute, shapes, options.cache)
 
 # %% ../../nbs/rank/05_stages.ipynb #8234d8b4
 def model_probes(
@@ -590,7 +604,8 @@ def _metric(job, options):
 
     named = getattr(job.metric, "key", None)
     key = dict(what="metric", metric=named, features=job.model.digest)
-    return attempt(load_or_compute, key, compute, options.cache if named else False)
+    cache = options.cache if named else False
+    return attempt(load_or_compute, key, compute, dict(value=()), cache)
 
 # %% ../../nbs/rank/05_stages.ipynb #97cb02ae
 def model_metrics(
