@@ -418,14 +418,12 @@ def _moment_keys(prior, models):  # name -> all that the moments depend on
     }
 
 # %% ../../nbs/rank/05_stages.ipynb #92154fec
-<<<<<<< HEAD
+_MOMENTS = dict.fromkeys(  # their shapes
+    ("mean", "variance", "least", "seconds", "T", "scale"), ()
+)
+
+
 def _moments_under(prior, models, options):  # name -> mean, variance, least, seconds, T, scale
-=======
-_MOMENTS = dict.fromkeys(("mean", "variance", "seconds", "T", "scale"), ())  # their shapes
-
-
-def _moments_under(prior, models, options):  # name -> mean, variance, seconds, T, scale
->>>>>>> p6
     keys = _moment_keys(prior, models)
     results = {name: load_result(key, _MOMENTS, options.cache) for name, key in keys.items()}
     missing = [name for name, result in results.items() if result is None]
