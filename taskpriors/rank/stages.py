@@ -435,7 +435,7 @@ def _moments_under(prior, models, options):  # name -> mean, variance, least, se
     seconds = (time.perf_counter() - start) / len(missing)
     for k, name in enumerate(missing):
         result = dict(
-            least=_float64(least.value),
+            least=_float64(least.value).nan_to_num(-math.inf),  # a cache holds no NaN
             mean=trace.mean[k].cpu(),
             variance=trace.variance[k].cpu(),
             seconds=_float64(seconds),
@@ -465,7 +465,7 @@ def edge_reason(
 ) -> str:  # empty if nothing speaks against it
     "Why no labels have the edges that mean and variance of Tr(MG) are taken over."
     values = [result["least"].item() for result in moments.values()]
-    least = math.nan if any(map(math.isnan, values)) else min(values)
+    least = math.nan if any(map(math.isinf, values)) else min(values)
     return LeastEigenvalue(least, 0.0, min(n, 2048), 0).reason
 
 # %% ../../nbs/rank/05_stages.ipynb #e3880f06
