@@ -276,6 +276,71 @@ def test_bad_input_is_one_sentence(shelf, tmp_path, more, says):
     assert (code, out) == (2, "") and says in err and len(err.splitlines()) == 1, err
 
 
+def test_the_cache_is_shown_and_cleared(shelf, tmp_path):
+    assert run(*words(shelf, "--n-tasks", 10), cwd=tmp_path)[0] == 0
+    folder = tmp_path / "cache" / "ranking"
+    strangers = [folder / "notes.txt", folder / "other.safetensors", tmp_path / "cache" / "mine"]
+    for path in strangers:
+        path.write_text("mine")
+    piece = folder / ".0123.safetensors.99.0123abcd.tmp"
+    piece.write_text("a piece")
+
+    code, out, err = run("cache", "--cache", "cache", cwd=tmp_path)
+    assert (code, err) == (0, "") and out.startswith("cache\n")
+    for kind, n in (("skill", 6), ("probes", 6), ("moments", 6), ("left by killed runs", 1)):
+        assert re.search(rf"^ranking +{kind} +{n} files? +\d+\.\d\d MiB$", out, re.M), out
+    assert "left alone: ranking/notes.txt, ranking/other.safetensors, mine" in out
+    assert piece.exists()
+
+    code, out, err = run("cache", "--cache", "cache", "--clear", cwd=tmp_path)
+    assert (code, err) == (0, "") and "Removed:" in out and "19 files" in out
+    assert all(path.read_text() == "mine" for path in strangers)
+    left = {p.name for p in (tmp_path / "cache").rglob("*") if p.is_file()}
+    assert left == {"notes.txt", "other.safetensors", "mine", "write.lock"}
+    assert run(*words(shelf, "--n-tasks", 10), cwd=tmp_path)[::2] == (0, "")
+
+
+def test_a_folder_that_is_no_cache_loses_nothing(tmp_path):
+    names = ["features/a.npy", "features/b.safetensors", "zoo/lion.png", "ranking/ranking.csv"]
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("mine")
+    code, out, err = run("cache", "--cache", tmp_path, "--clear", cwd=tmp_path)
+    assert (code, err) == (0, "") and " 0 files" in out and "left alone" in out
+    left = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
+    assert left == set(names)
+
+
+def test_photographs_are_turned_unless_told_otherwise(tmp_path):
+    from taskpriors.rank.images import load_images
+
+    g, lying = np.random.default_rng(2), Image.Exif()
+    lying[0x0112] = 6
+    (tmp_path / "photos").mkdir()
+    for k in range(30):
+        photo = Image.fromarray(g.integers(0, 256, (8, 6), dtype=np.uint8))
+        photo.save(tmp_path / f"photos/{k:02}.png", exif=lying)
+    command = "rank --images photos --quiet --cache cache --n-tasks 10 --models".split()
+    models = ["zoo/pixels", "zoo/blocks", "zoo/gradients"]
+    seen = {}
+    for words in ((), ("--no-exif-rotation",)):
+        code, _, err = run(*command, *models, *words, cwd=tmp_path)
+        assert (code, err) == (0, "")
+        record = json.loads((tmp_path / "ranking/ranking.json").read_text())["settings"]
+        seen[not words] = record["fingerprint"], record["models"]["zoo/pixels"]["features"]
+    for turned, (fingerprint, _) in seen.items():
+        images = load_images(tmp_path / "photos", exif_rotation=turned)
+        assert images.fingerprint == fingerprint
+    assert seen[True][1] != seen[False][1], "other features"
+
+
+def test_an_unwritable_cache_is_one_line(shelf, tmp_path):
+    (tmp_path / "taken").write_text("no folder")
+    code, out, err = run(*words(shelf, "--n-tasks", 10, "--cache", "taken"), cwd=tmp_path)
+    assert code == 0 and len(err.splitlines()) == 1 and "goes on without storing" in err, err
+    assert sorted(p.name for p in (tmp_path / "ranking").iterdir()) == FILES
+
+
 def test_help_is_quick(tmp_path):
     code = (
         "import sys\nfrom taskpriors.rank.cli import main\ntry: main(['rank', '--help'])\n"

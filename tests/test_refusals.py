@@ -77,6 +77,7 @@ CALLS = {
         "log_partition": dict(Z=Z, temperature=1.0),
         "graph_log_prob": dict(G=torch.eye(N), Z=Z, temperature=1.0),
         "sample_graphs": dict(Z=Z, temperature=1.0, n_graphs=2, seed=0),
+        "least_eigenvalue": dict(Z=Z, temperature=1.0),
     },
     "prior.moments": {
         "trace_moments": dict(M=X, prior=Z, temperature=1.0),
@@ -114,6 +115,7 @@ CALLS = {
         "precision_at_k": dict(features=X, prior=Z, temperature=1.0, k=3),
         "expected_regression_error": dict(features=X, prior=Z),
         "heldout_matrix": dict(features=X, alpha=1.0),
+        "trace_over_labels": dict(Z=Z, labels=Y),
         "edge_moments": dict(basis=ridge_basis(X), Z=Z, temperature=1.0),
         "edge_variance": dict(basis=ridge_basis(X), Z=Z, temperature=1.0, alpha=1.0),
     },

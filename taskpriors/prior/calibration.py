@@ -9,6 +9,7 @@ __all__ = ['critical_temperature', 'TemperatureScan', 'temperature_scan', 'Calib
 import math
 import warnings
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -31,7 +32,10 @@ from taskpriors.prior.particles import (
     anneal,
     checked_problem,
     cool_chains,
+    particle_filter,
+    reason_against_chains,
     too_few_ancestors,
+    watch_chains,
 )
 from .prefix import n_distinct_tasks, pairwise_rand
 from ..probes import ridge_probes
@@ -221,7 +225,7 @@ class Calibration(Result):
     temperatures: Tensor  # looked at on the way, falling, shape (k,), float64
     diversities: Tensor  # found there, shape (k,), float64
     standard_errors: Tensor  # of the diversities (NaN for "distinct"), shape (k,), float64
-    trusted: bool = True  # False (and a warning) if too few independent particles were left
+    trusted: bool = True  # False (and a warning) if a diagnostic gives a reason for distrust
 
     def plot(self, ax=None):
         "Diversity over temperature, with the answer marked."
@@ -256,7 +260,7 @@ def _look(P: PottsModel, state: ParticleState, g, criterion) -> _Look:
 # %% ../../nbs/prior/10_calibration.ipynb #ae23c8c8
 class _Descent(NamedTuple):
     looks: list  # a _Look at each stop
-    reason: str  # for distrust at the last of them, or ""
+    last: ParticleState  # particles or chains at the last of them
 
 
 def _descend(P, states, g, *, target, criterion):
@@ -265,7 +269,7 @@ def _descend(P, states, g, *, target, criterion):
         looks.append(_look(P, state, g, criterion))
         if looks[-1].diversity <= target:
             break
-    return _Descent(looks, too_few_ancestors(state.cloud))
+    return _Descent(looks, state)
 
 
 def _check_reached(looks, target, lowest):
@@ -290,6 +294,26 @@ def _way_down(P, n_tasks, g, stops, *, method, step):  # states at the stops
         return cool_chains(P, n_tasks, g, stops, sweeps=10)
     return _at_stops(anneal(P, n_tasks, g, stops, step=step), stops)
 
+# %% ../../nbs/prior/10_calibration.ipynb #0b3ff9fd
+_SWEEPS_OF_CHECK = 50
+
+
+def _reason_against_cooled(P, state, g):  # a reason for distrust, or ""
+    m = state.labels.shape[1] // 2
+    if m < 2:
+        return "fewer than 4 chains, too few to compare"
+    here = copy(P)
+    here.T = 1 / state.beta
+    cold = particle_filter(here, m, g, resample_below=0.0).labels
+    Y = torch.cat([cold, state.labels[:, :m]], 1)
+    return reason_against_chains(watch_chains(here, state.beta, Y, g, sweeps=_SWEEPS_OF_CHECK))
+
+
+def _reason_against_descent(P, state, g, *, method):  # a reason for distrust, or ""
+    if method == "gibbs":
+        return _reason_against_cooled(P, state, g)
+    return too_few_ancestors(state.cloud)
+
 # %% ../../nbs/prior/10_calibration.ipynb #1924774a
 @documented
 def calibrate_temperature(
@@ -311,7 +335,7 @@ def calibrate_temperature(
 
     Diversity is 1 - E ARI(y, y') over two independent tasks of the measure exp(Tr(GK)/T), with ARI
     the adjusted Rand index, or the share of distinct tasks among up to 200. "anneal" cools weighted
-    particles; "gibbs" cools chains together, with 10 sweeps at each stop.
+    particles; "gibbs" cools chains together, with 10 sweeps at each stop and a check at the last.
     Reference: Task Priors, section 2.4, for the measure; the criterion is ours.
     """
     caller = "calibrate_temperature"
@@ -336,12 +360,14 @@ def calibrate_temperature(
     n_stops = math.ceil(math.log(2 / lowest, ratio)) + 1
     stops = [ratio**k / (2 * top) for k in range(n_stops)]
     states = _way_down(P, n_tasks, g, stops, method=method, step=step)
-    looks, reason = _descend(P, states, g, target=target, criterion=criterion)
+    looks, last = _descend(P, states, g, target=target, criterion=criterion)
     _check_reached(looks, target, lowest)
+    reason = _reason_against_descent(P, last, g, method=method)
     if reason:
+        other = "gibbs" if method == "anneal" else "anneal"
         warnings.warn(
-            f"{caller}: a temperature should be trusted only with enough ancestors. Got {reason}; "
-            "raise n_tasks or choose method='gibbs'.",
+            f"{caller}: a temperature should be trusted only with diagnostics in order. Got "
+            f"{reason}; raise n_tasks or choose method='{other}'.",
             stacklevel=2,
         )
     found = _crossing(looks[-2], looks[-1], target)

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['heldout_matrix', 'edge_moments', 'edge_variance', 'HeldoutError', 'expected_heldout_error',
-           'expected_regression_error', 'precision_at_k']
+           'expected_regression_error', 'precision_at_k', 'trace_over_labels']
 
 # %% ../../nbs/prior/12_heldout.ipynb #7147e9c9
 import warnings
@@ -27,7 +27,7 @@ from taskpriors.checks import (
     refuse,
 )
 from ..kernels import kernel_factor
-from .edges import checked_odds
+from .edges import checked_odds, least_eigenvalue
 from ..results import Result, new_axes
 from taskpriors.ridge import (
     RidgeBasis,
@@ -228,8 +228,8 @@ class HeldoutError(Result):
     """Expected leave-one-out error of ridge probes over a law of tasks.
 
     `standard_error` is 0 where the expectation is exact, None for one task or `variance=False`.
-    `trusted` is False, with a warning, if the error is below zero: no labels have such edges.
-    For the same reason a skill above 1 occurs only where edges are too cold to be labels.
+    `trusted` is False, with a `reason`, if no labels have such edges: the error is below zero
+    (with a warning; the skill is then above 1), or E[G] has a negative eigenvalue.
     """
 
     error: float  # squared error per point, summed over classes (or of the real target)
@@ -241,7 +241,8 @@ class HeldoutError(Result):
     standard_error: float | None  # of `error`, from the finite number of sampled tasks
     alphas: Tensor | None = None  # penalties tried, shape (n_alphas,)
     errors: Tensor | None = None  # expected error at each, shape (n_alphas,)
-    trusted: bool = True  # False if the error is below zero
+    trusted: bool = True  # False if no labels have these edges, as far as that is tested
+    reason: str = ""  # why it is not to be trusted
     point_errors: Tensor | None = field(default=None, repr=False)  # mean over tasks, shape (n,)
     task_errors: Tensor | None = field(default=None, repr=False)  # of sampled labels, (n_tasks,)
     pseudo_values: Tensor | None = field(default=None, repr=False)  # of sampled labels, (n,)
@@ -416,26 +417,29 @@ def _error_over_labels(basis, law, penalties, caller, *, variance, points, block
     )
 
 # %% ../../nbs/prior/12_heldout.ipynb #d96f9b94
-def _error_over_edges(basis, law, penalties, caller, *, variance, points, **run):
+def _error_over_edges(basis, law, penalties, caller, *, variance, points, check_edges, **run):
     moments = _edge_moments(basis, law, caller, **run)
     choice = _choose(basis, moments, penalties, caller)
     errors = loo_point_errors(basis, moments, choice.alpha) if points else None
     spread = _edge_variance(basis, law, choice.alpha, caller, **run).item() if variance else None
-    trusted = not choice.error < 0
-    if not trusted:
+    reason = ""
+    if choice.error < 0:
+        reason = f"an expected error of {choice.error:.3g}, below zero"
         warnings.warn(
-            f"{caller}: edges must not be colder than those of labels can be. Got an expected "
-            f"error of {choice.error:.3g}, below zero; raise the temperature or pass sampled "
-            "labels.",
+            f"{caller}: edges must not be colder than those of labels can be. Got {reason}; "
+            "raise the temperature or pass sampled labels.",
             stacklevel=3,
         )
+    elif check_edges:
+        reason = least_eigenvalue(law.Z, 2 / law.odds).reason
     return HeldoutError(
         variance=spread,
         measure="edge",
         standard_error=0.0,
-        trusted=trusted,
-        point_errors=errors,
+        trusted=not reason,
+        reason=reason,
         **choice._asdict(),
+        point_errors=errors,
     )
 
 # %% ../../nbs/prior/12_heldout.ipynb #3eab40b8
@@ -451,6 +455,7 @@ def expected_heldout_error(
     variance: bool = True,  # also the variance over tasks: about as much work again
     points: bool = False,  # also the error of each point, and for labels its pseudo-value
     standardize: bool = False,  # divide features by their standard deviation
+    check_edges: bool = True,  # with a factor: ask whether labels can have its edges
     block_size: int | None = None,  # points (factor) or tasks (labels) handled at once
     executor=None,  # concurrent.futures.Executor over blocks
     progress: bool = False,  # show bars over pairs of points (factor) on standard error
@@ -476,7 +481,8 @@ def expected_heldout_error(
     run = dict(variance=variance, points=points, block_size=block_size, executor=executor)
     if over_labels:
         return _error_over_labels(basis, law, penalties, caller, **run)
-    return _error_over_edges(basis, law, penalties, caller, progress=progress, **run)
+    run = dict(run, check_edges=check_edges, progress=progress)
+    return _error_over_edges(basis, law, penalties, caller, **run)
 
 # %% ../../nbs/prior/12_heldout.ipynb #2d0a7614
 def _square_trace(basis, keep, f, w):  # Tr(Q^2); w holds the squared inverse slack, shape (n,)
@@ -586,7 +592,7 @@ def precision_at_k(
     temperature: float | None = None,  # T > 0 for a factor; plays no part for labels
     k: int = 10,  # neighbours, below n
     *,
-    graphs: str = "directed",  # with a factor: "directed" or "undirected", see trace_moments
+    graphs: str = "undirected",  # with a factor: as for labels, or "directed", as in the paper
     weights=None,  # of sampled labels, shape (n_tasks,)
     block_size: int = 512,  # queries handled at once
     executor=None,  # concurrent.futures.Executor over blocks of queries
@@ -594,8 +600,8 @@ def precision_at_k(
     """Expected share of a point's k nearest neighbours (cosine) that carry its label.
 
     The mean of p_ij over all points i and their k nearest neighbours j, where p_ij is
-    sigmoid(K_ij / T) for directed and sigmoid(2 K_ij / T) for undirected edges. Points that tie
-    for the last places share them equally.
+    sigmoid(2 K_ij / T) for undirected edges, the law of `expected_heldout_error`, and
+    sigmoid(K_ij / T) for directed ones. Points that tie for the last places share them equally.
 
     Reference: Task Priors, Lemma 2.5, for the probability of an edge.
     """
@@ -615,3 +621,25 @@ def precision_at_k(
         Z, odds = checked_odds(Z, temperature, graphs, caller)
         part = partial(_mean_edges, X=X, k=k, law=_EdgeLaw(Z, odds))
     return (sum(map_blocks(part, blocks, executor=executor)) / (n * k)).item()
+
+# %% ../../nbs/prior/12_heldout.ipynb #0f1a359a
+def trace_over_labels(
+    Z,  # factor of a model's kernel M = Z Z^T, shape (n, r)
+    labels,  # tasks (n_tasks, n), or a sampler's result with its weights
+) -> tuple[float, float]:  # mean and variance over these tasks
+    "Mean and variance of Tr(MG) over the graphs of given tasks (the label measure)."
+    caller = "trace_over_labels"
+    Z = check_features(Z, caller, "Z").double()
+    law = _law_or_factor(labels, None, caller)
+    if not isinstance(law, _LabelLaw):
+        refuse(caller, "labels must be whole numbers", "a factor", "use trace_moments", TypeError)
+    tasks = check_tasks(law.labels, Z, None, caller)
+    m, n = tasks.labels.shape
+    w = check_weights(law.weights, m, caller).to(Z.device)
+    traces = Z.new_zeros(m)
+    for rows in row_blocks(m, task_block(None, n, tasks.n_classes)):
+        y = tasks.labels[rows]
+        for c in y.unique():
+            traces[rows] += ((y == c).to(Z) @ Z).square().sum(1)
+    mean = w @ traces
+    return mean.item(), (w @ (traces - mean) ** 2).item()

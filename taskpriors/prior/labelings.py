@@ -38,13 +38,19 @@ from taskpriors.prior.particles import (
     ParticleState,
     Problem,
     anneal,
+    chain_statistics,
     check_proportions,
     checked_problem,
+    class_names_unsettled,
+    exchange_classes,
     factor_sums,
     gibbs_sweep,
     independent_labels,
+    leading_directions,
     particle_filter,
+    reason_against_chains,
     too_few_ancestors,
+    watch_chains,
 )
 from .prefix import check_sampler, copy_transposed
 from ..results import Result, new_axes
@@ -295,66 +301,8 @@ def _chain_starts(P, m, g):  # -> labels, (n, m): prefix samples first, independ
     cold = particle_filter(P, m // 2, g, resample_below=0.0).labels
     return torch.cat([cold, warm], 1)
 
-# %% ../../nbs/prior/09_labelings.ipynb #edc6ea14
-class _Chains(NamedTuple):
-    labels: Tensor  # shape (n, m)
-    traces: Tensor  # Tr(GK) after each sweep, (sweeps, m); the first m // 2 started cold
-
-
-def _run_chains(P, m, g, *, sweeps, progress):
-    labels = _chain_starts(P, m, g)
-    sums = factor_sums(P, labels)
-    traces = []
-    for _ in with_bar(range(sweeps), progress, desc="sweeps"):
-        gibbs_sweep(P, 1 / P.T, labels, sums, g)
-        traces.append(P.trace(sums))
-    return _Chains(labels, torch.stack(traces))
-
-# %% ../../nbs/prior/09_labelings.ipynb #bcb9c4fe
-def _too_few_chains(traces):
-    m = traces.shape[1]
-    return f"{m} chains, too few to compare" if m < 4 else ""
-
-
-def _standard_error(x):  # of the mean of independent numbers
-    return max(x.var().item() / len(x), 1e-300) ** 0.5
-
-
-def _starts_differ(traces):
-    sweeps, m = traces.shape
-    cold, warm = traces[-1].split([m // 2, m - m // 2])
-    error = math.hypot(_standard_error(cold), _standard_error(warm))
-    apart = abs(cold.mean() - warm.mean()).item() / max(error, 1e-150)
-    if apart <= 4:
-        return ""
-    starts = "chains from cold and warm starts"
-    return f"{starts} that differ by {apart:.1f} standard errors after {sweeps} sweeps"
-
-# %% ../../nbs/prior/09_labelings.ipynb #fef34e00
-def _still_drifting(traces):
-    sweeps = len(traces)
-    change = traces[-1] - traces[(sweeps - 1) // 2]
-    drift = abs(change.mean().item()) / max(_standard_error(change), 1e-150)
-    if drift <= 4:
-        return ""
-    half = f"the second half of {sweeps} sweeps"
-    return f"Tr(GK) drifting by {drift:.1f} standard errors in {half}"
-
-
-def _caught_in_valleys(traces):
-    last = traces[len(traces) // 2 :]
-    if len(last) < 2:
-        return ""
-    between = last.mean(0).var().item()
-    within = last.var(0).mean().item()
-    stuck = between / max(between + within, 1e-300)
-    if stuck <= 0.5:
-        return ""
-    share = f"{stuck:.0%} of the variance of Tr(GK) in the last {len(last)} sweeps"
-    return f"chains caught in valleys: {share} lies between them"
-
 # %% ../../nbs/prior/09_labelings.ipynb #e49934b6
-_CHECKS_OF_CHAINS = (_too_few_chains, _starts_differ, _still_drifting, _caught_in_valleys)
+_CHECKS_OF_CHAINS = (reason_against_chains,)
 _CHECKS_OF_PARTICLES = (too_few_ancestors,)
 
 
@@ -387,9 +335,10 @@ def _in_order(labels, order):  # (n, m) in the order of the visit -> (m, n), int
 # %% ../../nbs/prior/09_labelings.ipynb #82197cb7
 def _sample_chains(problem: Problem, m: int, options: _Options) -> Labelings:
     P, order, g = problem
-    chains = _run_chains(P, m, g, sweeps=options.sweeps, progress=options.progress)
-    labels = _in_order(chains.labels, order)
-    reason = _first_reason(_CHECKS_OF_CHAINS, chains.traces)
+    Y = _chain_starts(P, m, g)
+    seen = watch_chains(P, 1 / P.T, Y, g, sweeps=options.sweeps, progress=options.progress)
+    labels = _in_order(Y, order)
+    reason = _first_reason(_CHECKS_OF_CHAINS, seen)
     device = labels.device
     return Labelings(
         labels=labels,
@@ -406,7 +355,7 @@ def _sample_chains(problem: Problem, m: int, options: _Options) -> Labelings:
         trusted=not reason,
         reason=reason,
         heaviest=1 / m,
-        history=chains.traces.mean(1),
+        history=seen.values[:, 0].mean(1),
     )
 
 # %% ../../nbs/prior/09_labelings.ipynb #4c9bc0ec
@@ -428,7 +377,48 @@ def _resample_and_sweep(P, state, g, options):  # -> labels, (n, m)
     sums = factor_sums(P, labels)
     for _ in with_bar(range(options.sweeps), options.progress, desc="sweeps"):
         gibbs_sweep(P, 1 / P.T, labels, sums, g)
+        exchange_classes(P, labels, sums, g)
     return labels
+
+# %% ../../nbs/prior/09_labelings.ipynb #f23b0571
+def _mean_and_error(cloud, v):  # of statistics, shape (k, m) -> (k,) each
+    w = cloud.weights()
+    mean = v @ w
+    errors = (v - mean[:, None]) * w
+    R = torch.zeros_like(errors).index_add_(1, cloud.ancestor, errors)
+    h = cloud.families().max()
+    spread = v.amax(1) - v.amin(1)
+    return mean, (R.square().sum(1) + (2 * h * spread).square()).sqrt()
+
+
+def _differs_from_annealing(P, state, g):  # a reason for distrust, or ""
+    *_, other = anneal(P, len(state.cloud.log_w), g, [1 / P.T], step=0.95)
+    reason = too_few_ancestors(other.cloud)
+    if reason:
+        return f"no annealing run to compare with: {reason}"
+    directions = leading_directions(P, 1 / P.T)
+    seen = [chain_statistics(P, one.sums, directions) for one in (state, other)]
+    clouds = state.cloud, other.cloud
+    (a, se_a), (b, se_b) = (
+        _mean_and_error(cloud, x.values) for cloud, x in zip(clouds, seen, strict=True)
+    )
+    off = ((a - b).abs() / torch.hypot(se_a, se_b).clamp(min=1e-9 * b.abs().max())).tolist()
+    gaps = dict(zip(seen[0].names, off, strict=True))
+    error = math.hypot(*(cloud.log_partition_se() for cloud in clouds))
+    gaps["log Z"] = abs(clouds[0].log_partition() - clouds[1].log_partition()) / max(error, 1e-9)
+    worst = max(gaps, key=gaps.get)
+    if gaps[worst] <= 3:
+        return ""
+    return f"{worst} apart from that of annealing by {gaps[worst]:.1f} standard errors"
+
+
+def _proportions_doubtful(P, state, method, g):  # a reason for distrust, or ""
+    if P.pi is None:
+        return ""
+    reason = class_names_unsettled(P, state)
+    if reason or method == "anneal":
+        return reason
+    return _differs_from_annealing(P, state, g)
 
 # %% ../../nbs/prior/09_labelings.ipynb #6dfaa969
 def _sample_particles(problem: Problem, m: int, options: _Options) -> Labelings:
@@ -436,6 +426,7 @@ def _sample_particles(problem: Problem, m: int, options: _Options) -> Labelings:
     state = _weighted_particles(P, m, g, options)
     labels, cloud = state.labels, state.cloud
     reason = _first_reason(_CHECKS_OF_PARTICLES, cloud)
+    reason = reason or _proportions_doubtful(P, state, options.method, g)
     diagnosis = dict(
         ess=cloud.ess[-1],
         n_ancestors=cloud.n_ancestors(),

@@ -19,6 +19,7 @@ from torch import Tensor
 from ..blocks import row_blocks
 from ..checks import check_count, check_generator, check_number
 from taskpriors.prior.pair_sums import (
+    PairProblem,
     block_copies,
     block_shape,
     check_overflow,
@@ -254,7 +255,7 @@ class SketchedMoments(TraceMoments):
     mean_error: Tensor  # shape (n_models, n_temps)
     variance_error: Tensor  # shape (n_models, n_temps)
     n_pairs: int  # pairs drawn, pilot included
-    converged: bool  # is every standard error within rel_tol of its estimate?
+    converged: bool  # are standard errors within rel_tol of the estimates, and no pair heavy?
 
 # %% ../../nbs/prior/04_moments.ipynb #a6f9a7f9
 def _inner_product(A, B):
@@ -277,51 +278,70 @@ def _exact_part(problem):
     rest[:, 0] += torch.stack([part.off_diagonal for part in parts])[:, None] / 2
     return rest
 
+# %% ../../nbs/prior/04_moments.ipynb #c4d207c7
+def _point_probabilities(problem):
+    "Probability with which each point is drawn, shape (n,)."
+    k = problem.prior_diagonal.sqrt()
+    parts = [torch.ones_like(k)]
+    for Z in problem.models:
+        a = margins(Z).diagonal.sqrt()
+        parts += [v if v.any() else torch.ones_like(v) for v in (a, a * a, a * k)]
+    share = [1 / 4] + [3 / 4 / (len(parts) - 1)] * (len(parts) - 1)
+    return sum(w * v / v.sum() for w, v in zip(share, parts, strict=True))
+
 # %% ../../nbs/prior/04_moments.ipynb #4b6d001f
 _PAIRS_PER_LOT = 2**14
 
 
-class _DrawnPairs(NamedTuple):
-    "Sums over drawn pairs."
+class _Draws(NamedTuple):
+    "How pairs are drawn."
 
-    products: Tensor  # of y, c, y^2, yc, c^2: shape (5, n_models, 2, n_temps)
-    kernel: Tensor  # of abs(K_ij), a scalar
-    n_pairs: int
+    problem: PairProblem
+    generator: torch.Generator
+    block: int  # pairs gathered at a time
+    probabilities: Tensor  # of each point, shape (n,)
 
-    def plus(self, other):
-        return _DrawnPairs(*(a + b for a, b in zip(self, other, strict=True)))
 
-# %% ../../nbs/prior/04_moments.ipynb #4b6d0021
 @torch.no_grad()
-def _draw_pairs(problem, generator, block):
-    "One lot of pairs, gathered `block` at a time."
+def _drawn_terms(draws):
+    "Weighted y and c, shape (n_models, 2, n_temps or 1, block) each, and abs(K), of one lot."
+    problem, generator, block, b = draws
     n, device = len(problem.prior), problem.prior.device
-    i = torch.randint(n, (_PAIRS_PER_LOT,), generator=generator, device=device)
-    j = torch.randint(n - 1, (_PAIRS_PER_LOT,), generator=generator, device=device)
-    j = j + (j >= i)
-    products = kernel = 0
-    for b in row_blocks(_PAIRS_PER_LOT, block):
-        K = _entries(problem.prior, i[b], j[b])
-        M = torch.stack([_entries(Z, i[b], j[b]) for Z in problem.models])[:, None]
+    u = torch.rand(2, _PAIRS_PER_LOT, generator=generator, device=device, dtype=torch.float64)
+    drawn = torch.searchsorted(b.cumsum(0), u).clamp(max=n - 1)
+    for rows in row_blocks(_PAIRS_PER_LOT, block):
+        i, j = drawn[:, rows]
+        weight = (i != j) / (b[i] * b[j] * n * (n - 1))
+        K = _entries(problem.prior, i, j)
+        M = torch.stack([_entries(Z, i, j) for Z in problem.models])[:, None]
         x = torch.stack([o * K for o in problem.odds])
         w = torch.sigmoid(x) * torch.sigmoid(-x)
         y = torch.stack([M * torch.tanh(x / 2) / 2, M**2 * w], 1)
         c = torch.stack([M * K, M * M], 1)
-        sums = [v.sum(-1).expand(y.shape[:-1]) for v in (y, c, y * y, y * c, c * c)]
-        products = products + torch.stack(sums)
-        kernel = kernel + K.abs().sum()
-    return _DrawnPairs(products, kernel, _PAIRS_PER_LOT)
+        yield y * weight, c * weight, K.abs() * weight
 
 
 def _entries(Z, i, j):
     "Entries (i, j) of Z Z^T, float64."
     return (Z[i] * Z[j]).sum(1, dtype=torch.float64)
 
+# %% ../../nbs/prior/04_moments.ipynb #4b6d0021
+class _DrawnPairs(NamedTuple):
+    "Sums over drawn pairs."
 
-def _lots(problem, generator, block):
-    "Lots of pairs without end."
-    while True:
-        yield _draw_pairs(problem, generator, block)
+    products: Tensor  # of y, c, y^2, yc, c^2: shape (5, n_models, 2, n_temps)
+    n_pairs: int
+
+    def plus(self, other):
+        return _DrawnPairs(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+def _pilot_lot(draws):
+    products = 0
+    for y, c, _ in _drawn_terms(draws):
+        sums = [v.sum(-1).expand(y.shape[:-1]) for v in (y, c, y * y, y * c, c * c)]
+        products = products + torch.stack(sums)
+    return _DrawnPairs(products, _PAIRS_PER_LOT)
 
 # %% ../../nbs/prior/04_moments.ipynb #54091d03
 def _slope(pilot):
@@ -338,21 +358,77 @@ def _controlled(drawn, beta, known):
     return y - beta * (c - known), error
 
 # %% ../../nbs/prior/04_moments.ipynb #c0bc1584
-def _estimate_until(problem, lots, *, rel_tol, budget):
-    "Drawn pairs, estimates and standard errors, the last two of shape (n_models, 2, n_temps)."
-    n = len(problem.prior)
-    beta = _slope(next(lots))
-    known, exact = _control_means(problem), _exact_part(problem)
-    weight = exact.new_tensor([1.0, problem.twice])[:, None] * n * (n - 1)
-    drawn = next(lots)
+class _Scale(NamedTuple):
+    "How a mean over pairs becomes a moment; shapes (n_models, 2, n_temps or 1)."
+
+    known: Tensor  # means of the control variates over all pairs
+    exact: Tensor  # what needs no draw
+    weight: Tensor  # of the mean over pairs
+
+    def moments(self, mean, error):  # -> values and standard errors
+        return self.exact + self.weight * mean, self.weight * error
+
+
+def _run_pilot(draws, scale, *, rel_tol, budget):
+    "Draw pairs until standard errors are small enough, `budget` pairs at most."
+    pilot = _pilot_lot(draws)
+    while pilot.n_pairs < budget:
+        value, error = scale.moments(*_controlled(pilot, _slope(pilot), scale.known))
+        if (error <= rel_tol * value.abs()).all():
+            break
+        target = min(2 * pilot.n_pairs, budget)
+        while pilot.n_pairs < target:
+            pilot = pilot.plus(_pilot_lot(draws))
+    return pilot
+
+# %% ../../nbs/prior/04_moments.ipynb #7c768228
+class _FreshPairs(NamedTuple):
+    "Sums over drawn pairs, for a fixed slope."
+
+    powers: Tensor  # of r - start, three: shape (3, n_models, 2, n_temps)
+    controls: Tensor  # of c - known, two powers: shape (2, n_models, 2, n_temps or 1)
+    kernel: Tensor  # of abs(K_ij), a scalar
+    n_pairs: int
+
+    def mean_and_error(self):  # of r - start
+        first, second, _ = self.powers / self.n_pairs
+        return first, ((second - first**2).clamp(min=0) / (self.n_pairs - 1)).sqrt()
+
+    def too_skewed(self):
+        "Would a 95 % interval lose more than .01 of its coverage?"
+        first, second, third = self.powers / self.n_pairs
+        variance = (second - first**2).clamp(min=0)
+        third = third - 3 * first * second + 2 * first**3
+        return third**2 > 0.04 * self.n_pairs * variance**3
+
+    def controls_off(self, known):
+        "Do the control variates miss their known means by more than four standard errors?"
+        first, second = self.controls / self.n_pairs
+        error = ((second - first**2).clamp(min=0) / (self.n_pairs - 1)).sqrt()
+        return first.abs() > 4 * error + 1e-9 * known.abs()
+
+
+def _fresh_pairs(draws, n_lots, *, beta, start, known):
+    powers = controls = kernel = 0
+    for _ in range(n_lots):
+        for y, c, K in _drawn_terms(draws):
+            off = c - known[..., None]
+            r = y - beta[..., None] * off - start[..., None]
+            powers = powers + torch.stack([r.sum(-1), (r * r).sum(-1), (r**3).sum(-1)])
+            controls = controls + torch.stack([off.sum(-1), (off * off).sum(-1)])
+            kernel = kernel + K.sum()
+    return _FreshPairs(powers, controls, kernel, n_lots * _PAIRS_PER_LOT)
+
+# %% ../../nbs/prior/04_moments.ipynb #819e30eb
+def _draw_fresh(draws, used, n_lots, **fixed):  # used: pairs of the pilot
+    "Fresh pairs, and how many pairs were drawn in all."
+    lots = used // _PAIRS_PER_LOT
     while True:
-        value, error = (weight * x for x in _controlled(drawn, beta, known))
-        value = exact + value
-        if (error <= rel_tol * value.abs()).all() or drawn.n_pairs >= budget:
-            return drawn, value, error
-        target = min(2 * drawn.n_pairs, budget)
-        while drawn.n_pairs < target:
-            drawn = drawn.plus(next(lots))
+        fresh = _fresh_pairs(draws, lots, **fixed)
+        used += fresh.n_pairs
+        lots *= 2
+        if not fresh.too_skewed().any() or used // _PAIRS_PER_LOT + lots > n_lots:
+            return fresh, used
 
 # %% ../../nbs/prior/04_moments.ipynb #4b6d0025
 @documented
@@ -361,16 +437,18 @@ def sketch_trace_moments(
     prior: Tensor,  # factor of the prior kernel K, shape (n, r_K)
     temperature: float | Sequence,  # T > 0 in the units of K, a number or several
     *,
-    rel_tol: float = 0.01,  # stop when every standard error is at most this share of its estimate
-    max_pairs: int = 2**24,  # stop after so many pairs in any case
+    rel_tol: float = 0.01,  # draw until every standard error is at most this share of its estimate
+    max_pairs: int = 2**24,  # draw so many pairs at most
     graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
     seed: int | torch.Generator | None = None,  # None for fresh randomness
     block_size: int = 4096,  # pairs gathered at a time; changes the answer by rounding only
 ) -> SketchedMoments:  # estimates and standard errors
-    """Unbiased estimates of the mean and variance of Tr(MG) from random pairs of points.
+    """Estimate the mean and variance of Tr(MG) from random pairs of points.
 
     mean(y - beta (c - known)) over drawn pairs, y = M_ij tanh(K_ij / 2T) / 2 with control variate
-    c = M_ij K_ij, and y = M_ij^2 p_ij (1 - p_ij) with c = M_ij^2.
+    c = M_ij K_ij, and y = M_ij^2 p_ij (1 - p_ij) with c = M_ij^2. Long rows are drawn more often
+    and weigh less. A pilot fixes beta and the number of pairs; the estimate is that of fresh pairs,
+    unbiased for a number of pairs fixed before they are drawn.
     Takes O(n r^2) time and O(r) for each pair and model.
     Reference: Task Priors, Theorem 2.6, whose sums are estimated.
     """
@@ -380,18 +458,28 @@ def sketch_trace_moments(
     rel_tol = check_number(rel_tol, caller, "rel_tol", low=0, low_open=True)
     block = check_count(block_size, caller, "block_size")
     n_lots = check_count(max_pairs, caller, "max_pairs", low=2 * _PAIRS_PER_LOT) // _PAIRS_PER_LOT
-    lots = _lots(p, generator, block)
-    budget = (n_lots - 1) * _PAIRS_PER_LOT
-    drawn, value, error = _estimate_until(p, lots, rel_tol=rel_tol, budget=budget)
+    n = len(p.prior)
+    exact = _exact_part(p)
+    weight = exact.new_tensor([1.0, p.twice])[:, None] * n * (n - 1)
+    scale = _Scale(_control_means(p), exact, weight)
+    draws = _Draws(p, generator, block, _point_probabilities(p))
+    pilot = _run_pilot(draws, scale, rel_tol=rel_tol, budget=n_lots // 2 * _PAIRS_PER_LOT)
+    beta = _slope(pilot)
+    start, _ = _controlled(pilot, beta, scale.known)
+    fixed = dict(beta=beta, start=start, known=scale.known)
+    fresh, used = _draw_fresh(draws, pilot.n_pairs, n_lots, **fixed)
+    mean, error = fresh.mean_and_error()
+    value, error = scale.moments(start + mean, error)
+    heavy = fresh.too_skewed().any() or fresh.controls_off(scale.known).any()
     return SketchedMoments(
         mean=p.shaped(value[:, 0]),
         variance=p.shaped(value[:, 1]),
         temperature=p.temperature,
         names=p.names,
         graphs=graphs,
-        kernel_scale=drawn.kernel.item() / drawn.n_pairs,
+        kernel_scale=fresh.kernel.item() / fresh.n_pairs,
         mean_error=p.shaped(error[:, 0]),
         variance_error=p.shaped(error[:, 1]),
-        n_pairs=drawn.n_pairs + _PAIRS_PER_LOT,
-        converged=bool((error <= rel_tol * value.abs()).all()),
+        n_pairs=used,
+        converged=bool((error <= rel_tol * value.abs()).all() and not heavy),
     )

@@ -30,6 +30,7 @@ from taskpriors.checks import (
 from ..kernels import center as center_rows
 from ..kernels import cholesky_factor, kernel_factor, product_factor
 from . import edges, heldout
+from .calibration import critical_temperature
 from .heldout import HeldoutError
 from .labelings import Labelings, calibrate_temperature, sample_labelings
 from taskpriors.prior.moments import (
@@ -76,7 +77,9 @@ class Regime(Result):
 
     ratio: float  # mean of |K_ij|/T over pairs i != j
     entropy: float  # mean entropy of an edge i != j in bits: 1, a fair coin; 0, certain
-    verdict: str  # what that means
+    relative: float  # T over the critical temperature of tasks of two classes
+    label_entropy: float  # mean entropy of a label given all others in bits, two classes
+    verdict: str  # what that means for tasks as labels
 
 # %% ../../nbs/prior/13_task_prior.ipynb #58ef75f7
 def _pair_means(Z, odds, temperature) -> tuple:
@@ -92,13 +95,31 @@ def _pair_means(Z, odds, temperature) -> tuple:
     n_pairs = len(Z) * (len(Z) - 1) / 2
     return tuple((total / n_pairs).tolist())
 
+# %% ../../nbs/prior/13_task_prior.ipynb #71b1fb13
+def _label_entropy(Z, temperature) -> float:
+    "Mean entropy in bits of a label given all others, at a likely task of two classes."
+    Z = Z.double()
+    norms = Z.square().sum(1)
+    start = torch.linalg.eigh(Z.T @ Z).eigenvectors[:, -1] if Z.shape[1] <= len(Z) else None
+    lead = Z @ start if start is not None else torch.linalg.eigh(Z @ Z.T).eigenvectors[:, -1]
+    s = torch.where(lead >= 0, 1.0, -1.0).to(Z)
+    for _ in range(50):
+        field = Z @ (s @ Z) - norms * s
+        turned = torch.where(field >= 0, 1.0, -1.0).to(Z)
+        if (turned @ Z).square().sum() <= (s @ Z).square().sum():
+            break
+        s = turned
+    x = 2 * (Z @ (s @ Z) - norms * s).abs() / temperature
+    nats = torch.log1p((-x).exp()) + x * torch.sigmoid(-x)
+    return nats.mean().item() / math.log(2)
+
 # %% ../../nbs/prior/13_task_prior.ipynb #65531fb8
-def _verdict(bits: float) -> str:
-    "What the mean entropy of an edge says about the temperature."
-    if bits > 0.99:
-        return "hot: edges are coins, the kernel hardly matters; lower the temperature"
-    if bits < 0.01:
-        return "cold: one graph has nearly all the weight; raise the temperature"
+def _verdict(relative: float, label_bits: float) -> str:
+    "What the label measure says about the temperature."
+    if relative >= 1:
+        return "hot: labels are coins, the kernel hardly matters; lower the temperature"
+    if label_bits < 0.01:
+        return "cold: the others decide each label, few tasks have all the weight; raise it"
     return "in between"
 
 # %% ../../nbs/prior/13_task_prior.ipynb #6a8edb5e
@@ -121,10 +142,13 @@ class ModelScores(Result):
     precision: Tensor  # of the k nearest neighbours, shape (n_models,): higher is better
     mean: Tensor  # E[Tr MG], shape (n_models,): higher is better
     variance: Tensor  # Var[Tr MG], shape (n_models,)
+    law: str = "edge"  # of the tasks, in every column: "edge" or "label"
+    trusted: bool = True  # False if no labels have these edges, as far as that is tested
+    reason: str = ""  # why the scores are not to be trusted
 
     def to_frame(self):  # pandas.DataFrame
         "One row per model, sorted by skill."
-        table = super().to_frame()
+        table = super().to_frame().drop(columns="reason")
         table.insert(0, "model", self.names)
         return table.sort_values("skill", ascending=False, ignore_index=True)
 
@@ -253,11 +277,19 @@ class TaskPrior(Result):
         return replace(self, factor=self.factor.to(device))
 
     def regime(self) -> Regime:
-        "Where T lies between all tasks alike and one task only; one pass over the pairs."
+        "Where T lies between tasks of coins and one task only; one pass over the pairs."
         caller = "TaskPrior.regime"
         Z, odds = edges.checked_odds(self.factor, self.temperature, self.graphs, caller)
         ratio, bits = _pair_means(Z, odds, self.temperature)
-        return Regime(ratio=ratio, entropy=bits, verdict=_verdict(bits))
+        relative = self.temperature / critical_temperature(Z, 2) if Z.any() else math.inf
+        label_bits = _label_entropy(Z, self.temperature)
+        return Regime(
+            ratio=ratio,
+            entropy=bits,
+            relative=relative,
+            label_entropy=label_bits,
+            verdict=_verdict(relative, label_bits),
+        )
 
     def at_ratio(
         self,
@@ -265,7 +297,10 @@ class TaskPrior(Result):
     ) -> "TaskPrior":
         "The same kernel at the temperature where mean |K_ij|/T is `ratio`."
         ratio = check_number(ratio, "TaskPrior.at_ratio", "ratio", low=0, low_open=True)
-        now = self.regime().ratio
+        Z, odds = edges.checked_odds(
+            self.factor, self.temperature, self.graphs, "TaskPrior.at_ratio"
+        )
+        now = _pair_means(Z, odds, self.temperature)[0]
         if now == 0:
             refuse(
                 "TaskPrior.at_ratio",
@@ -385,11 +420,11 @@ class TaskPrior(Result):
         self,
         models: Mapping,  # name -> features (n, d)
         *,
-        labels=None,  # average the held-out error over these tasks instead of the edges
+        labels=None,  # average every column over these tasks instead of the edges
         k: int = 10,  # neighbours, below n
         executor=None,  # concurrent.futures.Executor
     ) -> ModelScores:
-        "Score several models on all tasks of the prior, by held-out error, neighbours and trace."
+        "Score several models by held-out error, neighbours and trace, all over one law of tasks."
         if not isinstance(models, Mapping):
             refuse(
                 "TaskPrior.compare",
@@ -398,17 +433,34 @@ class TaskPrior(Result):
                 "give each model a name",
                 TypeError,
             )
-        trace = self.moments(models, executor=executor)
         how = dict(labels=labels, variance=False, executor=executor)
+        if labels is None:
+            how["check_edges"] = False  # once for all models, below
         errors = [self.heldout_error(X, **how) for X in models.values()]
-        near = [self.precision_at_k(X, k, executor=executor) for X in models.values()]
+        if labels is None:
+            trace = self.moments(models, executor=executor)
+            mean, variance = trace.mean.cpu(), trace.variance.cpu()
+            near = [self.precision_at_k(X, k, executor=executor) for X in models.values()]
+            found = edges.least_eigenvalue(self.factor, self.temperature, graphs=self.graphs)
+            reasons = [found.reason, *(e.reason for e in errors)]
+        else:
+            factors = [kernel_factor(X) for X in models.values()]
+            traces = [heldout.trace_over_labels(Z, labels) for Z in factors]
+            mean, variance = torch.tensor(traces, dtype=torch.float64).T
+            options = dict(k=k, executor=executor)
+            near = [heldout.precision_at_k(X, labels, **options) for X in models.values()]
+            reasons = []
+        reason = next((r for r in reasons if r), "")
         return ModelScores(
             names=tuple(models),
             skill=torch.tensor([e.skill for e in errors], dtype=torch.float64),
             error=torch.tensor([e.error for e in errors], dtype=torch.float64),
             precision=torch.tensor(near, dtype=torch.float64),
-            mean=trace.mean.cpu(),
-            variance=trace.variance.cpu(),
+            mean=mean,
+            variance=variance,
+            law="edge" if labels is None else "label",
+            trusted=not reason,
+            reason=reason,
         )
 
     def labelings(

@@ -11,6 +11,7 @@ import re
 import shutil
 import time
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,7 @@ from taskpriors.checks import (
     check_choice,
     check_count,
     check_features,
+    check_memory,
     check_number,
     check_same_n,
     refuse,
@@ -43,7 +45,7 @@ from taskpriors.encoders import (
     timm_config,
     timm_module,
 )
-from .images import ImageSource, load_images
+from .images import ImageSource, load_images, reading_digest
 from .zoo import zoo_model, zoo_transform
 from ..results import Result
 from ..signatures import documented
@@ -51,9 +53,9 @@ from taskpriors.store import (
     cache_dir,
     digest_json,
     digest_tensors,
-    load_tensors,
+    find_tensors,
+    keep_tensors,
     locked,
-    save_tensors,
 )
 
 # %% ../../nbs/rank/03_embed.ipynb #7a383810
@@ -83,6 +85,7 @@ class Encoder:
             dtype=dtype,
             images=images.fingerprint,
             n=len(images),
+            reading=reading_digest(),
             probe=probe,
             versions=[torch.__version__, taskpriors.__version__],
         )
@@ -106,6 +109,40 @@ def _timm_encoder(
     transform = transform or _timm_transform(module)
     return Encoder(spec, module, module, transform=transform, pooling=pooling)
 
+# %% ../../nbs/rank/03_embed.ipynb #1264e045
+_BOMB = 2**28  # bytes from which a compressed array is looked at
+_DENSEST = 100  # how many times shorter than its content it may be
+
+
+def _members(
+    path: Path,
+) -> list:  # of zipfile.ZipInfo: those of 'features' if they are there, or else all
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+    return [m for m in members if m.filename.removesuffix(".npy") == "features"] or members
+
+
+def _refuse_bomb(
+    path: Path,
+    member: zipfile.ZipInfo,
+):
+    n_packed = min(member.compress_size, path.stat().st_size)
+    if member.file_size > max(_BOMB, _DENSEST * n_packed):
+        rule = f"{path.name[-80:]} must hold features"
+        content = f"{member.file_size / 2**30:.2f} GiB packed into {n_packed / 2**20:.2f} MiB"
+        refuse("embed", rule, content, "if they are features, store them with np.savez")
+    check_memory(member.file_size, "embed", "store fewer rows or fewer bits")
+
+
+def _stored_npz(
+    path: Path,
+) -> dict:  # name -> array; None for each if there are several to choose from
+    names = {m.filename.removesuffix(".npy") for m in _members(path)}
+    if len(names) > 1:
+        return dict.fromkeys(sorted(names))
+    with np.load(path, allow_pickle=False) as archive:
+        return {name: archive[name] for name in names}
+
 # %% ../../nbs/rank/03_embed.ipynb #e65660c5
 def _stored(
     path: Path,
@@ -114,8 +151,7 @@ def _stored(
     if path.suffix == ".npy":
         return {"features": np.load(path, allow_pickle=False)}
     if path.suffix == ".npz":
-        with np.load(path, allow_pickle=False) as z:
-            return {k: z[k] for k in z.files}
+        return _stored_npz(path)
     if path.suffix == ".safetensors":
         from safetensors.torch import load_file
 
@@ -127,15 +163,26 @@ def _stored(
 _FILES = (".npy", ".npz", ".pt", ".pth", ".safetensors")
 
 # %% ../../nbs/rank/03_embed.ipynb #09dc2635
+def _looked_into(
+    path: Path,
+    read: Callable,  # path -> what it finds
+):
+    "What `read` finds in a file, or a sentence about the file."
+    try:
+        return read(path)
+    except Exception as e:  # readers raise many types
+        got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
+        refuse("embed", f"{path.name} must hold features", got, "check the file", OSError)
+
+
 def _read_features(
     path: Path,
 ):  # an array
     "The features in a file, or a sentence about the file."
-    try:
-        found = _stored(path)
-    except Exception as e:  # readers raise many types
-        got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
-        refuse("embed", f"{path.name} must hold features", got, "check the file", OSError)
+    if path.suffix == ".npz":
+        for member in _looked_into(path, _members):
+            _refuse_bomb(path, member)
+    found = _looked_into(path, _stored)
     if "features" in found:
         return found["features"]
     if len(found) != 1:
@@ -296,28 +343,80 @@ def _batches(
         yield out
 
 # %% ../../nbs/rank/03_embed.ipynb #dcc7d3bd
+class _Seen(NamedTuple):
+    "What the probe saw."
+
+    digest: str  # of the features of a few images
+    dim: int  # how many features an image has
+
+
 def _probe(
     enc: Encoder,
     images: ImageSource,
     how: _How,
-) -> str | None:  # None if the model does not return the same features twice
-    "Digest of the features of a few images."
+) -> _Seen | None:  # None if the model does not return the same features twice
+    "Look at the features of a few images."
     rows = _Prepared(images, enc.transform, 0)
     few = min(PROBE_IMAGES, len(images))
     spread = np.linspace(0, len(images) - 1, few).round().astype(int).tolist()
     network = _network(enc, how)
+    dims = set()
 
     def evaluate():
-        return network(_stack([rows[i] for i in spread]))
+        out = network(_stack([rows[i] for i in spread]))
+        dims.add(out.shape[1])
+        return out
 
-    return outputs_digest(evaluate, how.device)
+    digest = outputs_digest(evaluate, how.device)
+    return None if digest is None else _Seen(digest, dims.pop())
+
+# %% ../../nbs/rank/03_embed.ipynb #8a30bbc6
+class _Entry(NamedTuple):
+    "Where the features of a model lie, and what they must be."
+
+    root: Path  # of the cache
+    path: Path  # of the finished file
+    key: str  # under which everything is stored
+    n: int  # images
+    dim: int  # features of an image
+
+    @property
+    def parts(self) -> Path:
+        "Folder of the rows that are finished while the model runs."
+        return self.path.with_suffix(".parts")
+
+    def find(
+        self,
+        path: Path,  # the finished file, or a part
+        n: int,  # rows that it must hold
+        caller: str | None,  # who warns; None does not warn
+    ):  # features and description, or None
+        "The features in a file, if they are what they must be."
+        about = dict(key=self.key, seconds=float, device=str)
+        like = dict(features=torch.empty(n, self.dim, device="meta"))
+        found = find_tensors(path, about, like, caller=caller)
+        return found and (found[0]["features"], found[1])
+
+    def keep(
+        self,
+        path: Path,  # the finished file, or a part
+        features: Tensor,
+        about: dict,  # seconds, device, ...
+        *,
+        sidecar: bool,  # is a readable description to lie beside it?
+    ) -> bool:  # are they stored?
+        "Store features, if the cache can be written."
+        about = dict(about, key=self.key)
+        tensors = dict(features=features)
+        return keep_tensors(path, tensors, about, sidecar=sidecar, root=self.root)
 
 # %% ../../nbs/rank/03_embed.ipynb #5bcb85b5
 @dataclass
 class _Rows:
     "Features of the first images: finished parts, and batches that are not saved yet."
 
-    folder: Path | None  # where parts are saved; None saves nothing
+    entry: _Entry | None  # where parts are saved; None saves nothing
+    device: str  # where the model runs
     parts: list = field(default_factory=list)  # of (n, d)
     new: list = field(default_factory=list)  # batches since the last part
     seconds: float = 0.0  # spent on the parts
@@ -336,27 +435,42 @@ class _Rows:
         self.parts.append(part)
         self.new = []
         self.seconds += spent
-        if self.folder:
-            path = self.folder / f"{start:09d}-{len(self):09d}.safetensors"
-            save_tensors(path, dict(features=part), dict(seconds=spent), sidecar=False)
+        if self.entry:
+            path = self.entry.parts / f"{start:09d}-{len(self):09d}.safetensors"
+            about = dict(seconds=spent, device=self.device)
+            self.entry.keep(path, part, about, sidecar=False)
 
 # %% ../../nbs/rank/03_embed.ipynb #42026272
+def _list_parts(
+    folder: Path,
+) -> dict:  # first row -> path, row after the last
+    parts = {}
+    for path in sorted(folder.glob("*.safetensors")):
+        rows = re.fullmatch(r"(\d{9,})-(\d{9,})", path.stem)
+        if rows:
+            start, stop = map(int, rows.groups())
+            parts[start] = path, stop
+    return parts
+
+
 def _read_parts(
-    folder: Path | None,
+    entry: _Entry | None,
+    device: str,
 ) -> _Rows:
-    rows = _Rows(folder)
-    if folder is None:
+    rows = _Rows(entry, device)
+    if entry is None:
         return rows
-    starts = {int(p.stem.split("-")[0]): p for p in sorted(folder.glob("*.safetensors"))}
-    while len(rows) in starts:
-        try:
-            tensors, meta = load_tensors(starts[len(rows)])
-        except (ValueError, FileNotFoundError):
+    parts = _list_parts(entry.parts)
+    while len(rows) in parts:
+        start = len(rows)
+        path, stop = parts[start]
+        if not start < stop <= entry.n:
             break
-        if not len(tensors["features"]):
+        found = entry.find(path, stop - start, None)
+        if found is None:
             break
-        rows.parts.append(tensors["features"])
-        rows.seconds += meta["seconds"]
+        rows.parts.append(found[0])
+        rows.seconds += found[1]["seconds"]
     rows.began = time.perf_counter()
     return rows
 
@@ -364,12 +478,12 @@ def _read_parts(
 def _all_rows(
     enc: Encoder,
     images: ImageSource,
-    folder: Path | None,  # of the parts
+    entry: _Entry | None,  # where parts are saved
     how: _How,
 ) -> _Rows:
     from tqdm.auto import tqdm
 
-    rows = _read_parts(folder)
+    rows = _read_parts(entry, str(how.device))
     done = len(rows)
     bar = tqdm(
         total=len(images), initial=done, desc=enc.name, disable=not how.progress, unit="image"
@@ -404,35 +518,43 @@ class Features(Result):
         "Number of features."
         return self.features.shape[1]
 
-
-_STORED = ("name", "seconds", "device", "dtype", "images", "key")  # beside the features
-
 # %% ../../nbs/rank/03_embed.ipynb #e96e0185
 def _lookup(
-    path: Path,
-) -> Features | None:  # None if there is no whole file
-    if not path.exists():
+    enc: Encoder,
+    images: ImageSource,
+    how: _How,
+    entry: _Entry,
+    caller: str | None,  # who warns; None does not warn
+) -> Features | None:  # None if there is no such file
+    found = entry.find(entry.path, entry.n, caller)
+    if found is None:
         return None
-    try:
-        tensors, meta = load_tensors(path)
-    except FileNotFoundError:  # removed since
-        return None
-    except ValueError:
-        told = f"embed: {path.name} is truncated or altered and is computed again."
-        warnings.warn(told, stacklevel=4)
-        return None
-    known = {k: meta[k] for k in _STORED}
-    return Features(features=tensors["features"], cached=True, **known)
+    features, about = found
+    return Features(
+        name=enc.name,
+        features=features,
+        seconds=about["seconds"],
+        device=about["device"],
+        dtype=how.dtype,
+        images=images.name,
+        key=entry.key,
+        cached=True,
+    )
 
 # %% ../../nbs/rank/03_embed.ipynb #2ec5c54e
 def _store(
-    path: Path,
+    entry: _Entry,
     new: Features,
     enc: Encoder,
     images: ImageSource,
-):
-    about = {k: getattr(new, k) for k in (*_STORED, "dim")}
-    about |= dict(
+) -> bool:  # are they stored?
+    about = dict(
+        name=new.name,
+        seconds=new.seconds,
+        device=new.device,
+        dtype=new.dtype,
+        images=new.images,
+        dim=new.dim,
         n=len(images),
         fingerprint=images.fingerprint,
         transform=printed(enc.transform),
@@ -440,18 +562,17 @@ def _store(
         weights=digest_tensors(enc.module.state_dict()) if enc.module is not None else None,
         versions=dict(torch=torch.__version__),
     )
-    save_tensors(path, dict(features=new.features), about)
+    return entry.keep(entry.path, new.features, about, sidecar=True)
 
 # %% ../../nbs/rank/03_embed.ipynb #98f4f5dd
 def _compute(
     enc: Encoder,
     images: ImageSource,
-    key: str,
     how: _How,
-    folder: Path | None,  # of the parts
+    entry: _Entry | None,  # where features are stored; None stores nothing
 ) -> Features:
     with evaluating(enc.module, how.device):
-        rows = _all_rows(enc, images, folder, how)
+        rows = _all_rows(enc, images, entry, how)
     return Features(
         name=enc.name,
         features=torch.cat(rows.parts),
@@ -459,30 +580,68 @@ def _compute(
         device=str(how.device),
         dtype=how.dtype,
         images=images.name,
-        key=key,
+        key=entry.key if entry else "",
         cached=False,
     )
+
+# %% ../../nbs/rank/03_embed.ipynb #81de5ec4
+_PARTS_KEPT = 7 * 86_400.0  # seconds for which the parts of a killed run wait
+
+
+def _drop_left_parts(
+    parts: Path,  # a folder
+):
+    "Remove the parts of a killed run that will not go on."
+    whole = parts.with_suffix(".safetensors")
+    try:
+        waits = not whole.exists() and time.time() - parts.stat().st_mtime < _PARTS_KEPT
+    except OSError:  # gone since, or not ours to see
+        return
+    if waits:
+        return
+    with locked(whole, timeout=0) as held:
+        if held:
+            shutil.rmtree(parts, ignore_errors=True)
 
 # %% ../../nbs/rank/03_embed.ipynb #eede8b47
 def _find_or_store(
     enc: Encoder,
     images: ImageSource,
-    key: str,
     how: _How,
-    cache: str | Path | None,
+    entry: _Entry,
 ) -> Features:
-    name = re.sub(r"[^A-Za-z0-9.]+", "_", enc.name)[-80:]
-    path = cache_dir(cache) / "features" / f"{name}-{key[:20]}.safetensors"
-    if found := _lookup(path):
+    if found := _lookup(enc, images, how, entry, None):
+        if os.path.isdir(entry.parts):
+            _drop_left_parts(entry.parts)
         return found
-    with locked(path):
-        if found := _lookup(path):
+    with locked(entry.path):
+        if found := _lookup(enc, images, how, entry, "embed"):
             return found  # another process was faster
-        parts = path.with_suffix(".parts")
-        new = _compute(enc, images, key, how, parts)
-        _store(path, new, enc, images)
-        shutil.rmtree(parts, ignore_errors=True)
+        new = _compute(enc, images, how, entry)
+        if _store(entry, new, enc, images):
+            shutil.rmtree(entry.parts, ignore_errors=True)
+    for parts in entry.path.parent.glob("*.parts"):
+        _drop_left_parts(parts)
     return new
+
+
+def _entry(
+    enc: Encoder,
+    images: ImageSource,
+    how: _How,
+    seen: _Seen,
+    cache: str | Path | None,
+) -> _Entry:
+    key = enc.key(images, how.dtype, seen.digest)
+    name = re.sub(r"[^A-Za-z0-9.]+", "_", enc.name)[-80:]
+    root = cache_dir(cache)
+    return _Entry(
+        root=root,
+        path=root / "features" / f"{name}-{key[:20]}.safetensors",
+        key=key,
+        n=len(images),
+        dim=seen.dim,
+    )
 
 # %% ../../nbs/rank/03_embed.ipynb #b94d700b
 def _find_or_compute(
@@ -492,13 +651,12 @@ def _find_or_compute(
     cache: str | Path | bool | None,
 ) -> Features:
     if cache is False:
-        return _compute(enc, images, "", how, None)
+        return _compute(enc, images, how, None)
     with evaluating(enc.module, how.device):
-        probe = _probe(enc, images, how)
-        if probe is not None:
-            key = enc.key(images, how.dtype, probe)
-            return _find_or_store(enc, images, key, how, cache)
-        new = _compute(enc, images, "", how, None)
+        seen = _probe(enc, images, how)
+        if seen is not None:
+            return _find_or_store(enc, images, how, _entry(enc, images, how, seen, cache))
+        new = _compute(enc, images, how, None)
     told = f"embed: {enc.name} returns other features when it sees the same {PROBE_IMAGES} images"
     warnings.warn(f"{told} again, or fails on them; nothing of it is cached.", stacklevel=3)
     return new

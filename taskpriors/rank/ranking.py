@@ -204,6 +204,12 @@ class Ranking(Result):
     point_errors: Tensor | None = None  # pseudo-values over the error of a constant, (n_models, n)
     task_errors: Tensor | None = None  # over the error of a constant, shape (n_models, n_tasks)
     point_accuracy: Tensor | None = None  # of the probes, shape (n_models, n_judged)
+    reason: str = ""  # why no labels have the edges of `mean` and `variance`
+
+    @property
+    def trusted(self) -> bool:
+        "May labels have the edges of `mean` and `variance`, as far as that is tested?"
+        return not self.reason
 
     @property
     def accuracy(self) -> Tensor:
@@ -314,6 +320,8 @@ class Ranking(Result):
             *found,
             *(f"\nFAILED {name}: {why}" for name, why in self.failures.items()),
         ]
+        if self.reason:
+            lines += ["", f"E Tr(MG) and Var Tr(MG) are not over labels: {self.reason}."]
         return "\n".join(lines)
 
     def short_frame(self):  # pandas.DataFrame
@@ -412,6 +420,8 @@ class Ranking(Result):
             ranking=_json_rows(frame),
             agreement=_json_rows(self.agreement()),
             failures=self.failures,
+            trusted=self.trusted,
+            reason=self.reason,
         )
         write_files(
             {
@@ -444,7 +454,7 @@ class Ranking(Result):
         extra = {k.removeprefix("extra/"): v for k, v in tensors.items() if k.startswith("extra/")}
         fields = {k: v for k, v in tensors.items() if not k.startswith("extra/")}
         models = tuple(record["models"])
-        kept = {name: record[name] for name in ("failures", "settings")}
+        kept = {name: record[name] for name in ("failures", "settings", "reason")}
         return cls(models=models, extra=extra, **fields, **kept)
 
     def _tensor_bytes(self):

@@ -6,8 +6,8 @@
 __all__ = ['MAX_SEED', 'ALL_PAIRS', 'ORDERS', 'RankOptions', 'Attempt', 'plain_text', 'shortened', 'attempt', 'settle',
            'with_plain_names', 'named_models', 'Model', 'gather_model', 'gather_models', 'load_result', 'keep_result',
            'load_or_compute', 'Priors', 'judge_prior', 'choose_priors', 'groups_of_priors', 'edge_prior', 'trace_of',
-           'model_moments', 'Tasks', 'task_orders', 'sample_tasks', 'SkillJob', 'model_skills', 'model_probes',
-           'MetricJob', 'model_metrics', 'describe_run', 'images_for', 'read_labels', 'run_stages']
+           'model_moments', 'edge_reason', 'Tasks', 'task_orders', 'sample_tasks', 'SkillJob', 'model_skills',
+           'model_probes', 'MetricJob', 'model_metrics', 'describe_run', 'images_for', 'read_labels', 'run_stages']
 
 # %% ../../nbs/rank/05_stages.ipynb #dc385fa1
 import difflib
@@ -43,6 +43,7 @@ from taskpriors.checks import (
     refuse,
 )
 from ..kernels import kernel_factor
+from ..prior.edges import LeastEigenvalue, least_eigenvalue
 from ..prior.heldout import expected_heldout_error
 from ..prior.moments import TraceMoments
 from ..prior.prefix import task_diversity
@@ -57,7 +58,7 @@ from taskpriors.rank.shared_prior import (
     top_eigenvalue,
 )
 from .zoo import zoo_names
-from ..store import cache_dir, digest_json, digest_tensors, keep_tensors, load_tensors
+from ..store import cache_dir, digest_json, digest_tensors, find_tensors, keep_tensors
 from ..transfer.registry import metric_functions
 
 # %% ../../nbs/rank/05_stages.ipynb #00154156
@@ -269,15 +270,19 @@ def _result_path(key, cache):
 
 def load_result(
     key: dict,  # all that the result depends on; what json can hold
+    shapes: Mapping,  # name -> shape of each tensor of the result; all are float64
     cache,  # directory; None is cache_dir(), False is no cache
 ) -> dict | None:  # name -> tensor
     "A result from the cache, or None."
     if cache is False:
         return None
-    try:
-        return load_tensors(_result_path(key, cache))[0]
-    except (OSError, ValueError):  # absent, not readable, or damaged
-        return None
+    like = {
+        name: torch.empty(shape, dtype=torch.float64, device="meta")
+        for name, shape in shapes.items()
+    }
+    path = _result_path(key, cache)
+    found = find_tensors(path, key, like, caller="rank_models", infinite=True)
+    return found and found[0]
 
 # %% ../../nbs/rank/05_stages.ipynb #cc40cd4f
 def keep_result(
@@ -287,7 +292,8 @@ def keep_result(
 ) -> dict:  # the result
     "Store a result under its key, unless there is no cache."
     if cache is not False:
-        keep_tensors(_result_path(key, cache), result, key, sidecar=False)
+        path = _result_path(key, cache)
+        keep_tensors(path, result, key, sidecar=False, root=cache_dir(cache))
     return result
 
 # %% ../../nbs/rank/05_stages.ipynb #a6c847f0
@@ -298,10 +304,11 @@ def _float64(x):
 def load_or_compute(
     key: dict,  # all that the result depends on; what json can hold
     compute: Callable,  # returns name -> tensor
+    shapes: Mapping,  # name -> shape of each tensor of the result; all are float64
     cache,  # directory; None is cache_dir(), False is no cache
 ) -> dict:  # name -> tensor
     "The result under this key; computed and kept if it is not there."
-    result = load_result(key, cache)
+    result = load_result(key, shapes, cache)
     if result is None:
         result = keep_result(key, compute(), cache)
     return result
@@ -411,6 +418,7 @@ def trace_of(
 def _moment_keys(prior, models):  # name -> all that the moments depend on
     about = dict(
         what="moments",
+        edges="least eigenvalue",  # which earlier entries do not hold
         prior=digest_tensors(dict(prior=prior.factor)),
         T=prior.temperature,
         graphs=prior.graphs,
@@ -422,17 +430,24 @@ def _moment_keys(prior, models):  # name -> all that the moments depend on
     }
 
 # %% ../../nbs/rank/05_stages.ipynb #92154fec
-def _moments_under(prior, models, options):  # name -> mean, variance, seconds, T, scale
+_MOMENTS = dict.fromkeys(  # their shapes
+    ("mean", "variance", "least", "seconds", "T", "scale"), ()
+)
+
+
+def _moments_under(prior, models, options):  # name -> mean, variance, least, seconds, T, scale
     keys = _moment_keys(prior, models)
-    results = {name: load_result(key, options.cache) for name, key in keys.items()}
+    results = {name: load_result(key, _MOMENTS, options.cache) for name, key in keys.items()}
     missing = [name for name, result in results.items() if result is None]
     if not missing:
         return results
     start = time.perf_counter()
     trace = trace_of({k: models[k].factor.to(prior.factor) for k in missing}, prior, options)
+    least = least_eigenvalue(prior.factor, prior.temperature, graphs=prior.graphs)
     seconds = (time.perf_counter() - start) / len(missing)
     for k, name in enumerate(missing):
         result = dict(
+            least=_float64(least.value).nan_to_num(-math.inf),  # a cache holds no NaN
             mean=trace.mean[k].cpu(),
             variance=trace.variance[k].cpu(),
             seconds=_float64(seconds),
@@ -447,13 +462,23 @@ def model_moments(
     models: Mapping,  # name -> Model
     priors: Priors,
     options: RankOptions,
-) -> dict:  # name -> mean, variance, seconds, T, scale
+) -> dict:  # name -> mean, variance, least, seconds, T, scale
     "Mean and variance of Tr(MG) of each model under the prior that judges it."
     results = {}
     for factor, names in groups_of_priors(priors):
         group = {name: models[name] for name in names}
         results |= _moments_under(edge_prior(factor, options), group, options)
     return {name: results[name] for name in models}
+
+# %% ../../nbs/rank/05_stages.ipynb #522d6c86
+def edge_reason(
+    moments: Mapping,  # name -> moments, see model_moments
+    n: int,  # number of points
+) -> str:  # empty if nothing speaks against it
+    "Why no labels have the edges that mean and variance of Tr(MG) are taken over."
+    values = [result["least"].item() for result in moments.values()]
+    least = math.nan if any(map(math.isinf, values)) else min(values)
+    return LeastEigenvalue(least, 0.0, min(n, 2048), 0).reason
 
 # %% ../../nbs/rank/05_stages.ipynb #e3880f06
 ORDERS = 16  # random orders of the points that the tasks of one prior are drawn along
@@ -513,15 +538,16 @@ def _skill(job, options):
         seconds = time.perf_counter() - start
         return dict(
             skill=_float64(error.skill),
-            points=(error.pseudo_values / error.baseline).float().cpu(),
+            points=(error.pseudo_values / error.baseline).cpu(),
             tasks=(error.task_errors / error.baseline).cpu(),
             seconds=_float64(seconds),
         )
 
-    key = dict(
-        what="skill of points", features=job.model.digest, tasks=job.digest, device=str(device)
-    )
-    return attempt(load_or_compute, key, compute, options.cache)
+    about = dict(what="skill of points", tasks=job.digest, device=str(device))
+    n_tasks, n = job.labels.shape
+    shapes = dict(skill=(), points=(n,), tasks=(n_tasks,), seconds=())
+    key = dict(about, features=job.model.digest)
+    return attempt(load_or_compute, key, compute, shapes, options.cache)
 
 # %% ../../nbs/rank/05_stages.ipynb #ef68a824
 def model_skills(
@@ -559,12 +585,14 @@ def _probe(model, *, labels, mask, about, options):
         start = time.perf_counter()
         probes = _fit_probes(model.features.to(device), labels.to(device), mask, options)
         accuracy = probes.accuracy.cpu()
-        points = probes.point_accuracy.float().cpu()
+        points = probes.point_accuracy.cpu()
         seconds = _float64(time.perf_counter() - start)
         return dict(accuracy=accuracy, points=points, seconds=seconds)
 
     key = dict(about, features=model.digest, probe=options.probe, device=str(device))
-    return attempt(load_or_compute, key, compute, options.cache)
+    judged = int((~mask).sum())
+    shapes = dict(accuracy=(len(labels),), points=(judged,), seconds=())
+    return attempt(load_or_compute, key, compute, shapes, options.cache)
 
 # %% ../../nbs/rank/05_stages.ipynb #8234d8b4
 def model_probes(
@@ -608,7 +636,8 @@ def _metric(job, options):
 
     named = getattr(job.metric, "key", None)
     key = dict(what="metric", metric=named, features=job.model.digest)
-    return attempt(load_or_compute, key, compute, options.cache if named else False)
+    cache = options.cache if named else False
+    return attempt(load_or_compute, key, compute, dict(value=()), cache)
 
 # %% ../../nbs/rank/05_stages.ipynb #97cb02ae
 def model_metrics(
@@ -864,4 +893,10 @@ def run_stages(
     _refuse_unless_any(models, failures)
     extra, declined = model_metrics(models, metrics, options)
     columns = _columns(models, moments, skills, probes)
-    return dict(columns, extra=extra, failures=failures | declined, settings=record)
+    return dict(
+        columns,
+        extra=extra,
+        failures=failures | declined,
+        settings=record,
+        reason=edge_reason(moments, len(priors.shared)),
+    )

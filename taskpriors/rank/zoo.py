@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from ..checks import check_choice
 from .images import ImageSource, load_images
-from ..store import cache_dir, digest_json, load_tensors, locked, save_tensors
+from ..store import cache_dir, digest_json, find_tensors, keep_tensors, locked
 
 # %% ../../nbs/rank/02_zoo.ipynb #6ad8939f
 DIGITS = "0123456789"
@@ -356,16 +356,8 @@ def _zoo_key(name):
 
     code = [inspect.getsource(f) for f in _MAKERS]
     versions = [torch.__version__, timm.__version__, matplotlib.__version__]
-    return digest_json([name, asdict(ZOO[name]), code, *versions])
-
-# %% ../../nbs/rank/02_zoo.ipynb #9090255f
-def _stored_weights(path):  # state, or None
-    if not path.exists():
-        return None
-    try:
-        return load_tensors(path)[0]
-    except (FileNotFoundError, ValueError):  # deleted since, or damaged
-        return None
+    layout = 2  # of the file: the description holds the key
+    return digest_json([name, asdict(ZOO[name]), code, versions, layout])
 
 # %% ../../nbs/rank/02_zoo.ipynb #3fc2e3c9
 def zoo_model(
@@ -377,15 +369,17 @@ def zoo_model(
     check_choice(name, zoo_names(), "zoo_model", "name")
     if not ZOO[name].steps:
         return _build(name)
-    path = cache_dir(cache) / "zoo" / f"{name}-{_zoo_key(name)[:20]}.safetensors"
+    root, key = cache_dir(cache), _zoo_key(name)
+    path = root / "zoo" / f"{name}-{key[:20]}.safetensors"
     with locked(path):
-        weights = _stored_weights(path)
-        module = _build(name, train=weights is None)
-        if weights is None:
-            made = dict(name=name, **asdict(ZOO[name]), trained_on="printed characters")
-            save_tensors(path, module.state_dict(), made)
+        module = _build(name, train=False)
+        found = find_tensors(path, dict(key=key), module.state_dict(), caller="zoo_model")
+        if found is None:
+            module = _build(name)
+            made = dict(key=key, name=name, **asdict(ZOO[name]), trained_on="printed characters")
+            keep_tensors(path, module.state_dict(), made, root=root)
         else:
-            module.load_state_dict(weights)
+            module.load_state_dict(found[0])
     return module
 
 # %% ../../nbs/rank/02_zoo.ipynb #f15c3fc2

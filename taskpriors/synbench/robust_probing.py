@@ -244,6 +244,7 @@ class _Descent(NamedTuple):
     kappa: float  # margin by which the wrong class must win
     n_steps: int
     lr: float
+    n_projections: int  # onto tangents of the boundary, after the descents
 
     def to_free(self, x):
         "Pixels as unbounded numbers."
@@ -270,6 +271,15 @@ class _Nearest(NamedTuple):
             torch.where(closer, distance, self.distance),
         )
 
+# %% ../../nbs/synbench/04_robust_probing.ipynb #9c2d42f8
+def _margin(
+    scores: Tensor,  # shape (n, n_classes)
+    y: Tensor,  # labels, shape (n,)
+) -> Tensor:  # shape (n,)
+    "Score of the true class less the best other score."
+    own = scores.gather(1, y[:, None])[:, 0]
+    return own - scores.scatter(1, y[:, None], -math.inf).amax(1)
+
 # %% ../../nbs/synbench/04_robust_probing.ipynb #d3b36242
 def _descend(
     logits: Callable,
@@ -286,8 +296,7 @@ def _descend(
         with torch.enable_grad():
             moved = how.to_pixels(w)
             scores, d2 = logits(moved), (moved - x).flatten(1).square().sum(1)
-            own = scores.gather(1, y[:, None])[:, 0]
-            margin = own - scores.scatter(1, y[:, None], -math.inf).amax(1)
+            margin = _margin(scores, y)
             loss = (d2 + c * (margin + how.kappa).clamp_min(0)).sum()
             w.grad = torch.autograd.grad(loss, w)[0]
         found = margin.detach() < -how.kappa
@@ -309,6 +318,119 @@ class _Weights(NamedTuple):
         high = torch.where(found, torch.minimum(self.high, self.c), self.high)
         return _Weights(torch.where(high.isinf(), 10 * self.c, (low + high) / 2), low, high)
 
+# %% ../../nbs/synbench/04_robust_probing.ipynb #6e18c6bf
+class _Tangent(NamedTuple):
+    "A margin near a point, value + slope . (u - point)."
+
+    point: Tensor  # shape of the images
+    value: Tensor  # shape (n,)
+    slope: Tensor  # shape of the images
+
+    def at(self, u):
+        return self.value + (self.slope * (u - self.point)).flatten(1).sum(1)
+
+    def nearest_to(
+        self,
+        x,  # images
+        aim,  # value to reach, shape (n,)
+        clip,  # (lowest, highest) pixel
+    ):
+        "The image of the box nearest to x at which the tangent is at most `aim`."
+        unit = self.slope / _length(self.slope).clamp_min(1e-30)
+
+        def moved(t):
+            return (x - _per_image(t, x) * unit).clamp(*clip)
+
+        # without a border the length is exact; a flat tangent is not reached at all
+        low = (self.at(x) - aim) / _length(self.slope).flatten().clamp_min(1e-30)
+        low = low.clamp(0, (clip[1] - clip[0]) * x[0].numel() ** 0.5)
+        high = low
+        for _ in range(30):
+            high = torch.where(self.at(moved(high)) > aim, 2 * high, high)
+        for _ in range(30):
+            middle = (low + high) / 2
+            short = self.at(moved(middle)) > aim
+            low, high = torch.where(short, middle, low), torch.where(short, high, middle)
+        return moved(high)
+
+# %% ../../nbs/synbench/04_robust_probing.ipynb #d59a9633
+def _tangent(
+    logits: Callable,
+    u: Tensor,  # where, shape (n, ...)
+    y: Tensor,  # labels
+    rival: Tensor | None = None,  # class of each image, shape (n,); None: the best other one
+) -> _Tangent:
+    "The lead of the true class over a rival, to first order."
+    u = u.detach().requires_grad_()
+    with torch.enable_grad():
+        scores = logits(u)
+        if rival is None:
+            rival = scores.detach().scatter(1, y[:, None], -math.inf).argmax(1)
+        lead = scores.gather(1, torch.stack([y, rival], 1))
+        value = lead[:, 0] - lead[:, 1]
+        slope = torch.autograd.grad(value.sum(), u)[0]
+    return _Tangent(u.detach(), value.detach(), slope)
+
+# %% ../../nbs/synbench/04_robust_probing.ipynb #564b9aff
+def _toward(
+    logits: Callable,
+    y: Tensor,  # labels
+    goal: Tensor,  # images to come close to
+    start: Tensor,  # images with a wrong label
+    kappa: float,
+) -> Tensor:  # images with a wrong label, between the two
+    "Move wrong images toward a goal as far as they stay wrong, by ten bisections."
+    low, high = torch.zeros(len(y)).to(goal), torch.ones(len(y)).to(goal)
+    for _ in range(10):
+        middle = (low + high) / 2
+        with torch.no_grad():
+            scores = logits(goal + _per_image(middle, goal) * (start - goal))
+        wrong = _margin(scores, y) < -kappa
+        low, high = torch.where(wrong, low, middle), torch.where(wrong, middle, high)
+    return goal + _per_image(high, goal) * (start - goal)
+
+# %% ../../nbs/synbench/04_robust_probing.ipynb #661c6c5d
+def _nearest_by_tangents(
+    logits: Callable,
+    x: Tensor,  # images
+    y: Tensor,  # labels
+    nearest: _Nearest,  # found so far
+    how: _Descent,
+) -> _Nearest:
+    "The nearest wrong image, or one that the tangent of a rival class gives, if it is nearer."
+    with torch.no_grad():
+        scores = logits(x).scatter(1, y[:, None], -math.inf)
+    n_rivals = min(9, scores.shape[1] - 1)
+    for rival in scores.topk(n_rivals, 1).indices.T:
+        tangent = _tangent(logits, x, y, rival)
+        beyond = -how.kappa - 0.05 * (tangent.value + how.kappa).clamp_min(0)
+        image = tangent.nearest_to(x, beyond, how.clip)
+        with torch.no_grad():
+            wrong = _margin(logits(image), y) < -how.kappa
+        length = _length(image - x).flatten()
+        nearest = nearest.or_nearer(image, torch.where(wrong, length, math.inf))
+    return nearest
+
+# %% ../../nbs/synbench/04_robust_probing.ipynb #535ef25a
+def _project(
+    logits: Callable,
+    x: Tensor,  # images
+    y: Tensor,  # labels
+    nearest: _Nearest,  # found by the descents
+    how: _Descent,
+) -> _Nearest:
+    "Nearer wrong images, by projections onto tangents of the boundary."
+    nearest = _nearest_by_tangents(logits, x, y, nearest, how)
+    found = nearest.distance < math.inf
+    goal = x
+    for _ in range(how.n_projections + 1):
+        image = _toward(logits, y, goal, nearest.image, how.kappa)
+        length = _length(image - x).flatten()
+        nearest = nearest.or_nearer(image, torch.where(found, length, math.inf))
+        tangent = _tangent(logits, nearest.image, y)
+        goal = tangent.nearest_to(x, torch.full_like(length, -how.kappa), how.clip)
+    return nearest
+
 # %% ../../nbs/synbench/04_robust_probing.ipynb #1225006e
 def cw_attack(
     logits: Callable,  # from images to class scores, differentiable
@@ -320,6 +442,7 @@ def cw_attack(
     n_steps: int = 200,  # of Adam for each weight c
     n_weights: int = 6,  # bisection steps on c
     lr: float = 0.05,  # of Adam
+    n_projections: int = 5,  # onto tangents of the boundary, at the end; 0 is the plain attack
 ) -> Attack:  # nearest misclassified images; the input where `success` is False
     "Attack of Carlini and Wagner (2017) in the 2-norm: an upper bound on the distance."
     who = "cw_attack"
@@ -329,6 +452,7 @@ def cw_attack(
         kappa=check_number(kappa, who, "kappa", low=0),
         n_steps=check_count(n_steps, who, "n_steps"),
         lr=check_number(lr, who, "lr", low=0, low_open=True),
+        n_projections=check_count(n_projections, who, "n_projections", low=0),
     )
     never = torch.full((len(x),), math.inf).to(x)
     weights = _Weights(torch.ones_like(never), torch.zeros_like(never), never)
@@ -337,11 +461,15 @@ def cw_attack(
         new = _descend(logits, x, y, weights.c, how)
         nearest = nearest.or_nearer(*new)
         weights = weights.next(new.distance < math.inf)
+    name = f"CW, {n_weights} x {n_steps} steps"
+    if n_projections:
+        nearest = _project(logits, x, y, nearest, how)
+        name += f", {n_projections} projections"
     return Attack(
         images=nearest.image,
         success=nearest.distance < math.inf,
         distance=_length(nearest.image - x).flatten(),
-        name=f"CW, {n_weights} x {n_steps} steps",
+        name=name,
     )
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #c8f81132

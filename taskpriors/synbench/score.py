@@ -46,7 +46,7 @@ from taskpriors.encoders import (
 )
 from ..results import Result, new_axes
 from ..signatures import documented
-from ..store import digest_json, digest_tensors, load_tensors, save_tensors
+from ..store import digest_json, digest_tensors, find_tensors, keep_tensors
 from .gaussians import SyntheticTask, synthetic_task
 from .robust_bayes import RobustBayes, robust_bayes
 
@@ -568,7 +568,8 @@ def _score_key(
     decides = {f.name: getattr(s, f.name) for f in fields(s) if f.name not in free}
     decides["covariance"] = None
     where = [network.device.type, list(encoder.shape)]
-    return digest_json([model, versions, decides, seed, list(sizes), where])
+    layout = 2  # of the files: the description holds the key
+    return digest_json([model, versions, decides, seed, list(sizes), where, layout])
 
 # %% ../../nbs/synbench/03_score.ipynb #0537d131
 class _Run(NamedTuple):
@@ -605,6 +606,17 @@ def _measure_scale(
     return _Scale(correct, margin, z.shape[1])
 
 # %% ../../nbs/synbench/03_score.ipynb #fe091264
+def _like(
+    run: _Run,
+) -> dict:  # name -> tensor of the type and shape that a stored scale has
+    shape = (len(run.sizes), len(run.settings.eps), run.settings.n_test)
+    return dict(
+        correct=torch.empty(shape, dtype=torch.bool, device="meta"),
+        margin=torch.empty(shape, device="meta"),
+        n_features=torch.empty((), dtype=torch.int64, device="meta"),
+    )
+
+
 def _one_scale(
     run: _Run,
     scale: float,
@@ -612,12 +624,15 @@ def _one_scale(
     if run.folder is None:
         return _measure_scale(run, scale)
     path = run.folder / f"scale-{scale:.9g}.safetensors"
-    if path.exists():
-        t = load_tensors(path)[0]
+    about = dict(key=run.folder.name, scale=scale, seed=run.seed)
+    found = find_tensors(path, about, _like(run), caller="synbench_score", infinite=True)
+    if found is not None:
+        t = found[0]
         return _Scale(t["correct"], t["margin"], int(t["n_features"]))
     new = _measure_scale(run, scale)
     tensors = {**new._asdict(), "n_features": torch.tensor(new.n_features)}
-    save_tensors(path, tensors, {"scale": scale, "seed": run.seed}, sidecar=False)
+    about["model"] = run.encoder.network.name
+    keep_tensors(path, tensors, about, sidecar=False, root=run.folder.parent.parent)
     return new
 
 # %% ../../nbs/synbench/03_score.ipynb #b41af528

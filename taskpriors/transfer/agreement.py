@@ -6,6 +6,8 @@
 __all__ = ['Agreement', 'agreement_statistic', 'rank_agreement', 'Comparison', 'compare_agreement', 'partial_agreement']
 
 # %% ../../nbs/transfer/01_agreement.ipynb #25404579
+import functools
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -111,13 +113,36 @@ def _varies(arrays):
     return all((np.ptp(a, axis=-1) > 0).all() for a in arrays)
 
 
-def _resampled(statistic, arrays, n_resamples, seed, caller):
+def _all_draws(k):
+    "Every multiset of `k` draws out of `k`, and in how many of the k^k orders it comes."
+    draws = list(itertools.combinations_with_replacement(range(k), k))
+    counts = [np.bincount(d) for d in draws]
+    return draws, [math.factorial(k) // math.prod(map(math.factorial, c)) for c in counts]
+
+
+def _draws(n, n_resamples, generator, families=None):
+    "Positions of the models of each resample, of models or of families, and its multiplicity."
+    if families is None:
+        index = torch.randint(n, (n_resamples, n), generator=generator).numpy()
+        return index, np.ones(n_resamples, dtype=int)
+    k = len(families)
+    if math.comb(2 * k - 1, k) <= n_resamples:
+        picks, times = _all_draws(k)
+    else:
+        picks = torch.randint(k, (n_resamples, k), generator=generator).tolist()
+        times = np.ones(n_resamples, dtype=int)
+    return [np.concatenate([families[i] for i in row]) for row in picks], np.array(times)
+
+
+def _resampled(statistic, arrays, n_resamples, seed, caller, *, families=None):
     "The statistic on resampled models, as far as it is defined."
-    n = arrays[0].shape[-1]
     g = check_generator(seed, caller)
-    index = torch.randint(n, (n_resamples, n), generator=g).numpy()
+    index, times = _draws(arrays[0].shape[-1], n_resamples, g, families)
     draws = [[a[..., i] for a in arrays] for i in index]
-    values = np.array([statistic(*d) for d in draws if _varies(d)])
+    values = np.array([statistic(*d) if _varies(d) else math.nan for d in draws])
+    n_resamples = times.sum()
+    defined = np.isfinite(values)
+    values = np.repeat(values[defined], times[defined])
     if len(values) < 0.9 * n_resamples:
         rule = "nine bootstrap resamples of ten must contain distinct values"
         got = f"{len(values)} of {n_resamples}"
@@ -127,6 +152,28 @@ def _resampled(statistic, arrays, n_resamples, seed, caller):
 
 def _quantiles(values, level):
     return tuple(np.quantile(values, [(1 - level) / 2, (1 + level) / 2]).tolist())
+
+# %% ../../nbs/transfer/01_agreement.ipynb #b37a4000
+_LEAST_FAMILIES = 5
+
+
+def _families(groups, n, caller):
+    "Positions of the members of each family; None if models are resampled one by one."
+    if groups is None:
+        return None
+    groups = np.asarray(groups)
+    if groups.shape != (n,):
+        rule = f"groups must name one family for each of the {n} models"
+        refuse(caller, rule, f"shape {groups.shape}", "pass a label per model")
+    missing = sum(g is None or g != g for g in groups.tolist())
+    if missing:
+        rule = "groups must name a family for every model"
+        refuse(caller, rule, f"{missing} missing", "let a model without relatives be a family")
+    names, family = np.unique(groups, return_inverse=True)
+    if len(names) < _LEAST_FAMILIES:
+        rule = f"groups must name at least {_LEAST_FAMILIES} families"
+        refuse(caller, rule, len(names), "add models of other families")
+    return [np.flatnonzero(family == k) for k in range(len(names))]
 
 # %% ../../nbs/transfer/01_agreement.ipynb #da9af54b
 @dataclass(frozen=True, eq=False, repr=False)
@@ -140,6 +187,7 @@ class Agreement(Result):
     method: str  # which statistic
     interval: str  # "fisher" or "bootstrap"
     level: float  # nominal coverage
+    families: int | None = None  # families that were resampled; None if models were
 
     def __str__(self):
         return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
@@ -213,10 +261,13 @@ def _check_level(level, caller):
     return check_number(level, caller, "level", low=0, high=1, low_open=True, high_open=True)
 
 
-def _interval_kind(interval, method, caller):
+def _interval_kind(interval, method, caller, families=None):
     "The kind of interval asked for, or the default of the method."
-    default = "fisher" if method in _FISHER else "bootstrap"
+    default = "fisher" if method in _FISHER and families is None else "bootstrap"
     interval = check_choice(interval or default, ("fisher", "bootstrap"), caller, "interval")
+    if interval == "fisher" and families is not None:
+        rule = "Fisher's interval takes models as independent"
+        refuse(caller, rule, f"{len(families)} families", "pass interval='bootstrap'")
     if interval == "fisher" and method not in _FISHER:
         rule = f"Fisher's interval exists for {', '.join(_FISHER)}"
         refuse(caller, rule, method, "pass interval='bootstrap'")
@@ -232,6 +283,7 @@ def rank_agreement(
     higher_is_better: bool = True,  # False: small scores are good, and are negated
     k: int | None = None,  # models in the top list of "top_k"; None is a quarter of them
     interval: str | None = None,  # "fisher", "bootstrap"; None is fisher where it exists
+    groups=None,  # family of each model, (n,): the bootstrap draws families, not models
     level: float = 0.95,  # nominal coverage
     n_resamples: int = 2000,  # bootstrap resamples
     seed: int | torch.Generator | None = 0,  # of the bootstrap
@@ -239,6 +291,7 @@ def rank_agreement(
     """Agreement of two orders of the same models, with an interval (SynBench A.17).
 
     The default "kendall" is tau_b = (C - D) / sqrt((N - T_x) (N - T_y)) over the N pairs.
+    Name the families in `groups` where models are relatives: intervals over models are too narrow.
     Raises ValueError where the statistic is undefined.
     Reference: SynBench, A.17 (Fisher's interval); PACTran, B.8 (Kendall's tau).
     """
@@ -248,13 +301,15 @@ def rank_agreement(
         x = -x
     level = _check_level(level, me)
     statistic = _statistic(method, k, len(x), me)
-    interval = _interval_kind(interval, method, me)
+    families = _families(groups, len(x), me)
+    interval = _interval_kind(interval, method, me, families)
     value = float(statistic(x, y))
     if interval == "fisher":
         low, high = _fisher(value, len(x), method, level)
     else:
         n_resamples = check_count(n_resamples, me, "n_resamples", low=100)
-        low, high = _quantiles(_resampled(statistic, (x, y), n_resamples, seed, me), level)
+        values = _resampled(statistic, (x, y), n_resamples, seed, me, families=families)
+        low, high = _quantiles(values, level)
     return Agreement(
         value=value,
         low=low,
@@ -263,6 +318,7 @@ def rank_agreement(
         method=method,
         interval=interval,
         level=level,
+        families=families and len(families),
     )
 
 # %% ../../nbs/transfer/01_agreement.ipynb #8aceeefd
@@ -279,6 +335,7 @@ class Comparison(Result):
     n: int  # models compared
     method: str  # which statistic
     level: float  # nominal coverage of the interval
+    families: int | None = None  # families drawn and exchanged; None if models were
 
 # %% ../../nbs/transfer/01_agreement.ipynb #beab3ff7
 def _exchanges(n, n_resamples, generator):
@@ -287,12 +344,24 @@ def _exchanges(n, n_resamples, generator):
         return (np.arange(2**n)[:, None] >> np.arange(n)) & 1
     return torch.randint(2, (n_resamples, n), generator=generator).numpy()
 
+# %% ../../nbs/transfer/01_agreement.ipynb #20758300
+def _family_of(families):
+    "The family of each model, from the positions of each family's members."
+    of = np.empty(sum(len(f) for f in families), dtype=int)
+    for k, members in enumerate(families):
+        of[members] = k
+    return of
+
 # %% ../../nbs/transfer/01_agreement.ipynb #9c747b53
-def _exchange_p(gap, a, b, y, swaps):
+def _exchange_p(gap, a, b, y, swaps, *, families=None):
     "Share of the exchanges whose gap is at least as large as the observed one."
+    units = y.shape[-1]
+    if families is not None:
+        units = len(families)
+        swaps = swaps[:, _family_of(families)]
     observed = abs(gap(a, b, y))
     null = np.array([abs(gap(np.where(s, b, a), np.where(s, a, b), y)) for s in swaps])
-    sampled = len(swaps) < 2 ** y.shape[-1]
+    sampled = len(swaps) < 2**units
     return float((np.sum(null >= observed - 1e-12) + sampled) / (len(null) + sampled))
 
 # %% ../../nbs/transfer/01_agreement.ipynb #8475b711
@@ -303,6 +372,7 @@ def compare_agreement(
     *,
     method: str = "kendall",  # as in rank_agreement
     k: int | None = None,  # as in rank_agreement
+    groups=None,  # family of each model, (n,): families are drawn and exchanged, not models
     level: float = 0.95,  # nominal coverage
     n_resamples: int = 2000,  # bootstrap resamples, and random exchanges
     seed: int | torch.Generator | None = 0,  # of both
@@ -316,6 +386,7 @@ def compare_agreement(
     level = _check_level(level, me)
     n_resamples = check_count(n_resamples, me, "n_resamples", low=100)
     n = y.shape[-1]
+    families = _families(groups, n, me)
     one = _statistic(method, k, n, me)
 
     def mean(x, y):
@@ -326,18 +397,21 @@ def compare_agreement(
         return mean(a, y) - mean(b, y)
 
     g = check_generator(seed, me)
-    low, high = _quantiles(_resampled(gap, (a, b, y), n_resamples, g, me), level)
+    gaps = _resampled(gap, (a, b, y), n_resamples, g, me, families=families)
+    low, high = _quantiles(gaps, level)
     scaled = [stats.zscore(v, axis=-1) if method == "pearson" else v for v in (a, b)]
+    swaps = _exchanges(n if families is None else len(families), n_resamples, g)
     return Comparison(
         difference=float(gap(a, b, y)),
         low=low,
         high=high,
-        p_value=_exchange_p(gap, *scaled, y, _exchanges(n, n_resamples, g)),
+        p_value=_exchange_p(gap, *scaled, y, swaps, families=families),
         first=float(mean(a, y)),
         second=float(mean(b, y)),
         n=n,
         method=method,
         level=level,
+        families=families and len(families),
     )
 
 # %% ../../nbs/transfer/01_agreement.ipynb #60f332e4
@@ -345,6 +419,15 @@ def _held_fixed(given):
     "The variables held fixed, by name: `given` is one of them or a list of them."
     several = isinstance(given, (list, tuple)) and hasattr(given[0], "__len__")
     return {f"given[{i}]": v for i, v in enumerate(given if several else [given])}
+
+# %% ../../nbs/transfer/01_agreement.ipynb #9c561b14
+def _partial(method, *vectors):
+    "Partial correlation of the first two vectors given the others; nan where it is undefined."
+    C = np.array([[_STATISTICS[method](a, b) for b in vectors] for a in vectors])
+    if np.linalg.eigvalsh(C)[0] < 1e-10:
+        return math.nan
+    P = np.linalg.inv(C)
+    return float(-P[0, 1] / math.sqrt(P[0, 0] * P[1, 1]))
 
 # %% ../../nbs/transfer/01_agreement.ipynb #36164a24
 def partial_agreement(
@@ -354,28 +437,37 @@ def partial_agreement(
     *,
     method: str = "spearman",  # "spearman", "pearson", "kendall", "tau_a" or "tau_b"
     higher_is_better: bool = True,  # False: small scores are good, and are negated
+    groups=None,  # family of each model, (n,): the bootstrap over families, instead of Fisher's
     level: float = 0.95,  # nominal coverage
-) -> Agreement:  # with Fisher's interval
+    n_resamples: int = 2000,  # bootstrap resamples of families
+    seed: int | torch.Generator | None = 0,  # of the bootstrap
+) -> Agreement:  # with Fisher's interval, or the bootstrap's over families
     "Correlation of scores with the truth when other variables are held fixed."
     me = "partial_agreement"
     check_choice(method, tuple(_FISHER), me, "method")
     vectors = _vectors(me, method, scores=scores, truth=truth, **_held_fixed(given))
     level = _check_level(level, me)
     n = len(vectors[0])
-    C = np.array([[_STATISTICS[method](a, b) for b in vectors] for a in vectors])
-    if np.linalg.eigvalsh(C)[0] < 1e-10:
+    families = _families(groups, n, me)
+    sign = 1 if higher_is_better else -1
+    value = sign * _partial(method, *vectors)
+    if math.isnan(value):
         rule = "scores, truth and given must not determine each other"
         refuse(me, rule, "a singular correlation matrix", "drop one of them")
-    P = np.linalg.inv(C)
-    sign = 1 if higher_is_better else -1
-    value = float(-P[0, 1] / math.sqrt(P[0, 0] * P[1, 1])) * sign
-    low, high = _fisher(value, n, method, level, caller=me, n_given=len(vectors) - 2)
+    if families is None:
+        low, high = _fisher(value, n, method, level, caller=me, n_given=len(vectors) - 2)
+    else:
+        n_resamples = check_count(n_resamples, me, "n_resamples", low=100)
+        partial = functools.partial(_partial, method)
+        values = _resampled(partial, vectors, n_resamples, seed, me, families=families)
+        low, high = _quantiles(sign * values, level)
     return Agreement(
         value=value,
         low=low,
         high=high,
         n=n,
         method=method,
-        interval="fisher",
+        interval="fisher" if families is None else "bootstrap",
         level=level,
+        families=families and len(families),
     )
