@@ -9,7 +9,8 @@ __all__ = ['Estimate', 'LabelTraceMoments', 'Labelings', 'enumerate_labelings', 
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -35,6 +36,7 @@ from taskpriors.prior.calibration import (  # noqa: F401 - promised at this path
     temperature_scan,
 )
 from taskpriors.prior.particles import (
+    MIN_DOF_ANNEALED,
     ParticleState,
     Problem,
     anneal,
@@ -42,6 +44,7 @@ from taskpriors.prior.particles import (
     check_proportions,
     checked_problem,
     class_names_unsettled,
+    cold_chains_stay,
     exchange_classes,
     factor_sums,
     gibbs_sweep,
@@ -50,6 +53,7 @@ from taskpriors.prior.particles import (
     particle_filter,
     reason_against_chains,
     too_few_ancestors,
+    too_few_degrees,
     watch_chains,
 )
 from .prefix import check_sampler, copy_transposed
@@ -98,6 +102,38 @@ def _frequency_se(p, se, *, low, high, heaviest):
     missed = (b * (1 - b)).clamp(max=8 * heaviest) * heaviest
     return torch.maximum(a * (1 - a) / (n + 4), missed).sqrt()
 
+# %% ../../nbs/prior/09_labelings.ipynb #32f8ac50
+class _Measure(NamedTuple):
+    "What a result must know of its measure to draw one label again."
+
+    factor: Tensor  # Z, shape (n, r)
+    temperature: float  # T
+    pi: Tensor | None  # class proportions
+    kappa: float  # of their penalty
+
+
+def _redraw_probabilities(measure, Z, Y):  # of one task, given all other labels; Y: one-hot, (n, q)
+    own = Z.square().sum(1, keepdim=True) * Y
+    F = 2 / measure.temperature * (Z @ (Z.T @ Y) - own)
+    if measure.pi is not None:
+        pi = measure.pi
+        F = F + pi.log() - measure.kappa * (Y.sum(0) - Y - len(Y) * pi)
+    return F.softmax(1)
+
+
+def _redraw_moments(measure, labels, M, q):  # -> v_2 and v_4 of Tr(M M^T G), averaged over tasks
+    Z, M = measure.factor.double(), M.double()
+    own = M.square().sum(1, keepdim=True)
+    second = fourth = 0.0
+    for y in labels:
+        Y = torch.nn.functional.one_hot(y, q).double()
+        p = _redraw_probabilities(measure, Z, Y)
+        change = 2 * (M @ (M.T @ Y) - own * Y)
+        change = change - (p * change).sum(1, keepdim=True)
+        second += (p * change.square()).sum().item()
+        fourth += (p * change.pow(4)).sum().item()
+    return second / len(labels), fourth / len(labels)
+
 # %% ../../nbs/prior/09_labelings.ipynb #c8938220
 def _deal_families(W, ancestor, n_groups=64):  # -> indices of the tasks in each group
     m = len(W)
@@ -137,6 +173,7 @@ class Labelings(Result):
         repr=False, default=0.0
     )  # largest weight of a family that no sweep mixed
     history: Tensor | None = field(repr=False, default=None)  # what `plot` draws
+    measure: _Measure | None = field(repr=False, default=None)  # what the tasks were drawn from
 
     weights = property(lambda self: self.log_weights.exp())  # shape (n_tasks,)
     exact = property(lambda self: self.method == "enumeration")
@@ -153,6 +190,18 @@ class Labelings(Result):
     def _frequency_se(self, p, se):
         draws = dict(low=self.n_ancestors, high=len(self.labels))
         return _frequency_se(p, se, heaviest=self.heaviest, **draws)
+
+    def _missed_changes(self, M):  # what single labels add to the squared errors of two moments
+        if self.exact or self.measure is None:
+            return 0.0, 0.0
+        ticks = (torch.arange(32, dtype=torch.float64, device=M.device) + 0.5) / 32
+        last = len(self.labels) - 1
+        picks = torch.searchsorted(self.weights.cumsum(0), ticks).clamp(max=last)
+        second, fourth = _redraw_moments(self.measure, self.labels[picks], M, self.n_classes)
+        A = self.n_ancestors
+        if A * second**2 >= 30 * fourth:
+            return 0.0, 0.0
+        return second / A, fourth / A
 
     def expectation(
         self,
@@ -213,11 +262,12 @@ class Labelings(Result):
         t = _label_traces(self.labels, M, self.n_classes)
         mean = self.expectation(t, force=force)
         variance = self.expectation((t - mean.mean).square(), force=force)
+        missed, missed_squares = self._missed_changes(M)
         return LabelTraceMoments(
             mean=mean.mean.item(),
-            mean_se=mean.standard_error.item(),
+            mean_se=math.hypot(mean.standard_error.item(), missed**0.5),
             variance=variance.mean.item(),
-            variance_se=variance.standard_error.item(),
+            variance_se=math.hypot(variance.standard_error.item(), missed_squares**0.5),
             dof=mean.dof,
         )
 
@@ -303,7 +353,8 @@ def _chain_starts(P, m, g):  # -> labels, (n, m): prefix samples first, independ
 
 # %% ../../nbs/prior/09_labelings.ipynb #e49934b6
 _CHECKS_OF_CHAINS = (reason_against_chains,)
-_CHECKS_OF_PARTICLES = (too_few_ancestors,)
+_CHECKS_OF_PARTICLES = (too_few_ancestors, too_few_degrees)
+_CHECKS_OF_ANNEALED = (too_few_ancestors, partial(too_few_degrees, low=MIN_DOF_ANNEALED))
 
 
 def _first_reason(checks, evidence):  # a reason for distrust, or ""
@@ -420,12 +471,19 @@ def _proportions_doubtful(P, state, method, g):  # a reason for distrust, or ""
         return reason
     return _differs_from_annealing(P, state, g)
 
+# %% ../../nbs/prior/09_labelings.ipynb #8f589651
+def _reason_against_particles(P, state, g, method):  # a reason for distrust, or ""
+    checks = _CHECKS_OF_ANNEALED if method == "anneal" else _CHECKS_OF_PARTICLES
+    copy = torch.Generator(device=g.device)
+    copy.set_state(g.get_state())
+    return _first_reason(checks, state.cloud) or cold_chains_stay(P, state, copy)
+
 # %% ../../nbs/prior/09_labelings.ipynb #6dfaa969
 def _sample_particles(problem: Problem, m: int, options: _Options) -> Labelings:
     P, order, g = problem
     state = _weighted_particles(P, m, g, options)
     labels, cloud = state.labels, state.cloud
-    reason = _first_reason(_CHECKS_OF_PARTICLES, cloud)
+    reason = _reason_against_particles(P, state, g, options.method)
     reason = reason or _proportions_doubtful(P, state, options.method, g)
     diagnosis = dict(
         ess=cloud.ess[-1],
@@ -452,6 +510,12 @@ def _sample_particles(problem: Problem, m: int, options: _Options) -> Labelings:
         **diagnosis,
     )
 
+# %% ../../nbs/prior/09_labelings.ipynb #119186fc
+def _measure_of(problem: Problem) -> _Measure:
+    P = problem.model
+    factor = P.B[:, : P.rank][problem.order.argsort()]
+    return _Measure(factor=factor, temperature=P.T, pi=P.pi, kappa=P.kappa)
+
 # %% ../../nbs/prior/09_labelings.ipynb #ba0bccfe
 @documented
 def sample_labelings(
@@ -460,7 +524,7 @@ def sample_labelings(
     n_classes: int,  # q, at least 2
     *,
     n_tasks: int,  # particles, hence labelings returned
-    method: str = "smc",  # "smc" (points), "anneal" (temperatures), "gibbs" (chains) or "prefix"
+    method: str = "anneal",  # (temperatures), "smc" (points), "gibbs" (chains) or "prefix"
     gibbs_sweeps: int | None = None,  # at the end; None is 2, and 100 for method="gibbs"
     class_proportions: Sequence | None = None,  # shares to keep near, shape (q,); None: free
     tolerance: float = 0.05,  # spread of the shares around class_proportions
@@ -472,8 +536,8 @@ def sample_labelings(
 ) -> Labelings:  # warns if a diagnostic gives a reason for distrust
     """Draw labelings from the measure exp(Tr(GK)/T), asymptotically exactly in n_tasks.
 
-    Methods: "smc" weighs and resamples prefix samples point by point, "prefix" only weighs them,
-    "anneal" cools weighted particles (for the cold phase), "gibbs" runs chains. With class
+    Methods: "anneal" cools weighted particles, "smc" weighs and resamples prefix samples point by
+    point (faster, for hot priors), "prefix" only weighs them, "gibbs" runs chains. With class
     proportions pi, mu(y) is proportional to exp(Tr(GK)/T + sum of log(q pi(y_i)) - sum over classes
     of (share - pi)^2/(2 tolerance^2)).
     Reference: Task Priors, section 2.4, the restricted measure.
@@ -501,6 +565,7 @@ def sample_labelings(
     )
     sample = _sample_chains if method == "gibbs" else _sample_particles
     labelings = sample(problem, n_tasks, options)
+    labelings = replace(labelings, measure=_measure_of(problem))
     if not labelings.trusted:
         warnings.warn(
             f"{caller}: samples should be trusted only with diagnostics in order. Got "
