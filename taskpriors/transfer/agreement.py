@@ -20,6 +20,7 @@ from taskpriors.checks import (
     check_count,
     check_finite,
     check_generator,
+    check_load,
     check_number,
     check_same_n,
     check_tensor,
@@ -109,6 +110,12 @@ def _fisher(r, n, method, level, *, caller="rank_agreement", n_given=0):
 def _varies(arrays):
     "Does every row of every array hold different values?"
     return all((np.ptp(a, axis=-1) > 0).all() for a in arrays)
+
+
+def _check_resamples(n_resamples, arrays, caller):
+    "The number of resamples, if memory holds their indices and what they choose."
+    size = 16 * arrays[0].shape[-1] + sum(a.nbytes + 128 for a in arrays)
+    return check_load(n_resamples, caller, "n_resamples", low=100, bytes_each=size)
 
 
 def _resampled(statistic, arrays, n_resamples, seed, caller):
@@ -253,7 +260,7 @@ def rank_agreement(
     if interval == "fisher":
         low, high = _fisher(value, len(x), method, level)
     else:
-        n_resamples = check_count(n_resamples, me, "n_resamples", low=100)
+        n_resamples = _check_resamples(n_resamples, (x, y), me)
         low, high = _quantiles(_resampled(statistic, (x, y), n_resamples, seed, me), level)
     return Agreement(
         value=value,
@@ -314,7 +321,7 @@ def compare_agreement(
     me = "compare_agreement"
     a, b, y = _vectors(me, method, 2, first=first, second=second, truth=truth)
     level = _check_level(level, me)
-    n_resamples = check_count(n_resamples, me, "n_resamples", low=100)
+    n_resamples = _check_resamples(n_resamples, (a, b, y), me)
     n = y.shape[-1]
     one = _statistic(method, k, n, me)
 
