@@ -70,7 +70,7 @@ def drawn():
     return labelings.sample_labelings(normal(2_200, 4), 9999.0, 2, n_tasks=16, seed=0)
 
 
-CALLS = {  # what to run, at a size where it takes 100 to 500 MB
+CALLS = {  # what to run, at a size where it takes 100 to 550 MB
     "center": lambda: (center, normal(100_000, 256)),
     "kernel_matrix": lambda: (kernel_matrix, normal(7_000, 8)),
     "kernel_factor cosine": lambda: (kernel_factor, normal(40_000, 512)),
@@ -120,9 +120,9 @@ CALLS = {  # what to run, at a size where it takes 100 to 500 MB
         9.0,
     ),
     "trace_cumulants": lambda: (
-        functools.partial(moments.trace_cumulants, block_size=1_500),
-        normal(1_500, 8),
-        normal(1_500, 8, 1),
+        functools.partial(moments.trace_cumulants, block_size=2_200),
+        normal(2_200, 8),
+        normal(2_200, 8, 1),
         9.0,
     ),
     "view_labels": lambda: (views.view_labels, 10**7, 2),
