@@ -30,16 +30,28 @@ from .results import Result
 from .signatures import documented
 
 # %% ../nbs/workshop/06_kernels.ipynb #85a1d9e1
+def _check_copy(Z):
+    "Refuse a factor whose centred copy does not fit."
+    blocks = 2 * 8 * min(len(Z), 4096) * Z.shape[1]
+    n_bytes = max(8 * Z.numel(), Z.numel() * Z.element_size() + blocks)
+    check_memory(n_bytes, "center", "pass fewer points or fewer columns", device=Z.device)
+
+
 def _center(Z):
     mean = Z.mean(0, keepdim=True, dtype=torch.float64)
-    return torch.cat([(Z[b].double() - mean).to(Z.dtype) for b in row_blocks(len(Z), 4096)])
+    out = Z.new_empty(Z.shape)
+    for rows in row_blocks(len(Z), 4096):
+        out[rows] = (Z[rows].double() - mean).to(Z.dtype)
+    return out
 
 
 def center(
     Z,  # features or kernel factor, shape (n, r)
 ) -> Tensor:  # shape (n, r), rows sum to zero
     "Subtract the mean row, so that `Z @ Z.T` becomes `H @ K @ H`."
-    return _center(check_features(Z, "center", "Z"))
+    Z = check_features(Z, "center", "Z")
+    _check_copy(Z)
+    return _center(Z)
 
 # %% ../nbs/workshop/06_kernels.ipynb #e26a5498
 @documented
@@ -102,6 +114,8 @@ def pivoted_cholesky(
 
     K = check_square(K, "pivoted_cholesky").detach()
     n = len(K)
+    remedy = "pass the kernel of fewer points"
+    check_memory(16 * n * n, "pivoted_cholesky", remedy, device=K.device)
     diag = K.diagonal().double()
     rank = n if rank is None else check_count(rank, "pivoted_cholesky", "rank", high=n)
     if tol is None:
@@ -110,6 +124,8 @@ def pivoted_cholesky(
     scale = max(diag.max().item(), 0.0)
     L, piv, found, _ = lapack.dpstrf(K.double().cpu().numpy(), lower=1, tol=tol * scale)
     found = min(found, rank) if scale > 0 else 0
+    n_bytes = 8 * n * (found + max(n, 6 * min(n, 1024)))
+    check_memory(n_bytes, "pivoted_cholesky", remedy, device=K.device)
     piv = torch.from_numpy(piv.astype("int64") - 1)
     Z = torch.zeros(n, found, dtype=torch.float64)
     Z[piv] = torch.from_numpy(L).tril()[:, :found]
@@ -142,9 +158,10 @@ def _median_distance(X):
     return s
 
 # %% ../nbs/workshop/06_kernels.ipynb #c7c7bb23
-def _widen(Z, width):
+def _widen(Z, width, d):
     "The factor with zero columns appended."
-    n_bytes = len(Z) * width * Z.element_size()
+    new = width - Z.shape[1]
+    n_bytes = 8 * len(Z) * (new + max(width, 2 * d))
     check_memory(n_bytes, "rbf_cholesky", "pass a smaller rank or a larger tol", device=Z.device)
     return torch.cat([Z, Z.new_zeros(len(Z), width - Z.shape[1])], 1)
 
@@ -158,7 +175,7 @@ def _rbf_columns(X, s, rank, tol):  # factor (n, k), pivots, unexplained varianc
     while len(pivots) < rank and left.sum() > tol * n:
         k = len(pivots)
         if k == Z.shape[1]:
-            Z = _widen(Z, min(rank, max(64, 2 * k)))
+            Z = _widen(Z, min(rank, max(64, 2 * k)), X.shape[1])
         j = int(left.argmax())
         column = torch.exp(-(X - X[j]).square().sum(1) / (2 * s * s)) - Z[:, :k] @ Z[j, :k]
         Z[:, k] = column / left[j].sqrt()
@@ -185,6 +202,7 @@ def rbf_cholesky(
         s = _median_distance(X.double())
     else:
         s = check_number(bandwidth, caller, "bandwidth", low=0, low_open=True)
+    check_memory(24 * X.numel(), caller, "pass fewer features or points", device=X.device)
     Z, pivots, left = _rbf_columns(X.double(), s, rank, tol)
     lost = left.sum().item() / n
     return PivotedCholesky(Z.to(X.dtype), len(pivots), lost, torch.tensor(pivots))
@@ -212,7 +230,10 @@ def _cosine_factor(X, center):
     mean = 0.0
     if center:
         mean = sum(_unit_rows(X[b].double()).sum(0) for b in blocks) / len(X)
-    return torch.cat([(_unit_rows(X[b].double()) - mean).to(X.dtype) for b in blocks])
+    out = X.new_empty(X.shape)
+    for rows in blocks:
+        out[rows] = (_unit_rows(X[rows].double()) - mean).to(X.dtype)
+    return out
 
 # %% ../nbs/workshop/06_kernels.ipynb #8cac17ff
 def _left_singular(X):
@@ -248,6 +269,11 @@ def kernel_factor(
     X = check_features(features, "kernel_factor")
     check_choice(kind, ("cosine", "linear", "projection", "rbf"), "kernel_factor", "kind")
     check_choice(scale, (None, "frobenius"), "kernel_factor", "scale")
+    size = X.numel() * X.element_size()
+    block = 8 * min(len(X), 4096) * X.shape[1]
+    needed = {"cosine": size + 5 * block, "projection": 4 * size}
+    n_bytes = needed.get(kind, 8 * X.numel() + 2 * block)
+    check_memory(n_bytes, "kernel_factor", "pass fewer points or columns", device=X.device)
     if kind == "cosine":
         _warn_of_zero_rows(X)
         C = _cosine_factor(X, center)
@@ -284,4 +310,6 @@ def product_factor(
     check_same_n("product_factor", **{f"factor {k}": len(Z) for k, Z in enumerate(Zs)})
     roots = [check_temperature(T, "product_factor") ** 0.5 for _, T in priors]
     dtype = max((Z.dtype for Z in Zs), key=lambda t: t.itemsize)
+    n_bytes = 2 * sum(Z.numel() for Z in Zs) * dtype.itemsize
+    check_memory(n_bytes, "product_factor", "pass fewer priors", device=Zs[0].device)
     return torch.cat([Z.to(dtype) / root for Z, root in zip(Zs, roots, strict=True)], 1)

@@ -17,10 +17,18 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .blocks import map_blocks, row_blocks
-from .checks import check_count, check_features, check_number, check_split, refuse
+from taskpriors.checks import (
+    check_count,
+    check_features,
+    check_memory,
+    check_number,
+    check_split,
+    refuse,
+)
 from .results import Result, new_axes
 from taskpriors.ridge import (
     check_alphas,
+    check_task_memory,
     check_tasks,
     code_rows,
     grid_errors,
@@ -164,6 +172,9 @@ def ridge_probes(
     seen = slice(None) if mask is None else mask
     basis = ridge_basis(X[seen], standardize=standardize)
     size = task_block(block_size, len(X), q)
+    n_fitted = len(basis.U)
+    n_most = max(n_fitted, len(X) - n_fitted)
+    check_task_memory(basis, min(size, len(y)), n_most, n_classes=q, caller=caller)
     grid = errors = None
     if alpha is None:
         run = dict(block_size=size, executor=executor)
@@ -362,6 +373,15 @@ def _check_solver(C, tol, max_iter, caller):
     )
 
 # %% ../nbs/workshop/08_probes.ipynb #2a857685
+def _check_fit_memory(basis, tasks, n, *, n_classes, caller):
+    "Refuse a block of logistic probes that does not fit, before any is fitted."
+    fitted, r = basis.U.shape
+    logits = max(11 * fitted, 6 * (n - fitted)) * tasks * n_classes
+    steps = 25 * tasks * n_classes * (r + 1)
+    n_bytes = basis.U.element_size() * (logits + steps + 3 * n * r)
+    check_memory(n_bytes, caller, "lower block_size, or pass fewer tasks or classes")
+
+
 def _fit_block(y, q, basis, solver):  # weights (m, q, r + 1), converged (m,), n_iter (m,)
     "Fit the probes of several tasks, each on the classes that it has."
     dtype = basis.U.dtype
@@ -403,6 +423,7 @@ def logistic_fit(
     y, q, _ = check_tasks(labels, X, n_classes, "logistic_fit")
     solver = _check_solver(C, tol, max_iter, "logistic_fit")
     basis = ridge_basis(X)
+    _check_fit_memory(basis, len(y), len(X), n_classes=q, caller="logistic_fit")
     W, done, n_iter = _fit_block(y, q, basis, solver)
     coef = W[..., :-1].double() / (0.5 * basis.s**2 + solver.alpha).sqrt() @ basis.V.T
     intercept = W[..., -1] * (2 / len(X)) ** 0.5 - coef @ basis.mean
@@ -453,9 +474,10 @@ def logistic_probes(
     mask = check_split(train, len(X), caller, seed=seed).to(X.device)
     solver = _check_solver(C, tol, max_iter, caller)
     basis = ridge_basis(X[mask], standardize=standardize)
+    size = task_block(block_size, len(X), q)
+    _check_fit_memory(basis, min(size, len(y)), len(X), n_classes=q, caller=caller)
     given = dict(labels=y, q=q, mask=mask, basis=basis, new=basis.project(X[~mask]))
     fn = partial(_logistic_block, solver=solver, **given)
-    size = task_block(block_size, len(X), q)
     run = dict(executor=executor, progress=progress)
     accuracy, balanced, loss, done, n_iter = _over_blocks(fn, len(y), size, **run)
     if not done.all():

@@ -33,6 +33,7 @@ from taskpriors.ridge import (
     RidgeBasis,
     TaskMoments,
     check_alphas,
+    check_task_memory,
     check_tasks,
     check_weights,
     code_rows,
@@ -56,7 +57,7 @@ def heldout_matrix(
     X = check_features(features, "heldout_matrix")
     n = len(X)
     check_memory(
-        3 * 8 * n * n,
+        4 * 8 * n * n,
         "heldout_matrix",
         "use expected_heldout_error, which streams over pairs",
         device=X.device,
@@ -378,6 +379,7 @@ def _error_over_labels(basis, law, penalties, caller, *, variance, block_size, e
     m, n = tasks.labels.shape
     w = check_weights(law.weights, m, caller).to(basis.U.device)
     size = task_block(block_size, n, tasks.n_classes)
+    check_task_memory(basis, min(size, m), n, n_classes=tasks.n_classes, caller=caller)
     moments = task_moments(basis, tasks, w, block_size=size, executor=executor)
     found = dict(_choose(basis, moments, penalties, caller)._asdict(), measure="label")
     if not variance:
@@ -500,6 +502,10 @@ def expected_regression_error(
     basis = decompose(X)
     penalties = _penalties(alpha, alphas, caller)
     n = len(Z)
+    k, r = Z.shape[1], basis.U.shape[1]
+    entries = n * max(r + 6 * k, 3 * r + 2 * k)
+    n_bytes = 8 * entries + basis.U.element_size() * n * (3 * r + k)
+    check_memory(n_bytes, caller, "pass factors of fewer columns", device=X.device)
     Zc = (Z - Z.mean(0)).to(basis.U)
     B = basis.U.T @ Zc
     noise_part = noise * torch.eye(len(B), dtype=torch.float64, device=B.device)
@@ -578,7 +584,10 @@ def precision_at_k(
     n = len(X)
     law = _law_or_factor(prior, weights, caller)
     k = check_count(k, caller, "k", high=n - 1)
-    blocks = row_blocks(n, check_count(block_size, caller, "block_size"))
+    size = check_count(block_size, caller, "block_size")
+    n_bytes = (X.element_size() + 3) * min(size, n) * n
+    check_memory(n_bytes, caller, "lower block_size", device=X.device)
+    blocks = row_blocks(n, size)
     if isinstance(law, _LabelLaw):
         labels = check_tasks(law.labels, X, None, caller).labels
         w = check_weights(law.weights, len(labels), caller).to(X.device)

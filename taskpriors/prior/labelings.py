@@ -22,8 +22,10 @@ from taskpriors.checks import (
     check_count,
     check_features,
     check_finite,
+    check_load,
     check_memory,
     check_number,
+    check_rounds,
     check_same_n,
     check_tensor,
     refuse,
@@ -238,7 +240,7 @@ class Labelings(Result):
         self._require_trust(caller, force)
         w, q = self.weights, self.n_classes
         remedy = "use expectation(values) or trace_moments(M), which need no n x n array"
-        check_memory(48 * self.labels.shape[1] ** 2, caller, remedy, device=w.device)
+        check_memory(80 * self.labels.shape[1] ** 2, caller, remedy, device=w.device)
         groups = _deal_families(self._family_weights(), self.ancestor)
         mean = sum(_pair_sums(self.labels[p], w[p], q) for p in groups)
         if self.exact:
@@ -317,6 +319,7 @@ def enumerate_labelings(
     if q**n > 10**6:
         rule = "at most 10^6 labelings can be listed"
         refuse(caller, rule, f"{q}^{n}", "use sample_labelings")
+    check_memory((16 * n + 8 * q + 24) * q**n, caller, "use sample_labelings", device=Z.device)
     pi, tau = check_proportions(class_proportions, tolerance, q, caller)
     labels = torch.cartesian_prod(*[torch.arange(q, device=Z.device)] * n)
     energy = _label_traces(labels, Z.double(), q, size=4096) / T
@@ -371,10 +374,13 @@ class _Options(NamedTuple):
     progress: bool
 
 
-def _check_sweeps(gibbs_sweeps, method, caller):
+def _check_sweeps(gibbs_sweeps, method, m, caller):
     if gibbs_sweeps is None:
         return 100 if method == "gibbs" else 2
-    return check_count(gibbs_sweeps, caller, "gibbs_sweeps", low=int(method == "gibbs"))
+    if method != "gibbs":
+        return check_rounds(gibbs_sweeps, caller, "gibbs_sweeps", low=0)
+    check_rounds(gibbs_sweeps, caller, "gibbs_sweeps")
+    return check_load(gibbs_sweeps, caller, "gibbs_sweeps", bytes_each=16 * m)
 
 # %% ../../nbs/prior/09_labelings.ipynb #77c601fc
 def _in_order(labels, order):  # (n, m) in the order of the visit -> (m, n), int64
@@ -557,7 +563,7 @@ def sample_labelings(
     open_unit = dict(low=0, high=1, low_open=True, high_open=True)
     options = _Options(
         method=method,
-        sweeps=_check_sweeps(gibbs_sweeps, method, caller),
+        sweeps=_check_sweeps(gibbs_sweeps, method, n_tasks, caller),
         resample_below=check_number(resample_below, caller, "resample_below", low=0, high=1),
         check_every=check_count(check_every, caller, "check_every"),
         step=check_number(step, caller, "step", **open_unit),

@@ -54,6 +54,12 @@ def probe_loss(
     if W.shape != want or b.shape != want[1:]:
         rule = f"W must have shape {want} and b {want[1:]}"
         refuse("probe_loss", rule, f"{tuple(W.shape)} and {tuple(b.shape)}", "see optimal_probe")
+    check_memory(
+        2 * Y.numel() * F.element_size(),
+        "probe_loss",
+        "pass fewer targets at a time",
+        device=F.device,
+    )
     return (F @ W + b - Y).square().sum() / len(F)
 
 # %% ../../nbs/prior/01_loss_equivalence.ipynb #3174bfaa
@@ -68,6 +74,12 @@ def optimal_probe(
     """
     F = check_features(features, "optimal_probe")
     Y = _targets(targets, F, "optimal_probe")
+    check_memory(
+        5 * F.numel() * F.element_size(),
+        "optimal_probe",
+        "optimal_probe_loss needs less, because it does not form the weights",
+        device=F.device,
+    )
     eps = torch.finfo(F.dtype).eps
     rounding = dict(atol=8 * eps * F.norm().item(), rtol=max(F.shape) * eps)
     W = torch.linalg.pinv(center(F), **rounding) @ center(Y)

@@ -51,7 +51,7 @@ def _label_factor(labels) -> Tensor:
     y = check_labels(labels, "TaskPrior.from_labels")
     n_tasks, n = y.shape
     check_memory(
-        16 * n * sum(len(task.unique()) for task in y),
+        20 * n * sum(len(task.unique()) for task in y),
         "TaskPrior.from_labels",
         "pass fewer tasks, or one with partition_moments",
         device=y.device,
@@ -64,7 +64,7 @@ def _dense_view_factor(n_samples, n_views) -> Tensor:
     "Factor of the graph that joins the views of a sample, shape (n_samples * n_views, n_samples)."
     Y = view_factor(n_samples, n_views)
     check_memory(
-        8 * Y.shape[0] * Y.shape[1],
+        12 * Y.shape[0] * Y.shape[1],
         "TaskPrior.from_views",
         "use partition_moments, which needs no dense factor",
     )

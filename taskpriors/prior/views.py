@@ -37,6 +37,7 @@ def view_labels(
     """
     N = check_count(n_samples, "view_labels", "n_samples")
     V = check_count(n_views, "view_labels", "n_views")
+    check_memory(8 * N * (V + 1), "view_labels", "lower n_samples or n_views")
     return torch.arange(N).repeat_interleave(V)
 
 # %% ../../nbs/prior/06_views.ipynb #b975aeb3
@@ -72,8 +73,11 @@ def view_factor(
     Y_ij = 1 if floor(i / V) = j, else 0; Y @ Y.T is the view graph.
     Reference: Task Priors, Proposition 2.7.
     """
+    N = check_count(n_samples, "view_factor", "n_samples")
+    n = N * check_count(n_views, "view_factor", "n_views")
+    dtype = dtype or torch.get_default_dtype()
+    check_memory((32 + dtype.itemsize) * n, "view_factor", "lower n_samples or n_views")
     y = view_labels(n_samples, n_views)
-    n, dtype = len(y), dtype or torch.get_default_dtype()
     return torch.sparse_coo_tensor(
         torch.stack([torch.arange(n), y]),
         torch.ones(n, dtype=dtype),
@@ -206,6 +210,9 @@ def partition_moments(
     T = check_temperatures(temperature, caller)
     y, sizes = _checked_partition(labels, models, center, caller)
     odds = _checked_odds(T, graphs, caller)
+    columns = max(Z.shape[1] for Z in models.values())
+    n_bytes = 8 * (len(y) + len(sizes)) * columns + 2**26
+    check_memory(n_bytes, caller, "pass factors of fewer columns", device=y.device)
     kernel = _two_values(sizes, center)
     found = []
     for Z in models.values():

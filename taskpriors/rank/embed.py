@@ -26,6 +26,7 @@ from taskpriors.checks import (
     check_choice,
     check_count,
     check_features,
+    check_load,
     check_memory,
     check_number,
     check_same_n,
@@ -688,7 +689,7 @@ def _checked_how(
         device=device,
         dtype=dtype,
         batch_size=check_count(batch_size, "embed", "batch_size"),
-        num_workers=check_count(num_workers, "embed", "num_workers", low=0),
+        num_workers=check_load(num_workers, "embed", "num_workers", low=0, workers=True),
         save_every=check_number(save_every, "embed", "save_every", low=0),
         progress=progress,
     )

@@ -74,6 +74,9 @@ def _paint(ax, xy, y, title):
     ax.spines[:].set_visible(False)
 
 # %% ../../nbs/rank/07_figures.ipynb #52935041
+_MOST_PANELS = 400  # more can neither be drawn in a minute nor be seen
+
+
 @in_style
 def plot_tasks(
     features,  # shape (n, d)
@@ -86,6 +89,7 @@ def plot_tasks(
     seed: int = 0,  # of the map and the tasks
 ):  # matplotlib axes, shape (panels,)
     "The given labels beside tasks sampled from the prior, on a t-SNE map (Task Priors, Figure 1)."
+    check_count(n_tasks, "plot_tasks", "n_tasks", high=_MOST_PANELS)
     Z, xy = _factor_and_map(features, xy, seed=seed, caller="plot_tasks")
     T = task_temperature(Z, n_classes) if temperature is None else temperature
     tasks = sample_labels(Z, T, n_classes, n_tasks=n_tasks, n_orders=n_tasks, seed=seed)
@@ -248,9 +252,10 @@ def plot_temperatures(
 ):  # matplotlib axes, shape (n_tasks, number of temperatures)
     "Tasks sampled at several temperatures, on one t-SNE map (Task Priors, Figure 7)."
     multiples = check_temperatures(list(temperatures), "plot_temperatures").tolist()
+    most = max(1, _MOST_PANELS // len(multiples))
+    n_rows = check_count(n_tasks, "plot_temperatures", "n_tasks", high=most)
     Z, xy = _factor_and_map(features, xy, seed=seed, caller="plot_temperatures")
     unit = task_temperature(Z, n_classes)
-    n_rows = check_count(n_tasks, "plot_temperatures", "n_tasks")
     axes = _axes(len(multiples), n_rows, size=(2.1, 2.2))
     for column, t in zip(axes.T, multiples, strict=True):
         tasks = sample_labels(Z, t * unit, n_classes, n_tasks=n_rows, n_orders=n_rows, seed=seed)

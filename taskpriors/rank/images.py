@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..checks import check_count, check_memory, refuse
+from ..checks import check_count, check_load, check_memory, refuse
 from ..results import new_axes
 from ..signatures import documented
 from ..store import cache_dir
@@ -252,6 +252,7 @@ class ImageSource:
     ):
         self.items, self.name = items, name
         self.exif_rotation = exif_rotation
+        n_threads = check_load(n_threads, "load_images", "n_threads", low=0, workers=True)
         found = _inspect_all(items, n_threads, progress, exif_rotation)
         self.index = [i for i, f in enumerate(found) if isinstance(f, tuple)]
         names = range(len(found)) if names is None else names

@@ -11,7 +11,13 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from ..checks import check_count, check_features, check_temperature, refuse
+from taskpriors.checks import (
+    check_count,
+    check_features,
+    check_memory,
+    check_temperature,
+    refuse,
+)
 from ..kernels import product_factor
 
 # %% ../../nbs/rank/04_shared_prior.ipynb #bb18a07b
@@ -35,6 +41,8 @@ def similarity_scale(
     "Mean of |K_ij| over pairs of different points."
     Z = check_features(Z, "similarity_scale", "Z")
     n = min(len(Z), check_count(n_points, "similarity_scale", "n_points", low=2))
+    n_bytes = (Z.element_size() + 8) * n * n
+    check_memory(n_bytes, "similarity_scale", "lower n_points", device=Z.device)
     Z = Z[torch.linspace(0, len(Z) - 1, n).long()]
     K = (Z @ Z.T).abs()
     off_diagonal = K.sum(dtype=torch.float64) - K.diagonal().sum(dtype=torch.float64)

@@ -24,6 +24,7 @@ from taskpriors.checks import (
     check_features,
     check_finite,
     check_generator,
+    check_load,
     check_memory,
     check_number,
     check_square,
@@ -127,6 +128,7 @@ class Banded:
             rule = f"diagonals must have shape (k,) or (k, {size}) with k of at most {size}"
             remedy = "pass the main diagonal and those below it"
             refuse("Banded", rule, f"{tuple(b.shape)}", remedy)
+        check_memory(24 * len(b) * self.size, "Banded", "pass smaller blocks or fewer diagonals")
         self.diagonals = b if b.ndim == 2 else b[:, None].expand(-1, size)
         self.L = _band_factor(self.diagonals)
 
@@ -246,6 +248,7 @@ def mirror_symmetry(
     a: float = 1.0,  # variance of a pixel
 ) -> Kronecker:
     "Images that equal their mirror image (A.14, first example)."
+    check_load(shape[-1], "mirror_symmetry", "shape", bytes_each=48 * shape[-1])
     eye = torch.eye(shape[-1], dtype=torch.float64)
     return Kronecker([None] * (len(shape) - 1) + [a * (eye + eye.flip(1))], shape)
 
@@ -257,6 +260,7 @@ def central_block(
     correlation: float = 0.5,  # between neighbours of a row or column within it
 ) -> Kronecker:
     "Only a central square varies, and its pixels vary together (A.14, second example)."
+    check_load(max(shape[1:]), "central_block", "shape", bytes_each=48 * max(shape[1:]))
     inner = check_count(inner, "central_block", "inner", high=min(shape[1:]))
     rho = check_number(correlation, "central_block", "correlation", low=0, high=1, high_open=True)
 
@@ -353,6 +357,11 @@ class SyntheticTask(Result):
         m = self.mu.double()
         return float(m @ self.covariance.solve(m[None])[0]) ** 0.5
 
+    def _row_bytes(self) -> int:
+        "Memory of an image while it is made, its label included."
+        arrays = 1 if getattr(self.covariance, "plain", False) else 2
+        return 4 * arrays * len(self.mu) + 24
+
     def labels(
         self,
         start: int,  # first row
@@ -364,6 +373,7 @@ class SyntheticTask(Result):
         root = _root(seed, "labels")
         start = check_count(start, "labels", "start", low=0)
         stop = check_count(stop, "labels", "stop", low=start)
+        check_memory(24 * (stop - start), "labels", "ask for fewer rows at a time")
         return _labels(root, start, stop, self.tau)
 
     def rows(
@@ -379,6 +389,8 @@ class SyntheticTask(Result):
         root = _root(seed, "rows")
         start = check_count(start, "rows", "start", low=0)
         stop = check_count(stop, "rows", "stop", low=start)
+        remedy = "ask for fewer rows at a time, as batches does"
+        check_memory(self._row_bytes() * (stop - start), "rows", remedy, device=device)
         y = _labels(root, start, stop, self.tau).to(device)
         noise = _Stream(root, len(self.mu), device).rows(start, stop, executor)
         x = self.covariance.color(noise)
@@ -408,7 +420,7 @@ class SyntheticTask(Result):
         executor: Executor | None = None,
     ) -> tuple:  # images (n, *shape) and labels (n,)
         "The first `n` rows at once."
-        n_bytes = 8 * check_count(n, "sample", "n") * len(self.mu)
+        n_bytes = self._row_bytes() * check_count(n, "sample", "n")
         check_memory(n_bytes, "sample", "iterate over batches(n) instead", device=device)
         return self.rows(0, n, seed=seed, device=device, executor=executor)
 
@@ -477,6 +489,7 @@ def synthetic_task(
     who = "synthetic_task"
     sides = (shape,) if isinstance(shape, int) else shape
     shape = tuple(check_count(n, who, "shape") for n in sides)
+    check_memory(24 * math.prod(shape), who, "pass a smaller shape")
     scale = check_number(scale, who, "scale", low=0)
     tau = check_number(tau, who, "tau", low=0, high=1, low_open=True, high_open=True)
     cov = _covariance(covariance, shape)

@@ -21,6 +21,7 @@ from taskpriors.checks import (
     check_generator,
     check_labels,
     check_number,
+    check_rounds,
     check_tensor,
     refuse,
 )
@@ -217,11 +218,12 @@ def pgd_attack(
     x, y = _target(logits, images, labels, clip, who)
     eps = check_number(eps, who, "eps", low=0)
     g = check_generator(seed, who)
+    n_steps = check_rounds(n_steps, who, "n_steps")
     if step is None:
-        step = 2.5 * eps / check_count(n_steps, who, "n_steps")
+        step = 2.5 * eps / n_steps
     step = check_number(step, who, "step", low=0)
     how = _Climb(eps=eps, n_steps=n_steps, step=step, clip=clip)
-    check_count(restarts, who, "restarts")
+    check_rounds(restarts, who, "restarts")
     check_count(batch_size, who, "batch_size")
     worst = _harmless(x)
     for k in range(restarts):
@@ -450,14 +452,15 @@ def cw_attack(
     how = _Descent(
         clip=clip,
         kappa=check_number(kappa, who, "kappa", low=0),
-        n_steps=check_count(n_steps, who, "n_steps"),
+        n_steps=check_rounds(n_steps, who, "n_steps"),
         lr=check_number(lr, who, "lr", low=0, low_open=True),
         n_projections=check_count(n_projections, who, "n_projections", low=0),
     )
+    n_weights = check_rounds(n_weights, who, "n_weights")
     never = torch.full((len(x),), math.inf).to(x)
     weights = _Weights(torch.ones_like(never), torch.zeros_like(never), never)
     nearest = _Nearest(x, never)
-    for _ in range(check_count(n_weights, who, "n_weights")):
+    for _ in range(n_weights):
         new = _descend(logits, x, y, weights.c, how)
         nearest = nearest.or_nearer(*new)
         weights = weights.next(new.distance < math.inf)
@@ -719,8 +722,8 @@ def robust_linear_probe(
     l2 = check_number(l2, who, "l2", low=0)
     g = check_generator(seed, who)
     _check_clip(x, clip, who)
-    n_epochs = check_count(n_epochs, who, "n_epochs")
-    n_steps = check_count(n_steps, who, "n_steps")
+    n_epochs = check_rounds(n_epochs, who, "n_epochs")
+    n_steps = check_rounds(n_steps, who, "n_steps")
     plan = _Plan(
         l2=l2,
         n_epochs=n_epochs,

@@ -28,6 +28,7 @@ from taskpriors.checks import (
     check_features,
     check_finite,
     check_labels,
+    check_load,
     check_number,
     check_tensor,
     refuse,
@@ -180,6 +181,9 @@ def _check_fields(
         refuse(who, rule, repr(s.pixel_mean), "pass one of those")
 
 # %% ../../nbs/synbench/03_score.ipynb #70dc154c
+_SAMPLE_BYTES = 20  # a label, and a feature in both precisions, at the very least
+
+
 def _settings(
     settings: SynBenchSettings | None,
     changes: dict,  # field -> value
@@ -197,7 +201,11 @@ def _settings(
         refuse(who, rule, f"{unknown}", f"use {', '.join(names)}", TypeError)
     s = replace(s, **changes)
     _check_fields(s)
-    return replace(s, **{name: _several(name, getattr(s, name)) for name in _BOUNDS})
+    s = replace(s, **{name: _several(name, getattr(s, name)) for name in _BOUNDS})
+    judged = 5 * len(s.eps) * len(s.scales)  # an answer and a margin at each
+    check_load(s.n_train, who, "n_train", bytes_each=_SAMPLE_BYTES)
+    check_load(s.n_test, who, "n_test", bytes_each=_SAMPLE_BYTES + judged)
+    return s
 
 # %% ../../nbs/synbench/03_score.ipynb #a29104dc
 class _Encoder(NamedTuple):
@@ -495,7 +503,8 @@ class SynBenchResult(Result):
     ) -> tuple:  # low and high, shape (n_eps, n_thresholds)
         "Percentile bootstrap over test samples; the training sample is held fixed."
         level = check_number(level, "interval", "level", **_OPEN_UNIT)
-        n_draws = check_count(n_draws, "interval", "n_draws", low=20)
+        size = 24 * self.correct.shape[-1]
+        n_draws = check_load(n_draws, "interval", "n_draws", low=20, bytes_each=size)
         g = torch.Generator().manual_seed(seed)
         scales = zip(self.correct, self.margin, strict=True)
         a, b = zip(*(_resampled(c, m, n_draws, g) for c, m in scales), strict=True)
@@ -710,7 +719,9 @@ def score_by_n(
     run = _Run(
         encoder=_encoder(model, input_size, s.normalize, normalize_by, device),
         settings=s,
-        sizes=tuple(check_count(n, "score_by_n", "sizes", low=4) for n in sizes),
+        sizes=tuple(
+            check_load(n, "score_by_n", "sizes", low=4, bytes_each=_SAMPLE_BYTES) for n in sizes
+        ),
         seed=seed,
         batch_size=check_count(batch_size, "synbench_score", "batch_size"),
         folder=None,

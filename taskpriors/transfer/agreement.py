@@ -22,6 +22,7 @@ from taskpriors.checks import (
     check_count,
     check_finite,
     check_generator,
+    check_load,
     check_number,
     check_same_n,
     check_tensor,
@@ -111,6 +112,12 @@ def _fisher(r, n, method, level, *, caller="rank_agreement", n_given=0):
 def _varies(arrays):
     "Does every row of every array hold different values?"
     return all((np.ptp(a, axis=-1) > 0).all() for a in arrays)
+
+
+def _check_resamples(n_resamples, arrays, caller):
+    "The number of resamples, if memory holds their indices and what they choose."
+    size = 16 * arrays[0].shape[-1] + sum(a.nbytes + 128 for a in arrays)
+    return check_load(n_resamples, caller, "n_resamples", low=100, bytes_each=size)
 
 
 def _all_draws(k):
@@ -307,7 +314,7 @@ def rank_agreement(
     if interval == "fisher":
         low, high = _fisher(value, len(x), method, level)
     else:
-        n_resamples = check_count(n_resamples, me, "n_resamples", low=100)
+        n_resamples = _check_resamples(n_resamples, (x, y), me)
         values = _resampled(statistic, (x, y), n_resamples, seed, me, families=families)
         low, high = _quantiles(values, level)
     return Agreement(
@@ -384,7 +391,7 @@ def compare_agreement(
     me = "compare_agreement"
     a, b, y = _vectors(me, method, 2, first=first, second=second, truth=truth)
     level = _check_level(level, me)
-    n_resamples = check_count(n_resamples, me, "n_resamples", low=100)
+    n_resamples = _check_resamples(n_resamples, (a, b, y), me)
     n = y.shape[-1]
     families = _families(groups, n, me)
     one = _statistic(method, k, n, me)

@@ -24,6 +24,7 @@ from taskpriors.checks import (
     check_executor,
     check_features,
     check_generator,
+    check_load,
     check_number,
     refuse,
 )
@@ -132,7 +133,7 @@ def loss_curve(
     X = check_features(features, "loss_curve", min_rows=4).detach()
     y, counts = present_classes(labels, "loss_curve", n=len(X), device=X.device)
     share = check_number(valid, "loss_curve", "valid", low=0, high=1, low_open=True, high_open=True)
-    n_points = check_count(n_points, "loss_curve", "n_points")
+    n_points = check_load(n_points, "loss_curve", "n_points", bytes_each=64)
     n_min = check_count(n_min, "loss_curve", "n_min")
     executor = check_executor(executor, "loss_curve")
     test, pool = (index.to(X.device) for index in _held_out(len(X), share, seed))

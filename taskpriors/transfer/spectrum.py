@@ -17,6 +17,8 @@ from taskpriors.checks import (
     check_count,
     check_features,
     check_finite,
+    check_load,
+    check_memory,
     check_number,
     check_same_n,
     check_tensor,
@@ -235,6 +237,8 @@ def uniformity(
     X = _unit(check_features(features, "uniformity").detach().double(), "uniformity")
     t = check_number(t, "uniformity", "t", low=0, low_open=True)
     block_size = check_count(block_size, "uniformity", "block_size")
+    n_bytes = 3 * 8 * min(block_size, len(X)) ** 2
+    check_memory(n_bytes, "uniformity", "lower block_size", device=X.device)
     total = 0.0
     for rows, cols in pair_blocks(len(X), block_size):
         E = (2 * t * (X[rows] @ X[cols].T - 1)).exp()
@@ -252,6 +256,8 @@ def noise_cka(
     seed: int = 0,
 ) -> tuple:  # biased and unbiased CKA, one each per dimension
     "CKA of two independent Gaussian representations, for both estimators."
+    dims = list(dims)
+    n = check_load(n, "noise_cka", "n", bytes_each=8 * sum(dims))
     g = torch.Generator().manual_seed(seed)
     pairs = [(torch.randn(n, d, generator=g), torch.randn(n, d, generator=g)) for d in dims]
     biased = [cka(a, b, estimator="biased") for a, b in pairs]
