@@ -274,6 +274,7 @@ def _batches(
         num_workers=how.num_workers,
         collate_fn=_stack,
         pin_memory=how.device.type == "cuda",
+        generator=torch.Generator(),  # without one, a loader draws its workers' seed globally
     )
     network = _network(enc, how)
     row = start
