@@ -15,9 +15,11 @@ from taskpriors.prior.objective import TaskPriorLoss, TaskPriorStatistics
 from taskpriors.prior.task_prior import TaskPrior
 from taskpriors.rank.explore import TaskExplorer
 from taskpriors.rank.ranking import rank_models
+from taskpriors.svd import feature_svd
 from taskpriors.synbench.gaussians import synthetic_task
 from taskpriors.synbench.score import SynBenchSettings, synbench_score
 from taskpriors.transfer.code_length import loss_curve
+from taskpriors.transfer.heads import fit_head
 from taskpriors.transfer.pactran import gaussian_grid
 
 matplotlib.use("agg")
@@ -34,6 +36,8 @@ RESULT = synbench_score(**SCORE, cache=None)
 TASK = synthetic_task(1.0, (1, 2, 2))
 SAMPLE = TASK.sample(64)[0]
 CURVE = loss_curve(X, y)
+HEAD = fit_head(X, y, beta=1.0)
+SVD = feature_svd(X)
 GRIDS = [gaussian_grid(M, y) for M in (X, X2, X + X2)]
 RANKING = rank_models(MODELS, None, n_tasks=6, n_classes=2, cache=False, progress=False)
 EXPLORER = TaskExplorer(X)

@@ -347,7 +347,7 @@ def _estimate_until(problem, lots, *, rel_tol, budget):
     drawn = next(lots)
     while True:
         value, error = (weight * x for x in _controlled(drawn, beta, known))
-        value = exact + value
+        value = check_overflow(exact + value, problem.caller)
         if (error <= rel_tol * value.abs()).all() or drawn.n_pairs >= budget:
             return drawn, value, error
         target = min(2 * drawn.n_pairs, budget)

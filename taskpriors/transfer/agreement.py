@@ -19,6 +19,7 @@ from taskpriors.checks import (
     check_choice,
     check_count,
     check_finite,
+    check_flag,
     check_generator,
     check_number,
     check_same_n,
@@ -159,9 +160,9 @@ _STATISTICS = {
 def _statistic(method, k, n, caller):
     "The function of two vectors that goes by this name."
     check_choice(method, tuple(_STATISTICS), caller, "method")
+    k = check_count(max(1, n // 4) if k is None else k, caller, "k", high=n - 1)
     if method != "top_k":
         return _STATISTICS[method]
-    k = check_count(max(1, n // 4) if k is None else k, caller, "k", high=n - 1)
     return lambda x, y: _top_k(x, y, k)
 
 # %% ../../nbs/transfer/01_agreement.ipynb #991def50
@@ -184,6 +185,7 @@ def _vector(v, caller, name, *, ranks, most_dims):
 # %% ../../nbs/transfer/01_agreement.ipynb #52d0241d
 def _vectors(caller, method, most_dims=1, **named):
     "The judged vectors of a call, by the names of its parameters."
+    check_choice(method, tuple(_STATISTICS), caller, "method")
     ranks = method != "pearson"
     out = {
         name: _vector(v, caller, name, ranks=ranks, most_dims=most_dims)
@@ -216,7 +218,8 @@ def _check_level(level, caller):
 def _interval_kind(interval, method, caller):
     "The kind of interval asked for, or the default of the method."
     default = "fisher" if method in _FISHER else "bootstrap"
-    interval = check_choice(interval or default, ("fisher", "bootstrap"), caller, "interval")
+    chosen = default if interval is None else interval
+    interval = check_choice(chosen, ("fisher", "bootstrap"), caller, "interval")
     if interval == "fisher" and method not in _FISHER:
         rule = f"Fisher's interval exists for {', '.join(_FISHER)}"
         refuse(caller, rule, method, "pass interval='bootstrap'")
@@ -244,16 +247,17 @@ def rank_agreement(
     """
     me = "rank_agreement"
     x, y = _vectors(me, method, scores=scores, truth=truth)
-    if not higher_is_better:
+    if not check_flag(higher_is_better, me, "higher_is_better"):
         x = -x
     level = _check_level(level, me)
     statistic = _statistic(method, k, len(x), me)
     interval = _interval_kind(interval, method, me)
+    n_resamples = check_count(n_resamples, me, "n_resamples", low=100)
+    check_generator(seed, me)
     value = float(statistic(x, y))
     if interval == "fisher":
         low, high = _fisher(value, len(x), method, level)
     else:
-        n_resamples = check_count(n_resamples, me, "n_resamples", low=100)
         low, high = _quantiles(_resampled(statistic, (x, y), n_resamples, seed, me), level)
     return Agreement(
         value=value,
@@ -343,7 +347,7 @@ def compare_agreement(
 # %% ../../nbs/transfer/01_agreement.ipynb #60f332e4
 def _held_fixed(given):
     "The variables held fixed, by name: `given` is one of them or a list of them."
-    several = isinstance(given, (list, tuple)) and hasattr(given[0], "__len__")
+    several = isinstance(given, (list, tuple)) and len(given) > 0 and hasattr(given[0], "__len__")
     return {f"given[{i}]": v for i, v in enumerate(given if several else [given])}
 
 # %% ../../nbs/transfer/01_agreement.ipynb #36164a24
@@ -367,7 +371,7 @@ def partial_agreement(
         rule = "scores, truth and given must not determine each other"
         refuse(me, rule, "a singular correlation matrix", "drop one of them")
     P = np.linalg.inv(C)
-    sign = 1 if higher_is_better else -1
+    sign = 1 if check_flag(higher_is_better, me, "higher_is_better") else -1
     value = float(-P[0, 1] / math.sqrt(P[0, 0] * P[1, 1])) * sign
     low, high = _fisher(value, n, method, level, caller=me, n_given=len(vectors) - 2)
     return Agreement(
