@@ -13,6 +13,7 @@ from torch import Tensor
 
 from taskpriors.checks import (
     check_choice,
+    check_computed,
     check_count,
     check_features,
     check_generator,
@@ -74,7 +75,8 @@ def kernel_strength(
     "Root mean square over points of sum_j K_ij s_j for random signs s: |K|_F/sqrt(n)."
     Z = check_features(Z, "kernel_strength", "Z")
     gram = Z.T @ Z if Z.shape[1] <= len(Z) else Z @ Z.T
-    return (gram.double().norm() / len(Z) ** 0.5).item()
+    strength = gram.double().norm() / len(Z) ** 0.5
+    return check_computed(strength, "kernel_strength", "the strength").item()
 
 # %% ../../nbs/rank/09_explore.ipynb #4d94bd05
 def _uniform(Z, T, q, seed):

@@ -243,7 +243,7 @@ def uniformity(
 ) -> float:  # in [-4 t, 0], lower is better
     "Log mean Gaussian potential over pairs of points on the unit sphere (Wang and Isola 2020)."
     X = _unit(check_features(features, "uniformity").detach().double(), "uniformity")
-    t = check_number(t, "uniformity", "t", low=0, low_open=True)
+    t = check_number(t, "uniformity", "t", low=0, high=1e150, low_open=True)
     block_size = check_count(block_size, "uniformity", "block_size")
     total = 0.0
     for rows, cols in pair_blocks(len(X), block_size):
