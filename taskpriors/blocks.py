@@ -8,7 +8,7 @@ __all__ = ['row_blocks', 'pair_blocks', 'with_bar', 'map_blocks']
 # %% ../nbs/workshop/04_blocks.ipynb #b7425dae
 from collections.abc import Callable, Iterable, Iterator
 
-from .checks import check_count, check_executor, check_memory
+from .checks import check_count, check_executor, check_flag, check_memory
 
 # %% ../nbs/workshop/04_blocks.ipynb #5ee09ae6
 _SLICE_BYTES = 120
@@ -51,7 +51,7 @@ def with_bar(
     total: int | None = None,  # number of items; None asks `items` for its length
 ) -> Iterable:  # the same items
     "Iterate over `items`, with a progress bar if it is wanted."
-    if not progress:
+    if not check_flag(progress, "with_bar", "progress"):
         return items
     from tqdm.auto import tqdm
 

@@ -20,6 +20,8 @@ from .blocks import map_blocks, row_blocks
 from taskpriors.checks import (
     check_count,
     check_features,
+    check_flag,
+    check_generator,
     check_memory,
     check_number,
     check_split,
@@ -166,6 +168,9 @@ def ridge_probes(
         refuse(caller, "either alpha or alphas may be given", "both", "leave one of them out")
     X = check_features(features, caller)
     y, q, codes = check_tasks(labels, X, n_classes, caller)
+    standardize = check_flag(standardize, caller, "standardize")
+    progress = check_flag(progress, caller, "progress")
+    check_generator(seed, caller)
     mask = None
     if train is not None:
         mask = check_split(train, len(X), caller, seed=seed).to(X.device)
@@ -367,7 +372,7 @@ class _Solver(NamedTuple):
 def _check_solver(C, tol, max_iter, caller):
     "The solver that a caller asks for."
     return _Solver(
-        alpha=1 / check_number(C, caller, "C", low=0, low_open=True),
+        alpha=1 / check_number(C, caller, "C", low=1e-150, high=1e150),
         tol=check_number(tol, caller, "tol", low=0, low_open=True),
         max_iter=check_count(max_iter, caller, "max_iter"),
     )
@@ -471,6 +476,8 @@ def logistic_probes(
         remedy = "pass a fraction or a mask"
         remedy += " (leave-one-out has a closed form for ridge_probes only)"
         refuse(caller, "train must say which points are fitted", "None", remedy)
+    standardize = check_flag(standardize, caller, "standardize")
+    progress = check_flag(progress, caller, "progress")
     mask = check_split(train, len(X), caller, seed=seed).to(X.device)
     solver = _check_solver(C, tol, max_iter, caller)
     basis = ridge_basis(X[mask], standardize=standardize)

@@ -19,8 +19,11 @@ from torch import Tensor
 from ..blocks import map_blocks, pair_blocks, row_blocks, with_bar
 from taskpriors.checks import (
     as_tensor,
+    check_computed,
     check_count,
     check_features,
+    check_flag,
+    check_instance,
     check_memory,
     check_number,
     check_same_n,
@@ -156,6 +159,8 @@ def edge_moments(
 
     `block_size` squared pairs exist at a time, in each worker of the executor.
     """
+    remedy = "pass ridge_basis(features)"
+    check_instance(basis, RidgeBasis, "edge_moments", "basis", remedy=remedy)
     law = _edge_law(Z, temperature, basis.U, "edge_moments")
     run = dict(block_size=block_size, executor=executor, progress=progress)
     return _edge_moments(basis, law, "edge_moments", **run)
@@ -215,6 +220,8 @@ def edge_variance(
     progress: bool = False,  # show a bar on standard error
 ) -> Tensor:  # a float64 scalar
     "Variance of the leave-one-out error over tasks with independent undirected edges."
+    remedy = "pass ridge_basis(features)"
+    check_instance(basis, RidgeBasis, "edge_variance", "basis", remedy=remedy)
     law = _edge_law(Z, temperature, basis.U, "edge_variance")
     alpha = check_number(alpha, "edge_variance", "alpha", low=0)
     run = dict(block_size=block_size, executor=executor, progress=progress)
@@ -440,6 +447,9 @@ def expected_heldout_error(
     """
     caller = "expected_heldout_error"
     X = check_features(features, caller)
+    variance = check_flag(variance, caller, "variance")
+    standardize = check_flag(standardize, caller, "standardize")
+    progress = check_flag(progress, caller, "progress")
     law = _law_or_factor(prior, weights, caller)
     over_labels = isinstance(law, _LabelLaw)
     if over_labels:
@@ -475,7 +485,7 @@ def _gaussian_variance(basis, Z, noise, alpha, caller):  # 2 Tr((Q (Z Z' + noise
     signal = (Z.T @ QZ).square().sum()
     mixed = QZ.square().sum()
     square = _square_trace(basis, keep, f, w)
-    return 2 * (signal + 2 * noise * mixed + noise**2 * square) / len(Z) ** 2
+    return 2 * (signal + 2 * noise * mixed + noise * (noise * square)) / len(Z) ** 2
 
 # %% ../../nbs/prior/12_heldout.ipynb #38c420ad
 @documented
@@ -515,9 +525,11 @@ def expected_regression_error(
         inner=(B @ B.T).double() + noise_part,
     )
     choice = _choose(basis, moments, penalties, caller)
-    variance = _gaussian_variance(basis, Zc, noise, choice.alpha, caller).item()
+    variance = _gaussian_variance(basis, Zc, noise, choice.alpha, caller)
+    found = torch.tensor([variance.item(), choice.error, choice.baseline], dtype=torch.float64)
+    check_computed(found, caller, "the error and its variance")
     return HeldoutError(
-        variance=variance, measure="gaussian", standard_error=0.0, **choice._asdict()
+        variance=variance.item(), measure="gaussian", standard_error=0.0, **choice._asdict()
     )
 
 # %% ../../nbs/prior/12_heldout.ipynb #b52c1847

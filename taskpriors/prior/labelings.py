@@ -58,7 +58,7 @@ from taskpriors.prior.particles import (
     too_few_degrees,
     watch_chains,
 )
-from .prefix import check_sampler, copy_transposed
+from .prefix import check_sampler, copy_transposed, pair_scale
 from ..results import Result, new_axes
 from ..signatures import documented
 
@@ -315,6 +315,7 @@ def enumerate_labelings(
     """
     caller = "enumerate_labelings"
     Z, T, q, _ = check_sampler(Z, temperature, n_classes, 1, caller)
+    pair_scale(Z, T, caller)  # refuses a temperature at which the energies overflow
     n = len(Z)
     if q**n > 10**6:
         rule = "at most 10^6 labelings can be listed"

@@ -22,6 +22,7 @@ from taskpriors.checks import (
     check_count,
     check_executor,
     check_features,
+    check_flag,
     check_memory,
     check_same_n,
     check_temperatures,
@@ -159,7 +160,7 @@ def pair_problem(
         dtype=dtype,
         block_size=block_size,
         executor=executor,
-        progress=progress,
+        progress=check_flag(progress, caller, "progress"),
     )
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d28
@@ -288,7 +289,6 @@ def check_overflow(
             "powers of the kernel entries must stay within range",
             "an overflow",
             "rescale the kernels or pass float64 factors",
-            OverflowError,
         )
     return x
 

@@ -99,6 +99,7 @@ def check_proportions(
     caller: str,  # who asks
 ) -> tuple[Tensor | None, float | None]:  # shares that sum to one, float64, and the tolerance
     "Return class proportions and their tolerance, or raise `ValueError`; None leaves both out."
+    tau = check_number(tau, caller, "tolerance", low=0, low_open=True)
     if pi is None:
         return None, None
     pi = check_tensor(pi, caller, "class_proportions").double().cpu()
@@ -108,7 +109,7 @@ def check_proportions(
     if not (pi > 0).all() or abs(pi.sum().item() - 1) > 1e-6:
         rule = "class_proportions must be positive and sum to one"
         refuse(caller, rule, pi.tolist(), "divide them by their sum")
-    return pi / pi.sum(), check_number(tau, caller, "tolerance", low=0, low_open=True)
+    return pi / pi.sum(), tau
 
 # %% ../../nbs/prior/08_particles.ipynb #68381ff1
 class Problem(NamedTuple):

@@ -19,6 +19,7 @@ from taskpriors.checks import (
     check_choice,
     check_count,
     check_features,
+    check_flag,
     check_generator,
     check_labels,
     check_memory,
@@ -151,7 +152,7 @@ def pair_scale(
     "Return the factor a/T of the scores, or raise `ValueError` where they would overflow."
     a = _PAIR_TERM[check_choice(convention, tuple(_PAIR_TERM), caller, "convention")]
     top = Z.abs().max().double().item()
-    bound = a / T * len(Z) * Z.shape[1] * max(top, 1) ** 2
+    bound = max(a / T, 1) * len(Z) * Z.shape[1] * max(top, 1) ** 2  # also of K alone
     if not bound < torch.finfo(Z.dtype).max / 8:
         refuse(
             caller,
@@ -195,6 +196,7 @@ def sample_labels(
     caller = "sample_labels"
     Z, T, q, m = check_sampler(Z, temperature, n_classes, n_tasks, caller)
     scale = pair_scale(Z, T, caller, convention=convention)
+    shuffle = check_flag(shuffle, caller, "shuffle")
     k = check_count(n_orders, caller, "n_orders", high=m if shuffle else 1)
     g = check_generator(seed, caller, Z.device)
     labels = torch.empty(m, len(Z), dtype=torch.int64, device=Z.device)
