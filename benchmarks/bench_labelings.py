@@ -22,7 +22,8 @@ class Filter:
         warnings.simplefilter("ignore")
 
     def smc(self):
-        return sample_labelings(self.Z, self.T, 2, n_tasks=self.m, gibbs_sweeps=2, seed=0)
+        how = dict(method="smc", gibbs_sweeps=2, seed=0)
+        return sample_labelings(self.Z, self.T, 2, n_tasks=self.m, **how)
 
     def prefix(self):
         return sample_labels(self.Z, self.T, 2, n_tasks=self.m, seed=0)

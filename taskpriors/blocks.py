@@ -8,23 +8,37 @@ __all__ = ['row_blocks', 'pair_blocks', 'with_bar', 'map_blocks']
 # %% ../nbs/workshop/04_blocks.ipynb #b7425dae
 from collections.abc import Callable, Iterable, Iterator
 
-from .checks import check_count, check_executor
+from .checks import check_count, check_executor, check_flag, check_memory
 
 # %% ../nbs/workshop/04_blocks.ipynb #5ee09ae6
+_SLICE_BYTES = 120
+_LONG = 10**5  # shorter lists are not worth asking for
+
+
 def row_blocks(
     n: int,  # number of points
     size: int,  # points in a block; the last one may be smaller
 ) -> list:  # slices that cover range(n)
     "Cut `n` points into consecutive slices."
     size = check_count(size, "row_blocks", "size")
+    if n // size > _LONG:
+        check_memory(_SLICE_BYTES * (n // size), "row_blocks", "raise the block size")
     return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
 # %% ../nbs/workshop/04_blocks.ipynb #298c3b2a
+_PAIR_BYTES = 64
+
+
 def pair_blocks(
     n: int,  # number of points
     size: int,  # points in a block
 ) -> list:  # (rows, columns): slices with rows.start <= columns.start
     "Pairs of slices that cover a symmetric matrix on and above its block diagonal."
+    size = check_count(size, "pair_blocks", "block_size")
+    n_blocks = -(-n // size)
+    n_pairs = n_blocks * (n_blocks + 1) // 2
+    if n_pairs > _LONG:
+        check_memory(_PAIR_BYTES * n_pairs, "pair_blocks", "raise block_size")
     blocks = row_blocks(n, size)
     return [(rows, cols) for k, rows in enumerate(blocks) for cols in blocks[k:]]
 
@@ -37,7 +51,7 @@ def with_bar(
     total: int | None = None,  # number of items; None asks `items` for its length
 ) -> Iterable:  # the same items
     "Iterate over `items`, with a progress bar if it is wanted."
-    if not progress:
+    if not check_flag(progress, "with_bar", "progress"):
         return items
     from tqdm.auto import tqdm
 

@@ -63,8 +63,8 @@ def check_device(
     "Return a device on which torch can allocate here, or raise `ValueError`."
     try:
         return torch.zeros(0, device=device).device
-    except (RuntimeError, AssertionError, ValueError) as e:
-        got = f"{device!r} ({str(e).splitlines()[0][:80]})"
+    except (RuntimeError, AssertionError, ValueError, TypeError) as e:
+        got = f"{device!r:.60} ({str(e).splitlines()[0][:80]})"
         rule = "device must be one that torch can use here"
         refuse(caller, rule, got, "leave it out, or pass 'cpu'")
 

@@ -8,7 +8,7 @@ __all__ = ['center', 'kernel_matrix', 'PivotedCholesky', 'pivoted_cholesky', 'ch
 
 # %% ../nbs/workshop/06_kernels.ipynb #1fcd862d
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -17,29 +17,44 @@ from torch import Tensor
 from .blocks import row_blocks
 from taskpriors.checks import (
     check_choice,
+    check_computed,
     check_count,
     check_features,
+    check_flag,
     check_memory,
     check_number,
     check_same_n,
     check_square,
     check_temperature,
+    power_to_one,
     refuse,
 )
 from .results import Result
 from .signatures import documented
 
 # %% ../nbs/workshop/06_kernels.ipynb #85a1d9e1
+def _check_copy(Z):
+    "Refuse a factor whose centred copy does not fit."
+    blocks = 2 * 8 * min(len(Z), 4096) * Z.shape[1]
+    n_bytes = max(8 * Z.numel(), Z.numel() * Z.element_size() + blocks)
+    check_memory(n_bytes, "center", "pass fewer points or fewer columns", device=Z.device)
+
+
 def _center(Z):
     mean = Z.mean(0, keepdim=True, dtype=torch.float64)
-    return torch.cat([(Z[b].double() - mean).to(Z.dtype) for b in row_blocks(len(Z), 4096)])
+    out = Z.new_empty(Z.shape)
+    for rows in row_blocks(len(Z), 4096):
+        out[rows] = (Z[rows].double() - mean).to(Z.dtype)
+    return out
 
 
 def center(
     Z,  # features or kernel factor, shape (n, r)
 ) -> Tensor:  # shape (n, r), rows sum to zero
     "Subtract the mean row, so that `Z @ Z.T` becomes `H @ K @ H`."
-    return _center(check_features(Z, "center", "Z"))
+    Z = check_features(Z, "center", "Z")
+    _check_copy(Z)
+    return _center(Z)
 
 # %% ../nbs/workshop/06_kernels.ipynb #e26a5498
 @documented
@@ -53,10 +68,11 @@ def kernel_matrix(
     K_ij is the inner product of rows i and j of Z.
     """
     Z = check_features(Z, "kernel_matrix", "Z")
+    max_bytes = check_number(max_bytes, "kernel_matrix", "max_bytes", low=0)
     remedy = "keep the factor and use a function that streams over it, such as trace_moments"
     n_bytes = len(Z) ** 2 * Z.element_size()
     check_memory(n_bytes, "kernel_matrix", remedy, limit=max_bytes)
-    return Z @ Z.T
+    return check_computed(Z @ Z.T, "kernel_matrix", "Z @ Z.T")
 
 # %% ../nbs/workshop/06_kernels.ipynb #45ed3621
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,6 +118,8 @@ def pivoted_cholesky(
 
     K = check_square(K, "pivoted_cholesky").detach()
     n = len(K)
+    remedy = "pass the kernel of fewer points"
+    check_memory(16 * n * n, "pivoted_cholesky", remedy, device=K.device)
     diag = K.diagonal().double()
     rank = n if rank is None else check_count(rank, "pivoted_cholesky", "rank", high=n)
     if tol is None:
@@ -110,6 +128,8 @@ def pivoted_cholesky(
     scale = max(diag.max().item(), 0.0)
     L, piv, found, _ = lapack.dpstrf(K.double().cpu().numpy(), lower=1, tol=tol * scale)
     found = min(found, rank) if scale > 0 else 0
+    n_bytes = 8 * n * (found + max(n, 6 * min(n, 1024)))
+    check_memory(n_bytes, "pivoted_cholesky", remedy, device=K.device)
     piv = torch.from_numpy(piv.astype("int64") - 1)
     Z = torch.zeros(n, found, dtype=torch.float64)
     Z[piv] = torch.from_numpy(L).tril()[:, :found]
@@ -135,16 +155,18 @@ def cholesky_factor(
 def _median_distance(X):
     "Median distance between at most 1,000 points, evenly spaced."
     some = torch.linspace(0, len(X) - 1, min(len(X), 1000)).long()
-    s = torch.pdist(X[some].double()).median().item()
+    p = power_to_one(X)
+    s = torch.pdist(X[some].double() * p).median().item() / p
     if s == 0:
         rule = "the median distance between points must be positive"
         refuse("rbf_cholesky", rule, 0.0, "remove duplicated rows or pass bandwidth")
     return s
 
 # %% ../nbs/workshop/06_kernels.ipynb #c7c7bb23
-def _widen(Z, width):
+def _widen(Z, width, d):
     "The factor with zero columns appended."
-    n_bytes = len(Z) * width * Z.element_size()
+    new = width - Z.shape[1]
+    n_bytes = 8 * len(Z) * (new + max(width, 2 * d))
     check_memory(n_bytes, "rbf_cholesky", "pass a smaller rank or a larger tol", device=Z.device)
     return torch.cat([Z, Z.new_zeros(len(Z), width - Z.shape[1])], 1)
 
@@ -153,14 +175,16 @@ def _rbf_columns(X, s, rank, tol):  # factor (n, k), pivots, unexplained varianc
     "Pivoted Cholesky of the RBF kernel, column by column."
     n = len(X)
     left = torch.ones(n, dtype=X.dtype, device=X.device)
+    p = power_to_one(torch.tensor(s, dtype=X.dtype))  # s * s may overflow or vanish; (s p)^2 not
     Z = X.new_zeros(n, 0)
     pivots = []
     while len(pivots) < rank and left.sum() > tol * n:
         k = len(pivots)
         if k == Z.shape[1]:
-            Z = _widen(Z, min(rank, max(64, 2 * k)))
+            Z = _widen(Z, min(rank, max(64, 2 * k)), X.shape[1])
         j = int(left.argmax())
-        column = torch.exp(-(X - X[j]).square().sum(1) / (2 * s * s)) - Z[:, :k] @ Z[j, :k]
+        near = torch.exp(-((X - X[j]) * p).square().sum(1) / (2 * (s * p) ** 2))
+        column = near - Z[:, :k] @ Z[j, :k]
         Z[:, k] = column / left[j].sqrt()
         left = (left - Z[:, k].square()).clamp(min=0)
         left[j] = 0
@@ -185,6 +209,7 @@ def rbf_cholesky(
         s = _median_distance(X.double())
     else:
         s = check_number(bandwidth, caller, "bandwidth", low=0, low_open=True)
+    check_memory(24 * X.numel(), caller, "pass fewer features or points", device=X.device)
     Z, pivots, left = _rbf_columns(X.double(), s, rank, tol)
     lost = left.sum().item() / n
     return PivotedCholesky(Z.to(X.dtype), len(pivots), lost, torch.tensor(pivots))
@@ -212,7 +237,10 @@ def _cosine_factor(X, center):
     mean = 0.0
     if center:
         mean = sum(_unit_rows(X[b].double()).sum(0) for b in blocks) / len(X)
-    return torch.cat([(_unit_rows(X[b].double()) - mean).to(X.dtype) for b in blocks])
+    out = X.new_empty(X.shape)
+    for rows in blocks:
+        out[rows] = (_unit_rows(X[rows].double()) - mean).to(X.dtype)
+    return out
 
 # %% ../nbs/workshop/06_kernels.ipynb #8cac17ff
 def _left_singular(X):
@@ -227,6 +255,15 @@ def _frobenius(Z):
     "Frobenius norm of Z Z^T."
     gram = Z @ Z.T if len(Z) < Z.shape[1] else Z.T @ Z
     return gram.double().norm()
+
+# %% ../nbs/workshop/06_kernels.ipynb #18936d5f
+def _check_rbf_options(bandwidth, rank, tol):
+    caller = "kernel_factor"
+    if bandwidth is not None:
+        check_number(bandwidth, caller, "bandwidth", low=0, low_open=True)
+    if rank is not None:
+        check_count(rank, caller, "rank")
+    check_number(tol, caller, "tol", low=0, high=1)
 
 # %% ../nbs/workshop/06_kernels.ipynb #ddebd9f2
 @documented
@@ -245,26 +282,47 @@ def kernel_factor(
     K = Z Z^T, and with `center` K = H k(F) H for H = I - 11^T/n and the kernel k of the features F.
     Reference: Task Priors, section 3.1 (centred cosine similarity) and Theorem 2.3 (projection).
     """
-    X = check_features(features, "kernel_factor")
     check_choice(kind, ("cosine", "linear", "projection", "rbf"), "kernel_factor", "kind")
+    X = check_features(features, "kernel_factor", squared=kind != "cosine")
+    center = check_flag(center, "kernel_factor", "center")
+    _check_rbf_options(bandwidth, rank, tol)
     check_choice(scale, (None, "frobenius"), "kernel_factor", "scale")
+    size = X.numel() * X.element_size()
+    block = 8 * min(len(X), 4096) * X.shape[1]
+    needed = {"cosine": size + 5 * block, "projection": 4 * size}
+    n_bytes = needed.get(kind, 8 * X.numel() + 2 * block)
+    check_memory(n_bytes, "kernel_factor", "pass fewer points or columns", device=X.device)
     if kind == "cosine":
         _warn_of_zero_rows(X)
         C = _cosine_factor(X, center)
-        size = len(X) ** 0.5
+        p, size = 1.0, len(X) ** 0.5
     else:
         Z = X
         if kind == "rbf":
             Z = rbf_cholesky(X, bandwidth=bandwidth, rank=rank, tol=tol).factor
         C = _center(Z) if center else Z
-        size = Z.norm()
-    if C.norm() <= 4 * torch.finfo(X.dtype).eps * size:
+        p = power_to_one(Z)
+        size = (Z * p).norm()
+    if (C * p).norm() <= 4 * torch.finfo(X.dtype).eps * size:
         got = "a kernel that is zero after centring"
         remedy = "check that the model responds to its input"
         refuse("kernel_factor", "features must differ between points", got, remedy)
     if kind == "projection":
         C = _left_singular(C)
-    return C / _frobenius(C).sqrt().to(C) if scale == "frobenius" else C
+    if scale is None:
+        return C
+    C = C * power_to_one(C)  # the fourth powers in the norm may overflow or vanish
+    return C / _frobenius(C).sqrt().to(C)
+
+# %% ../nbs/workshop/06_kernels.ipynb #dd1554b1
+def _pairs(priors) -> list:
+    "Pairs (factor, temperature), at least one."
+    pairs = list(priors) if isinstance(priors, Iterable) else []
+    if not pairs or not all(isinstance(p, (list, tuple)) and len(p) == 2 for p in pairs):
+        rule = "priors must hold at least one (factor, temperature) pair"
+        got = type(priors).__name__ if pairs else "none"
+        refuse("product_factor", rule, got, "pass one or several")
+    return pairs
 
 # %% ../nbs/workshop/06_kernels.ipynb #69c757fb
 @documented
@@ -276,12 +334,11 @@ def product_factor(
     K = sum over k of K_k/T_k, so its factor holds the columns Z_k/sqrt(T_k) side by side.
     Reference: Task Priors, section 2.2.
     """
-    priors = list(priors)
-    if not priors:
-        rule = "priors must hold at least one (factor, temperature) pair"
-        refuse("product_factor", rule, "none", "pass one or several")
+    priors = _pairs(priors)
     Zs = [check_features(Z, "product_factor", "factor") for Z, _ in priors]
     check_same_n("product_factor", **{f"factor {k}": len(Z) for k, Z in enumerate(Zs)})
     roots = [check_temperature(T, "product_factor") ** 0.5 for _, T in priors]
     dtype = max((Z.dtype for Z in Zs), key=lambda t: t.itemsize)
+    n_bytes = 2 * sum(Z.numel() for Z in Zs) * dtype.itemsize
+    check_memory(n_bytes, "product_factor", "pass fewer priors", device=Zs[0].device)
     return torch.cat([Z.to(dtype) / root for Z, root in zip(Zs, roots, strict=True)], 1)

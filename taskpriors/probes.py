@@ -17,10 +17,20 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .blocks import map_blocks, row_blocks
-from .checks import check_count, check_features, check_number, check_split, refuse
+from taskpriors.checks import (
+    check_count,
+    check_features,
+    check_flag,
+    check_generator,
+    check_memory,
+    check_number,
+    check_split,
+    refuse,
+)
 from .results import Result, new_axes
 from taskpriors.ridge import (
     check_alphas,
+    check_task_memory,
     check_tasks,
     code_rows,
     grid_errors,
@@ -160,12 +170,18 @@ def ridge_probes(
         refuse(caller, "either alpha or alphas may be given", "both", "leave one of them out")
     X = check_features(features, caller)
     y, q, codes = check_tasks(labels, X, n_classes, caller)
+    standardize = check_flag(standardize, caller, "standardize")
+    progress = check_flag(progress, caller, "progress")
+    check_generator(seed, caller)
     mask = None
     if train is not None:
         mask = check_split(train, len(X), caller, seed=seed).to(X.device)
     seen = slice(None) if mask is None else mask
     basis = ridge_basis(X[seen], standardize=standardize)
     size = task_block(block_size, len(X), q)
+    n_fitted = len(basis.U)
+    n_most = max(n_fitted, len(X) - n_fitted)
+    check_task_memory(basis, min(size, len(y)), n_most, n_classes=q, caller=caller)
     grid = errors = None
     if alpha is None:
         run = dict(block_size=size, executor=executor)
@@ -359,12 +375,21 @@ class _Solver(NamedTuple):
 def _check_solver(C, tol, max_iter, caller):
     "The solver that a caller asks for."
     return _Solver(
-        alpha=1 / check_number(C, caller, "C", low=0, low_open=True),
+        alpha=1 / check_number(C, caller, "C", low=1e-150, high=1e150),
         tol=check_number(tol, caller, "tol", low=0, low_open=True),
         max_iter=check_count(max_iter, caller, "max_iter"),
     )
 
 # %% ../nbs/workshop/08_probes.ipynb #2a857685
+def _check_fit_memory(basis, tasks, n, *, n_classes, caller):
+    "Refuse a block of logistic probes that does not fit, before any is fitted."
+    fitted, r = basis.U.shape
+    logits = max(11 * fitted, 6 * (n - fitted)) * tasks * n_classes
+    steps = 25 * tasks * n_classes * (r + 1)
+    n_bytes = basis.U.element_size() * (logits + steps + 3 * n * r)
+    check_memory(n_bytes, caller, "lower block_size, or pass fewer tasks or classes")
+
+
 def _fit_block(y, q, basis, solver):  # weights (m, q, r + 1), converged (m,), n_iter (m,)
     "Fit the probes of several tasks, each on the classes that it has."
     dtype = basis.U.dtype
@@ -406,6 +431,7 @@ def logistic_fit(
     y, q, _ = check_tasks(labels, X, n_classes, "logistic_fit")
     solver = _check_solver(C, tol, max_iter, "logistic_fit")
     basis = ridge_basis(X)
+    _check_fit_memory(basis, len(y), len(X), n_classes=q, caller="logistic_fit")
     W, done, n_iter = _fit_block(y, q, basis, solver)
     coef = W[..., :-1].double() / (0.5 * basis.s**2 + solver.alpha).sqrt() @ basis.V.T
     intercept = W[..., -1] * (2 / len(X)) ** 0.5 - coef @ basis.mean
@@ -453,12 +479,15 @@ def logistic_probes(
         remedy = "pass a fraction or a mask"
         remedy += " (leave-one-out has a closed form for ridge_probes only)"
         refuse(caller, "train must say which points are fitted", "None", remedy)
+    standardize = check_flag(standardize, caller, "standardize")
+    progress = check_flag(progress, caller, "progress")
     mask = check_split(train, len(X), caller, seed=seed).to(X.device)
     solver = _check_solver(C, tol, max_iter, caller)
     basis = ridge_basis(X[mask], standardize=standardize)
+    size = task_block(block_size, len(X), q)
+    _check_fit_memory(basis, min(size, len(y)), len(X), n_classes=q, caller=caller)
     given = dict(labels=y, q=q, mask=mask, basis=basis, new=basis.project(X[~mask]))
     fn = partial(_logistic_block, solver=solver, **given)
-    size = task_block(block_size, len(X), q)
     run = dict(executor=executor, progress=progress)
     accuracy, balanced, hits, loss, done, n_iter = _over_blocks(fn, len(y), size, **run)
     if not done.all():

@@ -14,6 +14,8 @@ from inspect import isfunction
 
 from torch import Tensor
 
+from .checks import refuse
+
 # %% ../nbs/workshop/03_results.ipynb #2820fbd9
 def _show(v) -> str:
     "A field as it prints."
@@ -163,4 +165,7 @@ def new_axes(
     figsize: tuple | None = None,  # width and height in inches
 ):  # matplotlib axes
     "Return `ax`, or new axes in the house style."
+    if ax is not None and not callable(getattr(ax, "plot", None)):
+        got = f"{type(ax).__name__} {str(ax)[:60]}"
+        refuse("plot", "ax must be matplotlib axes", got, "pass plt.gca() or None", TypeError)
     return new_panels(figsize=figsize)[0, 0] if ax is None else ax

@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['simplex_codes', 'RidgeBasis', 'decompose', 'ridge_basis', 'residual_filter', 'loo_slack', 'loo_residuals',
-           'TaskMoments', 'code_rows', 'task_block', 'check_weights', 'CheckedTasks', 'check_tasks', 'task_moments',
-           'label_moments', 'loo_errors', 'loo_point_errors', 'training_parts', 'loo_pseudo_values', 'alpha_grid',
-           'grid_errors', 'check_alphas']
+           'TaskMoments', 'code_rows', 'check_task_memory', 'task_block', 'check_weights', 'CheckedTasks',
+           'check_tasks', 'task_moments', 'label_moments', 'loo_errors', 'loo_point_errors', 'training_parts',
+           'loo_pseudo_values', 'alpha_grid', 'grid_errors', 'check_alphas']
 
 # %% ../nbs/prior/11_ridge.ipynb #6bbd9d96
 from collections.abc import Sequence
@@ -24,6 +24,7 @@ from taskpriors.checks import (
     check_features,
     check_finite,
     check_labels,
+    check_load,
     check_memory,
     check_number,
     check_same_n,
@@ -47,8 +48,10 @@ def _centred(X, mean, scale):
 
 
 def _coordinates(X, V, mean, scale):  # on the columns of V, in the precision of X
-    blocks = row_blocks(len(X), 4096)
-    return torch.cat([(_centred(X[b], mean, scale) @ V).to(X.dtype) for b in blocks])
+    out = X.new_empty(len(X), V.shape[1])
+    for rows in row_blocks(len(X), 4096):
+        out[rows] = (_centred(X[rows], mean, scale) @ V).to(X.dtype)
+    return out
 
 # %% ../nbs/prior/11_ridge.ipynb #ee9d44e6
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,11 +97,14 @@ def _deviations(X, mean):  # standard deviation of each feature, one for constan
 # %% ../nbs/prior/11_ridge.ipynb #0b7c066b
 def _check_basis_memory(X):
     n, d = X.shape
-    r = min(n, d)
-    wide = n <= d + 1
-    float64 = 2 * r * r + n * d * wide + d * r
+    if n <= d + 1:
+        n_bytes = 8 * (3 * n * d + n * n) + X.element_size() * n * n
+    else:
+        block = 8 * 3 * 4096 * d
+        basis = X.element_size() * n * d + 8 * d * d
+        n_bytes = max(8 * n * d, 40 * d * d + block, basis + block)
     check_memory(
-        8 * float64 + X.element_size() * n * r,
+        n_bytes,
         "ridge_basis",
         "project the features to fewer columns",
         device=X.device,
@@ -241,6 +247,20 @@ def code_rows(
     return codes.T[:, labels]
 
 # %% ../nbs/prior/11_ridge.ipynb #731f2edf
+def check_task_memory(
+    basis: RidgeBasis,  # of the points that probes are fitted to
+    tasks: int,  # handled at once
+    n: int,  # points that are fitted, or judged, whichever are more
+    *,
+    n_classes: int,
+    caller: str,  # who asks
+):
+    "Refuse a block of tasks that does not fit, before it is made."
+    entries = 5 * tasks * n * n_classes + 3 * n * basis.U.shape[1]
+    remedy = "lower block_size, or pass fewer classes or points"
+    check_memory(basis.U.element_size() * entries, caller, remedy, device=basis.U.device)
+
+
 def task_block(block_size: int | None, n: int, q: int) -> int:
     """Tasks handled at once.
 
@@ -483,7 +503,7 @@ def alpha_grid(
     "Log-spaced penalties relative to the mean eigenvalue of the centred Gram matrix."
     low = check_number(low, "alpha_grid", "low", low=0, low_open=True)
     high = check_number(high, "alpha_grid", "high", low=0, low_open=True)
-    n_alphas = check_count(n_alphas, "alpha_grid", "n_alphas")
+    n_alphas = check_load(n_alphas, "alpha_grid", "n_alphas", bytes_each=32)
     unit = basis.s.square().mean().item() if len(basis.s) else 1.0
     return unit * low * (high / low) ** torch.linspace(0, 1, n_alphas, dtype=torch.float64)
 

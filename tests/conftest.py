@@ -12,3 +12,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // workers)))
+
+
+def pytest_addoption(parser):
+    parser.addoption("--fuzz", action="store_true", help="make every call of tests/test_fuzz.py")

@@ -344,7 +344,7 @@ def calibrate_temperature(
     target = check_number(diversity, caller, "diversity", **open_unit)
     check_choice(criterion, ("rand", "distinct"), caller, "criterion")
     check_choice(method, ("anneal", "gibbs"), caller, "method")
-    ratio = check_number(ratio, caller, "ratio", low=1, low_open=True)
+    ratio = check_number(ratio, caller, "ratio", low=1, high=1e3, low_open=True)
     lowest = check_number(lowest, caller, "lowest", low=0, high=1, low_open=True)
     step = check_number(step, caller, "step", **open_unit)
     P, _, g = checked_problem(

@@ -112,6 +112,8 @@ def log_partition(
     """
     Z, odds = checked_odds(Z, temperature, graphs, "log_partition")
     size = check_count(block_size, "log_partition", "block_size")
+    n_bytes = 3 * min(size, len(Z)) ** 2 * Z.element_size()
+    check_memory(n_bytes, "log_partition", "lower block_size", device=Z.device)
     part = partial(_log_partition_block, Z=Z, odds=odds, graphs=graphs)
     total = sum(map_blocks(part, pair_blocks(len(Z), size), executor=executor))
     if graphs == "directed":
@@ -130,7 +132,7 @@ def _as_graphs(G, Z, graphs, caller):
             "pass adjacency matrices",
         )
     check_same_n(caller, Z=len(Z), G=G.shape[-1])
-    if not ((G == 0) | (G == 1)).all():
+    if G.dtype != torch.bool and not ((G == 0) | (G == 1)).all():
         refuse(
             caller,
             "G must hold zeros and ones",
@@ -165,6 +167,8 @@ def graph_log_prob(
     Z, odds = checked_odds(Z, temperature, graphs, "graph_log_prob")
     G = _as_graphs(G, Z, graphs, "graph_log_prob")
     size = check_count(block_size, "graph_log_prob", "block_size")
+    n_bytes = 5 * min(size, len(Z)) * len(Z) * Z.element_size()
+    check_memory(n_bytes, "graph_log_prob", "lower block_size", device=Z.device)
     out = torch.zeros(len(G), dtype=torch.float64, device=Z.device)
     for rows in row_blocks(len(Z), size):
         x = odds * (Z[rows] @ Z.T)
@@ -192,14 +196,17 @@ def sample_graphs(
     Reference: Task Priors, Definition 2.4 and Lemma 2.5.
     """
     m = check_count(n_graphs, "sample_graphs", "n_graphs")
-    P = edge_probabilities(Z, temperature, graphs=graphs)
-    n = len(P)
+    Z, _ = checked_odds(Z, temperature, graphs, "sample_graphs")
+    n = len(Z)
+    drawing = m * n * n + 17 * max(n * n, min(m * n * n, 2**20))
+    joining = 4 * m * n * n if graphs == "undirected" else 0
     check_memory(
-        (3 * m + 8) * n * n + 2**23,
+        Z.element_size() * n * n + max(drawing, joining),
         "sample_graphs",
         "draw fewer at a time with one torch.Generator as seed",
-        device=P.device,
+        device=Z.device,
     )
+    P = edge_probabilities(Z, temperature, graphs=graphs)
     g = check_generator(seed, "sample_graphs", P.device)
     G = torch.empty(m, n, n, dtype=torch.bool, device=P.device)
     for some in row_blocks(m, max(1, 2**20 // n**2)):

@@ -19,8 +19,11 @@ from torch import Tensor
 from ..blocks import map_blocks, pair_blocks, row_blocks, with_bar
 from taskpriors.checks import (
     as_tensor,
+    check_computed,
     check_count,
     check_features,
+    check_flag,
+    check_instance,
     check_memory,
     check_number,
     check_same_n,
@@ -33,6 +36,7 @@ from taskpriors.ridge import (
     RidgeBasis,
     TaskMoments,
     check_alphas,
+    check_task_memory,
     check_tasks,
     check_weights,
     code_rows,
@@ -59,7 +63,7 @@ def heldout_matrix(
     X = check_features(features, "heldout_matrix")
     n = len(X)
     check_memory(
-        3 * 8 * n * n,
+        4 * 8 * n * n,
         "heldout_matrix",
         "use expected_heldout_error, which streams over pairs",
         device=X.device,
@@ -158,6 +162,8 @@ def edge_moments(
 
     `block_size` squared pairs exist at a time, in each worker of the executor.
     """
+    remedy = "pass ridge_basis(features)"
+    check_instance(basis, RidgeBasis, "edge_moments", "basis", remedy=remedy)
     law = _edge_law(Z, temperature, basis.U, "edge_moments")
     run = dict(block_size=block_size, executor=executor, progress=progress)
     return _edge_moments(basis, law, "edge_moments", **run)
@@ -217,6 +223,8 @@ def edge_variance(
     progress: bool = False,  # show a bar on standard error
 ) -> Tensor:  # a float64 scalar
     "Variance of the leave-one-out error over tasks with independent undirected edges."
+    remedy = "pass ridge_basis(features)"
+    check_instance(basis, RidgeBasis, "edge_variance", "basis", remedy=remedy)
     law = _edge_law(Z, temperature, basis.U, "edge_variance")
     alpha = check_number(alpha, "edge_variance", "alpha", low=0)
     run = dict(block_size=block_size, executor=executor, progress=progress)
@@ -394,6 +402,7 @@ def _error_over_labels(basis, law, penalties, caller, *, variance, points, block
     m, n = tasks.labels.shape
     w = check_weights(law.weights, m, caller).to(basis.U.device)
     size = task_block(block_size, n, tasks.n_classes)
+    check_task_memory(basis, min(size, m), n, n_classes=tasks.n_classes, caller=caller)
     moments = task_moments(basis, tasks, w, block_size=size, executor=executor)
     found = dict(_choose(basis, moments, penalties, caller)._asdict(), measure="label")
     if points:
@@ -470,6 +479,9 @@ def expected_heldout_error(
     """
     caller = "expected_heldout_error"
     X = check_features(features, caller)
+    variance = check_flag(variance, caller, "variance")
+    standardize = check_flag(standardize, caller, "standardize")
+    progress = check_flag(progress, caller, "progress")
     law = _law_or_factor(prior, weights, caller)
     over_labels = isinstance(law, _LabelLaw)
     if over_labels:
@@ -505,7 +517,7 @@ def _gaussian_variance(basis, Z, noise, alpha, caller):  # 2 Tr((Q (Z Z' + noise
     signal = (Z.T @ QZ).square().sum()
     mixed = QZ.square().sum()
     square = _square_trace(basis, keep, f, w)
-    return 2 * (signal + 2 * noise * mixed + noise**2 * square) / len(Z) ** 2
+    return 2 * (signal + 2 * noise * mixed + noise * (noise * square)) / len(Z) ** 2
 
 # %% ../../nbs/prior/12_heldout.ipynb #38c420ad
 @documented
@@ -532,6 +544,10 @@ def expected_regression_error(
     basis = decompose(X)
     penalties = _penalties(alpha, alphas, caller)
     n = len(Z)
+    k, r = Z.shape[1], basis.U.shape[1]
+    entries = n * max(r + 6 * k, 3 * r + 2 * k)
+    n_bytes = 8 * entries + basis.U.element_size() * n * (3 * r + k)
+    check_memory(n_bytes, caller, "pass factors of fewer columns", device=X.device)
     Zc = (Z - Z.mean(0)).to(basis.U)
     B = basis.U.T @ Zc
     noise_part = noise * torch.eye(len(B), dtype=torch.float64, device=B.device)
@@ -541,9 +557,11 @@ def expected_regression_error(
         inner=(B @ B.T).double() + noise_part,
     )
     choice = _choose(basis, moments, penalties, caller)
-    variance = _gaussian_variance(basis, Zc, noise, choice.alpha, caller).item()
+    variance = _gaussian_variance(basis, Zc, noise, choice.alpha, caller)
+    found = torch.tensor([variance.item(), choice.error, choice.baseline], dtype=torch.float64)
+    check_computed(found, caller, "the error and its variance")
     return HeldoutError(
-        variance=variance, measure="gaussian", standard_error=0.0, **choice._asdict()
+        variance=variance.item(), measure="gaussian", standard_error=0.0, **choice._asdict()
     )
 
 # %% ../../nbs/prior/12_heldout.ipynb #b52c1847
@@ -610,7 +628,10 @@ def precision_at_k(
     n = len(X)
     law = _law_or_factor(prior, weights, caller)
     k = check_count(k, caller, "k", high=n - 1)
-    blocks = row_blocks(n, check_count(block_size, caller, "block_size"))
+    size = check_count(block_size, caller, "block_size")
+    n_bytes = (X.element_size() + 3) * min(size, n) * n
+    check_memory(n_bytes, caller, "lower block_size", device=X.device)
+    blocks = row_blocks(n, size)
     if isinstance(law, _LabelLaw):
         labels = check_tasks(law.labels, X, None, caller).labels
         w = check_weights(law.weights, len(labels), caller).to(X.device)

@@ -9,7 +9,8 @@ __all__ = ['Estimate', 'LabelTraceMoments', 'Labelings', 'enumerate_labelings', 
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -21,8 +22,10 @@ from taskpriors.checks import (
     check_count,
     check_features,
     check_finite,
+    check_load,
     check_memory,
     check_number,
+    check_rounds,
     check_same_n,
     check_tensor,
     refuse,
@@ -35,6 +38,7 @@ from taskpriors.prior.calibration import (  # noqa: F401 - promised at this path
     temperature_scan,
 )
 from taskpriors.prior.particles import (
+    MIN_DOF_ANNEALED,
     ParticleState,
     Problem,
     anneal,
@@ -42,6 +46,7 @@ from taskpriors.prior.particles import (
     check_proportions,
     checked_problem,
     class_names_unsettled,
+    cold_chains_stay,
     exchange_classes,
     factor_sums,
     gibbs_sweep,
@@ -50,9 +55,10 @@ from taskpriors.prior.particles import (
     particle_filter,
     reason_against_chains,
     too_few_ancestors,
+    too_few_degrees,
     watch_chains,
 )
-from .prefix import check_sampler, copy_transposed
+from .prefix import check_sampler, copy_transposed, pair_scale
 from ..results import Result, new_axes
 from ..signatures import documented
 
@@ -98,6 +104,38 @@ def _frequency_se(p, se, *, low, high, heaviest):
     missed = (b * (1 - b)).clamp(max=8 * heaviest) * heaviest
     return torch.maximum(a * (1 - a) / (n + 4), missed).sqrt()
 
+# %% ../../nbs/prior/09_labelings.ipynb #32f8ac50
+class _Measure(NamedTuple):
+    "What a result must know of its measure to draw one label again."
+
+    factor: Tensor  # Z, shape (n, r)
+    temperature: float  # T
+    pi: Tensor | None  # class proportions
+    kappa: float  # of their penalty
+
+
+def _redraw_probabilities(measure, Z, Y):  # of one task, given all other labels; Y: one-hot, (n, q)
+    own = Z.square().sum(1, keepdim=True) * Y
+    F = 2 / measure.temperature * (Z @ (Z.T @ Y) - own)
+    if measure.pi is not None:
+        pi = measure.pi
+        F = F + pi.log() - measure.kappa * (Y.sum(0) - Y - len(Y) * pi)
+    return F.softmax(1)
+
+
+def _redraw_moments(measure, labels, M, q):  # -> v_2 and v_4 of Tr(M M^T G), averaged over tasks
+    Z, M = measure.factor.double(), M.double()
+    own = M.square().sum(1, keepdim=True)
+    second = fourth = 0.0
+    for y in labels:
+        Y = torch.nn.functional.one_hot(y, q).double()
+        p = _redraw_probabilities(measure, Z, Y)
+        change = 2 * (M @ (M.T @ Y) - own * Y)
+        change = change - (p * change).sum(1, keepdim=True)
+        second += (p * change.square()).sum().item()
+        fourth += (p * change.pow(4)).sum().item()
+    return second / len(labels), fourth / len(labels)
+
 # %% ../../nbs/prior/09_labelings.ipynb #c8938220
 def _deal_families(W, ancestor, n_groups=64):  # -> indices of the tasks in each group
     m = len(W)
@@ -137,6 +175,7 @@ class Labelings(Result):
         repr=False, default=0.0
     )  # largest weight of a family that no sweep mixed
     history: Tensor | None = field(repr=False, default=None)  # what `plot` draws
+    measure: _Measure | None = field(repr=False, default=None)  # what the tasks were drawn from
 
     weights = property(lambda self: self.log_weights.exp())  # shape (n_tasks,)
     exact = property(lambda self: self.method == "enumeration")
@@ -153,6 +192,18 @@ class Labelings(Result):
     def _frequency_se(self, p, se):
         draws = dict(low=self.n_ancestors, high=len(self.labels))
         return _frequency_se(p, se, heaviest=self.heaviest, **draws)
+
+    def _missed_changes(self, M):  # what single labels add to the squared errors of two moments
+        if self.exact or self.measure is None:
+            return 0.0, 0.0
+        ticks = (torch.arange(32, dtype=torch.float64, device=M.device) + 0.5) / 32
+        last = len(self.labels) - 1
+        picks = torch.searchsorted(self.weights.cumsum(0), ticks).clamp(max=last)
+        second, fourth = _redraw_moments(self.measure, self.labels[picks], M, self.n_classes)
+        A = self.n_ancestors
+        if A * second**2 >= 30 * fourth:
+            return 0.0, 0.0
+        return second / A, fourth / A
 
     def expectation(
         self,
@@ -189,7 +240,7 @@ class Labelings(Result):
         self._require_trust(caller, force)
         w, q = self.weights, self.n_classes
         remedy = "use expectation(values) or trace_moments(M), which need no n x n array"
-        check_memory(48 * self.labels.shape[1] ** 2, caller, remedy, device=w.device)
+        check_memory(80 * self.labels.shape[1] ** 2, caller, remedy, device=w.device)
         groups = _deal_families(self._family_weights(), self.ancestor)
         mean = sum(_pair_sums(self.labels[p], w[p], q) for p in groups)
         if self.exact:
@@ -213,11 +264,12 @@ class Labelings(Result):
         t = _label_traces(self.labels, M, self.n_classes)
         mean = self.expectation(t, force=force)
         variance = self.expectation((t - mean.mean).square(), force=force)
+        missed, missed_squares = self._missed_changes(M)
         return LabelTraceMoments(
             mean=mean.mean.item(),
-            mean_se=mean.standard_error.item(),
+            mean_se=math.hypot(mean.standard_error.item(), missed**0.5),
             variance=variance.mean.item(),
-            variance_se=variance.standard_error.item(),
+            variance_se=math.hypot(variance.standard_error.item(), missed_squares**0.5),
             dof=mean.dof,
         )
 
@@ -263,10 +315,12 @@ def enumerate_labelings(
     """
     caller = "enumerate_labelings"
     Z, T, q, _ = check_sampler(Z, temperature, n_classes, 1, caller)
+    pair_scale(Z, T, caller)  # refuses a temperature at which the energies overflow
     n = len(Z)
     if q**n > 10**6:
         rule = "at most 10^6 labelings can be listed"
         refuse(caller, rule, f"{q}^{n}", "use sample_labelings")
+    check_memory((16 * n + 8 * q + 24) * q**n, caller, "use sample_labelings", device=Z.device)
     pi, tau = check_proportions(class_proportions, tolerance, q, caller)
     labels = torch.cartesian_prod(*[torch.arange(q, device=Z.device)] * n)
     energy = _label_traces(labels, Z.double(), q, size=4096) / T
@@ -303,7 +357,8 @@ def _chain_starts(P, m, g):  # -> labels, (n, m): prefix samples first, independ
 
 # %% ../../nbs/prior/09_labelings.ipynb #e49934b6
 _CHECKS_OF_CHAINS = (reason_against_chains,)
-_CHECKS_OF_PARTICLES = (too_few_ancestors,)
+_CHECKS_OF_PARTICLES = (too_few_ancestors, too_few_degrees)
+_CHECKS_OF_ANNEALED = (too_few_ancestors, partial(too_few_degrees, low=MIN_DOF_ANNEALED))
 
 
 def _first_reason(checks, evidence):  # a reason for distrust, or ""
@@ -320,10 +375,13 @@ class _Options(NamedTuple):
     progress: bool
 
 
-def _check_sweeps(gibbs_sweeps, method, caller):
+def _check_sweeps(gibbs_sweeps, method, m, caller):
     if gibbs_sweeps is None:
         return 100 if method == "gibbs" else 2
-    return check_count(gibbs_sweeps, caller, "gibbs_sweeps", low=int(method == "gibbs"))
+    if method != "gibbs":
+        return check_rounds(gibbs_sweeps, caller, "gibbs_sweeps", low=0)
+    check_rounds(gibbs_sweeps, caller, "gibbs_sweeps")
+    return check_load(gibbs_sweeps, caller, "gibbs_sweeps", bytes_each=16 * m)
 
 # %% ../../nbs/prior/09_labelings.ipynb #77c601fc
 def _in_order(labels, order):  # (n, m) in the order of the visit -> (m, n), int64
@@ -420,12 +478,19 @@ def _proportions_doubtful(P, state, method, g):  # a reason for distrust, or ""
         return reason
     return _differs_from_annealing(P, state, g)
 
+# %% ../../nbs/prior/09_labelings.ipynb #8f589651
+def _reason_against_particles(P, state, g, method):  # a reason for distrust, or ""
+    checks = _CHECKS_OF_ANNEALED if method == "anneal" else _CHECKS_OF_PARTICLES
+    copy = torch.Generator(device=g.device)
+    copy.set_state(g.get_state())
+    return _first_reason(checks, state.cloud) or cold_chains_stay(P, state, copy)
+
 # %% ../../nbs/prior/09_labelings.ipynb #6dfaa969
 def _sample_particles(problem: Problem, m: int, options: _Options) -> Labelings:
     P, order, g = problem
     state = _weighted_particles(P, m, g, options)
     labels, cloud = state.labels, state.cloud
-    reason = _first_reason(_CHECKS_OF_PARTICLES, cloud)
+    reason = _reason_against_particles(P, state, g, options.method)
     reason = reason or _proportions_doubtful(P, state, options.method, g)
     diagnosis = dict(
         ess=cloud.ess[-1],
@@ -452,6 +517,12 @@ def _sample_particles(problem: Problem, m: int, options: _Options) -> Labelings:
         **diagnosis,
     )
 
+# %% ../../nbs/prior/09_labelings.ipynb #119186fc
+def _measure_of(problem: Problem) -> _Measure:
+    P = problem.model
+    factor = P.B[:, : P.rank][problem.order.argsort()]
+    return _Measure(factor=factor, temperature=P.T, pi=P.pi, kappa=P.kappa)
+
 # %% ../../nbs/prior/09_labelings.ipynb #ba0bccfe
 @documented
 def sample_labelings(
@@ -460,7 +531,7 @@ def sample_labelings(
     n_classes: int,  # q, at least 2
     *,
     n_tasks: int,  # particles, hence labelings returned
-    method: str = "smc",  # "smc" (points), "anneal" (temperatures), "gibbs" (chains) or "prefix"
+    method: str = "anneal",  # (temperatures), "smc" (points), "gibbs" (chains) or "prefix"
     gibbs_sweeps: int | None = None,  # at the end; None is 2, and 100 for method="gibbs"
     class_proportions: Sequence | None = None,  # shares to keep near, shape (q,); None: free
     tolerance: float = 0.05,  # spread of the shares around class_proportions
@@ -472,8 +543,8 @@ def sample_labelings(
 ) -> Labelings:  # warns if a diagnostic gives a reason for distrust
     """Draw labelings from the measure exp(Tr(GK)/T), asymptotically exactly in n_tasks.
 
-    Methods: "smc" weighs and resamples prefix samples point by point, "prefix" only weighs them,
-    "anneal" cools weighted particles (for the cold phase), "gibbs" runs chains. With class
+    Methods: "anneal" cools weighted particles, "smc" weighs and resamples prefix samples point by
+    point (faster, for hot priors), "prefix" only weighs them, "gibbs" runs chains. With class
     proportions pi, mu(y) is proportional to exp(Tr(GK)/T + sum of log(q pi(y_i)) - sum over classes
     of (share - pi)^2/(2 tolerance^2)).
     Reference: Task Priors, section 2.4, the restricted measure.
@@ -493,7 +564,7 @@ def sample_labelings(
     open_unit = dict(low=0, high=1, low_open=True, high_open=True)
     options = _Options(
         method=method,
-        sweeps=_check_sweeps(gibbs_sweeps, method, caller),
+        sweeps=_check_sweeps(gibbs_sweeps, method, n_tasks, caller),
         resample_below=check_number(resample_below, caller, "resample_below", low=0, high=1),
         check_every=check_count(check_every, caller, "check_every"),
         step=check_number(step, caller, "step", **open_unit),
@@ -501,6 +572,7 @@ def sample_labelings(
     )
     sample = _sample_chains if method == "gibbs" else _sample_particles
     labelings = sample(problem, n_tasks, options)
+    labelings = replace(labelings, measure=_measure_of(problem))
     if not labelings.trusted:
         warnings.warn(
             f"{caller}: samples should be trusted only with diagnostics in order. Got "

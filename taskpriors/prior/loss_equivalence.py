@@ -11,7 +11,10 @@ from torch import Tensor
 
 from taskpriors.checks import (
     as_tensor,
+    check_computed,
+    check_dtype,
     check_features,
+    check_finite,
     check_labels,
     check_memory,
     check_same_n,
@@ -48,13 +51,20 @@ def probe_loss(
     """
     F = check_features(features, "probe_loss")
     Y = _targets(targets, F, "probe_loss")
-    W = as_tensor(W, "probe_loss", "W").to(F)
-    b = as_tensor(b, "probe_loss", "b").to(F)
+    W = check_finite(as_tensor(W, "probe_loss", "W").to(F), "probe_loss", "W")
+    b = check_finite(as_tensor(b, "probe_loss", "b").to(F), "probe_loss", "b")
     want = (F.shape[1], Y.shape[1])
     if W.shape != want or b.shape != want[1:]:
         rule = f"W must have shape {want} and b {want[1:]}"
         refuse("probe_loss", rule, f"{tuple(W.shape)} and {tuple(b.shape)}", "see optimal_probe")
-    return (F @ W + b - Y).square().sum() / len(F)
+    check_memory(
+        2 * Y.numel() * F.element_size(),
+        "probe_loss",
+        "pass fewer targets at a time",
+        device=F.device,
+    )
+    loss = (F @ W + b - Y).square().sum() / len(F)
+    return check_computed(loss, "probe_loss", "the loss")
 
 # %% ../../nbs/prior/01_loss_equivalence.ipynb #3174bfaa
 def optimal_probe(
@@ -68,10 +78,18 @@ def optimal_probe(
     """
     F = check_features(features, "optimal_probe")
     Y = _targets(targets, F, "optimal_probe")
+    check_memory(
+        5 * F.numel() * F.element_size(),
+        "optimal_probe",
+        "optimal_probe_loss needs less, because it does not form the weights",
+        device=F.device,
+    )
     eps = torch.finfo(F.dtype).eps
     rounding = dict(atol=8 * eps * F.norm().item(), rtol=max(F.shape) * eps)
     W = torch.linalg.pinv(center(F), **rounding) @ center(Y)
-    return W, Y.mean(0) - F.mean(0) @ W
+    b = Y.mean(0) - F.mean(0) @ W
+    check_computed(torch.cat([W, b[None]]), "optimal_probe", "the weights")
+    return W, b
 
 # %% ../../nbs/prior/01_loss_equivalence.ipynb #83f32336
 def label_graph(
@@ -88,7 +106,7 @@ def label_graph(
     if len(y) != 1:
         rule = "labels must be one task"
         refuse("label_graph", rule, f"{len(y)} tasks", "pass one row at a time")
-    dtype = dtype or torch.get_default_dtype()
+    dtype = check_dtype(dtype, "label_graph")
     check_memory(
         y.numel() ** 2 * (1 + dtype.itemsize),
         "label_graph",
@@ -126,4 +144,5 @@ def optimal_probe_loss(
     """
     V = kernel_factor(features, "projection")
     Yc = center(_targets(targets, V, "optimal_probe_loss"))
-    return (Yc - V @ (V.T @ Yc)).square().sum() / len(V)
+    loss = (Yc - V @ (V.T @ Yc)).square().sum() / len(V)
+    return check_computed(loss, "optimal_probe_loss", "the loss")

@@ -466,6 +466,7 @@ def sketch_trace_moments(
     pilot = _run_pilot(draws, scale, rel_tol=rel_tol, budget=n_lots // 2 * _PAIRS_PER_LOT)
     beta = _slope(pilot)
     start, _ = _controlled(pilot, beta, scale.known)
+    check_overflow(start, caller)
     fixed = dict(beta=beta, start=start, known=scale.known)
     fresh, used = _draw_fresh(draws, pilot.n_pairs, n_lots, **fixed)
     mean, error = fresh.mean_and_error()

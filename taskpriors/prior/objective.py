@@ -13,7 +13,16 @@ import torch
 from torch import Tensor, nn
 
 from ..blocks import row_blocks
-from ..checks import check_choice, check_features, check_number, check_same_n, refuse
+from taskpriors.checks import (
+    as_tensor,
+    check_choice,
+    check_features,
+    check_finite,
+    check_number,
+    check_same_n,
+    check_tensor,
+    refuse,
+)
 from .edges import checked_odds
 from ..signatures import documented
 
@@ -83,11 +92,11 @@ def _unit_rows(X):
 def _about(C, center):  # unit rows about their mean: the batch's own, or the given one
     if center is None:
         return C - C.mean(0)
-    center = torch.as_tensor(center)
+    center = check_tensor(center, "TaskPriorLoss", "center")
     if center.shape != C.shape[1:]:
         rule = f"center must have shape ({C.shape[1]},)"
         refuse("TaskPriorLoss", rule, tuple(center.shape), "pass the mean of the unit rows")
-    return C - center.to(C)
+    return C - check_finite(center, "TaskPriorLoss", "center").to(C)
 
 # %% ../../nbs/prior/14_objective.ipynb #f4d219fb
 def _trace_statistics(X, tilted, W, n, center):
@@ -105,7 +114,7 @@ def _as_index(index, n, device):  # distinct points of the prior, as int64
     me = "TaskPriorLoss"
     if index is None:
         return torch.arange(n, device=device)
-    i = torch.as_tensor(index, device=device)
+    i = as_tensor(index, me, "index").to(device)
     if i.ndim != 1 or i.is_floating_point() or i.dtype == torch.bool:
         rule, got = (
             "index must be a vector of whole numbers",

@@ -22,6 +22,8 @@ from taskpriors.checks import (
     check_count,
     check_executor,
     check_features,
+    check_flag,
+    check_memory,
     check_same_n,
     check_temperatures,
     check_tensor,
@@ -158,7 +160,7 @@ def pair_problem(
         dtype=dtype,
         block_size=block_size,
         executor=executor,
-        progress=progress,
+        progress=check_flag(progress, caller, "progress"),
     )
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d28
@@ -237,7 +239,12 @@ def points_per_block(
     "Points in a block: 512 on a CPU, fewer if the buffers of a block would exceed 64 MiB."
     n = len(problem.prior)
     if problem.block_size is not None:
-        return min(n, problem.block_size)
+        size = min(n, problem.block_size)
+        device = problem.prior.device
+        check_memory(
+            n_buffers * itemsize * size**2, problem.caller, "lower block_size", device=device
+        )
+        return size
     on_cpu = problem.prior.device.type == "cpu"
     most, budget = (512, 2**26) if on_cpu else (4096, 2**31)
     fits = int((budget / (n_buffers * itemsize)) ** 0.5)
@@ -282,7 +289,6 @@ def check_overflow(
             "powers of the kernel entries must stay within range",
             "an overflow",
             "rescale the kernels or pass float64 factors",
-            OverflowError,
         )
     return x
 
@@ -393,7 +399,7 @@ def score_cumulants(
         order=order,
         dtype=problem.dtype,
     )
-    size = points_per_block(problem, len(problem.odds) * order + 4)
+    size = points_per_block(problem, (len(problem.odds) + 1) * order + 6)
     off_diagonal = check_overflow(sum_blocks(fn, problem, size), problem.caller)
     k = torch.arange(order, dtype=torch.float64, device=problem.prior.device)
     diagonals = [kernel.diagonal for kernel in kernels]

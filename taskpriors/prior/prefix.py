@@ -19,6 +19,7 @@ from taskpriors.checks import (
     check_choice,
     check_count,
     check_features,
+    check_flag,
     check_generator,
     check_labels,
     check_memory,
@@ -124,6 +125,8 @@ def check_sampler(
     n_classes,  # q
     n_tasks,  # m
     caller: str,  # who asks
+    *,
+    label_bytes: int = 12,  # that the caller needs for each label
 ) -> tuple[Tensor, float, int, int]:  # the four, checked
     "Judge what every sampler of labels takes, and the memory that it will need."
     Z = check_features(Z, caller, "Z").detach()
@@ -131,7 +134,7 @@ def check_sampler(
     q = check_count(n_classes, caller, "n_classes", low=2, high=2**15 - 1)
     m = check_count(n_tasks, caller, "n_tasks")
     floats = Z.numel() + (Z.shape[1] + 4 * _BLOCK) * (q - 1) * m
-    n_bytes = Z.element_size() * floats + 12 * len(Z) * m
+    n_bytes = Z.element_size() * floats + label_bytes * len(Z) * m
     check_memory(n_bytes, caller, "draw fewer tasks per call", device=Z.device)
     return Z, T, q, m
 
@@ -149,7 +152,7 @@ def pair_scale(
     "Return the factor a/T of the scores, or raise `ValueError` where they would overflow."
     a = _PAIR_TERM[check_choice(convention, tuple(_PAIR_TERM), caller, "convention")]
     top = Z.abs().max().double().item()
-    bound = a / T * len(Z) * Z.shape[1] * max(top, 1) ** 2
+    bound = max(a / T, 1) * len(Z) * Z.shape[1] * max(top, 1) ** 2  # also of K alone
     if not bound < torch.finfo(Z.dtype).max / 8:
         refuse(
             caller,
@@ -193,6 +196,7 @@ def sample_labels(
     caller = "sample_labels"
     Z, T, q, m = check_sampler(Z, temperature, n_classes, n_tasks, caller)
     scale = pair_scale(Z, T, caller, convention=convention)
+    shuffle = check_flag(shuffle, caller, "shuffle")
     k = check_count(n_orders, caller, "n_orders", high=m if shuffle else 1)
     g = check_generator(seed, caller, Z.device)
     labels = torch.empty(m, len(Z), dtype=torch.int64, device=Z.device)
@@ -227,6 +231,8 @@ def prefix_log_prob(
     scale = pair_scale(Z, T, caller, convention=convention)
     y = check_labels(labels, caller, n=len(Z), n_classes=q).T
     m = y.shape[1]
+    floats = 2 * (Z.shape[1] + 5 * _BLOCK) * (q - 1) * m
+    check_memory(Z.element_size() * floats, caller, "pass fewer tasks per call", device=Z.device)
     U = Z.new_zeros(Z.shape[1], (q - 1) * m)
     total = torch.zeros(m, dtype=torch.float64, device=Z.device)
     for rows in row_blocks(len(Z), _BLOCK):
@@ -347,7 +353,7 @@ def task_diversity(
     q = n_classes or max(2, int(y.max()) + 1)
     g = check_generator(seed, caller)
     m = min(len(y), check_count(max_tasks, caller, "max_tasks", low=2))
-    n_bytes = 16 * m * m + 8 * 500 * y.shape[1] * q
+    n_bytes = max(64 * m * m + 8 * 500 * y.shape[1] * q, 16 * m * y.shape[1])
     check_memory(n_bytes, caller, "lower max_tasks", device=y.device)
     some = y if m == len(y) else y[torch.randperm(len(y), generator=g)[:m].to(y.device)]
     rand_index, rand_index_se = _mean_rand(pairwise_rand(some, q))

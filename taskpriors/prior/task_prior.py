@@ -19,6 +19,7 @@ from taskpriors.checks import (
     check_choice,
     check_count,
     check_features,
+    check_flag,
     check_generator,
     check_labels,
     check_memory,
@@ -51,7 +52,7 @@ def _label_factor(labels) -> Tensor:
     y = check_labels(labels, "TaskPrior.from_labels")
     n_tasks, n = y.shape
     check_memory(
-        16 * n * sum(len(task.unique()) for task in y),
+        20 * n * sum(len(task.unique()) for task in y),
         "TaskPrior.from_labels",
         "pass fewer tasks, or one with partition_moments",
         device=y.device,
@@ -64,7 +65,7 @@ def _dense_view_factor(n_samples, n_views) -> Tensor:
     "Factor of the graph that joins the views of a sample, shape (n_samples * n_views, n_samples)."
     Y = view_factor(n_samples, n_views)
     check_memory(
-        8 * Y.shape[0] * Y.shape[1],
+        12 * Y.shape[0] * Y.shape[1],
         "TaskPrior.from_views",
         "use partition_moments, which needs no dense factor",
     )
@@ -208,6 +209,7 @@ class TaskPrior(Result):
     ) -> "TaskPrior":
         "The prior of a dense kernel, by pivoted Cholesky factorisation."
         Z = cholesky_factor(K, rank=rank)
+        center = check_flag(center, "TaskPrior.from_kernel", "center")
         return cls(center_rows(Z) if center else Z, temperature, graphs)
 
     @classmethod
@@ -221,6 +223,7 @@ class TaskPrior(Result):
     ) -> "TaskPrior":
         "The prior whose kernel is the mean label graph of known tasks."
         Z = _label_factor(labels)
+        center = check_flag(center, "TaskPrior.from_labels", "center")
         return cls(center_rows(Z) if center else Z, temperature, graphs)
 
     @classmethod
@@ -235,6 +238,7 @@ class TaskPrior(Result):
     ) -> "TaskPrior":
         "The prior of self-supervision: views of a sample belong together (Proposition 2.7)."
         Z = _dense_view_factor(n_samples, n_views)
+        center = check_flag(center, "TaskPrior.from_views", "center")
         return cls(center_rows(Z) if center else Z, temperature, graphs)
 
     def __len__(self):
@@ -490,7 +494,7 @@ class TaskPrior(Result):
         caller = "TaskPrior.sample"
         n_tasks = check_count(n_tasks, caller, "n_tasks")
         g = check_generator(seed, caller)
-        if method == "prefix":
+        if isinstance(method, str) and method == "prefix":
             options = {"convention": "exact", **options, "n_tasks": n_tasks, "seed": g}
             return sample_labels(self.factor, self.temperature, n_classes, **options)
         if n_particles is None:

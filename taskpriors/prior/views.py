@@ -15,15 +15,18 @@ from torch import Tensor
 from taskpriors.checks import (
     check_choice,
     check_count,
+    check_dtype,
+    check_flag,
     check_labels,
     check_memory,
     check_same_n,
     check_temperatures,
+    power_to_one,
     refuse,
 )
 from .edges import GRAPHS
 from .moments import TraceMoments
-from .pair_sums import checked_models, is_sequence
+from .pair_sums import check_overflow, checked_models, is_sequence
 
 # %% ../../nbs/prior/06_views.ipynb #0086d860
 def view_labels(
@@ -37,6 +40,7 @@ def view_labels(
     """
     N = check_count(n_samples, "view_labels", "n_samples")
     V = check_count(n_views, "view_labels", "n_views")
+    check_memory(8 * N * (V + 1), "view_labels", "lower n_samples or n_views")
     return torch.arange(N).repeat_interleave(V)
 
 # %% ../../nbs/prior/06_views.ipynb #b975aeb3
@@ -52,7 +56,7 @@ def view_graph(
     Reference: Task Priors, Proposition 2.7.
     """
     y = view_labels(n_samples, n_views)
-    dtype = dtype or torch.get_default_dtype()
+    dtype = check_dtype(dtype, "view_graph")
     check_memory(
         len(y) ** 2 * (1 + dtype.itemsize),
         "view_graph",
@@ -72,8 +76,11 @@ def view_factor(
     Y_ij = 1 if floor(i / V) = j, else 0; Y @ Y.T is the view graph.
     Reference: Task Priors, Proposition 2.7.
     """
+    N = check_count(n_samples, "view_factor", "n_samples")
+    n = N * check_count(n_views, "view_factor", "n_views")
+    dtype = check_dtype(dtype, "view_factor")
+    check_memory((32 + dtype.itemsize) * n, "view_factor", "lower n_samples or n_views")
     y = view_labels(n_samples, n_views)
-    n, dtype = len(y), dtype or torch.get_default_dtype()
     return torch.sparse_coo_tensor(
         torch.stack([torch.arange(n), y]),
         torch.ones(n, dtype=dtype),
@@ -107,7 +114,9 @@ class _Sums(NamedTuple):
 
 
 def _partition_sums(Z, y):
-    "Sums of M_ij and of M_ij^2."
+    "Sums of M_ij and of M_ij^2, from a factor of size one: its fourth powers must not overflow."
+    p = power_to_one(Z)
+    Z = Z * p
     double = dict(dtype=torch.float64)
     norms = Z.square().sum(1, **double)
     classes = torch.zeros(int(y.max()) + 1, Z.shape[1], device=Z.device, **double)
@@ -122,7 +131,8 @@ def _partition_sums(Z, y):
         same=_class_grams(Z, y),
         diagonal=norms.square().sum(),
     )
-    return values, squares
+    back = values.every.new_tensor(1 / p)
+    return _Sums(*(v * back**2 for v in values)), _Sums(*(v * back**2 * back**2 for v in squares))
 
 # %% ../../nbs/prior/06_views.ipynb #ad5f6143
 class _TwoValues(NamedTuple):
@@ -203,15 +213,19 @@ def partition_moments(
     """
     caller = "partition_moments"
     models = checked_models(M, caller)
+    center = check_flag(center, caller, "center")
     T = check_temperatures(temperature, caller)
     y, sizes = _checked_partition(labels, models, center, caller)
     odds = _checked_odds(T, graphs, caller)
+    columns = max(Z.shape[1] for Z in models.values())
+    n_bytes = 8 * (len(y) + len(sizes)) * columns + 2**26
+    check_memory(n_bytes, caller, "pass factors of fewer columns", device=y.device)
     kernel = _two_values(sizes, center)
     found = []
     for Z in models.values():
         sums = _partition_sums(Z, y.to(Z.device))
         found.append(_two_coin_moments(*sums, kernel, odds.to(Z.device), graphs))
-    mean, variance = (torch.stack(v) for v in zip(*found, strict=True))
+    mean, variance = (check_overflow(torch.stack(v), caller) for v in zip(*found, strict=True))
     if not is_sequence(temperature):
         mean, variance, T = mean[:, 0], variance[:, 0], T[0]
     if not isinstance(M, Mapping):

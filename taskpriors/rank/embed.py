@@ -26,6 +26,9 @@ from taskpriors.checks import (
     check_choice,
     check_count,
     check_features,
+    check_flag,
+    check_instance,
+    check_load,
     check_memory,
     check_number,
     check_same_n,
@@ -234,6 +237,18 @@ def is_features(
     array = isinstance(model, (Tensor, np.ndarray)) or hasattr(model, "to_numpy")
     return array or is_feature_file(model)
 
+# %% ../../nbs/rank/03_embed.ipynb #b688dd04
+def _check_description(transform, pooling, name, cache):
+    "Refuse what cannot describe a model, before one is loaded."
+    for what, value in dict(name=name, pooling=pooling).items():
+        if value is not None:
+            check_instance(value, str, "embed", what, remedy="pass a text or None")
+    if cache is not None and not isinstance(cache, bool):
+        cache_dir(cache)
+    if transform is not None and (not callable(transform) or isinstance(transform, type)):
+        rule = "transform must be a function from a picture to a tensor"
+        refuse("embed", rule, type(transform).__name__, "pass one, or None", TypeError)
+
 # %% ../../nbs/rank/03_embed.ipynb #841de217
 def load_encoder(
     model,  # see `embed`
@@ -244,6 +259,7 @@ def load_encoder(
     cache: str | Path | None = None,  # directory where the zoo keeps its weights
 ) -> Encoder:
     "Find or build a model, with its weights, its transform and its name."
+    _check_description(transform, pooling, name, cache)
     if isinstance(model, Encoder):
         return model
     if is_feature_file(model):
@@ -330,6 +346,7 @@ def _batches(
         num_workers=how.num_workers,
         collate_fn=_stack,
         pin_memory=how.device.type == "cuda",
+        generator=torch.Generator(),  # without one, a loader draws its workers' seed globally
     )
     network = _network(enc, how)
     row = start
@@ -697,9 +714,9 @@ def _checked_how(
         device=device,
         dtype=dtype,
         batch_size=check_count(batch_size, "embed", "batch_size"),
-        num_workers=check_count(num_workers, "embed", "num_workers", low=0),
+        num_workers=check_load(num_workers, "embed", "num_workers", low=0, workers=True),
         save_every=check_number(save_every, "embed", "save_every", low=0),
-        progress=progress,
+        progress=check_flag(progress, "embed", "progress"),
     )
 
 # %% ../../nbs/rank/03_embed.ipynb #b5a8ecc8
@@ -729,7 +746,13 @@ def embed_features(
     )
     if images is not None and not isinstance(images, ImageSource):
         images = load_images(images)
-    enc = load_encoder(model, transform=transform, pooling=pooling, name=name, cache=cache or None)
+    enc = load_encoder(
+        model,
+        transform=transform,
+        pooling=pooling,
+        name=name,
+        cache=None if cache is False else cache,
+    )
     if enc.features is not None:
         return _given(enc, images)
     if images is None:

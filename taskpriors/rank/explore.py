@@ -13,11 +13,14 @@ from torch import Tensor
 
 from taskpriors.checks import (
     check_choice,
+    check_computed,
     check_count,
     check_features,
     check_generator,
+    check_instance,
     check_labels,
     check_number,
+    power_to_one,
     refuse,
 )
 from ..kernels import kernel_factor
@@ -43,6 +46,12 @@ def _tsne_map(X, seed):  # (n, 2)
     tsne = TSNE(init="pca", random_state=seed, perplexity=min(30, (len(X) - 1) / 3))
     return torch.from_numpy(tsne.fit_transform(X.numpy()))
 
+# %% ../../nbs/rank/09_explore.ipynb #fd051754
+def _near_one(X):
+    "`X`, or where its squares leave float32, in which t-SNE takes them, its multiple near one."
+    p = power_to_one(X)
+    return X if 2.0**-50 < p < 2.0**50 else X * p
+
 # %% ../../nbs/rank/09_explore.ipynb #6003eda3
 def task_map(
     features,  # shape (n, d)
@@ -53,6 +62,8 @@ def task_map(
     "Lay points out in the plane, for looking at."
     X = check_features(features, "task_map").double().cpu()
     check_choice(method, ("tsne", "pca"), "task_map", "method")
+    seed = check_count(seed, "task_map", "seed", low=0, high=2**32 - 1)
+    X = _near_one(X)
     xy = _pca_map(X) if method == "pca" else _tsne_map(X, seed)
     low, high = xy.amin(0), xy.amax(0)
     return ((xy - low) / (high - low).clamp(min=1e-12)).double()
@@ -64,7 +75,8 @@ def kernel_strength(
     "Root mean square over points of sum_j K_ij s_j for random signs s: |K|_F/sqrt(n)."
     Z = check_features(Z, "kernel_strength", "Z")
     gram = Z.T @ Z if Z.shape[1] <= len(Z) else Z @ Z.T
-    return (gram.double().norm() / len(Z) ** 0.5).item()
+    strength = gram.double().norm() / len(Z) ** 0.5
+    return check_computed(strength, "kernel_strength", "the strength").item()
 
 # %% ../../nbs/rank/09_explore.ipynb #4d94bd05
 def _uniform(Z, T, q, seed):
@@ -92,15 +104,21 @@ class TaskExplorer:
 
     def __post_init__(self):
         self.features = check_features(self.features, "TaskExplorer").float()
+        for name in ("maps", "factors"):
+            remedy = "pass a dictionary of what was computed, or nothing"
+            check_instance(getattr(self, name), dict, "TaskExplorer", name, remedy=remedy)
 
     def coordinates(self, name):  # (n, 2)
         "The map of that name."
+        check_choice(name, ("tsne", "pca", *self.maps), "TaskExplorer.coordinates", "view")
         if name not in self.maps:
             self.maps[name] = task_map(self.features, name)
         return self.maps[name]
 
     def factor(self, kind):  # factor and strength
         "The factor of that kernel, and the kernel's strength."
+        kinds = ("cosine", "linear", "projection", "rbf", *self.factors)
+        check_choice(kind, kinds, "TaskExplorer.factor", "prior")
         if kind not in self.factors:
             rank = min(256, len(self.features)) if kind == "rbf" else None
             Z = kernel_factor(self.features, kind, rank=rank)
@@ -139,7 +157,11 @@ def draw_task(
     ax,  # matplotlib axes
 ):
     "Scatter the points, one colour a class, the largest class first."
+    xy = check_features(xy, "draw_task", "xy", min_rows=1)
     y = check_labels(labels, "draw_task", n=len(xy))[0]
+    if not callable(getattr(ax, "plot", None)):
+        got = f"{type(ax).__name__}"
+        refuse("draw_task", "ax must be matplotlib axes", got, "pass plt.gca()", TypeError)
     order = y.bincount(minlength=1).argsort(descending=True)
     colour = [COLOURS[k % len(COLOURS)] for k in order.argsort().tolist()]
     ax.scatter(*xy.T.numpy(), s=9, c=[colour[k] for k in y.tolist()], linewidths=0)
@@ -169,6 +191,10 @@ def redraw(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    remedy = "pass TaskExplorer(features)"
+    check_instance(explorer, TaskExplorer, "redraw", "explorer", remedy=remedy)
+    size = check_number(size, "redraw", "size", low=0.5, high=100)
+    dpi = check_count(dpi, "redraw", "dpi", high=1000)
     y = explorer.labels(**task)
     fig = Figure(figsize=(size, size), dpi=dpi)
     ax = draw_task(explorer.coordinates(view), y, fig.add_axes([0.02, 0.02, 0.96, 0.9]))

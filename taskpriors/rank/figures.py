@@ -14,8 +14,11 @@ from torch import Tensor
 from taskpriors.checks import (
     check_count,
     check_features,
+    check_instance,
     check_labels,
+    check_number,
     check_same_n,
+    check_several,
     check_temperatures,
     refuse,
 )
@@ -24,7 +27,7 @@ from ..prior.moments import trace_moments
 from ..prior.prefix import sample_labels
 from .ranking import Ranking, agreement_or_reason
 from .shared_prior import edge_temperature, shared_prior, task_temperature
-from ..results import in_style, new_panels
+from ..results import in_style, new_axes, new_panels
 from ..transfer.agreement import rank_agreement
 
 # %% ../../nbs/rank/07_figures.ipynb #088cb037
@@ -39,10 +42,10 @@ def tsne_map(
 
     Z = kernel_factor(check_features(features, "tsne_map", min_rows=5))
     tsne = TSNE(
-        perplexity=min(perplexity, (len(Z) - 1) / 3),
+        perplexity=min(check_number(perplexity, "tsne_map", "perplexity", low=1), (len(Z) - 1) / 3),
         metric="cosine",
         init="random",
-        random_state=check_count(seed, "tsne_map", "seed", low=0),
+        random_state=check_count(seed, "tsne_map", "seed", low=0, high=2**32 - 1),
     )
     return torch.from_numpy(tsne.fit_transform(Z.cpu().numpy()))
 
@@ -74,6 +77,9 @@ def _paint(ax, xy, y, title):
     ax.spines[:].set_visible(False)
 
 # %% ../../nbs/rank/07_figures.ipynb #52935041
+_MOST_PANELS = 400  # more can neither be drawn in a minute nor be seen
+
+
 @in_style
 def plot_tasks(
     features,  # shape (n, d)
@@ -86,6 +92,7 @@ def plot_tasks(
     seed: int = 0,  # of the map and the tasks
 ):  # matplotlib axes, shape (panels,)
     "The given labels beside tasks sampled from the prior, on a t-SNE map (Task Priors, Figure 1)."
+    check_count(n_tasks, "plot_tasks", "n_tasks", high=_MOST_PANELS)
     Z, xy = _factor_and_map(features, xy, seed=seed, caller="plot_tasks")
     T = task_temperature(Z, n_classes) if temperature is None else temperature
     tasks = sample_labels(Z, T, n_classes, n_tasks=n_tasks, n_orders=n_tasks, seed=seed)
@@ -126,10 +133,20 @@ def plot_moments(
     "Variance against mean of Tr(MG), a point per model (Task Priors, Figure 3)."
     import seaborn as sns
 
-    ax = _axes(1, size=(6.6, 3.8))[0, 0] if ax is None else ax
+    check_instance(
+        ranking, Ranking, "plot_moments", "ranking", remedy="pass what rank_models returns"
+    )
+    if families is not None:
+        remedy = "pass a dictionary model -> family"
+        check_instance(families, Mapping, "plot_moments", "families", remedy=remedy)
+    ax = _axes(1, size=(6.6, 3.8))[0, 0] if ax is None else new_axes(ax)
     mean, variance = ranking.mean, ranking.variance
     style = dict(color="C0")
     if families is not None:
+        missing = [model for model in ranking.models if model not in families]
+        if missing:
+            rule = "families must name a family for every model"
+            refuse("plot_moments", rule, f"none for {missing[0]!r:.60}", "add it")
         hue = [families[model] for model in ranking.models]
         style = dict(hue=hue, palette=_colors(len(set(hue))))
     sns.scatterplot(x=mean.numpy(), y=variance.numpy(), ax=ax, s=40, **style)
@@ -152,6 +169,8 @@ def plot_predictions(
     ranking: Ranking,  # of rank_models
 ):  # two matplotlib axes
     "Mean and variance of probe accuracy against those of Tr(MG) (Task Priors, Figure 4)."
+    remedy = "pass what rank_models returns"
+    check_instance(ranking, Ranking, "plot_predictions", "ranking", remedy=remedy)
     accuracies = ranking.accuracies
     left, right = axes = _axes(2, size=(4.4, 3.8))[0]
     _plot_prediction(
@@ -181,6 +200,8 @@ def prior_ablation(
     "E and Var of Tr(MG) of every model under every model's prior, and under the product of all."
     import pandas as pd
 
+    remedy = "pass a dictionary model -> features"
+    check_instance(features, Mapping, "prior_ablation", "features", remedy=remedy)
     factors = {k: kernel_factor(X, scale="frobenius") for k, X in features.items()}
     if len(factors) < 2:
         rule = "features must hold at least two models"
@@ -213,7 +234,7 @@ def plot_priors(
 
     frame = prior_ablation(features, temperature=temperature)
     frame["own"] = frame.prior == frame.model
-    ax = _axes(1, size=(6.8, 4.2))[0, 0] if ax is None else ax
+    ax = _axes(1, size=(6.8, 4.2))[0, 0] if ax is None else new_axes(ax)
     sns.scatterplot(
         frame,
         x="mean",
@@ -247,10 +268,12 @@ def plot_temperatures(
     seed: int = 0,  # of the map and the tasks
 ):  # matplotlib axes, shape (n_tasks, number of temperatures)
     "Tasks sampled at several temperatures, on one t-SNE map (Task Priors, Figure 7)."
-    multiples = check_temperatures(list(temperatures), "plot_temperatures").tolist()
+    several = check_several(temperatures, "plot_temperatures", "temperatures")
+    multiples = check_temperatures(several, "plot_temperatures").tolist()
+    most = max(1, _MOST_PANELS // len(multiples))
+    n_rows = check_count(n_tasks, "plot_temperatures", "n_tasks", high=most)
     Z, xy = _factor_and_map(features, xy, seed=seed, caller="plot_temperatures")
     unit = task_temperature(Z, n_classes)
-    n_rows = check_count(n_tasks, "plot_temperatures", "n_tasks")
     axes = _axes(len(multiples), n_rows, size=(2.1, 2.2))
     for column, t in zip(axes.T, multiples, strict=True):
         tasks = sample_labels(Z, t * unit, n_classes, n_tasks=n_rows, n_orders=n_rows, seed=seed)

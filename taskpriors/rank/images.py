@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..checks import check_count, check_memory, refuse
+from ..checks import as_tensor, check_count, check_flag, check_load, check_memory, refuse
 from ..results import new_axes
 from ..signatures import documented
 from ..store import cache_dir
@@ -252,6 +252,7 @@ class ImageSource:
     ):
         self.items, self.name = items, name
         self.exif_rotation = exif_rotation
+        n_threads = check_load(n_threads, "load_images", "n_threads", low=0, workers=True)
         found = _inspect_all(items, n_threads, progress, exif_rotation)
         self.index = [i for i, f in enumerate(found) if isinstance(f, tuple)]
         names = range(len(found)) if names is None else names
@@ -541,9 +542,11 @@ def _load_object(source, split, limit, how):  # ImageSource
     if isinstance(source, ImageSource):
         return source.subset(_evenly_spaced(len(source), limit))
     if isinstance(source, (np.ndarray, Tensor)):
+        as_tensor(source, "load_images", "images")
         return _load_array(source, "images", limit)
     is_stream = isinstance(source, torch.utils.data.IterableDataset)
-    if is_stream or (hasattr(source, "__getitem__") and hasattr(source, "__len__")):
+    is_map = hasattr(source, "__getitem__") and hasattr(source, "__len__")
+    if is_stream or (is_map and not isinstance(source, (type, bytes))):
         name = getattr(source, "name", None) or type(source).__name__
         return _load_dataset(source, name, limit, how)
     rule = "images must be a path, a name, an array, a list or a map-style data set"
@@ -566,7 +569,10 @@ def load_images(
     hfds/NAME, torch/NAME or tfds/NAME. An array has shape (n, H, W) or (n, H, W, 3). Files of
     16 bits and of floats in [0, 1] are scaled to 8 bits by that range; other ranges are refused.
     """
-    how = dict(progress=progress, exif_rotation=bool(exif_rotation))
+    how = dict(
+        progress=check_flag(progress, "load_images", "progress"),
+        exif_rotation=check_flag(exif_rotation, "load_images", "exif_rotation"),
+    )
     if limit is not None:
         limit = check_count(limit, "load_images", "limit")
     if not isinstance(source, (str, os.PathLike)):

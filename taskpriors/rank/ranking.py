@@ -10,15 +10,16 @@ import difflib
 import inspect
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from ..checks import check_choice, refuse
+from ..checks import check_choice, check_features, check_instance, check_tensor, refuse
 from .embed import embed_features
 from .stages import RankOptions, run_stages, task_orders
 from taskpriors.rank.tiers import (
@@ -75,7 +76,11 @@ def worst_decile(
     accuracies,  # one number per task in the last dimension, shape (..., n_tasks)
 ) -> Tensor:  # shape (...)
     "Mean over the worst tenth of the tasks, at least one."
-    ascending = torch.as_tensor(accuracies).sort(-1).values
+    accuracies = check_tensor(accuracies, "worst_decile", "accuracies")
+    if accuracies.ndim == 0 or accuracies.numel() == 0:
+        rule = "accuracies must hold one number per task"
+        refuse("worst_decile", rule, f"shape {tuple(accuracies.shape)}", "pass a vector")
+    ascending = accuracies.sort(-1).values
     n_worst = math.ceil(ascending.shape[-1] / 10)
     return ascending[..., :n_worst].mean(-1)
 
@@ -574,6 +579,32 @@ def _check_embedding_options(how):
             )
             refuse("rank_models", "options must be known", repr(name[:60]), remedy, TypeError)
 
+# %% ../../nbs/rank/06_ranking.ipynb #9ff4875d
+def _check_call(models, prior, metrics, out):
+    "Refuse what can be no model, prior, set of metrics or directory, before any work."
+    me = "rank_models"
+    if models is not None and not isinstance(models, (str, Path)) and not callable(models):
+        remedy = "pass a list of models, or a dictionary name -> model"
+        kinds = (Iterable, torch.Tensor)
+        check_instance(models, kinds, me, "models", remedy=remedy)
+    if isinstance(prior, (np.ndarray, torch.Tensor)):
+        check_features(prior, me, "prior")
+    elif prior is not None and not callable(prior):
+        remedy = "pass 'product', 'others', a model or a factor (n, r)"
+        check_instance(prior, (str, Path, tuple), me, "prior", remedy=remedy)
+    if metrics is not None:
+        remedy = "pass a dictionary name -> function of features"
+        check_instance(metrics, Mapping, me, "metrics", remedy=remedy)
+        for name, metric in metrics.items():
+            if not callable(metric):
+                rule = f"metric {str(name)[:60]!r} must be a function of features"
+                refuse(me, rule, type(metric).__name__, remedy, TypeError)
+    if out is not None:
+        remedy = "pass the path of a directory or None"
+        _check_out(
+            Path(check_instance(out, (str, os.PathLike), me, "out", remedy=remedy)).expanduser()
+        )
+
 # %% ../../nbs/rank/06_ranking.ipynb #f0f006d8
 @documented
 def rank_models(
@@ -609,8 +640,7 @@ def rank_models(
     Reference: Task Priors, section 2.2, Algorithm 1 and Theorem 2.6.
     """
     _check_embedding_options(how)
-    if out is not None:
-        _check_out(Path(out).expanduser())
+    _check_call(models, prior, metrics, out)
     options = RankOptions(
         kernel=kernel,
         graphs=graphs,

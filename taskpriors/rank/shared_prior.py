@@ -11,7 +11,15 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from ..checks import check_count, check_features, check_temperature, refuse
+from taskpriors.checks import (
+    check_computed,
+    check_count,
+    check_features,
+    check_instance,
+    check_memory,
+    check_number,
+    refuse,
+)
 from ..kernels import product_factor
 
 # %% ../../nbs/rank/04_shared_prior.ipynb #bb18a07b
@@ -21,6 +29,8 @@ def shared_prior(
     without: str | None = None,  # leave this model out
 ) -> Tensor:  # shape (n, sum of r_k)
     "Factor of the mean of the models' kernels: the product of their priors, each with one say."
+    remedy = "pass a dictionary model -> factor"
+    check_instance(factors, Mapping, "shared_prior", "factors", remedy=remedy)
     remaining = [Z for name, Z in factors.items() if name != without]
     if not remaining:
         refuse("shared_prior", "at least one model must remain", len(factors), "add models")
@@ -35,10 +45,13 @@ def similarity_scale(
     "Mean of |K_ij| over pairs of different points."
     Z = check_features(Z, "similarity_scale", "Z")
     n = min(len(Z), check_count(n_points, "similarity_scale", "n_points", low=2))
+    n_bytes = (Z.element_size() + 8) * n * n
+    check_memory(n_bytes, "similarity_scale", "lower n_points", device=Z.device)
     Z = Z[torch.linspace(0, len(Z) - 1, n).long()]
     K = (Z @ Z.T).abs()
     off_diagonal = K.sum(dtype=torch.float64) - K.diagonal().sum(dtype=torch.float64)
     mean = off_diagonal.item() / (n * (n - 1))
+    check_computed(off_diagonal, "similarity_scale", "the mean of |K_ij|")
     if mean == 0:
         refuse(
             "similarity_scale",
@@ -56,6 +69,7 @@ def top_eigenvalue(
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     Z = check_features(Z, "top_eigenvalue", "Z")
+    Z = Z.double() if min(Z.shape) < 8 else Z
     if not Z.any():
         refuse("top_eigenvalue", "K must not be zero", "a factor of zeros", "check the features")
     if min(Z.shape) < 8:
@@ -86,5 +100,5 @@ def task_temperature(
 ) -> float:  # T, in the unit of K
     "The temperature at which tasks are learnable and differ: lambda_1/(gain * n_classes)."
     n_classes = check_count(n_classes, "task_temperature", "n_classes", low=2)
-    gain = check_temperature(gain, "task_temperature")
+    gain = check_number(gain, "task_temperature", "gain", low=1e-100, high=1e100)
     return top_eigenvalue(Z) / (n_classes * gain)

@@ -36,6 +36,7 @@ from taskpriors.checks import (
     check_features,
     check_generator,
     check_labels,
+    check_load,
     check_number,
     check_same_n,
     check_split,
@@ -74,6 +75,9 @@ def _check_train(train):
         check_split(mask, mask.numel(), "rank_models")
 
 
+_TASK_BYTES = 32  # labels of two points, and an accuracy by the least number of models
+
+
 @dataclass(frozen=True, kw_only=True)
 class RankOptions:
     "The options of a ranking, as `rank_models` takes them."
@@ -97,7 +101,7 @@ class RankOptions:
         check_choice(self.kernel, ("cosine", "linear", "projection", "rbf"), caller, "kernel")
         check_choice(self.graphs, ("directed", "undirected"), caller, "graphs")
         check_choice(self.probe, ("ridge", "logistic"), caller, "probe")
-        check_count(self.n_tasks, caller, "n_tasks", low=2)
+        check_load(self.n_tasks, caller, "n_tasks", low=2, bytes_each=_TASK_BYTES)
         check_count(self.n_classes, caller, "n_classes", low=2)
         check_count(self.seed, caller, "seed", low=0, high=MAX_SEED)
         _check_train(self.train)

@@ -24,12 +24,16 @@ from taskpriors.checks import (
     check_features,
     check_finite,
     check_generator,
+    check_instance,
+    check_load,
     check_memory,
     check_number,
+    check_several,
     check_square,
     check_tensor,
     refuse,
 )
+from ..encoders import check_device
 from ..results import Result
 from ..signatures import documented
 
@@ -43,7 +47,10 @@ class Diagonal:
     ):
         v = torch.atleast_1d(check_tensor(variance, "Diagonal", "variance").detach())
         self.variance = check_finite(v, "Diagonal", "variance")
-        if v.ndim != 1 or v.min() < 0 or v.max() == 0:
+        if v.ndim != 1 or v.numel() == 0:
+            rule = "variance must be one number or one per pixel"
+            refuse("Diagonal", rule, f"shape {tuple(v.shape)}", "pass a vector")
+        if v.min() < 0 or v.max() == 0:
             rule = "variance must be non-negative and not all zero"
             got = f"shape {tuple(v.shape)}, least value {v.min():.3g}"
             refuse("Diagonal", rule, got, "pass one variance or one per pixel")
@@ -122,11 +129,13 @@ class Banded:
         size: int,  # pixels in a block
     ):
         b = check_tensor(diagonals, "Banded", "diagonals").detach().double()
+        check_finite(b, "Banded", "diagonals")
         self.size = check_count(size, "Banded", "size")
         if b.ndim not in (1, 2) or not 1 <= len(b) <= size or (b.ndim == 2 and b.shape[1] != size):
             rule = f"diagonals must have shape (k,) or (k, {size}) with k of at most {size}"
             remedy = "pass the main diagonal and those below it"
             refuse("Banded", rule, f"{tuple(b.shape)}", remedy)
+        check_memory(24 * len(b) * self.size, "Banded", "pass smaller blocks or fewer diagonals")
         self.diagonals = b if b.ndim == 2 else b[:, None].expand(-1, size)
         self.L = _band_factor(self.diagonals)
 
@@ -230,6 +239,14 @@ class Colored:
     def fits(self, shape: tuple) -> bool:
         return True
 
+# %% ../../nbs/synbench/02_gaussians.ipynb #a66875e3
+def _image_shape(shape, caller: str, *, n_axes: int | None = None) -> tuple:
+    "The sides of an image, each at least one."
+    sides = tuple(check_count(n, caller, "shape") for n in check_several(shape, caller, "shape"))
+    if n_axes is not None and len(sides) != n_axes:
+        refuse(caller, f"shape must have {n_axes} sides", sides, "pass (channels, height, width)")
+    return sides
+
 # %% ../../nbs/synbench/02_gaussians.ipynb #ff9e483c
 def heptadiagonal(
     shape,  # image shape (channels, height, width)
@@ -237,6 +254,7 @@ def heptadiagonal(
     diagonals=(1.0, 0.5, 0.25, 0.125),  # variance, and covariances with the next three pixels
 ) -> Banded:
     "Gaussian-H: band matrices of bandwidth three, one per channel (Section 4.4)."
+    shape = _image_shape(shape, "heptadiagonal")
     return Banded(diagonals, math.prod(shape[1:]))
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #f6ed2f6e
@@ -246,6 +264,9 @@ def mirror_symmetry(
     a: float = 1.0,  # variance of a pixel
 ) -> Kronecker:
     "Images that equal their mirror image (A.14, first example)."
+    shape = _image_shape(shape, "mirror_symmetry")
+    a = check_number(a, "mirror_symmetry", "a", low=0, low_open=True)
+    check_load(shape[-1], "mirror_symmetry", "shape", bytes_each=48 * shape[-1])
     eye = torch.eye(shape[-1], dtype=torch.float64)
     return Kronecker([None] * (len(shape) - 1) + [a * (eye + eye.flip(1))], shape)
 
@@ -257,6 +278,8 @@ def central_block(
     correlation: float = 0.5,  # between neighbours of a row or column within it
 ) -> Kronecker:
     "Only a central square varies, and its pixels vary together (A.14, second example)."
+    shape = _image_shape(shape, "central_block", n_axes=3)
+    check_load(max(shape[1:]), "central_block", "shape", bytes_each=48 * max(shape[1:]))
     inner = check_count(inner, "central_block", "inner", high=min(shape[1:]))
     rho = check_number(correlation, "central_block", "correlation", low=0, high=1, high_open=True)
 
@@ -353,6 +376,11 @@ class SyntheticTask(Result):
         m = self.mu.double()
         return float(m @ self.covariance.solve(m[None])[0]) ** 0.5
 
+    def _row_bytes(self) -> int:
+        "Memory of an image while it is made, its label included."
+        arrays = 1 if getattr(self.covariance, "plain", False) else 2
+        return 4 * arrays * len(self.mu) + 24
+
     def labels(
         self,
         start: int,  # first row
@@ -364,6 +392,7 @@ class SyntheticTask(Result):
         root = _root(seed, "labels")
         start = check_count(start, "labels", "start", low=0)
         stop = check_count(stop, "labels", "stop", low=start)
+        check_memory(24 * (stop - start), "labels", "ask for fewer rows at a time")
         return _labels(root, start, stop, self.tau)
 
     def rows(
@@ -379,6 +408,8 @@ class SyntheticTask(Result):
         root = _root(seed, "rows")
         start = check_count(start, "rows", "start", low=0)
         stop = check_count(stop, "rows", "stop", low=start)
+        remedy = "ask for fewer rows at a time, as batches does"
+        check_memory(self._row_bytes() * (stop - start), "rows", remedy, device=device)
         y = _labels(root, start, stop, self.tau).to(device)
         noise = _Stream(root, len(self.mu), device).rows(start, stop, executor)
         x = self.covariance.color(noise)
@@ -408,7 +439,8 @@ class SyntheticTask(Result):
         executor: Executor | None = None,
     ) -> tuple:  # images (n, *shape) and labels (n,)
         "The first `n` rows at once."
-        n_bytes = 8 * check_count(n, "sample", "n") * len(self.mu)
+        device = check_device(device, "sample")
+        n_bytes = self._row_bytes() * check_count(n, "sample", "n")
         check_memory(n_bytes, "sample", "iterate over batches(n) instead", device=device)
         return self.rows(0, n, seed=seed, device=device, executor=executor)
 
@@ -423,7 +455,7 @@ def _covariance(
         return Diagonal() if covariance == "identity" else heptadiagonal(shape)
     if isinstance(covariance, (Diagonal, Dense, Banded, Kronecker, Colored)):
         return covariance
-    if callable(covariance):
+    if callable(covariance) and not isinstance(covariance, type):
         return Colored(covariance)
     S = check_tensor(covariance, who, "covariance")
     if S.ndim != 2:
@@ -475,8 +507,9 @@ def synthetic_task(
     Reference: Ko et al., SynBench, Section 3 and A.14.
     """
     who = "synthetic_task"
-    sides = (shape,) if isinstance(shape, int) else shape
+    sides = (shape,) if isinstance(shape, int) else check_several(shape, who, "shape")
     shape = tuple(check_count(n, who, "shape") for n in sides)
+    check_memory(24 * math.prod(shape), who, "pass a smaller shape")
     scale = check_number(scale, who, "scale", low=0)
     tau = check_number(tau, who, "tau", low=0, high=1, low_open=True, high_open=True)
     cov = _covariance(covariance, shape)
@@ -537,6 +570,7 @@ def mahalanobis(
 ) -> Tensor:  # squared lengths in units of the noise, shape (n,), float64
     "Squared Mahalanobis distances from the centre of a task (Table 11)."
     who = "mahalanobis"
+    check_instance(task, SyntheticTask, who, "task", remedy="pass what synthetic_task returns")
     x = check_finite(check_tensor(images, who, "images"), who, "images")
     if x.ndim < 2 or tuple(x.shape[1:]) != task.shape:
         rule = f"images must have shape (n, {', '.join(map(str, task.shape))})"

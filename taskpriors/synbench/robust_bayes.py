@@ -403,8 +403,8 @@ def _check_eps(
     device: torch.device,
 ) -> Tensor:  # shape () or (n_eps,), float64
     who = "robust_bayes"
+    check_finite(check_tensor(eps, who, "eps"), who, "eps")  # a list would lose digits on its way
     eps = torch.as_tensor(eps, dtype=torch.float64).to(device)
-    check_finite(check_tensor(eps, who, "eps").reshape(-1), who, "eps")
     if eps.ndim > 1 or eps.numel() == 0 or eps.min() < 0:
         rule, got = "eps must be one or several numbers of at least 0", str(eps.tolist())[:60]
         refuse(who, rule, got, "pass radii")
@@ -499,7 +499,7 @@ def robust_bayes(
     """
     mu, Sigma, center, rtol = _problem(mu, Sigma, center, rtol)
     eps, p = _check_eps(eps, mu.device), _check_p(p)
-    tau = check_number(tau, "robust_bayes", "tau", low=0, high=1, low_open=True, high_open=True)
+    tau = check_number(tau, "robust_bayes", "tau", low=1e-300, high=1, high_open=True)
     base = _spectrum(Sigma, rtol)
     m = base.into(mu)
     inside = base.back(m)

@@ -19,8 +19,11 @@ from taskpriors.checks import (
     check_count,
     check_finite,
     check_generator,
+    check_instance,
     check_labels,
     check_number,
+    check_rounds,
+    check_several,
     check_tensor,
     refuse,
 )
@@ -57,7 +60,7 @@ def _inputs(
         refuse(caller, rule, got, "pass shape (n, ...)")
     check_finite(x, caller, "images")
     y = check_labels(labels, caller, n=len(x))[0].to(x.device)
-    if not callable(logits):
+    if not callable(logits) or isinstance(logits, type):
         rule = "logits must be a function from images to class scores"
         refuse(caller, rule, type(logits).__name__, "pass probe.on(features_fn)", TypeError)
     return x, y
@@ -70,7 +73,10 @@ def _check_clip(
 ):
     if clip is None:
         return
-    low, high = clip
+    sides = check_several(clip, caller, "clip")
+    if len(sides) != 2:
+        refuse(caller, "clip must be (lowest, highest)", f"{len(sides)} values", "pass two numbers")
+    low, high = (check_number(v, caller, "clip") for v in sides)
     if not low < high or x.min() < low or x.max() > high:
         rule, got = f"images must lie in clip = {tuple(clip)}", f"{x.min():.3g} to {x.max():.3g}"
         refuse(caller, rule, got, "pass their range as (lowest, highest)")
@@ -217,11 +223,12 @@ def pgd_attack(
     x, y = _target(logits, images, labels, clip, who)
     eps = check_number(eps, who, "eps", low=0)
     g = check_generator(seed, who)
+    n_steps = check_rounds(n_steps, who, "n_steps")
     if step is None:
-        step = 2.5 * eps / check_count(n_steps, who, "n_steps")
+        step = 2.5 * eps / n_steps
     step = check_number(step, who, "step", low=0)
     how = _Climb(eps=eps, n_steps=n_steps, step=step, clip=clip)
-    check_count(restarts, who, "restarts")
+    check_rounds(restarts, who, "restarts")
     check_count(batch_size, who, "batch_size")
     worst = _harmless(x)
     for k in range(restarts):
@@ -450,14 +457,15 @@ def cw_attack(
     how = _Descent(
         clip=clip,
         kappa=check_number(kappa, who, "kappa", low=0),
-        n_steps=check_count(n_steps, who, "n_steps"),
-        lr=check_number(lr, who, "lr", low=0, low_open=True),
+        n_steps=check_rounds(n_steps, who, "n_steps"),
+        lr=check_number(lr, who, "lr", low=0, high=1e6, low_open=True),
         n_projections=check_count(n_projections, who, "n_projections", low=0),
     )
+    n_weights = check_rounds(n_weights, who, "n_weights")
     never = torch.full((len(x),), math.inf).to(x)
     weights = _Weights(torch.ones_like(never), torch.zeros_like(never), never)
     nearest = _Nearest(x, never)
-    for _ in range(check_count(n_weights, who, "n_weights")):
+    for _ in range(n_weights):
         new = _descend(logits, x, y, weights.c, how)
         nearest = nearest.or_nearer(*new)
         weights = weights.next(new.distance < math.inf)
@@ -715,16 +723,16 @@ def robust_linear_probe(
     n_labels = int(y.max()) + 1
     if n_classes is not None:
         n_labels = check_count(n_classes, who, "n_classes", low=n_labels)
-    eps = check_number(eps, who, "eps", low=0)
-    l2 = check_number(l2, who, "l2", low=0)
+    eps = check_number(eps, who, "eps", low=0, high=1e12)
+    l2 = check_number(l2, who, "l2", low=0, high=1e12)
     g = check_generator(seed, who)
     _check_clip(x, clip, who)
-    n_epochs = check_count(n_epochs, who, "n_epochs")
-    n_steps = check_count(n_steps, who, "n_steps")
+    n_epochs = check_rounds(n_epochs, who, "n_epochs")
+    n_steps = check_rounds(n_steps, who, "n_steps")
     plan = _Plan(
         l2=l2,
         n_epochs=n_epochs,
-        lr=check_number(lr, who, "lr", low=0),
+        lr=check_number(lr, who, "lr", low=0, high=1e6),
         batch_size=check_count(batch_size, who, "batch_size"),
         g=g,
         climb=_Climb(eps=eps, n_steps=n_steps, step=2.5 * eps / n_steps, clip=clip),
@@ -744,7 +752,8 @@ def choose_eps(
 
     Reference: Ko et al., SynBench, Section 4.3.
     """
-    s = result.settings
+    remedy = "pass what synbench_score returns"
+    s = check_instance(result, SynBenchResult, "choose_eps", "result", remedy=remedy).settings
     t = s.threshold[0] if threshold is None else check_number(threshold, "choose_eps", "threshold")
     if t not in s.threshold:
         refuse("choose_eps", f"threshold must be one of {s.threshold}", t, "score the model at it")

@@ -27,8 +27,12 @@ from taskpriors.checks import (
     check_count,
     check_features,
     check_finite,
+    check_flag,
+    check_instance,
     check_labels,
+    check_load,
     check_number,
+    check_several,
     check_tensor,
     refuse,
 )
@@ -46,7 +50,13 @@ from taskpriors.encoders import (
 )
 from ..results import Result, new_axes
 from ..signatures import documented
-from ..store import digest_json, digest_tensors, find_tensors, keep_tensors
+from taskpriors.store import (
+    cache_dir,
+    digest_json,
+    digest_tensors,
+    find_tensors,
+    keep_tensors,
+)
 from .gaussians import SyntheticTask, synthetic_task
 from .robust_bayes import RobustBayes, robust_bayes
 
@@ -59,8 +69,11 @@ def _curve_points(
     who = "score_integral"
     a = check_finite(check_tensor(accuracy, who, "accuracy"), who, "accuracy").double()
     b = check_finite(check_tensor(bound, who, "bound"), who, "bound").double()
+    check_tensor(threshold, who, "threshold")  # a list would lose digits on its way
     t = torch.atleast_1d(torch.as_tensor(threshold, dtype=torch.float64))
     check_finite(t, who, "threshold")
+    if t.numel() == 0:
+        refuse(who, "threshold must hold at least one number", "none", "pass one or several")
     if a.shape != b.shape or a.ndim not in (1, 2):
         rule = "accuracy and bound must share a shape (n_scales,) or (n_scales, n_eps)"
         got = f"{tuple(a.shape)} and {tuple(b.shape)}"
@@ -180,6 +193,9 @@ def _check_fields(
         refuse(who, rule, repr(s.pixel_mean), "pass one of those")
 
 # %% ../../nbs/synbench/03_score.ipynb #70dc154c
+_SAMPLE_BYTES = 20  # a label, and a feature in both precisions, at the very least
+
+
 def _settings(
     settings: SynBenchSettings | None,
     changes: dict,  # field -> value
@@ -197,7 +213,11 @@ def _settings(
         refuse(who, rule, f"{unknown}", f"use {', '.join(names)}", TypeError)
     s = replace(s, **changes)
     _check_fields(s)
-    return replace(s, **{name: _several(name, getattr(s, name)) for name in _BOUNDS})
+    s = replace(s, **{name: _several(name, getattr(s, name)) for name in _BOUNDS})
+    judged = 5 * len(s.eps) * len(s.scales)  # an answer and a margin at each
+    check_load(s.n_train, who, "n_train", bytes_each=_SAMPLE_BYTES)
+    check_load(s.n_test, who, "n_test", bytes_each=_SAMPLE_BYTES + judged)
+    return s
 
 # %% ../../nbs/synbench/03_score.ipynb #a29104dc
 class _Encoder(NamedTuple):
@@ -224,8 +244,12 @@ def _statistics(
 ) -> tuple:
     if normalize == "imagenet":
         return _IMAGENET
-    if given:
-        return given
+    if given is not None:
+        rows = check_several(given, "synbench_score", "normalize_by")
+        if len(rows) != 2:
+            rule = "normalize_by must hold the means and the deviations"
+            refuse("synbench_score", rule, f"{len(rows)} values", "pass ((m, ...), (s, ...))")
+        return [check_tensor(row, "synbench_score", "normalize_by") for row in rows]
     if config:
         return config["mean"], config["std"]
     return (0.0,), (1.0,)
@@ -236,7 +260,12 @@ def _check_statistics(
     std: Tensor,
     n_channels: int,
 ):
-    if mean.shape != std.shape or len(mean) not in (1, n_channels) or std.min() <= 0:
+    if (
+        mean.shape != std.shape
+        or mean.ndim != 1
+        or len(mean) not in (1, n_channels)
+        or std.min() <= 0
+    ):
         rule = "normalize must hold a mean and a positive deviation per channel"
         got = f"{mean.tolist()}, {std.tolist()}"
         refuse("synbench_score", rule, got, "pass ((m, ...), (s, ...))")
@@ -288,7 +317,7 @@ def _encoder(
         refuse(who, "the image size must be known", got, remedy)
     network = _network(model, name, device)
     mean, std = (
-        torch.tensor(v, dtype=torch.float32, device=network.device)
+        torch.as_tensor(v, dtype=torch.float32, device=network.device)
         for v in _statistics(statistics, config, normalize)
     )
     _check_statistics(mean, std, shape[0])
@@ -326,6 +355,14 @@ def _relative_cut(
         return cut
     return min(cut / float(torch.linalg.matrix_norm(S, 2)), 1 - 1e-12)
 
+# %% ../../nbs/synbench/03_score.ipynb #04960e60
+def _given_settings(settings, caller: str) -> SynBenchSettings:
+    "Settings that are given, or the default ones."
+    remedy = "pass SynBenchSettings(...) or None"
+    if settings is None:
+        return SynBenchSettings()
+    return check_instance(settings, SynBenchSettings, caller, "settings", remedy=remedy)
+
 # %% ../../nbs/synbench/03_score.ipynb #bd8ad41d
 def feature_rules(
     features,  # of the training samples, shape (n, d)
@@ -333,7 +370,7 @@ def feature_rules(
     settings: SynBenchSettings | None = None,  # eps, tau, treatment of the covariance
 ) -> RobustBayes | None:  # one rule per eps; None if the features are constant
     "Robust Bayes rules of two Gaussians fitted to labelled features (Algorithm 1, lines 11-13)."
-    s = SynBenchSettings() if settings is None else settings
+    s = _given_settings(settings, "feature_rules")
     z = check_features(features, "feature_rules").detach().double()
     y = check_labels(labels, "feature_rules", n=len(z), n_classes=2)[0].bool().to(z.device)
     if not 1 < int(y.sum()) < len(z) - 1:
@@ -495,7 +532,8 @@ class SynBenchResult(Result):
     ) -> tuple:  # low and high, shape (n_eps, n_thresholds)
         "Percentile bootstrap over test samples; the training sample is held fixed."
         level = check_number(level, "interval", "level", **_OPEN_UNIT)
-        n_draws = check_count(n_draws, "interval", "n_draws", low=20)
+        size = 24 * self.correct.shape[-1]
+        n_draws = check_load(n_draws, "interval", "n_draws", low=20, bytes_each=size)
         g = torch.Generator().manual_seed(seed)
         scales = zip(self.correct, self.margin, strict=True)
         a, b = zip(*(_resampled(c, m, n_draws, g) for c, m in scales), strict=True)
@@ -653,7 +691,7 @@ def _with_folder(
         again = f"the same {PROBE_IMAGES} images again, or fails on them; nothing is stored."
         warnings.warn(f"{told} {again}", stacklevel=4)
         return run
-    return run._replace(folder=Path(cache) / "synbench" / key)
+    return run._replace(folder=cache_dir(cache) / "synbench" / key)
 
 # %% ../../nbs/synbench/03_score.ipynb #12817466
 def _results(
@@ -703,14 +741,17 @@ def score_by_n(
     "Scores for several training sizes from the forward passes of the largest: Table 8."
     s = _settings(settings, changes)
     seed = check_count(seed, "synbench_score", "seed", low=0)
-    sizes = torch.atleast_1d(torch.as_tensor(sizes)).tolist()
-    if not sizes:
+    if isinstance(sizes, (list, tuple)) and not sizes:
         remedy = "pass at least one number of training samples"
         refuse("score_by_n", "sizes must not be empty", "none", remedy)
+    sizes = [sizes] if isinstance(sizes, int) else check_several(sizes, "score_by_n", "sizes")
+    progress = check_flag(progress, "score_by_n", "progress")
     run = _Run(
         encoder=_encoder(model, input_size, s.normalize, normalize_by, device),
         settings=s,
-        sizes=tuple(check_count(n, "score_by_n", "sizes", low=4) for n in sizes),
+        sizes=tuple(
+            check_load(n, "score_by_n", "sizes", low=4, bytes_each=_SAMPLE_BYTES) for n in sizes
+        ),
         seed=seed,
         batch_size=check_count(batch_size, "synbench_score", "batch_size"),
         folder=None,
@@ -768,7 +809,12 @@ def finite_sample_curve(
     if d >= n:
         rule = f"n_train must exceed n_features = {d}"
         refuse(who, rule, n, "take more samples: the covariance is singular")
+    check_tensor(scales, who, "scales")  # a list would lose digits on its way
     s, gamma = torch.as_tensor(scales, dtype=torch.float64), d / n
+    if s.ndim != 1 or s.numel() == 0:
+        rule = "scales must be a vector of distances"
+        refuse(who, rule, f"shape {tuple(s.shape)}", "pass one or several in a list")
+    check_finite(s, who, "scales")
     if not s.min() > 0:
         refuse(who, "scales must be above 0", f"{s.min():.4g}", "pass distances of the means")
     mean = s**2 / (s**2 + gamma)
@@ -782,7 +828,8 @@ def ceiling(
     result: SynBenchResult,  # of balanced Gaussian-I tasks
 ) -> Tensor:  # shape (n_thresholds,)
     "Score at eps = 0 of a perfect linear representation with the d and the n of `result`."
-    s = result.settings
+    remedy = "pass what synbench_score returns"
+    s = check_instance(result, SynBenchResult, "ceiling", "result", remedy=remedy).settings
     if s.covariance != "identity" or s.tau != 0.5:
         rule = "the closed form needs balanced Gaussian-I tasks"
         got = f"covariance {s.covariance!r:.40}, tau {s.tau}"
@@ -812,7 +859,8 @@ def score_over_seeds(
     "SynBench score with the spread over training and test samples."
     from scipy import stats
 
-    who, seeds = "score_over_seeds", list(seeds)
+    who = "score_over_seeds"
+    seeds = check_several(seeds, who, "seeds")
     level = check_number(level, who, "level", **_OPEN_UNIT)
     if len(seeds) < 2:
         refuse(who, "an interval needs at least two seeds", len(seeds), "pass more")
@@ -829,6 +877,7 @@ def one_vs_rest_score(
 ) -> Tensor:  # mean over classes, shape (n_eps, n_thresholds)
     "Mean score of the one-vs-rest tasks of several classes (A.21)."
     who = "one_vs_rest_score"
+    class_priors = check_several(class_priors, who, "class_priors")
     priors = [check_number(v, who, "class_priors", **_OPEN_UNIT) for v in class_priors]
     rho = [round(v, 12) for v in priors]
     if abs(sum(rho) - 1) > 1e-6:

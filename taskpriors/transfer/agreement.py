@@ -21,7 +21,9 @@ from taskpriors.checks import (
     check_choice,
     check_count,
     check_finite,
+    check_flag,
     check_generator,
+    check_load,
     check_number,
     check_same_n,
     check_tensor,
@@ -111,6 +113,12 @@ def _fisher(r, n, method, level, *, caller="rank_agreement", n_given=0):
 def _varies(arrays):
     "Does every row of every array hold different values?"
     return all((np.ptp(a, axis=-1) > 0).all() for a in arrays)
+
+
+def _check_resamples(n_resamples, arrays, caller):
+    "The number of resamples, if memory holds their indices and what they choose."
+    size = 16 * arrays[0].shape[-1] + sum(a.nbytes + 128 for a in arrays)
+    return check_load(n_resamples, caller, "n_resamples", low=100, bytes_each=size)
 
 
 def _all_draws(k):
@@ -207,9 +215,9 @@ _STATISTICS = {
 def _statistic(method, k, n, caller):
     "The function of two vectors that goes by this name."
     check_choice(method, tuple(_STATISTICS), caller, "method")
+    k = check_count(max(1, n // 4) if k is None else k, caller, "k", high=n - 1)
     if method != "top_k":
         return _STATISTICS[method]
-    k = check_count(max(1, n // 4) if k is None else k, caller, "k", high=n - 1)
     return lambda x, y: _top_k(x, y, k)
 
 # %% ../../nbs/transfer/01_agreement.ipynb #991def50
@@ -232,6 +240,7 @@ def _vector(v, caller, name, *, ranks, most_dims):
 # %% ../../nbs/transfer/01_agreement.ipynb #52d0241d
 def _vectors(caller, method, most_dims=1, **named):
     "The judged vectors of a call, by the names of its parameters."
+    check_choice(method, tuple(_STATISTICS), caller, "method")
     ranks = method != "pearson"
     out = {
         name: _vector(v, caller, name, ranks=ranks, most_dims=most_dims)
@@ -264,7 +273,9 @@ def _check_level(level, caller):
 def _interval_kind(interval, method, caller, families=None):
     "The kind of interval asked for, or the default of the method."
     default = "fisher" if method in _FISHER and families is None else "bootstrap"
-    interval = check_choice(interval or default, ("fisher", "bootstrap"), caller, "interval")
+    interval = check_choice(
+        default if interval is None else interval, ("fisher", "bootstrap"), caller, "interval"
+    )
     if interval == "fisher" and families is not None:
         rule = "Fisher's interval takes models as independent"
         refuse(caller, rule, f"{len(families)} families", "pass interval='bootstrap'")
@@ -297,17 +308,18 @@ def rank_agreement(
     """
     me = "rank_agreement"
     x, y = _vectors(me, method, scores=scores, truth=truth)
-    if not higher_is_better:
+    if not check_flag(higher_is_better, me, "higher_is_better"):
         x = -x
     level = _check_level(level, me)
     statistic = _statistic(method, k, len(x), me)
     families = _families(groups, len(x), me)
     interval = _interval_kind(interval, method, me, families)
+    n_resamples = _check_resamples(n_resamples, (x, y), me)
+    check_generator(seed, me)
     value = float(statistic(x, y))
     if interval == "fisher":
         low, high = _fisher(value, len(x), method, level)
     else:
-        n_resamples = check_count(n_resamples, me, "n_resamples", low=100)
         values = _resampled(statistic, (x, y), n_resamples, seed, me, families=families)
         low, high = _quantiles(values, level)
     return Agreement(
@@ -384,7 +396,7 @@ def compare_agreement(
     me = "compare_agreement"
     a, b, y = _vectors(me, method, 2, first=first, second=second, truth=truth)
     level = _check_level(level, me)
-    n_resamples = check_count(n_resamples, me, "n_resamples", low=100)
+    n_resamples = _check_resamples(n_resamples, (a, b, y), me)
     n = y.shape[-1]
     families = _families(groups, n, me)
     one = _statistic(method, k, n, me)
@@ -417,7 +429,7 @@ def compare_agreement(
 # %% ../../nbs/transfer/01_agreement.ipynb #60f332e4
 def _held_fixed(given):
     "The variables held fixed, by name: `given` is one of them or a list of them."
-    several = isinstance(given, (list, tuple)) and hasattr(given[0], "__len__")
+    several = isinstance(given, (list, tuple)) and len(given) > 0 and hasattr(given[0], "__len__")
     return {f"given[{i}]": v for i, v in enumerate(given if several else [given])}
 
 # %% ../../nbs/transfer/01_agreement.ipynb #9c561b14
@@ -449,7 +461,7 @@ def partial_agreement(
     level = _check_level(level, me)
     n = len(vectors[0])
     families = _families(groups, n, me)
-    sign = 1 if higher_is_better else -1
+    sign = 1 if check_flag(higher_is_better, me, "higher_is_better") else -1
     value = sign * _partial(method, *vectors)
     if math.isnan(value):
         rule = "scores, truth and given must not determine each other"
@@ -457,7 +469,7 @@ def partial_agreement(
     if families is None:
         low, high = _fisher(value, n, method, level, caller=me, n_given=len(vectors) - 2)
     else:
-        n_resamples = check_count(n_resamples, me, "n_resamples", low=100)
+        n_resamples = _check_resamples(n_resamples, vectors, me)
         partial = functools.partial(_partial, method)
         values = _resampled(partial, vectors, n_resamples, seed, me, families=families)
         low, high = _quantiles(sign * values, level)

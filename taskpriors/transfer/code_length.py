@@ -24,6 +24,8 @@ from taskpriors.checks import (
     check_executor,
     check_features,
     check_generator,
+    check_instance,
+    check_load,
     check_number,
     refuse,
 )
@@ -81,6 +83,10 @@ def curve_sizes(
     n_min: int = 10,  # least training points, at most half of n_max
 ) -> list:  # increasing, ends at n_max
     "Log-spaced training-set sizes without repetition."
+    n_max, n_points, n_min = (
+        check_count(v, "curve_sizes", name)
+        for name, v in dict(n_max=n_max, n_points=n_points, n_min=n_min).items()
+    )
     low = max(1, min(n_min, n_max // 2))
     steps = max(1, n_points - 1)
     grid = [round(low * (n_max / low) ** (i / steps)) for i in range(n_points)]
@@ -132,9 +138,12 @@ def loss_curve(
     X = check_features(features, "loss_curve", min_rows=4).detach()
     y, counts = present_classes(labels, "loss_curve", n=len(X), device=X.device)
     share = check_number(valid, "loss_curve", "valid", low=0, high=1, low_open=True, high_open=True)
-    n_points = check_count(n_points, "loss_curve", "n_points")
+    n_points = check_load(n_points, "loss_curve", "n_points", bytes_each=64)
     n_min = check_count(n_min, "loss_curve", "n_min")
     executor = check_executor(executor, "loss_curve")
+    if learner is not None and (not callable(learner) or isinstance(learner, type)):
+        rule = "learner must be a function of training points, classes, test points and n_classes"
+        refuse("loss_curve", rule, type(learner).__name__, "see linear_learner", TypeError)
     test, pool = (index.to(X.device) for index in _held_out(len(X), share, seed))
     Z = varying_svd(X, svd, "loss_curve").scores
     if learner is None:
@@ -158,6 +167,9 @@ def code_length(
     rule: str = "right",  # "right" (as published) or "left" (prequential, first block at log K)
 ) -> float:  # nats
     "Area between the loss curve and a floor, from no point to the last size."
+    remedy = "pass loss_curve(features, labels)"
+    check_instance(curve, LossCurve, "code_length", "curve", remedy=remedy)
+    floor = check_number(floor, "code_length", "floor")
     widths = torch.diff(curve.sizes, prepend=curve.sizes[:1] * 0)
     heights = curve.losses
     if check_choice(rule, ("right", "left"), "code_length", "rule") == "left":

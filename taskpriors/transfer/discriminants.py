@@ -20,6 +20,7 @@ from taskpriors.checks import (
     check_count,
     check_features,
     check_number,
+    check_several,
     check_split,
     refuse,
 )
@@ -316,7 +317,7 @@ def transrate(
     """
     X = check_features(features, "transrate").detach()
     y, counts = present_classes(labels, "transrate", n=len(X), device=X.device)
-    eps = check_number(eps, "transrate", "eps", low=0, low_open=True)
+    eps = check_number(eps, "transrate", "eps", low=1e-100, high=1e100)
     by_class = check_choice(weights, ("classes", "points"), "transrate", "weights") == "classes"
     svd = use_svd(X, svd, "transrate")
     whole = (svd.S.square() / (len(y) * eps)).log1p().sum() / 2
@@ -372,7 +373,8 @@ def linear_valid(
     """
     X = check_features(features, "linear_valid", min_rows=4).detach()
     y, _ = present_classes(labels, "linear_valid", n=len(X), device=X.device)
-    grid = sorted(check_number(v, "linear_valid", "a", low=0, low_open=True) for v in a)
+    a_values = check_several(a, "linear_valid", "a")
+    grid = sorted(check_number(v, "linear_valid", "a", low=0, low_open=True) for v in a_values)
     mask = _train_mask(train, len(X), seed).to(X.device)
     seen = y[mask].unique()
     if len(seen) < 2:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..checks import as_tensor, check_features, check_same_n, refuse
+from ..checks import as_tensor, check_features, check_flag, check_same_n, refuse
 from ..results import Result
 from ..svd import FeatureSVD, present_classes, raw_rotation, use_svd
 
@@ -185,6 +185,9 @@ def log_evidence(
     T = check_features(T[:, None] if T.ndim == 1 else T, "log_evidence", "targets")
     check_same_n("log_evidence", features=len(F), targets=len(T))
     T = T.double().to(F.device)
+    intercept = check_flag(intercept, "log_evidence", "intercept")
+    if svd is not None:
+        use_svd(F, svd, "log_evidence")
     parts = None
     if not intercept and len(F) > 4 * F.shape[1]:
         parts = _gram_projections(F, T)
@@ -219,7 +222,7 @@ def logme(
     Reference: You et al. 2021, LogME (evidence of a Bayesian linear model).
     """
     X = check_features(features, "logme")
-    if not regression:
+    if not check_flag(regression, "logme", "regression"):
         y, counts = present_classes(labels, "logme", n=len(X))
         labels = torch.eye(len(counts), dtype=torch.float64)[y.cpu()]
     return float(log_evidence(X, labels, intercept=intercept, svd=svd).value.mean())

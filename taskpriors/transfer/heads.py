@@ -168,7 +168,8 @@ class _Frame(NamedTuple):
 def _frame(X: Tensor, svd: FeatureSVD | None, caller: str) -> _Frame:
     "The shortest coordinates at hand."
     if svd is not None:
-        return _Frame(svd.mean.detach(), use_svd(X, svd, caller).scores.detach(), svd.V.detach())
+        svd = use_svd(X, svd, caller)
+        return _Frame(svd.mean.detach(), svd.scores.detach(), svd.V.detach())
     mean = X.double().mean(0)
     centred = X.double() - mean
     if X.shape[1] <= len(X):
@@ -236,6 +237,7 @@ def fit_head(
     X = check_features(features, me).detach()
     y, counts = present_classes(labels, me, n=len(X), device=X.device)
     beta = check_number(beta, me, "beta", low=0, low_open=True)
+    beta = check_number(beta, me, "beta", low=1e-150, high=1e150)  # 1/beta is finite, too
     tol = check_number(tol, me, "tol", low=0, low_open=True)
     max_iter = check_count(max_iter, me, "max_iter")
     frame = _frame(X, svd, me)

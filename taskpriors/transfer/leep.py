@@ -104,6 +104,8 @@ def mixture_size(
 ) -> int:
     "Number of mixture components by a published rule, at most the number of points."
     check_choice(rule, ("pactran", "five"), "mixture_size", "rule")
+    n = check_count(n, "mixture_size", "n")
+    n_classes = check_count(n_classes, "mixture_size", "n_classes")
     size = 5 * n_classes if rule == "five" else int(max(min(n_classes, 0.2 * n), 0.1 * n))
     return max(1, min(size, n))
 
@@ -130,7 +132,7 @@ def mixture_probs(
     svd = use_svd(features, svd, me)
     n_components = check_count(n_components, me, "n_components", high=svd.n)
     check_number(variance, me, "variance", low=0, high=1, low_open=True)
-    seed = check_count(seed, me, "seed", low=0)
+    seed = check_count(seed, me, "seed", low=0, high=2**32 - 1)
     if len(svd.S) == 0:
         rule = "features must differ between points"
         refuse(me, rule, "identical rows", "pass features that vary")

@@ -20,8 +20,10 @@ from taskpriors.checks import (
     check_choice,
     check_count,
     check_features,
+    check_instance,
     check_number,
     check_probs,
+    check_several,
     refuse,
 )
 from ..results import Result, new_axes
@@ -64,7 +66,7 @@ class _Mixture(NamedTuple):
 def _mixture(source_probs, labels, alpha, caller) -> _Mixture:
     M = check_probs(source_probs, caller).double()
     y, counts = present_classes(labels, caller, n=len(M), device=M.device)
-    alpha = check_number(alpha, caller, "alpha", low=0, low_open=True)
+    alpha = check_number(alpha, caller, "alpha", low=0, high=1e12, low_open=True)
     return _Mixture(M, y, alpha * counts.double() / counts.sum() + 1e-10)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #c32833e0
@@ -335,8 +337,15 @@ def flatness(
     hessian: str = "mean",  # "mean" (derivation) or "sum" (as released, n times larger)
 ) -> float:  # nats
     "Flatness regulariser FR of PACTran-Gaussian (B.5)."
+    me = "flatness"
+    n, n_classes, d = (
+        check_count(v, me, name) for name, v in dict(n=n, n_classes=n_classes, d=d).items()
+    )
+    within = dict(low=1e-150, high=1e150)
+    a, b = check_number(a, me, "a", **within), check_number(b, me, "b", **within)
+    trace = check_number(trace, me, "trace", low=0, high=1e150)
     beta = a * n
-    scale = n if check_choice(hessian, ("mean", "sum"), "flatness", "hessian") == "sum" else 1
+    scale = n if check_choice(hessian, ("mean", "sum"), me, "hessian") == "sum" else 1
     return n_classes * b / (2 * beta) * math.log1p(beta / (n_classes * d) * scale * trace)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #5add5850
@@ -370,8 +379,8 @@ def gaussian_grid(
     me = "gaussian_grid"
     X = check_features(features, me).detach()
     y, counts = present_classes(labels, me, n=len(X))
-    a = [check_number(v, me, "a", low=0, low_open=True) for v in a]
-    b = [check_number(v, me, "b", low=0, low_open=True) for v in b]
+    a = [check_number(v, me, "a", low=0, low_open=True) for v in check_several(a, me, "a")]
+    b = [check_number(v, me, "b", low=0, low_open=True) for v in check_several(b, me, "b")]
     check_choice(hessian, ("mean", "sum"), me, "hessian")
     heads = []
     for v in a:
@@ -415,6 +424,15 @@ def pactran_gaussian(
     d, K = fit.W.shape
     return fit.risk + flatness(fit.trace, len(features), K, a=a, b=b, d=d, hessian=hessian)
 
+# %% ../../nbs/transfer/04_pactran.ipynb #436205b2
+def _check_grids(grids, caller: str):
+    "Refuse what is no list of grids."
+    check_instance(grids, (list, tuple), caller, "grids", remedy="pass one GaussianGrid each")
+    for grid in grids:
+        check_instance(
+            grid, GaussianGrid, caller, "grids", remedy="pass what gaussian_grid returns"
+        )
+
 # %% ../../nbs/transfer/04_pactran.ipynb #75262fba
 def _iqr(v):
     return torch.quantile(v, 0.75, dim=0) - torch.quantile(v, 0.25, dim=0)
@@ -424,6 +442,7 @@ def spread_ratios(
     grids: list,  # GaussianGrid of every checkpoint, same (a, b)
 ) -> Tensor:  # shape (A, B)
     "Robust standard deviation of FR over that of RER, across checkpoints (B.5, left-hand plots)."
+    _check_grids(grids, "spread_ratios")
     if len(grids) < 2:
         refuse(
             "spread_ratios",
@@ -459,6 +478,7 @@ def choose_grid(
     reference=None,  # lower-is-better score per checkpoint, as LINEAR-VALID; None: spread ratio
 ) -> tuple:  # (a, b)
     "Hyper-parameters by a rule of B.5: spread ratio closest to 1, or Kendall's tau-b."
+    _check_grids(grids, "choose_grid")
     if reference is None:
         quality = -spread_ratios(grids).clamp_min(1e-300).log().abs()
     else:
@@ -473,8 +493,8 @@ def plot_choices(
     ax=None,
 ):  # matplotlib axes
     "Agreement with an error against the spread ratio, a line per a, a point per b (B.5)."
-    ax = new_axes(ax)
     ratios = spread_ratios(grids)
+    ax = new_axes(ax)
     scores = torch.stack([g.score for g in grids])
     for i, a in enumerate(grids[0].a.tolist()):
         taus = [agreement_statistic(scores[:, i, j], error) for j in range(scores.shape[2])]

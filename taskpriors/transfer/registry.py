@@ -16,7 +16,16 @@ from functools import cached_property, partial
 import torch
 from torch import Tensor
 
-from ..checks import check_choice, check_features, check_same_n, refuse
+from taskpriors.checks import (
+    as_tensor,
+    check_choice,
+    check_count,
+    check_features,
+    check_finite,
+    check_same_n,
+    check_several,
+    refuse,
+)
 from ..probes import ridge_probes
 from ..results import Result
 from ..signatures import documented
@@ -498,7 +507,7 @@ def _asked_for(metrics, inputs: dict) -> list:  # names in METRICS
     if metrics is None:
         names = [k for k, m in METRICS.items() if set(m.needs) <= set(inputs)]
     else:
-        names = list(metrics)
+        names = check_several(metrics, "transfer_scores", "metrics")
     if not names:
         refuse(
             "transfer_scores",
@@ -512,12 +521,12 @@ def _asked_for(metrics, inputs: dict) -> list:  # names in METRICS
 
 
 def _check_needs(name: str, inputs: dict):
-    if name not in METRICS:
+    if not isinstance(name, str) or name not in METRICS:
         refuse(
             "transfer_scores",
             "metrics must be names in METRICS",
             repr(name),
-            f"choose among {', '.join(METRICS)}",
+            "choose among taskpriors.METRICS",
         )
     missing = [k for k in METRICS[name].needs if k not in inputs]
     if missing:
@@ -550,7 +559,13 @@ def transfer_scores(
         reference=reference,
     )
     inputs = {k: v for k, v in inputs.items() if v is not None}
+    for name, value in inputs.items():
+        found = check_finite(as_tensor(value, "transfer_scores", name), "transfer_scores", name)
+        if found.ndim == 0:
+            rule = f"{name} must have a row per point"
+            refuse("transfer_scores", rule, "one number", "pass an array")
     names = _asked_for(metrics, inputs)
+    check_count(seed, "transfer_scores", "seed", low=0, high=2**32 - 1)
     check_same_n("transfer_scores", **{k: len(v) for k, v in inputs.items()})
     check_choice(on_error, ("raise", "keep"), "transfer_scores", "on_error")
     space = Workspace(inputs, seed)
@@ -595,13 +610,15 @@ def metric_functions(
 ):  # name -> function of features (n, d), larger is better; the last is the probe's accuracy
     "Metrics of the registry as functions of the features, for `rank_models`."
     known = [k for k, m in METRICS.items() if set(m.needs) <= {"features", "labels"}]
+    check_count(seed, "metric_functions", "seed", low=0, high=2**32 - 1)
+    metrics = check_several(metrics, "metric_functions", "metrics")
     for name in metrics:
         if name not in known:
             refuse(
                 "metric_functions",
                 "metrics must be names in METRICS that need features and labels",
                 repr(name),
-                f"choose among {', '.join(known)}",
+                "choose among those in metric_table()",
             )
     y, _ = present_classes(labels, "metric_functions")
     task = _LabelledTask(labels, seed)

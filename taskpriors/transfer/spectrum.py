@@ -14,12 +14,19 @@ from torch import Tensor
 from ..blocks import pair_blocks, row_blocks
 from taskpriors.checks import (
     check_choice,
+    check_computed,
     check_count,
     check_features,
     check_finite,
+    check_flag,
+    check_generator,
+    check_load,
+    check_memory,
     check_number,
     check_same_n,
+    check_several,
     check_tensor,
+    power_to_one,
     refuse,
 )
 from ..signatures import documented
@@ -67,6 +74,7 @@ def rankme(
     Reference: Garrido et al. 2023, RankMe.
     """
     svd = use_svd(features, svd, "rankme")
+    center = check_flag(center, "rankme", "center")
     S = svd.S if center else raw_rotation(svd)[1]
     if len(S) == 0:
         refuse(
@@ -177,7 +185,10 @@ def hsic(
     check_choice(estimator, tuple(_LEAST_POINTS), "hsic", "estimator")
     block_size = check_count(block_size, "hsic", "block_size")
     X, Y = _centred_pair(features, other, _LEAST_POINTS[estimator], "hsic")
-    return _hsic(X, Y, estimator == "biased", block_size)
+    p, q = power_to_one(X), power_to_one(Y)
+    found = _hsic(X * p, Y * q, estimator == "biased", block_size)
+    scaled = torch.tensor(found, dtype=torch.float64) / p / p / q / q
+    return float(check_computed(scaled, "hsic", "HSIC", "rescale the features"))
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #1d74ecf1
 @documented
@@ -197,6 +208,7 @@ def cka(
     check_choice(estimator, tuple(_LEAST_POINTS), "cka", "estimator")
     block_size = check_count(block_size, "cka", "block_size")
     X, Y = _centred_pair(features, other, _LEAST_POINTS[estimator], "cka")
+    X, Y = X * power_to_one(X), Y * power_to_one(Y)  # fourth powers must not overflow
     run = dict(biased=estimator == "biased", block_size=block_size)
     xx, yy = _hsic(X, X, **run), _hsic(Y, Y, **run)
     if not (xx > 0 and yy > 0):
@@ -233,15 +245,20 @@ def uniformity(
 ) -> float:  # in [-4 t, 0], lower is better
     "Log mean Gaussian potential over pairs of points on the unit sphere (Wang and Isola 2020)."
     X = _unit(check_features(features, "uniformity").detach().double(), "uniformity")
-    t = check_number(t, "uniformity", "t", low=0, low_open=True)
+    t = check_number(t, "uniformity", "t", low=0, high=1e150, low_open=True)
     block_size = check_count(block_size, "uniformity", "block_size")
+    n_bytes = 3 * 8 * min(block_size, len(X)) ** 2
+    check_memory(n_bytes, "uniformity", "lower block_size", device=X.device)
     total = 0.0
     for rows, cols in pair_blocks(len(X), block_size):
-        E = (2 * t * (X[rows] @ X[cols].T - 1)).exp()
+        E = (2 * t * (X[rows] @ X[cols].T - 1).clamp(max=0)).exp()
         if rows == cols:
             total += float(E.sum() - E.diagonal().sum()) / 2
         else:
             total += float(E.sum())
+    if total == 0:
+        rule = "t must leave some pair a potential above zero"
+        refuse("uniformity", rule, f"t = {t:.3g}, under which every pair's vanishes", "lower t")
     return math.log(total) - math.log(len(X) * (len(X) - 1) / 2)
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #cea3d698
@@ -252,7 +269,9 @@ def noise_cka(
     seed: int = 0,
 ) -> tuple:  # biased and unbiased CKA, one each per dimension
     "CKA of two independent Gaussian representations, for both estimators."
-    g = torch.Generator().manual_seed(seed)
+    g = check_generator(seed, "noise_cka")
+    dims = [check_count(d, "noise_cka", "dims") for d in check_several(dims, "noise_cka", "dims")]
+    n = check_load(n, "noise_cka", "n", low=4, bytes_each=8 * sum(dims))
     pairs = [(torch.randn(n, d, generator=g), torch.randn(n, d, generator=g)) for d in dims]
     biased = [cka(a, b, estimator="biased") for a, b in pairs]
     unbiased = [cka(a, b) for a, b in pairs]

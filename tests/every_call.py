@@ -1,0 +1,206 @@
+"""One small valid call of every public function that tests/test_refusals.py does not list.
+
+`CALLS` maps a module to name -> arguments; a method stands as "Class.method" with its object as
+`self`. `ABSENT` says of each remaining public function, or of its whole module, why it has no call
+of its own. `test_every_public_function_is_called_or_excused` holds both lists.
+"""
+
+import matplotlib
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from test_refusals import IMAGES, X2, N, P, X, Y, Z, y
+
+from taskpriors.prior.objective import TaskPriorLoss, TaskPriorStatistics
+from taskpriors.prior.task_prior import TaskPrior
+from taskpriors.rank.explore import TaskExplorer
+from taskpriors.rank.ranking import rank_models
+from taskpriors.svd import feature_svd
+from taskpriors.synbench.gaussians import synthetic_task
+from taskpriors.synbench.score import SynBenchSettings, synbench_score
+from taskpriors.transfer.code_length import loss_curve
+from taskpriors.transfer.heads import fit_head
+from taskpriors.transfer.pactran import gaussian_grid
+
+matplotlib.use("agg")
+
+PRIOR = TaskPrior(Z, 1.0)
+HOT = TaskPrior(Z, 4.0)
+MODELS = {"a": X, "b": X2}
+SETTINGS = SynBenchSettings(
+    eps=(0.0, 0.2), threshold=(0.6, 0.7), scales=(1.0, 2.0), n_train=64, n_test=64
+)
+NETWORK = torch.nn.Flatten()
+SCORE = dict(model=NETWORK, settings=SETTINGS, input_size=(1, 2, 2), progress=False)
+RESULT = synbench_score(**SCORE, cache=None)
+TASK = synthetic_task(1.0, (1, 2, 2))
+SAMPLE = TASK.sample(64)[0]
+CURVE = loss_curve(X, y)
+HEAD = fit_head(X, y, beta=1.0)
+SVD = feature_svd(X)
+GRIDS = [gaussian_grid(M, y) for M in (X, X2, X + X2)]
+RANKING = rank_models(MODELS, None, n_tasks=6, n_classes=2, cache=False, progress=False)
+EXPLORER = TaskExplorer(X)
+VIEWS = torch.stack([X, X + 0.1 * X2], 1)
+MAP = X[:, :2]
+PICTURES = (255 * IMAGES[:, 0]).to(torch.uint8)
+
+
+def pixels(picture):
+    return torch.from_numpy(np.array(picture, dtype="float32"))
+
+
+EMBED = dict(model=NETWORK, images=PICTURES, transform=pixels, name="flat", progress=False)
+
+
+CALLS = {
+    "prior.task_prior": {
+        "TaskPrior": dict(factor=Z, temperature=1.0),
+        "TaskPrior.from_features": dict(features=X, temperature=1.0),
+        "TaskPrior.from_kernel": dict(K=X @ X.T, temperature=1.0),
+        "TaskPrior.from_labels": dict(labels=Y, temperature=1.0),
+        "TaskPrior.from_views": dict(n_samples=3, n_views=2, temperature=1.0),
+        "TaskPrior.at": dict(self=PRIOR, temperature=2.0),
+        "TaskPrior.at_ratio": dict(self=PRIOR, ratio=2.0),
+        "TaskPrior.calibrated": dict(self=PRIOR, n_tasks=64, seed=0),
+        "TaskPrior.regime": dict(self=PRIOR),
+        "TaskPrior.edge_probabilities": dict(self=PRIOR),
+        "TaskPrior.log_partition": dict(self=PRIOR),
+        "TaskPrior.sample_graphs": dict(self=PRIOR, n_graphs=2, seed=0),
+        "TaskPrior.moments": dict(self=PRIOR, models=MODELS),
+        "TaskPrior.cumulants": dict(self=PRIOR, models=X),
+        "TaskPrior.outperforms": dict(self=PRIOR, A=X, B=X2),
+        "TaskPrior.heldout_error": dict(self=PRIOR, features=X),
+        "TaskPrior.precision_at_k": dict(self=PRIOR, features=X, k=3),
+        "TaskPrior.compare": dict(self=PRIOR, models=MODELS, k=3),
+        "TaskPrior.labelings": dict(self=HOT, n_classes=2, n_tasks=64, seed=0),
+        "TaskPrior.sample": dict(self=HOT, n_classes=2, n_tasks=2, n_particles=64, seed=0),
+    },
+    "prior.objective": {
+        "TaskPriorStatistics": dict(prior=Z, temperature=1.0),
+        "TaskPriorStatistics.forward": dict(self=TaskPriorStatistics(Z, 1.0), features=X),
+        "TaskPriorLoss": dict(prior=Z, temperature=1.0),
+        "TaskPriorLoss.forward": dict(self=TaskPriorLoss(Z, 1.0), features=X),
+    },
+    "synbench.gaussians": {
+        "synthetic_task": dict(scale=1.0, shape=(1, 2, 2)),
+        "SyntheticTask.sample": dict(self=TASK, n=8, seed=0),
+        "heptadiagonal": dict(shape=(1, 2, 2)),
+        "mirror_symmetry": dict(shape=(1, 2, 2)),
+        "central_block": dict(shape=(1, 4, 4), inner=2),
+        "mahalanobis": dict(images=SAMPLE, task=TASK),
+        "rejects_gaussian": dict(images=SAMPLE, task=TASK),
+    },
+    "synbench.robust_bayes": {"scaled_bound_of_accuracy": dict(accuracy=0.8)},
+    "synbench.score": {
+        "score_integral": dict(accuracy=[0.7, 0.9], bound=[1.0, 2.0], threshold=0.7),
+        "grid_integral": dict(accuracy=[0.7, 0.9], bound=[1.0, 2.0], threshold=0.7),
+        "synbench_score": SCORE,
+        "score_by_n": dict(SCORE, sizes=(32, 64)),
+        "score_over_seeds": dict(SCORE, seeds=range(2)),
+        "one_vs_rest_score": dict(SCORE, class_priors=(0.25, 0.75)),
+        "finite_sample_curve": dict(scales=[1.0, 2.0], n_features=4, n_train=64),
+        "ceiling": dict(result=RESULT),
+    },
+    "synbench.robust_probing": {"choose_eps": dict(result=RESULT)},
+    "transfer.agreement": {
+        "agreement_statistic": dict(scores=X[:, 0], truth=X[:, 1]),
+        "compare_agreement": dict(first=X[:, 0], second=X[:, 1], truth=X[:, 2], n_resamples=100),
+        "partial_agreement": dict(scores=X[:, 0], truth=X[:, 1], given=X[:, 2]),
+    },
+    "transfer.leep": {"mixture_size": dict(n=100, n_classes=3)},
+    "transfer.pactran": {
+        "flatness": dict(trace=1.0, n=N, n_classes=3, a=1.0, b=10.0, d=4),
+        "spread_ratios": dict(grids=GRIDS),
+        "choose_grid": dict(grids=GRIDS),
+        "plot_choices": dict(grids=GRIDS, error=[0.1, 0.2, 0.3]),
+    },
+    "transfer.code_length": {
+        "curve_sizes": dict(n_max=100),
+        "code_length": dict(curve=CURVE),
+    },
+    "transfer.spectrum": {
+        "effective_rank": dict(weights=[1.0, 2.0]),
+        "participation_ratio": dict(weights=[1.0, 2.0]),
+        "lidar": dict(views=VIEWS),
+        "alignment": dict(views=VIEWS),
+        "noise_cka": dict(dims=(2, 3)),
+    },
+    "transfer.registry": {"metric_table": {}},
+    "rank.embed": {
+        "load_encoder": dict(model=NETWORK, transform=pixels, name="flat"),
+        "embed_features": EMBED,
+        "embed": EMBED,
+    },
+    "rank.explore": {
+        "task_map": dict(features=X, method="pca"),
+        "kernel_strength": dict(Z=Z),
+        "draw_task": dict(xy=MAP, labels=y, ax=Figure().add_subplot()),
+        "redraw": dict(explorer=EXPLORER, view="pca", size=1.0),
+        "TaskExplorer": dict(features=X),
+        "TaskExplorer.labels": dict(self=EXPLORER, seed=0),
+        "explore": dict(features=X),
+    },
+    "rank.figures": {
+        "tsne_map": dict(features=X),
+        "plot_tasks": dict(features=X, xy=MAP),
+        "plot_moments": dict(ranking=RANKING),
+        "plot_predictions": dict(ranking=RANKING),
+        "prior_ablation": dict(features=MODELS),
+        "plot_priors": dict(features=MODELS),
+        "plot_temperatures": dict(features=X, xy=MAP),
+    },
+    "rank.images": {"load_images": dict(source=PICTURES)},
+    "rank.ranking": {
+        "worst_decile": dict(accuracies=P),
+        "table_lines": dict(frame=RANKING.to_frame()),
+        "rank_models": dict(models=MODELS, images=None, n_tasks=6, n_classes=2, progress=False),
+    },
+    "rank.shared_prior": {
+        "shared_prior": dict(factors=MODELS),
+        "similarity_scale": dict(Z=Z),
+        "top_eigenvalue": dict(Z=Z),
+        "edge_temperature": dict(Z=Z),
+        "task_temperature": dict(Z=Z, n_classes=2),
+    },
+    "rank.zoo": {"zoo_names": {}},
+}
+ABSENT = {
+    "blocks": "loops over slices; every streamed function runs them",
+    "checks": "judges inputs; every function runs it",
+    "encoders": "loads and describes models; embed runs it",
+    "prior.edges.checked_odds": "shared step of the edges' functions",
+    "prior.pair_sums": "shared step of moments and tails",
+    "prior.particles": "shared step of the labelings' functions",
+    "prior.prefix.check_sampler": "judges what the samplers take; called by each of them",
+    "prior.prefix.copy_transposed": "in-place step of sample_labels",
+    "prior.prefix.decode_labels": "step of sample_labels",
+    "prior.prefix.draw_uniforms": "step of sample_labels",
+    "prior.prefix.encode_labels": "step of sample_labels",
+    "prior.prefix.fill_block": "in-place step of sample_labels",
+    "prior.prefix.log_normalisers": "step of prefix_log_prob",
+    "prior.prefix.n_distinct_tasks": "step of task_diversity",
+    "prior.prefix.pair_scale": "shared step of the samplers",
+    "prior.prefix.pairwise_rand": "step of task_diversity",
+    "rank.cli": "the command line, tests/test_cli.py",
+    "rank.images.find_shared_data": "looks for a folder that a machine may lack",
+    "rank.ranking.agreement_or_reason": "calls the function that it is given",
+    "rank.stages": "the stages of rank_models, which runs them all",
+    "rank.zoo.printed": "draws twelve thousand glyphs; its notebook runs it",
+    "rank.zoo.zoo_features": "trains the zoo for minutes; its notebook runs it",
+    "rank.zoo.zoo_model": "trains the zoo for minutes; its notebook runs it",
+    "rank.zoo.zoo_transform": "step of zoo_features",
+    "results": "styles of pictures",
+    "ridge": "shared step of probes and held-out error",
+    "signatures": "docstrings, made when the library is imported",
+    "store": "files, tests/test_cache.py",
+    "svd": "shared step of the metrics that call it",
+    "synbench.robust_probing.autoattack": "needs an optional library; its notebook runs it",
+    "transfer.code_length.linear_learner": "the learner of loss_curve, which runs it",
+    "transfer.discriminants.ledoit_wolf_shrinkage": "step of regularized_h_score",
+    "transfer.discriminants.varying_svd": "step of the discriminants",
+    "transfer.evidence.best_ratio": "step of log_evidence",
+    "transfer.evidence.evidence_profile": "step of log_evidence",
+    "transfer.evidence.golden_max": "step of log_evidence",
+    "transfer.leep.joint_probability": "step of leep and nce",
+}

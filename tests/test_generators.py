@@ -1,0 +1,78 @@
+"""No public function moves a global random generator, whether it computes or finds a cache.
+
+A user who seeds torch, numpy or random before an experiment gets the same numbers afterwards, no
+matter which of our functions ran in between.
+"""
+
+import importlib
+import inspect
+import pkgutil
+import random
+from operator import attrgetter
+
+import every_call
+import numpy as np
+import pytest
+import test_refusals
+import torch
+
+import taskpriors
+
+
+def every_valid_call():
+    "Module, name, function and arguments of each public function that has a call."
+    for table in (test_refusals.CALLS, every_call.CALLS):
+        for module, calls in table.items():
+            found = importlib.import_module(f"taskpriors.{module}")
+            for name, kwargs in calls.items():
+                yield module, name, attrgetter(name)(found), kwargs
+
+
+CASES = [pytest.param(f, kw, id=f"{m}.{name}") for m, name, f, kw in every_valid_call()]
+
+
+def states():
+    "The states of the three global generators."
+    return torch.get_rng_state().numpy().tobytes(), repr(np.random.get_state()), random.getstate()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("f, kwargs", CASES)
+def test_global_generators_keep_their_states(f, kwargs, tmp_path, monkeypatch):
+    monkeypatch.setenv("TASKPRIORS_CACHE", str(tmp_path))
+    if f.__name__ == "explore":
+        pytest.importorskip("ipywidgets")
+    before = states()
+    for attempt in ("computes", "finds its cache, if it has one"):
+        f(**kwargs)
+        moved = [
+            name
+            for name, old, new in zip(("torch", "numpy", "random"), before, states(), strict=True)
+            if old != new
+        ]
+        assert not moved, f"the state of {moved} moved when the call {attempt}"
+
+
+def public_functions():
+    "Module and name of every function in a module's `__all__`."
+    for info in pkgutil.walk_packages(taskpriors.__path__, "taskpriors."):
+        if info.ispkg or info.name.endswith("._modidx"):
+            continue
+        module = importlib.import_module(info.name)
+        for name in getattr(module, "__all__", ()):
+            if inspect.isfunction(getattr(module, name)):
+                yield info.name.removeprefix("taskpriors."), name
+
+
+def test_every_public_function_is_called_or_excused():
+    called = {(module, name) for module, name, _, _ in every_valid_call()}
+    functions = set(public_functions())
+    excused = {
+        (module, name)
+        for module, name in functions
+        if {module, f"{module}.{name}"} & set(every_call.ABSENT)
+    }
+    assert functions <= called | excused, sorted(functions - called - excused)
+    assert not called & excused
+    known = {module for module, _ in functions} | {f"{m}.{name}" for m, name in functions}
+    assert set(every_call.ABSENT) <= known, set(every_call.ABSENT) - known

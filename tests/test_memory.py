@@ -1,0 +1,442 @@
+"""What `check_memory` predicts is what a call takes, and no count takes the machine down.
+
+Each call runs in a fork of this process, which has imported everything. There the highest resident
+memory is compared with the largest request: what the call had already, and what it asked for.
+"""
+
+import functools
+import gc
+import os
+import pickle
+import re
+import resource
+import signal
+import sys
+
+import pytest
+import torch
+
+import taskpriors.checks as checks
+from taskpriors.kernels import (
+    center,
+    cholesky_factor,
+    kernel_factor,
+    kernel_matrix,
+    product_factor,
+    rbf_cholesky,
+)
+from taskpriors.prior import edges, heldout, labelings, loss_equivalence, moments, prefix, views
+from taskpriors.prior.task_prior import TaskPrior
+from taskpriors.probes import logistic_fit, logistic_probes, ridge_probes
+from taskpriors.rank.embed import embed_features
+from taskpriors.rank.figures import plot_tasks, plot_temperatures
+from taskpriors.rank.images import ImageSource
+from taskpriors.rank.ranking import rank_models
+from taskpriors.rank.shared_prior import similarity_scale
+from taskpriors.ridge import alpha_grid, ridge_basis, simplex_codes
+from taskpriors.synbench import gaussians, robust_probing
+from taskpriors.synbench.score import (
+    SynBenchResult,
+    SynBenchSettings,
+    score_by_n,
+    synbench_score,
+)
+from taskpriors.transfer.agreement import compare_agreement, rank_agreement
+from taskpriors.transfer.code_length import loss_curve
+from taskpriors.transfer.spectrum import noise_cka, uniformity
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+HUGE = 2**40
+
+
+def normal(n, d, seed=0, dtype=torch.float32):
+    return torch.randn(n, d, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def tasks(m, n, q):
+    return torch.randint(q, (m, n), generator=torch.Generator().manual_seed(0))
+
+
+def gram(n, r, dtype=torch.float32):
+    Z = normal(n, r, dtype=dtype)
+    return Z @ Z.T
+
+
+def task(**options):
+    return gaussians.synthetic_task(1.0, (3, 64, 64), **options)
+
+
+def drawn():
+    return labelings.sample_labelings(normal(2_200, 4), 9999.0, 2, n_tasks=16, seed=0)
+
+
+CALLS = {  # what to run, at a size where it takes 100 to 550 MB
+    "center": lambda: (center, normal(100_000, 256)),
+    "kernel_matrix": lambda: (kernel_matrix, normal(7_000, 8)),
+    "kernel_factor cosine": lambda: (kernel_factor, normal(40_000, 512)),
+    "kernel_factor linear": lambda: (kernel_factor, normal(40_000, 512), "linear"),
+    "kernel_factor projection": lambda: (kernel_factor, normal(60_000, 128), "projection"),
+    "cholesky_factor": lambda: (cholesky_factor, gram(2_400, 8)),
+    "cholesky_factor float64": lambda: (cholesky_factor, gram(2_000, 2_000, torch.float64)),
+    "rbf_cholesky": lambda: (functools.partial(rbf_cholesky, rank=24), normal(10_000, 512)),
+    "rbf_cholesky rank": lambda: (functools.partial(rbf_cholesky, rank=300), normal(20_000, 16)),
+    "product_factor": lambda: (product_factor, [(normal(40_000, 256), 1.0)] * 2),
+    "optimal_probe": lambda: (
+        loss_equivalence.optimal_probe,
+        normal(60_000, 128),
+        normal(60_000, 2),
+    ),
+    "probe_loss": lambda: (
+        loss_equivalence.probe_loss,
+        normal(60_000, 8),
+        normal(60_000, 512),
+        torch.zeros(8, 512),
+        torch.zeros(512),
+    ),
+    "label_graph": lambda: (loss_equivalence.label_graph, tasks(1, 6_000, 3)),
+    "edge_probabilities": lambda: (edges.edge_probabilities, normal(5_000, 8), 9.0),
+    "log_partition": lambda: (
+        functools.partial(edges.log_partition, block_size=4096),
+        normal(4_096, 8),
+        9.0,
+    ),
+    "graph_log_prob": lambda: (
+        functools.partial(edges.graph_log_prob, block_size=2_500),
+        torch.ones(1, 5_000, 5_000, dtype=torch.bool),
+        normal(5_000, 8),
+        9.0,
+    ),
+    "sample_graphs": lambda: (edges.sample_graphs, normal(2_500, 8), 9.0, 10),
+    "sample_graphs undirected": lambda: (
+        functools.partial(edges.sample_graphs, graphs="undirected"),
+        normal(2_000, 8),
+        9.0,
+        12,
+    ),
+    "trace_moments": lambda: (
+        functools.partial(moments.trace_moments, block_size=3_000),
+        normal(3_000, 8),
+        normal(3_000, 8, 1),
+        9.0,
+    ),
+    "trace_cumulants": lambda: (
+        functools.partial(moments.trace_cumulants, block_size=2_200),
+        normal(2_200, 8),
+        normal(2_200, 8, 1),
+        9.0,
+    ),
+    "view_labels": lambda: (views.view_labels, 10**7, 2),
+    "view_graph": lambda: (views.view_graph, 2_000, 3),
+    "view_factor": lambda: (views.view_factor, 10**6, 4),
+    "partition_moments": lambda: (
+        views.partition_moments,
+        normal(60_000, 256),
+        torch.arange(60_000) // 10,
+        1.0,
+    ),
+    "sample_labels": lambda: (
+        functools.partial(prefix.sample_labels, n_tasks=2_000),
+        normal(5_000, 16),
+        99.0,
+        3,
+    ),
+    "prefix_log_prob": lambda: (
+        prefix.prefix_log_prob,
+        normal(200, 500),
+        tasks(10_000, 200, 4),
+        9_999.0,
+        4,
+    ),
+    "task_diversity": lambda: (prefix.task_diversity, tasks(1_500, 200, 2)),
+    "sample_labelings smc": lambda: (
+        functools.partial(labelings.sample_labelings, n_tasks=4_000, gibbs_sweeps=0),
+        normal(2_000, 16),
+        9_999.0,
+        3,
+    ),
+    "sample_labelings gibbs": lambda: (
+        functools.partial(
+            labelings.sample_labelings, n_tasks=4_000, method="gibbs", gibbs_sweeps=1
+        ),
+        normal(2_000, 16),
+        9_999.0,
+        3,
+    ),
+    "enumerate_labelings": lambda: (labelings.enumerate_labelings, normal(19, 4), 9.0, 2),
+    "pair_marginals": lambda: (drawn().pair_marginals,),
+    "heldout error, edges": lambda: (
+        heldout.expected_heldout_error,
+        normal(6_000, 512),
+        normal(6_000, 16, 1),
+        99.0,
+    ),
+    "heldout error, labels": lambda: (
+        heldout.expected_heldout_error,
+        normal(20_000, 128),
+        tasks(50, 20_000, 10),
+    ),
+    "heldout error, labels, float64": lambda: (
+        heldout.expected_heldout_error,
+        normal(20_000, 64, dtype=torch.float64),
+        tasks(50, 20_000, 10),
+    ),
+    "regression error": lambda: (
+        heldout.expected_regression_error,
+        normal(40_000, 64),
+        normal(40_000, 64, 1),
+    ),
+    "heldout_matrix": lambda: (heldout.heldout_matrix, normal(2_500, 20), 1.0),
+    "ridge_basis": lambda: (ridge_basis, normal(80_000, 256)),
+    "ridge_basis wide": lambda: (ridge_basis, normal(1_000, 8_000)),
+    "simplex_codes": lambda: (simplex_codes, 4_000),
+    "ridge_probes": lambda: (ridge_probes, normal(20_000, 64), tasks(60, 20_000, 10)),
+    "ridge_probes train": lambda: (
+        functools.partial(ridge_probes, alpha=1.0, train=0.5),
+        normal(60_000, 128),
+        tasks(10, 60_000, 10),
+    ),
+    "logistic_probes": lambda: (
+        functools.partial(logistic_probes, train=0.5, max_iter=12),
+        normal(20_000, 16),
+        tasks(40, 20_000, 10),
+    ),
+    "logistic_fit": lambda: (
+        functools.partial(logistic_fit, max_iter=12),
+        normal(20_000, 16),
+        tasks(20, 20_000, 10),
+    ),
+    "TaskPrior.from_labels": lambda: (TaskPrior.from_labels, tasks(10, 60_000, 10), 1.0),
+    "TaskPrior.from_views": lambda: (TaskPrior.from_views, 2_500, 3, 1.0),
+    "task.sample": lambda: (task().sample, 4_000),
+    "task.rows heptadiagonal": lambda: (task(covariance="heptadiagonal").rows, 0, 2_000),
+    "similarity_scale": lambda: (
+        functools.partial(similarity_scale, n_points=5_000),
+        normal(5_000, 8),
+    ),
+}
+
+
+def resident():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * PAGE
+
+
+def highest():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def measured(build):
+    "Memory that a call needs beyond its arguments, and the most that it says it will need."
+    torch.set_num_threads(1)
+    call, *arguments = build()
+    gc.collect()
+    base = resident()
+    said = 0
+
+    def ask(n_bytes, *args, judge=checks.check_memory, **kwargs):
+        nonlocal said
+        said = max(said, resident() - base + n_bytes)
+        judge(n_bytes, *args, **kwargs)
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("taskpriors") and hasattr(module, "check_memory"):
+            module.check_memory = ask
+    before = highest()
+    call(*arguments)
+    return highest() - base, said, before - base
+
+
+def in_a_fork(build, run=measured):
+    "The same in a process of its own, because the highest resident memory never falls."
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            answer = run(build)
+        except BaseException as e:
+            answer = f"{type(e).__name__}: {e}"
+        os.write(writer, pickle.dumps(answer))
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as f:
+        answer = f.read()
+    os.waitpid(pid, 0)
+    return pickle.loads(answer) if answer else "the process was killed"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CALLS)
+def test_a_prediction_is_within_half_of_the_peak(name):
+    answer = in_a_fork(CALLS[name])
+    assert not isinstance(answer, str), answer
+    peak, said, before = answer
+    assert before < 0.6 * peak, "the arguments took more than the call"
+    ratio = said / peak
+    assert 1 / 1.5 < ratio < 1.5, f"{said / 2**20:.0f} MB said, {peak / 2**20:.0f} MB used"
+
+
+IMAGES = torch.zeros(4, 3, 8, 8)
+FEW = tasks(1, 40, 2)[0]
+
+
+def flat(x):
+    return x.flatten(1).float()
+
+
+def linear(x):
+    return flat(x)[:, :2]
+
+
+def scores():
+    right = torch.ones(1, 1, 8, dtype=torch.bool)
+    half = torch.full((1,), 0.9, dtype=torch.float64)
+    return SynBenchResult(
+        model="m",
+        n_features=2,
+        settings=SynBenchSettings(eps=(0.0,), scales=(1.0,)),
+        seed=0,
+        reference_accuracy=half,
+        reference_bound=half,
+        correct=right,
+        margin=right.float(),
+    )
+
+
+def attack(f, **options):
+    return lambda: f(linear, IMAGES, torch.zeros(4).long(), **options)
+
+
+def agree(f, n, **options):
+    rows = normal(n, 20)
+    return lambda: f(*rows, n_resamples=HUGE, **options)
+
+
+def blocks_of(size, f, *factors, **options):
+    return lambda: f(*factors, 9.0, block_size=size, **options)
+
+
+TALL = normal(100_000, 2)
+TOO_MANY = {  # a count that no machine can carry
+    "embed num_workers": lambda: embed_features(
+        flat, IMAGES.permute(0, 2, 3, 1), transform=flat, cache=False, num_workers=HUGE
+    ),
+    "ImageSource n_threads": lambda: ImageSource([IMAGES[0].numpy()], "x", n_threads=HUGE),
+    "smc gibbs_sweeps": lambda: labelings.sample_labelings(
+        normal(9, 2), 9.0, 2, n_tasks=4, gibbs_sweeps=HUGE
+    ),
+    "gibbs gibbs_sweeps": lambda: labelings.sample_labelings(
+        normal(9, 2), 9.0, 2, n_tasks=10**7, gibbs_sweeps=10**6, method="gibbs"
+    ),
+    "sample_labels n_tasks": lambda: prefix.sample_labels(normal(9, 2), 9.0, 2, n_tasks=HUGE),
+    "sample_labels n_classes": lambda: prefix.sample_labels(normal(9, 2), 9.0, HUGE),
+    "sample_labelings n_tasks": lambda: labelings.sample_labelings(
+        normal(9, 2), 9.0, 2, n_tasks=HUGE
+    ),
+    "calibrate_temperature n_tasks": lambda: labelings.calibrate_temperature(
+        normal(9, 2), 2, n_tasks=HUGE
+    ),
+    "temperature_scan n_tasks": lambda: labelings.temperature_scan(normal(9, 2), 2, n_tasks=HUGE),
+    "TaskPrior.sample n_tasks": lambda: TaskPrior(normal(9, 2), 9.0).sample(2, HUGE),
+    "TaskPrior.sample n_particles": lambda: TaskPrior(normal(9, 2), 9.0).sample(n_particles=HUGE),
+    "enumerate_labelings labelings": lambda: labelings.enumerate_labelings(normal(9, 2), 9.0, 99),
+    "sample_graphs n_graphs": lambda: edges.sample_graphs(normal(9, 2), 9.0, HUGE),
+    "view_labels n_samples": lambda: views.view_labels(HUGE, 2),
+    "view_labels n_views": lambda: views.view_labels(2, HUGE),
+    "view_graph n_samples": lambda: views.view_graph(10**6, 2),
+    "view_factor n_samples": lambda: views.view_factor(HUGE, 2),
+    "TaskPrior.from_views n_samples": lambda: TaskPrior.from_views(HUGE, 2, 1.0),
+    "TaskPrior.from_views n_views": lambda: TaskPrior.from_views(2, HUGE, 1.0),
+    "pgd_attack restarts": attack(robust_probing.pgd_attack, eps=0.1, restarts=HUGE),
+    "pgd_attack n_steps": attack(robust_probing.pgd_attack, eps=0.1, n_steps=HUGE, step=0.1),
+    "cw_attack n_steps": attack(robust_probing.cw_attack, n_steps=HUGE),
+    "cw_attack n_weights": attack(robust_probing.cw_attack, n_weights=HUGE),
+    "robust_linear_probe n_epochs": attack(
+        robust_probing.robust_linear_probe, eps=0.1, n_epochs=HUGE
+    ),
+    "robust_linear_probe n_steps": attack(
+        robust_probing.robust_linear_probe, eps=0.1, n_steps=HUGE
+    ),
+    "rank_agreement n_resamples": agree(rank_agreement, 2, interval="bootstrap"),
+    "compare_agreement n_resamples": agree(compare_agreement, 3),
+    "interval n_draws": lambda: scores().interval(n_draws=HUGE),
+    "synbench_score n_train": lambda: synbench_score(flat, input_size=(3, 8, 8), n_train=HUGE),
+    "synbench_score n_test": lambda: synbench_score(flat, input_size=(3, 8, 8), n_test=HUGE),
+    "score_by_n sizes": lambda: score_by_n(flat, [8, HUGE], input_size=(3, 8, 8)),
+    "synthetic_task shape": lambda: gaussians.synthetic_task(1.0, HUGE),
+    "heptadiagonal shape": lambda: gaussians.heptadiagonal((1, 2**20, 2**20)),
+    "mirror_symmetry shape": lambda: gaussians.mirror_symmetry((1, 2**20, 2**20)),
+    "central_block shape": lambda: gaussians.central_block((1, 2**20, 2**20), inner=2),
+    "task.rows stop": lambda: task().rows(0, HUGE),
+    "task.labels stop": lambda: task().labels(0, HUGE),
+    "task.sample n": lambda: task().sample(HUGE),
+    "task.batches n": lambda: next(task().batches(HUGE)),
+    "alpha_grid n_alphas": lambda: alpha_grid(ridge_basis(normal(9, 2)), n_alphas=HUGE),
+    "simplex_codes n_classes": lambda: simplex_codes(HUGE),
+    "ridge_probes n_classes": lambda: ridge_probes(normal(40, 2), FEW, n_classes=HUGE),
+    "loss_curve n_points": lambda: loss_curve(normal(40, 2), FEW, n_points=HUGE),
+    "noise_cka n": lambda: noise_cka([2], n=HUGE),
+    "rank_models n_tasks": lambda: rank_models(n_tasks=HUGE),
+    "plot_tasks n_tasks": lambda: plot_tasks(normal(40, 2), n_tasks=HUGE),
+    "plot_temperatures n_tasks": lambda: plot_temperatures(normal(40, 2), n_tasks=HUGE),
+    "similarity_scale n_points": lambda: similarity_scale(TALL, n_points=HUGE),
+    "trace_moments block_size": blocks_of(HUGE, moments.trace_moments, TALL, TALL),
+    "trace_moments small blocks": blocks_of(1, moments.trace_moments, TALL, TALL),
+    "log_partition block_size": blocks_of(HUGE, edges.log_partition, TALL),
+    "precision_at_k block_size": blocks_of(HUGE, heldout.precision_at_k, TALL, TALL),
+    "expected_heldout_error block_size": blocks_of(
+        HUGE, heldout.expected_heldout_error, TALL, TALL
+    ),
+    "uniformity block_size": lambda: uniformity(TALL, block_size=HUGE),
+}
+
+
+def refusal(call):
+    "What the call says, in a process that has two more gigabytes and twenty seconds."
+    with open("/proc/self/statm") as f:
+        mapped = int(f.read().split()[0]) * PAGE
+    resource.setrlimit(resource.RLIMIT_AS, (mapped + 2**31, mapped + 2**31))
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(20)
+    base = resident()
+    try:
+        call()
+    except (ValueError, MemoryError) as e:
+        return str(e), highest() - base
+    return "no refusal", highest() - base
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.parametrize("name", TOO_MANY)
+def test_a_count_that_nothing_can_carry_is_refused_before_any_work(name):
+    answer = in_a_fork(lambda: refusal(TOO_MANY[name]), run=lambda f: f())
+    assert not isinstance(answer, str), answer
+    message, grown = answer
+    assert re.fullmatch(r"[\w.]+: .+\. Got .+; .+\.", message), message
+    assert name.split()[-1] in message or "GiB may be allocated" in message, message
+    assert len(message) < 300
+    assert grown < 2**26, f"{grown / 2**20:.0f} MB were allocated"
+
+
+def test_workers_are_bounded_by_the_cores():
+    most = checks.WORKERS_PER_CORE * checks.usable_cores()
+    assert checks.check_load(most, "f", "num_workers", workers=True) == most
+    with pytest.raises(ValueError, match=f"at most {most}. Got {most + 1};"):
+        checks.check_load(most + 1, "f", "num_workers", workers=True)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_the_limit_of_the_address_space_is_the_memory_that_is_left():
+    def limited():
+        with open("/proc/self/statm") as f:
+            mapped = int(f.read().split()[0]) * PAGE
+        resource.setrlimit(resource.RLIMIT_AS, (mapped + 2**28, mapped + 2**28))
+        left = checks.available_memory()
+        Z = normal(9_000, 2)
+        with pytest.raises(MemoryError, match="edge_probabilities: at most 0.2. GiB may be"):
+            edges.edge_probabilities(Z, 1.0)
+        return left
+
+    left = in_a_fork(limited, run=lambda f: f())
+    assert not isinstance(left, str), left
+    assert 0.9 * 2**28 < left <= 2**28
