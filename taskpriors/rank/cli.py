@@ -15,7 +15,8 @@ def _image_options(group):
     group.add_argument(
         "--images",
         help="folder, .npy file, digits, or a data set: "
-        "hfds/NAME, torch/NAME, tfds/NAME, wds/NAME (default: scikit-learn's digits)",
+        "hfds/NAME, torch/NAME, tfds/NAME, wds/NAME (default: none if all models are files of "
+        "features, otherwise scikit-learn's digits)",
     )
     group.add_argument("--split", help="split of a data set, or subfolder of a folder")
     group.add_argument("--limit", type=int, help="use at most so many images")
@@ -37,10 +38,11 @@ def _model_options(group):
     group.add_argument(
         "--labels",
         nargs="*",
-        metavar="METRIC",
-        help="the images carry labels: add transfer metrics "
-        "(default: logme pactran_gaussian regularized_h_score linear_valid) "
-        "and how well all columns order the models by probe accuracy on those labels",
+        metavar="FILE or METRIC",
+        help="a file of labels (.csv, .npy, .txt), or none if the images carry them; words that "
+        "are no file are transfer metrics to add (default: logme pactran_gaussian "
+        "regularized_h_score linear_valid), beside how well all columns order the models by "
+        "probe accuracy on those labels",
     )
     group.add_argument(
         "--prior",
@@ -104,7 +106,12 @@ def _file_options(group):
     group.add_argument(
         "--out",
         default="ranking",
-        help="directory for ranking.csv, ranking.json and ranking.png (default: ranking)",
+        help="directory for the table, the picture and the record (default: ranking; if it holds "
+        "a ranking, ranking-2 and so on)",
+    )
+    group.add_argument("--overwrite", action="store_true", help="replace the ranking in --out")
+    group.add_argument(
+        "--all", action="store_true", help="print all columns, also statistics of the literature"
     )
     group.add_argument("--quiet", action="store_true", help="no progress bars")
 
@@ -132,7 +139,8 @@ def build_parser() -> argparse.ArgumentParser:
         "taskpriors", description="Score a representation on every task it could meet."
     )
     parser.add_argument("--version", action="version", version=taskpriors.__version__)
-    commands = parser.add_subparsers(dest="command", required=True)
+    parser.set_defaults(run=lambda args: parser.print_help() or 0)
+    commands = parser.add_subparsers(dest="command")
     rank = commands.add_parser(
         "rank",
         help="rank models on images",
@@ -153,17 +161,31 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 # %% ../../nbs/rank/08_cli.ipynb #d726f496
-def _label_metrics(images, names):
+def _label_words(words):  # file of labels or None, names of metrics
+    from pathlib import Path
+
+    files = [word for word in words if Path(word).suffix in (".csv", ".npy", ".txt")]
+    if len(files) > 1:
+        raise ValueError(
+            f"taskpriors rank: --labels takes one file. Got {len(files)}; name the others elsewhere"
+        )
+    return (files or [None])[0], [word for word in words if word not in files]
+
+
+def _label_metrics(images, words, n):
+    from taskpriors.rank.stages import read_labels
     from taskpriors.transfer.registry import metric_functions
 
-    if images.labels is None:
+    file, names = _label_words(words)
+    if file is None and getattr(images, "labels", None) is None:
         raise ValueError(
-            "taskpriors rank: --labels needs images with labels. Got none; name a data set "
-            "or a folder with one subfolder per class, or leave --labels out"
+            "taskpriors rank: --labels needs images with labels, or a file. Got none; name a file, "
+            "a data set or a folder with one subfolder per class, or leave --labels out"
         )
+    labels = images.labels if file is None else read_labels(file, images, n)
     if not names:
-        return metric_functions(images.labels)
-    return metric_functions(images.labels, names)
+        return metric_functions(labels)
+    return metric_functions(labels, names)
 
 # %% ../../nbs/rank/08_cli.ipynb #a2f27922
 def _agreement_row(values, truth, method):
@@ -210,11 +232,16 @@ def _check_models(given):
 
 # %% ../../nbs/rank/08_cli.ipynb #e26c07b1
 _OF_IMAGES = ("images", "split", "limit", "exif_rotation")
-_OF_COMMAND = ("command", "run", "quiet", "labels")
+_OF_COMMAND = ("command", "run", "quiet", "labels", "all", "out", "overwrite")
 
 
-def _load_images(given, progress):
+def _load_images(given, progress):  # an ImageSource; None if all models are features
+    from taskpriors.rank.embed import is_feature_file
     from taskpriors.rank.images import load_images
+
+    if not any(name in given for name in _OF_IMAGES):
+        if all(is_feature_file(model) for model in given.get("models", [""])):
+            return None
 
     source = {name: given[name] for name in _OF_IMAGES if name in given}
     if "images" in source:
@@ -234,32 +261,47 @@ def _judge(given):
     judge_prior(asked["prior"], named_models(asked["models"]))
 
 # %% ../../nbs/rank/08_cli.ipynb #4933a545
-def _print_ranking(ranking, labelled, out):
+def _print_ranking(ranking, labelled, out, everything):
+    from taskpriors.rank.ranking import table_lines
     from taskpriors.rank.stages import plain_text
 
     print(ranking)
+    if everything:
+        print("", "All columns:", *table_lines(ranking.to_frame()), sep="\n")
     if labelled:
         table = label_agreement(ranking).to_string()
         print(f"\nKendall's tau with probe accuracy on the labels:\n{table}")
-    print(f"\nWritten to {plain_text(out)}: ranking.csv, ranking.json, ranking.png")
+    print(f"\nWritten to {plain_text(out)}: ranking.csv, .json, .png and .safetensors")
 
 # %% ../../nbs/rank/08_cli.ipynb #afb3e0ac
+def _points(images, given):  # how many there are
+    from taskpriors.rank.embed import load_encoder
+
+    if images is not None:
+        return len(images)
+    return len(load_encoder(given["models"][0]).features)
+
+
 def run_rank(
     args,  # parsed by `build_parser`
 ) -> int:  # exit status
     "Carry out `taskpriors rank`."
     given = {name: value for name, value in vars(args).items() if value is not None}
     _check_models(given)
-    from taskpriors.rank.ranking import rank_models
+    from taskpriors.rank.ranking import free_folder, rank_models
 
     _judge(given)
     progress = not args.quiet
     images = _load_images(given, progress)
-    metrics = None if args.labels is None else _label_metrics(images, args.labels)
+    metrics = None
+    if args.labels is not None:
+        metrics = _label_metrics(images, args.labels, _points(images, given))
     shell = _OF_IMAGES + _OF_COMMAND
     options = {name: value for name, value in given.items() if name not in shell}
-    ranking = rank_models(images=images, metrics=metrics, progress=progress, **options)
-    _print_ranking(ranking, bool(metrics), args.out)
+    out = args.out if args.overwrite else free_folder(args.out)
+    options.update(images=images, metrics=metrics, out=out, overwrite=True)
+    ranking = rank_models(progress=progress, **options)
+    _print_ranking(ranking, bool(metrics), out, args.all)
     return 1 if ranking.failures else 0
 
 # %% ../../nbs/rank/08_cli.ipynb #d90ac15b
