@@ -18,7 +18,7 @@ import pytest
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parent.parent
-FILES = ["ranking.csv", "ranking.json", "ranking.png"]
+FILES = ["ranking.csv", "ranking.json", "ranking.png", "ranking.safetensors"]
 
 
 def start(*words, cwd, **env):
@@ -150,12 +150,12 @@ def test_a_failing_model_is_reported_and_the_rest_ranked(shelf, tmp_path):
     )
     assert code == 1 and err == ""
     assert (
-        "FAILED broken.npy: embed:" in out
+        "FAILED broken: embed:" in out
         and "FAILED resnet18a: embed:" in out
         and "did you mean resnet18" in out
     )
     about = json.loads((tmp_path / "ranking/ranking.json").read_text())
-    assert set(about["failures"]) == {"broken.npy", "resnet18a"} and len(about["ranking"]) == 6
+    assert set(about["failures"]) == {"broken", "resnet18a"} and len(about["ranking"]) == 6
 
 
 def test_only_unknown_models(shelf, tmp_path):

@@ -10,6 +10,7 @@ import difflib
 import inspect
 import math
 import os
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,7 @@ from taskpriors.rank.tiers import (
 from ..results import Result, in_style, new_axes, new_panels
 from ..signatures import documented
 from ..store import write_files
-from ..transfer.agreement import Agreement, partial_agreement, rank_agreement
+from ..transfer.agreement import Agreement
 from ..transfer.registry import LABEL_ACCURACY
 
 # %% ../../nbs/rank/06_ranking.ipynb #00c60f03
@@ -193,6 +194,21 @@ def _listed(names):
         return f"{', '.join(names[:3])} and {len(names) - 3} others"
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
+# %% ../../nbs/rank/06_ranking.ipynb #5e87cec5
+def _points(found):  # of a Comparison
+    lead, low, high = (
+        100 * x for x in (found.accuracy_lead, found.accuracy_low, found.accuracy_high)
+    )
+    return f"{lead:.1f} points of accuracy ({low:.1f} to {high:.1f})"
+
+
+def _in_points(found):
+    if found.accuracy_low > 0:
+        return f"and by {_points(found)}"
+    if found.accuracy_high < 0:
+        return f"but not in accuracy: {_points(found)}"
+    return f"and not significantly in accuracy: {_points(found)}"
+
 # %% ../../nbs/rank/06_ranking.ipynb #7a8874cc
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
@@ -344,7 +360,8 @@ class Ranking(Result):
         )
         legend += " error.\nModels of one tier cannot be told apart from its first."
         table = table_lines(self.short_frame())
-        return "\n".join([self.verdict, "", *table, legend, "", self.summary()])
+        verdict = textwrap.fill(self.verdict, 100, break_on_hyphens=False)
+        return "\n".join([verdict, "", *table, "", legend, "", self.summary()])
 
     def _repr_html_(self):
         import html
@@ -507,46 +524,15 @@ class Ranking(Result):
             yield f"{_listed(tied)} cannot be told apart from it."
         if behind:
             found = self.compare(first, behind[0])
-            points = [
-                100 * x for x in (found.accuracy_lead, found.accuracy_low, found.accuracy_high)
-            ]
-            yield (
-                f"{behind[0]} is behind by {found.lead:.3f} of skill and {points[0]:.1f} points of "
-                f"accuracy ({points[1]:.1f} to {points[2]:.1f})."
-            )
+            yield f"{behind[0]} is behind by {found.lead:.3f} of skill, {_in_points(found)}."
 
     def _doubt(self, first):
         "What the verdict says where the probes have another winner."
         best = int(self.accuracy.argmax())
-        if self.models[best] == first:
-            return
-        found = self.compare(self.models[best], first)
-        points = [100 * x for x in (found.accuracy_lead, found.accuracy_low, found.accuracy_high)]
-        yield (
-            f"Trained probes put {self.models[best]} first, by {points[0]:.1f} points of accuracy "
-            f"({points[1]:.1f} to {points[2]:.1f})."
-        )
-
-    def _values(self, statistic):
-        return self.extra[statistic] if statistic in self.extra else getattr(self, statistic)
-
-    def _agreement_row(self, statistic):
-        values = self._values(statistic)
-        known = ~values.isnan()
-        values, truth = values[known], self.accuracy[known]
-        missing = dict.fromkeys(("spearman", "low", "high", "given_dimension"), math.nan)
-        better = _column(statistic).higher_is_better
-        row = dict(statistic=statistic, higher_is_better=better, **missing, note="")
-        plain = agreement_or_reason(rank_agreement, values, truth, method="spearman")
-        if isinstance(plain, str):
-            return dict(row, note=plain)
-        row |= dict(spearman=plain.value, low=plain.low, high=plain.high)
-        if statistic != "dimension":
-            dimension = self.dimension[known]
-            given = agreement_or_reason(partial_agreement, values, truth, dimension)
-            if isinstance(given, Agreement):
-                row["given_dimension"] = given.value
-        return row
+        if self.models[best] != first:
+            found = self.compare(self.models[best], first)
+            lead = "ahead of it by" if found.accuracy_low > 0 else "not significantly ahead:"
+            yield f"Trained probes put {self.models[best]} first, {lead} {_points(found)}."
 
 # %% ../../nbs/rank/06_ranking.ipynb #347c4605
 def _check_out(out: Path):
