@@ -35,7 +35,7 @@ from taskpriors.rank.tiers import (
 from ..results import Result, in_style, new_axes, new_panels
 from ..signatures import documented
 from ..store import write_files
-from ..transfer.agreement import Agreement
+from ..transfer.agreement import Agreement, rank_agreement
 from ..transfer.registry import LABEL_ACCURACY
 
 # %% ../../nbs/rank/06_ranking.ipynb #00c60f03
@@ -533,6 +533,27 @@ class Ranking(Result):
             found = self.compare(self.models[best], first)
             lead = "ahead of it by" if found.accuracy_low > 0 else "not significantly ahead:"
             yield f"Trained probes put {self.models[best]} first, {lead} {_points(found)}."
+
+    def _values(self, statistic):
+        return self.extra[statistic] if statistic in self.extra else getattr(self, statistic)
+
+    def _agreement_row(self, statistic):
+        values = self._values(statistic)
+        known = ~values.isnan()
+        values, truth = values[known], self.accuracy[known]
+        missing = dict.fromkeys(("spearman", "low", "high", "given_dimension"), math.nan)
+        better = _column(statistic).higher_is_better
+        row = dict(statistic=statistic, higher_is_better=better, **missing, note="")
+        plain = agreement_or_reason(rank_agreement, values, truth, method="spearman")
+        if isinstance(plain, str):
+            return dict(row, note=plain)
+        row |= dict(spearman=plain.value, low=plain.low, high=plain.high)
+        if statistic != "dimension":
+            dimension = self.dimension[known]
+            given = agreement_or_reason(partial_agreement, values, truth, dimension)
+            if isinstance(given, Agreement):
+                row["given_dimension"] = given.value
+        return row
 
 # %% ../../nbs/rank/06_ranking.ipynb #347c4605
 def _check_out(out: Path):
