@@ -269,9 +269,11 @@ class Judges(Result):
     rival_score: Tensor | None = None  # under the second community
     reason: str = ""  # why it is not stable
 
-# %% ../../nbs/prior/13_judges.ipynb #88bc29c8
+# %% ../../nbs/prior/13_judges.ipynb #ca725387
 def _check_cross(cross, caller):
-    S = check_features(cross, caller, "cross").double().cpu()
+    S = check_features(cross, caller, "cross", min_rows=1).double().cpu()
+    if S.numel() == 1:
+        refuse(caller, "at least two models must judge each other", 1, "add models")
     if S.shape[0] != S.shape[1]:
         got = f"{S.shape[0]} models and {S.shape[1]} priors"
         remedy = "pass the factor of a prior as features, too, to let it judge"
