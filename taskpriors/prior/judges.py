@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['cross_skill', 'copy_similarity', 'Judges', 'elect_prior']
 
-# %% ../../nbs/prior/13_judges.ipynb #e1d22b82
+# %% ../../nbs/prior/13_judges.ipynb #d34232c2
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -34,7 +34,7 @@ from taskpriors.ridge import (
     check_tasks,
     check_weights,
     decompose,
-    grid_errors,
+    grid_errors_of_laws,
     task_moments,
 )
 from ..signatures import documented
@@ -86,17 +86,14 @@ def _gaussian_moments(Z, basis, how):
         root=few,
     )
 
-# %% ../../nbs/prior/13_judges.ipynb #baf3867b
+# %% ../../nbs/prior/13_judges.ipynb #9a867d21
 def _skills(X, laws, moments_of, standardize):  # of one model over all laws, float64
     basis = decompose(X, standardize=standardize)
+    moments = [moments_of(law, basis) for law in laws]
     n = len(X)
-
-    def skill(law):
-        moments = moments_of(law, basis)
-        baseline = moments.diag.sum() * n / (n - 1) ** 2
-        return 1 - grid_errors(basis, moments, "cross_skill")[1].min() / baseline
-
-    return torch.stack([skill(law).cpu() for law in laws])
+    baseline = torch.stack([m.diag.sum() for m in moments]) * n / (n - 1) ** 2
+    errors = grid_errors_of_laws(basis, moments, "cross_skill")[1]
+    return (1 - errors.amin(1) / baseline).cpu()
 
 # %% ../../nbs/prior/13_judges.ipynb #1aa11934
 def _sampling(n_tasks, n_classes, gain, seed):
