@@ -363,7 +363,9 @@ def _cross_skills(models, options):
     digests = [model.digest for model in models.values()]
     about = dict(what="cross-skill", features=digests, kernel=options.kernel)
     key = dict(about, device=str(options.device), **how)
-    return load_or_compute(key, compute, options.cache)
+    m = len(models)
+    shapes = dict(skill=(m, m), alike=(m, m), seconds=())
+    return load_or_compute(key, compute, shapes, options.cache)
 
 # %% ../../nbs/rank/05_stages.ipynb #87f50ac8
 def _told(judges, names):  # who judges, in words
