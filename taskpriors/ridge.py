@@ -6,7 +6,7 @@
 __all__ = ['simplex_codes', 'RidgeBasis', 'decompose', 'ridge_basis', 'residual_filter', 'loo_slack', 'loo_residuals',
            'TaskMoments', 'code_rows', 'check_task_memory', 'task_block', 'check_weights', 'CheckedTasks',
            'check_tasks', 'task_moments', 'label_moments', 'loo_errors', 'loo_point_errors', 'training_parts',
-           'loo_pseudo_values', 'alpha_grid', 'grid_errors', 'check_alphas']
+           'loo_pseudo_values', 'alpha_grid', 'grid_errors', 'grid_errors_of_laws', 'check_alphas']
 
 # %% ../nbs/prior/11_ridge.ipynb #6bbd9d96
 from collections.abc import Sequence
@@ -508,19 +508,53 @@ def alpha_grid(
     return unit * low * (high / low) ** torch.linspace(0, 1, n_alphas, dtype=torch.float64)
 
 # %% ../nbs/prior/11_ridge.ipynb #3cc6e886
+def _usable_grid(basis, caller):  # penalties that have a leave-one-out error, and the slack there
+    grid = alpha_grid(basis)
+    slack, fixed = _slack(basis, grid.tolist())
+    usable = ~fixed.any(1)
+    if not usable.any():
+        loo_slack(basis, grid[-1:].tolist(), caller)
+    return grid[usable.cpu()], slack[usable]
+
+
 def grid_errors(
     basis: RidgeBasis,  # of the n points
     moments: TaskMoments,  # of the tasks, on the same basis
     caller: str,  # who asks
 ) -> tuple[Tensor, Tensor]:  # penalties and errors, each of shape (n_usable,), float64
     "The penalties of `alpha_grid` that have a leave-one-out error, and that error at each."
-    grid = alpha_grid(basis)
-    slack, fixed = _slack(basis, grid.tolist())
-    usable = ~fixed.any(1)
-    if not usable.any():
-        loo_slack(basis, grid[-1:].tolist(), caller)
-    grid = grid[usable.cpu()]
-    return grid, _errors(basis, moments, grid.tolist(), slack[usable])
+    grid, slack = _usable_grid(basis, caller)
+    return grid, _errors(basis, moments, grid.tolist(), slack)
+
+# %% ../nbs/prior/11_ridge.ipynb #806e8984
+def _inner_terms(U, inners, weight, f):  # `_inner_term` of several laws, (n_laws, n_alphas)
+    out = f.new_zeros(len(inners), len(f))
+    coef, rows = _few_weights(weight, torch.finfo(U.dtype).eps)
+    for c, w in zip(coef.T, rows, strict=True):
+        gram = sum(_upper_gram(U[b], w[b]) for b in row_blocks(len(U), 8192))
+        for k, inner in enumerate(inners):
+            out[k] += c * ((f @ (inner * gram)) * f).sum(1)
+    return out
+
+
+def grid_errors_of_laws(
+    basis: RidgeBasis,  # of the n points
+    laws: Sequence,  # TaskMoments of each law of tasks, on the same basis
+    caller: str,  # who asks
+) -> tuple[Tensor, Tensor]:  # penalties (n_usable,) and errors (n_laws, n_usable), float64
+    "What `grid_errors` returns for each law of tasks, in one pass over the features."
+    if sum(law.inner.shape[1] for law in laws) <= basis.U.shape[1]:
+        grids, errors = zip(*(grid_errors(basis, law, caller) for law in laws), strict=True)
+        return grids[0], torch.stack(errors)
+    grid, slack = _usable_grid(basis, caller)
+    keep, f = _filters(basis, grid.tolist())
+    weight = slack**-2
+    full = [(law.inner @ law.inner.T).double() if law.root else law.inner for law in laws]
+    linear = [
+        keep * (weight @ law.diag - 2 * _cross_term(basis.U, law.cross, weight, f)) for law in laws
+    ]
+    quadratic = _inner_terms(basis.U, full, weight, f)
+    return grid, (torch.stack(linear) + quadratic) / len(basis.U)
 
 # %% ../nbs/prior/11_ridge.ipynb #91f0e038
 def check_alphas(

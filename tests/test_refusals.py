@@ -119,6 +119,10 @@ CALLS = {
         "edge_moments": dict(basis=ridge_basis(X), Z=Z, temperature=1.0),
         "edge_variance": dict(basis=ridge_basis(X), Z=Z, temperature=1.0, alpha=1.0),
     },
+    "prior.judges": {
+        "cross_skill": dict(features=[X, X2], factors=[Z], n_classes=2, n_tasks=3),
+        "elect_prior": dict(cross=torch.tensor([[1.0, 0.5], [0.4, 1.0]])),
+    },
     "synbench.gaussians": {"frechet_distance": dict(features=X, others=X2)},
     "synbench.score": {"feature_rules": dict(features=X, labels=y % 2)},
     "synbench.robust_probing": {

@@ -35,7 +35,7 @@ from taskpriors.rank.tiers import (
 from ..results import Result, in_style, new_axes, new_panels
 from ..signatures import documented
 from ..store import write_files
-from ..transfer.agreement import Agreement, rank_agreement
+from ..transfer.agreement import Agreement, partial_agreement, rank_agreement
 from ..transfer.registry import LABEL_ACCURACY
 
 # %% ../../nbs/rank/06_ranking.ipynb #00c60f03
@@ -622,7 +622,7 @@ def rank_models(
     images=None,  # what load_images opens; None: none if all models are features, else digits
     *,
     labels=None,  # class of each point: array, file, True for those of the images; adds metrics
-    prior=None,  # "product" of all (None), "others", a model, or a factor (n, r); see below
+    prior=None,  # "product" (None), "others", "reciprocal", a model, a factor (n, r); see below
     metrics: Mapping | None = None,  # further statistics: name -> function of features (n, d)
     temperature: float | None = None,  # of the edges; None is edge_temperature
     task_temperature: float | None = None,  # of the sampled tasks; None is task_temperature
@@ -645,8 +645,10 @@ def rank_models(
     With K = (M_1 + ... + M_m)/m, the mean of the models' kernels of Frobenius norm one, tasks
     have probability proportional to exp(Tr(G K)/T), and skill = 1 - error/error of a constant.
     Models may be timm names, zoo/NAME, files of features, modules with their transform, or
-    arrays. Under prior="others", a model is judged under the product of the others. Temperatures
-    are in the unit of K. A metric is better when higher, and is cached if it has a `key`.
+    arrays. Under prior="others", a model is judged under the product of the others; under
+    "reciprocal", by the judges that the models elect (elect_prior), each at a temperature of its
+    own. Temperatures are in the unit of K. A metric is better when higher, and is cached if it
+    has a `key`.
     Reference: Task Priors, section 2.2, Algorithm 1 and Theorem 2.6.
     """
     _check_embedding_options(how)

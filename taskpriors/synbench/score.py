@@ -56,8 +56,6 @@ from taskpriors.store import (
     digest_tensors,
     find_tensors,
     keep_tensors,
-    load_tensors,
-    save_tensors,
 )
 from .gaussians import SyntheticTask, synthetic_task
 from .robust_bayes import RobustBayes, robust_bayes
