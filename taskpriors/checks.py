@@ -407,9 +407,12 @@ def check_several(
     if isinstance(x, (Tensor, np.ndarray)):
         x = as_tensor(x, caller, name)
         x = x.tolist() if x.ndim == 1 else []
-    if not isinstance(x, Sequence) or isinstance(x, (str, bytes)) or len(x) == 0:
+    if not isinstance(x, Sequence) or isinstance(x, (str, bytes)) or not x:
         rule = f"{name} must be a list of at least one value"
         refuse(caller, rule, f"{type(x).__name__} {_shown(x, 60)}", "pass several", TypeError)
+    if x[MOST_ROUNDS:]:  # the length of a longer range may not fit an index
+        rule = f"{name} must hold at most {MOST_ROUNDS} values"
+        refuse(caller, rule, f"{type(x).__name__} {_shown(x, 60)}", "pass fewer")
     return list(x)
 
 # %% ../nbs/workshop/01_checks.ipynb #0ac91d3d
