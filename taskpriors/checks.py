@@ -423,7 +423,8 @@ def check_computed(
     remedy: str = "rescale the arguments or pass float64",  # what to do about it
 ) -> Tensor:  # `x` itself
     "Return `x` if it is finite, or raise `ValueError`."
-    if not torch.isfinite(x).all():
+    ends = torch.stack(x.aminmax()) if x.numel() else x  # no second array of this size
+    if not torch.isfinite(ends).all():
         refuse(caller, f"{what} must stay finite in {x.dtype}", "an overflow", remedy)
     return x
 
