@@ -8,7 +8,7 @@ __all__ = ['row_blocks', 'pair_blocks', 'with_bar', 'map_blocks']
 # %% ../nbs/workshop/04_blocks.ipynb #b7425dae
 from collections.abc import Callable, Iterable, Iterator
 
-from .checks import check_count, check_executor, check_flag, check_memory
+from .checks import check_count, check_executor, check_flag, check_memory, refuse
 
 # %% ../nbs/workshop/04_blocks.ipynb #5ee09ae6
 _SLICE_BYTES = 120
@@ -69,5 +69,11 @@ def map_blocks(
     "Map `fn` over `items`, here or through an executor."
     items = list(items)
     run = map if check_executor(executor, "map_blocks") is None else executor.map
-    results = run(fn, items)
+    try:
+        results = run(fn, items)
+    except RuntimeError as e:
+        if "shutdown" not in str(e):
+            raise
+        rule = "executor must accept work"
+        refuse("map_blocks", rule, "one that was shut down", "use it inside its with block")
     return iter(with_bar(results, progress, desc=desc, total=len(items)))

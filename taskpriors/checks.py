@@ -407,9 +407,12 @@ def check_several(
     if isinstance(x, (Tensor, np.ndarray)):
         x = as_tensor(x, caller, name)
         x = x.tolist() if x.ndim == 1 else []
-    if not isinstance(x, Sequence) or isinstance(x, (str, bytes)) or len(x) == 0:
+    if not isinstance(x, Sequence) or isinstance(x, (str, bytes)) or not x:
         rule = f"{name} must be a list of at least one value"
         refuse(caller, rule, f"{type(x).__name__} {_shown(x, 60)}", "pass several", TypeError)
+    if x[MOST_ROUNDS:]:  # the length of a longer range may not fit an index
+        rule = f"{name} must hold at most {MOST_ROUNDS} values"
+        refuse(caller, rule, f"{type(x).__name__} {_shown(x, 60)}", "pass fewer")
     return list(x)
 
 # %% ../nbs/workshop/01_checks.ipynb #0ac91d3d
@@ -420,7 +423,8 @@ def check_computed(
     remedy: str = "rescale the arguments or pass float64",  # what to do about it
 ) -> Tensor:  # `x` itself
     "Return `x` if it is finite, or raise `ValueError`."
-    if not torch.isfinite(x).all():
+    ends = torch.stack(x.aminmax()) if x.numel() else x  # no second array of this size
+    if not torch.isfinite(ends).all():
         refuse(caller, f"{what} must stay finite in {x.dtype}", "an overflow", remedy)
     return x
 

@@ -12,7 +12,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from .checks import check_features, check_labels, refuse
+from .checks import check_features, check_labels, check_memory, refuse
 from .results import Result
 
 # %% ../nbs/workshop/07_svd.ipynb #96011113
@@ -57,6 +57,9 @@ def feature_svd(
     "Thin SVD of the centred features, cut at the rank that rounding leaves."
     X = check_features(features, "feature_svd").detach()
     eps = torch.finfo(X.dtype).eps
+    copies = 3 if X.dtype == torch.float64 else 4
+    n_bytes = 8 * (copies * X.numel() + 5 * min(X.shape) ** 2)
+    check_memory(n_bytes, "feature_svd", "pass fewer points or features", device=X.device)
     F = X.double()
     mean = F.mean(0)
     U, S, Vh = torch.linalg.svd(F - mean, full_matrices=False)

@@ -152,6 +152,20 @@ def wrong_seeds(good):
     return wrong_counts(good) | {"2**70": 2**70, "a bit generator": np.random.PCG64(0)}
 
 
+def wrong_groups(good):
+    return things(
+        ("a number", 3),
+        ("too few", ["a", "b"]),
+        ("one family", ["a"] * N),
+        ("none named", [None] * N),
+        ("nan", [NAN] * N),
+        ("ragged", [[1.0, 2.0], [3.0]]),
+        ("objects", [Thing() for _ in range(N)]),
+        ("a matrix", torch.ones(N, 2)),
+        ("a dictionary", {"a": 1}),
+    )
+
+
 def wrong_flags(good):
     several = {"several": np.arange(3.0), "a list": [], "nan": NAN, "two": 2}
     return things(("a word", "no"), *several.items())
@@ -236,6 +250,7 @@ WRONG = {
     "number": wrong_numbers,
     "count": wrong_counts,
     "seed": wrong_seeds,
+    "groups": wrong_groups,
     "flag": wrong_flags,
     "word": wrong_words,
     "executor": wrong_executors,
@@ -260,11 +275,12 @@ NAMES = {
     "valid variance warmth weight flatness.b accuracy threshold gaussian_grid.hessian",
     "count": "batch_size block_size check_every d dpi gibbs_sweeps inner k limit max_bytes "
     "max_iter max_pairs max_tasks n n_classes n_components n_epochs n_features n_graphs "
-    "n_max n_min n_orders n_particles n_points n_resamples n_samples n_steps n_tasks "
-    "n_train n_views n_weights num_workers order rank restarts",
+    "n_max n_min n_orders n_particles n_points n_projections n_resamples n_samples n_steps "
+    "n_tasks n_train n_views n_weights num_workers order rank restarts",
     "seed": "seed",
-    "flag": "center exif_rotation higher_is_better intercept progress regression shuffle "
-    "standardize expected_heldout_error.variance",
+    "groups": "groups",
+    "flag": "center check_edges exif_rotation higher_is_better intercept progress regression "
+    "shuffle standardize expected_heldout_error.variance",
     "word": "convention criterion eps_scale estimator graphs hessian interval kernel kind method "
     "missing normalization on_error pairs pooling probe rates rule sampler setting "
     "statistic variant view kernel_factor.scale lidar.scale transrate.weights "

@@ -25,7 +25,17 @@ from taskpriors.kernels import (
     product_factor,
     rbf_cholesky,
 )
-from taskpriors.prior import edges, heldout, labelings, loss_equivalence, moments, prefix, views
+from taskpriors.prior import (
+    edges,
+    heldout,
+    labelings,
+    loss_equivalence,
+    moments,
+    prefix,
+    tails,
+    views,
+)
+from taskpriors.prior.calibration import critical_temperature
 from taskpriors.prior.task_prior import TaskPrior
 from taskpriors.probes import logistic_fit, logistic_probes, ridge_probes
 from taskpriors.rank.embed import embed_features
@@ -34,16 +44,19 @@ from taskpriors.rank.images import ImageSource
 from taskpriors.rank.ranking import rank_models
 from taskpriors.rank.shared_prior import similarity_scale
 from taskpriors.ridge import alpha_grid, ridge_basis, simplex_codes
+from taskpriors.svd import feature_svd
 from taskpriors.synbench import gaussians, robust_probing
 from taskpriors.synbench.score import (
     SynBenchResult,
     SynBenchSettings,
     score_by_n,
+    score_over_seeds,
     synbench_score,
 )
 from taskpriors.transfer.agreement import compare_agreement, rank_agreement
 from taskpriors.transfer.code_length import loss_curve
-from taskpriors.transfer.spectrum import noise_cka, uniformity
+from taskpriors.transfer.discriminants import h_score
+from taskpriors.transfer.spectrum import cka, hsic, noise_cka, rankme, uniformity
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 HUGE = 2**40
@@ -209,6 +222,28 @@ CALLS = {  # what to run, at a size where it takes 100 to 550 MB
     "TaskPrior.from_views": lambda: (TaskPrior.from_views, 2_500, 3, 1.0),
     "task.sample": lambda: (task().sample, 4_000),
     "task.rows heptadiagonal": lambda: (task(covariance="heptadiagonal").rows, 0, 2_000),
+    "feature_svd": lambda: (feature_svd, normal(60_000, 128)),
+    "feature_svd wide": lambda: (feature_svd, normal(128, 60_000)),
+    "feature_svd float64": lambda: (feature_svd, normal(60_000, 128, dtype=torch.float64)),
+    "rankme": lambda: (rankme, normal(60_000, 128)),
+    "h_score": lambda: (h_score, normal(6_000, 1_600), tasks(1, 6_000, 10)[0]),
+    "hsic": lambda: (hsic, normal(60_000, 128), normal(60_000, 96, 1)),
+    "hsic wide": lambda: (hsic, normal(900, 4_000), normal(900, 5_000, 1)),
+    "cka": lambda: (cka, normal(60_000, 128), normal(60_000, 96, 1)),
+    "uniformity": lambda: (uniformity, normal(40_000, 300)),
+    "critical_temperature": lambda: (critical_temperature, normal(100_000, 128), 2),
+    "precision_at_k": lambda: (
+        functools.partial(heldout.precision_at_k, block_size=1_000),
+        normal(30_000, 32),
+        normal(30_000, 8, 1),
+        9.0,
+    ),
+    "trace_covariance": lambda: (
+        functools.partial(tails.trace_covariance, block_size=2_000),
+        dict(a=normal(4_000, 8), b=normal(4_000, 8, 1)),
+        normal(4_000, 8, 2),
+        9.0,
+    ),
     "similarity_scale": lambda: (
         functools.partial(similarity_scale, n_points=5_000),
         normal(5_000, 8),
@@ -387,6 +422,7 @@ TOO_MANY = {  # a count that no machine can carry
     "expected_heldout_error block_size": blocks_of(
         HUGE, heldout.expected_heldout_error, TALL, TALL
     ),
+    "score_over_seeds seeds": lambda: score_over_seeds(flat, range(HUGE), input_size=(3, 8, 8)),
     "uniformity block_size": lambda: uniformity(TALL, block_size=HUGE),
 }
 

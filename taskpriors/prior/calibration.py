@@ -20,6 +20,7 @@ from taskpriors.checks import (
     check_choice,
     check_count,
     check_features,
+    check_memory,
     check_number,
     check_same_n,
     check_temperatures,
@@ -55,6 +56,8 @@ def critical_temperature(
     if not Z.any():
         rule = "Z must not be zero, or tasks know no temperature"
         refuse(caller, rule, "zeros", "check the features")
+    n_bytes = 8 * Z.numel() * (1 if Z.dtype == torch.float64 else 2)
+    check_memory(n_bytes, caller, "pass a factor of fewer columns", device=Z.device)
     return 2 * torch.linalg.matrix_norm(Z.double(), 2).item() ** 2 / q
 
 # %% ../../nbs/prior/10_calibration.ipynb #c6e03318

@@ -629,7 +629,7 @@ def precision_at_k(
     law = _law_or_factor(prior, weights, caller)
     k = check_count(k, caller, "k", high=n - 1)
     size = check_count(block_size, caller, "block_size")
-    n_bytes = (X.element_size() + 3) * min(size, n) * n
+    n_bytes = (2 * X.element_size() + 5) * min(size, n) * n
     check_memory(n_bytes, caller, "lower block_size", device=X.device)
     blocks = row_blocks(n, size)
     if isinstance(law, _LabelLaw):

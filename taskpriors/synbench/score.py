@@ -849,6 +849,9 @@ class SeedScores(Result):
     level: float
 
 # %% ../../nbs/synbench/03_score.ipynb #78401e14
+_MOST_SEEDS = 1000
+
+
 def score_over_seeds(
     model,  # as in `synbench_score`
     seeds: Iterable = range(5),  # at least two
@@ -864,6 +867,9 @@ def score_over_seeds(
     level = check_number(level, who, "level", **_OPEN_UNIT)
     if len(seeds) < 2:
         refuse(who, "an interval needs at least two seeds", len(seeds), "pass more")
+    if len(seeds) > _MOST_SEEDS:
+        rule = f"at most {_MOST_SEEDS} seeds can be scored one after another"
+        refuse(who, rule, len(seeds), "pass fewer")
     s = torch.stack([synbench_score(model, seed=k, **options).score for k in seeds])
     mean, error = s.mean(0), s.std(0) / math.sqrt(len(seeds))
     half = float(stats.t.ppf((1 + level) / 2, len(seeds) - 1)) * error

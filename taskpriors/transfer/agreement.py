@@ -169,9 +169,12 @@ def _families(groups, n, caller):
     "Positions of the members of each family; None if models are resampled one by one."
     if groups is None:
         return None
-    groups = np.asarray(groups)
+    rule = f"groups must name one family for each of the {n} models"
+    try:
+        groups = np.asarray(groups)
+    except ValueError:
+        refuse(caller, rule, "lists of several lengths", "pass a label per model")
     if groups.shape != (n,):
-        rule = f"groups must name one family for each of the {n} models"
         refuse(caller, rule, f"shape {groups.shape}", "pass a label per model")
     missing = sum(g is None or g != g for g in groups.tolist())
     if missing:

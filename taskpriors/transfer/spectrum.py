@@ -138,9 +138,14 @@ def _centred_pair(
     min_rows: int,  # least number of points
     caller: str,  # who asks
 ) -> tuple:  # both without their mean rows, float64
-    X = check_features(features, caller, min_rows=min_rows).detach().double()
-    Y = check_features(other, caller, "other").detach().double()
+    X = check_features(features, caller, min_rows=min_rows).detach()
+    Y = check_features(other, caller, "other").detach()
     check_same_n(caller, features=len(X), other=len(Y))
+    wide = max(X.shape[1], Y.shape[1])
+    cross = wide * (min(X.shape[1], Y.shape[1]) if caller == "hsic" else wide)
+    n_bytes = 16 * (X.numel() + Y.numel()) + max(16 * cross, 8 * len(X) * wide)
+    check_memory(n_bytes, caller, "pass fewer points or features", device=X.device)
+    X, Y = X.double(), Y.double()
     return X - X.mean(0), Y - Y.mean(0)
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #a591d923
@@ -244,7 +249,9 @@ def uniformity(
     block_size: int = 2048,  # points at a time
 ) -> float:  # in [-4 t, 0], lower is better
     "Log mean Gaussian potential over pairs of points on the unit sphere (Wang and Isola 2020)."
-    X = _unit(check_features(features, "uniformity").detach().double(), "uniformity")
+    X = check_features(features, "uniformity").detach()
+    check_memory(24 * X.numel(), "uniformity", "pass fewer points or features", device=X.device)
+    X = _unit(X.double(), "uniformity")
     t = check_number(t, "uniformity", "t", low=0, high=1e150, low_open=True)
     block_size = check_count(block_size, "uniformity", "block_size")
     n_bytes = 3 * 8 * min(block_size, len(X)) ** 2
