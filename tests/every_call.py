@@ -43,6 +43,7 @@ RANKING = rank_models(MODELS, None, n_tasks=6, n_classes=2, cache=False, progres
 EXPLORER = TaskExplorer(X)
 VIEWS = torch.stack([X, X + 0.1 * X2], 1)
 MAP = X[:, :2]
+ERRORS = X[:, :2].T.contiguous()
 PICTURES = (255 * IMAGES[:, 0]).to(torch.uint8)
 
 
@@ -151,6 +152,11 @@ CALLS = {
         "plot_temperatures": dict(features=X, xy=MAP),
     },
     "rank.images": {"load_images": dict(source=PICTURES)},
+    "prior.judges": {"copy_similarity": dict(factors=[Z, X])},
+    "rank.tiers": {
+        "error_covariance": dict(point_errors=ERRORS),
+        "rank_tiers": dict(skill=torch.tensor([0.4, 0.6]), covariance=0.01 * torch.eye(2)),
+    },
     "rank.ranking": {
         "worst_decile": dict(accuracies=P),
         "table_lines": dict(frame=RANKING.to_frame()),
@@ -183,9 +189,19 @@ ABSENT = {
     "prior.prefix.pair_scale": "shared step of the samplers",
     "prior.prefix.pairwise_rand": "step of task_diversity",
     "rank.cli": "the command line, tests/test_cli.py",
+    "rank.embed.is_feature_file": "asks what a model is; rank_models runs it",
+    "rank.embed.is_features": "asks what a model is; rank_models runs it",
     "rank.images.find_shared_data": "looks for a folder that a machine may lack",
     "rank.ranking.agreement_or_reason": "calls the function that it is given",
+    "rank.ranking.free_folder": "names a folder; tests/test_cli.py",
     "rank.stages": "the stages of rank_models, which runs them all",
+    "rank.tiers.lead_errors": "step of rank_tiers",
+    "rank.tiers.normal_quantile": "step of Ranking.compare",
+    "rank.tiers.probability_ahead": "step of Ranking.compare",
+    "rank.tiers.probability_best": "step of rank_tiers",
+    "rank.tiers.rank_intervals": "step of rank_tiers",
+    "rank.tiers.simultaneous_quantile": "step of rank_tiers",
+    "rank.tiers.tiers_from": "step of rank_tiers",
     "rank.zoo.printed": "draws twelve thousand glyphs; its notebook runs it",
     "rank.zoo.zoo_features": "trains the zoo for minutes; its notebook runs it",
     "rank.zoo.zoo_model": "trains the zoo for minutes; its notebook runs it",

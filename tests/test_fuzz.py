@@ -264,34 +264,37 @@ WRONG = {
 }
 NAMES = {
     "matrix": "A B G K M Sigma W Z accuracies factor features images mixture other others prior "
-    "source_probs targets views xy reference nleep.mixture",
+    "source_probs targets views xy reference nleep.mixture point_errors task_errors "
+    "rank_tiers.covariance cross similarity",
     "vector": "mu b first second given scores truth weights nce.source error "
     "TaskPriorStatistics.forward.center TaskPriorLoss.forward.center robust_bayes.center "
-    "index class_proportions direction covariance",
+    "index class_proportions direction covariance skill",
     "labels": "labels",
     "number": "C a alpha bandwidth beta correlation delta diversity eps floor gain kappa l2 level "
+    "elect_prior.limit exponent power "
     "lowest lr noise perplexity pixel_mean ratio rel_tol resample_below rtol save_every "
     "scale shrinkage size step t task_temperature tau temperature tol tolerance trace "
     "valid variance warmth weight flatness.b accuracy threshold gaussian_grid.hessian",
     "count": "batch_size block_size check_every d dpi gibbs_sweeps inner k limit max_bytes "
     "max_iter max_pairs max_tasks n n_classes n_components n_epochs n_features n_graphs "
     "n_max n_min n_orders n_particles n_points n_projections n_resamples n_samples n_steps "
-    "n_tasks n_train n_views n_weights num_workers order rank restarts",
+    "n_draws n_tasks n_train n_views n_weights num_workers order rank restarts",
     "seed": "seed",
-    "groups": "groups",
-    "flag": "center check_edges exif_rotation higher_is_better intercept progress regression "
+    "groups": "groups task_groups rank_tiers.models",
+    "flag": "center check_edges exif_rotation higher_is_better intercept overwrite paired points "
+    "progress regression "
     "shuffle standardize expected_heldout_error.variance",
-    "word": "convention criterion eps_scale estimator graphs hessian interval kernel kind method "
+    "word": "measure convention criterion eps_scale estimator graphs hessian interval kernel kind method "
     "missing normalization on_error pairs pooling probe rates rule sampler setting "
     "statistic variant view kernel_factor.scale lidar.scale transrate.weights "
     "gbc.covariance TaskExplorer.labels.prior embed_features.dtype split",
     "executor": "executor",
     "result": "basis curve explorer grids head ranking result settings start svd task",
     "function": "features_fn learner logits transform",
-    "series": "alphas class_priors diagonals dims scales seeds sizes temperatures gaussian_grid.a "
+    "series": "controls alphas class_priors diagonals dims scales seeds sizes temperatures gaussian_grid.a "
     "gaussian_grid.b linear_valid.a score_integral.accuracy grid_integral.accuracy "
     "score_integral.bound grid_integral.bound",
-    "mapping": "factors families maps models metrics priors",
+    "mapping": "cross_skill.features factors families maps models metrics priors",
     "shape": "shape input_size normalize_by clip",
     "place": "cache out device dtype load_images.source name",
     "axes": "ax",

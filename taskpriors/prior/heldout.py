@@ -480,6 +480,8 @@ def expected_heldout_error(
     caller = "expected_heldout_error"
     X = check_features(features, caller)
     variance = check_flag(variance, caller, "variance")
+    points = check_flag(points, caller, "points")
+    check_edges = check_flag(check_edges, caller, "check_edges")
     standardize = check_flag(standardize, caller, "standardize")
     progress = check_flag(progress, caller, "progress")
     law = _law_or_factor(prior, weights, caller)

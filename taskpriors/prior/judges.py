@@ -23,6 +23,7 @@ from taskpriors.checks import (
     check_generator,
     check_number,
     check_same_n,
+    check_several,
     refuse,
 )
 from ..kernels import kernel_factor
@@ -279,6 +280,8 @@ def _check_cross(cross, caller):
 
 
 def _check_controls(controls, k, caller):
+    if not (isinstance(controls, Sequence) and len(controls) == 0):
+        controls = check_several(controls, caller, "controls")
     controls = sorted({check_count(c, caller, "controls", low=0, high=k - 1) for c in controls})
     if k - len(controls) < 2:
         got = f"{len(controls)} controls among {k} models"

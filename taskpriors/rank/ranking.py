@@ -20,7 +20,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..checks import check_choice, check_features, check_instance, check_tensor, refuse
+from taskpriors.checks import (
+    check_choice,
+    check_features,
+    check_flag,
+    check_instance,
+    check_tensor,
+    refuse,
+)
 from .embed import embed_features
 from .stages import RankOptions, run_stages, task_orders
 from taskpriors.rank.tiers import (
@@ -652,6 +659,7 @@ def rank_models(
     Reference: Task Priors, section 2.2, Algorithm 1 and Theorem 2.6.
     """
     _check_embedding_options(how)
+    check_flag(overwrite, "rank_models", "overwrite")
     _check_call(models, prior, metrics, out)
     options = RankOptions(
         kernel=kernel,

@@ -921,6 +921,9 @@ def read_labels(
         labels = _read_labels(Path(labels).expanduser())
     if not isinstance(labels, Tensor):
         values = np.asarray(labels)
+        if values.ndim != 1 or values.dtype == object:
+            rule = "labels must be one number or word for each point"
+            refuse("rank_models", rule, type(labels).__name__, "pass shape (n,)")
         if not np.issubdtype(values.dtype, np.number):
             values = np.unique(values.astype(str), return_inverse=True)[1]
         labels = torch.as_tensor(values)

@@ -17,9 +17,11 @@ from torch import Tensor
 from taskpriors.checks import (
     check_count,
     check_finite,
+    check_flag,
     check_generator,
     check_number,
     check_same_n,
+    check_several,
     check_tensor,
     refuse,
 )
@@ -39,8 +41,10 @@ def _margin(errors, groups):
 def _group_index(groups, n, caller):
     if groups is None:
         return None
-    names = groups.tolist() if hasattr(groups, "tolist") else list(groups)
+    names = check_several(groups, caller, "groups")
     check_same_n(caller, columns=n, groups=len(names))
+    if not all(isinstance(name, (str, int, float)) for name in names):
+        refuse(caller, "groups must be names or numbers", type(names[0]).__name__, "pass names")
     numbers = {name: k for k, name in enumerate(dict.fromkeys(names))}
     if len(numbers) < 2:
         refuse(caller, "groups must be at least 2", str(len(numbers)), "leave groups out")
@@ -72,6 +76,7 @@ def error_covariance(
     Reference: Liang and Zeger (1986) for groups; Bengio and Grandvalet (2004) for training points.
     """
     caller = "error_covariance"
+    check_flag(paired, caller, "paired")
     by_point = _check_errors(point_errors, caller, "point_errors")
     groups = _group_index(groups, by_point.shape[1], caller)
     out = _margin(by_point, groups)
@@ -271,7 +276,8 @@ def rank_tiers(
         refuse(caller, "skill and covariance must fit", got, "pass (n_models,) and its square")
     level = check_number(level, caller, "level", low=0, high=1, low_open=True, high_open=True)
     n_draws = check_count(n_draws, caller, "n_draws", low=100)
-    names = tuple(str(k) for k in range(m)) if models is None else tuple(models)
+    models = list(range(m)) if models is None else check_several(models, caller, "models")
+    names = tuple(str(name) for name in models)
     check_same_n(caller, models=len(names), skill=m)
     draws = dict(n_draws=n_draws, seed=seed)
     reach = simultaneous_quantile(C, level, **draws) if m > 1 else 0.0

@@ -180,7 +180,10 @@ def _families(groups, n, caller):
     if missing:
         rule = "groups must name a family for every model"
         refuse(caller, rule, f"{missing} missing", "let a model without relatives be a family")
-    names, family = np.unique(groups, return_inverse=True)
+    try:
+        names, family = np.unique(groups, return_inverse=True)
+    except TypeError:
+        refuse(caller, "groups must be names or numbers", type(groups[0]).__name__, "pass names")
     if len(names) < _LEAST_FAMILIES:
         rule = f"groups must name at least {_LEAST_FAMILIES} families"
         refuse(caller, rule, len(names), "add models of other families")
