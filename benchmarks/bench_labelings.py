@@ -13,7 +13,7 @@ from taskpriors.prior.prefix import sample_labels
 
 class Filter:
     n, r, m = 8192, 512, 1000
-    params, param_names = [1.5, 1.0, 0.6], ["temperature over the critical one"]
+    params, param_names = [4.0, 1.5, 1.0, 0.6], ["temperature over the critical one"]
 
     def setup(self, relative):
         Z = torch.randn(self.n, self.r, generator=torch.Generator().manual_seed(0))

@@ -136,6 +136,10 @@ def _redraw_moments(measure, labels, M, q):  # -> v_2 and v_4 of Tr(M M^T G), av
         fourth += (p * change.pow(4)).sum().item()
     return second / len(labels), fourth / len(labels)
 
+# %% ../../nbs/prior/09_labelings.ipynb #b6d58f34
+def _missed_families(R):  # R: error of a mean from each family -> addition to its squared error
+    return 4 * R.square().max().item()
+
 # %% ../../nbs/prior/09_labelings.ipynb #c8938220
 def _deal_families(W, ancestor, n_groups=64):  # -> indices of the tasks in each group
     m = len(W)
@@ -189,6 +193,10 @@ class Labelings(Result):
     def _family_weights(self):
         return torch.zeros_like(self.log_weights).index_add_(0, self.ancestor, self.weights)
 
+    def _family_errors(self, v, mean):  # sum of w (v - mean) over each family
+        errors = (v - mean) * self.weights.reshape(-1, *[1] * (v.ndim - 1))
+        return torch.zeros_like(v).index_add_(0, self.ancestor, errors)
+
     def _frequency_se(self, p, se):
         draws = dict(low=self.n_ancestors, high=len(self.labels))
         return _frequency_se(p, se, heaviest=self.heaviest, **draws)
@@ -220,8 +228,7 @@ class Labelings(Result):
         mean = torch.tensordot(w, v, 1)
         if self.exact:
             return Estimate(mean, torch.zeros_like(mean), math.inf)
-        errors = (v - mean) * w.reshape(-1, *[1] * (v.ndim - 1))
-        R = torch.zeros_like(v).index_add_(0, self.ancestor, errors)
+        R = self._family_errors(v, mean)
         W = self._family_weights()
         bessel = (1 - W.square().sum()).clamp(min=1e-12)
         return Estimate(mean, (R.square().sum(0) / bessel).sqrt(), _dof(W))
@@ -263,8 +270,12 @@ class Labelings(Result):
         check_same_n("trace_moments", labels=self.labels.shape[1], M=len(M))
         t = _label_traces(self.labels, M, self.n_classes)
         mean = self.expectation(t, force=force)
-        variance = self.expectation((t - mean.mean).square(), force=force)
+        squares = (t - mean.mean).square()
+        variance = self.expectation(squares, force=force)
         missed, missed_squares = self._missed_changes(M)
+        if not self.exact:
+            missed += _missed_families(self._family_errors(t, mean.mean))
+            missed_squares += _missed_families(self._family_errors(squares, variance.mean))
         return LabelTraceMoments(
             mean=mean.mean.item(),
             mean_se=math.hypot(mean.standard_error.item(), missed**0.5),
@@ -470,13 +481,22 @@ def _differs_from_annealing(P, state, g):  # a reason for distrust, or ""
     return f"{worst} apart from that of annealing by {gaps[worst]:.1f} standard errors"
 
 
+def _too_cold_for_points(P):  # a reason for distrust, or ""
+    critical = 2 * torch.linalg.matrix_norm(P.B[:, : P.rank].double(), 2).item() ** 2 / P.q
+    if P.T >= critical:
+        return ""
+    share = f"{P.T / critical:.2g} of the critical temperature"
+    drawn = f"class proportions at {share}, drawn point by point"
+    return f"{drawn}, where only method='anneal' can be checked"
+
+
 def _proportions_doubtful(P, state, method, g):  # a reason for distrust, or ""
     if P.pi is None:
         return ""
     reason = class_names_unsettled(P, state)
     if reason or method == "anneal":
         return reason
-    return _differs_from_annealing(P, state, g)
+    return _differs_from_annealing(P, state, g) or _too_cold_for_points(P)
 
 # %% ../../nbs/prior/09_labelings.ipynb #8f589651
 def _reason_against_particles(P, state, g, method):  # a reason for distrust, or ""

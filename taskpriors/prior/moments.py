@@ -302,23 +302,27 @@ class _Draws(NamedTuple):
     probabilities: Tensor  # of each point, shape (n,)
 
 
+def _terms(problem, i, j, weight):
+    "Weighted y and c of pairs, shape (n_models, 2, n_temps or 1, n_pairs) each, and abs(K)."
+    K = _entries(problem.prior, i, j)
+    M = torch.stack([_entries(Z, i, j) for Z in problem.models])[:, None]
+    x = torch.stack([o * K for o in problem.odds])
+    w = torch.sigmoid(x) * torch.sigmoid(-x)
+    y = torch.stack([M * torch.tanh(x / 2) / 2, M**2 * w], 1)
+    c = torch.stack([M * K, M * M], 1)
+    return y * weight, c * weight, K.abs() * weight
+
+
 @torch.no_grad()
 def _drawn_terms(draws):
-    "Weighted y and c, shape (n_models, 2, n_temps or 1, block) each, and abs(K), of one lot."
+    "The terms of one lot of random pairs, a block at a time."
     problem, generator, block, b = draws
     n, device = len(problem.prior), problem.prior.device
     u = torch.rand(2, _PAIRS_PER_LOT, generator=generator, device=device, dtype=torch.float64)
     drawn = torch.searchsorted(b.cumsum(0), u).clamp(max=n - 1)
     for rows in row_blocks(_PAIRS_PER_LOT, block):
         i, j = drawn[:, rows]
-        weight = (i != j) / (b[i] * b[j] * n * (n - 1))
-        K = _entries(problem.prior, i, j)
-        M = torch.stack([_entries(Z, i, j) for Z in problem.models])[:, None]
-        x = torch.stack([o * K for o in problem.odds])
-        w = torch.sigmoid(x) * torch.sigmoid(-x)
-        y = torch.stack([M * torch.tanh(x / 2) / 2, M**2 * w], 1)
-        c = torch.stack([M * K, M * M], 1)
-        yield y * weight, c * weight, K.abs() * weight
+        yield _terms(problem, i, j, (i != j) / (b[i] * b[j] * n * (n - 1)))
 
 
 def _entries(Z, i, j):
@@ -357,6 +361,38 @@ def _controlled(drawn, beta, known):
     error = (variance.clamp(min=0) / (drawn.n_pairs - 1)).sqrt()
     return y - beta * (c - known), error
 
+# %% ../../nbs/prior/04_moments.ipynb #a49c2f38
+def _neighbours(problem):
+    "Pairs of points that stand side by side in the order of random directions, shape (2, n_pairs)."
+    generator = torch.Generator().manual_seed(0)
+    pairs = []
+    for F in (problem.prior, *problem.models):
+        W = torch.randn(F.shape[1], 8, generator=generator, dtype=torch.float64).to(F)
+        length = margins(F).diagonal.sqrt().clamp(min=1e-300)
+        order = ((F @ W).double() / length[:, None]).argsort(0).T
+        pairs.append(torch.stack([order[:, :-1].flatten(), order[:, 1:].flatten()]))
+    return torch.cat(pairs, 1)
+
+
+@torch.no_grad()
+def _largest_residual(draws, *, beta, start, known):
+    "Largest weighted residual of neighbours about start, in the shape of start."
+    b = draws.probabilities
+    n = len(b)
+    pairs = _neighbours(draws.problem)
+    largest = torch.zeros_like(start)
+    for block in row_blocks(pairs.shape[1], draws.block):
+        i, j = pairs[:, block]
+        y, c, _ = _terms(draws.problem, i, j, 1 / (b[i] * b[j] * n * (n - 1)))
+        r = y - beta[..., None] * (c - known[..., None]) - start[..., None]
+        largest = torch.maximum(largest, r.abs().amax(-1))
+    return largest
+
+
+def _with_missed(error, draws, n_pairs, **residual):
+    "Standard errors that allow for four missed draws of the neighbours with the largest residual."
+    return torch.hypot(error, 2 * _largest_residual(draws, **residual) / n_pairs)
+
 # %% ../../nbs/prior/04_moments.ipynb #c0bc1584
 class _Scale(NamedTuple):
     "How a mean over pairs becomes a moment; shapes (n_models, 2, n_temps or 1)."
@@ -373,7 +409,11 @@ def _run_pilot(draws, scale, *, rel_tol, budget):
     "Draw pairs until standard errors are small enough, `budget` pairs at most."
     pilot = _pilot_lot(draws)
     while pilot.n_pairs < budget:
-        value, error = scale.moments(*_controlled(pilot, _slope(pilot), scale.known))
+        beta = _slope(pilot)
+        mean, error = _controlled(pilot, beta, scale.known)
+        residual = dict(beta=beta, start=mean, known=scale.known)
+        error = _with_missed(error, draws, pilot.n_pairs, **residual)
+        value, error = scale.moments(mean, error)
         if (error <= rel_tol * value.abs()).all():
             break
         target = min(2 * pilot.n_pairs, budget)
@@ -470,6 +510,7 @@ def sketch_trace_moments(
     fixed = dict(beta=beta, start=start, known=scale.known)
     fresh, used = _draw_fresh(draws, pilot.n_pairs, n_lots, **fixed)
     mean, error = fresh.mean_and_error()
+    error = _with_missed(error, draws, fresh.n_pairs, **fixed)
     value, error = scale.moments(start + mean, error)
     heavy = fresh.too_skewed().any() or fresh.controls_off(scale.known).any()
     return SketchedMoments(
