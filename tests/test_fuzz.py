@@ -284,14 +284,16 @@ NAMES = {
     "flag": "center check_edges exif_rotation higher_is_better intercept overwrite paired points "
     "progress regression "
     "shuffle standardize expected_heldout_error.variance",
-    "word": "measure convention criterion eps_scale estimator graphs hessian interval kernel kind method "
+    "word": "measure convention criterion "
+    "eps_scale estimator graphs hessian interval kernel kind method "
     "missing normalization on_error pairs pooling probe rates rule sampler setting "
     "statistic variant view kernel_factor.scale lidar.scale transrate.weights "
     "gbc.covariance TaskExplorer.labels.prior embed_features.dtype split",
     "executor": "executor",
     "result": "basis curve explorer grids head ranking result settings start svd task",
     "function": "features_fn learner logits transform",
-    "series": "controls alphas class_priors diagonals dims scales seeds sizes temperatures gaussian_grid.a "
+    "series": "controls alphas "
+    "class_priors diagonals dims scales seeds sizes temperatures gaussian_grid.a "
     "gaussian_grid.b linear_valid.a score_integral.accuracy grid_integral.accuracy "
     "score_integral.bound grid_integral.bound",
     "mapping": "cross_skill.features factors families maps models metrics priors",
