@@ -173,6 +173,21 @@ CALLS = {
         "uniformity": dict(features=X),
         "hsic": dict(features=X, other=X2),
         "cka": dict(features=X, other=X2),
+        **{
+            k: dict(features=X)
+            for k in (
+                "rankme_centered",
+                "nesum",
+                "stable_rank",
+                "matrix_entropy",
+                "participation_dimension",
+                "alpha_req",
+                "alpha_gap",
+                "mean_cosine",
+                "self_clustering",
+                "normalized_std",
+            )
+        },
     },
     "transfer.registry": {
         "transfer_scores": dict(features=X, labels=y, metrics=["logme", "sfda"]),

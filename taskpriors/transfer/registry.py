@@ -42,7 +42,22 @@ from .evidence import logme
 from .heads import fit_head
 from .leep import leep, mixture_probs, mixture_size, nce, nleep
 from .pactran import pactran_dirichlet, pactran_gamma, pactran_gaussian
-from .spectrum import alignment, cka, lidar, rankme, uniformity
+from taskpriors.transfer.spectrum import (
+    alignment,
+    alpha_gap,
+    cka,
+    lidar,
+    matrix_entropy,
+    mean_cosine,
+    nesum,
+    normalized_std,
+    participation_dimension,
+    rankme,
+    rankme_centered,
+    self_clustering,
+    stable_rank,
+    uniformity,
+)
 
 # %% ../../nbs/transfer/09_registry.ipynb #bc1e40b0
 def _rows(inputs, index):
@@ -393,6 +408,93 @@ _add(
     changes={"noise", "linear map"},
     cost="n d e",
     source="Kornblith et al. 2019",
+)
+
+# %% ../../nbs/transfer/09_registry.ipynb #04f68e79
+_CENTRED = _EUCLID | {"scale", "point order"}
+_RAW = _CENTRED - {"shift"}
+_add(
+    rankme_centered,
+    needs="features",
+    better="higher",
+    invariances=_CENTRED | {"duplication"},
+    changes={"noise", "linear map"},
+    cost="SVD",
+    source="Garrido et al. 2023, centred",
+)
+_add(
+    nesum,
+    needs="features",
+    better="higher",
+    invariances=_CENTRED | {"duplication"},
+    changes={"noise", "linear map"},
+    cost="SVD",
+    source="He and Ozay 2022",
+)
+_add(
+    stable_rank,
+    needs="features",
+    better="higher",
+    invariances=_RAW | {"duplication"},
+    changes={"noise", "shift", "linear map"},
+    cost="SVD",
+    source="Tsitsulin et al. 2023",
+)
+_add(
+    matrix_entropy,
+    needs="features",
+    better="higher",
+    invariances=_RAW | {"duplication"},
+    changes={"noise", "shift", "linear map"},
+    cost="SVD",
+    source="Giraldo et al. 2014",
+)
+_add(
+    participation_dimension,
+    needs="features",
+    better="higher",
+    invariances=_CENTRED,
+    changes={"noise", "linear map", "duplication"},
+    cost="SVD + n r",
+    source="Gao et al. 2017; Chun et al. 2025",
+)
+_add(
+    alpha_gap,
+    needs="features",
+    better="lower",
+    invariances=_CENTRED | {"duplication"},
+    changes={"noise", "linear map"},
+    cost="SVD",
+    source="Agrawal et al. 2022",
+)
+
+# %% ../../nbs/transfer/09_registry.ipynb #88a67f90
+_add(
+    mean_cosine,
+    needs="features",
+    better="lower",
+    invariances=_RAW,
+    changes={"noise", "shift", "duplication"},
+    cost="n d",
+    source="Ethayarajh 2019",
+)
+_add(
+    self_clustering,
+    needs="features",
+    better="lower",
+    invariances=_RAW,
+    changes={"noise", "shift"},
+    cost="n d^2",
+    source="Tsitsulin et al. 2023",
+)
+_add(
+    normalized_std,
+    needs="features",
+    better="higher",
+    invariances=_RAW - {"rotation"},
+    changes={"noise", "shift"},
+    cost="n d",
+    source="Chen and He 2021",
 )
 
 # %% ../../nbs/transfer/09_registry.ipynb #0381a49d
