@@ -31,6 +31,7 @@ NOT_METRICS = {
     "gamma_fit": "returns VariationalFit",
     "loss_curve": "returns LossCurve",
     "hsic": "has no direction of its own: CKA normalises it",
+    "count_copies": "counts points and judges no model",
     "alpha_req": "has no direction of its own: alpha_gap is its distance from one",
 }
 

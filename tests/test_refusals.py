@@ -189,7 +189,17 @@ CALLS = {
             )
         },
     },
+    "transfer.neighbours": {
+        "distinct_points": dict(features=X),
+        "count_copies": dict(features=X),
+        "nearest_neighbours": dict(features=X, k=3),
+        "use_neighbours": dict(features=X, k=3, neighbours=None, caller="knn_accuracy"),
+        "knn_accuracy": dict(features=X, labels=y),
+        "cluster_learnability": dict(features=X, n_clusters=3),
+    },
+    "transfer.intrinsic_dimension": {k: dict(features=X) for k in ("twonn", "gride", "idest")},
     "transfer.registry": {
+        "convergence": dict(metric="rankme", features=X),
         "transfer_scores": dict(features=X, labels=y, metrics=["logme", "sfda"]),
         "npactran_dirichlet": dict(features=X, labels=y),
         "npactran_gamma": dict(features=X, labels=y),
