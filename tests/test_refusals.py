@@ -198,7 +198,15 @@ CALLS = {
         "cluster_learnability": dict(features=X, n_clusters=3),
     },
     "transfer.intrinsic_dimension": {k: dict(features=X) for k in ("twonn", "gride", "idest")},
+    "transfer.separation": {
+        **{
+            k: dict(features=X, labels=y)
+            for k in ("centroid_accuracy", "lda_accuracy", "lda_score", "parc")
+        },
+        "energy_score": dict(features=X),
+    },
     "transfer.registry": {
+        "width": dict(features=X),
         "convergence": dict(metric="rankme", features=X),
         "transfer_scores": dict(features=X, labels=y, metrics=["logme", "sfda"]),
         "npactran_dirichlet": dict(features=X, labels=y),
