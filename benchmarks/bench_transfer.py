@@ -205,3 +205,37 @@ class OneSVD:
         return statistics.median(once() for _ in range(3))
 
     track_all_over_slowest.unit = "ratio"
+
+
+class LabelFree:
+    """All metrics that need features only on one model of 8,192 x 512 in float32, in one workspace,
+    over the time of the SVD. The aim is 3; it is about 10, of which three passes over all pairs
+    (uniformity, neighbours, cluster learnability) take 8.
+    """
+
+    timeout = 900
+
+    def setup(self):
+        self.X, _ = task(8192, 512, 100, dtype=torch.float32)
+        self.names = [k for k, m in METRICS.items() if m.needs == ("features",)]
+        small = Workspace(dict(features=self.X[:200]))
+        for name in self.names:  # imports and first calls are nobody's time
+            small.score(METRICS[name])
+
+    def all_of_them(self):
+        space = Workspace(dict(features=self.X))
+        return [space.score(METRICS[name]) for name in self.names]
+
+    def track_all_over_svd(self):
+        return ratio(self.all_of_them, lambda: feature_svd(self.X), repeat=1)
+
+    def seconds_each(self):
+        "Seconds of every metric; the first that needs them pays for the SVD and the neighbours."
+        space, out = Workspace(dict(features=self.X)), {}
+        for name in self.names:
+            start = time.perf_counter()
+            space.score(METRICS[name])
+            out[name] = time.perf_counter() - start
+        return out
+
+    track_all_over_svd.unit = "ratio"

@@ -354,3 +354,12 @@ def test_help_is_quick(tmp_path):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert done.stdout.splitlines()[-1] == "False False" and "--images" in done.stdout
+
+
+def test_metrics_are_listed_and_described(tmp_path):
+    code, out, err = run("metrics", cwd=tmp_path)
+    assert (code, err) == (0, "") and "\nlogme " in out and "\nidest " in out
+    code, out, err = run("metrics", "idest", cwd=tmp_path)
+    assert (code, err) == (0, "") and "lower is better" in out
+    code, out, err = run("metrics", "logmee", cwd=tmp_path)
+    assert code == 2 and out == "" and "name in METRICS" in err

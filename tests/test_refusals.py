@@ -177,8 +177,41 @@ CALLS = {
         "uniformity": dict(features=X),
         "hsic": dict(features=X, other=X2),
         "cka": dict(features=X, other=X2),
+        **{
+            k: dict(features=X)
+            for k in (
+                "rankme_centered",
+                "nesum",
+                "stable_rank",
+                "matrix_entropy",
+                "participation_dimension",
+                "alpha_req",
+                "alpha_gap",
+                "mean_cosine",
+                "self_clustering",
+                "normalized_std",
+            )
+        },
+    },
+    "transfer.neighbours": {
+        "distinct_points": dict(features=X),
+        "count_copies": dict(features=X),
+        "nearest_neighbours": dict(features=X, k=3),
+        "use_neighbours": dict(features=X, k=3, neighbours=None, caller="knn_accuracy"),
+        "knn_accuracy": dict(features=X, labels=y),
+        "cluster_learnability": dict(features=X, n_clusters=3),
+    },
+    "transfer.intrinsic_dimension": {k: dict(features=X) for k in ("twonn", "gride", "idest")},
+    "transfer.separation": {
+        **{
+            k: dict(features=X, labels=y)
+            for k in ("centroid_accuracy", "lda_accuracy", "lda_score", "parc")
+        },
+        "energy_score": dict(features=X),
     },
     "transfer.registry": {
+        "width": dict(features=X),
+        "convergence": dict(metric="rankme", features=X),
         "transfer_scores": dict(features=X, labels=y, metrics=["logme", "sfda"]),
         "npactran_dirichlet": dict(features=X, labels=y),
         "npactran_gamma": dict(features=X, labels=y),
