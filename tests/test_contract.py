@@ -37,6 +37,7 @@ CONTRACT = {
     "rank.embed": "embed",
     "rank.ranking": "rank_models Ranking",
     "rank.cli": "main",
+    "rank.monitor": "Monitor Step",
 }
 KEYWORDS = {
     "kernels.kernel_factor": "features kind center scale",
