@@ -25,7 +25,10 @@ setup(
     package_data={"taskpriors": ["*.mplstyle", "py.typed"]},
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg["requirements"].split(),
-    extras_require={"dev": cfg["dev_requirements"].split()},
+    extras_require={
+        "dev": cfg["dev_requirements"].split(),
+        **{name: cfg[f"{name}_requirements"].split() for name in cfg["extras"].split()},
+    },
     entry_points={
         "console_scripts": cfg["console_scripts"].split(),
         "nbdev": [f"{cfg['lib_name']}={cfg['lib_path']}._modidx:d"],

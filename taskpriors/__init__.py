@@ -27,6 +27,8 @@ _NAMES = {  # the front door: module -> what it offers to users
     "rank.embed": "embed",
     "rank.ranking": "rank_models Ranking",
     "rank.explore": "explore",
+    "rank.monitor": "Monitor",
+    "rank.layers": "rank_layers",
 }
 _FROM = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = ["__version__", *_FROM]

@@ -38,6 +38,8 @@ CONTRACT = {
     "rank.embed": "embed",
     "rank.ranking": "rank_models Ranking",
     "rank.cli": "main",
+    "rank.monitor": "Monitor Step",
+    "rank.layers": "rank_layers",
 }
 KEYWORDS = {
     "kernels.kernel_factor": "features kind center scale",

@@ -1,0 +1,135 @@
+"""What no notebook can show of the monitor: two processes, a kill after a step, what a look leaves
+behind in a training run.
+"""
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+from taskpriors.rank.monitor import Monitor
+
+IMAGES = torch.rand(60, 1, 4, 4, generator=torch.Generator().manual_seed(0))
+DATA = (
+    "import torch\nimages = torch.rand(60, 1, 4, 4, generator=torch.Generator().manual_seed(0))\n"
+)
+
+RANK = (
+    DATA
+    + """
+import sys, math
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from taskpriors import Monitor
+
+rank, port, folder = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
+torch.manual_seed(0)
+net = DistributedDataParallel(nn.Sequential(nn.Flatten(), nn.Linear(16, 8), nn.BatchNorm1d(8)))
+monitor = Monitor(images, n_tasks=4, csv=f"{folder}/run.csv")
+for step in range(3):
+    net(images[rank::2]).sum().backward()
+    monitor(net, step=step)
+    assert net.training
+try:
+    monitor(lambda x: dict(logits=x))
+except (TypeError, RuntimeError) as e:
+    print("refused" if "dict" in str(e) else e)
+print(monitor.best(), *(s.skill for s in monitor.history))
+dist.destroy_process_group()
+"""
+)
+
+ENDLESS = (
+    DATA
+    + """
+import sys
+from taskpriors import Monitor
+monitor = Monitor(images, n_tasks=4, csv=sys.argv[1])
+while True:
+    monitor(images.flatten(1))
+"""
+)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def test_rank_zero_computes_and_the_other_waits(tmp_path):
+    "Both ranks hold the same history, an error reaches both, and one file is written."
+    port = str(free_port())
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", RANK, str(k), port, str(tmp_path)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for k in range(2)
+    ]
+    try:
+        said = [rank.communicate(timeout=240)[0] for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()
+    assert [rank.returncode for rank in ranks] == [0, 0]
+    assert said[0] == said[1] and said[0].startswith("refused")
+    assert [p.name for p in tmp_path.iterdir()] == ["run.csv"]
+    assert len(pd.read_csv(tmp_path / "run.csv")) == 3
+
+
+def test_a_kill_leaves_whole_rows(tmp_path):
+    path = tmp_path / "run.csv"
+    run = subprocess.Popen([sys.executable, "-c", ENDLESS, str(path)])
+    try:
+        for _ in range(2400):
+            if path.exists() and len(path.read_text().splitlines()) > 5:
+                break
+            time.sleep(0.05)
+    finally:
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+    table = pd.read_csv(path)
+    assert len(table) >= 5 and table.skill.notna().all()
+    assert table.step.tolist() == list(range(len(table)))
+
+
+def train(watch):
+    torch.manual_seed(0)
+    net = nn.Sequential(
+        nn.Flatten(), nn.Linear(16, 8), nn.BatchNorm1d(8), nn.Dropout(), nn.Linear(8, 2)
+    )
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    for step in range(4):
+        watch(net, step)
+        loss = net(IMAGES[torch.randperm(60)[:20]]).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return torch.cat([w.flatten() for w in net.state_dict().values()])
+
+
+def test_a_watched_training_is_the_same_bit_for_bit():
+    monitor = Monitor(IMAGES, n_tasks=4)
+    assert torch.equal(train(lambda net, step: monitor(net, step)), train(lambda net, step: None))
+    assert len(monitor.history) == 4
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_weights_cast_during_a_look_keep_their_gradients(cache):
+    "Inside an autocast region, casts are kept; those without gradients must not be."
+    net = nn.Sequential(nn.Flatten(), nn.Linear(16, 2))
+    monitor = Monitor(IMAGES, n_tasks=4)
+    with torch.autocast("cpu", torch.bfloat16, cache_enabled=cache):
+        monitor(net)
+        net(IMAGES).sum().backward()
+    assert net[1].weight.grad is not None
