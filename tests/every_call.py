@@ -153,6 +153,7 @@ CALLS = {
     },
     "rank.images": {"load_images": dict(source=PICTURES)},
     "prior.judges": {"copy_similarity": dict(factors=[Z, X])},
+    "transfer.cards": {"describe": dict(metric="logme"), "card_table": {}},
     "rank.tiers": {
         "error_covariance": dict(point_errors=ERRORS),
         "rank_tiers": dict(skill=torch.tensor([0.4, 0.6]), covariance=0.01 * torch.eye(2)),
@@ -192,6 +193,8 @@ ABSENT = {
     "rank.embed.is_feature_file": "asks what a model is; rank_models runs it",
     "rank.embed.is_features": "asks what a model is; rank_models runs it",
     "rank.images.find_shared_data": "looks for a folder that a machine may lack",
+    "rank.layers": "reads the layers of networks; its notebook runs it",
+    "rank.monitor": "watches networks that train; tests/test_monitor.py and its notebook run it",
     "rank.ranking.agreement_or_reason": "calls the function that it is given",
     "rank.ranking.free_folder": "names a folder; tests/test_cli.py",
     "rank.stages": "the stages of rank_models, which runs them all",

@@ -272,19 +272,21 @@ NAMES = {
     "labels": "labels",
     "number": "C a alpha bandwidth beta correlation delta diversity eps floor gain kappa l2 level "
     "elect_prior.limit exponent power "
+    "discard "
     "lowest lr noise perplexity pixel_mean ratio rel_tol resample_below rtol save_every "
     "scale shrinkage size step t task_temperature tau temperature tol tolerance trace "
     "valid variance warmth weight flatness.b accuracy threshold gaussian_grid.hessian",
     "count": "batch_size block_size check_every d dpi gibbs_sweeps inner k limit max_bytes "
     "max_iter max_pairs max_tasks n n_classes n_components n_epochs n_features n_graphs "
     "n_max n_min n_orders n_particles n_points n_projections n_resamples n_samples n_steps "
-    "n_draws n_tasks n_train n_views n_weights num_workers order rank restarts",
+    "last max_points n_clusters n_folds n_sizes n_draws n_tasks n_train n_views n_weights "
+    "num_workers order rank restarts",
     "seed": "seed",
     "groups": "groups task_groups rank_tiers.models",
     "flag": "center check_edges exif_rotation higher_is_better intercept overwrite paired points "
     "progress regression "
     "shuffle standardize expected_heldout_error.variance",
-    "word": "measure convention criterion "
+    "word": "measure convention criterion against version "
     "eps_scale estimator graphs hessian interval kernel kind method "
     "missing normalization on_error pairs pooling probe rates rule sampler setting "
     "statistic variant view kernel_factor.scale lidar.scale transrate.weights "
@@ -303,6 +305,8 @@ NAMES = {
 }
 KINDS = {name: kind for kind, names in NAMES.items() for name in names.split()}
 UNTRIED = {
+    "neighbours": "what nearest_neighbours returns: transfer/09",
+    "metric": "a name or a function: its notebooks try it",
     "self": "the object of a method",
     "caller": "who asks, passed by our own functions",
     "frame": "a table that the ranking made",

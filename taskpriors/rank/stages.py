@@ -920,13 +920,20 @@ def read_labels(
     if isinstance(labels, (str, Path)):
         labels = _read_labels(Path(labels).expanduser())
     if not isinstance(labels, Tensor):
-        values = np.asarray(labels)
+        try:
+            values = np.asarray(labels)
+        except ValueError:  # lists of several lengths
+            values = np.zeros((0, 0))
         if values.ndim != 1 or values.dtype == object:
             rule = "labels must be one number or word for each point"
             refuse("rank_models", rule, type(labels).__name__, "pass shape (n,)")
         if not np.issubdtype(values.dtype, np.number):
             values = np.unique(values.astype(str), return_inverse=True)[1]
         labels = torch.as_tensor(values)
+    labels = as_tensor(labels, "rank_models", "labels")
+    if labels.ndim != 1:
+        rule, got = "labels must hold one class for each point", f"shape {tuple(labels.shape)}"
+        refuse("rank_models", rule, got, "pass shape (n,)")
     check_same_n("rank_models", models=n, labels=len(labels))
     return check_labels(labels, "rank_models")[0].cpu()
 

@@ -23,6 +23,7 @@ from taskpriors.checks import (
     check_count,
     check_features,
     check_finite,
+    check_generator,
     check_same_n,
     check_several,
     refuse,
@@ -858,7 +859,7 @@ def convergence(
     if len(sizes) < 2 or sorted(set(sizes)) != sizes:
         rule = "sizes must be two numbers or more that increase"
         refuse("convergence", rule, sizes, "pass for example [100, 200, 400]")
-    g = _generator(seed)
+    g = check_generator(seed, "convergence")
     draws = [[torch.randperm(len(X), generator=g)[:n] for _ in range(n_draws)] for n in sizes]
     values = [[float(metric(X[index.to(X.device)])) for index in row] for row in draws]
     name = getattr(metric, "name", None) or getattr(metric, "__name__", "metric")
