@@ -249,7 +249,7 @@ class Tiers(Result):
             else "skill relative to the first",
             title=f"{first} of {len(order)} models in the first tier",
         )
-        ax.legend(loc="lower right")
+        ax.legend(loc="upper left")
         return ax
 
 # %% ../../nbs/rank/06_tiers.ipynb #dff38e20
