@@ -136,6 +136,11 @@ def agreement_or_reason(
     except ValueError as e:
         return str(e).partition(": ")[2].partition(". Got")[0]
 
+# %% ../../nbs/rank/07_ranking.ipynb #f4121c08
+def _counted(settings):
+    n, images = settings["n"], settings["images"]
+    return f"{n} points" if images == "given" else f"{n} images ({images})"
+
 # %% ../../nbs/rank/07_ranking.ipynb #e65dec71
 def _agreement_line(row, width):  # row of Ranking.agreement
     name = f"  {_column(row.statistic).heading:{width}}"
@@ -344,7 +349,7 @@ class Ranking(Result):
             found = [f"  none: {len(self.models)} models are too few for a correlation"]
         lines = [
             f"Held-out accuracy of {s['probe']} probes on {s['n_tasks']} tasks "
-            f"of {s['n_classes']} classes; {s['n']} images ({s['images']}).",
+            f"of {s['n_classes']} classes; {_counted(s)}.",
             f"Prior: {s['prior']}.",
             "",
             "Spearman correlation with probe accuracy, 95 % interval over models:",

@@ -921,7 +921,7 @@ def read_labels(
         labels = _read_labels(Path(labels).expanduser())
     if not isinstance(labels, Tensor):
         try:
-            values = np.asarray(labels)
+            values = np.array(labels)  # a copy: pandas hands out arrays that cannot be written
         except ValueError:  # lists of several lengths
             values = np.zeros((0, 0))
         if values.ndim != 1 or values.dtype == object:
