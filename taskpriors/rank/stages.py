@@ -924,7 +924,7 @@ def read_labels(
             values = np.array(labels)  # a copy: pandas hands out arrays that cannot be written
         except ValueError:  # lists of several lengths
             values = np.zeros((0, 0))
-        if values.ndim != 1 or values.dtype == object:
+        if values.ndim != 1 or not all(isinstance(v, (str, int, float, np.number)) for v in values):
             rule = "labels must be one number or word for each point"
             refuse("rank_models", rule, type(labels).__name__, "pass shape (n,)")
         if not np.issubdtype(values.dtype, np.number):
