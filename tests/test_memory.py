@@ -56,7 +56,8 @@ from taskpriors.synbench.score import (
 from taskpriors.transfer.agreement import compare_agreement, rank_agreement
 from taskpriors.transfer.code_length import loss_curve
 from taskpriors.transfer.discriminants import h_score
-from taskpriors.transfer.spectrum import cka, hsic, noise_cka, rankme, uniformity
+from taskpriors.transfer.evidence import logme
+from taskpriors.transfer.spectrum import cka, hsic, lidar, noise_cka, rankme, uniformity
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 HUGE = 2**40
@@ -227,6 +228,8 @@ CALLS = {  # what to run, at a size where it takes 100 to 550 MB
     "feature_svd float64": lambda: (feature_svd, normal(60_000, 128, dtype=torch.float64)),
     "rankme": lambda: (rankme, normal(60_000, 128)),
     "h_score": lambda: (h_score, normal(6_000, 1_600), tasks(1, 6_000, 10)[0]),
+    "logme": lambda: (logme, normal(200_000, 128), tasks(1, 200_000, 10)[0]),
+    "lidar": lambda: (lidar, normal(60_000, 128).view(20_000, 3, 128)),
     "hsic": lambda: (hsic, normal(60_000, 128), normal(60_000, 96, 1)),
     "hsic wide": lambda: (hsic, normal(900, 4_000), normal(900, 5_000, 1)),
     "cka": lambda: (cka, normal(60_000, 128), normal(60_000, 96, 1)),

@@ -13,7 +13,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..checks import as_tensor, check_features, check_flag, check_same_n, refuse
+from taskpriors.checks import (
+    as_tensor,
+    check_features,
+    check_flag,
+    check_memory,
+    check_same_n,
+    refuse,
+)
 from ..results import Result
 from ..svd import FeatureSVD, present_classes, raw_rotation, use_svd
 
@@ -123,6 +130,9 @@ def _raw_projections(T, svd):
 # %% ../../nbs/transfer/05_evidence.ipynb #c7231f4f
 def _gram_projections(F, T):
     "Raw projections from the Gram matrix, or None where squaring would lose digits."
+    copy = 0 if F.dtype == torch.float64 else F.numel()
+    n_bytes = 8 * (copy + 2 * T.numel() + 3 * F.shape[1] ** 2)
+    check_memory(n_bytes, "log_evidence", "pass fewer points or features", device=F.device)
     F = F.double()
     s2, V = torch.linalg.eigh(F.T @ F)
     if not s2[0] > 1e-10 * s2[-1]:

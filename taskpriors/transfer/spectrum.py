@@ -217,7 +217,7 @@ def _hsic_from_moments(n: int, a: Tensor, fourth: Tensor) -> Tensor:  # a scalar
     return inner / (n * (n - 3))
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #90dee370
-def _check_views(views, caller: str) -> Tensor:  # shape (n, n_views, d), float64
+def _check_views(views, caller: str, copies: int = 0) -> Tensor:  # (n, n_views, d), float64
     X = check_tensor(views, caller, "views").detach()
     if X.ndim != 3 or X.shape[0] < 2 or X.shape[1] < 2:
         refuse(
@@ -226,7 +226,10 @@ def _check_views(views, caller: str) -> Tensor:  # shape (n, n_views, d), float6
             f"shape {tuple(X.shape)}",
             "stack the views on dimension 1",
         )
-    return check_finite(X, caller, "views").double()
+    check_finite(X, caller, "views")
+    copies += X.dtype != torch.float64
+    check_memory(8 * copies * X.numel(), caller, "pass fewer samples", device=X.device)
+    return X.double()
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #0c4fe975
 @documented
@@ -243,7 +246,7 @@ def lidar(
 
     Reference: Thilak et al. 2023, LiDAR.
     """
-    X = _check_views(views, "lidar")
+    X = _check_views(views, "lidar", copies=2)
     delta = check_number(delta, "lidar", "delta", low=0, low_open=True)
     relative = check_choice(scale, ("relative", "absolute"), "lidar", "scale") == "relative"
     d = X.shape[2]
