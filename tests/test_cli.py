@@ -320,7 +320,7 @@ def test_photographs_are_turned_unless_told_otherwise(tmp_path):
     for k in range(30):
         photo = Image.fromarray(g.integers(0, 256, (8, 6), dtype=np.uint8))
         photo.save(tmp_path / f"photos/{k:02}.png", exif=lying)
-    command = "rank --images photos --quiet --cache cache --n-tasks 10 --models".split()
+    command = "rank --images photos --quiet --overwrite --cache cache --n-tasks 10 --models".split()
     models = ["zoo/pixels", "zoo/blocks", "zoo/gradients"]
     seen = {}
     for words in ((), ("--no-exif-rotation",)):

@@ -357,7 +357,8 @@ class Ranking(Result):
             *(f"\nFAILED {name}: {why}" for name, why in self.failures.items()),
         ]
         if self.reason:
-            lines += ["", f"E Tr(MG) and Var Tr(MG) are not over labels: {self.reason}."]
+            told = f"E Tr(MG) and Var Tr(MG) are not over labels: {self.reason}."
+            lines += ["", textwrap.fill(told, 100)]
         return "\n".join(lines)
 
     def short_frame(self):  # pandas.DataFrame
