@@ -287,7 +287,12 @@ def test_the_cache_is_shown_and_cleared(shelf, tmp_path):
 
     code, out, err = run("cache", "--cache", "cache", cwd=tmp_path)
     assert (code, err) == (0, "") and out.startswith("cache\n")
-    for kind, n in (("skill", 6), ("probes", 6), ("moments", 6), ("left by killed runs", 1)):
+    for kind, n in (
+        ("skill of points", 6),
+        ("probes of points", 6),
+        ("moments", 6),
+        ("left by killed runs", 1),
+    ):
         assert re.search(rf"^ranking +{kind} +{n} files? +\d+\.\d\d MiB$", out, re.M), out
     assert "left alone: ranking/notes.txt, ranking/other.safetensors, mine" in out
     assert piece.exists()
