@@ -31,7 +31,7 @@ from taskpriors.checks import (
 from .embed import embed_features
 from .stages import RankOptions, run_stages, task_orders
 from taskpriors.rank.tiers import (
-    Comparison,
+    Lead,
     Tiers,
     error_covariance,
     lead_errors,
@@ -207,7 +207,7 @@ def _listed(names):
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 # %% ../../nbs/rank/07_ranking.ipynb #5e87cec5
-def _points(found):  # of a Comparison
+def _points(found):  # of a Lead
     lead, low, high = (
         100 * x for x in (found.accuracy_lead, found.accuracy_low, found.accuracy_high)
     )
@@ -296,7 +296,7 @@ class Ranking(Result):
         *,
         level: float = 0.95,  # of both intervals
         groups=None,  # of the points, shape (n,); None: independent points
-    ) -> Comparison:
+    ) -> Lead:
         "How far one model is ahead of another in skill and in accuracy, and how sure that is."
         i, j = (self.models.index(check_choice(k, self.models, "compare", "model")) for k in (a, b))
         reach = normal_quantile(level)
@@ -309,7 +309,7 @@ class Ranking(Result):
         points = (self.accuracy[i] - self.accuracy[j]).item()
         points_se = lead_errors(C)[0, 1].item()
         gain = self.accuracies[i] - self.accuracies[j]
-        return Comparison(
+        return Lead(
             a=a,
             b=b,
             lead=lead,
