@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['POOLINGS', 'PROBE_IMAGES', 'module_of', 'model_name', 'device_of', 'check_device', 'default_device', 'evaluating',
-           'pool_output', 'BatchEncoder', 'timm_module', 'timm_config', 'printed', 'describe', 'outputs_digest']
+           'pool_output', 'BatchEncoder', 'timm_module', 'timm_config', 'printed', 'description_of', 'outputs_digest']
 
 # %% ../nbs/workshop/09_encoders.ipynb #4a1ce948
 import difflib
@@ -381,20 +381,20 @@ def _describe_module(
     )
 
 # %% ../nbs/workshop/09_encoders.ipynb #729d22a3
-def describe(
+def description_of(
     obj,  # a module, a function, a bound method, a partial or any other callable
     depth: int = 5,  # how far to follow functions that hold functions
 ):  # what json can hold
     "Everything that decides what a callable returns, as far as it can be seen from outside."
 
     def inner(o):
-        return describe(o, depth - 1) if callable(o) and depth else _content(o)
+        return description_of(o, depth - 1) if callable(o) and depth else _content(o)
 
     if isinstance(obj, functools.partial):
         named = {k: inner(v) for k, v in sorted(obj.keywords.items())}
         return [inner(obj.func), *map(inner, obj.args), named]
     if inspect.ismethod(obj):
-        return [_source(obj.__func__), describe(obj.__self__, depth)]
+        return [_source(obj.__func__), description_of(obj.__self__, depth)]
     if inspect.isfunction(obj):
         return _describe_function(obj, inner)
     if isinstance(obj, nn.Module):

@@ -136,8 +136,9 @@ def test_every_public_name_is_documented(site, monkeypatch):
             assert 'class="highlight-python' in section and re.search(
                 r'href="[^"]+/taskpriors/[\w/]+\.py#L\d+"', section
             ), f"{module}.{name} lacks its signature or its source"
-            assert f">{name} (taskpriors.{module})<" in az, (
-                f"{module}.{name} is not in the index from A to Z"
+            grouped = rf"\b{name}\s*<ul>(?:(?!</ul>).)*\(taskpriors\.{re.escape(module)}\)<"
+            assert f">{name} (taskpriors.{module})<" in az or re.search(grouped, az, re.DOTALL), (
+                f"{module}.{name} is not in the index from A to Z"  # two modules share a name
             )
             n += 1
     assert n > 200 and "TaskPrior.from_features" in az and "TaskPrior.heldout_error" in index

@@ -39,7 +39,7 @@ from taskpriors.encoders import (
     BatchEncoder,
     check_device,
     default_device,
-    describe,
+    description_of,
     evaluating,
     model_name,
     module_of,
@@ -82,8 +82,8 @@ class Encoder:
         "Hash of everything that decides the features of `images`."
         about = dict(
             name=self.name,
-            model=describe(self.forward),
-            transform=describe(self.transform),
+            model=description_of(self.forward),
+            transform=description_of(self.transform),
             pooling=self.pooling,
             dtype=dtype,
             images=images.fingerprint,

@@ -40,7 +40,7 @@ from taskpriors.encoders import (
     PROBE_IMAGES,
     BatchEncoder,
     check_device,
-    describe,
+    description_of,
     device_of,
     evaluating,
     model_name,
@@ -600,7 +600,7 @@ def _score_key(
     if probe is None:
         return None
     pixels = digest_tensors(dict(images=images, mean=encoder.mean, std=encoder.std))
-    model = [network.name, describe(network.forward), pixels, probe]
+    model = [network.name, description_of(network.forward), pixels, probe]
     versions = [torch.__version__, taskpriors.__version__]
     free = ("scales", "threshold", "integral", "bound_mean", "n_train")
     decides = {f.name: getattr(s, f.name) for f in fields(s) if f.name not in free}

@@ -429,9 +429,9 @@ def _check_grids(grids, caller: str):
     "Refuse what is no list of grids."
     check_instance(grids, (list, tuple), caller, "grids", remedy="pass one GaussianGrid each")
     for grid in grids:
-        check_instance(
-            grid, GaussianGrid, caller, "grids", remedy="pass what gaussian_grid returns"
-        )
+        if not all(isinstance(getattr(grid, part, None), Tensor) for part in ("a", "b", "score")):
+            rule, remedy = "grids must hold a, b and score", "pass what gaussian_grid returns"
+            refuse(caller, rule, type(grid).__name__, remedy, TypeError)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #75262fba
 def _iqr(v):
