@@ -211,6 +211,7 @@ ABSENT = {
     "rank.zoo.zoo_transform": "step of zoo_features",
     "results": "styles of pictures",
     "ridge": "shared step of probes and held-out error",
+    "row_blocks": "files of features; its notebook reads, spoils and cuts them",
     "signatures": "docstrings, made when the library is imported",
     "store": "files, tests/test_cache.py",
     "svd": "shared step of the metrics that call it",
