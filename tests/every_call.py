@@ -154,6 +154,10 @@ CALLS = {
     "rank.images": {"load_images": dict(source=PICTURES)},
     "prior.judges": {"copy_similarity": dict(factors=[Z, X])},
     "transfer.cards": {"describe": dict(metric="logme"), "card_table": {}},
+    "prior.ridge_on_disk": {
+        "heldout_error_of_rows": dict(features=X, labels=Y),
+        "scores_of_rows": dict(features=X, labels=Y, probe_labels=Y, train=0.5),
+    },
     "rank.tiers": {
         "error_covariance": dict(point_errors=ERRORS),
         "rank_tiers": dict(skill=torch.tensor([0.4, 0.6]), covariance=0.01 * torch.eye(2)),
@@ -179,6 +183,9 @@ ABSENT = {
     "prior.edges.checked_odds": "shared step of the edges' functions",
     "prior.pair_sums": "shared step of moments and tails",
     "prior.particles": "shared step of the labelings' functions",
+    "prior.ridge_on_disk.check_row_tasks": "judges what the scores of rows take",
+    "prior.ridge_on_disk.fit_rows": "step of the scores of rows",
+    "prior.ridge_on_disk.row_sums": "step of the scores of rows",
     "prior.prefix.check_sampler": "judges what the samplers take; called by each of them",
     "prior.prefix.copy_transposed": "in-place step of sample_labels",
     "prior.prefix.decode_labels": "step of sample_labels",

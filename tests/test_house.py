@@ -30,7 +30,7 @@ GROUND = {
     "signatures": 0,
     "results": 1,
     "blocks": 1,
-    "row_blocks": 1,
+    "row_blocks": 2,
     "store": 1,
     "kernels": 2,
     "svd": 2,
