@@ -6,7 +6,7 @@
 __all__ = ['JUDGED', 'RowTasks', 'check_row_tasks', 'RowSums', 'row_sums', 'RowFit', 'fit_rows', 'heldout_error_of_rows',
            'RowScores', 'scores_of_rows']
 
-# %% ../../nbs/prior/16_ridge_on_disk.ipynb #e040b582
+# %% ../../nbs/prior/16_ridge_on_disk.ipynb #fe94beb4
 from typing import NamedTuple
 
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from taskpriors.checks import (
     as_tensor,
+    check_computed,
     check_count,
     check_memory,
     check_same_n,
@@ -123,20 +124,23 @@ def _centred(shift, gram, cross):  # RowSums
         target_mean=target_mean,
     )
 
-# %% ../../nbs/prior/16_ridge_on_disk.ipynb #7edf326d
+# %% ../../nbs/prior/16_ridge_on_disk.ipynb #1e7baf4c
 def _columns(tasks):
     return len(tasks.labels) * (tasks.n_classes - 1)
 
 
-def _check_pass(rows, tasks, size):
+def _check_pass(rows, tasks, block_size):
     n, d = rows.shape
+    if block_size is None:
+        block_size = max(1, 2**21 // d)
+    block = min(n, check_count(block_size, "row_sums", "block_size"))
     if n <= d + 1:
         remedy = "pass the features in memory to expected_heldout_error or ridge_probes"
         refuse("row_sums", f"{rows.name} must have more than {d + 1} points", n, remedy)
     k = sum(map(_columns, tasks))
-    block = min(n, size or max(1, 2**21 // d))
     n_bytes = 8 * (4 * d * d + 3 * d * k) + 8 * block * (4 * d + 2 * k)
-    check_memory(n_bytes, "row_sums", "lower size or pass fewer tasks")
+    check_memory(n_bytes, "row_sums", "lower block_size or pass fewer tasks")
+    return block
 
 
 def row_sums(
@@ -144,10 +148,10 @@ def row_sums(
     tasks: RowTasks,  # over all points
     part: tuple | None = None,  # mask (n,) of some points, and the tasks of these points
     *,
-    size: int | None = None,  # rows in a block
+    block_size: int | None = None,  # rows read at a time; None is 8 MB of them
 ) -> list:  # RowSums over all points, and over the part if there is one
     "Sums over the rows of a file, in one pass."
-    _check_pass(rows, [tasks] if part is None else [tasks, part[1]], size)
+    size = _check_pass(rows, [tasks] if part is None else [tasks, part[1]], block_size)
     n, d = rows.shape
     shift = rows.read(slice(0, min(n, 4096))).mean(0)
     whole, of_part = _Cross(d, _columns(tasks)), None
@@ -165,7 +169,12 @@ def row_sums(
         inside.add(off[mask])
         outside.add(off[~mask])
         of_part.add(off[mask], part[1].targets(some, X.dtype))
-    sums = [_centred(shift, inside.joined(outside), whole)]
+    gram = inside.joined(outside)
+    check_computed(gram.second, "row_sums", f"the Gram matrix of {rows.name}", "rescale them")
+    if off.any() and not gram.second.any():
+        got = f"differences of {off.abs().max().item():.3g}"
+        refuse("row_sums", f"the squares of {rows.name} must not vanish", got, "rescale them")
+    sums = [_centred(shift, gram, whole)]
     return sums if part is None else [*sums, _centred(shift, inside, of_part)]
 
 # %% ../../nbs/prior/16_ridge_on_disk.ipynb #f4b780c7
@@ -260,7 +269,7 @@ def _choose(fit, sample, tasks):  # penalty, penalties tried, their errors
     grid, errors = grid[~errors.isnan()], errors[~errors.isnan()]
     return grid[errors.argmin()].item(), grid, errors
 
-# %% ../../nbs/prior/16_ridge_on_disk.ipynb #a7a60a97
+# %% ../../nbs/prior/16_ridge_on_disk.ipynb #4ddbf942
 def _judge(fit, sample, tasks, alpha):  # fields of HeldoutError that depend on residuals
     m = len(tasks.labels)
     U, Y = sample.U, sample.Y
@@ -270,7 +279,7 @@ def _judge(fit, sample, tasks, alpha):  # fields of HeldoutError that depend on 
     Uf, C = U * f.to(U), fit.C.to(U)
     R = Y - Uf @ C
     squares = R.square().view(len(R), m, -1).sum(2).double()
-    own = fit.C.square().view(len(f), m, -1).sum(2)
+    own = fit.C.square().view(len(f), m, tasks.n_classes - 1).sum(2)
     whole = _spread(fit, tasks) - (2 * f - f**2) @ own / fit.n
     by_task = whole / level**2 + (slack**-2 - level**-2) @ squares / len(R)
     by_point = squares.mean(1) / slack**2
@@ -308,7 +317,7 @@ def _heldout(fit, rows, tasks, n_judged, caller):
         **found,
     )
 
-# %% ../../nbs/prior/16_ridge_on_disk.ipynb #c6381fea
+# %% ../../nbs/prior/16_ridge_on_disk.ipynb #b570e916
 JUDGED = 2**14  # points of the sample
 
 
@@ -318,7 +327,7 @@ def heldout_error_of_rows(
     *,
     n_classes: int | None = None,  # q; None is one more than the largest label
     n_judged: int = JUDGED,  # points whose leave-one-out residuals are formed; all, if there are
-    size: int | None = None,  # rows in a block; changes the answer by rounding only
+    block_size: int | None = None,  # rows read at a time; changes the answer by rounding only
 ) -> HeldoutError:  # with point_errors and pseudo_values of the points judged
     """Expected leave-one-out error of ridge probes over tasks, in one pass over a file.
 
@@ -329,10 +338,10 @@ def heldout_error_of_rows(
     rows = open_rows(features)
     tasks = check_row_tasks(labels, len(rows), caller, n_classes=n_classes)
     n_judged = check_count(n_judged, caller, "n_judged", low=2)
-    sums = row_sums(rows, tasks, size=size)[0]
+    sums = row_sums(rows, tasks, block_size=block_size)[0]
     return _heldout(fit_rows(sums), rows, tasks, n_judged, caller)
 
-# %% ../../nbs/prior/16_ridge_on_disk.ipynb #b55f6036
+# %% ../../nbs/prior/16_ridge_on_disk.ipynb #f23f716e
 def _balanced(right, labels, q):  # mean recall over the classes present, shape (n_tasks,)
     recalls, present = [], []
     for c in range(q):
@@ -383,7 +392,7 @@ def scores_of_rows(
     n_classes: int | None = None,  # q; None is one more than the largest label
     seed=0,  # of the split, if `train` is a fraction
     n_judged: int = JUDGED,  # points that are judged, in each of the two
-    size: int | None = None,  # rows in a block
+    block_size: int | None = None,  # rows read at a time; None is 8 MB of them
 ) -> RowScores:
     "Held-out error over some tasks and accuracy of probes on others, in one pass over a file."
     caller = "scores_of_rows"
@@ -398,6 +407,6 @@ def scores_of_rows(
         remedy = "raise train, or pass the features in memory to ridge_probes"
         rule = f"probes must be fitted to more than {rows.shape[1] + 1} points"
         refuse(caller, rule, got, remedy)
-    whole, part = row_sums(rows, tasks, (mask, probed), size=size)
+    whole, part = row_sums(rows, tasks, (mask, probed), block_size=block_size)
     error = _heldout(fit_rows(whole), rows, tasks, n_judged, caller)
     return RowScores(error, _probes(fit_rows(part), rows, probed, mask, n_judged))
