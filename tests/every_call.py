@@ -154,6 +154,10 @@ CALLS = {
     "rank.images": {"load_images": dict(source=PICTURES)},
     "prior.judges": {"copy_similarity": dict(factors=[Z, X])},
     "transfer.cards": {"describe": dict(metric="logme"), "card_table": {}},
+    "prior.cut_prior": {
+        "cut_prior": dict(models=MODELS, rank=2),
+        "row_kernel": dict(features=X),
+    },
     "prior.ridge_on_disk": {
         "heldout_error_of_rows": dict(features=X, labels=Y),
         "scores_of_rows": dict(features=X, labels=Y, probe_labels=Y, train=0.5),
