@@ -158,6 +158,9 @@ CALLS = {
         "cut_prior": dict(models=MODELS, rank=2),
         "row_kernel": dict(features=X),
     },
+    "prior.long_prefix": {
+        "sample_many_labels": dict(Z=Z, temperature=1.0, n_classes=2, seed=0),
+    },
     "prior.ridge_on_disk": {
         "heldout_error_of_rows": dict(features=X, labels=Y),
         "scores_of_rows": dict(features=X, labels=Y, probe_labels=Y, train=0.5),
@@ -190,6 +193,7 @@ ABSENT = {
     "prior.ridge_on_disk.check_row_tasks": "judges what the scores of rows take",
     "prior.ridge_on_disk.fit_rows": "step of the scores of rows",
     "prior.ridge_on_disk.row_sums": "step of the scores of rows",
+    "prior.long_prefix.draw_block": "step of sample_many_labels",
     "prior.prefix.check_sampler": "judges what the samplers take; called by each of them",
     "prior.prefix.copy_transposed": "in-place step of sample_labels",
     "prior.prefix.decode_labels": "step of sample_labels",
