@@ -108,6 +108,7 @@ CALLS = {
         "agreement_statistic": dict(scores=X[:, 0], truth=X[:, 1]),
         "compare_agreement": dict(first=X[:, 0], second=X[:, 1], truth=X[:, 2], n_resamples=100),
         "partial_agreement": dict(scores=X[:, 0], truth=X[:, 1], given=X[:, 2]),
+        "static_order": dict(truths=X.T),
     },
     "transfer.leep": {"mixture_size": dict(n=100, n_classes=3)},
     "transfer.pactran": {
@@ -127,7 +128,10 @@ CALLS = {
         "alignment": dict(views=VIEWS),
         "noise_cka": dict(dims=(2, 3)),
     },
-    "transfer.registry": {"metric_table": {}},
+    "transfer.registry": {
+        "metric_table": {},
+        "combine_over_models": dict(columns={"energy_score": X[:, 0], "lda_score": X[:, 1]}),
+    },
     "rank.embed": {
         "load_encoder": dict(model=NETWORK, transform=pixels, name="flat"),
         "embed_features": EMBED,

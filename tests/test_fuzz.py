@@ -265,13 +265,13 @@ WRONG = {
 NAMES = {
     "matrix": "A B G K M Sigma W Z accuracies factor features images mixture other others prior "
     "source_probs targets views xy reference nleep.mixture point_errors task_errors "
-    "rank_tiers.covariance cross similarity",
+    "rank_tiers.covariance cross similarity general truths",
     "vector": "mu b first second given scores truth weights nce.source error "
     "TaskPriorStatistics.forward.center TaskPriorLoss.forward.center robust_bayes.center "
     "index class_proportions direction covariance skill",
     "labels": "labels probe_labels",
     "number": "C a alpha bandwidth beta correlation delta diversity eps floor gain kappa l2 level "
-    "elect_prior.limit exponent power "
+    "elect_prior.limit exponent power radius time_step "
     "discard "
     "lowest lr noise perplexity pixel_mean ratio rel_tol resample_below rtol save_every "
     "scale shrinkage size step t task_temperature tau temperature tol tolerance trace "
@@ -283,7 +283,7 @@ NAMES = {
     "num_workers order oversampling rank restarts n_judged",
     "seed": "seed",
     "groups": "groups task_groups rank_tiers.models",
-    "flag": "center check_edges exif_rotation higher_is_better intercept overwrite paired points "
+    "flag": "center oriented check_edges exif_rotation higher_is_better intercept overwrite paired points "
     "progress regression "
     "shuffle standardize expected_heldout_error.variance",
     "word": "measure convention criterion against version "
@@ -298,7 +298,7 @@ NAMES = {
     "class_priors diagonals dims scales seeds sizes temperatures gaussian_grid.a "
     "gaussian_grid.b linear_valid.a score_integral.accuracy grid_integral.accuracy "
     "score_integral.bound grid_integral.bound",
-    "mapping": "cross_skill.features factors families maps models metrics priors",
+    "mapping": "columns cross_skill.features factors families maps models metrics priors",
     "shape": "shape input_size normalize_by clip",
     "place": "cache out device dtype load_images.source name",
     "axes": "ax",
@@ -306,6 +306,7 @@ NAMES = {
 KINDS = {name: kind for kind, names in NAMES.items() for name in names.split()}
 UNTRIED = {
     "neighbours": "what nearest_neighbours returns: transfer/09",
+    "collapse": "what collapse_terms returns: transfer/11",
     "metric": "a name or a function: its notebooks try it",
     "self": "the object of a method",
     "caller": "who asks, passed by our own functions",

@@ -161,6 +161,7 @@ CALLS = {
             "h_score",
             "regularized_h_score",
             "sfda",
+            "ped",
             "gbc",
             "transrate",
             "linear",
@@ -200,17 +201,30 @@ CALLS = {
         "use_neighbours": dict(features=X, k=3, neighbours=None, caller="knn_accuracy"),
         "knn_accuracy": dict(features=X, labels=y),
         "cluster_learnability": dict(features=X, n_clusters=3),
+        "tmi": dict(features=X, labels=y),
     },
     "transfer.intrinsic_dimension": {k: dict(features=X) for k in ("twonn", "gride", "idest")},
     "transfer.separation": {
         **{
             k: dict(features=X, labels=y)
-            for k in ("centroid_accuracy", "lda_accuracy", "lda_score", "parc")
+            for k in (
+                "centroid_accuracy",
+                "lda_accuracy",
+                "lda_score",
+                "parc",
+                "collapse_terms",
+                "ncti_seli",
+                "ncti_ncc",
+                "ncti_vc",
+                "concept_variation",
+                "interclass_distance",
+            )
         },
         "energy_score": dict(features=X),
     },
     "transfer.registry": {
         "width": dict(features=X),
+        "random_number": dict(features=X),
         "convergence": dict(metric="rankme", features=X),
         "transfer_scores": dict(features=X, labels=y, metrics=["logme", "sfda"]),
         "npactran_dirichlet": dict(features=X, labels=y),

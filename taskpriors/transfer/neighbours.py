@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['distinct_points', 'count_copies', 'Neighbours', 'nearest_neighbours', 'use_neighbours', 'knn_accuracy',
-           'cluster_learnability']
+           'cluster_learnability', 'tmi']
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #11db5bcf
 import math
@@ -183,3 +183,57 @@ def cluster_learnability(
         clusters = KMeans(n_clusters, n_init=1, random_state=start).fit_predict(F.cpu().numpy())
     clusters = torch.from_numpy(clusters).to(X.device)
     return float((clusters[_earlier_neighbours(F)] == clusters[1:]).double().mean())
+
+# %% ../../nbs/transfer/09_neighbours.ipynb #0adf4a07
+def _class_entropy(X: Tensor, k: int, published: bool) -> float:  # nats
+    "Kozachenko and Leonenko's estimate from the k-th neighbours, or all there are."
+    from scipy.special import digamma, gammaln
+
+    m, d = X.shape
+    k = min(k, m - 1)
+    if published:
+        D = torch.cdist(X, X, p=math.inf)
+        reach = 2 * D.kthvalue(k + 1, dim=1).values.clamp_min(1.0)
+        log_ball = 0.0
+    else:
+        reach = nearest_neighbours(X, k).distances[:, -1]
+        log_ball = d / 2 * math.log(math.pi) - gammaln(d / 2 + 1)
+    return float(digamma(m) - digamma(k) + log_ball + d * reach.log().mean())
+
+
+@documented
+def tmi(
+    features,  # shape (n, d)
+    labels,  # class of each point, shape (n,)
+    *,
+    k: int = 3,  # neighbour whose distance is read, within the class
+    version: str = "derived",  # "derived", or "published": largest coordinate, floor of one
+) -> float:  # nats, higher is said to be better
+    """TMI: entropy of the features given the class, from distances of neighbours.
+
+    Mean over points of digamma(m) - digamma(k) + log c_d + d log(distance to neighbour k) within a
+    class of m points. The released code takes largest differences of coordinates, counts distances
+    below one as one, and divides by the number of classes once more.
+
+    Reference: Xu and Kang 2023, Fast and accurate transferability measurement.
+    """
+    check_choice(version, ("derived", "published"), "tmi", "version")
+    X = check_features(features, "tmi").detach().double()
+    y, counts = present_classes(labels, "tmi", n=len(X), device=X.device)
+    k = check_count(k, "tmi", "k", high=len(X) - 1)
+    published = version == "published"
+    if not published:
+        keep = distinct_points(torch.cat([X, y[:, None].to(X)], 1))
+        X, y = X[keep], y[keep]
+        counts = torch.bincount(y)
+    used = (counts > (k if published else 1)).nonzero()[:, 0].tolist()
+    if not used:
+        rule = "some class must hold more than one point that differs"
+        got = f"{len(X)} points in {len(counts)} classes with k = {k}"
+        refuse("tmi", rule, got, "pass more points per class or a smaller k")
+    centred = X - X.mean(0)
+    total = sum(int(counts[c]) * _class_entropy(centred[y == c], k, published) for c in used)
+    if published:
+        kept = len(used) + int((counts == 1).sum())  # a class of one point counts with zero
+        return total / len(X) / kept
+    return total / sum(int(counts[c]) for c in used)
