@@ -401,6 +401,16 @@ def _root_term(U, root, weight, f):  # the same with inner = root @ root.T
         out[k] = sum(w[b] @ (U[b] @ FL).square().sum(1).double() for b in blocks)
     return out
 
+
+def _quadratic_term(U, moments, weight, f):  # by the cheaper of the two routes
+    inner = moments.inner
+    if not moments.root:
+        return _inner_term(U, inner, weight, f)
+    n_grams = len(_few_weights(weight, torch.finfo(U.dtype).eps)[1])
+    if n_grams * U.shape[1] >= 2 * len(f) * inner.shape[1]:
+        return _root_term(U, inner, weight, f)
+    return _inner_term(U, (inner @ inner.T).double(), weight, f)
+
 # %% ../nbs/prior/11_ridge.ipynb #40315467
 def _cross_term(U, cross, weight, f):  # sum_i w_i u_i' F cross_i at each penalty
     blocks = row_blocks(len(U), 8192)
@@ -410,10 +420,9 @@ def _cross_term(U, cross, weight, f):  # sum_i w_i u_i' F cross_i at each penalt
 def _errors(basis, moments, alphas, slack):  # shape (n_alphas,), where no slack vanishes
     weight = slack**-2
     keep, f = _filters(basis, alphas)
-    quadratic = _root_term if moments.root else _inner_term
     cross = _cross_term(basis.U, moments.cross, weight, f)
     out = keep * (weight @ moments.diag - 2 * cross)
-    return (out + quadratic(basis.U, moments.inner, weight, f)) / len(basis.U)
+    return (out + _quadratic_term(basis.U, moments, weight, f)) / len(basis.U)
 
 # %% ../nbs/prior/11_ridge.ipynb #a9085682
 def loo_errors(
@@ -464,16 +473,23 @@ def training_parts(
     return residuals * (out - residuals)
 
 # %% ../nbs/prior/11_ridge.ipynb #7437c07c
-def _squares_beside(basis, weight, alpha):  # sum over i != j of weight_i A_ij^2, shape (n,)
+def _squares_beside(basis, weights, alpha):  # sum over i != j of weight_i A_ij^2, (k, n)
     keep, f = residual_filter(basis, alpha)
     n = len(basis.U)
     ones = basis.U.new_full((n, 1), n**-0.5)
-    W = torch.cat([basis.U, ones], 1).double()
+    W = torch.cat([basis.U, ones], 1)
     G = torch.cat([f, f.new_tensor([keep])])
-    gram = (W * weight[:, None]).T @ W
-    WG = W * G
-    own = (W * WG).sum(1)
-    return ((WG @ gram) * WG).sum(1) - weight * own.square()
+    own = torch.cat([W[b].double().square() @ G for b in row_blocks(n, 4096)])
+    if own.abs().max() > 0.9:
+        W = W.double()
+    WG = W * G.to(W)
+    found = []
+    for weight in weights:
+        blocks = row_blocks(n, 4096)
+        gram = sum(((W[b] * weight[b, None].to(W)).T @ W[b]).double() for b in blocks)
+        whole = ((WG @ gram.to(W)) * WG).sum(1, dtype=torch.float64)
+        found.append(whole - weight * own.square())
+    return torch.stack(found)
 
 # %% ../nbs/prior/11_ridge.ipynb #272ac744
 def loo_pseudo_values(
@@ -488,9 +504,9 @@ def loo_pseudo_values(
     points, which are judged and train at once.
     """
     slack = loo_slack(basis, [alpha], "loo_pseudo_values")[0]
-    own = _squares_beside(basis, slack**-2, alpha)
-    others = _squares_beside(basis, errors / slack, alpha) / slack
-    return errors * (1 - own) + 2 * training - 2 * others
+    weights = torch.stack([slack**-2, errors / slack])
+    own, others = _squares_beside(basis, weights, alpha)
+    return errors * (1 - own) + 2 * training - 2 * others / slack
 
 # %% ../nbs/prior/11_ridge.ipynb #e36b0009
 def alpha_grid(

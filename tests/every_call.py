@@ -192,6 +192,7 @@ ABSENT = {
     "checks": "judges inputs; every function runs it",
     "encoders": "loads and describes models; embed runs it",
     "prior.edges.checked_odds": "shared step of the edges' functions",
+    "prior.heldout.error_on_basis": "step of Monitor",
     "prior.pair_sums": "shared step of moments and tails",
     "prior.particles": "shared step of the labelings' functions",
     "prior.ridge_on_disk.check_row_tasks": "judges what the scores of rows take",
@@ -242,4 +243,5 @@ ABSENT = {
     "transfer.evidence.evidence_profile": "step of log_evidence",
     "transfer.evidence.golden_max": "step of log_evidence",
     "transfer.leep.joint_probability": "step of leep and nce",
+    "transfer.spectrum.decay_exponent": "step of alpha_req",
 }

@@ -368,3 +368,12 @@ def test_metrics_are_listed_and_described(tmp_path):
     assert (code, err) == (0, "") and "lower is better" in out
     code, out, err = run("metrics", "logmee", cwd=tmp_path)
     assert code == 2 and out == "" and "name in METRICS" in err
+
+
+def test_the_layers_of_a_network_are_ranked(tmp_path):
+    small = ("--limit", 60, "--n-tasks", 10, "--cache", "cache", "--quiet")
+    code, out, err = run("layers", "--model", "zoo/vit_digits", *small, cwd=tmp_path)
+    assert (code, err) == (0, "") and out.startswith("Take ") and "blocks.0/cls" in out
+    assert sorted(p.name for p in (tmp_path / "ranking").iterdir()) == FILES
+    code, out, err = run("layers", "--model", "zoo/nothing", *small, cwd=tmp_path)
+    assert code == 2 and out == "" and len(err.splitlines()) == 1, err

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['effective_rank', 'participation_ratio', 'rankme', 'rankme_centered', 'nesum', 'stable_rank', 'matrix_entropy',
-           'alpha_req', 'alpha_gap', 'participation_dimension', 'lidar', 'hsic', 'cka', 'alignment', 'uniformity',
-           'mean_cosine', 'self_clustering', 'normalized_std', 'noise_cka']
+           'decay_exponent', 'alpha_req', 'alpha_gap', 'participation_dimension', 'lidar', 'hsic', 'cka', 'alignment',
+           'uniformity', 'mean_cosine', 'self_clustering', 'normalized_std', 'noise_cka']
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #01020fed
 import math
@@ -138,6 +138,25 @@ def matrix_entropy(
     return math.log(effective_rank(_spectrum(features, svd, False, "matrix_entropy").square()))
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #d7c0010e
+def decay_exponent(
+    S: Tensor,  # singular values, decreasing, shape (r,), float64
+    *,
+    first: int = 4,  # first rank of the fit, from 1; where fewer than 8 ranks exist, from 1
+    last: int = 100,  # last rank of the fit, cut at r
+) -> float:
+    "Exponent of the decay of the squares of singular values: the fit of `alpha_req`."
+    if len(S) < 8:
+        first = 1
+    if min(last, len(S)) <= first:
+        got = f"ranks {first} to {min(last, len(S))}"
+        refuse("alpha_req", "the fit needs two ranks", got, "lower first or pass more features")
+    ranks = torch.arange(1, len(S) + 1, dtype=S.dtype, device=S.device)[first - 1 : last]
+    weights = 1 / ranks / (1 / ranks).sum()
+    x, y = ranks.log(), 2 * S[first - 1 : last].log()
+    x = x - weights @ x
+    return float(-((weights * x) @ y) / (weights @ x.square()))
+
+
 def alpha_req(
     features,  # shape (n, d)
     *,
@@ -149,16 +168,7 @@ def alpha_req(
     first = check_count(first, "alpha_req", "first")
     last = check_count(last, "alpha_req", "last", low=first + 1)
     S = _spectrum(features, svd, True, "alpha_req")
-    if len(S) < 8:
-        first = 1
-    if min(last, len(S)) <= first:
-        got = f"ranks {first} to {min(last, len(S))}"
-        refuse("alpha_req", "the fit needs two ranks", got, "lower first or pass more features")
-    ranks = torch.arange(1, len(S) + 1, dtype=S.dtype, device=S.device)[first - 1 : last]
-    weights = 1 / ranks / (1 / ranks).sum()
-    x, y = ranks.log(), 2 * S[first - 1 : last].log()
-    x = x - weights @ x
-    return float(-((weights * x) @ y) / (weights @ x.square()))
+    return decay_exponent(S, first=first, last=last)
 
 
 def alpha_gap(
