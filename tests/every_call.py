@@ -11,6 +11,7 @@ import torch
 from matplotlib.figure import Figure
 from test_refusals import IMAGES, X2, N, P, X, Y, Z, y
 
+from taskpriors.prior.judges import cross_errors
 from taskpriors.prior.objective import TaskPriorLoss, TaskPriorStatistics
 from taskpriors.prior.task_prior import TaskPrior
 from taskpriors.rank.explore import TaskExplorer
@@ -44,6 +45,7 @@ EXPLORER = TaskExplorer(X)
 VIEWS = torch.stack([X, X + 0.1 * X2], 1)
 MAP = X[:, :2]
 ERRORS = X[:, :2].T.contiguous()
+JUDGED = cross_errors([X, torch.cat([X[:, :1], X2], 1)], n_tasks=4, n_classes=2)
 PICTURES = (255 * IMAGES[:, 0]).to(torch.uint8)
 
 
@@ -156,7 +158,10 @@ CALLS = {
         "plot_temperatures": dict(features=X, xy=MAP),
     },
     "rank.images": {"load_images": dict(source=PICTURES)},
-    "prior.judges": {"copy_similarity": dict(factors=[Z, X])},
+    "prior.judges": {
+        "copy_similarity": dict(factors=[Z, X]),
+        "elected_errors": dict(errors=JUDGED),
+    },
     "transfer.cards": {"describe": dict(metric="logme"), "card_table": {}},
     "prior.cut_prior": {
         "cut_prior": dict(models=MODELS, rank=2),

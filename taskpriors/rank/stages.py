@@ -48,7 +48,7 @@ from taskpriors.checks import (
 from ..kernels import kernel_factor, product_factor
 from ..prior.edges import LeastEigenvalue, least_eigenvalue
 from ..prior.heldout import expected_heldout_error
-from ..prior.judges import copy_similarity, cross_skill, elect_prior
+from ..prior.judges import copy_similarity, cross_errors, elect_prior, elected_errors
 from ..prior.moments import TraceMoments
 from ..prior.prefix import task_diversity
 from ..prior.task_prior import TaskPrior
@@ -368,15 +368,17 @@ def _cross_skills(models, options):
         start = time.perf_counter()
         factors = [model.factor.to(options.device) for model in models.values()]
         features = [model.features.to(options.device) for model in models.values()]
-        skill = cross_skill(features, factors, executor=options.executor, **how)
+        errors = cross_errors(features, factors, executor=options.executor, **how)
         alike = copy_similarity(factors)
-        return dict(skill=skill, alike=alike, seconds=_float64(time.perf_counter() - start))
+        passed = elected_errors(errors, similarity=alike)
+        seconds = _float64(time.perf_counter() - start)
+        return dict(passed._asdict(), skill=errors.skill, alike=alike, seconds=seconds)
 
     digests = [model.digest for model in models.values()]
-    about = dict(what="cross-skill", features=digests, kernel=options.kernel)
+    about = dict(what="cross-skill with errors", features=digests, kernel=options.kernel)
     key = dict(about, device=str(options.device), **how)
-    m = len(models)
-    shapes = dict(skill=(m, m), alike=(m, m), seconds=())
+    m, n = len(models), len(next(iter(models.values())).features)
+    shapes = dict(skill=(m, m), alike=(m, m), seconds=(), points=(m, n), tasks=(m, n_tasks))
     return load_or_compute(key, compute, shapes, options.cache)
 
 # %% ../../nbs/rank/05_stages.ipynb #87f50ac8
@@ -403,6 +405,7 @@ def elected_priors(
     if judges.rival_score is not None:
         columns["rival_skill"] = judges.rival_score
     columns["seconds"] = found["seconds"].expand(len(models)) / len(models)
+    columns |= dict(points=found["points"], tasks=found["tasks"])
     elected = {
         name: {column: values[k] for column, values in columns.items()}
         for k, name in enumerate(models)
