@@ -31,6 +31,7 @@ GROUND = {
     "results": 1,
     "blocks": 1,
     "store": 1,
+    "feature_files": 1,
     "kernels": 2,
     "svd": 2,
     "ridge": 2,

@@ -261,7 +261,7 @@ _OF_COMMAND = ("command", "run", "quiet", "labels", "all", "out", "overwrite")
 
 
 def _load_images(given, progress):  # an ImageSource; None if all models are features
-    from taskpriors.rank.embed import is_feature_file
+    from taskpriors.feature_files import is_feature_file
     from taskpriors.rank.images import load_images
 
     if not any(name in given for name in _OF_IMAGES):

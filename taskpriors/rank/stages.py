@@ -45,6 +45,7 @@ from taskpriors.checks import (
     check_temperature,
     refuse,
 )
+from ..feature_files import file_name, is_feature_file
 from ..kernels import kernel_factor, product_factor
 from ..prior.edges import LeastEigenvalue, least_eigenvalue
 from ..prior.heldout import expected_heldout_error
@@ -53,7 +54,7 @@ from ..prior.moments import TraceMoments
 from ..prior.prefix import task_diversity
 from ..prior.task_prior import TaskPrior
 from ..probes import logistic_probes, ridge_probes
-from .embed import embed_features, is_feature_file, is_features
+from .embed import embed_features, is_features
 from .images import ImageSource, load_images
 from taskpriors.rank.shared_prior import (
     edge_temperature,
@@ -178,7 +179,7 @@ def settle(
 # %% ../../nbs/rank/05_stages.ipynb #a0b621d0
 def _name_of(model, k):
     if is_feature_file(model):
-        return Path(model).stem
+        return file_name(model)
     if isinstance(model, str):
         return model
     model = model[0] if isinstance(model, tuple) else model
@@ -235,6 +236,7 @@ class Model:
     device: str  # where it was embedded
     dtype: str  # precision of the forward pass
     digest: str  # of the features
+    points: str = ""  # digest of the names of the points, if the features say them
 
 # %% ../../nbs/rank/05_stages.ipynb #83af0ea7
 def gather_model(
@@ -257,6 +259,7 @@ def gather_model(
         device=found.device,
         dtype=found.dtype,
         digest=digest_tensors(dict(features=features)),
+        points=found.points,
     )
 
 # %% ../../nbs/rank/05_stages.ipynb #53b68e09
@@ -836,6 +839,15 @@ def _check_same_points(models):
             remedy = "pass matching rows in the same order"
             refuse("rank_models", "models must describe the same points", got, remedy)
 
+# %% ../../nbs/rank/05_stages.ipynb #9baaf026
+def _check_same_order(models):
+    named = [(name, model.points) for name, model in models.items() if model.points]
+    for name, points in named[1:]:
+        if points != named[0][1]:
+            got = f"other items in {shortened(name, 60)} than in {shortened(named[0][0], 60)}"
+            remedy = "encode the task again into an empty cache of each model"
+            refuse("rank_models", "caches must list the same items in one order", got, remedy)
+
 # %% ../../nbs/rank/05_stages.ipynb #0469542b
 def _columns(models, moments, skills, probes):  # fields of a Ranking, one row per model
     def stack(results, field):  # None if a stage does not know it
@@ -960,6 +972,7 @@ def run_stages(
     models, failures = gather_models(models, images, options)
     _refuse_unless_any(models, failures)
     _check_same_points(models)
+    _check_same_order(models)
     priors = choose_priors(prior, models, images, options)
     labels = read_labels(labels, images, len(priors.shared))
     if labels is not None:
