@@ -12,6 +12,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 import taskpriors
+from ..blocks import open_bar
 from taskpriors.checks import (
     check_choice,
     check_count,
@@ -223,7 +225,7 @@ class _How(NamedTuple):
     batch_size: int
     num_workers: int
     save_every: float  # seconds of work that a kill may cost
-    progress: bool
+    progress: bool  # or a bar
 
 # %% ../../nbs/rank/03_embed.ipynb #9aab57fb
 def _network(
@@ -397,6 +399,16 @@ def _read_parts(
     rows.began = time.perf_counter()
     return rows
 
+# %% ../../nbs/rank/03_embed.ipynb #e80a014b
+def _is_bar(progress):
+    return hasattr(progress, "set_description")
+
+
+def _bar(progress, name, total):  # a context with a bar
+    if _is_bar(progress):
+        return nullcontext(progress)
+    return open_bar(progress, desc=name, total=total, unit="image")
+
 # %% ../../nbs/rank/03_embed.ipynb #01ad6e6e
 def _all_rows(
     enc: Encoder,
@@ -404,14 +416,10 @@ def _all_rows(
     entry: _Entry | None,  # where parts are saved
     how: _How,
 ) -> _Rows:
-    from tqdm.auto import tqdm
-
     rows = _read_parts(entry, str(how.device))
     done = len(rows)
-    bar = tqdm(
-        total=len(images), initial=done, desc=enc.name, disable=not how.progress, unit="image"
-    )
-    with bar:
+    with _bar(how.progress, enc.name, len(images)) as bar:
+        bar.update(done)
         try:
             for out in _batches(enc, images, done, how) if done < len(images) else ():
                 rows.new.append(out)
@@ -624,7 +632,7 @@ def _checked_how(
         batch_size=check_count(batch_size, "embed", "batch_size"),
         num_workers=check_load(num_workers, "embed", "num_workers", low=0, workers=True),
         save_every=check_number(save_every, "embed", "save_every", low=0),
-        progress=check_flag(progress, "embed", "progress"),
+        progress=progress if _is_bar(progress) else check_flag(progress, "embed", "progress"),
     )
 
 # %% ../../nbs/rank/03_embed.ipynb #b5a8ecc8
@@ -641,7 +649,7 @@ def embed_features(
     num_workers: int | None = None,  # processes that prepare images; None is 0 on the CPU
     cache: str | Path | bool | None = None,  # directory; None is `cache_dir()`, False is none
     save_every: float = 10.0,  # seconds of work that a kill may cost
-    progress: bool = True,  # show a bar on standard error
+    progress: bool = True,  # show a bar on standard error, or a bar that is to be moved on
 ) -> Features:
     "Embed images with one model, or find the features in the cache; also say what made them."
     how = _checked_how(
