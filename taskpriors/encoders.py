@@ -11,10 +11,12 @@ import difflib
 import functools
 import inspect
 import json
+import math
 import re
+import time
 import types
 from collections.abc import Callable, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -216,20 +218,81 @@ def _timm_weights(
     overlay = dict(state_dict=state, num_classes=0, label_offset=0)
     return dict(pretrained=True, pretrained_cfg_overlay=overlay)
 
-# %% ../nbs/workshop/09_encoders.ipynb #3cfd7db3
+# %% ../nbs/workshop/09_encoders.ipynb #3ac68af6
+_PATIENCE = 3.0  # seconds for the hub to answer
+_BELIEVED = 60.0  # seconds for which its answer holds
+_asked = {}  # when the hub was asked, and whether it answered
+
+
+def _ask_hub() -> bool:
+    "Does the hub answer?"
+    from huggingface_hub import constants
+    from huggingface_hub.utils import get_session
+
+    try:
+        get_session().head(constants.ENDPOINT, timeout=_PATIENCE)
+    except Exception:  # the client has changed its library twice, and each has its own errors
+        return False
+    return True
+
+
+def _hub_answers() -> bool:
+    "Does the hub answer, or did it within the last minute?"
+    now = time.monotonic()
+    if now - _asked.get("at", -math.inf) > _BELIEVED:
+        _asked.update(answers=_ask_hub(), at=now)
+    return _asked["answers"]
+
+
+@contextmanager
+def _hub_at_once():
+    "Within this context the hub's client does not wait for a network that is not there."
+    from huggingface_hub import constants
+
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = before or not _hub_answers()
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
+
+# %% ../nbs/workshop/09_encoders.ipynb #dd3d76ab
+def _cached_weights() -> list:  # names of timm, in alphabetical order
+    "Weights of timm in the cache of the hub."
+    from huggingface_hub import constants
+
+    there = Path(constants.HF_HUB_CACHE).glob("models--timm--*/snapshots/*/*")
+    files = [path for path in there if path.suffix in (".safetensors", ".bin", ".pth")]
+    return sorted({path.parts[-4].removeprefix("models--timm--") for path in files})
+
+
+def _cached_words() -> str:
+    names = _cached_weights()
+    if not names:
+        return "nothing of timm"
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+_NO_NETWORK = ("Connect", "Offline", "Timeout", "Proxy", "LocalEntry", "URLError")
+
+
 def _refuse_weights(
     spec: str,
     e: Exception,  # raised by timm, the hub or torch
     caller: str,
 ):
+    rule = f"the weights of {spec} must load"
+    if any(sign in type(e).__name__ for sign in _NO_NETWORK):
+        got = f"no network, and a cache of the hub that holds {_cached_words()}"
+        remedy = f"name what is cached, {spec}@untrained, or a file {spec}@FILE"
+        refuse(caller, rule, got, remedy, OSError)
     got = f"{type(e).__name__}: {_one_line(e, 240)}"[:240]
-    signs = ("Connect", "Offline", "Timeout", "HTTP", "Proxy")
-    offline = isinstance(e, OSError) or any(w in type(e).__name__ for w in signs)
     remedy = "check that weights and architecture belong together, or that the model has any"
-    if offline:
-        remedy = "connect to the network, fill the hub's cache, or name a file with NAME@FILE"
-    error = OSError if offline else ValueError
-    refuse(caller, f"the weights of {spec} must load", got, remedy, error)
+    online = isinstance(e, OSError) or "HTTP" in type(e).__name__
+    remedy = (
+        "check the name and the rights to it, or name a file with NAME@FILE" if online else remedy
+    )
+    refuse(caller, rule, got, remedy, OSError if online else ValueError)
 
 # %% ../nbs/workshop/09_encoders.ipynb #3a736c43
 def timm_module(
@@ -252,7 +315,9 @@ def timm_module(
         torch.default_generator.manual_seed(0)
         try:
             kwargs = _timm_weights(name, weights)
-            module = timm.create_model(name, num_classes=0, **kwargs).eval()
+            local = weights != "" or name.startswith("local-dir:")
+            with nullcontext() if local else _hub_at_once():
+                module = timm.create_model(name, num_classes=0, **kwargs).eval()
         except Exception as e:  # timm, the hub and torch raise many types
             _refuse_weights(spec, e, caller)
     if pooling is not None:

@@ -130,12 +130,49 @@ def test_the_default_ranks_the_zoo_on_the_digits(tmp_path):
     assert "Spearman correlation" in out and "%|" not in out
 
 
-def test_progress_goes_to_standard_error(shelf, tmp_path):
-    code, out, err = run(
-        *(w for w in words(shelf, "--n-tasks", 10) if w != "--quiet"), cwd=tmp_path
+def test_nobody_watches_and_nothing_is_drawn(shelf, tmp_path):
+    "Bars are drawn in a terminal or a notebook only; what they look like: workshop/04_blocks."
+    loud = [w for w in words(shelf, "--n-tasks", 10) if w != "--quiet"]
+    for command in (loud, words(shelf, "--n-tasks", 10)):
+        code, out, err = run(*command, cwd=tmp_path)
+        assert (code, err) == (0, "") and "%|" not in out
+
+
+@pytest.mark.parametrize(
+    "more, near",
+    [
+        (("--models", "modle.npy"), "did you mean model.npy"),
+        (("--images", "model.np", "--models", "resnet18"), "did you mean model.npy"),
+        (("--models", "model.npy", "--labels", "nowhere.csv"), "check the spelling of the path"),
+    ],
+)
+def test_a_path_with_a_typo_costs_no_import(tmp_path, more, near):
+    (tmp_path / "model.npy").write_bytes(b"")
+    code = (
+        "import sys; from taskpriors.rank.cli import main; status = main(sys.argv[1:]); "
+        "heavy = {'torch', 'numpy', 'pandas', 'timm'} & set(sys.modules); "
+        "print(status, *heavy)"
     )
-    assert code == 0 and "probes: 100%" in err.replace("\r", "\n") and "%|" not in out
-    assert run(*words(shelf, "--n-tasks", 10), cwd=tmp_path)[2] == ""
+    done = subprocess.run(
+        [sys.executable, "-c", code, "rank", *more],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "2\n" and near in done.stderr, done
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_library_is_imported_without_scipys_statistics():
+    code = "import sys, taskpriors.rank.ranking; print('scipy.stats' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "False\n", done
 
 
 def test_a_failing_model_is_reported_and_the_rest_ranked(shelf, tmp_path):
@@ -182,13 +219,16 @@ def test_no_network(shelf, tmp_path):
         "--models",
         *sorted(shelf.glob("model*.npy")),
         "resnet10t",
+        "resnet18",
         cwd=tmp_path,
         HF_HUB_OFFLINE=1,
         HF_HOME=tmp_path / "hub",
         TORCH_HOME=tmp_path / "torch",
     )
     assert code == 1 and "Traceback" not in err
-    assert re.search(r"FAILED resnet10t: embed: the weights of resnet10t must load\. Got .*", out)
+    (told,) = re.findall("FAILED .*", out)
+    assert told.startswith("FAILED 2 models: embed: the weights of NAME must load. Got no network")
+    assert "NAME@untrained" in told and told.endswith("(resnet10t, resnet18).")
 
 
 @pytest.mark.parametrize(
@@ -260,10 +300,10 @@ def test_an_unreadable_image_is_left_out(tmp_path):
     [
         (("--images", "taken.npy"), "taken.npy must hold an array of images. Got EOFError"),
         (("--images", "bare"), "bare must hold images, in subfolders or not"),
-        (("--images", "taken"), "images must be a folder, a .tar or an .npy file"),
+        (("--images", "taken"), "images must be a folder, or a file .npy, .csv, .zip or .tar"),
         (("--n-classes", "1"), "n_classes must be an integer of at least 2"),
         (("--temperature", "-1"), "temperature must be"),
-        (("--images", "nowhere"), "check the spelling of the path"),
+        (("--images", "nowhere"), "--images must name what exists. Got 'nowhere'; check the spell"),
         (("--out", "taken"), "out must be a directory"),
         (("--prior", "resnet18a"), "did you mean resnet18"),
     ],

@@ -32,6 +32,7 @@ GROUND = {
     "blocks": 1,
     "row_blocks": 2,
     "store": 1,
+    "feature_files": 1,
     "kernels": 2,
     "svd": 2,
     "ridge": 2,

@@ -14,7 +14,7 @@ import warnings
 def _image_options(group):
     group.add_argument(
         "--images",
-        help="folder, .npy file, digits, or a data set: "
+        help="folder, file (.npy, .zip, .tar, or a .csv of paths), digits, or a data set: "
         "hfds/NAME, torch/NAME, tfds/NAME, wds/NAME (default: none if all models are files of "
         "features, otherwise scikit-learn's digits)",
     )
@@ -33,7 +33,8 @@ def _model_options(group):
         nargs="+",
         metavar="MODEL",
         help="timm names (also hf-hub:..., local-dir:..., NAME@CHECKPOINT, NAME@untrained), "
-        "zoo/NAME, or files of features (default: the zoo)",
+        "zoo/NAME, or features: .npy, .npz (FILE.npz:KEY), .pt, .safetensors, .csv, .parquet, or a "
+        "folder that NumpyCache of mteb wrote (default: the zoo)",
     )
     group.add_argument(
         "--labels",
@@ -253,20 +254,14 @@ def _label_words(words):  # file of labels or None, names of metrics
     return (files or [None])[0], [word for word in words if word not in files]
 
 
-def _label_metrics(images, words, n):
-    from taskpriors.rank.stages import read_labels
-    from taskpriors.transfer.registry import metric_functions
-
+def _label_options(images, words):  # options of rank_models
     file, names = _label_words(words)
     if file is None and getattr(images, "labels", None) is None:
         raise ValueError(
             "taskpriors rank: --labels needs images with labels, or a file. Got none; name a file, "
             "a data set or a folder with one subfolder per class, or leave --labels out"
         )
-    labels = images.labels if file is None else read_labels(file, images, n)
-    if not names:
-        return metric_functions(labels)
-    return metric_functions(labels, names)
+    return dict(labels=True if file is None else file, metrics=names or None)
 
 # %% ../../nbs/rank/09_cli.ipynb #a2f27922
 def _agreement_row(values, truth, method):
@@ -311,13 +306,49 @@ def _check_models(given):
             "Got no --models; name some, for example resnet18"
         )
 
+# %% ../../nbs/rank/09_cli.ipynb #10c4dcfc
+_FEATURE_FILES = (".npy", ".npz", ".pt", ".pth", ".safetensors", ".csv", ".parquet")
+_LABEL_FILES = (".csv", ".npy", ".txt")
+_DATA_SETS = ("digits", "hfds", "hfids", "tfds", "wds", "torch")
+
+
+def _paths_in(given):  # pairs (option, path)
+    if "images" in given and given["images"].partition("/")[0].lower() not in _DATA_SETS:
+        yield "--images", given["images"]
+    for model in [*given.get("models", ()), given.get("prior", "")]:
+        file, _, key = model.rpartition(":")
+        word = file if file.endswith(".npz") and key else model
+        if word.endswith(_FEATURE_FILES) and "@" not in word and ":" not in word:
+            yield "--prior" if model == given.get("prior") else "--models", word
+    for word in given.get("labels", ()):
+        if word.endswith(_LABEL_FILES):
+            yield "--labels", word
+
+
+def _check_paths(given):
+    "Refuse a path where nothing is, with the near name."
+    import difflib
+    import os
+
+    for option, word in _paths_in(given):
+        path = os.path.expanduser(word)
+        if os.path.lexists(path):
+            continue
+        folder, name = os.path.split(path)
+        beside = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
+        near = difflib.get_close_matches(name, beside, 1)
+        remedy = f"did you mean {near[0]}" if near else "check the spelling of the path"
+        raise FileNotFoundError(
+            f"taskpriors rank: {option} must name what exists. Got {word[-80:]!r}; {remedy}"
+        )
+
 # %% ../../nbs/rank/09_cli.ipynb #e26c07b1
 _OF_IMAGES = ("images", "split", "limit", "exif_rotation")
 _OF_COMMAND = ("command", "run", "quiet", "labels", "all", "out", "overwrite")
 
 
 def _load_images(given, progress):  # an ImageSource; None if all models are features
-    from taskpriors.rank.embed import is_feature_file
+    from taskpriors.feature_files import is_feature_file
     from taskpriors.rank.images import load_images
 
     if not any(name in given for name in _OF_IMAGES):
@@ -355,34 +386,25 @@ def _print_ranking(ranking, labelled, out, everything):
     print(f"\nWritten to {plain_text(out)}: ranking.csv, .json, .png and .safetensors")
 
 # %% ../../nbs/rank/09_cli.ipynb #afb3e0ac
-def _points(images, given):  # how many there are
-    from taskpriors.rank.embed import load_encoder
-
-    if images is not None:
-        return len(images)
-    return len(load_encoder(given["models"][0]).features)
-
-
 def run_rank(
     args,  # parsed by `build_parser`
 ) -> int:  # exit status
     "Carry out `taskpriors rank`."
     given = {name: value for name, value in vars(args).items() if value is not None}
     _check_models(given)
+    _check_paths(given)
     from taskpriors.rank.ranking import free_folder, rank_models
 
     _judge(given)
     progress = not args.quiet
     images = _load_images(given, progress)
-    metrics = None
-    if args.labels is not None:
-        metrics = _label_metrics(images, args.labels, _points(images, given))
+    labels = {} if args.labels is None else _label_options(images, args.labels)
     shell = _OF_IMAGES + _OF_COMMAND
     options = {name: value for name, value in given.items() if name not in shell}
     out = args.out if args.overwrite else free_folder(args.out)
-    options.update(images=images, metrics=metrics, out=out, overwrite=True)
+    options.update(images=images, out=out, overwrite=True, **labels)
     ranking = rank_models(progress=progress, **options)
-    _print_ranking(ranking, bool(metrics), out, args.all)
+    _print_ranking(ranking, bool(labels), out, args.all)
     return 1 if ranking.failures else 0
 
 # %% ../../nbs/rank/09_cli.ipynb #d90ac15b
@@ -469,6 +491,6 @@ def main(
         print(file=sys.stderr)
         _complain("interrupted; the same command goes on where it stopped")
         return 130
-    except (ValueError, TypeError, OSError, MemoryError, ImportError) as e:
+    except (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError) as e:
         _complain(" ".join(str(e).split()))
         return 2

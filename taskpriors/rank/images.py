@@ -10,7 +10,11 @@ import hashlib
 import io
 import os
 import stat
+import tarfile
 import warnings
+import zipfile
+import zlib
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import cache, partial
@@ -20,6 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..blocks import with_bar
 from ..checks import as_tensor, check_count, check_flag, check_load, check_memory, refuse
 from ..results import new_axes
 from ..signatures import documented
@@ -184,12 +189,22 @@ def _first(item):
     return item[0] if isinstance(item, tuple) else item
 
 
-def _label(item):  # int or None
-    "The label of an item, if it has an integer one."
+def _label(item):  # int, text or None
+    "The label of an item, if it has an integer or a word."
     y = item[1] if isinstance(item, tuple) and len(item) > 1 else None
     if isinstance(y, Tensor) and y.numel() == 1 and not y.is_floating_point():
         return int(y)
+    if isinstance(y, str):
+        return y
     return int(y) if isinstance(y, (int, np.integer)) else None
+
+
+def _classes(labels):  # shape (n,), int64; None if an image has no class
+    "Classes of the images: whole numbers as they are, words in alphabetical order."
+    if all(isinstance(y, str) for y in labels):
+        return torch.from_numpy(np.unique(labels, return_inverse=True)[1].astype(np.int64))
+    known = all(isinstance(y, int) and y >= 0 for y in labels)
+    return torch.tensor(labels) if known else None
 
 # %% ../../nbs/rank/01_images.ipynb #75aa5688
 def _reason(e):
@@ -220,10 +235,9 @@ def _inspect(items, i, exif_rotation=True):  # (hash, label), or the reason why 
 # %% ../../nbs/rank/01_images.ipynb #d52b488f
 def _inspect_all(items, n_threads, progress, exif_rotation):  # a list of what _inspect returns
     "Look at all items of a source, in order."
-    from tqdm.auto import tqdm
 
     def bar(it):
-        return list(tqdm(it, total=len(items), desc="reading", disable=not progress, unit="image"))
+        return list(with_bar(it, progress, desc="reading", total=len(items)))
 
     look = partial(_inspect, items, exif_rotation=exif_rotation)
     if n_threads < 2:
@@ -249,8 +263,9 @@ class ImageSource:
         n_threads: int = 0,  # threads of the first pass; 0 if `items` must not be shared
         progress: bool = False,  # show a bar on standard error
         exif_rotation: bool = True,  # turn photographs as their EXIF data say
+        labels_from: str = "the data set",  # where the labels come from, in words
     ):
-        self.items, self.name = items, name
+        self.items, self.name, self.labels_from = items, name, labels_from
         self.exif_rotation = exif_rotation
         n_threads = check_load(n_threads, "load_images", "n_threads", low=0, workers=True)
         found = _inspect_all(items, n_threads, progress, exif_rotation)
@@ -262,7 +277,7 @@ class ImageSource:
             refuse("load_images", f"{name} must hold a readable image", got, "check the source")
         self._digests = [found[i][0] for i in self.index]
         y = [found[i][1] if labels is None else int(labels[i]) for i in self.index]
-        self.labels = None if any(c is None or c < 0 for c in y) else torch.tensor(y)
+        self.labels = _classes(y)
         if self.skipped:
             told = f"load_images: {len(self.skipped)} of {len(found)} images cannot be read and are"
             first, why = self.skipped[0]
@@ -364,14 +379,19 @@ def _walk(folder, inside=()):
 # %% ../../nbs/rank/01_images.ipynb #d526c232
 def _list_folder(folder, types, class_map):  # pairs (path, class), name -> class
     "Images of a folder in timm's order, with their classes."
-    from timm.data.readers.class_map import load_class_map
-    from timm.utils.misc import natural_key
-
     found = [
         (os.path.join(place, name), "" if place == folder else os.path.basename(place))
         for place, name in _walk(folder)
         if os.path.splitext(name)[1].lower() in types
     ]
+    return _in_order(found, folder, class_map)
+
+
+def _in_order(found, folder, class_map):  # pairs (path, class), name -> class
+    "Pairs (path, name of its class) in timm's order, with a number for each class."
+    from timm.data.readers.class_map import load_class_map
+    from timm.utils.misc import natural_key
+
     if class_map:
         classes = load_class_map(class_map, folder)
     else:
@@ -394,29 +414,29 @@ def _subfolder(root, split):  # path
     refuse("load_images", rule, repr(split), "leave split out to read the whole folder")
 
 # %% ../../nbs/rank/01_images.ipynb #d863ae6f
+def _refuse_options(others, what, known):
+    "Refuse options that nothing would read."
+    if others:
+        rule, got = f"{what} takes the options {known}", ", ".join(map(repr, others))[:80]
+        refuse("load_images", rule, got, "leave it out", TypeError)
+
+
+def _refuse_empty(folder, types):
+    "Refuse a folder or an archive without images."
+    rule = f"{folder} must hold images, in subfolders or not"
+    got = f"none that ends in {' '.join(types)}"
+    refuse("load_images", rule, got, "check path and split")
+
+
 def _load_folder(root, split, limit, how, *, class_map="", input_key=None, **others):
     "Images of a folder, with the subfolders as classes."
-    if others:
-        rule = "a folder takes the options class_map and input_key"
-        refuse("load_images", rule, ", ".join(map(repr, others))[:80], "leave it out", TypeError)
+    _refuse_options(others, "a folder", "class_map and input_key")
     folder = root if split is None else _subfolder(root, split)
     types = input_key.split(";") if input_key else IMAGE_TYPES
     samples, classes = _list_folder(str(folder), types, class_map)
     if not samples:
-        rule = f"{folder} must hold images, in subfolders or not"
-        got = f"none that ends in {' '.join(types)}"
-        refuse("load_images", rule, got, "check path and split")
+        _refuse_empty(folder, types)
     return _source_of_files(samples, len(classes) > 1, root, limit, how)
-
-
-def _load_tar(path, limit, how, **kwargs):
-    "Images of a tar file."
-    if not path.is_file() or path.suffix != ".tar":
-        rule = "images must be a folder, a .tar or an .npy file"
-        remedy = "name its folder, or pass a list of paths"
-        refuse("load_images", rule, f"the file {path.name}", remedy)
-    ds = _open("", root=str(path), **kwargs)
-    return _load_dataset(ds, path.name, limit, how)
 
 # %% ../../nbs/rank/01_images.ipynb #b75c8456
 def _source_of_files(samples, has_classes, root, limit, how):  # ImageSource
@@ -429,21 +449,182 @@ def _source_of_files(samples, has_classes, root, limit, how):  # ImageSource
         labels=[y for _, y in samples] if has_classes else None,
         names=[os.path.relpath(path, root) for path in paths],
         n_threads=min(8, os.cpu_count() or 1),
+        labels_from=f"the subfolders of {root.resolve().name}",
         **how,
     )
 
+# %% ../../nbs/rank/01_images.ipynb #75ea9b89
+_LARGEST = 2**28  # bytes of an image in an archive
+
+
+class _Zipped:
+    "Images of a zip file as bytes."
+
+    def __init__(self, path, names):
+        self.path, self.names = path, names
+        self.archive, self.process = None, None
+
+    def __getstate__(self):
+        return dict(self.__dict__, archive=None, process=None)
+
+    def __len__(self):
+        return len(self.names)
+
+    def __getitem__(self, i):
+        if self.process != os.getpid():
+            self.archive, self.process = zipfile.ZipFile(self.path), os.getpid()
+        try:
+            member = self.archive.getinfo(self.names[i])
+            if member.file_size > _LARGEST:
+                raise OSError("more than 256 MiB")
+            return self.archive.read(member)
+        except (RuntimeError, zipfile.BadZipFile, zlib.error, EOFError, KeyError) as e:
+            raise OSError(_reason(e)) from e
+
+# %% ../../nbs/rank/01_images.ipynb #d9f62a94
+class _Tarred:
+    "Images of a tar file as bytes."
+
+    def __init__(self, path, places):
+        self.path, self.places = path, places  # first byte and length of each
+
+    def __len__(self):
+        return len(self.places)
+
+    def __getitem__(self, i):
+        start, length = self.places[i]
+        if length > _LARGEST:
+            raise OSError("more than 256 MiB")
+        with open(self.path, "rb") as file:
+            file.seek(start)
+            return file.read(length)
+
+# %% ../../nbs/rank/01_images.ipynb #875453e4
+def _list_archive(path):  # name -> place in the file; None in a zip file
+    "Names of the files in an archive, or a sentence about it."
+    try:
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(path) as archive:
+                return {m.filename: None for m in archive.infolist() if not m.is_dir()}
+        with tarfile.open(path, "r:") as archive:
+            plain = [m for m in archive if m.isreg() and not m.issparse()]
+            return {m.name: (m.offset_data, m.size) for m in plain}
+    except (tarfile.TarError, zipfile.BadZipFile, NotImplementedError, EOFError) as e:
+        remedy = "unpack it and name the folder"
+        refuse("load_images", f"{path.name} must open", _reason(e), remedy, OSError)
+
+
+def _load_archive(path, limit, how, *, class_map="", input_key=None, **others):  # ImageSource
+    "Images of a zip or tar file, with the folders in it as classes."
+    _refuse_options(others, "an archive", "class_map and input_key")
+    types = input_key.split(";") if input_key else IMAGE_TYPES
+    members = _list_archive(path)
+    found = [
+        (name, os.path.basename(os.path.dirname(name)))
+        for name in members
+        if os.path.splitext(name)[1].lower() in types and not name.startswith("__MACOSX/")
+    ]
+    samples, classes = _in_order(found, str(path.parent), class_map)
+    if not samples:
+        _refuse_empty(path.name, types)
+    samples = [samples[i] for i in _evenly_spaced(len(samples), limit)]
+    names = [name for name, _ in samples]
+    zipped = path.suffix == ".zip"
+    items = _Zipped(path, names) if zipped else _Tarred(path, [members[name] for name in names])
+    return ImageSource(
+        items,
+        path.name,
+        labels=[y for _, y in samples] if len(classes) > 1 else None,
+        names=names,
+        n_threads=0 if zipped else min(8, os.cpu_count() or 1),
+        labels_from=f"the folders in {path.name}",
+        **how,
+    )
+
+# %% ../../nbs/rank/01_images.ipynb #738e67ec
+_PATH_KEYS = ("path", "file", "filename", "file_name", "image", "image_path", "img")
+_IMAGE_KEYS = ("image", "img", "picture")
+_LABEL_KEYS = ("label", "labels", "target", "class")
+
+
+def _key_in(columns, wanted, usual):  # the name, or None
+    "The column that is wanted, or one of the usual names if there is one of them only."
+    if wanted is not None:
+        return wanted if wanted in columns else None
+    found = [name for name in usual if name in columns]
+    return found[0] if len(found) == 1 else None
+
+
+def _columns_in(columns, keys, usual):  # name of the images' column, name of the labels' or None
+    "Which columns hold images and labels, or a sentence about what is there."
+    columns = list(columns)
+    image = _key_in(columns, keys[0], usual)
+    label = _key_in(columns, keys[1], _LABEL_KEYS)
+    for name, wanted in ((image, "input_key"), (label, "target_key")):
+        asked = keys[wanted == "target_key"]
+        if name is None and (asked is not None or wanted == "input_key"):
+            rule = f"the column of {'images' if wanted == 'input_key' else 'labels'} must be known"
+            got = f"the columns {', '.join(map(repr, columns))}"
+            refuse("load_images", rule, got, f"name one of them with {wanted}=")
+    return image, label
+
+
+def _load_csv(path, limit, how, *, input_key=None, target_key=None, **others):  # ImageSource
+    "Images whose paths a csv file lists."
+    import pandas as pd
+
+    _refuse_options(others, "a csv file", "input_key and target_key")
+    try:
+        frame = pd.read_csv(path)
+    except ValueError as e:  # of pandas, or of the encoding
+        got, remedy = _reason(e), "store a line of column names and one path a line"
+        refuse("load_images", f"{path.name} must be a table of paths", got, remedy)
+    frame = frame.iloc[_evenly_spaced(len(frame), limit)]
+    image, label = _columns_in(frame.columns, (input_key, target_key), _PATH_KEYS)
+    files = [path.parent / str(file) for file in frame[image]]
+    labels = None if label is None else _codes(frame[label])
+    return ImageSource(
+        files,
+        path.name,
+        labels=labels,
+        names=[str(file) for file in frame[image]],
+        n_threads=min(8, os.cpu_count() or 1),
+        labels_from=f"the column {label!r} of {path.name}",
+        **how,
+    )
+
+
+def _codes(column):  # whole numbers of at least 0; -1 where there is no label
+    "Classes in a column of a table: whole numbers as they are, words in alphabetical order."
+    import pandas as pd
+
+    if pd.api.types.is_integer_dtype(column) and not column.isna().any():
+        return column.to_numpy()
+    return pd.factorize(column, sort=True)[0]
+
 # %% ../../nbs/rank/01_images.ipynb #f4e8d43f
+def _pair(row, keys=(None, None)):  # an image, or a tuple (image, label, ...)
+    "A row of a data set as a tuple."
+    if not isinstance(row, Mapping):
+        return row
+    image, label = _columns_in(row, keys, _IMAGE_KEYS)
+    cell = row[image]
+    if isinstance(cell, Mapping):
+        cell = cell.get("bytes") or cell.get("path")
+    return (cell,) if label is None else (cell, row[label])
+
+
 class _Items:
     "Some items of a data set, as a sequence."
 
-    def __init__(self, ds, index):
-        self.ds, self.index = getattr(ds, "reader", ds), list(index)
+    def __init__(self, ds, index, keys=(None, None)):
+        self.ds, self.index, self.keys = getattr(ds, "reader", ds), list(index), keys
 
     def __len__(self):
         return len(self.index)
 
     def __getitem__(self, i):
-        return self.ds[self.index[i]]
+        return _pair(self.ds[self.index[i]], self.keys)
 
 # %% ../../nbs/rank/01_images.ipynb #5cd6183c
 def _n_bytes(content):
@@ -451,13 +632,14 @@ def _n_bytes(content):
     return len(content) if isinstance(content, bytes) else 3 * content.width * content.height
 
 
-def _collect(ds, limit, exif_rotation=True, step=2**28):
+def _collect(ds, limit, exif_rotation=True, *, keys=(None, None), step=2**28):
     "The first images of a stream with their labels, in a list."
     items = []
     size = check_at = 0
-    for image, *y in ds:
+    for row in ds:
         if limit is not None and len(items) >= limit:
             break
+        image, *y = _pair(row, keys)
         items.append((_content(image, exif_rotation), *y[:1]))
         size += _n_bytes(items[-1][0])
         if size > check_at:
@@ -466,25 +648,37 @@ def _collect(ds, limit, exif_rotation=True, step=2**28):
     return items
 
 # %% ../../nbs/rank/01_images.ipynb #7abe42ed
-def _load_dataset(ds, name, limit, how):  # ImageSource
+def _is_stream(source):
+    "Is it a data set that can only be read from its beginning?"
+    streams = isinstance(source, torch.utils.data.IterableDataset)
+    return streams or (hasattr(source, "take") and not hasattr(source, "__len__"))
+
+
+def _load_dataset(ds, name, limit, how, keys=(None, None)):  # ImageSource
     "Images of a data set, streamed or not."
-    if isinstance(ds, torch.utils.data.IterableDataset):
-        return ImageSource(_collect(ds, limit, how["exif_rotation"]), name, **how)
-    items = _Items(ds, _evenly_spaced(len(ds), limit))
+    if _is_stream(ds):
+        return ImageSource(_collect(ds, limit, how["exif_rotation"], keys=keys), name, **how)
+    items = _Items(ds, _evenly_spaced(len(ds), limit), keys)
     return ImageSource(items, name, **how)
 
 # %% ../../nbs/rank/01_images.ipynb #a8630df2
 def _load_array(a, name, limit):  # ImageSource
-    "Images of an array, shape (n, H, W) or (n, H, W, channels)."
+    "Images of an array, shape (n, H, W), (n, H, W, channels) or (n, channels, H, W)."
     shape = tuple(getattr(a, "shape", ()))
-    is_grey = len(shape) == 3
-    is_colour = len(shape) == 4 and shape[-1] in (1, 3)
-    if not (is_grey or is_colour) or 0 in shape:
-        rule = "an array of images must have shape (n, H, W), (n, H, W, 1) or (n, H, W, 3)"
-        refuse(
-            "load_images", rule, shape, "move the channels last, e.g. images.permute(0, 2, 3, 1)"
+    last = len(shape) == 4 and shape[3] in (1, 3)
+    first = len(shape) == 4 and shape[1] in (1, 3)
+    if not (len(shape) == 3 or last or first) or 0 in shape:
+        rule = (
+            "an array of images must have shape (n, H, W), (n, H, W, c) or (n, c, H, W), c 1 or 3"
         )
-    return ImageSource(_pixels(a[_evenly_spaced(len(a), limit)] if limit else a), name)
+        refuse("load_images", rule, shape, "keep one channel or three")
+    if last and first:
+        rule = "the shape of an array of images must say where its channels are"
+        move = "permute" if isinstance(a, Tensor) else "transpose"
+        remedy = f"pass list(images) if they are last, else list(images.{move}(0, 2, 3, 1))"
+        refuse("load_images", rule, shape, remedy)
+    a = _pixels(a[_evenly_spaced(len(a), limit)] if limit else a)
+    return ImageSource(np.moveaxis(a, 1, -1) if first else a, name)
 
 # %% ../../nbs/rank/01_images.ipynb #229281ac
 def _refuse_split(split, name):
@@ -533,9 +727,35 @@ def _load_named(source, split, limit, how, **kwargs):  # ImageSource
     ds = _open(source, split=split or "validation", **kwargs)
     return _load_dataset(ds, source, limit, how)
 
+# %% ../../nbs/rank/01_images.ipynb #3c921614
+def _load_file(path, limit, how, **kwargs):  # ImageSource
+    "Images of an archive or of a table of paths."
+    kinds = {".csv": _load_csv, ".zip": _load_archive, ".tar": _load_archive}
+    if not path.is_file() or path.suffix not in kinds:
+        rule = "images must be a folder, or a file .npy, .csv, .zip or .tar"
+        packed = path.name.endswith((".tar.gz", ".tgz", ".tar.bz2", ".tar.xz"))
+        remedy = "unpack it and name" if packed else "pass a list of paths, or name"
+        refuse("load_images", rule, f"the file {path.name}", f"{remedy} the folder")
+    return kinds[path.suffix](path, limit, how, **kwargs)
+
 # %% ../../nbs/rank/01_images.ipynb #bddd7d2e
-def _load_object(source, split, limit, how):  # ImageSource
+def _refuse_loader(source):
+    "Refuse what holds data sets or batches of them, with the data set in it."
+    if isinstance(source, torch.utils.data.DataLoader):
+        rule = "images must be a data set, not a loader of batches"
+        refuse("load_images", rule, "a DataLoader", "pass loader.dataset", TypeError)
+    if isinstance(source, Mapping):
+        rule, got = "images must be one data set", f"several: {', '.join(map(repr, source))}"
+        remedy = "pass one of them"
+        if source:
+            remedy += f", e.g. images[{next(iter(source))!r}]"
+        refuse("load_images", rule, got, remedy, TypeError)
+
+
+def _load_object(source, split, limit, how, *, input_key=None, target_key=None, **others):
     "Images that are given as an object."
+    _refuse_options(others, "a data set", "input_key and target_key")
+    _refuse_loader(source)
     if split is not None:
         rule = "split must be None for images given as objects"
         refuse("load_images", rule, repr(split), "choose the split yourself")
@@ -544,11 +764,10 @@ def _load_object(source, split, limit, how):  # ImageSource
     if isinstance(source, (np.ndarray, Tensor)):
         as_tensor(source, "load_images", "images")
         return _load_array(source, "images", limit)
-    is_stream = isinstance(source, torch.utils.data.IterableDataset)
     is_map = hasattr(source, "__getitem__") and hasattr(source, "__len__")
-    if is_stream or (is_map and not isinstance(source, (type, bytes))):
+    if _is_stream(source) or (is_map and not isinstance(source, (type, bytes))):
         name = getattr(source, "name", None) or type(source).__name__
-        return _load_dataset(source, name, limit, how)
+        return _load_dataset(source, name, limit, how, (input_key, target_key))
     rule = "images must be a path, a name, an array, a list or a map-style data set"
     refuse("load_images", rule, type(source).__name__, "see load_images", TypeError)
 
@@ -565,9 +784,10 @@ def load_images(
 ) -> ImageSource:
     """Open images of any kind, read them once, and leave out, with a warning, what is no image.
 
-    A path is a folder, a tar file or an .npy file. A name is "digits", or a data set such as
-    hfds/NAME, torch/NAME or tfds/NAME. An array has shape (n, H, W) or (n, H, W, 3). Files of
-    16 bits and of floats in [0, 1] are scaled to 8 bits by that range; other ranges are refused.
+    A path is a folder, or a file .npy, .csv (of paths), .zip or .tar. A name is "digits", or a
+    data set such as hfds/NAME, torch/NAME or tfds/NAME. A data set has rows (image, label) or
+    dictionaries. An array has shape (n, H, W), (n, H, W, 3) or (n, 3, H, W). Files of 16 bits and
+    of floats in [0, 1] are scaled to 8 bits by that range; other ranges are refused.
     """
     how = dict(
         progress=check_flag(progress, "load_images", "progress"),
@@ -576,7 +796,7 @@ def load_images(
     if limit is not None:
         limit = check_count(limit, "load_images", "limit")
     if not isinstance(source, (str, os.PathLike)):
-        return _load_object(source, split, limit, how)
+        return _load_object(source, split, limit, how, **kwargs)
     path = Path(source).expanduser()
     if path.suffix == ".npy" and os.path.isfile(path):
         _refuse_split(split, path.name[-80:])
@@ -585,7 +805,7 @@ def load_images(
         return _load_folder(path, split, limit, how, **kwargs)
     if os.path.exists(path):
         _refuse_split(split, path.name[-80:])
-        return _load_tar(path, limit, how, **kwargs)
+        return _load_file(path, limit, how, **kwargs)
     return _load_named(os.fspath(source), split, limit, how, **kwargs)
 
 # %% ../../nbs/rank/01_images.ipynb #f3bcbd2c

@@ -29,7 +29,7 @@ from taskpriors.checks import (
     refuse,
 )
 from .embed import embed_features
-from .stages import RankOptions, run_stages, task_orders
+from .stages import RankOptions, failure_lines, labels_line, run_stages, task_orders
 from taskpriors.rank.tiers import (
     Lead,
     Tiers,
@@ -43,7 +43,7 @@ from ..results import Result, in_style, new_axes, new_panels
 from ..signatures import documented
 from ..store import write_files
 from ..transfer.agreement import Agreement, partial_agreement, rank_agreement
-from ..transfer.registry import LABEL_ACCURACY
+from ..transfer.registry import LABEL_ACCURACY, metric_functions
 
 # %% ../../nbs/rank/07_ranking.ipynb #00c60f03
 class Column(NamedTuple):
@@ -351,10 +351,11 @@ class Ranking(Result):
             f"Held-out accuracy of {s['probe']} probes on {s['n_tasks']} tasks "
             f"of {s['n_classes']} classes; {_counted(s)}.",
             f"Prior: {s['prior']}.",
+            *labels_line(s),
             "",
             "Spearman correlation with probe accuracy, 95 % interval over models:",
             *found,
-            *(f"\nFAILED {name}: {why}" for name, why in self.failures.items()),
+            *(f"\nFAILED {line}" for line in failure_lines(self.failures)),
         ]
         if self.reason:
             told = f"E Tr(MG) and Var Tr(MG) are not over labels: {self.reason}."
@@ -615,7 +616,9 @@ def _check_call(models, prior, metrics, out):
     elif prior is not None and not callable(prior):
         remedy = "pass 'product', 'others', a model or a factor (n, r)"
         check_instance(prior, (str, Path, tuple), me, "prior", remedy=remedy)
-    if metrics is not None:
+    if isinstance(metrics, (list, tuple)):
+        metric_functions([0, 1], metrics)  # judges the names
+    elif metrics is not None:
         remedy = "pass a dictionary name -> function of features"
         check_instance(metrics, Mapping, me, "metrics", remedy=remedy)
         for name, metric in metrics.items():
@@ -636,7 +639,7 @@ def rank_models(
     *,
     labels=None,  # class of each point: array, file, True for those of the images; adds metrics
     prior=None,  # "product" (None), "others", "reciprocal", a model, a factor (n, r); see below
-    metrics: Mapping | None = None,  # further statistics: name -> function of features (n, d)
+    metrics=None,  # name -> function of features (n, d); or, with labels, names in METRICS
     temperature: float | None = None,  # of the edges; None is edge_temperature
     task_temperature: float | None = None,  # of the sampled tasks; None is task_temperature
     n_tasks: int = 200,  # tasks sampled

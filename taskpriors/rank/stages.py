@@ -4,11 +4,11 @@
 
 # %% auto #0
 __all__ = ['MAX_SEED', 'JUDGE_TASKS', 'ALL_PAIRS', 'ORDERS', 'RankOptions', 'Attempt', 'plain_text', 'shortened', 'attempt',
-           'settle', 'with_plain_names', 'named_models', 'Model', 'gather_model', 'gather_models', 'load_result',
-           'keep_result', 'load_or_compute', 'Priors', 'judge_prior', 'elected_priors', 'choose_priors',
+           'settle', 'failure_lines', 'with_plain_names', 'named_models', 'Model', 'gather_model', 'gather_models',
+           'load_result', 'keep_result', 'load_or_compute', 'Priors', 'judge_prior', 'elected_priors', 'choose_priors',
            'groups_of_priors', 'edge_prior', 'trace_of', 'model_moments', 'edge_reason', 'Tasks', 'task_orders',
            'sample_tasks', 'SkillJob', 'model_skills', 'model_probes', 'MetricJob', 'model_metrics', 'describe_run',
-           'elected_columns', 'images_for', 'read_labels', 'run_stages']
+           'elected_columns', 'images_for', 'read_labels', 'labels_line', 'metrics_with_labels', 'run_stages']
 
 # %% ../../nbs/rank/05_stages.ipynb #dc385fa1
 import difflib
@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 import taskpriors
-from ..blocks import map_blocks
+from ..blocks import map_blocks, open_bar
 from taskpriors.checks import (
     as_tensor,
     check_choice,
@@ -45,6 +45,7 @@ from taskpriors.checks import (
     check_temperature,
     refuse,
 )
+from ..feature_files import file_name, is_feature_file
 from ..kernels import kernel_factor, product_factor
 from ..prior.edges import LeastEigenvalue, least_eigenvalue
 from ..prior.heldout import expected_heldout_error
@@ -53,7 +54,7 @@ from ..prior.moments import TraceMoments
 from ..prior.prefix import task_diversity
 from ..prior.task_prior import TaskPrior
 from ..probes import logistic_probes, ridge_probes
-from .embed import embed_features, is_feature_file, is_features
+from .embed import embed_features, is_features
 from .images import ImageSource, load_images
 from taskpriors.rank.shared_prior import (
     edge_temperature,
@@ -63,7 +64,7 @@ from taskpriors.rank.shared_prior import (
 )
 from .zoo import zoo_names
 from ..store import cache_dir, digest_json, digest_tensors, find_tensors, keep_tensors
-from ..transfer.registry import metric_functions
+from ..transfer.registry import LABEL_ACCURACY, metric_functions
 
 # %% ../../nbs/rank/05_stages.ipynb #00154156
 MAX_SEED = 2**63 - 3  # the streams of tasks add up to 2, and torch takes seeds below 2**63
@@ -175,10 +176,35 @@ def settle(
             failures[name] = failure
     return results, failures
 
+# %% ../../nbs/rank/05_stages.ipynb #463f1b7b
+def _failure_key(name, why):  # the statistic or "", and the reason without the name
+    statistic, of, model = name.rpartition(" of ")
+    return statistic + of, why.replace(model, "NAME")
+
+
+def failure_lines(
+    failures: Mapping,  # model, or "statistic of model" -> why it is missing
+) -> list:  # of text
+    "Why results are missing, one line for each reason."
+    groups = {}
+    for name, why in failures.items():
+        groups.setdefault(_failure_key(name, why), []).append((name, why))
+    lines = []
+    for (statistic, reason), found in groups.items():
+        names = [shortened(name, 60) for name, _ in found]
+        if len(found) == 1:
+            lines.append(f"{names[0]}: {found[0][1]}")
+            continue
+        models = [name.removeprefix(statistic) for name in names]
+        more = f" and {len(models) - 3} more" if len(models) > 3 else ""
+        told = f"{', '.join(models[:3])}{more}"
+        lines.append(f"{statistic}{len(models)} models: {reason.rstrip('.')} ({told}).")
+    return lines
+
 # %% ../../nbs/rank/05_stages.ipynb #a0b621d0
 def _name_of(model, k):
     if is_feature_file(model):
-        return Path(model).stem
+        return file_name(model)
     if isinstance(model, str):
         return model
     model = model[0] if isinstance(model, tuple) else model
@@ -235,6 +261,7 @@ class Model:
     device: str  # where it was embedded
     dtype: str  # precision of the forward pass
     digest: str  # of the features
+    points: str = ""  # digest of the names of the points, if the features say them
 
 # %% ../../nbs/rank/05_stages.ipynb #83af0ea7
 def gather_model(
@@ -242,9 +269,11 @@ def gather_model(
     model,  # what the user gave: anything embed_features takes, or a module with its transform
     images,  # an ImageSource; None if the model is features
     options: RankOptions,
+    bar=None,  # of all models, which is moved on; None: a bar of its own
 ) -> Model:
     "Embed one model, or take its features from the cache, and form the factor of its kernel."
-    how = dict(options.embedding, name=name, cache=options.cache, progress=options.progress)
+    progress = options.progress if bar is None else bar
+    how = dict(options.embedding, name=name, cache=options.cache, progress=progress)
     if isinstance(model, tuple):
         model, how["transform"] = model
     found = embed_features(model, images, **how)
@@ -257,6 +286,7 @@ def gather_model(
         device=found.device,
         dtype=found.dtype,
         digest=digest_tensors(dict(features=features)),
+        points=found.points,
     )
 
 # %% ../../nbs/rank/05_stages.ipynb #53b68e09
@@ -266,7 +296,15 @@ def gather_models(
     options: RankOptions,
 ) -> tuple:  # name -> Model, name -> why it failed
     "The models that work, and why the others do not."
-    attempts = [attempt(gather_model, name, m, images, options) for name, m in models.items()]
+    each = 1 if images is None else len(images)
+    unit = "model" if images is None else "image"
+    attempts = []
+    with open_bar(options.progress, total=each * len(models), unit=unit) as bar:
+        for k, (name, model) in enumerate(models.items()):
+            told = f"model {k + 1}/{len(models)} {shortened(name, 40)}"
+            bar.set_description(told, refresh=False)
+            attempts.append(attempt(gather_model, name, model, images, options, bar))
+            bar.update((k + 1) * each - bar.n)  # what was cached or failed
     return settle(models, attempts)
 
 # %% ../../nbs/rank/05_stages.ipynb #b94a25e2
@@ -825,7 +863,7 @@ def describe_run(
 def _refuse_unless_any(models, failures):
     if models:
         return
-    reasons = [f"{shortened(name, 60)}: {why.rstrip('.')}" for name, why in failures.items()]
+    reasons = [line.rstrip(".") for line in failure_lines(failures)]
     got = shortened("; ".join(reasons), 200) or "no model"
     refuse("rank_models", "at least one model must work", got, "correct the models")
 
@@ -838,6 +876,15 @@ def _check_same_points(models):
             got = ", ".join(f"{n} in {name}" for name, n in sizes)
             remedy = "pass matching rows in the same order"
             refuse("rank_models", "models must describe the same points", got, remedy)
+
+# %% ../../nbs/rank/05_stages.ipynb #9baaf026
+def _check_same_order(models):
+    named = [(name, model.points) for name, model in models.items() if model.points]
+    for name, points in named[1:]:
+        if points != named[0][1]:
+            got = f"other items in {shortened(name, 60)} than in {shortened(named[0][0], 60)}"
+            remedy = "encode the task again into an empty cache of each model"
+            refuse("rank_models", "caches must list the same items in one order", got, remedy)
 
 # %% ../../nbs/rank/05_stages.ipynb #0469542b
 def _columns(models, moments, skills, probes):  # fields of a Ranking, one row per model
@@ -940,6 +987,38 @@ def read_labels(
     check_same_n("rank_models", models=n, labels=len(labels))
     return check_labels(labels, "rank_models")[0].cpu()
 
+# %% ../../nbs/rank/05_stages.ipynb #b8e861b8
+def _labels_record(labels, given, images):  # what json can hold
+    if given is True:
+        source = f"read from {images.labels_from}"
+    elif isinstance(given, (str, Path)):
+        source = f"read from {Path(given).name}"
+    else:
+        source = "as given"
+    return dict(n_classes=int(labels.unique().numel()), source=plain_text(source))
+
+
+def labels_line(
+    settings: Mapping,  # of a ranking
+) -> list:  # one line of text, or none without labels
+    "How many classes the labels of a ranking have, and where they come from."
+    found = settings.get("labels")
+    return [f"Labels: {found['n_classes']} classes, {found['source']}."] if found else []
+
+# %% ../../nbs/rank/05_stages.ipynb #9810d56f
+def metrics_with_labels(
+    metrics,  # name -> function of features, or names of metrics that need labels, or None
+    labels: Tensor | None,  # class of each point
+) -> dict:  # name -> function of features
+    "The further statistics of a ranking."
+    if isinstance(metrics, (list, tuple)):
+        if labels is None:
+            rule, remedy = "metrics that are named need labels", "pass labels="
+            refuse("rank_models", rule, ", ".join(map(str, metrics)), remedy)
+        return metric_functions(labels, metrics)
+    metrics = with_plain_names((metrics or {}).items(), "metrics")
+    return metrics if labels is None else metrics | metric_functions(labels)
+
 # %% ../../nbs/rank/05_stages.ipynb #f8aaf277
 def run_stages(
     models,  # as for rank_models
@@ -952,21 +1031,23 @@ def run_stages(
 ) -> dict:  # the fields of a Ranking
     "Gather the models and compute every statistic of them."
     models = named_models(models)
-    metrics = with_plain_names((metrics or {}).items(), "metrics")
+    if isinstance(metrics, Mapping):
+        with_plain_names(metrics.items(), "metrics")
     if isinstance(prior, (str, int)) and plain_text(prior) in models:
         prior = plain_text(prior)
     judge_prior(prior, models)
     images = images_for(images, models, options)
+    given_labels = labels
     if images is not None:
         labels = read_labels(labels, images, len(images))
         check_split(options.train, len(images), "rank_models", seed=options.seed + 1)
     models, failures = gather_models(models, images, options)
     _refuse_unless_any(models, failures)
     _check_same_points(models)
+    _check_same_order(models)
     priors = choose_priors(prior, models, images, options)
     labels = read_labels(labels, images, len(priors.shared))
-    if labels is not None:
-        metrics = metrics | metric_functions(labels)
+    metrics = metrics_with_labels(metrics, labels)
     tasks = sample_tasks(priors.shared, options, stream=0)
     mask = check_split(options.train, len(priors.shared), "rank_models", seed=options.seed + 1)
     moments = model_moments(models, priors, options)
@@ -982,6 +1063,8 @@ def run_stages(
         moments=moments,
         options=options,
     )
+    if labels is not None:
+        record["labels"] = _labels_record(labels, given_labels, images)
     models = {name: m for name, m in models.items() if name in skills and name in probes}
     _refuse_unless_any(models, failures)
     extra, declined = model_metrics(models, metrics, options)

@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..blocks import open_bar
 from ..checks import check_choice
 from .images import ImageSource, load_images
 from ..store import cache_dir, digest_json, find_tensors, keep_tensors, locked
@@ -403,17 +404,16 @@ def zoo_features(
     progress: bool = True,  # show a bar on standard error while models are trained
 ) -> dict:  # name -> (n, d), float32
     "Features of images under the zoo's representations."
-    from tqdm.auto import tqdm
-
     if not isinstance(images, ImageSource):
         images = load_images("digits" if images is None else images)
     x = torch.stack([zoo_transform(images[i]) for i in range(len(images))])
     names = zoo_names() if names is None else list(names)
-    bar = tqdm(names, desc="zoo", disable=not progress)
     features = {}
-    for name in bar:
-        bar.set_postfix_str(name)
-        model = zoo_model(name, cache=cache)
-        with torch.inference_mode():
-            features[name] = torch.cat([model(b) for b in x.split(1024)])
+    with open_bar(progress, total=len(names), unit="model") as bar:
+        for name in names:
+            bar.set_description(f"zoo {name}", refresh=False)
+            model = zoo_model(name, cache=cache)
+            with torch.inference_mode():
+                features[name] = torch.cat([model(b) for b in x.split(1024)])
+            bar.update()
     return {name: X.clone() for name, X in features.items()}

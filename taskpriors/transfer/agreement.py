@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy import stats
 
 from taskpriors.checks import (
     check_choice,
@@ -35,6 +34,8 @@ from ..signatures import documented
 
 # %% ../../nbs/transfer/01_agreement.ipynb #63493ab7
 def _tau_b(x, y):
+    from scipy import stats
+
     if len(x) > 256:
         return stats.kendalltau(x, y)[0]
     a = np.sign(x[:, None] - x)
@@ -54,14 +55,20 @@ def _tau_a(x, y):
 
 # %% ../../nbs/transfer/01_agreement.ipynb #666e2726
 def _spearman(x, y):
+    from scipy import stats
+
     return stats.spearmanr(x, y)[0]
 
 
 def _pearson(x, y):
+    from scipy import stats
+
     return stats.pearsonr(x, y)[0]
 
 
 def _weighted_tau(x, y):
+    from scipy import stats
+
     return stats.weightedtau(x, y)[0]
 
 # %% ../../nbs/transfer/01_agreement.ipynb #3a93d3a7
@@ -97,6 +104,8 @@ _FISHER = {
 # %% ../../nbs/transfer/01_agreement.ipynb #26c58f36
 def _fisher(r, n, method, level, *, caller="rank_agreement", n_given=0):
     "Lower and upper end of Fisher's interval around `r`."
+    from scipy import stats
+
     law = _FISHER[method]
     m = n - n_given
     if m < law.least:
@@ -230,6 +239,8 @@ def _statistic(method, k, n, caller):
 # %% ../../nbs/transfer/01_agreement.ipynb #991def50
 def _vector(v, caller, name, *, ranks, most_dims):
     "One number per model, or a row of them per task, judged; ranks instead if asked."
+    from scipy import stats
+
     v = check_tensor(v, caller, name).detach().cpu().double()
     check_finite(v.masked_fill(v.isinf(), 0) if ranks else v, caller, name)
     v = v.numpy()
@@ -400,6 +411,8 @@ def compare_agreement(
 
     On several tasks it compares the mean agreement; models are drawn with all their tasks.
     """
+    from scipy import stats
+
     me = "compare_agreement"
     a, b, y = _vectors(me, method, 2, first=first, second=second, truth=truth)
     level = _check_level(level, me)
