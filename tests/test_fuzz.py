@@ -283,9 +283,8 @@ NAMES = {
     "num_workers order oversampling rank restarts n_judged",
     "seed": "seed",
     "groups": "groups task_groups rank_tiers.models",
-    "flag": "center oriented check_edges exif_rotation higher_is_better intercept overwrite paired points "
-    "progress regression "
-    "shuffle standardize expected_heldout_error.variance",
+    "flag": "center oriented check_edges exif_rotation higher_is_better intercept overwrite "
+    "paired points progress regression shuffle standardize expected_heldout_error.variance",
     "word": "measure convention criterion against version "
     "eps_scale estimator graphs hessian interval kernel kind method "
     "missing normalization on_error pairs pooling probe rates rule sampler setting "

@@ -509,6 +509,8 @@ def static_order(
     truths,  # truth of several tasks, shape (n_tasks, n_models), larger is better
 ) -> torch.Tensor:  # shape (n_tasks, n_models), larger is better
     "Mean rank of each model on all tasks but one: the static order that a score must beat."
+    from scipy import stats
+
     me = "static_order"
     Y = check_finite(check_tensor(truths, me, "truths").detach().cpu().double(), me, "truths")
     if Y.ndim != 2 or len(Y) < 2:
