@@ -22,7 +22,7 @@ setup(
     license="Apache-2.0",
     keywords=cfg["keywords"],
     packages=find_packages(include=["taskpriors", "taskpriors.*"]),
-    package_data={"taskpriors": ["*.mplstyle", "py.typed"]},
+    package_data={"taskpriors": ["*.mplstyle", "py.typed", "rank/report.html", "rank/report.js"]},
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg["requirements"].split(),
     extras_require={

@@ -222,6 +222,7 @@ ABSENT = {
     "rank.monitor": "watches networks that train; tests/test_monitor.py and its notebook run it",
     "rank.ranking.agreement_or_reason": "calls the function that it is given",
     "rank.ranking.free_folder": "names a folder; tests/test_cli.py",
+    "rank.report": "the page of a ranking; its notebook and tests/test_report.py",
     "rank.stages": "the stages of rank_models, which runs them all",
     "rank.tiers.lead_errors": "step of rank_tiers",
     "rank.tiers.normal_quantile": "step of Ranking.compare",

@@ -112,6 +112,9 @@ def _file_options(group):
     )
     group.add_argument("--overwrite", action="store_true", help="replace the ranking in --out")
     group.add_argument(
+        "--report", metavar="FILE", help="also write one html page that can be sent to somebody"
+    )
+    group.add_argument(
         "--all", action="store_true", help="print all columns, also statistics of the literature"
     )
     group.add_argument("--quiet", action="store_true", help="no progress bars")
@@ -344,7 +347,7 @@ def _check_paths(given):
 
 # %% ../../nbs/rank/09_cli.ipynb #e26c07b1
 _OF_IMAGES = ("images", "split", "limit", "exif_rotation")
-_OF_COMMAND = ("command", "run", "quiet", "labels", "all", "out", "overwrite")
+_OF_COMMAND = ("command", "run", "quiet", "labels", "all", "out", "overwrite", "report")
 
 
 def _load_images(given, progress):  # an ImageSource; None if all models are features
@@ -381,7 +384,8 @@ def _print_ranking(ranking, labelled, out, everything):
     if everything:
         print("", "All columns:", *table_lines(ranking.to_frame()), sep="\n")
     if labelled:
-        table = label_agreement(ranking).to_string()
+        told = f"none: {len(ranking.models)} models are too few for a correlation"
+        table = label_agreement(ranking).to_string() if len(ranking.models) > 3 else told
         print(f"\nKendall's tau with probe accuracy on the labels:\n{table}")
     print(f"\nWritten to {plain_text(out)}: ranking.csv, .json, .png and .safetensors")
 
@@ -394,7 +398,10 @@ def run_rank(
     _check_models(given)
     _check_paths(given)
     from taskpriors.rank.ranking import free_folder, rank_models
+    from taskpriors.rank.report import check_report_path
+    from taskpriors.rank.stages import plain_text
 
+    report = args.report and check_report_path(args.report, "taskpriors rank")
     _judge(given)
     progress = not args.quiet
     images = _load_images(given, progress)
@@ -405,6 +412,8 @@ def run_rank(
     options.update(images=images, out=out, overwrite=True, **labels)
     ranking = rank_models(progress=progress, **options)
     _print_ranking(ranking, bool(labels), out, args.all)
+    if report:
+        print(f"The page to send: {plain_text(ranking.report(report))}")
     return 1 if ranking.failures else 0
 
 # %% ../../nbs/rank/09_cli.ipynb #d90ac15b

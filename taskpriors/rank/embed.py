@@ -13,7 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,6 +43,7 @@ from taskpriors.encoders import (
     evaluating,
     model_name,
     module_of,
+    n_parameters,
     outputs_digest,
     printed,
     timm_config,
@@ -444,6 +445,7 @@ class Features(Result):
     key: str  # of the cache; empty for given features, without a cache, and for a random model
     cached: bool  # did this call find them in the cache?
     points: str = ""  # digest of the names of the points, if given features say them
+    parameters: int | None = field(default=None, repr=False)  # of the module; None: no module
 
     @property
     def dim(self) -> int:
@@ -674,7 +676,8 @@ def embed_features(
     if images is None:
         rule = "images must be given unless the model is features"
         refuse("embed", rule, "None", "pass what load_images opens", TypeError)
-    return _find_or_compute(enc, images, how, cache)
+    found = _find_or_compute(enc, images, how, cache)
+    return replace(found, parameters=n_parameters(enc.module))
 
 # %% ../../nbs/rank/03_embed.ipynb #1e61a39e
 @documented

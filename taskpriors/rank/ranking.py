@@ -12,7 +12,8 @@ import math
 import os
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ from taskpriors.checks import (
     refuse,
 )
 from .embed import embed_features
+from .report import HEAD_TO_HEAD, check_report_path, report_page
 from .stages import RankOptions, failure_lines, labels_line, run_stages, task_orders
 from taskpriors.rank.tiers import (
     Lead,
@@ -57,6 +59,7 @@ class Column(NamedTuple):
 COLUMNS = {
     "model": Column("model", "name of the model", None),
     "dimension": Column("dim", "number of features", None),
+    "parameters": Column("params", "weights of the model without its classifier, if known", None),
     "skill": Column(
         "skill",
         "expected held-out skill of a ridge probe over all tasks of the prior: "
@@ -64,12 +67,13 @@ COLUMNS = {
         True,
     ),
     "skill_se": Column("±", "standard error of the skill", None),
-    "behind": Column("behind", "skill behind that of the first", None),
+    "behind": Column("behind", "skill of the first model minus its own", None),
     "p_best": Column("P(best)", "probability that the model has the highest skill", None),
     "tier": Column("tier", "models of one tier cannot be told apart from its first", None),
     "accuracy": Column("accuracy", "held-out accuracy of linear probes, mean over tasks", True),
     "accuracy_sd": Column("s.d.", "its standard deviation over tasks", False),
     "worst_decile": Column("worst 10%", "its mean over the worst tenth of the tasks", True),
+    LABEL_ACCURACY: Column("label accuracy", "held-out accuracy of a probe on given labels", True),
     "mean": Column("E Tr(MG)", "mean of Tr(MG) over the prior's graphs", True),
     "variance": Column("Var Tr(MG)", "variance of Tr(MG) over the prior's graphs", False),
     "seconds": Column("seconds", "time for features, statistics and probes", False),
@@ -93,13 +97,25 @@ def worst_decile(
     return ascending[..., :n_worst].mean(-1)
 
 # %% ../../nbs/rank/07_ranking.ipynb #c0797daa
+def _counted_short(count):  # None if unknown
+    if count is None:
+        return ""
+    for unit, size in (("B", 1e9), ("M", 1e6), ("k", 1e3)):
+        if count >= size:
+            return f"{count / size:.3g}{unit}"
+    return str(count)
+
+
 def _cell(column, value):
-    if column in ("skill", "skill_se", "behind", "accuracy", "accuracy_sd", "worst_decile"):
+    of_probes = ("accuracy", "accuracy_sd", "worst_decile", LABEL_ACCURACY)
+    if column in ("skill", "skill_se", "behind", *of_probes):
         return f"{value:.3f}"
     if column == "p_best":
         return f"{value:.2f}"
     if column == "seconds":
         return f"{value:.1f}"
+    if column == "parameters":
+        return _counted_short(value)
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 # %% ../../nbs/rank/07_ranking.ipynb #e556c3ed
@@ -141,13 +157,37 @@ def _counted(settings):
     n, images = settings["n"], settings["images"]
     return f"{n} points" if images == "given" else f"{n} images ({images})"
 
+# %% ../../nbs/rank/07_ranking.ipynb #f133f17f
+def _random_agreement(truth, n_draws=4000):  # fields of a row of Ranking.agreement
+    from scipy.stats import rankdata
+
+    if len(truth) < 4:
+        return dict(note="scores must describe at least 4 models")
+    y = torch.from_numpy(rankdata(truth))
+    y = y - y.mean()
+    g = torch.Generator().manual_seed(0)
+    orders = torch.rand(n_draws, len(y), generator=g, dtype=torch.float64).argsort(1).double()
+    orders -= (len(y) - 1) / 2
+    size = orders[0].norm() * y.norm()
+    if size == 0:
+        return dict(note="truth must differ between models")
+    reach = (orders @ y / size).abs().quantile(0.95).item()
+    return dict(spearman=0.0, low=-reach, high=reach)
+
 # %% ../../nbs/rank/07_ranking.ipynb #e65dec71
 def _agreement_line(row, width):  # row of Ranking.agreement
     name = f"  {_column(row.statistic).heading:{width}}"
     if row.note:
         return name + row.note
     text = f"{name}{row.spearman:+.2f} [{row.low:+.2f}, {row.high:+.2f}]"
-    if not math.isnan(row.given_dimension):
+    if row.statistic == "random":
+        return f"{text}   (95 % of random orders)"
+    names = dict(dimension="dim", parameters="params")
+    given = {short: getattr(row, f"given_{name}", math.nan) for name, short in names.items()}
+    known = [f"{short} {value:+.2f}" for short, value in given.items() if not math.isnan(value)]
+    if hasattr(row, "given_parameters") and known:
+        text += f"   given {', '.join(known)}"
+    elif known:
         text += f"   {row.given_dimension:+.2f} given the dimension"
     if row.higher_is_better is not None:
         text += f"   ({'higher' if row.higher_is_better else 'lower'} is better)"
@@ -241,6 +281,8 @@ class Ranking(Result):
     task_errors: Tensor | None = None  # over the error of a constant, shape (n_models, n_tasks)
     point_accuracy: Tensor | None = None  # of the probes, shape (n_models, n_judged)
     reason: str = ""  # why no labels have the edges of `mean` and `variance`
+    parameters: Tensor | None = None  # of each model, (n_models,), NaN where unknown; None: of none
+    drawn: dict | None = field(default=None, repr=False)  # a few tasks to look at, see draw_tasks
 
     @property
     def trusted(self) -> bool:
@@ -258,6 +300,7 @@ class Ranking(Result):
 
         columns = dict(
             dimension=self.dimension,
+            **({} if self.parameters is None else dict(parameters=self.parameters)),
             skill=self.skill,
             **self._sure_columns(),
             accuracy=self.accuracy,
@@ -269,6 +312,9 @@ class Ranking(Result):
             seconds=self.seconds,
         )
         columns = {name: values.tolist() for name, values in columns.items()}
+        if self.parameters is not None:
+            counts = [None if math.isnan(x) else int(x) for x in columns["parameters"]]
+            columns["parameters"] = pd.Series(counts, dtype=object)
         frame = pd.DataFrame(dict(model=self.models, **columns))
         return frame.sort_values("skill", ascending=False, kind="stable", ignore_index=True)
 
@@ -280,6 +326,8 @@ class Ranking(Result):
     ) -> Tiers:
         "Which models cannot be told apart, the ranks they may have, and P(best) of each."
         covariance = self._covariance("tiers", groups)
+        if groups is None and level == 0.95:
+            return self._tiers
         return rank_tiers(self.skill, covariance, self.models, level=level)
 
     def p_best(self):  # pandas.Series
@@ -333,10 +381,10 @@ class Ranking(Result):
         return " ".join([f"Take {first}.", *self._rivals(first), *self._doubt(first)])
 
     def agreement(self):  # pandas.DataFrame
-        "Spearman correlation of each statistic, and of the dimension, with probe accuracy."
+        "Spearman correlation of each statistic, and of controls, with probe accuracy."
         import pandas as pd
 
-        statistics = ("skill", "mean", "variance", *self.extra, "dimension")
+        statistics = ("skill", "mean", "variance", *self.extra, "random", *self._controls())
         return pd.DataFrame([self._agreement_row(name) for name in statistics])
 
     def summary(self) -> str:
@@ -365,7 +413,7 @@ class Ranking(Result):
     def short_frame(self):  # pandas.DataFrame
         "The columns of the table in print: without the statistics of the literature."
         frame = self.to_frame()
-        hidden = {"mean", "variance", "accuracy_sd", *self.extra} - {LABEL_ACCURACY}
+        hidden = {"mean", "variance", "accuracy_sd", "seconds", *self.extra} - {LABEL_ACCURACY}
         return frame.drop(columns=[name for name in frame if name in hidden])
 
     def __str__(self):
@@ -446,31 +494,24 @@ class Ranking(Result):
         out = Path(out).expanduser()
         if not overwrite:
             out = free_folder(out)
-        frame = self.to_frame()
-        columns = {
-            name: dict(meaning=column.meaning, higher_is_better=column.higher_is_better)
-            for name, column in COLUMNS.items()
-        }
-        record = dict(
-            verdict=self.verdict,
-            settings=self.settings,
-            columns=columns,
-            models=list(self.models),
-            ranking=_json_rows(frame),
-            agreement=_json_rows(self.agreement()),
-            failures=self.failures,
-            trusted=self.trusted,
-            reason=self.reason,
-        )
         write_files(
             {
-                out / "ranking.csv": _csv(frame),
+                out / "ranking.csv": _csv(self.to_frame()),
                 out / "ranking.png": _figure(self),
-                out / "ranking.json": json.dumps(record, indent=1) + "\n",
+                out / "ranking.json": json.dumps(self._record(), indent=1) + "\n",
                 out / "ranking.safetensors": self._tensor_bytes(),
             }
         )
         return out
+
+    def report(
+        self,
+        path,  # of the .html file, which is replaced if it is there
+    ) -> Path:  # the path
+        "Write one self-contained html page that shows the ranking to somebody else."
+        path = check_report_path(path, "Ranking.report")
+        write_files({path: report_page(self._report_record())})
+        return path
 
     @classmethod
     def load(
@@ -494,13 +535,62 @@ class Ranking(Result):
         fields = {k: v for k, v in tensors.items() if not k.startswith("extra/")}
         models = tuple(record["models"])
         kept = {name: record[name] for name in ("failures", "settings", "reason")}
+        kept["drawn"] = record.get("drawn")
         return cls(models=models, extra=extra, **fields, **kept)
+
+    def _record(self):  # what json can hold
+        columns = {name: column._asdict() for name, column in COLUMNS.items()}
+        return dict(
+            verdict=self.verdict,
+            settings=self.settings,
+            columns=columns,
+            models=list(self.models),
+            ranking=_json_rows(self.to_frame()),
+            agreement=_json_rows(self.agreement()),
+            failures=self.failures,
+            trusted=self.trusted,
+            reason=self.reason,
+            drawn=self.drawn,
+        )
+
+    def _report_record(self):
+        frame = self.short_frame()
+        cells = [[_cell(c, row[c]) for c in frame] for row in frame.to_dict("records")]
+        table = dict(
+            names=list(frame),
+            columns=[_column(name)._asdict() for name in frame],
+            cells=cells,
+            values=[list(row.values()) for row in _json_rows(frame)],
+        )
+        drawn = self.accuracies[:, self.drawn["tasks"]].tolist() if self.drawn else None
+        return dict(self._record(), table=table, pairs=self._pairs(), drawn_accuracy=drawn)
+
+    def _pairs(self):  # of the best models, best first; None without the errors of points
+        if self.point_errors is None:
+            return None
+        best = self.skill.argsort(descending=True, stable=True)[:HEAD_TO_HEAD]
+        orders = task_orders(self.accuracies.shape[1])
+        of_probes = error_covariance(self.point_accuracy, self.accuracies, task_groups=orders)
+        se = lead_errors(self._covariance("report"))[best][:, best]
+        skill, accuracies = self.skill[best], self.accuracies[best]
+        lead = skill[:, None] - skill
+        ahead = [(a > accuracies).double() + (a == accuracies) / 2 for a in accuracies]
+        found = dict(
+            skill=skill,
+            skill_se=se,
+            probability=torch.special.ndtr(lead / se),
+            accuracy=self.accuracy[best],
+            accuracy_se=lead_errors(of_probes)[best][:, best],
+            share_of_tasks=torch.stack([a.mean(1) for a in ahead]),
+        )
+        found = {name: values.double().round(decimals=6).tolist() for name, values in found.items()}
+        return dict(models=[self.models[k] for k in best], **found)
 
     def _tensor_bytes(self):
         from safetensors.torch import save
 
         names = ("dimension", "skill", "mean", "variance", "accuracies", "seconds")
-        names += ("point_errors", "task_errors", "point_accuracy")
+        names += ("point_errors", "task_errors", "point_accuracy", "parameters")
         tensors = {name: getattr(self, name) for name in names}
         tensors |= {f"extra/{name}": values for name, values in self.extra.items()}
         return save({k: v.contiguous() for k, v in tensors.items() if v is not None})
@@ -509,6 +599,17 @@ class Ranking(Result):
         if self.point_errors is None or self.point_errors.shape[1] < 2:
             got, remedy = "none", "rank the models again with rank_models"
             refuse(caller, "a ranking must hold the errors of its points", got, remedy)
+        return self._error_covariance if groups is None else self._grouped_covariance(groups)
+
+    @cached_property
+    def _error_covariance(self):
+        return self._grouped_covariance(None)
+
+    @cached_property
+    def _tiers(self):  # of table, verdict and picture
+        return rank_tiers(self.skill, self._error_covariance, self.models)
+
+    def _grouped_covariance(self, groups):
         return error_covariance(
             self.point_errors,
             self.task_errors,
@@ -548,26 +649,42 @@ class Ranking(Result):
             lead = "ahead of it by" if found.accuracy_low > 0 else "not significantly ahead:"
             yield f"Trained probes put {self.models[best]} first, {lead} {_points(found)}."
 
+    def _controls(self):
+        "Values that are no statistic of the features, by name."
+        known = {} if self.parameters is None else dict(parameters=self.parameters)
+        return dict(known, dimension=self.dimension.double())
+
     def _values(self, statistic):
         return self.extra[statistic] if statistic in self.extra else getattr(self, statistic)
 
     def _agreement_row(self, statistic):
+        controls = self._controls()
+        given = tuple(f"given_{control}" for control in controls)
+        missing = dict.fromkeys(("spearman", "low", "high", *given[::-1]), math.nan)
+        if statistic == "random":
+            row = dict(statistic=statistic, higher_is_better=None, **missing, note="")
+            return row | _random_agreement(self.accuracy)
         values = self._values(statistic)
         known = ~values.isnan()
         values, truth = values[known], self.accuracy[known]
-        missing = dict.fromkeys(("spearman", "low", "high", "given_dimension"), math.nan)
         better = _column(statistic).higher_is_better
         row = dict(statistic=statistic, higher_is_better=better, **missing, note="")
         plain = agreement_or_reason(rank_agreement, values, truth, method="spearman")
         if isinstance(plain, str):
             return dict(row, note=plain)
         row |= dict(spearman=plain.value, low=plain.low, high=plain.high)
-        if statistic != "dimension":
-            dimension = self.dimension[known]
-            given = agreement_or_reason(partial_agreement, values, truth, dimension)
-            if isinstance(given, Agreement):
-                row["given_dimension"] = given.value
+        for control, held in controls.items():
+            if control != statistic:
+                row[f"given_{control}"] = self._given(statistic, held)
         return row
+
+    def _given(self, statistic, held):
+        "Correlation of a statistic with the accuracy when a control is held fixed."
+        values = self._values(statistic)
+        known = ~(values.isnan() | held.isnan())
+        vectors = (values[known], self.accuracy[known], held[known])
+        found = agreement_or_reason(partial_agreement, *vectors)
+        return found.value if isinstance(found, Agreement) else math.nan
 
 # %% ../../nbs/rank/07_ranking.ipynb #347c4605
 def _check_out(out: Path):
