@@ -354,7 +354,7 @@ def _batches(
         out = network(x).cpu()
         if not torch.isfinite(out).all():
             rule = f"features of {enc.name} must be finite"
-            got = f"NaN or infinity among images {row} to {row + len(x) - 1}"
+            got = f"NaN or infinity among points {row} to {row + len(x) - 1}"
             refuse("embed", rule, got, "check the weights, or use dtype='float32'")
         row += len(x)
         yield out
@@ -503,7 +503,7 @@ def _all_rows(
     rows = _read_parts(entry, str(how.device))
     done = len(rows)
     bar = tqdm(
-        total=len(images), initial=done, desc=enc.name, disable=not how.progress, unit="image"
+        total=len(images), initial=done, desc=enc.name, disable=not how.progress, unit="point"
     )
     with bar:
         try:
@@ -674,7 +674,7 @@ def _find_or_compute(
         if seen is not None:
             return _find_or_store(enc, images, how, _entry(enc, images, how, seen, cache))
         new = _compute(enc, images, how, None)
-    told = f"embed: {enc.name} returns other features when it sees the same {PROBE_IMAGES} images"
+    told = f"embed: {enc.name} returns other features when it sees the same {PROBE_IMAGES} points"
     warnings.warn(f"{told} again, or fails on them; nothing of it is cached.", stacklevel=3)
     return new
 
@@ -684,7 +684,8 @@ def _given(
     images: ImageSource | None,
 ) -> Features:
     if images is not None:
-        check_same_n("embed", images=len(images), features=len(enc.features))
+        kind = getattr(images, "kind", "images")
+        check_same_n("embed", **{kind: len(images), "features": len(enc.features)})
     return Features(
         name=enc.name,
         features=enc.features,
@@ -744,7 +745,7 @@ def embed_features(
         save_every=save_every,
         progress=progress,
     )
-    if images is not None and not isinstance(images, ImageSource):
+    if images is not None and not hasattr(images, "fingerprint"):
         images = load_images(images)
     enc = load_encoder(
         model,
