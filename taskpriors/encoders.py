@@ -167,8 +167,8 @@ class BatchEncoder:
         with torch.inference_mode(), torch.autocast(self.device.type, half, enabled=mixed):
             out = self._output(x)
             if isinstance(out, Tensor) and (out.ndim == 0 or len(out) != len(x)):
-                rule = "the model must return one feature vector per image"
-                got = f"{tuple(out.shape)} for {len(x)} images"
+                rule = "the model must return one feature vector per input"
+                got = f"{tuple(out.shape)} for {len(x)} inputs"
                 refuse(self.caller, rule, got, "wrap it in a function that does")
             return pool_output(out, self.pooling, self.caller, self.name).float()
 
@@ -177,10 +177,12 @@ class BatchEncoder:
             return self.forward(x)
         except torch.cuda.OutOfMemoryError:
             rule = f"{self.name} must fit on {self.device}"
-            got = f"batches of {len(x)} images"
+            got = f"batches of {len(x)} inputs"
             refuse(self.caller, rule, got, "pass a smaller batch_size", MemoryError)
         except (RuntimeError, ValueError, TypeError, AttributeError, AssertionError) as e:
-            rule = f"{self.name} must accept batches of its images"
+            if str(e).startswith(f"{self.caller}: "):
+                raise  # a sentence of ours already
+            rule = f"{self.name} must accept batches of its inputs"
             got = f"{type(e).__name__}: {_one_line(e, 160)} on shape {tuple(x.shape)}"
             refuse(self.caller, rule, got, "check the model and its inputs", RuntimeError)
 

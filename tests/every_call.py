@@ -7,6 +7,7 @@ of its own. `test_every_public_function_is_called_or_excused` holds both lists.
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import torch
 from matplotlib.figure import Figure
 from test_refusals import IMAGES, X2, N, P, X, Y, Z, y
@@ -53,6 +54,13 @@ def pixels(picture):
     return torch.from_numpy(np.array(picture, dtype="float32"))
 
 
+COMPANY = rank_models(
+    MODELS | {"c": X + X2}, None, n_tasks=6, n_classes=2, cache=False, progress=False
+)
+TRUTH = dict(a=1.0, b=3.0, c=2.0)
+OUTSIDE = pd.DataFrame(dict(a=[1.0, 2.0], b=[3.0, 4.0]), index=["a", "b"])
+TEXTS = [f"{'abc'[k % 3]} text" for k in range(N)]
+VECTORS = dict(a=[1.0, 0.0], b=[0.0, 1.0], c=[1.0, 1.0])
 EMBED = dict(model=NETWORK, images=PICTURES, transform=pixels, name="flat", progress=False)
 
 
@@ -189,6 +197,20 @@ CALLS = {
         "top_eigenvalue": dict(Z=Z),
         "edge_temperature": dict(Z=Z),
         "task_temperature": dict(Z=Z, n_classes=2),
+    },
+    "rank.bridges": {
+        "from_mteb": dict(results=OUTSIDE.rename_axis("task_name").reset_index()),
+        "from_timm_results": dict(results=OUTSIDE.rename_axis("model").reset_index()),
+        "known_names": dict(model="resnet50"),
+        "match_models": dict(table=OUTSIDE, models=["a", "c"]),
+        "outside_agreement": dict(ranking=COMPANY, truth=TRUTH),
+        "scorer": {},
+    },
+    "rank.texts": {
+        "load_texts": dict(source=TEXTS),
+        "pool_tokens": dict(tokens=torch.ones(2, 3, 4), mask=torch.ones(2, 3)),
+        "word_means": dict(vectors=VECTORS, texts=TEXTS),
+        "embed_texts": dict(model=VECTORS, texts=TEXTS),
     },
     "rank.zoo": {"zoo_names": {}},
 }

@@ -40,6 +40,8 @@ CONTRACT = {
     "rank.cli": "main",
     "rank.monitor": "Monitor Step",
     "rank.layers": "rank_layers",
+    "rank.texts": "load_texts embed_texts",
+    "rank.bridges": "from_mteb from_timm_results outside_agreement scorer",
 }
 KEYWORDS = {
     "kernels.kernel_factor": "features kind center scale",
@@ -66,7 +68,10 @@ KEYWORDS = {
     "synbench.score.synbench_score": "model settings seed",
     "transfer.agreement.rank_agreement": "scores truth method",
     "rank.embed.embed": "model images",
-    "rank.ranking.rank_models": "models images prior metrics",
+    "rank.ranking.rank_models": "models images prior metrics texts",
+    "rank.bridges.scorer": "statistic prior",
+    "rank.texts.load_texts": "source text_column label_column",
+    "rank.texts.embed_texts": "model texts pooling",
 }
 METHODS = (
     "from_features from_kernel from_labels from_views moments cumulants heldout_error outperforms "

@@ -239,6 +239,21 @@ def wrong_places(good):
     return things(("a number", 3), ("a list", [1]), ("a tensor", torch.ones(3)), ("nan", NAN))
 
 
+def wrong_texts(good):
+    good = ["a text", "another", "a third"]
+    return things(
+        ("a sentence", "no file"),
+        ("a number", 3),
+        ("a tensor", torch.ones(N)),
+        ("a missing one", [*good[1:], None]),
+        ("nan", [*good[1:], NAN]),
+        ("an empty one", [*good[1:], " "]),
+        ("none", []),
+        ("a set", set(good)),
+        ("a dictionary", {"a": 1}),
+    )
+
+
 def wrong_axes(good):
     return things(("a word", "junk"), ("a number", 3), ("a tensor", torch.ones(3)))
 
@@ -261,6 +276,7 @@ WRONG = {
     "shape": wrong_shapes,
     "place": wrong_places,
     "axes": wrong_axes,
+    "texts": wrong_texts,
 }
 NAMES = {
     "matrix": "A B G K M Sigma W Z accuracies factor features images mixture other others prior "
@@ -284,7 +300,8 @@ NAMES = {
     "seed": "seed",
     "groups": "groups task_groups rank_tiers.models",
     "flag": "center oriented check_edges exif_rotation higher_is_better intercept overwrite "
-    "paired points progress regression shuffle standardize expected_heldout_error.variance",
+    "paired points progress regression shuffle standardize tagged "
+    "expected_heldout_error.variance",
     "word": "measure convention criterion against version "
     "eps_scale estimator graphs hessian interval kernel kind method "
     "missing normalization on_error pairs pooling probe rates rule sampler setting "
@@ -293,16 +310,17 @@ NAMES = {
     "executor": "executor",
     "result": "basis curve explorer grids head ranking result settings start svd task "
     "elected_errors.errors",
-    "function": "features_fn learner logits transform",
+    "function": "features_fn learner logits transform scorer.prior",
     "series": "controls alphas "
     "class_priors diagonals dims scales seeds sizes temperatures gaussian_grid.a "
     "gaussian_grid.b linear_valid.a score_integral.accuracy grid_integral.accuracy "
     "score_integral.bound grid_integral.bound",
-    "mapping": "columns cross_skill.features cross_errors.features factors families maps models "
-    "metrics priors",
+    "mapping": "aliases columns cross_skill.features cross_errors.features factors families "
+    "maps models metrics priors outside_agreement.truth outside_agreement.given",
     "shape": "shape input_size normalize_by clip",
     "place": "cache out device dtype load_images.source name",
     "axes": "ax",
+    "texts": "texts load_texts.source",
 }
 KINDS = {name: kind for kind, names in NAMES.items() for name in names.split()}
 UNTRIED = {
@@ -314,6 +332,13 @@ UNTRIED = {
     "frame": "a table that the ranking made",
     "train": "a fraction or a mask: tests/test_refusals.py",
     "without": "a key of a dictionary",
+    "tokens": "what a language model returned: its notebook tries it",
+    "mask": "of tokens",
+    "vectors": "a dictionary of words: its notebook tries it",
+    "text_column": "of a table: its notebook tries it",
+    "label_column": "of a table: its notebook tries it",
+    "results": "tables and files of others: their notebook tries them",
+    "table": "a data frame: its notebook tries it",
     "p": "a number, or several: its notebooks try it",
     "model": "anything callable, a name, a file or features: tests/test_cli.py",
 }
@@ -322,6 +347,9 @@ RIGHT = {
     "use_head head None": "the head is fitted",
     "choose_grid reference a vector": "one number per checkpoint",
     "rank_models metrics none": "no further statistics",
+    "known_names aliases none": "no further names",
+    "match_models aliases none": "no further names",
+    "outside_agreement aliases none": "no further names",
     "TaskExplorer maps none": "nothing is computed yet",
     "TaskExplorer factors none": "nothing is computed yet",
     "worst_decile accuracies a vector": "the tasks of one model",

@@ -19,11 +19,19 @@ def _image_options(group):
         "features, otherwise scikit-learn's digits)",
     )
     group.add_argument("--split", help="split of a data set, or subfolder of a folder")
-    group.add_argument("--limit", type=int, help="use at most so many images")
+    group.add_argument("--limit", type=int, help="use at most so many images or texts")
     group.add_argument(
         "--exif-rotation",
         action=argparse.BooleanOptionalAction,
         help="turn photographs as their EXIF data say (default), or read them as stored",
+    )
+
+# %% ../../nbs/rank/09_cli.ipynb #8f3b21d1
+def _text_options(group):
+    group.add_argument("--texts", help="file .csv, .tsv or .parquet of texts, instead of images")
+    group.add_argument("--text-column", help="its column of texts (default: text, or the only one)")
+    group.add_argument(
+        "--label-column", help="its column of classes (default: label, if it exists)"
     )
 
 # %% ../../nbs/rank/09_cli.ipynb #fc6ccde8
@@ -40,7 +48,7 @@ def _model_options(group):
         "--labels",
         nargs="*",
         metavar="FILE or METRIC",
-        help="a file of labels (.csv, .npy, .txt), or none if the images carry them; words that "
+        help="a file of labels (.csv, .npy, .txt), or none if the points carry them; words that "
         "are no file are transfer metrics to add (default: logme pactran_gaussian "
         "regularized_h_score linear_valid), beside how well all columns order the models by "
         "probe accuracy on those labels",
@@ -61,7 +69,7 @@ def _task_options(group):
     group.add_argument(
         "--train",
         type=float,
-        help="fraction of the images that probes are fitted to (default: 0.5)",
+        help="fraction of the points that probes are fitted to (default: 0.5)",
     )
 
 # %% ../../nbs/rank/09_cli.ipynb #a9f81b54
@@ -94,7 +102,7 @@ def _device_options(group):
         choices=("float32", "bfloat16", "float16"),
         help="precision of the forward pass (default: float32)",
     )
-    group.add_argument("--batch-size", type=int, help="images per forward pass (default: 64)")
+    group.add_argument("--batch-size", type=int, help="points per forward pass (default: 64)")
     group.add_argument("--num-workers", type=int, help="processes that read images (default: 0)")
 
 # %% ../../nbs/rank/09_cli.ipynb #d599341e
@@ -226,12 +234,12 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command")
     rank = commands.add_parser(
         "rank",
-        help="rank models on images",
+        help="rank models on images or texts",
         description="Rank models by expected held-out skill over the tasks of a prior; "
         "no labels are needed.",
     )
     groups = dict(
-        what=(_image_options, _model_options),
+        what=(_image_options, _text_options, _model_options),
         how=(_task_options, _prior_options),
         where=(_device_options, _file_options),
     )
@@ -261,7 +269,7 @@ def _label_options(images, words):  # options of rank_models
     file, names = _label_words(words)
     if file is None and getattr(images, "labels", None) is None:
         raise ValueError(
-            "taskpriors rank: --labels needs images with labels, or a file. Got none; name a file, "
+            "taskpriors rank: --labels needs points with labels, or a file. Got none; name a file, "
             "a data set or a folder with one subfolder per class, or leave --labels out"
         )
     return dict(labels=True if file is None else file, metrics=names or None)
@@ -347,13 +355,34 @@ def _check_paths(given):
 
 # %% ../../nbs/rank/09_cli.ipynb #e26c07b1
 _OF_IMAGES = ("images", "split", "limit", "exif_rotation")
+_OF_TEXTS = ("texts", "text_column", "label_column")
 _OF_COMMAND = ("command", "run", "quiet", "labels", "all", "out", "overwrite", "report")
 
 
-def _load_images(given, progress):  # an ImageSource; None if all models are features
+def _check_text_options(given):
+    of_images, of_texts = ("split", "exif_rotation"), _OF_TEXTS[1:]
+    for name in of_images if "texts" in given else of_texts:
+        if name in given:
+            word = name.replace("_", "-")
+            needs = "images" if name in of_images else "--texts"
+            raise ValueError(f"taskpriors rank: --{word} is for {needs}. Got none; leave it out")
+
+
+def _load_texts(given):  # a TextSource
+    from taskpriors.rank.stages import texts_for
+    from taskpriors.rank.texts import load_texts
+
+    how = {k: given[k] for k in ("text_column", "label_column", "limit") if k in given}
+    texts = load_texts(given["texts"], **how)
+    return texts_for(texts, given.get("images"), given.get("models"))
+
+
+def _load_images(given, progress):  # a source of points; None if all models are features
     from taskpriors.feature_files import is_feature_file
     from taskpriors.rank.images import load_images
 
+    if "texts" in given:
+        return _load_texts(given)
     if not any(name in given for name in _OF_IMAGES):
         if all(is_feature_file(model) for model in given.get("models", [""])):
             return None
@@ -397,6 +426,7 @@ def run_rank(
     given = {name: value for name, value in vars(args).items() if value is not None}
     _check_models(given)
     _check_paths(given)
+    _check_text_options(given)
     from taskpriors.rank.ranking import free_folder, rank_models
     from taskpriors.rank.report import check_report_path
     from taskpriors.rank.stages import plain_text
@@ -406,7 +436,7 @@ def run_rank(
     progress = not args.quiet
     images = _load_images(given, progress)
     labels = {} if args.labels is None else _label_options(images, args.labels)
-    shell = _OF_IMAGES + _OF_COMMAND
+    shell = _OF_IMAGES + _OF_TEXTS + _OF_COMMAND
     options = {name: value for name, value in given.items() if name not in shell}
     out = args.out if args.overwrite else free_folder(args.out)
     options.update(images=images, out=out, overwrite=True, **labels)

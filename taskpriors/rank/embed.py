@@ -263,7 +263,7 @@ def _batches(
         out = network(x).cpu()
         if not torch.isfinite(out).all():
             rule = f"features of {enc.name} must be finite"
-            got = f"NaN or infinity among images {row} to {row + len(x) - 1}"
+            got = f"NaN or infinity among points {row} to {row + len(x) - 1}"
             refuse("embed", rule, got, "check the weights, or use dtype='float32'")
         row += len(x)
         yield out
@@ -408,7 +408,7 @@ def _is_bar(progress):
 def _bar(progress, name, total):  # a context with a bar
     if _is_bar(progress):
         return nullcontext(progress)
-    return open_bar(progress, desc=name, total=total, unit="image")
+    return open_bar(progress, desc=name, total=total, unit="point")
 
 # %% ../../nbs/rank/03_embed.ipynb #01ad6e6e
 def _all_rows(
@@ -591,7 +591,7 @@ def _find_or_compute(
         if seen is not None:
             return _find_or_store(enc, images, how, _entry(enc, images, how, seen, cache))
         new = _compute(enc, images, how, None)
-    told = f"embed: {enc.name} returns other features when it sees the same {PROBE_IMAGES} images"
+    told = f"embed: {enc.name} returns other features when it sees the same {PROBE_IMAGES} points"
     warnings.warn(f"{told} again, or fails on them; nothing of it is cached.", stacklevel=3)
     return new
 
@@ -601,7 +601,8 @@ def _given(
     images: ImageSource | None,
 ) -> Features:
     if images is not None:
-        check_same_n("embed", images=len(images), features=len(enc.features))
+        kind = getattr(images, "kind", "images")
+        check_same_n("embed", **{kind: len(images), "features": len(enc.features)})
     return Features(
         name=enc.name,
         features=enc.features,
@@ -662,7 +663,7 @@ def embed_features(
         save_every=save_every,
         progress=progress,
     )
-    if images is not None and not isinstance(images, ImageSource):
+    if images is not None and not hasattr(images, "fingerprint"):
         images = load_images(images)
     enc = load_encoder(
         model,

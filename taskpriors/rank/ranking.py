@@ -31,7 +31,14 @@ from taskpriors.checks import (
 )
 from .embed import embed_features
 from .report import HEAD_TO_HEAD, check_report_path, report_page
-from .stages import RankOptions, failure_lines, labels_line, run_stages, task_orders
+from taskpriors.rank.stages import (
+    RankOptions,
+    failure_lines,
+    labels_line,
+    run_stages,
+    task_orders,
+    texts_for,
+)
 from taskpriors.rank.tiers import (
     Lead,
     Tiers,
@@ -155,7 +162,8 @@ def agreement_or_reason(
 # %% ../../nbs/rank/07_ranking.ipynb #f4121c08
 def _counted(settings):
     n, images = settings["n"], settings["images"]
-    return f"{n} points" if images == "given" else f"{n} images ({images})"
+    kind = settings.get("points", "images")
+    return f"{n} points" if images == "given" else f"{n} {kind} ({images})"
 
 # %% ../../nbs/rank/07_ranking.ipynb #f133f17f
 def _random_agreement(truth, n_draws=4000):  # fields of a row of Ranking.agreement
@@ -754,7 +762,8 @@ def rank_models(
     models=None,  # models or features: one, a list, or name -> model; None is the zoo
     images=None,  # what load_images opens; None: none if all models are features, else digits
     *,
-    labels=None,  # class of each point: array, file, True for those of the images; adds metrics
+    labels=None,  # class of each point: array, file, True for those of the points; adds metrics
+    texts=None,  # what load_texts opens, instead of images; models as in embed_texts
     prior=None,  # "product" (None), "others", "reciprocal", a model, a factor (n, r); see below
     metrics=None,  # name -> function of features (n, d); or, with labels, names in METRICS
     temperature: float | None = None,  # of the edges; None is edge_temperature
@@ -762,7 +771,7 @@ def rank_models(
     n_tasks: int = 200,  # tasks sampled
     n_classes: int = 5,  # classes of a task
     probe: str = "ridge",  # "ridge" (penalty by leave-one-out) or "logistic" (C = 1)
-    train: float | Tensor = 0.5,  # fraction of the images, or mask, that probes are fitted to
+    train: float | Tensor = 0.5,  # fraction of the points, or mask, that probes are fitted to
     kernel: str = "cosine",  # of models and prior, see kernel_factor
     graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
     seed: int = 0,  # of tasks and split
@@ -802,6 +811,8 @@ def rank_models(
         executor=executor,
         embedding=how,
     )
+    if texts is not None:
+        images = texts_for(texts, images, models)
     run = dict(prior=prior, metrics=metrics, labels=labels)
     ranking = Ranking(**run_stages(models, images, options, **run))
     if out is not None:

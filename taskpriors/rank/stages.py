@@ -8,8 +8,8 @@ __all__ = ['MAX_SEED', 'JUDGE_TASKS', 'ALL_PAIRS', 'ORDERS', 'DRAWN', 'SHOWN', '
            'gather_model', 'gather_models', 'load_result', 'keep_result', 'load_or_compute', 'Priors', 'judge_prior',
            'elected_priors', 'choose_priors', 'groups_of_priors', 'edge_prior', 'trace_of', 'model_moments',
            'edge_reason', 'Tasks', 'task_orders', 'sample_tasks', 'SkillJob', 'model_skills', 'model_probes',
-           'MetricJob', 'model_metrics', 'describe_run', 'draw_tasks', 'elected_columns', 'images_for', 'read_labels',
-           'labels_line', 'metrics_with_labels', 'run_stages']
+           'MetricJob', 'model_metrics', 'describe_run', 'draw_tasks', 'elected_columns', 'images_for', 'texts_for',
+           'read_labels', 'labels_line', 'metrics_with_labels', 'run_stages']
 
 # %% ../../nbs/rank/05_stages.ipynb #dc385fa1
 import base64
@@ -65,6 +65,7 @@ from taskpriors.rank.shared_prior import (
     task_temperature,
     top_eigenvalue,
 )
+from .texts import TextSource, embed_texts, load_texts
 from .zoo import zoo_names
 from ..store import cache_dir, digest_json, digest_tensors, find_tensors, keep_tensors
 from ..transfer.registry import metric_functions
@@ -271,16 +272,19 @@ class Model:
 def gather_model(
     name: str,  # of the model
     model,  # what the user gave: anything embed_features takes, or a module with its transform
-    images,  # an ImageSource; None if the model is features
+    images,  # an ImageSource or a TextSource; None if the model is features
     options: RankOptions,
     bar=None,  # of all models, which is moved on; None: a bar of its own
 ) -> Model:
     "Embed one model, or take its features from the cache, and form the factor of its kernel."
     progress = options.progress if bar is None else bar
     how = dict(options.embedding, name=name, cache=options.cache, progress=progress)
-    if isinstance(model, tuple):
-        model, how["transform"] = model
-    found = embed_features(model, images, **how)
+    if isinstance(images, TextSource):
+        found = embed_texts(model, images, **how)
+    else:
+        if isinstance(model, tuple):
+            model, how["transform"] = model
+        found = embed_features(model, images, **how)
     features = check_features(found.features, "rank_models", f"features of {name}")
     return Model(
         name=name,
@@ -302,7 +306,7 @@ def gather_models(
 ) -> tuple:  # name -> Model, name -> why it failed
     "The models that work, and why the others do not."
     each = 1 if images is None else len(images)
-    unit = "model" if images is None else "image"
+    unit = "model" if images is None else "point"
     attempts = []
     with open_bar(options.progress, total=each * len(models), unit=unit) as bar:
         for k, (name, model) in enumerate(models.items()):
@@ -828,6 +832,7 @@ def _model_record(models):
 def _image_record(images):
     return dict(
         images=plain_text(getattr(images, "name", "given")),
+        points=getattr(images, "kind", "images"),
         fingerprint=getattr(images, "fingerprint", None),
         unreadable=len(getattr(images, "skipped", ())),
     )
@@ -983,9 +988,25 @@ def images_for(
         if all(is_features(model) for model in models.values()):
             return None
         images = "digits"
-    if isinstance(images, ImageSource):
+    if isinstance(images, (ImageSource, TextSource)):
         return images
     return load_images(images, progress=options.progress)
+
+# %% ../../nbs/rank/05_stages.ipynb #7e41c0a3
+def texts_for(
+    texts,  # what load_texts opens
+    images,  # as for rank_models
+    models,  # as for rank_models
+) -> TextSource:
+    "The texts of a ranking, or a sentence about what does not go with them."
+    caller = "rank_models"
+    if images is not None:
+        rule, remedy = "points must be images or texts", "leave one of them out"
+        refuse(caller, rule, "both", remedy, TypeError)
+    if models is None:
+        rule, remedy = "models must be given with texts", "pass text encoders, see embed_texts"
+        refuse(caller, rule, "None, which is the zoo of images", remedy, TypeError)
+    return load_texts(texts)
 
 # %% ../../nbs/rank/05_stages.ipynb #dfcdb1fd
 def _read_labels(path):
@@ -1017,8 +1038,8 @@ def read_labels(
     if labels is True:
         labels = getattr(images, "labels", None)
         if labels is None:
-            remedy = "pass labels, or a folder with one subfolder per class"
-            refuse("rank_models", "labels=True needs images with labels", "none", remedy)
+            remedy = "pass labels, a folder with subfolders, or texts with labels"
+            refuse("rank_models", "labels=True needs points with labels", "none", remedy)
     if isinstance(labels, (str, Path)):
         labels = _read_labels(Path(labels).expanduser())
     if not isinstance(labels, Tensor):
