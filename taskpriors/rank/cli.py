@@ -326,6 +326,8 @@ _DATA_SETS = ("digits", "hfds", "hfids", "tfds", "wds", "torch")
 def _paths_in(given):  # pairs (option, path)
     if "images" in given and given["images"].partition("/")[0].lower() not in _DATA_SETS:
         yield "--images", given["images"]
+    if "texts" in given:
+        yield "--texts", given["texts"]
     for model in [*given.get("models", ()), given.get("prior", "")]:
         file, _, key = model.rpartition(":")
         word = file if file.endswith(".npz") and key else model
