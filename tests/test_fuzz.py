@@ -283,8 +283,8 @@ NAMES = {
     "num_workers order rank restarts",
     "seed": "seed",
     "groups": "groups task_groups rank_tiers.models",
-    "flag": "center oriented check_edges exif_rotation higher_is_better intercept overwrite paired points "
-    "progress regression "
+    "flag": "center oriented check_edges exif_rotation higher_is_better intercept overwrite "
+    "paired points progress regression "
     "shuffle standardize expected_heldout_error.variance",
     "word": "measure convention criterion against version "
     "eps_scale estimator graphs hessian interval kernel kind method "
