@@ -21,6 +21,8 @@ from taskpriors.checks import (
     check_count,
     check_features,
     check_generator,
+    check_memory,
+    power_to_one,
     refuse,
 )
 from ..results import Result
@@ -46,6 +48,71 @@ def count_copies(
     X = check_features(features, "count_copies").detach()
     return len(X) - len(distinct_points(X))
 
+# %% ../../nbs/transfer/09_neighbours.ipynb #b13019d1
+_EXTRA = 4  # candidates beside the k that are wanted
+
+
+def _nearest(
+    F: Tensor,  # rows whose neighbours are wanted and columns to choose from, shape (n, d), float64
+    k: int,  # neighbours wanted
+    *,
+    rows: Tensor,  # positions of the points, increasing, shape (m,)
+    earlier: bool,  # only points that come before?
+    dtype: torch.dtype | None,  # of the search; None takes differences, in double precision
+) -> tuple:  # values |y|^2 - 2 x'y, increasing, and positions, both of shape (m, k)
+    "Candidates for the nearest other points, a block of rows at a time."
+    G = F.to(dtype or torch.float64)
+    square = G.square().sum(1)
+    place = torch.arange(len(F), device=F.device)
+    values, found = [], []
+    for part in rows.split(max(1, 2**23 // len(F))):
+        stop = max(k, int(part[-1]) + 1) if earlier else len(F)
+        if dtype is None:
+            D = torch.cdist(G[part], G[:stop], compute_mode="donot_use_mm_for_euclid_dist")
+        else:
+            D = torch.addmm(square[:stop], G[part], G[:stop].T, alpha=-2)
+        if earlier:
+            D.masked_fill_(place[:stop] >= part[:, None], math.inf)
+        else:
+            D[place[: len(part)], part] = math.inf
+        near = D.topk(k, dim=1, largest=False)
+        values.append(near.values.double())
+        found.append(near.indices)
+    return torch.cat(values), torch.cat(found)
+
+
+def _exact_neighbours(F: Tensor, k: int, earlier: bool = False) -> tuple:
+    "Distances (n, k), increasing, infinite where there is no earlier point, and positions (n, k)."
+    n, d = F.shape
+    F = F * power_to_one(F)
+    norms = F.square().sum(1)
+    wanted = min(k + _EXTRA, n - 1)
+    distances = torch.empty(n, wanted, dtype=torch.float64, device=F.device)
+    found = torch.empty(n, wanted, dtype=torch.int64, device=F.device)
+    rows = torch.arange(n, device=F.device)
+    for dtype in (torch.float32, torch.float64, None):
+        values, near = _nearest(F, wanted, rows=rows, earlier=earlier, dtype=dtype)
+        distances[rows], found[rows] = _sorted_distances(F, rows, near, values)
+        if dtype is None or wanted == n - 1 and not earlier:
+            break
+        rounding = 4 * (d + 8) * torch.finfo(dtype).eps * norms.max()
+        beyond = norms[rows] + values[:, -1] - rounding
+        doubtful = ~(distances[rows, k - 1].square() < beyond) & values[:, -1].isfinite()
+        rows = rows[doubtful]
+        if len(rows) == 0:
+            break
+    return distances[:, :k], found[:, :k]
+
+
+def _sorted_distances(F: Tensor, rows: Tensor, found: Tensor, values: Tensor) -> tuple:
+    "Distances to the candidates, from the differences, increasing, and their positions."
+    distances = torch.empty(found.shape, dtype=torch.float64, device=F.device)
+    for part in row_blocks(len(found), max(1, 2**20 // (found.shape[1] * F.shape[1]))):
+        distances[part] = (F[rows[part], None] - F[found[part]]).norm(dim=2)
+    distances.masked_fill_(values.isinf(), math.inf)
+    distances, order = distances.sort(dim=1, stable=True)
+    return distances, found.gather(1, order)
+
 # %% ../../nbs/transfer/09_neighbours.ipynb #81143e8c
 @dataclass(frozen=True, eq=False, repr=False)
 class Neighbours(Result):
@@ -65,22 +132,15 @@ def nearest_neighbours(
     features,  # shape (n, d)
     k: int = 16,  # neighbours of each point, itself not among them
 ) -> Neighbours:
-    "The k nearest other points of each point in Euclidean distance, by scikit-learn, in blocks."
-    from sklearn.neighbors import NearestNeighbors
-
+    "The k nearest other points of each point in Euclidean distance, exactly, in blocks."
     X = check_features(features, "nearest_neighbours").detach()
     k = check_count(k, "nearest_neighbours", "k", high=len(X) - 1)
+    n_bytes = 8 * (4 * X.numel() + 3 * (k + _EXTRA) * len(X)) + 2**27
+    check_memory(n_bytes, "nearest_neighbours", "pass fewer points", device=X.device)
     mean = X.double().mean(0)
     F = X.double() - mean
-    points = F.cpu().numpy()
-    search = NearestNeighbors(n_neighbors=min(k + 4, len(X) - 1), algorithm="brute").fit(points)
-    found = torch.from_numpy(search.kneighbors(return_distance=False)).to(X.device)
-    distances = torch.empty(found.shape, dtype=torch.float64, device=X.device)
-    size = max(1, 2**22 // (found.shape[1] * X.shape[1]))
-    for rows in row_blocks(len(X), size):
-        distances[rows] = (F[rows, None] - F[found[rows]]).norm(dim=2)
-    distances, order = distances.sort(dim=1, stable=True)
-    return Neighbours(distances[:, :k], found.gather(1, order)[:, :k], mean)
+    distances, found = _exact_neighbours(F, k)
+    return Neighbours(distances / power_to_one(F), found, mean)
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #d8d37ef6
 def use_neighbours(
@@ -139,14 +199,7 @@ def knn_accuracy(
 # %% ../../nbs/transfer/09_neighbours.ipynb #1dd2c2c3
 def _earlier_neighbours(F: Tensor) -> Tensor:  # shape (n - 1,), of points 1, 2, ...
     "Index of the nearest point among those that come before."
-    square = F.square().sum(1)
-    found = []
-    for rows in row_blocks(len(F), max(1, 2**23 // len(F))):
-        D = square[: rows.stop] - 2 * F[rows] @ F[: rows.stop].T
-        place = torch.arange(rows.start, rows.stop, device=F.device)
-        D[torch.arange(rows.stop, device=F.device) >= place[:, None]] = math.inf
-        found.append(D.argmin(1))
-    return torch.cat(found)[1:]
+    return _exact_neighbours(F, 1, earlier=True)[1][1:, 0]
 
 
 @documented

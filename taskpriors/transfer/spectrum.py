@@ -395,18 +395,21 @@ def uniformity(
     "Log mean Gaussian potential over pairs of points on the unit sphere (Wang and Isola 2020)."
     X = check_features(features, "uniformity").detach()
     check_memory(24 * X.numel(), "uniformity", "pass fewer points or features", device=X.device)
-    X = _unit(X.double(), "uniformity")
     t = check_number(t, "uniformity", "t", low=0, high=1e150, low_open=True)
+    single = X.dtype != torch.float64 and t <= 16  # potentials of e^-64 and more
+    X = _unit(X.double(), "uniformity")
+    X = X.float() if single else X
     block_size = check_count(block_size, "uniformity", "block_size")
     n_bytes = 3 * 8 * min(block_size, len(X)) ** 2
     check_memory(n_bytes, "uniformity", "lower block_size", device=X.device)
     total = 0.0
     for rows, cols in pair_blocks(len(X), block_size):
-        E = (2 * t * (X[rows] @ X[cols].T - 1).clamp(max=0)).exp()
+        E = (X[rows] @ X[cols].T).sub_(1).clamp_(max=0).mul_(2 * t).exp_()
+        sums = E.sum(1).double().sum()
         if rows == cols:
-            total += float(E.sum() - E.diagonal().sum()) / 2
+            total += float(sums - E.diagonal().double().sum()) / 2
         else:
-            total += float(E.sum())
+            total += float(sums)
     if total == 0:
         rule = "t must leave some pair a potential above zero"
         refuse("uniformity", rule, f"t = {t:.3g}, under which every pair's vanishes", "lower t")
