@@ -133,3 +133,23 @@ def test_weights_cast_during_a_look_keep_their_gradients(cache):
         monitor(net)
         net(IMAGES).sum().backward()
     assert net[1].weight.grad is not None
+
+
+def test_a_training_goes_on_past_a_step_that_fails(tmp_path):
+    "Weights that are not finite for one step, and a head that grows, leave a whole history."
+    net = nn.Sequential(nn.Flatten(), nn.Linear(16, 8))
+    monitor = Monitor(IMAGES, n_tasks=4, csv=tmp_path / "run.csv")
+    monitor(net)
+    kept = net[1].weight.detach().clone()
+    with torch.no_grad():
+        net[1].weight[0] = torch.nan
+    assert torch.isnan(torch.tensor(monitor(net)))
+    net[1] = nn.Linear(16, 12)
+    with torch.no_grad():
+        net[1].weight[:8] = kept
+    assert monitor(net) > 0 and monitor.best() in (0, 2)
+    table = pd.read_csv(tmp_path / "run.csv")
+    assert table.dimension.tolist() == [8, 8, 12]
+    assert "non-finite" in table.failure[1] and table.failure.notna().tolist() == [0, 1, 0]
+    with pytest.raises(ValueError, match="Got 1"):
+        monitor.probability_better(1, 0)

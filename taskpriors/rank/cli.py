@@ -206,8 +206,8 @@ def run_layers(
     "Carry out `taskpriors layers`."
     from pathlib import Path
 
+    import taskpriors
     from taskpriors.rank.embed import load_encoder
-    from taskpriors.rank.layers import rank_layers
 
     given = {name: value for name, value in vars(args).items() if value is not None}
     names = ("layers", "pool", "n_tasks", "n_classes", "seed", "cache")
@@ -216,7 +216,7 @@ def run_layers(
         options["reference"] = {Path(f).stem: load_encoder(f).features for f in args.reference}
     progress = not args.quiet
     images = _load_images(given, progress)
-    ranking = rank_layers(args.model, images, progress=progress, **options)
+    ranking = taskpriors.rank_layers(args.model, images, progress=progress, **options)
     out = ranking.save(args.out, overwrite=args.overwrite)
     _print_ranking(ranking, False, out, args.all)
     return 0

@@ -245,13 +245,21 @@ def _pooled(out, pool, n):
     return out.float().cpu()
 
 # %% ../../nbs/rank/11_monitor.ipynb #5bb8405d
+def _heads(out, several):  # name -> output
+    if not (several and isinstance(out, Mapping)):
+        return {"": out}
+    if not out:
+        refuse("Monitor", "features must return a head", "an empty dictionary", "name one")
+    return {str(name): head for name, head in out.items()}
+
+
 def encode(
     model,  # module or function of a batch
     points: FixedPoints,
     *,
-    features: Callable | None = None,  # (model, batch) -> outputs; None calls the model
+    features: Callable | None = None,  # (model, batch) -> outputs, or name -> outputs of heads
     pool: str | Callable | None = None,  # of maps and tokens: "mean", "cls", "max" or a function
-) -> Tensor:  # shape (n, d), float32, on the CPU
+) -> Tensor | dict:  # shape (n, d), float32, on the CPU; by name if there are several heads
     "Features of the points, without a trace in the model or the generators."
     if isinstance(model, nn.parallel.DistributedDataParallel):
         model = model.module
@@ -264,8 +272,10 @@ def encode(
     with without_trace(model):
         for x in points:
             n = len(next(iter(x.values()))) if isinstance(x, Mapping) else len(x)
-            rows.append(_pooled(call(model, _moved(x, device, dtype)), pool, n))
-    return torch.cat(rows)
+            heads = _heads(call(model, _moved(x, device, dtype)), features is not None)
+            rows.append({name: _pooled(out, pool, n) for name, out in heads.items()})
+    joined = {name: torch.cat([row[name] for row in rows]) for name in rows[0]}
+    return joined.get("", joined)
 
 # %% ../../nbs/rank/11_monitor.ipynb #53fae9a8
 @dataclass(frozen=True, eq=False, repr=False)
@@ -283,11 +293,12 @@ class Step(Result):
     seconds: float  # of the measurement, with the forward pass
     failure: str = ""  # why there is no skill
     alpha_req: float = math.nan  # decay of the covariance eigenvalues
+    heads: dict | None = None  # name -> skill, where a model has several; the first is `skill`
     point_errors: Tensor | None = None  # pseudo-values over the error of a constant, shape (n,)
     task_errors: Tensor | None = None  # over the error of a constant, shape (n_tasks,)
 
 
-_NUMBERS = [f.name for f in fields(Step) if f.name not in ("point_errors", "task_errors")]
+_NUMBERS = [f.name for f in fields(Step) if f.name not in ("point_errors", "task_errors", "heads")]
 
 
 def _failed_step(reason, **known) -> Step:
@@ -350,7 +361,7 @@ class Monitor:
         images=None,  # array (n, ...), list, data set or unshuffled loader; None: features only
         *,
         reference=None,  # features (n, d), or name -> features; None: pixels and gradients
-        features: Callable | None = None,  # (model, batch) -> outputs; None calls the model
+        features: Callable | None = None,  # (model, batch) -> outputs, or name -> outputs of heads
         pool: str | Callable | None = None,  # "mean", "cls", "max" or a function of the outputs
         every: int | str | Callable = 1,  # measure every k steps, "log", or where a function says
         n_points: int = 5000,  # at most, a seeded subset
@@ -455,8 +466,12 @@ class Monitor:
         "One row per measured step."
         import pandas as pd
 
-        rows = [{name: getattr(s, name) for name in _NUMBERS} for s in self.history]
-        return pd.DataFrame(rows, columns=_NUMBERS)
+        rows, columns = [], list(_NUMBERS)
+        for s in self.history:
+            heads = {f"skill/{name}": value for name, value in (s.heads or {}).items()}
+            columns += [name for name in heads if name not in columns]
+            rows.append({name: getattr(s, name) for name in _NUMBERS} | heads)
+        return pd.DataFrame(rows, columns=columns)
 
     def plot(self, ax=None):  # matplotlib axes
         "Skill over steps with 95 % intervals; the best step, collapses and failures are marked."
@@ -517,8 +532,13 @@ class Monitor:
     def _measure(self, model, step, loss):
         start = time.perf_counter()
         X = self._features(model)
-        known = dict(step=step, loss=loss, dimension=X.shape[1])
-        found, failure = attempt(self._judge, X)
+        heads = X if isinstance(X, dict) else {"": X}
+        first, *others = heads
+        known = dict(step=step, loss=loss, dimension=heads[first].shape[1])
+        found, failure = attempt(self._judge, heads[first])
+        if others:
+            skills = {name: self._skill(heads[name]) for name in others}
+            known["heads"] = {first: math.nan if failure else found["skill"], **skills}
         known["seconds"] = time.perf_counter() - start
         return _failed_step(failure, **known) if failure else Step(**known, **found)
 
@@ -539,6 +559,10 @@ class Monitor:
             point_errors=points.float(),
             task_errors=tasks.float(),
         )
+
+    def _skill(self, X):  # of one more head; NaN if it fails
+        found, failure = attempt(self._judge, X)
+        return math.nan if failure else found["skill"]
 
     def _errors(self, points, tasks):
         orders = task_orders(tasks.shape[1])
