@@ -29,6 +29,7 @@ _NAMES = {  # the front door: module -> what it offers to users
     "rank.explore": "explore",
     "rank.monitor": "Monitor",
     "rank.layers": "rank_layers",
+    "rank.on_disk": "rank_on_disk",
 }
 _FROM = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = ["__version__", *_FROM]

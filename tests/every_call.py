@@ -165,6 +165,12 @@ CALLS = {
         "heldout_error_of_rows": dict(features=X, labels=Y),
         "scores_of_rows": dict(features=X, labels=Y, probe_labels=Y, train=0.5),
     },
+    "rank.on_disk": {
+        "rank_on_disk": dict(
+            models=MODELS, rank=2, n_tasks=6, n_classes=2, cache=False, progress=False
+        ),
+        "sampled_moments": dict(factors=MODELS, prior=Z, n=N, temperature=1.0),
+    },
     "rank.tiers": {
         "error_covariance": dict(point_errors=ERRORS),
         "rank_tiers": dict(skill=torch.tensor([0.4, 0.6]), covariance=0.01 * torch.eye(2)),

@@ -40,6 +40,7 @@ CONTRACT = {
     "rank.cli": "main",
     "rank.monitor": "Monitor Step",
     "rank.layers": "rank_layers",
+    "rank.on_disk": "rank_on_disk",
 }
 KEYWORDS = {
     "kernels.kernel_factor": "features kind center scale",
