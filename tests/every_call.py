@@ -165,6 +165,7 @@ CALLS = {
         "heldout_error_of_rows": dict(features=X, labels=Y),
         "scores_of_rows": dict(features=X, labels=Y, probe_labels=Y, train=0.5),
     },
+    "rank.cost": {"plan_ranking": dict(models=MODELS, rank=2, n_tasks=6, n_classes=2)},
     "rank.on_disk": {
         "rank_on_disk": dict(
             models=MODELS, rank=2, n_tasks=6, n_classes=2, cache=False, progress=False
@@ -211,6 +212,8 @@ ABSENT = {
     "prior.prefix.pair_scale": "shared step of the samplers",
     "prior.prefix.pairwise_rand": "step of task_diversity",
     "rank.cli": "the command line, tests/test_cli.py",
+    "rank.cost.measure_speed": "times this machine",
+    "rank.cost.ranking_work": "step of plan_ranking",
     "rank.embed.is_feature_file": "asks what a model is; rank_models runs it",
     "rank.embed.is_features": "asks what a model is; rank_models runs it",
     "rank.images.find_shared_data": "looks for a folder that a machine may lack",

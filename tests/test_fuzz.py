@@ -292,7 +292,7 @@ NAMES = {
     "statistic variant view kernel_factor.scale lidar.scale transrate.weights "
     "gbc.covariance TaskExplorer.labels.prior embed_features.dtype split",
     "executor": "executor",
-    "result": "basis curve explorer grids head ranking result settings start svd task",
+    "result": "basis curve explorer grids head ranking result settings speed start svd task",
     "function": "features_fn learner logits transform",
     "series": "controls alphas "
     "class_priors diagonals dims scales seeds sizes temperatures gaussian_grid.a "
