@@ -31,6 +31,7 @@ _NAMES = {  # the front door: module -> what it offers to users
     "rank.layers": "rank_layers",
     "rank.texts": "load_texts embed_texts",
     "rank.bridges": "from_mteb from_timm_results outside_agreement scorer",
+    "rank.on_disk": "rank_on_disk",
 }
 _FROM = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = ["__version__", *_FROM]

@@ -182,6 +182,13 @@ CALLS = {
         "heldout_error_of_rows": dict(features=X, labels=Y),
         "scores_of_rows": dict(features=X, labels=Y, probe_labels=Y, train=0.5),
     },
+    "rank.cost": {"plan_ranking": dict(models=MODELS, rank=2, n_tasks=6, n_classes=2)},
+    "rank.on_disk": {
+        "rank_on_disk": dict(
+            models=MODELS, rank=2, n_tasks=6, n_classes=2, cache=False, progress=False
+        ),
+        "sampled_moments": dict(factors=MODELS, prior=Z, n=N, temperature=1.0),
+    },
     "rank.tiers": {
         "error_covariance": dict(point_errors=ERRORS),
         "rank_tiers": dict(skill=torch.tensor([0.4, 0.6]), covariance=0.01 * torch.eye(2)),
@@ -238,6 +245,8 @@ ABSENT = {
     "prior.prefix.pair_scale": "shared step of the samplers",
     "prior.prefix.pairwise_rand": "step of task_diversity",
     "rank.cli": "the command line, tests/test_cli.py",
+    "rank.cost.measure_speed": "times this machine",
+    "rank.cost.ranking_work": "step of plan_ranking",
     "rank.embed.is_features": "asks what a model is; rank_models runs it",
     "rank.images.find_shared_data": "looks for a folder that a machine may lack",
     "rank.layers": "reads the layers of networks; its notebook runs it",

@@ -42,6 +42,7 @@ CONTRACT = {
     "rank.layers": "rank_layers",
     "rank.texts": "load_texts embed_texts",
     "rank.bridges": "from_mteb from_timm_results outside_agreement scorer",
+    "rank.on_disk": "rank_on_disk",
 }
 KEYWORDS = {
     "kernels.kernel_factor": "features kind center scale",

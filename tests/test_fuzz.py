@@ -308,7 +308,7 @@ NAMES = {
     "statistic variant view kernel_factor.scale lidar.scale transrate.weights "
     "gbc.covariance TaskExplorer.labels.prior embed_features.dtype split",
     "executor": "executor",
-    "result": "basis curve explorer grids head ranking result settings start svd task "
+    "result": "basis curve explorer grids head ranking result settings speed start svd task "
     "elected_errors.errors",
     "function": "features_fn learner logits transform scorer.prior",
     "series": "controls alphas "
