@@ -164,15 +164,23 @@ def test_a_path_with_a_typo_costs_no_import(tmp_path, more, near):
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_the_library_is_imported_without_scipys_statistics():
-    code = "import sys, taskpriors.rank.ranking; print('scipy.stats' in sys.modules)"
+def test_python_ends_in_the_sentence_and_imports_no_statistics(tmp_path):
+    code = (
+        "import sys, taskpriors as tp; tp.rank_models; print('scipy.stats' in sys.modules); "
+        "tp.rank_models(['gone.npy', 'lost.npz:a'], cache=False)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code],
+        cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )
-    assert done.stdout == "False\n", done
+    last = done.stderr.splitlines()[-1]
+    assert done.stdout == "False\n" and last.startswith("ValueError: rank_models: at least one"), (
+        last
+    )
+    assert "gone.npy must hold features" in last
 
 
 def test_a_failing_model_is_reported_and_the_rest_ranked(shelf, tmp_path):
