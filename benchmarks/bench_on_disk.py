@@ -1,0 +1,79 @@
+"""Ranking from disk: one pass over a model against its matrix products alone, the sampler of very
+many points against that of few, and memory that does not grow with the features.
+"""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from benchmarks.timing import peak_mib, ratio
+from taskpriors.prior.cut_prior import cut_prior
+from taskpriors.prior.long_prefix import sample_many_labels
+from taskpriors.prior.prefix import sample_labels
+from taskpriors.prior.ridge_on_disk import check_row_tasks, heldout_error_of_rows, row_sums
+from taskpriors.row_blocks import open_rows
+
+
+class OnePass:
+    "50,000 points of 256 features in a float16 file, 100 tasks of five classes."
+
+    n, d, m = 50_000, 256, 100
+
+    def setup(self):
+        g = torch.Generator().manual_seed(0)
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = Path(self.folder.name) / "features.npy"
+        self.X = torch.randn(self.n, self.d, generator=g)
+        np.save(self.path, self.X.half().numpy())
+        self.labels = torch.randint(0, 5, (self.m, self.n), generator=g, dtype=torch.uint8)
+
+    def teardown(self):
+        self.folder.cleanup()
+
+    def products(self):
+        "The unavoidable products: the Gram matrix in float64 and the cross products in float32."
+        codes = torch.ones(4096, 4 * self.m)
+        for X in self.X.split(4096):
+            wide = X.double()
+            wide.T @ wide
+            X.T @ codes[: len(X)]
+
+    def track_sums_over_products(self):
+        rows = open_rows(self.path)
+        tasks = check_row_tasks(self.labels, self.n, "bench")
+        return ratio(lambda: row_sums(rows, tasks), self.products)
+
+    track_sums_over_products.unit = "ratio"
+
+    def track_heldout_error_over_products(self):
+        return ratio(lambda: heldout_error_of_rows(self.path, self.labels), self.products)
+
+    track_heldout_error_over_products.unit = "ratio"
+
+    def track_extra_memory(self):
+        return peak_mib(lambda: heldout_error_of_rows(self.path, self.labels, n_judged=1024))
+
+    track_extra_memory.unit = "MiB"
+
+    def time_cut_prior(self):
+        cut_prior({"a": self.path, "b": self.path}, 64)
+
+
+class ManyPoints:
+    "13 tasks of five classes over 20,000 points of a factor of rank 128."
+
+    def setup(self):
+        g = torch.Generator().manual_seed(0)
+        self.Z = torch.randn(20_000, 128, generator=g) * torch.arange(1, 129) ** -0.7
+        self.T = torch.linalg.matrix_norm(self.Z, 2).item() ** 2 / 50
+
+    def track_speedup_over_one_point_after_another(self):
+        how = dict(n_tasks=13, seed=0)
+        return ratio(
+            lambda: sample_labels(self.Z, self.T, 5, **how),
+            lambda: sample_many_labels(self.Z, self.T, 5, **how),
+        )
+
+    track_speedup_over_one_point_after_another.unit = "ratio"
