@@ -64,7 +64,7 @@ from taskpriors.rank.shared_prior import (
 )
 from .zoo import zoo_names
 from ..store import cache_dir, digest_json, digest_tensors, find_tensors, keep_tensors
-from ..transfer.registry import LABEL_ACCURACY, metric_functions
+from ..transfer.registry import metric_functions
 
 # %% ../../nbs/rank/05_stages.ipynb #00154156
 MAX_SEED = 2**63 - 3  # the streams of tasks add up to 2, and torch takes seeds below 2**63
