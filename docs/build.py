@@ -83,6 +83,9 @@ def stage():
     for path in chapters():
         original = path.relative_to(ROOT / "nbs").as_posix()
         wanted[f"notebooks/{original}"] = path.read_text(encoding="utf-8")
+    index = SITE / "index.ipynb"
+    if index.exists() and index.read_text(encoding="utf-8") != wanted["index.ipynb"]:
+        shutil.rmtree(OUT, ignore_errors=True)  # the list of pages stands on every page
     for name, text in wanted.items():
         path = SITE / name
         path.parent.mkdir(parents=True, exist_ok=True)
