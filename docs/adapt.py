@@ -28,12 +28,13 @@ def adapt(nb, source, names):
     """
     cells = []
     has_title = False
+    proves = any(re.search(PROOF, c.source, re.M) for c in nb.cells if c.cell_type == "markdown")
     for cell in nb.cells:
         if cell.cell_type == "raw" and cell.source.strip().startswith("---"):
             cells.append(_markdown(_title(cell.source, source), "title"))
             has_title = True
         elif cell.cell_type == "markdown":
-            cell.source = _prose(cell.source, source, names)
+            cell.source = _prose(_theorems(cell.source, proves, page_of(source)), source, names)
             cells += [cell] if cell.source.strip() else []
         elif cell.cell_type == "code":
             sections = any(re.search(r"^## ", c.source, re.M) for c in cells[1:])
@@ -45,7 +46,11 @@ def adapt(nb, source, names):
     nb.metadata = {
         "kernelspec": {"display_name": "python3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},
+        "og:description": _description(nb.cells[0].source),
     }
+    headings = sum(len(re.findall(r"^##+ ", c.source, re.M)) for c in nb.cells)
+    if headings > MOST_HEADINGS:
+        nb.metadata["tocdepth"] = 2
     return nb
 
 
@@ -54,6 +59,50 @@ def _prose(text, source, names):
     text = re.sub(r"<!--\s*WARNING: THIS FILE.*?-->", "", text)
     text = _links(text, source, names)
     return re.sub(r"(?<=\n)(\$\$[^$]+\$\$)(?=\n)", r"\n\1\n", text)
+
+
+MOST_HEADINGS = 30  # with more, only sections are listed beside the text, on one screen
+PROOF = r"^(?:\*Proof\.\*|\*\*Proof\.\*\*) "
+CLAIM = r"^\*\*Claim\*\*(?: \(((?:[^()]|\([^()]*\))*)\))?\. ?|^\*\*Claim\.\*\* ?"
+QED = r"∎|\$\\(?:black)?square\$|\\(?:black)?square\$\$"
+ENDS_CLAIM = rf"{PROOF}|^#+ |^<!--|^\*\*\w"
+ITEM = r"\b(Theorem|Lemma|Proposition|Definition|Algorithm)s? \w"
+
+
+def _theorems(text, proves, page):
+    """Claims become numbered blocks (sphinx-proof), and proofs blocks that unfold (Sphinx).
+
+    A claim is a theorem if its page proves something or its source is an item of a paper.
+    """
+    found = re.search(CLAIM, text, re.M)
+    if found and (proves or re.search(ITEM, found[1] or "")):
+        rest = text[found.end() :]
+        end = re.search(ENDS_CLAIM, rest, re.M)
+        body, after = (rest[: end.start()], rest[end.start() :]) if end else (rest, "")
+        head = f":::::{{prf:theorem}} {found[1] or ''}".rstrip()
+        label = f":label: claim-{page.replace('/', '-')}"
+        text = f"{text[: found.start()]}{head}\n{label}\n\n{body.strip()}\n:::::\n\n{after}"
+    found = re.search(PROOF, text, re.M)
+    if found:
+        rest = text[found.end() :]
+        end = re.search(QED, rest)
+        cut = end.end() if end else len(rest)
+        head = f":::::{{admonition}} Proof\n:class: proof\n{_folded()}"
+        text = f"{text[: found.start()]}{head}\n{rest[:cut].strip()}\n:::::\n\n{rest[cut:].strip()}"
+    return text
+
+
+def _folded():
+    "The option of a block that unfolds, where Sphinx has it (8.2, which needs Python 3.11)."
+    import sphinx
+
+    return ":collapsible: closed\n" if sphinx.version_info >= (8, 2) else ""
+
+
+def _description(title):
+    "The sentence below the title, without markup."
+    said = (title.split("\n\n") + [""])[1]
+    return re.sub(r"[*`$]", "", re.sub(r"\[(.*?)\]\(.*?\)", r"\1", said))
 
 
 def _joined(cells):
@@ -92,18 +141,32 @@ def _title(front, source):
 
     meta = yaml.safe_load(front.strip().strip("-"))
     rel = source.relative_to(ROOT).as_posix()
-    links = [f"[Open this notebook]({url(rel)})"]
-    module = module_of(source)
+    said = meta.get("description", "")
+    foot = "" if source.stem == "index" else "\n\n" + " · ".join(_ways(rel, module_of(source)))
+    return f"# {meta['title']}\n\n{said}{foot}"
+
+
+def _ways(rel, module):
+    "Links to the notebook in its forms, and to its module."
+    repository = settings()["git_url"].removeprefix("https://github.com/")
+    places = f"{repository}/blob/{settings()['branch']}/{rel}"
+    ways = {
+        "Open this notebook": url(rel),
+        "edit": url(rel).replace("/blob/", "/edit/", 1),
+        "Colab": f"https://colab.research.google.com/github/{places}",
+    }
     if module is not None:
-        links.append(f"[its module]({url(file_of(module))})")
-    foot = (
-        ""
-        if source.stem == "index"
-        else "\n\n" + " · ".join(link + "{.notebook-link}" for link in links)
-    )
-    return f"# {meta['title']}\n\n{meta.get('description', '')}{foot}"
+        ways["its module"] = url(file_of(module))
+    links = [f"[{name}]({target}){{.notebook-link}}" for name, target in ways.items()]
+    return [
+        *links[:1],
+        f"{{download}}`download </notebooks/{rel.removeprefix('nbs/')}>`",
+        *links[1:],
+    ]
 
 
+USER_FOLDERS = ("start", "rank")  # where checks are folded
+CHECK = r"(?m)^ *(assert |assert_\w+\(|test_\w+\(|with expect_fail\()"
 TAGS = {
     ("echo", "false"): "remove-input",
     ("code-fold", "true"): "hide-input",
@@ -126,8 +189,13 @@ def _code(cell, source, names, level):
     alt = next((v for k, v in directives if k == "fig-alt"), None)
     if alt:
         cell.metadata["mystnb"] = {"image": {"alt": alt.strip('"')}}
+    if source.parent.name in USER_FOLDERS and not cell.outputs and re.search(CHECK, cell.source):
+        cell.metadata["tags"].append("hide-input")
+        cell.metadata["mystnb"] = {"code_prompt_show": "A check, passed"}
     for out in cell.outputs:
         data = out.get("data", {})
+        if "text/markdown" in data:
+            data["text/markdown"] = _links(data["text/markdown"], source, names)
         if "image/png" in data:
             data.pop("text/plain", None)  # the text of a figure object says nothing to a reader
         if "text/plain" in data:
@@ -274,7 +342,8 @@ def _links(md, source, names, own=None):
         lambda m: f"](#{target_of_anchor(module_of_page(m[1]), m[2])})",
         md,
     )
-    md = re.sub(rf"\]\({site}\)", r"](/\1.ipynb)", md)
+    pages = {page_of(p) for p in chapters()}
+    md = re.sub(rf"\]\({site}\)", lambda m: f"](/{m[1]}.{'ipynb' if m[1] in pages else 'md'})", md)
 
     def notebook(m):
         target = (source.parent / m[1]).resolve()

@@ -19,9 +19,18 @@ from contextlib import redirect_stderr
 from pathlib import Path
 
 import nbformat
-from adapt import adapt, anchor_items, documented
+from adapt import adapt, anchor_items, documented, settings
 from notebooks import PROC, ROOT, BuildError, chapters, check_notebook, page_of, process_one
-from pages import api_page, front_toctree, papers_page
+from pages import (
+    api_page,
+    call_first,
+    front_toctree,
+    llms,
+    names_page,
+    papers_page,
+    sitemap,
+    wing_pages,
+)
 
 SITE, OUT = PROC / "site", ROOT / "_docs"
 
@@ -48,10 +57,13 @@ def stage():
     process(chapters())
     read = {path: nbformat.read(PROC / path.relative_to(ROOT / "nbs"), 4) for path in chapters()}
     names = documented(read.items())
-    wanted = {
-        f"{page_of(path)}.ipynb": nbformat.writes(anchor_items(adapt(nb, path, names), path))
-        for path, nb in read.items()
-    }
+    wanted = {}
+    for path, nb in read.items():
+        page = anchor_items(adapt(nb, path, names), path)
+        call = call_first(path)
+        if call:
+            page.cells.insert(1, nbformat.v4.new_markdown_cell(call, id="call-first"))
+        wanted[f"{page_of(path)}.ipynb"] = nbformat.writes(page)
     front = nbformat.reads(wanted["index.ipynb"], 4)
     front.cells.append(nbformat.v4.new_markdown_cell(front_toctree(), id="contents"))
     wanted["index.ipynb"] = nbformat.writes(front)
@@ -62,9 +74,18 @@ def stage():
     }
     wanted |= {
         "api.md": api_page(targets),
+        "names.md": names_page(targets),
         "papers.md": papers_page(targets),
-        "bibliography.md": (ROOT / "docs" / "bibliography.md").read_text(encoding="utf-8"),
     }
+    wanted |= {f"{folder}/index.md": text for folder, text in wing_pages().items()}
+    for name in ("bibliography.md", "references.bib"):
+        wanted[name] = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    for path in chapters():
+        original = path.relative_to(ROOT / "nbs").as_posix()
+        wanted[f"notebooks/{original}"] = path.read_text(encoding="utf-8")
+    index = SITE / "index.ipynb"
+    if index.exists() and index.read_text(encoding="utf-8") != wanted["index.ipynb"]:
+        shutil.rmtree(OUT, ignore_errors=True)  # the list of pages stands on every page
     for name, text in wanted.items():
         path = SITE / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -107,10 +128,14 @@ def build():
     made = {p.relative_to(SITE).with_suffix(".html") for p in SITE.rglob("*") if p.is_file()} | {
         Path("genindex.html"),
         Path("search.html"),
+        Path("404.html"),
     }
     for page in OUT.rglob("*.html"):
         if page.relative_to(OUT) not in made and "_static" not in page.parts:
             page.unlink()  # of a notebook that is gone
+    address = settings()["doc_host"] + settings()["doc_baseurl"] + "/"
+    (OUT / "sitemap.xml").write_text(sitemap(address), encoding="utf-8")
+    (OUT / "llms.txt").write_text(llms(address, settings()["description"]), encoding="utf-8")
     print(f"the site is in {OUT.name}/index.html")
 
 
@@ -176,7 +201,7 @@ def readme():
 
 def _caption(nb):
     return next(
-        (m[1] for c in nb.cells for m in [re.search(r"fig-alt:\s*(.*)", c.source)] if m),
+        (c.metadata["mystnb"]["image"]["alt"] for c in nb.cells if "mystnb" in c.metadata),
         "Ranking of models over all tasks",
     )
 

@@ -14,8 +14,18 @@ _cfg = _cfg["DEFAULT"]
 
 project, author, release = _cfg["lib_name"], _cfg["author"], _cfg["version"]
 copyright = _cfg["copyright"]
-extensions = ["myst_nb", "sphinx-mathjax-offline"]
+extensions = [
+    "myst_nb",
+    "sphinx-mathjax-offline",
+    "sphinx_copybutton",
+    "sphinx_proof",
+    "sphinxcontrib.bibtex",
+    "sphinxext.opengraph",
+    "notfound.extension",
+]
+exclude_patterns = ["notebooks"]  # the originals, to be downloaded
 nb_execution_mode = "off"
+nb_render_markdown_format = "myst"
 nb_merge_streams = False  # text stands above the table it introduces
 nb_code_prompt_show = "Show the code"
 nb_code_prompt_hide = "Hide the code"
@@ -26,10 +36,25 @@ suppress_warnings = [
     "myst.header",
 ]  # nbdev puts names at level 3 wherever they stand
 
+copybutton_selector = "div.cell_input pre, div[class*=highlight-]:not(.cell_output *) > div > pre"
+proof_minimal_theme = True
+bibtex_bibfiles = ["references.bib"]
+ogp_social_cards = {"enable": False}  # one card for all pages
+ogp_image = "_static/card.png"
+ogp_image_alt = "taskpriors: score a representation on every task it could meet"
+ogp_site_url = html_baseurl = f"{_cfg['doc_host']}{_cfg['doc_baseurl']}/"
+notfound_urls_prefix = f"{_cfg['doc_baseurl']}/"
+notfound_context = {
+    "title": "This page is not here",
+    "body": "<h1>This page is not here</h1>\n<p>It may have moved: pages are named by what they "
+    "are about, without numbers. Search for it, or start at the front page.</p>",
+}
+
 html_theme = "furo"
-html_title = project
+html_title = f"{project} {release}"
 html_static_path = [str(Path(__file__).parent / "_static")]
 html_css_files = ["taskpriors.css"]
+html_js_files = ["search.js"]
 html_favicon = str(Path(__file__).parent / "_static" / "favicon.svg")
 html_copy_source = False
 html_show_sourcelink = False

@@ -165,6 +165,8 @@ def _check_code(path, k, source, outputs):
             raise BuildError(
                 path, k, f"an error among the outputs: {out['ename']}: {out['evalue'][:100]}"
             )
+        if "image/png" in out.get("data", {}) and "fig-alt:" not in source:
+            raise BuildError(path, k, "a figure without '#| fig-alt: what it shows'")
 
 
 def _check_markdown(path, k, source):

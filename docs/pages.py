@@ -1,9 +1,13 @@
-"The pages that are generated: contents, the index of names, the map of the papers."
+"The pages that are generated: contents, names, the map of the papers, lists for machines."
 
+import ast
 import re
+import textwrap
+from functools import lru_cache
 
 from notebooks import (
     FOLDERS,
+    ROOT,
     catalogue,
     cells,
     chapters,
@@ -14,40 +18,250 @@ from notebooks import (
     target_of,
 )
 
+ABOUT = {  # one sentence for the page of each folder
+    "prior": "What a probability distribution over all tasks says about a representation.",
+    "synbench": "Synthetic tasks whose optimum is known, and how much of it a network keeps.",
+    "transfer": "Metrics of the literature that predict transfer from features and labels.",
+    "rank": "From images or texts and a list of models to a verdict, a table and a picture.",
+    "studies": "The papers' experiments and ours, run; each opens with its conclusions.",
+    "workshop": "The ground that everything stands on: checks, storage, kernels, probes.",
+}
+
 
 def front_toctree():
-    "Hidden tables of contents, one a wing, in reading order."
-    trees = []
-    for folder, caption in {"nbs": "Front page", **FOLDERS}.items():
-        here = [p for p in chapters() if p.parent.name == folder and p.stem != "index"]
-        pages = [f"{_title(p)} <{page_of(p)}>" for p in here]
-        if pages:
-            trees.append(
-                "```{toctree}\n:hidden:\n:caption: " + caption + "\n\n" + "\n".join(pages) + "\n```"
-            )
-    trees.append("```{toctree}\n:hidden:\n:caption: Reference\n\napi\npapers\nbibliography\n```")
-    return "\n\n".join(trees)
+    "Hidden tables of contents: the pages for users one by one, the other folders by their page."
+    here = [p for p in chapters() if p.parent.name in ("nbs", "start") and p.stem != "index"]
+    users = [f"{_short(p)} <{page_of(p)}>" for p in here]
+    readers = [f"{folder}/index" for folder in wing_pages()]
+    trees = {
+        FOLDERS["start"]: users,
+        "Derivations and studies": [page.removesuffix(".md") for page in readers],
+        "Reference": ["api", "names", "papers", "bibliography"],
+    }
+    return "\n\n".join(_toctree(pages, f":caption: {c}\n") for c, pages in trees.items() if pages)
+
+
+def _short(path):
+    "A page for users in the list beside the text: `09_which_layer` -> Which layer."
+    words = re.sub(r"^\d+_", "", path.stem).replace("_", " ")
+    return words.upper() if words == "faq" else words.capitalize()
+
+
+def _toctree(pages, options=""):
+    return "```{toctree}\n:hidden:\n" + options + "\n" + "\n".join(pages) + "\n```"
+
+
+@lru_cache
+def wing_pages():
+    "Folder -> the page that lists its chapters, each with the sentence that states its result."
+    pages = {}
+    for folder, about in ABOUT.items():
+        here = [p for p in chapters() if p.parent.name == folder]
+        if here:
+            lines = [f"* [{_title(p)}](/{page_of(p)}.ipynb): {_result(p)}" for p in here]
+            tree = _toctree([f"{_title(p)} </{page_of(p)}>" for p in here])
+            text = "\n".join(lines)
+            pages[folder] = f"# {FOLDERS[folder]}\n\n{about}\n\n{text}\n\n{tree}\n"
+    return pages
+
+
+@lru_cache
+def front_door():
+    "Public name -> its module, as `taskpriors.NAME` offers it, without importing the package."
+    path = ROOT / "taskpriors" / "__init__.py"
+    if not path.exists():
+        return {}
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_NAMES":
+            names = ast.literal_eval(node.value)
+            return {name: module for module, line in names.items() for name in line.split()}
+    return {}
+
+
+@lru_cache
+def home_of(name):
+    "The chapter that derives a name of the front door; its module may pass on another's."
+    promised = front_door()[name]
+    of = {module_of(p): p for p in chapters() if module_of(p)}
+    found = [promised] + [m for m in of if name in dict(exported(m))]
+    return of[next((m for m in found if name in dict(exported(m))), promised)]
+
+
+def _names_in(node):
+    "The public names that a piece of code reads: `tp.NAME`, or NAME itself."
+    for part in ast.walk(node):
+        if isinstance(part, ast.Attribute) and getattr(part.value, "id", "") == "tp":
+            yield part.attr
+        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+            yield part.id
+
+
+@lru_cache
+def _statements(path):
+    "Top-level statements of the code cells that readers see: (text, public names in it, exported)."
+    found = []
+    for kind, source in cells(path):
+        if kind != "code" or re.search(r"^#\|\s*(hide|default_exp)", source, re.M):
+            continue
+        shown = re.sub(r"^\s*[%!].*$", "", source, flags=re.M)
+        for node in ast.parse(shown).body:
+            names = {n for n in _names_in(node) if n in front_door()}
+            if names:
+                text = ast.get_source_segment(shown, node)
+                found.append((text, names, bool(re.match(r"#\|\s*export", source))))
+    return found
+
+
+def users_of(name):
+    "The chapters that use a public name, in reading order, without the one that exports it."
+    return [
+        p
+        for p in chapters()
+        if p != home_of(name) and any(name in names for _, names, _ in _statements(p))
+    ]
+
+
+@lru_cache
+def example_of(name):
+    "The shortest statement with that name: of a page for users, or its chapter; tests come last."
+    users = [p for p in chapters() if p.parent.name in ("nbs", "start")]
+    others = [p for p in chapters() if p.parent.name != "studies"]
+    for is_test in (False, True):
+        for pages in (users, [home_of(name)], others):
+            found = [
+                text
+                for p in pages
+                for text, names, is_export in _statements(p)
+                if name in names
+                and not is_export
+                and not re.match(r"(def|class) ", text)
+                and bool(re.search(IN_TEST, text)) == is_test
+            ]
+            if found:
+                return min(found, key=lambda t: (t.count("\n") > 8, len(t) < 20, len(t)))
+    return None
+
+
+IN_TEST = r"^(assert|with) |\b(test_|assert_)\w+\("
+
+
+def call_first(path):
+    "A call of what users take from a chapter of the ranking, for the top of its page."
+    if path.parent.name != "rank":
+        return None
+    names = [name for name in front_door() if home_of(name) == path]
+    calls = [c for c in map(example_of, names) if c and re.search(r"\btp\.", c)]
+    if not calls:
+        return None
+    code = "\n".join(["import taskpriors as tp", "", *dict.fromkeys(calls)])
+    links = ", ".join(f"[`tp.{name}`](#tp.{name})" for name in names)
+    return f"```python\n{code}\n```\n\nFor users: {links}."
+
+
+GROUPS = {  # the front door by what a user wants, in this order
+    "Rank models": ("rank",),
+    "A prior over tasks": ("prior",),
+    "Metrics and agreement": ("transfer",),
+    "SynBench": ("synbench",),
+    "Kernels and probes": ("kernels", "probes"),
+}
 
 
 def api_page(targets):
+    "The names of the front door, each with an example and the chapters that use it."
+    lines = [
+        "---\ntocdepth: 2\n---",
+        "# Functions for users",
+        "",
+        "`import taskpriors as tp` reaches these names. Each stands with an example from a "
+        "notebook and with the chapters that use it. "
+        "[All public names](names.md), with those for readers, have a page of their own.",
+    ]
+    for heading, roots in GROUPS.items():
+        names = [n for n, m in front_door().items() if m.split(".")[0] in roots]
+        lines += ["", f"## {heading}"]
+        for name in names:
+            lines += _front_entry(name, targets)
+    return "\n".join(lines) + "\n"
+
+
+def _front_entry(name, targets):
+    "A name of the front door: what it does, an example, where it is derived and used."
+    home = home_of(name)
+    module = module_of(home)
+    target = target_of(module, name)
+    doc = dict(exported(module)).get(name, "")
+    yield from ("", f"(tp.{name})=", "", f"### tp.{name}", "", doc, "")
+    example = example_of(name)
+    if example:
+        yield f"```python\n{textwrap.dedent(example)}\n```\n"
+    origin = f"Derived in [{_title(home)}](/{page_of(home)}.ipynb)"
+    yield origin + (f"; [its parameters](#{target})." if target in targets else ".")
+    used = users_of(name)
+    if used:
+        links = " · ".join(f"[{_title(p)}](/{page_of(p)}.ipynb)" for p in used)
+        yield f"Used in: {links}"
+
+
+def names_page(targets):
     "Every exported name, linked to where it is derived, if that is among `targets`."
     lines = [
+        "---\ntocdepth: 2\n---",
         "# Index of names",
         "",
         "Every public name in reading order, linked to the cell that derives and tests it; "
         "the same [from A to Z](genindex).",
     ]
-    for path in chapters():
-        module = module_of(path)
-        if module is None or not exported(module):
-            continue
-        lines += ["", f"## taskpriors.{module}", "", f"From {{doc}}`/{page_of(path)}`.", ""]
-        for name, doc in exported(module):
-            target = target_of(module, name)
-            lines.append(
-                (f"* [`{name}`](#{target})" if target in targets else f"* `{name}`")
-                + (f": {doc}" if doc else "")
-            )
+    for folder, heading in FOLDERS.items():
+        here = [p for p in chapters() if p.parent.name == folder and module_of(p)]
+        lines += ["", f"## {heading}"] if here else []
+        for path in here:
+            lines += _module_entry(path, targets)
+    return "\n".join(lines) + "\n"
+
+
+def _module_entry(path, targets):
+    "The names of one module."
+    module = module_of(path)
+    if not exported(module):
+        return
+    yield from ("", f"### taskpriors.{module}", "", f"From {{doc}}`/{page_of(path)}`.", "")
+    for name, doc in exported(module):
+        target = target_of(module, name)
+        entry = f"* [`{name}`](#{target})" if target in targets else f"* `{name}`"
+        yield entry + (f": {doc}" if doc else "")
+
+
+def sitemap(address):
+    """The pages for search engines.
+
+    The extension for it lists only the pages that one build wrote again.
+    """
+    pages = ["index", *(f"{w}/index" for w in wing_pages()), "api", "names", "papers"]
+    pages += ["bibliography", *(page_of(p) for p in chapters() if p.stem != "index")]
+    entries = "".join(f"<url><loc>{address}{page}.html</loc></url>\n" for page in pages)
+    head = '<?xml version="1.0" encoding="utf-8"?>\n'
+    space = "http://www.sitemaps.org/schemas/sitemap/0.9"
+    return f'{head}<urlset xmlns="{space}">\n{entries}</urlset>\n'
+
+
+def llms(address, about):
+    """The site for language models: every page with the sentence that states its result.
+
+    The extension for it writes titles only.
+    """
+    lines = ["# taskpriors", "", f"> {about}"]
+    for folder, heading in FOLDERS.items():
+        here = [p for p in chapters() if p.parent.name == folder]
+        lines += ["", f"## {heading}", ""] if here else []
+        lines += [f"- [{_title(p)}]({address}{page_of(p)}.html): {_result(p)}" for p in here]
+    lines += ["", "## Reference", ""]
+    for page, what in {
+        "api": "Functions for users: an example of each, and the chapters that use it.",
+        "names": "All public names.",
+        "papers": "Which cell proves or reproduces which item of the papers.",
+    }.items():
+        lines.append(f"- [{page}]({address}{page}.html): {what}")
     return "\n".join(lines) + "\n"
 
 
@@ -109,4 +323,11 @@ def _title(path):
         for kind, source in cells(path)
         for m in [re.match(r"# (.*)", source)]
         if m and kind == "markdown"
+    )
+
+
+def _result(path):
+    "The sentence below the title of a notebook."
+    return next(
+        m[1] for kind, source in cells(path) for m in [re.search(r"^> (.*)", source, re.M)] if m
     )

@@ -49,6 +49,9 @@ def pages(site):
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
+    def translate_path(self, path):  # the page for a missing page has addresses from the root
+        return super().translate_path(path.removeprefix("/taskpriors"))
+
     def log_message(self, *args):
         pass
 
@@ -101,6 +104,8 @@ def test_no_dead_internal_link_or_image(site, pages):
                 continue
             path, _, anchor = target.partition("#")
             path = path.split("?")[0]
+            if page == "404.html":
+                path = path.removeprefix("/taskpriors/")
             there = (site / page).parent / path if path else site / page
             assert there.resolve().exists(), f"{page}: {target}"
             if anchor and there.suffix == ".html":
@@ -117,7 +122,7 @@ def test_every_public_name_is_documented(site, monkeypatch):
     import notebooks
 
     index, az, n = (
-        (site / "api.html").read_text(encoding="utf-8"),
+        (site / "names.html").read_text(encoding="utf-8"),
         (site / "genindex.html").read_text(encoding="utf-8"),
         0,
     )
@@ -142,6 +147,88 @@ def test_every_public_name_is_documented(site, monkeypatch):
             )
             n += 1
     assert n > 200 and "TaskPrior.from_features" in az and "TaskPrior.heldout_error" in index
+
+
+def test_the_front_door_has_examples_and_users(site):
+    import taskpriors
+
+    page = (site / "api.html").read_text(encoding="utf-8")
+    for name in taskpriors._FROM:
+        anchor = f"tp-{name.lower().replace('_', '-')}"
+        section = page.partition(f'id="{anchor}"')[2].partition("</section>")[0]
+        assert "Derived in" in section and "its parameters" in section or name == "METRICS", name
+        assert name in section.partition('class="highlight')[2], f"{name} has no example"
+
+
+def test_machines_find_their_way(site, pages):
+    import xml.etree.ElementTree as ElementTree
+
+    address = "https://taskpriors.github.io/taskpriors/"
+    places = [e.text for e in ElementTree.parse(site / "sitemap.xml").iter() if "loc" in e.tag]
+    listed = {p.removeprefix(address) for p in places}
+    assert listed == {*pages} - {"404.html", "genindex.html", "search.html"}
+    said = (site / "llms.txt").read_text(encoding="utf-8")
+    for page in re.findall(rf"\]\({address}(.*?)\)", said):
+        assert page in pages
+    assert said.startswith("# taskpriors\n\n> ") and said.count("\n## ") == 8
+
+
+def test_every_page_introduces_itself(site):
+    "A description, a social card, the notebook to download, to edit and to run, the version."
+    html = (site / "start" / "first_ranking.html").read_text(encoding="utf-8")
+    says = "One call ranks models on your images over thousands of tasks, without a label."
+    for name in ('property="og:description"', 'name="description"'):
+        assert re.search(
+            rf'<meta [^>]*{name}[^>]*content="{says}|content="{says}"[^>]*{name}', html
+        )
+    card = re.search(r'property="og:image" content="[^"]*/taskpriors/([^"]+)"', html)[1]
+    assert (site / card).stat().st_size > 5000
+    assert re.search(r'href="\.\./_downloads/\w+/01_first_ranking\.ipynb"', html)
+    assert "/edit/main/nbs/start/01_first_ranking.ipynb" in html
+    assert "colab.research.google.com/github/taskpriors/taskpriors/blob/main/nbs/start/01" in html
+    import taskpriors
+
+    assert f"taskpriors {taskpriors.__version__}</span>" in html
+
+
+def test_figures_have_a_finding_for_a_text(site, pages):
+    for page in pages:
+        html = (site / page).read_text(encoding="utf-8")
+        for image in re.findall(r"<img [^>]*>", html):
+            alt = re.search(r'alt="([^"]*)"', image)
+            assert alt and len(alt[1].split()) > 4, (page, image)
+
+
+def test_claims_are_numbered_and_proofs_unfold(site):
+    html = (site / "prior" / "edges.html").read_text(encoding="utf-8")
+    assert re.search(r'class="proof theorem admonition".*?Theorem \d+', html, re.S)
+    if sphinx.version_info >= (8, 2):
+        assert re.search(r'<details class="[^"]*proof', html)
+
+
+def test_checks_are_folded_on_pages_for_users(site):
+    html = (site / "start" / "my_features.html").read_text(encoding="utf-8")
+    folds = [part.partition("</details>")[0] for part in html.split("A check, passed")[1:]]
+    assert any("expect_fail" in fold for fold in folds)
+
+
+def test_a_chapter_with_functions_for_users_opens_with_a_call(site):
+    html = (site / "rank" / "ranking.html").read_text(encoding="utf-8")
+    opening = re.sub(r"<[^>]*>", "", html[html.index("<h1>") : html.index("<h2>")])
+    assert "import taskpriors as tp" in opening and "tp.rank_models(" in opening
+
+
+@needs_browser
+def test_the_slider_runs_without_a_kernel(address, browser):
+    browser.get(f"{address}/start/explorer.html")
+    before = browser.find_element("id", "number-0").text
+    browser.execute_script(
+        "const slider = document.getElementById('temperature'); slider.value = 32;"
+        "slider.dispatchEvent(new Event('input'))"
+    )
+    after = browser.find_element("id", "number-0").text
+    assert float(before) < 0.6 and float(after) > 0.95
+    assert float(browser.find_element("id", "chance-0").get_attribute("value")) == float(after)
 
 
 def test_code_names_link_to_where_they_are_derived(site):
@@ -236,6 +323,43 @@ def test_search_finds_a_function(address, browser):
         lambda b: b.find_elements(By.CSS_SELECTOR, "#search-results li a")
     )
     assert any("moments" in a.get_attribute("href") for a in found)
+
+
+@needs_browser
+@pytest.mark.parametrize("words", ["uncertainty", "Hugging Face", "embeddings"])
+def test_search_finds_what_users_call_it_and_shows_prose(address, browser, words):
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser.get(f"{address}/search.html?q={words.replace(' ', '+')}")
+    WebDriverWait(browser, 20).until(
+        lambda b: (
+            len(b.find_elements(By.CSS_SELECTOR, "#search-results li p.context"))
+            == len(b.find_elements(By.CSS_SELECTOR, "#search-results li"))
+            > 0
+        )
+    )
+    found = [a.get_attribute("href") for a in browser.find_elements("css selector", "li a")]
+    assert any("/start/" in page for page in found), found
+    for context in browser.find_elements(By.CSS_SELECTOR, "p.context"):
+        assert not re.search(r"\\\(|\\mathbb|^import |assert ", context.text), context.text
+
+
+@needs_browser
+def test_no_list_of_contents_runs_off_the_screen(address, browser):
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 1700, "height": 1000, "deviceScaleFactor": 1, "mobile": False},
+    )
+    for page in ("index", "api", "names", "start/first_ranking", "prior/moments"):
+        browser.get(f"{address}/{page}.html")
+        parts = (".toc-scroll",) if "prior" in page else (".sidebar-scroll", ".toc-scroll")
+        for part in parts:  # an unfolded folder scrolls in its own pane
+            over = browser.execute_script(
+                f"const e = document.querySelector('{part}');"
+                "return e ? e.scrollHeight - e.clientHeight : 0"
+            )
+            assert over <= 0, f"{page}: {part} is {over} px too long"
 
 
 CONTRAST = """
@@ -340,6 +464,10 @@ def code(source, **outputs):
         (code("#| exprot\nx = 1"), "unknown directive '#| exprot'"),
         (code("#| default_exp nowhere"), "its module nowhere is not there: run nbdev_export"),
         (text("![a](missing.png)"), "a missing figure: missing.png"),
+        (
+            dict(code("1"), outputs=[dict(output_type="display_data", data={"image/png": ""})]),
+            "a figure without '#| fig-alt: what it shows'",
+        ),
         (text("[a](99_nowhere.ipynb)"), "a dead link: 99_nowhere.ipynb"),
         (
             text("<!-- shows: Task Priors, Theorem 9.9, proved -->"),
