@@ -161,6 +161,7 @@ CALLS = {
     "transfer.cards": {"describe": dict(metric="logme"), "card_table": {}},
     "rank.tiers": {
         "error_covariance": dict(point_errors=ERRORS),
+        "repetition_factor": dict(differences=0.1 * ERRORS.T, covariance=0.01 * torch.eye(2)),
         "rank_tiers": dict(skill=torch.tensor([0.4, 0.6]), covariance=0.01 * torch.eye(2)),
     },
     "rank.ranking": {
@@ -182,6 +183,7 @@ ABSENT = {
     "checks": "judges inputs; every function runs it",
     "encoders": "loads and describes models; embed runs it",
     "prior.edges.checked_odds": "shared step of the edges' functions",
+    "prior.judges.company_notes": "sentences of a ranking; rank_models runs it",
     "prior.pair_sums": "shared step of moments and tails",
     "prior.particles": "shared step of the labelings' functions",
     "prior.prefix.check_sampler": "judges what the samplers take; called by each of them",

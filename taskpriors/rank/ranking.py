@@ -22,6 +22,7 @@ from torch import Tensor
 
 from taskpriors.checks import (
     check_choice,
+    check_count,
     check_features,
     check_flag,
     check_instance,
@@ -38,6 +39,7 @@ from taskpriors.rank.tiers import (
     normal_quantile,
     probability_ahead,
     rank_tiers,
+    repetition_factor,
 )
 from ..results import Result, in_style, new_axes, new_panels
 from ..signatures import documented
@@ -241,6 +243,7 @@ class Ranking(Result):
     task_errors: Tensor | None = None  # over the error of a constant, shape (n_models, n_tasks)
     point_accuracy: Tensor | None = None  # of the probes, shape (n_models, n_judged)
     reason: str = ""  # why no labels have the edges of `mean` and `variance`
+    half_differences: Tensor | None = None  # skills of two halves, (repeats, n_models)
 
     @property
     def trusted(self) -> bool:
@@ -351,6 +354,7 @@ class Ranking(Result):
             f"Held-out accuracy of {s['probe']} probes on {s['n_tasks']} tasks "
             f"of {s['n_classes']} classes; {_counted(s)}.",
             f"Prior: {s['prior']}.",
+            *(textwrap.fill(note, 100) for note in s.get("company", ())),
             "",
             "Spearman correlation with probe accuracy, 95 % interval over models:",
             *found,
@@ -499,7 +503,7 @@ class Ranking(Result):
         from safetensors.torch import save
 
         names = ("dimension", "skill", "mean", "variance", "accuracies", "seconds")
-        names += ("point_errors", "task_errors", "point_accuracy")
+        names += ("point_errors", "task_errors", "point_accuracy", "half_differences")
         tensors = {name: getattr(self, name) for name in names}
         tensors |= {f"extra/{name}": values for name, values in self.extra.items()}
         return save({k: v.contiguous() for k, v in tensors.items() if v is not None})
@@ -508,13 +512,16 @@ class Ranking(Result):
         if self.point_errors is None or self.point_errors.shape[1] < 2:
             got, remedy = "none", "rank the models again with rank_models"
             refuse(caller, "a ranking must hold the errors of its points", got, remedy)
-        return error_covariance(
+        covariance = error_covariance(
             self.point_errors,
             self.task_errors,
             groups=groups,
             task_groups=task_orders(self.task_errors.shape[1]),
             paired=self.settings.get("paired_tasks", True),
         )
+        if self.half_differences is None or len(self.models) < 2:
+            return covariance
+        return covariance * repetition_factor(self.half_differences, covariance)
 
     def _sure_columns(self):
         if self.point_errors is None:
@@ -645,6 +652,7 @@ def rank_models(
     train: float | Tensor = 0.5,  # fraction of the images, or mask, that probes are fitted to
     kernel: str = "cosine",  # of models and prior, see kernel_factor
     graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
+    repeats: int = 0,  # halvings of the points that widen intervals by the prior's share; try 4
     seed: int = 0,  # of tasks and split
     cache: str | Path | bool | None = None,  # directory; None is cache_dir(), False is no cache
     out: str | Path | None = None,  # directory for the table, the picture and the record
@@ -682,7 +690,8 @@ def rank_models(
         executor=executor,
         embedding=how,
     )
-    run = dict(prior=prior, metrics=metrics, labels=labels)
+    repeats = check_count(repeats, "rank_models", "repeats", low=0, high=1000)
+    run = dict(prior=prior, metrics=metrics, labels=labels, repeats=repeats)
     ranking = Ranking(**run_stages(models, images, options, **run))
     if out is not None:
         ranking.save(out, overwrite=overwrite)
