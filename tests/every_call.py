@@ -191,6 +191,7 @@ CALLS = {
     },
     "rank.tiers": {
         "error_covariance": dict(point_errors=ERRORS),
+        "repetition_factor": dict(differences=0.1 * ERRORS.T, covariance=0.01 * torch.eye(2)),
         "rank_tiers": dict(skill=torch.tensor([0.4, 0.6]), covariance=0.01 * torch.eye(2)),
     },
     "rank.ranking": {
@@ -228,6 +229,7 @@ ABSENT = {
     "feature_files": "reads files; rank_models and embed run it",
     "prior.edges.checked_odds": "shared step of the edges' functions",
     "prior.heldout.error_on_basis": "step of Monitor",
+    "prior.judges.company_notes": "sentences of a ranking; rank_models runs it",
     "prior.pair_sums": "shared step of moments and tails",
     "prior.particles": "shared step of the labelings' functions",
     "prior.ridge_on_disk.check_row_tasks": "judges what the scores of rows take",

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['cross_skill', 'copy_similarity', 'Judges', 'elect_prior', 'CrossErrors', 'cross_errors', 'ElectedErrors',
-           'elected_errors']
+           'elected_errors', 'company_notes']
 
 # %% ../../nbs/prior/13_judges.ipynb #d34232c2
 from collections.abc import Mapping, Sequence
@@ -544,3 +544,48 @@ def elected_errors(
         return mean + out
 
     return ElectedErrors(points=through(errors.points), tasks=through(errors.tasks))
+
+# %% ../../nbs/prior/13_judges.ipynb #063d7f52
+def _named(names, most=3):  # "a", "a and b", "a, b and 4 others"
+    if len(names) > most:
+        names = [*names[: most - 1], f"{len(names) - most + 1} others"]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _families(similarity):  # lists of positions of near copies
+    left, families = set(range(len(similarity))), []
+    while left:
+        family, new = set(), {min(left)}
+        while new:
+            family |= new
+            near = (similarity[sorted(new)] >= 0.5).any(0)
+            new = set(near.nonzero()[:, 0].tolist()) - family
+        left -= family
+        families.append(sorted(family))
+    return [family for family in families if len(family) > 1]
+
+
+def company_notes(
+    names: Sequence,  # of the models
+    similarity: Tensor,  # of copies, shape (k, k), see copy_similarity
+    *,
+    prior: str | None = None,  # name of the model whose prior it is; None: several models
+    elected: Judges | None = None,  # the judges, if there was an election
+) -> list:  # sentences, none if nothing needs to be said
+    "What a reader of a ranking should know about the company of its models."
+    notes = []
+    if len(names) == 2:
+        notes.append(f"There are only two models, {_named(names)}: no third one judges them.")
+    for family in _families(similarity):
+        told = f"{_named([names[k] for k in family])} are near copies"
+        votes = "share one seat as judges" if elected else "have several votes in a product"
+        notes.append(f"{told}: they {votes}.")
+    if prior is not None:
+        notes.append(f"The prior rests on {prior}: all tasks are those of one model.")
+    if elected is not None and elected.weights.max() > 0.5 and len(names) > 2:
+        top = int(elected.weights.argmax())
+        share = f"{elected.weights[top]:.0%} of the weight"
+        notes.append(f"The prior rests on {names[top]}: it has {share}.")
+    if elected is not None and not elected.stable:
+        notes.append(f"The judges form two communities: {elected.reason}.")
+    return notes

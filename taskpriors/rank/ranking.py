@@ -23,6 +23,7 @@ from torch import Tensor
 
 from taskpriors.checks import (
     check_choice,
+    check_count,
     check_features,
     check_flag,
     check_instance,
@@ -47,6 +48,7 @@ from taskpriors.rank.tiers import (
     normal_quantile,
     probability_ahead,
     rank_tiers,
+    repetition_factor,
 )
 from ..results import Result, in_style, new_axes, new_panels
 from ..signatures import documented
@@ -291,6 +293,7 @@ class Ranking(Result):
     reason: str = ""  # why no labels have the edges of `mean` and `variance`
     parameters: Tensor | None = None  # of each model, (n_models,), NaN where unknown; None: of none
     drawn: dict | None = field(default=None, repr=False)  # a few tasks to look at, see draw_tasks
+    half_differences: Tensor | None = None  # skills of two halves, (repeats, n_models)
 
     @property
     def trusted(self) -> bool:
@@ -408,6 +411,7 @@ class Ranking(Result):
             f"of {s['n_classes']} classes; {_counted(s)}.",
             f"Prior: {s['prior']}.",
             *labels_line(s),
+            *(textwrap.fill(note, 100) for note in s.get("company", ())),
             "",
             "Spearman correlation with probe accuracy, 95 % interval over models:",
             *found,
@@ -599,6 +603,7 @@ class Ranking(Result):
 
         names = ("dimension", "skill", "mean", "variance", "accuracies", "seconds")
         names += ("point_errors", "task_errors", "point_accuracy", "parameters")
+        names += ("half_differences",)
         tensors = {name: getattr(self, name) for name in names}
         tensors |= {f"extra/{name}": values for name, values in self.extra.items()}
         return save({k: v.contiguous() for k, v in tensors.items() if v is not None})
@@ -618,13 +623,16 @@ class Ranking(Result):
         return rank_tiers(self.skill, self._error_covariance, self.models)
 
     def _grouped_covariance(self, groups):
-        return error_covariance(
+        covariance = error_covariance(
             self.point_errors,
             self.task_errors,
             groups=groups,
             task_groups=task_orders(self.task_errors.shape[1]),
             paired=self.settings.get("paired_tasks", True),
         )
+        if self.half_differences is None or len(self.models) < 2:
+            return covariance
+        return covariance * repetition_factor(self.half_differences, covariance)
 
     def _sure_columns(self):
         if self.point_errors is None:
@@ -774,6 +782,7 @@ def rank_models(
     train: float | Tensor = 0.5,  # fraction of the points, or mask, that probes are fitted to
     kernel: str = "cosine",  # of models and prior, see kernel_factor
     graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
+    repeats: int = 0,  # halvings of the points that widen intervals by the prior's share; try 4
     seed: int = 0,  # of tasks and split
     cache: str | Path | bool | None = None,  # directory; None is cache_dir(), False is no cache
     out: str | Path | None = None,  # directory for the table, the picture and the record
@@ -811,9 +820,10 @@ def rank_models(
         executor=executor,
         embedding=how,
     )
+    repeats = check_count(repeats, "rank_models", "repeats", low=0, high=1000)
     if texts is not None:
         images = texts_for(texts, images, models)
-    run = dict(prior=prior, metrics=metrics, labels=labels)
+    run = dict(prior=prior, metrics=metrics, labels=labels, repeats=repeats)
     ranking = Ranking(**run_stages(models, images, options, **run))
     if out is not None:
         ranking.save(out, overwrite=overwrite)

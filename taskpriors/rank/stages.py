@@ -7,9 +7,9 @@ __all__ = ['MAX_SEED', 'JUDGE_TASKS', 'ALL_PAIRS', 'ORDERS', 'DRAWN', 'SHOWN', '
            'shortened', 'attempt', 'settle', 'failure_lines', 'with_plain_names', 'named_models', 'Model',
            'gather_model', 'gather_models', 'load_result', 'keep_result', 'load_or_compute', 'Priors', 'judge_prior',
            'elected_priors', 'choose_priors', 'groups_of_priors', 'edge_prior', 'trace_of', 'model_moments',
-           'edge_reason', 'Tasks', 'task_orders', 'sample_tasks', 'SkillJob', 'model_skills', 'model_probes',
-           'MetricJob', 'model_metrics', 'describe_run', 'draw_tasks', 'elected_columns', 'images_for', 'texts_for',
-           'read_labels', 'labels_line', 'metrics_with_labels', 'run_stages']
+           'edge_reason', 'Tasks', 'task_orders', 'sample_tasks', 'SkillJob', 'model_skills', 'repeat_on_halves',
+           'model_probes', 'MetricJob', 'model_metrics', 'describe_run', 'draw_tasks', 'elected_columns', 'images_for',
+           'texts_for', 'read_labels', 'labels_line', 'metrics_with_labels', 'run_stages']
 
 # %% ../../nbs/rank/05_stages.ipynb #dc385fa1
 import base64
@@ -52,7 +52,14 @@ from ..feature_files import file_name, is_feature_file
 from ..kernels import kernel_factor, product_factor
 from ..prior.edges import LeastEigenvalue, least_eigenvalue
 from ..prior.heldout import expected_heldout_error
-from ..prior.judges import copy_similarity, cross_errors, elect_prior, elected_errors
+from taskpriors.prior.judges import (
+    Judges,
+    company_notes,
+    copy_similarity,
+    cross_errors,
+    elect_prior,
+    elected_errors,
+)
 from ..prior.moments import TraceMoments
 from ..prior.prefix import task_diversity
 from ..prior.task_prior import TaskPrior
@@ -103,6 +110,7 @@ class RankOptions:
     progress: bool  # bars on standard error
     executor: object  # concurrent.futures.Executor or None
     embedding: dict  # further options of embed_features
+    n_orders: int = 16  # random orders of the points that the tasks of one prior are drawn along
 
     def __post_init__(self):
         caller = "rank_models"
@@ -375,6 +383,7 @@ class Priors(NamedTuple):
     judging: dict  # model -> the prior under which it is judged
     description: str  # in words
     elected: Mapping | None = None  # model -> its columns, if judges were elected
+    judges: Judges | None = None  # the election
 
 # %% ../../nbs/rank/05_stages.ipynb #00f3387e
 def _can_be_model(word):
@@ -409,7 +418,8 @@ JUDGE_TASKS = 60  # at most so many tasks are drawn from each judge
 
 def _cross_skills(models, options):
     n_tasks = min(JUDGE_TASKS, options.n_tasks)
-    how = dict(n_tasks=n_tasks, n_classes=options.n_classes, seed=options.seed)
+    n_orders = options.n_orders
+    how = dict(n_tasks=n_tasks, n_classes=options.n_classes, seed=options.seed, n_orders=n_orders)
 
     def compute():
         start = time.perf_counter()
@@ -461,7 +471,7 @@ def elected_priors(
     weights = zip(models.values(), judges.weights.tolist(), strict=True)
     shared = product_factor([(model.factor, 1 / w) for model, w in weights if w > 1e-3])
     judging = dict.fromkeys(models, shared)
-    return Priors(shared, judging, _told(judges, list(models)), elected)
+    return Priors(shared, judging, _told(judges, list(models)), elected, judges)
 
 # %% ../../nbs/rank/05_stages.ipynb #629f0f81
 def choose_priors(
@@ -632,7 +642,7 @@ def sample_tasks(
         options.n_tasks,
         method="prefix",
         convention="paper",
-        n_orders=min(ORDERS, options.n_tasks),
+        n_orders=min(options.n_orders, options.n_tasks),
         seed=check_generator(options.seed + stream, "rank_models", options.device),
     )
     return Tasks(labels.cpu(), temperature)
@@ -688,6 +698,58 @@ def model_skills(
         desc="skill",
     )
     return settle(models, attempts)
+
+# %% ../../nbs/rank/05_stages.ipynb #7754831c
+def _on_points(model, rows, options):  # the model on some of the points
+    features = model.features[rows]
+    factor = kernel_factor(features, options.kernel, scale="frobenius")
+    digest = digest_tensors(dict(features=features))
+    return replace(model, features=features, factor=factor, digest=digest)
+
+
+def _halved(options, elected, seed):  # half of the tasks, along half of the orders
+    n_tasks = min(JUDGE_TASKS, options.n_tasks) if elected else options.n_tasks
+    few = dict(n_tasks=max(2, n_tasks // 2), n_orders=max(1, options.n_orders // 2))
+    return replace(options, **few, seed=seed, cache=False, progress=False, task_temperature=None)
+
+
+def _skill_on(models, rows, prior, options):  # of each model, on some of the points
+    there = {name: _on_points(model, rows, options) for name, model in models.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # what they say of all points was said
+        priors = choose_priors(prior, there, None, options)
+        skills, failures = model_skills(there, priors, options)
+    for name, why in failures.items():
+        remedy = "pass repeats=0"
+        refuse("rank_models", "models must work on half of the points", f"{name}: {why}", remedy)
+    return torch.stack([skills[name]["skill"] for name in models])
+
+# %% ../../nbs/rank/05_stages.ipynb #a65d7aa1
+def repeat_on_halves(
+    models: Mapping,  # name -> Model
+    prior,  # as for rank_models
+    priors: Priors,  # on all points
+    options: RankOptions,
+    *,
+    repeats: int,  # random splits of the points into two halves
+) -> Tensor:  # skill on the first half minus skill on the second, shape (repeats, n_models)
+    "What a ranking does to other points, seen from two halves of the points that are there."
+    n = len(priors.shared)
+    if n < 16:
+        refuse("rank_models", "repeats need at least 16 points", n, "pass repeats=0")
+    made = prior is None or isinstance(prior, str) and prior in {"product", "others", *models}
+    made = made or priors.elected is not None
+    g = torch.Generator().manual_seed(options.seed)
+    differences = []
+    for _ in range(repeats):
+        skills = []
+        for rows in torch.randperm(n, generator=g).tensor_split(2):
+            seed = int(torch.randint(2**31, (), generator=g))
+            few = _halved(options, priors.elected is not None, seed)
+            there = prior if made else priors.shared[rows]
+            skills.append(_skill_on(models, rows, there, few))
+        differences.append(skills[0] - skills[1])
+    return torch.stack(differences)
 
 # %% ../../nbs/rank/05_stages.ipynb #95319ead
 def _fit_probes(features, labels, mask, options):
@@ -838,6 +900,18 @@ def _image_record(images):
     )
 
 
+def _company_record(models, priors):
+    one = priors.description if priors.description in models else None
+    few = len(next(iter(models.values())).factor) < 4
+    alike = (
+        torch.eye(len(models))
+        if few
+        else copy_similarity({name: model.factor for name, model in models.items()}, n_points=256)
+    )
+    names = [shortened(name, 40) for name in models]
+    return company_notes(names, alike, prior=one, elected=priors.judges)
+
+
 def _option_record(options):
     names = ("kernel", "graphs", "probe", "n_tasks", "n_classes", "seed")
     return {name: getattr(options, name) for name in names}
@@ -859,6 +933,7 @@ def describe_run(
         **_image_record(images),
         n=n,
         prior=priors.description,
+        company=_company_record(models, priors),
         paired_tasks=len(groups_of_priors(priors)) == 1,
         **_option_record(options),
         **_edge_record(next(iter(moments.values())), n),
@@ -1101,6 +1176,7 @@ def run_stages(
     prior=None,  # as for rank_models
     metrics: Mapping | None = None,  # as for rank_models
     labels=None,  # as for rank_models
+    repeats: int = 0,  # as for rank_models
 ) -> dict:  # the fields of a Ranking
     "Gather the models and compute every statistic of them."
     models = named_models(models)
@@ -1143,6 +1219,9 @@ def run_stages(
     extra, declined = model_metrics(models, metrics, options)
     extra = elected_columns(models, priors) | extra
     columns = _columns(models, moments, skills, probes)
+    if repeats:
+        again = repeat_on_halves(models, prior, priors, options, repeats=repeats)
+        columns["half_differences"] = again
     return dict(
         columns,
         extra=extra,

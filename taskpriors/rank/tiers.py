@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['ROUNDING', 'error_covariance', 'lead_errors', 'Lead', 'normal_quantile', 'probability_ahead', 'simultaneous_quantile',
-           'rank_intervals', 'tiers_from', 'probability_best', 'Tiers', 'rank_tiers']
+           'rank_intervals', 'tiers_from', 'probability_best', 'Tiers', 'rank_tiers', 'repetition_factor']
 
 # %% ../../nbs/rank/06_tiers.ipynb #9d6e6112
 import math
@@ -298,3 +298,21 @@ def rank_tiers(
         tier=tiers_from(skill, margin),
         level=level,
     )
+
+# %% ../../nbs/rank/06_tiers.ipynb #74d7421a
+def repetition_factor(
+    differences,  # of skills between two halves of the points, shape (n_splits, n_models)
+    covariance,  # of the models' mean errors on all points, prior as given, (n_models, n_models)
+) -> float:  # at least 1
+    "How many times the variance of a lead grows if the prior is made anew on other points."
+    caller = "repetition_factor"
+    D = check_finite(check_tensor(differences, caller, "differences"), caller, "differences")
+    C = check_finite(check_tensor(covariance, caller, "covariance"), caller, "covariance").double()
+    m = D.shape[1] if D.ndim == 2 else 0
+    if len(D) == 0 or m < 2 or C.shape != (m, m):
+        got = f"shapes {tuple(D.shape)} and {tuple(C.shape)}"
+        refuse(caller, "differences and covariance must fit", got, "pass one column per model")
+    a, b = torch.triu_indices(m, m, 1)
+    D, se = D.double().cpu(), lead_errors(C.cpu())[a, b]
+    ratio = ((D[:, a] - D[:, b]) ** 2 / (4 * se**2))[:, se > 10 * ROUNDING]
+    return max(1.0, ratio.mean().item()) if ratio.numel() else 1.0
