@@ -53,7 +53,7 @@ def ranking_work(
         draws=2 * n * min(ORDERS, n_tasks),
     )
 
-# %% ../../nbs/rank/17_cost.ipynb #f449297a
+# %% ../../nbs/rank/17_cost.ipynb #1cbe95ed
 class Speed(NamedTuple):
     "How fast this machine is at the moment."
 
@@ -111,6 +111,9 @@ class RankingPlan(Result):
         )
 
 
+_BASE_BYTES = 8 * 10**8  # of Python, torch and blocks of rows, as measured
+
+
 def _most_bytes(n, widths, options):
     D, d = sum(widths), max(widths)
     rank, width = min(options["rank"], D), min(options["rank"] + 16, D)
@@ -120,7 +123,7 @@ def _most_bytes(n, widths, options):
     factor = 4 * n * (width + rank) + 3 * 4 * 2048 * D
     drawing = 4 * n * rank + labels + n * options["n_tasks"]
     scoring = 2 * labels + 8 * 3 * d * columns + 4 * judged * (4 * columns + 6 * d)
-    return 3 * 10**8 + max(factor, drawing, scoring)  # 300 MB: Python, torch and its buffers
+    return _BASE_BYTES + max(factor, drawing, scoring)
 
 
 def plan_ranking(
