@@ -191,7 +191,7 @@ CALLS = {
     },
     "rank.tiers": {
         "error_covariance": dict(point_errors=ERRORS),
-        "repetition_factor": dict(differences=0.1 * ERRORS.T, covariance=0.01 * torch.eye(2)),
+        "repetition_factor": dict(differences=X[:5, :2].clone(), covariance=0.01 * torch.eye(2)),
         "rank_tiers": dict(skill=torch.tensor([0.4, 0.6]), covariance=0.01 * torch.eye(2)),
     },
     "rank.ranking": {

@@ -307,6 +307,7 @@ def _check_copies(similarity, groups, k, caller):
     if similarity is not None and groups is not None:
         refuse(caller, "either similarity or groups may be given", "both", "leave one of them out")
     if groups is not None:
+        groups = check_several(groups, caller, "groups")
         check_same_n(caller, cross=k, groups=len(groups))
         labels = [list(groups).index(name) for name in groups]
         return (torch.tensor(labels)[:, None] == torch.tensor(labels)).double()
