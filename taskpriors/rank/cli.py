@@ -55,7 +55,7 @@ def _model_options(group):
     )
     group.add_argument(
         "--prior",
-        help="product (of all models, the default), "
+        help="product (of all models, the default), reciprocal (judges that the models elect), "
         "others (of all but the model that is judged), or a model",
     )
 
@@ -402,11 +402,14 @@ def _judge(given):
     from taskpriors.rank.stages import RankOptions, judge_prior, named_models
 
     asked = {name: p.default for name, p in signature(rank_models).parameters.items()} | given
-    wanted = [name for name in RankOptions.__dataclass_fields__ if name != "embedding"]
+    wanted = [name for name in RankOptions.__dataclass_fields__ if name in asked]
     RankOptions(**{name: asked[name] for name in wanted}, embedding={})
     judge_prior(asked["prior"], named_models(asked["models"]))
 
 # %% ../../nbs/rank/19_cli.ipynb #4933a545
+_WHICH_STATISTIC = "https://taskpriors.github.io/taskpriors/start/which_statistic.html"
+
+
 def _print_ranking(ranking, labelled, out, everything):
     from taskpriors.rank.ranking import table_lines
     from taskpriors.rank.stages import plain_text
@@ -419,6 +422,7 @@ def _print_ranking(ranking, labelled, out, everything):
         table = label_agreement(ranking).to_string() if len(ranking.models) > 3 else told
         print(f"\nKendall's tau with probe accuracy on the labels:\n{table}")
     print(f"\nWritten to {plain_text(out)}: ranking.csv, .json, .png and .safetensors")
+    print(f"Which statistic to trust, and when: {_WHICH_STATISTIC}")
 
 # %% ../../nbs/rank/19_cli.ipynb #afb3e0ac
 def run_rank(

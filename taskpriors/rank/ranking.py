@@ -391,6 +391,19 @@ class Ranking(Result):
             return f"Take {first}: its expected skill is the highest."
         return " ".join([f"Take {first}.", *self._rivals(first), *self._doubt(first)])
 
+    @property
+    def next_step(self) -> str:
+        "What to do with this ranking, in one sentence."
+        if len(self.models) == 1:
+            return "Next: add models, because skills are compared on the same points."
+        order = self.skill.argsort(descending=True)
+        first, second = (_middle(self.models[k]) for k in order[:2].tolist())
+        if self.point_errors is not None and self._tiers.tier[order[1]] == 1:
+            return f"Next: more points may tell {first} from {second}; or take the cheaper one."
+        if LABEL_ACCURACY not in self.extra:
+            return "Next: check the order on labels that you have, by labels= or --labels FILE."
+        return 'Next: send a page of it to others, by report("ranking.html") or --report FILE.'
+
     def agreement(self):  # pandas.DataFrame
         "Spearman correlation of each statistic, and of controls, with probe accuracy."
         import pandas as pd
@@ -435,7 +448,8 @@ class Ranking(Result):
         legend += " error.\nModels of one tier cannot be told apart from its first."
         table = table_lines(self.short_frame())
         verdict = textwrap.fill(self.verdict, 100, break_on_hyphens=False)
-        return "\n".join([verdict, "", *table, "", legend, "", self.summary()])
+        parts = [verdict, "", *table, "", legend, "", self.summary(), "", self.next_step]
+        return "\n".join(parts)
 
     def _repr_html_(self):
         import html
@@ -448,6 +462,7 @@ class Ranking(Result):
         return (
             f"<p><b>{html.escape(self.verdict)}</b></p>{table}"
             f"<details><summary>Agreement and settings</summary><pre>{folded}</pre></details>"
+            f"<p>{html.escape(self.next_step)}</p>"
         )
 
     def plot(self, ax=None):  # matplotlib axes

@@ -109,8 +109,9 @@ class TextSource:
         name: str = "texts",  # what to call it
         *,
         labels=None,  # class of each text, words or numbers, shape (n,)
+        labels_from: str = "the texts",  # where the labels come from, in words
     ):
-        self.texts, self.name = _checked_texts(texts), name
+        self.texts, self.name, self.labels_from = _checked_texts(texts), name, labels_from
         if not self.texts:
             refuse("load_texts", f"{name} must hold a text", "none", "check the source")
         self.labels, self.classes = None, ()
@@ -220,7 +221,7 @@ def load_texts(
     """
     if isinstance(source, TextSource):
         return _evenly(source, limit)
-    name = "texts"
+    name, labels_from = "texts", "the texts"
     if isinstance(source, (str, os.PathLike)):
         path = Path(source).expanduser()
         source, name = _open_table(path), path.stem
@@ -228,6 +229,7 @@ def load_texts(
         texts = _text_column(source, text_column)
         if labels is None:
             labels = _column(source, label_column, "label")
+            labels_from = f"the column {label_column or 'label'!r} of {name}"
     else:
         if text_column is not None or label_column is not None:
             rule, remedy = "a column must be named of a table", "leave it out"
@@ -237,7 +239,8 @@ def load_texts(
     if not is_list or isinstance(texts, (type, bytes, Mapping, Set)):
         rule, remedy = "texts must be a list, a table or a file", "pass a list of strings"
         refuse("load_texts", rule, type(source).__name__, remedy, TypeError)
-    return _evenly(TextSource(list(texts), name, labels=labels), limit)
+    opened = TextSource(list(texts), name, labels=labels, labels_from=labels_from)
+    return _evenly(opened, limit)
 
 # %% ../../nbs/rank/04_texts.ipynb #95c9425b
 def _as_rows(
