@@ -46,7 +46,7 @@ EXPLORER = TaskExplorer(X)
 VIEWS = torch.stack([X, X + 0.1 * X2], 1)
 MAP = X[:, :2]
 ERRORS = X[:, :2].T.contiguous()
-JUDGED = cross_errors([X, torch.cat([X[:, :1], X2], 1)], n_tasks=4, n_classes=2)
+JUDGED = cross_errors([X, X + 0.1 * X2], n_tasks=4, n_classes=2)
 PICTURES = (255 * IMAGES[:, 0]).to(torch.uint8)
 
 

@@ -52,7 +52,7 @@ class Mapper:
 
 
 def with_value(good, value):
-    bad = torch.as_tensor(good).clone().double()
+    bad = torch.as_tensor(good).double().clone(memory_format=torch.contiguous_format)
     bad.view(-1)[-1] = value
     return bad
 

@@ -101,6 +101,9 @@ CALLS = {
         "prefix_log_prob": dict(Z=Z, labels=Y, temperature=1.0, n_classes=2),
         "task_diversity": dict(labels=Y),
     },
+    "prior.long_prefix": {
+        "sample_many_labels": dict(Z=Z, temperature=1.0, n_classes=2, n_tasks=3, seed=0),
+    },
     "prior.labelings": {
         "sample_labelings": dict(Z=Z, temperature=4.0, n_classes=2, n_tasks=64, seed=0),
         "enumerate_labelings": dict(Z=Z[:6], temperature=1.0, n_classes=2),
@@ -242,6 +245,12 @@ EXEMPT = {
     "prior.prefix.check_sampler": "judges what the samplers take; called by each of them",
     "prior.prefix.pair_scale": "the same",
     "prior.particles.checked_problem": "the same",
+    "prior.heldout.error_on_basis": "step of Monitor, which judges the data",
+    "prior.judges.company_notes": "sentences of a ranking; its notebook tests them",
+    "prior.cut_prior.row_kernel": "step of cut_prior; their notebook tests the refusals",
+    "prior.ridge_on_disk.check_row_tasks": "judges what the scores of rows take",
+    "prior.ridge_on_disk.heldout_error_of_rows": "takes files too; its notebook tests it",
+    "prior.ridge_on_disk.scores_of_rows": "takes files too; its notebook tests it",
     "prior.pair_sums": "shared step of moments and tails",
     "store": "files, tests/test_cache.py",
     "synbench.robust_probing.autoattack": "needs an optional library; its notebook tests it",

@@ -163,6 +163,7 @@ def cross_skill(
     """
     caller = "cross_skill"
     check_choice(measure, ("label", "gaussian"), caller, "measure")
+    standardize = check_flag(standardize, caller, "standardize")
     how = _sampling(n_tasks, n_classes, gain, seed)
     check_executor(executor, caller)
     features = _same_points(features, caller, "features")
@@ -366,7 +367,7 @@ def _elect(cross, caller, *, similarity, groups, controls, power, limit):
     S = _check_cross(cross, caller)
     controls = _check_controls(controls, len(S), caller)
     s = _check_copies(similarity, groups, len(S), caller)
-    power = check_number(power, caller, "power", low=0, low_open=True)
+    power = check_number(power, caller, "power", low=0, high=1e12, low_open=True)
     limit = check_number(limit, caller, "limit", low=0, high=1)
     B, seats = _votes(S, controls, s, power, caller)
     juries, community, ratio = _rivals(B, seats, limit)

@@ -9,6 +9,7 @@ __all__ = ['SAMPLERS', 'COLOURS', 'BOX', 'MARGIN', 'task_map', 'kernel_strength'
 # %% ../../nbs/rank/20_explore.ipynb #6c190829
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -317,6 +318,9 @@ def explore(
         features, images = load_digits().data, load_digits().images
     state = TaskExplorer(features, **explorer)
     n = len(state.features)
+    if images is not None:
+        kinds, remedy = (list, tuple, np.ndarray, Tensor), "pass a list of arrays"
+        check_instance(images, kinds, "explore", "images", remedy=remedy)
     if images is not None and len(images) != n:
         got = f"{len(images)} images of {n} points"
         refuse("explore", "images must be as many as points", got, "pass one for each row")

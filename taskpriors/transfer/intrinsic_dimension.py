@@ -96,7 +96,7 @@ def gride(
 
     Reference: Denti et al. 2022, The generalized ratios intrinsic dimension estimator.
     """
-    n1 = check_count(scale, "gride", "scale")
+    n1 = check_count(scale, "gride", "scale", high=2**31)
     n2 = 2 * n1
     logs = _log_ratios(_distinct(features, "gride"), n1, n2, neighbours, "gride")
     total, n = logs.sum(), len(logs)
