@@ -677,5 +677,6 @@ def trace_over_labels(
         y = tasks.labels[rows]
         for c in y.unique():
             traces[rows] += ((y == c).to(Z) @ Z).square().sum(1)
+    check_computed(traces.square(), caller, "Tr(MG) squared")
     mean = w @ traces
     return mean.item(), (w @ (traces - mean) ** 2).item()

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from taskpriors.checks import (
+    as_tensor,
     check_choice,
     check_computed,
     check_count,
@@ -321,6 +322,8 @@ def explore(
     if images is not None:
         kinds, remedy = (list, tuple, np.ndarray, Tensor), "pass a list of arrays"
         check_instance(images, kinds, "explore", "images", remedy=remedy)
+    if isinstance(images, Tensor):
+        images = as_tensor(images, "explore", "images")
     if images is not None and len(images) != n:
         got = f"{len(images)} images of {n} points"
         refuse("explore", "images must be as many as points", got, "pass one for each row")

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from taskpriors.checks import (
+    check_computed,
     check_count,
     check_finite,
     check_flag,
@@ -79,13 +80,14 @@ def error_covariance(
     check_flag(paired, caller, "paired")
     by_point = _check_errors(point_errors, caller, "point_errors")
     groups = _group_index(groups, by_point.shape[1], caller)
-    out = _margin(by_point, groups)
+    out = check_computed(_margin(by_point, groups), caller, "the covariance")
     if task_errors is None:
         return out
     by_task = _check_errors(task_errors, caller, "task_errors")
     check_same_n(caller, point_errors=len(by_point), task_errors=len(by_task))
     of_tasks = _margin(by_task, _group_index(task_groups, by_task.shape[1], caller))
-    return out + (of_tasks if paired else torch.diag(of_tasks.diagonal()))
+    out = out + (of_tasks if paired else torch.diag(of_tasks.diagonal()))
+    return check_computed(out, caller, "the covariance")
 
 # %% ../../nbs/rank/07_tiers.ipynb #44ec2798
 ROUNDING = 1e-6  # least standard error of a lead: skills of float32 features are not more precise
@@ -309,10 +311,11 @@ def repetition_factor(
     D = check_finite(check_tensor(differences, caller, "differences"), caller, "differences")
     C = check_finite(check_tensor(covariance, caller, "covariance"), caller, "covariance").double()
     m = D.shape[1] if D.ndim == 2 else 0
-    if len(D) == 0 or m < 2 or C.shape != (m, m):
+    if m < 2 or len(D) == 0 or C.shape != (m, m):
         got = f"shapes {tuple(D.shape)} and {tuple(C.shape)}"
         refuse(caller, "differences and covariance must fit", got, "pass one column per model")
     a, b = torch.triu_indices(m, m, 1)
     D, se = D.double().cpu(), lead_errors(C.cpu())[a, b]
     ratio = ((D[:, a] - D[:, b]) ** 2 / (4 * se**2))[:, se > 10 * ROUNDING]
+    check_computed(ratio, caller, "a squared difference over its variance")
     return max(1.0, ratio.mean().item()) if ratio.numel() else 1.0

@@ -456,7 +456,7 @@ def cw_attack(
     x, y = _target(logits, images, labels, clip, who)
     how = _Descent(
         clip=clip,
-        kappa=check_number(kappa, who, "kappa", low=0),
+        kappa=check_number(kappa, who, "kappa", low=0, high=1e30),
         n_steps=check_rounds(n_steps, who, "n_steps"),
         lr=check_number(lr, who, "lr", low=0, high=1e6, low_open=True),
         n_projections=check_count(n_projections, who, "n_projections", low=0),

@@ -957,7 +957,9 @@ def convergence(
     n_draws = check_count(n_draws, "convergence", "n_draws", low=2)
     if not callable(metric):
         metric = _label_free(metric)
-    sizes = [len(X) // 8, len(X) // 4, len(X) // 2, len(X)] if sizes is None else list(sizes)
+    if sizes is None:
+        sizes = [len(X) // 8, len(X) // 4, len(X) // 2, len(X)]
+    sizes = as_tensor(sizes, "convergence", "sizes").flatten().tolist()
     sizes = [check_count(n, "convergence", "sizes", low=2, high=len(X)) for n in sizes]
     if len(sizes) < 2 or sorted(set(sizes)) != sizes:
         rule = "sizes must be two numbers or more that increase"
