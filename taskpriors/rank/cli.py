@@ -422,7 +422,7 @@ def _print_ranking(ranking, labelled, out, everything):
         table = label_agreement(ranking).to_string() if len(ranking.models) > 3 else told
         print(f"\nKendall's tau with probe accuracy on the labels:\n{table}")
     print(f"\nWritten to {plain_text(out)}: ranking.csv, .json, .png and .safetensors")
-    print(f"Which statistic to trust, and when: {_WHICH_STATISTIC}")
+    print(f"Which statistic to trust: {_WHICH_STATISTIC}")
 
 # %% ../../nbs/rank/19_cli.ipynb #afb3e0ac
 def run_rank(
