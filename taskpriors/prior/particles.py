@@ -132,7 +132,7 @@ def checked_problem(
     caller: str,  # who asks
 ) -> Problem:
     "Judge the arguments that all samplers of the label measure share."
-    Z, T, q, _ = check_sampler(Z, temperature, n_classes, n_tasks, caller, label_bytes=19)
+    Z, T, q, _ = check_sampler(Z, temperature, n_classes, n_tasks, caller, label_bytes=18)
     pair_scale(Z, T, caller)
     n = len(Z)
     pi, tau = check_proportions(class_proportions, tolerance, q, caller)
