@@ -394,7 +394,7 @@ def uniformity(
 ) -> float:  # in [-4 t, 0], lower is better
     "Log mean Gaussian potential over pairs of points on the unit sphere (Wang and Isola 2020)."
     X = check_features(features, "uniformity").detach()
-    check_memory(24 * X.numel(), "uniformity", "pass fewer points or features", device=X.device)
+    check_memory(20 * X.numel(), "uniformity", "pass fewer points or features", device=X.device)
     t = check_number(t, "uniformity", "t", low=0, high=1e150, low_open=True)
     single = X.dtype != torch.float64 and t <= 16  # potentials of e^-64 and more
     X = _unit(X.double(), "uniformity")
