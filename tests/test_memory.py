@@ -4,6 +4,7 @@ Each call runs in a fork of a process that has only imported everything. There t
 memory is compared with the largest request: what the call had already, and what it asked for.
 """
 
+import ctypes
 import functools
 import gc
 import multiprocessing
@@ -271,9 +272,22 @@ def forget_highest():
         f.write("5")
 
 
+def give_back_at_once():
+    """Freed blocks of 128 KB and more go back to the system.
+
+    glibc raises that size, up to 32 MB, to the largest block it has seen freed; from then on such
+    blocks stay with the process, and a peak would depend on what was freed in which order.
+    """
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):
+        M_MMAP_THRESHOLD = -3
+        libc.mallopt(M_MMAP_THRESHOLD, 128 * 1024)
+
+
 def measured(build):
     "Memory that a call needs beyond its arguments, and the most that it says it will need."
     torch.set_num_threads(1)
+    give_back_at_once()
     call, *arguments = build()
     gc.collect()
     forget_highest()
