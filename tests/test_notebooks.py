@@ -9,6 +9,7 @@ import base64
 import io
 import os
 import re
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -100,9 +101,16 @@ def run():
         ran = nbformat.read(path, 4)
         for nb in (committed, ran):
             nb.cells = [c for c in nb.cells if c.cell_type == "code" and not is_left_out(c)]
-        where = {"metadata": {"path": str(path.parent)}}
-        client = nbclient.NotebookClient(ran, timeout=900, kernel_name="python3", resources=where)
-        client.execute()
+        client = nbclient.NotebookClient(
+            ran,
+            timeout=900,
+            kernel_name="python3",
+            shutdown_kernel="immediate",  # a polite end takes three seconds a notebook
+            resources={"metadata": {"path": str(path.parent)}},
+        )
+        # a kernel that is ended leaves its temporary folders behind
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+            client.execute(env=os.environ | {"TMPDIR": scratch})
         return list(zip(committed.cells, ran.cells, strict=True))
 
     return go
