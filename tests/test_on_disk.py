@@ -1,6 +1,7 @@
 """A ranking from disk that is interrupted, loses a worker or finds the disk full.
 
-Models go to workers by path. A cluster is that of `distributed`.
+Models go to workers by path. The test on a cluster needs `distributed`, the extra `cluster`; four
+processes that import torch take too long for every run of the tests.
 """
 
 import errno
