@@ -40,7 +40,7 @@ from ..prior.judges import copy_similarity, cross_errors, elect_prior
 from ..prior.long_prefix import sample_many_labels
 from ..prior.moments import trace_moments
 from ..prior.ridge_on_disk import JUDGED, scores_of_rows
-from .cost import plan_ranking
+from .cost import plan_ranking  # passed on by plan=True, promised at this path
 from .ranking import Ranking
 from .shared_prior import edge_temperature, task_temperature
 from taskpriors.rank.stages import (

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+import taskpriors
 from taskpriors.checks import (
     available_memory,
     check_choice,
@@ -837,12 +838,10 @@ def _routed(asked):  # name -> RowMatrix if the ranking is one from disk, else n
 
 
 def _from_disk(rows, prior, options, wanted):  # Ranking or RankingPlan
-    from taskpriors.rank.on_disk import rank_on_disk
-
     names = ("n_tasks", "n_classes", "temperature", "task_temperature", "train", "kernel")
     names += ("graphs", "seed", "cache", "progress", "executor")
     how = {name: getattr(options, name) for name in names}
-    ranking = rank_on_disk(rows, prior=prior, plan=wanted["plan"], **how)
+    ranking = taskpriors.rank_on_disk(rows, prior=prior, plan=wanted["plan"], **how)
     if wanted["out"] is not None and not wanted["plan"]:
         ranking.save(wanted["out"], overwrite=wanted["overwrite"])
     return ranking
