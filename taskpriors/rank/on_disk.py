@@ -162,12 +162,16 @@ def _kernel(rows, kind, cache):  # Attempt
     return attempt(_kernel_of, rows, kind, cache)
 
 # %% ../../nbs/rank/16_on_disk.ipynb #3dc09d24
-def _each(fn, opened, run, desc):  # name -> result, name -> why it failed
+def _mapped(fn, items, run, desc):  # results, in the order of the items
     try:
-        return settle(opened, list(map_blocks(fn, opened.values(), desc=desc, **run)))
+        return list(map_blocks(fn, items, desc=desc, **run))
     except BrokenExecutor as e:
         remedy = "run again: with a cache, what was finished is not computed again"
         refuse("rank_on_disk", "workers must live", shortened(str(e), 90), remedy, RuntimeError)
+
+
+def _each(fn, opened, run, desc):  # name -> result, name -> why it failed
+    return settle(opened, _mapped(fn, opened.values(), run, desc))
 
 
 def _refuse_unless_any(models, failures):
@@ -267,7 +271,7 @@ def _draw_tasks(prior, options):  # tasks of the skill and of the probes, temper
     with tempfile.TemporaryDirectory() as folder:
         path = _write(Path(folder) / "factors.npy", prior.factor.numpy())
         draw = partial(_draw_stream, stream=_Stream(path, T, about))
-        paths = map_blocks(draw, seeds, desc="tasks", **options["run"])
+        paths = _mapped(draw, seeds, options["run"], "tasks")
         return np.stack([np.load(path) for path in paths]), T
 
 
@@ -442,7 +446,10 @@ def _columns(kernels, drawn, scores):  # the fields of a Ranking
 
     kept = [name in scores for name in kernels]
     rows = {name: kernels[name].rows for name in scores}
-    models = {name: repr(matrix) for name, matrix in rows.items()}
+    models = {
+        name: dict(features=repr(matrix), device="cpu", dtype=str(matrix.dtype))
+        for name, matrix in rows.items()
+    }
     least = drawn["least"].item()
     least = math.nan if math.isinf(least) else least
     return dict(
@@ -498,10 +505,12 @@ def rank_on_disk(
     check_flag(progress, caller, "progress")
     check_flag(plan, caller, "plan")
     check_executor(executor, caller)
-    options = dict(n_tasks=n_tasks, n_classes=n_classes, seed=seed, graphs=graphs, rank=rank)
-    options |= dict(temperature=temperature, task_temperature=task_temperature)
+    counts = dict(n_tasks=n_tasks, n_classes=n_classes, seed=seed, rank=rank, n_judged=n_judged)
+    options = {name: int(count) for name, count in counts.items()}
+    given = dict(temperature=temperature, task_temperature=task_temperature)
+    options |= {name: None if T is None else float(T) for name, T in given.items()}
     run = dict(executor=executor, progress=progress)
-    options |= dict(kernel=kernel, cache=cache, n_judged=n_judged, run=run)
+    options |= dict(kernel=kernel, graphs=graphs, cache=cache, run=run)
     if cache is not False:
         cache_dir(cache)
     opened, failures = _open(models)
