@@ -154,7 +154,7 @@ class RowMatrix:
         "These rows, finite, on the CPU."
         start, stop, _ = rows.indices(len(self))
         count = max(0, stop - start)
-        X = self._kept(start, count).to(self.dtype)
+        X = self._kept([(start, count)]).to(self.dtype)
         if not torch.isfinite(X.sum()):
             self._refuse_rows(X, range(start, start + count))
         return X
@@ -165,7 +165,7 @@ class RowMatrix:
     ) -> Tensor:  # shape (m, d), float32 or float64
         "Single rows, each read by itself."
         index = index.tolist()
-        X = torch.cat([self._kept(i, 1) for i in index]).to(self.dtype)
+        X = self._kept([(i, 1) for i in index]).to(self.dtype)
         if not torch.isfinite(X.sum()):
             self._refuse_rows(X, index)
         self.check_unchanged()
@@ -192,19 +192,24 @@ class RowMatrix:
         rule = f"the file of {self.name} must stay as it is during a run"
         refuse("RowMatrix", rule, got, "run again when nothing writes to it", OSError)
 
-    def _kept(self, start, count):  # rows as they are kept
+    def _kept(self, spans):  # rows as they are kept, of pairs (first row, number of rows)
         if self.layout is None:
-            part = self.array[start : start + count]
-            return part.detach().cpu() if isinstance(part, Tensor) else torch.from_numpy(part + 0)
-        wanted = count * self.layout.row_bytes
-        with open(self.layout.path, "rb") as f:
-            f.seek(self.layout.offset + start * self.layout.row_bytes)
-            found = bytearray(wanted)
-            if f.readinto(found) < wanted:
-                self._refuse_short(start)
-        if not wanted:
+            parts = [self.array[start : start + count] for start, count in spans]
+            if isinstance(self.array, Tensor):
+                return torch.cat(parts).detach().cpu()
+            return torch.from_numpy(np.concatenate(parts))
+        width = self.layout.row_bytes
+        found = bytearray(width * sum(count for _, count in spans))
+        if not found:
             return torch.empty(0, self.shape[1], dtype=self.layout.dtype)
-        return torch.frombuffer(found, dtype=self.layout.dtype).view(count, -1)
+        space, end = memoryview(found), 0
+        with open(self.layout.path, "rb") as f:
+            for start, count in spans:
+                f.seek(self.layout.offset + start * width)
+                begin, end = end, end + count * width
+                if f.readinto(space[begin:end]) < end - begin:
+                    self._refuse_short(start)
+        return torch.frombuffer(found, dtype=self.layout.dtype).view(-1, self.shape[1])
 
     def _refuse_short(self, start):
         rule = f"the file of {self.name} must hold {len(self)} rows"

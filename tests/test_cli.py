@@ -130,6 +130,23 @@ def test_the_default_ranks_the_zoo_on_the_digits(tmp_path):
     assert "Spearman correlation" in out and "%|" not in out
 
 
+def test_a_ranking_of_many_points_is_planned_before_it_is_read(tmp_path):
+    for k in range(2):
+        X = np.lib.format.open_memmap(
+            tmp_path / f"{k}.npy", mode="w+", dtype="<f2", shape=(100_001, 4)
+        )
+        X[70_000] = np.nan  # nobody reads it
+        X.flush()
+    status, out, err = run("rank", "--models", "0.npy", "1.npy", "--plan", cwd=tmp_path)
+    assert (status, err) == (0, "")
+    assert out.startswith("2 models, 100,001 points: about ") and out.endswith(" GB\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0.npy", "1.npy"]
+    status, out, err = run("rank", "--models", "0.npy", "1.npy", cwd=tmp_path, TMPDIR=tmp_path)
+    assert (status, out) == (2, "")
+    assert err.startswith("taskpriors: rank_on_disk: at least one model must work. Got 0: ")
+    assert "row 70000" in err
+
+
 def test_nobody_watches_and_nothing_is_drawn(shelf, tmp_path):
     "Bars are drawn in a terminal or a notebook only; what they look like: workshop/04_blocks."
     loud = [w for w in words(shelf, "--n-tasks", 10) if w != "--quiet"]

@@ -1,15 +1,20 @@
-"""A ranking from disk on a cluster: models go to workers by path, and a worker may die.
+"""A ranking from disk that is interrupted, loses a worker or finds the disk full.
 
-Needs `distributed`, which the development requirements leave out because it is large.
+Models go to workers by path. The test on a cluster needs `distributed`, the extra `cluster`; four
+processes that import torch take too long for every run of the tests.
 """
 
+import errno
 import os
+import tempfile
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
+from taskpriors.rank import on_disk
 from taskpriors.rank.on_disk import rank_on_disk
 
 
@@ -58,3 +63,112 @@ def test_a_worker_that_dies_changes_nothing(files, tmp_path):
     assert (tmp_path / "dead").exists()
     for name in ("skill", "accuracies", "mean", "variance", "point_errors"):
         torch.testing.assert_close(getattr(there, name), getattr(here, name), rtol=1e-5, atol=1e-6)
+
+
+FEW = dict(n_tasks=16, n_classes=3, progress=False)
+
+
+@pytest.fixture
+def scored(monkeypatch):
+    "Names of the models that are scored, in order."
+    names, plain = [], on_disk.scores_of_rows
+
+    def counted(rows, *args, **how):
+        names.append(rows.name)
+        return plain(rows, *args, **how)
+
+    monkeypatch.setattr(on_disk, "scores_of_rows", counted)
+    return names
+
+
+class Interrupted:
+    "An executor that is interrupted after two models were scored."
+
+    def map(self, fn, items):
+        for k, item in enumerate(items):
+            if k == 2 and fn.func.__name__ == "_scores":
+                raise KeyboardInterrupt
+            yield fn(item)
+
+
+class Broken:
+    "A pool of processes that loses one while it scores the third model."
+
+    def map(self, fn, items):
+        for k, item in enumerate(items):
+            if k == 2 and fn.func.__name__ == "_scores":
+                raise BrokenProcessPool("A process in the process pool was terminated abruptly")
+            yield fn(item)
+
+
+STOPS = {
+    "interrupted": (Interrupted(), KeyboardInterrupt, None),
+    "broken": (Broken(), RuntimeError, "workers must live. Got A process.*; run again"),
+}
+
+
+@pytest.mark.parametrize("stop", STOPS)
+def test_a_run_goes_on_where_it_stopped(files, scored, monkeypatch, stop):
+    executor, error, said = STOPS[stop]
+    how = dict(FEW, cache=files["model 0"].with_name("cache"))
+    with pytest.raises(error, match=said):
+        rank_on_disk(files, executor=executor, **how)
+    assert scored == ["model 0", "model 1"]
+    monkeypatch.setattr(on_disk, "row_kernel", None)
+    monkeypatch.setattr(on_disk, "cut_prior", None)
+    resumed = rank_on_disk(files, **how)
+    assert scored == [f"model {k}" for k in range(4)]
+    monkeypatch.undo()
+    whole = rank_on_disk(files, **dict(FEW, cache=False))
+    for name in ("skill", "accuracies", "mean", "variance", "point_errors"):
+        assert torch.equal(getattr(resumed, name), getattr(whole, name)), name
+
+
+@pytest.mark.parametrize("what", ["factors.npy", "tasks.npy"])
+def test_a_full_disk_leaves_nothing_behind(files, tmp_path, monkeypatch, what):
+    room = tmp_path / "room"
+    room.mkdir()
+    plain = np.save
+
+    def save(path, array):
+        if path.name == what:
+            path.write_bytes(b"half")
+            raise OSError(errno.ENOSPC, "No space left on device")
+        plain(path, array)
+
+    monkeypatch.setattr(tempfile, "tempdir", str(room))
+    monkeypatch.setattr(np, "save", save)
+    with pytest.raises(OSError, match="No space left on device.*set TMPDIR"):
+        rank_on_disk(files, **dict(FEW, cache=False))
+    assert not list(room.iterdir())
+
+
+@pytest.mark.parametrize("when", ["kernels", "tasks", "scores"])
+def test_a_file_that_shrinks_is_a_failure(files, monkeypatch, when):
+    step = dict(kernels="row_kernel", tasks="cut_prior", scores="scores_of_rows")[when]
+    plain, path = getattr(on_disk, step), files["model 1"]
+
+    def shrinking(*args, **how):
+        os.truncate(path, min(path.stat().st_size, 5000))
+        return plain(*args, **how)
+
+    monkeypatch.setattr(on_disk, step, shrinking)
+    ranking = rank_on_disk(files, **dict(FEW, cache=False))
+    assert list(ranking.models) == ["model 0", "model 2", "model 3"]
+    assert list(ranking.failures) == ["model 1"]
+    assert "RowMatrix: the file of model 1 must" in ranking.failures["model 1"]
+    assert ranking.mean.shape == ranking.skill.shape == (3,)
+
+
+def test_a_value_that_is_no_number_is_named_by_its_row(files):
+    X = np.lib.format.open_memmap(files["model 2"], mode="r+")
+    X[317, 4] = np.nan
+    X.flush()
+    ranking = rank_on_disk(
+        files | {"none": files["model 0"].with_name("none.npy")}, cache=False, **FEW
+    )
+    assert list(ranking.models) == ["model 0", "model 1", "model 3"]
+    assert (
+        "model 2 must be finite. Got a non-finite value in row 317" in ranking.failures["model 2"]
+    )
+    assert "must exist" in ranking.failures["none"]

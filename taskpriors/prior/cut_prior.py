@@ -43,9 +43,32 @@ class RowKernel(NamedTuple):
         "Rows of the factor."
         return (_rows_of(X, self.kind) - self.mean) * self.scale
 
+    def project(
+        self,
+        X: Tensor,  # rows of the features, shape (b, d)
+        W: Tensor,  # directions, shape (d, k)
+    ) -> Tensor:  # shape (b, k)
+        "Rows of the factor times W; the factor itself is not formed."
+        return (X @ W / _lengths(X, self.kind) - self.mean @ W) * self.scale
+
+    def lift(
+        self,
+        X: Tensor,  # rows of the features, shape (b, d)
+        Y: Tensor,  # shape (b, k)
+    ) -> Tensor:  # shape (d, k)
+        "The transpose of these rows of the factor times Y."
+        inner = X.T @ (Y / _lengths(X, self.kind))
+        return (inner - torch.outer(self.mean, Y.sum(0))) * self.scale
+
+
+def _lengths(X, kind):  # by which rows are divided
+    if kind == "linear":
+        return 1.0
+    return torch.linalg.vector_norm(X, dim=1, keepdim=True).clamp(min=1e-12)
+
 
 def _rows_of(X, kind):
-    return torch.nn.functional.normalize(X, dim=1) if kind == "cosine" else X
+    return X / _lengths(X, kind)
 
 
 def row_kernel(
@@ -85,13 +108,16 @@ class CutPrior(Result):
     trace_cut: float  # share of the trace that the factor lacks, in [0, 1]
 
 
-def _side_by_side(kernels, weights, size):  # blocks of the wide factor
+def _side_by_side(kernels, size):  # blocks of points, and the rows of each model
     streams = [kernel.rows.blocks(size) for kernel in kernels]
     for parts in zip(*streams, strict=True):
-        block = parts[0][0]
-        Z = [k.factor(X) * w**0.5 for k, w, (_, X) in zip(kernels, weights, parts, strict=True)]
-        dtype = max((part.dtype for part in Z), key=lambda kind: kind.itemsize)
-        yield block, torch.cat([part.to(dtype) for part in Z], 1)
+        yield parts[0][0], [X for _, X in parts]
+
+
+def _project(kernels, parts, W):  # rows of the wide factor times W, a list over models
+    dtype = max((X.dtype for X in parts), key=lambda kind: kind.itemsize)
+    found = [k.project(X, V.to(X)) for k, X, V in zip(kernels, parts, W, strict=True)]
+    return sum(part.to(dtype) for part in found)
 
 
 def _weights(weights, m):
@@ -105,14 +131,19 @@ def _weights(weights, m):
     return weights
 
 
-def _range(kernels, weights, width, size, seed):  # Q, shape (sum of d, width)
+def _range(kernels, weights, width, size, seed):  # roots of weights times Q, a list over models
     g = check_generator(seed, "cut_prior")
-    D = sum(kernel.rows.shape[1] for kernel in kernels)
-    omega = torch.randn(D, width, generator=g, dtype=torch.float64)
-    image = torch.zeros(D, width, dtype=torch.float64)
-    for _, Z in _side_by_side(kernels, weights, size):
-        image += Z.T @ (Z @ omega.to(Z))
-    return torch.linalg.qr(image)[0]
+    widths = [kernel.rows.shape[1] for kernel in kernels]
+    roots = torch.tensor(weights, dtype=torch.float64).sqrt()
+    roots = roots.repeat_interleave(torch.tensor(widths))[:, None]
+    omega = torch.randn(sum(widths), width, generator=g, dtype=torch.float64)
+    omega = (roots * omega).split(widths)
+    image = torch.zeros(sum(widths), width, dtype=torch.float64)
+    for _, parts in _side_by_side(kernels, size):
+        Y = _project(kernels, parts, omega)
+        for own, kernel, X in zip(image.split(widths), kernels, parts, strict=True):
+            own += kernel.lift(X, Y.to(X))
+    return (roots * torch.linalg.qr(roots * image)[0]).split(widths)
 
 
 def cut_prior(
@@ -145,8 +176,8 @@ def cut_prior(
     check_memory(n_bytes, caller, "lower rank")
     Q = _range(kernels, weights, width, size, seed)
     B, gram = None, 0.0
-    for block, Z in _side_by_side(kernels, weights, size):
-        part = Z @ Q.to(Z)
+    for block, parts in _side_by_side(kernels, size):
+        part = _project(kernels, parts, Q)
         B = part.new_empty(n, width) if B is None else B
         B[block] = part
         gram = gram + (part.T @ part).double()

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ..blocks import row_blocks
 from taskpriors.checks import (
     as_tensor,
     check_computed,
@@ -44,7 +45,7 @@ class RowTasks(NamedTuple):
         dtype: torch.dtype,  # of the answer
     ) -> Tensor:  # shape (len(points), n_tasks (q - 1))
         "Codes of these points, all tasks side by side."
-        y = self.labels[:, points].T.long()
+        y = self.labels[:, points].T.int().contiguous()
         return torch.nn.functional.embedding(y, self.codes.to(dtype)).flatten(1)
 
 
@@ -111,7 +112,7 @@ class _Cross:  # of rows minus a shift with targets
 
     def add(self, off, targets):
         self.products += off.T @ targets
-        self.targets += targets.sum(0, dtype=torch.float64)
+        self.targets += targets.sum(0)
 
 
 def _centred(shift, gram, cross):  # RowSums
@@ -166,9 +167,10 @@ def row_sums(
             continue
         mask = part[0][block]
         some = torch.arange(block.start, block.stop)[mask]
-        inside.add(off[mask])
+        of_some = off[mask]
+        inside.add(of_some)
         outside.add(off[~mask])
-        of_part.add(off[mask], part[1].targets(some, X.dtype))
+        of_part.add(of_some, part[1].targets(some, X.dtype))
     gram = inside.joined(outside)
     check_computed(gram.second, "row_sums", f"the Gram matrix of {rows.name}", "rescale them")
     if off.any() and not gram.second.any():
@@ -200,17 +202,32 @@ def fit_rows(
     return RowFit(sums.n, sums.mean, s, V, C, sums.target_mean)
 
 
+_PART = 1024  # points of the sample whose codes and residuals are formed at a time
+
+
 class _Sample(NamedTuple):
     U: Tensor  # coordinates over the singular values, shape (m, r), in the precision of the rows
-    Y: Tensor  # codes minus their mean over the fitted points, shape (m, k)
-    labels: Tensor  # shape (n_tasks, m), int64
+    tasks: RowTasks  # of these points
+    target_mean: Tensor  # of the codes over the fitted points, shape (k,)
+
+    def parts(self):  # points, their coordinates, and their codes minus the mean
+        for points in row_blocks(len(self.U), _PART):
+            Y = self.tasks.targets(points, self.U.dtype)
+            yield points, self.U[points], Y - self.target_mean
+
+    def some(self, index):
+        labels = self.tasks.labels[:, index]
+        return _Sample(self.U[index], self.tasks._replace(labels=labels), self.target_mean)
 
 
 def _sample(fit, rows, tasks, index):
+    W = fit.V / fit.s
     X = rows.take(index)
-    U = ((X.double() - fit.mean) @ (fit.V / fit.s)).to(X.dtype)
-    Y = tasks.targets(index, X.dtype) - fit.target_mean.to(X.dtype)
-    return _Sample(U, Y, tasks.labels[:, index].long())
+    U = X.new_empty(len(X), len(fit.s))
+    for points in row_blocks(len(X), _PART):
+        U[points] = (X[points].double() - fit.mean) @ W
+    tasks = tasks._replace(labels=tasks.labels[:, index])
+    return _Sample(U, tasks, fit.target_mean.to(X.dtype))
 
 
 def _evenly(index, most):  # of these points, at most so many, evenly spaced
@@ -218,6 +235,9 @@ def _evenly(index, most):  # of these points, at most so many, evenly spaced
     return index[torch.linspace(0, len(index) - 1, m, dtype=torch.float64).round().long()]
 
 # %% ../../nbs/prior/16_ridge_on_disk.ipynb #fb15e290
+_CHOOSING = 2**11  # points that the penalty is chosen by, where not all points are judged
+
+
 def _spread(fit, tasks):  # of the codes of each task about their mean, shape (n_tasks,), float64
     own = fit.target_mean.view(len(tasks.labels), -1).square().sum(1)
     return 1 - 1 / tasks.n_classes - own
@@ -228,7 +248,7 @@ def _filter(fit, alpha):
 
 
 def _leverages(fit, U, f):  # f of shape (n_alphas, r): shape (n_alphas, m), float64
-    return 1 / fit.n + f @ U.double().square().T
+    return 1 / fit.n + torch.cat([f @ part.double().square().T for part in U.split(_PART)], 1)
 
 
 def _few_rows(weight, eps):  # weight (n_alphas, m) as coef @ rows, few rows up to rounding
@@ -239,10 +259,13 @@ def _few_rows(weight, eps):  # weight (n_alphas, m) as coef @ rows, few rows up 
 
 
 def _weighted_squares(fit, sample, weight, f):  # sum over points of weight |R|^2, (n_alphas,)
-    U, Y = sample.U, sample.Y
-    cross = U * (Y @ fit.C.T.to(Y))
-    inner = fit.C @ fit.C.T
-    out = weight @ Y.square().sum(1).double() - 2 * ((weight.to(U) @ cross).double() * f).sum(1)
+    C = fit.C.T.to(sample.U)
+    squares, cross = [], 0.0
+    for points, U, Y in sample.parts():
+        squares.append(Y.square().sum(1).double())
+        cross = cross + (weight[:, points].to(U) @ (U * (Y @ C))).double()
+    out = weight @ torch.cat(squares) - 2 * (cross * f).sum(1)
+    U, inner = sample.U, fit.C @ fit.C.T
     coef, rows = _few_rows(weight, torch.finfo(U.dtype).eps)
     for c, w in zip(coef.T, rows, strict=True):
         gram = (U * w[:, None].to(U)).T @ U
@@ -255,11 +278,14 @@ def _grid_errors(fit, sample, tasks, alphas):  # mean over tasks at each penalty
     slack = 1 - _leverages(fit, sample.U, f)
     level = 1 - (1 + f.sum(1)) / fit.n
     whole = _spread(fit, tasks).sum() - (2 * f - f**2) @ fit.C.square().sum(1) / fit.n
-    weight = slack**-2 - level[:, None] ** -2
     tol = 4 * max(len(fit.s), 1) ** 0.5 * torch.finfo(sample.U.dtype).eps
     usable = slack.amin(1) > tol
-    weight = weight.where(usable[:, None], 0.0)
-    error = whole / level**2 + _weighted_squares(fit, sample, weight, f) / len(sample.U)
+    index = torch.arange(len(sample.U))
+    if fit.n > len(sample.U):
+        index = _evenly(index, _CHOOSING)
+    weight = (slack[:, index] ** -2 - level[:, None] ** -2).where(usable[:, None], 0.0)
+    squares = _weighted_squares(fit, sample.some(index), weight, f)
+    error = whole / level**2 + squares / len(index)
     return (error / len(tasks.labels)).where(usable, torch.nan)
 
 
@@ -271,23 +297,27 @@ def _choose(fit, sample, tasks):  # penalty, penalties tried, their errors
 
 # %% ../../nbs/prior/16_ridge_on_disk.ipynb #4ddbf942
 def _judge(fit, sample, tasks, alpha):  # fields of HeldoutError that depend on residuals
-    m = len(tasks.labels)
-    U, Y = sample.U, sample.Y
+    m, U = len(tasks.labels), sample.U
     f = _filter(fit, alpha)
-    h = _leverages(fit, U, f[None])[0]
+    h, beside = _leverages(fit, U, torch.stack([f, f**2]))
+    beside = beside - h**2
     slack, level = 1 - h, 1 - (1 + f.sum()) / fit.n
-    Uf, C = U * f.to(U), fit.C.to(U)
-    R = Y - Uf @ C
-    squares = R.square().view(len(R), m, -1).sum(2).double()
+    c = (slack**-2).mean()
+    fitted = f[:, None] * fit.C
+    taught = (c * (1 - f))[:, None] * fitted
+    both = torch.cat([fitted, taught], 1).to(U)
+    squares, training = [], []
+    for points, part, Y in sample.parts():
+        own, others = (part @ both).split(Y.shape[1], 1)
+        R, off = Y - own, slack[points, None].to(U)
+        squares.append(R.square().view(len(R), m, -1).sum(2).double())
+        left_out = R / off
+        training.append((left_out * (left_out / off - others - left_out)).sum(1).double() / m)
+    squares, training = torch.cat(squares), torch.cat(training)
     own = fit.C.square().view(len(f), m, tasks.n_classes - 1).sum(2)
     whole = _spread(fit, tasks) - (2 * f - f**2) @ own / fit.n
-    by_task = whole / level**2 + (slack**-2 - level**-2) @ squares / len(R)
+    by_task = whole / level**2 + (slack**-2 - level**-2) @ squares / len(U)
     by_point = squares.mean(1) / slack**2
-    left_out = R / slack.to(R)[:, None]
-    c = (slack**-2).mean()
-    filtered = left_out / slack.to(R)[:, None] - Uf @ (c.to(C) * (1 - f.to(C))[:, None] * C)
-    training = (left_out * (filtered - left_out)).sum(1).double() / m
-    beside = 1 / fit.n + U.double().square() @ f**2 - h**2
     others = (by_point / slack).mean() * beside / slack
     pseudo = by_point * (1 - c * beside) + 2 * training - 2 * others
     return dict(task_errors=by_task, point_errors=by_point, pseudo_values=pseudo)
@@ -352,20 +382,24 @@ def _balanced(right, labels, q):  # mean recall over the classes present, shape 
 
 
 def _probes(fit, rows, tasks, mask, n_judged):  # ProbeResult
-    fitted = _evenly(mask.nonzero().flatten(), n_judged)
+    fitted = mask.nonzero().flatten()
+    if len(fitted) > n_judged:
+        fitted = _evenly(fitted, min(n_judged, _CHOOSING))
     alpha, grid, errors = _choose(fit, _sample(fit, rows, tasks, fitted), tasks)
     new = _sample(fit, rows, tasks, _evenly((~mask).nonzero().flatten(), n_judged))
-    m = len(tasks.labels)
-    residuals = new.Y - (new.U * _filter(fit, alpha).to(new.U)) @ fit.C.to(new.U)
-    codes = tasks.codes.to(new.U)
-    targets = codes[new.labels.T]
-    scores = (targets - residuals.view(len(new.U), m, -1)) @ codes.T
-    right = (scores.argmax(2) == new.labels.T).T
-    loss = residuals.square().view(len(new.U), m, -1).sum(2)
+    m, labels = len(tasks.labels), new.tasks.labels
+    coef, codes = (_filter(fit, alpha)[:, None] * fit.C).to(new.U), tasks.codes.to(new.U)
+    right, loss = [], torch.zeros(m, dtype=torch.float64)
+    for points, U, Y in new.parts():
+        fitted = U @ coef
+        scores = (fitted + new.target_mean).view(len(U), m, -1) @ codes.T
+        right.append(scores.argmax(2).T == labels[:, points])
+        loss += (Y - fitted).square().view(len(U), m, -1).sum(2).sum(0, dtype=torch.float64)
+    right = torch.cat(right, 1)
     return ProbeResult(
         accuracy=right.double().mean(1),
-        balanced_accuracy=_balanced(right, new.labels, tasks.n_classes),
-        loss=loss.mean(0, dtype=torch.float64),
+        balanced_accuracy=_balanced(right, labels, tasks.n_classes),
+        loss=loss / len(new.U),
         alpha=alpha,
         estimate="held-out",
         n_train=fit.n,

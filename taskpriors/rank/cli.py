@@ -71,6 +71,11 @@ def _task_options(group):
         type=float,
         help="fraction of the points that probes are fitted to (default: 0.5)",
     )
+    group.add_argument(
+        "--plan",
+        action="store_true",
+        help="say what time and memory files of more than 100,000 points will take, and stop",
+    )
 
 # %% ../../nbs/rank/19_cli.ipynb #a9f81b54
 def _prior_options(group):
@@ -447,6 +452,9 @@ def run_rank(
     out = args.out if args.overwrite else free_folder(args.out)
     options.update(images=images, out=out, overwrite=True, **labels)
     ranking = rank_models(progress=progress, **options)
+    if args.plan:
+        print(ranking)
+        return 0
     _print_ranking(ranking, bool(labels), out, args.all)
     if report:
         print(f"The page to send: {plain_text(ranking.report(report))}")

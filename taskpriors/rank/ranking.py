@@ -21,7 +21,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+import taskpriors
 from taskpriors.checks import (
+    available_memory,
     check_choice,
     check_count,
     check_features,
@@ -33,9 +35,11 @@ from taskpriors.checks import (
 from .embed import embed_features
 from .report import HEAD_TO_HEAD, check_report_path, report_page
 from taskpriors.rank.stages import (
+    ALL_PAIRS,
     RankOptions,
     failure_lines,
     labels_line,
+    named_models,
     run_stages,
     task_orders,
     texts_for,
@@ -51,6 +55,7 @@ from taskpriors.rank.tiers import (
     repetition_factor,
 )
 from ..results import Result, in_style, new_axes, new_panels
+from ..row_blocks import open_rows
 from ..signatures import documented
 from ..store import write_files
 from ..transfer.agreement import Agreement, partial_agreement, rank_agreement
@@ -779,6 +784,73 @@ def _check_call(models, prior, metrics, out):
             Path(check_instance(out, (str, os.PathLike), me, "out", remedy=remedy)).expanduser()
         )
 
+# %% ../../nbs/rank/09_ranking.ipynb #2e3c733b
+_FLOATS = 3 * 4  # bytes that the stages hold for each number in the files
+
+
+def _is_matrix_file(model):
+    named = isinstance(model, (str, Path)) and Path(model).suffix in (".npy", ".safetensors")
+    return named or isinstance(model, np.memmap)
+
+
+def _rows_on_disk(models):  # name -> RowMatrix, if all models are matrices in files
+    if not isinstance(models, (str, Path, Mapping, list, tuple, np.memmap)):
+        return {}
+    named = named_models(models)
+    if not all(map(_is_matrix_file, named.values())):
+        return {}
+    try:
+        found = {name: open_rows(model, name=name) for name, model in named.items()}
+    except (OSError, ValueError, TypeError):  # the stages say what is wrong with it
+        return {}
+    return found if all(rows.layout for rows in found.values()) else {}
+
+
+def _needs_stages(asked, names):  # options that rank_on_disk does not have
+    found = [name for name in ("images", "texts", "labels", "metrics") if asked[name] is not None]
+    found += ["probe"] * (asked["probe"] != "ridge") + ["repeats"] * (asked["repeats"] != 0)
+    found += ["kernel"] * (asked["kernel"] not in ("cosine", "linear"))
+    prior = asked["prior"]
+    given = prior is None or isinstance(prior, (np.ndarray, torch.Tensor))
+    known = isinstance(prior, str) and prior in ("product", *names)
+    if not (given or known or _is_matrix_file(prior)):
+        found.append("prior")
+    how = asked["how"]
+    return found + [name for name in how if name != "device" or str(how[name]) != "cpu"]
+
+
+def _routed(asked):  # name -> RowMatrix if the ranking is one from disk, else nothing
+    rows = _rows_on_disk(asked["models"])
+    sizes = [matrix.shape for matrix in rows.values()]
+    if not sizes:
+        return {}
+    needs = _needs_stages(asked, list(rows))
+    is_long = all(n > max(ALL_PAIRS, 4 * d) for n, d in sizes)
+    if is_long and not needs and len({n for n, _ in sizes}) == 1:
+        return rows
+    n_bytes, room = _FLOATS * sum(n * d for n, d in sizes), available_memory()
+    if n_bytes > room:
+        rule = f"features and factors need {n_bytes / 2**30:.3g} GiB and must fit in memory"
+        without = f" without {', '.join(needs)}" if needs else ""
+        remedy = f"call rank_on_disk{without}, or rank a sample of the rows"
+        refuse("rank_models", rule, f"{room / 2**30:.3g} GiB", remedy, MemoryError)
+    return {}
+
+
+def _from_disk(rows, prior, options, wanted):  # Ranking or RankingPlan
+    names = ("n_tasks", "n_classes", "temperature", "task_temperature", "train", "kernel")
+    names += ("graphs", "seed", "cache", "progress", "executor")
+    how = {name: getattr(options, name) for name in names}
+    ranking = taskpriors.rank_on_disk(rows, prior=prior, plan=wanted["plan"], **how)
+    if wanted["out"] is not None and not wanted["plan"]:
+        ranking.save(wanted["out"], overwrite=wanted["overwrite"])
+    return ranking
+
+
+def _refuse_plan():
+    rule = f"plan needs files of features of more than {ALL_PAIRS:,} points"
+    refuse("rank_models", rule, "other models or options", "leave it out, or ask rank_on_disk")
+
 # %% ../../nbs/rank/09_ranking.ipynb #f0f006d8
 @documented
 def rank_models(
@@ -798,6 +870,7 @@ def rank_models(
     kernel: str = "cosine",  # of models and prior, see kernel_factor
     graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
     repeats: int = 0,  # halvings of the points that widen intervals by the prior's share; try 4
+    plan: bool = False,  # large files: return what plan_ranking predicts, and read nothing
     seed: int = 0,  # of tasks and split
     cache: str | Path | bool | None = None,  # directory; None is cache_dir(), False is no cache
     out: str | Path | None = None,  # directory for the table, the picture and the record
@@ -805,7 +878,7 @@ def rank_models(
     progress: bool = True,  # bars on standard error
     executor=None,  # concurrent.futures.Executor over blocks of pairs and over models
     **how,  # of embed_features: device, batch_size, num_workers, dtype and more
-) -> Ranking:  # models that failed are in `failures`
+) -> Ranking:  # models that failed are in `failures`; a RankingPlan with `plan`
     """Rank models by expected held-out skill over tasks, and check it against trained probes.
 
     With K = (M_1 + ... + M_m)/m, the mean of the models' kernels of Frobenius norm one, tasks
@@ -814,7 +887,7 @@ def rank_models(
     arrays. Under prior="others", a model is judged under the product of the others; under
     "reciprocal", by the judges that the models elect (elect_prior), each at a temperature of its
     own. Temperatures are in the unit of K. A metric is better when higher, and is cached if it
-    has a `key`.
+    has a `key`. Files of more than 100,000 points go to `rank_on_disk` unless an option needs more.
     Reference: Task Priors, section 2.2, Algorithm 1 and Theorem 2.6.
     """
     _check_embedding_options(how)
@@ -836,6 +909,13 @@ def rank_models(
         embedding=how,
     )
     repeats = check_count(repeats, "rank_models", "repeats", low=0, high=1000)
+    check_flag(plan, "rank_models", "plan")
+    asked = dict(models=models, images=images, texts=texts, labels=labels, metrics=metrics)
+    asked |= dict(prior=prior, probe=probe, repeats=repeats, kernel=kernel, how=how)
+    if rows := _routed(asked):
+        return _from_disk(rows, prior, options, dict(plan=plan, out=out, overwrite=overwrite))
+    if plan:
+        _refuse_plan()
     if texts is not None:
         images = texts_for(texts, images, models)
     run = dict(prior=prior, metrics=metrics, labels=labels, repeats=repeats)
