@@ -186,7 +186,7 @@ def _layer_options(group):
         "--reference",
         nargs="+",
         metavar="FILE",
-        help="files of features that judge (default: pixels and gradients of the images)",
+        help="files of features of several other networks, which judge (default: see the verdict)",
     )
     group.add_argument("--n-tasks", type=int, help="tasks sampled (default: 200)")
     group.add_argument("--n-classes", type=int, help="classes of a task (default: 5)")
