@@ -1,5 +1,7 @@
 """Cross-skill of several models, against the skill of each under tasks of the product of all."""
 
+import time
+
 import torch
 
 from benchmarks.timing import peak_mib, ratio
@@ -8,6 +10,7 @@ from taskpriors.prior.calibration import critical_temperature
 from taskpriors.prior.heldout import expected_heldout_error
 from taskpriors.prior.judges import copy_similarity, cross_skill, elect_prior
 from taskpriors.prior.prefix import sample_labels
+from taskpriors.rank.ranking import rank_models
 
 
 def company(k, n, d, seed=0):
@@ -58,3 +61,27 @@ class HundredModels:
         return peak_mib(self.elect)
 
     track_peak_memory.unit = "MiB"
+
+
+class RankingOfTwelve:
+    "A whole ranking by elected judges over one by the product, in CPU time."
+
+    timeout = 3600
+    params = [2048, 8192]
+    param_names = ["n_points"]
+
+    def setup(self, n):
+        self.models = {f"model {k}": X for k, X in enumerate(company(12, n, 256))}
+
+    def rank(self, prior):
+        rank_models(self.models, prior=prior, cache=False, progress=False)
+
+    def track_reciprocal_over_product(self, n):
+        seconds = {}
+        for prior in ("product", "reciprocal"):
+            start = time.process_time()
+            self.rank(prior)
+            seconds[prior] = time.process_time() - start
+        return seconds["reciprocal"] / seconds["product"]
+
+    track_reciprocal_over_product.unit = "ratio"

@@ -567,6 +567,11 @@ def _families(similarity):  # lists of positions of near copies
     return [family for family in families if len(family) > 1]
 
 
+def _follow(weights, score):  # Spearman's correlation of the judges' weights and scores
+    ranks = torch.stack([x.argsort().argsort().double() for x in (weights, score)])
+    return torch.corrcoef(ranks)[0, 1].item()
+
+
 def company_notes(
     names: Sequence,  # of the models
     similarity: Tensor,  # of copies, shape (k, k), see copy_similarity
@@ -590,4 +595,10 @@ def company_notes(
         notes.append(f"The prior rests on {names[top]}: it has {share}.")
     if elected is not None and not elected.stable:
         notes.append(f"The judges form two communities: {elected.reason}.")
+    if elected is not None and len(names) > 3:
+        rho = _follow(elected.weights * similarity.sum(1), elected.score)
+        if rho < 0.5:
+            told = f"rank correlation of weight and score {rho:.2f}"
+            said = f"The judges are not the models that do best ({told})"
+            notes.append(f"{said}: such orders are often wrong.")
     return notes

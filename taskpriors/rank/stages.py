@@ -417,6 +417,14 @@ def judge_prior(
 JUDGE_TASKS = 60  # at most so many tasks are drawn from each judge
 
 
+def _copies(models, n_points):  # how much each two models are copies, whatever their shift
+    n = len(next(iter(models.values())).features)
+    pick = torch.linspace(0, n - 1, min(n, n_points)).long()
+    seen = [model.features[pick.to(model.features.device)].double() for model in models.values()]
+    rows = [torch.nn.functional.normalize(X - X.mean(0)) for X in seen]
+    return copy_similarity(rows, n_points=n_points)
+
+
 def _cross_skills(models, options):
     n_tasks = min(JUDGE_TASKS, options.n_tasks)
     n_orders = options.n_orders
@@ -427,13 +435,14 @@ def _cross_skills(models, options):
         factors = [model.factor.to(options.device) for model in models.values()]
         features = [model.features.to(options.device) for model in models.values()]
         errors = cross_errors(features, factors, executor=options.executor, **how)
-        alike = copy_similarity(factors)
+        alike = _copies(models, 512)
         passed = elected_errors(errors, similarity=alike)
         seconds = _float64(time.perf_counter() - start)
         return dict(passed._asdict(), skill=errors.skill, alike=alike, seconds=seconds)
 
     digests = [model.digest for model in models.values()]
     about = dict(what="cross-skill with errors", features=digests, kernel=options.kernel)
+    about["copies"] = "by centred features"
     key = dict(about, device=str(options.device), **how)
     m, n = len(models), len(next(iter(models.values())).features)
     shapes = dict(skill=(m, m), alike=(m, m), seconds=(), points=(m, n), tasks=(m, n_tasks))
@@ -901,11 +910,7 @@ def _image_record(images):
 def _company_record(models, priors):
     one = priors.description if priors.description in models else None
     few = len(next(iter(models.values())).factor) < 4
-    alike = (
-        torch.eye(len(models))
-        if few
-        else copy_similarity({name: model.factor for name, model in models.items()}, n_points=256)
-    )
+    alike = torch.eye(len(models)) if few else _copies(models, 256)
     names = [shortened(name, 40) for name in models]
     return company_notes(names, alike, prior=one, elected=priors.judges)
 
