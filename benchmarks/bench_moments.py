@@ -11,7 +11,8 @@ import torch
 
 from benchmarks.timing import peak_mib, ratio
 from taskpriors.blocks import pair_blocks
-from taskpriors.prior.moments import trace_cumulants, trace_moments
+from taskpriors.kernels import kernel_factor
+from taskpriors.prior.moments import sketch_trace_moments, trace_cumulants, trace_moments
 from taskpriors.prior.tails import trace_covariance
 
 SIZES = (256, 384, 512, 1024)
@@ -143,3 +144,50 @@ class Relatives:
         return ratio(lambda: trace_moments(self.M, self.Z, torch.logspace(-3, 0, 10)), self.moments)
 
     track_ten_temperatures.unit = "ratio"
+
+
+class Sketch:
+    "n = 100,000, r = 256, clustered features: the sketch against one pair at a time."
+
+    timeout = 3600
+
+    def setup(self):
+        n, r = 100_000, 256
+        g = torch.Generator().manual_seed(0)
+        fall = torch.arange(1, r + 1) ** -0.5
+        centres = torch.randn(100, r, generator=g)
+        which = torch.randint(0, 100, (n,), generator=g)
+        X = (centres[which] + torch.randn(n, r, generator=g)) * fall
+        turn = torch.randn(r, r, generator=g) / r**0.5
+        self.Z, self.M = kernel_factor(X), kernel_factor(torch.relu(X @ turn))
+        self.T = 0.1 * (self.Z[:2000] @ self.Z[:2000].T).abs().mean().item()
+
+    def sketch(self, rel_tol=0.01):
+        return sketch_trace_moments(self.M, self.Z, self.T, rel_tol=rel_tol, seed=0)
+
+    def track_relative_error(self):
+        found = self.sketch()
+        parts = found.mean_error / found.mean.abs(), found.variance_error / found.variance
+        return max(part.item() for part in parts)
+
+    track_relative_error.unit = "ratio"
+
+    def track_pairs_a_second_over_single_pairs(self):
+        "Pairs of the sketch a second, over those of rows that are fetched for each pair."
+        found = self.sketch(1e-3)
+        few = 2**16
+        i, j = torch.randint(0, len(self.Z), (2, few), generator=torch.Generator().manual_seed(0))
+
+        def single_pairs():
+            for b in torch.arange(few).split(4096):
+                K, M = ((F[i[b]] * F[j[b]]).sum(1) for F in (self.Z, self.M))
+                (M * torch.tanh(K / self.T / 2)).sum()
+
+        return found.n_pairs / few / ratio(lambda: self.sketch(1e-3), single_pairs, repeat=1)
+
+    track_pairs_a_second_over_single_pairs.unit = "ratio"
+
+    def track_extra_memory(self):
+        return peak_mib(self.sketch)
+
+    track_extra_memory.unit = "MiB"

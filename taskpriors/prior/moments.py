@@ -258,17 +258,165 @@ class SketchedMoments(TraceMoments):
     converged: bool  # are standard errors within rel_tol of the estimates, and no pair heavy?
 
 # %% ../../nbs/prior/04_moments.ipynb #a6f9a7f9
-def _inner_product(A, B):
-    "Sum over i != j of (A A^T)_ij (B B^T)_ij, for factors A and B."
-    cross = sum(A[b].double().T @ B[b].double() for b in row_blocks(len(A), 1024))
-    return cross.square().sum() - margins(A).diagonal @ margins(B).diagonal
+def _monomials(F, degree):
+    "Columns whose inner products are those of F to the power `degree`."
+    if degree == 1:
+        return F
+    places = torch.arange(F.shape[1], device=F.device)
+    chosen = torch.combinations(places, degree, with_replacement=True)
+    counts = (chosen[:, :, None] == places).sum(1).double()  # how often each column is a factor
+    orders = math.factorial(degree) / torch.lgamma(counts + 1).exp().prod(1)
+    return F[:, chosen].prod(2) * orders.sqrt().to(F)
 
 
-def _control_means(problem):
-    "Means over i != j of M*K and of M*M, shape (n_models, 2, 1)."
+def _power_sum(A, B, powers):
+    "Sum over i != j of (A A^T)_ij^p (B B^T)_ij^q, for factors A and B."
+    p, q = powers
+    cross = sum(
+        _monomials(A[b].double(), p).T @ _monomials(B[b].double(), q)
+        for b in row_blocks(len(A), 1024)
+    )
+    return cross.square().sum() - margins(A).diagonal ** p @ margins(B).diagonal ** q
+
+# %% ../../nbs/prior/04_moments.ipynb #5a113b6b
+_LEADING = 8  # directions of which powers are taken
+
+
+def _leading(Z):
+    "Coordinates along the leading directions, the longest row of length 1, (n, at most 8)."
+    some = torch.linspace(0, len(Z) - 1, min(len(Z), 2**14)).long()
+    X = Z[some.to(Z.device)].double()
+    X = X / X.abs().max().clamp(min=1e-300)
+    if Z.shape[1] > _LEADING:
+        generator = torch.Generator().manual_seed(0)
+        shape = (Z.shape[1], 2 * _LEADING)
+        V = torch.randn(shape, generator=generator, dtype=torch.float64).to(X)
+        for _ in range(4):
+            V = torch.linalg.qr(X.T @ (X @ V)).Q
+        _, turn = torch.linalg.eigh((X @ V).T @ (X @ V))  # smallest first
+        Z = Z @ (V @ turn[:, -_LEADING:]).to(Z)
+    longest = Z.square().sum(1).max().sqrt()
+    return Z / longest.clamp(min=torch.finfo(Z.dtype).tiny)
+
+# %% ../../nbs/prior/04_moments.ipynb #4be0a369
+def _cells(factors, most):
+    "Number of the cell of each point, shape (n,); a cell has at most `most` points."
+    generator = torch.Generator().manual_seed(len(factors))
+    n, device = len(factors[0]), factors[0].device
+    steps = max(0, math.ceil(math.log2(n / most)))
+    height = 0
+    for F in factors:
+        W = torch.randn(F.shape[1], steps, generator=generator, dtype=torch.float64).to(F)
+        length = margins(F).diagonal.sqrt().clamp(min=1e-300)
+        height = height + (F @ W).double() / length[:, None]
+    cell = torch.zeros(n, dtype=torch.int64, device=device)
+    for k in range(steps):
+        low, high = height[:, k].aminmax()
+        order = (cell + (height[:, k] - low) / (2 * (high - low)).clamp(min=1e-300)).argsort()
+        cell[order] = torch.arange(n, device=device) * 2 ** (k + 1) // n
+    return cell
+
+
+_CELL = 256  # points in a cell
+
+
+def _partitions(problem):
+    "Two partitions into cells of near points that hold a sixteenth of all pairs at most."
     n = len(problem.prior)
-    sums = [(_inner_product(Z, problem.prior), _inner_product(Z, Z)) for Z in problem.models]
-    return torch.stack([torch.stack(pair) for pair in sums])[..., None] / (n * (n - 1))
+    most = min(_CELL, n // 32)
+    if most < 2:
+        return [torch.arange(n, device=problem.prior.device)]
+    return [_cells([problem.prior], most), _cells(problem.models, most)]
+
+# %% ../../nbs/prior/04_moments.ipynb #6d56d1a2
+class _Sketched(NamedTuple):
+    "What blocks are formed from."
+
+    problem: PairProblem
+    leading: list  # coordinates of prior and models along leading directions, (n, 8) each
+    partitions: list  # cells of the points, shape (n,) each
+
+    @property
+    def small(self):  # are log-odds so small that float32 needs the series of tanh?
+        largest = self.problem.prior_diagonal.max().item()
+        single = self.problem.dtype == torch.float32
+        return [single and largest * o < 1 / 64 for o in self.problem.odds]
+
+
+class _Lots(NamedTuple):
+    "Sums over lots of pairs."
+
+    y: Tensor  # shape (n_lots, n_models, 2, n_temps)
+    c: Tensor  # control variates, shape (n_lots, n_models, 2, 2)
+    kernel: Tensor  # of abs(K), shape (n_lots,)
+
+
+class _Side(NamedTuple):
+    "The rows, or the columns, of some blocks."
+
+    points: Tensor  # shape (n_lots, size)
+    weight: Tensor  # float64, of the same shape
+
+
+def _gram(F, rows, cols, dtype):
+    return F[rows.points].to(dtype) @ F[cols.points].to(dtype).mT
+
+
+def _struck(partitions, rows, cols):
+    "Pairs that share a cell of some partition."
+    same = torch.zeros((), dtype=torch.bool, device=rows.points.device)
+    for cell in partitions:
+        same = same | (cell[rows.points][:, :, None] == cell[cols.points][:, None])
+    return same
+
+
+@torch.no_grad()
+def _lot_sums(sketched, rows, cols, partitions):
+    "Weighted sums over blocks of the pairs that share no cell of `partitions`."
+    problem, leading = sketched.problem, sketched.leading
+    dtype = problem.dtype
+    struck = _struck(partitions, rows, cols)
+    column = cols.weight.to(dtype)[..., None]
+
+    def total(x):
+        return ((x @ column)[..., 0] * rows.weight).sum(1, dtype=torch.float64)
+
+    K = _gram(problem.prior, rows, cols, dtype).masked_fill_(struck, 0)
+    kernel = total(K.abs())
+    power = _gram(leading[0], rows, cols, dtype)
+    square, cube = power * power, power**3
+    scratch, coins = torch.empty_like(K), []
+    for o, small in zip(problem.odds, sketched.small, strict=True):
+        t, w = torch.empty_like(K), torch.empty_like(K)
+        _coins_(K * o, t, w, scratch, small=small)
+        coins.append((t, w))
+    y, c = [], []
+    for Z, lead in zip(problem.models, leading[1:], strict=True):
+        M = _gram(Z, rows, cols, dtype).masked_fill_(struck, 0)
+        of_mean = [total(M * t) / 2 for t, _ in coins]
+        controls = [total(M * K), total(M * cube)]
+        M.mul_(M)
+        of_variance = [total(M * w) for _, w in coins]
+        cut = _gram(lead, rows, cols, dtype).masked_fill_(struck, 0)
+        controls += [total(M), total(cut.mul_(cut).mul_(square))]
+        y.append(torch.stack([*of_mean, *of_variance], -1).unflatten(-1, (2, -1)))
+        c.append(torch.stack(controls, -1).unflatten(-1, (2, 2)))
+    return _Lots(torch.stack(y, 1), torch.stack(c, 1), kernel)
+
+# %% ../../nbs/prior/04_moments.ipynb #d2603ab6
+def _within_cells(sketched):
+    "Sums over all ordered pairs i != j that share a cell."
+    n = len(sketched.problem.prior)
+    seen = [torch.arange(n, device=sketched.problem.prior.device)]
+    found = []
+    for cell in sketched.partitions:
+        sizes = cell.bincount().tolist()
+        for points in cell.argsort().split(sizes):
+            points = points[None]
+            side = _Side(points, torch.ones_like(points, dtype=torch.float64))
+            found.append(_lot_sums(sketched, side, side, seen))
+        seen = [*seen, cell]
+    return _Lots(*(torch.cat(parts).sum(0) for parts in zip(*found, strict=True)))
 
 # %% ../../nbs/prior/04_moments.ipynb #4b6d001d
 def _exact_part(problem):
@@ -277,6 +425,21 @@ def _exact_part(problem):
     rest = diagonal_cumulants(problem, [part.diagonal for part in parts], 2).mT.clone()
     rest[:, 0] += torch.stack([part.off_diagonal for part in parts])[:, None] / 2
     return rest
+
+
+def _control_sums(sketched):
+    "Sums over i != j of the control variates, shape (n_models, 2, 2)."
+    K, prior = sketched.problem.prior, sketched.leading[0]
+    sums = [
+        [
+            _power_sum(Z, K, (1, 1)),
+            _power_sum(Z, prior, (1, 3)),
+            _power_sum(Z, Z, (1, 1)),
+            _power_sum(lead, prior, (2, 2)),
+        ]
+        for Z, lead in zip(sketched.problem.models, sketched.leading[1:], strict=True)
+    ]
+    return torch.stack([torch.stack(row) for row in sums]).view(-1, 2, 2)
 
 # %% ../../nbs/prior/04_moments.ipynb #c4d207c7
 def _point_probabilities(problem):
@@ -291,113 +454,129 @@ def _point_probabilities(problem):
 
 # %% ../../nbs/prior/04_moments.ipynb #4b6d001f
 _PAIRS_PER_LOT = 2**14
+_LEAST_LOTS = 256
 
 
 class _Draws(NamedTuple):
     "How pairs are drawn."
 
-    problem: PairProblem
+    sketched: _Sketched
     generator: torch.Generator
-    block: int  # pairs gathered at a time
+    side: int  # rows, and columns, of a lot
+    together: int  # lots looked at together
     probabilities: Tensor  # of each point, shape (n,)
 
 
-def _terms(problem, i, j, weight):
-    "Weighted y and c of pairs, shape (n_models, 2, n_temps or 1, n_pairs) each, and abs(K)."
-    K = _entries(problem.prior, i, j)
-    M = torch.stack([_entries(Z, i, j) for Z in problem.models])[:, None]
-    x = torch.stack([o * K for o in problem.odds])
-    w = torch.sigmoid(x) * torch.sigmoid(-x)
-    y = torch.stack([M * torch.tanh(x / 2) / 2, M**2 * w], 1)
-    c = torch.stack([M * K, M * M], 1)
-    return y * weight, c * weight, K.abs() * weight
+def _lot_side(max_pairs):
+    "Rows of a lot."
+    side = 1
+    while 4 * side**2 <= min(_PAIRS_PER_LOT, max_pairs // 2048):
+        side *= 2
+    return side
 
 
-@torch.no_grad()
-def _drawn_terms(draws):
-    "The terms of one lot of random pairs, a block at a time."
-    problem, generator, block, b = draws
-    n, device = len(problem.prior), problem.prior.device
-    u = torch.rand(2, _PAIRS_PER_LOT, generator=generator, device=device, dtype=torch.float64)
-    drawn = torch.searchsorted(b.cumsum(0), u).clamp(max=n - 1)
-    for rows in row_blocks(_PAIRS_PER_LOT, block):
-        i, j = drawn[:, rows]
-        yield _terms(problem, i, j, (i != j) / (b[i] * b[j] * n * (n - 1)))
-
-
-def _entries(Z, i, j):
-    "Entries (i, j) of Z Z^T, float64."
-    return (Z[i] * Z[j]).sum(1, dtype=torch.float64)
+def _drawn_lots(draws, n_lots):
+    "Estimates of the means over pairs of different points, some lots at a time."
+    b, partitions = draws.probabilities, draws.sketched.partitions
+    n, ends = len(b), draws.probabilities.cumsum(0)
+    for first in range(0, n_lots, _LEAST_LOTS):
+        shape = (min(_LEAST_LOTS, n_lots - first), 2, draws.side)
+        how = dict(generator=draws.generator, device=b.device, dtype=torch.float64)
+        points = torch.searchsorted(ends, torch.rand(shape, **how)).clamp(max=n - 1)
+        weight = 1 / (b[points] * draws.side)
+        for some in row_blocks(len(points), draws.together):
+            rows = _Side(points[some, 0], weight[some, 0] / n)
+            cols = _Side(points[some, 1], weight[some, 1] / (n - 1))
+            yield _lot_sums(draws.sketched, rows, cols, partitions)
 
 # %% ../../nbs/prior/04_moments.ipynb #4b6d0021
-class _DrawnPairs(NamedTuple):
-    "Sums over drawn pairs."
+class _Pilot(NamedTuple):
+    "Sums over lots of y and of d, the control variates less their known means."
 
-    products: Tensor  # of y, c, y^2, yc, c^2: shape (5, n_models, 2, n_temps)
-    n_pairs: int
+    y: Tensor  # shape (n_models, 2, n_temps)
+    yy: Tensor  # the same shape
+    d: Tensor  # shape (n_models, 2, 2)
+    dd: Tensor  # shape (n_models, 2, 2, 2)
+    yd: Tensor  # shape (n_models, 2, n_temps, 2)
+    n_lots: int
 
-    def plus(self, other):
-        return _DrawnPairs(*(a + b for a, b in zip(self, other, strict=True)))
 
-
-def _pilot_lot(draws):
-    products = 0
-    for y, c, _ in _drawn_terms(draws):
-        sums = [v.sum(-1).expand(y.shape[:-1]) for v in (y, c, y * y, y * c, c * c)]
-        products = products + torch.stack(sums)
-    return _DrawnPairs(products, _PAIRS_PER_LOT)
+def _run_pilot(draws, n_lots, known):
+    total = 0, 0, 0, 0, 0
+    for y, c, _ in _drawn_lots(draws, n_lots):
+        d = c - known
+        sums = [y, y * y, d, d[..., None] * d[..., None, :], y[..., None] * d[..., None, :]]
+        total = [a + part.sum(0) for a, part in zip(total, sums, strict=True)]
+    return _Pilot(*total, n_lots)
 
 # %% ../../nbs/prior/04_moments.ipynb #54091d03
-def _slope(pilot):
-    "Of y on its control variate, per model, statistic and temperature."
-    y, c, _, yc, cc = pilot.products / pilot.n_pairs
-    return (yc - y * c) / (cc - c**2).clamp(min=1e-300)
+def _slopes(pilot):
+    "Least-squares slopes of y on the control variates, and the variance that they leave."
+    y, yy, d, dd, yd = (part / pilot.n_lots for part in pilot[:-1])
+    spread = dd - d[..., None] * d[..., None, :]
+    along = yd - y[..., None] * d[..., None, :]
+    sd = spread.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt()
+    unit = torch.where(sd > 0, sd, 1)
+    correlation = spread / (unit[..., None] * unit[..., None, :])
+    inverse = torch.linalg.pinv(correlation, rtol=1e-9, hermitian=True)
+    beta = (along / unit[..., None, :]) @ inverse / unit[..., None, :]
+    left = (yy - y * y) - (beta * (2 * along - beta @ spread)).sum(-1)
+    return beta, left.clamp(min=0)
 
 
-def _controlled(drawn, beta, known):
-    "Mean of y over the drawn pairs with its control variate, and its standard error."
-    y, c, yy, yc, cc = drawn.products / drawn.n_pairs
-    variance = yy - y * y - 2 * beta * (yc - y * c) + beta**2 * (cc - c * c)
-    error = (variance.clamp(min=0) / (drawn.n_pairs - 1)).sqrt()
-    return y - beta * (c - known), error
+def _controlled(y, d, beta):
+    "y less its part along the control variates; y of shape (..., n_temps), d of shape (..., 2)."
+    return y - (beta @ d[..., None])[..., 0]
 
 # %% ../../nbs/prior/04_moments.ipynb #a49c2f38
-def _neighbours(problem):
-    "Pairs of points that stand side by side in the order of random directions, shape (2, n_pairs)."
+_NEIGHBOURS = 2**17  # pairs of neighbours to be looked at
+
+
+def _in_no_cell(partitions, both):  # which pairs of shape (2, n_pairs) share no cell
+    same = torch.zeros(both.shape[1], dtype=torch.bool, device=both.device)
+    for cell in partitions:
+        same |= cell[both[0]] == cell[both[1]]
+    return ~same
+
+
+def _neighbours(problem, partitions):
+    "Pairs of near points that share no cell, side by side in random directions, (2, n_pairs)."
     generator = torch.Generator().manual_seed(0)
+    factors = (problem.prior, *problem.models)
+    most = max(1, _NEIGHBOURS // (8 * len(factors)))
     pairs = []
-    for F in (problem.prior, *problem.models):
+    for F in factors:
         W = torch.randn(F.shape[1], 8, generator=generator, dtype=torch.float64).to(F)
         length = margins(F).diagonal.sqrt().clamp(min=1e-300)
-        order = ((F @ W).double() / length[:, None]).argsort(0).T
-        pairs.append(torch.stack([order[:, :-1].flatten(), order[:, 1:].flatten()]))
+        height = (F @ W).double() / length[:, None]
+        for order in height.argsort(0).T:
+            both = torch.stack([order[:-1], order[1:]])
+            both = both[:, _in_no_cell(partitions, both)]
+            apart = (height[both[0]] - height[both[1]]).square().sum(1)
+            nearest = apart.topk(min(most, len(apart)), largest=False).indices
+            pairs.append(both[:, nearest])
     return torch.cat(pairs, 1)
 
 
 @torch.no_grad()
 def _largest_residual(draws, *, beta, start, known):
-    "Largest weighted residual of neighbours about start, in the shape of start."
+    "Largest weighted residual about start of neighbours that share no cell; the shape of start."
     b = draws.probabilities
     n = len(b)
-    pairs = _neighbours(draws.problem)
+    i, j = _neighbours(draws.sketched.problem, draws.sketched.partitions)[..., None]
     largest = torch.zeros_like(start)
-    for block in row_blocks(pairs.shape[1], draws.block):
-        i, j = pairs[:, block]
-        y, c, _ = _terms(draws.problem, i, j, 1 / (b[i] * b[j] * n * (n - 1)))
-        r = y - beta[..., None] * (c - known[..., None]) - start[..., None]
-        largest = torch.maximum(largest, r.abs().amax(-1))
+    for block in row_blocks(len(i), 2048):
+        rows = _Side(i[block], 1 / (b[i[block]] * n))
+        cols = _Side(j[block], 1 / (b[j[block]] * (n - 1)))
+        y, c, _ = _lot_sums(draws.sketched, rows, cols, [])
+        r = _controlled(y, c - known, beta) - start
+        largest = torch.maximum(largest, r.abs().amax(0))
     return largest
-
-
-def _with_missed(error, draws, n_pairs, **residual):
-    "Standard errors that allow for four missed draws of the neighbours with the largest residual."
-    return torch.hypot(error, 2 * _largest_residual(draws, **residual) / n_pairs)
 
 # %% ../../nbs/prior/04_moments.ipynb #c0bc1584
 class _Scale(NamedTuple):
     "How a mean over pairs becomes a moment; shapes (n_models, 2, n_temps or 1)."
 
-    known: Tensor  # means of the control variates over all pairs
     exact: Tensor  # what needs no draw
     weight: Tensor  # of the mean over pairs
 
@@ -405,69 +584,67 @@ class _Scale(NamedTuple):
         return self.exact + self.weight * mean, self.weight * error
 
 
-def _run_pilot(draws, scale, *, rel_tol, budget):
-    "Draw pairs until standard errors are small enough, `budget` pairs at most."
-    pilot = _pilot_lot(draws)
-    while pilot.n_pairs < budget:
-        beta = _slope(pilot)
-        mean, error = _controlled(pilot, beta, scale.known)
-        residual = dict(beta=beta, start=mean, known=scale.known)
-        error = _with_missed(error, draws, pilot.n_pairs, **residual)
-        value, error = scale.moments(mean, error)
-        if (error <= rel_tol * value.abs()).all():
-            break
-        target = min(2 * pilot.n_pairs, budget)
-        while pilot.n_pairs < target:
-            pilot = pilot.plus(_pilot_lot(draws))
-    return pilot
+def _lots_needed(scale, mean, left, missed, *, rel_tol):
+    "Lots after which the standard error is within the tolerance, by the pilot."
+    value, _ = scale.moments(mean, 0)
+    goal = (rel_tol * value.abs() / scale.weight).clamp(min=1e-300)
+    needed = torch.maximum(1.5 * left / goal**2, 3 * missed / goal)
+    return int(needed.max().clamp(_LEAST_LOTS, 2.0**40).ceil())
 
 # %% ../../nbs/prior/04_moments.ipynb #7c768228
-class _FreshPairs(NamedTuple):
-    "Sums over drawn pairs, for a fixed slope."
+class _FreshLots(NamedTuple):
+    "Sums over drawn lots, for fixed slopes."
 
     powers: Tensor  # of r - start, three: shape (3, n_models, 2, n_temps)
-    controls: Tensor  # of c - known, two powers: shape (2, n_models, 2, n_temps or 1)
+    controls: Tensor  # of the first of c - known, two powers: shape (2, n_models, 2, 1)
     kernel: Tensor  # of abs(K_ij), a scalar
-    n_pairs: int
+    n_lots: int
 
     def mean_and_error(self):  # of r - start
-        first, second, _ = self.powers / self.n_pairs
-        return first, ((second - first**2).clamp(min=0) / (self.n_pairs - 1)).sqrt()
+        first, second, _ = self.powers / self.n_lots
+        return first, ((second - first**2).clamp(min=0) / (self.n_lots - 1)).sqrt()
 
     def too_skewed(self):
         "Would a 95 % interval lose more than .01 of its coverage?"
-        first, second, third = self.powers / self.n_pairs
+        first, second, third = self.powers / self.n_lots
         variance = (second - first**2).clamp(min=0)
         third = third - 3 * first * second + 2 * first**3
-        return third**2 > 0.04 * self.n_pairs * variance**3
+        return third**2 > 0.04 * self.n_lots * variance**3
 
-    def controls_off(self, known):
+    def controls_off(self, known, rounding):
         "Do the control variates miss their known means by more than four standard errors?"
-        first, second = self.controls / self.n_pairs
-        error = ((second - first**2).clamp(min=0) / (self.n_pairs - 1)).sqrt()
-        return first.abs() > 4 * error + 1e-9 * known.abs()
+        first, second = self.controls / self.n_lots
+        error = ((second - first**2).clamp(min=0) / (self.n_lots - 1)).sqrt()
+        return first.abs() > 4 * error + rounding * known.abs()
 
 
-def _fresh_pairs(draws, n_lots, *, beta, start, known):
+def _fresh_lots(draws, n_lots, *, beta, start, known):
     powers = controls = kernel = 0
-    for _ in range(n_lots):
-        for y, c, K in _drawn_terms(draws):
-            off = c - known[..., None]
-            r = y - beta[..., None] * off - start[..., None]
-            powers = powers + torch.stack([r.sum(-1), (r * r).sum(-1), (r**3).sum(-1)])
-            controls = controls + torch.stack([off.sum(-1), (off * off).sum(-1)])
-            kernel = kernel + K.sum()
-    return _FreshPairs(powers, controls, kernel, n_lots * _PAIRS_PER_LOT)
+    for y, c, K in _drawn_lots(draws, n_lots):
+        off = c - known
+        r = _controlled(y, off, beta) - start
+        powers = powers + torch.stack([r.sum(0), (r * r).sum(0), (r**3).sum(0)])
+        first = off[..., :1]
+        controls = controls + torch.stack([first.sum(0), (first * first).sum(0)])
+        kernel = kernel + K.sum()
+    return _FreshLots(powers, controls, kernel, n_lots)
 
 # %% ../../nbs/prior/04_moments.ipynb #819e30eb
-def _draw_fresh(draws, used, n_lots, **fixed):  # used: pairs of the pilot
-    "Fresh pairs, and how many pairs were drawn in all."
-    lots = used // _PAIRS_PER_LOT
+def _doubtful(fresh, start, scale, rel_tol):
+    "Is a moment too skewed for its interval, and its error above a tenth of the tolerance?"
+    mean, error = fresh.mean_and_error()
+    value, error = scale.moments(start + mean, error)
+    return (fresh.too_skewed() & (10 * error > rel_tol * value.abs())).any()
+
+
+def _draw_fresh(draws, lots, most, *, doubtful, **fixed):
+    "Fresh lots, at most `most` of them in all, and how many were drawn."
+    used, lots = 0, min(lots, most)
     while True:
-        fresh = _fresh_pairs(draws, lots, **fixed)
-        used += fresh.n_pairs
+        fresh = _fresh_lots(draws, lots, **fixed)
+        used += lots
         lots *= 2
-        if not fresh.too_skewed().any() or used // _PAIRS_PER_LOT + lots > n_lots:
+        if used + lots > most or not doubtful(fresh):
             return fresh, used
 
 # %% ../../nbs/prior/04_moments.ipynb #4b6d0025
@@ -478,17 +655,18 @@ def sketch_trace_moments(
     temperature: float | Sequence,  # T > 0 in the units of K, a number or several
     *,
     rel_tol: float = 0.01,  # draw until every standard error is at most this share of its estimate
-    max_pairs: int = 2**24,  # draw so many pairs at most
+    max_pairs: int = 2**28,  # draw so many pairs at most
     graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
     seed: int | torch.Generator | None = None,  # None for fresh randomness
-    block_size: int = 4096,  # pairs gathered at a time; changes the answer by rounding only
+    block_size: int = 2**18,  # pairs looked at together; changes the answer by rounding only
 ) -> SketchedMoments:  # estimates and standard errors
-    """Estimate the mean and variance of Tr(MG) from random pairs of points.
+    """Estimate the mean and variance of Tr(MG) from random blocks of pairs of points.
 
-    mean(y - beta (c - known)) over drawn pairs, y = M_ij tanh(K_ij / 2T) / 2 with control variate
-    c = M_ij K_ij, and y = M_ij^2 p_ij (1 - p_ij) with c = M_ij^2. Long rows are drawn more often
-    and weigh less. A pilot fixes beta and the number of pairs; the estimate is that of fresh pairs,
-    unbiased for a number of pairs fixed before they are drawn.
+    The pairs within cells of near points are summed exactly. For the others, y - beta c is averaged
+    over blocks whose rows and columns are drawn at random, long ones more often: y is
+    M_ij tanh(K_ij / 2T) / 2 or M_ij^2 p_ij (1 - p_ij), and c holds the first terms of its series,
+    whose sums are known. A pilot fixes beta and the number of blocks; the estimate is that of
+    fresh ones, unbiased for a number of blocks fixed before they are drawn.
     Takes O(n r^2) time and O(r) for each pair and model.
     Reference: Task Priors, Theorem 2.6, whose sums are estimated.
     """
@@ -497,31 +675,41 @@ def sketch_trace_moments(
     generator = check_generator(seed, caller, p.prior.device)
     rel_tol = check_number(rel_tol, caller, "rel_tol", low=0, low_open=True)
     block = check_count(block_size, caller, "block_size")
-    n_lots = check_count(max_pairs, caller, "max_pairs", low=2 * _PAIRS_PER_LOT) // _PAIRS_PER_LOT
+    max_pairs = check_count(max_pairs, caller, "max_pairs", low=2 * _PAIRS_PER_LOT)
+    side = _lot_side(max_pairs)
+    n_lots = max_pairs // side**2
     n = len(p.prior)
-    exact = _exact_part(p)
-    weight = exact.new_tensor([1.0, p.twice])[:, None] * n * (n - 1)
-    scale = _Scale(_control_means(p), exact, weight)
-    draws = _Draws(p, generator, block, _point_probabilities(p))
-    pilot = _run_pilot(draws, scale, rel_tol=rel_tol, budget=n_lots // 2 * _PAIRS_PER_LOT)
-    beta = _slope(pilot)
-    start, _ = _controlled(pilot, beta, scale.known)
-    check_overflow(start, caller)
-    fixed = dict(beta=beta, start=start, known=scale.known)
-    fresh, used = _draw_fresh(draws, pilot.n_pairs, n_lots, **fixed)
+    sketched = _Sketched(p, [_leading(F) for F in (p.prior, *p.models)], _partitions(p))
+    within = _within_cells(sketched)
+    of_sum = within.y.new_tensor([1.0, p.twice])[:, None]
+    scale = _Scale(_exact_part(p) + of_sum * within.y, of_sum * n * (n - 1))
+    known = (_control_sums(sketched) - within.c) / (n * (n - 1))
+    draws = _Draws(sketched, generator, side, max(1, block // side**2), _point_probabilities(p))
+    pilot = _run_pilot(draws, _LEAST_LOTS, known)
+    for sums in pilot[:-1]:
+        check_overflow(sums, caller)
+    beta, left = _slopes(pilot)
+    start = _controlled(pilot.y, pilot.d, beta) / pilot.n_lots
+    fixed = dict(beta=beta, start=start, known=known)
+    missed = 2 * _largest_residual(draws, **fixed) / side**2  # of a sum over lots
+    needed = _lots_needed(scale, start, left, missed, rel_tol=rel_tol)
+    doubtful = partial(_doubtful, start=start, scale=scale, rel_tol=rel_tol)
+    most = n_lots - pilot.n_lots
+    fresh, used = _draw_fresh(draws, needed, most, doubtful=doubtful, **fixed)
     mean, error = fresh.mean_and_error()
-    error = _with_missed(error, draws, fresh.n_pairs, **fixed)
-    value, error = scale.moments(start + mean, error)
-    heavy = fresh.too_skewed().any() or fresh.controls_off(scale.known).any()
+    value, error = scale.moments(start + mean, torch.hypot(error, missed / fresh.n_lots))
+    rounding = 1e-9 if p.dtype == torch.float64 else 1e-5
+    heavy = doubtful(fresh) or fresh.controls_off(known[..., :1], rounding).any()
+    kernel = within.kernel + fresh.kernel / fresh.n_lots * n * (n - 1)
     return SketchedMoments(
         mean=p.shaped(value[:, 0]),
         variance=p.shaped(value[:, 1]),
         temperature=p.temperature,
         names=p.names,
         graphs=graphs,
-        kernel_scale=fresh.kernel.item() / fresh.n_pairs,
+        kernel_scale=kernel.item() / (n * (n - 1)),
         mean_error=p.shaped(error[:, 0]),
         variance_error=p.shaped(error[:, 1]),
-        n_pairs=used,
+        n_pairs=(pilot.n_lots + used) * side**2,
         converged=bool((error <= rel_tol * value.abs()).all() and not heavy),
     )

@@ -15,10 +15,11 @@ import torch
 
 from ..checks import check_count, check_instance, check_number
 from ..prior.long_prefix import sample_many_labels
-from ..prior.ridge_on_disk import JUDGED
+from ..prior.moments import trace_moments
+from ..prior.ridge_on_disk import JUDGED, scores_of_rows
 from .stages import ORDERS
 from ..results import Result
-from ..row_blocks import open_models
+from ..row_blocks import open_models, open_rows
 
 # %% ../../nbs/rank/17_cost.ipynb #b74633bd
 class Work(NamedTuple):
@@ -60,6 +61,30 @@ class Speed(NamedTuple):
     single: float  # operations a second, float32
     double: float  # operations a second, float64
     draw: float  # seconds for a point of the sampler
+    row: float = 0.0  # seconds to fetch one row
+    point: float = 0.0  # seconds to judge a point of a model, without the products
+    pair: float = 0.0  # seconds for a pair of points of a model, without the products
+
+
+def _fastest(run, clock):
+    "Seconds of the fastest of three calls, after one that is not timed."
+    run()
+    times = []
+    for _ in range(3):
+        start = clock()
+        run()
+        times.append(clock() - start)
+    return max(min(times), 1e-9)
+
+
+def _seconds_per_point(n_tasks, n_classes, clock):
+    "To judge a point of one narrow model."
+    n = 1024
+    g = torch.Generator().manual_seed(0)
+    X = torch.randn(n, 8, generator=g)
+    labels = torch.randint(0, n_classes, (n_tasks, n), generator=g, dtype=torch.uint8)
+    how = dict(n_classes=n_classes, n_judged=n)
+    return _fastest(lambda: scores_of_rows(X, labels, labels, 0.5, **how), clock) / n
 
 
 def measure_speed(
@@ -67,30 +92,31 @@ def measure_speed(
     rank: int = 128,  # of the prior
     n_tasks: int = 200,
     n_classes: int = 5,
+    clock=time.perf_counter,  # or time.process_time, which leaves out what other programs do
 ) -> Speed:
-    "Time a product of one block in each precision, and the sampler on 2,560 points."
-
-    def seconds(run):
-        run()
-        start = time.perf_counter()
-        run()
-        return time.perf_counter() - start
-
-    X = torch.ones(4096, 512)
-    W = torch.ones(512, 512)
+    "Time small pieces of a ranking: the fastest of three calls of each."
+    X, W, g = torch.ones(4096, 512), torch.ones(512, 512), torch.Generator().manual_seed(0)
     flops = 2 * 4096 * 512 * 512
-    g = torch.Generator().manual_seed(0)
     Z = torch.randn(2560, rank, generator=g)
     tasks = dict(n_tasks=-(-n_tasks // min(ORDERS, n_tasks)), seed=0)
     hot = 10.0 * len(Z)  # few labels change in a second round, as at many points
+    narrow = {str(k): Z[:1024, :8].contiguous() for k in range(4)}
+    rows, index = open_rows(X), torch.arange(2048)
+    row = _fastest(lambda: rows.take(index), clock) / len(index)
+    point = _seconds_per_point(n_tasks, n_classes, clock)
+    pairs = len(narrow) * 1024**2 / 2
     return Speed(
-        single=flops / seconds(lambda: X @ W),
-        double=flops / seconds(lambda: X.double() @ W.double()),
-        draw=seconds(lambda: sample_many_labels(Z, hot, n_classes, **tasks)) / len(Z),
+        single=flops / _fastest(lambda: X @ W, clock),
+        double=flops / _fastest(lambda: X.double() @ W.double(), clock),
+        draw=_fastest(lambda: sample_many_labels(Z, hot, n_classes, **tasks), clock) / len(Z),
+        row=row,
+        point=max(point - 3 * row, 0.0),
+        pair=_fastest(lambda: trace_moments(narrow, narrow["0"], 1.0), clock) / pairs,
     )
 
-
+# %% ../../nbs/rank/17_cost.ipynb #c3528357
 _READ = 1.0e9  # bytes a second, of reading, widening and centring rows
+_PAIRED = 4096  # points of which all pairs are visited, as in rank.on_disk
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,14 +178,20 @@ def plan_ranking(
         speed = measure_speed(**options)
     check_instance(speed, Speed, caller, "speed", remedy="pass measure_speed() or None")
     columns = n_tasks * (n_classes - 1)
-    judged = min(n, n_judged)
+    m, judged, paired = len(widths), min(n, n_judged), min(n, _PAIRED)
     judging = 2.0 * judged * sum(d * (7 * columns + 16 * d) for d in widths)
+    single = m * judged * (3 * speed.row + speed.point)
+    sums = paired**2 * (sum(widths) + min(rank, sum(widths)))
     read = sum(4 * n * d for d in widths) / _READ
     steps = dict(
         kernels=work.kernels / speed.single + read,
         directions=work.directions / speed.single + 2 * read,
         tasks=work.draws * speed.draw,
-        scores=work.grams / speed.double + (work.crosses + judging) / speed.single + 2 * read,
+        scores=work.grams / speed.double
+        + (work.crosses + judging) / speed.single
+        + 2 * read
+        + single,
+        pairs=sums / speed.single + m * paired * (speed.row + paired / 2 * speed.pair),
     )
     return RankingPlan(
         n=n,
