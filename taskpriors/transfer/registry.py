@@ -830,6 +830,7 @@ class TransferScores(Result):
 
     values: dict  # metric name -> value
     refused: dict  # metric name -> why it has no value
+    n: int  # points that were scored
 
     def __getitem__(self, name):
         return self.values[name]
@@ -847,6 +848,17 @@ class TransferScores(Result):
         ]
         for name, reason in self.refused.items():
             rows.append(dict(metric=name, value=math.nan, better=_better(name), refused=reason))
+        return pd.DataFrame(rows).set_index("metric")
+
+    def conditions(self):  # pandas.DataFrame
+        "One row per value: points, and whether a shift or a scale of the features matters."
+        import pandas as pd
+
+        rows = []
+        for name in self.values:
+            same = METRICS[name].invariances
+            own = dict(n=self.n, centred="shift" in same, scale_free="scale" in same)
+            rows.append(dict(metric=name, **own))
         return pd.DataFrame(rows).set_index("metric")
 
 # %% ../../nbs/transfer/12_registry.ipynb #366edf32
@@ -868,7 +880,15 @@ def _asked_for(metrics, inputs: dict) -> list:  # names in METRICS
 
 
 def _check_needs(name: str, inputs: dict):
-    if not isinstance(name, str) or name not in METRICS:
+    known = isinstance(name, str) and name in METRICS
+    if not known and isinstance(name, str) and name in COMBINED:
+        refuse(
+            "transfer_scores",
+            f"{name} is normalised over the models of a table",
+            "one model",
+            f"ask rank_models for it, or for its terms here: {', '.join(terms_of([name]))}",
+        )
+    if not known:
         refuse(
             "transfer_scores",
             "metrics must be names in METRICS",
@@ -925,7 +945,7 @@ def transfer_scores(
             if on_error == "raise":
                 raise
             refused[name] = str(e)
-    return TransferScores(values, refused)
+    return TransferScores(values, refused, len(next(iter(inputs.values()))))
 
 # %% ../../nbs/transfer/12_registry.ipynb #8bf598bb
 @dataclass(frozen=True, eq=False, repr=False)
