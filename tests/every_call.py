@@ -273,6 +273,7 @@ ABSENT = {
     "row_blocks": "files of features; its notebook reads, spoils and cuts them",
     "signatures": "docstrings, made when the library is imported",
     "store": "files, tests/test_cache.py",
+    "pairs": "shared step of the metrics that call it",
     "svd": "shared step of the metrics that call it",
     "synbench.robust_probing.autoattack": "needs an optional library; its notebook runs it",
     "transfer.code_length.linear_learner": "the learner of loss_curve, which runs it",
@@ -282,5 +283,7 @@ ABSENT = {
     "transfer.evidence.evidence_profile": "step of log_evidence",
     "transfer.evidence.golden_max": "step of log_evidence",
     "transfer.leep.joint_probability": "step of leep and nce",
+    "transfer.registry.combination_note": "a sentence for a column of combine_over_models",
+    "transfer.registry.terms_of": "step of metric_functions",
     "transfer.spectrum.decay_exponent": "step of alpha_req",
 }

@@ -325,6 +325,7 @@ NAMES = {
 }
 KINDS = {name: kind for kind, names in NAMES.items() for name in names.split()}
 UNTRIED = {
+    "all_pairs": "what pass_over_pairs returns: workshop/12",
     "neighbours": "what nearest_neighbours returns: transfer/09",
     "collapse": "what collapse_terms returns: transfer/11",
     "metric": "a name or a function: its notebooks try it",

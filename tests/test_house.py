@@ -35,6 +35,7 @@ GROUND = {
     "feature_files": 1,
     "kernels": 2,
     "svd": 2,
+    "pairs": 3,
     "ridge": 2,
     "probes": 3,
     "encoders": 3,

@@ -430,6 +430,7 @@ class Ranking(Result):
             f"Prior: {s['prior']}.",
             *labels_line(s),
             *(textwrap.fill(note, 100) for note in s.get("company", ())),
+            *(textwrap.fill(note, 100) for note in s.get("combined", ())),
             "",
             "Spearman correlation with probe accuracy, 95 % interval over models:",
             *found,
@@ -860,7 +861,7 @@ def rank_models(
     labels=None,  # class of each point: array, file, True for those of the points; adds metrics
     texts=None,  # what load_texts opens, instead of images; models as in embed_texts
     prior=None,  # "product" (None), "others", "reciprocal", a model, a factor (n, r); see below
-    metrics=None,  # name -> function of features (n, d); or, with labels, names in METRICS
+    metrics=None,  # name -> function of features (n, d); or names in METRICS or COMBINED
     temperature: float | None = None,  # of the edges; None is edge_temperature
     task_temperature: float | None = None,  # of the sampled tasks; None is task_temperature
     n_tasks: int = 200,  # tasks sampled

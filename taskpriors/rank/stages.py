@@ -9,7 +9,7 @@ __all__ = ['MAX_SEED', 'ORDERS', 'JUDGE_TASKS', 'ALL_PAIRS', 'DRAWN', 'SHOWN', '
            'elected_priors', 'choose_priors', 'groups_of_priors', 'edge_prior', 'trace_of', 'model_moments',
            'edge_reason', 'Tasks', 'task_orders', 'sample_tasks', 'SkillJob', 'model_skills', 'repeat_on_halves',
            'model_probes', 'MetricJob', 'model_metrics', 'describe_run', 'draw_tasks', 'elected_columns', 'images_for',
-           'texts_for', 'read_labels', 'labels_line', 'metrics_with_labels', 'run_stages']
+           'texts_for', 'read_labels', 'labels_line', 'metrics_with_labels', 'combined_columns', 'run_stages']
 
 # %% ../../nbs/rank/06_stages.ipynb #dc385fa1
 import base64
@@ -75,7 +75,13 @@ from taskpriors.rank.shared_prior import (
 from .texts import TextSource, embed_texts, load_texts
 from .zoo import zoo_names
 from ..store import cache_dir, digest_json, digest_tensors, find_tensors, keep_tensors
-from ..transfer.registry import metric_functions
+from taskpriors.transfer.registry import (
+    METRICS,
+    combination_note,
+    combine_over_models,
+    metric_functions,
+    terms_of,
+)
 
 # %% ../../nbs/rank/06_stages.ipynb #00154156
 MAX_SEED = 2**63 - 3  # the streams of tasks add up to 2, and torch takes seeds below 2**63
@@ -1158,17 +1164,29 @@ def labels_line(
 
 # %% ../../nbs/rank/06_stages.ipynb #9810d56f
 def metrics_with_labels(
-    metrics,  # name -> function of features, or names of metrics that need labels, or None
+    metrics,  # name -> function of features, or names of metrics, or None
     labels: Tensor | None,  # class of each point
 ) -> dict:  # name -> function of features
     "The further statistics of a ranking."
     if isinstance(metrics, (list, tuple)):
-        if labels is None:
+        known = [name for name in terms_of(metrics) if name in METRICS]
+        needy = [name for name in known if "labels" in METRICS[name].needs]
+        if labels is None and needy:
             rule, remedy = "metrics that are named need labels", "pass labels="
-            refuse("rank_models", rule, ", ".join(map(str, metrics)), remedy)
+            refuse("rank_models", rule, ", ".join(needy), remedy)
         return metric_functions(labels, metrics)
     metrics = with_plain_names((metrics or {}).items(), "metrics")
     return metrics if labels is None else metrics | metric_functions(labels)
+
+# %% ../../nbs/rank/06_stages.ipynb #a0c1e052
+def combined_columns(
+    metrics: Mapping,  # name -> function of features
+    values: Mapping,  # name -> values of the models, (n_models,), NaN where there is none
+) -> dict:  # "ncti over 5 models" -> values, larger is better
+    "Scores that are made of several metrics, each normalised over the models of a ranking."
+    keys = {name: getattr(f, "key", None) for name, f in metrics.items()}
+    own = [k for k, key in keys.items() if isinstance(key, dict) and key.get("metric") == k]
+    return combine_over_models({k: values[k] for k in own if k in METRICS}, oriented=True)
 
 # %% ../../nbs/rank/06_stages.ipynb #f8aaf277
 def run_stages(
@@ -1220,7 +1238,10 @@ def run_stages(
     models = {name: m for name, m in models.items() if name in skills and name in probes}
     _refuse_unless_any(models, failures)
     extra, declined = model_metrics(models, metrics, options)
-    extra = elected_columns(models, priors) | extra
+    combined = combined_columns(metrics, extra)
+    if combined:
+        record["combined"] = [combination_note(name) for name in combined]
+    extra = elected_columns(models, priors) | extra | combined
     columns = _columns(models, moments, skills, probes)
     if repeats:
         again = repeat_on_halves(models, prior, priors, options, repeats=repeats)

@@ -6,13 +6,14 @@
 __all__ = ['RECORD_SETS', 'Card', 'describe', 'card_table']
 
 # %% ../../nbs/transfer/13_cards.ipynb #964bfb03
+import difflib
 import inspect
 from dataclasses import dataclass
 
 from ..checks import refuse
 from ..results import Result
 from ..signatures import documented
-from .registry import METRICS
+from .registry import COMBINED, METRICS, terms_of
 
 # %% ../../nbs/transfer/13_cards.ipynb #93d55bb4
 _TRAPS = dict(
@@ -187,8 +188,11 @@ def describe(
 ) -> Card:  # prints itself
     "The card of a metric: formula, direction, input, cost, trap, source, record, chapter."
     if metric not in METRICS:
-        known = ", ".join(sorted(METRICS))
-        refuse("describe", "metric must be a name in METRICS", repr(metric), f"see {known}"[:200])
+        near = difflib.get_close_matches(str(metric), METRICS, 3) or ["taskpriors.METRICS"]
+        remedy = f"see {' or '.join(near)}"
+        if isinstance(metric, str) and metric in COMBINED:
+            remedy = f"it is made over a table of {' and '.join(terms_of([metric]))}; see these"
+        refuse("describe", "metric must be a name in METRICS", repr(metric)[:60], remedy)
     m = METRICS[metric]
     control = " (a control)" if m.trivial else ""
     return Card(

@@ -116,14 +116,11 @@ def gride(
 # %% ../../nbs/transfer/10_intrinsic_dimension.ipynb #5654e9f7
 def _tree_lengths(X: Tensor, sizes: list) -> list:  # of numbers
     "Length of the minimum spanning tree of the first n points, for each n."
-    from scipy.sparse.csgraph import minimum_spanning_tree
+    from scipy.cluster.hierarchy import linkage
+    from scipy.spatial.distance import pdist, squareform
 
-    square = X.square().sum(1)
-    D = (square[:, None] + square - 2 * X @ X.T).clamp_min(1e-12 * square.max()).sqrt()
-    D = D.triu(1).cpu().numpy()
-    trees = [minimum_spanning_tree(D[:n, :n]).tocoo() for n in sizes]
-    ends = [(torch.from_numpy(t.row).long(), torch.from_numpy(t.col).long()) for t in trees]
-    return [float((X[i] - X[j]).norm(dim=1).sum()) for i, j in ends]
+    D = squareform(pdist(X.cpu().numpy()))
+    return [float(linkage(squareform(D[:n, :n]), "single")[:, 2].sum()) for n in sizes]
 
 
 @documented

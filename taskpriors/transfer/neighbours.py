@@ -15,19 +15,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..blocks import row_blocks
 from taskpriors.checks import (
     check_choice,
     check_count,
     check_features,
     check_generator,
     check_memory,
-    power_to_one,
     refuse,
 )
+from ..pairs import Pairs, nearest_points, use_pairs
 from ..results import Result
 from ..signatures import documented
-from ..svd import present_classes
+from ..svd import is_made_of, note_origin, present_classes
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #1ebf30ad
 def distinct_points(
@@ -47,71 +46,6 @@ def count_copies(
     "Number of points whose features equal those of an earlier point."
     X = check_features(features, "count_copies").detach()
     return len(X) - len(distinct_points(X))
-
-# %% ../../nbs/transfer/09_neighbours.ipynb #b13019d1
-_EXTRA = 4  # candidates beside the k that are wanted
-
-
-def _nearest(
-    F: Tensor,  # rows whose neighbours are wanted and columns to choose from, shape (n, d), float64
-    k: int,  # neighbours wanted
-    *,
-    rows: Tensor,  # positions of the points, increasing, shape (m,)
-    earlier: bool,  # only points that come before?
-    dtype: torch.dtype | None,  # of the search; None takes differences, in double precision
-) -> tuple:  # values |y|^2 - 2 x'y, increasing, and positions, both of shape (m, k)
-    "Candidates for the nearest other points, a block of rows at a time."
-    G = F.to(dtype or torch.float64)
-    square = G.square().sum(1)
-    place = torch.arange(len(F), device=F.device)
-    values, found = [], []
-    for part in rows.split(max(1, 2**23 // len(F))):
-        stop = max(k, int(part[-1]) + 1) if earlier else len(F)
-        if dtype is None:
-            D = torch.cdist(G[part], G[:stop], compute_mode="donot_use_mm_for_euclid_dist")
-        else:
-            D = torch.addmm(square[:stop], G[part], G[:stop].T, alpha=-2)
-        if earlier:
-            D.masked_fill_(place[:stop] >= part[:, None], math.inf)
-        else:
-            D[place[: len(part)], part] = math.inf
-        near = D.topk(k, dim=1, largest=False)
-        values.append(near.values.double())
-        found.append(near.indices)
-    return torch.cat(values), torch.cat(found)
-
-
-def _exact_neighbours(F: Tensor, k: int, earlier: bool = False) -> tuple:
-    "Distances (n, k), increasing, infinite where there is no earlier point, and positions (n, k)."
-    n, d = F.shape
-    F = F * power_to_one(F)
-    norms = F.square().sum(1)
-    wanted = min(k + _EXTRA, n - 1)
-    distances = torch.empty(n, wanted, dtype=torch.float64, device=F.device)
-    found = torch.empty(n, wanted, dtype=torch.int64, device=F.device)
-    rows = torch.arange(n, device=F.device)
-    for dtype in (torch.float32, torch.float64, None):
-        values, near = _nearest(F, wanted, rows=rows, earlier=earlier, dtype=dtype)
-        distances[rows], found[rows] = _sorted_distances(F, rows, near, values)
-        if dtype is None or wanted == n - 1 and not earlier:
-            break
-        rounding = 4 * (d + 8) * torch.finfo(dtype).eps * norms.max()
-        beyond = norms[rows] + values[:, -1] - rounding
-        doubtful = ~(distances[rows, k - 1].square() < beyond) & values[:, -1].isfinite()
-        rows = rows[doubtful]
-        if len(rows) == 0:
-            break
-    return distances[:, :k], found[:, :k]
-
-
-def _sorted_distances(F: Tensor, rows: Tensor, found: Tensor, values: Tensor) -> tuple:
-    "Distances to the candidates, from the differences, increasing, and their positions."
-    distances = torch.empty(found.shape, dtype=torch.float64, device=F.device)
-    for part in row_blocks(len(found), max(1, 2**20 // (found.shape[1] * F.shape[1]))):
-        distances[part] = (F[rows[part], None] - F[found[part]]).norm(dim=2)
-    distances.masked_fill_(values.isinf(), math.inf)
-    distances, order = distances.sort(dim=1, stable=True)
-    return distances, found.gather(1, order)
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #81143e8c
 @dataclass(frozen=True, eq=False, repr=False)
@@ -135,12 +69,12 @@ def nearest_neighbours(
     "The k nearest other points of each point in Euclidean distance, exactly, in blocks."
     X = check_features(features, "nearest_neighbours").detach()
     k = check_count(k, "nearest_neighbours", "k", high=len(X) - 1)
-    n_bytes = 8 * (4 * X.numel() + 3 * (k + _EXTRA) * len(X)) + 2**27
+    n_bytes = 8 * (4 * X.numel() + 3 * (k + 4) * len(X)) + 2**27
     check_memory(n_bytes, "nearest_neighbours", "pass fewer points", device=X.device)
     mean = X.double().mean(0)
     F = X.double() - mean
-    distances, found = _exact_neighbours(F, k)
-    return Neighbours(distances / power_to_one(F), found, mean)
+    distances, found = nearest_points(F, k)
+    return note_origin(Neighbours(distances, found, mean), features)
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #d8d37ef6
 def use_neighbours(
@@ -155,11 +89,13 @@ def use_neighbours(
     k = check_count(k, caller, "k", high=len(X) - 1)
     if neighbours is None:
         return nearest_neighbours(X, k)
+    if isinstance(neighbours, Neighbours) and is_made_of(neighbours, X) and k <= neighbours.k:
+        return neighbours
     fits = isinstance(neighbours, Neighbours) and len(neighbours.indices) == len(X)
     if not fits or neighbours.k < k or not torch.equal(neighbours.mean, X.double().mean(0)):
         rule = f"neighbours must be nearest_neighbours of these features with k of at least {k}"
         refuse(caller, rule, f"{neighbours!r:.60}", "pass a wider table or None")
-    return neighbours
+    return note_origin(neighbours, X)
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #3251214d
 def _on_sphere(X: Tensor, caller: str) -> Tensor:
@@ -197,17 +133,13 @@ def knn_accuracy(
     return float((votes.argmax(1) == y).double().mean())
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #1dd2c2c3
-def _earlier_neighbours(F: Tensor) -> Tensor:  # shape (n - 1,), of points 1, 2, ...
-    "Index of the nearest point among those that come before."
-    return _exact_neighbours(F, 1, earlier=True)[1][1:, 0]
-
-
 @documented
 def cluster_learnability(
     features,  # shape (n, d)
     *,
     n_clusters: int | None = None,  # of k-means; None is the root of n
     seed: int = 0,  # of k-means and of the order of the points
+    all_pairs: Pairs | None = None,  # pass_over_pairs(features, seed=seed), if at hand
 ) -> float:  # in [0, 1], higher is better
     """Share of points whose k-means cluster a 1-NN classifier tells from the points before.
 
@@ -231,11 +163,17 @@ def cluster_learnability(
         refuse("cluster_learnability", rule, "identical rows", "pass features that vary")
     F = F / scale
     start = np.random.RandomState(int(order[0]))
+    means = KMeans(n_clusters, n_init=1, random_state=start, algorithm="elkan")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        clusters = KMeans(n_clusters, n_init=1, random_state=start).fit_predict(F.cpu().numpy())
-    clusters = torch.from_numpy(clusters).to(X.device)
-    return float((clusters[_earlier_neighbours(F)] == clusters[1:]).double().mean())
+        clusters = torch.from_numpy(means.fit_predict(F.cpu().numpy())).to(X.device)
+    if all_pairs is not None:
+        all_pairs = use_pairs(features, all_pairs, "cluster_learnability")
+    if all_pairs is not None and all_pairs.seed == seed:
+        earlier = all_pairs.earlier
+    else:
+        earlier = nearest_points(F, 1, earlier=True)[1][1:, 0]
+    return float((clusters[earlier] == clusters[1:]).double().mean())
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #0adf4a07
 def _class_entropy(X: Tensor, k: int, published: bool) -> float:  # nats

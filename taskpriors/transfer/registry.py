@@ -5,7 +5,8 @@
 # %% auto #0
 __all__ = ['TRANSFORMS', 'METRICS', 'COMBINED', 'LABEL_ACCURACY', 'LABEL_METRICS', 'Metric', 'npactran_dirichlet',
            'npactran_gamma', 'width', 'random_number', 'metric_table', 'Workspace', 'TransferScores', 'transfer_scores',
-           'Convergence', 'convergence', 'Combination', 'combine_over_models', 'metric_functions']
+           'Convergence', 'convergence', 'Combination', 'combine_over_models', 'terms_of', 'combination_note',
+           'metric_functions']
 
 # %% ../../nbs/transfer/12_registry.ipynb #65886727
 import inspect
@@ -32,6 +33,7 @@ from taskpriors.checks import (
     check_tensor,
     refuse,
 )
+from ..pairs import pass_over_pairs
 from ..probes import ridge_probes
 from ..results import Result
 from ..signatures import documented
@@ -59,10 +61,10 @@ from .heads import fit_head
 from .intrinsic_dimension import gride, idest, twonn
 from .leep import leep, mixture_probs, mixture_size, nce, nleep
 from taskpriors.transfer.neighbours import (
+    Neighbours,
     cluster_learnability,
     count_copies,
     knn_accuracy,
-    nearest_neighbours,
     tmi,
 )
 from .pactran import pactran_dirichlet, pactran_gamma, pactran_gaussian
@@ -175,8 +177,8 @@ class Metric:
         return option in inspect.signature(self.function).parameters
 
     @property
-    def shares(self):  # of "svd", "neighbours", "collapse", "mixture", "head", "curve"
-        shared = ("svd", "neighbours", "collapse", "mixture", "head", "curve")
+    def shares(self):  # of "svd", "all_pairs", "neighbours", "collapse", "mixture", "head", "curve"
+        shared = ("svd", "all_pairs", "neighbours", "collapse", "mixture", "head", "curve")
         return tuple(k for k in shared if self.takes(k))
 
 # %% ../../nbs/transfer/12_registry.ipynb #b12bcaac
@@ -785,9 +787,14 @@ class Workspace:
         return feature_svd(self.inputs["features"])
 
     @cached_property
+    def all_pairs(self):
+        features = self.inputs["features"]
+        return pass_over_pairs(features, min(8, len(features) - 1), seed=self.seed)
+
+    @cached_property
     def neighbours(self):
-        X = check_features(self.inputs["features"], "nearest_neighbours").detach()
-        return nearest_neighbours(X, min(16, len(X) - 1))
+        table = self.all_pairs
+        return Neighbours(table.distances, table.indices, table.mean)
 
     @cached_property
     def collapse(self):
@@ -823,6 +830,7 @@ class TransferScores(Result):
 
     values: dict  # metric name -> value
     refused: dict  # metric name -> why it has no value
+    n: int  # points that were scored
 
     def __getitem__(self, name):
         return self.values[name]
@@ -840,6 +848,17 @@ class TransferScores(Result):
         ]
         for name, reason in self.refused.items():
             rows.append(dict(metric=name, value=math.nan, better=_better(name), refused=reason))
+        return pd.DataFrame(rows).set_index("metric")
+
+    def conditions(self):  # pandas.DataFrame
+        "One row per value: points, and whether a shift or a scale of the features matters."
+        import pandas as pd
+
+        rows = []
+        for name in self.values:
+            same = METRICS[name].invariances
+            own = dict(n=self.n, centred="shift" in same, scale_free="scale" in same)
+            rows.append(dict(metric=name, **own))
         return pd.DataFrame(rows).set_index("metric")
 
 # %% ../../nbs/transfer/12_registry.ipynb #366edf32
@@ -861,7 +880,15 @@ def _asked_for(metrics, inputs: dict) -> list:  # names in METRICS
 
 
 def _check_needs(name: str, inputs: dict):
-    if not isinstance(name, str) or name not in METRICS:
+    known = isinstance(name, str) and name in METRICS
+    if not known and isinstance(name, str) and name in COMBINED:
+        refuse(
+            "transfer_scores",
+            f"{name} is normalised over the models of a table",
+            "one model",
+            f"ask rank_models for it, or for its terms here: {', '.join(terms_of([name]))}",
+        )
+    if not known:
         refuse(
             "transfer_scores",
             "metrics must be names in METRICS",
@@ -904,6 +931,7 @@ def transfer_scores(
         if found.ndim == 0:
             rule = f"{name} must have a row per point"
             refuse("transfer_scores", rule, "one number", "pass an array")
+        inputs[name] = found
     names = _asked_for(metrics, inputs)
     check_count(seed, "transfer_scores", "seed", low=0, high=2**32 - 1)
     check_same_n("transfer_scores", **{k: len(v) for k, v in inputs.items()})
@@ -917,7 +945,7 @@ def transfer_scores(
             if on_error == "raise":
                 raise
             refused[name] = str(e)
-    return TransferScores(values, refused)
+    return TransferScores(values, refused, len(next(iter(inputs.values()))))
 
 # %% ../../nbs/transfer/12_registry.ipynb #8bf598bb
 @dataclass(frozen=True, eq=False, repr=False)
@@ -1032,6 +1060,30 @@ def combine_over_models(
         out[f"{name} over {int(there.sum())} models"] = total
     return out
 
+# %% ../../nbs/transfer/12_registry.ipynb #a0c1e042
+def terms_of(
+    names,  # names in METRICS or COMBINED
+) -> list:  # each once
+    "Names of metrics, with the terms in the place of scores that are combined over models."
+    terms = []
+    for name in names:
+        combined = isinstance(name, str) and name in COMBINED
+        terms += COMBINED[name].weights if combined else [name]
+    return list(dict.fromkeys(terms))
+
+
+def combination_note(
+    column: str,  # a name that `combine_over_models` returned
+) -> str:  # one sentence
+    "What a column that was combined over models is made of."
+    rule, weights = COMBINED[column.split()[0]]
+    how = "scaled from 0 to 1" if rule == "range" else "standardised"
+    parts = [
+        f"{'-' if w < 0 else '+'} {f'{abs(w):g} ' * (abs(w) != 1)}{k}" for k, w in weights.items()
+    ]
+    total = " ".join(parts).removeprefix("+ ")
+    return f"{column}: {total}, each {how} over them; another model moves the values of all."
+
 # %% ../../nbs/transfer/12_registry.ipynb #900d265d
 LABEL_ACCURACY = "label accuracy"
 LABEL_METRICS = ("logme", "pactran_gaussian", "regularized_h_score", "linear_valid")
@@ -1039,12 +1091,14 @@ LABEL_METRICS = ("logme", "pactran_gaussian", "regularized_h_score", "linear_val
 
 class _LabelledTask:  # labels that do not change, and the workspace of the features seen last
     def __init__(self, labels, seed):
-        self.labels, self.seed = labels, seed
+        self.given, self.labels, self.seed = {}, labels, seed
+        if labels is not None:
+            self.given = dict(labels=labels)
         self.space = None
 
     def score(self, name, features):  # float, larger is better
         if self.space is None or self.space.inputs["features"] is not features:
-            self.space = Workspace(dict(features=features, labels=self.labels), self.seed)
+            self.space = Workspace(dict(features=features, **self.given), self.seed)
         value = self.space.score(METRICS[name])
         return value if METRICS[name].higher_is_better else -value
 
@@ -1054,30 +1108,31 @@ class _LabelledTask:  # labels that do not change, and the workspace of the feat
 # %% ../../nbs/transfer/12_registry.ipynb #352c527d
 @documented
 def metric_functions(
-    labels,  # class of each point, shape (n,)
-    metrics=LABEL_METRICS,  # names in METRICS that need features and labels, or features
+    labels,  # class of each point, shape (n,); None leaves metrics that need features only
+    metrics=LABEL_METRICS,  # names in METRICS or COMBINED that need features, or labels too
     *,
     seed: int = 0,  # of splits and mixtures
-) -> (
-    dict
-):  # name -> function of features (n, d), larger is better; the last is the probe's accuracy
+) -> dict:  # name -> function of features (n, d), larger is better; last the probe's accuracy
     "Metrics of the registry as functions of the features, for `rank_models`."
-    known = [k for k, m in METRICS.items() if set(m.needs) <= {"features", "labels"}]
+    given = {"features"} if labels is None else {"features", "labels"}
+    known = [k for k, m in METRICS.items() if set(m.needs) <= given]
     check_count(seed, "metric_functions", "seed", low=0, high=2**32 - 1)
-    metrics = check_several(metrics, "metric_functions", "metrics")
+    metrics = terms_of(check_several(metrics, "metric_functions", "metrics"))
     for name in metrics:
         if name not in known:
             refuse(
                 "metric_functions",
-                "metrics must be names in METRICS that need features and labels",
+                f"metrics must be names in METRICS that need {' and '.join(sorted(given))}",
                 repr(name),
                 "choose among those in metric_table()",
             )
-    y, _ = present_classes(labels, "metric_functions")
     task = _LabelledTask(labels, seed)
     functions = {name: partial(task.score, name) for name in metrics}
-    functions[LABEL_ACCURACY] = partial(task.accuracy)
-    digest = digest_tensors(dict(labels=y.cpu()))
+    digest = None
+    if labels is not None:
+        y, _ = present_classes(labels, "metric_functions")
+        functions[LABEL_ACCURACY] = partial(task.accuracy)
+        digest = digest_tensors(dict(labels=y.cpu()))
     for name, f in functions.items():
         f.key = dict(metric=name, labels=digest, seed=seed)
     return functions

@@ -31,6 +31,7 @@ from taskpriors.checks import (
     power_to_one,
     refuse,
 )
+from ..pairs import Pairs, use_pairs
 from ..signatures import documented
 from ..svd import FeatureSVD, raw_rotation, use_svd
 
@@ -204,8 +205,7 @@ def participation_dimension(
     n = svd.n
     if n < 4:
         refuse(name, "features must hold at least 4 points", n, 'pass more or estimator="biased"')
-    X = svd.scores / S[0]
-    a = X.square().sum(1)
+    a = svd.U.square() @ (S / S[0]).square()
     total, fourth = a.sum(), (S / S[0]).pow(4).sum()
     q = 2 * n * a.square().sum() + 2 * total**2 + 4 * fourth
     rows = (n * a + total).square().sum()
@@ -391,8 +391,14 @@ def uniformity(
     *,
     t: float = 2.0,  # inverse squared width of the potential
     block_size: int = 2048,  # points at a time
+    all_pairs: Pairs | None = None,  # pass_over_pairs(features, t=t), if at hand
 ) -> float:  # in [-4 t, 0], lower is better
     "Log mean Gaussian potential over pairs of points on the unit sphere (Wang and Isola 2020)."
+    if all_pairs is not None:
+        all_pairs = use_pairs(features, all_pairs, "uniformity")
+        if all_pairs.t == t and all_pairs.potential:
+            n = len(all_pairs.indices)
+            return math.log(all_pairs.potential) - math.log(n * (n - 1) / 2)
     X = check_features(features, "uniformity").detach()
     check_memory(20 * X.numel(), "uniformity", "pass fewer points or features", device=X.device)
     t = check_number(t, "uniformity", "t", low=0, high=1e150, low_open=True)
