@@ -49,7 +49,8 @@ class RowKernel(NamedTuple):
         W: Tensor,  # directions, shape (d, k)
     ) -> Tensor:  # shape (b, k)
         "Rows of the factor times W; the factor itself is not formed."
-        return (X @ W / _lengths(X, self.kind) - self.mean @ W) * self.scale
+        of_mean = (self.mean[:, None] * W).sum(0)
+        return (X @ W / _lengths(X, self.kind) - of_mean) * self.scale
 
     def lift(
         self,
