@@ -226,5 +226,5 @@ def rank_layers(
         known = known_references(points, reference, "rank_layers")
         chosen = {name: X[points.index] for name, X in known.items()}
         options["prior"] = reference_factor(chosen)
-    ranking = rank_models(found, None, **options)
+    ranking = rank_models(found, None, **{"repeats": 0, **options})  # their prior is given
     return LayerRanking(**{f.name: getattr(ranking, f.name) for f in fields(Ranking)})
