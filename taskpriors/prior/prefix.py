@@ -172,6 +172,70 @@ def copy_transposed(
     for rows in row_blocks(len(y), size):
         out[:, rows] = y[rows].T
 
+# %% ../../nbs/prior/07_prefix.ipynb #8bc6e6fa
+def _fill_blocks(F, J, u):
+    "`fill_block` for several orders: F (k, b, q - 1, m), J (k, b, b), u (k, b, m)."
+    k, b, q_less, m = F.shape
+    S = torch.empty_like(F)
+    choose = _choose
+    if q_less == 1:
+        F += u[:, :, None]
+        choose = _choose_sign
+    flat = F.view(k, b, -1)
+    codes = S.view(k, b, -1)
+    for start in range(0, b, _GROUP):
+        stop = min(start + _GROUP, b)
+        if start:
+            flat[:, start:stop].baddbmm_(J[:, start:stop, :start], codes[:, :start])
+        for i in range(start, stop):
+            if i > start:
+                flat[:, i : i + 1].baddbmm_(J[:, i : i + 1, start:i], codes[:, start:i])
+            choose(F[:, i].transpose(0, 1), u[:, i], S[:, i].transpose(0, 1))
+    return S
+
+# %% ../../nbs/prior/07_prefix.ipynb #7791e429
+def _labels_along(Z, orders, scale, uniforms, q):
+    "Draw tasks along several orders: orders (k, n), uniforms (k, n, m) -> (k, n, m), int16."
+    k, n, m = uniforms.shape
+    U = Z.new_zeros(k, Z.shape[1], (q - 1) * m)
+    labels = torch.empty(k, n, m, dtype=torch.int16, device=Z.device)
+    for rows in row_blocks(n, _BLOCK):
+        Zb = Z[orders[:, rows]]
+        A = scale * Zb
+        F = (A @ U).view(k, -1, q - 1, m)
+        S = _fill_blocks(F, A @ Zb.mT, uniforms[:, rows])
+        U.baddbmm_(Zb.mT, S.view(k, S.shape[1], -1))
+        labels[:, rows] = decode_labels(S.flatten(0, 1)).view(k, -1, m)
+    return labels
+
+# %% ../../nbs/prior/07_prefix.ipynb #3115f047
+_SIDE_BY_SIDE = 2**22  # most numbers that a batch of orders holds beside the labels
+
+
+def _batches(parts, Z, q):
+    "Consecutive parts of equal length, as many as go side by side."
+    batch = []
+    for part in parts:
+        numbers = len(part) * (len(Z) + (q - 1) * Z.shape[1]) + _BLOCK * Z.shape[1]
+        full = (len(batch) + 1) * numbers > _SIDE_BY_SIDE
+        if batch and (full or len(part) != len(batch[0])):
+            yield batch
+            batch = []
+        batch.append(part)
+    yield batch
+
+
+def _fill_parts(batch, Z, scale, q, g):
+    "Draw the tasks of these parts, shape (m, n) each, along an order each, side by side."
+    m, n = batch[0].shape
+    orders, uniforms = [], []
+    for _ in batch:
+        orders.append(torch.randperm(n, generator=g, device=g.device).to(Z.device))
+        uniforms.append(draw_uniforms(n, m, q, g, Z))
+    drawn = _labels_along(Z, torch.stack(orders), scale, torch.stack(uniforms), q)
+    for part, order, labels in zip(batch, orders, drawn, strict=True):
+        copy_transposed(part, labels[order.argsort()])
+
 # %% ../../nbs/prior/07_prefix.ipynb #32603789
 @documented
 def sample_labels(
@@ -184,7 +248,7 @@ def sample_labels(
     n_orders: int = 1,  # random orders per call; tasks are dealt out to them evenly
     convention: str = "paper",  # pair term K/T ("paper") or 2K/T ("exact": that of the measure)
     seed: int | torch.Generator | None = None,  # same seed, same tasks
-    progress: bool = False,  # show a bar over the points, one per order, on standard error
+    progress: bool = False,  # a bar over the points on standard error, for each order drawn alone
 ) -> Tensor:  # shape (n_tasks, n), int64, on the device of Z
     """Draw tasks by prefix sampling, all in one pass (Task Priors, Algorithm 1).
 
@@ -200,12 +264,15 @@ def sample_labels(
     k = check_count(n_orders, caller, "n_orders", high=m if shuffle else 1)
     g = check_generator(seed, caller, Z.device)
     labels = torch.empty(m, len(Z), dtype=torch.int64, device=Z.device)
-    for part in labels.tensor_split(k):
+    for batch in _batches(labels.tensor_split(k), Z, q):
+        if len(batch) > 1:
+            _fill_parts(batch, Z, scale, q, g)
+            continue
         order = torch.arange(len(Z), device=Z.device)
         if shuffle:
             order = torch.randperm(len(Z), generator=g, device=g.device).to(Z.device)
-        drawn = _prefix_labels(Z[order], scale, q, len(part), g, progress=progress)
-        copy_transposed(part, drawn[order.argsort()])
+        drawn = _prefix_labels(Z[order], scale, q, len(batch[0]), g, progress=progress)
+        copy_transposed(batch[0], drawn[order.argsort()])
     return labels
 
 # %% ../../nbs/prior/07_prefix.ipynb #4dd8a87b

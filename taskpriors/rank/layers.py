@@ -302,7 +302,7 @@ def rank_layers(
         given = reference is not None
         judge = _given_judge(points, reference) if given else _default_judge(points, found)
         options["prior"] = reference_factor(judge.features)
-    ranking = rank_models(found, None, **options)
+    ranking = rank_models(found, None, **{"repeats": 0, **options})  # their prior is given
     known = {f.name: getattr(ranking, f.name) for f in fields(Ranking)}
     if judge is not None:
         told = dict(prior=judge.described, caution=judge.caution)

@@ -411,6 +411,9 @@ def _score(kernels, tasks, mask, options):  # name -> scores, name -> why they a
         return _each(partial(_scores, job=job), opened, options["run"], "models")
 
 
+_PRIOR_AS_GIVEN = "Intervals take the prior as given, because halves are not ranked from disk."
+
+
 def _described(law, rank, cut):  # the prior, in words
     if law.factor is not None:
         return law.told
@@ -437,6 +440,7 @@ def _settings(law, drawn, mask, options):  # what json can hold
         trace_cut=cut,
         n_train=int(mask.sum()),
         n_judged=min(len(mask), options["n_judged"]),
+        company=[_PRIOR_AS_GIVEN],
     )
 
 

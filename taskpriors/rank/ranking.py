@@ -13,7 +13,7 @@ import os
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +29,8 @@ from taskpriors.checks import (
     check_features,
     check_flag,
     check_instance,
+    check_same_n,
+    check_several,
     check_tensor,
     refuse,
 )
@@ -299,6 +301,8 @@ class Ranking(Result):
     parameters: Tensor | None = None  # of each model, (n_models,), NaN where unknown; None: of none
     drawn: dict | None = field(default=None, repr=False)  # a few tasks to look at, see draw_tasks
     half_differences: Tensor | None = None  # skills of two halves, (repeats, n_models)
+    half_accuracies: Tensor | None = None  # accuracies of two halves, (repeats, n_models)
+    judged: Tensor | None = None  # rows of the points that judge the probes, (n_judged,)
 
     @property
     def trusted(self) -> bool:
@@ -366,12 +370,11 @@ class Ranking(Result):
         reach = normal_quantile(level)
         lead = (self.skill[i] - self.skill[j]).item()
         se = lead_errors(self._covariance("compare", groups))[i, j].item()
-        orders = task_orders(self.accuracies.shape[1])
-        C = error_covariance(
-            self.point_accuracy[[i, j]], self.accuracies[[i, j]], task_groups=orders
-        )
         points = (self.accuracy[i] - self.accuracy[j]).item()
-        points_se = lead_errors(C)[0, 1].item()
+        of_probes = self._accuracy_covariance
+        if groups is not None:
+            of_probes = self._grouped_accuracy_covariance(groups)
+        points_se = lead_errors(of_probes)[i, j].item()
         gain = self.accuracies[i] - self.accuracies[j]
         return Lead(
             a=a,
@@ -602,8 +605,7 @@ class Ranking(Result):
         if self.point_errors is None:
             return None
         best = self.skill.argsort(descending=True, stable=True)[:HEAD_TO_HEAD]
-        orders = task_orders(self.accuracies.shape[1])
-        of_probes = error_covariance(self.point_accuracy, self.accuracies, task_groups=orders)
+        of_probes = self._accuracy_covariance
         se = lead_errors(self._covariance("report"))[best][:, best]
         skill, accuracies = self.skill[best], self.accuracies[best]
         lead = skill[:, None] - skill
@@ -624,7 +626,7 @@ class Ranking(Result):
 
         names = ("dimension", "skill", "mean", "variance", "accuracies", "seconds")
         names += ("point_errors", "task_errors", "point_accuracy", "parameters")
-        names += ("half_differences",)
+        names += ("half_differences", "half_accuracies", "judged")
         tensors = {name: getattr(self, name) for name in names}
         tensors |= {f"extra/{name}": values for name, values in self.extra.items()}
         return save({k: v.contiguous() for k, v in tensors.items() if v is not None})
@@ -643,17 +645,39 @@ class Ranking(Result):
     def _tiers(self):  # of table, verdict and picture
         return rank_tiers(self.skill, self._error_covariance, self.models)
 
+    @cached_property
+    def _accuracy_covariance(self):
+        return self._grouped_accuracy_covariance(None)
+
     def _grouped_covariance(self, groups):
-        covariance = error_covariance(
+        given = partial(
+            error_covariance,
             self.point_errors,
             self.task_errors,
-            groups=groups,
             task_groups=task_orders(self.task_errors.shape[1]),
             paired=self.settings.get("paired_tasks", True),
         )
-        if self.half_differences is None or len(self.models) < 2:
-            return covariance
-        return covariance * repetition_factor(self.half_differences, covariance)
+        return self._with_prior(given, groups, self.half_differences)
+
+    def _grouped_accuracy_covariance(self, groups):
+        if groups is not None:
+            groups = check_several(groups, "compare", "groups")
+            check_same_n("compare", groups=len(groups), points=self.point_errors.shape[1])
+            # a ranking that does not know which points judged takes them as independent
+            groups = None if self.judged is None else [groups[i] for i in self.judged.tolist()]
+        given = partial(
+            error_covariance,
+            self.point_accuracy,
+            self.accuracies,
+            task_groups=task_orders(self.accuracies.shape[1]),
+        )
+        return self._with_prior(given, groups, self.half_accuracies)
+
+    def _with_prior(self, given, groups, differences):
+        "A covariance for the tasks at hand, times what the halves of independent points add."
+        if differences is None or len(self.models) < 2:
+            return given(groups=groups)
+        return given(groups=groups) * repetition_factor(differences, given(groups=None))
 
     def _sure_columns(self):
         if self.point_errors is None:
@@ -674,6 +698,11 @@ class Ranking(Result):
         behind = [self.models[k] for k in order if tiers.tier[k] > 1]
         if tied:
             yield f"{_listed(tied)} cannot be told apart from it."
+            if (p := tiers.p_best[self.models.index(first)].item()) > tiers.level:
+                yield (
+                    f"Still it is the best with probability {p:.2f}: told apart means sure of "
+                    f"all leads at once, at {tiers.level:.0%}."
+                )
         if behind:
             found = self.compare(first, behind[0])
             yield f"{behind[0]} is behind by {found.lead:.3f} of skill, {_in_points(found)}."
@@ -809,7 +838,7 @@ def _rows_on_disk(models):  # name -> RowMatrix, if all models are matrices in f
 
 def _needs_stages(asked, names):  # options that rank_on_disk does not have
     found = [name for name in ("images", "texts", "labels", "metrics") if asked[name] is not None]
-    found += ["probe"] * (asked["probe"] != "ridge") + ["repeats"] * (asked["repeats"] != 0)
+    found += ["probe"] * (asked["probe"] != "ridge") + ["repeats"] * bool(asked["repeats"])
     found += ["kernel"] * (asked["kernel"] not in ("cosine", "linear"))
     prior = asked["prior"]
     given = prior is None or isinstance(prior, (np.ndarray, torch.Tensor))
@@ -870,7 +899,7 @@ def rank_models(
     train: float | Tensor = 0.5,  # fraction of the points, or mask, that probes are fitted to
     kernel: str = "cosine",  # of models and prior, see kernel_factor
     graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
-    repeats: int = 0,  # halvings of the points that widen intervals by the prior's share; try 4
+    repeats: int | None = None,  # halvings that widen intervals by the prior's share; None is 2
     plan: bool = False,  # large files: return what plan_ranking predicts, and read nothing
     seed: int = 0,  # of tasks and split
     cache: str | Path | bool | None = None,  # directory; None is cache_dir(), False is no cache
@@ -909,7 +938,8 @@ def rank_models(
         executor=executor,
         embedding=how,
     )
-    repeats = check_count(repeats, "rank_models", "repeats", low=0, high=1000)
+    if repeats is not None:
+        repeats = check_count(repeats, "rank_models", "repeats", low=0, high=1000)
     check_flag(plan, "rank_models", "plan")
     asked = dict(models=models, images=images, texts=texts, labels=labels, metrics=metrics)
     asked |= dict(prior=prior, probe=probe, repeats=repeats, kernel=kernel, how=how)
