@@ -6,11 +6,11 @@
 __all__ = ['MAX_SEED', 'ORDERS', 'JUDGE_TASKS', 'ALL_PAIRS', 'REPEATS', 'DRAWN', 'SHOWN', 'RankOptions', 'Attempt', 'plain_text',
            'shortened', 'attempt', 'settle', 'failure_lines', 'with_plain_names', 'named_models', 'Model',
            'gather_model', 'gather_models', 'load_result', 'keep_result', 'load_or_compute', 'Priors', 'judge_prior',
-           'elected_priors', 'choose_priors', 'groups_of_priors', 'edge_prior', 'trace_of', 'model_moments',
-           'edge_reason', 'Tasks', 'task_orders', 'sample_tasks', 'SkillJob', 'model_skills', 'model_probes', 'Halves',
-           'repeat_on_halves', 'halves_or_reason', 'MetricJob', 'model_metrics', 'describe_run', 'draw_tasks',
-           'elected_columns', 'images_for', 'texts_for', 'read_labels', 'labels_line', 'metrics_with_labels',
-           'combined_columns', 'run_stages']
+           'feature_copies', 'elected_priors', 'choose_priors', 'groups_of_priors', 'edge_prior', 'trace_of',
+           'model_moments', 'edge_reason', 'Tasks', 'task_orders', 'sample_tasks', 'SkillJob', 'model_skills',
+           'model_probes', 'Halves', 'repeat_on_halves', 'halves_or_reason', 'MetricJob', 'model_metrics',
+           'describe_run', 'draw_tasks', 'elected_columns', 'images_for', 'texts_for', 'read_labels', 'labels_line',
+           'metrics_with_labels', 'combined_columns', 'run_stages']
 
 # %% ../../nbs/rank/06_stages.ipynb #dc385fa1
 import base64
@@ -22,7 +22,7 @@ import os
 import platform
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -424,10 +424,14 @@ def judge_prior(
 JUDGE_TASKS = 60  # at most so many tasks are drawn from each judge
 
 
-def _copies(models, n_points):  # how much each two models are copies, whatever their shift
-    n = len(next(iter(models.values())).features)
+def feature_copies(
+    features: Sequence,  # of the models, each of shape (n, d)
+    n_points: int = 512,  # at most so many points are looked at, evenly spaced
+) -> Tensor:  # shape (k, k), see copy_similarity
+    "How much each two models are copies, whatever their shift."
+    n = len(features[0])
     pick = torch.linspace(0, n - 1, min(n, n_points)).long()
-    seen = [model.features[pick.to(model.features.device)].double() for model in models.values()]
+    seen = [X[pick.to(X.device)].double() for X in features]
     rows = [torch.nn.functional.normalize(X - X.mean(0)) for X in seen]
     return copy_similarity(rows, n_points=n_points)
 
@@ -442,7 +446,7 @@ def _cross_skills(models, options):
         factors = [model.factor.to(options.device) for model in models.values()]
         features = [model.features.to(options.device) for model in models.values()]
         errors = cross_errors(features, factors, executor=options.executor, **how)
-        alike = _copies(models, 512)
+        alike = feature_copies(features)
         passed = elected_errors(errors, similarity=alike)
         seconds = _float64(time.perf_counter() - start)
         return dict(passed._asdict(), skill=errors.skill, alike=alike, seconds=seconds)
@@ -994,7 +998,8 @@ def _image_record(images):
 def _company_record(models, priors):
     one = priors.description if priors.description in models else None
     few = len(next(iter(models.values())).factor) < 4
-    alike = torch.eye(len(models)) if few else _copies(models, 256)
+    features = [model.features for model in models.values()]
+    alike = torch.eye(len(models)) if few else feature_copies(features, 256)
     names = [shortened(name, 40) for name in models]
     return company_notes(names, alike, prior=one, elected=priors.judges)
 
@@ -1267,6 +1272,13 @@ def combined_columns(
     return combine_over_models({k: values[k] for k in own if k in METRICS}, oriented=True)
 
 # %% ../../nbs/rank/06_stages.ipynb #f8aaf277
+def _combined(metrics, extra, record):  # columns over models; the record says what they are
+    found = combined_columns(metrics, extra)
+    if found:
+        record["combined"] = [combination_note(name) for name in found]
+    return found
+
+
 def run_stages(
     models,  # as for rank_models
     images,  # as for rank_models
@@ -1316,10 +1328,8 @@ def run_stages(
     models = {name: m for name, m in models.items() if name in skills and name in probes}
     _refuse_unless_any(models, failures)
     extra, declined = model_metrics(models, metrics, options)
-    combined = combined_columns(metrics, extra)
-    if combined:
-        record["combined"] = [combination_note(name) for name in combined]
-    extra = elected_columns(models, priors) | extra | combined
+    extra |= _combined(metrics, extra, record)
+    extra = elected_columns(models, priors) | extra
     columns = _columns(models, moments, skills, probes)
     columns["judged"] = (~mask).nonzero()[:, 0]
     again, why = halves_or_reason(models, prior, priors, options, repeats=repeats)
