@@ -705,7 +705,8 @@ class Ranking(Result):
                 )
         if behind:
             found = self.compare(first, behind[0])
-            yield f"{behind[0]} is behind by {found.lead:.3f} of skill, {_in_points(found)}."
+            lead = f"{found.lead:.3f}" if found.lead >= 0.0005 else "less than 0.0005"
+            yield f"{behind[0]} is behind by {lead} of skill, {_in_points(found)}."
 
     def _doubt(self, first):
         "What the verdict says where the probes have another winner."
