@@ -301,7 +301,7 @@ NAMES = {
     "seed": "seed",
     "groups": "groups task_groups rank_tiers.models",
     "flag": "center oriented check_edges exif_rotation higher_is_better intercept overwrite "
-    "paired points progress regression shuffle standardize tagged "
+    "paired plan points progress regression shuffle standardize tagged "
     "expected_heldout_error.variance",
     "word": "measure convention criterion against version "
     "eps_scale estimator graphs hessian interval kernel kind method "

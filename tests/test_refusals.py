@@ -226,6 +226,7 @@ CALLS = {
         },
         "energy_score": dict(features=X),
     },
+    "pairs": {"pass_over_pairs": dict(features=X)},
     "transfer.registry": {
         "width": dict(features=X),
         "random_number": dict(features=X),
@@ -240,6 +241,7 @@ CALLS = {
 EXEMPT = {
     "checks": "judges inputs; its own notebook tests it",
     "svd": "shared step of the metrics that call it",
+    "pairs.use_pairs": "shared step of the metrics that look at pairs",
     "prior.edges.checked_odds": "shared step of the edges' functions and of held-out error",
     "ridge": "shared step of probes and held-out error",
     "prior.prefix.check_sampler": "judges what the samplers take; called by each of them",

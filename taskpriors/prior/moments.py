@@ -587,7 +587,7 @@ class _Scale(NamedTuple):
 def _lots_needed(scale, mean, left, missed, *, rel_tol):
     "Lots after which the standard error is within the tolerance, by the pilot."
     value, _ = scale.moments(mean, 0)
-    goal = (rel_tol * value.abs() / scale.weight).clamp(min=1e-300)
+    goal = (rel_tol * value.abs() / scale.weight).clamp(min=1e-150)  # its square is not zero
     needed = torch.maximum(1.5 * left / goal**2, 3 * missed / goal)
     return int(needed.max().clamp(_LEAST_LOTS, 2.0**40).ceil())
 
