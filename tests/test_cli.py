@@ -283,7 +283,7 @@ def test_a_run_that_ended_early_goes_on_where_it_stopped(shelf, tmp_path, sig):
     assert out == "" and not (tmp_path / "ranking/ranking.csv").exists()
     code, out, err = run(*command, cwd=tmp_path)
     assert (code, err) == (0, "")
-    assert all(kept()[f] == t for f, t in before.items()) and len(kept()) == 18
+    assert all(kept()[f] == t for f, t in before.items()) and len(kept()) == 22  # four of halves
     columns = [c for c in pd.read_csv(tmp_path / "ranking/ranking.csv").columns if c != "seconds"]
     pd.testing.assert_frame_equal(
         pd.read_csv(tmp_path / "ranking/ranking.csv")[columns],
@@ -363,7 +363,7 @@ def test_the_cache_is_shown_and_cleared(shelf, tmp_path):
     assert piece.exists()
 
     code, out, err = run("cache", "--cache", "cache", "--clear", cwd=tmp_path)
-    assert (code, err) == (0, "") and "Removed:" in out and "19 files" in out
+    assert (code, err) == (0, "") and "Removed:" in out and "23 files" in out
     assert all(path.read_text() == "mine" for path in strangers)
     left = {p.name for p in (tmp_path / "cache").rglob("*") if p.is_file()}
     assert left == {"notes.txt", "other.safetensors", "mine", "write.lock"}
