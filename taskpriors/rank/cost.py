@@ -126,7 +126,7 @@ class RankingPlan(Result):
     n: int  # points
     n_models: int
     seconds: float  # in one process, at the speed given
-    n_bytes: int  # most memory at a time
+    n_bytes: int  # most memory of tensors at a time; the allocator may keep more
     steps: dict  # step -> seconds
 
     def __str__(self):

@@ -846,10 +846,11 @@ def repeat_on_halves(
     about = dict(
         what="scores on a half",
         features=[model.digest for model in models.values()],
-        prior=prior if isinstance(prior, str) else digest_tensors(dict(prior=priors.shared)),
+        prior=[prior if isinstance(prior, str) else None, digest_tensors(dict(all=priors.shared))],
         device=str(options.device),
     )
-    about |= {k: getattr(options, k) for k in ("kernel", "probe", "n_tasks", "n_classes")}
+    known = ("kernel", "probe", "n_tasks", "n_classes", "n_orders")
+    about |= {k: getattr(options, k) for k in known}
     if n < 16:
         refuse("rank_models", "repeats need at least 16 points", n, "pass repeats=0")
     made = prior is None or isinstance(prior, str) and prior in {"product", "others", *models}
