@@ -1,7 +1,7 @@
 """A ranking from disk that is interrupted, loses a worker or finds the disk full.
 
-Models go to workers by path. The test on a cluster needs `distributed`, the extra `cluster`; four
-processes that import torch take too long for every run of the tests.
+Models go to workers by path. The four processes of the cluster are forks of one that has imported
+torch, because importing it four times takes most of a minute of two cores.
 """
 
 import errno
@@ -10,9 +10,12 @@ import tempfile
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 
+import dask
+import distributed
 import numpy as np
 import pytest
 import torch
+from distributed.utils import get_mp_context
 
 from taskpriors.rank import on_disk
 from taskpriors.rank.on_disk import rank_on_disk
@@ -52,12 +55,21 @@ def files(tmp_path):
     return found
 
 
-def test_a_worker_that_dies_changes_nothing(files, tmp_path):
-    distributed = pytest.importorskip("distributed")
+@pytest.fixture
+def cluster():
+    "Four processes on this machine, forked from one that has imported what they need."
+    how = dict(n_workers=4, threads_per_worker=1, processes=True, dashboard_address=None)
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        needed = ["distributed", "taskpriors.rank.on_disk"]
+        get_mp_context().set_forkserver_preload(needed)
+        with distributed.LocalCluster(**how) as made:
+            yield made
+
+
+def test_a_worker_that_dies_changes_nothing(files, cluster, tmp_path):
     how = dict(n_tasks=16, n_classes=3, cache=False, progress=False)
     here = rank_on_disk(files, **how)
-    cluster = dict(n_workers=4, threads_per_worker=1, processes=True, dashboard_address=None)
-    with distributed.LocalCluster(**cluster) as made, distributed.Client(made) as client:
+    with distributed.Client(cluster) as client:
         deadly = Deadly(client.get_executor(), str(tmp_path / "dead"))
         there = rank_on_disk(files, executor=deadly, **how)
     assert (tmp_path / "dead").exists()
