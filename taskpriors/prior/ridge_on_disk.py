@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['JUDGED', 'RowTasks', 'check_row_tasks', 'RowSums', 'row_sums', 'RowFit', 'fit_rows', 'heldout_error_of_rows',
-           'RowScores', 'scores_of_rows']
+           'KnownLabels', 'RowScores', 'scores_of_rows']
 
 # %% ../../nbs/prior/16_ridge_on_disk.ipynb #fe94beb4
 from typing import NamedTuple
@@ -149,19 +149,22 @@ def row_sums(
     tasks: RowTasks,  # over all points
     part: tuple | None = None,  # mask (n,) of some points, and the tasks of these points
     *,
+    known: RowTasks | None = None,  # further tasks over all points, of other classes
     block_size: int | None = None,  # rows read at a time; None is 8 MB of them
-) -> list:  # RowSums over all points, and over the part if there is one
+) -> list:  # RowSums over all points, then those of the part and of the further tasks, if given
     "Sums over the rows of a file, in one pass."
-    size = _check_pass(rows, [tasks] if part is None else [tasks, part[1]], block_size)
+    over_all = [tasks] if known is None else [tasks, known]
+    size = _check_pass(rows, over_all if part is None else [*over_all, part[1]], block_size)
     n, d = rows.shape
     shift = rows.read(slice(0, min(n, 4096))).mean(0)
-    whole, of_part = _Cross(d, _columns(tasks)), None
+    wholes, of_part = [_Cross(d, _columns(each)) for each in over_all], None
     inside, outside = _Gram(d), _Gram(d)
     if part is not None:
         of_part = _Cross(d, _columns(part[1]))
     for block, X in rows.blocks(size):
         off = X - shift
-        whole.add(off, tasks.targets(block, X.dtype))
+        for whole, each in zip(wholes, over_all, strict=True):
+            whole.add(off, each.targets(block, X.dtype))
         if part is None:
             outside.add(off)
             continue
@@ -176,8 +179,8 @@ def row_sums(
     if off.any() and not gram.second.any():
         got = f"differences of {off.abs().max().item():.3g}"
         refuse("row_sums", f"the squares of {rows.name} must not vanish", got, "rescale them")
-    sums = [_centred(shift, gram, whole)]
-    return sums if part is None else [*sums, _centred(shift, inside, of_part)]
+    sums = [_centred(shift, gram, whole) for whole in wholes]
+    return sums if part is None else [sums[0], _centred(shift, inside, of_part), *sums[1:]]
 
 # %% ../../nbs/prior/16_ridge_on_disk.ipynb #f4b780c7
 class RowFit(NamedTuple):
@@ -193,11 +196,15 @@ class RowFit(NamedTuple):
 
 def fit_rows(
     sums: RowSums,
+    like: RowFit | None = None,  # probes of other tasks on the same points, decomposed already
 ) -> RowFit:
     "Decompose the Gram matrix, and leave out directions that are rounding."
-    w, V = torch.linalg.eigh(sums.gram)
-    keep = w > max(w[-1].item(), 0.0) * len(w) * torch.finfo(w.dtype).eps
-    s, V = w[keep].flip(0).sqrt(), V[:, keep].flip(1)
+    if like is None:
+        w, V = torch.linalg.eigh(sums.gram)
+        keep = w > max(w[-1].item(), 0.0) * len(w) * torch.finfo(w.dtype).eps
+        s, V = w[keep].flip(0).sqrt(), V[:, keep].flip(1)
+    else:
+        s, V = like.s, like.V
     C = V.T @ sums.cross / s[:, None]
     return RowFit(sums.n, sums.mean, s, V, C, sums.target_mean)
 
@@ -323,9 +330,11 @@ def _judge(fit, sample, tasks, alpha):  # fields of HeldoutError that depend on 
     return dict(task_errors=by_task, point_errors=by_point, pseudo_values=pseudo)
 
 
-def _heldout(fit, rows, tasks, n_judged, caller):
-    index = _evenly(torch.arange(fit.n), n_judged)
-    sample = _sample(fit, rows, tasks, index)
+def _of_all(fit, rows, tasks, n_judged):  # the sample among all points
+    return _sample(fit, rows, tasks, _evenly(torch.arange(fit.n), n_judged))
+
+
+def _heldout(fit, sample, tasks, caller):
     alpha, grid, errors = _choose(fit, sample, tasks)
     found = _judge(fit, sample, tasks, alpha)
     by_task = found["task_errors"]
@@ -368,8 +377,33 @@ def heldout_error_of_rows(
     rows = open_rows(features)
     tasks = check_row_tasks(labels, len(rows), caller, n_classes=n_classes)
     n_judged = check_count(n_judged, caller, "n_judged", low=2)
-    sums = row_sums(rows, tasks, block_size=block_size)[0]
-    return _heldout(fit_rows(sums), rows, tasks, n_judged, caller)
+    fit = fit_rows(row_sums(rows, tasks, block_size=block_size)[0])
+    return _heldout(fit, _of_all(fit, rows, tasks, n_judged), tasks, caller)
+
+# %% ../../nbs/prior/16_ridge_on_disk.ipynb #19dd8de5
+class KnownLabels(NamedTuple):
+    "What probes make of a labelling that somebody knows, each point judged by the others."
+
+    error: HeldoutError  # leave-one-out, all points
+    accuracy: float  # leave-one-out, share of the points judged
+
+
+def _left_out_accuracy(fit, sample, alpha):  # of the one task of a sample
+    f = _filter(fit, alpha)
+    slack = 1 - _leverages(fit, sample.U, f[None])[0]
+    coef, codes = (f[:, None] * fit.C).to(sample.U), sample.tasks.codes.to(sample.U)
+    right = 0
+    for points, U, Y in sample.parts():
+        R = (Y - U @ coef) / slack[points, None].to(U)
+        scores = (Y - R + sample.target_mean) @ codes.T
+        right += (scores.argmax(1) == sample.tasks.labels[0, points]).sum().item()
+    return right / len(sample.U)
+
+
+def _of_known(fit, rows, tasks, n_judged, caller):  # KnownLabels
+    sample = _of_all(fit, rows, tasks, n_judged)
+    error = _heldout(fit, sample, tasks, caller)
+    return KnownLabels(error, _left_out_accuracy(fit, sample, error.alpha))
 
 # %% ../../nbs/prior/16_ridge_on_disk.ipynb #f23f716e
 def _balanced(right, labels, q):  # mean recall over the classes present, shape (n_tasks,)
@@ -415,6 +449,7 @@ class RowScores(NamedTuple):
 
     error: HeldoutError  # over the first tasks, all points
     probes: ProbeResult  # over the second, fitted to a part of the points
+    known: KnownLabels | None = None  # of labels that are known, if they were given
 
 
 def scores_of_rows(
@@ -424,8 +459,9 @@ def scores_of_rows(
     train,  # fraction or mask of the points that probes are fitted to
     *,
     n_classes: int | None = None,  # q; None is one more than the largest label
+    known=None,  # class of each point that somebody knows, shape (n,); None: of no use here
     seed=0,  # of the split, if `train` is a fraction
-    n_judged: int = JUDGED,  # points that are judged, in each of the two
+    n_judged: int = JUDGED,  # points that are judged, in each of them
     block_size: int | None = None,  # rows read at a time; None is 8 MB of them
 ) -> RowScores:
     "Held-out error over some tasks and accuracy of probes on others, in one pass over a file."
@@ -441,6 +477,17 @@ def scores_of_rows(
         remedy = "raise train, or pass the features in memory to ridge_probes"
         rule = f"probes must be fitted to more than {rows.shape[1] + 1} points"
         refuse(caller, rule, got, remedy)
-    whole, part = row_sums(rows, tasks, (mask, probed), block_size=block_size)
-    error = _heldout(fit_rows(whole), rows, tasks, n_judged, caller)
-    return RowScores(error, _probes(fit_rows(part), rows, probed, mask, n_judged))
+    if known is not None:
+        known = check_row_tasks(known, n, caller)
+        if len(known.labels) != 1:
+            got = f"{len(known.labels)} rows"
+            refuse(caller, "known must hold one class for each point", got, "pass shape (n,)")
+    sums = row_sums(rows, tasks, (mask, probed), known=known, block_size=block_size)
+    fit = fit_rows(sums[0])
+    error = _heldout(fit, _of_all(fit, rows, tasks, n_judged), tasks, caller)
+    probes = _probes(fit_rows(sums[1]), rows, probed, mask, n_judged)
+    if known is None:
+        return RowScores(error, probes)
+    return RowScores(
+        error, probes, _of_known(fit_rows(sums[2], fit), rows, known, n_judged, caller)
+    )
