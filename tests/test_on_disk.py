@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 from distributed.utils import get_mp_context
+from other_device import NAME, OtherDevice
 
 from taskpriors.rank import on_disk
 from taskpriors.rank.on_disk import rank_on_disk
@@ -184,3 +185,28 @@ def test_a_value_that_is_no_number_is_named_by_its_row(files):
         "model 2 must be finite. Got a non-finite value in row 317" in ranking.failures["model 2"]
     )
     assert "must exist" in ranking.failures["none"]
+
+
+@pytest.mark.parametrize("prior", ["product", "of a file"])
+def test_rows_go_to_another_device(files, prior):
+    two = {name: files[name] for name in ("model 0", "model 1")}
+    how = dict(n_tasks=4, n_classes=3, progress=False, cache=False, labels=torch.arange(400) % 5)
+    how["prior"] = files["model 3"] if prior == "of a file" else prior
+    here = rank_on_disk(two, **how)
+    with OtherDevice() as other:
+        there = rank_on_disk(two, device=NAME, **how)
+    assert other.made > 1000
+    assert there.settings["models"]["model 0"]["device"] == NAME
+    for name in ("skill", "accuracies", "mean", "variance", "point_errors"):
+        found = getattr(there, name)
+        assert type(found) is torch.Tensor, name
+        torch.testing.assert_close(found, getattr(here, name), rtol=1e-5, atol=1e-6)
+    assert there.extra["label accuracy"].equal(here.extra["label accuracy"])
+
+
+def test_the_other_device_refuses_tensors_of_two_devices():
+    with OtherDevice():
+        X = torch.ones(3, 2).to(NAME)
+        with pytest.raises(RuntimeError, match="two devices"):
+            X @ torch.ones(2, 2)
+        assert (X @ torch.ones(2, 2, device=NAME)).sum().item() == 12

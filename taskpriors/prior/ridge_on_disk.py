@@ -42,11 +42,11 @@ class RowTasks(NamedTuple):
     def targets(
         self,
         points: slice | Tensor,  # which points
-        dtype: torch.dtype,  # of the answer
+        like: Tensor,  # has the dtype and the device of the answer
     ) -> Tensor:  # shape (len(points), n_tasks (q - 1))
         "Codes of these points, all tasks side by side."
-        y = self.labels[:, points].T.int().contiguous()
-        return torch.nn.functional.embedding(y, self.codes.to(dtype)).flatten(1)
+        y = self.labels[:, points].to(like.device).T.int().contiguous()
+        return torch.nn.functional.embedding(y, self.codes.to(like)).flatten(1)
 
 
 def check_row_tasks(
@@ -86,10 +86,10 @@ class RowSums(NamedTuple):
 
 
 class _Gram:  # of rows minus a shift
-    def __init__(self, d):
+    def __init__(self, d, device):
         self.n = 0
-        self.first = torch.zeros(d, dtype=torch.float64)
-        self.second = torch.zeros(d, d, dtype=torch.float64)
+        self.first = torch.zeros(d, dtype=torch.float64, device=device)
+        self.second = torch.zeros(d, d, dtype=torch.float64, device=device)
 
     def add(self, off):
         off = off.double()
@@ -98,7 +98,7 @@ class _Gram:  # of rows minus a shift
         self.second.addmm_(off.T, off)
 
     def joined(self, other):
-        both = _Gram(len(self.first))
+        both = _Gram(len(self.first), self.first.device)
         both.n = self.n + other.n
         both.first = self.first + other.first
         both.second = self.second + other.second
@@ -106,9 +106,9 @@ class _Gram:  # of rows minus a shift
 
 
 class _Cross:  # of rows minus a shift with targets
-    def __init__(self, d, k):
-        self.products = torch.zeros(d, k, dtype=torch.float64)
-        self.targets = torch.zeros(k, dtype=torch.float64)
+    def __init__(self, d, k, device):
+        self.products = torch.zeros(d, k, dtype=torch.float64, device=device)
+        self.targets = torch.zeros(k, dtype=torch.float64, device=device)
 
     def add(self, off, targets):
         self.products += off.T @ targets
@@ -132,15 +132,16 @@ def _columns(tasks):
 
 def _check_pass(rows, tasks, block_size):
     n, d = rows.shape
+    k = sum(map(_columns, tasks))
     if block_size is None:
-        block_size = max(1, 2**21 // d)
+        block_size = rows.block_rows(8 * (4 * d + 2 * k))
     block = min(n, check_count(block_size, "row_sums", "block_size"))
     if n <= d + 1:
         remedy = "pass the features in memory to expected_heldout_error or ridge_probes"
         refuse("row_sums", f"{rows.name} must have more than {d + 1} points", n, remedy)
-    k = sum(map(_columns, tasks))
     n_bytes = 8 * (4 * d * d + 3 * d * k) + 8 * block * (4 * d + 2 * k)
-    check_memory(n_bytes, "row_sums", "lower block_size or pass fewer tasks")
+    remedy = "lower block_size or pass fewer tasks"
+    check_memory(n_bytes, "row_sums", remedy, device=rows.device)
     return block
 
 
@@ -157,14 +158,14 @@ def row_sums(
     size = _check_pass(rows, over_all if part is None else [*over_all, part[1]], block_size)
     n, d = rows.shape
     shift = rows.read(slice(0, min(n, 4096))).mean(0)
-    wholes, of_part = [_Cross(d, _columns(each)) for each in over_all], None
-    inside, outside = _Gram(d), _Gram(d)
+    wholes, of_part = [_Cross(d, _columns(each), rows.device) for each in over_all], None
+    inside, outside = _Gram(d, rows.device), _Gram(d, rows.device)
     if part is not None:
-        of_part = _Cross(d, _columns(part[1]))
+        of_part = _Cross(d, _columns(part[1]), rows.device)
     for block, X in rows.blocks(size):
         off = X - shift
         for whole, each in zip(wholes, over_all, strict=True):
-            whole.add(off, each.targets(block, X.dtype))
+            whole.add(off, each.targets(block, X))
         if part is None:
             outside.add(off)
             continue
@@ -173,7 +174,7 @@ def row_sums(
         of_some = off[mask]
         inside.add(of_some)
         outside.add(off[~mask])
-        of_part.add(of_some, part[1].targets(some, X.dtype))
+        of_part.add(of_some, part[1].targets(some, X))
     gram = inside.joined(outside)
     check_computed(gram.second, "row_sums", f"the Gram matrix of {rows.name}", "rescale them")
     if off.any() and not gram.second.any():
@@ -219,7 +220,7 @@ class _Sample(NamedTuple):
 
     def parts(self):  # points, their coordinates, and their codes minus the mean
         for points in row_blocks(len(self.U), _PART):
-            Y = self.tasks.targets(points, self.U.dtype)
+            Y = self.tasks.targets(points, self.U)
             yield points, self.U[points], Y - self.target_mean
 
     def some(self, index):
@@ -298,7 +299,7 @@ def _grid_errors(fit, sample, tasks, alphas):  # mean over tasks at each penalty
 
 def _choose(fit, sample, tasks):  # penalty, penalties tried, their errors
     grid = alpha_grid(fit)
-    errors = _grid_errors(fit, sample, tasks, grid)
+    errors = _grid_errors(fit, sample, tasks, grid).cpu()
     grid, errors = grid[~errors.isnan()], errors[~errors.isnan()]
     return grid[errors.argmin()].item(), grid, errors
 
@@ -327,7 +328,8 @@ def _judge(fit, sample, tasks, alpha):  # fields of HeldoutError that depend on 
     by_point = squares.mean(1) / slack**2
     others = (by_point / slack).mean() * beside / slack
     pseudo = by_point * (1 - c * beside) + 2 * training - 2 * others
-    return dict(task_errors=by_task, point_errors=by_point, pseudo_values=pseudo)
+    found = dict(task_errors=by_task, point_errors=by_point, pseudo_values=pseudo)
+    return {name: values.cpu() for name, values in found.items()}
 
 
 def _of_all(fit, rows, tasks, n_judged):  # the sample among all points
@@ -396,7 +398,7 @@ def _left_out_accuracy(fit, sample, alpha):  # of the one task of a sample
     for points, U, Y in sample.parts():
         R = (Y - U @ coef) / slack[points, None].to(U)
         scores = (Y - R + sample.target_mean) @ codes.T
-        right += (scores.argmax(1) == sample.tasks.labels[0, points]).sum().item()
+        right += (scores.argmax(1).cpu() == sample.tasks.labels[0, points]).sum().item()
     return right / len(sample.U)
 
 
@@ -427,8 +429,9 @@ def _probes(fit, rows, tasks, mask, n_judged):  # ProbeResult
     for points, U, Y in new.parts():
         fitted = U @ coef
         scores = (fitted + new.target_mean).view(len(U), m, -1) @ codes.T
-        right.append(scores.argmax(2).T == labels[:, points])
-        loss += (Y - fitted).square().view(len(U), m, -1).sum(2).sum(0, dtype=torch.float64)
+        right.append(scores.argmax(2).T.cpu() == labels[:, points])
+        squares = (Y - fitted).square().view(len(U), m, -1).sum(2)
+        loss += squares.sum(0, dtype=torch.float64).cpu()
     right = torch.cat(right, 1)
     return ProbeResult(
         accuracy=right.double().mean(1),

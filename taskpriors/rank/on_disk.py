@@ -220,7 +220,7 @@ def _evenly_spaced(n, most):
 def _elected(kernels, options):  # weights of the models
     kernels = list(kernels.values())
     index = _evenly_spaced(len(kernels[0].rows), ELECTING)
-    features = [kernel.rows.take(index) for kernel in kernels]
+    features = [kernel.rows.take(index).cpu() for kernel in kernels]
     dtype = max((X.dtype for X in features), key=lambda kind: kind.itemsize)
     features = [X.to(dtype) for X in features]
     factors = [kernel_factor(X, kernels[0].kind, scale="frobenius") for X in features]
@@ -245,9 +245,9 @@ def _law(prior, kernels, options):  # _Law
         return _Law(kernels, weights, None, f"mean of the judges that the models elected ({told})")
     if prior in kernels:
         return _Law({prior: kernels[prior]}, None, None, prior)
-    rows = open_rows(prior, name="prior")
-    n = len(next(iter(kernels.values())).rows)
-    check_same_n("rank_on_disk", models=n, prior=len(rows))
+    first = next(iter(kernels.values())).rows
+    rows = open_rows(prior, name="prior", device=first.device)
+    check_same_n("rank_on_disk", models=len(first), prior=len(rows))
     kernel = _kernel_of(rows, options["kernel"], options["cache"])
     return _Law(dict(prior=kernel), None, None, shortened(str(prior), 80))
 
@@ -265,6 +265,7 @@ class _Stream(NamedTuple):  # what a worker needs to draw tasks
     factor: str  # file of the prior's factor, shape (n, rank)
     temperature: float
     options: dict
+    device: torch.device
 
 
 def _write(path, array):  # path
@@ -278,7 +279,7 @@ def _write(path, array):  # path
 
 
 def _draw_stream(seed, stream):  # path of the tasks, shape (n_tasks, n), uint8
-    Z = torch.from_numpy(np.load(stream.factor, mmap_mode="c"))
+    Z = torch.from_numpy(np.load(stream.factor, mmap_mode="c")).to(stream.device)
     q, m = (stream.options[name] for name in ("n_classes", "n_tasks"))
     how = dict(n_tasks=m, n_orders=min(ORDERS, m), seed=seed)
     drawn = sample_many_labels(Z, stream.temperature, q, **how)
@@ -293,7 +294,8 @@ def _draw_tasks(prior, options):  # tasks of the skill and of the probes, temper
     about = {name: options[name] for name in ("n_classes", "n_tasks")}
     with tempfile.TemporaryDirectory() as folder:
         path = _write(Path(folder) / "factors.npy", prior.factor.numpy())
-        draw = partial(_draw_stream, stream=_Stream(path, T, about))
+        stream = _Stream(path, T, about, options["device"])
+        draw = partial(_draw_stream, stream=stream)
         paths = _mapped(draw, seeds, options["run"], "tasks")
         return np.stack([np.load(path) for path in paths]), T
 
@@ -305,9 +307,9 @@ def _moments(kernels, prior, options):  # mean, variance, T, mean of abs(K), lea
     if T is None:
         T = edge_temperature(prior.factor)
     factors = {name: kernel.factor(kernel.rows.take(index)) for name, kernel in kernels.items()}
-    K = prior.factor[index]
+    K = prior.factor[index].to(options["device"])
     mean, variance, scale = sampled_moments(factors, K, n, T, options["graphs"])
-    return mean, variance, T, scale, least_eigenvalue(K, T, graphs=options["graphs"])
+    return mean.cpu(), variance.cpu(), T, scale, least_eigenvalue(K, T, graphs=options["graphs"])
 
 # %% ../../nbs/rank/16_on_disk.ipynb #c54fd8ee
 _NUMBERS = (
@@ -376,8 +378,14 @@ def _draw_from_unchanged(kernels, prior, options):  # tensors, law, kernels left
             _refuse_unless_any(kernels, failures)
 
 # %% ../../nbs/rank/16_on_disk.ipynb #9705b5aa
-def _check_options(n_tasks, n_classes, seed, temperatures):
+def _check_options(n_tasks, n_classes, seed, temperatures, probe):
     caller = "rank_on_disk"
+    check_choice(probe, ("ridge", "logistic"), caller, "probe")
+    if probe == "logistic":
+        rule = "probes on files must be ridge probes"
+        got = "'logistic', which takes about ten passes over each file"
+        remedy = "rank a sample of the rows with rank_models"
+        refuse(caller, rule, got, remedy)
     check_count(n_tasks, caller, "n_tasks", low=2)
     check_count(n_classes, caller, "n_classes", low=2, high=256)
     check_count(seed, caller, "seed", low=0, high=MAX_SEED)
@@ -399,14 +407,14 @@ def _check_prior(prior, names):
         open_rows(prior, name="prior")
 
 
-def _open(models):  # name -> RowMatrix, name -> why it could not be opened
+def _open(models, device):  # name -> RowMatrix, name -> why it could not be opened
     caller = "rank_on_disk"
     remedy = "pass a dictionary name -> features"
     check_instance(models, Mapping, caller, "models", remedy=remedy)
     found, failures = {}, {}
     for name, source in models.items():
         try:
-            found[str(name)] = open_rows(source, name=str(name))
+            found[str(name)] = open_rows(source, name=str(name), device=device)
         except OSError as e:
             failures[str(name)] = " ".join(str(e).split())
     if failures:
@@ -421,6 +429,13 @@ def _check_widths(opened, n_train):  # before any row is read
             rule = f"probes must be fitted to more points than {name} has features"
             got = f"{n_train} points for {d} features"
             refuse("rank_on_disk", rule, got, "raise train, or use rank_models")
+
+
+def _planned(opened, mask, options):  # RankingPlan
+    sizes = {name: options[name] for name in ("n_tasks", "n_classes", "rank", "n_judged")}
+    if options["labels"] is not None:
+        sizes["label_classes"] = int(options["labels"].max()) + 1
+    return plan_ranking(opened, train=mask.double().mean().item(), **sizes)
 
 
 def _known_labels(labels, n):  # classes numbered from 0 without gaps, shape (n,); None: none
@@ -506,7 +521,7 @@ def _columns(kernels, drawn, scores):  # the fields of a Ranking
     kept = [name in scores for name in kernels]
     rows = {name: kernels[name].rows for name in scores}
     models = {
-        name: dict(features=repr(matrix), device="cpu", dtype=str(matrix.dtype))
+        name: dict(features=repr(matrix), device=str(matrix.device), dtype=str(matrix.dtype))
         for name, matrix in rows.items()
     }
     least = drawn["least"].item()
@@ -539,12 +554,14 @@ def rank_on_disk(
     n_classes: int = 5,  # classes of a task, at most 256
     temperature: float | None = None,  # of the edges; None is edge_temperature
     task_temperature: float | None = None,  # of the sampled tasks; None is task_temperature
+    probe: str = "ridge",  # no other; "logistic" is refused, because it takes ten passes
     train: float | Tensor = 0.5,  # fraction of the points, or mask, that probes are fitted to
     kernel: str = "cosine",  # of the models' priors, or "linear"
     graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
     n_judged: int = JUDGED,  # points whose residuals are formed, for errors and for accuracy
     seed: int = 0,  # of tasks, split and range finder
     cache: str | Path | bool | None = None,  # directory; None is cache_dir(), False is no cache
+    device=None,  # where blocks of rows go and sums are kept; None is the CPU
     progress: bool = True,  # bars on standard error
     executor=None,  # concurrent.futures.Executor, or anything with map, over models
     plan: bool = False,  # return what plan_ranking predicts, and read nothing
@@ -554,11 +571,11 @@ def rank_on_disk(
     The law of tasks, the skill and the probes are those of `rank_models(prior="product")`, with
     the prior cut to its leading directions. Every model needs more points than features. Models
     that failed are in `failures`. With labels, `extra` holds the skill and the leave-one-out
-    accuracy of a ridge probe on them. Everything is computed on the CPU.
+    accuracy of a ridge probe on them. No other device than the CPU has been tried.
     Reference: Task Priors, section 2.2, Algorithm 1; Halko, Martinsson and Tropp (2011).
     """
     caller = "rank_on_disk"
-    _check_options(n_tasks, n_classes, seed, (temperature, task_temperature))
+    _check_options(n_tasks, n_classes, seed, (temperature, task_temperature), probe)
     check_count(n_judged, caller, "n_judged", low=2)
     check_count(rank, caller, "rank")
     check_choice(graphs, ("directed", "undirected"), caller, "graphs")
@@ -574,16 +591,15 @@ def rank_on_disk(
     options |= dict(kernel=kernel, graphs=graphs, cache=cache, run=run)
     if cache is not False:
         cache_dir(cache)
-    opened, failures = _open(models)
+    opened, failures = _open(models, "cpu" if device is None else device)
     _check_prior(prior, opened)
-    n = len(next(iter(opened.values())))
+    first = next(iter(opened.values()))
+    n = len(first)
     mask = check_split(train, n, caller, seed=seed + 1)
     _check_widths(opened, int(mask.sum()))
-    options["labels"] = known = _known_labels(labels, n)
+    options |= dict(device=first.device, labels=_known_labels(labels, n))
     if plan:
-        sizes = {name: options[name] for name in ("n_tasks", "n_classes", "rank", "n_judged")}
-        sizes["label_classes"] = 0 if known is None else int(known.max()) + 1
-        return plan_ranking(opened, train=mask.double().mean().item(), **sizes)
+        return _planned(opened, mask, options)
     kernels, failed = _each(partial(_kernel, kind=kernel, cache=cache), opened, run, "kernels")
     failures |= failed
     _refuse_unless_any(kernels, failures)
@@ -593,7 +609,7 @@ def rank_on_disk(
     failures |= failed
     _refuse_unless_any(scores, failures)
     drawn["settings"] = _settings(law, drawn, mask, options)
-    if known is not None:
-        drawn["settings"]["labels"] = _labels_record(known, labels)
+    if options["labels"] is not None:
+        drawn["settings"]["labels"] = _labels_record(options["labels"], labels)
         drawn["settings"]["company"].append(_LEFT_OUT)
     return Ranking(**_columns(kernels, drawn, scores), failures=failures)

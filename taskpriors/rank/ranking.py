@@ -846,8 +846,7 @@ def _needs_stages(asked, names):  # options that rank_on_disk does not have
     known = isinstance(prior, str) and prior in ("product", *names)
     if not (given or known or _is_matrix_file(prior)):
         found.append("prior")
-    how = asked["how"]
-    return found + [name for name in how if name != "device" or str(how[name]) != "cpu"]
+    return found + [name for name in asked["how"] if name != "device"]
 
 
 def _routed(asked):  # name -> RowMatrix if the ranking is one from disk, else nothing
@@ -873,6 +872,7 @@ def _from_disk(rows, options, wanted):  # Ranking or RankingPlan
     names += ("graphs", "seed", "cache", "progress", "executor")
     how = {name: getattr(options, name) for name in names}
     how |= {name: wanted[name] for name in ("labels", "prior", "plan")}
+    how["device"] = options.embedding.get("device")
     ranking = taskpriors.rank_on_disk(rows, **how)
     if wanted["out"] is not None and not wanted["plan"]:
         ranking.save(wanted["out"], overwrite=wanted["overwrite"])
