@@ -68,7 +68,7 @@ def cluster():
 
 
 def test_a_worker_that_dies_changes_nothing(files, cluster, tmp_path):
-    how = dict(n_tasks=16, n_classes=3, cache=False, progress=False)
+    how = dict(n_tasks=16, n_classes=3, cache=False, progress=False, labels=torch.arange(400) % 3)
     here = rank_on_disk(files, **how)
     with distributed.Client(cluster) as client:
         deadly = Deadly(client.get_executor(), str(tmp_path / "dead"))
@@ -79,6 +79,7 @@ def test_a_worker_that_dies_changes_nothing(files, cluster, tmp_path):
 
 
 FEW = dict(n_tasks=16, n_classes=3, progress=False)
+KNOWN = torch.arange(400) % 3
 
 
 @pytest.fixture
@@ -123,7 +124,7 @@ STOPS = {
 @pytest.mark.parametrize("stop", STOPS)
 def test_a_run_goes_on_where_it_stopped(files, scored, monkeypatch, stop):
     executor, error, said = STOPS[stop]
-    how = dict(FEW, cache=files["model 0"].with_name("cache"))
+    how = dict(FEW, cache=files["model 0"].with_name("cache"), labels=KNOWN)
     with pytest.raises(error, match=said):
         rank_on_disk(files, executor=executor, **how)
     assert scored == ["model 0", "model 1"]
@@ -132,13 +133,22 @@ def test_a_run_goes_on_where_it_stopped(files, scored, monkeypatch, stop):
     resumed = rank_on_disk(files, **how)
     assert scored == [f"model {k}" for k in range(4)]
     monkeypatch.undo()
-    whole = rank_on_disk(files, **dict(FEW, cache=False))
+    whole = rank_on_disk(files, **dict(FEW, cache=False, labels=KNOWN))
     for name in ("skill", "accuracies", "mean", "variance", "point_errors"):
         assert torch.equal(getattr(resumed, name), getattr(whole, name)), name
+    for name in ("label skill", "label accuracy"):
+        assert torch.equal(resumed.extra[name], whole.extra[name]), name
 
 
-@pytest.mark.parametrize("what", ["factors.npy", "tasks.npy"])
-def test_a_full_disk_leaves_nothing_behind(files, tmp_path, monkeypatch, what):
+FULL = {  # numpy says how much it wrote, and not why it stopped
+    "No space left on device": OSError(errno.ENOSPC, "No space left on device"),
+    "9000 requested and 4096 written": OSError("9000 requested and 4096 written"),
+}
+
+
+@pytest.mark.parametrize("said", FULL)
+@pytest.mark.parametrize("what", ["factors.npy", "tasks.npy", "labels.npy"])
+def test_a_full_disk_leaves_nothing_behind(files, tmp_path, monkeypatch, what, said):
     room = tmp_path / "room"
     room.mkdir()
     plain = np.save
@@ -146,13 +156,13 @@ def test_a_full_disk_leaves_nothing_behind(files, tmp_path, monkeypatch, what):
     def save(path, array):
         if path.name == what:
             path.write_bytes(b"half")
-            raise OSError(errno.ENOSPC, "No space left on device")
+            raise FULL[said]
         plain(path, array)
 
     monkeypatch.setattr(tempfile, "tempdir", str(room))
     monkeypatch.setattr(np, "save", save)
-    with pytest.raises(OSError, match="No space left on device.*set TMPDIR"):
-        rank_on_disk(files, **dict(FEW, cache=False))
+    with pytest.raises(OSError, match=f"{said}.*set TMPDIR"):
+        rank_on_disk(files, labels=KNOWN, **dict(FEW, cache=False))
     assert not list(room.iterdir())
 
 

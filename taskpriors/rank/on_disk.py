@@ -274,7 +274,8 @@ def _write(path, array):  # path
     except OSError as e:
         rule = f"{path.stem} need {array.nbytes / 2**20:.3g} MiB in {str(path.parent.parent)[-60:]}"
         remedy = "free space there or set TMPDIR; nothing was half-written"
-        refuse("rank_on_disk", rule, repr(os.strerror(e.errno or 5)), remedy, OSError)
+        got = os.strerror(e.errno) if e.errno else str(e)  # numpy counts what it wrote
+        refuse("rank_on_disk", rule, repr(got), remedy, OSError)
     return str(path)
 
 
@@ -443,6 +444,9 @@ def _known_labels(labels, n):  # classes numbered from 0 without gaps, shape (n,
     if labels is None:
         return None
     labels, counts = present_classes(labels, "rank_on_disk")
+    if 2 * len(counts) > n:
+        rule, got = "labels must be classes that points share", f"{len(counts)} for {n} points"
+        refuse("rank_on_disk", rule, got, "pass classes, or cut values into bins")
     return labels.to(torch.uint8 if len(counts) <= 256 else torch.int32)
 
 

@@ -1194,6 +1194,16 @@ def _read_labels(path, caller):
     return frame["label" if "label" in frame else frame.columns[0]].to_numpy()
 
 
+def _labels_in(path, caller):
+    try:
+        return _read_labels(path, caller)
+    except ValueError as e:  # of numpy, of pandas, or of text that is none
+        if str(e).startswith(caller):
+            raise
+        rule = f"{shortened(path.name, 60)} must hold one label for each point"
+        refuse(caller, rule, shortened(_one_line(e), 120), "save it again")
+
+
 def read_labels(
     labels,  # array, True for those of the images, or a file
     images: ImageSource | None,
@@ -1209,7 +1219,7 @@ def read_labels(
             remedy = "pass labels, a folder with subfolders, or texts with labels"
             refuse(caller, "labels=True needs points with labels", "none", remedy)
     if isinstance(labels, (str, Path)):
-        labels = _read_labels(Path(labels).expanduser(), caller)
+        labels = _labels_in(Path(labels).expanduser(), caller)
     if not isinstance(labels, Tensor):
         try:
             values = np.array(labels)  # a copy: pandas hands out arrays that cannot be written
