@@ -388,6 +388,8 @@ class KnownLabels(NamedTuple):
 
     error: HeldoutError  # leave-one-out, all points
     accuracy: float  # leave-one-out, share of the points judged
+    fit: RowFit  # of all points, on the CPU: what other statistics of labels are computed from
+    fourth: float  # mean of |x - mean|^4 over the points judged
 
 
 def _left_out_accuracy(fit, sample, alpha):  # of the one task of a sample
@@ -405,7 +407,10 @@ def _left_out_accuracy(fit, sample, alpha):  # of the one task of a sample
 def _of_known(fit, rows, tasks, n_judged, caller):  # KnownLabels
     sample = _of_all(fit, rows, tasks, n_judged)
     error = _heldout(fit, sample, tasks, caller)
-    return KnownLabels(error, _left_out_accuracy(fit, sample, error.alpha))
+    accuracy = _left_out_accuracy(fit, sample, error.alpha)
+    lengths = torch.cat([part.double().square() @ fit.s**2 for part in sample.U.split(_PART)])
+    here = RowFit(fit.n, *(x.cpu() for x in fit[1:]))
+    return KnownLabels(error, accuracy, here, lengths.square().mean().item())
 
 # %% ../../nbs/prior/16_ridge_on_disk.ipynb #f23f716e
 def _balanced(right, labels, q):  # mean recall over the classes present, shape (n_tasks,)

@@ -56,10 +56,12 @@ from taskpriors.rank.stages import (
     settle,
     shortened,
 )
+from ..ridge import simplex_codes
 from ..row_blocks import open_models, open_rows
 from ..signatures import documented
 from ..store import cache_dir, digest_json, digest_tensors, find_tensors, keep_tensors
 from ..svd import present_classes
+from ..transfer.evidence import best_ratio, evidence_profile
 from ..transfer.registry import LABEL_ACCURACY, LABEL_METRICS
 
 # %% ../../nbs/rank/16_on_disk.ipynb #d9398e3c
@@ -100,8 +102,44 @@ def sampled_moments(
     mean, variance = pairs * (total - own) + n / s * own
     return mean, variance, found.kernel_scale
 
+# %% ../../nbs/rank/16_on_disk.ipynb #a16f0002
+def _class_sums(fit):  # U' T of shape (r, q) and the share of each class, (q,)
+    codes = simplex_codes(len(fit.target_mean) + 1)
+    return fit.C @ codes.T, fit.target_mean @ codes.T + 1 / len(codes)
+
+
+def _logme(fit):  # mean over classes of the greatest evidence
+    inside, share = _class_sums(fit)
+    gram = (fit.V * fit.s**2) @ fit.V.T + fit.n * torch.outer(fit.mean, fit.mean)
+    products = (fit.V * fit.s) @ inside + fit.n * torch.outer(fit.mean, share)
+    w, W = torch.linalg.eigh(gram)
+    keep = w > w[-1] * len(w) * torch.finfo(w.dtype).eps
+    z = (W[:, keep].T @ products).square() / w[keep, None]
+    rest = (fit.n * share - z.sum(0)).clamp(min=0)
+    if not (rest > 1e-9 * fit.n * share).all():  # the labels are a linear function of the features
+        return math.nan
+    parts = (w[keep], z, rest, fit.n)
+    ratios = [best_ratio(*parts), torch.full_like(rest, math.inf)]
+    return torch.stack([evidence_profile(ratio, *parts) for ratio in ratios]).amax(0).mean().item()
+
+
+def _h_score(fit, fourth):  # regularised; `fourth` is the mean of |x - mean|^4
+    inside, share = _class_sums(fit)
+    n, d = fit.n, len(fit.V)
+    variance = fit.s**2 / n
+    square = variance.square().sum()
+    distance = (square - variance.sum() ** 2 / d) / d
+    rho = 0.0
+    if distance > 0:
+        rho = min((fourth - square) / (n * d), distance) / distance
+    shrunk = (1 - rho) * variance + rho * variance.sum() / d
+    between = ((fit.s[:, None] * inside).square() / (n * share)).sum(1) / (n - 1)
+    return ((1 - rho) * between / shrunk).sum().item()
+
 # %% ../../nbs/rank/16_on_disk.ipynb #349c456e
 LABEL_SKILL = "label skill"  # of a ridge probe on known labels, 1 - error/error of a constant
+_LABEL_COLUMNS = {name: name for name in ("logme", "regularized_h_score")}
+_LABEL_COLUMNS |= {LABEL_SKILL: "label_skill", LABEL_ACCURACY: "label_accuracy"}
 
 
 class _Job(NamedTuple):
@@ -125,7 +163,12 @@ def _float64(x):
 def _of_labels(found):  # of KnownLabels, name -> tensor
     if found is None:
         return {}
-    return dict(label_skill=_float64(found.error.skill), label_accuracy=_float64(found.accuracy))
+    return dict(
+        logme=_float64(_logme(found.fit)),
+        regularized_h_score=_float64(_h_score(found.fit, found.fourth)),
+        label_skill=_float64(found.error.skill),
+        label_accuracy=_float64(found.accuracy),
+    )
 
 
 def _scored(rows, job):  # name -> tensor
@@ -152,7 +195,7 @@ def _scored(rows, job):  # name -> tensor
     shapes = dict(skill=(), points=(min(job.n_judged, len(rows)),), tasks=(n_tasks,))
     shapes |= dict(accuracy=(n_tasks,), right=(min(job.n_judged, judged),), seconds=())
     if known is not None:
-        shapes |= dict(label_skill=(), label_accuracy=())
+        shapes |= dict.fromkeys(_LABEL_COLUMNS.values(), ())
     file = _file_key(rows)
     key = dict(what="scores of rows", file=file, tasks=job.digest, judged=job.n_judged)
     key |= dict(n_classes=job.n_classes)
@@ -464,12 +507,18 @@ def _score(kernels, tasks, mask, options):  # name -> scores, name -> why they a
             about["labels"] = _write(Path(folder) / "labels.npy", known.numpy())
         job = _Job(path, digest, mask, **about)
         opened = {name: kernel.rows for name, kernel in kernels.items()}
-        return _each(partial(_scores, job=job), opened, options["run"], "models")
+        scores, failures = _each(partial(_scores, job=job), opened, options["run"], "models")
+    why = "targets must not be an exact linear function of the features"
+    for name, score in scores.items():
+        if "logme" in score and score["logme"].isnan():
+            failures[f"logme of {name}"] = why
+    return scores, failures
 
 
 _PRIOR_AS_GIVEN = "Intervals take the prior as given, because halves are not ranked from disk."
+_ITERATED = [name for name in LABEL_METRICS if name not in _LABEL_COLUMNS]
 _LEFT_OUT = (
-    f"Of the metrics with labels, {', '.join(LABEL_METRICS)} need all rows in memory and are left "
+    f"Of the metrics with labels, {' and '.join(_ITERATED)} need all rows in memory and are left "
     "out; rank a sample of the rows for them."
 )
 
@@ -510,10 +559,9 @@ def _settings(law, drawn, mask, options):  # what json can hold
 
 
 def _label_columns(scores):  # column -> shape (n_models,)
-    columns = {LABEL_SKILL: "label_skill", LABEL_ACCURACY: "label_accuracy"}
     return {
         column: torch.stack([score[name] for score in scores.values()])
-        for column, name in columns.items()
+        for column, name in _LABEL_COLUMNS.items()
         if all(name in score for score in scores.values())
     }
 
@@ -551,7 +599,7 @@ def _columns(kernels, drawn, scores):  # the fields of a Ranking
 def rank_on_disk(
     models: Mapping,  # name -> features (n, d): file .npy or .safetensors, memory map, array
     *,
-    labels=None,  # class of each point: array or file; adds the skill and accuracy on them
+    labels=None,  # class of each point: array or file; adds metrics, skill and accuracy on them
     prior=None,  # "product" (None), "reciprocal", a model, a file of features, a factor (n, r)
     rank: int = 128,  # directions of the prior that tasks are drawn from
     n_tasks: int = 200,  # tasks sampled
@@ -574,8 +622,8 @@ def rank_on_disk(
 
     The law of tasks, the skill and the probes are those of `rank_models(prior="product")`, with
     the prior cut to its leading directions. Every model needs more points than features. Models
-    that failed are in `failures`. With labels, `extra` holds the skill and the leave-one-out
-    accuracy of a ridge probe on them. No other device than the CPU has been tried.
+    that failed are in `failures`. With labels, `extra` holds LogME, the regularised H-score, and
+    skill and leave-one-out accuracy of a ridge probe on them. It has never run on a GPU.
     Reference: Task Priors, section 2.2, Algorithm 1; Halko, Martinsson and Tropp (2011).
     """
     caller = "rank_on_disk"
