@@ -108,7 +108,7 @@ def _class_sums(fit):  # U' T of shape (r, q) and the share of each class, (q,)
     return fit.C @ codes.T, fit.target_mean @ codes.T + 1 / len(codes)
 
 
-def _logme(fit):  # mean over classes of the greatest evidence
+def _logme(fit):  # mean over classes of the greatest evidence; minus infinity if there is none
     inside, share = _class_sums(fit)
     gram = (fit.V * fit.s**2) @ fit.V.T + fit.n * torch.outer(fit.mean, fit.mean)
     products = (fit.V * fit.s) @ inside + fit.n * torch.outer(fit.mean, share)
@@ -117,7 +117,7 @@ def _logme(fit):  # mean over classes of the greatest evidence
     z = (W[:, keep].T @ products).square() / w[keep, None]
     rest = (fit.n * share - z.sum(0)).clamp(min=0)
     if not (rest > 1e-9 * fit.n * share).all():  # the labels are a linear function of the features
-        return math.nan
+        return -math.inf
     parts = (w[keep], z, rest, fit.n)
     ratios = [best_ratio(*parts), torch.full_like(rest, math.inf)]
     return torch.stack([evidence_profile(ratio, *parts) for ratio in ratios]).amax(0).mean().item()
@@ -510,7 +510,8 @@ def _score(kernels, tasks, mask, options):  # name -> scores, name -> why they a
         scores, failures = _each(partial(_scores, job=job), opened, options["run"], "models")
     why = "targets must not be an exact linear function of the features"
     for name, score in scores.items():
-        if "logme" in score and score["logme"].isnan():
+        if "logme" in score and score["logme"].isinf():  # the cache takes no NaN
+            score["logme"] = _float64(math.nan)
             failures[f"logme of {name}"] = why
     return scores, failures
 
