@@ -115,6 +115,24 @@ class _Cross:  # of rows minus a shift with targets
         self.targets += targets.sum(0)
 
 
+class _ClassSums:  # of rows minus a shift, by the class of one labelling
+    def __init__(self, q, d, device):
+        self.rows = torch.zeros(q, d, dtype=torch.float64, device=device)
+        self.counts = torch.zeros(q, dtype=torch.float64, device=device)
+
+    def add(self, off, labels):
+        labels = labels.to(off.device).long()
+        self.rows.index_add_(0, labels, off.double())
+        self.counts += torch.bincount(labels, minlength=len(self.counts))
+
+    def cross(self, codes):
+        codes = codes.to(self.rows)
+        found = _Cross(self.rows.shape[1], codes.shape[1], self.rows.device)
+        found.products += self.rows.T @ codes
+        found.targets += self.counts @ codes
+        return found
+
+
 def _centred(shift, gram, cross):  # RowSums
     delta, target_mean = gram.first / gram.n, cross.targets / gram.n
     return RowSums(
@@ -150,22 +168,24 @@ def row_sums(
     tasks: RowTasks,  # over all points
     part: tuple | None = None,  # mask (n,) of some points, and the tasks of these points
     *,
-    known: RowTasks | None = None,  # further tasks over all points, of other classes
+    known: RowTasks | None = None,  # one further task over all points, of any number of classes
     block_size: int | None = None,  # rows read at a time; None is 8 MB of them
-) -> list:  # RowSums over all points, then those of the part and of the further tasks, if given
+) -> list:  # RowSums over all points, then those of the part and of the further task, if given
     "Sums over the rows of a file, in one pass."
-    over_all = [tasks] if known is None else [tasks, known]
-    size = _check_pass(rows, over_all if part is None else [*over_all, part[1]], block_size)
+    size = _check_pass(rows, [tasks] if part is None else [tasks, part[1]], block_size)
     n, d = rows.shape
     shift = rows.read(slice(0, min(n, 4096))).mean(0)
-    wholes, of_part = [_Cross(d, _columns(each), rows.device) for each in over_all], None
+    whole, of_part, of_known = _Cross(d, _columns(tasks), rows.device), None, None
     inside, outside = _Gram(d, rows.device), _Gram(d, rows.device)
     if part is not None:
         of_part = _Cross(d, _columns(part[1]), rows.device)
+    if known is not None:
+        of_known = _ClassSums(known.n_classes, d, rows.device)
     for block, X in rows.blocks(size):
         off = X - shift
-        for whole, each in zip(wholes, over_all, strict=True):
-            whole.add(off, each.targets(block, X))
+        whole.add(off, tasks.targets(block, X))
+        if known is not None:
+            of_known.add(off, known.labels[0, block])
         if part is None:
             outside.add(off)
             continue
@@ -180,8 +200,12 @@ def row_sums(
     if off.any() and not gram.second.any():
         got = f"differences of {off.abs().max().item():.3g}"
         refuse("row_sums", f"the squares of {rows.name} must not vanish", got, "rescale them")
-    sums = [_centred(shift, gram, whole) for whole in wholes]
-    return sums if part is None else [sums[0], _centred(shift, inside, of_part), *sums[1:]]
+    sums = [_centred(shift, gram, whole)]
+    if part is not None:
+        sums.append(_centred(shift, inside, of_part))
+    if known is not None:
+        sums.append(_centred(shift, gram, of_known.cross(known.codes)))
+    return sums
 
 # %% ../../nbs/prior/16_ridge_on_disk.ipynb #f4b780c7
 class RowFit(NamedTuple):

@@ -40,7 +40,6 @@ def ranking_work(
     n_classes: int = 5,  # classes of a task
     rank: int = 128,  # directions of the prior
     train: float = 0.5,  # share of the points that probes are fitted to
-    label_classes: int = 0,  # of labels that are known; 0: there are none
 ) -> Work:
     "Operations of a ranking from disk that grow with the number of points."
     D, squares = sum(widths), sum(d * d for d in widths)
@@ -51,7 +50,7 @@ def ranking_work(
         kernels=2.0 * n * squares,
         directions=6.0 * n * D * width + 2.0 * n * width * (width + rank),
         grams=2.0 * n * squares,
-        crosses=2.0 * n * ((1 + train) * columns + max(0, label_classes - 1)) * D,
+        crosses=2.0 * n * (1 + train) * columns * D,
         draws=2 * n * min(ORDERS, n_tasks),
     )
 
@@ -161,7 +160,6 @@ def plan_ranking(
     rank: int = 128,  # directions of the prior
     train: float = 0.5,  # share of the points that probes are fitted to
     n_judged: int = JUDGED,  # points whose residuals are formed
-    label_classes: int = 0,  # of labels that are known; 0: there are none
     speed: Speed | None = None,  # of the machine; None measures it
 ) -> RankingPlan:
     "Predict time and memory of `rank_on_disk` with these arguments."
@@ -175,8 +173,7 @@ def plan_ranking(
     options_of_judging = dict(n_judged=check_count(n_judged, caller, "n_judged", low=2))
     opened = open_models(models, caller).values()
     n, widths = len(next(iter(opened))), [rows.shape[1] for rows in opened]
-    classes = check_count(label_classes, caller, "label_classes", low=0)
-    work = ranking_work(n, widths, train=train, label_classes=classes, **options)
+    work = ranking_work(n, widths, train=train, **options)
     if speed is None:
         speed = measure_speed(**options)
     check_instance(speed, Speed, caller, "speed", remedy="pass measure_speed() or None")

@@ -103,17 +103,28 @@ def sampled_moments(
     return mean, variance, found.kernel_scale
 
 # %% ../../nbs/rank/16_on_disk.ipynb #a16f0002
+def _above_rounding(fit, eps):  # RowFit, and the least eigenvalue that is no rounding
+    n, d = fit.n, len(fit.V)
+    squares = n * fit.mean.square().sum()
+    largest = max(squares.item(), fit.s[0].item() ** 2)
+    rms = ((fit.s.square().sum() + squares) / (n * d)).sqrt().item()
+    least = (eps * (n**0.5 + d**0.5) * rms) ** 2 + d * torch.finfo(torch.float64).eps * largest
+    keep = fit.s**2 > least
+    return fit._replace(s=fit.s[keep], V=fit.V[:, keep], C=fit.C[keep]), least
+
+
 def _class_sums(fit):  # U' T of shape (r, q) and the share of each class, (q,)
     codes = simplex_codes(len(fit.target_mean) + 1)
     return fit.C @ codes.T, fit.target_mean @ codes.T + 1 / len(codes)
 
 
-def _logme(fit):  # mean over classes of the greatest evidence; minus infinity if there is none
+def _logme(fit, eps):  # mean over classes of the greatest evidence; minus infinity without one
+    fit, least = _above_rounding(fit, eps)
     inside, share = _class_sums(fit)
     gram = (fit.V * fit.s**2) @ fit.V.T + fit.n * torch.outer(fit.mean, fit.mean)
     products = (fit.V * fit.s) @ inside + fit.n * torch.outer(fit.mean, share)
     w, W = torch.linalg.eigh(gram)
-    keep = w > w[-1] * len(w) * torch.finfo(w.dtype).eps
+    keep = w > least
     z = (W[:, keep].T @ products).square() / w[keep, None]
     rest = (fit.n * share - z.sum(0)).clamp(min=0)
     if not (rest > 1e-9 * fit.n * share).all():  # the labels are a linear function of the features
@@ -123,7 +134,8 @@ def _logme(fit):  # mean over classes of the greatest evidence; minus infinity i
     return torch.stack([evidence_profile(ratio, *parts) for ratio in ratios]).amax(0).mean().item()
 
 
-def _h_score(fit, fourth):  # regularised; `fourth` is the mean of |x - mean|^4
+def _h_score(fit, fourth, eps):  # regularised; `fourth` is the mean of |x - mean|^4
+    fit, _ = _above_rounding(fit, eps)
     inside, share = _class_sums(fit)
     n, d = fit.n, len(fit.V)
     variance = fit.s**2 / n
@@ -160,12 +172,12 @@ def _float64(x):
     return torch.tensor(x, dtype=torch.float64)
 
 
-def _of_labels(found):  # of KnownLabels, name -> tensor
+def _of_labels(found, eps):  # of KnownLabels, name -> tensor
     if found is None:
         return {}
     return dict(
-        logme=_float64(_logme(found.fit)),
-        regularized_h_score=_float64(_h_score(found.fit, found.fourth)),
+        logme=_float64(_logme(found.fit, eps)),
+        regularized_h_score=_float64(_h_score(found.fit, found.fourth, eps)),
         label_skill=_float64(found.error.skill),
         label_accuracy=_float64(found.accuracy),
     )
@@ -187,7 +199,7 @@ def _scored(rows, job):  # name -> tensor
             tasks=error.task_errors / error.baseline,
             accuracy=probes.accuracy,
             right=probes.point_accuracy,
-            **_of_labels(of_known),
+            **_of_labels(of_known, torch.finfo(rows.dtype).eps),
             seconds=_float64(time.perf_counter() - start),
         )
 
@@ -477,8 +489,6 @@ def _check_widths(opened, n_train):  # before any row is read
 
 def _planned(opened, mask, options):  # RankingPlan
     sizes = {name: options[name] for name in ("n_tasks", "n_classes", "rank", "n_judged")}
-    if options["labels"] is not None:
-        sizes["label_classes"] = int(options["labels"].max()) + 1
     return plan_ranking(opened, train=mask.double().mean().item(), **sizes)
 
 
