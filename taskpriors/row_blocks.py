@@ -9,7 +9,7 @@ __all__ = ['Layout', 'RowMatrix', 'open_rows', 'open_models']
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from torch import Tensor
 from .blocks import row_blocks
 from taskpriors.checks import (
     as_tensor,
+    available_memory,
     check_choice,
     check_count,
     check_instance,
@@ -109,6 +110,8 @@ def _map_layout(X):  # of a numpy memory map; None if it is a part of one
 
 # %% ../nbs/workshop/11_row_blocks.ipynb #714ff128
 _BLOCK_BYTES = 2**23  # of a block in float32: the product of blocks runs at full speed
+_DEVICE_BYTES = 2**30  # of a block and all that is made of it, on a device with enough memory
+_HERE = torch.device("cpu")
 
 
 def _stamp(path):  # what changes with the content: size, and time of change in nanoseconds
@@ -127,6 +130,7 @@ class RowMatrix:
     layout: Layout | None  # None if the rows are in memory
     array: object = None  # tensor or numpy array, if they are
     stamp: tuple | None = field(default=None)  # of the file when it was opened
+    device: torch.device = _HERE  # where blocks of rows go
 
     @property
     def shape(self) -> tuple:
@@ -151,10 +155,10 @@ class RowMatrix:
         self,
         rows: slice,  # consecutive rows
     ) -> Tensor:  # shape (len(rows), d), float32 or float64
-        "These rows, finite, on the CPU."
+        "These rows, finite, on the device."
         start, stop, _ = rows.indices(len(self))
         count = max(0, stop - start)
-        X = self._kept([(start, count)]).to(self.dtype)
+        X = self._kept([(start, count)]).to(self.device).to(self.dtype)
         if not torch.isfinite(X.sum()):
             self._refuse_rows(X, range(start, start + count))
         return X
@@ -165,19 +169,30 @@ class RowMatrix:
     ) -> Tensor:  # shape (m, d), float32 or float64
         "Single rows, each read by itself."
         index = index.tolist()
-        X = self._kept([(i, 1) for i in index]).to(self.dtype)
+        X = self._kept([(i, 1) for i in index]).to(self.device).to(self.dtype)
         if not torch.isfinite(X.sum()):
             self._refuse_rows(X, index)
         self.check_unchanged()
         return X
 
+    def block_rows(
+        self,
+        bytes_each: int,  # that a row, and all that is made of it, take on the device
+        usual: int | None = None,  # rows in a block on the CPU; None is 8 MB of them in float32
+    ) -> int:
+        "Rows in a block: off the CPU, what 1 GB or an eighth of the device's free memory holds."
+        if self.device.type != "cpu":
+            room = min(_DEVICE_BYTES, available_memory(self.device) // 8)
+            return max(1, room // bytes_each)
+        return max(1, usual or _BLOCK_BYTES // (4 * self.shape[1]))
+
     def blocks(
         self,
-        size: int | None = None,  # rows in a block; None is 8 MB of them in float32
+        size: int | None = None,  # rows in a block; None is what `block_rows` says
     ) -> Iterator:  # pairs (slice, rows), in the order of the rows
         "All rows, a block at a time; at the end the file must be what it was."
         if size is None:
-            size = max(1, _BLOCK_BYTES // (4 * self.shape[1]))
+            size = self.block_rows(16 * self.shape[1])
         for rows in row_blocks(len(self), check_count(size, "RowMatrix.blocks", "size")):
             yield rows, self.read(rows)
         self.check_unchanged()
@@ -246,15 +261,29 @@ def _array_of(source, name):  # float16 and bfloat16 stay what they are
     return source
 
 
+def _checked_device(device):  # torch.device that is there and counts in float64
+    try:
+        device = torch.device(device)
+        torch.ones((), dtype=torch.float64, device=device).item()
+    except Exception as e:  # each backend has an error of its own
+        rule = "device must be there and hold float64 numbers, in which sums are kept"
+        got = f"{str(device)[:40]!r}: {' '.join(str(e).split())[:90]}"
+        refuse("open_rows", rule, got, "pass 'cpu' or 'cuda'")
+    return device
+
+
 def open_rows(
     source,  # a file .npy or .safetensors, a memory map, an array, a tensor, or an open matrix
     key: str | None = None,  # of the tensor in a .safetensors file; None: its only matrix
     *,
     name: str | None = None,  # in messages; None is the name of the file
+    device=None,  # where blocks of rows go; None: the CPU, or where an open matrix sends them
 ) -> RowMatrix:
     "Open features without reading them."
+    if device is not None:
+        device = _checked_device(device)
     if isinstance(source, RowMatrix):
-        return source
+        return source if device is None else replace(source, device=device)
     if isinstance(source, (str, os.PathLike)):
         path = Path(source).expanduser().absolute()
         layout, array, name = _file_layout(path, key), None, name or path.stem
@@ -270,7 +299,7 @@ def open_rows(
     if layout and (stamp is None or stamp[0] < layout.end):
         got = f"{stamp[0] if stamp else 0} bytes instead of {layout.end}"
         refuse("open_rows", f"the file of {name} must be whole", got, "write it again", OSError)
-    return RowMatrix(name, layout, array, stamp)
+    return RowMatrix(name, layout, array, stamp, device or _HERE)
 
 # %% ../nbs/workshop/11_row_blocks.ipynb #4c2113fa
 def open_models(

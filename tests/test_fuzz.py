@@ -286,7 +286,7 @@ NAMES = {
     "vector": "mu b first second given scores truth weights nce.source error "
     "TaskPriorStatistics.forward.center TaskPriorLoss.forward.center robust_bayes.center "
     "index class_proportions direction covariance skill",
-    "labels": "labels probe_labels",
+    "labels": "labels probe_labels known",
     "number": "C a alpha bandwidth beta correlation delta diversity eps floor gain kappa l2 level "
     "elect_prior.limit exponent power radius time_step "
     "discard "

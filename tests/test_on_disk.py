@@ -1,7 +1,7 @@
 """A ranking from disk that is interrupted, loses a worker or finds the disk full.
 
-Models go to workers by path. The test on a cluster needs `distributed`, the extra `cluster`; four
-processes that import torch take too long for every run of the tests.
+Models go to workers by path. The four processes of the cluster are forks of one that has imported
+torch, because importing it four times takes most of a minute of two cores.
 """
 
 import errno
@@ -10,9 +10,13 @@ import tempfile
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 
+import dask
+import distributed
 import numpy as np
 import pytest
 import torch
+from distributed.utils import get_mp_context
+from other_device import NAME, OtherDevice
 
 from taskpriors.rank import on_disk
 from taskpriors.rank.on_disk import rank_on_disk
@@ -52,12 +56,21 @@ def files(tmp_path):
     return found
 
 
-def test_a_worker_that_dies_changes_nothing(files, tmp_path):
-    distributed = pytest.importorskip("distributed")
-    how = dict(n_tasks=16, n_classes=3, cache=False, progress=False)
+@pytest.fixture
+def cluster():
+    "Four processes on this machine, forked from one that has imported what they need."
+    how = dict(n_workers=4, threads_per_worker=1, processes=True, dashboard_address=None)
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        needed = ["distributed", "taskpriors.rank.on_disk"]
+        get_mp_context().set_forkserver_preload(needed)
+        with distributed.LocalCluster(**how) as made:
+            yield made
+
+
+def test_a_worker_that_dies_changes_nothing(files, cluster, tmp_path):
+    how = dict(n_tasks=16, n_classes=3, cache=False, progress=False, labels=torch.arange(400) % 3)
     here = rank_on_disk(files, **how)
-    cluster = dict(n_workers=4, threads_per_worker=1, processes=True, dashboard_address=None)
-    with distributed.LocalCluster(**cluster) as made, distributed.Client(made) as client:
+    with distributed.Client(cluster) as client:
         deadly = Deadly(client.get_executor(), str(tmp_path / "dead"))
         there = rank_on_disk(files, executor=deadly, **how)
     assert (tmp_path / "dead").exists()
@@ -66,6 +79,7 @@ def test_a_worker_that_dies_changes_nothing(files, tmp_path):
 
 
 FEW = dict(n_tasks=16, n_classes=3, progress=False)
+KNOWN = torch.arange(400) % 3
 
 
 @pytest.fixture
@@ -110,7 +124,7 @@ STOPS = {
 @pytest.mark.parametrize("stop", STOPS)
 def test_a_run_goes_on_where_it_stopped(files, scored, monkeypatch, stop):
     executor, error, said = STOPS[stop]
-    how = dict(FEW, cache=files["model 0"].with_name("cache"))
+    how = dict(FEW, cache=files["model 0"].with_name("cache"), labels=KNOWN)
     with pytest.raises(error, match=said):
         rank_on_disk(files, executor=executor, **how)
     assert scored == ["model 0", "model 1"]
@@ -119,13 +133,22 @@ def test_a_run_goes_on_where_it_stopped(files, scored, monkeypatch, stop):
     resumed = rank_on_disk(files, **how)
     assert scored == [f"model {k}" for k in range(4)]
     monkeypatch.undo()
-    whole = rank_on_disk(files, **dict(FEW, cache=False))
+    whole = rank_on_disk(files, **dict(FEW, cache=False, labels=KNOWN))
     for name in ("skill", "accuracies", "mean", "variance", "point_errors"):
         assert torch.equal(getattr(resumed, name), getattr(whole, name)), name
+    for name in ("label skill", "label accuracy"):
+        assert torch.equal(resumed.extra[name], whole.extra[name]), name
 
 
-@pytest.mark.parametrize("what", ["factors.npy", "tasks.npy"])
-def test_a_full_disk_leaves_nothing_behind(files, tmp_path, monkeypatch, what):
+FULL = {  # numpy says how much it wrote, and not why it stopped
+    "No space left on device": OSError(errno.ENOSPC, "No space left on device"),
+    "9000 requested and 4096 written": OSError("9000 requested and 4096 written"),
+}
+
+
+@pytest.mark.parametrize("said", FULL)
+@pytest.mark.parametrize("what", ["factors.npy", "tasks.npy", "labels.npy"])
+def test_a_full_disk_leaves_nothing_behind(files, tmp_path, monkeypatch, what, said):
     room = tmp_path / "room"
     room.mkdir()
     plain = np.save
@@ -133,13 +156,13 @@ def test_a_full_disk_leaves_nothing_behind(files, tmp_path, monkeypatch, what):
     def save(path, array):
         if path.name == what:
             path.write_bytes(b"half")
-            raise OSError(errno.ENOSPC, "No space left on device")
+            raise FULL[said]
         plain(path, array)
 
     monkeypatch.setattr(tempfile, "tempdir", str(room))
     monkeypatch.setattr(np, "save", save)
-    with pytest.raises(OSError, match="No space left on device.*set TMPDIR"):
-        rank_on_disk(files, **dict(FEW, cache=False))
+    with pytest.raises(OSError, match=f"{said}.*set TMPDIR"):
+        rank_on_disk(files, labels=KNOWN, **dict(FEW, cache=False))
     assert not list(room.iterdir())
 
 
@@ -172,3 +195,28 @@ def test_a_value_that_is_no_number_is_named_by_its_row(files):
         "model 2 must be finite. Got a non-finite value in row 317" in ranking.failures["model 2"]
     )
     assert "must exist" in ranking.failures["none"]
+
+
+@pytest.mark.parametrize("prior", ["product", "of a file"])
+def test_rows_go_to_another_device(files, prior):
+    two = {name: files[name] for name in ("model 0", "model 1")}
+    how = dict(n_tasks=4, n_classes=3, progress=False, cache=False, labels=torch.arange(400) % 5)
+    how["prior"] = files["model 3"] if prior == "of a file" else prior
+    here = rank_on_disk(two, **how)
+    with OtherDevice() as other:
+        there = rank_on_disk(two, device=NAME, **how)
+    assert other.made > 1000
+    assert there.settings["models"]["model 0"]["device"] == NAME
+    for name in ("skill", "accuracies", "mean", "variance", "point_errors"):
+        found = getattr(there, name)
+        assert type(found) is torch.Tensor, name
+        torch.testing.assert_close(found, getattr(here, name), rtol=1e-5, atol=1e-6)
+    assert there.extra["label accuracy"].equal(here.extra["label accuracy"])
+
+
+def test_the_other_device_refuses_tensors_of_two_devices():
+    with OtherDevice():
+        X = torch.ones(3, 2).to(NAME)
+        with pytest.raises(RuntimeError, match="two devices"):
+            X @ torch.ones(2, 2)
+        assert (X @ torch.ones(2, 2, device=NAME)).sum().item() == 12

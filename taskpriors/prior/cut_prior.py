@@ -32,7 +32,7 @@ class RowKernel(NamedTuple):
 
     rows: RowMatrix  # features, shape (n, d)
     kind: str  # "cosine" or "linear"
-    mean: Tensor  # of the rows before centring, shape (d,)
+    mean: Tensor  # of the rows before centring, shape (d,), on the CPU
     scale: float  # of the factor
     trace: float  # of the kernel
 
@@ -41,7 +41,7 @@ class RowKernel(NamedTuple):
         X: Tensor,  # rows of the features, shape (b, d)
     ) -> Tensor:  # shape (b, d)
         "Rows of the factor."
-        return (_rows_of(X, self.kind) - self.mean) * self.scale
+        return (_rows_of(X, self.kind) - self.mean.to(X.device)) * self.scale
 
     def project(
         self,
@@ -49,7 +49,7 @@ class RowKernel(NamedTuple):
         W: Tensor,  # directions, shape (d, k)
     ) -> Tensor:  # shape (b, k)
         "Rows of the factor times W; the factor itself is not formed."
-        of_mean = (self.mean[:, None] * W).sum(0)
+        of_mean = (self.mean.to(W.device)[:, None] * W).sum(0)
         return (X @ W / _lengths(X, self.kind) - of_mean) * self.scale
 
     def lift(
@@ -59,7 +59,7 @@ class RowKernel(NamedTuple):
     ) -> Tensor:  # shape (d, k)
         "The transpose of these rows of the factor times Y."
         inner = X.T @ (Y / _lengths(X, self.kind))
-        return (inner - torch.outer(self.mean, Y.sum(0))) * self.scale
+        return (inner - torch.outer(self.mean.to(X.device), Y.sum(0))) * self.scale
 
 
 def _lengths(X, kind):  # by which rows are divided
@@ -82,9 +82,9 @@ def row_kernel(
     rows = open_rows(features)
     check_choice(kind, ("cosine", "linear"), "row_kernel", "kind")
     n, d = rows.shape
-    check_memory(24 * d * d, "row_kernel", "pass fewer features")
-    first = torch.zeros(d, dtype=torch.float64)
-    second = torch.zeros(d, d, dtype=torch.float64)
+    check_memory(24 * d * d, "row_kernel", "pass fewer features", device=rows.device)
+    first = torch.zeros(d, dtype=torch.float64, device=rows.device)
+    second = torch.zeros(d, d, dtype=torch.float64, device=rows.device)
     for _, X in rows.blocks(block_size):
         U = _rows_of(X, kind)
         first += U.sum(0, dtype=torch.float64)
@@ -96,7 +96,8 @@ def row_kernel(
         rule = f"{rows.name} must differ between points"
         got = f"a kernel of norm {norm:.3g} after centring"
         refuse("row_kernel", rule, got, "check that the model responds to its input")
-    return RowKernel(rows, kind, mean.to(rows.dtype), norm**-0.5, gram.trace().item() / norm)
+    mean = mean.to(rows.dtype).cpu()
+    return RowKernel(rows, kind, mean, norm**-0.5, gram.trace().item() / norm)
 
 # %% ../../nbs/prior/17_cut_prior.ipynb #53421936
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,6 +122,13 @@ def _project(kernels, parts, W):  # rows of the wide factor times W, a list over
     return sum(part.to(dtype) for part in found)
 
 
+def _check_one_device(opened, caller):
+    devices = sorted({str(rows.device) for rows in opened.values()})
+    if len(devices) > 1:
+        got = ", ".join(devices)
+        refuse(caller, "models must be opened for one device", got, "pass open_rows(X, device=...)")
+
+
 def _weights(weights, m):
     if weights is None:
         return [1 / m] * m
@@ -138,8 +146,10 @@ def _range(kernels, weights, width, size, seed):  # roots of weights times Q, a 
     roots = torch.tensor(weights, dtype=torch.float64).sqrt()
     roots = roots.repeat_interleave(torch.tensor(widths))[:, None]
     omega = torch.randn(sum(widths), width, generator=g, dtype=torch.float64)
-    omega = (roots * omega).split(widths)
-    image = torch.zeros(sum(widths), width, dtype=torch.float64)
+    device = kernels[0].rows.device
+    roots = roots.to(device)
+    omega = (roots * omega.to(device)).split(widths)
+    image = torch.zeros(sum(widths), width, dtype=torch.float64, device=device)
     for _, parts in _side_by_side(kernels, size):
         Y = _project(kernels, parts, omega)
         for own, kernel, X in zip(image.split(widths), kernels, parts, strict=True):
@@ -154,7 +164,7 @@ def cut_prior(
     weights: Sequence | None = None,  # of the models' kernels; None: their mean
     oversampling: int = 16,  # further columns of the range finder
     seed: int | torch.Generator | None = 0,  # of the range finder
-    block_size: int = 2048,  # rows of all models read at a time
+    block_size: int | None = None,  # rows of all models read at a time; None is 2,048 on the CPU
 ) -> CutPrior:  # a factor of the mean of the models' kernels, to be used at temperature 1
     """The leading directions of a product of priors whose models stay on disk.
 
@@ -169,6 +179,9 @@ def cut_prior(
     kernels = [M if isinstance(M, RowKernel) else row_kernel(M) for M in models.values()]
     weights = _weights(weights, len(kernels))
     n, D = len(next(iter(opened.values()))), sum(rows.shape[1] for rows in opened.values())
+    _check_one_device(opened, caller)
+    if block_size is None:
+        block_size = kernels[0].rows.block_rows(16 * D, usual=2048)
     size = check_count(block_size, caller, "block_size")
     rank = min(check_count(rank, caller, "rank"), D, n)
     width = min(rank + check_count(oversampling, caller, "oversampling", low=0), D, n)
@@ -179,9 +192,9 @@ def cut_prior(
     B, gram = None, 0.0
     for block, parts in _side_by_side(kernels, size):
         part = _project(kernels, parts, Q)
-        B = part.new_empty(n, width) if B is None else B
-        B[block] = part
-        gram = gram + (part.T @ part).double()
+        B = torch.empty(n, width, dtype=part.dtype) if B is None else B
+        B[block] = part.cpu()
+        gram = gram + (part.T @ part).double().cpu()
     values, E = torch.linalg.eigh(gram)
     values, E = values.flip(0)[:rank].clamp(min=0), E.flip(1)[:, :rank]
     factor = B.new_empty(n, rank)

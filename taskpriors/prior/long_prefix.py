@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..blocks import row_blocks, with_bar
-from ..checks import check_count, check_flag, check_generator, refuse
+from ..checks import check_count, check_flag, check_generator
 from .prefix import check_sampler, draw_uniforms, encode_labels, pair_scale
 
 # %% ../../nbs/prior/18_long_prefix.ipynb #033f5bed
@@ -45,7 +45,7 @@ _BLOCK = 256  # points drawn together; a change of it changes no task
 def _one_order(Z, order, scale, shape, g):  # labels (m, n) of `shape` (q, m), uint8
     q, m = shape
     U = Z.new_zeros(Z.shape[1], (q - 1) * m)
-    labels = torch.empty(m, len(Z), dtype=torch.uint8)
+    labels = torch.empty(m, len(Z), dtype=torch.uint8, device=Z.device)
     for rows in row_blocks(len(Z), _BLOCK):
         part = Z[order[rows]]
         A = scale * part
@@ -57,7 +57,7 @@ def _one_order(Z, order, scale, shape, g):  # labels (m, n) of `shape` (q, m), u
 
 
 def sample_many_labels(
-    Z: Tensor,  # factor of the prior kernel K = Z Z^T, shape (n, r), on the CPU
+    Z: Tensor,  # factor of the prior kernel K = Z Z^T, shape (n, r), on any device
     temperature: float,  # T, in the unit of K
     n_classes: int,  # q, between 2 and 256
     *,
@@ -66,7 +66,7 @@ def sample_many_labels(
     convention: str = "paper",  # pair term K/T ("paper") or 2K/T ("exact")
     seed: int | torch.Generator | None = None,  # same seed, same tasks as sample_labels
     progress: bool = False,  # show a bar over the orders on standard error
-) -> Tensor:  # shape (n_tasks, n), uint8
+) -> Tensor:  # shape (n_tasks, n), uint8, on the CPU
     """Draw tasks by prefix sampling, a block of points at a time: for very many points.
 
     The tasks are those of `sample_labels` with the same seed, up to rounding of scores.
@@ -76,13 +76,11 @@ def sample_many_labels(
     check_flag(progress, caller, "progress")
     q = check_count(n_classes, caller, "n_classes", low=2, high=256)
     Z, T, q, m = check_sampler(Z, temperature, q, n_tasks, caller, label_bytes=2)
-    if Z.device.type != "cpu":
-        refuse(caller, "Z must be on the CPU", Z.device, "pass Z.cpu(), or use sample_labels")
     scale = pair_scale(Z, T, caller, convention=convention)
     k = check_count(n_orders, caller, "n_orders", high=m)
     g = check_generator(seed, caller)
     labels = torch.empty(m, len(Z), dtype=torch.uint8)
     for part in with_bar(labels.tensor_split(k), progress, desc="orders", total=k):
-        order = torch.randperm(len(Z), generator=g)
+        order = torch.randperm(len(Z), generator=g, device=g.device).to(Z.device)
         part.copy_(_one_order(Z, order, scale, (q, len(part)), g))
     return labels

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['JUDGED', 'RowTasks', 'check_row_tasks', 'RowSums', 'row_sums', 'RowFit', 'fit_rows', 'heldout_error_of_rows',
-           'RowScores', 'scores_of_rows']
+           'KnownLabels', 'RowScores', 'scores_of_rows']
 
 # %% ../../nbs/prior/16_ridge_on_disk.ipynb #fe94beb4
 from typing import NamedTuple
@@ -42,11 +42,11 @@ class RowTasks(NamedTuple):
     def targets(
         self,
         points: slice | Tensor,  # which points
-        dtype: torch.dtype,  # of the answer
+        like: Tensor,  # has the dtype and the device of the answer
     ) -> Tensor:  # shape (len(points), n_tasks (q - 1))
         "Codes of these points, all tasks side by side."
-        y = self.labels[:, points].T.int().contiguous()
-        return torch.nn.functional.embedding(y, self.codes.to(dtype)).flatten(1)
+        y = self.labels[:, points].to(like.device).T.int().contiguous()
+        return torch.nn.functional.embedding(y, self.codes.to(like)).flatten(1)
 
 
 def check_row_tasks(
@@ -86,10 +86,10 @@ class RowSums(NamedTuple):
 
 
 class _Gram:  # of rows minus a shift
-    def __init__(self, d):
+    def __init__(self, d, device):
         self.n = 0
-        self.first = torch.zeros(d, dtype=torch.float64)
-        self.second = torch.zeros(d, d, dtype=torch.float64)
+        self.first = torch.zeros(d, dtype=torch.float64, device=device)
+        self.second = torch.zeros(d, d, dtype=torch.float64, device=device)
 
     def add(self, off):
         off = off.double()
@@ -98,7 +98,7 @@ class _Gram:  # of rows minus a shift
         self.second.addmm_(off.T, off)
 
     def joined(self, other):
-        both = _Gram(len(self.first))
+        both = _Gram(len(self.first), self.first.device)
         both.n = self.n + other.n
         both.first = self.first + other.first
         both.second = self.second + other.second
@@ -106,13 +106,31 @@ class _Gram:  # of rows minus a shift
 
 
 class _Cross:  # of rows minus a shift with targets
-    def __init__(self, d, k):
-        self.products = torch.zeros(d, k, dtype=torch.float64)
-        self.targets = torch.zeros(k, dtype=torch.float64)
+    def __init__(self, d, k, device):
+        self.products = torch.zeros(d, k, dtype=torch.float64, device=device)
+        self.targets = torch.zeros(k, dtype=torch.float64, device=device)
 
     def add(self, off, targets):
         self.products += off.T @ targets
         self.targets += targets.sum(0)
+
+
+class _ClassSums:  # of rows minus a shift, by the class of one labelling
+    def __init__(self, q, d, device):
+        self.rows = torch.zeros(q, d, dtype=torch.float64, device=device)
+        self.counts = torch.zeros(q, dtype=torch.float64, device=device)
+
+    def add(self, off, labels):
+        labels = labels.to(off.device).long()
+        self.rows.index_add_(0, labels, off.double())
+        self.counts += torch.bincount(labels, minlength=len(self.counts))
+
+    def cross(self, codes):
+        codes = codes.to(self.rows)
+        found = _Cross(self.rows.shape[1], codes.shape[1], self.rows.device)
+        found.products += self.rows.T @ codes
+        found.targets += self.counts @ codes
+        return found
 
 
 def _centred(shift, gram, cross):  # RowSums
@@ -132,15 +150,16 @@ def _columns(tasks):
 
 def _check_pass(rows, tasks, block_size):
     n, d = rows.shape
+    k = sum(map(_columns, tasks))
     if block_size is None:
-        block_size = max(1, 2**21 // d)
+        block_size = rows.block_rows(8 * (4 * d + 2 * k))
     block = min(n, check_count(block_size, "row_sums", "block_size"))
     if n <= d + 1:
         remedy = "pass the features in memory to expected_heldout_error or ridge_probes"
         refuse("row_sums", f"{rows.name} must have more than {d + 1} points", n, remedy)
-    k = sum(map(_columns, tasks))
     n_bytes = 8 * (4 * d * d + 3 * d * k) + 8 * block * (4 * d + 2 * k)
-    check_memory(n_bytes, "row_sums", "lower block_size or pass fewer tasks")
+    remedy = "lower block_size or pass fewer tasks"
+    check_memory(n_bytes, "row_sums", remedy, device=rows.device)
     return block
 
 
@@ -149,19 +168,24 @@ def row_sums(
     tasks: RowTasks,  # over all points
     part: tuple | None = None,  # mask (n,) of some points, and the tasks of these points
     *,
+    known: RowTasks | None = None,  # one further task over all points, of any number of classes
     block_size: int | None = None,  # rows read at a time; None is 8 MB of them
-) -> list:  # RowSums over all points, and over the part if there is one
+) -> list:  # RowSums over all points, then those of the part and of the further task, if given
     "Sums over the rows of a file, in one pass."
     size = _check_pass(rows, [tasks] if part is None else [tasks, part[1]], block_size)
     n, d = rows.shape
     shift = rows.read(slice(0, min(n, 4096))).mean(0)
-    whole, of_part = _Cross(d, _columns(tasks)), None
-    inside, outside = _Gram(d), _Gram(d)
+    whole, of_part, of_known = _Cross(d, _columns(tasks), rows.device), None, None
+    inside, outside = _Gram(d, rows.device), _Gram(d, rows.device)
     if part is not None:
-        of_part = _Cross(d, _columns(part[1]))
+        of_part = _Cross(d, _columns(part[1]), rows.device)
+    if known is not None:
+        of_known = _ClassSums(known.n_classes, d, rows.device)
     for block, X in rows.blocks(size):
         off = X - shift
-        whole.add(off, tasks.targets(block, X.dtype))
+        whole.add(off, tasks.targets(block, X))
+        if known is not None:
+            of_known.add(off, known.labels[0, block])
         if part is None:
             outside.add(off)
             continue
@@ -170,14 +194,18 @@ def row_sums(
         of_some = off[mask]
         inside.add(of_some)
         outside.add(off[~mask])
-        of_part.add(of_some, part[1].targets(some, X.dtype))
+        of_part.add(of_some, part[1].targets(some, X))
     gram = inside.joined(outside)
     check_computed(gram.second, "row_sums", f"the Gram matrix of {rows.name}", "rescale them")
     if off.any() and not gram.second.any():
         got = f"differences of {off.abs().max().item():.3g}"
         refuse("row_sums", f"the squares of {rows.name} must not vanish", got, "rescale them")
     sums = [_centred(shift, gram, whole)]
-    return sums if part is None else [*sums, _centred(shift, inside, of_part)]
+    if part is not None:
+        sums.append(_centred(shift, inside, of_part))
+    if known is not None:
+        sums.append(_centred(shift, gram, of_known.cross(known.codes)))
+    return sums
 
 # %% ../../nbs/prior/16_ridge_on_disk.ipynb #f4b780c7
 class RowFit(NamedTuple):
@@ -193,11 +221,15 @@ class RowFit(NamedTuple):
 
 def fit_rows(
     sums: RowSums,
+    like: RowFit | None = None,  # probes of other tasks on the same points, decomposed already
 ) -> RowFit:
     "Decompose the Gram matrix, and leave out directions that are rounding."
-    w, V = torch.linalg.eigh(sums.gram)
-    keep = w > max(w[-1].item(), 0.0) * len(w) * torch.finfo(w.dtype).eps
-    s, V = w[keep].flip(0).sqrt(), V[:, keep].flip(1)
+    if like is None:
+        w, V = torch.linalg.eigh(sums.gram)
+        keep = w > max(w[-1].item(), 0.0) * len(w) * torch.finfo(w.dtype).eps
+        s, V = w[keep].flip(0).sqrt(), V[:, keep].flip(1)
+    else:
+        s, V = like.s, like.V
     C = V.T @ sums.cross / s[:, None]
     return RowFit(sums.n, sums.mean, s, V, C, sums.target_mean)
 
@@ -212,7 +244,7 @@ class _Sample(NamedTuple):
 
     def parts(self):  # points, their coordinates, and their codes minus the mean
         for points in row_blocks(len(self.U), _PART):
-            Y = self.tasks.targets(points, self.U.dtype)
+            Y = self.tasks.targets(points, self.U)
             yield points, self.U[points], Y - self.target_mean
 
     def some(self, index):
@@ -291,7 +323,7 @@ def _grid_errors(fit, sample, tasks, alphas):  # mean over tasks at each penalty
 
 def _choose(fit, sample, tasks):  # penalty, penalties tried, their errors
     grid = alpha_grid(fit)
-    errors = _grid_errors(fit, sample, tasks, grid)
+    errors = _grid_errors(fit, sample, tasks, grid).cpu()
     grid, errors = grid[~errors.isnan()], errors[~errors.isnan()]
     return grid[errors.argmin()].item(), grid, errors
 
@@ -320,12 +352,15 @@ def _judge(fit, sample, tasks, alpha):  # fields of HeldoutError that depend on 
     by_point = squares.mean(1) / slack**2
     others = (by_point / slack).mean() * beside / slack
     pseudo = by_point * (1 - c * beside) + 2 * training - 2 * others
-    return dict(task_errors=by_task, point_errors=by_point, pseudo_values=pseudo)
+    found = dict(task_errors=by_task, point_errors=by_point, pseudo_values=pseudo)
+    return {name: values.cpu() for name, values in found.items()}
 
 
-def _heldout(fit, rows, tasks, n_judged, caller):
-    index = _evenly(torch.arange(fit.n), n_judged)
-    sample = _sample(fit, rows, tasks, index)
+def _of_all(fit, rows, tasks, n_judged):  # the sample among all points
+    return _sample(fit, rows, tasks, _evenly(torch.arange(fit.n), n_judged))
+
+
+def _heldout(fit, sample, tasks, caller):
     alpha, grid, errors = _choose(fit, sample, tasks)
     found = _judge(fit, sample, tasks, alpha)
     by_task = found["task_errors"]
@@ -368,8 +403,38 @@ def heldout_error_of_rows(
     rows = open_rows(features)
     tasks = check_row_tasks(labels, len(rows), caller, n_classes=n_classes)
     n_judged = check_count(n_judged, caller, "n_judged", low=2)
-    sums = row_sums(rows, tasks, block_size=block_size)[0]
-    return _heldout(fit_rows(sums), rows, tasks, n_judged, caller)
+    fit = fit_rows(row_sums(rows, tasks, block_size=block_size)[0])
+    return _heldout(fit, _of_all(fit, rows, tasks, n_judged), tasks, caller)
+
+# %% ../../nbs/prior/16_ridge_on_disk.ipynb #19dd8de5
+class KnownLabels(NamedTuple):
+    "What probes make of a labelling that somebody knows, each point judged by the others."
+
+    error: HeldoutError  # leave-one-out, all points
+    accuracy: float  # leave-one-out, share of the points judged
+    fit: RowFit  # of all points, on the CPU: what other statistics of labels are computed from
+    fourth: float  # mean of |x - mean|^4 over the points judged
+
+
+def _left_out_accuracy(fit, sample, alpha):  # of the one task of a sample
+    f = _filter(fit, alpha)
+    slack = 1 - _leverages(fit, sample.U, f[None])[0]
+    coef, codes = (f[:, None] * fit.C).to(sample.U), sample.tasks.codes.to(sample.U)
+    right = 0
+    for points, U, Y in sample.parts():
+        R = (Y - U @ coef) / slack[points, None].to(U)
+        scores = (Y - R + sample.target_mean) @ codes.T
+        right += (scores.argmax(1).cpu() == sample.tasks.labels[0, points]).sum().item()
+    return right / len(sample.U)
+
+
+def _of_known(fit, rows, tasks, n_judged, caller):  # KnownLabels
+    sample = _of_all(fit, rows, tasks, n_judged)
+    error = _heldout(fit, sample, tasks, caller)
+    accuracy = _left_out_accuracy(fit, sample, error.alpha)
+    lengths = torch.cat([part.double().square() @ fit.s**2 for part in sample.U.split(_PART)])
+    here = RowFit(fit.n, *(x.cpu() for x in fit[1:]))
+    return KnownLabels(error, accuracy, here, lengths.square().mean().item())
 
 # %% ../../nbs/prior/16_ridge_on_disk.ipynb #f23f716e
 def _balanced(right, labels, q):  # mean recall over the classes present, shape (n_tasks,)
@@ -393,8 +458,9 @@ def _probes(fit, rows, tasks, mask, n_judged):  # ProbeResult
     for points, U, Y in new.parts():
         fitted = U @ coef
         scores = (fitted + new.target_mean).view(len(U), m, -1) @ codes.T
-        right.append(scores.argmax(2).T == labels[:, points])
-        loss += (Y - fitted).square().view(len(U), m, -1).sum(2).sum(0, dtype=torch.float64)
+        right.append(scores.argmax(2).T.cpu() == labels[:, points])
+        squares = (Y - fitted).square().view(len(U), m, -1).sum(2)
+        loss += squares.sum(0, dtype=torch.float64).cpu()
     right = torch.cat(right, 1)
     return ProbeResult(
         accuracy=right.double().mean(1),
@@ -415,6 +481,7 @@ class RowScores(NamedTuple):
 
     error: HeldoutError  # over the first tasks, all points
     probes: ProbeResult  # over the second, fitted to a part of the points
+    known: KnownLabels | None = None  # of labels that are known, if they were given
 
 
 def scores_of_rows(
@@ -424,8 +491,9 @@ def scores_of_rows(
     train,  # fraction or mask of the points that probes are fitted to
     *,
     n_classes: int | None = None,  # q; None is one more than the largest label
+    known=None,  # class of each point that somebody knows, shape (n,); None: of no use here
     seed=0,  # of the split, if `train` is a fraction
-    n_judged: int = JUDGED,  # points that are judged, in each of the two
+    n_judged: int = JUDGED,  # points that are judged, in each of them
     block_size: int | None = None,  # rows read at a time; None is 8 MB of them
 ) -> RowScores:
     "Held-out error over some tasks and accuracy of probes on others, in one pass over a file."
@@ -441,6 +509,17 @@ def scores_of_rows(
         remedy = "raise train, or pass the features in memory to ridge_probes"
         rule = f"probes must be fitted to more than {rows.shape[1] + 1} points"
         refuse(caller, rule, got, remedy)
-    whole, part = row_sums(rows, tasks, (mask, probed), block_size=block_size)
-    error = _heldout(fit_rows(whole), rows, tasks, n_judged, caller)
-    return RowScores(error, _probes(fit_rows(part), rows, probed, mask, n_judged))
+    if known is not None:
+        known = check_row_tasks(known, n, caller)
+        if len(known.labels) != 1:
+            got = f"{len(known.labels)} rows"
+            refuse(caller, "known must hold one class for each point", got, "pass shape (n,)")
+    sums = row_sums(rows, tasks, (mask, probed), known=known, block_size=block_size)
+    fit = fit_rows(sums[0])
+    error = _heldout(fit, _of_all(fit, rows, tasks, n_judged), tasks, caller)
+    probes = _probes(fit_rows(sums[1]), rows, probed, mask, n_judged)
+    if known is None:
+        return RowScores(error, probes)
+    return RowScores(
+        error, probes, _of_known(fit_rows(sums[2], fit), rows, known, n_judged, caller)
+    )

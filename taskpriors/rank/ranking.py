@@ -838,7 +838,7 @@ def _rows_on_disk(models):  # name -> RowMatrix, if all models are matrices in f
 
 
 def _needs_stages(asked, names):  # options that rank_on_disk does not have
-    found = [name for name in ("images", "texts", "labels", "metrics") if asked[name] is not None]
+    found = [name for name in ("images", "texts", "metrics") if asked[name] is not None]
     found += ["probe"] * (asked["probe"] != "ridge") + ["repeats"] * bool(asked["repeats"])
     found += ["kernel"] * (asked["kernel"] not in ("cosine", "linear"))
     prior = asked["prior"]
@@ -846,8 +846,7 @@ def _needs_stages(asked, names):  # options that rank_on_disk does not have
     known = isinstance(prior, str) and prior in ("product", *names)
     if not (given or known or _is_matrix_file(prior)):
         found.append("prior")
-    how = asked["how"]
-    return found + [name for name in how if name != "device" or str(how[name]) != "cpu"]
+    return found + [name for name in asked["how"] if name != "device"]
 
 
 def _routed(asked):  # name -> RowMatrix if the ranking is one from disk, else nothing
@@ -868,11 +867,13 @@ def _routed(asked):  # name -> RowMatrix if the ranking is one from disk, else n
     return {}
 
 
-def _from_disk(rows, prior, options, wanted):  # Ranking or RankingPlan
+def _from_disk(rows, options, wanted):  # Ranking or RankingPlan
     names = ("n_tasks", "n_classes", "temperature", "task_temperature", "train", "kernel")
     names += ("graphs", "seed", "cache", "progress", "executor")
     how = {name: getattr(options, name) for name in names}
-    ranking = taskpriors.rank_on_disk(rows, prior=prior, plan=wanted["plan"], **how)
+    how |= {name: wanted[name] for name in ("labels", "prior", "plan")}
+    how["device"] = options.embedding.get("device")
+    ranking = taskpriors.rank_on_disk(rows, **how)
     if wanted["out"] is not None and not wanted["plan"]:
         ranking.save(wanted["out"], overwrite=wanted["overwrite"])
     return ranking
@@ -945,7 +946,8 @@ def rank_models(
     asked = dict(models=models, images=images, texts=texts, labels=labels, metrics=metrics)
     asked |= dict(prior=prior, probe=probe, repeats=repeats, kernel=kernel, how=how)
     if rows := _routed(asked):
-        return _from_disk(rows, prior, options, dict(plan=plan, out=out, overwrite=overwrite))
+        wanted = dict(labels=labels, prior=prior, plan=plan, out=out, overwrite=overwrite)
+        return _from_disk(rows, options, wanted)
     if plan:
         _refuse_plan()
     if texts is not None:

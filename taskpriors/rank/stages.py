@@ -1177,13 +1177,12 @@ def texts_for(
     return load_texts(texts)
 
 # %% ../../nbs/rank/06_stages.ipynb #dfcdb1fd
-def _read_labels(path):
+def _read_labels(path, caller):
     import pandas as pd
 
     if not path.is_file():
-        refuse(
-            "rank_models", "labels must be a file that exists", shortened(str(path), 80), "check"
-        )
+        got = shortened(str(path), 80)
+        refuse(caller, "labels must be a file that exists", got, "check")
     if path.suffix == ".npy":
         return np.load(path, allow_pickle=False)
     if path.suffix != ".csv":
@@ -1191,14 +1190,25 @@ def _read_labels(path):
     frame = pd.read_csv(path)
     if "label" not in frame and frame.shape[1] != 1:
         got = shortened(", ".join(map(str, frame.columns)), 120)
-        refuse("rank_models", "a csv of labels must have the column label", got, "rename one")
+        refuse(caller, "a csv of labels must have the column label", got, "rename one")
     return frame["label" if "label" in frame else frame.columns[0]].to_numpy()
+
+
+def _labels_in(path, caller):
+    try:
+        return _read_labels(path, caller)
+    except ValueError as e:  # of numpy, of pandas, or of text that is none
+        if str(e).startswith(caller):
+            raise
+        rule = f"{shortened(path.name, 60)} must hold one label for each point"
+        refuse(caller, rule, shortened(_one_line(e), 120), "save it again")
 
 
 def read_labels(
     labels,  # array, True for those of the images, or a file
     images: ImageSource | None,
     n: int,  # number of points
+    caller: str = "rank_models",  # who asks
 ) -> Tensor | None:  # class of each point, shape (n,), int64
     "The labels that somebody has."
     if labels is None or labels is False:
@@ -1207,9 +1217,9 @@ def read_labels(
         labels = getattr(images, "labels", None)
         if labels is None:
             remedy = "pass labels, a folder with subfolders, or texts with labels"
-            refuse("rank_models", "labels=True needs points with labels", "none", remedy)
+            refuse(caller, "labels=True needs points with labels", "none", remedy)
     if isinstance(labels, (str, Path)):
-        labels = _read_labels(Path(labels).expanduser())
+        labels = _labels_in(Path(labels).expanduser(), caller)
     if not isinstance(labels, Tensor):
         try:
             values = np.array(labels)  # a copy: pandas hands out arrays that cannot be written
@@ -1217,16 +1227,16 @@ def read_labels(
             values = np.zeros((0, 0))
         if values.ndim != 1 or not all(isinstance(v, (str, int, float, np.number)) for v in values):
             rule = "labels must be one number or word for each point"
-            refuse("rank_models", rule, type(labels).__name__, "pass shape (n,)")
+            refuse(caller, rule, type(labels).__name__, "pass shape (n,)")
         if not np.issubdtype(values.dtype, np.number):
             values = np.unique(values.astype(str), return_inverse=True)[1]
         labels = torch.as_tensor(values)
-    labels = as_tensor(labels, "rank_models", "labels")
+    labels = as_tensor(labels, caller, "labels")
     if labels.ndim != 1:
         rule, got = "labels must hold one class for each point", f"shape {tuple(labels.shape)}"
-        refuse("rank_models", rule, got, "pass shape (n,)")
-    check_same_n("rank_models", models=n, labels=len(labels))
-    return check_labels(labels, "rank_models")[0].cpu()
+        refuse(caller, rule, got, "pass shape (n,)")
+    check_same_n(caller, models=n, labels=len(labels))
+    return check_labels(labels, caller)[0].cpu()
 
 # %% ../../nbs/rank/06_stages.ipynb #b8e861b8
 def _labels_record(labels, given, images):  # what json can hold
