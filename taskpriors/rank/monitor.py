@@ -24,6 +24,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, SequentialSampler, Subset
 
+from ..blocks import row_blocks
 from taskpriors.checks import (
     check_choice,
     check_count,
@@ -62,9 +63,16 @@ def normalized_deviation(
 
     Reference: Chen and He (2021), SimSiam, figure 2.
     """
-    X = check_features(features, "normalized_deviation").double()
-    unit = nn.functional.normalize(X, dim=1)
-    return (unit.std(0, correction=0).mean() * X.shape[1] ** 0.5).item()
+    X = check_features(features, "normalized_deviation")
+    start, first, second = None, 0.0, 0.0
+    for b in row_blocks(len(X), 1024):
+        unit = nn.functional.normalize(X[b].double(), dim=1)
+        start = unit[0] if start is None else start
+        off = unit - start
+        first = first + off.sum(0)
+        second = second + off.square().sum(0)
+    variance = second / len(X) - (first / len(X)).square()
+    return (variance.clamp(min=0).sqrt().mean() * X.shape[1] ** 0.5).item()
 
 # %% ../../nbs/rank/11_monitor.ipynb #5060b3fd
 def rankme_on_basis(
