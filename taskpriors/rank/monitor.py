@@ -461,6 +461,8 @@ class Monitor:
         how = dict(n_tasks=n_tasks, n_classes=n_classes, seed=seed)
         with without_trace(None):
             references = known_references(self.points, reference, caller, patches=seed)
+            if reference is None and "patches" in references:
+                _warn_of_patches()
             self.n_all = len(next(iter(references.values())))
             self.index = subset_of(self.n_all, n_points, seed)
             references = {name: X[self.index] for name, X in references.items()}
@@ -732,6 +734,15 @@ def _free_file(path):
     while free.exists():
         free, k = path.with_name(f"{path.stem}-{k}{path.suffix}"), k + 1
     return free
+
+
+def _warn_of_patches():
+    warnings.warn(
+        "Monitor: a reference judges best. Got none, so patches of the images judge, which lost "
+        ".45 accuracy points in the median of twenty small runs and 1.85 at worst, but much more "
+        "among layers of well trained networks; pass reference=features of such a network.",
+        stacklevel=3,
+    )
 
 
 def _warn_of_collapse(step, limit):
