@@ -367,12 +367,15 @@ def label_moments(
     return task_moments(basis, tasks, weights, block_size=block_size, executor=executor)
 
 # %% ../nbs/prior/11_ridge.ipynb #289d54e2
-def _upper_gram(U, w):  # upper triangle of U' diag(w) U, doubled off the diagonal, float64
-    V = U * w[:, None].to(U)
-    out = U.new_zeros(U.shape[1], U.shape[1], dtype=torch.float64)
-    for k in range(0, len(out), 128):
-        out[: k + 128, k : k + 128] = V[:, : k + 128].T @ U[:, k : k + 128]
-    return 2 * out.triu(1) + torch.diag(out.diagonal())
+def _gram_strips(U, weights):  # columns, and U' diag(w) U there down to the diagonal, (stop, k, 64)
+    w = weights.T.to(U)
+    for cols in row_blocks(U.shape[1], 64):
+        gram = 0.0
+        for b in row_blocks(len(U), 8192):
+            weighted = w[b, :, None] * U[b, None, cols]
+            gram = gram + (U[b, : cols.stop].T @ weighted.flatten(1)).double()
+        gram[: cols.start] *= 2
+        yield cols, gram.unflatten(1, (len(weights), -1))
 
 # %% ../nbs/prior/11_ridge.ipynb #be034744
 def _few_weights(weight, eps):  # weight (n_alphas, n) as coef @ rows, few rows up to rounding
@@ -383,13 +386,14 @@ def _few_weights(weight, eps):  # weight (n_alphas, n) as coef @ rows, few rows 
     return unit * L[:, :k] * s[:k], rows[:k]
 
 # %% ../nbs/prior/11_ridge.ipynb #9c262254
-def _inner_term(U, inner, weight, f):  # sum_i w_i u_i' F inner F u_i at each penalty
-    blocks = row_blocks(len(U), 8192)
-    out = f.new_zeros(len(f))
+def _inner_terms(U, inners, weight, f):  # sum_i w_i u_i' F inner F u_i, (n_laws, n_alphas)
+    out = f.new_zeros(len(inners), len(f))
     coef, rows = _few_weights(weight, torch.finfo(U.dtype).eps)
-    for c, w in zip(coef.T, rows, strict=True):
-        N = inner * sum(_upper_gram(U[b], w[b]) for b in blocks)
-        out += c * ((f @ N) * f).sum(1)
+    for cols, gram in _gram_strips(U, rows):
+        for k, inner in enumerate(inners):
+            N = inner[: cols.stop, None, cols] * gram
+            strip = (f[:, : cols.stop] @ N.flatten(1)).unflatten(1, N.shape[1:])
+            out[k] += (coef * (strip * f[:, None, cols]).sum(2)).sum(1)
     return out
 
 # %% ../nbs/prior/11_ridge.ipynb #32dd6a20
@@ -405,11 +409,11 @@ def _root_term(U, root, weight, f):  # the same with inner = root @ root.T
 def _quadratic_term(U, moments, weight, f):  # by the cheaper of the two routes
     inner = moments.inner
     if not moments.root:
-        return _inner_term(U, inner, weight, f)
+        return _inner_terms(U, [inner], weight, f)[0]
     n_grams = len(_few_weights(weight, torch.finfo(U.dtype).eps)[1])
     if n_grams * U.shape[1] >= 2 * len(f) * inner.shape[1]:
         return _root_term(U, inner, weight, f)
-    return _inner_term(U, (inner @ inner.T).double(), weight, f)
+    return _inner_terms(U, [(inner @ inner.T).double()], weight, f)[0]
 
 # %% ../nbs/prior/11_ridge.ipynb #40315467
 def _cross_term(U, cross, weight, f):  # sum_i w_i u_i' F cross_i at each penalty
@@ -483,13 +487,13 @@ def _squares_beside(basis, weights, alpha):  # sum over i != j of weight_i A_ij^
     if own.abs().max() > 0.9:
         W = W.double()
     WG = W * G.to(W)
-    found = []
-    for weight in weights:
-        blocks = row_blocks(n, 4096)
-        gram = sum(((W[b] * weight[b, None].to(W)).T @ W[b]).double() for b in blocks)
-        whole = ((WG @ gram.to(W)) * WG).sum(1, dtype=torch.float64)
-        found.append(whole - weight * own.square())
-    return torch.stack(found)
+    whole = torch.zeros_like(weights)
+    for cols, gram in _gram_strips(W, weights):
+        S = gram.flatten(1).to(W)
+        for b in row_blocks(n, 4096):
+            strip = (WG[b, : cols.stop] @ S).unflatten(1, gram.shape[1:])
+            whole[:, b] += (strip * WG[b, None, cols]).sum(2, dtype=torch.float64).T
+    return whole - weights * own.square()
 
 # %% ../nbs/prior/11_ridge.ipynb #272ac744
 def loo_pseudo_values(
@@ -543,16 +547,6 @@ def grid_errors(
     return grid, _errors(basis, moments, grid.tolist(), slack)
 
 # %% ../nbs/prior/11_ridge.ipynb #806e8984
-def _inner_terms(U, inners, weight, f):  # `_inner_term` of several laws, (n_laws, n_alphas)
-    out = f.new_zeros(len(inners), len(f))
-    coef, rows = _few_weights(weight, torch.finfo(U.dtype).eps)
-    for c, w in zip(coef.T, rows, strict=True):
-        gram = sum(_upper_gram(U[b], w[b]) for b in row_blocks(len(U), 8192))
-        for k, inner in enumerate(inners):
-            out[k] += c * ((f @ (inner * gram)) * f).sum(1)
-    return out
-
-
 def grid_errors_of_laws(
     basis: RidgeBasis,  # of the n points
     laws: Sequence,  # TaskMoments of each law of tasks, on the same basis
