@@ -27,6 +27,7 @@ from taskpriors.kernels import (
     product_factor,
     rbf_cholesky,
 )
+from taskpriors.pairs import pass_over_pairs
 from taskpriors.prior import (
     edges,
     heldout,
@@ -59,6 +60,7 @@ from taskpriors.transfer.agreement import compare_agreement, rank_agreement
 from taskpriors.transfer.code_length import loss_curve
 from taskpriors.transfer.discriminants import h_score
 from taskpriors.transfer.evidence import logme
+from taskpriors.transfer.neighbours import nearest_neighbours
 from taskpriors.transfer.spectrum import cka, hsic, lidar, noise_cka, rankme, uniformity
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -236,6 +238,9 @@ CALLS = {  # what to run, at a size where it takes 100 to 550 MB
     "hsic wide": lambda: (hsic, normal(900, 4_000), normal(900, 5_000, 1)),
     "cka": lambda: (cka, normal(60_000, 128), normal(60_000, 96, 1)),
     "uniformity": lambda: (uniformity, normal(40_000, 300)),
+    "pass_over_pairs": lambda: (pass_over_pairs, normal(16_000, 64)),
+    "pass_over_pairs wide": lambda: (pass_over_pairs, normal(4_000, 2_000)),
+    "nearest_neighbours": lambda: (nearest_neighbours, normal(5_000, 1_024)),
     "critical_temperature": lambda: (critical_temperature, normal(100_000, 128), 2),
     "precision_at_k": lambda: (
         functools.partial(heldout.precision_at_k, block_size=1_000),

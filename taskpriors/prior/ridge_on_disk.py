@@ -24,7 +24,7 @@ from taskpriors.checks import (
 )
 from .heldout import HeldoutError
 from ..probes import ProbeResult
-from ..ridge import alpha_grid, simplex_codes
+from ..ridge import MOST_LOST, alpha_grid, simplex_codes
 from ..row_blocks import RowMatrix, open_rows
 
 # %% ../../nbs/prior/16_ridge_on_disk.ipynb #0d223c14
@@ -311,7 +311,8 @@ def _grid_errors(fit, sample, tasks, alphas):  # mean over tasks at each penalty
     level = 1 - (1 + f.sum(1)) / fit.n
     whole = _spread(fit, tasks).sum() - (2 * f - f**2) @ fit.C.square().sum(1) / fit.n
     tol = 4 * max(len(fit.s), 1) ** 0.5 * torch.finfo(sample.U.dtype).eps
-    usable = slack.amin(1) > tol
+    lost = torch.finfo(sample.U.dtype).eps * slack.pow(-2).mean(1)
+    usable = (slack.amin(1) > tol) & (lost <= MOST_LOST)
     index = torch.arange(len(sample.U))
     if fit.n > len(sample.U):
         index = _evenly(index, _CHOOSING)

@@ -777,7 +777,14 @@ def _on_points(model, rows, options):  # the model on some of the points
 
 def _halved(options, n_tasks, seed):  # half of the tasks, along half of the orders
     few = dict(n_tasks=max(2, n_tasks // 2), n_orders=max(1, options.n_orders // 2))
-    return replace(options, **few, seed=seed, cache=False, progress=False, task_temperature=None)
+    return replace(options, **few, seed=seed, cache=False, progress=False)
+
+
+def _scaled(options, factor, power):  # temperature of tasks times a power of the top eigenvalue
+    if options.task_temperature is None:
+        return options
+    unit = top_eigenvalue(factor) ** power
+    return replace(options, task_temperature=options.task_temperature * unit)
 
 
 def _skill_and_accuracy(model, judged, probed, mask, options):
@@ -811,6 +818,7 @@ def _scores_on(models, rows, prior, options, seed):  # shape (n_models, 2), on s
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what they say of all points was said
         priors = choose_priors(prior, there, None, _halved(options, n_judging, seed))
+        options = _scaled(options, priors.shared, 1)
         judged = _judged_by(priors, _halved(options, n_judging, seed))
     one_law = not elected and all(factor is priors.shared for factor in priors.judging.values())
     probed = next(iter(judged.values()))
@@ -849,20 +857,21 @@ def repeat_on_halves(
         prior=[prior if isinstance(prior, str) else None, digest_tensors(dict(all=priors.shared))],
         device=str(options.device),
     )
-    known = ("kernel", "probe", "n_tasks", "n_classes", "n_orders")
+    known = ("kernel", "probe", "n_tasks", "n_classes", "n_orders", "task_temperature")
     about |= {k: getattr(options, k) for k in known}
     if n < 16:
         refuse("rank_models", "repeats need at least 16 points", n, "pass repeats=0")
     made = prior is None or isinstance(prior, str) and prior in {"product", "others", *models}
     made = made or priors.elected is not None
     g = torch.Generator().manual_seed(options.seed)
+    relative = _scaled(options, priors.shared, -1)
     differences = []
     for _ in range(repeats):
         scores = []
         for rows in torch.randperm(n, generator=g).tensor_split(2):
             seed = int(torch.randint(2**31, (), generator=g))
             there = prior if made else priors.shared[rows]
-            compute = partial(_half_result, models, rows, there, options, seed)
+            compute = partial(_half_result, models, rows, there, relative, seed)
             split = options.train
             split = digest_tensors(dict(train=split)) if isinstance(split, Tensor) else split
             key = dict(about, rows=digest_tensors(dict(rows=rows)), seed=seed, train=split)

@@ -23,7 +23,7 @@ from taskpriors.checks import (
     check_memory,
     refuse,
 )
-from ..pairs import Pairs, nearest_points, use_pairs
+from ..pairs import EXTRA, Pairs, nearest_points, use_pairs
 from ..results import Result
 from ..signatures import documented
 from ..svd import is_made_of, note_origin, present_classes
@@ -69,7 +69,7 @@ def nearest_neighbours(
     "The k nearest other points of each point in Euclidean distance, exactly, in blocks."
     X = check_features(features, "nearest_neighbours").detach()
     k = check_count(k, "nearest_neighbours", "k", high=len(X) - 1)
-    n_bytes = 8 * (4 * X.numel() + 3 * (k + 4) * len(X)) + 2**27
+    n_bytes = 8 * (3 * X.numel() + 3 * (k + EXTRA) * len(X)) + 5 * 2**24
     check_memory(n_bytes, "nearest_neighbours", "pass fewer points", device=X.device)
     mean = X.double().mean(0)
     F = X.double() - mean
