@@ -58,6 +58,7 @@ from taskpriors.prior.judges import (
     company_notes,
     copy_similarity,
     cross_errors,
+    cross_skill,
     elect_prior,
     elected_errors,
 )
@@ -459,6 +460,17 @@ def _cross_skills(models, options):
     shapes = dict(skill=(m, m), alike=(m, m), seconds=(), points=(m, n), tasks=(m, n_tasks))
     return load_or_compute(key, compute, shapes, options.cache)
 
+
+def _plain_cross_skills(models, options):  # the same without errors, for halves of the points
+    factors = [model.factor.to(options.device) for model in models.values()]
+    features = [model.features.to(options.device) for model in models.values()]
+    n_tasks = min(JUDGE_TASKS, options.n_tasks)
+    how = dict(n_tasks=n_tasks, n_classes=options.n_classes, seed=options.seed)
+    skill = cross_skill(
+        features, factors, n_orders=options.n_orders, executor=options.executor, **how
+    )
+    return dict(skill=skill, alike=feature_copies(features))
+
 # %% ../../nbs/rank/06_stages.ipynb #87f50ac8
 def _told(judges, names):  # who judges, in words
     top = judges.weights.argsort(descending=True)[:3].tolist()
@@ -469,9 +481,11 @@ def _told(judges, names):  # who judges, in words
 def elected_priors(
     models: Mapping,  # name -> Model
     options: RankOptions,
+    *,
+    errors: bool = True,  # of points and tasks, too
 ) -> Priors:
     "The priors of the judges that the models elect, and each model's score under them."
-    found = _cross_skills(models, options)
+    found = (_cross_skills if errors else _plain_cross_skills)(models, options)
     judges = elect_prior(found["skill"], similarity=found["alike"])
     if not judges.stable:
         warnings.warn(
@@ -483,8 +497,9 @@ def elected_priors(
     if judges.rival_score is not None:
         columns["rival_skill"] = judges.rival_score
         columns["rival_weight"] = judges.rival_weights
-    columns["seconds"] = found["seconds"].expand(len(models)) / len(models)
-    columns |= dict(points=found["points"], tasks=found["tasks"])
+    if errors:
+        columns["seconds"] = found["seconds"].expand(len(models)) / len(models)
+        columns |= dict(points=found["points"], tasks=found["tasks"])
     elected = {
         name: {column: values[k] for column, values in columns.items()}
         for k, name in enumerate(models)
@@ -500,10 +515,12 @@ def choose_priors(
     models: Mapping,  # name -> Model
     images,  # an ImageSource or None, to embed a model that is not ranked
     options: RankOptions,
+    *,
+    errors: bool = True,  # of points and tasks, if judges are elected
 ) -> Priors:
     "The prior that tasks are drawn from, and the one under which each model is judged."
     if isinstance(prior, str) and prior == "reciprocal":
-        return elected_priors(models, options)
+        return elected_priors(models, options, errors=errors)
     factors = {name: model.factor for name, model in models.items()}
     if isinstance(prior, Tensor):
         shared = check_features(prior, "rank_models", "prior")
@@ -810,7 +827,8 @@ def _scores_on(models, rows, prior, options, seed):  # shape (n_models, 2), on s
     n_judging = min(JUDGE_TASKS, options.n_tasks) if elected else options.n_tasks
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what they say of all points was said
-        priors = choose_priors(prior, there, None, _halved(options, n_judging, seed))
+        few = _halved(options, n_judging, seed)
+        priors = choose_priors(prior, there, None, few, errors=False)
         judged = _judged_by(priors, _halved(options, n_judging, seed))
     one_law = not elected and all(factor is priors.shared for factor in priors.judging.values())
     probed = next(iter(judged.values()))
