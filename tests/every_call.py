@@ -166,6 +166,7 @@ CALLS = {
         "plot_temperatures": dict(features=X, xy=MAP),
     },
     "rank.images": {"load_images": dict(source=PICTURES)},
+    "prior.views": {"view_features": dict(views=VIEWS)},
     "prior.judges": {
         "copy_similarity": dict(factors=[Z, X]),
         "elected_errors": dict(errors=JUDGED),
