@@ -485,9 +485,11 @@ def _squares_beside(basis, weights, alpha):  # sum over i != j of weight_i A_ij^
     WG = W * G.to(W)
     found = []
     for weight in weights:
-        blocks = row_blocks(n, 4096)
-        gram = sum(((W[b] * weight[b, None].to(W)).T @ W[b]).double() for b in blocks)
-        whole = ((WG @ gram.to(W)) * WG).sum(1, dtype=torch.float64)
+        gram = sum(_upper_gram(W[b], weight[b]) for b in row_blocks(n, 4096)).to(W)
+        whole = torch.zeros_like(weight)
+        for k in range(0, len(gram), 128):
+            part = WG[:, : k + 128] @ gram[: k + 128, k : k + 128]
+            whole += (part * WG[:, k : k + 128]).sum(1, dtype=torch.float64)
         found.append(whole - weight * own.square())
     return torch.stack(found)
 
