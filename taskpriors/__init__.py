@@ -12,6 +12,7 @@ _NAMES = {  # the front door: module -> what it offers to users
     "prior.labelings": "sample_labelings enumerate_labelings calibrate_temperature "
     "temperature_scan critical_temperature",
     "prior.heldout": "expected_heldout_error expected_regression_error precision_at_k",
+    "prior.views": "view_features",
     "prior.judges": "cross_skill elect_prior copy_similarity",
     "prior.task_prior": "TaskPrior",
     "prior.objective": "TaskPriorLoss",

@@ -498,18 +498,19 @@ def _squares_beside(basis, weights, alpha):  # sum over i != j of weight_i A_ij^
 # %% ../nbs/prior/11_ridge.ipynb #272ac744
 def loo_pseudo_values(
     basis: RidgeBasis,  # of the n points
-    errors: Tensor,  # squared residual of each point, mean over tasks, shape (n,), float64
-    training: Tensor,  # of `training_parts`, mean over the same tasks, shape (n,), float64
+    errors: Tensor,  # squared residual of each point, mean over tasks, shape (..., n), float64
+    training: Tensor,  # of `training_parts`, mean over the same tasks, shape (..., n), float64
     alpha: float,  # penalty, at least 0
-) -> Tensor:  # shape (n,), float64
+) -> Tensor:  # shape (..., n), float64
     """Jackknife pseudo-values of the mean leave-one-out error, to second order in the hat matrix.
 
     Their standard deviation over sqrt(n) estimates how the mean error varies with the sample of
     points, which are judged and train at once.
     """
     slack = loo_slack(basis, [alpha], "loo_pseudo_values")[0]
-    weights = torch.stack([slack**-2, errors / slack])
-    own, others = _squares_beside(basis, weights, alpha)
+    weights = torch.cat([slack[None] ** -2, (errors / slack).view(-1, len(slack))])
+    own, *others = _squares_beside(basis, weights, alpha)
+    others = torch.stack(others).view(errors.shape)
     return errors * (1 - own) + 2 * training - 2 * others / slack
 
 # %% ../nbs/prior/11_ridge.ipynb #e36b0009

@@ -166,6 +166,7 @@ CALLS = {
         "plot_temperatures": dict(features=X, xy=MAP),
     },
     "rank.images": {"load_images": dict(source=PICTURES)},
+    "prior.views": {"view_features": dict(views=VIEWS)},
     "prior.judges": {
         "copy_similarity": dict(factors=[Z, X]),
         "elected_errors": dict(errors=JUDGED),
@@ -246,6 +247,7 @@ ABSENT = {
     "prior.prefix.n_distinct_tasks": "step of task_diversity",
     "prior.prefix.pair_scale": "shared step of the samplers",
     "prior.prefix.pairwise_rand": "step of task_diversity",
+    "prior.prefix.sample_labels_of_priors": "step of cross_skill; its notebook tests it",
     "rank.cli": "the command line, tests/test_cli.py",
     "rank.cost.measure_speed": "times this machine",
     "rank.cost.ranking_work": "step of plan_ranking",

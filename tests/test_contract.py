@@ -15,7 +15,7 @@ CONTRACT = {
     "prior.edges": "edge_probabilities log_partition graph_log_prob sample_graphs",
     "prior.moments": "trace_moments trace_cumulants trace_covariance outperform_probability "
     "trace_quantile sketch_trace_moments TraceMoments",
-    "prior.views": "view_labels view_graph view_factor",
+    "prior.views": "view_labels view_graph view_factor view_features",
     "prior.prefix": "sample_labels task_diversity",
     "prior.labelings": "sample_labelings enumerate_labelings calibrate_temperature Labelings",
     "prior.heldout": "expected_heldout_error HeldoutError precision_at_k",

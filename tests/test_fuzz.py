@@ -317,7 +317,7 @@ NAMES = {
     "gaussian_grid.b linear_valid.a score_integral.accuracy grid_integral.accuracy "
     "score_integral.bound grid_integral.bound",
     "mapping": "aliases columns cross_skill.features cross_errors.features factors families "
-    "maps models metrics priors outside_agreement.truth outside_agreement.given",
+    "judges maps models metrics priors outside_agreement.truth outside_agreement.given",
     "shape": "shape input_size normalize_by clip",
     "place": "cache out device dtype load_images.source name",
     "axes": "ax",

@@ -31,7 +31,7 @@ from taskpriors.checks import (
 )
 from ..kernels import kernel_factor
 from .calibration import critical_temperature
-from .prefix import sample_labels
+from .prefix import sample_labels_of_priors
 from ..results import Result
 from taskpriors.ridge import (
     TaskMoments,
@@ -41,7 +41,6 @@ from taskpriors.ridge import (
     code_rows,
     decompose,
     grid_errors_of_laws,
-    loo_point_errors,
     loo_pseudo_values,
     loo_residuals,
     task_moments,
@@ -74,10 +73,10 @@ class _Sampling(NamedTuple):
     n_orders: int = 4  # random orders of the points that tasks are drawn along
 
 
-def _sampled_tasks(Z, how):  # shape (n_tasks, n)
-    temperature = critical_temperature(Z, how.n_classes) / (2 * how.gain)
+def _sampled_tasks(factors, how):  # shape (n_priors, n_tasks, n)
+    temperatures = [critical_temperature(Z, how.n_classes) / (2 * how.gain) for Z in factors]
     tasks = dict(n_tasks=how.n_tasks, n_orders=min(how.n_orders, how.n_tasks), seed=how.seed)
-    return sample_labels(Z, temperature, how.n_classes, **tasks)
+    return sample_labels_of_priors(factors, temperatures, how.n_classes, **tasks)
 
 # %% ../../nbs/prior/13_judges.ipynb #f154757a
 def _label_moments(labels, basis, how):
@@ -147,6 +146,7 @@ def cross_skill(
     n_tasks: int = 60,  # sampled of each prior
     n_classes: int = 5,  # classes of a sampled task
     gain: float = 10.0,  # lambda_1/(q T) of each prior; structure begins at one
+    n_orders: int = 4,  # random orders of the points; sampled tasks are dealt out to them evenly
     exponent: float = 1.0,  # of the priors' kernels; 2 lets small eigenvalues count less
     standardize: bool = False,  # divide each feature by its standard deviation
     seed: int | torch.Generator | None = 0,  # the same for every prior
@@ -164,17 +164,14 @@ def cross_skill(
     caller = "cross_skill"
     check_choice(measure, ("label", "gaussian"), caller, "measure")
     standardize = check_flag(standardize, caller, "standardize")
-    how = _sampling(n_tasks, n_classes, gain, seed)
+    how = _sampling(n_tasks, n_classes, gain, seed, n_orders=n_orders)
     check_executor(executor, caller)
     features = _same_points(features, caller, "features")
     exponent = check_number(exponent, caller, "exponent", low=0, low_open=True)
     factors = [_powered(Z, exponent) for Z in _prior_factors(features, factors, caller)]
     laws, moments_of = factors, partial(_gaussian_moments, how=how)
     if measure == "label":
-        laws, moments_of = (
-            [_sampled_tasks(Z, how) for Z in factors],
-            partial(_label_moments, how=how),
-        )
+        laws, moments_of = _sampled_tasks(factors, how), partial(_label_moments, how=how)
     of_one = partial(_skills, laws=laws, moments_of=moments_of, standardize=standardize)
     return torch.stack(list(map_blocks(of_one, features, executor=executor)))
 
@@ -453,12 +450,11 @@ class CrossErrors(Result):
     tasks: Tensor  # errors of tasks over that of a constant, (k, n_priors, n_tasks), float64
 
 
-def _law_errors(basis, tasks, moments, alpha):  # pseudo-values (n,), errors of tasks (m,)
+def _law_errors(basis, tasks, alpha):  # of points (n,) and tasks (m,), what points train (n,)
     residuals = loo_residuals(basis, code_rows(tasks.labels, tasks.codes), alpha)
     training = training_parts(basis, residuals, alpha).sum(0).mean(0, dtype=torch.float64)
-    own = loo_point_errors(basis, moments, alpha)
-    of_tasks = residuals.square().sum(0).mean(1, dtype=torch.float64)
-    return loo_pseudo_values(basis, own, training, alpha), of_tasks
+    errors = residuals.square().sum(0)
+    return errors.mean(0, dtype=torch.float64), errors.mean(1, dtype=torch.float64), training
 
 # %% ../../nbs/prior/13_judges.ipynb #90beffcd
 def _errors_of(X, laws, how, standardize):  # of one model: skill, points, tasks of each law
@@ -468,15 +464,18 @@ def _errors_of(X, laws, how, standardize):  # of one model: skill, points, tasks
     weights = check_weights(None, how.n_tasks, caller).to(basis.U.device)
     tasks = [check_tasks(labels, basis.U, how.n_classes, caller) for labels in laws]
     moments = [task_moments(basis, t, weights) for t in tasks]
+    constants = torch.stack([m.diag.sum() for m in moments]) * len(X) / (len(X) - 1) ** 2
     grid, errors = grid_errors_of_laws(basis, moments, caller)
-    least = errors.min(1)
-    found = []
-    for t, m, e, k in zip(tasks, moments, least.values, least.indices.tolist(), strict=True):
-        constant = m.diag.sum() * len(X) / (len(X) - 1) ** 2
-        points, of_tasks = _law_errors(basis, t, m, grid[k].item())
-        skill = (1 - e / constant).cpu()
-        found.append((skill, (points / constant).float().cpu(), (of_tasks / constant).cpu()))
-    return [torch.stack(column) for column in zip(*found, strict=True)]
+    least, best = errors.min(1)
+    del moments
+    found = [_law_errors(basis, t, grid[k].item()) for t, k in zip(tasks, best, strict=True)]
+    own, of_tasks, training = (torch.stack(column) for column in zip(*found, strict=True))
+    points = torch.empty_like(own)
+    for k in best.unique():
+        at = best == k
+        points[at] = loo_pseudo_values(basis, own[at], training[at], grid[k].item())
+    points, of_tasks = points / constants[:, None], of_tasks / constants[:, None]
+    return (1 - least / constants).cpu(), points.float().cpu(), of_tasks.cpu()
 
 
 def cross_errors(
@@ -500,7 +499,7 @@ def cross_errors(
     check_executor(executor, caller)
     standardize = check_flag(standardize, caller, "standardize")
     features = _same_points(features, caller, "features")
-    laws = [_sampled_tasks(Z, how) for Z in _prior_factors(features, factors, caller)]
+    laws = _sampled_tasks(_prior_factors(features, factors, caller), how)
     of_one = partial(_errors_of, laws=laws, how=how, standardize=standardize)
     columns = zip(*map_blocks(of_one, features, executor=executor), strict=True)
     skill, points, tasks = (torch.stack(column) for column in columns)

@@ -4,11 +4,12 @@
 
 # %% auto #0
 __all__ = ['encode_labels', 'decode_labels', 'fill_block', 'draw_uniforms', 'check_sampler', 'pair_scale', 'copy_transposed',
-           'sample_labels', 'log_normalisers', 'prefix_log_prob', 'n_distinct_tasks', 'pairwise_rand', 'TaskDiversity',
-           'task_diversity']
+           'sample_labels', 'sample_labels_of_priors', 'log_normalisers', 'prefix_log_prob', 'n_distinct_tasks',
+           'pairwise_rand', 'TaskDiversity', 'task_diversity']
 
 # %% ../../nbs/prior/07_prefix.ipynb #3e070b93
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -23,6 +24,7 @@ from taskpriors.checks import (
     check_generator,
     check_labels,
     check_memory,
+    check_same_n,
     check_temperature,
     refuse,
 )
@@ -194,47 +196,54 @@ def _fill_blocks(F, J, u):
     return S
 
 # %% ../../nbs/prior/07_prefix.ipynb #7791e429
-def _labels_along(Z, orders, scale, uniforms, q):
-    "Draw tasks along several orders: orders (k, n), uniforms (k, n, m) -> (k, n, m), int16."
+def _labels_along(factors, scales, orders, uniforms, q):
+    "Draw tasks of several priors: orders (k, n), uniforms (k, n, m) -> (priors, k, n, m), int16."
     k, n, m = uniforms.shape
-    U = Z.new_zeros(k, Z.shape[1], (q - 1) * m)
-    labels = torch.empty(k, n, m, dtype=torch.int16, device=Z.device)
+    c = len(factors)
+    U = [Z.new_zeros(k, Z.shape[1], (q - 1) * m) for Z in factors]
+    labels = torch.empty(c, k, n, m, dtype=torch.int16, device=uniforms.device)
     for rows in row_blocks(n, _BLOCK):
-        Zb = Z[orders[:, rows]]
-        A = scale * Zb
-        F = (A @ U).view(k, -1, q - 1, m)
-        S = _fill_blocks(F, A @ Zb.mT, uniforms[:, rows])
-        U.baddbmm_(Zb.mT, S.view(k, S.shape[1], -1))
-        labels[:, rows] = decode_labels(S.flatten(0, 1)).view(k, -1, m)
+        Zb = [Z[orders[:, rows]] for Z in factors]
+        A = [scale * B for scale, B in zip(scales, Zb, strict=True)]
+        F = torch.cat([a @ u for a, u in zip(A, U, strict=True)])
+        J = torch.cat([a @ B.mT for a, B in zip(A, Zb, strict=True)])
+        S = _fill_blocks(F.view(c * k, -1, q - 1, m), J, uniforms[:, rows].repeat(c, 1, 1))
+        labels[:, :, rows] = decode_labels(S.flatten(0, 1)).view(c, k, -1, m)
+        for u, B, own in zip(U, Zb, S.view(c, k, S.shape[1], -1), strict=True):
+            u.baddbmm_(B.mT, own)
     return labels
 
 # %% ../../nbs/prior/07_prefix.ipynb #3115f047
 _SIDE_BY_SIDE = 2**22  # most numbers that a batch of orders holds beside the labels
 
 
-def _batches(parts, Z, q):
-    "Consecutive parts of equal length, as many as go side by side."
+def _batches(parts, width, q):
+    "Consecutive parts (priors, m, n) of equal length, as many as go side by side."
     batch = []
     for part in parts:
-        numbers = len(part) * (len(Z) + (q - 1) * Z.shape[1]) + _BLOCK * Z.shape[1]
+        _, m, n = part.shape
+        numbers = m * (n + (q - 1) * width) + _BLOCK * width
         full = (len(batch) + 1) * numbers > _SIDE_BY_SIDE
-        if batch and (full or len(part) != len(batch[0])):
+        if batch and (full or m != batch[0].shape[1]):
             yield batch
             batch = []
         batch.append(part)
     yield batch
 
 
-def _fill_parts(batch, Z, scale, q, g):
-    "Draw the tasks of these parts, shape (m, n) each, along an order each, side by side."
-    m, n = batch[0].shape
+def _fill_parts(batch, factors, scales, q, g):
+    "Draw the tasks of these parts, shape (priors, m, n) each, along an order each, side by side."
+    _, m, n = batch[0].shape
+    Z = factors[0]
     orders, uniforms = [], []
     for _ in batch:
         orders.append(torch.randperm(n, generator=g, device=g.device).to(Z.device))
         uniforms.append(draw_uniforms(n, m, q, g, Z))
-    drawn = _labels_along(Z, torch.stack(orders), scale, torch.stack(uniforms), q)
-    for part, order, labels in zip(batch, orders, drawn, strict=True):
-        copy_transposed(part, labels[order.argsort()])
+    drawn = _labels_along(factors, scales, torch.stack(orders), torch.stack(uniforms), q)
+    for k, (part, order) in enumerate(zip(batch, orders, strict=True)):
+        back = order.argsort()
+        for out, labels in zip(part, drawn[:, k], strict=True):
+            copy_transposed(out, labels[back])
 
 # %% ../../nbs/prior/07_prefix.ipynb #32603789
 @documented
@@ -264,15 +273,57 @@ def sample_labels(
     k = check_count(n_orders, caller, "n_orders", high=m if shuffle else 1)
     g = check_generator(seed, caller, Z.device)
     labels = torch.empty(m, len(Z), dtype=torch.int64, device=Z.device)
-    for batch in _batches(labels.tensor_split(k), Z, q):
+    for batch in _batches(labels[None].tensor_split(k, 1), Z.shape[1], q):
         if len(batch) > 1:
-            _fill_parts(batch, Z, scale, q, g)
+            _fill_parts(batch, [Z], [scale], q, g)
             continue
         order = torch.arange(len(Z), device=Z.device)
         if shuffle:
             order = torch.randperm(len(Z), generator=g, device=g.device).to(Z.device)
-        drawn = _prefix_labels(Z[order], scale, q, len(batch[0]), g, progress=progress)
-        copy_transposed(batch[0], drawn[order.argsort()])
+        drawn = _prefix_labels(Z[order], scale, q, batch[0].shape[1], g, progress=progress)
+        copy_transposed(batch[0][0], drawn[order.argsort()])
+    return labels
+
+# %% ../../nbs/prior/07_prefix.ipynb #b02b768b
+def _checked_priors(factors, temperatures, n_classes, n_tasks, convention):
+    "Factors, scales and q of priors on the same points."
+    caller = "sample_labels_of_priors"
+    if not len(factors):
+        refuse(caller, "factors must hold at least one prior", "none", "pass one or several")
+    check_same_n(caller, factors=len(factors), temperatures=len(temperatures))
+    found = []
+    for Z, T in zip(factors, temperatures, strict=True):
+        Z, T, q, m = check_sampler(Z, T, n_classes, n_tasks, caller)
+        found.append((Z, pair_scale(Z, T, caller, convention=convention)))
+        check_same_n(caller, **{"factor 0": len(found[0][0]), f"factor {len(found) - 1}": len(Z)})
+    return found, q, m
+
+
+def sample_labels_of_priors(
+    factors: Sequence,  # of the priors' kernels, each of shape (n, r)
+    temperatures: Sequence,  # T of each prior, in the unit of its kernel
+    n_classes: int,  # q, at least 2
+    *,
+    n_tasks: int = 1,  # labelings to draw from each prior
+    n_orders: int = 1,  # random orders, the same for every prior; tasks are dealt out evenly
+    convention: str = "paper",  # as in sample_labels
+    seed: int | torch.Generator | None = None,  # the same for every prior
+) -> Tensor:  # shape (n_priors, n_tasks, n), int64, on the CPU
+    "The tasks that `sample_labels` draws from each prior with this seed, drawn side by side."
+    caller = "sample_labels_of_priors"
+    priors, q, m = _checked_priors(factors, temperatures, n_classes, n_tasks, convention)
+    k = check_count(n_orders, caller, "n_orders", high=m)
+    labels = torch.empty(len(priors), m, len(priors[0][0]), dtype=torch.int64)
+    g = check_generator(seed, caller, priors[0][0].device)
+    start = g.get_state()
+    for kind in dict.fromkeys((Z.dtype, Z.device) for Z, _ in priors):
+        at = [i for i, (Z, _) in enumerate(priors) if (Z.dtype, Z.device) == kind]
+        own = torch.empty(len(at), *labels.shape[1:], dtype=torch.int64, device=kind[1])
+        Zs, scales = zip(*(priors[i] for i in at), strict=True)
+        g.set_state(start)
+        for batch in _batches(own.tensor_split(k, 1), sum(Z.shape[1] for Z in Zs), q):
+            _fill_parts(batch, Zs, scales, q, g)
+        labels[at] = own.cpu()
     return labels
 
 # %% ../../nbs/prior/07_prefix.ipynb #4dd8a87b

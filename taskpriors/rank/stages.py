@@ -6,11 +6,11 @@
 __all__ = ['MAX_SEED', 'ORDERS', 'JUDGE_TASKS', 'ALL_PAIRS', 'REPEATS', 'DRAWN', 'SHOWN', 'RankOptions', 'Attempt', 'plain_text',
            'shortened', 'attempt', 'settle', 'failure_lines', 'with_plain_names', 'named_models', 'Model',
            'gather_model', 'gather_models', 'load_result', 'keep_result', 'load_or_compute', 'Priors', 'judge_prior',
-           'feature_copies', 'elected_priors', 'choose_priors', 'groups_of_priors', 'edge_prior', 'trace_of',
-           'model_moments', 'edge_reason', 'Tasks', 'task_orders', 'sample_tasks', 'SkillJob', 'model_skills',
-           'model_probes', 'Halves', 'repeat_on_halves', 'halves_or_reason', 'MetricJob', 'model_metrics',
-           'describe_run', 'draw_tasks', 'elected_columns', 'images_for', 'texts_for', 'read_labels', 'labels_line',
-           'metrics_with_labels', 'combined_columns', 'run_stages']
+           'feature_copies', 'elected_priors', 'named_judges', 'gather_judges', 'choose_priors', 'groups_of_priors',
+           'edge_prior', 'trace_of', 'model_moments', 'edge_reason', 'Tasks', 'task_orders', 'sample_tasks', 'SkillJob',
+           'model_skills', 'model_probes', 'Halves', 'repeat_on_halves', 'halves_or_reason', 'MetricJob',
+           'model_metrics', 'describe_run', 'draw_tasks', 'elected_columns', 'images_for', 'texts_for', 'read_labels',
+           'labels_line', 'metrics_with_labels', 'combined_columns', 'run_stages']
 
 # %% ../../nbs/rank/06_stages.ipynb #dc385fa1
 import base64
@@ -26,6 +26,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -41,6 +42,7 @@ from taskpriors.checks import (
     check_executor,
     check_features,
     check_generator,
+    check_instance,
     check_labels,
     check_load,
     check_number,
@@ -58,6 +60,7 @@ from taskpriors.prior.judges import (
     company_notes,
     copy_similarity,
     cross_errors,
+    cross_skill,
     elect_prior,
     elected_errors,
 )
@@ -391,7 +394,8 @@ class Priors(NamedTuple):
     judging: dict  # model -> the prior under which it is judged
     description: str  # in words
     elected: Mapping | None = None  # model -> its columns, if judges were elected
-    judges: Judges | None = None  # the election
+    judges: Judges | None = None  # the election, of the models and then of judges that are none
+    outside: Mapping = MappingProxyType({})  # name -> Model: judges that are not ranked
 
 # %% ../../nbs/rank/06_stages.ipynb #00f3387e
 def _can_be_model(word):
@@ -459,19 +463,38 @@ def _cross_skills(models, options):
     shapes = dict(skill=(m, m), alike=(m, m), seconds=(), points=(m, n), tasks=(m, n_tasks))
     return load_or_compute(key, compute, shapes, options.cache)
 
+
+def _plain_cross_skills(models, options):  # the same without errors, for halves of the points
+    factors = [model.factor.to(options.device) for model in models.values()]
+    features = [model.features.to(options.device) for model in models.values()]
+    n_tasks = min(JUDGE_TASKS, options.n_tasks)
+    how = dict(n_tasks=n_tasks, n_classes=options.n_classes, seed=options.seed)
+    skill = cross_skill(
+        features, factors, n_orders=options.n_orders, executor=options.executor, **how
+    )
+    return dict(skill=skill, alike=feature_copies(features))
+
 # %% ../../nbs/rank/06_stages.ipynb #87f50ac8
-def _told(judges, names):  # who judges, in words
+def _told(judges, names, n_models):  # who judges, in words
+    def said(who):
+        return ", ".join(f"{shortened(names[k], 40)} {judges.weights[k]:.2f}" for k in who)
+
     top = judges.weights.argsort(descending=True)[:3].tolist()
-    said = ", ".join(f"{shortened(names[k], 40)} {judges.weights[k]:.2f}" for k in top)
-    return f"judges that the models elected ({said})"
+    outside = range(n_models, len(names))
+    beside = f"; not ranked: {said(outside)}" if outside else ""
+    return f"judges that the models elected ({said(top)}{beside})"
 
 
 def elected_priors(
     models: Mapping,  # name -> Model
     options: RankOptions,
+    *,
+    outside: Mapping = MappingProxyType({}),  # name -> Model: judges that are not ranked
+    errors: bool = True,  # of points and tasks, too
 ) -> Priors:
     "The priors of the judges that the models elect, and each model's score under them."
-    found = _cross_skills(models, options)
+    company = {**models, **outside}
+    found = (_cross_skills if errors else _plain_cross_skills)(company, options)
     judges = elect_prior(found["skill"], similarity=found["alike"])
     if not judges.stable:
         warnings.warn(
@@ -483,16 +506,52 @@ def elected_priors(
     if judges.rival_score is not None:
         columns["rival_skill"] = judges.rival_score
         columns["rival_weight"] = judges.rival_weights
-    columns["seconds"] = found["seconds"].expand(len(models)) / len(models)
-    columns |= dict(points=found["points"], tasks=found["tasks"])
+    if errors:
+        columns["seconds"] = found["seconds"].expand(len(company)) / len(models)
+        columns |= dict(points=found["points"], tasks=found["tasks"])
     elected = {
         name: {column: values[k] for column, values in columns.items()}
         for k, name in enumerate(models)
     }
-    weights = zip(models.values(), judges.weights.tolist(), strict=True)
+    weights = zip(company.values(), judges.weights.tolist(), strict=True)
     shared = product_factor([(model.factor, 1 / w) for model, w in weights if w > 1e-3])
     judging = dict.fromkeys(models, shared)
-    return Priors(shared, judging, _told(judges, list(models)), elected, judges)
+    told = _told(judges, list(company), len(models))
+    return Priors(shared, judging, told, elected, judges, outside)
+
+# %% ../../nbs/rank/06_stages.ipynb #a057833d
+def named_judges(
+    judges,  # as for rank_models
+    models: Mapping,  # those that are ranked, by name
+    prior,  # as for rank_models
+) -> dict:  # name -> what the user gave
+    "Judges that are not ranked, or a sentence about why they cannot judge."
+    if judges is None:
+        return {}
+    caller = "rank_models"
+    remedy = "pass a dictionary name -> features, or anything that can be a model"
+    check_instance(judges, Mapping, caller, "judges", remedy=remedy)
+    if not (isinstance(prior, str) and prior == "reciprocal"):
+        got = repr(prior) if isinstance(prior, str) else "another prior"
+        refuse(caller, "judges need an election", shortened(got, 60), "pass prior='reciprocal'")
+    judges = with_plain_names(judges.items(), "judges")
+    if both := [name for name in judges if name in models]:
+        remedy = "give the judge another name"
+        refuse(caller, "a judge must not have a model's name", shortened(both[0], 80), remedy)
+    return judges
+
+
+def gather_judges(
+    judges: Mapping,  # of named_judges
+    images,  # an ImageSource; None if all are features
+    options: RankOptions,
+) -> dict:  # name -> Model
+    "The features and kernels of judges that are not ranked."
+    outside, failures = gather_models(judges, images, options)
+    for name, why in failures.items():
+        got = shortened(f"{shortened(name, 40)}: {why.rstrip('.')}", 160)
+        refuse("rank_models", "every judge must work", got, "correct it or leave it out")
+    return outside
 
 # %% ../../nbs/rank/06_stages.ipynb #629f0f81
 def choose_priors(
@@ -500,10 +559,13 @@ def choose_priors(
     models: Mapping,  # name -> Model
     images,  # an ImageSource or None, to embed a model that is not ranked
     options: RankOptions,
+    *,
+    outside: Mapping = MappingProxyType({}),  # name -> Model: judges that are not ranked
+    errors: bool = True,  # of points and tasks, if judges are elected
 ) -> Priors:
     "The prior that tasks are drawn from, and the one under which each model is judged."
     if isinstance(prior, str) and prior == "reciprocal":
-        return elected_priors(models, options)
+        return elected_priors(models, options, outside=outside, errors=errors)
     factors = {name: model.factor for name, model in models.items()}
     if isinstance(prior, Tensor):
         shared = check_features(prior, "rank_models", "prior")
@@ -809,15 +871,18 @@ def _judged_by(priors, options):  # name -> tasks that judge the model, or its s
     return judged
 
 # %% ../../nbs/rank/06_stages.ipynb #e3d5e08a
-def _scores_on(models, rows, prior, options, seed):  # shape (n_models, 2), on some of the points
+def _scores_on(models, outside, prior, options, half):  # shape (n_models, 2), on some points
+    rows, seed = half
     there = {name: _on_points(model, rows, options) for name, model in models.items()}
+    outside = {name: _on_points(model, rows, options) for name, model in outside.items()}
     train = options.train[rows.cpu()] if isinstance(options.train, Tensor) else options.train
     mask = check_split(train, len(rows), "rank_models", seed=seed)
     elected = isinstance(prior, str) and prior == "reciprocal"
     n_judging = min(JUDGE_TASKS, options.n_tasks) if elected else options.n_tasks
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what they say of all points was said
-        priors = choose_priors(prior, there, None, _halved(options, n_judging, seed))
+        few = _halved(options, n_judging, seed)
+        priors = choose_priors(prior, there, None, few, outside=outside, errors=False)
         options = _scaled(options, priors.shared, 1)
         judged = _judged_by(priors, _halved(options, n_judging, seed))
     one_law = not elected and all(factor is priors.shared for factor in priors.judging.values())
@@ -859,6 +924,8 @@ def repeat_on_halves(
     )
     known = ("kernel", "probe", "n_tasks", "n_classes", "n_orders", "task_temperature")
     about |= {k: getattr(options, k) for k in known}
+    if priors.outside:
+        about["judges"] = [model.digest for model in priors.outside.values()]
     if n < 16:
         refuse("rank_models", "repeats need at least 16 points", n, "pass repeats=0")
     made = prior is None or isinstance(prior, str) and prior in {"product", "others", *models}
@@ -871,7 +938,8 @@ def repeat_on_halves(
         for rows in torch.randperm(n, generator=g).tensor_split(2):
             seed = int(torch.randint(2**31, (), generator=g))
             there = prior if made else priors.shared[rows]
-            compute = partial(_half_result, models, rows, there, relative, seed)
+            half = rows, seed
+            compute = partial(_half_result, models, priors.outside, there, relative, half)
             split = options.train
             split = digest_tensors(dict(train=split)) if isinstance(split, Tensor) else split
             key = dict(about, rows=digest_tensors(dict(rows=rows)), seed=seed, train=split)
@@ -1007,11 +1075,19 @@ def _image_record(images):
 
 def _company_record(models, priors):
     one = priors.description if priors.description in models else None
+    models = {**models, **priors.outside}
     few = len(next(iter(models.values())).factor) < 4
     features = [model.features for model in models.values()]
     alike = torch.eye(len(models)) if few else feature_copies(features, 256)
     names = [shortened(name, 40) for name in models]
     return company_notes(names, alike, prior=one, elected=priors.judges)
+
+
+def _judge_record(models, priors):  # weights of the judges that are not ranked
+    if not priors.outside:
+        return {}
+    weights = priors.judges.weights[len(models) :].tolist()
+    return dict(judges=dict(zip(priors.outside, weights, strict=True)))
 
 
 def _option_record(options):
@@ -1036,6 +1112,7 @@ def describe_run(
         n=n,
         prior=priors.description,
         company=_company_record(models, priors),
+        **_judge_record(models, priors),
         paired_tasks=len(groups_of_priors(priors)) == 1,
         **_option_record(options),
         **_edge_record(next(iter(moments.values())), n),
@@ -1110,6 +1187,11 @@ def _check_same_order(models):
             got = f"other items in {shortened(name, 60)} than in {shortened(named[0][0], 60)}"
             remedy = "encode the task again into an empty cache of each model"
             refuse("rank_models", "caches must list the same items in one order", got, remedy)
+
+
+def _check_rows(models):
+    _check_same_points(models)
+    _check_same_order(models)
 
 # %% ../../nbs/rank/06_stages.ipynb #0469542b
 def _parameters(models):  # shape (n_models,), NaN where unknown; None if no model is a module
@@ -1292,6 +1374,12 @@ def combined_columns(
     return combine_over_models({k: values[k] for k in own if k in METRICS}, oriented=True)
 
 # %% ../../nbs/rank/06_stages.ipynb #f8aaf277
+def _half_columns(halves):  # fields of a Ranking
+    if halves is None:
+        return {}
+    return dict(half_differences=halves.skill, half_accuracies=halves.accuracy)
+
+
 def _combined(metrics, extra, record):  # columns over models; the record says what they are
     found = combined_columns(metrics, extra)
     if found:
@@ -1307,25 +1395,27 @@ def run_stages(
     prior=None,  # as for rank_models
     metrics: Mapping | None = None,  # as for rank_models
     labels=None,  # as for rank_models
+    judges: Mapping | None = None,  # as for rank_models
     repeats: int | None = None,  # as for rank_models
 ) -> dict:  # the fields of a Ranking
     "Gather the models and compute every statistic of them."
     models = named_models(models)
+    judges = named_judges(judges, models, prior)
     if isinstance(metrics, Mapping):
         with_plain_names(metrics.items(), "metrics")
     if isinstance(prior, (str, int)) and plain_text(prior) in models:
         prior = plain_text(prior)
     judge_prior(prior, models)
-    images = images_for(images, models, options)
+    images = images_for(images, {**models, **judges}, options)
     given_labels = labels
     if images is not None:
         labels = read_labels(labels, images, len(images))
         check_split(options.train, len(images), "rank_models", seed=options.seed + 1)
     models, failures = gather_models(models, images, options)
     _refuse_unless_any(models, failures)
-    _check_same_points(models)
-    _check_same_order(models)
-    priors = choose_priors(prior, models, images, options)
+    outside = gather_judges(judges, images, options)
+    _check_rows({**models, **outside})
+    priors = choose_priors(prior, models, images, options, outside=outside)
     labels = read_labels(labels, images, len(priors.shared))
     metrics = metrics_with_labels(metrics, labels)
     tasks = sample_tasks(priors.shared, options, stream=0)
@@ -1353,8 +1443,7 @@ def run_stages(
     columns = _columns(models, moments, skills, probes)
     columns["judged"] = (~mask).nonzero()[:, 0]
     again, why = halves_or_reason(models, prior, priors, options, repeats=repeats)
-    if again is not None:
-        columns |= dict(half_differences=again.skill, half_accuracies=again.accuracy)
+    columns |= _half_columns(again)
     if why:
         record["company"].append(f"Intervals take the prior as given, because {why}")
     return dict(
