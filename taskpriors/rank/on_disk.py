@@ -36,7 +36,7 @@ from taskpriors.checks import (
 from ..kernels import kernel_factor
 from ..prior.cut_prior import CutPrior, RowKernel, cut_prior, row_kernel
 from ..prior.edges import LeastEigenvalue, least_eigenvalue
-from ..prior.judges import cross_errors, elect_prior
+from ..prior.judges import cross_skill, elect_prior
 from ..prior.long_prefix import sample_many_labels
 from ..prior.moments import trace_moments
 from ..prior.ridge_on_disk import JUDGED, scores_of_rows
@@ -283,8 +283,8 @@ def _elected(kernels, options):  # weights of the models
     factors = [kernel_factor(X, kernels[0].kind, scale="frobenius") for X in features]
     how = {name: options[name] for name in ("n_classes", "seed")}
     n_tasks = min(JUDGE_TASKS, options["n_tasks"])
-    errors = cross_errors(features, factors, n_tasks=n_tasks, n_orders=min(ORDERS, n_tasks), **how)
-    return elect_prior(errors.skill, similarity=feature_copies(features)).weights.tolist()
+    skill = cross_skill(features, factors, n_tasks=n_tasks, n_orders=min(ORDERS, n_tasks), **how)
+    return elect_prior(skill, similarity=feature_copies(features)).weights.tolist()
 
 
 def _law(prior, kernels, options):  # _Law

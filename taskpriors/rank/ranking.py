@@ -838,7 +838,7 @@ def _rows_on_disk(models):  # name -> RowMatrix, if all models are matrices in f
 
 
 def _needs_stages(asked, names):  # options that rank_on_disk does not have
-    columns = ("images", "texts", "metrics", "judges")
+    columns = ("images", "texts", "metrics", "judges", "controls")
     found = [name for name in columns if asked[name] is not None]
     found += ["probe"] * (asked["probe"] != "ridge") + ["repeats"] * bool(asked["repeats"])
     found += ["kernel"] * (asked["kernel"] not in ("cosine", "linear"))
@@ -894,6 +894,7 @@ def rank_models(
     texts=None,  # what load_texts opens, instead of images; models as in embed_texts
     prior=None,  # "product" (None), "others", "reciprocal", a model, a factor (n, r); see below
     judges=None,  # with "reciprocal": name -> features or model that judges and is not ranked
+    controls=None,  # with "reciprocal": names of models or judges that are known to be weak
     metrics=None,  # name -> function of features (n, d); or names in METRICS or COMBINED
     temperature: float | None = None,  # of the edges; None is edge_temperature
     task_temperature: float | None = None,  # of the sampled tasks; None is task_temperature
@@ -920,7 +921,8 @@ def rank_models(
     Models may be timm names, zoo/NAME, files of features, modules with their transform, or
     arrays. Under prior="others", a model is judged under the product of the others; under
     "reciprocal", by the judges that the models elect (elect_prior), each at a temperature of its
-    own; further `judges` vote and are voted for, and their weights are in settings["judges"].
+    own; further `judges` vote and are voted for, and their weights are in settings["judges"]; a
+    judge counts by the skill of others on its tasks above that of the best of the `controls`.
     Temperatures are in the unit of K. A metric is better when higher, and is cached if it
     has a `key`. Files of more than 100,000 points go to `rank_on_disk` unless an option needs more.
     Reference: Task Priors, section 2.2, Algorithm 1 and Theorem 2.6.
@@ -948,6 +950,7 @@ def rank_models(
     check_flag(plan, "rank_models", "plan")
     asked = dict(models=models, images=images, texts=texts, labels=labels, metrics=metrics)
     asked |= dict(prior=prior, probe=probe, repeats=repeats, kernel=kernel, how=how, judges=judges)
+    asked["controls"] = controls
     if rows := _routed(asked):
         wanted = dict(labels=labels, prior=prior, plan=plan, out=out, overwrite=overwrite)
         return _from_disk(rows, options, wanted)
@@ -955,8 +958,9 @@ def rank_models(
         _refuse_plan()
     if texts is not None:
         images = texts_for(texts, images, models)
-    run = dict(prior=prior, metrics=metrics, labels=labels, judges=judges, repeats=repeats)
-    ranking = Ranking(**run_stages(models, images, options, **run))
+    run = dict(prior=prior, metrics=metrics, labels=labels, repeats=repeats)
+    company = dict(judges=judges, controls=controls)
+    ranking = Ranking(**run_stages(models, images, options, **run, **company))
     if out is not None:
         ranking.save(out, overwrite=overwrite)
     return ranking

@@ -6,11 +6,11 @@
 __all__ = ['MAX_SEED', 'ORDERS', 'JUDGE_TASKS', 'ALL_PAIRS', 'REPEATS', 'DRAWN', 'SHOWN', 'RankOptions', 'Attempt', 'plain_text',
            'shortened', 'attempt', 'settle', 'failure_lines', 'with_plain_names', 'named_models', 'Model',
            'gather_model', 'gather_models', 'load_result', 'keep_result', 'load_or_compute', 'Priors', 'judge_prior',
-           'feature_copies', 'elected_priors', 'named_judges', 'gather_judges', 'choose_priors', 'groups_of_priors',
-           'edge_prior', 'trace_of', 'model_moments', 'edge_reason', 'Tasks', 'task_orders', 'sample_tasks', 'SkillJob',
-           'model_skills', 'model_probes', 'Halves', 'repeat_on_halves', 'halves_or_reason', 'MetricJob',
-           'model_metrics', 'describe_run', 'draw_tasks', 'elected_columns', 'images_for', 'texts_for', 'read_labels',
-           'labels_line', 'metrics_with_labels', 'combined_columns', 'run_stages']
+           'feature_copies', 'elected_priors', 'named_judges', 'named_controls', 'gather_judges', 'choose_priors',
+           'groups_of_priors', 'edge_prior', 'trace_of', 'model_moments', 'edge_reason', 'Tasks', 'task_orders',
+           'sample_tasks', 'SkillJob', 'model_skills', 'model_probes', 'Halves', 'repeat_on_halves', 'halves_or_reason',
+           'MetricJob', 'model_metrics', 'describe_run', 'draw_tasks', 'elected_columns', 'images_for', 'texts_for',
+           'read_labels', 'labels_line', 'metrics_with_labels', 'combined_columns', 'run_stages']
 
 # %% ../../nbs/rank/06_stages.ipynb #dc385fa1
 import base64
@@ -122,6 +122,7 @@ class RankOptions:
     executor: object  # concurrent.futures.Executor or None
     embedding: dict  # further options of embed_features
     n_orders: int = ORDERS  # of the points, that tasks of one prior are drawn along
+    controls: tuple = ()  # names of models or judges that are known to be weak
 
     def __post_init__(self):
         caller = "rank_models"
@@ -440,10 +441,18 @@ def feature_copies(
     return copy_similarity(rows, n_points=n_points)
 
 
+def _control_positions(models, options):
+    if missing := [name for name in options.controls if name not in models]:
+        remedy = "correct it or leave it out"
+        refuse("rank_models", "every control must work", shortened(missing[0], 80), remedy)
+    return [list(models).index(name) for name in options.controls]
+
+
 def _cross_skills(models, options):
     n_tasks = min(JUDGE_TASKS, options.n_tasks)
     n_orders = options.n_orders
     how = dict(n_tasks=n_tasks, n_classes=options.n_classes, seed=options.seed, n_orders=n_orders)
+    controls = _control_positions(models, options)
 
     def compute():
         start = time.perf_counter()
@@ -451,13 +460,15 @@ def _cross_skills(models, options):
         features = [model.features.to(options.device) for model in models.values()]
         errors = cross_errors(features, factors, executor=options.executor, **how)
         alike = feature_copies(features)
-        passed = elected_errors(errors, similarity=alike)
+        passed = elected_errors(errors, similarity=alike, controls=controls)
         seconds = _float64(time.perf_counter() - start)
         return dict(passed._asdict(), skill=errors.skill, alike=alike, seconds=seconds)
 
     digests = [model.digest for model in models.values()]
     about = dict(what="cross-skill with errors", features=digests, kernel=options.kernel)
     about["copies"] = "by centred features"
+    if controls:
+        about["controls"] = controls
     key = dict(about, device=str(options.device), **how)
     m, n = len(models), len(next(iter(models.values())).features)
     shapes = dict(skill=(m, m), alike=(m, m), seconds=(), points=(m, n), tasks=(m, n_tasks))
@@ -495,7 +506,8 @@ def elected_priors(
     "The priors of the judges that the models elect, and each model's score under them."
     company = {**models, **outside}
     found = (_cross_skills if errors else _plain_cross_skills)(company, options)
-    judges = elect_prior(found["skill"], similarity=found["alike"])
+    controls = _control_positions(company, options)
+    judges = elect_prior(found["skill"], similarity=found["alike"], controls=controls)
     if not judges.stable:
         warnings.warn(
             f"rank_models: the judges must form one community. Got two, as {judges.reason}; "
@@ -539,6 +551,30 @@ def named_judges(
         remedy = "give the judge another name"
         refuse(caller, "a judge must not have a model's name", shortened(both[0], 80), remedy)
     return judges
+
+
+def named_controls(
+    controls,  # a name or several, or None
+    company: Mapping,  # models and judges, by name
+    prior,  # as for rank_models
+) -> tuple:  # names
+    "The models and judges that are known to be weak, or a sentence about why there are none."
+    if controls is None:
+        return ()
+    caller = "rank_models"
+    if isinstance(controls, (str, numbers.Integral)):
+        controls = [controls]
+    check_instance(controls, Sequence, caller, "controls", remedy="pass a list of names")
+    if controls and not (isinstance(prior, str) and prior == "reciprocal"):
+        got = shortened(plain_text(controls[0]), 60)
+        refuse(caller, "controls need an election", got, "pass prior='reciprocal'")
+    names = tuple(dict.fromkeys(map(plain_text, controls)))
+    if unknown := [name for name in names if name not in company]:
+        near = difflib.get_close_matches(unknown[0], company, 3, 0.5)
+        remedy = f"did you mean {shortened(' or '.join(near), 120)}" if near else "pass judges, too"
+        rule = "controls must be names of models or of judges"
+        refuse(caller, rule, repr(shortened(unknown[0], 80)), remedy)
+    return names
 
 
 def gather_judges(
@@ -926,6 +962,8 @@ def repeat_on_halves(
     about |= {k: getattr(options, k) for k in known}
     if priors.outside:
         about["judges"] = [model.digest for model in priors.outside.values()]
+    if options.controls:
+        about["controls"] = _control_positions({**models, **priors.outside}, options)
     if n < 16:
         refuse("rank_models", "repeats need at least 16 points", n, "pass repeats=0")
     made = prior is None or isinstance(prior, str) and prior in {"product", "others", *models}
@@ -1092,7 +1130,8 @@ def _judge_record(models, priors):  # weights of the judges that are not ranked
 
 def _option_record(options):
     names = ("kernel", "graphs", "probe", "n_tasks", "n_classes", "seed")
-    return {name: getattr(options, name) for name in names}
+    known = {name: getattr(options, name) for name in names}
+    return known | (dict(controls=list(options.controls)) if options.controls else {})
 
 # %% ../../nbs/rank/06_stages.ipynb #47f32b8f
 def describe_run(
@@ -1387,6 +1426,13 @@ def _combined(metrics, extra, record):  # columns over models; the record says w
     return found
 
 
+def _named_prior(prior, models):
+    if isinstance(prior, (str, int)) and plain_text(prior) in models:
+        prior = plain_text(prior)
+    judge_prior(prior, models)
+    return prior
+
+
 def run_stages(
     models,  # as for rank_models
     images,  # as for rank_models
@@ -1396,16 +1442,17 @@ def run_stages(
     metrics: Mapping | None = None,  # as for rank_models
     labels=None,  # as for rank_models
     judges: Mapping | None = None,  # as for rank_models
+    controls: Sequence | None = None,  # as for rank_models
     repeats: int | None = None,  # as for rank_models
 ) -> dict:  # the fields of a Ranking
     "Gather the models and compute every statistic of them."
     models = named_models(models)
     judges = named_judges(judges, models, prior)
+    controls = named_controls(controls, {**models, **judges}, prior)
+    options = replace(options, controls=controls)
     if isinstance(metrics, Mapping):
         with_plain_names(metrics.items(), "metrics")
-    if isinstance(prior, (str, int)) and plain_text(prior) in models:
-        prior = plain_text(prior)
-    judge_prior(prior, models)
+    prior = _named_prior(prior, models)
     images = images_for(images, {**models, **judges}, options)
     given_labels = labels
     if images is not None:
@@ -1414,7 +1461,7 @@ def run_stages(
     models, failures = gather_models(models, images, options)
     _refuse_unless_any(models, failures)
     outside = gather_judges(judges, images, options)
-    _check_rows({**models, **outside})
+    _check_rows(models | outside)
     priors = choose_priors(prior, models, images, options, outside=outside)
     labels = read_labels(labels, images, len(priors.shared))
     metrics = metrics_with_labels(metrics, labels)
