@@ -258,18 +258,22 @@ class LayerRanking(Ranking):
         split = [name.rpartition("/") if "/" in name else (name, "", "out") for name in self.models]
         depth = {layer: k for k, layer in enumerate(dict.fromkeys(s[0] for s in split))}
         reach = 1.96 * self._covariance("plot").diagonal().sqrt()
-        for k, pool in enumerate(dict.fromkeys(s[2] for s in split)):
+        pools = list(dict.fromkeys(s[2] for s in split))
+        beside = {pool: 0.12 * (k - (len(pools) - 1) / 2) for k, pool in enumerate(pools)}
+        for k, pool in enumerate(pools):
             rows = [i for i, s in enumerate(split) if s[2] == pool]
-            x = [depth[split[i][0]] for i in rows]
+            x = [depth[split[i][0]] + beside[pool] for i in rows]
             ax.errorbar(x, self.skill[rows], reach[rows], fmt="o-", color=f"C{k % 4}", label=pool)
         first = int(self.skill.argmax())
-        ax.plot(depth[split[first][0]], self.skill[first], "s", ms=9, mfc="none", color="black")
+        x = depth[split[first][0]] + beside[split[first][2]]
+        ax.plot(x, self.skill[first], "s", ms=9, mfc="none", color="black")
         names = list(depth)
         step = max(1, len(names) // 8)
         ax.set_xticks(range(0, len(names), step), [name[-14:] for name in names[::step]])
         ax.set(xlabel="layer", ylabel="expected held-out skill, 95 % interval")
         ax.set_title(f"{self.models[first]} is first")
-        ax.legend()
+        if len(pools) > 1:
+            ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncol=4)
         return ax
 
 # %% ../../nbs/rank/12_layers.ipynb #b7152aec
