@@ -1350,7 +1350,7 @@ def read_labels(
             refuse(caller, "labels=True needs points with labels", "none", remedy)
     if isinstance(labels, (str, Path)):
         labels = _labels_in(Path(labels).expanduser(), caller)
-    if not isinstance(labels, Tensor):
+    if not isinstance(labels, (Tensor, np.ma.MaskedArray)):
         try:
             values = np.array(labels)  # a copy: pandas hands out arrays that cannot be written
         except ValueError:  # lists of several lengths
