@@ -616,7 +616,8 @@ class Monitor:
 
     def _judge(self, X):
         X = check_features(X, "Monitor")
-        basis, error = self._error(X)
+        basis = decompose(X)
+        error = error_on_basis(basis, self.labels, "Monitor")
         points = error.pseudo_values / error.baseline
         tasks = error.task_errors / error.baseline
         deviation = normalized_deviation(X)
@@ -630,14 +631,6 @@ class Monitor:
             point_errors=points.float(),
             task_errors=tasks.float(),
         )
-
-    def _error(self, X):  # in float64 where two routes to it disagree in float32
-        basis = decompose(X)
-        error = error_on_basis(basis, self.labels, "Monitor")
-        off = abs(error.task_errors.mean().item() - error.error)
-        if X.dtype != torch.float64 and off > 1e-3 * error.baseline:
-            return self._error(X.double())
-        return basis, error
 
     def _skill(self, X):  # of one more head; NaN if it fails
         found, failure = attempt(self._judge, X)
