@@ -78,6 +78,7 @@ from taskpriors.rank.shared_prior import (
 )
 from .texts import TextSource, embed_texts, load_texts
 from .zoo import zoo_names
+from ..ridge import MOST_LOST
 from ..store import cache_dir, digest_json, digest_tensors, find_tensors, keep_tensors
 from taskpriors.transfer.registry import (
     METRICS,
@@ -466,7 +467,7 @@ def _cross_skills(models, options):
 
     digests = [model.digest for model in models.values()]
     about = dict(what="cross-skill with errors", features=digests, kernel=options.kernel)
-    about["copies"] = "by centred features"
+    about |= dict(copies="by centred features", penalties=MOST_LOST)
     if controls:
         about["controls"] = controls
     key = dict(about, device=str(options.device), **how)
@@ -786,7 +787,7 @@ def _skill(job, options):
             seconds=_float64(seconds),
         )
 
-    about = dict(what="skill of points", tasks=job.digest, device=str(device))
+    about = dict(what="skill of points", tasks=job.digest, device=str(device), penalties=MOST_LOST)
     n_tasks, n = job.labels.shape
     shapes = dict(skill=(), points=(n,), tasks=(n_tasks,), seconds=())
     key = dict(about, features=job.model.digest)
@@ -835,6 +836,7 @@ def _probe(model, *, labels, mask, about, options):
         return dict(accuracy=accuracy, points=points, seconds=seconds)
 
     key = dict(about, features=model.digest, probe=options.probe, device=str(device))
+    key["penalties"] = MOST_LOST
     judged = int((~mask).sum())
     shapes = dict(accuracy=(len(labels),), points=(judged,), seconds=())
     return attempt(load_or_compute, key, compute, shapes, options.cache)
@@ -957,6 +959,7 @@ def repeat_on_halves(
         features=[model.digest for model in models.values()],
         prior=[prior if isinstance(prior, str) else None, digest_tensors(dict(all=priors.shared))],
         device=str(options.device),
+        penalties=MOST_LOST,
     )
     known = ("kernel", "probe", "n_tasks", "n_classes", "n_orders", "task_temperature")
     about |= {k: getattr(options, k) for k in known}
@@ -1027,7 +1030,7 @@ def _metric(job, options):
         return dict(value=_float64(value))
 
     named = getattr(job.metric, "key", None)
-    key = dict(what="metric", metric=named, features=job.model.digest)
+    key = dict(what="metric", metric=named, features=job.model.digest, penalties=MOST_LOST)
     cache = options.cache if named else False
     return attempt(load_or_compute, key, compute, dict(value=()), cache)
 
