@@ -449,16 +449,24 @@ def _control_positions(models, options):
     return [list(models).index(name) for name in options.controls]
 
 
-def _cross_skills(models, options):
+def _drawing(options):  # how the judges' tasks are drawn
     n_tasks = min(JUDGE_TASKS, options.n_tasks)
-    n_orders = options.n_orders
-    how = dict(n_tasks=n_tasks, n_classes=options.n_classes, seed=options.seed, n_orders=n_orders)
+    about = dict(n_classes=options.n_classes, seed=options.seed, n_orders=options.n_orders)
+    return dict(about, n_tasks=n_tasks)
+
+
+def _there(models, options):  # features and factors on the device of the run
+    features = [model.features.to(options.device) for model in models.values()]
+    return features, [model.factor.to(options.device) for model in models.values()]
+
+
+def _cross_skills(models, options):
+    how = _drawing(options)
     controls = _control_positions(models, options)
 
     def compute():
         start = time.perf_counter()
-        factors = [model.factor.to(options.device) for model in models.values()]
-        features = [model.features.to(options.device) for model in models.values()]
+        features, factors = _there(models, options)
         errors = cross_errors(features, factors, executor=options.executor, **how)
         alike = feature_copies(features)
         passed = elected_errors(errors, similarity=alike, controls=controls)
@@ -472,18 +480,14 @@ def _cross_skills(models, options):
         about["controls"] = controls
     key = dict(about, device=str(options.device), **how)
     m, n = len(models), len(next(iter(models.values())).features)
-    shapes = dict(skill=(m, m), alike=(m, m), seconds=(), points=(m, n), tasks=(m, n_tasks))
+    shapes = dict(skill=(m, m), alike=(m, m), seconds=(), points=(m, n))
+    shapes["tasks"] = (m, how["n_tasks"])
     return load_or_compute(key, compute, shapes, options.cache)
 
 
 def _plain_cross_skills(models, options):  # the same without errors, for halves of the points
-    factors = [model.factor.to(options.device) for model in models.values()]
-    features = [model.features.to(options.device) for model in models.values()]
-    n_tasks = min(JUDGE_TASKS, options.n_tasks)
-    how = dict(n_tasks=n_tasks, n_classes=options.n_classes, seed=options.seed)
-    skill = cross_skill(
-        features, factors, n_orders=options.n_orders, executor=options.executor, **how
-    )
+    features, factors = _there(models, options)
+    skill = cross_skill(features, factors, executor=options.executor, **_drawing(options))
     return dict(skill=skill, alike=feature_copies(features))
 
 # %% ../../nbs/rank/06_stages.ipynb #87f50ac8
