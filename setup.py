@@ -1,5 +1,6 @@
 "The package's metadata is settings.ini; setuptools reads it through this file."
 
+import sys
 from configparser import ConfigParser
 from pathlib import Path
 
@@ -33,5 +34,6 @@ setup(
         "console_scripts": cfg["console_scripts"].split(),
         "nbdev": [f"{cfg['lib_name']}={cfg['lib_path']}._modidx:d"],
     },
+    scripts=["docs/quarto"] if "editable_wheel" in sys.argv else [],  # for contributors only
     zip_safe=False,
 )

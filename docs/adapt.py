@@ -19,6 +19,7 @@ from notebooks import (
     target_of,
     target_of_anchor,
 )
+from studies import STUDIES, said_of
 
 
 def adapt(nb, source, names):
@@ -143,7 +144,8 @@ def _title(front, source):
     rel = source.relative_to(ROOT).as_posix()
     said = meta.get("description", "")
     foot = "" if source.stem == "index" else "\n\n" + " · ".join(_ways(rel, module_of(source)))
-    return f"# {meta['title']}\n\n{said}{foot}"
+    run = f"\n\n*{said_of(source)}*" if source.parent == STUDIES else ""
+    return f"# {meta['title']}\n\n{said}{run}{foot}"
 
 
 def _ways(rel, module):

@@ -53,7 +53,7 @@ def process(paths):
 
 
 def stage():
-    "Write what Sphinx reads into _proc/site; an unchanged file keeps its time and is skipped."
+    "Write what Sphinx reads into _pages/site; an unchanged file keeps its time and is skipped."
     process(chapters())
     read = {path: nbformat.read(PROC / path.relative_to(ROOT / "nbs"), 4) for path in chapters()}
     names = documented(read.items())

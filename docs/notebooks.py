@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PROC = ROOT / "_proc"
+PROC = ROOT / "_pages"  # nbdev keeps its own notebooks in _proc
 DIRECTIVES = {
     "default_exp",
     "export",

@@ -7,10 +7,20 @@ __all__ = ['row_blocks', 'pair_blocks', 'open_bar', 'with_bar', 'map_blocks', 'r
 
 # %% ../nbs/workshop/04_blocks.ipynb #b7425dae
 import ctypes
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
 
-from .checks import check_count, check_executor, check_flag, check_memory, refuse
+from taskpriors.checks import (
+    ExecutorLike,
+    check_count,
+    check_executor,
+    check_flag,
+    check_memory,
+    refuse,
+)
 
 # %% ../nbs/workshop/04_blocks.ipynb #5ee09ae6
 _SLICE_BYTES = 120
@@ -54,7 +64,7 @@ def open_bar(
     desc: str | None = None,  # its label
     total: int | None = None,  # number of items
     unit: str = "it",  # what an item is
-):  # tqdm bar, which is moved on with `update`
+) -> Any:  # tqdm bar, which is moved on with `update`
     "A bar that several loops in a row move on; none under two seconds or if nobody watches."
     from tqdm.auto import tqdm
 
@@ -78,19 +88,43 @@ def with_bar(
     return tqdm(items, desc=desc, total=total, delay=_DELAY, leave=False, disable=None)
 
 # %% ../nbs/workshop/04_blocks.ipynb #5fc56bef
+_is_a_fork = False
+
+
+def _remember_the_fork() -> None:
+    global _is_a_fork
+    _is_a_fork = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_remember_the_fork)
+
+
+def _in_a_worker(fn: Callable, item: Any) -> Any:
+    "`fn(item)`; a fork does not wait for threads that its parent had and it has not."
+    import torch
+
+    if _is_a_fork and torch.get_num_threads() > 1:
+        torch.set_num_threads(1)
+    return fn(item)
+
+
 def map_blocks(
     fn: Callable,  # function of one item
     items: Iterable,  # what to map it over
     *,
-    executor=None,  # concurrent.futures.Executor or anything with `map`; None runs here
+    executor: ExecutorLike | None = None,  # an executor, or anything with `map`; None runs here
     progress: bool = False,  # show a bar on standard error
     desc: str | None = None,  # its label
 ) -> Iterator:  # results, in the order of `items`
-    "Map `fn` over `items`, here or through an executor."
+    "Map `fn` over `items`, here or through an executor, whose forked workers use one thread each."
     items = list(items)
-    run = map if check_executor(executor, "map_blocks") is None else executor.map
+    check_executor(executor, "map_blocks")
     try:
-        results = run(fn, items)
+        if executor is None:
+            results = map(fn, items)
+        else:
+            results = executor.map(partial(_in_a_worker, fn), items)
     except RuntimeError as e:
         if "shutdown" not in str(e):
             raise

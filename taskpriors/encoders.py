@@ -16,11 +16,12 @@ import math
 import re
 import time
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -67,7 +68,7 @@ def n_parameters(
 
 # %% ../nbs/workshop/09_encoders.ipynb #47d93d5f
 def check_device(
-    device,  # a torch device or its name
+    device: str | torch.device,  # a torch device or its name
     caller: str,  # who asks
 ) -> torch.device:
     "Return a device on which torch can allocate here, or raise `ValueError`."
@@ -90,9 +91,9 @@ def default_device() -> torch.device:
 # %% ../nbs/workshop/09_encoders.ipynb #e1fcd1b3
 @contextmanager
 def evaluating(
-    model,  # a module; anything else is left alone
-    device=None,  # where to run it; None is where it is
-):
+    model: object,  # a module; anything else is left alone
+    device: str | torch.device | None = None,  # where to run it; None is where it is
+) -> Iterator[None]:
     "Put a module into evaluation mode and on a device, and back afterwards."
     if not isinstance(model, nn.Module):
         yield
@@ -231,7 +232,7 @@ def _timm_weights(
 # %% ../nbs/workshop/09_encoders.ipynb #3ac68af6
 _PATIENCE = 3.0  # seconds for the hub to answer
 _BELIEVED = 60.0  # seconds for which its answer holds
-_asked = {}  # when the hub was asked, and whether it answered
+_asked: dict = {}  # when the hub was asked, and whether it answered
 
 
 def _ask_hub() -> bool:
@@ -336,7 +337,7 @@ def timm_module(
 
 # %% ../nbs/workshop/09_encoders.ipynb #4c176685
 def _repool(
-    module: nn.Module,
+    module: Any,  # of timm
     pooling: str,
     spec: str,
     caller: str,
@@ -352,7 +353,7 @@ def _repool(
 
 # %% ../nbs/workshop/09_encoders.ipynb #6905019a
 def timm_config(
-    module,  # any model
+    module: nn.Module,  # any model
 ) -> Mapping:  # input_size, mean, std, ...; empty if it carries none
     "Size and pixel statistics of the images of a model of timm."
     if not isinstance(module, nn.Module) or not getattr(module, "pretrained_cfg", None):
@@ -386,7 +387,7 @@ def _class_source(
 
 # %% ../nbs/workshop/09_encoders.ipynb #66f65b1a
 def printed(
-    obj,
+    obj: object,
 ) -> str:
     "How an object prints, without addresses in memory."
     return re.sub(r"0x[0-9a-f]+", "0x", repr(obj))
@@ -457,9 +458,9 @@ def _describe_module(
 
 # %% ../nbs/workshop/09_encoders.ipynb #729d22a3
 def description_of(
-    obj,  # a module, a function, a bound method, a partial or any other callable
+    obj: Any,  # a module, a function, a bound method, a partial or any other callable
     depth: int = 5,  # how far to follow functions that hold functions
-):  # what json can hold
+) -> Any:  # what json can hold
     "Everything that decides what a callable returns, as far as it can be seen from outside."
 
     def inner(o):

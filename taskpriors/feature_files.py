@@ -14,13 +14,13 @@ import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from .checks import check_memory, refuse
+from .checks import ArrayLike, DataFrame, check_memory, refuse
 
 # %% ../nbs/workshop/10_feature_files.ipynb #b5ccc673
 FEATURE_FILES = (".npy", ".npz", ".pt", ".pth", ".safetensors", ".csv", ".parquet")
@@ -29,7 +29,7 @@ _WITH_KEY = re.compile(r"(.+\.npz):([^:/\\]+)")
 
 
 def split_key(
-    path,  # of a file, or FILE.npz:KEY
+    path: str | Path,  # of a file, or FILE.npz:KEY
 ) -> tuple:  # Path, and the key or None
     "The file, and the name of the array in it if one is named."
     found = _WITH_KEY.fullmatch(str(path))
@@ -44,7 +44,7 @@ def _is_cache(
 
 
 def is_feature_file(
-    model,  # anything that may be ranked
+    model: object,  # anything that may be ranked
 ) -> bool:
     "Does a model name a file or folder that holds its features?"
     if isinstance(model, Path):
@@ -58,7 +58,7 @@ def is_feature_file(
 
 # %% ../nbs/workshop/10_feature_files.ipynb #cf02bceb
 def file_name(
-    model,  # a file or folder of features
+    model: str | Path,  # a file or folder of features
 ) -> str:
     "What to call a model that is given by a file."
     file, key = split_key(model)
@@ -121,7 +121,7 @@ def _private_map(
     a: np.memmap,
 ) -> np.ndarray:  # the same numbers
     whole = isinstance(a.base, mmap.mmap) and a.flags.c_contiguous
-    if a.flags.writeable or not whole:
+    if a.flags.writeable or not whole or a.filename is None:
         return a
     try:
         return np.memmap(a.filename, a.dtype, "c", a.offset, a.shape)
@@ -206,7 +206,7 @@ def _check_columns(
 
 # %% ../nbs/workshop/10_feature_files.ipynb #2e30d35c
 def table_values(
-    frame,  # pandas.DataFrame, one row a point
+    frame: DataFrame,  # pandas.DataFrame, one row a point
     caller: str,  # who asks
     what: str = "a data frame of features",  # what to call it
 ) -> np.ndarray:  # shape (n, d)
@@ -249,14 +249,14 @@ def _read_cache(
         got = f"{room} rows of {dimension} numbers for {len(rows)} items"
         refuse(caller, rule, got, "encode the task again into an empty cache")
     values = np.memmap(file, np.float32, "c", shape=(len(rows), dimension))
-    order = " ".join(sorted(rows, key=rows.get))
+    order = " ".join(sorted(rows, key=rows.__getitem__))
     return Rows(values, hashlib.sha256(order.encode()).hexdigest())
 
 # %% ../nbs/workshop/10_feature_files.ipynb #b222f822
 class Rows(NamedTuple):
     "Features with what names their points."
 
-    values: np.ndarray | Tensor  # shape (n, d)
+    values: ArrayLike  # shape (n, d)
     points: str  # digest of the names of the points in their order; empty if there are none
 
 # %% ../nbs/workshop/10_feature_files.ipynb #f51587a1
@@ -353,14 +353,15 @@ def _read_arrays(
 
 # %% ../nbs/workshop/10_feature_files.ipynb #a3b484ad
 def read_features(
-    source,  # a path, FILE.npz:KEY, a folder of mteb's cache, a data frame or an array
+    source: str | Path | ArrayLike,  # a path, FILE.npz:KEY, a folder of mteb's cache, or an array
     caller: str,  # who asks
 ) -> Rows:
     "Features as they are stored, mapped where that is possible."
     if isinstance(source, np.memmap):
         return Rows(_with_room(_private_map(source), caller), "")
     if hasattr(source, "dtypes") and hasattr(source, "columns") and hasattr(source, "drop"):
-        values = source.to_numpy() if not hasattr(source, "iloc") else table_values(source, caller)
+        frame: Any = source
+        values = frame.to_numpy() if not hasattr(frame, "iloc") else table_values(frame, caller)
         return Rows(values, "")
     if not isinstance(source, (str, Path)):
         return Rows(source, "")

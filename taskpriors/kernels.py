@@ -16,6 +16,7 @@ from torch import Tensor
 
 from .blocks import row_blocks
 from taskpriors.checks import (
+    ArrayLike,
     check_choice,
     check_computed,
     check_count,
@@ -49,7 +50,7 @@ def _center(Z):
 
 
 def center(
-    Z,  # features or kernel factor, shape (n, r)
+    Z: ArrayLike,  # features or kernel factor, shape (n, r)
 ) -> Tensor:  # shape (n, r), rows sum to zero
     "Subtract the mean row, so that `Z @ Z.T` becomes `H @ K @ H`."
     Z = check_features(Z, "center", "Z")
@@ -59,7 +60,7 @@ def center(
 # %% ../nbs/workshop/06_kernels.ipynb #e26a5498
 @documented
 def kernel_matrix(
-    Z,  # kernel factor, shape (n, r)
+    Z: ArrayLike,  # kernel factor, shape (n, r)
     *,
     max_bytes: int = 2**31,  # budget for the n x n result
 ) -> Tensor:  # shape (n, n)
@@ -108,7 +109,7 @@ def _refuse_indefinite(K, Z, slack):
 
 # %% ../nbs/workshop/06_kernels.ipynb #20d02564
 def pivoted_cholesky(
-    K,  # dense positive semidefinite kernel, shape (n, n)
+    K: ArrayLike,  # dense positive semidefinite kernel, shape (n, n)
     *,
     rank: int | None = None,  # most columns kept; None keeps what `tol` asks for
     tol: float | None = None,  # relative variance that counts as explained; None is n times eps
@@ -140,7 +141,7 @@ def pivoted_cholesky(
 # %% ../nbs/workshop/06_kernels.ipynb #33cc45c3
 @documented
 def cholesky_factor(
-    K,  # dense positive semidefinite kernel, shape (n, n)
+    K: ArrayLike,  # dense positive semidefinite kernel, shape (n, n)
     *,
     rank: int | None = None,  # most columns kept
     tol: float | None = None,  # see pivoted_cholesky
@@ -177,7 +178,7 @@ def _rbf_columns(X, s, rank, tol):  # factor (n, k), pivots, unexplained varianc
     left = torch.ones(n, dtype=X.dtype, device=X.device)
     p = power_to_one(torch.tensor(s, dtype=X.dtype))  # s * s may overflow or vanish; (s p)^2 not
     Z = X.new_zeros(n, 0)
-    pivots = []
+    pivots: list[int] = []
     while len(pivots) < rank and left.sum() > tol * n:
         k = len(pivots)
         if k == Z.shape[1]:
@@ -193,7 +194,7 @@ def _rbf_columns(X, s, rank, tol):  # factor (n, k), pivots, unexplained varianc
 
 # %% ../nbs/workshop/06_kernels.ipynb #d5298d52
 def rbf_cholesky(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
     *,
     bandwidth: float | None = None,  # s in exp(-|x - y|^2/(2 s^2)); None is the median distance
     rank: int | None = None,  # most columns; None is n
@@ -268,7 +269,7 @@ def _check_rbf_options(bandwidth, rank, tol):
 # %% ../nbs/workshop/06_kernels.ipynb #ddebd9f2
 @documented
 def kernel_factor(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
     kind: str = "cosine",  # "cosine", "linear", "projection" or "rbf"
     *,
     center: bool = True,  # centre the kernel (H K H); for "projection", centre the features

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from .blocks import row_blocks
 from taskpriors.checks import (
+    ArrayLike,
     check_count,
     check_features,
     check_generator,
@@ -215,7 +216,7 @@ class Pairs(Result):
     mean: Tensor  # mean row of the features that the pass belongs to, shape (d,)
 
     @property
-    def k(self):
+    def k(self) -> int:
         return self.indices.shape[1]
 
 
@@ -247,7 +248,7 @@ def _pass_bytes(n: int, d: int, wanted: int) -> float:
 
 
 def pass_over_pairs(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
     k: int = 8,  # neighbours of each point, itself not among them
     *,
     seed: int = 0,  # of the order of the points
@@ -259,7 +260,7 @@ def pass_over_pairs(
     seed = check_count(seed, "pass_over_pairs", "seed", low=0, high=2**32 - 1)
     t = check_number(t, "pass_over_pairs", "t", low=0, high=16, low_open=True)
     wanted = min(k + EXTRA, len(X) - 1)
-    n_bytes = _pass_bytes(*X.shape, wanted)
+    n_bytes = _pass_bytes(len(X), X.shape[1], wanted)
     check_memory(n_bytes, "pass_over_pairs", "pass fewer points", device=X.device)
     order = torch.randperm(len(X), generator=check_generator(seed, "pass_over_pairs"))
     order = order.to(X.device)
@@ -285,8 +286,8 @@ def pass_over_pairs(
 
 # %% ../nbs/workshop/12_pairs.ipynb #53face09
 def use_pairs(
-    features,  # shape (n, d)
-    pairs,  # pass_over_pairs(features)
+    features: ArrayLike,  # shape (n, d)
+    pairs: Pairs,  # pass_over_pairs(features)
     caller: str,  # who asks
 ) -> Pairs:
     "Return `pairs` if it belongs to `features`."

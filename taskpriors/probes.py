@@ -7,7 +7,7 @@ __all__ = ['ProbeResult', 'ridge_probes', 'LogisticFit', 'logistic_fit', 'logist
 
 # %% ../nbs/workshop/08_probes.ipynb #6eca0d38
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -18,6 +18,11 @@ from torch import Tensor
 
 from .blocks import map_blocks, row_blocks
 from taskpriors.checks import (
+    ArrayLike,
+    Axes,
+    DataFrame,
+    ExecutorLike,
+    Seed,
     check_count,
     check_features,
     check_flag,
@@ -58,13 +63,13 @@ class ProbeResult(Result):
     estimate: str  # "leave-one-out" or "held-out"
     n_train: int  # points each probe was fitted to
     n_judged: int  # points it was judged on
-    alphas: Tensor = None  # penalties tried, shape (n_alphas,)
-    errors: Tensor = None  # their leave-one-out error, mean over tasks, shape (n_alphas,)
-    converged: Tensor = None  # shape (n_tasks,), bool; None if nothing was iterated
-    n_iter: Tensor = None  # shape (n_tasks,), int64
-    point_accuracy: Tensor = field(default=None, repr=False)  # mean over tasks, (n_judged,)
+    alphas: Tensor | None = None  # penalties tried, shape (n_alphas,)
+    errors: Tensor | None = None  # their leave-one-out error, mean over tasks, shape (n_alphas,)
+    converged: Tensor | None = None  # shape (n_tasks,), bool; None if nothing was iterated
+    n_iter: Tensor | None = None  # shape (n_tasks,), int64
+    point_accuracy: Tensor | None = field(default=None, repr=False)  # mean over tasks, (n_judged,)
 
-    def to_frame(self):  # pandas.DataFrame
+    def to_frame(self) -> DataFrame:
         "One row per task."
         import pandas as pd
 
@@ -73,7 +78,7 @@ class ProbeResult(Result):
         values = {name: v.cpu().numpy() for name, v in columns.items() if v is not None}
         return pd.DataFrame(values).rename_axis("task")
 
-    def plot(self, ax=None):  # matplotlib axes
+    def plot(self, ax: Axes | None = None) -> Axes:
         "Histogram of accuracy over tasks."
         ax = new_axes(ax)
         mean = self.accuracy.mean().item()
@@ -145,17 +150,17 @@ def _over_blocks(fn, n_tasks, size, *, executor, progress):  # a list of tensors
 # %% ../nbs/workshop/08_probes.ipynb #d5f44619
 @documented
 def ridge_probes(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n_tasks, n), or (n,) for one task
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n_tasks, n), or (n,) for one task
     *,
     alpha: float | None = None,  # penalty as in scikit-learn's Ridge; None chooses one of `alphas`
-    alphas: Sequence | None = None,  # penalties to choose from; None: those of `grid_errors`
-    train=None,  # None: leave-one-out; else a fraction or a mask of training points
-    seed=0,  # of the split, if `train` is a fraction
+    alphas: ArrayLike | None = None,  # penalties to choose from; None: those of `grid_errors`
+    train: float | ArrayLike | None = None,  # fraction or mask that trains; None: leave-one-out
+    seed: Seed | None = 0,  # of the split, if `train` is a fraction
     standardize: bool = False,  # divide by the s.d. over `train`; over all points without `train`
     n_classes: int | None = None,  # None is one more than the largest label
     block_size: int | None = None,  # tasks handled at once; None keeps a block near 32 MB
-    executor=None,  # concurrent.futures.Executor over blocks of tasks
+    executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
     progress: bool = False,  # show a bar over those blocks on standard error
 ) -> ProbeResult:
     """One ridge classifier per task, from one eigendecomposition of the features (Theorem 2.3).
@@ -418,8 +423,8 @@ def _fit_block(y, q, basis, solver):  # weights (m, q, r + 1), converged (m,), n
 
 # %% ../nbs/workshop/08_probes.ipynb #fdeb924e
 def logistic_fit(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n_tasks, n), or (n,) for one task
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n_tasks, n), or (n,) for one task
     *,
     C: float = 1.0,  # inverse penalty, as in scikit-learn
     n_classes: int | None = None,  # None is one more than the largest label
@@ -453,18 +458,18 @@ def _logistic_block(rows, *, labels, q, mask, basis, new, solver):
 # %% ../nbs/workshop/08_probes.ipynb #bf273aa5
 @documented
 def logistic_probes(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n_tasks, n), or (n,) for one task
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n_tasks, n), or (n,) for one task
     *,
     C: float = 1.0,  # inverse penalty, as in scikit-learn, on the features as given
-    train=None,  # fraction or mask of the training points; the others are judged. Required
-    seed=0,  # of the split, if `train` is a fraction
+    train: float | ArrayLike | None = None,  # fraction or mask of training points; required
+    seed: Seed | None = 0,  # of the split, if `train` is a fraction
     standardize: bool = False,  # divide features by their s.d. over the training points
     n_classes: int | None = None,  # None is one more than the largest label
     tol: float = 1e-4,  # stop when the preconditioned gradient is below tol sqrt(n)
     max_iter: int = 500,  # L-BFGS steps; probes that need more are reported and warned of
     block_size: int | None = None,  # tasks handled at once; None keeps an array near 32 MB
-    executor=None,  # concurrent.futures.Executor over blocks of tasks
+    executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
     progress: bool = False,  # show a bar over those blocks on standard error
 ) -> ProbeResult:
     """One multinomial logistic probe per task, all fitted together, judged on held-out points.

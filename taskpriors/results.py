@@ -6,15 +6,18 @@
 __all__ = ['STYLE', 'Result', 'in_style', 'new_panels', 'new_axes']
 
 # %% ../nbs/workshop/03_results.ipynb #e0d04441
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from functools import lru_cache, wraps
 from importlib.resources import files
 from inspect import isfunction
+from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
 from torch import Tensor
 
-from .checks import refuse
+from .checks import Axes, DataFrame, refuse
 
 # %% ../nbs/workshop/03_results.ipynb #2820fbd9
 def _show(v) -> str:
@@ -51,7 +54,7 @@ class Result:
         shown = (f"{f.name}={_show(getattr(self, f.name))}" for f in fields(self) if f.repr)
         return f"{type(self).__name__}({', '.join(shown)})"
 
-    def to_frame(self):  # pandas.DataFrame
+    def to_frame(self) -> DataFrame:
         "One row per entry of the longest vector field; scalars repeat."
         import pandas as pd
 
@@ -117,7 +120,7 @@ def _house_figure() -> type:
     "The class of figures whose parts are drawn in the house style, whenever they are added."
     from matplotlib.figure import Figure
 
-    class HouseFigure(_house(Figure)):
+    class HouseFigure(_house(Figure)):  # type: ignore[misc]  # a base that is made here
         def add_subplot(self, *args, **options):
             return super().add_subplot(*args, **_house_axes(options))
 
@@ -130,13 +133,17 @@ def _house_figure() -> type:
     return HouseFigure
 
 # %% ../nbs/workshop/03_results.ipynb #720bc712
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
 def in_style(
-    f,  # plotting function
-):  # the same function
+    f: Callable[_P, _R],  # plotting function
+) -> Callable[_P, _R]:  # the same function
     "Run a plotting function in the house style, whatever it draws."
 
     @wraps(f)
-    def styled(*args, **kwargs):
+    def styled(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         import matplotlib.pyplot as plt
 
         # Loads the backend now: the context would forget at its end that it is interactive.
@@ -151,8 +158,8 @@ def new_panels(
     n_rows: int = 1,  # rows of axes
     n_cols: int = 1,  # columns of axes
     figsize: tuple | None = None,  # width and height of the figure in inches
-    **options,  # of matplotlib.pyplot.subplots
-):  # array of matplotlib axes, shape (n_rows, n_cols)
+    **options: Any,  # of matplotlib.pyplot.subplots
+) -> np.ndarray:  # array of matplotlib axes, shape (n_rows, n_cols)
     "Open a figure of several axes in the house style."
     import matplotlib.pyplot as plt
 
@@ -161,9 +168,9 @@ def new_panels(
 
 # %% ../nbs/workshop/03_results.ipynb #391bcb3b
 def new_axes(
-    ax=None,  # matplotlib axes to draw into; None opens a figure
+    ax: Axes | None = None,  # matplotlib axes to draw into; None opens a figure
     figsize: tuple | None = None,  # width and height in inches
-):  # matplotlib axes
+) -> Axes:
     "Return `ax`, or new axes in the house style."
     if ax is not None and not callable(getattr(ax, "plot", None)):
         got = f"{type(ax).__name__} {str(ax)[:60]}"

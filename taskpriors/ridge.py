@@ -12,7 +12,7 @@ __all__ = ['MOST_LOST', 'simplex_codes', 'RidgeBasis', 'decompose', 'ridge_basis
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import scipy.linalg
 import torch
@@ -20,6 +20,8 @@ from torch import Tensor
 
 from .blocks import map_blocks, row_blocks
 from taskpriors.checks import (
+    ArrayLike,
+    ExecutorLike,
     check_count,
     check_features,
     check_finite,
@@ -86,7 +88,8 @@ def _rounding(X):  # below this deviation a feature is constant up to rounding
 
 
 def _deviations(X, mean):  # standard deviation of each feature, one for constant features
-    first = second = 0.0
+    first: Any = 0.0
+    second: Any = 0.0
     for b in row_blocks(len(X), 4096):
         off = X[b].double() - mean
         first = first + off.sum(0)
@@ -112,7 +115,7 @@ def _check_basis_memory(X):
 
 # %% ../nbs/prior/11_ridge.ipynb #194f081e
 def _singular(blocks):  # the same as `_eigen` of the Gram matrix of the rows in these blocks
-    R = None
+    R: Any = None
     for rows in blocks:
         R = torch.linalg.qr(rows if R is None else torch.cat([R, rows]), mode="r").R
     _, s, Vh = torch.linalg.svd(R, full_matrices=False)
@@ -155,7 +158,7 @@ def decompose(
 
 # %% ../nbs/prior/11_ridge.ipynb #f347b75d
 def ridge_basis(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
     *,
     standardize: bool = False,  # divide each feature by its standard deviation, if it varies
 ) -> RidgeBasis:
@@ -254,7 +257,7 @@ def check_task_memory(
     *,
     n_classes: int,
     caller: str,  # who asks
-):
+) -> None:
     "Refuse a block of tasks that does not fit, before it is made."
     entries = 5 * tasks * n * n_classes + 3 * n * basis.U.shape[1]
     remedy = "lower block_size, or pass fewer classes or points"
@@ -272,7 +275,7 @@ def task_block(block_size: int | None, n: int, q: int) -> int:
 
 # %% ../nbs/prior/11_ridge.ipynb #539223f3
 def check_weights(
-    weights,  # shape (n_tasks,), not negative; None: all equal
+    weights: ArrayLike | None,  # shape (n_tasks,), not negative; None: all equal
     n_tasks: int,  # number of tasks they weigh
     caller: str,  # who asks
 ) -> Tensor:  # float64, sums to one
@@ -306,7 +309,7 @@ class CheckedTasks(NamedTuple):
 
 # %% ../nbs/prior/11_ridge.ipynb #be6a99e5
 def check_tasks(
-    labels,  # shape (n_tasks, n), or (n,) for one task
+    labels: ArrayLike,  # shape (n_tasks, n), or (n,) for one task
     like: Tensor,  # features of the same points, shape (n, d)
     n_classes: int | None,  # None: one more than the largest label
     caller: str,  # who asks
@@ -335,7 +338,7 @@ def task_moments(
     weights: Tensor,  # of check_weights, on the device of the tasks
     *,
     block_size: int | None = None,  # tasks handled at once; None keeps a block near 32 MB
-    executor=None,  # concurrent.futures.Executor over blocks of tasks
+    executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
 ) -> TaskMoments:
     "What `label_moments` returns, for functions that have judged the tasks themselves."
     m, n = tasks.labels.shape
@@ -354,12 +357,12 @@ def task_moments(
 # %% ../nbs/prior/11_ridge.ipynb #33ab9913
 def label_moments(
     basis: RidgeBasis,  # of the n points
-    labels,  # shape (n_tasks, n)
+    labels: ArrayLike,  # shape (n_tasks, n)
     *,
-    weights=None,  # of the tasks, shape (n_tasks,); equal if None
+    weights: ArrayLike | None = None,  # of the tasks, shape (n_tasks,); equal if None
     n_classes: int | None = None,  # number of classes; None is one more than the largest label
     block_size: int | None = None,  # tasks handled at once; None keeps a block near 32 MB
-    executor=None,  # concurrent.futures.Executor over blocks of tasks
+    executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
 ) -> TaskMoments:
     "Mean over tasks of the outer product of their centred one-hot targets, summed over classes."
     tasks = check_tasks(labels, basis.U, n_classes, "label_moments")
@@ -370,7 +373,7 @@ def label_moments(
 def _gram_strips(U, weights):  # columns, and U' diag(w) U there down to the diagonal, (stop, k, 64)
     w = weights.T.to(U)
     for cols in row_blocks(U.shape[1], 64):
-        gram = 0.0
+        gram: Any = 0.0
         for b in row_blocks(len(U), 8192):
             weighted = w[b, :, None] * U[b, None, cols]
             gram = gram + (U[b, : cols.stop].T @ weighted.flatten(1)).double()
@@ -448,7 +451,7 @@ def loo_point_errors(
     alpha = check_number(alpha, "loo_point_errors", "alpha", low=0)
     slack = loo_slack(basis, [alpha], "loo_point_errors")[0]
     keep, f = residual_filter(basis, alpha)
-    root = f[:, None] * moments.inner if moments.root else None
+    root: Any = f[:, None] * moments.inner if moments.root else None
     out = torch.empty_like(slack)
     for b in row_blocks(len(out), 8192):
         U = basis.U[b].double()
@@ -575,7 +578,7 @@ def grid_errors_of_laws(
 
 # %% ../nbs/prior/11_ridge.ipynb #91f0e038
 def check_alphas(
-    alphas,  # penalties
+    alphas: ArrayLike,  # penalties
     caller: str,  # who asks
 ) -> Tensor:  # shape (n_alphas,), float64
     "Return penalties as a float64 vector, all at least 0, or raise `ValueError`."

@@ -10,7 +10,9 @@ import ast
 import inspect
 import textwrap
 import tokenize
+from collections.abc import Callable
 from io import StringIO
+from typing import TypeVar
 
 # %% ../nbs/workshop/02_signatures.ipynb #8f87c9e4
 def line_comments(
@@ -50,7 +52,9 @@ def _parameters(arguments: ast.arguments, comments: dict):
 def _fields(node: ast.ClassDef, comments: dict):
     "Entries of the public fields of a dataclass."
     for field in node.body:
-        if isinstance(field, ast.AnnAssign) and not field.target.id.startswith("_"):
+        if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
+            continue
+        if not field.target.id.startswith("_"):
             comment = comments.get(field.end_lineno, "")
             yield _entry(field.target.id, field.annotation, None, comment)
 
@@ -71,16 +75,20 @@ def _returns(node: ast.FunctionDef, comments: dict):
 def _sections(node, comments: dict):
     "What the source says about a function or a class beyond its docstring."
     if isinstance(node, ast.ClassDef):
-        start = [m for m in node.body if getattr(m, "name", "") == "__init__"]
+        methods = [m for m in node.body if isinstance(m, ast.FunctionDef)]
+        start = [m for m in methods if m.name == "__init__"]
         given = [entry for m in start for entry in _parameters(m.args, comments)]
         return _section("Parameters", given) + _section("Attributes", _fields(node, comments))
     given = _section("Parameters", _parameters(node.args, comments))
     return given + _section("Returns", _returns(node, comments))
 
 # %% ../nbs/workshop/02_signatures.ipynb #d150ce6d
+_T = TypeVar("_T", bound=Callable)
+
+
 def documented(
-    thing,  # a function or a class with a docstring
-):  # the same object
+    thing: _T,  # a function or a class with a docstring
+) -> _T:  # the same object
     "Append the commented parameters, fields and return value of `thing` to its docstring."
     try:
         source = textwrap.dedent(inspect.getsource(thing))

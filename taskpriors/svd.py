@@ -10,11 +10,12 @@ __all__ = ['rank_cutoff', 'note_origin', 'is_made_of', 'FeatureSVD', 'feature_sv
 import weakref
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from .checks import check_features, check_labels, check_memory, refuse
+from .checks import ArrayLike, check_features, check_labels, check_memory, refuse
 from .results import Result
 
 # %% ../nbs/workshop/07_svd.ipynb #96011113
@@ -29,13 +30,14 @@ def rank_cutoff(
     return eps * (n**0.5 + d**0.5) * rms + torch.finfo(torch.float64).eps * max(n, d) * largest
 
 # %% ../nbs/workshop/07_svd.ipynb #a0c1e002
-_ORIGINS = weakref.WeakKeyDictionary()  # result -> reference to a tensor, its counter of changes
+_T = TypeVar("_T")
+_ORIGINS: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # result -> tensor, changes
 
 
 def note_origin(
-    result,  # made of the features, or found to belong to them
-    features,  # any features; only tensors are remembered
-):  # `result`
+    result: _T,  # made of the features, or found to belong to them
+    features: object,  # any features; only tensors are remembered
+) -> _T:  # `result`
     "Remember the tensor that a result was made of, without keeping it alive."
     if isinstance(features, Tensor) and not features.is_inference():
         _ORIGINS[result] = weakref.ref(features), features._version
@@ -43,8 +45,8 @@ def note_origin(
 
 
 def is_made_of(
-    result,  # what was given to `note_origin`
-    features,  # any features
+    result: object,  # what was given to `note_origin`
+    features: object,  # any features
 ) -> bool:  # False also where it is not known
     "Was a result made of this very tensor, as it is now?"
     reference, version = _ORIGINS.get(result, (lambda: None, 0))
@@ -67,26 +69,26 @@ class FeatureSVD(Result):
     cutoff: float  # singular values up to here were rounding
 
     @property
-    def n(self):
+    def n(self) -> int:
         return len(self.U)
 
     @property
-    def d(self):
+    def d(self) -> int:
         return len(self.V)
 
     @cached_property
-    def scores(self):  # shape (n, r): the centred features in their own basis, distances unchanged
+    def scores(self) -> Tensor:  # shape (n, r): the centred features, distances unchanged
         "Principal component scores `U*S`."
         return self.U * self.S
 
     @cached_property
-    def rotation(self):  # what `raw_rotation` returns
+    def rotation(self) -> tuple[Tensor, Tensor]:  # what `raw_rotation` returns
         "Left singular vectors and singular values of the raw features, in the basis 1, `U`."
         return _raw_rotation(self)
 
 # %% ../nbs/workshop/07_svd.ipynb #712fda4f
 def feature_svd(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
 ) -> FeatureSVD:
     "Thin SVD of the centred features, cut at the rank that rounding leaves."
     X = check_features(features, "feature_svd").detach()
@@ -149,8 +151,8 @@ def _belongs(svd, X):
 
 
 def use_svd(
-    features,  # shape (n, d)
-    svd,  # FeatureSVD of the same features, or None to compute it
+    features: ArrayLike,  # shape (n, d)
+    svd: FeatureSVD | None,  # FeatureSVD of the same features, or None to compute it
     caller: str,  # who asks
 ) -> FeatureSVD:
     "Return `svd` if it belongs to `features`, or compute it."
@@ -166,7 +168,7 @@ def use_svd(
 
 # %% ../nbs/workshop/07_svd.ipynb #4d5893ab
 def present_classes(
-    labels,  # class of each point, shape (n,)
+    labels: ArrayLike,  # class of each point, shape (n,)
     caller: str,  # who asks
     *,
     n: int | None = None,  # number of points they must describe

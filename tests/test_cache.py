@@ -7,23 +7,26 @@ import errno
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
-import time
+import tempfile
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from forks import Python
 from PIL import Image
 
 from taskpriors.encoders import PROBE_IMAGES
 from taskpriors.rank.embed import embed, embed_features
 from taskpriors.rank.images import load_images
 from taskpriors.rank.ranking import rank_models
-from taskpriors.rank.zoo import zoo_model
+from taskpriors.rank.zoo import ZOO, zoo_model
 from taskpriors.store import cache_dir, load_tensors, save_tensors
 from taskpriors.synbench.score import synbench_score
 
@@ -31,10 +34,10 @@ ROOT = Path(__file__).resolve().parent.parent
 PROBE = 2 * PROBE_IMAGES  # rows that a model sees before the cache is asked: the probe, twice
 SENTENCE = re.compile(r"(\w+: .+\. Got .*; .+\.)$", re.M)
 
-# `work.py CACHE PAUSE` embeds 60 digits in batches of 5, waits PAUSE seconds in each, and says what
-# it did.
+# `work.py CACHE STOP` embeds 60 digits in batches of 5 and says what it did; it stands still at the
+# first row after STOP.
 WORK = """
-import json, sys, time
+import json, signal, sys
 import numpy as np, torch
 from torch import nn
 from taskpriors.rank.embed import embed_features
@@ -44,9 +47,10 @@ class Slow(nn.Module):
     def __init__(self):
         super().__init__()
         self.register_buffer("w", torch.arange(640.).reshape(64, 10).sin())
-        self._pause, self._rows = float(sys.argv[2]), 0
+        self._stop, self._rows = float(sys.argv[2]), 0
     def forward(self, x):
-        time.sleep(self._pause)
+        if self._rows > self._stop:
+            signal.pause()
         self._rows += len(x)
         return x @ self.w
 
@@ -67,34 +71,18 @@ def work(tmp_path):
     script = tmp_path / "work.py"
     script.write_text(WORK)
 
-    def start(pause=0.0, before="", cache=tmp_path / "cache", **env):
+    def start(stop="inf", before="", cache=tmp_path / "cache", **env):
         if before:
             script.write_text(before + WORK)
-        env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **env}
-        return subprocess.Popen(
-            [sys.executable, script, cache, str(pause)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=env,
-        )
+        return Python(script, cache, stop, env={"OMP_NUM_THREADS": 1, **env})
 
     return start
 
 
 def finish(process):
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate()
     assert process.returncode == 0, err
     return json.loads(out.splitlines()[-1])
-
-
-def wait_for_parts(folder, n, process):
-    for _ in range(3000):
-        if len(list(folder.rglob("*.parts/*.safetensors"))) >= n:
-            return
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.02)
-    raise AssertionError("no parts appeared")
 
 
 @pytest.fixture(scope="module")
@@ -109,11 +97,10 @@ def expected():
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
 def test_a_killed_run_goes_on_where_it_stopped(work, tmp_path, expected, sig):
-    first = work(0.3)
-    wait_for_parts(tmp_path, 2, first)
+    first = work(PROBE + 30)
+    first.wait_until(lambda: len(list(tmp_path.rglob("*.parts/*.safetensors"))) >= 2)
     first.send_signal(sig)
-    assert first.wait(60) != 0
-    first.communicate()
+    assert first.wait() != 0
     done = sum(len(load_tensors(p)[0]["features"]) for p in tmp_path.rglob("*.parts/*.safetensors"))
     assert 10 <= done < 60, "the process was to die in the middle"
     second = finish(work())
@@ -125,7 +112,7 @@ def test_a_killed_run_goes_on_where_it_stopped(work, tmp_path, expected, sig):
 
 
 def test_two_processes_share_one_cache(work, tmp_path, expected):
-    both = [work(0.1), work(0.1)]
+    both = [work(), work()]
     got = [finish(p) for p in both]
     assert sorted(g["cached"] for g in got) == [False, True]
     assert sorted(g["rows"] for g in got) == [PROBE, PROBE + 60], (
@@ -144,7 +131,7 @@ def test_a_disk_that_fills_half_way_costs_the_cache_only(work, tmp_path, expecte
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1200, 1200))\n"
     )
     process = work(before=limit, PYTHONDONTWRITEBYTECODE="1")
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate()
     assert process.returncode == 0, err
     assert err.count("UserWarning") == 1 and "nothing was half-written" in err, err
     assert json.loads(out.splitlines()[-1])["total"] == pytest.approx(expected, rel=1e-6)
@@ -192,9 +179,13 @@ def flat(image):
     return torch.from_numpy(np.array(image)[..., 0]).float().flatten() / 255
 
 
+# Read before anybody becomes a user who may not open the files of this environment.
+DIGITS = load_images(limit=60)
+
+
 def one_embedding(cache):
     how = dict(transform=flat, name="m", progress=False)
-    return embed_features(flat_net, load_images(limit=40), cache=cache, **how).features
+    return embed_features(flat_net, DIGITS, cache=cache, **how).features
 
 
 def flat_net(x):
@@ -209,7 +200,7 @@ def one_score(cache):
 def one_ranking(cache):
     models = {f"m{k}": (lambda x, k=k: x[:, k : k + 30], flat) for k in range(3)}
     few = dict(n_tasks=6, n_classes=2, metrics={"mean": mean}, progress=False)
-    got = rank_models(models, load_images(limit=60), cache=cache, **few)
+    got = rank_models(models, DIGITS, cache=cache, **few)
     return torch.cat([got.skill, got.mean, got.accuracies.flatten(), got.extra["mean"]])
 
 
@@ -231,6 +222,24 @@ CACHED = [one_embedding, one_score, one_ranking, one_network]
 def nothing_said(monkeypatch):
     "No cache has been named by a warning."
     monkeypatch.setattr("taskpriors.store._UNWRITABLE", set())
+
+
+@pytest.fixture(autouse=True)
+def two_steps(monkeypatch):
+    "How long a network is trained changes nothing here."
+    monkeypatch.setitem(ZOO, "convnext_brief", replace(ZOO["convnext_brief"], steps=2))
+
+
+@pytest.fixture
+def whole(work, tmp_path_factory):
+    "A cache that the work has filled, made once for all tests of a kind of work, and its result."
+    if work not in WHOLE:
+        folder = tmp_path_factory.mktemp(work.__name__)
+        WHOLE[work] = folder, work(folder)
+    return WHOLE[work]
+
+
+WHOLE = {}
 
 
 @contextlib.contextmanager
@@ -271,18 +280,38 @@ def read_only(tmp_path):
     pytest.skip("no read-only file system")
 
 
-def locked_up(tmp_path):
-    if not hasattr(os, "geteuid") or os.geteuid() == 0:
-        pytest.skip("root may write everywhere")
-    (tmp_path / "shut").mkdir(mode=0o555)
-    return tmp_path / "shut"
+@contextlib.contextmanager
+def as_nobody():
+    "Root may write everywhere; here it is a user who owns nothing."
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
 
 
-@pytest.mark.parametrize("place", [a_file, read_only, locked_up])
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX users")
 @pytest.mark.parametrize("work", CACHED)
-def test_a_cache_that_cannot_be_written_costs_the_cache_only(work, place, tmp_path):
+def test_a_folder_of_somebody_else_costs_the_cache_only(work, whole, tmp_path):
+    _, expected = whole
+    shut = Path(tempfile.gettempdir()) / f"{tmp_path.name}-{os.getpid()}"  # others may enter it
+    shut.mkdir(mode=0o555)
+    try:
+        with as_nobody(), warned(1, "The run goes on without storing its results."):
+            got = work(shut)
+        assert torch.equal(got, expected) and not list(shut.iterdir())
+    finally:
+        shut.rmdir()
+
+
+@pytest.mark.parametrize("place", [a_file, read_only])
+@pytest.mark.parametrize("work", CACHED)
+def test_a_cache_that_cannot_be_written_costs_the_cache_only(work, whole, place, tmp_path):
     cache = place(tmp_path)
-    expected = work(tmp_path / "fine")
+    _, expected = whole
     with warned(1, "The run goes on without storing its results."):
         got = work(cache)
     assert torch.equal(got, expected)
@@ -290,8 +319,8 @@ def test_a_cache_that_cannot_be_written_costs_the_cache_only(work, place, tmp_pa
 
 @pytest.mark.parametrize("number, after", [(errno.ENOSPC, 0), (errno.ENOSPC, 2), (errno.EIO, 0)])
 @pytest.mark.parametrize("work", CACHED)
-def test_a_failing_disk_costs_the_cache_only(work, number, after, tmp_path):
-    expected = work(tmp_path / "fine")
+def test_a_failing_disk_costs_the_cache_only(work, whole, number, after, tmp_path):
+    _, expected = whole
     with disk(number, after), warned(1, os.strerror(number)):
         got = work(tmp_path / "cache")
     assert torch.equal(got, expected)
@@ -336,8 +365,9 @@ def damage(path, kind):
 
 @pytest.mark.parametrize("kind", [*FORGERIES, "cut", "empty"])
 @pytest.mark.parametrize("work", CACHED)
-def test_what_is_something_else_is_computed_again_with_one_warning(work, kind, tmp_path):
-    expected = work(tmp_path)
+def test_what_is_something_else_is_computed_again_with_one_warning(work, whole, kind, tmp_path):
+    folder, expected = whole
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     files = sorted(tmp_path.rglob("*.safetensors"))
     for path in files:
         damage(path, kind)

@@ -31,7 +31,7 @@ from test_refusals import N, X, numbers, y
 SENTENCE = re.compile(r"^[\w.]+: .+\. Got .*; .+\.$", re.S)
 LONGEST = 300  # characters of a message
 SHARE = 0.2  # of the calls that a run without --fuzz makes
-SECONDS = 20  # after which a call counts as one that does not end
+SECONDS = 20  # of a processor, after which a call counts as one that does not end
 
 NAN, INF = float("nan"), float("inf")
 HUGE = 10**400  # a number that no float holds
@@ -434,8 +434,8 @@ def outcome(case):
     "How a call ends, and what it says."
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        signal.signal(signal.SIGALRM, _stop)
-        signal.alarm(SECONDS)
+        signal.signal(signal.SIGPROF, _stop)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
         try:
             found = numbers(case.f(**case.kwargs))
         except (ValueError, TypeError, MemoryError, OSError) as e:
@@ -445,7 +445,7 @@ def outcome(case):
         except (Exception, DidNotEnd) as e:
             return "failed", f"{type(e).__name__}: {str(e)[:200]}"
         finally:
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
     if told:
         return "warned", str(told[0].message)
     may_be_infinite = case.f.__name__ in INFINITE

@@ -155,6 +155,32 @@ def test_a_type_says_that_none_may_come(path):
                 assert "None" in kind, f"{node.name}: {arg.arg} is {kind}, and may be None"
 
 
+def public_functions(path):
+    "(name, function) of each function of `__all__`, and of each public method of its classes."
+    offered = {}
+    for node in tree_of(path).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            offered = set(ast.literal_eval(node.value))
+        if isinstance(node, ast.FunctionDef) and node.name in offered:
+            yield node.name, node
+        if isinstance(node, ast.ClassDef) and node.name in offered:
+            methods = [m for m in node.body if isinstance(m, ast.FunctionDef)]
+            for method in methods:
+                if not method.name.startswith("_") or method.name in ("__init__", "__call__"):
+                    yield f"{node.name}.{method.name}", method
+
+
+@pytest.mark.parametrize("path", ROOMS, ids=name_of)
+def test_public_parameters_and_results_have_types(path):
+    "What may come, and what comes back: `py.typed` promises it."
+    for name, function in public_functions(path):
+        a = function.args
+        given = [*a.posonlyargs, *a.args, a.vararg, *a.kwonlyargs, a.kwarg]
+        bare = [x.arg for x in given if x is not None and x.annotation is None]
+        assert set(bare) <= {"self", "cls"}, f"{name}: {bare} have no type"
+        assert function.returns is not None, f"{name} does not say what it returns"
+
+
 @lru_cache
 def exporters():
     "Module -> the notebook that exports it."
@@ -353,3 +379,15 @@ def test_ruff_finds_nothing():
             [sys.executable, "-m", "ruff", *command, "."], cwd=ROOT, capture_output=True, text=True
         )
         assert done.returncode == 0, done.stdout[:2000]
+
+
+def test_mypy_finds_nothing():
+    "Types, over the library; what is followed and what is not stands in `pyproject.toml`."
+    pytest.importorskip("mypy", reason="types are checked where the dev extra is installed")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--no-error-summary"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[:2000] + done.stderr[:500]

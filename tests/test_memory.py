@@ -7,16 +7,15 @@ memory is compared with the largest request: what the call had already, and what
 import ctypes
 import functools
 import gc
-import multiprocessing
 import os
-import pickle
 import re
 import resource
-import signal
 import sys
+import time
 
 import pytest
 import torch
+from forks import call_in_a_fork
 
 import taskpriors.checks as checks
 from taskpriors.kernels import (
@@ -289,11 +288,15 @@ def give_back_at_once():
         libc.mallopt(M_MMAP_THRESHOLD, 128 * 1024)
 
 
-def measured(build):
-    "Memory that a call needs beyond its arguments, and the most that it says it will need."
+def measured(name):
+    """Memory that a call needs beyond its arguments, and the most that it says it will need.
+
+    The highest resident memory of a process never falls, and the heap of one that has run other
+    tests holds what they freed: this runs in a process that has only imported everything.
+    """
     torch.set_num_threads(1)
     give_back_at_once()
-    call, *arguments = build()
+    call, *arguments = CALLS[name]()
     gc.collect()
     forget_highest()
     base = resident()
@@ -312,58 +315,10 @@ def measured(build):
     return highest() - base, said, before - base
 
 
-def in_a_fork(build, run=measured):
-    "The same in a process of its own, because the highest resident memory never falls."
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            answer = run(build)
-        except BaseException as e:
-            answer = f"{type(e).__name__}: {e}"
-        os.write(writer, pickle.dumps(answer))
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as f:
-        answer = f.read()
-    os.waitpid(pid, 0)
-    return pickle.loads(answer) if answer else "the process was killed"
-
-
-FRESH = multiprocessing.get_context("forkserver")
-FRESH.set_forkserver_preload(sorted(name for name in sys.modules if name.startswith("taskpriors.")))
-
-
-def send_measured(name, pipe):
-    try:
-        answer = measured(CALLS[name])
-    except BaseException as e:
-        answer = f"{type(e).__name__}: {e}"
-    pipe.send(answer)
-
-
-def in_a_fresh_process(name):
-    """What a call takes in a fork of a process that has imported everything and run nothing.
-
-    The heap of this process holds what earlier tests freed: a call that lives on it needs less,
-    and one whose blocks stay in it keeps more.
-    """
-    reader, writer = FRESH.Pipe(duplex=False)
-    process = FRESH.Process(target=send_measured, args=(name, writer))
-    process.start()
-    writer.close()
-    try:
-        return reader.recv()
-    except EOFError:
-        return "the process was killed"
-    finally:
-        process.join()
-
-
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize("name", CALLS)
 def test_a_prediction_is_within_half_of_the_peak(name):
-    answer = in_a_fresh_process(name)
+    answer = call_in_a_fork(measured, name)
     assert not isinstance(answer, str), answer
     peak, said, before = answer
     assert before < 0.6 * peak, "the arguments took more than the call"
@@ -487,16 +442,16 @@ TOO_MANY = {  # a count that no machine can carry
 }
 
 
-def refusal(call):
-    "What the call says, in a process that has two more gigabytes and twenty seconds."
+def refusal(name):
+    "What the call says where two more gigabytes and twenty seconds of a processor may be used."
     with open("/proc/self/statm") as f:
         mapped = int(f.read().split()[0]) * PAGE
     resource.setrlimit(resource.RLIMIT_AS, (mapped + 2**31, mapped + 2**31))
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(20)
+    spent = int(time.process_time())
+    resource.setrlimit(resource.RLIMIT_CPU, (spent + 20, spent + 20))
     base = resident()
     try:
-        call()
+        TOO_MANY[name]()
     except (ValueError, MemoryError) as e:
         return str(e), highest() - base
     return "no refusal", highest() - base
@@ -505,7 +460,7 @@ def refusal(call):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize("name", TOO_MANY)
 def test_a_count_that_nothing_can_carry_is_refused_before_any_work(name):
-    answer = in_a_fork(lambda: refusal(TOO_MANY[name]), run=lambda f: f())
+    answer = call_in_a_fork(refusal, name)
     assert not isinstance(answer, str), answer
     message, grown = answer
     assert re.fullmatch(r"[\w.]+: .+\. Got .+; .+\.", message), message
@@ -521,18 +476,20 @@ def test_workers_are_bounded_by_the_cores():
         checks.check_load(most + 1, "f", "num_workers", workers=True)
 
 
+def left_of_a_quarter_gigabyte():
+    "The memory that is left, as a process whose address space may grow by so much sees it."
+    with open("/proc/self/statm") as f:
+        mapped = int(f.read().split()[0]) * PAGE
+    resource.setrlimit(resource.RLIMIT_AS, (mapped + 2**28, mapped + 2**28))
+    left = checks.available_memory()
+    Z = normal(9_000, 2)
+    with pytest.raises(MemoryError, match="edge_probabilities: at most 0.2. GiB may be"):
+        edges.edge_probabilities(Z, 1.0)
+    return left
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_the_limit_of_the_address_space_is_the_memory_that_is_left():
-    def limited():
-        with open("/proc/self/statm") as f:
-            mapped = int(f.read().split()[0]) * PAGE
-        resource.setrlimit(resource.RLIMIT_AS, (mapped + 2**28, mapped + 2**28))
-        left = checks.available_memory()
-        Z = normal(9_000, 2)
-        with pytest.raises(MemoryError, match="edge_probabilities: at most 0.2. GiB may be"):
-            edges.edge_probabilities(Z, 1.0)
-        return left
-
-    left = in_a_fork(limited, run=lambda f: f())
+    left = call_in_a_fork(left_of_a_quarter_gigabyte)
     assert not isinstance(left, str), left
     assert 0.9 * 2**28 < left <= 2**28

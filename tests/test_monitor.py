@@ -2,15 +2,12 @@
 behind in a training run.
 """
 
-import signal
 import socket
-import subprocess
-import sys
-import time
 
 import pandas as pd
 import pytest
 import torch
+from forks import Python
 from torch import nn
 
 from taskpriors.rank.monitor import Monitor
@@ -68,19 +65,8 @@ def free_port():
 def test_rank_zero_computes_and_the_other_waits(tmp_path):
     "Both ranks hold the same history, an error reaches both, and one file is written."
     port = str(free_port())
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-c", RANK, str(k), port, str(tmp_path)],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for k in range(2)
-    ]
-    try:
-        said = [rank.communicate(timeout=240)[0] for rank in ranks]
-    finally:
-        for rank in ranks:
-            rank.kill()
+    ranks = [Python("-c", RANK, k, port, tmp_path) for k in range(2)]
+    said = [rank.communicate()[0] for rank in ranks]
     assert [rank.returncode for rank in ranks] == [0, 0]
     assert said[0] == said[1] and said[0].startswith("refused")
     assert [p.name for p in tmp_path.iterdir()] == ["run.csv"]
@@ -89,15 +75,10 @@ def test_rank_zero_computes_and_the_other_waits(tmp_path):
 
 def test_a_kill_leaves_whole_rows(tmp_path):
     path = tmp_path / "run.csv"
-    run = subprocess.Popen([sys.executable, "-c", ENDLESS, str(path)])
-    try:
-        for _ in range(2400):
-            if path.exists() and len(path.read_text().splitlines()) > 5:
-                break
-            time.sleep(0.05)
-    finally:
-        run.send_signal(signal.SIGKILL)
-        run.wait()
+    run = Python("-c", ENDLESS, path)
+    run.wait_until(lambda: path.exists() and len(path.read_text().splitlines()) > 5)
+    run.kill()
+    run.wait()
     table = pd.read_csv(path)
     assert len(table) >= 5 and table.skill.notna().all()
     assert table.step.tolist() == list(range(len(table)))

@@ -22,9 +22,15 @@ from taskpriors.rank import on_disk
 from taskpriors.rank.on_disk import rank_on_disk
 
 
+def scores(fn):
+    "Is it the function that scores a model, as a worker is given it, and not the door's trial?"
+    inner = getattr(fn, "args", [fn])[0]
+    return getattr(inner, "func", inner).__name__ == "_scores"
+
+
 def die_once(fn, marker, item):
     "Compute `fn(item)`; the first of all calls that scores a model ends its process instead."
-    if getattr(fn, "func", fn).__name__ == "_scores":
+    if scores(fn):
         try:
             os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
         except FileExistsError:
@@ -100,7 +106,7 @@ class Interrupted:
 
     def map(self, fn, items):
         for k, item in enumerate(items):
-            if k == 2 and fn.func.__name__ == "_scores":
+            if k == 2 and scores(fn):
                 raise KeyboardInterrupt
             yield fn(item)
 
@@ -110,7 +116,7 @@ class Broken:
 
     def map(self, fn, items):
         for k, item in enumerate(items):
-            if k == 2 and fn.func.__name__ == "_scores":
+            if k == 2 and scores(fn):
                 raise BrokenProcessPool("A process in the process pool was terminated abruptly")
             yield fn(item)
 

@@ -82,7 +82,9 @@ CALLS = {
     "prior.moments": {
         "trace_moments": dict(M=X, prior=Z, temperature=1.0),
         "trace_cumulants": dict(M=X, prior=Z, temperature=1.0),
-        "sketch_trace_moments": dict(M=X, prior=Z, temperature=1.0, rel_tol=0.5, seed=0),
+        "sketch_trace_moments": dict(
+            M=X, prior=Z, temperature=1.0, rel_tol=0.5, max_pairs=2**20, seed=0
+        ),
     },
     "prior.tails": {
         "trace_covariance": dict(models={"a": X, "b": X2}, prior=Z, temperature=1.0),

@@ -5,8 +5,6 @@ must miss, and what must still hit.
 import functools
 import json
 import os
-import subprocess
-import sys
 import types
 import warnings
 from pathlib import Path
@@ -14,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from forks import run_to_the_end
 from torch import nn
 
 from taskpriors.rank.embed import embed_features
@@ -409,11 +408,10 @@ print(json.dumps([got.cached, got.key, len(list(cache.glob("synbench/*")))]))
 def test_another_process_finds_it_with_any_number_of_threads(tmp_path):
     told = []
     for threads in (1, 1, 2):
-        env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": str(threads)}
-        command = [sys.executable, "-c", WORK, str(tmp_path), str(len(told))]
-        run = subprocess.run(command, capture_output=True, text=True, env=env)
-        assert run.returncode == 0, run.stderr
-        told.append(json.loads(run.stdout))
+        env = {"OMP_NUM_THREADS": threads}
+        code, out, err = run_to_the_end("-c", WORK, tmp_path, len(told), env=env)
+        assert code == 0, err
+        told.append(json.loads(out))
     assert [cached for cached, _, _ in told] == [False, True, True]
     assert len({key for _, key, _ in told}) == 1
     assert [folders for _, _, folders in told] == [1, 1, 1]

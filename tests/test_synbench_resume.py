@@ -1,25 +1,20 @@
 "A SynBench score whose process is killed goes on where it stopped, and ends with the same numbers."
 
 import json
-import os
 import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import pytest
+from forks import Python
 
 from taskpriors.encoders import PROBE_IMAGES
 
-ROOT = Path(__file__).resolve().parent.parent
 SCALES, N = (1.0, 2.0, 3.0, 4.0), 150
 PROBE = 2 * PROBE_IMAGES  # images that a model sees before the cache is asked: the probe, twice
 
-# `work.py CACHE PAUSE` scores a small network at four scales, waits PAUSE seconds in each forward
-# pass, and says how many images it saw.
+# `work.py CACHE STOP` scores a small network at four scales and says how many images it saw; it
+# stands still at the first image after STOP.
 WORK = f"""
-import json, sys, time
+import json, signal, sys
 import torch
 from torch import nn
 from taskpriors.synbench.score import synbench_score
@@ -28,9 +23,10 @@ class Slow(nn.Module):
     def __init__(self):
         super().__init__()
         self.register_buffer("w", torch.arange(640.).reshape(64, 10).sin())
-        self._pause, self._rows = float(sys.argv[2]), 0
+        self._stop, self._rows = float(sys.argv[2]), 0
     def forward(self, x):
-        time.sleep(self._pause)
+        if self._rows > self._stop:
+            signal.pause()
         self._rows += len(x)
         return (x.flatten(1) @ self.w).relu()
 
@@ -45,19 +41,12 @@ print(json.dumps(dict(rows=model._rows, **told)))
 """
 
 
-def start(script, cache, pause=0.0):
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        [sys.executable, script, cache, str(pause)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=env,
-    )
+def start(script, cache, stop="inf"):
+    return Python(script, cache, stop, env={"OMP_NUM_THREADS": 1})
 
 
 def finish(p):
-    out, err = p.communicate(timeout=300)
+    out, err = p.communicate()
     assert p.returncode == 0, err
     return json.loads(out)
 
@@ -73,15 +62,13 @@ def test_a_killed_score_goes_on_where_it_stopped(tmp_path):
     whole = finish(start(script, tmp_path / "other"))
     assert whole["rows"] == PROBE + 2 * N * len(SCALES)
 
-    p, deadline = start(script, cache, pause=0.05), time.monotonic() + 300
-    while not stored(cache):
-        assert p.poll() is None and time.monotonic() < deadline, p.communicate()
-        time.sleep(0.01)
+    p = start(script, cache, stop=PROBE + 5 * N)
+    p.wait_until(lambda: len(stored(cache)) == 2)
     p.kill()  # SIGKILL: no handler runs, nothing is tidied up
     p.communicate()
     assert p.returncode == -signal.SIGKILL
     done = stored(cache)
-    assert 1 <= len(done) < len(SCALES)
+    assert len(done) == 2
 
     resumed = finish(start(script, cache))
     left = len(SCALES) - len(done)
@@ -102,7 +89,7 @@ def test_a_damaged_scale_is_measured_again_with_one_warning(tmp_path):
     path = sorted(cache.rglob("scale-*.safetensors"))[0]
     path.write_bytes(path.read_bytes()[:-1])
     p = start(script, cache)
-    out, err = p.communicate(timeout=300)
+    out, err = p.communicate()
     assert p.returncode == 0, err
     assert err.count(path.name) == 1 and "is computed again" in err
     again = json.loads(out)

@@ -8,15 +8,17 @@ __all__ = ['critical_temperature', 'TemperatureScan', 'temperature_scan', 'Calib
 # %% ../../nbs/prior/10_calibration.ipynb #8c29d276
 import math
 import warnings
-from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from taskpriors.checks import (
+    ArrayLike,
+    Axes,
+    Seed,
     check_choice,
     check_count,
     check_features,
@@ -46,7 +48,7 @@ from ..signatures import documented
 # %% ../../nbs/prior/10_calibration.ipynb #074591c4
 @documented
 def critical_temperature(
-    Z: Tensor,  # factor, shape (n, r)
+    Z: ArrayLike,  # factor, shape (n, r)
     n_classes: int,  # q
 ) -> float:  # 2 lambda/q
     "Mean-field temperature below which classes split: twice the largest eigenvalue of K over q."
@@ -112,7 +114,7 @@ class TemperatureScan(Result):
     probe_accuracy: Tensor | None = None  # mean leave-one-out accuracy of ridge probes
     labels: Tensor | None = field(repr=False, default=None)  # (n_temperatures, 200, n), int16
 
-    def plot(self, axes=None):
+    def plot(self, axes: Axes | None = None) -> Axes:
         "Similarity, class balance and probe accuracy over temperature."
         ax = new_axes(axes)
         x = self.temperature
@@ -166,7 +168,9 @@ def _scan_temperatures(Z, n_classes, temperatures, caller):  # falling
 # %% ../../nbs/prior/10_calibration.ipynb #6b018db6
 def _columns(rows, *, with_probes):  # fields of TemperatureScan by name
     names = rows[0].keys() - {"labels"}
-    columns = {k: torch.tensor([row[k] for row in rows], dtype=torch.float64) for k in names}
+    columns: dict[str, Any] = {
+        k: torch.tensor([row[k] for row in rows], dtype=torch.float64) for k in names
+    }
     if not with_probes:
         columns["probe_accuracy"] = None
     return {**columns, "labels": torch.stack([row["labels"] for row in rows])}
@@ -174,16 +178,16 @@ def _columns(rows, *, with_probes):  # fields of TemperatureScan by name
 # %% ../../nbs/prior/10_calibration.ipynb #8c9cfe4f
 @documented
 def temperature_scan(
-    Z: Tensor,  # factor of the prior kernel, shape (n, r)
+    Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
     n_classes: int,  # q
     *,
-    temperatures: Sequence | None = None,  # None is 12 from 2 to 1/20 of the critical temperature
-    features: Tensor | None = None,  # shape (n, d); with them, probe accuracy is measured
+    temperatures: ArrayLike | None = None,  # None is 12 from 2 to 1/20 of the critical temperature
+    features: ArrayLike | None = None,  # shape (n, d); with them, probe accuracy is measured
     n_tasks: int = 500,  # particles
     step: float = 0.95,  # as in sample_labelings
-    class_proportions: Sequence | None = None,  # as in sample_labelings
+    class_proportions: ArrayLike | None = None,  # as in sample_labelings
     tolerance: float = 0.05,  # as in sample_labelings
-    seed: int | torch.Generator | None = None,  # same seed, same scan
+    seed: Seed | None = None,  # same seed, same scan
 ) -> TemperatureScan:  # warns if too few independent particles are left
     "Similarity, balance and learnability of tasks over temperature, from one annealing run."
     caller = "temperature_scan"
@@ -230,7 +234,7 @@ class Calibration(Result):
     standard_errors: Tensor  # of the diversities (NaN for "distinct"), shape (k,), float64
     trusted: bool = True  # False (and a warning) if a diagnostic gives a reason for distrust
 
-    def plot(self, ax=None):
+    def plot(self, ax: Axes | None = None) -> Axes:
         "Diversity over temperature, with the answer marked."
         ax = new_axes(ax)
         errors = 2 * self.standard_errors.nan_to_num()
@@ -320,7 +324,7 @@ def _reason_against_descent(P, state, g, *, method):  # a reason for distrust, o
 # %% ../../nbs/prior/10_calibration.ipynb #1924774a
 @documented
 def calibrate_temperature(
-    Z: Tensor,  # factor of the prior kernel, shape (n, r)
+    Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
     n_classes: int,  # q
     *,
     diversity: float = 0.8,  # wanted, in (0, 1)
@@ -330,9 +334,9 @@ def calibrate_temperature(
     ratio: float = 1.1,  # look whenever the temperature has fallen by this factor
     step: float = 0.95,  # as in sample_labelings
     lowest: float = 1e-4,  # give up below this share of the critical temperature
-    class_proportions: Sequence | None = None,  # as in sample_labelings
+    class_proportions: ArrayLike | None = None,  # as in sample_labelings
     tolerance: float = 0.05,  # as in sample_labelings
-    seed: int | torch.Generator | None = None,  # same seed, same answer
+    seed: Seed | None = None,  # same seed, same answer
 ) -> Calibration:  # its `temperature` is the answer
     """Find the temperature at which tasks are as diverse as wanted, in one run from hot to cold.
 
@@ -343,7 +347,7 @@ def calibrate_temperature(
     """
     caller = "calibrate_temperature"
     top = critical_temperature(Z, n_classes)
-    open_unit = dict(low=0, high=1, low_open=True, high_open=True)
+    open_unit: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
     target = check_number(diversity, caller, "diversity", **open_unit)
     check_choice(criterion, ("rand", "distinct"), caller, "criterion")
     check_choice(method, ("anneal", "gibbs"), caller, "method")

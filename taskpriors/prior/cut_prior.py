@@ -8,12 +8,13 @@ __all__ = ['RowKernel', 'row_kernel', 'CutPrior', 'cut_prior']
 # %% ../../nbs/prior/17_cut_prior.ipynb #e8e4d3d5
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from taskpriors.checks import (
+    Seed,
     check_choice,
     check_count,
     check_generator,
@@ -24,7 +25,7 @@ from taskpriors.checks import (
     refuse,
 )
 from ..results import Result
-from ..row_blocks import RowMatrix, open_models, open_rows
+from ..row_blocks import RowMatrix, RowsLike, open_models, open_rows
 
 # %% ../../nbs/prior/17_cut_prior.ipynb #74b74dac
 class RowKernel(NamedTuple):
@@ -73,7 +74,7 @@ def _rows_of(X, kind):
 
 
 def row_kernel(
-    features,  # what open_rows takes, shape (n, d)
+    features: RowsLike,  # what open_rows takes, shape (n, d)
     kind: str = "cosine",  # or "linear"
     *,
     block_size: int | None = None,  # rows read at a time
@@ -163,7 +164,7 @@ def cut_prior(
     *,
     weights: Sequence | None = None,  # of the models' kernels; None: their mean
     oversampling: int = 16,  # further columns of the range finder
-    seed: int | torch.Generator | None = 0,  # of the range finder
+    seed: Seed | None = 0,  # of the range finder
     block_size: int | None = None,  # rows of all models read at a time; None is 2,048 on the CPU
 ) -> CutPrior:  # a factor of the mean of the models' kernels, to be used at temperature 1
     """The leading directions of a product of priors whose models stay on disk.
@@ -189,7 +190,8 @@ def cut_prior(
     n_bytes = item * (n * (width + rank) + 3 * min(size, n) * D) + 32 * D * width
     check_memory(n_bytes, caller, "lower rank")
     Q = _range(kernels, weights, width, size, seed)
-    B, gram = None, 0.0
+    B: Any = None
+    gram: Any = 0.0
     for block, parts in _side_by_side(kernels, size):
         part = _project(kernels, parts, Q)
         B = torch.empty(n, width, dtype=part.dtype) if B is None else B

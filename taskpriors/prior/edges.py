@@ -8,7 +8,6 @@ __all__ = ['GRAPHS', 'checked_odds', 'edge_probabilities', 'log_partition', 'gra
 
 # %% ../../nbs/prior/02_edges.ipynb #6918ee64
 import math
-from concurrent.futures import Executor
 from functools import partial
 from typing import NamedTuple
 
@@ -18,6 +17,9 @@ from torch.nn.functional import softplus
 
 from ..blocks import map_blocks, pair_blocks, row_blocks
 from taskpriors.checks import (
+    ArrayLike,
+    ExecutorLike,
+    Seed,
     as_tensor,
     check_choice,
     check_count,
@@ -35,8 +37,8 @@ GRAPHS = ("directed", "undirected")
 
 
 def checked_odds(
-    Z: Tensor,  # factor of the prior kernel K = Z Z^T, shape (n, r)
-    temperature: float,  # T > 0, in the units of K
+    Z: ArrayLike,  # factor of the prior kernel K = Z Z^T, shape (n, r)
+    temperature: float | None,  # T > 0, in the units of K; None is refused
     graphs: str,  # "directed" or "undirected"
     caller: str,  # who asks
 ) -> tuple[Tensor, float]:  # the checked factor, and log-odds of an edge per unit of K_ij
@@ -59,7 +61,7 @@ def checked_odds(
 # %% ../../nbs/prior/02_edges.ipynb #ced526b8
 @documented
 def edge_probabilities(
-    Z: Tensor,  # factor of the prior kernel K = Z Z^T, shape (n, r)
+    Z: ArrayLike,  # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature: float,  # T > 0, in the units of K
     *,
     graphs: str = "directed",  # all n^2 entries free; "undirected": symmetric, unit diagonal
@@ -96,12 +98,12 @@ def _log_partition_block(block, Z, odds, graphs):
 
 # %% ../../nbs/prior/02_edges.ipynb #58f47cba
 def log_partition(
-    Z: Tensor,  # factor of the prior kernel K = Z Z^T, shape (n, r)
+    Z: ArrayLike,  # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature: float,  # T > 0, in the units of K
     *,
     graphs: str = "directed",  # "directed" or "undirected"
     block_size: int = 1024,  # points in a block: block_size^2 pairs exist at a time
-    executor: Executor | None = None,  # over blocks
+    executor: ExecutorLike | None = None,  # over blocks
 ) -> Tensor:  # log of the sum of exp(Tr(GK)/T) over all graphs, a float64 scalar
     """Log normaliser of the prior over graphs (Definition 2.4).
 
@@ -152,7 +154,7 @@ def _as_graphs(G, Z, graphs, caller):
 # %% ../../nbs/prior/02_edges.ipynb #9f55068a
 def graph_log_prob(
     G: Tensor,  # graphs as zeros and ones, shape (n_graphs, n, n), or (n, n) for one
-    Z: Tensor,  # factor of the prior kernel K = Z Z^T, shape (n, r)
+    Z: ArrayLike,  # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature: float,  # T > 0, in the units of K
     *,
     graphs: str = "directed",  # "directed" or "undirected"
@@ -182,12 +184,12 @@ def graph_log_prob(
 # %% ../../nbs/prior/02_edges.ipynb #be2c9326
 @documented
 def sample_graphs(
-    Z: Tensor,  # factor of the prior kernel K = Z Z^T, shape (n, r)
+    Z: ArrayLike,  # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature: float,  # T > 0, in the units of K
     n_graphs: int,  # number of independent graphs
     *,
     graphs: str = "directed",  # "directed" or "undirected"
-    seed: int | torch.Generator | None = None,  # a Generator's stream goes on; None is fresh
+    seed: Seed | None = None,  # a Generator's stream goes on; None is fresh
 ) -> Tensor:  # adjacency matrices, shape (n_graphs, n, n), bool
     """Exact, independent draws from the prior over graphs (Definition 2.4).
 
@@ -240,7 +242,7 @@ def _edge_rows(rows, Z, odds):
 
 # %% ../../nbs/prior/02_edges.ipynb #4db4cfdb
 def least_eigenvalue(
-    Z: Tensor,  # factor of the prior kernel K = Z Z^T, shape (n, r)
+    Z: ArrayLike,  # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature: float,  # T > 0, in the units of K
     *,
     graphs: str = "undirected",  # "directed" or "undirected"; the diagonal is one in both

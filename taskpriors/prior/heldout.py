@@ -8,7 +8,6 @@ __all__ = ['heldout_matrix', 'edge_moments', 'edge_variance', 'HeldoutError', 'e
 
 # %% ../../nbs/prior/12_heldout.ipynb #7147e9c9
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
@@ -18,6 +17,10 @@ from torch import Tensor
 
 from ..blocks import map_blocks, pair_blocks, row_blocks, with_bar
 from taskpriors.checks import (
+    ArrayLike,
+    Axes,
+    DataFrame,
+    ExecutorLike,
     as_tensor,
     check_computed,
     check_count,
@@ -31,6 +34,7 @@ from taskpriors.checks import (
 )
 from ..kernels import kernel_factor
 from .edges import checked_odds, least_eigenvalue
+from .labelings import Labelings
 from ..results import Result, new_axes
 from taskpriors.ridge import (
     RidgeBasis,
@@ -56,7 +60,7 @@ from ..signatures import documented
 
 # %% ../../nbs/prior/12_heldout.ipynb #604d9c52
 def heldout_matrix(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
     alpha: float,  # ridge penalty, at least 0
 ) -> Tensor:  # Q, shape (n, n), float64; dense, so for small n
     "The matrix Q whose trace with a task's label graph, over n, is its leave-one-out loss."
@@ -155,7 +159,7 @@ def edge_moments(
     temperature: float,  # T > 0, in the units of K
     *,
     block_size: int | None = None,  # points in a block; None is n/8, between 512 and 2048
-    executor=None,  # concurrent.futures.Executor over strips of rows, at 4/3 of the work
+    executor: ExecutorLike | None = None,  # over strips of rows, at 4/3 of the work
     progress: bool = False,  # show a bar on standard error
 ) -> TaskMoments:
     """Second moments of tasks under independent undirected edges, as ridge probes see them.
@@ -219,7 +223,7 @@ def edge_variance(
     alpha: float,  # ridge penalty
     *,
     block_size: int | None = None,  # points in a block, as for `edge_moments`
-    executor=None,  # concurrent.futures.Executor over pairs of blocks
+    executor: ExecutorLike | None = None,  # concurrent.futures.Executor over pairs of blocks
     progress: bool = False,  # show a bar on standard error
 ) -> Tensor:  # a float64 scalar
     "Variance of the leave-one-out error over tasks with independent undirected edges."
@@ -255,15 +259,15 @@ class HeldoutError(Result):
     task_errors: Tensor | None = field(default=None, repr=False)  # of sampled labels, (n_tasks,)
     pseudo_values: Tensor | None = field(default=None, repr=False)  # of sampled labels, (n,)
 
-    def to_frame(self):  # pandas.DataFrame
+    def to_frame(self) -> DataFrame:
         "One row per penalty tried."
         curves = replace(self, point_errors=None, task_errors=None, pseudo_values=None)
         return Result.to_frame(curves)
 
-    def plot(self, ax=None):  # matplotlib axes
+    def plot(self, ax: Axes | None = None) -> Axes:
         "Expected error over the penalties tried."
         ax = new_axes(ax)
-        if self.alphas is not None:
+        if self.alphas is not None and self.errors is not None:
             ax.plot(self.alphas.cpu(), self.errors.cpu(), label="expected held-out error")
         ax.plot([self.alpha], [self.error], "o", label=f"least: skill {self.skill:.3f}")
         ax.axhline(self.baseline, color="black", linestyle="--", label="intercept alone")
@@ -456,19 +460,19 @@ def _error_over_edges(basis, law, penalties, caller, *, variance, points, check_
 # %% ../../nbs/prior/12_heldout.ipynb #3eab40b8
 @documented
 def expected_heldout_error(
-    features,  # of the model that is judged, shape (n, d)
-    prior,  # factor of the prior kernel (n, r), labels (n_tasks, n), or a sampler's result
+    features: ArrayLike,  # of the model that is judged, shape (n, d)
+    prior: ArrayLike | Labelings,  # factor of the prior kernel (n, r), or tasks (n_tasks, n)
     temperature: float | None = None,  # T > 0 for a factor; labels were drawn at theirs
     *,
     alpha: float | None = None,  # ridge penalty as in `ridge_probes`; None: the best of `alphas`
-    alphas: Sequence | None = None,  # penalties to choose from; None: those of `grid_errors`
-    weights=None,  # of sampled labels, shape (n_tasks,); equal if None
+    alphas: ArrayLike | None = None,  # penalties to choose from; None: those of `grid_errors`
+    weights: ArrayLike | None = None,  # of sampled labels, shape (n_tasks,); equal if None
     variance: bool = True,  # also the variance over tasks: about as much work again
     points: bool = False,  # also the error of each point, and for labels its pseudo-value
     standardize: bool = False,  # divide features by their standard deviation
     check_edges: bool = True,  # with a factor: ask whether labels can have its edges
     block_size: int | None = None,  # points (factor) or tasks (labels) handled at once
-    executor=None,  # concurrent.futures.Executor over blocks
+    executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks
     progress: bool = False,  # show bars over pairs of points (factor) on standard error
 ) -> HeldoutError:
     """Expected error on unseen points of a ridge probe, over all tasks of a prior.
@@ -537,12 +541,12 @@ def _gaussian_variance(basis, Z, noise, alpha, caller):  # 2 Tr((Q (Z Z' + noise
 # %% ../../nbs/prior/12_heldout.ipynb #38c420ad
 @documented
 def expected_regression_error(
-    features,  # of the model that is judged, shape (n, d)
-    prior,  # factor of the Gaussian process's kernel, shape (n, r)
+    features: ArrayLike,  # of the model that is judged, shape (n, d)
+    prior: ArrayLike,  # factor of the Gaussian process's kernel, shape (n, r)
     *,
     noise: float = 0.0,  # variance of independent noise on the targets, in units of the kernel
     alpha: float | None = None,  # ridge penalty; None: the one with the least expected error
-    alphas: Sequence | None = None,  # penalties to choose from; None: those of `grid_errors`
+    alphas: ArrayLike | None = None,  # penalties to choose from; None: those of `grid_errors`
 ) -> HeldoutError:
     """Expected error on unseen points of ridge regression, over targets of a Gaussian process.
 
@@ -620,15 +624,15 @@ def _mean_edges(rows, X, k, law):
 # %% ../../nbs/prior/12_heldout.ipynb #1a6695d9
 @documented
 def precision_at_k(
-    features,  # of the model that is judged, shape (n, d)
-    prior,  # factor of the prior kernel, or sampled labels, as for expected_heldout_error
+    features: ArrayLike,  # of the model that is judged, shape (n, d)
+    prior: ArrayLike | Labelings,  # factor or tasks, as for expected_heldout_error
     temperature: float | None = None,  # T > 0 for a factor; plays no part for labels
     k: int = 10,  # neighbours, below n
     *,
     graphs: str = "undirected",  # with a factor: as for labels, or "directed", as in the paper
-    weights=None,  # of sampled labels, shape (n_tasks,)
+    weights: ArrayLike | None = None,  # of sampled labels, shape (n_tasks,)
     block_size: int = 512,  # queries handled at once
-    executor=None,  # concurrent.futures.Executor over blocks of queries
+    executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of queries
 ) -> float:  # between 0 and 1
     """Expected share of a point's k nearest neighbours (cosine) that carry its label.
 
@@ -660,8 +664,8 @@ def precision_at_k(
 
 # %% ../../nbs/prior/12_heldout.ipynb #0f1a359a
 def trace_over_labels(
-    Z,  # factor of a model's kernel M = Z Z^T, shape (n, r)
-    labels,  # tasks (n_tasks, n), or a sampler's result with its weights
+    Z: ArrayLike,  # factor of a model's kernel M = Z Z^T, shape (n, r)
+    labels: ArrayLike | Labelings,  # tasks (n_tasks, n), or a sampler's result with its weights
 ) -> tuple[float, float]:  # mean and variance over these tasks
     "Mean and variance of Tr(MG) over the graphs of given tasks (the label measure)."
     caller = "trace_over_labels"

@@ -17,6 +17,9 @@ from torch import Tensor
 
 from ..blocks import map_blocks
 from taskpriors.checks import (
+    ArrayLike,
+    ExecutorLike,
+    Seed,
     check_choice,
     check_count,
     check_executor,
@@ -149,8 +152,8 @@ def cross_skill(
     n_orders: int = 4,  # random orders of the points; sampled tasks are dealt out to them evenly
     exponent: float = 1.0,  # of the priors' kernels; 2 lets small eigenvalues count less
     standardize: bool = False,  # divide each feature by its standard deviation
-    seed: int | torch.Generator | None = 0,  # the same for every prior
-    executor=None,  # concurrent.futures.Executor over models
+    seed: Seed | None = 0,  # the same for every prior
+    executor: ExecutorLike | None = None,  # concurrent.futures.Executor over models
 ) -> Tensor:  # shape (n_models, n_priors), float64; at most 1, and 0 for a constant
     """Expected held-out skill of every model over the tasks of every prior.
 
@@ -374,10 +377,10 @@ def _elect(cross, caller, *, similarity, groups, controls, power, limit):
 # %% ../../nbs/prior/13_judges.ipynb #56609793
 @documented
 def elect_prior(
-    cross,  # S, shape (k, k): skill of model a over the tasks of model b, see cross_skill
+    cross: ArrayLike,  # S, shape (k, k): skill of model a over tasks of model b, see cross_skill
     *,
-    similarity=None,  # shape (k, k) in [0, 1]: how much two models are copies, see copy_similarity
-    groups: Sequence | None = None,  # instead: one name per model, equal for copies
+    similarity: ArrayLike | None = None,  # (k, k) in [0, 1]: how much two models are copies
+    groups: ArrayLike | None = None,  # instead: one name per model, equal for copies
     controls: Sequence = (),  # positions of models known to be weak; they do not judge
     power: float = 8.0,  # p > 0: near 0 all judge alike, at infinity the two best
     limit: float = 0.5,  # of lambda_2/lambda_1, from which two communities are reported
@@ -487,8 +490,8 @@ def cross_errors(
     gain: float = 10.0,  # lambda_1/(q T) of each prior; structure begins at one
     n_orders: int = 16,  # random orders of the points; tasks are dealt out to them evenly
     standardize: bool = False,  # divide each feature by its standard deviation
-    seed: int | torch.Generator | None = 0,  # the same for every prior
-    executor=None,  # concurrent.futures.Executor over models
+    seed: Seed | None = 0,  # the same for every prior
+    executor: ExecutorLike | None = None,  # concurrent.futures.Executor over models
 ) -> CrossErrors:
     """The skill of every model over the tasks of every prior, with errors of points and of tasks.
 
@@ -516,8 +519,8 @@ class ElectedErrors(NamedTuple):
 def elected_errors(
     errors: CrossErrors,  # of models that judge each other, see cross_errors
     *,
-    similarity=None,  # as in elect_prior, and so are the other options
-    groups: Sequence | None = None,
+    similarity: ArrayLike | None = None,  # as in elect_prior, and so are the other options
+    groups: ArrayLike | None = None,
     controls: Sequence = (),
     power: float = 8.0,
     limit: float = 0.5,

@@ -8,16 +8,19 @@ __all__ = ['Estimate', 'LabelTraceMoments', 'Labelings', 'enumerate_labelings', 
 # %% ../../nbs/prior/09_labelings.ipynb #83494b93
 import math
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ..blocks import with_bar
 from taskpriors.checks import (
+    ArrayLike,
+    Axes,
+    DataFrame,
+    Seed,
     check_choice,
     check_count,
     check_features,
@@ -215,7 +218,7 @@ class Labelings(Result):
 
     def expectation(
         self,
-        values,  # a number per task, shape (n_tasks,), or k of them, (n_tasks, k)
+        values: ArrayLike,  # a number per task, shape (n_tasks,), or k of them, (n_tasks, k)
         *,
         force: bool = False,  # answer for untrusted samples, too
     ) -> Estimate:
@@ -261,7 +264,7 @@ class Labelings(Result):
 
     def trace_moments(
         self,
-        M: Tensor,  # a model's factor, shape (n, r)
+        M: ArrayLike,  # a model's factor, shape (n, r)
         *,
         force: bool = False,  # answer for untrusted samples, too
     ) -> LabelTraceMoments:
@@ -284,7 +287,7 @@ class Labelings(Result):
             dof=mean.dof,
         )
 
-    def to_frame(self):  # pandas.DataFrame
+    def to_frame(self) -> DataFrame:
         "One row per task: weight, ancestor, share of the largest class, classes in use."
         import pandas as pd
 
@@ -297,8 +300,11 @@ class Labelings(Result):
         }
         return pd.DataFrame({name: v.tolist() for name, v in columns.items()})
 
-    def plot(self, ax=None):
+    def plot(self, ax: Axes | None = None) -> Axes:
         "Effective sample size along the run; for Gibbs sampling, mean Tr(GK) after each sweep."
+        if self.history is None:
+            got, remedy = "labelings that were listed", "plot the result of sample_labelings"
+            refuse("Labelings.plot", "a plot needs the path of a sampler", got, remedy)
         ax = new_axes(ax)
         ax.plot(torch.arange(1, len(self.history) + 1), self.history)
         if self.method == "gibbs":
@@ -312,11 +318,11 @@ class Labelings(Result):
 # %% ../../nbs/prior/09_labelings.ipynb #50ddee4a
 @documented
 def enumerate_labelings(
-    Z: Tensor,  # factor of the prior kernel, shape (n, r)
+    Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
     temperature: float,  # T
     n_classes: int,  # q; at most 10^6 labelings, q^n
     *,
-    class_proportions: Sequence | None = None,  # as in sample_labelings
+    class_proportions: ArrayLike | None = None,  # as in sample_labelings
     tolerance: float = 0.05,  # as in sample_labelings
 ) -> Labelings:  # all labelings with their exact log probabilities as log_weights
     """List all labelings with their probabilities under the measure exp(Tr(GK)/T).
@@ -335,7 +341,7 @@ def enumerate_labelings(
     pi, tau = check_proportions(class_proportions, tolerance, q, caller)
     labels = torch.cartesian_prod(*[torch.arange(q, device=Z.device)] * n)
     energy = _label_traces(labels, Z.double(), q, size=4096) / T
-    if pi is not None:
+    if pi is not None and tau is not None:  # the two come together
         pi = pi.to(Z.device)
         N = torch.stack([(labels == c).sum(1) for c in range(q)], 1).double()
         penalty = (N / n - pi).square().sum(1) / (2 * tau**2)
@@ -475,7 +481,7 @@ def _differs_from_annealing(P, state, g):  # a reason for distrust, or ""
     gaps = dict(zip(seen[0].names, off, strict=True))
     error = math.hypot(*(cloud.log_partition_se() for cloud in clouds))
     gaps["log Z"] = abs(clouds[0].log_partition() - clouds[1].log_partition()) / max(error, 1e-9)
-    worst = max(gaps, key=gaps.get)
+    worst = max(gaps, key=gaps.__getitem__)
     if gaps[worst] <= 3:
         return ""
     return f"{worst} apart from that of annealing by {gaps[worst]:.1f} standard errors"
@@ -512,7 +518,7 @@ def _sample_particles(problem: Problem, m: int, options: _Options) -> Labelings:
     labels, cloud = state.labels, state.cloud
     reason = _reason_against_particles(P, state, g, options.method)
     reason = reason or _proportions_doubtful(P, state, options.method, g)
-    diagnosis = dict(
+    diagnosis: dict[str, Any] = dict(
         ess=cloud.ess[-1],
         n_ancestors=cloud.n_ancestors(),
         log_partition=cloud.log_partition(),
@@ -546,19 +552,19 @@ def _measure_of(problem: Problem) -> _Measure:
 # %% ../../nbs/prior/09_labelings.ipynb #ba0bccfe
 @documented
 def sample_labelings(
-    Z: Tensor,  # factor of the prior kernel K = Z Z^T, shape (n, r)
+    Z: ArrayLike,  # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature: float,  # T, in the unit of K
     n_classes: int,  # q, at least 2
     *,
     n_tasks: int,  # particles, hence labelings returned
     method: str = "anneal",  # (temperatures), "smc" (points), "gibbs" (chains) or "prefix"
     gibbs_sweeps: int | None = None,  # at the end; None is 2, and 100 for method="gibbs"
-    class_proportions: Sequence | None = None,  # shares to keep near, shape (q,); None: free
+    class_proportions: ArrayLike | None = None,  # shares to keep near, shape (q,); None: free
     tolerance: float = 0.05,  # spread of the shares around class_proportions
     resample_below: float = 0.5,  # resample when this share of the sample size is left
     check_every: int = 32,  # points between two looks at it
     step: float = 0.98,  # for "anneal": effective share of the particles after one rise of 1/T
-    seed: int | torch.Generator | None = None,  # same seed, same tasks
+    seed: Seed | None = None,  # same seed, same tasks
     progress: bool = False,  # show bars over points, temperatures and sweeps on standard error
 ) -> Labelings:  # warns if a diagnostic gives a reason for distrust
     """Draw labelings from the measure exp(Tr(GK)/T), asymptotically exactly in n_tasks.
@@ -581,7 +587,7 @@ def sample_labelings(
         seed=seed,
         caller=caller,
     )
-    open_unit = dict(low=0, high=1, low_open=True, high_open=True)
+    open_unit: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
     options = _Options(
         method=method,
         sweeps=_check_sweeps(gibbs_sweeps, method, n_tasks, caller),

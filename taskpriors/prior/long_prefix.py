@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..blocks import row_blocks, with_bar
-from ..checks import check_count, check_flag, check_generator
+from ..checks import ArrayLike, Seed, check_count, check_flag, check_generator
 from .prefix import check_sampler, draw_uniforms, encode_labels, pair_scale
 
 # %% ../../nbs/prior/18_long_prefix.ipynb #033f5bed
@@ -57,14 +57,14 @@ def _one_order(Z, order, scale, shape, g):  # labels (m, n) of `shape` (q, m), u
 
 
 def sample_many_labels(
-    Z: Tensor,  # factor of the prior kernel K = Z Z^T, shape (n, r), on any device
+    Z: ArrayLike,  # factor of the prior kernel K = Z Z^T, shape (n, r), on any device
     temperature: float,  # T, in the unit of K
     n_classes: int,  # q, between 2 and 256
     *,
     n_tasks: int = 1,  # labelings to draw
     n_orders: int = 1,  # random orders of the points; tasks are dealt out to them evenly
     convention: str = "paper",  # pair term K/T ("paper") or 2K/T ("exact")
-    seed: int | torch.Generator | None = None,  # same seed, same tasks as sample_labels
+    seed: Seed | None = None,  # same seed, same tasks as sample_labels
     progress: bool = False,  # show a bar over the orders on standard error
 ) -> Tensor:  # shape (n_tasks, n), uint8, on the CPU
     """Draw tasks by prefix sampling, a block of points at a time: for very many points.

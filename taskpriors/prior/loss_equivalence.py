@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from taskpriors.checks import (
+    ArrayLike,
     as_tensor,
     check_computed,
     check_dtype,
@@ -39,10 +40,10 @@ def _targets(targets, features: Tensor, caller: str) -> Tensor:  # shape (n, q),
 
 # %% ../../nbs/prior/01_loss_equivalence.ipynb #bf7864d2
 def probe_loss(
-    features: Tensor,  # representation F, shape (n, d)
+    features: ArrayLike,  # representation F, shape (n, d)
     targets: Tensor,  # targets Y, shape (n, q), or (n,) for one real target
-    W: Tensor,  # weights of the probe, shape (d, q)
-    b: Tensor,  # intercept of the probe, shape (q,)
+    W: ArrayLike,  # weights of the probe, shape (d, q)
+    b: ArrayLike,  # intercept of the probe, shape (q,)
 ) -> Tensor:  # mean over points of the squared error summed over targets, a scalar
     """Squared error of the linear probe `features @ W + b` (eq. 1 of Task Priors).
 
@@ -68,7 +69,7 @@ def probe_loss(
 
 # %% ../../nbs/prior/01_loss_equivalence.ipynb #3174bfaa
 def optimal_probe(
-    features: Tensor,  # representation F, shape (n, d)
+    features: ArrayLike,  # representation F, shape (n, d)
     targets: Tensor,  # targets Y, shape (n, q), or (n,) for one real target
 ) -> tuple[Tensor, Tensor]:  # W (d, q) and b (q,); of all optima, the one of least norm
     """Weights and intercept of the least-squares probe, at any rank (Theorem 2.3).
@@ -93,7 +94,7 @@ def optimal_probe(
 
 # %% ../../nbs/prior/01_loss_equivalence.ipynb #83f32336
 def label_graph(
-    labels: Tensor,  # classes of one task, shape (n,) or (1, n)
+    labels: ArrayLike,  # classes of one task, shape (n,) or (1, n)
     *,
     dtype: torch.dtype | None = None,  # of the graph; None is the default floating type
 ) -> Tensor:  # G = Y Y^T, shape (n, n), zeros and ones; dense, so for small n
@@ -117,8 +118,8 @@ def label_graph(
 
 # %% ../../nbs/prior/01_loss_equivalence.ipynb #0920164e
 def relative_objective(
-    features: Tensor,  # representation F, shape (n, d)
-    labels: Tensor,  # classes, shape (n_tasks, n), or (n,) for one task
+    features: ArrayLike,  # representation F, shape (n, d)
+    labels: ArrayLike,  # classes, shape (n_tasks, n), or (n,) for one task
 ) -> Tensor:  # Tr(V^T G V) per task, shape (n_tasks,), from 0 to at most Tr(H G)
     """Agreement of the features' projection with the label graph (Theorem 2.3).
 
@@ -134,7 +135,7 @@ def relative_objective(
 
 # %% ../../nbs/prior/01_loss_equivalence.ipynb #d487af15
 def optimal_probe_loss(
-    features: Tensor,  # representation F, shape (n, d)
+    features: ArrayLike,  # representation F, shape (n, d)
     targets: Tensor,  # targets Y, shape (n, q), or (n,) for one real target
 ) -> Tensor:  # least value of probe_loss over W and b, a scalar: training error
     """Loss of the best linear probe without fitting one, at any rank (Theorem 2.3).

@@ -7,17 +7,26 @@ __all__ = ['TraceMoments', 'trace_moments', 'trace_cumulants', 'SketchedMoments'
 
 # %% ../../nbs/prior/04_moments.ipynb #79a6ad32
 import math
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from ..blocks import row_blocks
-from ..checks import check_count, check_generator, check_number
+from taskpriors.checks import (
+    ArrayLike,
+    Axes,
+    DataFrame,
+    ExecutorLike,
+    Seed,
+    check_count,
+    check_generator,
+    check_number,
+)
 from taskpriors.prior.pair_sums import (
     PairProblem,
     block_copies,
@@ -109,7 +118,7 @@ class TraceMoments(Result):
         "Mean of abs(K_ij)/T: far below 1 all edges are fair coins, far above 1 all are certain."
         return self.kernel_scale / self.temperature
 
-    def to_frame(self):  # pandas.DataFrame
+    def to_frame(self) -> DataFrame:
         "One row per model and temperature."
         import pandas as pd
 
@@ -124,7 +133,7 @@ class TraceMoments(Result):
             }
         )
 
-    def plot(self, ax=None):  # matplotlib axes
+    def plot(self, ax: Axes | None = None) -> Axes:
         "Mean and one s.d. against temperature; with one temperature, variance against mean."
         ax = new_axes(ax)
         shape = len(self.names), self.temperature.numel()
@@ -177,12 +186,12 @@ def _off_diagonal_moments(problem):
 @documented
 def trace_moments(
     M: Tensor | Mapping,  # the model: its kernel's factor, shape (n, r), or name -> factor
-    prior: Tensor,  # factor of the prior kernel K, shape (n, r_K)
-    temperature: float | Sequence,  # T > 0 in the units of K, a number or several
+    prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
+    temperature: float | ArrayLike,  # T > 0 in the units of K, a number or several
     *,
     graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
     block_size: int | None = None,  # points in a block; None fits a core's cache
-    executor: Executor | None = None,  # over lists of blocks
+    executor: ExecutorLike | None = None,  # over lists of blocks
     progress: bool = False,  # show a bar on standard error
 ) -> TraceMoments:  # mean and variance, float64, shape (n_models, n_temps)
     """Mean and variance of Tr(MG) over tasks G, exact but for rounding (Theorem 2.6).
@@ -219,13 +228,13 @@ def trace_moments(
 @documented
 def trace_cumulants(
     M: Tensor | Mapping,  # the model: its kernel's factor, shape (n, r), or name -> factor
-    prior: Tensor,  # factor of the prior kernel K, shape (n, r_K)
-    temperature: float | Sequence,  # T > 0 in the units of K, a number or several
+    prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
+    temperature: float | ArrayLike,  # T > 0 in the units of K, a number or several
     *,
     order: int = 4,  # highest cumulant
     graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
     block_size: int | None = None,  # points in a block; None fits a core's cache
-    executor: Executor | None = None,  # over lists of blocks
+    executor: ExecutorLike | None = None,  # over lists of blocks
     progress: bool = False,  # show a bar on standard error
 ) -> Tensor:  # shape (n_models, n_temps, order), float64
     """Cumulants 1 to `order` of Tr(MG) over tasks G, in closed form.
@@ -304,7 +313,7 @@ def _cells(factors, most):
     generator = torch.Generator().manual_seed(len(factors))
     n, device = len(factors[0]), factors[0].device
     steps = max(0, math.ceil(math.log2(n / most)))
-    height = 0
+    height: Any = 0
     for F in factors:
         W = torch.randn(F.shape[1], steps, generator=generator, dtype=torch.float64).to(F)
         length = margins(F).diagonal.sqrt().clamp(min=1e-300)
@@ -406,14 +415,16 @@ def _lot_sums(sketched, rows, cols, partitions):
 # %% ../../nbs/prior/04_moments.ipynb #d2603ab6
 def _within_cells(sketched):
     "Sums over all ordered pairs i != j that share a cell."
-    n = len(sketched.problem.prior)
-    seen = [torch.arange(n, device=sketched.problem.prior.device)]
+    device = sketched.problem.prior.device
+    seen = [torch.arange(len(sketched.problem.prior), device=device)]
     found = []
     for cell in sketched.partitions:
-        sizes = cell.bincount().tolist()
-        for points in cell.argsort().split(sizes):
-            points = points[None]
-            side = _Side(points, torch.ones_like(points, dtype=torch.float64))
+        sizes = cell.bincount()
+        points = pad_sequence(cell.argsort().split(sizes.tolist()), batch_first=True)
+        largest = points.shape[1]
+        weight = (torch.arange(largest, device=device) < sizes[:, None]).double()
+        for some in row_blocks(len(points), max(1, _CELL**2 // largest**2)):
+            side = _Side(points[some], weight[some])
             found.append(_lot_sums(sketched, side, side, seen))
         seen = [*seen, cell]
     return _Lots(*(torch.cat(parts).sum(0) for parts in zip(*found, strict=True)))
@@ -502,12 +513,12 @@ class _Pilot(NamedTuple):
 
 
 def _run_pilot(draws, n_lots, known):
-    total = 0, 0, 0, 0, 0
+    total: Any = 0, 0, 0, 0, 0
     for y, c, _ in _drawn_lots(draws, n_lots):
         d = c - known
         sums = [y, y * y, d, d[..., None] * d[..., None, :], y[..., None] * d[..., None, :]]
         total = [a + part.sum(0) for a, part in zip(total, sums, strict=True)]
-    return _Pilot(*total, n_lots)
+    return _Pilot._make([*total, n_lots])
 
 # %% ../../nbs/prior/04_moments.ipynb #54091d03
 def _slopes(pilot):
@@ -619,7 +630,9 @@ class _FreshLots(NamedTuple):
 
 
 def _fresh_lots(draws, n_lots, *, beta, start, known):
-    powers = controls = kernel = 0
+    powers: Any = 0
+    controls: Any = 0
+    kernel: Any = 0
     for y, c, K in _drawn_lots(draws, n_lots):
         off = c - known
         r = _controlled(y, off, beta) - start
@@ -651,13 +664,13 @@ def _draw_fresh(draws, lots, most, *, doubtful, **fixed):
 @documented
 def sketch_trace_moments(
     M: Tensor | Mapping,  # the model: its kernel's factor, shape (n, r), or name -> factor
-    prior: Tensor,  # factor of the prior kernel K, shape (n, r_K)
-    temperature: float | Sequence,  # T > 0 in the units of K, a number or several
+    prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
+    temperature: float | ArrayLike,  # T > 0 in the units of K, a number or several
     *,
     rel_tol: float = 0.01,  # draw until every standard error is at most this share of its estimate
     max_pairs: int = 2**28,  # draw so many pairs at most
     graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
-    seed: int | torch.Generator | None = None,  # None for fresh randomness
+    seed: Seed | None = None,  # None for fresh randomness
     block_size: int = 2**18,  # pairs looked at together; changes the answer by rounding only
 ) -> SketchedMoments:  # estimates and standard errors
     """Estimate the mean and variance of Tr(MG) from random blocks of pairs of points.

@@ -6,14 +6,14 @@
 __all__ = ['TaskStatistics', 'TaskPriorStatistics', 'TaskPriorLoss']
 
 # %% ../../nbs/prior/15_objective.ipynb #de7b5a5b
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from ..blocks import row_blocks
 from taskpriors.checks import (
+    ArrayLike,
     as_tensor,
     check_choice,
     check_features,
@@ -134,15 +134,18 @@ def _as_index(index, n, device):  # distinct points of the prior, as int64
 class TaskPriorStatistics(nn.Module):
     "Differentiable mean and variance over a prior's tasks, on minibatches (Theorem 2.6)."
 
+    prior: Tensor  # factor of the prior kernel, shape (n, r)
+    row_means: Tensor  # of the edges of each point, shape (n,); None for "heldout"
+
     def __init__(
         self,
-        prior,  # factor Z of the prior kernel K = Z Z^T on the training points, shape (n, r)
+        prior: ArrayLike,  # factor Z of the prior kernel on the training points, shape (n, r)
         temperature: float,  # T > 0, in the units of K
         *,
         statistic: str = "trace",  # "trace" (centred cosine kernel) or "heldout" (ridge probes)
         alpha: float = 1.0,  # ridge penalty of "heldout", as in ridge_probes
         graphs: str = "undirected",  # "undirected" (label graphs) or "directed"
-    ):
+    ) -> None:
         super().__init__()
         Z, self.odds = checked_odds(prior, temperature, graphs, "TaskPriorLoss")
         self.temperature = float(temperature)
@@ -157,8 +160,8 @@ class TaskPriorStatistics(nn.Module):
 
     def forward(
         self,
-        features,  # of the minibatch, shape (m, d), with their gradient
-        index: Sequence | None = None,  # its points in the prior, distinct; None: all, in order
+        features: Tensor,  # of the minibatch, shape (m, d), with their gradient
+        index: ArrayLike | None = None,  # its points in the prior, distinct; None: all, in order
         *,
         center: Tensor | None = None,  # for "trace": mean unit row over all points; None: its own
     ) -> TaskStatistics:
@@ -186,11 +189,11 @@ class TaskPriorLoss(nn.Module):
 
     def __init__(
         self,
-        prior,  # factor Z of the prior kernel K = Z Z^T on the training points, shape (n, r)
+        prior: ArrayLike,  # factor Z of the prior kernel on the training points, shape (n, r)
         temperature: float,  # T > 0, in the units of K
         weight: float = 1.0,  # of the variance, at least 0
-        **options,  # of TaskPriorStatistics: statistic, alpha, graphs
-    ):
+        **options: Any,  # of TaskPriorStatistics: statistic, alpha, graphs
+    ) -> None:
         super().__init__()
         self.weight = check_number(weight, "TaskPriorLoss", "weight", low=0)
         self.statistics = TaskPriorStatistics(prior, temperature, **options)
@@ -198,8 +201,8 @@ class TaskPriorLoss(nn.Module):
 
     def forward(
         self,
-        features,  # of the minibatch, shape (m, d), with their gradient
-        index: Sequence | None = None,  # its points in the prior, distinct; None: all, in order
+        features: Tensor,  # of the minibatch, shape (m, d), with their gradient
+        index: ArrayLike | None = None,  # its points in the prior, distinct; None: all, in order
         *,
         center: Tensor | None = None,  # mean unit row over all points, see TaskPriorStatistics
     ) -> Tensor:  # scalar to minimise
@@ -207,7 +210,7 @@ class TaskPriorLoss(nn.Module):
         s = self.statistics(features, index, center=center)
         return self.sign * s.mean + self.weight * s.variance
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         s = self.statistics
         return (
             f"n={len(s.prior)}, statistic={s.statistic!r}, temperature={s.temperature:g}, "

@@ -9,15 +9,16 @@ __all__ = ['PairProblem', 'is_sequence', 'checked_models', 'Margins', 'margins',
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d14
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ..blocks import map_blocks, pair_blocks, row_blocks
 from taskpriors.checks import (
+    ArrayLike,
+    ExecutorLike,
     check_choice,
     check_count,
     check_executor,
@@ -47,7 +48,7 @@ class PairProblem(NamedTuple):
     single_temperature: bool  # the results have no dimension for temperatures
     dtype: torch.dtype  # of the blocks: that of the most precise factor
     block_size: int | None  # points in a block; None lets `points_per_block` choose
-    executor: Executor | None  # None works in this process
+    executor: ExecutorLike | None  # None works in this process
     progress: bool  # show a bar on standard error
 
     def shaped(self, x: Tensor) -> Tensor:  # from shape (n_models, n_temps, ...)
@@ -64,14 +65,14 @@ class PairProblem(NamedTuple):
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d1a
 def is_sequence(
-    x,  # a number, or several
+    x: object,  # a number, or several
 ) -> bool:
     "Is `x` a list, a tuple or a vector, and not one number?"
     return isinstance(x, (list, tuple)) or getattr(x, "ndim", 0) == 1
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d1d
 def checked_models(
-    M,  # a factor, shape (n, r), or a dictionary name -> factor
+    M: ArrayLike | Mapping,  # a factor, shape (n, r), or a dictionary name -> factor
     caller: str,  # who asks
 ) -> dict:  # name -> factor; a single one is called "model"
     "Models by name, each a finite factor."
@@ -95,7 +96,7 @@ def margins(
 ) -> Margins:
     "Diagonal of `Z @ Z.T`, and the sum of its other entries."
     diagonal = []
-    column = 0
+    column: Any = 0
     for rows in row_blocks(len(Z), 256):
         part = Z[rows].double()
         column = column + part.sum(0)
@@ -123,14 +124,14 @@ def _checked_rates(temperatures, twice, dtype, caller):
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d25
 def pair_problem(
-    M,  # the model: its kernel's factor, shape (n, r), or a dictionary name -> factor
-    prior,  # factor of the prior kernel K, shape (n, r_K)
-    temperature,  # T > 0 in the units of K, a number or a sequence
+    M: ArrayLike | Mapping,  # the model's factor, shape (n, r), or name -> factor
+    prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
+    temperature: float | ArrayLike,  # T > 0 in the units of K, a number or a sequence
     *,
     graphs: str,  # "directed" (the paper) or "undirected" (label graphs)
     caller: str,  # who asks
     block_size: int | None = None,  # points in a block
-    executor: Executor | None = None,  # over lists of blocks
+    executor: ExecutorLike | None = None,  # over lists of blocks
     progress: bool = False,  # show a bar on standard error
 ) -> PairProblem:
     "Check the arguments that all statistics of Tr(MG) share."
@@ -330,7 +331,7 @@ def coin_cumulants(
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d42
 def bernoulli_cumulants(
-    log_odds: Tensor,  # x = log(p/(1 - p)), any shape; infinite for a coin that is certain
+    log_odds: ArrayLike,  # x = log(p/(1 - p)), any shape; infinite for a coin that is certain
     order: int,  # highest cumulant
 ) -> Tensor:  # shape (order, ...), float64
     "Cumulants 1 to `order` of coins, accurate at any log-odds."

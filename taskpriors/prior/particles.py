@@ -12,13 +12,14 @@ __all__ = ['MIN_ANCESTORS', 'MIN_DOF', 'MIN_DOF_ANNEALED', 'CHECKS_OF_CHAINS', '
 
 # %% ../../nbs/prior/08_particles.ipynb #f4d0d6bb
 import math
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ..blocks import row_blocks, with_bar
-from ..checks import check_generator, check_number, check_tensor, refuse
+from ..checks import ArrayLike, Seed, check_generator, check_number, check_tensor, refuse
 from taskpriors.prior.prefix import (
     check_sampler,
     decode_labels,
@@ -33,11 +34,13 @@ from taskpriors.prior.prefix import (
 class PottsModel:
     "The label measure over the rows of B, in that order, with or without class proportions."
 
-    def __init__(self, Z, T, q, pi=None, tau=None):
+    def __init__(
+        self, Z: Tensor, T: float, q: int, pi: Tensor | None = None, tau: float | None = None
+    ) -> None:
         self.n = len(Z)
         self.q = q
         self.T = T
-        self.pi = pi  # float64, on the device of Z
+        self.pi: Any = pi  # float64, on the device of Z
         self.tau = tau
         self.kappa = 0.0
         self.B = Z
@@ -46,10 +49,11 @@ class PottsModel:
         self.trace_K = Z.double().square().sum().item()
         if pi is not None:
             self.pi = pi.to(Z.device)
+            assert tau is not None  # the two come together
             self.kappa = 1 / (tau * self.n) ** 2
             self.B = torch.cat([Z, Z.new_ones(self.n, 1)], 1)
 
-    def coef(self, beta):
+    def coef(self, beta: float) -> float | Tensor:
         "Coefficients of the columns of B in the couplings at inverse temperature beta."
         if self.pi is None:
             return 2 * beta
@@ -57,7 +61,7 @@ class PottsModel:
             [self.B.new_full((self.rank,), 2 * beta), self.B.new_tensor([-self.kappa])]
         )
 
-    def field(self, sizes):
+    def field(self, sizes: int | Tensor) -> float | Tensor:
         "Field of class c minus that of class 0 in sets of so many points, (len(sizes), q - 1, 1)."
         if self.pi is None:
             return 0.0
@@ -66,13 +70,13 @@ class PottsModel:
         f = (pi[1:] / pi[0]).log() + self.kappa * sizes * (pi[1:] - pi[0])
         return f[..., None].to(self.B.dtype)
 
-    def trace(self, sums):
+    def trace(self, sums: Tensor) -> Tensor:
         "Tr(G K) of each particle, from B^T codes of shape (r, (q - 1) m) -> (m,), float64."
         U = sums[: self.rank].view(self.rank, self.q - 1, -1).double()
         base = (self.total[:, None] - U.sum(1)) / self.q
         return (U + base[:, None]).square().sum((0, 1)) + base.square().sum(0)
 
-    def log_pull(self, sums):
+    def log_pull(self, sums: Tensor) -> tuple[Tensor, Tensor]:
         "The two terms of class proportions in log mu: sum_i log(q pi) and the penalty, (m,) each."
         U = sums[-1].view(self.q - 1, -1).double()
         N = torch.cat([torch.zeros_like(U[:1]), U]) + (self.n - U.sum(0)) / self.q
@@ -86,15 +90,15 @@ def factor_sums(
     Y: Tensor,  # labels, shape (n, m)
 ) -> Tensor:  # B^T codes, shape (r, (q - 1) m)
     "Sum the rows of B, times the codes of their labels."
-    return sum(
+    return sum(  # type: ignore[return-value]  # there is a block
         P.B[rows].T @ encode_labels(Y[rows], P.q, P.B.dtype).flatten(1)
         for rows in row_blocks(P.n, 256)
     )
 
 # %% ../../nbs/prior/08_particles.ipynb #73ea5989
 def check_proportions(
-    pi,  # shares of the classes, shape (q,), or None
-    tau,  # tolerance
+    pi: ArrayLike | None,  # shares of the classes, shape (q,), or None
+    tau: float,  # tolerance
     q: int,  # number of classes
     caller: str,  # who asks
 ) -> tuple[Tensor | None, float | None]:  # shares that sum to one, float64, and the tolerance
@@ -121,14 +125,14 @@ class Problem(NamedTuple):
 
 
 def checked_problem(
-    Z,  # factor of the prior kernel, shape (n, r)
-    temperature,  # T
-    n_classes,  # q
+    Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
+    temperature: float,  # T
+    n_classes: int,  # q
     *,
-    n_tasks,  # m
-    class_proportions,  # shape (q,), or None
-    tolerance,  # spread of the shares around them
-    seed,  # int, torch.Generator or None
+    n_tasks: int,  # m
+    class_proportions: ArrayLike | None,  # shape (q,), or None
+    tolerance: float,  # spread of the shares around them
+    seed: Seed | None,  # int, torch.Generator or None
     caller: str,  # who asks
 ) -> Problem:
     "Judge the arguments that all samplers of the label measure share."
@@ -147,47 +151,47 @@ def checked_problem(
 class ParticleCloud:
     "Weights and ancestry of m particles."
 
-    def __init__(self, m, device, log_z=0.0):
+    def __init__(self, m: int, device: str | torch.device, log_z: float = 0.0) -> None:
         self.log_w = torch.zeros(m, dtype=torch.float64, device=device)
         self.ancestor = torch.arange(m, device=device)
         self.log_z = log_z  # of the resamplings so far
-        self.ess = []  # effective sample size after each weighing
+        self.ess: list[float] = []  # effective sample size after each weighing
         self.resampled = 0
         self.varied = False  # has any weight ever differed from another?
 
-    def weigh(self, increment):
+    def weigh(self, increment: Tensor) -> None:
         "Multiply the weights by exp(increment)."
         self.log_w = self.log_w + increment
         self.varied = self.varied or bool((self.log_w != self.log_w[0]).any())
         self.ess.append(1 / self.weights().square().sum().item())
 
-    def weights(self):
+    def weights(self) -> Tensor:
         "Weights that sum to one, (m,)."
         return torch.softmax(self.log_w, 0)
 
-    def families(self):
+    def families(self) -> Tensor:
         "Weight of each ancestor, (m,)."
         return torch.zeros_like(self.log_w).index_add_(0, self.ancestor, self.weights())
 
-    def n_ancestors(self):
+    def n_ancestors(self) -> float:
         "Effective number of ancestors A."
         return 1 / self.families().square().sum().item()
 
-    def dof(self):
+    def dof(self) -> float:
         "Effective degrees of freedom of a standard error from ancestors (Satterthwaite)."
         squares = self.families().square()
         return (squares.sum().square() / squares.square().sum()).item() - 1
 
-    def log_partition(self):
+    def log_partition(self) -> float:
         "Estimate of log Z."
         return self.log_z + torch.logsumexp(self.log_w, 0).item() - math.log(len(self.log_w))
 
-    def log_partition_se(self):
+    def log_partition_se(self) -> float:
         "Its standard error, from ancestors and missed draws as heavy as the heaviest family."
         missed = 4 * self.families().max().item() ** 2 if self.varied else 0.0
         return (max(1 / self.n_ancestors() - 1 / len(self.log_w), 0.0) + missed) ** 0.5
 
-    def resample(self, g):
+    def resample(self, g: torch.Generator) -> Tensor:
         "Resample systematically; return the indices of the particles to keep."
         m = len(self.log_w)
         self.log_z = self.log_partition()
@@ -321,7 +325,7 @@ def gibbs_sweep(
     Y: Tensor,  # labels, shape (n, m); changed in place
     U: Tensor,  # B^T codes of the labels; changed in place
     g: torch.Generator,  # draws the labels
-):
+) -> None:
     "Visit every point of every particle once, and draw its label given all others."
     q, m = P.q, Y.shape[1]
     field = P.field(P.n)
@@ -368,7 +372,7 @@ def exchange_classes(
     Y: Tensor,  # labels, shape (n, m); changed in place
     U: Tensor,  # B^T codes of the labels; changed in place
     g: torch.Generator,  # draws the classes and decides
-):
+) -> None:
     "Propose to each particle to exchange the names of two of its classes (Metropolis)."
     if P.pi is None:
         return
@@ -446,7 +450,7 @@ def anneal(
     *,
     step: float = 0.98,  # conditional effective sample size of one rise of beta, as a share of m
     resample_below: float = 0.5,  # effective sample size that calls for it, as a share of m
-):  # yields a ParticleState at every beta on the way, those in `betas` included
+) -> Iterator[ParticleState]:  # at every beta on the way, those in `betas` included
     "Cool weighted particles from independent labels downward."
     state = _hot_start(P, m, g)
     if P.pi is not None:
@@ -466,7 +470,7 @@ def cool_chains(
     betas: list,  # inverse temperatures, rising
     *,
     sweeps: int,  # at each of them
-):  # yields a ParticleState at each of `betas`
+) -> Iterator[ParticleState]:  # at each of `betas`
     "Cool independent chains from independent labels downward."
     state = _hot_start(P, m, g)
     for beta in betas:

@@ -11,12 +11,15 @@ __all__ = ['encode_labels', 'decode_labels', 'fill_block', 'draw_uniforms', 'che
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..blocks import pair_blocks, row_blocks, with_bar
 from taskpriors.checks import (
+    ArrayLike,
+    Seed,
     check_choice,
     check_count,
     check_features,
@@ -122,10 +125,10 @@ def _prefix_labels(Z, scale, q, m, g, *, block=_BLOCK, progress=False):
 
 # %% ../../nbs/prior/07_prefix.ipynb #38cbc8f0
 def check_sampler(
-    Z,  # factor of the prior kernel, shape (n, r)
-    temperature,  # T
-    n_classes,  # q
-    n_tasks,  # m
+    Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
+    temperature: float,  # T
+    n_classes: int,  # q
+    n_tasks: int,  # m
     caller: str,  # who asks
     *,
     label_bytes: int = 12,  # that the caller needs for each label
@@ -169,7 +172,7 @@ def copy_transposed(
     out: Tensor,  # shape (m, n), is filled
     y: Tensor,  # shape (n, m)
     size: int = 256,  # points in a piece
-):
+) -> None:
     "Copy `y.T` into `out`, piece by piece."
     for rows in row_blocks(len(y), size):
         out[:, rows] = y[rows].T
@@ -219,7 +222,7 @@ _SIDE_BY_SIDE = 2**22  # most numbers that a batch of orders holds beside the la
 
 def _batches(parts, width, q):
     "Consecutive parts (priors, m, n) of equal length, as many as go side by side."
-    batch = []
+    batch: list = []
     for part in parts:
         _, m, n = part.shape
         numbers = m * (n + (q - 1) * width) + _BLOCK * width
@@ -248,7 +251,7 @@ def _fill_parts(batch, factors, scales, q, g):
 # %% ../../nbs/prior/07_prefix.ipynb #32603789
 @documented
 def sample_labels(
-    Z: Tensor,  # factor of the prior kernel K = Z Z^T, shape (n, r)
+    Z: ArrayLike,  # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature: float,  # T, in the unit of K
     n_classes: int,  # q, at least 2
     *,
@@ -256,7 +259,7 @@ def sample_labels(
     shuffle: bool = True,  # visit the points in random order; False keeps the order of the rows
     n_orders: int = 1,  # random orders per call; tasks are dealt out to them evenly
     convention: str = "paper",  # pair term K/T ("paper") or 2K/T ("exact": that of the measure)
-    seed: int | torch.Generator | None = None,  # same seed, same tasks
+    seed: Seed | None = None,  # same seed, same tasks
     progress: bool = False,  # a bar over the points on standard error, for each order drawn alone
 ) -> Tensor:  # shape (n_tasks, n), int64, on the device of Z
     """Draw tasks by prefix sampling, all in one pass (Task Priors, Algorithm 1).
@@ -307,7 +310,7 @@ def sample_labels_of_priors(
     n_tasks: int = 1,  # labelings to draw from each prior
     n_orders: int = 1,  # random orders, the same for every prior; tasks are dealt out evenly
     convention: str = "paper",  # as in sample_labels
-    seed: int | torch.Generator | None = None,  # the same for every prior
+    seed: Seed | None = None,  # the same for every prior
 ) -> Tensor:  # shape (n_priors, n_tasks, n), int64, on the CPU
     "The tasks that `sample_labels` draws from each prior with this seed, drawn side by side."
     caller = "sample_labels_of_priors"
@@ -336,8 +339,8 @@ def log_normalisers(
 
 # %% ../../nbs/prior/07_prefix.ipynb #ffe18437
 def prefix_log_prob(
-    Z: Tensor,  # factor, shape (n, r), in the order in which the points are visited
-    labels,  # shape (n_tasks, n)
+    Z: ArrayLike,  # factor, shape (n, r), in the order in which the points are visited
+    labels: ArrayLike,  # shape (n_tasks, n)
     temperature: float,  # T
     n_classes: int,  # q
     *,
@@ -388,7 +391,7 @@ def _one_hot(y, q):  # (m, n) -> (m q, n); in float32, which holds counts below 
 def _squared_tables(y, q, size):  # (m, n) -> sums of squared counts, (m, m), float64
     m = len(y)
     same = torch.zeros(m, m, dtype=torch.float64, device=y.device)
-    hot_rows = None
+    hot_rows: Any = None
     for rows, cols in pair_blocks(m, size):
         if rows == cols:  # the first block of its row
             hot_rows = _one_hot(y[rows], q)
@@ -452,11 +455,11 @@ def _check_tasks(labels, n_classes, caller):  # at least two tasks over at least
 # %% ../../nbs/prior/07_prefix.ipynb #b096d686
 @documented
 def task_diversity(
-    labels,  # shape (n_tasks, n)
+    labels: ArrayLike,  # shape (n_tasks, n)
     *,
     n_classes: int | None = None,  # q; None is the largest label plus one, at least 2
     max_tasks: int = 2000,  # beyond it, the pairs are those of so many tasks drawn at random
-    seed: int | torch.Generator | None = 0,  # draws them
+    seed: Seed | None = 0,  # draws them
 ) -> TaskDiversity:
     """Count distinct tasks, and average their adjusted Rand index and their class balance.
 

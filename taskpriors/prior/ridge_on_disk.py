@@ -7,13 +7,15 @@ __all__ = ['JUDGED', 'RowTasks', 'check_row_tasks', 'RowSums', 'row_sums', 'RowF
            'KnownLabels', 'RowScores', 'scores_of_rows']
 
 # %% ../../nbs/prior/16_ridge_on_disk.ipynb #fe94beb4
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ..blocks import row_blocks
 from taskpriors.checks import (
+    ArrayLike,
+    Seed,
     as_tensor,
     check_computed,
     check_count,
@@ -25,7 +27,7 @@ from taskpriors.checks import (
 from .heldout import HeldoutError
 from ..probes import ProbeResult
 from ..ridge import MOST_LOST, alpha_grid, simplex_codes
-from ..row_blocks import RowMatrix, open_rows
+from ..row_blocks import RowMatrix, RowsLike, open_rows
 
 # %% ../../nbs/prior/16_ridge_on_disk.ipynb #0d223c14
 class RowTasks(NamedTuple):
@@ -50,7 +52,7 @@ class RowTasks(NamedTuple):
 
 
 def check_row_tasks(
-    labels,  # whole numbers, shape (n_tasks, n), or (n,) for one task
+    labels: ArrayLike,  # whole numbers, shape (n_tasks, n), or (n,) for one task
     n: int,  # points that they must describe
     caller: str,  # who asks
     *,
@@ -175,7 +177,9 @@ def row_sums(
     size = _check_pass(rows, [tasks] if part is None else [tasks, part[1]], block_size)
     n, d = rows.shape
     shift = rows.read(slice(0, min(n, 4096))).mean(0)
-    whole, of_part, of_known = _Cross(d, _columns(tasks), rows.device), None, None
+    whole = _Cross(d, _columns(tasks), rows.device)
+    of_part: Any = None
+    of_known: Any = None
     inside, outside = _Gram(d, rows.device), _Gram(d, rows.device)
     if part is not None:
         of_part = _Cross(d, _columns(part[1]), rows.device)
@@ -388,8 +392,8 @@ JUDGED = 2**14  # points of the sample
 
 
 def heldout_error_of_rows(
-    features,  # what open_rows takes: a file, a memory map, an array; shape (n, d), n above d + 1
-    labels,  # sampled tasks as whole numbers of any type, shape (n_tasks, n)
+    features: RowsLike,  # what open_rows takes, shape (n, d), n above d + 1
+    labels: ArrayLike,  # sampled tasks as whole numbers of any type, shape (n_tasks, n)
     *,
     n_classes: int | None = None,  # q; None is one more than the largest label
     n_judged: int = JUDGED,  # points whose leave-one-out residuals are formed; all, if there are
@@ -486,14 +490,14 @@ class RowScores(NamedTuple):
 
 
 def scores_of_rows(
-    features,  # what open_rows takes, shape (n, d), n above d + 1
-    labels,  # tasks for the held-out error, whole numbers of any type, shape (n_tasks, n)
-    probe_labels,  # tasks for the probes, shape (n_probe_tasks, n)
-    train,  # fraction or mask of the points that probes are fitted to
+    features: RowsLike,  # what open_rows takes, shape (n, d), n above d + 1
+    labels: ArrayLike,  # tasks for the held-out error, whole numbers, shape (n_tasks, n)
+    probe_labels: ArrayLike,  # tasks for the probes, shape (n_probe_tasks, n)
+    train: float | ArrayLike,  # fraction or mask of the points that probes are fitted to
     *,
     n_classes: int | None = None,  # q; None is one more than the largest label
-    known=None,  # class of each point that somebody knows, shape (n,); None: of no use here
-    seed=0,  # of the split, if `train` is a fraction
+    known: ArrayLike | None = None,  # class of each point, if somebody knows it, shape (n,)
+    seed: Seed | None = 0,  # of the split, if `train` is a fraction
     n_judged: int = JUDGED,  # points that are judged, in each of them
     block_size: int | None = None,  # rows read at a time; None is 8 MB of them
 ) -> RowScores:

@@ -7,16 +7,15 @@ __all__ = ['trace_covariance', 'outperform_probability', 'outperform_matrix', 't
 
 # %% ../../nbs/prior/05_tails.ipynb #817efcee
 import math
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from ..checks import check_choice, check_number, refuse
+from ..checks import ArrayLike, ExecutorLike, check_choice, check_number, refuse
 from taskpriors.prior.pair_sums import (
     block_copies,
     check_overflow,
@@ -86,12 +85,12 @@ def _joint_law(problem):
 @documented
 def trace_covariance(
     models: Tensor | Mapping,  # name -> factor, or one factor, shape (n, r)
-    prior: Tensor,  # factor of the prior kernel K, shape (n, r_K)
-    temperature: float | Sequence,  # T > 0 in the units of K, a number or several
+    prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
+    temperature: float | ArrayLike,  # T > 0 in the units of K, a number or several
     *,
     graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
     block_size: int | None = None,  # points in a block; None keeps all blocks within 64 MiB
-    executor: Executor | None = None,  # over lists of blocks
+    executor: ExecutorLike | None = None,  # over lists of blocks
 ) -> Tensor:  # shape (n_temps, n_models, n_models), float64
     """Covariance of Tr(AG) and Tr(BG) over tasks G, for all pairs of models (Theorem 2.6).
 
@@ -312,15 +311,15 @@ def _above_or_tie(problem, kernel, cumulants, tie, method):
 # %% ../../nbs/prior/05_tails.ipynb #f0774477
 @documented
 def outperform_probability(
-    A: Tensor,  # factor of the first model's kernel, shape (n, r_A)
-    B: Tensor,  # factor of the second model's kernel, shape (n, r_B)
-    prior: Tensor,  # factor of the prior kernel K, shape (n, r_K)
-    temperature: float | Sequence,  # T > 0 in the units of K, a number or several
+    A: ArrayLike,  # factor of the first model's kernel, shape (n, r_A)
+    B: ArrayLike,  # factor of the second model's kernel, shape (n, r_B)
+    prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
+    temperature: float | ArrayLike,  # T > 0 in the units of K, a number or several
     *,
     method: str = "saddlepoint",  # "normal", "edgeworth" or "saddlepoint" (several passes)
     graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
     block_size: int | None = None,  # points in a block; None fits a core's cache
-    executor: Executor | None = None,  # over lists of blocks
+    executor: ExecutorLike | None = None,  # over lists of blocks
 ) -> Tensor:  # shape (n_temps,), float64, in [0, 1]; a single temperature gives a scalar
     """Approximate P(Tr(AG) > Tr(BG)) over tasks G; 1/2 where they differ by rounding alone.
 
@@ -339,7 +338,7 @@ def outperform_probability(
     )
     check_choice(method, ("normal", "edgeworth", "saddlepoint"), p.caller, "method")
     difference = kernel_difference(*p.models)
-    _check_different(*p.models, difference, p.caller)
+    _check_different(p.models[0], p.models[1], difference, p.caller)
     cumulants, scale = score_cumulants(p, [difference, _rounding_kernel(*p.models)], 4).mT
     tie = _is_rounding(cumulants, scale, _rounding_share(*p.models))
     above = _above_or_tie(p, difference, cumulants, tie, method)
@@ -349,12 +348,12 @@ def outperform_probability(
 @documented
 def outperform_matrix(
     models: Mapping,  # name -> factor, shape (n, r)
-    prior: Tensor,  # factor of the prior kernel K, shape (n, r_K)
-    temperature: float | Sequence,  # T > 0 in the units of K, a number or several
+    prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
+    temperature: float | ArrayLike,  # T > 0 in the units of K, a number or several
     *,
     graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
     block_size: int | None = None,  # points in a block; None fits a core's cache
-    executor: Executor | None = None,  # over lists of blocks
+    executor: ExecutorLike | None = None,  # over lists of blocks
 ) -> Tensor:  # P(row beats column), shape (n_temps, n_models, n_models), float64
     """Normal approximation of P(Tr(AG) > Tr(BG)) for all pairs of models.
 
@@ -409,7 +408,7 @@ def _normal_scores(p, problem):
     caller = problem.caller
     if len(levels) == 0:
         refuse(caller, "p must hold at least one level", "none", "pass one or several")
-    inside = dict(low=0, high=1, low_open=True, high_open=True)
+    inside: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
     numbers = [check_number(level, caller, "p", **inside) for level in levels]
     return torch.special.ndtri(problem.prior_diagonal.new_tensor(numbers))
 
@@ -417,14 +416,14 @@ def _normal_scores(p, problem):
 @documented
 def trace_quantile(
     M: Tensor | Mapping,  # the model: its kernel's factor, shape (n, r), or name -> factor
-    prior: Tensor,  # factor of the prior kernel K, shape (n, r_K)
-    temperature: float | Sequence,  # T > 0 in the units of K, a number or several
-    p: float | Sequence,  # level in (0, 1), or several: the share of tasks with a lower score
+    prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
+    temperature: float | ArrayLike,  # T > 0 in the units of K, a number or several
+    p: float | ArrayLike,  # level in (0, 1), or several: the share of tasks with a lower score
     *,
     method: str = "cornish-fisher",  # "normal", "cornish-fisher" or "saddlepoint"
     graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
     block_size: int | None = None,  # points in a block; None fits a core's cache
-    executor: Executor | None = None,  # over lists of blocks
+    executor: ExecutorLike | None = None,  # over lists of blocks
 ) -> Tensor:  # shape (n_models, n_temps, n_levels), float64
     """Approximate quantiles of Tr(MG) over tasks G.
 

@@ -9,6 +9,7 @@ __all__ = ['Regime', 'ModelScores', 'TaskPrior']
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,6 +17,10 @@ from torch.nn.functional import one_hot
 
 from ..blocks import pair_blocks
 from taskpriors.checks import (
+    ArrayLike,
+    DataFrame,
+    ExecutorLike,
+    Seed,
     check_choice,
     check_count,
     check_features,
@@ -147,7 +152,7 @@ class ModelScores(Result):
     trusted: bool = True  # False if no labels have these edges, as far as that is tested
     reason: str = ""  # why the scores are not to be trusted
 
-    def to_frame(self):  # pandas.DataFrame
+    def to_frame(self) -> DataFrame:
         "One row per model, sorted by skill."
         table = super().to_frame().drop(columns="reason")
         table.insert(0, "model", self.names)
@@ -187,12 +192,12 @@ class TaskPrior(Result):
     @classmethod
     def from_features(
         cls,
-        features,  # shape (n, d)
+        features: ArrayLike,  # shape (n, d)
         temperature: float,  # T > 0, in the units of the kernel
         *,
         kind: str = "cosine",  # of the kernel, see kernel_factor
         graphs: str = "undirected",  # "undirected" or "directed"
-        **options,  # of kernel_factor: center, scale, bandwidth, rank, tol
+        **options: Any,  # of kernel_factor: center, scale, bandwidth, rank, tol
     ) -> "TaskPrior":
         "The prior of a representation, by its centred cosine kernel or another (section 2.2)."
         return cls(kernel_factor(features, kind, **options), temperature, graphs)
@@ -200,7 +205,7 @@ class TaskPrior(Result):
     @classmethod
     def from_kernel(
         cls,
-        K,  # dense positive semidefinite kernel, shape (n, n)
+        K: ArrayLike,  # dense positive semidefinite kernel, shape (n, n)
         temperature: float,  # T > 0, in the units of K
         *,
         rank: int | None = None,  # most columns of the factor; None keeps all that matter
@@ -215,7 +220,7 @@ class TaskPrior(Result):
     @classmethod
     def from_labels(
         cls,
-        labels,  # known tasks, shape (n_tasks, n), or (n,) for one
+        labels: ArrayLike,  # known tasks, shape (n_tasks, n), or (n,) for one
         temperature: float,  # T > 0; before centring, the kernel is a share of tasks
         *,
         center: bool = True,  # use H K H
@@ -275,7 +280,7 @@ class TaskPrior(Result):
 
     def to(
         self,
-        device,  # torch device, or its name
+        device: str | torch.device,  # torch device, or its name
     ) -> "TaskPrior":
         "The same prior on another device."
         return replace(self, factor=self.factor.to(device))
@@ -319,8 +324,8 @@ class TaskPrior(Result):
         n_classes: int = 2,  # classes of the tasks
         *,
         diversity: float = 0.8,  # wanted: 1 - mean adjusted Rand index of two tasks, in (0, 1)
-        seed=0,  # int, torch.Generator or None
-        **options,  # of calibrate_temperature
+        seed: Seed | None = 0,  # int, torch.Generator or None
+        **options: Any,  # of calibrate_temperature
     ) -> "TaskPrior":
         "The same kernel at the temperature where its tasks are as diverse as wanted."
         found = calibrate_temperature(
@@ -334,7 +339,7 @@ class TaskPrior(Result):
 
     def log_partition(
         self,
-        **options,  # of taskpriors.prior.edges.log_partition: block_size, executor
+        **options: Any,  # of taskpriors.prior.edges.log_partition: block_size, executor
     ) -> Tensor:  # float64 scalar
         "Log normaliser over all graphs, streamed over pairs."
         return edges.log_partition(self.factor, self.temperature, graphs=self.graphs, **options)
@@ -343,7 +348,7 @@ class TaskPrior(Result):
         self,
         n_graphs: int,  # graphs to draw
         *,
-        seed=None,  # int, torch.Generator or None
+        seed: Seed | None = None,  # int, torch.Generator or None
     ) -> Tensor:  # bool, shape (n_graphs, n, n)
         "Exact draws of graphs with independent edges, which are rarely graphs of labels."
         return edges.sample_graphs(
@@ -352,11 +357,11 @@ class TaskPrior(Result):
 
     def moments(
         self,
-        models,  # features (n, d), or a dictionary name -> features
+        models: ArrayLike | Mapping,  # features (n, d), or a dictionary name -> features
         *,
         kind: str | None = "cosine",  # kernel of the models; None if factors are given
         pairs: str = "all",  # "all" pairs of points, or "sampled" ones: for very many points
-        **options,  # of trace_moments, or of sketch_trace_moments if sampled
+        **options: Any,  # of trace_moments, or of sketch_trace_moments if sampled
     ) -> TraceMoments:
         "Mean and variance over tasks of Tr(MG) (Theorem 2.6)."
         caller = "TaskPrior.moments"
@@ -367,11 +372,11 @@ class TaskPrior(Result):
 
     def cumulants(
         self,
-        models,  # features (n, d), or a dictionary name -> features
+        models: ArrayLike | Mapping,  # features (n, d), or a dictionary name -> features
         *,
         order: int = 4,  # highest cumulant
         kind: str | None = "cosine",  # kernel of the models; None if factors are given
-        **options,  # of trace_cumulants: block_size, executor
+        **options: Any,  # of trace_cumulants: block_size, executor
     ) -> Tensor:  # shape (n_models, order), or (order,) for one model
         "Cumulants over tasks of Tr(MG): mean, variance, skew and so on."
         factors = _model_factors(models, kind, "TaskPrior.cumulants")
@@ -380,11 +385,11 @@ class TaskPrior(Result):
 
     def outperforms(
         self,
-        A,  # features of one model, shape (n, d_A)
-        B,  # features of the other, shape (n, d_B)
+        A: ArrayLike,  # features of one model, shape (n, d_A)
+        B: ArrayLike,  # features of the other, shape (n, d_B)
         *,
         kind: str | None = "cosine",  # kernel of the models; None if factors are given
-        **options,  # of outperform_probability: method, block_size, executor
+        **options: Any,  # of outperform_probability: method, block_size, executor
     ) -> float:  # in [0, 1]
         "Probability over tasks that the first model's trace Tr(AG) is the larger one."
         A, B = (_model_factors(X, kind, "TaskPrior.outperforms") for X in (A, B))
@@ -393,10 +398,10 @@ class TaskPrior(Result):
 
     def heldout_error(
         self,
-        features,  # of one model, shape (n, d)
+        features: ArrayLike,  # of one model, shape (n, d)
         *,
-        labels=None,  # average over these tasks, not the edges: (n_tasks, n), or Labelings
-        **options,  # of expected_heldout_error: alpha, variance, standardize, executor and more
+        labels: ArrayLike | Labelings | None = None,  # average over these tasks, not the edges
+        **options: Any,  # of expected_heldout_error: alpha, variance, standardize and more
     ) -> HeldoutError:
         "Expected error of ridge probes on points left out, over all tasks; no probe is trained."
         if labels is not None:
@@ -412,9 +417,9 @@ class TaskPrior(Result):
 
     def precision_at_k(
         self,
-        features,  # of one model, shape (n, d)
+        features: ArrayLike,  # of one model, shape (n, d)
         k: int = 10,  # neighbours, below n
-        **options,  # of precision_at_k: block_size, executor
+        **options: Any,  # of precision_at_k: block_size, executor
     ) -> float:  # between 0 and 1
         "Expected share of a point's k nearest neighbours (cosine) that are joined to it."
         options = dict(options, graphs=self.graphs)
@@ -424,9 +429,9 @@ class TaskPrior(Result):
         self,
         models: Mapping,  # name -> features (n, d)
         *,
-        labels=None,  # average every column over these tasks instead of the edges
+        labels: ArrayLike | Labelings | None = None,  # average over these tasks, not the edges
         k: int = 10,  # neighbours, below n
-        executor=None,  # concurrent.futures.Executor
+        executor: ExecutorLike | None = None,  # concurrent.futures.Executor
     ) -> ModelScores:
         "Score several models by held-out error, neighbours and trace, all over one law of tasks."
         if not isinstance(models, Mapping):
@@ -437,7 +442,7 @@ class TaskPrior(Result):
                 "give each model a name",
                 TypeError,
             )
-        how = dict(labels=labels, variance=False, executor=executor)
+        how: dict[str, Any] = dict(labels=labels, variance=False, executor=executor)
         if labels is None:
             how["check_edges"] = False  # once for all models, below
         errors = [self.heldout_error(X, **how) for X in models.values()]
@@ -451,7 +456,7 @@ class TaskPrior(Result):
             factors = [kernel_factor(X) for X in models.values()]
             traces = [heldout.trace_over_labels(Z, labels) for Z in factors]
             mean, variance = torch.tensor(traces, dtype=torch.float64).T
-            options = dict(k=k, executor=executor)
+            options: dict[str, Any] = dict(k=k, executor=executor)
             near = [heldout.precision_at_k(X, labels, **options) for X in models.values()]
             reasons = []
         reason = next((r for r in reasons if r), "")
@@ -473,8 +478,8 @@ class TaskPrior(Result):
         n_tasks: int = 1000,  # particles, hence labelings
         *,
         method: str = "anneal",  # or "smc" (faster, for hot priors), "gibbs", "prefix"
-        seed=None,  # int, torch.Generator or None
-        **options,  # of sample_labelings: gibbs_sweeps, class_proportions, tolerance and more
+        seed: Seed | None = None,  # int, torch.Generator or None
+        **options: Any,  # of sample_labelings: gibbs_sweeps, class_proportions, tolerance and more
     ) -> Labelings:
         "Weighted tasks of the label measure, with log Z and errors; warns if not to be trusted."
         options = dict(options, n_tasks=n_tasks, method=method, seed=seed)
@@ -487,8 +492,8 @@ class TaskPrior(Result):
         *,
         method: str = "anneal",  # as in `labelings`; "prefix" is Algorithm 1 alone
         n_particles: int | None = None,  # labelings behind the draws; None is 1,000 or n_tasks
-        seed=None,  # int, torch.Generator or None
-        **options,  # of the sampler
+        seed: Seed | None = None,  # int, torch.Generator or None
+        **options: Any,  # of the sampler
     ) -> Tensor:  # labels, shape (n_tasks, n)
         "Draw tasks as labels, equally weighted; warns if they are not to be trusted."
         caller = "TaskPrior.sample"

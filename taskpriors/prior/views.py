@@ -6,13 +6,14 @@
 __all__ = ['view_labels', 'view_graph', 'view_factor', 'partition_moments', 'view_features']
 
 # %% ../../nbs/prior/06_views.ipynb #909b5772
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from taskpriors.checks import (
+    ArrayLike,
     check_choice,
     check_count,
     check_dtype,
@@ -121,7 +122,7 @@ def _partition_sums(Z, y):
     "Sums of M_ij and of M_ij^2, from a factor of size one: its fourth powers must not overflow."
     p = power_to_one(Z)
     Z = Z * p
-    double = dict(dtype=torch.float64)
+    double: dict[str, Any] = dict(dtype=torch.float64)
     norms = Z.square().sum(1, **double)
     classes = torch.zeros(int(y.max()) + 1, Z.shape[1], device=Z.device, **double)
     classes = classes.index_add_(0, y, Z.double())
@@ -202,8 +203,8 @@ def _checked_odds(T, graphs, caller):
 # %% ../../nbs/prior/06_views.ipynb #7e9a000d
 def partition_moments(
     M: Tensor | Mapping,  # the model: its kernel's factor, shape (n, r), or name -> factor
-    labels: Tensor,  # class of each point in the prior, shape (n,), for instance view_labels
-    temperature: float | Sequence,  # T > 0, a number or several; before centring, K is 1 or 0
+    labels: ArrayLike,  # class of each point in the prior, shape (n,), for instance view_labels
+    temperature: float | ArrayLike,  # T > 0, a number or several; before centring, K is 1 or 0
     *,
     graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
     center: bool = False,  # prior kernel H Y Y^T H, not Y Y^T; classes must have one size
@@ -227,8 +228,8 @@ def partition_moments(
     kernel = _two_values(sizes, center)
     found = []
     for Z in models.values():
-        sums = _partition_sums(Z, y.to(Z.device))
-        found.append(_two_coin_moments(*sums, kernel, odds.to(Z.device), graphs))
+        values, squares = _partition_sums(Z, y.to(Z.device))
+        found.append(_two_coin_moments(values, squares, kernel, odds.to(Z.device), graphs))
     mean, variance = (check_overflow(torch.stack(v), caller) for v in zip(*found, strict=True))
     if not is_sequence(temperature):
         mean, variance, T = mean[:, 0], variance[:, 0], T[0]

@@ -10,13 +10,16 @@ __all__ = ['HUB_ALIASES', 'from_mteb', 'from_timm_results', 'known_names', 'matc
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from taskpriors.checks import (
+    DataFrame,
+    Series,
     check_choice,
     check_count,
     check_features,
@@ -100,8 +103,8 @@ def _read_mteb(
 
 @documented
 def from_mteb(
-    results,  # mteb's results, their to_dataframe() (wide or long), a JSON file, csv or folder
-):  # pandas.DataFrame of scores, models in rows (index), tasks in columns
+    results: Any,  # mteb's results, their to_dataframe() (wide or long), a JSON file, csv or folder
+) -> DataFrame:  # scores, models in rows (index), tasks in columns
     """Scores of mteb as a table of models by tasks, in mteb's own units (mostly 0 to 1).
 
     A task's score is the mean of main_score over its splits and subsets. A score that is missing
@@ -137,8 +140,8 @@ def _plain_numbers(
 
 @documented
 def from_timm_results(
-    results,  # path of a results csv of timm, or its data frame
-):  # pandas.DataFrame, models in rows (index), with top1, param_count and more as numbers
+    results: str | Path | DataFrame,  # path of a results csv of timm, or its data frame
+) -> DataFrame:  # models in rows (index), with top1, param_count and more as numbers
     """Accuracies and sizes of timm's models as a table of models by columns.
 
     Reference: timm (Wightman, 2019), results/results-imagenet.csv.
@@ -219,11 +222,11 @@ def known_names(
 
 # %% ../../nbs/rank/18_bridges.ipynb #30f530fa
 def match_models(
-    table,  # pandas.DataFrame with models in its index
-    models,  # names, as in Ranking.models
+    table: DataFrame,  # pandas.DataFrame with models in its index
+    models: Sequence,  # names, as in Ranking.models
     *,
     aliases: Mapping | None = None,  # name -> name in the table, beside HUB_ALIASES
-):  # pandas.DataFrame, one row a model in their order, NaN where the table has none
+) -> DataFrame:  # one row a model in their order, NaN where the table has none
     "The rows of a table that belong to the models of a ranking."
     if not hasattr(table, "reindex") or not hasattr(table, "columns"):
         rule, remedy = "table must be a data frame", "pass what from_mteb returned"
@@ -247,11 +250,11 @@ def match_models(
 @documented
 def outside_agreement(
     ranking: Ranking,  # its statistics are compared
-    truth,  # what they should predict: name -> number (a column of a table), larger is better
+    truth: Mapping | Series,  # what they should predict: name -> number, larger is better
     *,
-    given=None,  # a control: name -> number; None is no control
+    given: Mapping | Series | None = None,  # a control: name -> number; None is no control
     aliases: Mapping | None = None,  # name -> name in the table, beside HUB_ALIASES
-):  # pandas.DataFrame with statistic, spearman, low, high, models, note; given if controlled
+) -> DataFrame:  # with statistic, spearman, low, high, models, note; given if controlled
     """Spearman correlation of each statistic of a ranking with scores from elsewhere.
 
     With `given` also the partial correlation, given that control. Models without a score or a
@@ -331,7 +334,7 @@ class FeatureScorer:
     n_classes: int  # classes of a task
     seed: int  # of the tasks
 
-    def __call__(self, estimator, X, y=None, **_) -> float:
+    def __call__(self, estimator: Any, X: Any, y: Any | None = None, **_: Any) -> float:
         "Score the features that a fitted estimator makes of `X`; `y` is not looked at."
         made = _dense(_features_of(estimator, X))
         features = check_features(made, "scorer", "features of the estimator")

@@ -9,6 +9,14 @@ __all__ = ['run_metrics', 'run_layers', 'build_parser', 'label_agreement', 'run_
 import argparse
 import sys
 import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from taskpriors.checks import DataFrame
+    from taskpriors.rank.ranking import Ranking
+else:  # a typing error costs no import of torch
+    DataFrame, Ranking = "DataFrame", "Ranking"
 
 # %% ../../nbs/rank/19_cli.ipynb #e9730266
 def _image_options(group):
@@ -159,7 +167,7 @@ def _add_metrics(commands):
 
 
 def run_metrics(
-    args,  # parsed by `build_parser`
+    args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "Carry out `taskpriors metrics`."
     from taskpriors.transfer.cards import card_table, describe
@@ -206,7 +214,7 @@ def _add_layers(commands):
 
 
 def run_layers(
-    args,  # parsed by `build_parser`
+    args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "Carry out `taskpriors layers`."
     from pathlib import Path
@@ -235,7 +243,8 @@ def build_parser() -> argparse.ArgumentParser:
         "taskpriors", description="Score a representation on every task it could meet."
     )
     parser.add_argument("--version", action="version", version=taskpriors.__version__)
-    parser.set_defaults(run=lambda args: parser.print_help() or 0)
+    no_command: Callable = parser.print_help
+    parser.set_defaults(run=lambda args: no_command() or 0)
     commands = parser.add_subparsers(dest="command")
     rank = commands.add_parser(
         "rank",
@@ -297,9 +306,9 @@ def _agreement_row(values, truth, method):
 
 # %% ../../nbs/rank/19_cli.ipynb #53a1f916
 def label_agreement(
-    ranking,  # `Ranking` with the labels' probe accuracy among its extra columns
+    ranking: Ranking,  # `Ranking` with the labels' probe accuracy among its extra columns
     method: str = "kendall",  # "kendall" or another rank correlation of `rank_agreement`
-):  # pandas.DataFrame
+) -> DataFrame:
     "Agreement of each column of a labelled ranking with probe accuracy, with its interval."
     import pandas as pd
 
@@ -431,7 +440,7 @@ def _print_ranking(ranking, labelled, out, everything):
 
 # %% ../../nbs/rank/19_cli.ipynb #afb3e0ac
 def run_rank(
-    args,  # parsed by `build_parser`
+    args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "Carry out `taskpriors rank`."
     given = {name: value for name, value in vars(args).items() if value is not None}
@@ -479,7 +488,7 @@ def _group_of(file):  # kind and name of its row in the table
 
 
 def _file_table(files):  # lines of text
-    groups = {}
+    groups: dict = {}
     for file in files:
         groups.setdefault(_group_of(file), []).append(file.n_bytes)
     groups[("all", "")] = [file.n_bytes for file in files]
@@ -500,7 +509,7 @@ def _other_line(files, root):  # text
 
 # %% ../../nbs/rank/19_cli.ipynb #4b723b05
 def run_cache(
-    args,  # parsed by `build_parser`
+    args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "Carry out `taskpriors cache`."
     from taskpriors.rank.stages import plain_text

@@ -7,9 +7,9 @@ __all__ = ['Work', 'ranking_work', 'Speed', 'measure_speed', 'RankingPlan', 'pla
 
 # %% ../../nbs/rank/17_cost.ipynb #0e1b8f60
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -34,7 +34,7 @@ class Work(NamedTuple):
 
 def ranking_work(
     n: int,  # points
-    widths,  # features of each model
+    widths: Sequence[int],  # features of each model
     *,
     n_tasks: int = 200,  # tasks sampled, for the skill and for the probes each
     n_classes: int = 5,  # classes of a task
@@ -92,13 +92,13 @@ def measure_speed(
     rank: int = 128,  # of the prior
     n_tasks: int = 200,
     n_classes: int = 5,
-    clock=time.perf_counter,  # or time.process_time, which leaves out what other programs do
+    clock: Callable = time.perf_counter,  # or time.process_time, which ignores other programs
 ) -> Speed:
     "Time small pieces of a ranking: the fastest of three calls of each."
     X, W, g = torch.ones(4096, 512), torch.ones(512, 512), torch.Generator().manual_seed(0)
     flops = 2 * 4096 * 512 * 512
     Z = torch.randn(2560, rank, generator=g)
-    tasks = dict(n_tasks=-(-n_tasks // min(ORDERS, n_tasks)), seed=0)
+    tasks: dict[str, Any] = dict(n_tasks=-(-n_tasks // min(ORDERS, n_tasks)), seed=0)
     hot = 10.0 * len(Z)  # few labels change in a second round, as at many points
     narrow = {str(k): Z[:1024, :8].contiguous() for k in range(4)}
     rows, index = open_rows(X), torch.arange(2048)
@@ -164,7 +164,7 @@ def plan_ranking(
 ) -> RankingPlan:
     "Predict time and memory of `rank_on_disk` with these arguments."
     caller = "plan_ranking"
-    options = dict(
+    options: dict[str, Any] = dict(
         n_tasks=check_count(n_tasks, caller, "n_tasks", low=2),
         n_classes=check_count(n_classes, caller, "n_classes", low=2, high=256),
         rank=check_count(rank, caller, "rank"),

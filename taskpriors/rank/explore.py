@@ -7,13 +7,17 @@ __all__ = ['SAMPLERS', 'COLOURS', 'BOX', 'MARGIN', 'task_map', 'kernel_strength'
            'explore']
 
 # %% ../../nbs/rank/20_explore.ipynb #6c190829
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from taskpriors.checks import (
+    ArrayLike,
+    Axes,
     as_tensor,
     check_choice,
     check_computed,
@@ -46,9 +50,11 @@ def _pca_map(X):  # (n, 2)
 # %% ../../nbs/rank/20_explore.ipynb #48ee797a
 def _tsne_map(X, seed):  # (n, 2)
     from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
 
     tsne = TSNE(init="pca", random_state=seed, perplexity=min(30, (len(X) - 1) / 3))
-    return torch.from_numpy(tsne.fit_transform(X.numpy()))
+    with threadpool_limits(1 if len(X) <= 1000 else None, "openmp"):
+        return torch.from_numpy(tsne.fit_transform(X.numpy()))
 
 # %% ../../nbs/rank/20_explore.ipynb #fd051754
 def _near_one(X):
@@ -58,7 +64,7 @@ def _near_one(X):
 
 # %% ../../nbs/rank/20_explore.ipynb #6003eda3
 def task_map(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
     method: str = "tsne",  # "tsne" or "pca"
     *,
     seed: int = 0,  # for t-SNE; principal components need none
@@ -74,7 +80,7 @@ def task_map(
 
 # %% ../../nbs/rank/20_explore.ipynb #153cc8c0
 def kernel_strength(
-    Z,  # factor, shape (n, r)
+    Z: ArrayLike,  # factor, shape (n, r)
 ) -> float:  # in the unit of K
     "Root mean square over points of sum_j K_ij s_j for random signs s: |K|_F/sqrt(n)."
     Z = check_features(Z, "kernel_strength", "Z")
@@ -118,14 +124,14 @@ class TaskExplorer:
             remedy = "pass a dictionary of what was computed, or nothing"
             check_instance(getattr(self, name), dict, "TaskExplorer", name, remedy=remedy)
 
-    def coordinates(self, name):  # (n, 2)
+    def coordinates(self, name: str) -> Tensor:  # (n, 2)
         "The map of that name."
         check_choice(name, ("tsne", "pca", *self.maps), "TaskExplorer.coordinates", "view")
         if name not in self.maps:
             self.maps[name] = task_map(self.features, name)
         return self.maps[name]
 
-    def factor(self, kind):  # factor and strength
+    def factor(self, kind: str) -> tuple[Tensor, float]:  # factor and strength
         "The factor of that kernel, and the kernel's strength."
         kinds = ("cosine", "linear", "projection", "rbf", *self.factors)
         check_choice(kind, kinds, "TaskExplorer.factor", "prior")
@@ -136,8 +142,13 @@ class TaskExplorer:
         return self.factors[kind]
 
     def labels(
-        self, warmth=1.0, n_classes=2, sampler="prefix (2/T)", prior="cosine", seed=0
-    ):  # (n,)
+        self,
+        warmth: float = 1.0,
+        n_classes: int = 2,
+        sampler: str = "prefix (2/T)",
+        prior: str = "cosine",
+        seed: int = 0,
+    ) -> Tensor:  # (n,)
         "Draw one task; `warmth` is the temperature in units of the kernel's strength."
         caller = "TaskExplorer.labels"
         check_choice(sampler, SAMPLERS, caller, "sampler")
@@ -162,10 +173,10 @@ COLOURS = (
 
 # %% ../../nbs/rank/20_explore.ipynb #b24f4ca7
 def draw_task(
-    xy: Tensor,  # coordinates, shape (n, 2)
-    labels: Tensor,  # shape (n,)
-    ax,  # matplotlib axes
-):
+    xy: ArrayLike,  # coordinates, shape (n, 2)
+    labels: ArrayLike,  # shape (n,)
+    ax: Axes,  # matplotlib axes
+) -> Axes:
     "Scatter the points, one colour a class, the largest class first."
     xy = check_features(xy, "draw_task", "xy", min_rows=1)
     y = check_labels(labels, "draw_task", n=len(xy))[0]
@@ -205,7 +216,7 @@ def redraw(
     view: str = "tsne",  # name of the map
     size: float = 5.0,  # inches
     dpi: int = 90,  # dots per inch
-    **task,  # arguments of TaskExplorer.labels
+    **task: Any,  # arguments of TaskExplorer.labels
 ) -> bytes:  # PNG
     "Draw one task on the map."
     import io
@@ -306,18 +317,18 @@ def _on_click(w, event, picture, show):
 # %% ../../nbs/rank/20_explore.ipynb #c6be4120
 @documented
 def explore(
-    features=None,  # shape (n, d); None takes the pixels of scikit-learn's digits
+    features: ArrayLike | None = None,  # shape (n, d); None is the digits of scikit-learn
     *,
-    images=None,  # n arrays of pixels or PIL images, shown on a click; None shows numbers only
-    **explorer,  # precomputed maps or factors for TaskExplorer
-):  # ipywidgets.Widget
+    images: Sequence | np.ndarray | Tensor | None = None,  # n of them, shown on a click
+    **explorer: Any,  # precomputed maps or factors for TaskExplorer
+) -> Any:  # ipywidgets.Widget
     "A picture of a task, and controls for temperature, classes, sampler, prior and map."
     w, events = _widgets()
     if features is None:
         from sklearn.datasets import load_digits
 
         features, images = load_digits().data, load_digits().images
-    state = TaskExplorer(features, **explorer)
+    state = TaskExplorer(features, **explorer)  # type: ignore[arg-type]  # it makes a tensor
     n = len(state.features)
     if images is not None:
         kinds, remedy = (list, tuple, np.ndarray, Tensor), "pass a list of arrays"
@@ -328,7 +339,8 @@ def explore(
         got = f"{len(images)} images of {n} points"
         refuse("explore", "images must be as many as points", got, "pass one for each row")
     controls = _controls(w)
-    picture, thumbnail = w.Image(format="png"), w.Image(format="png")
+    size = w.Layout(flex="none", align_self="flex-start")  # their own; a box would stretch them
+    picture, thumbnail = (w.Image(format="png", layout=size) for _ in range(2))
     said = w.Label(value="Click a point to see what it is.")
 
     def update(_=None):

@@ -6,12 +6,16 @@
 __all__ = ['tsne_map', 'plot_tasks', 'plot_moments', 'plot_predictions', 'prior_ablation', 'plot_priors', 'plot_temperatures']
 
 # %% ../../nbs/rank/10_figures.ipynb #7f9d7712
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from taskpriors.checks import (
+    ArrayLike,
+    Axes,
+    DataFrame,
     check_count,
     check_features,
     check_instance,
@@ -32,13 +36,14 @@ from ..transfer.agreement import rank_agreement
 
 # %% ../../nbs/rank/10_figures.ipynb #088cb037
 def tsne_map(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
     *,
     perplexity: float = 30.0,  # how many neighbours a point has, roughly; lowered for small n
     seed: int = 0,  # of the start
 ) -> Tensor:  # shape (n, 2)
     "Coordinates of a t-SNE map of the centred cosine kernel."
     from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
 
     Z = kernel_factor(check_features(features, "tsne_map", min_rows=5))
     tsne = TSNE(
@@ -47,7 +52,9 @@ def tsne_map(
         init="random",
         random_state=check_count(seed, "tsne_map", "seed", low=0, high=2**32 - 1),
     )
-    return torch.from_numpy(tsne.fit_transform(Z.cpu().numpy()))
+    threads = 1 if len(Z) <= 1000 else None  # they would wait longer than they work
+    with threadpool_limits(threads, "openmp"):
+        return torch.from_numpy(tsne.fit_transform(Z.cpu().numpy()))
 
 # %% ../../nbs/rank/10_figures.ipynb #238e1526
 def _factor_and_map(features, xy, *, seed, caller):  # factor (n, r), coordinates (n, 2)
@@ -82,15 +89,15 @@ _MOST_PANELS = 400  # more can neither be drawn in a minute nor be seen
 
 @in_style
 def plot_tasks(
-    features,  # shape (n, d)
-    labels=None,  # the labels the images came with, shape (n,); None leaves their panel out
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike | None = None,  # that the images came with, (n,); None leaves their panel out
     *,
     n_tasks: int = 2,  # tasks drawn
     n_classes: int = 2,  # their classes
     temperature: float | None = None,  # of cosine kernel of norm one; None is task_temperature
-    xy=None,  # where to draw the points, shape (n, 2); None is tsne_map
+    xy: ArrayLike | None = None,  # where to draw the points, shape (n, 2); None is tsne_map
     seed: int = 0,  # of the map and the tasks
-):  # matplotlib axes, shape (panels,)
+) -> np.ndarray:  # matplotlib axes, shape (panels,)
     "The given labels beside tasks sampled from the prior, on a t-SNE map (Task Priors, Figure 1)."
     check_count(n_tasks, "plot_tasks", "n_tasks", high=_MOST_PANELS)
     Z, xy = _factor_and_map(features, xy, seed=seed, caller="plot_tasks")
@@ -128,8 +135,8 @@ def plot_moments(
     ranking: Ranking,  # of rank_models
     *,
     families: Mapping | None = None,  # model -> family, which is its colour; None is one colour
-    ax=None,  # matplotlib axes; None opens a figure
-):  # matplotlib axes
+    ax: Axes | None = None,  # matplotlib axes; None opens a figure
+) -> Axes:
     "Variance against mean of Tr(MG), a point per model (Task Priors, Figure 3)."
     import seaborn as sns
 
@@ -167,7 +174,7 @@ def _plot_prediction(ax, x, y, *, error=None, xlabel, ylabel):
 @in_style
 def plot_predictions(
     ranking: Ranking,  # of rank_models
-):  # two matplotlib axes
+) -> np.ndarray:  # two matplotlib axes
     "Mean and variance of probe accuracy against those of Tr(MG) (Task Priors, Figure 4)."
     remedy = "pass what rank_models returns"
     check_instance(ranking, Ranking, "plot_predictions", "ranking", remedy=remedy)
@@ -196,7 +203,7 @@ def prior_ablation(
     features: Mapping,  # model -> features (n, d)
     *,
     temperature: float | None = None,  # of the edges; None is each prior's edge_temperature
-):  # pandas.DataFrame
+) -> DataFrame:
     "E and Var of Tr(MG) of every model under every model's prior, and under the product of all."
     import pandas as pd
 
@@ -227,8 +234,8 @@ def plot_priors(
     features: Mapping,  # model -> features (n, d)
     *,
     temperature: float | None = None,  # of the edges; None is each prior's edge_temperature
-    ax=None,  # matplotlib axes; None opens a figure
-):  # matplotlib axes
+    ax: Axes | None = None,  # matplotlib axes; None opens a figure
+) -> Axes:
     "Mean and variance of Tr(MG) of all models under each prior (Task Priors, Figure 6)."
     import seaborn as sns
 
@@ -259,14 +266,14 @@ def plot_priors(
 # %% ../../nbs/rank/10_figures.ipynb #05150661
 @in_style
 def plot_temperatures(
-    features,  # shape (n, d)
-    temperatures: Sequence = (0.03, 0.3, 1.0, 10.0),  # in units of task_temperature
+    features: ArrayLike,  # shape (n, d)
+    temperatures: ArrayLike = (0.03, 0.3, 1.0, 10.0),  # in units of task_temperature
     *,
     n_classes: int = 2,  # of the tasks
     n_tasks: int = 1,  # rows of panels
-    xy=None,  # where to draw the points, shape (n, 2); None is tsne_map
+    xy: ArrayLike | None = None,  # where to draw the points, shape (n, 2); None is tsne_map
     seed: int = 0,  # of the map and the tasks
-):  # matplotlib axes, shape (n_tasks, number of temperatures)
+) -> np.ndarray:  # matplotlib axes, shape (n_tasks, number of temperatures)
     "Tasks sampled at several temperatures, on one t-SNE map (Task Priors, Figure 7)."
     several = check_several(temperatures, "plot_temperatures", "temperatures")
     multiples = check_temperatures(several, "plot_temperatures").tolist()

@@ -7,21 +7,22 @@ __all__ = ['POOLINGS', 'layer_names', 'pooled_views', 'open_layers', 'layer_feat
            'rank_layers']
 
 # %% ../../nbs/rank/12_layers.ipynb #350e20ba
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from ..checks import check_choice, check_count, refuse
+from ..checks import ArrayLike, Axes, check_choice, check_count, refuse
 from ..kernels import kernel_factor
 from ..prior.judges import cross_skill
 from .embed import load_encoder
 from .images import ImageSource, load_images
 from taskpriors.rank.monitor import (
     FixedPoints,
+    InputsLike,
     encode,
     image_references,
     known_references,
@@ -94,7 +95,7 @@ class _Views:
         self.outputs = {}
         model(**x) if isinstance(x, dict) else model(x)
         views = {}
-        how = dict(n_prefix=self.n_prefix, channels_last=self.channels_last)
+        how: dict[str, Any] = dict(n_prefix=self.n_prefix, channels_last=self.channels_last)
         for layer in self.layers:
             if layer not in self.outputs:
                 refuse("layer_features", "layers must run", repr(layer), "name another")
@@ -129,10 +130,10 @@ def _inputs(images, enc):
 
 # %% ../../nbs/rank/12_layers.ipynb #ff9f921b
 def open_layers(
-    model,  # module, or a name as `embed` takes it
-    images,  # as for `layer_features`
+    model: nn.Module | str,  # module, or a name as `embed` takes it
+    images: InputsLike,  # as for `layer_features`
     *,
-    transform=None,  # PIL image -> tensor; None is the model's own
+    transform: Callable | None = None,  # PIL image -> tensor; None is the model's own
     n_points: int = 5000,  # at most
     batch_size: int = 64,  # inputs in a forward pass
 ) -> tuple:  # the module, and its inputs as FixedPoints
@@ -152,12 +153,12 @@ def open_layers(
 
 # %% ../../nbs/rank/12_layers.ipynb #d50fbe0f
 def layer_features(
-    model,  # module, or a name as `embed` takes it
-    images,  # tensor (n, ...) as the model takes it, data set, or what `load_images` opens
+    model: nn.Module | str,  # module, or a name as `embed` takes it
+    images: InputsLike,  # tensor (n, ...) as the model takes it, or what `load_images` opens
     *,
     layers: Sequence | None = None,  # names of modules; None: `layer_names`
     pool: Sequence | str = ("mean", "cls"),  # of `POOLINGS`
-    transform=None,  # PIL image -> tensor; None is the model's own
+    transform: Callable | None = None,  # PIL image -> tensor; None is the model's own
     n_points: int = 5000,  # at most, a seeded subset
     batch_size: int = 64,  # inputs in a forward pass
 ) -> dict:  # "layer/pooling" -> features, shape (n, d), float32
@@ -166,7 +167,7 @@ def layer_features(
     pool = (pool,) if isinstance(pool, str) else tuple(pool)
     for name in pool:
         check_choice(name, POOLINGS, caller, "pool")
-    how = dict(transform=transform, n_points=n_points, batch_size=batch_size)
+    how: dict[str, Any] = dict(transform=transform, n_points=n_points, batch_size=batch_size)
     module, points = open_layers(model, images, **how)
     known = dict(module.named_modules())
     layers = layer_names(module) if layers is None else list(layers)
@@ -176,7 +177,7 @@ def layer_features(
             refuse(caller, "layers must be modules", repr(name)[:60], f"the blocks are {near}")
     views = _Views(module, layers, pool)
     try:
-        X = encode(module, points, features=views)
+        X: Any = encode(module, points, features=views)
     finally:
         for hook in views.hooks:
             hook.remove()
@@ -196,7 +197,7 @@ def _scaled(X):  # each feature of unit variance, the whole of mean squared norm
 
 
 def explained_by_pixels(
-    features,  # of a layer, shape (n, d)
+    features: ArrayLike,  # of a layer, shape (n, d)
     images: Tensor,  # of the same points, shape (n, channels, height, width)
 ) -> float:  # at most 1; negative where the pixels predict worse than a constant
     "Share of the unit features that a ridge probe on pixels, gradients and colours predicts."
@@ -252,7 +253,7 @@ class LayerRanking(Ranking):
         caution = self.settings.get("caution", "")
         return f"{super().verdict} {caution}".rstrip()
 
-    def plot(self, ax=None):  # matplotlib axes
+    def plot(self, ax: Axes | None = None) -> Axes:
         "Skill over depth with 95 % intervals, one line a pooling; the first is marked."
         ax = new_axes(ax)
         split = [name.rpartition("/") if "/" in name else (name, "", "out") for name in self.models]
@@ -279,16 +280,16 @@ class LayerRanking(Ranking):
 # %% ../../nbs/rank/12_layers.ipynb #b7152aec
 @documented
 def rank_layers(
-    model,  # module, or a name as `embed` takes it
-    images,  # tensor (n, ...) as the model takes it, data set, or what `load_images` opens
+    model: nn.Module | str,  # module, or a name as `embed` takes it
+    images: InputsLike,  # tensor (n, ...) as the model takes it, or what `load_images` opens
     *,
-    reference=None,  # name -> features (n, d) of other networks, which judge; None: see below
+    reference: ArrayLike | Mapping | None = None,  # features that judge, perhaps by name; see below
     layers: Sequence | None = None,  # names of modules; None: the blocks, see `layer_names`
     pool: Sequence | str = ("mean", "cls"),  # "mean", "cls", "both" or "last"
-    transform=None,  # PIL image -> tensor; None is the model's own
+    transform: Callable | None = None,  # PIL image -> tensor; None is the model's own
     n_points: int = 5000,  # at most, a seeded subset
     batch_size: int = 64,  # inputs in a forward pass
-    **options,  # of `rank_models`: prior, n_tasks, n_classes, labels, seed and more
+    **options: Any,  # of `rank_models`: prior, n_tasks, n_classes, labels, seed and more
 ) -> LayerRanking:  # its plot is a curve over depth
     """Rank the layers of one network, and the ways to pool them, as `rank_models` ranks models.
 
@@ -298,7 +299,7 @@ def rank_layers(
     verdict says so.
     Reference: Task Priors, section 2.2.
     """
-    how = dict(transform=transform, n_points=n_points, batch_size=batch_size)
+    how: dict[str, Any] = dict(transform=transform, n_points=n_points, batch_size=batch_size)
     module, points = open_layers(model, images, **how)
     found = layer_features(module, points, layers=layers, pool=pool)
     judge = None

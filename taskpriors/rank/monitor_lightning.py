@@ -7,6 +7,7 @@ __all__ = ['MonitorCallback']
 
 # %% ../../nbs/rank/13_monitor_lightning.ipynb #558e6ecc
 import math
+from typing import Any
 
 from lightning.pytorch import Callback
 
@@ -24,7 +25,7 @@ class MonitorCallback(Callback):
     def __init__(
         self,
         monitor: Monitor,  # with the images, and `features=` if the module does more than forward
-    ):
+    ) -> None:
         super().__init__()
         if not isinstance(monitor, Monitor):
             rule = "monitor must be a Monitor"
@@ -32,7 +33,7 @@ class MonitorCallback(Callback):
             refuse("MonitorCallback", rule, type(monitor).__name__, remedy, TypeError)
         self.monitor = monitor
 
-    def on_train_epoch_end(self, trainer, module):
+    def on_train_epoch_end(self, trainer: Any, module: Any) -> None:
         "Measure the epoch and log its numbers, before checkpoints are written."
         if trainer.sanity_checking:
             return
@@ -45,10 +46,10 @@ class MonitorCallback(Callback):
             if not math.isnan(value):
                 module.log(f"taskpriors/{name}", value, rank_zero_only=False, sync_dist=False)
 
-    def state_dict(self):
+    def state_dict(self) -> dict:
         "The state of the monitor, kept in the trainer's checkpoints."
         return self.monitor.state_dict()
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: dict) -> None:
         "Go on with the tasks and the history of the checkpoint."
         self.monitor.load_state_dict(state_dict)

@@ -6,11 +6,12 @@
 __all__ = ['TaskPriorEvaluator']
 
 # %% ../../nbs/rank/15_monitor_sentence.ipynb #46bee0d1
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 
-from ..checks import check_same_n
+from ..checks import ArrayLike, check_same_n
 from .monitor import Monitor
 
 # %% ../../nbs/rank/15_monitor_sentence.ipynb #cf417ea2
@@ -23,12 +24,12 @@ class TaskPriorEvaluator(SentenceEvaluator):
     def __init__(
         self,
         texts: Sequence,  # of strings, in a fixed order
-        reference,  # embeddings of the texts known before, shape (n, d), or name -> embeddings
+        reference: ArrayLike | Mapping,  # embeddings of the texts known before, shape (n, d)
         *,
         name: str = "",  # put before the metrics
         batch_size: int = 32,  # texts in a forward pass
-        **options,  # of `Monitor`: n_tasks, n_classes, csv, seed and more
-    ):
+        **options: Any,  # of `Monitor`: n_tasks, n_classes, csv, seed and more
+    ) -> None:
         super().__init__()
         self.texts, self.name, self.batch_size = list(texts), name, batch_size
         self.monitor = Monitor(reference=reference, **options)
@@ -37,7 +38,9 @@ class TaskPriorEvaluator(SentenceEvaluator):
         self.primary_metric = f"{prefix}taskpriors_skill"
         self.greater_is_better = True
 
-    def __call__(self, model, output_path=None, epoch=-1, steps=-1) -> dict:
+    def __call__(
+        self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
+    ) -> dict:
         "Embed the texts and return the metrics; each call is a step of the monitor."
         chosen = [self.texts[i] for i in self.monitor.index.tolist()]
         how = dict(batch_size=self.batch_size, convert_to_tensor=True, show_progress_bar=False)

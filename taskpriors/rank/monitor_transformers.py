@@ -6,6 +6,8 @@
 __all__ = ['MonitorCallback']
 
 # %% ../../nbs/rank/14_monitor_transformers.ipynb #e92c2f3f
+from typing import Any
+
 from transformers import TrainerCallback
 
 from ..checks import refuse
@@ -22,16 +24,24 @@ class MonitorCallback(TrainerCallback):
     def __init__(
         self,
         monitor: Monitor,  # with inputs, and `features=` for models that return a dictionary
-    ):
+    ) -> None:
         if not isinstance(monitor, Monitor):
             rule = "monitor must be a Monitor"
             remedy = "pass MonitorCallback(Monitor(inputs, reference=...))"
             refuse("MonitorCallback", rule, type(monitor).__name__, remedy, TypeError)
         self.monitor = monitor
 
-    def on_evaluate(self, args, state, control, metrics=None, model=None, **kwargs):
+    def on_evaluate(
+        self,
+        args: Any,
+        state: Any,
+        control: Any,
+        metrics: dict | None = None,
+        model: Any | None = None,
+        **kwargs: Any,
+    ) -> None:
         "Measure, and add the numbers to the metrics and to the trainer's log."
-        if self.monitor(model, step=state.global_step) is None:
+        if self.monitor(model, step=state.global_step) is None:  # type: ignore[arg-type]  # it is there
             return
         found = next(s for s in self.monitor.history if s.step == state.global_step)
         if found.failure:

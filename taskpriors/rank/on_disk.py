@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from concurrent.futures import BrokenExecutor
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,6 +22,8 @@ from torch import Tensor
 
 from ..blocks import map_blocks, release_freed_pages
 from taskpriors.checks import (
+    ArrayLike,
+    ExecutorLike,
     check_choice,
     check_count,
     check_executor,
@@ -47,6 +49,7 @@ from taskpriors.rank.stages import (
     JUDGE_TASKS,
     MAX_SEED,
     ORDERS,
+    LabelsLike,
     attempt,
     failure_lines,
     feature_copies,
@@ -57,9 +60,16 @@ from taskpriors.rank.stages import (
     shortened,
 )
 from ..ridge import MOST_LOST, simplex_codes
-from ..row_blocks import open_models, open_rows
+from ..row_blocks import RowsLike, open_models, open_rows
 from ..signatures import documented
-from ..store import cache_dir, digest_json, digest_tensors, find_tensors, keep_tensors
+from taskpriors.store import (
+    CacheLike,
+    cache_dir,
+    digest_json,
+    digest_tensors,
+    find_tensors,
+    keep_tensors,
+)
 from ..svd import present_classes
 from ..transfer.evidence import best_ratio, evidence_profile
 from ..transfer.registry import LABEL_ACCURACY, LABEL_METRICS
@@ -191,6 +201,7 @@ def _scored(rows, job):  # name -> tensor
         start = time.perf_counter()
         how = dict(n_classes=job.n_classes, n_judged=job.n_judged, known=known)
         error, probes, of_known = scores_of_rows(rows, labels, probed, job.mask, **how)
+        assert error.pseudo_values is not None and error.task_errors is not None
         pseudo = error.pseudo_values / error.baseline
         spread = math.sqrt(len(pseudo) / len(rows))
         return dict(
@@ -422,7 +433,7 @@ def _drawn(kernels, law, options):  # name -> tensor, from the cache if it is th
 
 # %% ../../nbs/rank/16_on_disk.ipynb #660be4e2
 def _draw_from_unchanged(kernels, prior, options):  # tensors, law, kernels left, failures
-    failures = {}
+    failures: dict = {}
     while True:
         try:
             law = _law(prior, kernels, options)
@@ -613,23 +624,23 @@ def _columns(kernels, drawn, scores):  # the fields of a Ranking
 def rank_on_disk(
     models: Mapping,  # name -> features (n, d): file .npy or .safetensors, memory map, array
     *,
-    labels=None,  # class of each point: array or file; adds metrics, skill and accuracy on them
-    prior=None,  # "product" (None), "reciprocal", a model, a file of features, a factor (n, r)
+    labels: LabelsLike | None = None,  # array or file; adds metrics, skill and accuracy on them
+    prior: RowsLike | None = None,  # "product" (None), "reciprocal", model, file or factor (n, r)
     rank: int = 128,  # directions of the prior that tasks are drawn from
     n_tasks: int = 200,  # tasks sampled
     n_classes: int = 5,  # classes of a task, at most 256
     temperature: float | None = None,  # of the edges; None is edge_temperature
     task_temperature: float | None = None,  # of the sampled tasks; None is task_temperature
     probe: str = "ridge",  # no other; "logistic" is refused, because it takes ten passes
-    train: float | Tensor = 0.5,  # fraction of the points, or mask, that probes are fitted to
+    train: float | ArrayLike = 0.5,  # fraction of the points, or mask, that probes are fitted to
     kernel: str = "cosine",  # of the models' priors, or "linear"
     graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
     n_judged: int = JUDGED,  # points whose residuals are formed, for errors and for accuracy
     seed: int = 0,  # of tasks, split and range finder
-    cache: str | Path | bool | None = None,  # directory; None is cache_dir(), False is no cache
-    device=None,  # where blocks of rows go and sums are kept; None is the CPU
+    cache: CacheLike | None = None,  # directory; None is cache_dir(), False is no cache
+    device: str | torch.device | None = None,  # where blocks of rows go; None is the CPU
     progress: bool = True,  # bars on standard error
-    executor=None,  # concurrent.futures.Executor, or anything with map, over models
+    executor: ExecutorLike | None = None,  # an executor, or anything with map, over models
     plan: bool = False,  # return what plan_ranking predicts (no election, no labels); read nothing
 ) -> Ranking:  # point_errors and point_accuracy are of the points judged; or a RankingPlan
     """Rank models by expected held-out skill over tasks, from features that stay on disk.
@@ -650,7 +661,7 @@ def rank_on_disk(
     check_flag(plan, caller, "plan")
     check_executor(executor, caller)
     counts = dict(n_tasks=n_tasks, n_classes=n_classes, seed=seed, rank=rank, n_judged=n_judged)
-    options = {name: int(count) for name, count in counts.items()}
+    options: dict[str, Any] = {name: int(count) for name, count in counts.items()}
     given = dict(temperature=temperature, task_temperature=task_temperature)
     options |= {name: None if T is None else float(T) for name, T in given.items()}
     run = dict(executor=executor, progress=progress)

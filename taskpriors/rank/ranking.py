@@ -11,11 +11,11 @@ import inspect
 import math
 import os
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,6 +23,11 @@ from torch import Tensor
 
 import taskpriors
 from taskpriors.checks import (
+    ArrayLike,
+    Axes,
+    DataFrame,
+    ExecutorLike,
+    Series,
     available_memory,
     check_choice,
     check_count,
@@ -35,9 +40,13 @@ from taskpriors.checks import (
     refuse,
 )
 from .embed import embed_features
+from .images import ImagesLike
 from .report import HEAD_TO_HEAD, check_report_path, report_page
 from taskpriors.rank.stages import (
     ALL_PAIRS,
+    AnyModel,
+    LabelsLike,
+    ModelsLike,
     RankOptions,
     failure_lines,
     labels_line,
@@ -46,6 +55,7 @@ from taskpriors.rank.stages import (
     task_orders,
     texts_for,
 )
+from .texts import TextsLike
 from taskpriors.rank.tiers import (
     Lead,
     Tiers,
@@ -59,7 +69,7 @@ from taskpriors.rank.tiers import (
 from ..results import Result, in_style, new_axes, new_panels
 from ..row_blocks import open_rows
 from ..signatures import documented
-from ..store import write_files
+from ..store import CacheLike, write_files
 from ..transfer.agreement import Agreement, partial_agreement, rank_agreement
 from ..transfer.registry import LABEL_ACCURACY, metric_functions
 
@@ -101,7 +111,7 @@ def _column(name):
 
 # %% ../../nbs/rank/09_ranking.ipynb #acbdf3c1
 def worst_decile(
-    accuracies,  # one number per task in the last dimension, shape (..., n_tasks)
+    accuracies: ArrayLike,  # one number per task in the last dimension, shape (..., n_tasks)
 ) -> Tensor:  # shape (...)
     "Mean over the worst tenth of the tasks, at least one."
     accuracies = check_tensor(accuracies, "worst_decile", "accuracies")
@@ -140,7 +150,7 @@ def _middle(name):
 
 
 def table_lines(
-    frame,  # pandas.DataFrame of a ranking, its first column the model
+    frame: DataFrame,  # pandas.DataFrame of a ranking, its first column the model
 ) -> list:  # strings
     "The table as lines of text with aligned columns."
     rows = [[_column(name).heading for name in frame.columns]]
@@ -159,8 +169,8 @@ def table_lines(
 # %% ../../nbs/rank/09_ranking.ipynb #5c8b7616
 def agreement_or_reason(
     agreement: Callable,  # rank_agreement or partial_agreement
-    *args,  # its arguments
-    **kwargs,  # its options
+    *args: Any,  # its arguments
+    **kwargs: Any,  # its options
 ) -> Agreement | str:
     "An agreement, or the reason why there is none."
     try:
@@ -246,7 +256,7 @@ def _figure(ranking):  # PNG bytes
 
 # %% ../../nbs/rank/09_ranking.ipynb #3c71b26b
 def free_folder(
-    out,  # directory
+    out: str | Path,  # directory
 ) -> Path:
     "The directory itself if it holds no ranking yet, else the first free one of OUT-2, OUT-3, ..."
     out = Path(out).expanduser()
@@ -314,7 +324,7 @@ class Ranking(Result):
         "Mean accuracy over tasks, shape (n_models,)."
         return self.accuracies.mean(1)
 
-    def to_frame(self):  # pandas.DataFrame
+    def to_frame(self) -> DataFrame:
         "One row per model, best first."
         import pandas as pd
 
@@ -342,7 +352,7 @@ class Ranking(Result):
         self,
         *,
         level: float = 0.95,  # of the intervals, all at once
-        groups=None,  # of the points, shape (n,); None: independent points
+        groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
     ) -> Tiers:
         "Which models cannot be told apart, the ranks they may have, and P(best) of each."
         covariance = self._covariance("tiers", groups)
@@ -350,7 +360,7 @@ class Ranking(Result):
             return self._tiers
         return rank_tiers(self.skill, covariance, self.models, level=level)
 
-    def p_best(self):  # pandas.Series
+    def p_best(self) -> Series:
         "Probability of each model to have the highest skill, the most probable first."
         import pandas as pd
 
@@ -363,7 +373,7 @@ class Ranking(Result):
         b: str,  # name of another
         *,
         level: float = 0.95,  # of both intervals
-        groups=None,  # of the points, shape (n,); None: independent points
+        groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
     ) -> Lead:
         "How far one model is ahead of another in skill and in accuracy, and how sure that is."
         i, j = (self.models.index(check_choice(k, self.models, "compare", "model")) for k in (a, b))
@@ -412,7 +422,7 @@ class Ranking(Result):
             return "Next: check the order on labels that you have, by labels= or --labels FILE."
         return 'Next: send a page of it to others, by report("ranking.html") or --report FILE.'
 
-    def agreement(self):  # pandas.DataFrame
+    def agreement(self) -> DataFrame:
         "Spearman correlation of each statistic, and of controls, with probe accuracy."
         import pandas as pd
 
@@ -444,7 +454,7 @@ class Ranking(Result):
             lines += ["", textwrap.fill(told, 100)]
         return "\n".join(lines)
 
-    def short_frame(self):  # pandas.DataFrame
+    def short_frame(self) -> DataFrame:
         "The columns of the table in print: without the statistics of the literature."
         frame = self.to_frame()
         hidden = {"mean", "variance", "accuracy_sd", "seconds", *self.extra} - {LABEL_ACCURACY}
@@ -474,7 +484,7 @@ class Ranking(Result):
             f"<p>{html.escape(self.next_step)}</p>"
         )
 
-    def plot(self, ax=None):  # matplotlib axes
+    def plot(self, ax: Axes | None = None) -> Axes:
         "Skill of each model with its 95 % interval, in the order of the table, tier by tier."
         ax = new_axes(ax, figsize=(6.4, 1.1 + 0.19 * len(self.models)))
         order = self.skill.argsort(stable=True)
@@ -501,8 +511,8 @@ class Ranking(Result):
     def plot_agreement(
         self,
         statistic: str = "skill",  # a column
-        ax=None,  # matplotlib axes; None opens a figure
-    ):  # matplotlib axes
+        ax: Axes | None = None,  # matplotlib axes; None opens a figure
+    ) -> Axes:
         "Probe accuracy, with its standard deviation over tasks, against a statistic."
         ax = new_axes(ax)
         values = self._values(statistic)
@@ -520,7 +530,7 @@ class Ranking(Result):
 
     def save(
         self,
-        out,  # directory
+        out: str | Path,  # directory
         *,
         overwrite: bool = False,  # replace a ranking that is there; False: write into OUT-2
     ) -> Path:  # the directory
@@ -542,7 +552,7 @@ class Ranking(Result):
 
     def report(
         self,
-        path,  # of the .html file, which is replaced if it is there
+        path: str | Path,  # of the .html file, which is replaced if it is there
     ) -> Path:  # the path
         "Write one self-contained html page that shows the ranking to somebody else."
         path = check_report_path(path, "Ranking.report")
@@ -552,7 +562,7 @@ class Ranking(Result):
     @classmethod
     def load(
         cls,
-        out,  # directory that `save` wrote
+        out: str | Path,  # directory that `save` wrote
     ) -> "Ranking":
         "Read a ranking that was saved."
         import json
@@ -650,6 +660,7 @@ class Ranking(Result):
         return self._grouped_accuracy_covariance(None)
 
     def _grouped_covariance(self, groups):
+        assert self.point_errors is not None and self.task_errors is not None
         given = partial(
             error_covariance,
             self.point_errors,
@@ -661,13 +672,14 @@ class Ranking(Result):
 
     def _grouped_accuracy_covariance(self, groups):
         if groups is not None:
+            assert self.point_errors is not None
             groups = check_several(groups, "compare", "groups")
             check_same_n("compare", groups=len(groups), points=self.point_errors.shape[1])
             # a ranking that does not know which points judged takes them as independent
             groups = None if self.judged is None else [groups[i] for i in self.judged.tolist()]
         given = partial(
             error_covariance,
-            self.point_accuracy,
+            self.point_accuracy,  # type: ignore[arg-type]  # None is refused in a sentence
             self.accuracies,
             task_groups=task_orders(self.accuracies.shape[1]),
         )
@@ -887,32 +899,32 @@ def _refuse_plan():
 # %% ../../nbs/rank/09_ranking.ipynb #f0f006d8
 @documented
 def rank_models(
-    models=None,  # models or features: one, a list, or name -> model; None is the zoo
-    images=None,  # what load_images opens; None: none if all models are features, else digits
+    models: ModelsLike | None = None,  # one, a list, or name -> model or features; None is the zoo
+    images: ImagesLike | None = None,  # for load_images; None: digits, or none if all are features
     *,
-    labels=None,  # class of each point: array, file, True for those of the points; adds metrics
-    texts=None,  # what load_texts opens, instead of images; models as in embed_texts
-    prior=None,  # "product" (None), "others", "reciprocal", a model, a factor (n, r); see below
-    judges=None,  # with "reciprocal": name -> features or model that judges and is not ranked
-    controls=None,  # with "reciprocal": names of models or judges that are known to be weak
-    metrics=None,  # name -> function of features (n, d); or names in METRICS or COMBINED
+    labels: LabelsLike | None = None,  # array, file, or True for those of the points; adds metrics
+    texts: TextsLike | None = None,  # what load_texts opens, instead of images; see embed_texts
+    prior: AnyModel | None = None,  # "product" (None), "others", "reciprocal", model, factor (n, r)
+    judges: Mapping | None = None,  # "reciprocal": name -> features or model that is not ranked
+    controls: str | Sequence | None = None,  # "reciprocal": names of models known to be weak
+    metrics: Mapping | list | tuple | None = None,  # name -> function of features; names in METRICS
     temperature: float | None = None,  # of the edges; None is edge_temperature
     task_temperature: float | None = None,  # of the sampled tasks; None is task_temperature
     n_tasks: int = 200,  # tasks sampled
     n_classes: int = 5,  # classes of a task
     probe: str = "ridge",  # "ridge" (penalty by leave-one-out) or "logistic" (C = 1)
-    train: float | Tensor = 0.5,  # fraction of the points, or mask, that probes are fitted to
+    train: float | ArrayLike = 0.5,  # fraction of the points, or mask, that probes are fitted to
     kernel: str = "cosine",  # of models and prior, see kernel_factor
     graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
     repeats: int | None = None,  # halvings that widen intervals by the prior's share; None is 2
     plan: bool = False,  # large files: return what plan_ranking predicts, and read nothing
     seed: int = 0,  # of tasks and split
-    cache: str | Path | bool | None = None,  # directory; None is cache_dir(), False is no cache
+    cache: CacheLike | None = None,  # directory; None is cache_dir(), False is no cache
     out: str | Path | None = None,  # directory for the table, the picture and the record
     overwrite: bool = False,  # replace a ranking in `out`; False: write into OUT-2
     progress: bool = True,  # bars on standard error
-    executor=None,  # concurrent.futures.Executor over blocks of pairs and over models
-    **how,  # of embed_features: device, batch_size, num_workers, dtype and more
+    executor: ExecutorLike | None = None,  # over blocks of pairs and over models
+    **how: Any,  # of embed_features: device, batch_size, num_workers, dtype and more
 ) -> Ranking:  # models that failed are in `failures`; a RankingPlan with `plan`
     """Rank models by expected held-out skill over tasks, and check it against trained probes.
 
@@ -948,7 +960,9 @@ def rank_models(
     if repeats is not None:
         repeats = check_count(repeats, "rank_models", "repeats", low=0, high=1000)
     check_flag(plan, "rank_models", "plan")
-    asked = dict(models=models, images=images, texts=texts, labels=labels, metrics=metrics)
+    asked: dict[str, Any] = dict(
+        models=models, images=images, texts=texts, labels=labels, metrics=metrics
+    )
     asked |= dict(prior=prior, probe=probe, repeats=repeats, kernel=kernel, how=how, judges=judges)
     asked["controls"] = controls
     if rows := _routed(asked):
@@ -958,8 +972,8 @@ def rank_models(
         _refuse_plan()
     if texts is not None:
         images = texts_for(texts, images, models)
-    run = dict(prior=prior, metrics=metrics, labels=labels, repeats=repeats)
-    company = dict(judges=judges, controls=controls)
+    run: dict[str, Any] = dict(prior=prior, metrics=metrics, labels=labels, repeats=repeats)
+    company: dict[str, Any] = dict(judges=judges, controls=controls)
     ranking = Ranking(**run_stages(models, images, options, **run, **company))
     if out is not None:
         ranking.save(out, overwrite=overwrite)

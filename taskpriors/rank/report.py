@@ -195,7 +195,8 @@ def _names(rows, place):  # labels beside points, without collisions
     labels = {}
     for row in [*_frontier(rows), *others]:
         name = shortened(row["model"], 29)
-        for anchor, box in _beside(*place(row), 7.4 * len(name)):
+        left, middle = place(row)
+        for anchor, box in _beside(left, middle, 7.4 * len(name)):
             if name not in labels and all(_apart(box, b) for b in taken):
                 x = box[0] if anchor == "start" else box[1]
                 at = dict(x=f"{x:.1f}", y=f"{box[2] + 4:.1f}", text_anchor=anchor)
@@ -597,7 +598,7 @@ def report_page(
 
 # %% ../../nbs/rank/08_report.ipynb #efed66c3
 def check_report_path(
-    path,  # where the page is to be written
+    path: str | Path,  # where the page is to be written
     caller: str,  # who asks
 ) -> Path:
     "Return the path of a report, or refuse one that cannot be written."

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from taskpriors.checks import (
+    ArrayLike,
     check_computed,
     check_count,
     check_features,
@@ -38,7 +39,7 @@ def shared_prior(
 
 # %% ../../nbs/rank/05_shared_prior.ipynb #13f05b56
 def similarity_scale(
-    Z,  # factor of a kernel K, shape (n, r)
+    Z: ArrayLike,  # factor of a kernel K, shape (n, r)
     *,
     n_points: int = 2048,  # at most so many points are looked at, evenly spaced
 ) -> float:  # in the unit of K
@@ -63,7 +64,7 @@ def similarity_scale(
 
 # %% ../../nbs/rank/05_shared_prior.ipynb #bc2dae51
 def top_eigenvalue(
-    Z,  # factor of a kernel K, shape (n, r)
+    Z: ArrayLike,  # factor of a kernel K, shape (n, r)
 ) -> float:  # in the unit of K
     "Largest eigenvalue of K, by Lanczos iterations on the factor."
     from scipy.sparse.linalg import LinearOperator, eigsh
@@ -86,14 +87,14 @@ def top_eigenvalue(
 
 # %% ../../nbs/rank/05_shared_prior.ipynb #76a742a0
 def edge_temperature(
-    Z,  # factor of the prior kernel K, shape (n, r)
+    Z: ArrayLike,  # factor of the prior kernel K, shape (n, r)
 ) -> float:  # T, in the unit of K
     "The temperature at which the mean of |K_ij|/T is one."
     return similarity_scale(Z)
 
 # %% ../../nbs/rank/05_shared_prior.ipynb #8a0c215a
 def task_temperature(
-    Z,  # factor of the prior kernel K, shape (n, r)
+    Z: ArrayLike,  # factor of the prior kernel K, shape (n, r)
     n_classes: int,  # q
     *,
     gain: float = 10.0,  # lambda_1/(q T): one is the onset of structure

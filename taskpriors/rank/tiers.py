@@ -10,11 +10,15 @@ __all__ = ['ROUNDING', 'error_covariance', 'lead_errors', 'Lead', 'normal_quanti
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from taskpriors.checks import (
+    ArrayLike,
+    Axes,
+    Seed,
     check_computed,
     check_count,
     check_finite,
@@ -61,11 +65,11 @@ def _check_errors(errors, caller, name):
 
 # %% ../../nbs/rank/07_tiers.ipynb #abc0fca2
 def error_covariance(
-    point_errors,  # error of each model at each point, mean over tasks, shape (n_models, n)
-    task_errors=None,  # and on each task, mean over points, shape (n_models, n_tasks)
+    point_errors: ArrayLike,  # of each model at each point, mean over tasks, shape (n_models, n)
+    task_errors: ArrayLike | None = None,  # on each task, mean over points, (n_models, n_tasks)
     *,
-    groups: Sequence | None = None,  # group of each point, shape (n,); None: independent points
-    task_groups: Sequence | None = None,  # of each task, shape (n_tasks,); None: independent tasks
+    groups: ArrayLike | None = None,  # group of each point, shape (n,); None: independent points
+    task_groups: ArrayLike | None = None,  # of each task, shape (n_tasks,); None: independent tasks
     paired: bool = True,  # did all models face the same tasks?
 ) -> Tensor:  # shape (n_models, n_models), float64
     """Covariance of the models' mean errors over samples of points and of tasks.
@@ -157,7 +161,7 @@ def simultaneous_quantile(
     level: float = 0.95,  # in (0, 1)
     *,
     n_draws: int = 10_000,  # draws of the normal law
-    seed=0,  # of the draws
+    seed: Seed | None = 0,  # of the draws
 ) -> float:  # standard errors to either side
     "How far intervals of all leads must reach so that all of them hold at once."
     pairs = torch.triu_indices(len(covariance), len(covariance), 1)
@@ -197,7 +201,7 @@ def probability_best(
     covariance: Tensor,  # of the models' mean errors, shape (n_models, n_models)
     *,
     n_draws: int = 10_000,  # draws of the normal law
-    seed=0,  # of the draws
+    seed: Seed | None = 0,  # of the draws
 ) -> Tensor:  # shape (n_models,), sums to one
     "How probable it is that each model has the highest skill."
     drawn = skill + _draws(covariance, n_draws, seed)
@@ -220,7 +224,7 @@ class Tiers(Result):
     tier: Tensor  # from 1, shape (n_models,), int64
     level: float  # of the intervals, all at once
 
-    def plot(self, ax=None):  # matplotlib axes
+    def plot(self, ax: Axes | None = None) -> Axes:
         "How far each model is behind the first, with simultaneous intervals, tier by tier."
         ax = new_axes(ax, figsize=(6.4, 1.1 + 0.22 * len(self.models)))
         order = self.skill.argsort(stable=True)
@@ -256,13 +260,13 @@ class Tiers(Result):
 
 # %% ../../nbs/rank/07_tiers.ipynb #dff38e20
 def rank_tiers(
-    skill,  # of each model, shape (n_models,)
-    covariance,  # of the models' mean errors, shape (n_models, n_models): see `error_covariance`
+    skill: ArrayLike,  # of each model, shape (n_models,)
+    covariance: ArrayLike,  # of the models' mean errors, (n_models, n_models), by error_covariance
     models: Sequence | None = None,  # names; None numbers them
     *,
     level: float = 0.95,  # of the intervals, all at once
     n_draws: int = 10_000,  # draws of the normal law
-    seed=0,  # of the draws
+    seed: Seed | None = 0,  # of the draws
 ) -> Tiers:
     """Tiers of models that cannot be told apart, intervals of ranks, probabilities to be best.
 
@@ -281,7 +285,7 @@ def rank_tiers(
     models = list(range(m)) if models is None else check_several(models, caller, "models")
     names = tuple(str(name) for name in models)
     check_same_n(caller, models=len(names), skill=m)
-    draws = dict(n_draws=n_draws, seed=seed)
+    draws: dict[str, Any] = dict(n_draws=n_draws, seed=seed)
     reach = simultaneous_quantile(C, level, **draws) if m > 1 else 0.0
     margin = reach * lead_errors(C)
     first = skill.argmax()
@@ -303,8 +307,8 @@ def rank_tiers(
 
 # %% ../../nbs/rank/07_tiers.ipynb #74d7421a
 def repetition_factor(
-    differences,  # of skills between two halves of the points, shape (n_splits, n_models)
-    covariance,  # of the models' mean errors on all points, prior as given, (n_models, n_models)
+    differences: ArrayLike,  # of skills between two halves of the points, (n_splits, n_models)
+    covariance: ArrayLike,  # of the models' mean errors, prior as given, (n_models, n_models)
 ) -> float:  # at least 1
     "How many times the variance of a lead grows if the prior is made anew on other points."
     caller = "repetition_factor"

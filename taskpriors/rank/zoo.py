@@ -9,9 +9,12 @@ __all__ = ['DIGITS', 'LETTERS', 'ZOO', 'Printed', 'printed', 'Gradients', 'Recip
 # %% ../../nbs/rank/02_zoo.ipynb #9a0615ae
 import functools
 import inspect
+import os
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +23,7 @@ from torch import Tensor, nn
 
 from ..blocks import open_bar
 from ..checks import check_choice
-from .images import ImageSource, load_images
+from .images import ImagesLike, ImageSource, load_images
 from ..store import cache_dir, digest_json, find_tensors, keep_tensors, locked
 
 # %% ../../nbs/rank/02_zoo.ipynb #6ad8939f
@@ -109,12 +112,12 @@ def printed(
 class Gradients(nn.Module):
     "Histograms of gradient directions in cells of half the image."
 
-    def __init__(self, n_directions=8):
+    def __init__(self, n_directions: int = 8) -> None:
         super().__init__()
         angle = torch.arange(n_directions) * 2 * torch.pi / n_directions
         self.register_buffer("towards", torch.stack([angle.cos(), angle.sin()], 1))
 
-    def forward(self, x):  # (B, 1, H, W) -> (B, 4 n_directions)
+    def forward(self, x: Tensor) -> Tensor:  # (B, 1, H, W) -> (B, 4 n_directions)
         x = F.pad(x, (1, 1, 1, 1), mode="replicate")[:, 0]
         right = x[:, 1:-1, 2:] - x[:, 1:-1, :-2]
         down = x[:, 2:, 1:-1] - x[:, :-2, 1:-1]
@@ -196,7 +199,7 @@ def _convmixer(width=32):
     return timm.models.ConvMixer(width, 4, kernel_size=3, patch_size=2, in_chans=1, num_classes=0)
 
 # %% ../../nbs/rank/02_zoo.ipynb #1762582b
-_BUILD = dict(
+_BUILD: dict[str, Callable] = dict(
     pixels=nn.Flatten,
     blocks=lambda: nn.Sequential(nn.AvgPool2d(2), nn.Flatten()),
     gradients=Gradients,
@@ -364,7 +367,7 @@ def _zoo_key(name):
 def zoo_model(
     name: str,  # one of `zoo_names()`
     *,
-    cache: str | Path | None = None,  # directory; None is `cache_dir()`
+    cache: str | os.PathLike | None = None,  # directory; None is `cache_dir()`
 ) -> nn.Module:  # (B, 1, 8, 8) in [0, 1] -> (B, d), in evaluation mode
     "A representation of the zoo, trained on the first call."
     check_choice(name, zoo_names(), "zoo_model", "name")
@@ -385,7 +388,7 @@ def zoo_model(
 
 # %% ../../nbs/rank/02_zoo.ipynb #f15c3fc2
 def zoo_transform(
-    image,  # PIL image
+    image: Any,  # PIL image
 ) -> Tensor:  # shape (1, 8, 8) in [0, 1]
     "What the zoo sees of an image."
     from PIL import Image
@@ -397,10 +400,10 @@ def zoo_transform(
 
 # %% ../../nbs/rank/02_zoo.ipynb #fc1caafe
 def zoo_features(
-    images=None,  # an ImageSource, or anything that `load_images` opens; None is the digits
+    images: ImagesLike | None = None,  # what `load_images` opens; None is the digits
     *,
-    names=None,  # some of `zoo_names()`; None is all
-    cache: str | Path | None = None,  # directory; None is `cache_dir()`
+    names: Sequence | None = None,  # some of `zoo_names()`; None is all
+    cache: str | os.PathLike | None = None,  # directory; None is `cache_dir()`
     progress: bool = True,  # show a bar on standard error while models are trained
 ) -> dict:  # name -> (n, d), float32
     "Features of images under the zoo's representations."

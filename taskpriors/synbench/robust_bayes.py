@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from taskpriors.checks import (
+    ArrayLike,
     check_choice,
     check_finite,
     check_number,
@@ -55,10 +56,10 @@ def _spectrum(
         got = f"eigenvalues from {lam.min():.3g} to {lam.max():.3g}"
         refuse("robust_bayes", rule, got, "pass a covariance matrix")
     keep = lam > rtol * lam.max()
-    return _Spectrum(lam[keep], keep, None if diagonal else F[:, keep])
+    return _Spectrum(lam[keep], keep, None if F is None else F[:, keep])
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #fbd1cbf3
-def _ridge(
+def _ridge(  # type: ignore[return]  # the hundredth step returns
     m: Tensor,  # mean in the eigenbasis, shape (r,)
     lam: Tensor,  # eigenvalues, shape (r,)
     eps: Tensor,  # radii, 0 <= eps < norm of m, shape (n_eps,)
@@ -75,8 +76,8 @@ def _ridge(
         low, high = torch.where(f < 0, t, low), torch.where(f < 0, high, t)
         newton = t - f * z2.sum(1) / (z2 * (1 - share)).sum(1).clamp_min(1e-300)
         last, t = t, torch.where((newton > low) & (newton < high), newton, (low + high) / 2)
-        settled = bool(((t - last).abs() <= 1e-15 * (1 + t.abs())).all())
-        if settled or step == 100:
+        settled = ((t - last).abs() <= 1e-15 * (1 + t.abs())) | (eps == 0)  # there k = 0
+        if settled.all() or step == 100:
             return torch.where(eps > 0, t.exp(), 0.0), step
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #2af27663
@@ -246,7 +247,7 @@ class LinearRule(Result):
     center: Tensor  # midpoint of the classes, shape (d,)
     p: float  # norm of the perturbations
 
-    def decision(self, x) -> Tensor:  # shape (*eps, n), from points (n, d)
+    def decision(self, x: ArrayLike) -> Tensor:  # shape (*eps, n), from points (n, d)
         "Signed value of each rule at each point."
         x = check_finite(check_tensor(x, "decision", "x"), "decision", "x")
         if x.ndim != 2 or x.shape[1] != len(self.center):
@@ -254,16 +255,16 @@ class LinearRule(Result):
             refuse("decision", rule, f"shape {tuple(x.shape)}", "flatten the points")
         return self.w @ (x.to(self.center) - self.center).T + self.bias[..., None]
 
-    def predict(self, x) -> Tensor:  # shape (*eps, n), int64
+    def predict(self, x: ArrayLike) -> Tensor:  # shape (*eps, n), int64
         "Labels 0 or 1."
         return (self.decision(x) > 0).long()
 
-    def margin(self, x) -> Tensor:  # shape (*eps, n)
+    def margin(self, x: ArrayLike) -> Tensor:  # shape (*eps, n)
         "Least p-norm that moves a point to the boundary: Theorem 3.1 (i). Infinite where w = 0."
         length = _norm(self.w, _dual(self.p))[..., None]
         return torch.where(length > 0, self.decision(x).abs() / length, math.inf)
 
-    def perturbation(self, x) -> Tensor:  # shape (*eps, n, d), of p-norm `margin`
+    def perturbation(self, x: ArrayLike) -> Tensor:  # shape (*eps, n, d), of p-norm `margin`
         "The perturbation that reaches the boundary."
         if not bool(self.w.any(-1).all()):
             rule = "w must not be zero: no perturbation moves a constant guess"
@@ -278,7 +279,7 @@ class LinearRule(Result):
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #90a650a7
 def scaled_bound_of_accuracy(
-    accuracy,  # of the Bayes rule of balanced classes, in (1/2, 1)
+    accuracy: float | ArrayLike,  # of the Bayes rule of balanced classes, in (1/2, 1)
 ) -> Tensor:  # at least 1
     "Expected scaled bound of correct samples as a function of accuracy: Theorem 3.1 (iv)."
     who = "scaled_bound_of_accuracy"
@@ -349,7 +350,7 @@ class RobustBayes(LinearRule):
         b = self._mix(lambda m: _cut_mean(m, self.noise)) / (self.accuracy * self._scale())
         return torch.where(self.exists, b, torch.nan)
 
-    def scaled_margin(self, x) -> Tensor:  # shape (*eps, n)
+    def scaled_margin(self, x: ArrayLike) -> Tensor:  # shape (*eps, n)
         "The margin over its mean at the two class centres: (ii). NaN where `exists` is False."
         share = self.decision(x).abs() / self._scale()[..., None]
         return torch.where(self.exists[..., None], share, torch.nan)
@@ -478,13 +479,13 @@ def _gap(
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #162677d4
 @documented
 def robust_bayes(
-    mu,  # half the difference of the class means, shape (d,)
-    Sigma,  # common covariance, shape (d, d), or (d,) for its diagonal
-    eps,  # attack radius in the p-norm: a number or several
+    mu: ArrayLike,  # half the difference of the class means, shape (d,)
+    Sigma: ArrayLike,  # common covariance, shape (d, d), or (d,) for its diagonal
+    eps: float | ArrayLike,  # attack radius in the p-norm: a number or several
     *,
     p: float = 2.0,  # norm of the attack, from 1 to infinity
     tau: float = 0.5,  # probability of class 1
-    center=None,  # midpoint of the means, shape (d,); None is the origin
+    center: ArrayLike | None = None,  # midpoint of the means, shape (d,); None is the origin
     rtol: float | None = None,  # share of the largest eigenvalue that is zero; None is rounding
     eps_scale: str = "absolute",  # "relative": share of the least radius without classifier
     missing: str = "raise",  # or "report" (in `exists`) where eps leaves no classifier

@@ -9,13 +9,15 @@ __all__ = ['Attack', 'pgd_attack', 'cw_attack', 'autoattack', 'RobustProbe', 'ro
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from taskpriors.checks import (
+    ArrayLike,
+    Seed,
     check_count,
     check_finite,
     check_generator,
@@ -201,8 +203,8 @@ def _start(
 # %% ../../nbs/synbench/04_robust_probing.ipynb #2e4bd009
 def pgd_attack(
     logits: Callable,  # from images to class scores (n, n_classes), differentiable
-    images,  # shape (n, ...)
-    labels,  # true classes, shape (n,)
+    images: ArrayLike,  # shape (n, ...)
+    labels: ArrayLike,  # true classes, shape (n,)
     eps: float,  # largest 2-norm of the perturbation, in the units of the images
     *,
     n_steps: int = 20,  # gradient steps per restart
@@ -210,7 +212,7 @@ def pgd_attack(
     restarts: int = 1,  # random starts, the first at the image itself
     clip: tuple | None = None,  # (lowest, highest) pixel, or None
     batch_size: int = 256,  # images at a time
-    seed: int | torch.Generator | None = 0,  # of the starts
+    seed: Seed | None = 0,  # of the starts
 ) -> Attack:  # the most harmful perturbations found
     """Projected gradient attack in the 2-norm: a lower bound on what an adversary can do.
 
@@ -441,8 +443,8 @@ def _project(
 # %% ../../nbs/synbench/04_robust_probing.ipynb #1225006e
 def cw_attack(
     logits: Callable,  # from images to class scores, differentiable
-    images,  # shape (n, ...), strictly within `clip` or on its border
-    labels,  # true classes, shape (n,)
+    images: ArrayLike,  # shape (n, ...), strictly within `clip` or on its border
+    labels: ArrayLike,  # true classes, shape (n,)
     *,
     clip: tuple = (0.0, 1.0),  # (lowest, highest) pixel
     kappa: float = 0.0,  # margin by which the wrong class must win
@@ -536,8 +538,8 @@ def _art_attacks(
 # %% ../../nbs/synbench/04_robust_probing.ipynb #b3ad51a1
 def autoattack(
     logits: Callable,  # from images to class scores, differentiable
-    images,  # shape (n, channels, height, width), within `clip`
-    labels,  # true classes, shape (n,)
+    images: ArrayLike,  # shape (n, channels, height, width), within `clip`
+    labels: ArrayLike,  # true classes, shape (n,)
     eps: float,  # largest 2-norm of the perturbation
     *,
     n_classes: int,  # number of class scores
@@ -596,8 +598,8 @@ class RobustProbe(Result):
     def accuracy(
         self,
         features_fn: Callable,  # the frozen network
-        images,  # shape (n, ...)
-        labels,  # shape (n,)
+        images: ArrayLike,  # shape (n, ...)
+        labels: ArrayLike,  # shape (n,)
         *,
         batch_size: int = 256,  # images at a time
     ) -> float:
@@ -619,7 +621,7 @@ def _plain_probe(
     shape = (n_classes, z.shape[1] + 1)
     W = torch.zeros(shape, dtype=torch.float64, device=z.device, requires_grad=True)
     z = z.double()
-    precise = dict(tolerance_grad=1e-8, tolerance_change=1e-12)
+    precise: dict[str, Any] = dict(tolerance_grad=1e-8, tolerance_change=1e-12)
     opt = torch.optim.LBFGS([W], max_iter=500, line_search_fn="strong_wolfe", **precise)
 
     def closure():
@@ -698,8 +700,8 @@ def _probe(
 @documented
 def robust_linear_probe(
     features_fn: Callable,  # the frozen network: images (n, ...) to features (n, d)
-    images,  # training images
-    labels,  # their classes, shape (n,)
+    images: ArrayLike,  # training images
+    labels: ArrayLike,  # their classes, shape (n,)
     eps: float,  # radius of the attack in the 2-norm, in the units of the images; 0 is plain
     *,
     n_classes: int | None = None,  # None is one more than the largest label
@@ -709,7 +711,7 @@ def robust_linear_probe(
     lr: float = 0.01,  # first step size of Adam
     batch_size: int = 64,  # images at a time
     clip: tuple | None = None,  # (lowest, highest) pixel, or None
-    seed: int | torch.Generator | None = 0,  # order of the batches
+    seed: Seed | None = 0,  # order of the batches
 ) -> RobustProbe:  # the head
     """Head with the least cross-entropy under the worst perturbation of each training image.
 

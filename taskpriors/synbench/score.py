@@ -9,12 +9,11 @@ __all__ = ['score_integral', 'grid_integral', 'SynBenchSettings', 'feature_rules
 # %% ../../nbs/synbench/03_score.ipynb #49a989fe
 import math
 import warnings
-from collections.abc import Iterable
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,6 +22,10 @@ from torch import Tensor, nn
 import taskpriors
 from ..blocks import map_blocks
 from taskpriors.checks import (
+    ArrayLike,
+    Axes,
+    DataFrame,
+    ExecutorLike,
     check_choice,
     check_count,
     check_features,
@@ -57,7 +60,7 @@ from taskpriors.store import (
     find_tensors,
     keep_tensors,
 )
-from .gaussians import SyntheticTask, synthetic_task
+from .gaussians import CovarianceLike, SyntheticTask, synthetic_task
 from .robust_bayes import RobustBayes, robust_bayes
 
 # %% ../../nbs/synbench/03_score.ipynb #0e00fad3
@@ -87,9 +90,9 @@ def _curve_points(
 
 # %% ../../nbs/synbench/03_score.ipynb #b45044ca
 def score_integral(
-    accuracy,  # a_k, shape (n_scales,) or (n_scales, n_eps)
-    bound,  # b_k, mean scaled bounds, same shape
-    threshold,  # lower limits a_T, a number or several
+    accuracy: ArrayLike,  # a_k, shape (n_scales,) or (n_scales, n_eps)
+    bound: ArrayLike,  # b_k, mean scaled bounds, same shape
+    threshold: float | ArrayLike,  # lower limits a_T, a number or several
 ) -> Tensor:  # shape (*n_eps, *n_thresholds), float64
     "Integral of E(a) = mean_k b_k [a_k > a] from the threshold to 1, exactly."
     a, b, t = _curve_points(accuracy, bound, threshold)
@@ -98,9 +101,9 @@ def score_integral(
 
 # %% ../../nbs/synbench/03_score.ipynb #e0f563c2
 def grid_integral(
-    accuracy,  # a_k, shape (n_scales,) or (n_scales, n_eps)
-    bound,  # b_k, same shape
-    threshold,  # lower limits a_T, a number or several
+    accuracy: ArrayLike,  # a_k, shape (n_scales,) or (n_scales, n_eps)
+    bound: ArrayLike,  # b_k, same shape
+    threshold: float | ArrayLike,  # lower limits a_T, a number or several
 ) -> Tensor:  # shape (*n_eps, *n_thresholds)
     "The released approximation of `score_integral`: a sum over 100 thresholds from 0.6 to 1."
     a, b, t = _curve_points(accuracy, bound, threshold)
@@ -121,7 +124,7 @@ class SynBenchSettings:
     n_train: int = 2048  # training samples per scale
     n_test: int = 2048  # test samples per scale
     tau: float = 0.5  # probability of class 1
-    covariance: object = "identity"  # as in `synthetic_task`
+    covariance: CovarianceLike = "identity"  # as in `synthetic_task`
     pixel_mean: float | str = 0.5  # centre per pixel; "0.5/sqrt(d)" is the paper's
     normalize: str = "model"  # the network's own pixel statistics, or "imagenet" for all
     pooled: str = "n-2"  # divisor of the pooled covariance: "n-2" is unbiased, "n-1" printed
@@ -148,8 +151,8 @@ class SynBenchSettings:
         )
 
 # %% ../../nbs/synbench/03_score.ipynb #da2a2dec
-_OPEN_UNIT = dict(low=0, high=1, low_open=True, high_open=True)
-_BOUNDS = {
+_OPEN_UNIT: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
+_BOUNDS: dict[str, dict[str, Any]] = {
     "eps": dict(low=0),
     "threshold": dict(low=0, high=1, high_open=True),
     "scales": dict(low=0, low_open=True),
@@ -213,7 +216,8 @@ def _settings(
         refuse(who, rule, f"{unknown}", f"use {', '.join(names)}", TypeError)
     s = replace(s, **changes)
     _check_fields(s)
-    s = replace(s, **{name: _several(name, getattr(s, name)) for name in _BOUNDS})
+    grids: dict[str, Any] = {name: _several(name, getattr(s, name)) for name in _BOUNDS}
+    s = replace(s, **grids)
     judged = 5 * len(s.eps) * len(s.scales)  # an answer and a margin at each
     check_load(s.n_train, who, "n_train", bytes_each=_SAMPLE_BYTES)
     check_load(s.n_test, who, "n_test", bytes_each=_SAMPLE_BYTES + judged)
@@ -249,7 +253,7 @@ def _statistics(
         if len(rows) != 2:
             rule = "normalize_by must hold the means and the deviations"
             refuse("synbench_score", rule, f"{len(rows)} values", "pass ((m, ...), (s, ...))")
-        return [check_tensor(row, "synbench_score", "normalize_by") for row in rows]
+        return tuple(check_tensor(row, "synbench_score", "normalize_by") for row in rows)
     if config:
         return config["mean"], config["std"]
     return (0.0,), (1.0,)
@@ -283,7 +287,7 @@ def _network(
     if home is not None and home != place:
         remedy = f"call model.to('{place}') first"
         refuse(who, f"the model must be on {place}", f"a model on {home}", remedy)
-    weights = next(module.parameters(), None) if module is not None else None
+    weights: Any = next(module.parameters(), None) if module is not None else None
     real = weights is not None and weights.is_floating_point()
     return BatchEncoder(
         caller=who,
@@ -365,8 +369,8 @@ def _given_settings(settings, caller: str) -> SynBenchSettings:
 
 # %% ../../nbs/synbench/03_score.ipynb #bd8ad41d
 def feature_rules(
-    features,  # of the training samples, shape (n, d)
-    labels,  # 0 or 1, shape (n,)
+    features: ArrayLike,  # of the training samples, shape (n, d)
+    labels: ArrayLike,  # 0 or 1, shape (n,)
     settings: SynBenchSettings | None = None,  # eps, tau, treatment of the covariance
 ) -> RobustBayes | None:  # one rule per eps; None if the features are constant
     "Robust Bayes rules of two Gaussians fitted to labelled features (Algorithm 1, lines 11-13)."
@@ -493,7 +497,7 @@ class SynBenchResult(Result):
 
     def curve(
         self,
-        threshold,  # accuracies
+        threshold: float | ArrayLike,  # accuracies
     ) -> tuple:  # features (n_eps, n_thresholds) and images (n_thresholds,)
         "E of both at accuracies `threshold`: Figure 3, left."
         t = torch.as_tensor(threshold, dtype=torch.float64)
@@ -542,7 +546,7 @@ class SynBenchResult(Result):
         ends = torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64)
         return tuple(torch.quantile(scores, ends, dim=0))
 
-    def to_frame(self):  # pandas.DataFrame
+    def to_frame(self) -> DataFrame:
         "One row per threshold, one column per eps: Tables 1, 4 and 6."
         import pandas as pd
 
@@ -555,7 +559,7 @@ class SynBenchResult(Result):
             for t, row in zip(s.threshold, self.score.T, strict=True)
         )
 
-    def plot(self, ax=None):  # matplotlib axes
+    def plot(self, ax: Axes | None = None) -> Axes:
         "Curves of images and features for up to three eps, with the areas compared: Figure 3."
         ax, s = new_axes(ax), self.settings
         _draw_result(self, ax)
@@ -696,7 +700,7 @@ def _with_folder(
 # %% ../../nbs/synbench/03_score.ipynb #12817466
 def _results(
     run: _Run,
-    executor: Executor | None,
+    executor: ExecutorLike | None,
     progress: bool,
 ) -> list:  # SynBenchResult
     encoder, s = run.encoder, run.settings
@@ -724,8 +728,8 @@ def _results(
 
 # %% ../../nbs/synbench/03_score.ipynb #8078415e
 def score_by_n(
-    model,  # as in `synbench_score`
-    sizes,  # numbers of training samples; the smaller ones are the beginning of the largest
+    model: str | Callable,  # as in `synbench_score`
+    sizes: int | Sequence,  # numbers of training samples; smaller ones begin the largest
     *,
     settings: SynBenchSettings | None = None,  # and the following as in `synbench_score`
     input_size: tuple | None = None,  # (channels, height, width)
@@ -734,9 +738,9 @@ def score_by_n(
     seed: int = 0,  # of training and test samples
     device: str | torch.device | None = None,  # None is where the model is
     cache: str | Path | None = None,  # a directory for finished scales
-    executor: Executor | None = None,  # over scales
+    executor: ExecutorLike | None = None,  # over scales
     progress: bool = True,  # a bar on standard error
-    **changes,  # fields of SynBenchSettings
+    **changes: Any,  # fields of SynBenchSettings
 ) -> list:  # SynBenchResult, one per size
     "Scores for several training sizes from the forward passes of the largest: Table 8."
     s = _settings(settings, changes)
@@ -761,7 +765,7 @@ def score_by_n(
 # %% ../../nbs/synbench/03_score.ipynb #4b800f6f
 @documented
 def synbench_score(
-    model,  # a timm name, an nn.Module, or a function of images (n, *input_size)
+    model: str | Callable,  # a timm name, an nn.Module, or a function of images (n, *input_size)
     *,
     settings: SynBenchSettings | None = None,  # None is what the derivation asks for
     input_size: tuple | None = None,  # (channels, height, width); None is the model's own
@@ -770,9 +774,9 @@ def synbench_score(
     seed: int = 0,  # of training and test samples
     device: str | torch.device | None = None,  # None is where the model is
     cache: str | Path | None = None,  # a directory for finished scales
-    executor: Executor | None = None,  # over scales
+    executor: ExecutorLike | None = None,  # over scales
     progress: bool = True,  # a bar on standard error
-    **changes,  # any field of SynBenchSettings: eps, threshold, scales, covariance, n_train, ...
+    **changes: Any,  # fields of SynBenchSettings: eps, threshold, scales, covariance, n_train, ...
 ) -> SynBenchResult:  # scores for all eps and thresholds
     """SynBench score of a network, from synthetic tasks whose optimum is known.
 
@@ -798,7 +802,7 @@ def synbench_score(
 
 # %% ../../nbs/synbench/03_score.ipynb #3cd9c839
 def finite_sample_curve(
-    scales,  # distances of the means in units of the noise: s for Gaussian-I
+    scales: ArrayLike,  # distances of the means in units of the noise: s for Gaussian-I
     n_features: int,  # d
     n_train: int,  # n, above d
 ) -> tuple:  # accuracy and mean scaled bound of correct samples, shape (n_scales,) each
@@ -853,11 +857,11 @@ _MOST_SEEDS = 1000
 
 
 def score_over_seeds(
-    model,  # as in `synbench_score`
+    model: str | Callable,  # as in `synbench_score`
     seeds: Iterable = range(5),  # at least two
     *,
     level: float = 0.95,  # of the interval
-    **options,  # of `synbench_score`
+    **options: Any,  # of `synbench_score`
 ) -> SeedScores:  # mean and interval
     "SynBench score with the spread over training and test samples."
     from scipy import stats
@@ -877,9 +881,9 @@ def score_over_seeds(
 
 # %% ../../nbs/synbench/03_score.ipynb #1b19d5cf
 def one_vs_rest_score(
-    model,  # as in `synbench_score`
+    model: str | Callable,  # as in `synbench_score`
     class_priors: Iterable,  # probabilities of the classes, summing to one
-    **options,  # of `synbench_score`
+    **options: Any,  # of `synbench_score`
 ) -> Tensor:  # mean over classes, shape (n_eps, n_thresholds)
     "Mean score of the one-vs-rest tasks of several classes (A.21)."
     who = "one_vs_rest_score"

@@ -18,6 +18,8 @@ import numpy as np
 import torch
 
 from taskpriors.checks import (
+    ArrayLike,
+    Seed,
     check_choice,
     check_count,
     check_finite,
@@ -217,7 +219,7 @@ class Agreement(Result):
         return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
 # %% ../../nbs/transfer/01_agreement.ipynb #bac75971
-_STATISTICS = {
+_STATISTICS: dict[str, Callable] = {
     "kendall": _tau_b,
     "tau_a": _tau_a,
     "tau_b": _tau_b,
@@ -273,8 +275,8 @@ def _vectors(caller, method, most_dims=1, **named):
 
 # %% ../../nbs/transfer/01_agreement.ipynb #099be21d
 def agreement_statistic(
-    scores,  # one number per model, shape (n,)
-    truth,  # what they should predict, shape (n,), larger is better
+    scores: ArrayLike,  # one number per model, shape (n,)
+    truth: ArrayLike,  # what they should predict, shape (n,), larger is better
     *,
     method: str = "kendall",  # as in rank_agreement
     k: int | None = None,  # as in rank_agreement
@@ -305,17 +307,17 @@ def _interval_kind(interval, method, caller, families=None):
 # %% ../../nbs/transfer/01_agreement.ipynb #51530b94
 @documented
 def rank_agreement(
-    scores,  # one number per model, (n,); infinite ones rank first or last, Pearson refuses them
-    truth,  # what they should predict, shape (n,), larger is better
+    scores: ArrayLike,  # one per model, (n,); infinite ones rank first or last, not for Pearson
+    truth: ArrayLike,  # what they should predict, shape (n,), larger is better
     *,
     method: str = "kendall",  # or "tau_a", "tau_b", "spearman", "pearson", "weighted_tau", "top_k"
     higher_is_better: bool = True,  # False: small scores are good, and are negated
     k: int | None = None,  # models in the top list of "top_k"; None is a quarter of them
     interval: str | None = None,  # "fisher", "bootstrap"; None is fisher where it exists
-    groups=None,  # family of each model, (n,): the bootstrap draws families, not models
+    groups: ArrayLike | None = None,  # family of each model, (n,): the bootstrap draws families
     level: float = 0.95,  # nominal coverage
     n_resamples: int = 2000,  # bootstrap resamples
-    seed: int | torch.Generator | None = 0,  # of the bootstrap
+    seed: Seed | None = 0,  # of the bootstrap
 ) -> Agreement:  # with value, low, high, n
     """Agreement of two orders of the same models, with an interval (SynBench A.17).
 
@@ -396,16 +398,16 @@ def _exchange_p(gap, a, b, y, swaps, *, families=None):
 
 # %% ../../nbs/transfer/01_agreement.ipynb #8475b711
 def compare_agreement(
-    first,  # scores of one metric, larger is better: (n,), or (n_tasks, n) on several tasks
-    second,  # scores of another, same shape
-    truth,  # what they should predict, same shape
+    first: ArrayLike,  # scores of one metric, larger is better: (n,), or (n_tasks, n)
+    second: ArrayLike,  # scores of another, same shape
+    truth: ArrayLike,  # what they should predict, same shape
     *,
     method: str = "kendall",  # as in rank_agreement
     k: int | None = None,  # as in rank_agreement
-    groups=None,  # family of each model, (n,): families are drawn and exchanged, not models
+    groups: ArrayLike | None = None,  # family of each model, (n,): families are exchanged
     level: float = 0.95,  # nominal coverage
     n_resamples: int = 2000,  # bootstrap resamples, and random exchanges
-    seed: int | torch.Generator | None = 0,  # of both
+    seed: Seed | None = 0,  # of both
 ) -> Comparison:  # difference with an interval and a p value
     """Paired comparison of two metrics on the same models.
 
@@ -437,7 +439,7 @@ def compare_agreement(
         difference=float(gap(a, b, y)),
         low=low,
         high=high,
-        p_value=_exchange_p(gap, *scaled, y, swaps, families=families),
+        p_value=_exchange_p(gap, scaled[0], scaled[1], y, swaps, families=families),
         first=float(mean(a, y)),
         second=float(mean(b, y)),
         n=n,
@@ -463,16 +465,16 @@ def _partial(method, *vectors):
 
 # %% ../../nbs/transfer/01_agreement.ipynb #36164a24
 def partial_agreement(
-    scores,  # one number per model, shape (n,)
-    truth,  # what they should predict, shape (n,)
-    given,  # what is held fixed, as the feature dimension: shape (n,), or a list of such
+    scores: ArrayLike,  # one number per model, shape (n,)
+    truth: ArrayLike,  # what they should predict, shape (n,)
+    given: ArrayLike,  # what is held fixed, as the feature dimension: shape (n,), or a list of such
     *,
     method: str = "spearman",  # "spearman", "pearson", "kendall", "tau_a" or "tau_b"
     higher_is_better: bool = True,  # False: small scores are good, and are negated
-    groups=None,  # family of each model, (n,): the bootstrap over families, instead of Fisher's
+    groups: ArrayLike | None = None,  # family of each model, (n,): bootstrap, not Fisher's
     level: float = 0.95,  # nominal coverage
     n_resamples: int = 2000,  # bootstrap resamples of families
-    seed: int | torch.Generator | None = 0,  # of the bootstrap
+    seed: Seed | None = 0,  # of the bootstrap
 ) -> Agreement:  # with Fisher's interval, or the bootstrap's over families
     "Correlation of scores with the truth when other variables are held fixed."
     me = "partial_agreement"
@@ -506,7 +508,7 @@ def partial_agreement(
 
 # %% ../../nbs/transfer/01_agreement.ipynb #a15a6afd
 def static_order(
-    truths,  # truth of several tasks, shape (n_tasks, n_models), larger is better
+    truths: ArrayLike,  # truth of several tasks, shape (n_tasks, n_models), larger is better
 ) -> torch.Tensor:  # shape (n_tasks, n_models), larger is better
     "Mean rank of each model on all tasks but one: the static order that a score must beat."
     from scipy import stats

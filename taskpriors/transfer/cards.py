@@ -10,7 +10,7 @@ import difflib
 import inspect
 from dataclasses import dataclass
 
-from ..checks import refuse
+from ..checks import DataFrame, refuse
 from ..results import Result
 from ..signatures import documented
 from .registry import COMBINED, METRICS, terms_of
@@ -234,7 +234,7 @@ class Card(Result):
     def _repr_html_(self):
         return None
 
-    def to_frame(self):  # pandas.DataFrame
+    def to_frame(self) -> DataFrame:
         "One row per fact."
         import pandas as pd
 
@@ -268,7 +268,7 @@ def describe(
     )
 
 # %% ../../nbs/transfer/13_cards.ipynb #06603b07
-def card_table():  # pandas.DataFrame
+def card_table() -> DataFrame:
     "Name, direction, input and trap of every metric."
     import pandas as pd
 

@@ -12,13 +12,16 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ..blocks import map_blocks
 from taskpriors.checks import (
+    ArrayLike,
+    Axes,
+    ExecutorLike,
     check_choice,
     check_count,
     check_executor,
@@ -69,7 +72,7 @@ class LossCurve(Result):
     n_classes: int  # classes of the task
     n_valid: int  # held-out points
 
-    def plot(self, ax=None, label=None):  # matplotlib axes
+    def plot(self, ax: Axes | None = None, label: str | None = None) -> Axes:
         "Loss against training points with one standard error."
         ax = new_axes(ax)
         ax.errorbar(self.sizes, self.losses, self.errors, marker="o", capsize=2, label=label)
@@ -123,8 +126,8 @@ def _held_out_loss(n: int, learner: Callable, split: _Split) -> tuple:  # mean, 
 
 # %% ../../nbs/transfer/07_code_length.ipynb #269b0815
 def loss_curve(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     learner: Callable | None = None,  # (train, labels, test, n_classes); None is linear_learner
     valid: float = 0.1,  # share of the points held out
@@ -132,7 +135,7 @@ def loss_curve(
     n_min: int = 10,  # least of them
     seed: int = 0,  # of the permutation
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
-    executor=None,  # concurrent.futures.Executor over the sizes, for a learner of your own
+    executor: ExecutorLike | None = None,  # over the sizes, for a learner of your own
 ) -> LossCurve:
     "Held-out loss at log-spaced training-set sizes, nested in one permutation."
     X = check_features(features, "loss_curve", min_rows=4).detach()
@@ -193,11 +196,11 @@ def _curve(features, labels, curve: LossCurve | None, caller: str, options: dict
 
 # %% ../../nbs/transfer/07_code_length.ipynb #0cbdd3ab
 def validation_loss(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     curve: LossCurve | None = None,  # loss_curve(features, labels), if at hand
-    **kw,  # of loss_curve
+    **kw: Any,  # of loss_curve
 ) -> float:  # nats, lower is better
     """Held-out loss of the learner on all training points.
 
@@ -211,12 +214,12 @@ def validation_loss(
 
 # %% ../../nbs/transfer/07_code_length.ipynb #8bd42e59
 def mdl(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     curve: LossCurve | None = None,  # loss_curve(features, labels), if at hand
     rule: str = "right",  # "right" (as published) or "left" (prequential code)
-    **kw,  # of loss_curve
+    **kw: Any,  # of loss_curve
 ) -> float:  # nats, lower is better
     """Minimum description length of the labels given the features: area under the loss curve.
 
@@ -234,13 +237,13 @@ def _target(eps: float | None, curve: LossCurve, caller: str) -> float:  # nats
 
 
 def sdl(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     eps: float | None = None,  # nats; None is half of log K, SynBench prints 1
     curve: LossCurve | None = None,  # loss_curve(features, labels), if at hand
     rule: str = "right",  # "right" (as published) or "left"
-    **kw,  # of loss_curve
+    **kw: Any,  # of loss_curve
 ) -> float:  # nats, lower is better; a lower bound, with a warning, if the loss ends above eps
     """Surplus description length: area between the loss curve and eps.
 
@@ -262,12 +265,12 @@ def sdl(
 
 # %% ../../nbs/transfer/07_code_length.ipynb #4fda4cc9
 def eps_sample_complexity(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     eps: float | None = None,  # nats; None is half of log K
     curve: LossCurve | None = None,  # loss_curve(features, labels), if at hand
-    **kw,  # of loss_curve
+    **kw: Any,  # of loss_curve
 ) -> float:  # training points, lower is better; infinite if the loss stays above eps
     """Least number of training points on the grid whose held-out loss is at most eps.
 
@@ -296,11 +299,11 @@ SETTINGS = {
 
 # %% ../../nbs/transfer/07_code_length.ipynb #a149fc91
 def code_lengths(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     setting: str = "default",  # "default", "synbench" (Table 7) or "prequential" (Voita and Titov)
-    **kw,  # of loss_curve, for example seed, learner or svd
+    **kw: Any,  # of loss_curve, for example seed, learner or svd
 ) -> dict:  # metric -> value, all lower is better
     "Validation loss, MDL, SDL and eps-sample complexity of one curve under a setting by name."
     options, eps, rule = SETTINGS[check_choice(setting, tuple(SETTINGS), "code_lengths", "setting")]

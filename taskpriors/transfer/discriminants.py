@@ -16,6 +16,7 @@ from torch import Tensor
 
 from ..blocks import row_blocks
 from taskpriors.checks import (
+    ArrayLike,
     check_choice,
     check_count,
     check_features,
@@ -62,8 +63,8 @@ def _warn_empty(caller: str, rule: str, got: str, remedy: str):
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #15e0ac3b
 def h_score(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
     block_size: int = 16384,  # points at a time when there are many more points than features
@@ -129,8 +130,8 @@ def varying_svd(
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #e579248c
 def regularized_h_score(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
 ) -> float:  # higher is better
@@ -198,8 +199,8 @@ def _lda_posterior(
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #b4030e2e
 def sfda(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     shrinkage: float | None = None,  # in [0, 1]; None is exp(-5 largest within variance)
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
@@ -247,12 +248,12 @@ def _pushed_apart(means: Tensor, radii: Tensor, step: float) -> Tensor:  # shape
 
 @documented
 def ped(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     radius: float = 0.6,  # of a class, in its deviations; the released code has .3 and .6
     time_step: float = 0.1,  # of the motion
-    general=None,  # features (m, d) of the same model on other points; None is `features`
+    general: ArrayLike | None = None,  # (m, d) of the same model, other points; None is `features`
 ) -> float:  # in (0, 1), higher is better
     """PED: SFDA after overlapping classes have pushed each other apart.
 
@@ -316,8 +317,8 @@ def _overlap(
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #94ca2e27
 def gbc(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     n_components: int = 64,  # principal components kept
     covariance: str = "diagonal",  # "diagonal" or "spherical"
@@ -354,8 +355,8 @@ def _coding_rate(
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #383e1c17
 def transrate(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     eps: float = 1e-4,  # squared distortion, in squared units of the features
     weights: str = "classes",  # "classes" (as released) or "points" (by frequency)
@@ -380,8 +381,8 @@ def transrate(
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #8e2030f3
 def linear(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     a: float = 1.0,  # weight of the prior: beta = a n
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
@@ -409,11 +410,11 @@ def _train_mask(
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #29b79dac
 def linear_valid(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
-    a=(0.1, 1.0, 10.0),  # weights of the prior to try
-    train=0.5,  # "first" (the first half, as published), a fraction, or a boolean mask
+    a: ArrayLike = (0.1, 1.0, 10.0),  # weights of the prior to try
+    train: str | float | ArrayLike = 0.5,  # "first" (half, as published), a fraction, or a mask
     seed: int = 0,  # of the random split
     tol: float = 1e-5,  # largest gradient entry of a head
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand

@@ -7,6 +7,7 @@ __all__ = ['evidence_profile', 'golden_max', 'best_ratio', 'Evidence', 'log_evid
 
 # %% ../../nbs/transfer/05_evidence.ipynb #3a26a9c9
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ import torch
 from torch import Tensor
 
 from taskpriors.checks import (
+    ArrayLike,
+    Axes,
     as_tensor,
     check_features,
     check_flag,
@@ -39,7 +42,7 @@ def evidence_profile(
 
 # %% ../../nbs/transfer/05_evidence.ipynb #2cf86ac9
 def golden_max(
-    f,  # function of a tensor of positions, elementwise
+    f: Callable,  # function of a tensor of positions, elementwise
     low: Tensor,  # left ends
     high: Tensor,  # right ends
     *,
@@ -88,7 +91,7 @@ class Evidence(Result):
     effective_dimension: Tensor  # sum of s^2/(s^2 + alpha/beta), shape (t,)
     n: int  # degrees of freedom
 
-    def plot(self, ax=None):  # matplotlib axes
+    def plot(self, ax: Axes | None = None) -> Axes:
         "Evidence of each target against the dimensions it uses."
         from taskpriors.results import new_axes
 
@@ -183,8 +186,8 @@ def _maximum(parts):
 
 # %% ../../nbs/transfer/05_evidence.ipynb #934833e8
 def log_evidence(
-    features,  # shape (n, d)
-    targets,  # real targets, shape (n,) or (n, t)
+    features: ArrayLike,  # shape (n, d)
+    targets: ArrayLike,  # real targets, shape (n,) or (n, t)
     *,
     intercept: bool = False,  # add a free constant (flat prior)?
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
@@ -219,8 +222,8 @@ def log_evidence(
 
 # %% ../../nbs/transfer/05_evidence.ipynb #19369b24
 def logme(
-    features,  # shape (n, d)
-    labels,  # class of each point, (n,); with regression=True real targets, (n,) or (n, t)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # classes, (n,); with regression=True real targets, (n,) or (n, t)
     *,
     regression: bool = False,  # are the labels real targets?
     intercept: bool = False,  # add a free constant? The published metric has none

@@ -10,13 +10,13 @@ import math
 import warnings
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ..checks import check_count, check_features, check_number, refuse
+from ..checks import ArrayLike, check_count, check_features, check_number, refuse
 from ..results import Result
 from ..svd import FeatureSVD, present_classes, use_svd
 
@@ -193,7 +193,7 @@ class HeadFit(Result):
     converged: bool  # is it below tol?
     n_iter: int  # evaluations of the objective
 
-    def logits(self, features):
+    def logits(self, features: Tensor) -> Tensor:
         return (features.double() - self.mean) @ self.W + self.b
 
 # %% ../../nbs/transfer/03_heads.ipynb #a37f60e2
@@ -223,8 +223,8 @@ def _numpy_blas():
 
 # %% ../../nbs/transfer/03_heads.ipynb #671b4c17
 def fit_head(
-    features: Tensor,  # shape (n, d)
-    labels: Tensor,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     beta: float,  # weight of the prior: penalty norm/(2 beta); scikit-learn's C is beta/n
     tol: float = 1e-6,  # largest gradient entry at the optimum
@@ -270,12 +270,12 @@ def _head_fit(problem: _Problem, frame: _Frame, found: _Search, y: Tensor, tol) 
 
 # %% ../../nbs/transfer/03_heads.ipynb #d6a5e203
 def use_head(
-    features: Tensor,  # shape (n, d)
-    labels: Tensor,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     a: float,  # beta/n
     head: HeadFit | None,  # for that beta, or None to fit it
     caller: str,  # who asks
-    **kw,  # of fit_head
+    **kw: Any,  # of fit_head
 ) -> HeadFit:
     "Return `head` if it is the one for `beta = a n`, or fit it; warn if it did not converge."
     X = check_features(features, caller).detach()

@@ -15,6 +15,7 @@ from scipy.optimize import brentq
 from torch import Tensor
 
 from taskpriors.checks import (
+    ArrayLike,
     check_choice,
     check_count,
     check_features,
@@ -55,7 +56,7 @@ def _log_ratios(X: Tensor, first: int, second: int, neighbours, caller: str) -> 
 # %% ../../nbs/transfer/10_intrinsic_dimension.ipynb #3ccd47f6
 @documented
 def twonn(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
     *,
     method: str = "likelihood",  # "likelihood", or "fit" (Facco et al. 2017)
     discard: float = 0.1,  # share of the largest ratios that the fit leaves out
@@ -85,7 +86,7 @@ def twonn(
 # %% ../../nbs/transfer/10_intrinsic_dimension.ipynb #5244d850
 @documented
 def gride(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
     *,
     scale: int = 4,  # first neighbour n1; the second is n2 = 2 n1
     neighbours: Neighbours | None = None,  # nearest_neighbours(features), if at hand
@@ -125,7 +126,7 @@ def _tree_lengths(X: Tensor, sizes: list) -> list:  # of numbers
 
 @documented
 def idest(
-    features,  # shape (n, d), 16 points at least
+    features: ArrayLike,  # shape (n, d), 16 points at least
     *,
     against: str = "edges",  # "edges", or "points" as published
     n_sizes: int = 6,  # sizes of the regression, evenly spaced logarithms

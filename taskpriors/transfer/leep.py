@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..blocks import row_blocks
 from taskpriors.checks import (
+    ArrayLike,
     as_tensor,
     check_choice,
     check_count,
@@ -40,8 +41,8 @@ def joint_probability(
 
 # %% ../../nbs/transfer/02_leep.ipynb #db15af2b
 def leep(
-    source_probs,  # probability of each source class per point, (n, n_source), rows sum to one
-    labels,  # class of each point, shape (n,)
+    source_probs: ArrayLike,  # probability of each source class, (n, n_source), rows sum to one
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     block_size: int = 1024,  # points at a time, a few MB for a thousand source classes
 ) -> float:  # in [-H(Y), 0] nats, higher is better
@@ -70,8 +71,8 @@ def _joint_counts(z, y, n_classes):
 
 # %% ../../nbs/transfer/02_leep.ipynb #6fb7801c
 def nce(
-    source,  # hard source labels (n,), or probabilities (n, n_source) of which the largest counts
-    labels,  # class of each point, shape (n,)
+    source: ArrayLike,  # hard source labels (n,), or probabilities (n, n_source), largest counts
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     variant: str = "hard",  # "hard" (Tran et al. 2019) or "soft" (PACTran's released code)
 ) -> float:  # in [-H(Y), 0] nats, higher is better
@@ -118,7 +119,7 @@ def _leading_scores(svd, variance):  # shape (n, p), the first column of varianc
 
 # %% ../../nbs/transfer/02_leep.ipynb #619f11ad
 def mixture_probs(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
     n_components: int,  # mixture components
     *,
     variance: float = 0.8,  # share of the variance the principal components hold
@@ -142,8 +143,8 @@ def mixture_probs(
 
 # %% ../../nbs/transfer/02_leep.ipynb #6c27dc6f
 def nleep(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     n_components: int | None = None,  # mixture components; None is mixture_size(n, K)
     variance: float = 0.8,  # share of the variance the principal components hold

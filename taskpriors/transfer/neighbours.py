@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from taskpriors.checks import (
+    ArrayLike,
     check_choice,
     check_count,
     check_features,
@@ -30,7 +31,7 @@ from ..svd import is_made_of, note_origin, present_classes
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #1ebf30ad
 def distinct_points(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
 ) -> Tensor:  # shape (n_distinct,), index of the first occurrence of each point, increasing
     "Indices of the points that are not copies of an earlier point."
     X = check_features(features, "distinct_points").detach()
@@ -41,7 +42,7 @@ def distinct_points(
 
 
 def count_copies(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
 ) -> int:  # points that are copies of an earlier one
     "Number of points whose features equal those of an earlier point."
     X = check_features(features, "count_copies").detach()
@@ -57,13 +58,13 @@ class Neighbours(Result):
     mean: Tensor  # mean row of the features that they belong to, shape (d,)
 
     @property
-    def k(self):
+    def k(self) -> int:
         return self.indices.shape[1]
 
 
 @documented
 def nearest_neighbours(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
     k: int = 16,  # neighbours of each point, itself not among them
 ) -> Neighbours:
     "The k nearest other points of each point in Euclidean distance, exactly, in blocks."
@@ -78,7 +79,7 @@ def nearest_neighbours(
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #d8d37ef6
 def use_neighbours(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
     k: int,  # neighbours that are needed
     neighbours: Neighbours
     | None,  # nearest_neighbours(features, at least k), or None to compute it
@@ -107,8 +108,8 @@ def _on_sphere(X: Tensor, caller: str) -> Tensor:
 
 @documented
 def knn_accuracy(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     k: int = 5,  # voters, at most n - 1
     metric: str = "euclidean",  # "euclidean", or "cosine"
@@ -135,7 +136,7 @@ def knn_accuracy(
 # %% ../../nbs/transfer/09_neighbours.ipynb #1dd2c2c3
 @documented
 def cluster_learnability(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
     *,
     n_clusters: int | None = None,  # of k-means; None is the root of n
     seed: int = 0,  # of k-means and of the order of the points
@@ -194,8 +195,8 @@ def _class_entropy(X: Tensor, k: int, published: bool) -> float:  # nats
 
 @documented
 def tmi(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     k: int = 3,  # neighbour whose distance is read, within the class
     version: str = "derived",  # "derived", or "published": largest coordinate, floor of one

@@ -11,12 +11,14 @@ import math
 import warnings
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from taskpriors.checks import (
+    ArrayLike,
+    Axes,
     check_choice,
     check_count,
     check_features,
@@ -44,7 +46,7 @@ class VariationalFit(Result):
     converged: bool  # is what the gains would still add, at their rate, below tol per point?
     n_iter: int  # rounds
 
-    def plot(self, ax=None):  # matplotlib axes
+    def plot(self, ax: Axes | None = None) -> Axes:
         "Distance to the last bound, round by round."
         ax = new_axes(ax)
         ax.semilogy(range(1, self.n_iter), (self.bound - self.bounds[:-1]).clamp_min(1e-12).cpu())
@@ -108,9 +110,9 @@ class _Round(NamedTuple):
 
     counts: Tensor  # posterior counts, shape (K, n_source)
     rates: Tensor  # posterior rates, shape (n_source,)
-    normaliser: Tensor | None = None  # expected rate of R_i, shape (n,); the Gamma's
+    normaliser: Any = None  # expected rate of R_i, shape (n,); the Gamma's
     expected_log: Tensor | None = None  # with which the counts were made, shape (K, n_source)
-    bound: Tensor | None = None  # on the log-evidence
+    bound: Any = None  # on the log-evidence, a scalar
 
 
 class _Ascent(NamedTuple):
@@ -176,8 +178,8 @@ def _dirichlet_round(case: _Mixture, blocks, at: _Round) -> _Round:
 
 # %% ../../nbs/transfer/04_pactran.ipynb #8ee9e792
 def dirichlet_fit(
-    source_probs: Tensor,  # shape (n, n_source), rows sum to one
-    labels: Tensor,  # class of each point, shape (n,)
+    source_probs: ArrayLike,  # shape (n, n_source), rows sum to one
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     alpha: float = 1.0,  # sum of the prior counts of one source class
     tol: float = 1e-6,  # stop when the gains to come add less, nats per point
@@ -229,8 +231,8 @@ def _warn_unconverged(caller, fit: VariationalFit):
 
 # %% ../../nbs/transfer/04_pactran.ipynb #a874c710
 def pactran_dirichlet(
-    source_probs: Tensor,  # shape (n, n_source), rows sum to one
-    labels: Tensor,  # class of each point, shape (n,)
+    source_probs: ArrayLike,  # shape (n, n_source), rows sum to one
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     alpha: float = 1.0,  # sum of the prior counts of one source class
     variant: str = "bound",  # "bound" (converged) or "published" (10 rounds, half a round early)
@@ -270,8 +272,8 @@ def _gamma_round(case: _Mixture, blocks, at: _Round, *, free: bool) -> _Round:
 
 # %% ../../nbs/transfer/04_pactran.ipynb #e71f2598
 def gamma_fit(
-    source_probs: Tensor,  # shape (n, n_source), rows sum to one
-    labels: Tensor,  # class of each point, shape (n,)
+    source_probs: ArrayLike,  # shape (n, n_source), rows sum to one
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     alpha: float = 1.0,  # sum of the prior shapes of one source class
     rates: str = "optimal",  # "optimal" (full ascent) or "fixed" (eq. 18: rates stay 1)
@@ -299,8 +301,8 @@ def _published_gamma(case: _Mixture) -> float:
 
 # %% ../../nbs/transfer/04_pactran.ipynb #3cf424c6
 def pactran_gamma(
-    source_probs: Tensor,  # shape (n, n_source), rows sum to one
-    labels: Tensor,  # class of each point, shape (n,)
+    source_probs: ArrayLike,  # shape (n, n_source), rows sum to one
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     alpha: float = 1.0,  # sum of the prior shapes of one source class
     variant: str = "bound",  # "bound" (full ascent), "fixed" (eq. 18, converged) or "published"
@@ -341,7 +343,7 @@ def flatness(
     n, n_classes, d = (
         check_count(v, me, name) for name, v in dict(n=n, n_classes=n_classes, d=d).items()
     )
-    within = dict(low=1e-150, high=1e150)
+    within: dict[str, Any] = dict(low=1e-150, high=1e150)
     a, b = check_number(a, me, "a", **within), check_number(b, me, "b", **within)
     trace = check_number(trace, me, "trace", low=0, high=1e150)
     beta = a * n
@@ -361,16 +363,16 @@ class GaussianGrid(Result):
     converged: bool  # all heads
 
     @property
-    def score(self):
+    def score(self) -> Tensor:
         return self.risk[:, None] + self.flat  # shape (A, B), lower is better
 
 # %% ../../nbs/transfer/04_pactran.ipynb #bb0bd48e
 def gaussian_grid(
-    features: Tensor,  # shape (n, d)
-    labels: Tensor,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
-    a=(0.1, 1.0, 10.0),  # beta/n
-    b=(1.0, 10.0, 100.0, 1000.0),  # prior variance times d; the head does not depend on it
+    a: ArrayLike = (0.1, 1.0, 10.0),  # beta/n
+    b: ArrayLike = (1.0, 10.0, 100.0, 1000.0),  # prior variance times d
     hessian: str = "mean",  # "mean" (derivation) or "sum" (as released)
     tol: float = 1e-6,  # of the heads
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
@@ -382,7 +384,7 @@ def gaussian_grid(
     a = [check_number(v, me, "a", low=0, low_open=True) for v in check_several(a, me, "a")]
     b = [check_number(v, me, "b", low=0, low_open=True) for v in check_several(b, me, "b")]
     check_choice(hessian, ("mean", "sum"), me, "hessian")
-    heads = []
+    heads: list[HeadFit] = []
     for v in a:
         near = heads[-1] if heads else None
         heads.append(fit_head(X, y, beta=v * len(X), tol=tol, svd=svd, start=near))
@@ -400,8 +402,8 @@ def gaussian_grid(
 
 # %% ../../nbs/transfer/04_pactran.ipynb #a502c169
 def pactran_gaussian(
-    features: Tensor,  # shape (n, d)
-    labels: Tensor,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     a: float = 1.0,  # beta/n
     b: float = 10.0,  # prior variance times d
@@ -475,7 +477,7 @@ def _agreements(grids, reference) -> Tensor:  # shape (A, B)
 def choose_grid(
     grids: list,  # GaussianGrid of every checkpoint, same (a, b)
     *,
-    reference=None,  # lower-is-better score per checkpoint, as LINEAR-VALID; None: spread ratio
+    reference: ArrayLike | None = None,  # score per checkpoint, lower is better; None: spread ratio
 ) -> tuple:  # (a, b)
     "Hyper-parameters by a rule of B.5: spread ratio closest to 1, or Kendall's tau-b."
     _check_grids(grids, "choose_grid")
@@ -489,9 +491,9 @@ def choose_grid(
 # %% ../../nbs/transfer/04_pactran.ipynb #13a5c605
 def plot_choices(
     grids: list,  # GaussianGrid of every checkpoint, same (a, b)
-    error,  # what the scores should predict, one number per checkpoint, lower is better
-    ax=None,
-):  # matplotlib axes
+    error: ArrayLike,  # what the scores should predict, one number per checkpoint, lower is better
+    ax: Axes | None = None,
+) -> Axes:
     "Agreement with an error against the spread ratio, a line per a, a point per b (B.5)."
     ratios = spread_ratios(grids)
     ax = new_axes(ax)

@@ -11,15 +11,17 @@ __all__ = ['TRANSFORMS', 'METRICS', 'COMBINED', 'LABEL_ACCURACY', 'LABEL_METRICS
 # %% ../../nbs/transfer/12_registry.ipynb #65886727
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from taskpriors.checks import (
+    ArrayLike,
+    DataFrame,
     as_tensor,
     check_choice,
     check_count,
@@ -33,13 +35,14 @@ from taskpriors.checks import (
     check_tensor,
     refuse,
 )
-from ..pairs import pass_over_pairs
+from ..pairs import Pairs, pass_over_pairs
 from ..probes import ridge_probes
 from ..results import Result
 from ..signatures import documented
 from ..store import digest_tensors
-from ..svd import feature_svd, present_classes
+from ..svd import FeatureSVD, feature_svd, present_classes
 from taskpriors.transfer.code_length import (
+    LossCurve,
     eps_sample_complexity,
     loss_curve,
     mdl,
@@ -57,7 +60,7 @@ from taskpriors.transfer.discriminants import (
     transrate,
 )
 from .evidence import logme
-from .heads import fit_head
+from .heads import HeadFit, fit_head
 from .intrinsic_dimension import gride, idest, twonn
 from .leep import leep, mixture_probs, mixture_size, nce, nleep
 from taskpriors.transfer.neighbours import (
@@ -69,6 +72,7 @@ from taskpriors.transfer.neighbours import (
 )
 from .pactran import pactran_dirichlet, pactran_gamma, pactran_gaussian
 from taskpriors.transfer.separation import (
+    CollapseTerms,
     centroid_accuracy,
     collapse_terms,
     concept_variation,
@@ -169,7 +173,7 @@ class Metric:
     source: str  # where it was published
     trivial: bool = False  # a control, which knows nothing of the quality of the features
 
-    def __call__(self, *args, **options):
+    def __call__(self, *args: Any, **options: Any) -> Any:
         return self.function(*args, **options)
 
     def takes(self, option: str) -> bool:
@@ -177,7 +181,8 @@ class Metric:
         return option in inspect.signature(self.function).parameters
 
     @property
-    def shares(self):  # of "svd", "all_pairs", "neighbours", "collapse", "mixture", "head", "curve"
+    def shares(self) -> tuple[str, ...]:
+        "Names of what several metrics share that its function takes."
         shared = ("svd", "all_pairs", "neighbours", "collapse", "mixture", "head", "curve")
         return tuple(k for k in shared if self.takes(k))
 
@@ -189,7 +194,12 @@ def _mixture(features, labels, svd, seed: int = 0) -> Tensor:  # shape (n, n_com
 
 # %% ../../nbs/transfer/12_registry.ipynb #3c57626e
 def npactran_dirichlet(
-    features, labels, *, mixture=None, svd=None, **options
+    features: ArrayLike,
+    labels: ArrayLike,
+    *,
+    mixture: ArrayLike | None = None,
+    svd: FeatureSVD | None = None,
+    **options: Any,
 ) -> float:  # lower is better
     "PACTran-Dirichlet on the posteriors of a Gaussian mixture."
     P = _mixture(features, labels, svd) if mixture is None else mixture
@@ -197,7 +207,12 @@ def npactran_dirichlet(
 
 
 def npactran_gamma(
-    features, labels, *, mixture=None, svd=None, **options
+    features: ArrayLike,
+    labels: ArrayLike,
+    *,
+    mixture: ArrayLike | None = None,
+    svd: FeatureSVD | None = None,
+    **options: Any,
 ) -> float:  # lower is better
     "PACTran-Gamma on the posteriors of a Gaussian mixture."
     P = _mixture(features, labels, svd) if mixture is None else mixture
@@ -208,7 +223,7 @@ _EUCLID = {"rotation", "feature order", "shift"}
 _SOURCE = {"point order", "class names", "source names"}
 _SPLIT = _EUCLID | {"class names"}
 _SEEN = _SPLIT | {"point order"}
-METRICS = {}
+METRICS: dict[str, Metric] = {}
 
 
 def _add(function, *, needs: str, better: str, invariances, changes, **facts):
@@ -696,7 +711,7 @@ _add(
 
 # %% ../../nbs/transfer/12_registry.ipynb #43601130
 def width(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
 ) -> float:  # d, higher is better
     "Number of features: a control, which looks at no value."
     return float(check_features(features, "width").shape[1])
@@ -715,7 +730,7 @@ _add(
 
 
 def random_number(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
     *,
     seed: int = 0,  # another seed is another number
 ) -> float:  # in [0, 1), higher is better
@@ -758,7 +773,7 @@ _add(
 )
 
 # %% ../../nbs/transfer/12_registry.ipynb #bc519747
-def metric_table():  # pandas.DataFrame
+def metric_table() -> DataFrame:
     "The registry as a table."
     import pandas as pd
 
@@ -779,42 +794,42 @@ def metric_table():  # pandas.DataFrame
 class Workspace:
     "Inputs of a task and what several metrics compute from them, each once."
 
-    def __init__(self, inputs, seed=0):
+    def __init__(self, inputs: Mapping, seed: int = 0) -> None:
         self.inputs, self.seed = inputs, seed
 
     @cached_property
-    def svd(self):
+    def svd(self) -> FeatureSVD:
         return feature_svd(self.inputs["features"])
 
     @cached_property
-    def all_pairs(self):
+    def all_pairs(self) -> Pairs:
         features = self.inputs["features"]
         return pass_over_pairs(features, min(8, len(features) - 1), seed=self.seed)
 
     @cached_property
-    def neighbours(self):
+    def neighbours(self) -> Neighbours:
         table = self.all_pairs
         return Neighbours(table.distances, table.indices, table.mean)
 
     @cached_property
-    def collapse(self):
+    def collapse(self) -> CollapseTerms:
         return collapse_terms(self.inputs["features"], self.inputs["labels"], svd=self.svd)
 
     @cached_property
-    def mixture(self):
+    def mixture(self) -> Tensor:
         return _mixture(self.inputs["features"], self.inputs["labels"], self.svd, self.seed)
 
     @cached_property
-    def head(self):
+    def head(self) -> HeadFit:
         features, labels = self.inputs["features"], self.inputs["labels"]
         return fit_head(features, labels, beta=float(self.svd.n), svd=self.svd)
 
     @cached_property
-    def curve(self):
+    def curve(self) -> LossCurve:
         features, labels = self.inputs["features"], self.inputs["labels"]
         return loss_curve(features, labels, seed=self.seed, svd=self.svd)
 
-    def score(self, metric):
+    def score(self, metric: Metric) -> float:
         own = [self.inputs[k] for k in metric.needs]
         options = [*metric.shares, *(["seed"] if metric.takes("seed") else [])]
         return metric(*own, **{k: getattr(self, k) for k in options})
@@ -835,11 +850,11 @@ class TransferScores(Result):
     def __getitem__(self, name):
         return self.values[name]
 
-    def oriented(self, name):  # float, larger is better
+    def oriented(self, name: str) -> float:  # larger is better
         "Value with its sign turned so that larger is better."
         return self.values[name] if METRICS[name].higher_is_better else -self.values[name]
 
-    def to_frame(self):  # pandas.DataFrame
+    def to_frame(self) -> DataFrame:
         "One row per metric: value, direction, refusal."
         import pandas as pd
 
@@ -850,7 +865,7 @@ class TransferScores(Result):
             rows.append(dict(metric=name, value=math.nan, better=_better(name), refused=reason))
         return pd.DataFrame(rows).set_index("metric")
 
-    def conditions(self):  # pandas.DataFrame
+    def conditions(self) -> DataFrame:
         "One row per value: points, and whether a shift or a scale of the features matters."
         import pandas as pd
 
@@ -907,26 +922,28 @@ def _check_needs(name: str, inputs: dict):
 # %% ../../nbs/transfer/12_registry.ipynb #a2d12589
 @documented
 def transfer_scores(
-    features=None,  # shape (n, d)
-    labels=None,  # class of each point, shape (n,)
+    features: ArrayLike | None = None,  # shape (n, d)
+    labels: ArrayLike | None = None,  # class of each point, shape (n,)
     *,
-    source_probs=None,  # source model's class probabilities, shape (n, n_source)
-    views=None,  # features of several views, shape (n, n_views, d)
-    reference=None,  # features to compare with, shape (n, e)
-    metrics=None,  # names in METRICS; None is all whose inputs are given
+    source_probs: ArrayLike | None = None,  # of the source model's classes, (n, n_source)
+    views: ArrayLike | None = None,  # features of several views, shape (n, n_views, d)
+    reference: ArrayLike | None = None,  # features to compare with, shape (n, e)
+    metrics: Sequence | None = None,  # names in METRICS; None is all whose inputs are given
     seed: int = 0,  # of splits and mixtures
     on_error: str = "raise",  # "raise", or "keep": list a refusal with its reason
 ) -> TransferScores:
     "Any metrics of the registry on one task, over one SVD."
-    inputs = dict(
+    given = dict(
         features=features,
         labels=labels,
         source_probs=source_probs,
         views=views,
         reference=reference,
     )
-    inputs = {k: v for k, v in inputs.items() if v is not None}
-    for name, value in inputs.items():
+    inputs = {}
+    for name, value in given.items():
+        if value is None:
+            continue
         found = check_finite(as_tensor(value, "transfer_scores", name), "transfer_scores", name)
         if found.ndim == 0:
             rule = f"{name} must have a row per point"
@@ -958,12 +975,12 @@ class Convergence(Result):
     n_copies: int  # points that are copies of an earlier one
 
     @property
-    def drift(self):  # float, 0 if the value does not depend on the number of points
+    def drift(self) -> float:  # 0 if the value does not depend on the number of points
         "Change of the mean value over the last step, as a share of the last value."
         means = self.values.mean(1)
         return float((means[-1] - means[-2]) / means[-1].abs())
 
-    def to_frame(self):  # pandas.DataFrame
+    def to_frame(self) -> DataFrame:
         "One row per size: mean and standard deviation over the draws."
         import pandas as pd
 
@@ -973,10 +990,10 @@ class Convergence(Result):
 
 @documented
 def convergence(
-    metric,  # name in METRICS of one that needs features only, or a function of features
-    features,  # shape (n, d)
+    metric: str | Callable,  # name of one in METRICS that needs features only, or a function
+    features: ArrayLike,  # shape (n, d)
     *,
-    sizes=None,  # points in a subset; None is an eighth, a quarter, half and all
+    sizes: ArrayLike | None = None,  # of subsets; None is an eighth, a quarter, half and all
     n_draws: int = 5,  # subsets per size
     seed: int = 0,  # of the subsets
 ) -> Convergence:
@@ -995,7 +1012,7 @@ def convergence(
     g = check_generator(seed, "convergence")
     draws = [[torch.randperm(len(X), generator=g)[:n] for _ in range(n_draws)] for n in sizes]
     values = [[float(metric(X[index.to(X.device)])) for index in row] for row in draws]
-    name = getattr(metric, "name", None) or getattr(metric, "__name__", "metric")
+    name: Any = getattr(metric, "name", None) or getattr(metric, "__name__", "metric")
     table = torch.tensor(values, dtype=torch.float64)
     return Convergence(name, torch.tensor(sizes), table, count_copies(X))
 
@@ -1030,7 +1047,7 @@ def _normalised(values: Tensor, rule: str) -> Tensor:
 
 
 def combine_over_models(
-    columns,  # name in METRICS -> raw values of the models, (n_models,), NaN where there is none
+    columns: Mapping,  # name in METRICS -> values of the models, (n_models,), NaN if none
     *,
     oriented: bool = False,  # are the signs turned so that larger is better, as in a ranking?
 ) -> dict:  # "ncti over 5 models" -> values, larger is better, for each score whose terms are there
@@ -1062,10 +1079,10 @@ def combine_over_models(
 
 # %% ../../nbs/transfer/12_registry.ipynb #a0c1e042
 def terms_of(
-    names,  # names in METRICS or COMBINED
+    names: Iterable[str],  # names in METRICS or COMBINED
 ) -> list:  # each once
     "Names of metrics, with the terms in the place of scores that are combined over models."
-    terms = []
+    terms: list[str] = []
     for name in names:
         combined = isinstance(name, str) and name in COMBINED
         terms += COMBINED[name].weights if combined else [name]
@@ -1108,8 +1125,8 @@ class _LabelledTask:  # labels that do not change, and the workspace of the feat
 # %% ../../nbs/transfer/12_registry.ipynb #352c527d
 @documented
 def metric_functions(
-    labels,  # class of each point, shape (n,); None leaves metrics that need features only
-    metrics=LABEL_METRICS,  # names in METRICS or COMBINED that need features, or labels too
+    labels: ArrayLike | None,  # class of each point, (n,); None: metrics of features only
+    metrics: Sequence = LABEL_METRICS,  # names in METRICS or COMBINED that need no more
     *,
     seed: int = 0,  # of splits and mixtures
 ) -> dict:  # name -> function of features (n, d), larger is better; last the probe's accuracy
@@ -1127,7 +1144,7 @@ def metric_functions(
                 "choose among those in metric_table()",
             )
     task = _LabelledTask(labels, seed)
-    functions = {name: partial(task.score, name) for name in metrics}
+    functions: dict[str, Any] = {name: partial(task.score, name) for name in metrics}
     digest = None
     if labels is not None:
         y, _ = present_classes(labels, "metric_functions")

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ..blocks import row_blocks
 from taskpriors.checks import (
+    ArrayLike,
     check_choice,
     check_count,
     check_features,
@@ -30,8 +31,8 @@ from .discriminants import varying_svd
 # %% ../../nbs/transfer/11_separation.ipynb #ed45ab35
 @documented
 def centroid_accuracy(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
 ) -> float:  # in [0, 1], higher is better
     """Leave-one-out accuracy of the nearest class mean.
 
@@ -72,8 +73,8 @@ def _folds(y: Tensor, n_folds: int, seed) -> Tensor:  # shape (n,)
 
 @documented
 def lda_accuracy(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     n_folds: int = 5,  # parts of the cross-validation
     seed: int = 0,  # of the folds
@@ -109,7 +110,7 @@ def lda_accuracy(
 
 # %% ../../nbs/transfer/11_separation.ipynb #9a1af8e3
 def energy_score(
-    features,  # outputs of the model, shape (n, d)
+    features: ArrayLike,  # outputs of the model, shape (n, d)
 ) -> float:  # higher is better
     "Mean log sum of exponentials of the features: the raw energy of ETran (Gholami et al. 2023)."
     X = check_features(features, "energy_score").detach().double()
@@ -118,8 +119,8 @@ def energy_score(
 
 @documented
 def lda_score(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     version: str = "derived",  # "derived", or "published": without the covariance
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
@@ -189,8 +190,8 @@ def _shrunk_to_mean(S: Tensor, share: float) -> Tensor:
 
 
 def collapse_terms(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     n_components: int = 64,  # principal components kept
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
@@ -236,8 +237,8 @@ def _use_collapse(features, labels, collapse, svd, caller: str) -> CollapseTerms
 
 
 def ncti_seli(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     collapse: CollapseTerms | None = None,  # collapse_terms(features, labels), if at hand
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
@@ -247,8 +248,8 @@ def ncti_seli(
 
 
 def ncti_ncc(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     collapse: CollapseTerms | None = None,  # collapse_terms(features, labels), if at hand
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
@@ -258,8 +259,8 @@ def ncti_ncc(
 
 
 def ncti_vc(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     collapse: CollapseTerms | None = None,  # collapse_terms(features, labels), if at hand
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
@@ -270,8 +271,8 @@ def ncti_vc(
 # %% ../../nbs/transfer/11_separation.ipynb #9c10cfc2
 @documented
 def parc(
-    features,  # shape (n, d), 2 dimensions at least
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d), 2 dimensions at least
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     max_points: int = 2000,  # of more points, so many are drawn
     seed: int = 0,  # of the draw
@@ -325,8 +326,8 @@ def _drawn(features, labels, max_points: int, seed, caller: str) -> tuple:
 
 
 def concept_variation(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     alpha: float = 2.0,  # the larger, the nearer the points that count
     max_points: int = 2000,  # of more points, so many are drawn
@@ -359,8 +360,8 @@ def concept_variation(
 
 
 def interclass_distance(
-    features,  # shape (n, d)
-    labels,  # class of each point, shape (n,)
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each point, shape (n,)
     *,
     max_points: int = 2000,  # of more points, so many are drawn
     seed: int = 0,  # of the draw

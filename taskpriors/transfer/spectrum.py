@@ -9,12 +9,15 @@ __all__ = ['effective_rank', 'participation_ratio', 'rankme', 'rankme_centered',
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #01020fed
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..blocks import pair_blocks, row_blocks
 from taskpriors.checks import (
+    ArrayLike,
     check_choice,
     check_computed,
     check_count,
@@ -49,7 +52,7 @@ def _shares(weights, caller: str) -> Tensor:  # shape (k,), float64, sums to one
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #e5a5cdad
 def effective_rank(
-    weights,  # non-negative numbers, shape (k,)
+    weights: ArrayLike,  # non-negative numbers, shape (k,)
 ) -> float:  # in [1, k]
     "Exponential of the entropy of the normalised weights (Roy and Vetterli 2007)."
     p = _shares(weights, "effective_rank")
@@ -57,7 +60,7 @@ def effective_rank(
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #34285280
 def participation_ratio(
-    weights,  # non-negative numbers, shape (k,)
+    weights: ArrayLike,  # non-negative numbers, shape (k,)
 ) -> float:  # in [1, k]
     "Squared sum of the weights over the sum of their squares."
     return float(1 / _shares(weights, "participation_ratio").square().sum())
@@ -65,7 +68,7 @@ def participation_ratio(
 # %% ../../nbs/transfer/08_spectrum.ipynb #5e8a22d4
 @documented
 def rankme(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
     *,
     center: bool = False,  # subtract the mean first? The published score does not
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
@@ -90,7 +93,7 @@ def rankme(
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #230bff33
 def rankme_centered(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
     *,
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
 ) -> float:  # in [1, min(n - 1, d)], higher is better
@@ -111,7 +114,7 @@ def _spectrum(
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #bae21848
 def nesum(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
     *,
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
 ) -> float:  # in [1, min(n - 1, d)], higher is better
@@ -121,7 +124,7 @@ def nesum(
 
 
 def stable_rank(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
     *,
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
 ) -> float:  # in [1, min(n, d)], higher is better
@@ -131,7 +134,7 @@ def stable_rank(
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #9aa9e317
 def matrix_entropy(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
     *,
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
 ) -> float:  # nats, in [0, log min(n, d)], higher is better
@@ -159,7 +162,7 @@ def decay_exponent(
 
 
 def alpha_req(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
     *,
     first: int = 4,  # first rank of the fit, from 1; where fewer than 8 ranks exist, from 1
     last: int = 100,  # last rank of the fit, cut at the rank of the features
@@ -173,7 +176,7 @@ def alpha_req(
 
 
 def alpha_gap(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
     *,
     first: int = 4,  # first rank of the fit, from 1
     last: int = 100,  # last rank of the fit
@@ -184,7 +187,7 @@ def alpha_gap(
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #f439124f
 def participation_dimension(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
     *,
     estimator: str = "unbiased",  # of both traces: "unbiased", or "biased" (the sample covariance)
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
@@ -244,7 +247,7 @@ def _check_views(views, caller: str, copies: int = 0) -> Tensor:  # (n, n_views,
 # %% ../../nbs/transfer/08_spectrum.ipynb #0c4fe975
 @documented
 def lidar(
-    views,  # features of several views, shape (n, n_views, d)
+    views: ArrayLike,  # features of several views, shape (n, n_views, d)
     *,
     delta: float = 1e-4,  # ridge of the within covariance
     scale: str = "relative",  # "relative" to the mean within variance, or "absolute" (published)
@@ -318,8 +321,8 @@ _LEAST_POINTS = {"unbiased": 4, "biased": 2}
 
 @documented
 def hsic(
-    features,  # shape (n, d), or the factor of a kernel
-    other,  # shape (n, e), the same points
+    features: ArrayLike,  # shape (n, d), or the factor of a kernel
+    other: ArrayLike,  # shape (n, e), the same points
     *,
     estimator: str = "unbiased",  # "unbiased" (Song et al. 2012) or "biased" (Gretton et al. 2005)
     block_size: int = 16384,  # points at a time
@@ -342,8 +345,8 @@ def hsic(
 # %% ../../nbs/transfer/08_spectrum.ipynb #1d74ecf1
 @documented
 def cka(
-    features,  # shape (n, d), or the factor of a kernel
-    other,  # reference representation of the same points, shape (n, e)
+    features: ArrayLike,  # shape (n, d), or the factor of a kernel
+    other: ArrayLike,  # reference representation of the same points, shape (n, e)
     *,
     estimator: str = "unbiased",  # of HSIC: "unbiased" or "biased"
     block_size: int = 16384,  # points at a time
@@ -358,7 +361,7 @@ def cka(
     block_size = check_count(block_size, "cka", "block_size")
     X, Y = _centred_pair(features, other, _LEAST_POINTS[estimator], "cka")
     X, Y = X * power_to_one(X), Y * power_to_one(Y)  # fourth powers must not overflow
-    run = dict(biased=estimator == "biased", block_size=block_size)
+    run: dict[str, Any] = dict(biased=estimator == "biased", block_size=block_size)
     xx, yy = _hsic(X, X, **run), _hsic(Y, Y, **run)
     if not (xx > 0 and yy > 0):
         refuse(
@@ -378,7 +381,7 @@ def _unit(X: Tensor, caller: str) -> Tensor:
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #db542c57
 def alignment(
-    views,  # features of several views, shape (n, n_views, d)
+    views: ArrayLike,  # features of several views, shape (n, n_views, d)
 ) -> float:  # in [0, 4], lower is better
     "Mean squared distance between two views of a sample on the unit sphere (Wang and Isola 2020)."
     X = _unit(_check_views(views, "alignment"), "alignment")
@@ -387,7 +390,7 @@ def alignment(
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #0d67405a
 def uniformity(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
     *,
     t: float = 2.0,  # inverse squared width of the potential
     block_size: int = 2048,  # points at a time
@@ -423,7 +426,7 @@ def uniformity(
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #6c62a51f
 def mean_cosine(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
 ) -> float:  # in [-1/(n - 1), 1], lower is better
     "Anisotropy: mean cosine of two points (Ethayarajh 2019)."
     X = _unit(check_features(features, "mean_cosine").detach().double(), "mean_cosine")
@@ -432,7 +435,7 @@ def mean_cosine(
 
 
 def self_clustering(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
 ) -> float:  # 0 for uniform points, 1 for a collapse, lower is better
     "Sum of squared cosines, between its mean for uniform points and its maximum (Tsitsulin 2023)."
     X = _unit(check_features(features, "self_clustering").detach().double(), "self_clustering")
@@ -447,7 +450,7 @@ def self_clustering(
 
 
 def normalized_std(
-    features,  # shape (n, d)
+    features: ArrayLike,  # shape (n, d)
 ) -> float:  # 0 for a complete collapse, about 1 for isotropic points, higher is better
     "Mean deviation of the coordinates of unit vectors, times sqrt(d) (Chen and He 2021)."
     X = _unit(check_features(features, "normalized_std").detach().double(), "normalized_std")
@@ -455,7 +458,7 @@ def normalized_std(
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #cea3d698
 def noise_cka(
-    dims,  # dimensions to try
+    dims: Sequence[int],  # dimensions to try
     *,
     n: int = 50,  # points
     seed: int = 0,

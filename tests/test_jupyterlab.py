@@ -1,0 +1,203 @@
+"""Pages for users, opened in JupyterLab and run in a browser, as `pip install -e ".[dev]"` has it;
+skipped with a reason where JupyterLab or Chromium is missing.
+"""
+
+import functools
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from chromium import PATIENCE, needs_browser, open_browser, requests
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ("01_first_ranking", "14_explorer")
+
+pytestmark = needs_browser
+nbformat = pytest.importorskip("nbformat", reason="comes with the dev extra")
+pytest.importorskip("jupyterlab", reason="JupyterLab comes with the dev extra")
+Keys = pytest.importorskip("selenium.webdriver", reason="needs selenium").Keys
+
+
+def wait(browser, condition):
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    return WebDriverWait(browser, PATIENCE).until(condition)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def address_of(server, runtime, log):
+    "Where a server answers, from the file that it writes once it does."
+    for _ in range(10 * PATIENCE):
+        assert server.poll() is None, log.read_text(encoding="utf-8")[-2000:]
+        for path in runtime.glob("jpserver-*.json"):
+            return json.loads(path.read_text(encoding="utf-8"))["url"].rstrip("/")
+        time.sleep(0.1)
+    raise AssertionError(log.read_text(encoding="utf-8")[-2000:])
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    "Folders in which JupyterLab keeps its settings, its state and the notebooks."
+    top = tmp_path_factory.mktemp("jupyterlab")
+    names = ("config", "data", "runtime", "settings", "workspaces", "ipython", "notebooks")
+    for name in names:
+        (top / name).mkdir()
+    for page in PAGES:
+        nb = nbformat.read(ROOT / "nbs" / "start" / f"{page}.ipynb", 4)
+        for cell in nb.cells:
+            if cell.cell_type == "code":
+                cell.outputs = []  # what the page shows then, it has drawn here
+        nbformat.write(nb, top / "notebooks" / f"{page}.ipynb")
+    news = top / "settings" / "@jupyterlab" / "apputils-extension"
+    news.mkdir(parents=True)
+    answer = dict(fetchNews="false", checkForUpdates=False)  # or JupyterLab would ask
+    (news / "notification.jupyterlab-settings").write_text(json.dumps(answer), encoding="utf-8")
+    return top
+
+
+@pytest.fixture(scope="module")
+def lab(folders):
+    "Address of a JupyterLab without a token, which asks nothing of the network."
+    env = os.environ | {
+        "JUPYTER_CONFIG_DIR": str(folders / "config"),
+        "JUPYTER_DATA_DIR": str(folders / "data"),
+        "JUPYTER_RUNTIME_DIR": str(folders / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(folders / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(folders / "workspaces"),
+        "IPYTHONDIR": str(folders / "ipython"),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+        "HF_HUB_OFFLINE": "1",
+    }
+    options = {
+        "ServerApp.ip": "127.0.0.1",
+        "ServerApp.port": str(free_port()),  # another one if somebody takes it first
+        "ServerApp.open_browser": "False",
+        "ServerApp.root_dir": str(folders / "notebooks"),
+        "IdentityProvider.token": "",
+        "LabApp.news_url": "None",
+        "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
+        "LabApp.extension_manager": "readonly",
+    }
+    command = [sys.executable, "-m", "jupyterlab", "--allow-root"]
+    command += [f"--{name}={value}" for name, value in options.items()]
+    log = folders / "log"
+    with log.open("w") as out:
+        server = subprocess.Popen(command, env=env, stdout=out, stderr=subprocess.STDOUT)
+    try:
+        yield address_of(server, folders / "runtime", log)
+    finally:
+        server.terminate()
+        server.wait()
+
+
+@pytest.fixture(scope="module")
+def browser(folders):
+    driver = open_browser(folders / "chromium")
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def ran(lab, browser, folders):
+    "Opens a page in a tab and a workspace of its own and runs all its cells, from the menu."
+
+    def go(page):
+        nb = nbformat.read(folders / "notebooks" / f"{page}.ipynb", 4)
+        numbers = range(1, 1 + sum(cell.cell_type == "code" for cell in nb.cells))
+        browser.switch_to.new_window("tab")
+        browser.get(f"{lab}/lab/workspaces/{page}/tree/{page}.ipynb")
+        wait(browser, lambda b: is_idle(b) and len(prompts(b)) == len(numbers))
+        assert set(prompts(browser)) == {"[ ]:"} and not pictures(browser)
+        browser.find_element("xpath", "//*[@id='jp-MainMenu']//*[text()='Run']").click()
+        item = '.lm-Menu-item[data-command="runmenu:run-all"]'
+        wait(browser, lambda b: b.find_elements("css selector", item))[0].click()
+        wait(browser, lambda b: prompts(b) == [f"[{k}]:" for k in numbers] or complaints(b))
+        assert not complaints(browser)
+
+    return go
+
+
+def is_idle(browser):
+    return browser.find_elements(
+        "css selector", '.jp-Notebook-ExecutionIndicator[data-status="idle"]'
+    )
+
+
+def all_texts(browser, selector):
+    script = "return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)"
+    return browser.execute_script(script, selector)
+
+
+def prompts(browser):
+    "What stands beside the code cells: [ ] before they run, [*] while they wait, then a number."
+    return all_texts(browser, ".jp-Notebook .jp-CodeCell .jp-InputPrompt")
+
+
+def complaints(browser):
+    "Errors and warnings among the outputs."
+    kinds = ("error", "stderr")
+    return all_texts(
+        browser, ",".join(f'[data-mime-type="application/vnd.jupyter.{kind}"]' for kind in kinds)
+    )
+
+
+def pictures(browser):
+    "(width, source) of the pictures that the outputs show, each in its own proportions."
+    script = """
+        const images = [...document.querySelectorAll('.jp-OutputArea-output img')];
+        return images.filter(e => e.naturalWidth).map(e => [
+            e.naturalWidth, e.src, e.width/e.height*e.naturalHeight/e.naturalWidth
+        ])
+    """
+    found = browser.execute_script(script)
+    assert all(0.98 < stretched < 1.02 for *_, stretched in found), found
+    return [(width, source) for width, source, _ in found]
+
+
+def strangers(browser, lab):
+    "Addresses elsewhere that the pages asked for."
+    mine = (lab, lab.replace("http:", "ws:"), "data:", "blob:", "chrome:", "chrome-")
+    return [url for url in requests(browser) if not url.startswith(mine)]
+
+
+def test_a_page_runs_and_shows_its_picture(ran, lab, browser):
+    ran("01_first_ranking")
+    ((width, source),) = wait(browser, pictures)
+    assert width > 300 and source.startswith("data:image/png")
+    assert not strangers(browser, lab)
+
+
+def test_the_explorer_appears_and_answers(ran, lab, browser):
+    "Its controls are there; a slider draws another task, and a click says which point it was."
+    ran("14_explorer")
+    find = functools.partial(browser.find_elements, "css selector")
+    wait(browser, lambda b: find(".jupyter-widgets [role=slider]"))
+    temperature, *_ = find(".jupyter-widgets [role=slider]")
+    labels = [e for e in all_texts(browser, ".jupyter-widgets .widget-label") if e]
+    assert labels[:6] == ["temperature", "classes", "sampler", "prior", "map", "task"]
+    assert all_texts(browser, ".widget-button") == ["frozen", "structure", "coins"]
+    ((width, before),) = wait(browser, pictures)
+    assert width == 450  # pixels, as redraw makes it
+    temperature.send_keys(Keys.ARROW_RIGHT)
+    wait(browser, lambda b: [source for _, source in pictures(b)] != [before])
+    assert float(all_texts(browser, ".widget-readout")[0]) > 1
+    find("img.widget-image")[0].click()
+    wait(browser, lambda b: "point " in all_texts(b, ".widget-label")[-1])
+    _, digit = wait(browser, lambda b: len(pictures(b)) == 2 and pictures(b))
+    assert digit[0] == 120  # pixels of the thumbnail
+    browser.execute_script(  # and the slider that the page shows where no kernel runs
+        "const slider = document.getElementById('temperature'); slider.value = 32;"
+        "slider.dispatchEvent(new Event('input'))"
+    )
+    assert float(browser.find_element("id", "number-0").text) > 0.95
+    assert not strangers(browser, lab)

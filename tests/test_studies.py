@@ -1,0 +1,192 @@
+"""What a study shows is what its code makes today: see docs/studies.py."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "docs"))
+
+import studies  # noqa: E402
+
+NOTEBOOKS = sorted(studies.STUDIES.glob("*.ipynb"))
+WAITING = {"01", "02", "04", "06", "07", "10", "11"}  # for hours of a processor
+GROUND = """
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from torch import Tensor
+ROUNDS = 3
+TABLE = {}
+def check(x): refuse("check", "x must be 1")
+def mean(x):
+    "Mean."
+    check(x)
+    return sum(x) / len(x) * ROUNDS
+def unused(x): return x
+"""
+UPPER = """
+from .ground import TABLE, mean as average
+class Score:
+    low: float
+    def shift(self, by=1): return average([self.low, by])
+    def plot(self): return 7
+def score(x): return Score(x)
+def _add(f): TABLE[f.__name__] = f
+_add(score)
+"""
+CELLS = {
+    "a1": "from taskpriors.upper import score\nimport numpy as np",
+    "b2": "s = score(2)\nprint(s.shift())",
+}
+
+
+def texts(ground=GROUND, upper=UPPER):
+    front = '_NAMES = {"upper": "score Score"}'
+    return {"taskpriors": front, "taskpriors.ground": ground, "taskpriors.upper": upper}
+
+
+def changed(ground=GROUND, upper=UPPER, cells=CELLS):
+    "Names whose digest differs from those of the small library above."
+    before = studies.code_of(CELLS, texts())
+    now = studies.code_of(cells, texts(ground, upper))
+    return {k for k in before.keys() | now.keys() if before.get(k) != now.get(k)}
+
+
+def waiting(path):
+    "A study that was not run again is expected to fail, and fails this test once it was."
+    marks = [pytest.mark.xfail(strict=True)] if path.stem[:2] in WAITING else []
+    return pytest.param(path, id=path.stem, marks=marks)
+
+
+@pytest.mark.parametrize("path", [waiting(path) for path in NOTEBOOKS])
+def test_a_study_shows_what_its_code_makes(path):
+    complaint = studies.complaint(path)
+    assert complaint is None, complaint
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_the_answers_of_a_study_are_those_that_its_cells_print(path):
+    nb = studies.read_study(path)
+    before = json.dumps(nb)
+    studies.conclude(nb)
+    assert json.dumps(nb) == before
+
+
+def test_a_digest_holds_what_a_cell_reaches():
+    code = studies.code_of(CELLS, texts())
+    reached = {"score", "Score", "Score.shift", "mean", "check", "ROUNDS", "TABLE", "_add"}
+    at_import = "a statement of upper that runs at import"
+    assert set(code) == {"cell a1", "cell b2", at_import} | reached
+
+
+def test_the_front_door_leads_to_the_same_functions():
+    cells = {"a1": "import taskpriors as tp", "b2": "s = tp.score(2)\nprint(s.shift())"}
+    of_library = [
+        {k: v for k, v in studies.code_of(c, texts()).items() if not k.startswith("cell ")}
+        for c in (CELLS, cells)
+    ]
+    assert of_library[0] == of_library[1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "name"),
+    [
+        ("/ len(x)", "/ (len(x) - 1)", "mean"),
+        ("ROUNDS = 3", "ROUNDS = 4", "ROUNDS"),
+        ("by=1", "by=2", "Score.shift"),
+        ("low: float", "high: float", "Score"),
+        ("return Score(x)", "return Score(-x)", "score"),
+        ("_add(score)", "_add(Score)", "a statement of upper that runs at import"),
+    ],
+)
+def test_a_change_of_code_is_named(old, new, name):
+    assert (old in GROUND) != (old in UPPER)
+    assert changed(GROUND.replace(old, new), UPPER.replace(old, new)) == {name}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"Mean."', '"The mean."'),
+        ("def mean(x):", "def mean(x: list[float] | None) -> float:  # of numbers"),
+        ("return sum", "total: float\n    assert len(x)\n    return sum"),
+        ("ROUNDS = 3", "ROUNDS: int = 3"),
+        ('"x must be 1"', '"x must be 1 or 2"'),
+        ("import Tensor", "import Tensor, nn"),
+        ("return average([self.low, by])", "return cast(float, average([self.low, by]))"),
+        ("def unused(x): return x", "def unused(x): return -x"),
+        ("return 7", "return 8"),
+    ],
+)
+def test_what_moves_no_number_changes_no_digest(old, new):
+    assert (old in GROUND) != (old in UPPER)
+    assert changed(GROUND.replace(old, new), UPPER.replace(old, new)) == set()
+
+
+def test_a_function_may_move_to_another_module():
+    function = re.search(r"(?s)def mean.*?ROUNDS\n", GROUND)[0]
+    ground = GROUND.replace(function, "")
+    upper = UPPER.replace("TABLE, mean as average", "TABLE, ROUNDS, check")
+    upper = upper.replace("average(", "mean(") + function
+    assert changed(ground, upper) == {"Score.shift"}  # its text names the function otherwise
+    upper = UPPER.replace("mean as average", "ROUNDS, check")
+    assert changed(ground, upper + function.replace("def mean", "def average")) > {"mean"}
+
+
+def test_a_changed_cell_is_named():
+    cells = CELLS | {"b2": "s = score(2)\nprint(s.shift(3))"}
+    assert changed(cells=cells) == {"cell b2"}
+    assert changed(cells=CELLS | {"b2": "s = score(2)  # two\nprint(s.shift())"}) == set()
+
+
+@pytest.fixture
+def copy_of_05(tmp_path):
+    path = tmp_path / "05_mieb.ipynb"
+    path.write_text((studies.STUDIES / path.name).read_text(encoding="utf-8"), encoding="utf-8")
+    return path
+
+
+def test_a_stale_study_says_why_and_what_to_type(copy_of_05):
+    texts = studies.package_texts()
+    module = "taskpriors.transfer.agreement"
+    other = texts[module] + "\n\ndef rank_agreement(x, y):\n    return 1.0\n"
+    complaint = studies.complaint(copy_of_05, texts | {module: other})
+    assert "05_mieb" in complaint and "`rank_agreement` changed" in complaint
+    assert "--run 05" in complaint and "--accept 05" in complaint
+
+
+def test_a_study_can_be_accepted_for_a_reason(copy_of_05):
+    nb = studies.read_study(copy_of_05)
+    nb["metadata"][studies.KEY]["code"]["rank_agreement"] = "00000000"
+    studies.write_study(copy_of_05, nb)
+    assert studies.complaint(copy_of_05) is not None
+    assert studies.said_of(copy_of_05).endswith(" Code that it uses has changed since.")
+    studies.accept(copy_of_05, "a local was renamed")
+    assert studies.complaint(copy_of_05) is None
+    said = studies.said_of(copy_of_05)
+    assert said.startswith("Run with taskpriors") and "a local was renamed" in said
+
+
+def record_of_study():
+    "Metric -> the numbers of its row in the study's table by set, in hundredths."
+    nb = studies.read_study(studies.study("11"))
+    cell = next(c for c in nb["cells"] if c["id"] == "98599213")
+    html = "".join(cell["outputs"][0]["data"]["text/html"])
+    found = {}
+    for row in re.findall(r"(?s)<tr.*?</tr>", html):
+        name, *shown = re.findall(r"(?s)<t[hd].*?>(.*?)</t[hd]>", row)
+        numbers = [re.findall(r"[-+]\d\.\d\d", text) or ["."] * 3 for text in shown]
+        found[name] = [x if x == "." else str(round(100 * float(x))) for n in numbers for x in n]
+    return found
+
+
+def test_the_cards_hold_the_record_of_the_study():
+    from taskpriors.transfer.cards import _RECORD
+
+    found = record_of_study()
+    assert len(_RECORD) > 40 and len(next(iter(_RECORD.values()))) == 30
+    for metric, numbers in _RECORD.items():
+        assert numbers == found[metric], metric
