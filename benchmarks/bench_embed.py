@@ -8,8 +8,8 @@ import torch
 from PIL import Image
 
 from benchmarks.timing import peak_mib, ratio
-from taskpriors.rank.embed import _checked_how, _probe, embed, load_encoder
-from taskpriors.rank.images import load_images
+from taskpriors.inputs.embed import _checked_how, _probe, embed, load_encoder
+from taskpriors.inputs.images import load_images
 
 MODEL = "resnet10t@untrained"
 

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 
 from benchmarks.timing import peak_mib, ratio
+from taskpriors.inputs.row_blocks import open_rows
 from taskpriors.prior.cut_prior import cut_prior
 from taskpriors.prior.long_prefix import sample_many_labels
 from taskpriors.prior.prefix import sample_labels
 from taskpriors.prior.ridge_on_disk import check_row_tasks, heldout_error_of_rows, row_sums
-from taskpriors.row_blocks import open_rows
 
 
 class OnePass:

@@ -167,7 +167,7 @@ def _ways(rel, module):
     ]
 
 
-USER_FOLDERS = ("start", "rank")  # where checks are folded
+USER_FOLDERS = ("start", "inputs", "rank", "show", "jobs")  # where checks are folded
 CHECK = r"(?m)^ *(assert |assert_\w+\(|test_\w+\(|with expect_fail\()"
 TAGS = {
     ("echo", "false"): "remove-input",

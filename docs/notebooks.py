@@ -45,7 +45,10 @@ FOLDERS = {  # in reading order, with their headings in the sidebar
     "prior": "Task priors",
     "synbench": "SynBench",
     "transfer": "Transferability",
+    "inputs": "Images, texts and features",
     "rank": "Ranking models",
+    "show": "Pages and figures",
+    "jobs": "Training, layers, command line",
     "studies": "Studies",
     "workshop": "Workshop",
 }

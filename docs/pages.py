@@ -22,10 +22,16 @@ ABOUT = {  # one sentence for the page of each folder
     "prior": "What a probability distribution over all tasks says about a representation.",
     "synbench": "Synthetic tasks whose optimum is known, and how much of it a network keeps.",
     "transfer": "Metrics of the literature that predict transfer from features and labels.",
-    "rank": "From images or texts and a list of models to a verdict, a table and a picture.",
+    "inputs": "From images, texts and files to the features of each model.",
+    "rank": "From features to a verdict: one prior, the skill of each model and its errors.",
+    "show": "How a ranking is shown: the page for a colleague, and figures.",
+    "jobs": "What users run: the monitor of a training, layers, the explorer, the command line.",
     "studies": "The papers' experiments and ours, run; each opens with its conclusions.",
     "workshop": "The ground that everything stands on: checks, storage, kernels, probes.",
 }
+
+
+ENTERED = ("rank", "inputs", "jobs", "show")  # folders whose modules users call
 
 
 def front_toctree():
@@ -147,7 +153,7 @@ IN_TEST = r"^(assert|with) |\b(test_|assert_)\w+\("
 
 def call_first(path):
     "A call of what users take from a chapter of the ranking, for the top of its page."
-    if path.parent.name != "rank":
+    if path.parent.name not in ENTERED:
         return None
     names = [name for name in front_door() if home_of(name) == path]
     calls = [c for c in map(example_of, names) if c and re.search(r"\btp\.", c)]
@@ -159,7 +165,7 @@ def call_first(path):
 
 
 GROUPS = {  # the front door by what a user wants, in this order
-    "Rank models": ("rank",),
+    "Rank models": ENTERED,
     "A prior over tasks": ("prior",),
     "Metrics and agreement": ("transfer",),
     "SynBench": ("synbench",),

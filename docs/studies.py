@@ -437,7 +437,7 @@ def write_features(shared, folder):
 
 def surroundings(path, code):
     "Environment of a run: this checkout, a cache that sees its code, and the networks' features."
-    from taskpriors.rank.images import find_shared_data
+    from taskpriors.inputs.images import find_shared_data
     from taskpriors.store import cache_dir
 
     shared = find_shared_data()

@@ -12,10 +12,10 @@ import torch
 from matplotlib.figure import Figure
 from test_refusals import IMAGES, X2, N, P, X, Y, Z, y
 
+from taskpriors.jobs.explore import TaskExplorer
 from taskpriors.prior.judges import cross_errors
 from taskpriors.prior.objective import TaskPriorLoss, TaskPriorStatistics
 from taskpriors.prior.task_prior import TaskPrior
-from taskpriors.rank.explore import TaskExplorer
 from taskpriors.rank.ranking import rank_models
 from taskpriors.svd import feature_svd
 from taskpriors.synbench.gaussians import synthetic_task
@@ -142,12 +142,12 @@ CALLS = {
         "metric_table": {},
         "combine_over_models": dict(columns={"energy_score": X[:, 0], "lda_score": X[:, 1]}),
     },
-    "rank.embed": {
+    "inputs.embed": {
         "load_encoder": dict(model=NETWORK, transform=pixels, name="flat"),
         "embed_features": EMBED,
         "embed": EMBED,
     },
-    "rank.explore": {
+    "jobs.explore": {
         "task_map": dict(features=X, method="pca"),
         "kernel_strength": dict(Z=Z),
         "draw_task": dict(xy=MAP, labels=y, ax=Figure().add_subplot()),
@@ -165,7 +165,7 @@ CALLS = {
         "plot_priors": dict(features=MODELS),
         "plot_temperatures": dict(features=X, xy=MAP),
     },
-    "rank.images": {"load_images": dict(source=PICTURES)},
+    "inputs.images": {"load_images": dict(source=PICTURES)},
     "prior.views": {"view_features": dict(views=VIEWS)},
     "prior.judges": {
         "copy_similarity": dict(factors=[Z, X]),
@@ -207,7 +207,7 @@ CALLS = {
         "edge_temperature": dict(Z=Z),
         "task_temperature": dict(Z=Z, n_classes=2),
     },
-    "rank.bridges": {
+    "jobs.bridges": {
         "from_mteb": dict(results=OUTSIDE.rename_axis("task_name").reset_index()),
         "from_timm_results": dict(results=OUTSIDE.rename_axis("model").reset_index()),
         "known_names": dict(model="resnet50"),
@@ -215,19 +215,19 @@ CALLS = {
         "outside_agreement": dict(ranking=COMPANY, truth=TRUTH),
         "scorer": {},
     },
-    "rank.texts": {
+    "inputs.texts": {
         "load_texts": dict(source=TEXTS),
         "pool_tokens": dict(tokens=torch.ones(2, 3, 4), mask=torch.ones(2, 3)),
         "word_means": dict(vectors=VECTORS, texts=TEXTS),
         "embed_texts": dict(model=VECTORS, texts=TEXTS),
     },
-    "rank.zoo": {"zoo_names": {}},
+    "inputs.zoo": {"zoo_names": {}},
 }
 ABSENT = {
     "blocks": "loops over slices; every streamed function runs them",
     "checks": "judges inputs; every function runs it",
-    "encoders": "loads and describes models; embed runs it",
-    "feature_files": "reads files; rank_models and embed run it",
+    "inputs.encoders": "loads and describes models; embed runs it",
+    "inputs.feature_files": "reads files; rank_models and embed run it",
     "prior.edges.checked_odds": "shared step of the edges' functions",
     "prior.heldout.error_on_basis": "step of Monitor",
     "prior.judges.company_notes": "sentences of a ranking; rank_models runs it",
@@ -248,16 +248,16 @@ ABSENT = {
     "prior.prefix.pair_scale": "shared step of the samplers",
     "prior.prefix.pairwise_rand": "step of task_diversity",
     "prior.prefix.sample_labels_of_priors": "step of cross_skill; its notebook tests it",
-    "rank.cli": "the command line, tests/test_cli.py",
+    "jobs.cli": "the command line, tests/test_cli.py",
     "rank.cost.measure_speed": "times this machine",
     "rank.cost.ranking_work": "step of plan_ranking",
-    "rank.embed.is_features": "asks what a model is; rank_models runs it",
-    "rank.images.find_shared_data": "looks for a folder that a machine may lack",
-    "rank.layers": "reads the layers of networks; its notebook runs it",
-    "rank.monitor": "watches networks that train; tests/test_monitor.py and its notebook run it",
+    "inputs.embed.is_features": "asks what a model is; rank_models runs it",
+    "inputs.images.find_shared_data": "looks for a folder that a machine may lack",
+    "jobs.layers": "reads the layers of networks; its notebook runs it",
+    "jobs.monitor": "watches networks that train; tests/test_monitor.py and its notebook run it",
     "rank.ranking.agreement_or_reason": "calls the function that it is given",
     "rank.ranking.free_folder": "names a folder; tests/test_cli.py",
-    "rank.report": "the page of a ranking; its notebook and tests/test_report.py",
+    "show.page": "the page of a ranking; its notebook and tests/test_report.py",
     "rank.stages": "the stages of rank_models, which runs them all",
     "rank.tiers.lead_errors": "step of rank_tiers",
     "rank.tiers.normal_quantile": "step of Ranking.compare",
@@ -266,13 +266,13 @@ ABSENT = {
     "rank.tiers.rank_intervals": "step of rank_tiers",
     "rank.tiers.simultaneous_quantile": "step of rank_tiers",
     "rank.tiers.tiers_from": "step of rank_tiers",
-    "rank.zoo.printed": "draws twelve thousand glyphs; its notebook runs it",
-    "rank.zoo.zoo_features": "trains the zoo for minutes; its notebook runs it",
-    "rank.zoo.zoo_model": "trains the zoo for minutes; its notebook runs it",
-    "rank.zoo.zoo_transform": "step of zoo_features",
+    "inputs.zoo.printed": "draws twelve thousand glyphs; its notebook runs it",
+    "inputs.zoo.zoo_features": "trains the zoo for minutes; its notebook runs it",
+    "inputs.zoo.zoo_model": "trains the zoo for minutes; its notebook runs it",
+    "inputs.zoo.zoo_transform": "step of zoo_features",
     "results": "styles of pictures",
     "ridge": "shared step of probes and held-out error",
-    "row_blocks": "files of features; its notebook reads, spoils and cuts them",
+    "inputs.row_blocks": "files of features; its notebook reads, spoils and cuts them",
     "signatures": "docstrings, made when the library is imported",
     "store": "files, tests/test_cache.py",
     "pairs.nearest_points": "shared step of the metrics that look at neighbours",

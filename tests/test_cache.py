@@ -22,11 +22,11 @@ import torch
 from forks import Python
 from PIL import Image
 
-from taskpriors.encoders import PROBE_IMAGES
-from taskpriors.rank.embed import embed, embed_features
-from taskpriors.rank.images import load_images
+from taskpriors.inputs.embed import embed, embed_features
+from taskpriors.inputs.encoders import PROBE_IMAGES
+from taskpriors.inputs.images import load_images
+from taskpriors.inputs.zoo import ZOO, zoo_model
 from taskpriors.rank.ranking import rank_models
-from taskpriors.rank.zoo import ZOO, zoo_model
 from taskpriors.store import cache_dir, load_tensors, save_tensors
 from taskpriors.synbench.score import synbench_score
 
@@ -40,8 +40,8 @@ WORK = """
 import json, signal, sys
 import numpy as np, torch
 from torch import nn
-from taskpriors.rank.embed import embed_features
-from taskpriors.rank.images import load_images
+from taskpriors.inputs.embed import embed_features
+from taskpriors.inputs.images import load_images
 
 class Slow(nn.Module):
     def __init__(self):
@@ -430,7 +430,7 @@ def test_pieces_of_a_killed_write_are_removed_by_the_next(work, tmp_path):
 
 def test_features_of_an_older_reader_are_not_found(tmp_path, monkeypatch):
     "16 bits, floats and EXIF: once read otherwise, the same files had the same hash."
-    from taskpriors.rank import images as reader
+    from taskpriors.inputs import images as reader
 
     folder = tmp_path / "photos"
     folder.mkdir()
@@ -480,8 +480,8 @@ def test_no_network_is_one_sentence(tmp_path):
         "resnet18x": "did you mean resnet18",
     }
     script = f"""
-from taskpriors.rank.embed import embed
-from taskpriors.rank.images import load_images
+from taskpriors.inputs.embed import embed
+from taskpriors.inputs.images import load_images
 for model in {list(says)}:
     try: embed(model, load_images(limit=4), cache={str(tmp_path)!r}, progress=False)
     except (OSError, ValueError) as e: print(e)

@@ -145,7 +145,7 @@ def test_nobody_watches_and_nothing_is_drawn(shelf, tmp_path):
 def test_a_path_with_a_typo_costs_no_import(tmp_path, more, near):
     (tmp_path / "model.npy").write_bytes(b"")
     code = (
-        "import sys; from taskpriors.rank.cli import main; status = main(sys.argv[1:]); "
+        "import sys; from taskpriors.jobs.cli import main; status = main(sys.argv[1:]); "
         "heavy = {'torch', 'numpy', 'pandas', 'timm'} & set(sys.modules); "
         "print(status, *heavy)"
     )
@@ -368,7 +368,7 @@ def test_a_folder_that_is_no_cache_loses_nothing(tmp_path):
 
 
 def test_photographs_are_turned_unless_told_otherwise(tmp_path):
-    from taskpriors.rank.images import load_images
+    from taskpriors.inputs.images import load_images
 
     g, lying = np.random.default_rng(2), Image.Exif()
     lying[0x0112] = 6
@@ -399,7 +399,7 @@ def test_an_unwritable_cache_is_one_line(shelf, tmp_path):
 
 def test_help_is_quick(tmp_path):
     code = (
-        "import sys\nfrom taskpriors.rank.cli import main\ntry: main(['rank', '--help'])\n"
+        "import sys\nfrom taskpriors.jobs.cli import main\ntry: main(['rank', '--help'])\n"
         "except SystemExit: print('torch' in sys.modules, 'timm' in sys.modules)"
     )
     done = subprocess.run(

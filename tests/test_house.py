@@ -30,17 +30,22 @@ GROUND = {
     "signatures": 0,
     "results": 1,
     "blocks": 1,
-    "row_blocks": 2,
     "store": 1,
-    "feature_files": 1,
     "kernels": 2,
     "svd": 2,
     "pairs": 3,
     "ridge": 2,
     "probes": 3,
-    "encoders": 3,
 }
-WINGS = ("prior", "synbench", "transfer")
+FLOORS = {
+    "inputs": 20,
+    "prior": 50,
+    "synbench": 50,
+    "transfer": 50,
+    "show": 60,
+    "rank": 70,
+    "jobs": 80,
+}
 HEAVY = {
     "timm",
     "matplotlib",
@@ -102,9 +107,7 @@ def house_imports(path):
 
 def floor(module):
     head = module.split(".")[0]
-    if head == "rank":
-        return 100
-    return 50 if head in WINGS else GROUND[head]
+    return FLOORS[head] if head in FLOORS else GROUND[head]
 
 
 @pytest.mark.parametrize("path", ROOMS, ids=name_of)

@@ -18,6 +18,8 @@ import torch
 from forks import call_in_a_fork
 
 import taskpriors.checks as checks
+from taskpriors.inputs.embed import embed_features
+from taskpriors.inputs.images import ImageSource
 from taskpriors.kernels import (
     center,
     cholesky_factor,
@@ -40,9 +42,7 @@ from taskpriors.prior import (
 from taskpriors.prior.calibration import critical_temperature
 from taskpriors.prior.task_prior import TaskPrior
 from taskpriors.probes import logistic_fit, logistic_probes, ridge_probes
-from taskpriors.rank.embed import embed_features
 from taskpriors.rank.figures import plot_tasks, plot_temperatures
-from taskpriors.rank.images import ImageSource
 from taskpriors.rank.ranking import rank_models
 from taskpriors.rank.shared_prior import similarity_scale
 from taskpriors.ridge import alpha_grid, ridge_basis, simplex_codes

@@ -260,7 +260,7 @@ EXEMPT = {
     "synbench.robust_probing.autoattack": "needs an optional library; its notebook tests it",
     "blocks": "no data",
     "results": "no data",
-    "rank": "tests/test_cli.py and its notebooks",
+    **dict.fromkeys(("inputs", "rank", "show", "jobs"), "tests/test_cli.py and their notebooks"),
 }
 
 

@@ -12,7 +12,7 @@ import pytest
 import test_site
 import torch
 
-from taskpriors.rank.images import load_images
+from taskpriors.inputs.images import load_images
 from taskpriors.rank.ranking import Ranking, rank_models
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -217,5 +217,5 @@ def test_a_name_stays_a_name(opened):
 def test_the_form_of_the_page_reaches_the_wheel(tmp_path):
     command = [sys.executable, "setup.py", "-q", "build_py", "--build-lib", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    there = {path.name for path in (tmp_path / "taskpriors" / "rank").iterdir()}
-    assert {"report.html", "report.js", "report.py"} <= there
+    there = {path.name for path in (tmp_path / "taskpriors" / "show").iterdir()}
+    assert {"report.html", "report.js", "page.py"} <= there

@@ -15,8 +15,8 @@ import torch
 from forks import run_to_the_end
 from torch import nn
 
-from taskpriors.rank.embed import embed_features
-from taskpriors.rank.images import load_images
+from taskpriors.inputs.embed import embed_features
+from taskpriors.inputs.images import load_images
 from taskpriors.synbench.score import synbench_score
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -392,8 +392,8 @@ def test_the_same_model_is_found(kind, tmp_path):
 WORK = """
 import json, sys, torch
 from pathlib import Path
-from taskpriors.rank.embed import embed_features
-from taskpriors.rank.images import load_images
+from taskpriors.inputs.embed import embed_features
+from taskpriors.inputs.images import load_images
 from taskpriors.synbench.score import synbench_score
 
 torch.rand(int(sys.argv[2]))  # another random state in each process

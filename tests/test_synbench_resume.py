@@ -6,7 +6,7 @@ import signal
 import pytest
 from forks import Python
 
-from taskpriors.encoders import PROBE_IMAGES
+from taskpriors.inputs.encoders import PROBE_IMAGES
 
 SCALES, N = (1.0, 2.0, 3.0, 4.0), 150
 PROBE = 2 * PROBE_IMAGES  # images that a model sees before the cache is asked: the probe, twice

@@ -24,8 +24,8 @@ from taskpriors.checks import (
     check_several,
     refuse,
 )
+from ..inputs.row_blocks import RowMatrix, RowsLike, open_models, open_rows
 from ..results import Result
-from ..row_blocks import RowMatrix, RowsLike, open_models, open_rows
 
 # %% ../../nbs/prior/17_cut_prior.ipynb #74b74dac
 class RowKernel(NamedTuple):

@@ -24,10 +24,10 @@ from taskpriors.checks import (
     check_split,
     refuse,
 )
+from ..inputs.row_blocks import RowMatrix, RowsLike, open_rows
 from .heldout import HeldoutError
 from ..probes import ProbeResult
 from ..ridge import MOST_LOST, alpha_grid, simplex_codes
-from ..row_blocks import RowMatrix, RowsLike, open_rows
 
 # %% ../../nbs/prior/16_ridge_on_disk.ipynb #0d223c14
 class RowTasks(NamedTuple):

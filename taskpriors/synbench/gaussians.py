@@ -37,7 +37,7 @@ from taskpriors.checks import (
     check_tensor,
     refuse,
 )
-from ..encoders import check_device
+from ..inputs.encoders import check_device
 from ..results import Result
 from ..signatures import documented
 

@@ -29,7 +29,7 @@ from taskpriors.checks import (
     check_tensor,
     refuse,
 )
-from ..encoders import evaluating
+from ..inputs.encoders import evaluating
 from ..results import Result
 from ..signatures import documented
 from .score import SynBenchResult

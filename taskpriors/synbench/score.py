@@ -39,7 +39,7 @@ from taskpriors.checks import (
     check_tensor,
     refuse,
 )
-from taskpriors.encoders import (
+from taskpriors.inputs.encoders import (
     PROBE_IMAGES,
     BatchEncoder,
     check_device,
