@@ -16,7 +16,7 @@ from taskpriors.jobs.explore import TaskExplorer
 from taskpriors.prior.judges import cross_errors
 from taskpriors.prior.objective import TaskPriorLoss, TaskPriorStatistics
 from taskpriors.prior.task_prior import TaskPrior
-from taskpriors.rank.ranking import rank_models
+from taskpriors.rank.run import rank_models
 from taskpriors.svd import feature_svd
 from taskpriors.synbench.gaussians import synthetic_task
 from taskpriors.synbench.score import SynBenchSettings, synbench_score
@@ -198,6 +198,8 @@ CALLS = {
     "rank.ranking": {
         "worst_decile": dict(accuracies=P),
         "table_lines": dict(frame=RANKING.to_frame()),
+    },
+    "rank.run": {
         "rank_models": dict(models=MODELS, images=None, n_tasks=6, n_classes=2, progress=False),
     },
     "rank.shared_prior": {
@@ -258,7 +260,19 @@ ABSENT = {
     "rank.ranking.agreement_or_reason": "calls the function that it is given",
     "rank.ranking.free_folder": "names a folder; tests/test_cli.py",
     "show.page": "the page of a ranking; its notebook and tests/test_report.py",
-    "rank.stages": "the stages of rank_models, which runs them all",
+    **dict.fromkeys(
+        (
+            "rank.company",
+            "rank.laws",
+            "rank.scores",
+            "rank.halves",
+            "rank.known_labels",
+            "rank.record",
+        ),
+        "steps of rank_models, which runs them all",
+    ),
+    "rank.run.elected_columns": "step of rank_models",
+    "rank.run.run_stages": "all steps of rank_models",
     "rank.tiers.lead_errors": "step of rank_tiers",
     "rank.tiers.normal_quantile": "step of Ranking.compare",
     "rank.tiers.probability_ahead": "step of Ranking.compare",

@@ -171,9 +171,9 @@ def has_slow_cells(path):
 
 
 BY_MACHINE = {  # notebooks whose slow cells assert what holds everywhere and print what does not
-    "rank/05_cost": "processor time is measured",
+    "rank/10_cost": "processor time is measured",
     "inputs/05_zoo": "networks are trained, and a last bit becomes a tenth of a point",
-    "rank/04_ranking": "networks are trained, and a last bit becomes a tenth of a point",
+    "rank/09_ranking": "networks are trained, and a last bit becomes a tenth of a point",
     "index": "networks are trained, and a last bit becomes a tenth of a point",
 }
 

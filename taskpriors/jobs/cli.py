@@ -386,7 +386,7 @@ def _check_text_options(given):
 
 def _load_texts(given):  # a TextSource
     from taskpriors.inputs.texts import load_texts
-    from taskpriors.rank.stages import texts_for
+    from taskpriors.rank.company import texts_for
 
     how = {k: given[k] for k in ("text_column", "label_column", "limit") if k in given}
     texts = load_texts(given["texts"], **how)
@@ -412,8 +412,9 @@ def _load_images(given, progress):  # a source of points; None if all models are
 def _judge(given):
     from inspect import signature
 
-    from taskpriors.rank.ranking import rank_models
-    from taskpriors.rank.stages import RankOptions, judge_prior, named_models
+    from taskpriors.rank.company import RankOptions, named_models
+    from taskpriors.rank.laws import judge_prior
+    from taskpriors.rank.run import rank_models
 
     asked = {name: p.default for name, p in signature(rank_models).parameters.items()} | given
     wanted = [name for name in RankOptions.__dataclass_fields__ if name in asked]
@@ -447,7 +448,8 @@ def run_rank(
     _check_models(given)
     _check_paths(given)
     _check_text_options(given)
-    from taskpriors.rank.ranking import free_folder, rank_models
+    from taskpriors.rank.ranking import free_folder
+    from taskpriors.rank.run import rank_models
     from taskpriors.show.page import check_report_path
     from taskpriors.show.words import plain_text
 

@@ -45,8 +45,9 @@ from ..inputs.zoo import Gradients
 from ..kernels import kernel_factor
 from ..prior.heldout import error_on_basis
 from ..prior.task_prior import TaskPrior
+from ..rank.company import ORDERS, attempt
+from ..rank.laws import task_orders
 from ..rank.shared_prior import shared_prior, task_temperature
-from ..rank.stages import ORDERS, attempt, task_orders
 from taskpriors.rank.tiers import (
     error_covariance,
     lead_errors,
