@@ -10,7 +10,7 @@ from taskpriors.prior.calibration import critical_temperature
 from taskpriors.prior.heldout import expected_heldout_error
 from taskpriors.prior.judges import copy_similarity, cross_skill, elect_prior
 from taskpriors.prior.prefix import sample_labels
-from taskpriors.rank.run import rank_models
+from taskpriors.rank.models import rank_models
 
 
 def company(k, n, d, seed=0):

@@ -27,13 +27,13 @@ _NAMES = {  # the front door: module -> what it offers to users
     "inputs.images": "load_images",
     "inputs.embed": "embed",
     "rank.ranking": "Ranking",
-    "rank.run": "rank_models",
+    "rank.models": "rank_models",
     "jobs.explore": "explore",
     "jobs.monitor": "Monitor",
     "jobs.layers": "rank_layers",
     "inputs.texts": "load_texts embed_texts",
     "jobs.bridges": "from_mteb from_timm_results outside_agreement scorer",
-    "rank.on_disk": "rank_on_disk",
+    "rank.files": "rank_on_disk",
 }
 _FROM = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = ["__version__", *_FROM]

@@ -16,7 +16,7 @@ from taskpriors.jobs.explore import TaskExplorer
 from taskpriors.prior.judges import cross_errors
 from taskpriors.prior.objective import TaskPriorLoss, TaskPriorStatistics
 from taskpriors.prior.task_prior import TaskPrior
-from taskpriors.rank.run import rank_models
+from taskpriors.rank.models import rank_models
 from taskpriors.svd import feature_svd
 from taskpriors.synbench.gaussians import synthetic_task
 from taskpriors.synbench.score import SynBenchSettings, synbench_score
@@ -184,10 +184,12 @@ CALLS = {
         "scores_of_rows": dict(features=X, labels=Y, probe_labels=Y, train=0.5),
     },
     "rank.cost": {"plan_ranking": dict(models=MODELS, rank=2, n_tasks=6, n_classes=2)},
-    "rank.on_disk": {
+    "rank.files": {
         "rank_on_disk": dict(
             models=MODELS, rank=2, n_tasks=6, n_classes=2, cache=False, progress=False
         ),
+    },
+    "rank.on_disk": {
         "sampled_moments": dict(factors=MODELS, prior=Z, n=N, temperature=1.0),
     },
     "rank.tiers": {
@@ -199,7 +201,7 @@ CALLS = {
         "worst_decile": dict(accuracies=P),
         "table_lines": dict(frame=RANKING.to_frame()),
     },
-    "rank.run": {
+    "rank.models": {
         "rank_models": dict(models=MODELS, images=None, n_tasks=6, n_classes=2, progress=False),
     },
     "rank.shared_prior": {
@@ -271,8 +273,14 @@ ABSENT = {
         ),
         "steps of rank_models, which runs them all",
     ),
-    "rank.run.elected_columns": "step of rank_models",
-    "rank.run.run_stages": "all steps of rank_models",
+    "rank.on_disk.check_streaming": "step of rank_on_disk",
+    "rank.on_disk.draw_from_unchanged": "step of rank_on_disk",
+    "rank.on_disk.gather_rows": "step of rank_on_disk",
+    "rank.on_disk.known_classes": "step of rank_on_disk",
+    "rank.on_disk.open_features": "step of rank_on_disk",
+    "rank.on_disk.row_law": "step of rank_on_disk",
+    "rank.on_disk.score_rows": "step of rank_on_disk",
+    "rank.on_disk.scores_on_half_of_rows": "step of rank_on_disk",
     "rank.tiers.lead_errors": "step of rank_tiers",
     "rank.tiers.normal_quantile": "step of Ranking.compare",
     "rank.tiers.probability_ahead": "step of Ranking.compare",

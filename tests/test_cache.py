@@ -26,7 +26,7 @@ from taskpriors.inputs.embed import embed, embed_features
 from taskpriors.inputs.encoders import PROBE_IMAGES
 from taskpriors.inputs.images import load_images
 from taskpriors.inputs.zoo import ZOO, zoo_model
-from taskpriors.rank.run import rank_models
+from taskpriors.rank.models import rank_models
 from taskpriors.store import cache_dir, load_tensors, save_tensors
 from taskpriors.synbench.score import synbench_score
 

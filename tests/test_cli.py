@@ -122,7 +122,7 @@ def test_a_ranking_of_many_points_is_planned_before_it_is_read(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0.npy", "1.npy"]
     status, out, err = run("rank", "--models", "0.npy", "1.npy", cwd=tmp_path, TMPDIR=tmp_path)
     assert (status, out) == (2, "")
-    assert err.startswith("taskpriors: rank_on_disk: at least one model must work. Got 0: ")
+    assert err.startswith("taskpriors: rank_models: at least one model must work. Got 0: ")
     assert "row 70000" in err
 
 

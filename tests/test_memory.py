@@ -43,7 +43,7 @@ from taskpriors.prior.calibration import critical_temperature
 from taskpriors.prior.task_prior import TaskPrior
 from taskpriors.probes import logistic_fit, logistic_probes, ridge_probes
 from taskpriors.rank.figures import plot_tasks, plot_temperatures
-from taskpriors.rank.run import rank_models
+from taskpriors.rank.models import rank_models
 from taskpriors.rank.shared_prior import similarity_scale
 from taskpriors.ridge import alpha_grid, ridge_basis, simplex_codes
 from taskpriors.svd import feature_svd

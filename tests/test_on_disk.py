@@ -19,7 +19,7 @@ from distributed.utils import get_mp_context
 from other_device import NAME, OtherDevice
 
 from taskpriors.rank import on_disk
-from taskpriors.rank.on_disk import rank_on_disk
+from taskpriors.rank.files import rank_on_disk
 
 
 def scores(fn):
@@ -67,7 +67,7 @@ def cluster():
     "Four processes on this machine, forked from one that has imported what they need."
     how = dict(n_workers=4, threads_per_worker=1, processes=True, dashboard_address=None)
     with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
-        needed = ["distributed", "taskpriors.rank.on_disk"]
+        needed = ["distributed", "taskpriors.rank.files"]
         get_mp_context().set_forkserver_preload(needed)
         with distributed.LocalCluster(**how) as made:
             yield made

@@ -13,8 +13,8 @@ import test_site
 import torch
 
 from taskpriors.inputs.images import load_images
+from taskpriors.rank.models import rank_models
 from taskpriors.rank.ranking import Ranking
-from taskpriors.rank.run import rank_models
 
 ROOT = Path(__file__).resolve().parent.parent
 browser = test_site.browser

@@ -133,11 +133,13 @@ class RowMatrix:
     array: Any = None  # tensor or numpy array, if they are
     stamp: tuple | None = field(default=None)  # of the file when it was opened
     device: torch.device = _HERE  # where blocks of rows go
+    index: Tensor | None = None  # of the rows that count, ascending; None: all
 
     @property
     def shape(self) -> tuple:
         "Points and features, (n, d)."
-        return tuple((self.layout or self.array).shape)
+        n, d = (self.layout or self.array).shape
+        return (n if self.index is None else len(self.index)), d
 
     @property
     def dtype(self) -> torch.dtype:
@@ -160,9 +162,16 @@ class RowMatrix:
         "These rows, finite, on the device."
         start, stop, _ = rows.indices(len(self))
         count = max(0, stop - start)
-        X = self._kept([(start, count)]).to(self.device).to(self.dtype)
+        if self.index is None or not count:
+            wanted: Any = range(start, start + count)
+            X = self._kept([(start, count)])
+        else:
+            wanted = self.index[start:stop]
+            first = int(wanted[0])
+            X = self._kept([(first, int(wanted[-1]) - first + 1)])[wanted - first]
+        X = X.to(self.device).to(self.dtype)
         if not torch.isfinite(X.sum()):
-            self._refuse_rows(X, range(start, start + count))
+            self._refuse_rows(X, wanted)
         return X
 
     def take(
@@ -170,12 +179,20 @@ class RowMatrix:
         index: Tensor,  # of rows, any order, shape (m,)
     ) -> Tensor:  # shape (m, d), float32 or float64
         "Single rows, each read by itself."
-        index = index.tolist()
+        index = (index if self.index is None else self.index[index]).tolist()
         X = self._kept([(i, 1) for i in index]).to(self.device).to(self.dtype)
         if not torch.isfinite(X.sum()):
             self._refuse_rows(X, index)
         self.check_unchanged()
         return X
+
+    def subset(
+        self,
+        index: Tensor,  # of rows, ascending, shape (m,)
+    ) -> "RowMatrix":  # of shape (m, d)
+        "Some of the rows; a block of them is read with the rows between."
+        index = index.cpu()
+        return replace(self, index=index if self.index is None else self.index[index])
 
     def block_rows(
         self,

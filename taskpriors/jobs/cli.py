@@ -413,13 +413,13 @@ def _judge(given):
     from inspect import signature
 
     from taskpriors.rank.company import RankOptions, named_models
-    from taskpriors.rank.laws import judge_prior
-    from taskpriors.rank.run import rank_models
+    from taskpriors.rank.laws import read_law
+    from taskpriors.rank.models import rank_models
 
     asked = {name: p.default for name, p in signature(rank_models).parameters.items()} | given
     wanted = [name for name in RankOptions.__dataclass_fields__ if name in asked]
     RankOptions(**{name: asked[name] for name in wanted}, embedding={})
-    judge_prior(asked["prior"], named_models(asked["models"]))
+    read_law(asked["prior"], named_models(asked["models"]))
 
 # %% ../../nbs/jobs/08_cli.ipynb #4933a545
 _WHICH_STATISTIC = "https://taskpriors.github.io/taskpriors/start/which_statistic.html"
@@ -448,8 +448,8 @@ def run_rank(
     _check_models(given)
     _check_paths(given)
     _check_text_options(given)
+    from taskpriors.rank.models import rank_models
     from taskpriors.rank.ranking import free_folder
-    from taskpriors.rank.run import rank_models
     from taskpriors.show.page import check_report_path
     from taskpriors.show.words import plain_text
 

@@ -28,8 +28,8 @@ from taskpriors.jobs.monitor import (
 )
 from ..kernels import kernel_factor
 from ..prior.judges import cross_skill
+from ..rank.models import rank_models
 from ..rank.ranking import Ranking
-from ..rank.run import rank_models
 from ..results import new_axes
 from ..signatures import documented
 

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['MAX_SEED', 'ORDERS', 'AnyModel', 'ModelsLike', 'RankOptions', 'Attempt', 'reason_of', 'attempt', 'settle',
-           'with_plain_names', 'named_models', 'Model', 'gather_model', 'gather_models', 'load_result', 'keep_result',
-           'scalar', 'load_or_compute', 'images_for', 'texts_for', 'refuse_unless_any', 'check_rows']
+           'with_plain_names', 'named_models', 'Model', 'rows_of', 'gather_model', 'gather_models', 'load_result',
+           'keep_result', 'scalar', 'load_or_compute', 'images_for', 'texts_for', 'refuse_unless_any', 'check_rows']
 
 # %% ../../nbs/rank/03_company.ipynb #3b2c941e
 import numbers
@@ -28,6 +28,7 @@ from taskpriors.checks import (
     check_count,
     check_executor,
     check_features,
+    check_flag,
     check_load,
     check_number,
     check_split,
@@ -40,6 +41,7 @@ from ..inputs.images import ImagesLike, ImageSource, load_images
 from ..inputs.texts import TextModelLike, TextsLike, TextSource, embed_texts, load_texts
 from ..inputs.zoo import zoo_names
 from ..kernels import kernel_factor
+from ..prior.ridge_on_disk import JUDGED
 from ..show.words import failure_lines, plain_text, shortened
 from taskpriors.store import (
     CacheLike,
@@ -55,13 +57,13 @@ MAX_SEED = 2**63 - 3  # the streams of tasks add up to 2, and torch takes seeds 
 ORDERS = 16  # random orders of the points that the tasks of one prior are drawn along
 
 
-def _check_train(train):
+def _check_train(train, caller):
     "Refuse what is neither a fraction nor a mask with points on both sides."
     if isinstance(train, numbers.Real) and not isinstance(train, bool):
-        check_number(train, "rank_models", "train", low=0, high=1, low_open=True, high_open=True)
+        check_number(train, caller, "train", low=0, high=1, low_open=True, high_open=True)
     else:
-        mask = as_tensor(train, "rank_models", "train")
-        check_split(mask, mask.numel(), "rank_models")
+        mask = as_tensor(train, caller, "train")
+        check_split(mask, mask.numel(), caller)
 
 
 _TASK_BYTES = 32  # labels of two points, and an accuracy by the least number of models
@@ -69,7 +71,7 @@ _TASK_BYTES = 32  # labels of two points, and an accuracy by the least number of
 
 @dataclass(frozen=True, kw_only=True)
 class RankOptions:
-    "The options of a ranking, as `rank_models` takes them."
+    "The options of a ranking, as `rank_models` and `rank_on_disk` take them."
 
     kernel: str = "cosine"  # of models and prior, see kernel_factor
     graphs: str = "undirected"  # or "directed"
@@ -86,16 +88,22 @@ class RankOptions:
     embedding: Mapping = field(default_factory=dict)  # further options of embed_features
     n_orders: int = ORDERS  # of the points, that tasks of one prior are drawn along
     controls: tuple = ()  # names of models or judges that are known to be weak
+    rank: int = 128  # directions of the prior, where features stay on disk
+    n_judged: int = JUDGED  # points whose residuals are formed there
+    caller: str = "rank_models"  # who asks
 
     def __post_init__(self):
-        caller = "rank_models"
+        caller = self.caller
         check_choice(self.kernel, ("cosine", "linear", "projection", "rbf"), caller, "kernel")
         check_choice(self.graphs, ("directed", "undirected"), caller, "graphs")
         check_choice(self.probe, ("ridge", "logistic"), caller, "probe")
         check_load(self.n_tasks, caller, "n_tasks", low=2, bytes_each=_TASK_BYTES)
         check_count(self.n_classes, caller, "n_classes", low=2)
         check_count(self.seed, caller, "seed", low=0, high=MAX_SEED)
-        _check_train(self.train)
+        check_count(self.rank, caller, "rank")
+        check_count(self.n_judged, caller, "n_judged", low=2)
+        check_flag(self.progress, caller, "progress")
+        _check_train(self.train, caller)
         for temperature in (self.temperature, self.task_temperature):
             if temperature is not None:
                 check_temperature(temperature, caller)
@@ -206,14 +214,24 @@ class Model:
     "A model on its way through the stages."
 
     name: str  # as in the table
-    features: Tensor  # shape (n, d)
-    factor: Tensor  # of its centred kernel of Frobenius norm one, shape (n, r)
+    features: Any  # Tensor of shape (n, d), or a RowMatrix if the rows stay on disk
+    factor: Any  # of its centred kernel of Frobenius norm one, (n, r), or a RowKernel
     seconds: float  # embedding took
     device: str  # where it was embedded
     dtype: str  # precision of the forward pass
     digest: str  # of the features
     points: str = ""  # digest of the names of the points, if the features say them
     parameters: int | None = None  # of the module; None: it is none
+
+
+def rows_of(
+    model: Model,
+    index: Tensor,  # of points, shape (m,)
+) -> Tensor:  # shape (m, d)
+    "Features of some points."
+    if isinstance(model.features, Tensor):
+        return model.features[index.to(model.features.device)]
+    return model.features.take(index)
 
 # %% ../../nbs/rank/03_company.ipynb #83af0ea7
 def gather_model(

@@ -9,9 +9,9 @@ __all__ = ['LabelsLike', 'read_labels', 'labels_record', 'labels_line', 'metrics
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 from typing_extensions import TypeAliasType
@@ -25,6 +25,7 @@ from ..transfer.registry import METRICS, combine_over_models, metric_functions, 
 
 # %% ../../nbs/rank/07_known_labels.ipynb #dfcdb1fd
 def _read_labels(path, caller):
+    import pandas as pd
 
     if not path.is_file():
         got = shortened(str(path), 80)
@@ -90,11 +91,11 @@ def read_labels(
 # %% ../../nbs/rank/07_known_labels.ipynb #b8e861b8
 def labels_record(
     labels: Tensor,  # class of each point, shape (n,)
-    given: LabelsLike,  # as for rank_models
+    given: Any,  # as for rank_models
     images: ImageSource | TextSource | None = None,  # whose labels they are, if `given` is True
 ) -> dict:  # what json can hold
     "How many classes labels have, and where they come from."
-    if given is True:
+    if given is True and images is not None:
         source = f"read from {images.labels_from}"
     elif isinstance(given, (str, Path)):
         source = f"read from {Path(given).name}"

@@ -195,10 +195,10 @@ def fit_probes(
     options: RankOptions,
 ) -> ProbeResult:
     "Linear probes of the kind that the options name."
+    q = options.n_classes
     if options.probe == "ridge":
-        return ridge_probes(features, labels, train=mask, n_classes=options.n_classes)
-    how = dict(train=mask, n_classes=options.n_classes, standardize=True)
-    return logistic_probes(features, labels, **how)
+        return ridge_probes(features, labels, train=mask, n_classes=q)
+    return logistic_probes(features, labels, train=mask, n_classes=q, standardize=True)
 
 # %% ../../nbs/rank/05_scores.ipynb #a68e278f
 def _probe(model, *, labels, mask, about, options):
@@ -208,6 +208,7 @@ def _probe(model, *, labels, mask, about, options):
         start = time.perf_counter()
         probes = fit_probes(model.features.to(device), labels.to(device), mask, options)
         accuracy = probes.accuracy.cpu()
+        assert probes.point_accuracy is not None
         points = probes.point_accuracy.cpu()
         seconds = scalar(time.perf_counter() - start)
         return dict(accuracy=accuracy, points=points, seconds=seconds)
