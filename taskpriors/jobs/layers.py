@@ -287,7 +287,7 @@ def rank_layers(
     layers: Sequence | None = None,  # names of modules; None: the blocks, see `layer_names`
     pool: Sequence | str = ("mean", "cls"),  # "mean", "cls", "both" or "last"
     transform: Callable | None = None,  # PIL image -> tensor; None is the model's own
-    n_points: int = 5000,  # at most, a seeded subset
+    n_points: int = 5000,  # points at most, a seeded subset
     batch_size: int = 64,  # inputs in a forward pass
     **options: Any,  # of `rank_models`: prior, n_tasks, n_classes, labels, seed and more
 ) -> LayerRanking:  # its plot is a curve over depth
