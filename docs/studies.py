@@ -1,7 +1,8 @@
 """Whether the outputs of a study are what its code makes today, and the command that makes them.
 
     python docs/studies.py                        which studies are stale, and why
-    python docs/studies.py --run 05 03            run studies whole, keep their outputs and sign
+    python docs/studies.py --run 05 03            run studies whole, keep their outputs and their
+                                                  tables (nbs/studies/tables), and sign
     python docs/studies.py --accept 05 --because "a local was renamed"
                                                   sign as they are: no number can move
 
@@ -21,7 +22,9 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import sys
+import tempfile
 from collections import defaultdict
 from datetime import date
 from functools import lru_cache
@@ -469,14 +472,17 @@ def run(path):
     client = NotebookClient(
         ran, timeout=None, kernel_name="python3", resources=resources, coalesce_streams=True
     )
-    try:
-        client.execute(env=os.environ | surroundings(path, code))
-    except CellExecutionError as e:
-        failed = next(c.id for c in ran.cells if any(o.output_type == "error" for o in c.outputs))
-        place = [c["id"] for c in nb["cells"]].index(failed)
-        said = f"{path.stem}, cell [{place}]: {e.ename}: {e.evalue}; nothing was written"
-        raise SystemExit(f"docs/studies.py: {said}") from e
-    keep(path, code, ran)
+    with tempfile.TemporaryDirectory() as tables:
+        env = dict(surroundings(path, code), TASKPRIORS_TABLES=tables)
+        try:
+            client.execute(env=os.environ | env)
+        except CellExecutionError as e:
+            bad = next(c.id for c in ran.cells if any(o.output_type == "error" for o in c.outputs))
+            place = [c["id"] for c in nb["cells"]].index(bad)
+            said = f"{path.stem}, cell [{place}]: {e.ename}: {e.evalue}; nothing was written"
+            raise SystemExit(f"docs/studies.py: {said}") from e
+        keep(path, code, ran)
+        shutil.copytree(tables, path.parent / "tables", dirs_exist_ok=True)
 
 
 def keep(path, code, ran):

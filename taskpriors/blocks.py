@@ -65,7 +65,7 @@ def open_bar(
     total: int | None = None,  # number of items
     unit: str = "it",  # what an item is
 ) -> Any:  # tqdm bar, which is moved on with `update`
-    "A bar that several loops in a row move on; none under two seconds or if nobody watches."
+    "A bar that several loops in a row move on; none under two seconds, or outside a terminal."
     from tqdm.auto import tqdm
 
     hidden = None if check_flag(progress, "open_bar", "progress") else True  # None asks the file

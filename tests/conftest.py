@@ -1,7 +1,7 @@
 """What every test needs before it starts.
 
-A job in the background inherits a deaf ear for Ctrl-C, and so would the processes that tests start
-and interrupt. Those processes import the library of this checkout, and no test asks a hub. Tests
+A job in the background ignores Ctrl-C, and the processes that tests start and interrupt would
+inherit that. Those processes import the library of this checkout, and no test asks a hub. Tests
 that run side by side share the cores: threads that wait for each other would spin, and take seven
 times the time of one thread where two processes have two threads each.
 """

@@ -1,5 +1,5 @@
-"""The cache against a hostile world: killed processes, two at once, damaged files, a full disk, no
-network.
+"""The cache where processes are killed, or two run at once, files are damaged, a disk is full, or
+there is no network.
 """
 
 import contextlib

@@ -126,7 +126,7 @@ def test_a_ranking_of_many_points_is_planned_before_it_is_read(tmp_path):
     assert "row 70000" in err
 
 
-def test_nobody_watches_and_nothing_is_drawn(shelf, tmp_path):
+def test_no_bar_is_drawn_outside_a_terminal(shelf, tmp_path):
     "Bars are drawn in a terminal or a notebook only; what they look like: workshop/04_blocks."
     loud = [w for w in words(shelf, "--n-tasks", 10) if w != "--quiet"]
     for command in (loud, words(shelf, "--n-tasks", 10)):

@@ -134,6 +134,25 @@ def test_no_module_hides_an_import(path):
     assert "__getattr__" not in functions
 
 
+def entered_by_the_front_door(path):
+    "Names that a module reads behind `taskpriors.`, or imports from the package itself."
+    nodes = list(ast.walk(tree_of(path)))
+    imports = [node for node in nodes if isinstance(node, ast.Import)]
+    package = {a.asname or a.name for node in imports for a in node.names if a.name == "taskpriors"}
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in package:
+            yield node.attr
+        if isinstance(node, ast.ImportFrom) and node.module in (None, "taskpriors"):
+            yield from (alias.name for alias in node.names)
+
+
+@pytest.mark.parametrize("path", ROOMS, ids=name_of)
+def test_no_module_enters_by_the_front_door(path):
+    "Its names are imported when they are read, so a call through it closes a circle unseen."
+    offered = set(importlib.import_module("taskpriors")._FROM)
+    assert not offered & set(entered_by_the_front_door(path))
+
+
 @pytest.mark.parametrize("path", ROOMS, ids=name_of)
 def test_what_crosses_a_wall_has_no_underscore(path):
     for there, name, _ in house_imports(path):

@@ -236,8 +236,8 @@ def test_direction(metric):
     assert (strong > weak) == metric.higher_is_better and strong != weak
 
 
-def test_nobody_forgets_a_metric():
-    "A metric that is added without its symmetries does not get through."
+def test_a_metric_without_symmetries_is_an_error():
+    "A metric cannot be made without them."
     with pytest.raises(TypeError):
         Metric("new", lambda features, labels: 0.0, ("features", "labels"), True)
 

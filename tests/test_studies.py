@@ -68,6 +68,16 @@ def test_a_study_shows_what_its_code_makes(path):
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_a_table_beside_the_studies_is_written_by_one_of_them(path):
+    cells = "".join(studies.code_cells(studies.read_study(path)).values())
+    names = [re.sub(r"{.*?}", "*", name) for name in re.findall(r'keep_table\(.*"(.+)"\)', cells)]
+    tables = path.parent / "tables"
+    found = [{file.name for file in tables.glob(f"{name}.csv")} for name in names]
+    assert all(found), "a table that the study writes is not there"
+    assert set().union(*found) == {file.name for file in tables.glob(f"{path.stem[:2]}_*")}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_the_answers_of_a_study_are_those_that_its_cells_print(path):
     nb = studies.read_study(path)
     before = json.dumps(nb)

@@ -655,8 +655,8 @@ def embed_features(
     transform: Callable | None = None,  # PIL image -> tensor; None is the model's own
     pooling: str | None = None,  # of maps and tokens: avg, max, token; for timm its own names
     name: str | None = None,  # what to call the model
-    dtype: str = "float32",  # precision of the forward pass: float32, bfloat16 or float16
-    device: str | torch.device | None = None,  # None is the GPU if there is one
+    dtype: str = "float32",  # "float32", "bfloat16" or "float16", of the forward pass
+    device: str | torch.device | None = None,  # where models run; None is the GPU if there is one
     batch_size: int = 64,  # images per forward pass
     num_workers: int | None = None,  # processes that prepare images; None is 0 on the CPU
     cache: CacheLike | None = None,  # directory; None is `cache_dir()`, False is none

@@ -79,7 +79,8 @@ def pooled_views(
 class _Views:
     "Calls a model and returns the pooled outputs of its layers side by side."
 
-    def __init__(self, model, layers, pool):
+    def __init__(self, model, layers, pool, caller):
+        self.caller = caller
         self.layers, self.pool, self.outputs, self.widths = layers, pool, {}, {}
         modules = dict(model.named_modules())
         self.hooks = [modules[name].register_forward_hook(self._keeper(name)) for name in layers]
@@ -99,11 +100,11 @@ class _Views:
         how: dict[str, Any] = dict(n_prefix=self.n_prefix, channels_last=self.channels_last)
         for layer in self.layers:
             if layer not in self.outputs:
-                refuse("layer_features", "layers must run", repr(layer), "name another")
+                refuse(self.caller, "layers must run", repr(layer), "name another")
             for name, X in pooled_views(self.outputs[layer], self.pool, **how).items():
                 views[f"{layer}/{name}".rstrip("/")] = X.float()
         if not views:
-            refuse("layer_features", "a pooling must apply", self.pool, "add 'mean'")
+            refuse(self.caller, "a pooling must apply", self.pool, "add 'mean'")
         self.widths = {name: X.shape[1] for name, X in views.items()}
         return torch.cat(list(views.values()), 1)
 
@@ -137,9 +138,9 @@ def open_layers(
     transform: Callable | None = None,  # PIL image -> tensor; None is the model's own
     n_points: int = 5000,  # at most
     batch_size: int = 64,  # inputs in a forward pass
+    caller: str = "layer_features",  # whom a refusal names
 ) -> tuple:  # the module, and its inputs as FixedPoints
     "The module behind a name, and its inputs in a fixed order."
-    caller = "layer_features"
     n_points = check_count(n_points, caller, "n_points", low=2)
     batch_size = check_count(batch_size, caller, "batch_size")
     if not isinstance(model, (nn.Module, str)):
@@ -153,6 +154,25 @@ def open_layers(
     return model, FixedPoints(images, n_points, batch_size, 0)
 
 # %% ../../nbs/jobs/05_layers.ipynb #d50fbe0f
+def _features_of(module, points, layers, pool, caller):  # "layer/pooling" -> features, (n, d)
+    pool = (pool,) if isinstance(pool, str) else tuple(pool)
+    for name in pool:
+        check_choice(name, POOLINGS, caller, "pool")
+    known = dict(module.named_modules())
+    layers = layer_names(module) if layers is None else list(layers)
+    for name in layers:
+        if name not in known:
+            near = ", ".join(layer_names(module)[:4])
+            refuse(caller, "layers must be modules", repr(name)[:60], f"the blocks are {near}")
+    views = _Views(module, layers, pool, caller)
+    try:
+        X: Any = encode(module, points, features=views)
+    finally:
+        for hook in views.hooks:
+            hook.remove()
+    return dict(zip(views.widths, X.split(list(views.widths.values()), 1), strict=True))
+
+
 def layer_features(
     model: nn.Module | str,  # module, or a name as `embed` takes it
     images: InputsLike,  # tensor (n, ...) as the model takes it, or what `load_images` opens
@@ -164,25 +184,9 @@ def layer_features(
     batch_size: int = 64,  # inputs in a forward pass
 ) -> dict:  # "layer/pooling" -> features, shape (n, d), float32
     "Features of all layers, from one pass over the images."
-    caller = "layer_features"
-    pool = (pool,) if isinstance(pool, str) else tuple(pool)
-    for name in pool:
-        check_choice(name, POOLINGS, caller, "pool")
     how: dict[str, Any] = dict(transform=transform, n_points=n_points, batch_size=batch_size)
     module, points = open_layers(model, images, **how)
-    known = dict(module.named_modules())
-    layers = layer_names(module) if layers is None else list(layers)
-    for name in layers:
-        if name not in known:
-            near = ", ".join(layer_names(module)[:4])
-            refuse(caller, "layers must be modules", repr(name)[:60], f"the blocks are {near}")
-    views = _Views(module, layers, pool)
-    try:
-        X: Any = encode(module, points, features=views)
-    finally:
-        for hook in views.hooks:
-            hook.remove()
-    return dict(zip(views.widths, X.split(list(views.widths.values()), 1), strict=True))
+    return _features_of(module, points, layers, pool, "layer_features")
 
 # %% ../../nbs/jobs/05_layers.ipynb #dd5599a6
 def _colours(images):  # share of each of eight ranges in each channel, shape (n, 8 channels)
@@ -288,7 +292,7 @@ def rank_layers(
     layers: Sequence | None = None,  # names of modules; None: the blocks, see `layer_names`
     pool: Sequence | str = ("mean", "cls"),  # "mean", "cls", "both" or "last"
     transform: Callable | None = None,  # PIL image -> tensor; None is the model's own
-    n_points: int = 5000,  # at most, a seeded subset
+    n_points: int = 5000,  # points at most, a seeded subset
     batch_size: int = 64,  # inputs in a forward pass
     **options: Any,  # of `rank_models`: prior, n_tasks, n_classes, labels, seed and more
 ) -> LayerRanking:  # its plot is a curve over depth
@@ -301,8 +305,8 @@ def rank_layers(
     Reference: Task Priors, section 2.2.
     """
     how: dict[str, Any] = dict(transform=transform, n_points=n_points, batch_size=batch_size)
-    module, points = open_layers(model, images, **how)
-    found = layer_features(module, points, layers=layers, pool=pool)
+    module, points = open_layers(model, images, **how, caller="rank_layers")
+    found = _features_of(module, points, layers, pool, "rank_layers")
     judge = None
     if "prior" not in options:
         given = reference is not None

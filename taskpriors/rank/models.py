@@ -177,7 +177,7 @@ def rank_models(
     n_classes: int = 5,  # classes of a task
     probe: str = "ridge",  # "ridge" (penalty by leave-one-out) or "logistic" (C = 1)
     train: float | ArrayLike = 0.5,  # fraction of the points, or mask, that probes are fitted to
-    kernel: str = "cosine",  # of models and prior, see kernel_factor
+    kernel: str = "cosine",  # "cosine", "linear", "projection" or "rbf", of models and prior
     graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
     repeats: int | None = None,  # halvings that widen intervals by the prior's share; None is 2
     plan: bool = False,  # large files: return what plan_ranking predicts, and read nothing
