@@ -30,7 +30,8 @@ from taskpriors.checks import (
 from ..kernels import kernel_factor
 from ..prior.heldout import expected_heldout_error
 from ..prior.task_prior import TaskPrior
-from ..rank.ranking import Ranking, agreement_or_reason
+from ..rank.agreement import agreement_or_reason
+from ..rank.ranking import Ranking
 from ..rank.shared_prior import task_temperature
 from ..rank.stages import MAX_SEED
 from ..signatures import documented

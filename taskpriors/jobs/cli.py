@@ -290,7 +290,7 @@ def _label_options(images, words):  # options of rank_models
 
 # %% ../../nbs/jobs/08_cli.ipynb #a2f27922
 def _agreement_row(values, truth, method):
-    from taskpriors.rank.ranking import agreement_or_reason
+    from taskpriors.rank.agreement import agreement_or_reason
     from taskpriors.transfer.agreement import rank_agreement
 
     known = ~(values.isnan() | truth.isnan())
@@ -425,7 +425,7 @@ _WHICH_STATISTIC = "https://taskpriors.github.io/taskpriors/start/which_statisti
 
 
 def _print_ranking(ranking, labelled, out, everything):
-    from taskpriors.rank.ranking import table_lines
+    from taskpriors.show.table import table_lines
     from taskpriors.show.words import plain_text
 
     print(ranking)
