@@ -53,11 +53,11 @@ def counted_points(
 def short_count(
     count: float | None,  # None if it is not known
 ) -> str:
-    "A count to three digits, in thousands (k), millions (M) and billions (B)."
+    "A count to three digits, in thousands (k), millions (M), billions (B), trillions (T)."
     if count is None:
         return ""
     rounded = float(f"{count:.3g}")
-    for unit, size in (("B", 1e9), ("M", 1e6), ("k", 1e3)):
+    for unit, size in (("T", 1e12), ("B", 1e9), ("M", 1e6), ("k", 1e3)):
         if rounded >= size:
             return f"{rounded / size:.3g}{unit}"
     return f"{count:g}"
