@@ -106,7 +106,7 @@ def report_page(
     contents |= dict(failures="Failures") if record["failures"] else {}
     shown: dict[str, Any] = {name: value for name, value in record.items() if name != "drawn"}
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return page.from_string(form).render(
+    html = page.from_string(form).render(
         record,
         title=f"Ranking of {counted(len(rows), 'model')}",
         lead=first if verdict.startswith(first) else verdict,
@@ -125,6 +125,7 @@ def report_page(
         script=Markup(script),
         script_hash=f"sha256-{digest}",
     )
+    return html.lstrip()  # of the lines of the macros before it
 
 # %% ../../nbs/show/04_page.ipynb #efed66c3
 def check_report_path(
