@@ -195,6 +195,15 @@ for (const d of all('.scroll'))
 return bad;
 """
 
+CHART = """
+const ink = (e, name) => getComputedStyle(e)[name];
+const all = q => [...document.querySelectorAll(q)];
+return {
+  texts: all('.chart text').map(e => ink(e, 'fill')), page: ink(document.body, 'color'),
+  points: all('.chart use').map(e => ink(e, 'fill')), link: ink(all('a')[0], 'color'),
+};
+"""
+
 
 @needs_browser
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -202,6 +211,9 @@ def test_everybody_can_read_it(opened, theme):
     found = opened(theme=theme)
     assert found.execute_script(ACCESS) == []
     assert found.execute_script(test_site.CONTRAST) == {}
+    inks = found.execute_script(CHART)
+    assert len(inks["texts"]) > 5 and set(inks["texts"]) == {inks["page"]}
+    assert len(inks["points"]) == 4 and set(inks["points"]) == {inks["link"]}
 
 
 @needs_browser

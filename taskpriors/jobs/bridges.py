@@ -30,8 +30,9 @@ from taskpriors.checks import (
 from ..kernels import kernel_factor
 from ..prior.heldout import expected_heldout_error
 from ..prior.task_prior import TaskPrior
+from ..rank.agreement import agreement_or_reason
 from ..rank.company import MAX_SEED
-from ..rank.ranking import Ranking, agreement_or_reason
+from ..rank.ranking import Ranking
 from ..rank.shared_prior import task_temperature
 from ..signatures import documented
 from ..transfer.agreement import partial_agreement, rank_agreement

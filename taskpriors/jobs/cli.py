@@ -148,7 +148,7 @@ def _label_options(images, words):  # options of rank_models
 
 # %% ../../nbs/jobs/08_cli.ipynb #a2f27922
 def _agreement_row(values, truth, method):
-    from taskpriors.rank.ranking import agreement_or_reason
+    from taskpriors.rank.agreement import agreement_or_reason
     from taskpriors.transfer.agreement import rank_agreement
 
     known = ~(values.isnan() | truth.isnan())
@@ -295,7 +295,7 @@ def _report_path(given):  # None if no page is asked for
 
 
 def _tell(ranking, out, given, report):
-    from taskpriors.rank.ranking import table_lines
+    from taskpriors.show.table import table_lines
     from taskpriors.show.words import plain_text
 
     print(ranking)

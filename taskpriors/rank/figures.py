@@ -29,7 +29,8 @@ from taskpriors.checks import (
 from ..kernels import kernel_factor
 from ..prior.moments import trace_moments
 from ..prior.prefix import sample_labels
-from .ranking import Ranking, agreement_or_reason
+from .agreement import agreement_or_reason
+from .ranking import Ranking
 from .shared_prior import edge_temperature, shared_prior, task_temperature
 from ..results import in_style, new_axes, new_panels
 from ..transfer.agreement import rank_agreement

@@ -4,13 +4,14 @@
 
 # %% auto #0
 __all__ = ['ROUNDING', 'error_covariance', 'lead_errors', 'Lead', 'normal_quantile', 'probability_ahead', 'simultaneous_quantile',
-           'rank_intervals', 'tiers_from', 'probability_best', 'Tiers', 'rank_tiers', 'repetition_factor']
+           'rank_intervals', 'tiers_from', 'probability_best', 'Tiers', 'rank_tiers', 'repetition_factor',
+           'repeated_covariance', 'HeadToHead', 'head_to_head']
 
 # %% ../../nbs/rank/02_tiers.ipynb #9d6e6112
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -323,3 +324,83 @@ def repetition_factor(
     ratio = ((D[:, a] - D[:, b]) ** 2 / (4 * se**2))[:, se > 10 * ROUNDING]
     check_computed(ratio, caller, "a squared difference over its variance")
     return max(1.0, ratio.mean().item()) if ratio.numel() else 1.0
+
+# %% ../../nbs/rank/02_tiers.ipynb #63471030
+def repeated_covariance(
+    point_errors: ArrayLike,  # of each model at each point, mean over tasks, shape (n_models, n)
+    task_errors: ArrayLike,  # on each task, mean over points, (n_models, n_tasks)
+    differences: ArrayLike | None,  # between two halves, (n_splits, n_models); None: not repeated
+    *,
+    groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
+    task_groups: ArrayLike | None = None,  # of the tasks, (n_tasks,); None: independent tasks
+    paired: bool = True,  # did all models face the same tasks?
+) -> Tensor:  # shape (n_models, n_models), float64
+    "Covariance of the models' mean errors over points, tasks and, where halves show it, the prior."
+    options: dict[str, Any] = dict(task_groups=task_groups, paired=paired)
+    covariance = error_covariance(point_errors, task_errors, groups=groups, **options)
+    if differences is None or len(covariance) < 2:
+        return covariance
+    alone = covariance
+    if groups is not None:
+        alone = error_covariance(point_errors, task_errors, **options)
+    return covariance * repetition_factor(differences, alone)
+
+# %% ../../nbs/rank/02_tiers.ipynb #1f5d567d
+class HeadToHead(NamedTuple):
+    "What is known of each pair of models: of the row in comparison with the column."
+
+    models: tuple  # names
+    skill: Tensor  # shape (n_models,), float64
+    skill_se: Tensor  # standard errors of the leads in skill, shape (n_models, n_models)
+    probability: Tensor  # that the model of the row is ahead in skill
+    accuracy: Tensor  # shape (n_models,), float64
+    accuracy_se: Tensor  # standard errors of the leads in accuracy, shape (n_models, n_models)
+    share_of_tasks: Tensor  # on which probes do better on the model of the row; a tie counts half
+
+    def lead(
+        self,
+        level: float = 0.95,  # of both intervals
+    ) -> Lead:
+        "Of the first model over the second."
+        reach = normal_quantile(level)
+        lead, points = ((x[0] - x[1]).item() for x in (self.skill, self.accuracy))
+        se, points_se = (reach * x[0, 1].item() for x in (self.skill_se, self.accuracy_se))
+        return Lead(
+            a=self.models[0],
+            b=self.models[1],
+            lead=lead,
+            low=lead - se,
+            high=lead + se,
+            probability=self.probability[0, 1].item(),
+            accuracy_lead=points,
+            accuracy_low=points - points_se,
+            accuracy_high=points + points_se,
+            share_of_tasks=self.share_of_tasks[0, 1].item(),
+        )
+
+    def record(self) -> dict:  # field -> names or numbers, to six decimals
+        "What JSON can hold of it."
+        names, *matrices = self
+        rounded = [x.double().round(decimals=6).tolist() for x in matrices]
+        return dict(zip(self._fields, [list(names), *rounded], strict=True))
+
+
+def head_to_head(
+    models: Sequence,  # names
+    skill: Tensor,  # shape (n_models,), float64
+    covariance: Tensor,  # of the skills, shape (n_models, n_models)
+    accuracies: Tensor,  # of the probes, shape (n_models, n_tasks), float64
+    accuracy_covariance: Tensor,  # of their means, shape (n_models, n_models)
+) -> HeadToHead:
+    "Standard errors, probabilities and shares of tasks of all pairs of models."
+    ahead = [((a > accuracies).double() + (a == accuracies) / 2).mean(1) for a in accuracies]
+    se = lead_errors(covariance)
+    return HeadToHead(
+        models=tuple(models),
+        skill=skill,
+        skill_se=se,
+        probability=torch.special.ndtr((skill[:, None] - skill) / se),
+        accuracy=accuracies.mean(1),
+        accuracy_se=lead_errors(accuracy_covariance),
+        share_of_tasks=torch.stack(ahead),
+    )
