@@ -171,7 +171,12 @@ CALLS = {
         "copy_similarity": dict(factors=[Z, X]),
         "elected_errors": dict(errors=JUDGED),
     },
-    "transfer.cards": {"describe": dict(metric="logme"), "card_table": {}},
+    "transfer.metrics": {"metric_rows": {}},
+    "transfer.cards": {
+        "describe_metric": dict(metric="logme"),
+        "card_table": {},
+        "read_record": {},
+    },
     "prior.cut_prior": {
         "cut_prior": dict(models=MODELS, rank=2),
         "row_kernel": dict(features=X),
@@ -287,6 +292,7 @@ ABSENT = {
     "transfer.evidence.evidence_profile": "step of log_evidence",
     "transfer.evidence.golden_max": "step of log_evidence",
     "transfer.leep.joint_probability": "step of leep and nce",
+    "transfer.cards.write_record": "called by a study; its notebook tests it",
     "transfer.registry.combination_note": "a sentence for a column of combine_over_models",
     "transfer.registry.terms_of": "step of metric_functions",
     "transfer.spectrum.decay_exponent": "step of alpha_req",

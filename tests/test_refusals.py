@@ -144,6 +144,7 @@ CALLS = {
         "nleep": dict(features=X, labels=y),
         "nce": dict(source=P.argmax(1), labels=y),
         "mixture_probs": dict(features=X, n_components=2),
+        "task_mixture": dict(features=X, labels=y),
     },
     "transfer.evidence": {
         "logme": dict(features=X, labels=y),
@@ -154,6 +155,8 @@ CALLS = {
         "use_head": dict(features=X, labels=y, a=1.0, head=None, caller="linear"),
     },
     "transfer.pactran": {
+        "npactran_dirichlet": dict(features=X, labels=y),
+        "npactran_gamma": dict(features=X, labels=y),
         "pactran_gaussian": dict(features=X, labels=y),
         "gaussian_grid": dict(features=X, labels=y),
         **{
@@ -229,13 +232,10 @@ CALLS = {
         "energy_score": dict(features=X),
     },
     "pairs": {"pass_over_pairs": dict(features=X)},
+    "transfer.controls": {"width": dict(features=X), "random_number": dict(features=X)},
     "transfer.registry": {
-        "width": dict(features=X),
-        "random_number": dict(features=X),
-        "convergence": dict(metric="rankme", features=X),
+        "metric_convergence": dict(metric="rankme", features=X),
         "transfer_scores": dict(features=X, labels=y, metrics=["logme", "sfda"]),
-        "npactran_dirichlet": dict(features=X, labels=y),
-        "npactran_gamma": dict(features=X, labels=y),
         "metric_functions": dict(labels=y),
     },
     "transfer.agreement": {"rank_agreement": dict(scores=X[:, 0], truth=X[:, 1])},

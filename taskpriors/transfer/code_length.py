@@ -33,6 +33,7 @@ from taskpriors.checks import (
     refuse,
 )
 from ..results import Result, new_axes
+from ..signatures import documented
 from ..svd import FeatureSVD, present_classes
 from .discriminants import varying_svd
 from .heads import fit_head
@@ -195,6 +196,7 @@ def _curve(features, labels, curve: LossCurve | None, caller: str, options: dict
     return curve
 
 # %% ../../nbs/transfer/07_code_length.ipynb #0cbdd3ab
+@documented
 def validation_loss(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
@@ -213,6 +215,7 @@ def validation_loss(
     return float(_curve(features, labels, curve, "validation_loss", kw).losses[-1])
 
 # %% ../../nbs/transfer/07_code_length.ipynb #8bd42e59
+@documented
 def mdl(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
@@ -236,6 +239,7 @@ def _target(eps: float | None, curve: LossCurve, caller: str) -> float:  # nats
     return check_number(eps, caller, "eps", low=0)
 
 
+@documented
 def sdl(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
@@ -264,6 +268,7 @@ def sdl(
     return code_length(c, floor=eps, rule=rule)
 
 # %% ../../nbs/transfer/07_code_length.ipynb #4fda4cc9
+@documented
 def eps_sample_complexity(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)

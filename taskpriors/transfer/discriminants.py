@@ -62,6 +62,7 @@ def _warn_empty(caller: str, rule: str, got: str, remedy: str):
     warnings.warn(f"{caller}: {rule}. Got {got}; {remedy}.", RuntimeWarning, stacklevel=3)
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #15e0ac3b
+@documented
 def h_score(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
@@ -129,6 +130,7 @@ def varying_svd(
     return svd
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #e579248c
+@documented
 def regularized_h_score(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
@@ -198,6 +200,7 @@ def _lda_posterior(
     return _Posterior(scores.log_softmax(1), means, shrinkage)
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #b4030e2e
+@documented
 def sfda(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
@@ -316,6 +319,7 @@ def _overlap(
     return total
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #94ca2e27
+@documented
 def gbc(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
@@ -354,6 +358,7 @@ def _coding_rate(
     return torch.linalg.cholesky(G).diagonal().log().sum()
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #383e1c17
+@documented
 def transrate(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
@@ -380,6 +385,7 @@ def transrate(
     return float(whole - (share * rates).sum())
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #8e2030f3
+@documented
 def linear(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
@@ -409,6 +415,7 @@ def _train_mask(
     return check_split(train, n, "linear_valid", seed=seed)
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #29b79dac
+@documented
 def linear_valid(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)

@@ -25,6 +25,7 @@ from taskpriors.checks import (
     refuse,
 )
 from ..results import Result
+from ..signatures import documented
 from ..svd import FeatureSVD, present_classes, raw_rotation, use_svd
 
 # %% ../../nbs/transfer/05_evidence.ipynb #368dc58e
@@ -221,6 +222,7 @@ def log_evidence(
     )
 
 # %% ../../nbs/transfer/05_evidence.ipynb #19369b24
+@documented
 def logme(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # classes, (n,); with regression=True real targets, (n,) or (n, t)

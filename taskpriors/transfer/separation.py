@@ -109,6 +109,7 @@ def lda_accuracy(
     return right / len(X)
 
 # %% ../../nbs/transfer/11_separation.ipynb #9a1af8e3
+@documented
 def energy_score(
     features: ArrayLike,  # outputs of the model, shape (n, d)
 ) -> float:  # higher is better
@@ -236,6 +237,7 @@ def _use_collapse(features, labels, collapse, svd, caller: str) -> CollapseTerms
     return collapse
 
 
+@documented
 def ncti_seli(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
@@ -247,6 +249,7 @@ def ncti_seli(
     return _use_collapse(features, labels, collapse, svd, "ncti_seli").seli
 
 
+@documented
 def ncti_ncc(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
@@ -258,6 +261,7 @@ def ncti_ncc(
     return _use_collapse(features, labels, collapse, svd, "ncti_ncc").ncc
 
 
+@documented
 def ncti_vc(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
@@ -325,6 +329,7 @@ def _drawn(features, labels, max_points: int, seed, caller: str) -> tuple:
     return X, y
 
 
+@documented
 def concept_variation(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
@@ -359,6 +364,7 @@ def concept_variation(
     return total / len(X)
 
 
+@documented
 def interclass_distance(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)

@@ -92,6 +92,7 @@ def rankme(
     return effective_rank(S)
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #230bff33
+@documented
 def rankme_centered(
     features: ArrayLike,  # shape (n, d)
     *,
@@ -113,6 +114,7 @@ def _spectrum(
     return S
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #bae21848
+@documented
 def nesum(
     features: ArrayLike,  # shape (n, d)
     *,
@@ -123,6 +125,7 @@ def nesum(
     return float((S / S[0]).square().sum())
 
 
+@documented
 def stable_rank(
     features: ArrayLike,  # shape (n, d)
     *,
@@ -133,6 +136,7 @@ def stable_rank(
     return float((S / S[0]).square().sum())
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #9aa9e317
+@documented
 def matrix_entropy(
     features: ArrayLike,  # shape (n, d)
     *,
@@ -175,6 +179,7 @@ def alpha_req(
     return decay_exponent(S, first=first, last=last)
 
 
+@documented
 def alpha_gap(
     features: ArrayLike,  # shape (n, d)
     *,
@@ -186,6 +191,7 @@ def alpha_gap(
     return abs(alpha_req(features, first=first, last=last, svd=svd) - 1)
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #f439124f
+@documented
 def participation_dimension(
     features: ArrayLike,  # shape (n, d)
     *,
@@ -380,6 +386,7 @@ def _unit(X: Tensor, caller: str) -> Tensor:
     return X / norm
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #db542c57
+@documented
 def alignment(
     views: ArrayLike,  # features of several views, shape (n, n_views, d)
 ) -> float:  # in [0, 4], lower is better
@@ -389,6 +396,7 @@ def alignment(
     return float(((m**2 - X.sum(1).square().sum(1)) * 2 / (m * (m - 1))).mean())
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #0d67405a
+@documented
 def uniformity(
     features: ArrayLike,  # shape (n, d)
     *,
@@ -425,6 +433,7 @@ def uniformity(
     return math.log(total) - math.log(len(X) * (len(X) - 1) / 2)
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #6c62a51f
+@documented
 def mean_cosine(
     features: ArrayLike,  # shape (n, d)
 ) -> float:  # in [-1/(n - 1), 1], lower is better
@@ -434,6 +443,7 @@ def mean_cosine(
     return float((X.sum(0).square().sum() - n) / (n * (n - 1)))
 
 
+@documented
 def self_clustering(
     features: ArrayLike,  # shape (n, d)
 ) -> float:  # 0 for uniform points, 1 for a collapse, lower is better
@@ -449,6 +459,7 @@ def self_clustering(
     return float((gram.square().sum() - uniform) / (n * n - uniform))
 
 
+@documented
 def normalized_std(
     features: ArrayLike,  # shape (n, d)
 ) -> float:  # 0 for a complete collapse, about 1 for isotropic points, higher is better
