@@ -184,7 +184,6 @@ CALLS = {
     | {k: dict(features=X, labels=y, eps=9.0) for k in ("sdl", "eps_sample_complexity")},
     "transfer.spectrum": {
         "rankme": dict(features=X),
-        "uniformity": dict(features=X),
         "hsic": dict(features=X, other=X2),
         "cka": dict(features=X, other=X2),
         **{
@@ -197,11 +196,12 @@ CALLS = {
                 "participation_dimension",
                 "alpha_req",
                 "alpha_gap",
-                "mean_cosine",
-                "self_clustering",
-                "normalized_std",
             )
         },
+    },
+    "transfer.sphere": {
+        k: dict(features=X)
+        for k in ("uniformity", "mean_cosine", "self_clustering", "normalized_std")
     },
     "transfer.neighbours": {
         "distinct_points": dict(features=X),
@@ -257,6 +257,8 @@ EXEMPT = {
     "prior.ridge_on_disk.scores_of_rows": "takes files too; its notebook tests it",
     "prior.pair_sums": "shared step of moments and tails",
     "store": "files, tests/test_cache.py",
+    "transfer.orders": "steps of the agreement, which judges what they take",
+    "transfer.agreement.exchange_p_value": "step of compare_agreement, which judges the data",
     "synbench.robust_probing.autoattack": "needs an optional library; its notebook tests it",
     "blocks": "no data",
     "results": "no data",
