@@ -257,6 +257,8 @@ EXEMPT = {
     "prior.ridge_on_disk.scores_of_rows": "takes files too; its notebook tests it",
     "prior.pair_sums": "shared step of moments and tails",
     "store": "files, tests/test_cache.py",
+    "transfer.discriminants.lda_posterior": "step of sfda, which judges the data",
+    "transfer.heads.hessian_trace": "step of fit_head, which judges the data",
     "transfer.orders": "steps of the agreement, which judges what they take",
     "transfer.agreement.exchange_p_value": "step of compare_agreement, which judges the data",
     "synbench.robust_probing.autoattack": "needs an optional library; its notebook tests it",

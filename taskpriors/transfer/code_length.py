@@ -104,12 +104,6 @@ class _Split(NamedTuple):
     test: Tensor  # positions of the held-out points
     pool: Tensor  # positions of the others, in the order in which they join the training set
 
-
-def _held_out(n: int, valid: float, seed) -> tuple:  # positions of the held-out points, of others
-    order = torch.randperm(n, generator=check_generator(seed, "loss_curve"))
-    n_valid = min(n - 2, max(1, round(valid * n)))
-    return order.tensor_split([n_valid])
-
 # %% ../../nbs/transfer/07_code_length.ipynb #5b96d917
 def _held_out_loss(n: int, learner: Callable, split: _Split) -> tuple:  # mean, standard error
     train = split.pool[:n]
@@ -148,7 +142,8 @@ def loss_curve(
     if learner is not None and (not callable(learner) or isinstance(learner, type)):
         rule = "learner must be a function of training points, classes, test points and n_classes"
         refuse("loss_curve", rule, type(learner).__name__, "see linear_learner", TypeError)
-    test, pool = (index.to(X.device) for index in _held_out(len(X), share, seed))
+    order = torch.randperm(len(X), generator=check_generator(seed, "loss_curve")).to(X.device)
+    test, pool = order.tensor_split([min(len(X) - 2, max(1, round(share * len(X))))])
     Z = varying_svd(X, svd, "loss_curve").scores
     if learner is None:
         learner, executor = partial(linear_learner, last={}), None

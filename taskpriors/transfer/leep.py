@@ -64,13 +64,6 @@ def leep(
         total += likelihood.log().sum()
     return float(total / len(y))
 
-# %% ../../nbs/transfer/02_leep.ipynb #138139c4
-def _joint_counts(z, y, n_classes):
-    "Number of points of each source class (rows) and target class (columns)."
-    z = z.unique(return_inverse=True)[1]
-    size = n_classes * (int(z.max()) + 1)
-    return torch.bincount(z * n_classes + y, minlength=size).double().reshape(-1, n_classes)
-
 # %% ../../nbs/transfer/02_leep.ipynb #6fb7801c
 @documented
 def nce(
@@ -95,7 +88,9 @@ def nce(
         J = joint_probability(z, y, len(counts)).T
     else:
         hard = z.argmax(1) if z.ndim == 2 else z
-        J = _joint_counts(hard, y, len(counts))
+        cell = hard.unique(return_inverse=True)[1] * len(counts) + y
+        J = torch.bincount(cell, minlength=len(counts) * (int(cell.max()) // len(counts) + 1))
+        J = J.double().reshape(-1, len(counts))  # a row per source class that occurs
     rows = J.sum(1)
     total = torch.special.xlogy(J, J).sum() - torch.special.xlogy(rows, rows).sum()
     return float(total / J.sum())
@@ -112,13 +107,6 @@ def mixture_size(
     n_classes = check_count(n_classes, "mixture_size", "n_classes")
     size = 5 * n_classes if rule == "five" else int(max(min(n_classes, 0.2 * n), 0.1 * n))
     return max(1, min(size, n))
-
-# %% ../../nbs/transfer/02_leep.ipynb #e28d79b0
-def _leading_scores(svd, variance):  # shape (n, p), the first column of variance one
-    "Scores on the fewest principal components that hold this share of the variance."
-    share = svd.S.square().cumsum(0) / svd.S.square().sum()
-    p = min(int((share < variance - 1e-12).sum()) + 1, len(share))
-    return svd.scores[:, :p] * (svd.n**0.5 / svd.S[0])
 
 # %% ../../nbs/transfer/02_leep.ipynb #619f11ad
 def mixture_probs(
@@ -140,7 +128,10 @@ def mixture_probs(
     if len(svd.S) == 0:
         rule = "features must differ between points"
         refuse(me, rule, "identical rows", "pass features that vary")
-    Z = _leading_scores(svd, variance).detach().cpu().numpy()
+    share = svd.S.square().cumsum(0) / svd.S.square().sum()
+    p = min(int((share < variance - 1e-12).sum()) + 1, len(share))
+    scores = svd.scores[:, :p] * (svd.n**0.5 / svd.S[0])  # the first column has variance one
+    Z = scores.detach().cpu().numpy()
     mixture = GaussianMixture(n_components, max_iter=300, random_state=seed).fit(Z)
     return torch.from_numpy(mixture.predict_proba(Z)).to(svd.U.device)
 

@@ -246,46 +246,27 @@ class TransferScores(Result):
         return pd.DataFrame(rows).set_index("metric")
 
 # %% ../../nbs/transfer/15_registry.ipynb #366edf32
-def _check_needs(name: str, inputs: dict):
-    known = isinstance(name, str) and name in METRICS
-    if not known and isinstance(name, str) and name in COMBINED:
-        refuse(
-            "transfer_scores",
-            f"{name} is normalised over the models of a table",
-            "one model",
-            f"ask rank_models for it, or for its terms here: {', '.join(terms_of([name]))}",
-        )
-    if not known:
-        refuse(
-            "transfer_scores",
-            "metrics must be names in METRICS",
-            repr(name),
-            "choose among taskpriors.METRICS",
-        )
-    missing = [k for k in METRICS[name].needs if k not in inputs]
-    if missing:
-        refuse(
-            "transfer_scores",
-            f"{name} needs {' and '.join(METRICS[name].needs)}",
-            f"no {missing[0]}",
-            f"pass {missing[0]}= or leave {name} out",
-        )
-
-
 def _asked_for(metrics, inputs: dict) -> list:  # names in METRICS
+    me = "transfer_scores"
     if metrics is None:
         names = [k for k, m in METRICS.items() if set(m.needs) <= set(inputs)]
     else:
-        names = check_several(metrics, "transfer_scores", "metrics")
+        names = check_several(metrics, me, "metrics")
     if not names:
-        refuse(
-            "transfer_scores",
-            "at least one metric must be computable",
-            f"inputs {list(inputs)}",
-            "pass features and labels",
-        )
+        rule = "at least one metric must be computable"
+        refuse(me, rule, f"inputs {list(inputs)}", "pass features and labels")
     for name in names:
-        _check_needs(name, inputs)
+        if not isinstance(name, str) or name not in METRICS:
+            if isinstance(name, str) and name in COMBINED:
+                terms = ", ".join(terms_of([name]))
+                remedy = f"ask rank_models for it, or for its terms here: {terms}"
+                refuse(me, f"{name} is normalised over the models of a table", "one model", remedy)
+            rule = "metrics must be names in METRICS"
+            refuse(me, rule, repr(name), "choose among taskpriors.METRICS")
+        missing = [k for k in METRICS[name].needs if k not in inputs]
+        if missing:
+            rule = f"{name} needs {' and '.join(METRICS[name].needs)}"
+            refuse(me, rule, f"no {missing[0]}", f"pass {missing[0]}= or leave {name} out")
     return names
 
 # %% ../../nbs/transfer/15_registry.ipynb #a2d12589

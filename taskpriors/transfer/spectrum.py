@@ -219,20 +219,14 @@ def participation_dimension(
     rows = (n * a + total).square().sum()
     quadruples = n * (n - 1) * (n - 2) * (n - 3)
     numerator = ((2 * n * total) ** 2 - 4 * rows + 2 * q) / (4 * quadruples)
-    denominator = _hsic_from_moments(n, a, fourth)
+    square = a.square().sum()
+    inner = fourth - square + total**2 / ((n - 1) * (n - 2)) - 2 / (n - 2) * square
+    denominator = inner / (n * (n - 3))  # unbiased HSIC with themselves
     if denominator <= 0:
         got = f"{n} points with an estimate of {float(denominator):.3g} (largest variance 1)"
         rule = "the squared covariance must have a positive estimate"
         refuse(name, rule, got, 'pass more points or estimator="biased"')
     return float(numerator / denominator)
-
-
-def _hsic_from_moments(n: int, a: Tensor, fourth: Tensor) -> Tensor:  # a scalar
-    "Unbiased HSIC of centred points with themselves, from squared norms and tr (X'X)^2."
-    total = a.sum()
-    square = a.square().sum()
-    inner = fourth - square + total**2 / ((n - 1) * (n - 2)) - 2 / (n - 2) * square
-    return inner / (n * (n - 3))
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #90dee370
 def check_views(
@@ -306,18 +300,13 @@ def _centred_pair(
     return X - X.mean(0), Y - Y.mean(0)
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #a591d923
-def _cross_norm(X: Tensor, Y: Tensor, block_size: int) -> Tensor:  # a scalar
-    "Squared Frobenius norm of X'Y."
-    C = torch.zeros(X.shape[1], Y.shape[1], dtype=torch.float64, device=X.device)
-    for rows in row_blocks(len(X), block_size):
-        C.addmm_(X[rows].T, Y[rows])
-    return C.square().sum()
-
-
 def _hsic(X: Tensor, Y: Tensor, biased: bool, block_size: int) -> float:
     "HSIC of centred factors."
     n = len(X)
-    cross = _cross_norm(X, Y, block_size)
+    C = torch.zeros(X.shape[1], Y.shape[1], dtype=torch.float64, device=X.device)
+    for rows in row_blocks(n, block_size):
+        C.addmm_(X[rows].T, Y[rows])
+    cross = C.square().sum()
     if biased:
         return float(cross / (n - 1) ** 2)
     dx, dy = X.square().sum(1), Y.square().sum(1)

@@ -9,7 +9,6 @@ __all__ = ['alignment', 'uniformity', 'mean_cosine', 'self_clustering', 'normali
 import math
 
 import torch
-from torch import Tensor
 
 from ..blocks import pair_blocks
 from taskpriors.checks import (
@@ -22,14 +21,8 @@ from taskpriors.checks import (
 )
 from ..pairs import Pairs, use_pairs
 from ..signatures import documented
+from .neighbours import unit_rows
 from .spectrum import check_views
-
-# %% ../../nbs/transfer/12_sphere.ipynb #1eb04f73
-def _unit(X: Tensor, caller: str) -> Tensor:
-    norm = X.norm(dim=-1, keepdim=True)
-    if (norm == 0).any():
-        refuse(caller, "rows must not be zero", f"{int((norm == 0).sum())} zero rows", "drop them")
-    return X / norm
 
 # %% ../../nbs/transfer/12_sphere.ipynb #db542c57
 @documented
@@ -37,7 +30,7 @@ def alignment(
     views: ArrayLike,  # features of several views, shape (n, n_views, d)
 ) -> float:  # in [0, 4], lower is better
     "Mean squared distance between two views of a sample on the unit sphere (Wang and Isola 2020)."
-    X = _unit(check_views(views, "alignment"), "alignment")
+    X = unit_rows(check_views(views, "alignment"), "alignment")
     m = X.shape[1]
     return float(((m**2 - X.sum(1).square().sum(1)) * 2 / (m * (m - 1))).mean())
 
@@ -60,7 +53,7 @@ def uniformity(
     check_memory(20 * X.numel(), "uniformity", "pass fewer points or features", device=X.device)
     t = check_number(t, "uniformity", "t", low=0, high=1e150, low_open=True)
     single = X.dtype != torch.float64 and t <= 16  # potentials of e^-64 and more
-    X = _unit(X.double(), "uniformity")
+    X = unit_rows(X, "uniformity")
     X = X.float() if single else X
     block_size = check_count(block_size, "uniformity", "block_size")
     n_bytes = 3 * 8 * min(block_size, len(X)) ** 2
@@ -84,7 +77,7 @@ def mean_cosine(
     features: ArrayLike,  # shape (n, d)
 ) -> float:  # in [-1/(n - 1), 1], lower is better
     "Anisotropy: mean cosine of two points (Ethayarajh 2019)."
-    X = _unit(check_features(features, "mean_cosine").detach().double(), "mean_cosine")
+    X = unit_rows(check_features(features, "mean_cosine").detach(), "mean_cosine")
     n = len(X)
     return float((X.sum(0).square().sum() - n) / (n * (n - 1)))
 
@@ -94,7 +87,7 @@ def self_clustering(
     features: ArrayLike,  # shape (n, d)
 ) -> float:  # 0 for uniform points, 1 for a collapse, lower is better
     "Sum of squared cosines, between its mean for uniform points and its maximum (Tsitsulin 2023)."
-    X = _unit(check_features(features, "self_clustering").detach().double(), "self_clustering")
+    X = unit_rows(check_features(features, "self_clustering").detach(), "self_clustering")
     n, d = X.shape
     if d < 2:
         refuse(
@@ -110,5 +103,5 @@ def normalized_std(
     features: ArrayLike,  # shape (n, d)
 ) -> float:  # 0 for a complete collapse, about 1 for isotropic points, higher is better
     "Mean deviation of the coordinates of unit vectors, times sqrt(d) (Chen and He 2021)."
-    X = _unit(check_features(features, "normalized_std").detach().double(), "normalized_std")
+    X = unit_rows(check_features(features, "normalized_std").detach(), "normalized_std")
     return float(X.std(0).mean()) * X.shape[1] ** 0.5
