@@ -23,7 +23,10 @@ setup(
     license="Apache-2.0",
     keywords=cfg["keywords"],
     packages=find_packages(include=["taskpriors", "taskpriors.*"]),
-    package_data={"taskpriors": ["*.mplstyle", "py.typed", "show/report.html", "show/report.js"]},
+    package_data={
+        "taskpriors": ["*.mplstyle", "py.typed", "show/report.html", "show/report.js"],
+        "taskpriors.transfer": ["metrics.toml", "record.json"],
+    },
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg["requirements"].split(),
     extras_require={

@@ -133,7 +133,7 @@ class SmallHead:
 
     def with_two_pools(self):
         alone = SimpleNamespace(limit=lambda limits: nullcontext())
-        with mock.patch("taskpriors.transfer.heads._numpy_blas", lambda: alone):
+        with mock.patch("taskpriors.transfer.heads.numpy_blas", lambda: alone):
             self.time_fit_head()
 
     def track_cost_of_two_pools(self):

@@ -93,12 +93,12 @@ def home_of(name):
     return of[next((m for m in found if name in dict(exported(m))), promised)]
 
 
-def _names_in(node):
-    "The public names that a piece of code reads: `tp.NAME`, or NAME itself."
+def _names_in(node, own):
+    "The public names that a piece of code reads: `tp.NAME`, or NAME if it is not among its `own`."
     for part in ast.walk(node):
         if isinstance(part, ast.Attribute) and getattr(part.value, "id", "") == "tp":
             yield part.attr
-        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and part.id not in own:
             yield part.id
 
 
@@ -106,15 +106,20 @@ def _names_in(node):
 def _statements(path):
     "Top-level statements of the code cells that readers see: (text, public names in it, exported)."
     found = []
-    for kind, source in cells(path):
-        if kind != "code" or re.search(r"^#\|\s*(hide|default_exp)", source, re.M):
-            continue
-        shown = re.sub(r"^\s*[%!].*$", "", source, flags=re.M)
-        for node in ast.parse(shown).body:
-            names = {n for n in _names_in(node) if n in front_door()}
+    shown = [
+        (re.sub(r"^\s*[%!].*$", "", source, flags=re.M), bool(re.match(r"#\|\s*export", source)))
+        for kind, source in cells(path)
+        if kind == "code" and not re.search(r"^#\|\s*(hide|default_exp)", source, re.M)
+    ]
+    parts = [(n, is_export) for text, is_export in shown for n in ast.walk(ast.parse(text))]
+    own = {n.arg for n, _ in parts if isinstance(n, ast.arg)}
+    names = [n for n, is_export in parts if isinstance(n, ast.Name) and not is_export]
+    own |= {n.id for n in names if isinstance(n.ctx, ast.Store)}
+    for source, is_export in shown:
+        for node in ast.parse(source).body:
+            names = {n for n in _names_in(node, own) if n in front_door()}
             if names:
-                text = ast.get_source_segment(shown, node)
-                found.append((text, names, bool(re.match(r"#\|\s*export", source))))
+                found.append((ast.get_source_segment(source, node), names, is_export))
     return found
 
 

@@ -11,8 +11,9 @@ library that the cells reach. It sees code alone: no comment, docstring, annotat
 error, and not the module in which a function stands.
 
 What a cell reaches is found by names, in the text: a name that it imports, what that function's
-body names, and so on; a method as soon as its name occurs behind a dot. So it does not see a
-function that is looked up by a string, other libraries, and the data.
+body names, and so on; a method as soon as its name occurs behind a dot. Who names `metrics` reaches
+all functions of the table of metrics. A function that is looked up by another string, other
+libraries and the data are not seen.
 """
 
 import argparse
@@ -219,7 +220,24 @@ def read_modules(texts):
             for module, names in ast.literal_eval(node.value).items():
                 source = f"taskpriors.{module}"
                 found["taskpriors"].imports.update((n, (source, n)) for n in names.split())
+    if "taskpriors.transfer.metrics" in found:
+        _add_metrics(found["taskpriors.transfer.metrics"])
     return found
+
+
+def _add_metrics(module):
+    "The object `metrics` finds its functions by the names in its file, so it reads these names."
+    from taskpriors.transfer.metrics import metric_rows
+
+    rows = metric_rows()
+    moves = {
+        name: [row[k] for k in ("needs", "better", "invariances")] for name, row in rows.items()
+    }
+    homes = ((name, f"taskpriors.transfer.{row['module']}") for name, row in rows.items())
+    module.imports.update((name, (home, name)) for name, home in homes)
+    piece = module.pieces["metrics"]
+    digest = _hash(piece.digest + json.dumps(moves))
+    module.pieces["metrics"] = piece._replace(digest=digest, names=piece.names | set(rows))
 
 
 class _Reach:

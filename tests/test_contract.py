@@ -2,6 +2,9 @@
 
 import importlib
 import inspect
+import operator
+import subprocess
+import sys
 
 import pytest
 
@@ -109,6 +112,26 @@ def test_the_front_door_opens_every_name():
         _ = taskpriors.magic
 
 
+def test_every_metric_has_its_name_at_the_front_door():
+    metrics = taskpriors.metrics
+    assert dir(metrics) == sorted(taskpriors.METRICS)
+    for name, metric in taskpriors.METRICS.items():
+        assert getattr(metrics, name) is metric.function, name
+    for name in ("rankme", "lidar", "cka"):
+        assert getattr(metrics, name) is getattr(taskpriors, name)
+    with pytest.raises(AttributeError, match="'logmee'; did you mean logme"):
+        _ = metrics.logmee
+
+
+def test_metrics_are_listed_without_torch():
+    code = (
+        "import sys, taskpriors as tp; assert 'logme' in dir(tp.metrics); "
+        "assert 'source_probs, labels' in repr(tp.metrics); assert 'torch' not in sys.modules; "
+        "tp.metrics.logme; assert 'torch' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_the_synbench_score_takes_its_settings_by_name():
     from dataclasses import fields
 
@@ -119,10 +142,19 @@ def test_the_synbench_score_takes_its_settings_by_name():
     }
 
 
-@pytest.mark.parametrize("name", sorted(set(taskpriors.__all__) - {"__version__", "METRICS"}))
+NO_CALLS = {"__version__", "METRICS", "metrics"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *sorted(set(taskpriors.__all__) - NO_CALLS),
+        *(f"metrics.{k}" for k in dir(taskpriors.metrics)),
+    ],
+)
 def test_help_shows_the_parameters(name):
     "`help()` and Shift-Tab show the docstring, so it holds every parameter with its comment."
-    thing = getattr(taskpriors, name)
+    thing = operator.attrgetter(name)(taskpriors)
     doc = inspect.getdoc(thing)
     if inspect.isclass(thing):
         assert "\nAttributes\n-----" in doc or "\nParameters\n-----" in doc

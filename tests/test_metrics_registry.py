@@ -25,6 +25,7 @@ METRIC_INPUTS = {
 NOT_METRICS = {
     "log_evidence": "returns Evidence",
     "fit_head": "returns HeadFit",
+    "task_mixture": "returns the posteriors of a mixture",
     "gaussian_grid": "returns GaussianGrid",
     "use_head": "returns HeadFit",
     "dirichlet_fit": "returns VariationalFit",

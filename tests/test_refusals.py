@@ -144,6 +144,7 @@ CALLS = {
         "nleep": dict(features=X, labels=y),
         "nce": dict(source=P.argmax(1), labels=y),
         "mixture_probs": dict(features=X, n_components=2),
+        "task_mixture": dict(features=X, labels=y),
     },
     "transfer.evidence": {
         "logme": dict(features=X, labels=y),
@@ -154,6 +155,8 @@ CALLS = {
         "use_head": dict(features=X, labels=y, a=1.0, head=None, caller="linear"),
     },
     "transfer.pactran": {
+        "npactran_dirichlet": dict(features=X, labels=y),
+        "npactran_gamma": dict(features=X, labels=y),
         "pactran_gaussian": dict(features=X, labels=y),
         "gaussian_grid": dict(features=X, labels=y),
         **{
@@ -181,7 +184,6 @@ CALLS = {
     | {k: dict(features=X, labels=y, eps=9.0) for k in ("sdl", "eps_sample_complexity")},
     "transfer.spectrum": {
         "rankme": dict(features=X),
-        "uniformity": dict(features=X),
         "hsic": dict(features=X, other=X2),
         "cka": dict(features=X, other=X2),
         **{
@@ -194,11 +196,12 @@ CALLS = {
                 "participation_dimension",
                 "alpha_req",
                 "alpha_gap",
-                "mean_cosine",
-                "self_clustering",
-                "normalized_std",
             )
         },
+    },
+    "transfer.sphere": {
+        k: dict(features=X)
+        for k in ("uniformity", "mean_cosine", "self_clustering", "normalized_std")
     },
     "transfer.neighbours": {
         "distinct_points": dict(features=X),
@@ -229,13 +232,10 @@ CALLS = {
         "energy_score": dict(features=X),
     },
     "pairs": {"pass_over_pairs": dict(features=X)},
+    "transfer.controls": {"width": dict(features=X), "random_number": dict(features=X)},
     "transfer.registry": {
-        "width": dict(features=X),
-        "random_number": dict(features=X),
-        "convergence": dict(metric="rankme", features=X),
+        "metric_convergence": dict(metric="rankme", features=X),
         "transfer_scores": dict(features=X, labels=y, metrics=["logme", "sfda"]),
-        "npactran_dirichlet": dict(features=X, labels=y),
-        "npactran_gamma": dict(features=X, labels=y),
         "metric_functions": dict(labels=y),
     },
     "transfer.agreement": {"rank_agreement": dict(scores=X[:, 0], truth=X[:, 1])},
@@ -257,6 +257,10 @@ EXEMPT = {
     "prior.ridge_on_disk.scores_of_rows": "takes files too; its notebook tests it",
     "prior.pair_sums": "shared step of moments and tails",
     "store": "files, tests/test_cache.py",
+    "transfer.discriminants.lda_posterior": "step of sfda, which judges the data",
+    "transfer.heads.hessian_trace": "step of fit_head, which judges the data",
+    "transfer.orders": "steps of the agreement, which judges what they take",
+    "transfer.agreement.exchange_p_value": "step of compare_agreement, which judges the data",
     "synbench.robust_probing.autoattack": "needs an optional library; its notebook tests it",
     "blocks": "no data",
     "results": "no data",

@@ -227,8 +227,11 @@ def test_a_name_stays_a_name(opened):
     assert found.execute_script(count) == 2
 
 
-def test_the_form_of_the_page_reaches_the_wheel(tmp_path):
+def test_files_that_are_read_reach_the_wheel(tmp_path):
     command = [sys.executable, "setup.py", "-q", "build_py", "--build-lib", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    there = {path.name for path in (tmp_path / "taskpriors" / "show").iterdir()}
-    assert {"report.html", "report.js", "page.py"} <= there
+    for folder, names in {
+        "show": {"report.html", "report.js", "page.py"},
+        "transfer": {"metrics.toml", "record.json", "metrics.py"},
+    }.items():
+        assert names <= {path.name for path in (tmp_path / "taskpriors" / folder).iterdir()}

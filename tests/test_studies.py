@@ -136,6 +136,11 @@ def test_what_moves_no_number_changes_no_digest(old, new):
     assert changed(GROUND.replace(old, new), UPPER.replace(old, new)) == set()
 
 
+def test_a_study_that_reads_the_table_of_metrics_reaches_their_functions():
+    cells = {"a1": "from taskpriors.transfer.registry import METRICS", "b2": "METRICS['logme']"}
+    assert {"METRICS", "metrics", "logme", "leep", "log_evidence"} <= set(studies.code_of(cells))
+
+
 def test_a_function_may_move_to_another_module():
     function = re.search(r"(?s)def mean.*?ROUNDS\n", GROUND)[0]
     ground = GROUND.replace(function, "")
@@ -181,22 +186,21 @@ def test_a_study_can_be_accepted_for_a_reason(copy_of_05):
 
 
 def record_of_study():
-    "Metric -> the numbers of its row in the study's table by set, in hundredths."
+    "Metric -> the numbers of its row in the study's table by set, or None where it has none."
     nb = studies.read_study(studies.study("11"))
     cell = next(c for c in nb["cells"] if c["id"] == "98599213")
     html = "".join(cell["outputs"][0]["data"]["text/html"])
     found = {}
     for row in re.findall(r"(?s)<tr.*?</tr>", html):
         name, *shown = re.findall(r"(?s)<t[hd].*?>(.*?)</t[hd]>", row)
-        numbers = [re.findall(r"[-+]\d\.\d\d", text) or ["."] * 3 for text in shown]
-        found[name] = [x if x == "." else str(round(100 * float(x))) for n in numbers for x in n]
-    return found
+        numbers = [re.findall(r"[-+]\d\.\d\d", text) for text in shown]
+        found[name] = [[float(x) for x in entry] or None for entry in numbers]
+    return {name: row for name, row in found.items() if any(row)}
 
 
 def test_the_cards_hold_the_record_of_the_study():
-    from taskpriors.transfer.cards import _RECORD
+    from taskpriors.transfer.cards import read_record
 
-    found = record_of_study()
-    assert len(_RECORD) > 40 and len(next(iter(_RECORD.values()))) == 30
-    for metric, numbers in _RECORD.items():
-        assert numbers == found[metric], metric
+    part = read_record()["studies/11_record"]
+    assert len(part["metrics"]) > 40 and len(part["sets"]) == 10
+    assert part["metrics"] == record_of_study()

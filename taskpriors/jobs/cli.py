@@ -421,10 +421,10 @@ def run_metrics(
     args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "List the metrics, or print the card of one: formula, direction, trap."
-    from taskpriors.transfer.cards import card_table, describe
+    from taskpriors.transfer.cards import card_table, describe_metric
 
     if "metric" in args:
-        print(describe(args.metric))
+        print(describe_metric(args.metric))
         return 0
     for name, row in card_table().iterrows():
         print(f"{name:25}{row.better:8}{row.needs:24}{row.trap}")

@@ -33,6 +33,7 @@ from taskpriors.checks import (
     refuse,
 )
 from ..results import Result, new_axes
+from ..signatures import documented
 from ..svd import FeatureSVD, present_classes
 from .discriminants import varying_svd
 from .heads import fit_head
@@ -103,12 +104,6 @@ class _Split(NamedTuple):
     test: Tensor  # positions of the held-out points
     pool: Tensor  # positions of the others, in the order in which they join the training set
 
-
-def _held_out(n: int, valid: float, seed) -> tuple:  # positions of the held-out points, of others
-    order = torch.randperm(n, generator=check_generator(seed, "loss_curve"))
-    n_valid = min(n - 2, max(1, round(valid * n)))
-    return order.tensor_split([n_valid])
-
 # %% ../../nbs/transfer/07_code_length.ipynb #5b96d917
 def _held_out_loss(n: int, learner: Callable, split: _Split) -> tuple:  # mean, standard error
     train = split.pool[:n]
@@ -147,7 +142,8 @@ def loss_curve(
     if learner is not None and (not callable(learner) or isinstance(learner, type)):
         rule = "learner must be a function of training points, classes, test points and n_classes"
         refuse("loss_curve", rule, type(learner).__name__, "see linear_learner", TypeError)
-    test, pool = (index.to(X.device) for index in _held_out(len(X), share, seed))
+    order = torch.randperm(len(X), generator=check_generator(seed, "loss_curve")).to(X.device)
+    test, pool = order.tensor_split([min(len(X) - 2, max(1, round(share * len(X))))])
     Z = varying_svd(X, svd, "loss_curve").scores
     if learner is None:
         learner, executor = partial(linear_learner, last={}), None
@@ -195,6 +191,7 @@ def _curve(features, labels, curve: LossCurve | None, caller: str, options: dict
     return curve
 
 # %% ../../nbs/transfer/07_code_length.ipynb #0cbdd3ab
+@documented
 def validation_loss(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
@@ -213,6 +210,7 @@ def validation_loss(
     return float(_curve(features, labels, curve, "validation_loss", kw).losses[-1])
 
 # %% ../../nbs/transfer/07_code_length.ipynb #8bd42e59
+@documented
 def mdl(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
@@ -236,6 +234,7 @@ def _target(eps: float | None, curve: LossCurve, caller: str) -> float:  # nats
     return check_number(eps, caller, "eps", low=0)
 
 
+@documented
 def sdl(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
@@ -264,6 +263,7 @@ def sdl(
     return code_length(c, floor=eps, rule=rule)
 
 # %% ../../nbs/transfer/07_code_length.ipynb #4fda4cc9
+@documented
 def eps_sample_complexity(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)

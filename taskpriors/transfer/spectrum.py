@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['effective_rank', 'participation_ratio', 'rankme', 'rankme_centered', 'nesum', 'stable_rank', 'matrix_entropy',
-           'decay_exponent', 'alpha_req', 'alpha_gap', 'participation_dimension', 'lidar', 'hsic', 'cka', 'alignment',
-           'uniformity', 'mean_cosine', 'self_clustering', 'normalized_std', 'noise_cka']
+           'decay_exponent', 'alpha_req', 'alpha_gap', 'participation_dimension', 'check_views', 'lidar', 'hsic', 'cka',
+           'noise_cka']
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #01020fed
 import math
@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..blocks import pair_blocks, row_blocks
+from ..blocks import row_blocks
 from taskpriors.checks import (
     ArrayLike,
     check_choice,
@@ -34,7 +34,6 @@ from taskpriors.checks import (
     power_to_one,
     refuse,
 )
-from ..pairs import Pairs, use_pairs
 from ..signatures import documented
 from ..svd import FeatureSVD, raw_rotation, use_svd
 
@@ -92,6 +91,7 @@ def rankme(
     return effective_rank(S)
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #230bff33
+@documented
 def rankme_centered(
     features: ArrayLike,  # shape (n, d)
     *,
@@ -113,6 +113,7 @@ def _spectrum(
     return S
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #bae21848
+@documented
 def nesum(
     features: ArrayLike,  # shape (n, d)
     *,
@@ -123,6 +124,7 @@ def nesum(
     return float((S / S[0]).square().sum())
 
 
+@documented
 def stable_rank(
     features: ArrayLike,  # shape (n, d)
     *,
@@ -133,6 +135,7 @@ def stable_rank(
     return float((S / S[0]).square().sum())
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #9aa9e317
+@documented
 def matrix_entropy(
     features: ArrayLike,  # shape (n, d)
     *,
@@ -175,6 +178,7 @@ def alpha_req(
     return decay_exponent(S, first=first, last=last)
 
 
+@documented
 def alpha_gap(
     features: ArrayLike,  # shape (n, d)
     *,
@@ -186,6 +190,7 @@ def alpha_gap(
     return abs(alpha_req(features, first=first, last=last, svd=svd) - 1)
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #f439124f
+@documented
 def participation_dimension(
     features: ArrayLike,  # shape (n, d)
     *,
@@ -214,23 +219,22 @@ def participation_dimension(
     rows = (n * a + total).square().sum()
     quadruples = n * (n - 1) * (n - 2) * (n - 3)
     numerator = ((2 * n * total) ** 2 - 4 * rows + 2 * q) / (4 * quadruples)
-    denominator = _hsic_from_moments(n, a, fourth)
+    square = a.square().sum()
+    inner = fourth - square + total**2 / ((n - 1) * (n - 2)) - 2 / (n - 2) * square
+    denominator = inner / (n * (n - 3))  # unbiased HSIC with themselves
     if denominator <= 0:
         got = f"{n} points with an estimate of {float(denominator):.3g} (largest variance 1)"
         rule = "the squared covariance must have a positive estimate"
         refuse(name, rule, got, 'pass more points or estimator="biased"')
     return float(numerator / denominator)
 
-
-def _hsic_from_moments(n: int, a: Tensor, fourth: Tensor) -> Tensor:  # a scalar
-    "Unbiased HSIC of centred points with themselves, from squared norms and tr (X'X)^2."
-    total = a.sum()
-    square = a.square().sum()
-    inner = fourth - square + total**2 / ((n - 1) * (n - 2)) - 2 / (n - 2) * square
-    return inner / (n * (n - 3))
-
 # %% ../../nbs/transfer/08_spectrum.ipynb #90dee370
-def _check_views(views, caller: str, copies: int = 0) -> Tensor:  # (n, n_views, d), float64
+def check_views(
+    views: ArrayLike,  # features of several views, shape (n, n_views, d)
+    caller: str,  # whose argument it is
+    copies: int = 0,  # arrays of this size that the caller will hold
+) -> Tensor:  # shape (n, n_views, d), float64
+    "Views of two samples or more, two or more of each, all numbers finite."
     X = check_tensor(views, caller, "views").detach()
     if X.ndim != 3 or X.shape[0] < 2 or X.shape[1] < 2:
         refuse(
@@ -259,7 +263,7 @@ def lidar(
 
     Reference: Thilak et al. 2023, LiDAR.
     """
-    X = _check_views(views, "lidar", copies=2)
+    X = check_views(views, "lidar", copies=2)
     delta = check_number(delta, "lidar", "delta", low=0, low_open=True)
     relative = check_choice(scale, ("relative", "absolute"), "lidar", "scale") == "relative"
     d = X.shape[2]
@@ -296,18 +300,13 @@ def _centred_pair(
     return X - X.mean(0), Y - Y.mean(0)
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #a591d923
-def _cross_norm(X: Tensor, Y: Tensor, block_size: int) -> Tensor:  # a scalar
-    "Squared Frobenius norm of X'Y."
-    C = torch.zeros(X.shape[1], Y.shape[1], dtype=torch.float64, device=X.device)
-    for rows in row_blocks(len(X), block_size):
-        C.addmm_(X[rows].T, Y[rows])
-    return C.square().sum()
-
-
 def _hsic(X: Tensor, Y: Tensor, biased: bool, block_size: int) -> float:
     "HSIC of centred factors."
     n = len(X)
-    cross = _cross_norm(X, Y, block_size)
+    C = torch.zeros(X.shape[1], Y.shape[1], dtype=torch.float64, device=X.device)
+    for rows in row_blocks(n, block_size):
+        C.addmm_(X[rows].T, Y[rows])
+    cross = C.square().sum()
     if biased:
         return float(cross / (n - 1) ** 2)
     dx, dy = X.square().sum(1), Y.square().sum(1)
@@ -371,90 +370,6 @@ def cka(
             "drop the constant one or pass more points",
         )
     return _hsic(X, Y, **run) / math.sqrt(xx) / math.sqrt(yy)
-
-# %% ../../nbs/transfer/08_spectrum.ipynb #1eb04f73
-def _unit(X: Tensor, caller: str) -> Tensor:
-    norm = X.norm(dim=-1, keepdim=True)
-    if (norm == 0).any():
-        refuse(caller, "rows must not be zero", f"{int((norm == 0).sum())} zero rows", "drop them")
-    return X / norm
-
-# %% ../../nbs/transfer/08_spectrum.ipynb #db542c57
-def alignment(
-    views: ArrayLike,  # features of several views, shape (n, n_views, d)
-) -> float:  # in [0, 4], lower is better
-    "Mean squared distance between two views of a sample on the unit sphere (Wang and Isola 2020)."
-    X = _unit(_check_views(views, "alignment"), "alignment")
-    m = X.shape[1]
-    return float(((m**2 - X.sum(1).square().sum(1)) * 2 / (m * (m - 1))).mean())
-
-# %% ../../nbs/transfer/08_spectrum.ipynb #0d67405a
-def uniformity(
-    features: ArrayLike,  # shape (n, d)
-    *,
-    t: float = 2.0,  # inverse squared width of the potential
-    block_size: int = 2048,  # points at a time
-    all_pairs: Pairs | None = None,  # pass_over_pairs(features, t=t), if at hand
-) -> float:  # in [-4 t, 0], lower is better
-    "Log mean Gaussian potential over pairs of points on the unit sphere (Wang and Isola 2020)."
-    if all_pairs is not None:
-        all_pairs = use_pairs(features, all_pairs, "uniformity")
-        if all_pairs.t == t and all_pairs.potential:
-            n = len(all_pairs.indices)
-            return math.log(all_pairs.potential) - math.log(n * (n - 1) / 2)
-    X = check_features(features, "uniformity").detach()
-    check_memory(20 * X.numel(), "uniformity", "pass fewer points or features", device=X.device)
-    t = check_number(t, "uniformity", "t", low=0, high=1e150, low_open=True)
-    single = X.dtype != torch.float64 and t <= 16  # potentials of e^-64 and more
-    X = _unit(X.double(), "uniformity")
-    X = X.float() if single else X
-    block_size = check_count(block_size, "uniformity", "block_size")
-    n_bytes = 3 * 8 * min(block_size, len(X)) ** 2
-    check_memory(n_bytes, "uniformity", "lower block_size", device=X.device)
-    total = 0.0
-    for rows, cols in pair_blocks(len(X), block_size):
-        E = (X[rows] @ X[cols].T).sub_(1).clamp_(max=0).mul_(2 * t).exp_()
-        sums = E.sum(1).double().sum()
-        if rows == cols:
-            total += float(sums - E.diagonal().double().sum()) / 2
-        else:
-            total += float(sums)
-    if total == 0:
-        rule = "t must leave some pair a potential above zero"
-        refuse("uniformity", rule, f"t = {t:.3g}, under which every pair's vanishes", "lower t")
-    return math.log(total) - math.log(len(X) * (len(X) - 1) / 2)
-
-# %% ../../nbs/transfer/08_spectrum.ipynb #6c62a51f
-def mean_cosine(
-    features: ArrayLike,  # shape (n, d)
-) -> float:  # in [-1/(n - 1), 1], lower is better
-    "Anisotropy: mean cosine of two points (Ethayarajh 2019)."
-    X = _unit(check_features(features, "mean_cosine").detach().double(), "mean_cosine")
-    n = len(X)
-    return float((X.sum(0).square().sum() - n) / (n * (n - 1)))
-
-
-def self_clustering(
-    features: ArrayLike,  # shape (n, d)
-) -> float:  # 0 for uniform points, 1 for a collapse, lower is better
-    "Sum of squared cosines, between its mean for uniform points and its maximum (Tsitsulin 2023)."
-    X = _unit(check_features(features, "self_clustering").detach().double(), "self_clustering")
-    n, d = X.shape
-    if d < 2:
-        refuse(
-            "self_clustering", "features must have 2 dimensions", d, "pass a wider representation"
-        )
-    uniform = n + n * (n - 1) / d
-    gram = X.T @ X if d <= n else X @ X.T
-    return float((gram.square().sum() - uniform) / (n * n - uniform))
-
-
-def normalized_std(
-    features: ArrayLike,  # shape (n, d)
-) -> float:  # 0 for a complete collapse, about 1 for isotropic points, higher is better
-    "Mean deviation of the coordinates of unit vectors, times sqrt(d) (Chen and He 2021)."
-    X = _unit(check_features(features, "normalized_std").detach().double(), "normalized_std")
-    return float(X.std(0).mean()) * X.shape[1] ** 0.5
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #cea3d698
 def noise_cka(
