@@ -442,7 +442,7 @@ _COMMANDS: dict = dict(
     cache=(run_cache, {"store.clear_cache": dict(cache=_CACHE)}, _CLEAR),
     metrics=(
         run_metrics,
-        {"transfer.cards.describe": dict(metric=dict(flag="metric", nargs="?"))},
+        {"transfer.cards.describe_metric": dict(metric=dict(flag="metric", nargs="?"))},
         {},
     ),
 )
