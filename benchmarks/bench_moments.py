@@ -12,7 +12,8 @@ import torch
 from benchmarks.timing import peak_mib, ratio
 from taskpriors.blocks import pair_blocks
 from taskpriors.kernels import kernel_factor
-from taskpriors.prior.moments import sketch_trace_moments, trace_cumulants, trace_moments
+from taskpriors.prior.moments import trace_cumulants, trace_moments
+from taskpriors.prior.sketch import sketch_trace_moments
 from taskpriors.prior.tails import trace_covariance
 
 SIZES = (256, 384, 512, 1024)

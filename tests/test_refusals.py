@@ -82,6 +82,8 @@ CALLS = {
     "prior.moments": {
         "trace_moments": dict(M=X, prior=Z, temperature=1.0),
         "trace_cumulants": dict(M=X, prior=Z, temperature=1.0),
+    },
+    "prior.sketch": {
         "sketch_trace_moments": dict(
             M=X, prior=Z, temperature=1.0, rel_tol=0.5, max_pairs=2**20, seed=0
         ),

@@ -39,13 +39,9 @@ from . import edges, heldout
 from .calibration import critical_temperature
 from .heldout import HeldoutError
 from .labelings import Labelings, calibrate_temperature, sample_labelings
-from taskpriors.prior.moments import (
-    TraceMoments,
-    sketch_trace_moments,
-    trace_cumulants,
-    trace_moments,
-)
+from .moments import TraceMoments, trace_cumulants, trace_moments
 from .prefix import sample_labels
+from .sketch import sketch_trace_moments
 from .tails import outperform_probability
 from .views import view_factor
 from ..results import Result
