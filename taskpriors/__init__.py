@@ -9,7 +9,8 @@ _NAMES = {  # the front door: module -> what it offers to users
     "prior.moments": "trace_moments trace_cumulants",
     "prior.sketch": "sketch_trace_moments",
     "prior.tails": "trace_covariance trace_quantile outperform_probability outperform_matrix",
-    "prior.prefix": "sample_labels task_diversity",
+    "prior.prefix": "sample_labels",
+    "prior.diversity": "task_diversity",
     "prior.labelings": "sample_labelings enumerate_labelings calibrate_temperature "
     "temperature_scan critical_temperature",
     "prior.heldout": "expected_heldout_error expected_regression_error precision_at_k",

@@ -102,12 +102,10 @@ CALLS = {
     },
     "prior.prefix": {
         "sample_labels": dict(Z=Z, temperature=1.0, n_classes=2, n_tasks=3, seed=0),
-        "prefix_log_prob": dict(Z=Z, labels=Y, temperature=1.0, n_classes=2),
-        "task_diversity": dict(labels=Y),
-    },
-    "prior.long_prefix": {
         "sample_many_labels": dict(Z=Z, temperature=1.0, n_classes=2, n_tasks=3, seed=0),
+        "prefix_log_prob": dict(Z=Z, labels=Y, temperature=1.0, n_classes=2),
     },
+    "prior.diversity": {"task_diversity": dict(labels=Y)},
     "prior.labelings": {
         "sample_labelings": dict(Z=Z, temperature=4.0, n_classes=2, n_tasks=64, seed=0),
         "enumerate_labelings": dict(Z=Z[:6], temperature=1.0, n_classes=2),
@@ -249,7 +247,8 @@ EXEMPT = {
     "prior.edges.checked_odds": "shared step of the edges' functions and of held-out error",
     "ridge": "shared step of probes and held-out error",
     "prior.prefix.check_sampler": "judges what the samplers take; called by each of them",
-    "prior.prefix.pair_scale": "the same",
+    "prior.prefix.fill_labels": "step of the samplers, which judge the data",
+    "prior.prefix.pair_scale": "judges what the samplers take",
     "prior.particles.checked_problem": "the same",
     "prior.heldout.error_on_basis": "step of Monitor, which judges the data",
     "prior.judges.company_notes": "sentences of a ranking; its notebook tests them",

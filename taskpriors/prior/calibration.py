@@ -28,6 +28,7 @@ from taskpriors.checks import (
     check_temperatures,
     refuse,
 )
+from .diversity import n_distinct_tasks, pairwise_rand
 from taskpriors.prior.particles import (
     ParticleState,
     PottsModel,
@@ -40,7 +41,6 @@ from taskpriors.prior.particles import (
     too_few_ancestors,
     watch_chains,
 )
-from .prefix import n_distinct_tasks, pairwise_rand
 from ..probes import ridge_probes
 from ..results import Result, new_axes
 from ..signatures import documented

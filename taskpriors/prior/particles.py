@@ -22,10 +22,9 @@ from ..blocks import row_blocks, with_bar
 from ..checks import ArrayLike, Seed, check_generator, check_number, check_tensor, refuse
 from taskpriors.prior.prefix import (
     check_sampler,
-    decode_labels,
+    draw_block,
     draw_uniforms,
     encode_labels,
-    fill_block,
     log_normalisers,
     pair_scale,
 )
@@ -256,22 +255,22 @@ def _drift(P, start, S):  # log of that factor over a block; start: counts befor
     return torch.einsum("k,km->m", v, counts).double()
 
 # %% ../../nbs/prior/08_particles.ipynb #037424d8
-def _propose_block(P, rows, U, g):  # -> codes drawn, (b, q - 1, m), increments of log weights, (m,)
+def _propose_block(P, rows, U, g):  # -> what is drawn, increments of log weights, (m,)
     q, m = P.q, U.shape[1] // (P.q - 1)
     B = P.B[rows]
     A = B * P.coef(1 / P.T)
     u = draw_uniforms(len(B), m, q, g, P.B)
     F = (A @ U).view(-1, q - 1, m) + P.field(torch.arange(rows.start + 1, rows.stop + 1))
-    S = fill_block(F, A @ B.T, u)
-    if q == 2:
-        F -= u[:, None]  # fill_block has added these logits to the scores
+    J = (A @ B.T).tril(-1)
+    drawn = draw_block(F, J, u)
+    F += (J @ drawn.codes.flatten(1)).view_as(F)  # the scores at which labels were drawn
     increments = (log_normalisers(F) - F.sum(1) / q).double().sum(0)
-    return S, increments + _drift(P, U[-1].view(q - 1, m), S)
+    return drawn, increments + _drift(P, U[-1].view(q - 1, m), drawn.codes)
 
 # %% ../../nbs/prior/08_particles.ipynb #873c4b94
 class _Block(NamedTuple):
     rows: slice  # its points
-    labels: Tensor  # as drawn, (b, m), int16
+    labels: Tensor  # as drawn, (b, m)
     keep: Tensor | None  # particles that were kept after it; None if nothing was resampled
 
 
@@ -308,14 +307,14 @@ def particle_filter(
     U = P.B.new_zeros(P.B.shape[1], (P.q - 1) * m)
     past = []
     for rows in with_bar(row_blocks(P.n, every), progress, desc="points"):
-        S, increments = _propose_block(P, rows, U, g)
+        drawn, increments = _propose_block(P, rows, U, g)
         cloud.weigh(increments)
-        U.addmm_(P.B[rows].T, S.flatten(1))
+        U.addmm_(P.B[rows].T, drawn.codes.flatten(1))
         keep = None
         if rows.stop < P.n and cloud.ess[-1] < resample_below * m:
             keep = cloud.resample(g)
             U = U.view(-1, P.q - 1, m)[:, :, keep].flatten(1)
-        past.append(_Block(rows, decode_labels(S), keep))
+        past.append(_Block(rows, drawn.labels, keep))
     return ParticleState(1 / P.T, _trace_back(past, P.n, m), U, cloud)
 
 # %% ../../nbs/prior/08_particles.ipynb #68f28c43
@@ -335,10 +334,10 @@ def gibbs_sweep(
         A = B * P.coef(beta)
         J = A @ B.T
         u = draw_uniforms(len(B), m, q, g, P.B)
-        F = (A @ U).view(-1, q - 1, m) - J.diagonal()[:, None, None] * old + field
-        S = fill_block(F, J, u, old)
-        U.addmm_(B.T, S.flatten(1))
-        Y[rows] = decode_labels(S + old)
+        others = A @ U - J.tril() @ old.flatten(1)  # without the points that J adds as drawn
+        drawn = draw_block(others.view_as(old) + field, J, u)
+        U.addmm_(B.T, (drawn.codes - old).flatten(1))
+        Y[rows] = drawn.labels
 
 # %% ../../nbs/prior/08_particles.ipynb #d0f34b67
 def class_sizes(

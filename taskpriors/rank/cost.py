@@ -15,8 +15,8 @@ import torch
 
 from ..checks import check_count, check_instance, check_number
 from ..inputs.row_blocks import open_models, open_rows
-from ..prior.long_prefix import sample_many_labels
 from ..prior.moments import trace_moments
+from ..prior.prefix import sample_many_labels
 from ..prior.ridge_on_disk import JUDGED, scores_of_rows
 from .stages import ORDERS
 from ..results import Result

@@ -40,8 +40,8 @@ from ..kernels import kernel_factor
 from ..prior.cut_prior import CutPrior, RowKernel, cut_prior, row_kernel
 from ..prior.edges import LeastEigenvalue, least_eigenvalue
 from ..prior.judges import cross_skill, elect_prior
-from ..prior.long_prefix import sample_many_labels
 from ..prior.moments import trace_moments
+from ..prior.prefix import sample_many_labels
 from ..prior.ridge_on_disk import JUDGED, scores_of_rows
 from .cost import plan_ranking  # passed on by plan=True, promised at this path
 from .ranking import Ranking

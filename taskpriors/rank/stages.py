@@ -60,6 +60,7 @@ from ..inputs.images import ImagesLike, ImageSource, load_images
 from ..inputs.texts import TextModelLike, TextsLike, TextSource, embed_texts, load_texts
 from ..inputs.zoo import zoo_names
 from ..kernels import kernel_factor, product_factor
+from ..prior.diversity import task_diversity
 from ..prior.edges import LeastEigenvalue, least_eigenvalue
 from ..prior.heldout import expected_heldout_error
 from taskpriors.prior.judges import (
@@ -72,7 +73,6 @@ from taskpriors.prior.judges import (
     elected_errors,
 )
 from ..prior.moments import TraceMoments
-from ..prior.prefix import task_diversity
 from ..prior.task_prior import TaskPrior
 from ..probes import logistic_probes, ridge_probes
 from taskpriors.rank.shared_prior import (
