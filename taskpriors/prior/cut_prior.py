@@ -75,19 +75,19 @@ def _rows_of(X, kind):
 
 def row_kernel(
     features: RowsLike,  # what open_rows takes, shape (n, d)
-    kind: str = "cosine",  # or "linear"
+    kernel: str = "cosine",  # or "linear"
     *,
     block_size: int | None = None,  # rows read at a time
 ) -> RowKernel:
     "The centred kernel of features on disk, of Frobenius norm one, in one pass."
     rows = open_rows(features)
-    check_choice(kind, ("cosine", "linear"), "row_kernel", "kind")
+    check_choice(kernel, ("cosine", "linear"), "row_kernel", "kernel")
     n, d = rows.shape
     check_memory(24 * d * d, "row_kernel", "pass fewer features", device=rows.device)
     first = torch.zeros(d, dtype=torch.float64, device=rows.device)
     second = torch.zeros(d, d, dtype=torch.float64, device=rows.device)
     for _, X in rows.blocks(block_size):
-        U = _rows_of(X, kind)
+        U = _rows_of(X, kernel)
         first += U.sum(0, dtype=torch.float64)
         second += U.T @ U
     mean = first / n
@@ -98,7 +98,7 @@ def row_kernel(
         got = f"a kernel of norm {norm:.3g} after centring"
         refuse("row_kernel", rule, got, "check that the model responds to its input")
     mean = mean.to(rows.dtype).cpu()
-    return RowKernel(rows, kind, mean, norm**-0.5, gram.trace().item() / norm)
+    return RowKernel(rows, kernel, mean, norm**-0.5, gram.trace().item() / norm)
 
 # %% ../../nbs/prior/17_cut_prior.ipynb #53421936
 @dataclass(frozen=True, eq=False, repr=False)

@@ -183,7 +183,7 @@ def trace_moments(
     prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
     temperature: float | ArrayLike,  # T > 0 in the units of K, a number or several
     *,
-    graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
+    graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
     block_size: int | None = None,  # points in a block; None fits a core's cache
     executor: ExecutorLike | None = None,  # over lists of blocks
     progress: bool = False,  # show a bar on standard error
@@ -226,7 +226,7 @@ def trace_cumulants(
     temperature: float | ArrayLike,  # T > 0 in the units of K, a number or several
     *,
     order: int = 4,  # highest cumulant
-    graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
+    graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
     block_size: int | None = None,  # points in a block; None fits a core's cache
     executor: ExecutorLike | None = None,  # over lists of blocks
     progress: bool = False,  # show a bar on standard error

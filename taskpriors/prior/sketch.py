@@ -441,7 +441,7 @@ def sketch_trace_moments(
     *,
     rel_tol: float = 0.01,  # draw until every standard error is at most this share of its estimate
     max_pairs: int = 2**28,  # draw so many pairs at most
-    graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
+    graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
     seed: Seed | None = None,  # None for fresh randomness
     block_size: int = 2**18,  # pairs looked at together; changes the answer by rounding only
 ) -> SketchedMoments:  # estimates and standard errors

@@ -88,7 +88,7 @@ def trace_covariance(
     prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
     temperature: float | ArrayLike,  # T > 0 in the units of K, a number or several
     *,
-    graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
+    graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
     block_size: int | None = None,  # points in a block; None keeps all blocks within 64 MiB
     executor: ExecutorLike | None = None,  # over lists of blocks
 ) -> Tensor:  # shape (n_temps, n_models, n_models), float64
@@ -317,7 +317,7 @@ def outperform_probability(
     temperature: float | ArrayLike,  # T > 0 in the units of K, a number or several
     *,
     method: str = "saddlepoint",  # "normal", "edgeworth" or "saddlepoint" (several passes)
-    graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
+    graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
     block_size: int | None = None,  # points in a block; None fits a core's cache
     executor: ExecutorLike | None = None,  # over lists of blocks
 ) -> Tensor:  # shape (n_temps,), float64, in [0, 1]; a single temperature gives a scalar
@@ -351,7 +351,7 @@ def outperform_matrix(
     prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
     temperature: float | ArrayLike,  # T > 0 in the units of K, a number or several
     *,
-    graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
+    graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
     block_size: int | None = None,  # points in a block; None fits a core's cache
     executor: ExecutorLike | None = None,  # over lists of blocks
 ) -> Tensor:  # P(row beats column), shape (n_temps, n_models, n_models), float64
@@ -421,7 +421,7 @@ def trace_quantile(
     p: float | ArrayLike,  # level in (0, 1), or several: the share of tasks with a lower score
     *,
     method: str = "cornish-fisher",  # "normal", "cornish-fisher" or "saddlepoint"
-    graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
+    graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
     block_size: int | None = None,  # points in a block; None fits a core's cache
     executor: ExecutorLike | None = None,  # over lists of blocks
 ) -> Tensor:  # shape (n_models, n_temps, n_levels), float64

@@ -125,13 +125,13 @@ def _verdict(relative: float, label_bits: float) -> str:
     return "in between"
 
 # %% ../../nbs/prior/14_task_prior.ipynb #6a8edb5e
-def _model_factors(models, kind, caller):
+def _model_factors(models, kernel, caller):
     "Factor, or dictionary of factors, of the models' kernels."
     if isinstance(models, Mapping):
-        return {name: _model_factors(X, kind, caller) for name, X in models.items()}
-    if kind is None:
+        return {name: _model_factors(X, kernel, caller) for name, X in models.items()}
+    if kernel is None:
         return check_features(models, caller, "models")
-    return kernel_factor(models, kind)
+    return kernel_factor(models, kernel)
 
 # %% ../../nbs/prior/14_task_prior.ipynb #a15b17ba
 @dataclass(frozen=True, eq=False, repr=False)
@@ -191,12 +191,12 @@ class TaskPrior(Result):
         features: ArrayLike,  # shape (n, d)
         temperature: float,  # T > 0, in the units of the kernel
         *,
-        kind: str = "cosine",  # of the kernel, see kernel_factor
+        kernel: str = "cosine",  # of the kernel, see kernel_factor
         graphs: str = "undirected",  # "undirected" or "directed"
         **options: Any,  # of kernel_factor: center, scale, bandwidth, rank, tol
     ) -> "TaskPrior":
         "The prior of a representation, by its centred cosine kernel or another (section 2.2)."
-        return cls(kernel_factor(features, kind, **options), temperature, graphs)
+        return cls(kernel_factor(features, kernel, **options), temperature, graphs)
 
     @classmethod
     def from_kernel(
@@ -355,14 +355,14 @@ class TaskPrior(Result):
         self,
         models: ArrayLike | Mapping,  # features (n, d), or a dictionary name -> features
         *,
-        kind: str | None = "cosine",  # kernel of the models; None if factors are given
+        kernel: str | None = "cosine",  # kernel of the models; None if factors are given
         pairs: str = "all",  # "all" pairs of points, or "sampled" ones: for very many points
         **options: Any,  # of trace_moments, or of sketch_trace_moments if sampled
     ) -> TraceMoments:
         "Mean and variance over tasks of Tr(MG) (Theorem 2.6)."
         caller = "TaskPrior.moments"
         check_choice(pairs, ("all", "sampled"), caller, "pairs")
-        factors = _model_factors(models, kind, caller)
+        factors = _model_factors(models, kernel, caller)
         estimate = trace_moments if pairs == "all" else sketch_trace_moments
         return estimate(factors, self.factor, self.temperature, graphs=self.graphs, **options)
 
@@ -371,11 +371,11 @@ class TaskPrior(Result):
         models: ArrayLike | Mapping,  # features (n, d), or a dictionary name -> features
         *,
         order: int = 4,  # highest cumulant
-        kind: str | None = "cosine",  # kernel of the models; None if factors are given
+        kernel: str | None = "cosine",  # kernel of the models; None if factors are given
         **options: Any,  # of trace_cumulants: block_size, executor
     ) -> Tensor:  # shape (n_models, order), or (order,) for one model
         "Cumulants over tasks of Tr(MG): mean, variance, skew and so on."
-        factors = _model_factors(models, kind, "TaskPrior.cumulants")
+        factors = _model_factors(models, kernel, "TaskPrior.cumulants")
         options = dict(options, order=order, graphs=self.graphs)
         return trace_cumulants(factors, self.factor, self.temperature, **options)
 
@@ -384,11 +384,11 @@ class TaskPrior(Result):
         A: ArrayLike,  # features of one model, shape (n, d_A)
         B: ArrayLike,  # features of the other, shape (n, d_B)
         *,
-        kind: str | None = "cosine",  # kernel of the models; None if factors are given
+        kernel: str | None = "cosine",  # kernel of the models; None if factors are given
         **options: Any,  # of outperform_probability: method, block_size, executor
     ) -> float:  # in [0, 1]
         "Probability over tasks that the first model's trace Tr(AG) is the larger one."
-        A, B = (_model_factors(X, kind, "TaskPrior.outperforms") for X in (A, B))
+        A, B = (_model_factors(X, kernel, "TaskPrior.outperforms") for X in (A, B))
         options = dict(options, graphs=self.graphs)
         return outperform_probability(A, B, self.factor, self.temperature, **options).item()
 

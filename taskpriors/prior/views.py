@@ -206,7 +206,7 @@ def partition_moments(
     labels: ArrayLike,  # class of each point in the prior, shape (n,), for instance view_labels
     temperature: float | ArrayLike,  # T > 0, a number or several; before centring, K is 1 or 0
     *,
-    graphs: str = "directed",  # "directed" (the paper) or "undirected" (label graphs)
+    graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
     center: bool = False,  # prior kernel H Y Y^T H, not Y Y^T; classes must have one size
 ) -> TraceMoments:  # mean and variance, float64, shape (n_models, n_temps)
     """Exact moments of Tr(MG) under the prior kernel Y Y^T (Theorem 2.6).

@@ -111,7 +111,8 @@ def measure_speed(
         draw=_fastest(lambda: sample_many_labels(Z, hot, n_classes, **tasks), clock) / len(Z),
         row=row,
         point=max(point - 3 * row, 0.0),
-        pair=_fastest(lambda: trace_moments(narrow, narrow["0"], 1.0), clock) / pairs,
+        pair=_fastest(lambda: trace_moments(narrow, narrow["0"], 1.0, graphs="directed"), clock)
+        / pairs,
     )
 
 # %% ../../nbs/rank/05_cost.ipynb #c3528357
