@@ -227,6 +227,7 @@ ABSENT = {
     "inputs.feature_files": "reads files; rank_models and embed run it",
     "prior.edges.checked_odds": "shared step of the edges' functions",
     "prior.heldout.error_on_basis": "step of Monitor",
+    "prior.moments.coins_": "in-place step of trace_moments",
     "prior.judges.company_notes": "sentences of a ranking; rank_models runs it",
     "prior.pair_sums": "shared step of moments and tails",
     "prior.particles": "shared step of the labelings' functions",
