@@ -225,6 +225,7 @@ ABSENT = {
     "checks": "judges inputs; every function runs it",
     "inputs.encoders": "loads and describes models; embed runs it",
     "inputs.feature_files": "reads files; rank_models and embed run it",
+    "prior.chains": "shared step of the labelings' functions",
     "prior.edges.checked_odds": "shared step of the edges' functions",
     "prior.heldout.error_on_basis": "step of Monitor",
     "prior.moments.coins_": "in-place step of trace_moments",
