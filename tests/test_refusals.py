@@ -257,6 +257,7 @@ EXEMPT = {
     "prior.ridge_on_disk.heldout_error_of_rows": "takes files too; its notebook tests it",
     "prior.ridge_on_disk.scores_of_rows": "takes files too; its notebook tests it",
     "prior.pair_sums": "shared step of moments and tails",
+    "prior.sketch.leading_coordinates": "step of sketch_trace_moments, which judges the data",
     "store": "files, tests/test_cache.py",
     "synbench.robust_probing.autoattack": "needs an optional library; its notebook tests it",
     "blocks": "no data",

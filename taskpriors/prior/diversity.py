@@ -93,28 +93,6 @@ class TaskDiversity(Result):
     largest_share: float  # mean share of the largest class
     shares: Tensor = field(repr=False)  # class shares, falling, shape (n_tasks, n_classes)
 
-# %% ../../nbs/prior/09_diversity.ipynb #741356e6
-def _mean_rand(R):  # mean over pairs of an (m, m) matrix of indices, and its standard error
-    m = len(R)
-    own = (R.sum(1) - R.diagonal()) / (m - 1)
-    se = (2 * own.std() / m**0.5).item() if m > 2 else math.inf
-    return own.mean().item(), se
-
-
-def _class_shares(y, q):  # (m, n) -> shares of the classes in each task, falling, (m, q)
-    shares = torch.stack([(y == c).double().mean(1) for c in range(q)], 1)
-    return shares.sort(1, descending=True).values
-
-# %% ../../nbs/prior/09_diversity.ipynb #2afb7094
-def _check_tasks(labels, n_classes, caller):  # at least two tasks over at least two points
-    y = check_labels(labels, caller, n_classes=n_classes)
-    if len(y) < 2:
-        refuse(caller, "labels must hold at least two tasks", 1, "draw more tasks")
-    n = y.shape[1]
-    if n < 2:
-        refuse(caller, "labels must hold at least two points", n, "pass more points")
-    return y
-
 # %% ../../nbs/prior/09_diversity.ipynb #b096d686
 @documented
 def task_diversity(
@@ -133,21 +111,27 @@ def task_diversity(
     caller = "task_diversity"
     if n_classes is not None:
         check_count(n_classes, caller, "n_classes", low=2)
-    y = _check_tasks(labels, n_classes, caller)
+    y = check_labels(labels, caller, n_classes=n_classes)
+    if len(y) < 2:
+        refuse(caller, "labels must hold at least two tasks", 1, "draw more tasks")
+    if y.shape[1] < 2:
+        refuse(caller, "labels must hold at least two points", y.shape[1], "pass more points")
     q = n_classes or max(2, int(y.max()) + 1)
     g = check_generator(seed, caller)
     m = min(len(y), check_count(max_tasks, caller, "max_tasks", low=2))
     n_bytes = max(64 * m * m + 8 * 500 * y.shape[1] * q, 16 * m * y.shape[1])
     check_memory(n_bytes, caller, "lower max_tasks", device=y.device)
     some = y if m == len(y) else y[torch.randperm(len(y), generator=g)[:m].to(y.device)]
-    rand_index, rand_index_se = _mean_rand(pairwise_rand(some, q))
-    shares = _class_shares(y, q)
+    R = pairwise_rand(some, q)
+    own = (R.sum(1) - R.diagonal()) / (m - 1)
+    shares = torch.stack([(y == c).double().mean(1) for c in range(q)], 1)
+    shares = shares.sort(1, descending=True).values
     entropy = torch.special.entr(shares).sum(1).mean()
     return TaskDiversity(
         n_tasks=len(y),
         n_distinct=n_distinct_tasks(y, q),
-        rand_index=rand_index,
-        rand_index_se=rand_index_se,
+        rand_index=own.mean().item(),
+        rand_index_se=(2 * own.std() / m**0.5).item() if m > 2 else math.inf,
         balance=(entropy / math.log(q)).item(),
         largest_share=shares[:, 0].mean().item(),
         shares=shares,
