@@ -23,15 +23,17 @@ class LogPartition:
         self.Z = factor(8192, 512, 0)
 
     def time_log_partition(self):
-        log_partition(self.Z, 0.05)
+        log_partition(self.Z, 0.05, graphs="directed")
 
     def track_ratio(self):
-        return ratio(lambda: log_partition(self.Z, 0.05), best_half_products([self.Z]))
+        return ratio(
+            lambda: log_partition(self.Z, 0.05, graphs="directed"), best_half_products([self.Z])
+        )
 
     track_ratio.unit = "ratio"
 
     def track_memory(self):
-        return peak_mib(lambda: log_partition(self.Z, 0.05))
+        return peak_mib(lambda: log_partition(self.Z, 0.05, graphs="directed"))
 
     track_memory.unit = "MiB"
 
@@ -46,12 +48,12 @@ class Views:
         self.prior = view_factor(1024, 4).to_dense()
 
     def time_partition_moments(self):
-        partition_moments(self.M, self.labels, 0.1)
+        partition_moments(self.M, self.labels, 0.1, graphs="directed")
 
     def track_speedup(self):
         return ratio(
-            lambda: trace_moments(self.M, self.prior, 0.1),
-            lambda: partition_moments(self.M, self.labels, 0.1),
+            lambda: trace_moments(self.M, self.prior, 0.1, graphs="directed"),
+            lambda: partition_moments(self.M, self.labels, 0.1, graphs="directed"),
         )
 
     track_speedup.unit = "ratio"

@@ -33,12 +33,14 @@ class HeldoutError:
     def track_mean_over_trace_moments(self):
         from taskpriors.prior.moments import trace_moments
 
-        return ratio(self.time_mean, lambda: trace_moments(*self.args))
+        return ratio(self.time_mean, lambda: trace_moments(*self.args, graphs="directed"))
 
     def track_variance_over_trace_moments(self):
         from taskpriors.prior.moments import trace_moments
 
-        return ratio(self.time_mean_and_variance, lambda: trace_moments(*self.args))
+        return ratio(
+            self.time_mean_and_variance, lambda: trace_moments(*self.args, graphs="directed")
+        )
 
     track_mean_over_trace_moments.unit = track_variance_over_trace_moments.unit = "ratio"
 

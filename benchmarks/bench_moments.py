@@ -12,7 +12,8 @@ import torch
 from benchmarks.timing import peak_mib, ratio
 from taskpriors.blocks import pair_blocks
 from taskpriors.kernels import kernel_factor
-from taskpriors.prior.moments import sketch_trace_moments, trace_cumulants, trace_moments
+from taskpriors.prior.moments import trace_cumulants, trace_moments
+from taskpriors.prior.sketch import sketch_trace_moments
 from taskpriors.prior.tails import trace_covariance
 
 SIZES = (256, 384, 512, 1024)
@@ -55,14 +56,14 @@ class OneModel:
         self.Z, self.M = factor(8192, 512, 0), factor(8192, 512, 1)
 
     def time_trace_moments(self):
-        trace_moments(self.M, self.Z, 0.05)
+        trace_moments(self.M, self.Z, 0.05, graphs="directed")
 
     def peakmem_trace_moments(self):
-        trace_moments(self.M, self.Z, 0.05)
+        trace_moments(self.M, self.Z, 0.05, graphs="directed")
 
     def track_ratio(self):
         return ratio(
-            lambda: trace_moments(self.M, self.Z, 0.05),
+            lambda: trace_moments(self.M, self.Z, 0.05, graphs="directed"),
             best_half_products([self.Z, self.M]),
             repeat=5,
         )
@@ -71,7 +72,7 @@ class OneModel:
 
     def track_ratio_high_temperature(self):
         return ratio(
-            lambda: trace_moments(self.M, self.Z, 1e3),
+            lambda: trace_moments(self.M, self.Z, 1e3, graphs="directed"),
             best_half_products([self.Z, self.M]),
             repeat=5,
         )
@@ -79,7 +80,7 @@ class OneModel:
     track_ratio_high_temperature.unit = "ratio"
 
     def track_extra_memory(self):
-        return peak_mib(lambda: trace_moments(self.M, self.Z, 0.05))
+        return peak_mib(lambda: trace_moments(self.M, self.Z, 0.05, graphs="directed"))
 
     track_extra_memory.unit = "MiB"
 
@@ -95,12 +96,14 @@ class ManyModels:
 
     def track_ratio(self):
         baseline = best_half_products([self.Z, *self.models.values()])
-        return ratio(lambda: trace_moments(self.models, self.Z, 0.05), baseline, repeat=1)
+        return ratio(
+            lambda: trace_moments(self.models, self.Z, 0.05, graphs="directed"), baseline, repeat=1
+        )
 
     track_ratio.unit = "ratio"
 
     def track_extra_memory(self):
-        return peak_mib(lambda: trace_moments(self.models, self.Z, 0.05))
+        return peak_mib(lambda: trace_moments(self.models, self.Z, 0.05, graphs="directed"))
 
     track_extra_memory.unit = "MiB"
 
@@ -114,7 +117,9 @@ class ManyPoints:
         self.Z, self.M = factor(65536, 512, 0), factor(65536, 512, 1)
 
     def track_extra_memory(self):
-        return peak_mib(lambda: trace_moments(self.M, self.Z, 0.05), interval=0.05)
+        return peak_mib(
+            lambda: trace_moments(self.M, self.Z, 0.05, graphs="directed"), interval=0.05
+        )
 
     track_extra_memory.unit = "MiB"
 
@@ -126,22 +131,26 @@ class Relatives:
 
     def setup(self):
         self.Z, self.M = factor(8192, 512, 0), factor(8192, 512, 1)
-        self.moments = lambda: trace_moments(self.M, self.Z, 0.05)
+        self.moments = lambda: trace_moments(self.M, self.Z, 0.05, graphs="directed")
 
     def track_cumulants(self):
-        return ratio(lambda: trace_cumulants(self.M, self.Z, 0.05), self.moments)
+        return ratio(lambda: trace_cumulants(self.M, self.Z, 0.05, graphs="directed"), self.moments)
 
     track_cumulants.unit = "ratio"
 
     def track_covariance(self):
         return ratio(
-            lambda: trace_covariance({"M": self.M, "Z": self.Z}, self.Z, 0.05), self.moments
+            lambda: trace_covariance({"M": self.M, "Z": self.Z}, self.Z, 0.05, graphs="directed"),
+            self.moments,
         )
 
     track_covariance.unit = "ratio"
 
     def track_ten_temperatures(self):
-        return ratio(lambda: trace_moments(self.M, self.Z, torch.logspace(-3, 0, 10)), self.moments)
+        return ratio(
+            lambda: trace_moments(self.M, self.Z, torch.logspace(-3, 0, 10), graphs="directed"),
+            self.moments,
+        )
 
     track_ten_temperatures.unit = "ratio"
 
@@ -163,7 +172,9 @@ class Sketch:
         self.T = 0.1 * (self.Z[:2000] @ self.Z[:2000].T).abs().mean().item()
 
     def sketch(self, rel_tol=0.01):
-        return sketch_trace_moments(self.M, self.Z, self.T, rel_tol=rel_tol, seed=0)
+        return sketch_trace_moments(
+            self.M, self.Z, self.T, rel_tol=rel_tol, seed=0, graphs="directed"
+        )
 
     def track_relative_error(self):
         found = self.sketch()

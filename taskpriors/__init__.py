@@ -6,9 +6,11 @@ _NAMES = {  # the front door: module -> what it offers to users
     "kernels": "kernel_factor kernel_matrix cholesky_factor product_factor",
     "probes": "ridge_probes logistic_probes",
     "prior.edges": "edge_probabilities sample_graphs",
-    "prior.moments": "trace_moments trace_cumulants sketch_trace_moments",
+    "prior.moments": "trace_moments trace_cumulants",
+    "prior.sketch": "sketch_trace_moments",
     "prior.tails": "trace_covariance trace_quantile outperform_probability outperform_matrix",
-    "prior.prefix": "sample_labels task_diversity",
+    "prior.prefix": "sample_labels",
+    "prior.diversity": "task_diversity",
     "prior.labelings": "sample_labelings enumerate_labelings calibrate_temperature "
     "temperature_scan critical_temperature",
     "prior.heldout": "expected_heldout_error expected_regression_error precision_at_k",

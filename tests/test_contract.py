@@ -17,7 +17,8 @@ CONTRACT = {
     "relative_objective",
     "prior.edges": "edge_probabilities log_partition graph_log_prob sample_graphs",
     "prior.moments": "trace_moments trace_cumulants trace_covariance outperform_probability "
-    "trace_quantile sketch_trace_moments TraceMoments",
+    "trace_quantile TraceMoments",
+    "prior.sketch": "sketch_trace_moments",
     "prior.views": "view_labels view_graph view_factor view_features",
     "prior.prefix": "sample_labels task_diversity",
     "prior.labelings": "sample_labelings enumerate_labelings calibrate_temperature Labelings",
@@ -61,7 +62,7 @@ KEYWORDS = {
     "prior.moments.trace_covariance": "models prior temperature",
     "prior.moments.outperform_probability": "A B prior temperature",
     "prior.moments.trace_quantile": "M prior temperature p",
-    "prior.moments.sketch_trace_moments": "M prior temperature rel_tol seed",
+    "prior.sketch.sketch_trace_moments": "M prior temperature rel_tol seed",
     "prior.prefix.sample_labels": "Z temperature n_classes n_tasks shuffle convention seed",
     "prior.labelings.sample_labelings": "Z temperature n_classes n_tasks method seed",
     "prior.labelings.enumerate_labelings": "Z temperature n_classes",

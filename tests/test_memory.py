@@ -391,7 +391,9 @@ TOO_MANY = {  # a count that no machine can carry
     "TaskPrior.sample n_tasks": lambda: TaskPrior(normal(9, 2), 9.0).sample(2, HUGE),
     "TaskPrior.sample n_particles": lambda: TaskPrior(normal(9, 2), 9.0).sample(n_particles=HUGE),
     "enumerate_labelings labelings": lambda: labelings.enumerate_labelings(normal(9, 2), 9.0, 99),
-    "sample_graphs n_graphs": lambda: edges.sample_graphs(normal(9, 2), 9.0, HUGE),
+    "sample_graphs n_graphs": lambda: edges.sample_graphs(
+        normal(9, 2), 9.0, HUGE, graphs="directed"
+    ),
     "view_labels n_samples": lambda: views.view_labels(HUGE, 2),
     "view_labels n_views": lambda: views.view_labels(2, HUGE),
     "view_graph n_samples": lambda: views.view_graph(10**6, 2),

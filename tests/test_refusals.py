@@ -82,6 +82,8 @@ CALLS = {
     "prior.moments": {
         "trace_moments": dict(M=X, prior=Z, temperature=1.0),
         "trace_cumulants": dict(M=X, prior=Z, temperature=1.0),
+    },
+    "prior.sketch": {
         "sketch_trace_moments": dict(
             M=X, prior=Z, temperature=1.0, rel_tol=0.5, max_pairs=2**20, seed=0
         ),
@@ -100,12 +102,10 @@ CALLS = {
     },
     "prior.prefix": {
         "sample_labels": dict(Z=Z, temperature=1.0, n_classes=2, n_tasks=3, seed=0),
-        "prefix_log_prob": dict(Z=Z, labels=Y, temperature=1.0, n_classes=2),
-        "task_diversity": dict(labels=Y),
-    },
-    "prior.long_prefix": {
         "sample_many_labels": dict(Z=Z, temperature=1.0, n_classes=2, n_tasks=3, seed=0),
+        "prefix_log_prob": dict(Z=Z, labels=Y, temperature=1.0, n_classes=2),
     },
+    "prior.diversity": {"task_diversity": dict(labels=Y)},
     "prior.labelings": {
         "sample_labelings": dict(Z=Z, temperature=4.0, n_classes=2, n_tasks=64, seed=0),
         "enumerate_labelings": dict(Z=Z[:6], temperature=1.0, n_classes=2),
@@ -247,7 +247,8 @@ EXEMPT = {
     "prior.edges.checked_odds": "shared step of the edges' functions and of held-out error",
     "ridge": "shared step of probes and held-out error",
     "prior.prefix.check_sampler": "judges what the samplers take; called by each of them",
-    "prior.prefix.pair_scale": "the same",
+    "prior.prefix.fill_labels": "step of the samplers, which judge the data",
+    "prior.prefix.pair_scale": "judges what the samplers take",
     "prior.particles.checked_problem": "the same",
     "prior.heldout.error_on_basis": "step of Monitor, which judges the data",
     "prior.judges.company_notes": "sentences of a ranking; its notebook tests them",
@@ -256,6 +257,7 @@ EXEMPT = {
     "prior.ridge_on_disk.heldout_error_of_rows": "takes files too; its notebook tests it",
     "prior.ridge_on_disk.scores_of_rows": "takes files too; its notebook tests it",
     "prior.pair_sums": "shared step of moments and tails",
+    "prior.sketch.leading_coordinates": "step of sketch_trace_moments, which judges the data",
     "store": "files, tests/test_cache.py",
     "transfer.discriminants.lda_posterior": "step of sfda, which judges the data",
     "transfer.heads.hessian_trace": "step of fit_head, which judges the data",

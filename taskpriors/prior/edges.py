@@ -64,7 +64,7 @@ def edge_probabilities(
     Z: ArrayLike,  # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature: float,  # T > 0, in the units of K
     *,
-    graphs: str = "directed",  # all n^2 entries free; "undirected": symmetric, unit diagonal
+    graphs: str = "undirected",  # symmetric, unit diagonal; "directed": all n^2 entries free
 ) -> Tensor:  # P(G_ij = 1), shape (n, n); dense, so for small n
     """Probability of every edge (Lemma 2.5).
 
@@ -101,7 +101,7 @@ def log_partition(
     Z: ArrayLike,  # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature: float,  # T > 0, in the units of K
     *,
-    graphs: str = "directed",  # "directed" or "undirected"
+    graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
     block_size: int = 1024,  # points in a block: block_size^2 pairs exist at a time
     executor: ExecutorLike | None = None,  # over blocks
 ) -> Tensor:  # log of the sum of exp(Tr(GK)/T) over all graphs, a float64 scalar
@@ -157,7 +157,7 @@ def graph_log_prob(
     Z: ArrayLike,  # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature: float,  # T > 0, in the units of K
     *,
-    graphs: str = "directed",  # "directed" or "undirected"
+    graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
     block_size: int = 256,  # rows of the kernel that exist at a time
 ) -> Tensor:  # log mu(G), natural, shape (n_graphs,), float64
     """Log probability of whole graphs, normaliser included (Definition 2.4).
@@ -188,7 +188,7 @@ def sample_graphs(
     temperature: float,  # T > 0, in the units of K
     n_graphs: int,  # number of independent graphs
     *,
-    graphs: str = "directed",  # "directed" or "undirected"
+    graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
     seed: Seed | None = None,  # a Generator's stream goes on; None is fresh
 ) -> Tensor:  # adjacency matrices, shape (n_graphs, n, n), bool
     """Exact, independent draws from the prior over graphs (Definition 2.4).

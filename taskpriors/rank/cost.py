@@ -15,8 +15,8 @@ import torch
 
 from ..checks import check_count, check_instance, check_number
 from ..inputs.row_blocks import open_models, open_rows
-from ..prior.long_prefix import sample_many_labels
 from ..prior.moments import trace_moments
+from ..prior.prefix import sample_many_labels
 from ..prior.ridge_on_disk import JUDGED, scores_of_rows
 from .company import ORDERS
 from ..results import Result
@@ -111,7 +111,8 @@ def measure_speed(
         draw=_fastest(lambda: sample_many_labels(Z, hot, n_classes, **tasks), clock) / len(Z),
         row=row,
         point=max(point - 3 * row, 0.0),
-        pair=_fastest(lambda: trace_moments(narrow, narrow["0"], 1.0), clock) / pairs,
+        pair=_fastest(lambda: trace_moments(narrow, narrow["0"], 1.0, graphs="directed"), clock)
+        / pairs,
     )
 
 # %% ../../nbs/rank/10_cost.ipynb #c3528357

@@ -217,7 +217,7 @@ def prior_ablation(
     frames = []
     for prior, P in {**factors, "product": shared_prior(factors)}.items():
         T = edge_temperature(P) if temperature is None else temperature
-        m = trace_moments(factors, P, T)
+        m = trace_moments(factors, P, T, graphs="directed")
         rows = dict(prior=prior, model=list(factors), mean=m.mean, variance=m.variance)
         frames.append(pd.DataFrame(rows))
     return pd.concat(frames, ignore_index=True)

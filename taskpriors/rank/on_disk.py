@@ -30,8 +30,8 @@ from ..kernels import kernel_factor
 from ..prior.cut_prior import CutPrior, RowKernel, cut_prior, row_kernel
 from ..prior.edges import least_eigenvalue
 from ..prior.judges import Judges, cross_skill, elect_prior
-from ..prior.long_prefix import sample_many_labels
 from ..prior.moments import trace_moments
+from ..prior.prefix import sample_many_labels
 from ..prior.ridge_on_disk import scores_of_rows
 from taskpriors.rank.company import (
     Model,

@@ -18,8 +18,8 @@ from torch import Tensor
 import taskpriors
 from ..inputs.images import ImageSource
 from ..inputs.texts import TextSource
+from ..prior.diversity import task_diversity
 from ..prior.judges import company_notes
-from ..prior.prefix import task_diversity
 from .company import RankOptions, attempt, rows_of, settle
 from .laws import Priors, Tasks, feature_copies, groups_of_priors
 from ..show.words import plain_text, shortened

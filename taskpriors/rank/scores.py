@@ -64,9 +64,9 @@ def trace_of(
 ) -> TraceMoments:
     "Mean and variance of Tr(MG) over all pairs of points, or over a sample of them."
     if len(prior) > all_pairs:
-        return prior.moments(factors, kind=None, pairs="sampled", rel_tol=0.01, seed=options.seed)
+        return prior.moments(factors, kernel=None, pairs="sampled", rel_tol=0.01, seed=options.seed)
     bar = options.progress and len(prior) > 4096
-    return prior.moments(factors, kind=None, executor=options.executor, progress=bar)
+    return prior.moments(factors, kernel=None, executor=options.executor, progress=bar)
 
 # %% ../../nbs/rank/05_scores.ipynb #8e59d2f3
 def _moment_keys(prior, models):  # name -> all that the moments depend on
