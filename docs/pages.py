@@ -165,8 +165,13 @@ def call_first(path):
     if not calls:
         return None
     code = "\n".join(["import taskpriors as tp", "", *dict.fromkeys(calls)])
-    links = ", ".join(f"[`tp.{name}`](#tp.{name})" for name in names)
+    links = ", ".join(f"[`tp.{name}`](#{label_of(name)})" for name in names)
     return f"```python\n{code}\n```\n\nFor users: {links}."
+
+
+def label_of(name):
+    "The label of a name on the page of functions; labels ignore case, and `METRICS` is a constant."
+    return f"tp.{name}.constant" if name.isupper() else f"tp.{name}"
 
 
 GROUPS = {  # the front door by what a user wants, in this order
@@ -202,7 +207,7 @@ def _front_entry(name, targets):
     module = module_of(home)
     target = target_of(module, name)
     doc = dict(exported(module)).get(name, "")
-    yield from ("", f"(tp.{name})=", "", f"### tp.{name}", "", doc, "")
+    yield from ("", f"({label_of(name)})=", "", f"### tp.{name}", "", doc, "")
     example = example_of(name)
     if example:
         yield f"```python\n{textwrap.dedent(example)}\n```\n"
