@@ -213,7 +213,6 @@ CALLS = {
         "table_record": dict(frame=RANKING.to_frame()),
         "agreement_lines": dict(agreement=RANKING.agreement()),
         "cell_text": dict(column="skill", value=0.5),
-        "column_of": dict(name="skill"),
         "json_ready": dict(x=[1.0]),
     },
     "rank.shared_prior": {
@@ -305,6 +304,7 @@ ABSENT = {
     "rank.on_disk.score_rows": "step of rank_on_disk",
     "rank.on_disk.scores_on_half_of_rows": "step of rank_on_disk",
     "show.plots": "pictures of a ranking; its notebook draws them",
+    "show.table.column_of": "the heading of a column of a table, whatever its name",
     "show.table.ranking_html": "a ranking in a notebook, which calls it",
     "show.table.ranking_text": "a ranking in print, which calls it",
     "show.table.run_summary": "step of Ranking.summary",
