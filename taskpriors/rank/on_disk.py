@@ -501,7 +501,7 @@ def check_streaming(
             got = f"{n_train} points for {d} features"
             refuse(caller, rule, got, "raise train, or use rank_models")
 
-
+# %% ../../nbs/rank/11_on_disk.ipynb #58207734
 def known_classes(
     labels: Tensor | None,  # class of each point, shape (n,)
     caller: str,  # who asks
@@ -518,7 +518,7 @@ def known_classes(
         refuse(caller, rule, got, "pass classes, or cut values into bins")
     return labels.to(torch.uint8 if len(counts) <= 256 else torch.int32)
 
-
+# %% ../../nbs/rank/11_on_disk.ipynb #538fce10
 def score_rows(
     models: Mapping,  # name -> Model
     tasks: Tensor,  # of the skill and of the probes, shape (2, n_tasks, n)
@@ -554,7 +554,7 @@ def score_rows(
             failures[f"logme of {name}"] = why
     return skills, probes, columns, failures
 
-
+# %% ../../nbs/rank/11_on_disk.ipynb #06b503b0
 def scores_on_half_of_rows(
     models: Mapping,  # name -> Model
     outside: Mapping,  # name -> Model: judges that are not ranked

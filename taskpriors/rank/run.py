@@ -124,7 +124,7 @@ def _combined(metrics, extra, record):  # columns over models; the record says w
         record["combined"] = [combination_note(name) for name in found]
     return found
 
-
+# %% ../../nbs/rank/12_run.ipynb #580656e3
 class Company(NamedTuple):
     "The models of a ranking and what they describe, after the first step."
 
@@ -148,7 +148,7 @@ class Findings(NamedTuple):
     failures: dict  # model, or "statistic of model" -> why it is missing
     record: dict  # what json can hold
 
-
+# %% ../../nbs/rank/12_run.ipynb #8e2ee848
 def _judged(models, skills, probes):  # models that have both
     return {name: model for name, model in models.items() if name in skills and name in probes}
 
@@ -195,7 +195,7 @@ def findings_in_memory(
     found = (models, priors, mask, drawn, moments, skills, probes)
     return Findings(*found, extra, failures | declined, record)
 
-
+# %% ../../nbs/rank/12_run.ipynb #33de164d
 _ITERATED = [name for name in LABEL_METRICS if name not in LABEL_COLUMNS]
 _LEFT_OUT = (
     f"Of the metrics with labels, {' and '.join(_ITERATED)} need all rows in memory and are left "
@@ -269,7 +269,7 @@ def findings_on_disk(
     }
     return Findings(models, priors, mask, a_few, moments, skills, probes, extra, failures, record)
 
-
+# %% ../../nbs/rank/12_run.ipynb #643a5f01
 def _halves(found, law, options, repeats, on_disk):  # Halves or None, and why there are none
     if not on_disk:
         return halves_or_reason(found.models, law, found.priors, options, repeats=repeats)
@@ -287,7 +287,7 @@ def _halves(found, law, options, repeats, on_disk):  # Halves or None, and why t
     )
     return halves, ""
 
-
+# %% ../../nbs/rank/12_run.ipynb #4f059448
 def assemble(
     found: Findings,
     halves: Halves | None,
@@ -308,7 +308,7 @@ def assemble(
         reason=edge_reason(found.moments, len(found.mask)),
     )
 
-
+# %% ../../nbs/rank/12_run.ipynb #026cebed
 def run(
     models: ModelsLike | None,  # as for rank_models; name -> RowMatrix where rows stay on disk
     images: ImagesLike | TextSource | None,  # as for rank_models
