@@ -286,11 +286,12 @@ def pool_tokens(
         rule = "tokens and mask must have shapes (n, t, d) and (n, t)"
         got = f"{tuple(tokens.shape)} and {tuple(mask.shape)}"
         refuse("pool_tokens", rule, got, "pass what the model returned")
-    mask = mask.to(tokens.dtype)
+    real = mask.to(tokens.device) != 0
     if pooling == "mean":
-        return (tokens * mask[..., None]).sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
-    place = torch.arange(1, mask.shape[1] + 1, device=mask.device) * mask
-    at = mask.argmax(1) if pooling == "cls" else place.argmax(1)
+        total = (tokens * real[..., None]).sum(1)
+        return total / real.sum(1, keepdim=True).clamp(min=1)
+    place = torch.arange(1, real.shape[1] + 1, device=real.device) * real
+    at = real.int().argmax(1) if pooling == "cls" else place.argmax(1)
     return tokens[torch.arange(len(tokens), device=tokens.device), at]
 
 # %% ../../nbs/inputs/07_texts.ipynb #fa9c7151

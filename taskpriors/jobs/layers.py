@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader, Dataset
 from ..checks import ArrayLike, Axes, check_choice, check_count, refuse
 from ..inputs.embed import load_encoder
 from ..inputs.images import ImageSource, load_images
+from ..inputs.texts import pool_tokens
 from taskpriors.jobs.monitor import (
     FixedPoints,
     InputsLike,
@@ -63,6 +64,7 @@ def pooled_views(
     *,
     n_prefix: int = 0,  # tokens before those of the patches
     channels_last: bool = False,  # are maps (n, h, w, d)?
+    mask: Tensor | None = None,  # 0 where a token is padding, shape (n, t)
 ) -> dict:  # pooling -> features, shape (n, d)
     "What a layer returns as one vector per input, in each way that applies."
     if out.ndim == 2:
@@ -71,8 +73,11 @@ def pooled_views(
         return {"mean": out.mean((1, 2) if channels_last else (2, 3))} if "mean" in pool else {}
     if out.ndim != 3:
         return {"": out.flatten(1)}
-    mean, first = out[:, n_prefix:].mean(1), out[:, 0]
-    views = dict(mean=mean, cls=first, both=torch.cat([first, mean], 1), last=out[:, -1])
+    if mask is not None and mask.shape == out.shape[:2]:
+        mean, first, last = (pool_tokens(out, mask, name) for name in ("mean", "cls", "last"))
+    else:
+        mean, first, last = out[:, n_prefix:].mean(1), out[:, 0], out[:, -1]
+    views = dict(mean=mean, cls=first, both=torch.cat([first, mean], 1), last=last)
     return {name: views[name] for name in pool}
 
 # %% ../../nbs/jobs/05_layers.ipynb #8ed2b1fa
@@ -89,7 +94,8 @@ class _Views:
 
     def _keeper(self, name):
         def keep(module, inputs, out):
-            self.outputs[name] = out[0] if isinstance(out, (tuple, list)) else out
+            out = out[0] if isinstance(out, (tuple, list)) else out
+            self.outputs[name] = out.clone()  # a later layer may work in place
 
         return keep
 
@@ -98,6 +104,8 @@ class _Views:
         model(**x) if isinstance(x, dict) else model(x)
         views = {}
         how: dict[str, Any] = dict(n_prefix=self.n_prefix, channels_last=self.channels_last)
+        if isinstance(x, Mapping):
+            how["mask"] = x.get("attention_mask")
         for layer in self.layers:
             if layer not in self.outputs:
                 refuse(self.caller, "layers must run", repr(layer), "name another")

@@ -41,6 +41,7 @@ from taskpriors.checks import (
 )
 from ..inputs.encoders import device_of, evaluating, pool_output
 from ..inputs.images import ImagesLike
+from ..inputs.texts import pool_tokens
 from ..inputs.zoo import Gradients
 from ..kernels import kernel_factor
 from ..prior.heldout import error_on_basis
@@ -313,14 +314,22 @@ def _moved(x, device, dtype):
     return x.to(device, dtype if x.is_floating_point() else None)
 
 # %% ../../nbs/jobs/01_monitor.ipynb #29cc305b
-def _pooled(out, pool, n):
+def _pooled(out, pool, n, mask):  # mask: 0 where a token is padding, or None
     caller = "Monitor"
     if not torch.is_tensor(out):
         names = f" with {', '.join(map(str, out))}"[:60] if isinstance(out, Mapping) else ""
         remedy = "pass features=lambda model, x: model(x)[...], which picks one"
         rule = "the model must return a tensor"
         refuse(caller, rule, f"{type(out).__name__}{names}", remedy, TypeError)
-    out = pool(out) if callable(pool) else pool_output(out, POOLS[pool], caller, "the model")
+    padded = mask is not None and not callable(pool) and mask.shape == out.shape[:2]
+    if callable(pool):
+        out = pool(out)
+    elif padded and out.ndim == 3 and pool == "max":
+        out = out.masked_fill(mask[..., None] == 0, -torch.inf).amax(1)
+    elif padded and out.ndim == 3:
+        out = pool_tokens(out, mask, pool or "mean")
+    else:
+        out = pool_output(out, POOLS[pool], caller, "the model")
     if out.ndim != 2 or len(out) != n:
         rule = "the model must return one feature vector per input"
         refuse(caller, rule, f"{tuple(out.shape)} for {n} inputs", "pass pool= or features=")
@@ -354,8 +363,10 @@ def encode(
     with without_trace(model):
         for x in points:
             n = len(next(iter(x.values()))) if isinstance(x, Mapping) else len(x)
-            heads = _heads(call(model, _moved(x, device, dtype)), features is not None)
-            rows.append({name: _pooled(out, pool, n) for name, out in heads.items()})
+            x = _moved(x, device, dtype)
+            mask = x.get("attention_mask") if isinstance(x, Mapping) else None
+            heads = _heads(call(model, x), features is not None)
+            rows.append({name: _pooled(out, pool, n, mask) for name, out in heads.items()})
     joined = {name: torch.cat([row[name] for row in rows]) for name in rows[0]}
     return joined.get("", joined)
 

@@ -34,11 +34,14 @@ def _read_labels(path, caller):
         return np.load(path, allow_pickle=False)
     if path.suffix != ".csv":
         return path.read_text().split("\n")[: -1 if path.read_text().endswith("\n") else None]
-    frame = pd.read_csv(path)
+    words = dict(dtype=str, keep_default_na=False, skip_blank_lines=False)
+    frame = pd.read_csv(path, **words)
     if "label" not in frame and frame.shape[1] != 1:
         got = shortened(", ".join(map(str, frame.columns)), 120)
         refuse(caller, "a csv of labels must have the column label", got, "rename one")
-    return frame["label" if "label" in frame else frame.columns[0]].to_numpy()
+    column = frame["label" if "label" in frame else frame.columns[0]]
+    numbers = pd.to_numeric(column, errors="coerce")
+    return (column if numbers.isna().any() else numbers).to_numpy()
 
 
 def _labels_in(path, caller):
@@ -49,6 +52,35 @@ def _labels_in(path, caller):
             raise
         rule = f"{shortened(path.name, 60)} must hold one label for each point"
         refuse(caller, rule, shortened(reason_of(e), 120), "save it again")
+
+
+def _is_blank(value):
+    if isinstance(value, str):
+        return value.strip().lower() in ("", "nan")
+    return str(value) in ("None", "nan", "NaT", "<NA>")
+
+
+def _refuse_blanks(values, caller):
+    blank = [i for i, value in enumerate(values) if _is_blank(value)]
+    if blank:
+        rule, remedy = "every point must have a label", "leave these points out of the ranking"
+        refuse(caller, rule, f"{len(blank)} blanks, the first at point {blank[0]}", remedy)
+
+
+def _numbered(labels, caller):
+    "Classes of a list, an array or a series, numbered where they are words."
+    try:
+        values = np.array(labels)  # a copy: pandas hands out arrays that cannot be written
+    except ValueError:  # lists of several lengths
+        values = np.zeros((0, 0))
+    if values.ndim == 1:
+        _refuse_blanks(values.tolist(), caller)
+    if values.ndim != 1 or not all(isinstance(v, (str, int, float, np.number)) for v in values):
+        rule = "labels must be one number or word for each point"
+        refuse(caller, rule, type(labels).__name__, "pass shape (n,)")
+    if not np.issubdtype(values.dtype, np.number):
+        values = np.unique(values.astype(str), return_inverse=True)[1]
+    return torch.as_tensor(values)
 
 
 LabelsLike = TypeAliasType("LabelsLike", ArrayLike | str | os.PathLike | bool)
@@ -71,16 +103,7 @@ def read_labels(
     if isinstance(labels, (str, Path)):
         labels = _labels_in(Path(labels).expanduser(), caller)
     if not isinstance(labels, (Tensor, np.ma.MaskedArray)):
-        try:
-            values = np.array(labels)  # a copy: pandas hands out arrays that cannot be written
-        except ValueError:  # lists of several lengths
-            values = np.zeros((0, 0))
-        if values.ndim != 1 or not all(isinstance(v, (str, int, float, np.number)) for v in values):
-            rule = "labels must be one number or word for each point"
-            refuse(caller, rule, type(labels).__name__, "pass shape (n,)")
-        if not np.issubdtype(values.dtype, np.number):
-            values = np.unique(values.astype(str), return_inverse=True)[1]
-        labels = torch.as_tensor(values)
+        labels = _numbered(labels, caller)
     labels = as_tensor(labels, caller, "labels")
     if labels.ndim != 1:
         rule, got = "labels must hold one class for each point", f"shape {tuple(labels.shape)}"
