@@ -8,7 +8,6 @@ __all__ = ['rank_on_disk']
 # %% ../../nbs/rank/14_files.ipynb #fab6e3cc
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -98,6 +97,14 @@ def rank_on_disk(
         cache_dir(cache)
     rows, failures = open_features({str(k): X for k, X in models.items()}, options)
     _check_prior_of_rows(prior, rows)
-    asked: dict[str, Any] = dict(judges=judges, controls=controls, repeats=repeats)
-    asked |= dict(labels=labels, prior=prior, failures=failures)
-    return run_on_disk(rows, options, plan=plan, **asked)
+    return run_on_disk(
+        rows,
+        options,
+        plan=plan,
+        failures=failures,
+        prior=prior,
+        labels=labels,
+        judges=judges,
+        controls=controls,
+        repeats=repeats,
+    )

@@ -171,6 +171,7 @@ def repeat_on_halves(
         penalties=MOST_LOST,
     )
     known = ("kernel", "probe", "n_tasks", "n_classes", "n_orders", "task_temperature")
+    known += ("rank", "n_judged") if priors.shared is None else ()
     key |= {k: getattr(options, k) for k in known}
     key["train"] = options.train
     if isinstance(options.train, Tensor):

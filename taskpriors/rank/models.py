@@ -230,8 +230,7 @@ def rank_models(
     asked["controls"] = controls
     if rows := _routed(asked):
         there = replace(options, embedding=dict(device=how.get("device") or "cpu"))
-        asked = dict(labels=labels, prior=prior, repeats=repeats)
-        ranking = run_on_disk(rows, there, plan=plan, **asked)
+        ranking = run_on_disk(rows, there, plan=plan, labels=labels, prior=prior, repeats=repeats)
         if plan:
             return ranking
     elif plan:

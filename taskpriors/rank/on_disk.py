@@ -158,8 +158,10 @@ class _Job(NamedTuple):
     labels: str | None = None  # file of the class of each point, if somebody knows it, shape (n,)
 
 
-def _file_key(rows):  # what names the content of a file; None for rows in memory
-    return rows.layout and [rows.layout.path, rows.layout.offset, *map(str, rows.stamp)]
+def _file_key(rows):  # what names the content of a file; None for rows in memory, or some rows
+    if rows.layout is None or rows.index is not None:
+        return None
+    return [rows.layout.path, rows.layout.offset, *map(str, rows.stamp)]
 
 
 def _of_labels(found, eps):  # of KnownLabels, name -> tensor

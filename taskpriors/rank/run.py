@@ -273,9 +273,13 @@ def findings_on_disk(
 def _halves(found, law, options, repeats, on_disk):  # Halves or None, and why there are none
     if not on_disk:
         return halves_or_reason(found.models, law, found.priors, options, repeats=repeats)
-    if not repeats or len(found.models) < 2:
+    if repeats == 0 or len(found.models) < 2:
+        return None, ""
+    if repeats is None:
         return None, "repeats= was not given, and from disk they cost as much as the ranking."
-    unnamed = any(model.features.layout is None for model in found.models.values())
+    company = [*found.models.values(), *found.priors.outside.values()]
+    in_memory = any(model.features.layout is None for model in company)
+    unnamed = in_memory or law.kind in ("factor", "model")  # no key would see their content
     halves = repeat_on_halves(
         found.models,
         law,
