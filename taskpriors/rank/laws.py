@@ -5,14 +5,13 @@
 # %% auto #0
 __all__ = ['JUDGE_TASKS', 'Priors', 'Law', 'read_law', 'feature_copies', 'control_positions', 'describe_judges', 'elected_priors',
            'named_judges', 'named_controls', 'gather_judges', 'choose_priors', 'groups_of_priors', 'Tasks',
-           'task_orders', 'sample_tasks']
+           'task_orders', 'task_judges', 'sample_tasks']
 
 # %% ../../nbs/rank/04_laws.ipynb #165df920
 import difflib
 import numbers
 import os
 import time
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -29,14 +28,16 @@ from ..inputs.texts import TextSource
 from ..inputs.zoo import zoo_names
 from ..kernels import product_factor
 from taskpriors.prior.judges import (
+    ElectedErrors,
     Judges,
     copy_similarity,
     cross_errors,
     cross_skill,
     elect_prior,
     elected_errors,
+    mutual_skill,
 )
-from ..prior.task_prior import TaskPrior
+from ..prior.prefix import sample_labels_of_priors
 from taskpriors.rank.company import (
     ORDERS,
     RankOptions,
@@ -46,7 +47,7 @@ from taskpriors.rank.company import (
     scalar,
     with_plain_names,
 )
-from .shared_prior import shared_prior, task_temperature
+from .shared_prior import shared_prior, task_temperature, top_eigenvalue
 from ..ridge import MOST_LOST
 from ..show.words import plain_text, shortened
 
@@ -54,12 +55,14 @@ from ..show.words import plain_text, shortened
 class Priors(NamedTuple):
     "The priors of a ranking, as factors of shape (n, r)."
 
-    shared: Tensor | None  # that tasks for the probes are drawn from; None if it is not kept
+    shared: Tensor | None  # mean kernel of the law, whose graphs have moments; None: not kept
     judging: dict  # model -> the prior under which it is judged
     description: str  # in words
     elected: Mapping | None = None  # model -> its columns, if judges were elected
     judges: Judges | None = None  # the election, of the models and then of judges that are none
     outside: Mapping = MappingProxyType({})  # name -> Model: judges that are not ranked
+    jury: tuple = ()  # pairs (factor, weight): the law is the mixture of these priors
+    company: Mapping = MappingProxyType({})  # skill, standard_error, alike of models and judges
 
 # %% ../../nbs/rank/04_laws.ipynb #00f3387e
 def _can_be_model(word):
@@ -76,7 +79,7 @@ def _can_be_model(word):
 def _refuse_word(word, names):
     import timm
 
-    rule = "prior must be 'product', 'others', 'reciprocal', a ranked model, or a model or file"
+    rule = "prior must be 'elected', 'product', 'others', a ranked model, or a model or file"
     near = difflib.get_close_matches(word, [*names, *timm.list_models()], 3, 0.5)
     remedy = f"did you mean {' or '.join(near)}" if near else "check the spelling"
     refuse("rank_models", rule, repr(shortened(word, 80)), remedy)
@@ -104,7 +107,7 @@ class Law:
 
 
 def read_law(
-    prior: Any,  # "product" (None), "others", "reciprocal", a model, or a factor (n, r)
+    prior: Any,  # "elected" (None), "product", "others", a model, or a factor (n, r)
     names: Iterable[str],  # of the models that are ranked
     caller: str = "rank_models",  # who asks
 ) -> Law:
@@ -113,12 +116,12 @@ def read_law(
     if isinstance(prior, (np.ndarray, Tensor)):
         return Law("factor", "a given factor", source=check_features(prior, caller, "prior"))
     word = plain_text(prior) if isinstance(prior, (str, int)) else None
-    if prior is None or word == "product":
+    if prior is None or word == "elected":
+        return Law("elected", "judges that the models elected", names)
+    if word == "product":
         return Law("mixture", "product of all models", names)
     if word == "others":
         return Law("others", "product of the other models (tasks: of all)", names)
-    if word == "reciprocal":
-        return Law("elected", "judges that the models elected", names)
     if word in names:
         return Law("mixture", word, (word,))
     if word is not None and caller == "rank_models" and not _can_be_model(word):
@@ -155,7 +158,7 @@ def control_positions(
 def _drawing(options):  # how the judges' tasks are drawn
     n_tasks = min(JUDGE_TASKS, options.n_tasks)
     about = dict(n_classes=options.n_classes, seed=options.seed, n_orders=options.n_orders)
-    return dict(about, n_tasks=n_tasks)
+    return dict(about, n_tasks=n_tasks, temperature=options.task_temperature)
 
 
 def _there(models, options):  # features and factors on the device of the run
@@ -172,19 +175,21 @@ def _cross_skills(models, options):
         features, factors = _there(models, options)
         errors = cross_errors(features, factors, executor=options.executor, **how)
         alike = feature_copies(features)
-        passed = elected_errors(errors, similarity=alike, controls=controls)
-        seconds = scalar(time.perf_counter() - start)
-        return dict(passed._asdict(), skill=errors.skill, alike=alike, seconds=seconds)
+        found = dict(skill=errors.skill, alike=alike, standard_error=errors.standard_error())
+        passed = ElectedErrors(errors.points.mean(1).double(), errors.tasks.mean(1))
+        if mutual_skill(errors.skill, alike, controls).any():
+            passed = elected_errors(errors, similarity=alike, controls=controls)
+        return dict(found, **passed._asdict(), seconds=scalar(time.perf_counter() - start))
 
     digests = [model.digest for model in models.values()]
-    about = dict(what="cross-skill with errors", features=digests, kernel=options.kernel)
+    about = dict(what="errors under one law", features=digests, kernel=options.kernel)
     about |= dict(copies="by centred features", penalties=MOST_LOST)
     if controls:
         about["controls"] = controls
     key = dict(about, device=str(options.device), **how)
     m, n = len(models), len(next(iter(models.values())).features)
-    shapes = dict(skill=(m, m), alike=(m, m), seconds=(), points=(m, n))
-    shapes["tasks"] = (m, how["n_tasks"])
+    shapes = dict.fromkeys(("skill", "alike", "standard_error"), (m, m))
+    shapes |= dict(seconds=(), points=(m, n), tasks=(m, how["n_tasks"]))
     return load_or_compute(key, compute, shapes, options.cache)
 
 
@@ -199,7 +204,7 @@ def describe_judges(
     names: Sequence,  # of the models, then of judges that are not ranked
     n_models: int,  # that are ranked
 ) -> str:
-    "Who judges, in words."
+    "Whose tasks make the law, in words."
 
     def said(who):
         return ", ".join(f"{shortened(names[k], 40)} {judges.weights[k]:.2f}" for k in who)
@@ -216,18 +221,16 @@ def elected_priors(
     *,
     outside: Mapping = MappingProxyType({}),  # name -> Model: judges that are not ranked
     errors: bool = True,  # of points and tasks, too
-) -> Priors:
-    "The priors of the judges that the models elect, and each model's score under them."
+) -> Priors:  # without judges where no two models learn each other's tasks
+    "The law of the judges that the models elect, and each model's score under it."
     company = {**models, **outside}
     found = (_cross_skills if errors else _plain_cross_skills)(company, options)
     controls = control_positions(company, options)
+    asked = bool(outside or controls)
+    if not asked and not mutual_skill(found["skill"], found["alike"]).any():
+        product = choose_priors(read_law("product", models), models, None, options)
+        return product._replace(company=found)
     judges = elect_prior(found["skill"], similarity=found["alike"], controls=controls)
-    if not judges.stable:
-        warnings.warn(
-            f"rank_models: the judges must form one community. Got two, as {judges.reason}; "
-            "see the column rival_skill if there is one, or pass a prior.",
-            stacklevel=2,
-        )
     columns: dict[str, Any] = dict(skill=judges.score, judge_weight=judges.weights)
     if judges.rival_score is not None:
         columns["rival_skill"] = judges.rival_score
@@ -240,10 +243,18 @@ def elected_priors(
         for k, name in enumerate(models)
     }
     weights = zip(company.values(), judges.weights.tolist(), strict=True)
-    shared = product_factor([(model.factor, 1 / w) for model, w in weights if w > 1e-3])
-    judging = dict.fromkeys(models, shared)
-    told = describe_judges(judges, list(company), len(models))
-    return Priors(shared, judging, told, elected, judges, outside)
+    jury = tuple((model.factor, w) for model, w in weights if w > 1e-3)
+    shared = product_factor([(factor, 1 / w) for factor, w in jury])
+    return Priors(
+        shared=shared,
+        judging=dict.fromkeys(models, shared),
+        description=describe_judges(judges, list(company), len(models)),
+        elected=elected,
+        judges=judges,
+        outside=outside,
+        jury=jury,
+        company=found,
+    )
 
 # %% ../../nbs/rank/04_laws.ipynb #a057833d
 def named_judges(
@@ -258,7 +269,7 @@ def named_judges(
     remedy = "pass a dictionary name -> features, or anything that can be a model"
     check_instance(judges, Mapping, caller, "judges", remedy=remedy)
     if law.kind != "elected":
-        refuse(caller, "judges need an election", law.description, "pass prior='reciprocal'")
+        refuse(caller, "judges need an election", law.description, "pass prior='elected'")
     judges = with_plain_names(judges.items(), "judges")
     if both := [name for name in judges if name in models]:
         remedy = "give the judge another name"
@@ -280,7 +291,7 @@ def named_controls(
     check_instance(controls, Sequence, caller, "controls", remedy="pass a list of names")
     if controls and law.kind != "elected":
         got = shortened(plain_text(controls[0]), 60)
-        refuse(caller, "controls need an election", got, "pass prior='reciprocal'")
+        refuse(caller, "controls need an election", got, "pass prior='elected'")
     names = tuple(dict.fromkeys(map(plain_text, controls)))
     if unknown := [name for name in names if name not in company]:
         near = difflib.get_close_matches(unknown[0], company, 3, 0.5)
@@ -313,8 +324,10 @@ def choose_priors(
     errors: bool = True,  # of points and tasks, if judges are elected
 ) -> Priors:
     "The prior that tasks are drawn from, and the one under which each model is judged."
-    if law.kind == "elected":
+    if law.kind == "elected" and (options.controls or len(models) + len(outside) > 2):
         return elected_priors(models, options, outside=outside, errors=errors)
+    if law.kind == "elected":
+        law = read_law("product", models)
     factors = {name: model.factor for name, model in models.items()}
     if law.kind == "factor":
         shared = law.source
@@ -331,7 +344,7 @@ def choose_priors(
     judging = dict.fromkeys(factors, shared)
     if law.kind == "others":
         judging = {name: shared_prior(factors, without=name) for name in factors}
-    return Priors(shared, judging, law.description)
+    return Priors(shared, judging, law.description, jury=((shared, 1.0),))
 
 # %% ../../nbs/rank/04_laws.ipynb #64623206
 def groups_of_priors(
@@ -345,10 +358,11 @@ def groups_of_priors(
 
 # %% ../../nbs/rank/04_laws.ipynb #e3880f06
 class Tasks(NamedTuple):
-    "Tasks drawn from a prior."
+    "Tasks drawn from a law."
 
     labels: Tensor  # shape (n_tasks, n)
-    temperature: float  # of the prior that they were drawn from
+    temperature: float  # of the judge with the greatest weight
+    top: float  # largest eigenvalue of that judge's kernel
 
 
 def task_orders(
@@ -358,24 +372,48 @@ def task_orders(
     parts = torch.arange(n_tasks).tensor_split(min(ORDERS, n_tasks))
     return torch.cat([torch.full_like(part, k) for k, part in enumerate(parts)])
 
+
+def task_judges(
+    weights: Sequence,  # of the judges, positive
+    n_tasks: int,
+) -> Tensor:  # shape (n_tasks,), int64
+    "The judge that each task is drawn from: next is who lacks most tasks."
+    share = torch.tensor(weights, dtype=torch.float64)
+    share = share / share.sum()
+    counts = torch.zeros_like(share)
+    judges = []
+    for n_drawn in range(1, n_tasks + 1):
+        judges.append(int((n_drawn * share - counts).argmax()))
+        counts[judges[-1]] += 1
+    return torch.tensor(judges)
+
 # %% ../../nbs/rank/04_laws.ipynb #bec31437
 def sample_tasks(
-    factor: Tensor,  # of the prior kernel, shape (n, r)
+    jury: Sequence,  # pairs (factor, weight) of the judges, factors of shape (n, r)
     options: RankOptions,
     *,
     stream: int,  # added to the seed
 ) -> Tasks:
-    "Tasks of a prior as labels, on the CPU."
-    temperature = options.task_temperature
-    if temperature is None:
-        temperature = task_temperature(factor, options.n_classes)
-    prior = TaskPrior(factor.to(options.device), temperature)
-    labels = prior.sample(
-        options.n_classes,
-        options.n_tasks,
-        method="prefix",
-        convention="paper",
-        n_orders=min(options.n_orders, options.n_tasks),
-        seed=check_generator(options.seed + stream, "rank_models", options.device),
+    "Tasks of a mixture of priors as labels, on the CPU."
+    weights = [weight for _, weight in jury]
+    factors = [factor.to(options.device) for factor, _ in jury]
+    q, n_orders = options.n_classes, min(options.n_orders, options.n_tasks)
+    fixed = options.task_temperature
+    temperatures = [task_temperature(Z, q) if fixed is None else fixed for Z in factors]
+    by_order = task_judges(weights, options.n_tasks).tensor_split(n_orders)
+    most = max(int(judges.bincount().max()) for judges in by_order)
+    drawn = sample_labels_of_priors(
+        factors,
+        temperatures,
+        q,
+        n_tasks=options.n_tasks if len(jury) == 1 else n_orders * most,
+        n_orders=n_orders,
+        seed=check_generator(options.seed + stream, options.caller, options.device),
     )
-    return Tasks(labels.cpu(), temperature)
+    labels = []
+    for judges, of_order in zip(by_order, drawn.tensor_split(n_orders, 1), strict=True):
+        earlier = torch.nn.functional.one_hot(judges, len(jury)).cumsum(0)
+        place = earlier[torch.arange(len(judges)), judges] - 1
+        labels.append(of_order[judges, place])
+    first = max(range(len(jury)), key=weights.__getitem__)
+    return Tasks(torch.cat(labels), temperatures[first], top_eigenvalue(factors[first]))
