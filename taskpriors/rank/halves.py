@@ -91,7 +91,8 @@ def _judged_by(priors, options):  # name -> tasks that judge the model, or its s
         return {name: row["skill"] for name, row in priors.elected.items()}
     judged: dict = {}
     for factor, names in groups_of_priors(priors):
-        judged |= dict.fromkeys(names, sample_tasks(factor, options, stream=2).labels)
+        labels = sample_tasks([(factor, 1.0)], options, stream=2).labels
+        judged |= dict.fromkeys(names, labels)
     return judged
 
 # %% ../../nbs/rank/06_halves.ipynb #e3d5e08a
@@ -116,11 +117,10 @@ def scores_on_half(
         assert priors.shared is not None
         options = in_units(options, top_eigenvalue(priors.shared), 1)
         judged = _judged_by(priors, halved(options, n_judging, seed))
-    one_law = not elected and all(factor is priors.shared for factor in priors.judging.values())
     probed = next(iter(judged.values()))
-    if not one_law:
+    if elected or len(groups_of_priors(priors)) > 1:
         few = halved(options, options.n_tasks, seed)
-        probed = sample_tasks(priors.shared, few, stream=0).labels
+        probed = sample_tasks(priors.jury, few, stream=0).labels
     scores = {
         name: attempt(_skill_and_accuracy, model, judged[name], probed, mask, options)
         for name, model in there.items()

@@ -52,14 +52,13 @@ def _edge_record(moments, pairs):
 # %% ../../nbs/rank/08_record.ipynb #691e0e1d
 def task_record(
     tasks: Tasks,  # that the probes were trained on
-    top: float,  # eigenvalue of the prior
     n_classes: int,
 ) -> dict:  # what json can hold
     "What the temperature of tasks did, and how different they came out."
     diversity = task_diversity(tasks.labels, n_classes=n_classes)
     return dict(
         task_temperature=tasks.temperature,
-        task_gain=top / (n_classes * tasks.temperature),
+        task_gain=tasks.top / (n_classes * tasks.temperature),
         distinct_tasks=diversity.n_distinct,
         rand_index=diversity.rand_index,
         largest_class=diversity.largest_share,
@@ -85,6 +84,11 @@ def _image_record(images):
 def _company_record(models, priors):
     one = priors.description if priors.description in models else None
     models = {**models, **priors.outside}
+    names = [shortened(name, 40) for name in models]
+    if facts := dict(priors.company):
+        alike, cross = facts["alike"], facts["skill"]
+        how = dict(elected=priors.judges, cross=cross, standard_error=facts["standard_error"])
+        return company_notes(names, alike, **how)
     n = len(next(iter(models.values())).features)
     index = torch.linspace(0, n - 1, min(n, 256)).long()
     alike = torch.eye(len(models))
@@ -92,7 +96,6 @@ def _company_record(models, priors):
         some, failures = settle(models, [attempt(rows_of, m, index) for m in models.values()])
         if not failures:  # a file may be gone by now
             alike = feature_copies(list(some.values()), 256)
-    names = [shortened(name, 40) for name in models]
     return company_notes(names, alike, prior=one, elected=priors.judges)
 
 

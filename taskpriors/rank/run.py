@@ -70,7 +70,6 @@ from taskpriors.rank.scores import (
     model_probes,
     model_skills,
 )
-from .shared_prior import top_eigenvalue
 from ..show.words import failure_lines, shortened
 from ..transfer.registry import LABEL_METRICS, combination_note
 
@@ -168,17 +167,18 @@ def findings_in_memory(
     n = len(priors.shared)
     given_labels, labels = labels, read_labels(labels, images, n, options.caller)
     metrics = metrics_with_labels(metrics, labels)
-    tasks = sample_tasks(priors.shared, options, stream=0)
+    tasks = sample_tasks(priors.jury, options, stream=0)
     mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
-    moments = model_moments(models, priors, options)
     skills, without_skill = model_skills(models, priors, options)
+    models = {name: model for name, model in models.items() if name in skills}
+    moments = model_moments(models, priors, options)
     probes, without_probes = model_probes(models, tasks.labels, mask, options)
     failures = company.failures | without_skill | without_probes
     record = describe_run(
         models=models,
         images=images,
         priors=priors,
-        tasks=task_record(tasks, top_eigenvalue(priors.shared), options.n_classes),
+        tasks=task_record(tasks, options.n_classes),
         mask=mask,
         moments=moments,
         options=options,

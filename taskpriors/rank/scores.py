@@ -172,10 +172,10 @@ def model_skills(
 ) -> tuple:  # name -> skill and seconds, name -> why it failed
     "Expected held-out skill of each model over tasks of the prior that judges it."
     if priors.elected is not None:
-        return priors.elected, {}
+        return priors.elected, dict(priors.failures)
     jobs: dict = {}
     for factor, names in groups_of_priors(priors):
-        labels = sample_tasks(factor, options, stream=2).labels
+        labels = sample_tasks([(factor, 1.0)], options, stream=2).labels
         digest = digest_tensors(dict(tasks=labels))
         jobs |= {name: SkillJob(models[name], labels, digest) for name in names}
     attempts = map_blocks(
