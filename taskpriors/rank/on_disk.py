@@ -29,7 +29,7 @@ from ..inputs.row_blocks import open_models, open_rows
 from ..kernels import kernel_factor
 from ..prior.cut_prior import CutPrior, RowKernel, cut_prior, row_kernel
 from ..prior.edges import least_eigenvalue
-from ..prior.judges import Judges, cross_skill, elect_prior
+from ..prior.judges import Judges, cross_skill, elect_prior, mutual_skill
 from ..prior.moments import trace_moments
 from ..prior.prefix import sample_many_labels
 from ..prior.ridge_on_disk import scores_of_rows
@@ -49,6 +49,8 @@ from taskpriors.rank.laws import (
     control_positions,
     describe_judges,
     feature_copies,
+    read_law,
+    task_judges,
 )
 from .shared_prior import edge_temperature, task_temperature
 from ..ridge import MOST_LOST, simplex_codes
@@ -291,7 +293,7 @@ def _evenly_spaced(n, most):
     return torch.linspace(0, n - 1, min(n, most), dtype=torch.float64).round().long()
 
 
-def _elect(company, options):  # Judges
+def _elect(company, options):  # Judges or None, and what is known of the company
     kernels = [model.factor for model in company.values()]
     index = _evenly_spaced(len(kernels[0].rows), ELECTING)
     features = [kernel.rows.take(index).cpu() for kernel in kernels]
@@ -300,19 +302,25 @@ def _elect(company, options):  # Judges
     factors = [kernel_factor(X, options.kernel, scale="frobenius") for X in features]
     n_tasks = min(JUDGE_TASKS, options.n_tasks)
     drawing = dict(n_tasks=n_tasks, n_orders=min(options.n_orders, n_tasks), seed=options.seed)
+    drawing["temperature"] = options.task_temperature
     skill = cross_skill(features, factors, n_classes=options.n_classes, **drawing)
+    alike = feature_copies(features)
+    facts = dict(skill=skill, alike=alike, standard_error=None)
     controls = control_positions(company, options)
-    return elect_prior(skill, similarity=feature_copies(features), controls=controls)
+    if not (controls or mutual_skill(skill, alike).any()):
+        return None, facts
+    return elect_prior(skill, similarity=alike, controls=controls), facts
 
 
 class RowLaw(NamedTuple):
     "A law of tasks over points whose features stay on disk."
 
-    kernels: dict  # name -> RowKernel whose mean is the prior; empty if a factor is given
-    weights: list | None  # of the kernels; None: equal
+    kernels: dict  # name -> RowKernel; empty if a factor is given
+    weights: list | None  # of the judges whose kernels these are; None: one law, of their mean
     factor: Tensor | None  # a prior that was given as one, shape (n, r)
     description: str  # in words
     judges: Judges | None = None  # the election, if there was one
+    company: Mapping = MappingProxyType({})  # as in Priors
 
 
 def row_law(
@@ -333,12 +341,19 @@ def row_law(
     if law.kind == "factor":
         check_same_n(caller, models=n, prior=len(law.source))
         return RowLaw({}, None, law.source.cpu(), law.description)
+    facts: Mapping = {}
     if law.kind == "elected":
         company = {**models, **outside}
-        judges = _elect(company, options)
-        told = describe_judges(judges, list(company), len(models))
-        kernels = {name: model.factor for name, model in company.items()}
-        return RowLaw(kernels, judges.weights.tolist(), None, f"mean of the {told}", judges)
+        judges = None
+        if options.controls or len(company) > 2:
+            judges, facts = _elect(company, options)
+        if judges is not None:
+            weights = zip(company, judges.weights.tolist(), strict=True)
+            jury = {name: w for name, w in weights if w > 1e-3}
+            kernels = {name: company[name].factor for name in jury}
+            told = describe_judges(judges, list(company), len(models))
+            return RowLaw(kernels, [*jury.values()], None, told, judges, facts)
+        law = read_law("product", models)
     if law.kind == "model":
         device = next(iter(models.values())).features.device
         rows = open_rows(law.source, name="prior", device=device)
@@ -347,7 +362,7 @@ def row_law(
         return RowLaw(dict(prior=kernel), None, None, law.description)
     kernels = {name: models[name].factor for name in law.members if name in models}
     refuse_unless_any(kernels, {law.description: "it has failed"}, caller)
-    return RowLaw(kernels, None, None, law.description)
+    return RowLaw(kernels, None, None, law.description, company=facts)
 
 
 def _cut(law, options):  # CutPrior
@@ -356,6 +371,14 @@ def _cut(law, options):  # CutPrior
     Z = law.factor
     values = torch.linalg.eigvalsh((Z.T @ Z).double()).flip(0)
     return CutPrior(Z, values, values.sum().item(), 0.0)
+
+
+def _jury(law, prior, options):  # pairs (CutPrior, weight), one in memory at a time
+    if law.weights is None:
+        yield prior, 1.0
+        return
+    for (name, kernel), weight in zip(law.kernels.items(), law.weights, strict=True):
+        yield cut_prior({name: kernel}, options.rank, seed=options.seed), weight
 
 # %% ../../nbs/rank/11_on_disk.ipynb #11752488
 class _Stream(NamedTuple):  # what a worker needs to draw tasks
@@ -385,18 +408,41 @@ def _draw_stream(seed, stream):  # path of the tasks, shape (n_tasks, n), uint8
     return _write(Path(stream.factor).with_name(f"tasks_{seed}.npy"), drawn.numpy())
 
 
-def _draw_tasks(prior, options):  # tasks of the skill and of the probes, temperature
-    T = options.task_temperature
-    if T is None:
-        T = task_temperature(prior.factor, options.n_classes)
+class _RowTasks(NamedTuple):
+    labels: np.ndarray  # of the skill and of the probes, shape (2, n_tasks, n), uint8
+    temperature: float  # of the judge with the greatest weight
+    top: float  # largest eigenvalue of that judge's kernel
+
+
+def _draw_tasks(law, prior, options):  # _RowTasks
     seeds = [options.seed + 2, options.seed]
     m = options.n_tasks
-    with tempfile.TemporaryDirectory() as folder:
-        path = _write(Path(folder) / "factors.npy", prior.factor.numpy(), options.caller)
-        n_orders = min(options.n_orders, m)
-        stream = _Stream(path, T, options.n_classes, m, n_orders, options.device)
-        paths = _mapped(partial(_draw_stream, stream=stream), seeds, options, "tasks")
-        return np.stack([np.load(path) for path in paths]), T
+    n_orders = min(options.n_orders, m)
+    by_order = task_judges(law.weights or [1.0], m).tensor_split(n_orders)
+    labels = np.empty((2, m, len(prior.factor)), dtype=np.uint8)
+    strongest, T, top = 0.0, math.nan, math.nan
+    for judge, (cut, weight) in enumerate(_jury(law, prior, options)):
+        own_T, own_top = options.task_temperature, cut.eigenvalues[0].item()
+        if own_T is None:
+            own_T = task_temperature(cut.factor, options.n_classes)
+        if weight > strongest:
+            strongest, T, top = weight, own_T, own_top
+        most = max(int((judges == judge).sum()) for judges in by_order)
+        n_tasks = m if law.weights is None else n_orders * most
+        if n_tasks == 0:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            path = _write(Path(folder) / "factors.npy", cut.factor.numpy(), options.caller)
+            stream = _Stream(path, own_T, options.n_classes, n_tasks, n_orders, options.device)
+            paths = _mapped(partial(_draw_stream, stream=stream), seeds, options, "tasks")
+            drawn = [np.array_split(np.load(path, mmap_mode="r"), n_orders) for path in paths]
+            start = 0
+            for k, judges in enumerate(by_order):
+                places = start + (judges == judge).nonzero()[:, 0].numpy()
+                for out, parts in zip(labels, drawn, strict=True):
+                    out[places] = parts[k][: len(places)]
+                start += len(judges)
+    return _RowTasks(labels, T, top)
 
 
 def _moments(models, prior, options):  # mean, variance, T, mean of abs(K), least eigenvalue
@@ -417,7 +463,7 @@ _NUMBERS = (
     "least",  # eigenvalue of E[G]; minus infinity if it did not converge
     "least_points",
     "task_temperature",
-    "top",  # eigenvalue of the prior
+    "top",  # eigenvalue of the judge with the greatest weight
     "rank",
     "trace_cut",
 )
@@ -425,14 +471,14 @@ _NUMBERS = (
 
 def _draw(models, law, options):  # name -> tensor
     prior = _cut(law, options)
-    tasks, drawn_at = _draw_tasks(prior, options)
+    tasks = _draw_tasks(law, prior, options)
     mean, variance, T, scale, least = _moments(models, prior, options)
     value = -math.inf if math.isnan(least.value) else least.value
     rank = prior.factor.shape[1]
-    values = (T, scale, value, least.n_points, drawn_at)
-    values += (prior.eigenvalues[0].item(), rank, prior.trace_cut)
+    values = (T, scale, value, least.n_points, tasks.temperature, tasks.top)
+    values += (rank, prior.trace_cut)
     numbers = {name: scalar(float(x)) for name, x in zip(_NUMBERS, values, strict=True)}
-    return dict(numbers, tasks=torch.from_numpy(tasks), mean=mean, variance=variance)
+    return dict(numbers, tasks=torch.from_numpy(tasks.labels), mean=mean, variance=variance)
 
 
 def _drawn(models, law, options):  # name -> tensor, from the cache if it is there
@@ -441,7 +487,9 @@ def _drawn(models, law, options):  # name -> tensor, from the cache if it is the
     files = {name: _file_key(rows) for name, rows in used.items()}
     if options.cache is False or law.factor is not None or None in files.values():
         return _draw(models, law, options)
-    key = dict(what="tasks on disk", files=files, weights=law.weights, judging=list(law.kernels))
+    key = dict(
+        what="tasks of judges on disk", files=files, weights=law.weights, judging=list(law.kernels)
+    )
     key["device"] = str(options.device)  # a generator draws other numbers on another device
     names = ("n_tasks", "n_classes", "n_orders", "seed", "graphs", "kernel", "rank")
     names += ("temperature", "task_temperature")
@@ -576,9 +624,10 @@ def scores_on_half_of_rows(
     if failures | failed:
         got = shortened("; ".join(failure_lines(failures | failed)), 200)
         refuse(options.caller, "models must work on half of the points", got, "pass repeats=0")
-    prior = _cut(row_law(law, there, few, outside=beside), few)
+    whose = row_law(law, there, few, outside=beside)
+    prior = _cut(whose, few)
     T = in_units(options, prior.eigenvalues[0].item(), 1).task_temperature
-    tasks, _ = _draw_tasks(prior, replace(few, task_temperature=T))
+    tasks = _draw_tasks(whose, prior, replace(few, task_temperature=T)).labels
     mask = split_of_half(options, rows, seed)
     judged = torch.from_numpy(np.stack([tasks[0], tasks[0]]))
     skills, probes, _, failures = score_rows(there, judged, mask, few)

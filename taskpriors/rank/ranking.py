@@ -172,6 +172,8 @@ class Ranking(Result):
         controls = {} if self.parameters is None else dict(parameters=self.parameters)
         controls["dimension"] = self.dimension.double()
         statistics = dict(skill=self.skill, mean=self.mean, variance=self.variance, **self.extra)
+        facts = [name for name in self.extra if column_of(name).higher_is_better is None]
+        statistics = {name: values for name, values in statistics.items() if name not in facts}
         return agreement_table(statistics, self.accuracy, controls)
 
     @property

@@ -223,7 +223,9 @@ def findings_on_disk(
     told = whose.description
     if whose.factor is None:
         told = f"{told}, its {rank} leading directions ({cut:.1%} of the trace cut)"
-    priors = Priors(None, judging, told, judges=whose.judges, outside=company.outside)
+    priors = Priors(
+        None, judging, told, judges=whose.judges, outside=company.outside, company=whose.company
+    )
     a_few = draw_tasks(drawn["tasks"][1], mask, None)
     scored = score_rows(models, drawn.pop("tasks"), mask, options, known=known)
     skills, probes, columns, failed = scored
@@ -357,6 +359,8 @@ def run(
         found = findings_on_disk(company, law, options, labels=labels)
     else:
         found = findings_in_memory(company, law, options, metrics=metrics, labels=labels)
+    if law.kind == "elected" and found.priors.judges is None:
+        law = read_law("product", found.models)
     halves, why = _halves(found, law, options, repeats, on_disk)
     if why:
         found.record["company"].append(f"Intervals take the prior as given, because {why}")

@@ -46,6 +46,9 @@ COLUMNS = {
     LABEL_ACCURACY: Column("label accuracy", "held-out accuracy of a probe on given labels", True),
     "mean": Column("E Tr(MG)", "mean of Tr(MG) over the prior's graphs", True),
     "variance": Column("Var Tr(MG)", "variance of Tr(MG) over the prior's graphs", False),
+    "judge_weight": Column("judges", "share of the model's tasks in the law", None),
+    "rival_skill": Column("rival skill", "skill over the tasks of a second community", True),
+    "rival_weight": Column("rival judges", "share of the model's tasks in the second law", None),
     "seconds": Column("seconds", "time for features, statistics and probes", False),
 }
 
