@@ -69,6 +69,7 @@ class Priors(NamedTuple):
     judges: Judges | None = None  # the election, of the models and then of judges that are none
     outside: Mapping = MappingProxyType({})  # name -> Model: judges that are not ranked
     jury: tuple = ()  # pairs (factor, weight): the law is the mixture of these priors
+    members: tuple = ()  # models whose priors make the law; none if it is given
     company: Mapping = MappingProxyType({})  # skill, standard_error, alike of models and judges
     failures: Mapping = MappingProxyType({})  # models that have no skill -> why
 
@@ -300,6 +301,7 @@ def elected_priors(
         judges=judges,
         outside=outside,
         jury=jury,
+        members=tuple(company),
         company=facts,
         failures=failures,
     )
@@ -392,7 +394,10 @@ def choose_priors(
     judging = dict.fromkeys(factors, shared)
     if law.kind == "others":
         judging = {name: shared_prior(factors, without=name) for name in factors}
-    return Priors(shared, judging, law.description, jury=((shared, 1.0),))
+    members = tuple(name for name in law.members or factors if name in factors)
+    if law.kind in ("factor", "model"):
+        members = ()
+    return Priors(shared, judging, law.description, jury=((shared, 1.0),), members=members)
 
 # %% ../../nbs/rank/04_laws.ipynb #64623206
 def groups_of_priors(

@@ -82,7 +82,7 @@ def _image_record(images):
 
 
 def _company_record(models, priors):
-    one = priors.description if priors.description in models else None
+    one = priors.members[0] if len(priors.members) == 1 < len(models) else None
     models = {**models, **priors.outside}
     names = [shortened(name, 40) for name in models]
     if facts := dict(priors.company):
@@ -92,7 +92,7 @@ def _company_record(models, priors):
     n = len(next(iter(models.values())).features)
     index = torch.linspace(0, n - 1, min(n, 256)).long()
     alike = torch.eye(len(models))
-    if n >= 4:
+    if n >= 4 and len(priors.members) > 1:
         some, failures = settle(models, [attempt(rows_of, m, index) for m in models.values()])
         if not failures:  # a file may be gone by now
             alike = feature_copies(list(some.values()), 256)
@@ -129,6 +129,7 @@ def describe_run(
         n=len(mask),
         prior=priors.description,
         company=_company_record(models, priors),
+        notes=[],
         **_judge_record(models, priors),
         paired_tasks=len(groups_of_priors(priors)) == 1,
         **_option_record(options),

@@ -224,7 +224,13 @@ def findings_on_disk(
     if whose.factor is None:
         told = f"{told}, its {rank} leading directions ({cut:.1%} of the trace cut)"
     priors = Priors(
-        None, judging, told, judges=whose.judges, outside=company.outside, company=whose.company
+        None,
+        judging,
+        told,
+        judges=whose.judges,
+        outside=company.outside,
+        members=tuple(whose.kernels) if law.kind != "model" else (),
+        company=whose.company,
     )
     a_few = draw_tasks(drawn["tasks"][1], mask, None)
     scored = score_rows(models, drawn.pop("tasks"), mask, options, known=known)
@@ -263,7 +269,7 @@ def findings_on_disk(
     )
     if classes is not None:
         record["labels"] = labels_record(classes, labels)
-        record["company"].append(_LEFT_OUT)
+        record["notes"].append(_LEFT_OUT)
     extra = {
         column: torch.stack([columns[name][column] for name in models])
         for column in LABEL_COLUMNS
@@ -363,7 +369,7 @@ def run(
         law = read_law("product", found.models)
     halves, why = _halves(found, law, options, repeats, on_disk)
     if why:
-        found.record["company"].append(f"Intervals take the prior as given, because {why}")
+        found.record["notes"].append(f"Intervals take the prior as given, because {why}")
     return assemble(found, halves)
 
 # %% ../../nbs/rank/12_run.ipynb #5d6c08b3
