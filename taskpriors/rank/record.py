@@ -81,14 +81,14 @@ def _image_record(images):
     )
 
 
-def _company_record(models, priors):
+def _company_record(models, priors, n_electing):
     one = priors.members[0] if len(priors.members) == 1 < len(models) else None
     models = {**models, **priors.outside}
     names = [shortened(name, 40) for name in models]
     if facts := dict(priors.company):
         alike, cross = facts["alike"], facts["skill"]
-        how = dict(elected=priors.judges, cross=cross, standard_error=facts["standard_error"])
-        return company_notes(names, alike, **how)
+        n = min(len(next(iter(models.values())).features), n_electing)
+        return company_notes(names, alike, elected=priors.judges, cross=cross, n_points=n)
     n = len(next(iter(models.values())).features)
     index = torch.linspace(0, n - 1, min(n, 256)).long()
     alike = torch.eye(len(models))
@@ -128,7 +128,7 @@ def describe_run(
         **_image_record(images),
         n=len(mask),
         prior=priors.description,
-        company=_company_record(models, priors),
+        company=_company_record(models, priors, options.n_electing),
         notes=[],
         **_judge_record(models, priors),
         paired_tasks=len(groups_of_priors(priors)) == 1,

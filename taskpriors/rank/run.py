@@ -111,10 +111,14 @@ def elected_columns(
     priors: Priors,
 ) -> dict:  # column -> values, shape (n_models,)
     "What an election adds to the table of a ranking."
-    rows = [(priors.elected or {}).get(name, {}) for name in models]
-    known = ("judge_weight", "rival_skill", "rival_weight")
-    added = [column for column in known if column in rows[0]]
-    return {column: torch.stack([row[column] for row in rows]) for column in added}
+    if priors.judges is None:
+        return {}
+    found = priors.judges
+    columns = dict(
+        judge_weight=found.weights, rival_skill=found.rival_score, rival_weight=found.rival_weights
+    )
+    at = [priors.members.index(name) for name in models]
+    return {name: values[at] for name, values in columns.items() if values is not None}
 
 # %% ../../nbs/rank/12_run.ipynb #f8aaf277
 def _combined(metrics, extra, record):  # columns over models; the record says what they are
@@ -229,7 +233,7 @@ def findings_on_disk(
         told,
         judges=whose.judges,
         outside=company.outside,
-        members=tuple(whose.kernels) if law.kind != "model" else (),
+        members=whose.members,
         company=whose.company,
     )
     a_few = draw_tasks(drawn["tasks"][1], mask, None)
@@ -270,7 +274,7 @@ def findings_on_disk(
     if classes is not None:
         record["labels"] = labels_record(classes, labels)
         record["notes"].append(_LEFT_OUT)
-    extra = {
+    extra = elected_columns(models, priors) | {
         column: torch.stack([columns[name][column] for name in models])
         for column in LABEL_COLUMNS
         if all(column in columns[name] for name in models)
