@@ -168,7 +168,7 @@ CALLS = {
     "prior.views": {"view_features": dict(views=VIEWS)},
     "prior.judges": {
         "copy_similarity": dict(factors=[Z, X]),
-        "mutual_skill": dict(cross=torch.ones(2, 2)),
+        "mutual_skill": dict(cross=torch.ones(3, 3)),
     },
     "transfer.metrics": {"metric_rows": {}},
     "transfer.cards": {

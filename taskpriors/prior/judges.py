@@ -181,6 +181,46 @@ def cross_skill(
     of_one = partial(_skills, laws=laws, moments_of=moments_of, standardize=standardize)
     return torch.stack(list(map_blocks(of_one, features, executor=executor)))
 
+# %% ../../nbs/prior/16_judges.ipynb #ca725387
+def _check_cross(cross, caller):
+    S = check_features(cross, caller, "cross", min_rows=1).double().cpu()
+    if S.numel() == 1:
+        refuse(caller, "at least two models must judge each other", 1, "add models")
+    if S.shape[0] != S.shape[1]:
+        got = f"{S.shape[0]} models and {S.shape[1]} priors"
+        remedy = "pass the factor of a prior as features, too, to let it judge"
+        refuse(caller, "cross must hold a row and a column for each model", got, remedy)
+    return S
+
+
+def _check_controls(controls, k, caller):
+    if not (isinstance(controls, Sequence) and len(controls) == 0):
+        controls = check_several(controls, caller, "controls")
+    controls = sorted({check_count(c, caller, "controls", low=0, high=k - 1) for c in controls})
+    if k - len(controls) < 2:
+        got = f"{len(controls)} controls among {k} models"
+        refuse(caller, "at least two models must be no controls", got, "add models")
+    return controls
+
+
+def _check_copies(similarity, groups, k, caller):
+    if similarity is not None and groups is not None:
+        refuse(caller, "either similarity or groups may be given", "both", "leave one of them out")
+    if groups is not None:
+        groups = check_several(groups, caller, "groups")
+        check_same_n(caller, cross=k, groups=len(groups))
+        labels = [list(groups).index(name) for name in groups]
+        return (torch.tensor(labels)[:, None] == torch.tensor(labels)).double()
+    if similarity is None:
+        return torch.eye(k, dtype=torch.float64)
+    s = check_features(similarity, caller, "similarity").double().cpu()
+    check_same_n(caller, cross=k, similarity=len(s))
+    if s.shape != (k, k) or s.min() < 0 or s.max() > 1 or not torch.allclose(s, s.T):
+        got = f"shape {tuple(s.shape)} with values from {s.min():.3g} to {s.max():.3g}"
+        rule = "similarity must be a symmetric square matrix between 0 and 1"
+        refuse(caller, rule, got, "pass copy_similarity(factors)")
+    return s.clone().fill_diagonal_(1)
+
 # %% ../../nbs/prior/16_judges.ipynb #33071716
 def _above(S, controls):  # the skills that count, shape (k, k)
     if not len(controls):
@@ -189,14 +229,18 @@ def _above(S, controls):  # the skills that count, shape (k, k)
 
 
 def mutual_skill(
-    cross: Tensor,  # S, skill of model a over tasks of model b, shape (k, k), see cross_skill
-    similarity: Tensor | None = None,  # of copies, which learn nothing of each other, (k, k)
-    controls: Sequence = (),  # positions of models known to be weak
+    cross: ArrayLike,  # S, shape (k, k): skill of model a over tasks of model b, see cross_skill
+    *,
+    similarity: ArrayLike | None = None,  # (k, k) in [0, 1]: copies learn nothing of each other
+    controls: Sequence = (),  # positions of models known to be weak; a skill counts above theirs
 ) -> Tensor:  # shape (k, k), symmetric, at least 0; no two models elect each other where all are 0
     "Mutual skill of each pair of models, zero on the diagonal and where a skill is negative."
-    above = _above(cross, controls)
-    mutual = (above * above.T).sqrt().fill_diagonal_(0)
-    return mutual if similarity is None else (1 - similarity) * mutual
+    caller = "mutual_skill"
+    S = _check_cross(cross, caller)
+    controls = _check_controls(controls, len(S), caller)
+    root = _above(S, controls).sqrt()
+    mutual = (root * root.T).fill_diagonal_(0)
+    return (1 - _check_copies(similarity, None, len(S), caller)) * mutual
 
 # %% ../../nbs/prior/16_judges.ipynb #b9669f80
 class _Jury(NamedTuple):
@@ -281,49 +325,9 @@ class Judges(Result):
     rival_score: Tensor | None = None  # under the second community
     reason: str = ""  # why it is not stable
 
-# %% ../../nbs/prior/16_judges.ipynb #ca725387
-def _check_cross(cross, caller):
-    S = check_features(cross, caller, "cross", min_rows=1).double().cpu()
-    if S.numel() == 1:
-        refuse(caller, "at least two models must judge each other", 1, "add models")
-    if S.shape[0] != S.shape[1]:
-        got = f"{S.shape[0]} models and {S.shape[1]} priors"
-        remedy = "pass the factor of a prior as features, too, to let it judge"
-        refuse(caller, "cross must hold a row and a column for each model", got, remedy)
-    return S
-
-
-def _check_controls(controls, k, caller):
-    if not (isinstance(controls, Sequence) and len(controls) == 0):
-        controls = check_several(controls, caller, "controls")
-    controls = sorted({check_count(c, caller, "controls", low=0, high=k - 1) for c in controls})
-    if k - len(controls) < 2:
-        got = f"{len(controls)} controls among {k} models"
-        refuse(caller, "at least two models must be no controls", got, "add models")
-    return controls
-
-
-def _check_copies(similarity, groups, k, caller):
-    if similarity is not None and groups is not None:
-        refuse(caller, "either similarity or groups may be given", "both", "leave one of them out")
-    if groups is not None:
-        groups = check_several(groups, caller, "groups")
-        check_same_n(caller, cross=k, groups=len(groups))
-        labels = [list(groups).index(name) for name in groups]
-        return (torch.tensor(labels)[:, None] == torch.tensor(labels)).double()
-    if similarity is None:
-        return torch.eye(k, dtype=torch.float64)
-    s = check_features(similarity, caller, "similarity").double().cpu()
-    check_same_n(caller, cross=k, similarity=len(s))
-    if s.shape != (k, k) or s.min() < 0 or s.max() > 1 or not torch.allclose(s, s.T):
-        got = f"shape {tuple(s.shape)} with values from {s.min():.3g} to {s.max():.3g}"
-        rule = "similarity must be a symmetric square matrix between 0 and 1"
-        refuse(caller, rule, got, "pass copy_similarity(factors)")
-    return s.clone().fill_diagonal_(1)
-
 # %% ../../nbs/prior/16_judges.ipynb #c272d351
 def _votes(S, controls, similarity, power, caller):  # B, and the seats n
-    C = mutual_skill(S, similarity, controls)
+    C = mutual_skill(S, similarity=similarity, controls=controls)
     if not C.max() > 0:
         rule = "two models must learn each other's tasks better than chance and controls do"
         refuse(caller, rule, "no such pair", "add models, or name a prior")
@@ -428,7 +432,7 @@ _FAR = 0.2  # of the usual mutual skill of a company, below which a model is far
 
 
 def _mutual_notes(names, similarity, cross, n_points):
-    best = mutual_skill(cross, similarity).amax(1)
+    best = mutual_skill(cross, similarity=similarity).amax(1)
     if best.max() < _NOISE / n_points:
         return ["None of these models learns the others' tasks better than noise would."]
     usual = best.median()

@@ -57,6 +57,7 @@ def halved(
         n_tasks=max(2, options.n_tasks // 2),
         n_orders=max(1, options.n_orders // 2),
         n_electing=options.n_electing // 2,
+        n_judging=max(2, options.n_judging // 2),
         seed=seed,
         cache=False,
         progress=False,
@@ -161,7 +162,7 @@ def repeat_on_halves(
         penalties=MOST_LOST,
     )
     known = ("kernel", "probe", "n_tasks", "n_classes", "n_orders", "task_temperature")
-    known += ("n_electing",)
+    known += ("n_electing", "n_judging")
     known += ("rank", "n_judged") if priors.shared is None else ()
     key |= {k: getattr(options, k) for k in known}
     key["train"] = options.train
