@@ -52,9 +52,9 @@ from taskpriors.synbench.score import (
     SynBenchResult,
     SynBenchSettings,
     score_by_n,
-    score_over_seeds,
     synbench_score,
 )
+from taskpriors.synbench.seeds_and_classes import score_over_seeds
 from taskpriors.transfer.agreement import compare_agreement, rank_agreement
 from taskpriors.transfer.code_length import loss_curve
 from taskpriors.transfer.discriminants import h_score
