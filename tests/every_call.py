@@ -106,10 +106,14 @@ CALLS = {
         "grid_integral": dict(accuracy=[0.7, 0.9], bound=[1.0, 2.0], threshold=0.7),
         "synbench_score": SCORE,
         "score_by_n": dict(SCORE, sizes=(32, 64)),
-        "score_over_seeds": dict(SCORE, seeds=range(2)),
-        "one_vs_rest_score": dict(SCORE, class_priors=(0.25, 0.75)),
+    },
+    "synbench.finite_samples": {
         "finite_sample_curve": dict(scales=[1.0, 2.0], n_features=4, n_train=64),
         "ceiling": dict(result=RESULT),
+    },
+    "synbench.seeds_and_classes": {
+        "score_over_seeds": dict(SCORE, seeds=range(2)),
+        "one_vs_rest_score": dict(SCORE, class_priors=(0.25, 0.75)),
     },
     "synbench.robust_probing": {"choose_eps": dict(result=RESULT)},
     "transfer.agreement": {
@@ -329,6 +333,9 @@ ABSENT = {
     "pairs.search_points": "the same",
     "pairs.use_pairs": "the same",
     "svd": "shared step of the metrics that call it",
+    "synbench.robust_probing.attack_inputs": "judges what the attacks take",
+    "synbench.robust_probing.image_norms": "step of the attacks",
+    "synbench.robust_probing.per_image": "step of the attacks",
     "synbench.robust_probing.autoattack": "needs an optional library; its notebook runs it",
     "transfer.code_length.linear_learner": "the learner of loss_curve, which runs it",
     "transfer.discriminants.ledoit_wolf_shrinkage": "step of regularized_h_score",

@@ -47,14 +47,14 @@ from taskpriors.rank.models import rank_models
 from taskpriors.rank.shared_prior import similarity_scale
 from taskpriors.ridge import alpha_grid, ridge_basis, simplex_codes
 from taskpriors.svd import feature_svd
-from taskpriors.synbench import gaussians, robust_probing
+from taskpriors.synbench import gaussians, nearest_images, robust_probing
 from taskpriors.synbench.score import (
     SynBenchResult,
     SynBenchSettings,
     score_by_n,
-    score_over_seeds,
     synbench_score,
 )
+from taskpriors.synbench.seeds_and_classes import score_over_seeds
 from taskpriors.transfer.agreement import compare_agreement, rank_agreement
 from taskpriors.transfer.code_length import loss_curve
 from taskpriors.transfer.discriminants import h_score
@@ -402,8 +402,8 @@ TOO_MANY = {  # a count that no machine can carry
     "TaskPrior.from_views n_views": lambda: TaskPrior.from_views(2, HUGE, 1.0),
     "pgd_attack restarts": attack(robust_probing.pgd_attack, eps=0.1, restarts=HUGE),
     "pgd_attack n_steps": attack(robust_probing.pgd_attack, eps=0.1, n_steps=HUGE, step=0.1),
-    "cw_attack n_steps": attack(robust_probing.cw_attack, n_steps=HUGE),
-    "cw_attack n_weights": attack(robust_probing.cw_attack, n_weights=HUGE),
+    "cw_attack n_steps": attack(nearest_images.cw_attack, n_steps=HUGE),
+    "cw_attack n_weights": attack(nearest_images.cw_attack, n_weights=HUGE),
     "robust_linear_probe n_epochs": attack(
         robust_probing.robust_linear_probe, eps=0.1, n_epochs=HUGE
     ),

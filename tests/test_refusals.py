@@ -132,10 +132,12 @@ CALLS = {
     "synbench.score": {"feature_rules": dict(features=X, labels=y % 2)},
     "synbench.robust_probing": {
         "pgd_attack": dict(logits=linear, images=IMAGES, labels=y % 2, eps=0.1, n_steps=2),
-        "cw_attack": dict(logits=linear, images=IMAGES, labels=y % 2, n_steps=2, n_weights=1),
         "robust_linear_probe": dict(
             features_fn=flat, images=IMAGES, labels=y % 2, eps=0.1, n_epochs=1, n_steps=1
         ),
+    },
+    "synbench.nearest_images": {
+        "cw_attack": dict(logits=linear, images=IMAGES, labels=y % 2, n_steps=2, n_weights=1)
     },
     "synbench.robust_bayes": {"robust_bayes": dict(mu=torch.ones(3), Sigma=torch.eye(3), eps=0.1)},
     "transfer.leep": {
@@ -262,6 +264,9 @@ EXEMPT = {
     "transfer.heads.hessian_trace": "step of fit_head, which judges the data",
     "transfer.orders": "steps of the agreement, which judges what they take",
     "transfer.agreement.exchange_p_value": "step of compare_agreement, which judges the data",
+    "synbench.robust_probing.attack_inputs": "judges what the attacks take",
+    "synbench.robust_probing.image_norms": "step of the attacks, which judge the images",
+    "synbench.robust_probing.per_image": "the same",
     "synbench.robust_probing.autoattack": "needs an optional library; its notebook tests it",
     "blocks": "no data",
     "results": "no data",

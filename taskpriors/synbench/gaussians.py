@@ -110,19 +110,6 @@ class Dense:
     def fits(self, shape: tuple) -> bool:
         return len(self.F) == math.prod(shape)
 
-# %% ../../nbs/synbench/02_gaussians.ipynb #35beb1d4
-def _band_factor(
-    diagonals: Tensor,  # main diagonal and those below it, shape (bandwidth + 1, size)
-) -> Tensor:  # of the same shape
-    "Cholesky factor of a band matrix."
-    from scipy.linalg import LinAlgError, cholesky_banded
-
-    try:
-        return torch.from_numpy(cholesky_banded(diagonals.numpy(), lower=True))
-    except LinAlgError:
-        rule, got = "the band matrix must be positive definite", diagonals[:4, 0].tolist()
-        refuse("Banded", rule, f"diagonals {got}", "lower the off-diagonals")
-
 # %% ../../nbs/synbench/02_gaussians.ipynb #51962311
 class Banded:
     "Equal blocks that are band matrices: row k couples a pixel with its k-th successor."
@@ -132,6 +119,8 @@ class Banded:
         diagonals: ArrayLike,  # (bandwidth + 1,) for a Toeplitz block, or (bandwidth + 1, size)
         size: int,  # pixels in a block
     ) -> None:
+        from scipy.linalg import LinAlgError, cholesky_banded
+
         b = check_tensor(diagonals, "Banded", "diagonals").detach().double()
         check_finite(b, "Banded", "diagonals")
         self.size = check_count(size, "Banded", "size")
@@ -141,7 +130,11 @@ class Banded:
             refuse("Banded", rule, f"{tuple(b.shape)}", remedy)
         check_memory(24 * len(b) * self.size, "Banded", "pass smaller blocks or fewer diagonals")
         self.diagonals = b if b.ndim == 2 else b[:, None].expand(-1, size)
-        self.L = _band_factor(self.diagonals)
+        try:
+            self.L = torch.from_numpy(cholesky_banded(self.diagonals.numpy(), lower=True))
+        except LinAlgError:
+            rule, got = "the band matrix must be positive definite", self.diagonals[:4, 0].tolist()
+            refuse("Banded", rule, f"diagonals {got}", "lower the off-diagonals")
 
     def color(self, g: Tensor) -> Tensor:
         L, g = self.L.to(g), g.reshape(len(g), -1, self.size)
@@ -471,30 +464,6 @@ def _covariance(
     check_memory(4 * 8 * len(S) ** 2, who, "pass a banded or Kronecker covariance")
     return Dense(S)
 
-# %% ../../nbs/synbench/02_gaussians.ipynb #8fcb01db
-def _direction(
-    direction,  # of `shape`, or None
-    shape: tuple,
-    covariance,
-) -> Tensor:  # of any length, shape (d,), float64
-    who, d = "synthetic_task", math.prod(shape)
-    if direction is None:
-        u = torch.ones(d, dtype=torch.float64)
-    else:
-        u = torch.atleast_1d(check_tensor(direction, who, "direction").detach())
-        u = check_finite(u, who, "direction").double().flatten()
-    if len(u) != d or not u.any():
-        rule = f"direction must be a nonzero array of shape {shape}"
-        refuse(who, rule, f"{len(u)} entries", "pass one number per pixel")
-    unit = u / u.norm()
-    lost = float((unit - covariance.project(unit[None])[0]).norm())
-    if lost > 1e-6:
-        range_ = "the mean must lie in the range of the covariance"
-        rule = f"{range_}, or the classes differ without noise"
-        got = f"a share of {lost:.3g} outside of it"
-        refuse(who, rule, got, "pass a direction that is constant where the noise is not")
-    return u
-
 # %% ../../nbs/synbench/02_gaussians.ipynb #b9e94d5e
 @documented
 def synthetic_task(
@@ -525,7 +494,21 @@ def synthetic_task(
         rule = f"the covariance must fit images of shape {shape}"
         got = f"{type(cov).__name__} of another size"
         refuse(who, rule, got, "build it for this shape")
-    u = _direction(direction, shape, cov)
+    if direction is None:
+        direction = torch.ones(math.prod(shape), dtype=torch.float64)
+    u = torch.atleast_1d(check_tensor(direction, who, "direction").detach())
+    u = check_finite(u, who, "direction").double().flatten()
+    if len(u) != math.prod(shape) or not u.any():
+        rule = f"direction must be a nonzero array of shape {shape}"
+        refuse(who, rule, f"{len(u)} entries", "pass one number per pixel")
+    unit = u / u.norm()
+    lost = float((unit - cov.project(unit[None])[0]).norm())
+    if lost > 1e-6:
+        rule = (
+            "the mean must lie in the range of the covariance, or the classes differ without noise"
+        )
+        remedy = "pass a direction that is constant where the noise is not"
+        refuse(who, rule, f"a share of {lost:.3g} outside of it", remedy)
     return SyntheticTask(
         scale=scale,
         shape=shape,

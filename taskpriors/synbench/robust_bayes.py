@@ -80,40 +80,6 @@ def _ridge(  # type: ignore[return]  # the hundredth step returns
         if settled.all() or step == 100:
             return torch.where(eps > 0, t.exp(), 0.0), step
 
-# %% ../../nbs/synbench/01_robust_bayes.ipynb #2af27663
-class _Whitened(NamedTuple):
-    "Minimise |A (mu - z)|^2 over a ball, in numpy."
-
-    A: np.ndarray  # rows whiten, shape (d, d)
-    mu: np.ndarray  # shape (d,)
-    b: np.ndarray  # A mu
-
-# %% ../../nbs/synbench/01_robust_bayes.ipynb #89dd3b82
-def _in_box(
-    problem: _Whitened,
-    eps: float,
-    p: float,  # infinity
-) -> np.ndarray:  # z
-    from scipy.optimize import lsq_linear
-
-    A, steps = problem.A, 10 * problem.A.shape[1]
-    return lsq_linear(A, problem.b, (-eps, eps), method="bvls", tol=1e-15, max_iter=steps).x
-
-# %% ../../nbs/synbench/01_robust_bayes.ipynb #a340df7e
-def _in_cross_polytope(
-    problem: _Whitened,
-    eps: float,
-    p: float,  # 1
-) -> np.ndarray:  # z
-    from sklearn.linear_model import lars_path_gram
-
-    A, b = problem.A, problem.b
-    path = lars_path_gram(A.T @ b, A.T @ A, n_samples=1, method="lasso")[2]
-    size = abs(path).sum(0)
-    k = min(max(int(np.searchsorted(size, eps)), 1), len(size) - 1)
-    share = (eps - size[k - 1]) / (size[k] - size[k - 1])
-    return path[:, k - 1] + share * (path[:, k] - path[:, k - 1])
-
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #6b5e1b39
 def _norm_and_slope(u: np.ndarray, p: float) -> tuple[float, np.ndarray]:
     "p-norm of a vector that is not zero, and its gradient."
@@ -123,16 +89,19 @@ def _norm_and_slope(u: np.ndarray, p: float) -> tuple[float, np.ndarray]:
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #07fb859f
 def _in_smooth_ball(
-    problem: _Whitened,
+    A: np.ndarray,  # whitens: |A (mu - z)|^2 is least
+    mu: np.ndarray,  # its direction is the start
+    b: np.ndarray,  # A mu
     eps: float,
     p: float,
+    *,
     F: np.ndarray | None = None,  # shape (d, r): the attack is F times the unknowns
 ) -> np.ndarray:  # the unknowns, z without F
     from scipy.optimize import minimize
 
-    A, b = problem.A * eps, problem.b
+    A = A * eps
     F = np.eye(A.shape[1]) if F is None else F
-    start = problem.mu / _norm_and_slope(F @ problem.mu, p)[0]
+    start = mu / _norm_and_slope(F @ mu, p)[0]
     scale = np.sum((A @ start - b) ** 2) / 2
 
     def value(u):
@@ -144,8 +113,8 @@ def _in_smooth_ball(
         "jac": lambda u: -_norm_and_slope(F @ u, p)[1] @ F,
     }
     options = {"maxiter": 5000, "ftol": 1e-16}
-    found = minimize(value, start, jac=True, method="SLSQP", constraints=[ball], options=options)
-    return eps * found.x
+    u = minimize(value, start, jac=True, method="SLSQP", constraints=[ball], options=options).x
+    return eps * u
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #18add625
 def _norm(
@@ -166,40 +135,7 @@ def _dual(
         return math.inf
     return 1.0 if p == math.inf else p / (p - 1)
 
-# %% ../../nbs/synbench/01_robust_bayes.ipynb #c5608d0d
-def _lasso_rule(mu: np.ndarray, Sigma: np.ndarray, eps: float) -> np.ndarray:
-    "w that minimises w Sigma w / 2 - mu w + eps |w|_1."
-    from sklearn.linear_model import lars_path_gram
-
-    return lars_path_gram(mu, Sigma, n_samples=1, alpha_min=eps, method="lasso")[2][:, -1]
-
-# %% ../../nbs/synbench/01_robust_bayes.ipynb #7cfc7a41
-def _clipped_rule(mu: np.ndarray, root: np.ndarray, eps: float) -> np.ndarray:
-    "w that minimises w Sigma w / 2 - mu w + eps max |w|, with Sigma = root.T @ root."
-    from scipy.optimize import brentq, lsq_linear
-
-    b = np.linalg.pinv(root.T) @ mu
-    top = abs(np.linalg.pinv(root) @ b).max()
-
-    def rule(t):
-        return lsq_linear(root, b, (-t, t), method="bvls", tol=1e-15, max_iter=10 * len(mu)).x
-
-    def excess(t):
-        return abs(mu - root.T @ (root @ rule(t))).sum() - eps
-
-    return rule(brentq(excess, 1e-12 * top, 2 * top, xtol=1e-15 * top, rtol=1e-14))
-
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #f8460ec9
-def _smooth_rule(m: np.ndarray, lam: np.ndarray, F: np.ndarray, eps: float, p: float):
-    "w of a smooth ball, from the mean m in the eigenbasis."
-    A = np.diag(lam**-0.5)
-    z = _in_smooth_ball(_Whitened(A, m, A @ m), eps, p, F)
-    inside = (m - z) / lam
-    slope = _norm_and_slope(F @ z, p)[1]
-    along = F.T @ slope
-    return F @ inside + (slope - F @ along) * (inside @ along) / (along @ along)
-
-
 def _attack_in_range(
     mu: Tensor,  # within the range of Sigma
     base: _Spectrum,
@@ -207,15 +143,35 @@ def _attack_in_range(
     p: float,
 ) -> tuple[Tensor, Tensor]:  # z and w
     "The attacker's shift within the range of a singular Sigma, and the rule against it."
+    from scipy.optimize import brentq, lsq_linear
+
     F = base.back(torch.eye(len(base.lam), dtype=mu.dtype, device=mu.device)).T.cpu().numpy()
     lam, mean = base.lam.cpu().numpy(), mu.cpu().numpy()
-    root = lam[:, None] ** 0.5 * F.T
+    root = lam[:, None] ** 0.5 * F.T  # Sigma = root.T @ root
     if p == math.inf:
-        w = _lasso_rule(mean, root.T @ root, eps)
+        from sklearn.linear_model import lars_path_gram
+
+        path = lars_path_gram(mean, root.T @ root, n_samples=1, alpha_min=eps, method="lasso")[2]
+        w = path[:, -1]
     elif p == 1:
-        w = _clipped_rule(mean, root, eps)
+        b = np.linalg.pinv(root.T) @ mean
+        top = abs(np.linalg.pinv(root) @ b).max()
+
+        def rule(t):
+            steps = 10 * len(mean)
+            return lsq_linear(root, b, (-t, t), method="bvls", tol=1e-15, max_iter=steps).x
+
+        def excess(t):
+            return abs(mean - root.T @ (root @ rule(t))).sum() - eps
+
+        w = rule(brentq(excess, 1e-12 * top, 2 * top, xtol=1e-15 * top, rtol=1e-14))
     else:
-        w = _smooth_rule(F.T @ mean, lam, F, eps, p)
+        m, A = F.T @ mean, np.diag(lam**-0.5)
+        shift = _in_smooth_ball(A, m, A @ m, eps, p, F=F)
+        inside = (m - shift) / lam
+        slope = _norm_and_slope(F @ shift, p)[1]
+        along = F.T @ slope
+        w = F @ inside + (slope - F @ along) * (inside @ along) / (along @ along)
     z = mean - root.T @ (root @ w)
     return torch.from_numpy(z).to(mu), torch.from_numpy(w).to(mu)
 
@@ -223,19 +179,34 @@ def _attack_in_range(
 def _attack(
     mu: Tensor,  # within the range of Sigma
     base: _Spectrum,
-    eps: float,
+    eps: Tensor,  # one radius
     p: float,
 ) -> tuple[Tensor, Tensor]:  # z and w = pinv(Sigma)(mu - z)
     "The attacker's shift of the mean in any ball, and the rule against it."
     if len(base.lam) < len(mu):
         z, w = _attack_in_range(mu, base, float(eps), p)
         return z * min(1.0, float(eps / _norm(z, p))), w
-    solve = {1: _in_cross_polytope, math.inf: _in_box}.get(p, _in_smooth_ball)
-    A = base.back(torch.diag(base.lam.rsqrt()))
-    problem = _Whitened(A.cpu().numpy(), mu.cpu().numpy(), (A @ mu).cpu().numpy())
-    z = torch.from_numpy(solve(problem, float(eps), p)).to(mu)
+    whitening = base.back(torch.diag(base.lam.rsqrt()))
+    A, b = whitening.cpu().numpy(), (whitening @ mu).cpu().numpy()
+    radius = float(eps)
+    if p == math.inf:
+        from scipy.optimize import lsq_linear
+
+        box, steps = (-radius, radius), 10 * len(mu)
+        shift = lsq_linear(A, b, box, method="bvls", tol=1e-15, max_iter=steps).x
+    elif p == 1:
+        from sklearn.linear_model import lars_path_gram
+
+        path = lars_path_gram(A.T @ b, A.T @ A, n_samples=1, method="lasso")[2]
+        size = abs(path).sum(0)
+        k = min(max(int(np.searchsorted(size, radius)), 1), len(size) - 1)
+        share = (radius - size[k - 1]) / (size[k] - size[k - 1])
+        shift = path[:, k - 1] + share * (path[:, k] - path[:, k - 1])
+    else:
+        shift = _in_smooth_ball(A, mu.cpu().numpy(), b, radius, p)
+    z = torch.from_numpy(shift).to(mu)
     z = z * min(1.0, float(eps / _norm(z, p)))
-    return z, A.T @ (A @ (mu - z))
+    return z, whitening.T @ (whitening @ (mu - z))
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #86ef35b7
 @dataclass(frozen=True, eq=False, repr=False)
@@ -291,15 +262,6 @@ def scaled_bound_of_accuracy(
     t = torch.special.ndtri(a)
     return 1 + torch.exp(-(t**2) / 2) / (math.sqrt(2 * math.pi) * t * a)
 
-# %% ../../nbs/synbench/01_robust_bayes.ipynb #f030ebac
-def _cut_mean(
-    m: Tensor,
-    s: Tensor,
-) -> Tensor:
-    "E[u; u > 0] for u ~ N(m, s^2)."
-    t = m / s
-    return m * torch.special.ndtr(t) + s * torch.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
-
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #186d391b
 @dataclass(frozen=True, eq=False, repr=False)
 class RobustBayes(LinearRule):
@@ -347,7 +309,13 @@ class RobustBayes(LinearRule):
     @property
     def scaled_bound(self) -> Tensor:  # shape (*eps,)
         "Expected scaled bound of correct samples: (iv). NaN where `exists` is False."
-        b = self._mix(lambda m: _cut_mean(m, self.noise)) / (self.accuracy * self._scale())
+
+        def above_zero(m):  # E[u; u > 0] for u ~ N(m, noise^2)
+            t = m / self.noise
+            density = torch.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
+            return m * torch.special.ndtr(t) + self.noise * density
+
+        b = self._mix(above_zero) / (self.accuracy * self._scale())
         return torch.where(self.exists, b, torch.nan)
 
     def scaled_margin(self, x: ArrayLike) -> Tensor:  # shape (*eps, n)
@@ -357,18 +325,23 @@ class RobustBayes(LinearRule):
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #b361b036
 class _Problem(NamedTuple):
-    "Checked inputs in double precision."
+    "Checked inputs, tensors in double precision."
 
     mu: Tensor  # shape (d,)
     Sigma: Tensor  # shape (d, d) or (d,)
     center: Tensor  # shape (d,)
+    eps: Tensor  # shape () or (n_eps,)
+    p: float
     rtol: float
 
-# %% ../../nbs/synbench/01_robust_bayes.ipynb #f1873536
-def _problem(
-    mu,
-    Sigma,
-    center,
+
+def _checked_problem(
+    mu: ArrayLike,
+    Sigma: ArrayLike,
+    center: ArrayLike | None,
+    *,
+    eps: float | ArrayLike,
+    p: float,
     rtol: float | None,
 ) -> _Problem:
     who = "robust_bayes"
@@ -376,9 +349,9 @@ def _problem(
     if mu.ndim != 1 or len(mu) < 1:
         refuse(who, "mu must be a vector", f"shape {tuple(mu.shape)}", "pass shape (d,)")
     Sigma = torch.atleast_1d(check_tensor(Sigma, who, "Sigma").detach())
-    default = len(mu) * torch.finfo(Sigma.dtype).eps
-    if rtol is not None:
-        rtol = check_number(rtol, who, "rtol", low=0, high=1, high_open=True)
+    if rtol is None:
+        rtol = len(mu) * torch.finfo(Sigma.dtype).eps
+    rtol = check_number(rtol, who, "rtol", low=0, high=1, high_open=True)
     plain = Sigma.ndim == 1 or Sigma.numel() == 1
     Sigma = check_finite(Sigma, who, "Sigma") if plain else check_square(Sigma, who, "Sigma")
     if len(Sigma) != len(mu):
@@ -391,73 +364,19 @@ def _problem(
     if center.shape != mu.shape:
         rule, remedy = "center must have the shape of mu", "pass the midpoint of the two means"
         refuse(who, rule, f"{tuple(center.shape)}", remedy)
+    check_finite(check_tensor(eps, who, "eps"), who, "eps")  # a list would lose digits on its way
+    radii = torch.as_tensor(eps, dtype=torch.float64).to(mu.device)
+    if radii.ndim > 1 or radii.numel() == 0 or radii.min() < 0:
+        rule, got = "eps must be one or several numbers of at least 0", str(radii.tolist())[:60]
+        refuse(who, rule, got, "pass radii")
     return _Problem(
         mu=mu.double(),
         Sigma=Sigma.double().to(mu.device),
         center=center.double().to(mu.device),
-        rtol=default if rtol is None else rtol,
+        eps=radii,
+        p=math.inf if p == math.inf else check_number(p, who, "p", low=1),
+        rtol=rtol,
     )
-
-# %% ../../nbs/synbench/01_robust_bayes.ipynb #abbc0785
-def _check_eps(
-    eps,
-    device: torch.device,
-) -> Tensor:  # shape () or (n_eps,), float64
-    who = "robust_bayes"
-    check_finite(check_tensor(eps, who, "eps"), who, "eps")  # a list would lose digits on its way
-    eps = torch.as_tensor(eps, dtype=torch.float64).to(device)
-    if eps.ndim > 1 or eps.numel() == 0 or eps.min() < 0:
-        rule, got = "eps must be one or several numbers of at least 0", str(eps.tolist())[:60]
-        refuse(who, rule, got, "pass radii")
-    return eps
-
-# %% ../../nbs/synbench/01_robust_bayes.ipynb #9b95813e
-def _check_p(
-    p: float,
-) -> float:
-    if p == math.inf:
-        return math.inf
-    return check_number(p, "robust_bayes", "p", low=1)
-
-# %% ../../nbs/synbench/01_robust_bayes.ipynb #bdde8495
-def _absolute(
-    eps: Tensor,
-    reach: float,
-    eps_scale: str,
-) -> Tensor:
-    check_choice(eps_scale, ("absolute", "relative"), "robust_bayes", "eps_scale")
-    return eps * reach if eps_scale == "relative" else eps
-
-# %% ../../nbs/synbench/01_robust_bayes.ipynb #61d1b81e
-def _leaves_a_rule(
-    eps: Tensor,  # absolute
-    reach: float,
-    p: float,
-    missing: str,
-) -> Tensor:  # shape of eps, bool
-    check_choice(missing, ("raise", "report"), "robust_bayes", "missing")
-    exists = eps < reach * (1 - 1e-12)
-    if missing == "raise" and not bool(exists.all()):
-        norm = f"the {p:g}-norm of mu within the range of Sigma, {reach:.6g}"
-        rule = f"eps must be below {norm}: beyond it no classifier is left"
-        refuse("robust_bayes", rule, f"{eps.max():.6g}", "lower eps, or pass missing='report'")
-    return exists
-
-# %% ../../nbs/synbench/01_robust_bayes.ipynb #2421eb64
-def _solve(
-    m: Tensor,  # mean in the eigenbasis
-    base: _Spectrum,
-    eps: Tensor,  # shape (n_eps,)
-    p: float,
-) -> tuple[Tensor, Tensor, int]:  # z and w, shape (n_eps, d); Newton steps
-    if p == 2:
-        k, n_iter = _ridge(m, base.lam, eps)
-        w = m / (base.lam + k[:, None])
-        return base.back(k[:, None] * w), base.back(w), n_iter
-    mu = base.back(m)
-    plain = (torch.zeros_like(mu), base.back(m / base.lam))
-    pairs = [_attack(mu, base, e, p) if e > 0 else plain for e in eps]
-    return torch.stack([z for z, _ in pairs]), torch.stack([w for _, w in pairs]), 0
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #8d8e0b61
 def _gap(
@@ -498,18 +417,34 @@ def robust_bayes(
 
     Reference: Ko et al., SynBench, Theorems 3.1, A.2 and A.3.
     """
-    mu, Sigma, center, rtol = _problem(mu, Sigma, center, rtol)
-    eps, p = _check_eps(eps, mu.device), _check_p(p)
-    tau = check_number(tau, "robust_bayes", "tau", low=1e-300, high=1, high_open=True)
-    base = _spectrum(Sigma, rtol)
+    who = "robust_bayes"
+    problem = _checked_problem(mu, Sigma, center, eps=eps, p=p, rtol=rtol)
+    mu, eps, p = problem.mu, problem.eps, problem.p
+    tau = check_number(tau, who, "tau", low=1e-300, high=1, high_open=True)
+    base = _spectrum(problem.Sigma, problem.rtol)
     m = base.into(mu)
     inside = base.back(m)
     reach = float(_norm(inside, p))
-    eps = _absolute(eps, reach, eps_scale)
+    check_choice(eps_scale, ("absolute", "relative"), who, "eps_scale")
+    if eps_scale == "relative":
+        eps = eps * reach
+    check_choice(missing, ("raise", "report"), who, "missing")
     e = eps.reshape(-1)
-    exists = _leaves_a_rule(e, reach, p, missing)
+    exists = e < reach * (1 - 1e-12)
+    if missing == "raise" and not bool(exists.all()):
+        norm = f"the {p:g}-norm of mu within the range of Sigma, {reach:.6g}"
+        rule = f"eps must be below {norm}: beyond it no classifier is left"
+        refuse(who, rule, f"{e.max():.6g}", "lower eps, or pass missing='report'")
 
-    z, w, n_iter = _solve(m, base, torch.where(exists, e, 0.0), p)
+    n_iter, radii = 0, torch.where(exists, e, 0.0)
+    if p == 2:
+        k, n_iter = _ridge(m, base.lam, radii)
+        rules = m / (base.lam + k[:, None])
+        z, w = base.back(k[:, None] * rules), base.back(rules)
+    else:
+        unmoved = (torch.zeros_like(inside), base.back(m / base.lam))
+        pairs = [_attack(inside, base, r, p) if r > 0 else unmoved for r in radii]
+        z, w = (torch.stack(v) for v in zip(*pairs, strict=True))
     w = w * exists[:, None]
     z = torch.where(exists[:, None], z, inside)
     noise = (base.into(w) ** 2 * base.lam).sum(1).sqrt()
@@ -522,7 +457,7 @@ def robust_bayes(
     return RobustBayes(
         w=shaped(w),
         bias=torch.full_like(eps, -math.log((1 - tau) / tau) / 2),
-        center=center,
+        center=problem.center,
         p=p,
         eps=eps,
         tau=tau,

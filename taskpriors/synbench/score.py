@@ -4,12 +4,12 @@
 
 # %% auto #0
 __all__ = ['score_integral', 'grid_integral', 'SynBenchSettings', 'feature_rules', 'SynBenchResult', 'score_by_n',
-           'synbench_score', 'finite_sample_curve', 'ceiling', 'SeedScores', 'score_over_seeds', 'one_vs_rest_score']
+           'synbench_score']
 
 # %% ../../nbs/synbench/03_score.ipynb #49a989fe
 import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -152,24 +152,11 @@ class SynBenchSettings:
 
 # %% ../../nbs/synbench/03_score.ipynb #da2a2dec
 _OPEN_UNIT: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
-_BOUNDS: dict[str, dict[str, Any]] = {
+_BOUNDS: dict[str, dict[str, Any]] = {  # of fields that hold several numbers
     "eps": dict(low=0),
     "threshold": dict(low=0, high=1, high_open=True),
     "scales": dict(low=0, low_open=True),
 }
-
-
-def _several(
-    name: str,  # "eps", "threshold" or "scales"
-    values,  # a number or several
-) -> tuple:
-    who = "synbench_score"
-    values = torch.atleast_1d(torch.as_tensor(values, dtype=torch.float64)).flatten().tolist()
-    if not values:
-        refuse(who, f"{name} must not be empty", "none", "pass at least one number")
-    return tuple(check_number(v, who, name, **_BOUNDS[name]) for v in values)
-
-# %% ../../nbs/synbench/03_score.ipynb #6dab570d
 _CHOICES = {
     "eps_scale": ("relative", "absolute"),
     "normalize": ("model", "imagenet"),
@@ -178,49 +165,41 @@ _CHOICES = {
     "bound_mean": ("samples", "batches"),
     "integral": ("exact", "grid"),
 }
-
-
-def _check_fields(
-    s: SynBenchSettings,
-):
-    who = "synbench_score"
-    for name, choices in _CHOICES.items():
-        check_choice(getattr(s, name), choices, who, name)
-    for name in ("n_train", "n_test"):
-        check_count(getattr(s, name), who, name, low=4)
-    check_number(s.tau, who, "tau", **_OPEN_UNIT)
-    if not isinstance(s.pixel_mean, str):
-        check_number(s.pixel_mean, who, "pixel_mean")
-    elif s.pixel_mean != "0.5/sqrt(d)":
-        rule = "pixel_mean must be a number or '0.5/sqrt(d)'"
-        refuse(who, rule, repr(s.pixel_mean), "pass one of those")
-
-# %% ../../nbs/synbench/03_score.ipynb #70dc154c
 _SAMPLE_BYTES = 20  # a label, and a feature in both precisions, at the very least
 
 
-def _settings(
+def _checked_settings(
     settings: SynBenchSettings | None,
     changes: dict,  # field -> value
 ) -> SynBenchSettings:
-    "Checked settings."
     who = "synbench_score"
+    remedy = "pass SynBenchSettings() or .paper()"
     s = SynBenchSettings() if settings is None else settings
-    if not isinstance(s, SynBenchSettings):
-        rule, remedy = "settings must be a SynBenchSettings", "pass SynBenchSettings() or .paper()"
-        refuse(who, rule, type(s).__name__, remedy, TypeError)
+    check_instance(s, SynBenchSettings, who, "settings", remedy=remedy)
     names = [f.name for f in fields(SynBenchSettings)]
     unknown = sorted(set(changes) - set(names))
     if unknown:
         rule = "options must be fields of SynBenchSettings"
         refuse(who, rule, f"{unknown}", f"use {', '.join(names)}", TypeError)
     s = replace(s, **changes)
-    _check_fields(s)
-    grids: dict[str, Any] = {name: _several(name, getattr(s, name)) for name in _BOUNDS}
-    s = replace(s, **grids)
-    judged = 5 * len(s.eps) * len(s.scales)  # an answer and a margin at each
-    check_load(s.n_train, who, "n_train", bytes_each=_SAMPLE_BYTES)
-    check_load(s.n_test, who, "n_test", bytes_each=_SAMPLE_BYTES + judged)
+    for name, choices in _CHOICES.items():
+        check_choice(getattr(s, name), choices, who, name)
+    check_number(s.tau, who, "tau", **_OPEN_UNIT)
+    if not isinstance(s.pixel_mean, str):
+        check_number(s.pixel_mean, who, "pixel_mean")
+    elif s.pixel_mean != "0.5/sqrt(d)":
+        rule = "pixel_mean must be a number or '0.5/sqrt(d)'"
+        refuse(who, rule, repr(s.pixel_mean), "pass one of those")
+    several: dict[str, Any] = {}
+    for name, bounds in _BOUNDS.items():
+        values = torch.as_tensor(getattr(s, name), dtype=torch.float64).flatten().tolist()
+        if not values:
+            refuse(who, f"{name} must not be empty", "none", "pass at least one number")
+        several[name] = tuple(check_number(v, who, name, **bounds) for v in values)
+    s = replace(s, **several)
+    judged = 5 * len(s.eps) * len(s.scales)  # bytes: an answer and a margin at each
+    check_load(s.n_train, who, "n_train", low=4, bytes_each=_SAMPLE_BYTES)
+    check_load(s.n_test, who, "n_test", low=4, bytes_each=_SAMPLE_BYTES + judged)
     return s
 
 # %% ../../nbs/synbench/03_score.ipynb #a29104dc
@@ -229,7 +208,7 @@ class _Encoder(NamedTuple):
 
     network: BatchEncoder  # normalised images -> features
     shape: tuple  # (channels, height, width)
-    mean: Tensor  # of the pixels, per channel or one for all
+    mean: Tensor  # of the pixels, per channel or one for all channels
     std: Tensor  # their deviation
 
     def __call__(self, x):
@@ -237,51 +216,58 @@ class _Encoder(NamedTuple):
         x = (x - self.mean.to(x).view(view)) / self.std.to(x).view(view)
         return check_finite(self.network(x), "synbench_score", "features")
 
-# %% ../../nbs/synbench/03_score.ipynb #af3857e7
+# %% ../../nbs/synbench/03_score.ipynb #7628ee16
 _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
-def _statistics(
-    given,  # ((means), (deviations)) of the call, or None
-    config,  # of timm
-    normalize: str,
-) -> tuple:
-    if normalize == "imagenet":
-        return _IMAGENET
-    if given is not None:
-        rows = check_several(given, "synbench_score", "normalize_by")
-        if len(rows) != 2:
-            rule = "normalize_by must hold the means and the deviations"
-            refuse("synbench_score", rule, f"{len(rows)} values", "pass ((m, ...), (s, ...))")
-        return tuple(check_tensor(row, "synbench_score", "normalize_by") for row in rows)
-    if config:
-        return config["mean"], config["std"]
-    return (0.0,), (1.0,)
-
-# %% ../../nbs/synbench/03_score.ipynb #ea47deef
-def _check_statistics(
-    mean: Tensor,
-    std: Tensor,
+def _pixel_statistics(
+    normalize: str,  # of the settings
+    normalize_by: tuple | None,  # ((means), (deviations)) of the call
+    config: Mapping,  # of timm
     n_channels: int,
-):
-    if (
-        mean.shape != std.shape
-        or mean.ndim != 1
-        or len(mean) not in (1, n_channels)
-        or std.min() <= 0
-    ):
+) -> tuple[Tensor, Tensor]:  # mean and deviation, per channel or one for all
+    who = "synbench_score"
+    statistics: Any = ((0.0,), (1.0,))
+    if normalize == "imagenet":
+        statistics = _IMAGENET
+    elif normalize_by is not None:
+        statistics = check_several(normalize_by, who, "normalize_by")
+        if len(statistics) != 2:
+            rule = "normalize_by must hold the means and the deviations"
+            refuse(who, rule, f"{len(statistics)} values", "pass ((m, ...), (s, ...))")
+        statistics = [check_tensor(row, who, "normalize_by") for row in statistics]
+    elif config:
+        statistics = config["mean"], config["std"]
+    mean, std = (torch.as_tensor(row, dtype=torch.float32) for row in statistics)
+    per_channel = mean.shape == std.shape and mean.shape in ((1,), (n_channels,))
+    if not per_channel or std.min() <= 0:
         rule = "normalize must hold a mean and a positive deviation per channel"
         got = f"{mean.tolist()}, {std.tolist()}"
-        refuse("synbench_score", rule, got, "pass ((m, ...), (s, ...))")
+        refuse(who, rule, got, "pass ((m, ...), (s, ...))")
+    return mean, std
 
-# %% ../../nbs/synbench/03_score.ipynb #7628ee16
-def _network(
-    model,  # a module or a function
-    name: str,
-    device,  # None is where the model is
-) -> BatchEncoder:
+# %% ../../nbs/synbench/03_score.ipynb #e56bc7a3
+def _image_encoder(
+    model: str | Callable,  # a timm name, a module or a function
+    input_size: tuple | None,
+    normalize: str,
+    normalize_by: tuple | None,
+    device: str | torch.device | None,  # None is where the model is
+) -> _Encoder:
     who = "synbench_score"
-    module = model if isinstance(model, nn.Module) else None
+    name = getattr(model, "name", model_name(model)) if callable(model) else str(model)
+    if isinstance(model, str):
+        model = timm_module(model, who)
+    if not callable(model):
+        rule = "model must be a timm name, a module or a function"
+        refuse(who, rule, type(model).__name__, "pass one of those", TypeError)
+    module: Any = model if isinstance(model, nn.Module) else None
+    config = timm_config(module)
+    shape = input_size or config.get("input_size")
+    if not isinstance(shape, (tuple, list, torch.Size)):
+        got = "a model that does not carry it" if shape is None else repr(shape)
+        remedy = "pass input_size=(channels, height, width)"
+        refuse(who, "the image size must be known", got, remedy)
     home = device_of(module)
     place = (home or torch.device("cpu")) if device is None else check_device(device, who)
     if home is not None and home != place:
@@ -289,7 +275,7 @@ def _network(
         refuse(who, f"the model must be on {place}", f"a model on {home}", remedy)
     weights: Any = next(module.parameters(), None) if module is not None else None
     real = weights is not None and weights.is_floating_point()
-    return BatchEncoder(
+    network = BatchEncoder(
         caller=who,
         name=name,
         forward=model,
@@ -297,35 +283,8 @@ def _network(
         dtype=weights.dtype if real else torch.float32,
         pooling="flatten",
     )
-
-# %% ../../nbs/synbench/03_score.ipynb #e56bc7a3
-def _encoder(
-    model,  # a timm name, a module or a function
-    input_size,
-    normalize: str,
-    statistics,
-    device,
-) -> _Encoder:
-    who = "synbench_score"
-    name = getattr(model, "name", model_name(model))
-    if isinstance(model, str):
-        name, model = model, timm_module(model, who)
-    if not callable(model):
-        rule = "model must be a timm name, a module or a function"
-        refuse(who, rule, type(model).__name__, "pass one of those", TypeError)
-    config = timm_config(model)
-    shape = input_size or config.get("input_size")
-    if not isinstance(shape, (tuple, list, torch.Size)):
-        got = "a model that does not carry it" if shape is None else repr(shape)
-        remedy = "pass input_size=(channels, height, width)"
-        refuse(who, "the image size must be known", got, remedy)
-    network = _network(model, name, device)
-    mean, std = (
-        torch.as_tensor(v, dtype=torch.float32, device=network.device)
-        for v in _statistics(statistics, config, normalize)
-    )
-    _check_statistics(mean, std, shape[0])
-    return _Encoder(network, tuple(shape), mean, std)
+    mean, std = _pixel_statistics(normalize, normalize_by, config, shape[0])
+    return _Encoder(network, tuple(shape), mean.to(place), std.to(place))
 
 # %% ../../nbs/synbench/03_score.ipynb #c099ea74
 def _features(
@@ -340,33 +299,6 @@ def _features(
     z, y = zip(*((encoder(x), y) for x, y in batches), strict=True)
     return torch.cat(z).double(), torch.cat(y)
 
-# %% ../../nbs/synbench/03_score.ipynb #b0df76c0
-def _pooled_covariance(
-    residuals: Tensor,  # features less the mean of their class, shape (n, d)
-    pooled: str,  # divisor
-) -> Tensor:  # shape (d, d)
-    n = len(residuals)
-    S = residuals.T @ residuals / (n - 2 if pooled == "n-2" else n - 1)
-    return (S + S.T) / 2
-
-# %% ../../nbs/synbench/03_score.ipynb #dabfac64
-def _relative_cut(
-    S: Tensor,  # pooled covariance
-    settings: SynBenchSettings,
-) -> float | None:  # None is rounding
-    cut = settings.eigenvalue_cut
-    if cut is None or settings.cut_scale == "relative":
-        return cut
-    return min(cut / float(torch.linalg.matrix_norm(S, 2)), 1 - 1e-12)
-
-# %% ../../nbs/synbench/03_score.ipynb #04960e60
-def _given_settings(settings, caller: str) -> SynBenchSettings:
-    "Settings that are given, or the default ones."
-    remedy = "pass SynBenchSettings(...) or None"
-    if settings is None:
-        return SynBenchSettings()
-    return check_instance(settings, SynBenchSettings, caller, "settings", remedy=remedy)
-
 # %% ../../nbs/synbench/03_score.ipynb #bd8ad41d
 def feature_rules(
     features: ArrayLike,  # of the training samples, shape (n, d)
@@ -374,7 +306,9 @@ def feature_rules(
     settings: SynBenchSettings | None = None,  # eps, tau, treatment of the covariance
 ) -> RobustBayes | None:  # one rule per eps; None if the features are constant
     "Robust Bayes rules of two Gaussians fitted to labelled features (Algorithm 1, lines 11-13)."
-    s = _given_settings(settings, "feature_rules")
+    s = SynBenchSettings() if settings is None else settings
+    remedy = "pass SynBenchSettings(...) or None"
+    check_instance(s, SynBenchSettings, "feature_rules", "settings", remedy=remedy)
     z = check_features(features, "feature_rules").detach().double()
     y = check_labels(labels, "feature_rules", n=len(z), n_classes=2)[0].bool().to(z.device)
     if not 1 < int(y.sum()) < len(z) - 1:
@@ -382,34 +316,25 @@ def feature_rules(
         refuse("feature_rules", rule, got, "raise n_train")
     m1, m0 = z[y].mean(0), z[~y].mean(0)
     residuals = z - torch.where(y[:, None], m1, m0)
-    S = _pooled_covariance(residuals, s.pooled)
+    S = residuals.T @ residuals / (len(z) - 2 if s.pooled == "n-2" else len(z) - 1)
+    S = (S + S.T) / 2
     if not S.any():
         if torch.equal(m1, m0):
             return None
         S = torch.eye(len(S)).to(S)
+    cut = s.eigenvalue_cut
+    if cut is not None and s.cut_scale == "absolute":
+        cut = min(cut / float(torch.linalg.matrix_norm(S, 2)), 1 - 1e-12)
     return robust_bayes(
         (m1 - m0) / 2,
         S,
         torch.tensor(s.eps),
         tau=s.tau,
         center=(m1 + m0) / 2,
-        rtol=_relative_cut(S, s),
+        rtol=cut,
         eps_scale=s.eps_scale,
         missing="report",
     )
-
-# %% ../../nbs/synbench/03_score.ipynb #358d1bbc
-def _judge(
-    rules: RobustBayes | None,
-    z: Tensor,  # test features
-    y: Tensor,  # their labels
-    s: SynBenchSettings,
-) -> tuple[Tensor, Tensor]:  # correct? and scaled margin, shape (n_eps, n_test) both
-    if rules is None:
-        guess = int(s.tau > 0.5)
-        return (y == guess).expand(len(s.eps), -1), torch.zeros(len(s.eps), len(y))
-    margin = torch.where(rules.exists[:, None], rules.scaled_margin(z), 0.0)
-    return rules.predict(z) == y, margin.float()
 
 # %% ../../nbs/synbench/03_score.ipynb #acbb9c75
 def _bound(
@@ -423,52 +348,6 @@ def _bound(
         return torch.stack([_bound(m, c) for m, c in parts]).mean(0)
     m, c = margin.double(), correct.double()
     return (m * c).sum(-1) / c.sum(-1).clamp_min(1)
-
-# %% ../../nbs/synbench/03_score.ipynb #0393d814
-def _resampled(
-    correct: Tensor,  # shape (n_eps, n_test)
-    margin: Tensor,  # same shape
-    n_draws: int,
-    g: torch.Generator,
-) -> tuple[Tensor, Tensor]:  # accuracy and bound, shape (n_draws, n_eps) both
-    c, m, n = correct.double(), margin.double(), correct.shape[-1]
-    drawn = torch.randint(n, (n_draws, n), generator=g)
-    times = torch.zeros(n_draws, n, dtype=torch.float64)
-    times.scatter_add_(1, drawn, torch.ones_like(times))
-    hits = times @ c.T
-    return hits / n, times @ (c * m).T / hits.clamp_min(1)
-
-# %% ../../nbs/synbench/03_score.ipynb #11889506
-def _draw_curve(
-    ax,  # matplotlib axes
-    curve: tuple[Tensor, Tensor],  # thresholds and E at them
-    *,
-    color: str,
-    label: str,
-    line: str = "-",
-    shade_from: float | None = None,  # threshold; None shades nothing
-):
-    t, E = (v.numpy() for v in curve)
-    ax.step(t, E, line, color=color, where="post", label=label)
-    if shade_from is not None:
-        right = t >= shade_from
-        ax.fill_between(t, E, where=right, step="post", color=color, alpha=0.12, lw=0)
-
-# %% ../../nbs/synbench/03_score.ipynb #d2847610
-def _draw_result(
-    result: "SynBenchResult",
-    ax,  # matplotlib axes
-):
-    s, start = result.settings, result.settings.threshold[0]
-    t = torch.linspace(0.5, 1, 501, dtype=torch.float64)
-    E, images = result.curve(t)
-    _draw_curve(ax, (t, images), color="C3", label="images", shade_from=start)
-    shown = sorted({0, len(s.eps) // 2, len(s.eps) - 1})
-    for i, (k, line) in enumerate(zip(shown, ("-", "--", ":"), strict=False)):
-        label = f"features, ε = {s.eps[k]:g}, score {float(result.score[k, 0]):.3f}"
-        shade = start if k == 0 else None
-        _draw_curve(ax, (t, E[k]), color=f"C{i}", label=label, line=line, shade_from=shade)
-    ax.axvline(start, color="grey", lw=0.8)
 
 # %% ../../nbs/synbench/03_score.ipynb #825479ba
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -539,9 +418,15 @@ class SynBenchResult(Result):
         size = 24 * self.correct.shape[-1]
         n_draws = check_load(n_draws, "interval", "n_draws", low=20, bytes_each=size)
         g = torch.Generator().manual_seed(seed)
-        scales = zip(self.correct, self.margin, strict=True)
-        a, b = zip(*(_resampled(c, m, n_draws, g) for c, m in scales), strict=True)
-        draws = zip(torch.stack(a, 1), torch.stack(b, 1), strict=True)
+        n, accuracy, bound = self.correct.shape[-1], [], []
+        for correct, margin in zip(self.correct, self.margin, strict=True):
+            drawn = torch.randint(n, (n_draws, n), generator=g)
+            times = torch.zeros(n_draws, n, dtype=torch.float64)
+            times.scatter_add_(1, drawn, torch.ones_like(times))
+            n_right = times @ correct.double().T
+            accuracy.append(n_right / n)
+            bound.append(times @ (correct * margin.double()).T / n_right.clamp_min(1))
+        draws = zip(torch.stack(accuracy, 1), torch.stack(bound, 1), strict=True)
         scores = torch.stack([self.relative_area(*curve) for curve in draws])
         ends = torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64)
         return tuple(torch.quantile(scores, ends, dim=0))
@@ -561,13 +446,25 @@ class SynBenchResult(Result):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "Curves of images and features for up to three eps, with the areas compared: Figure 3."
-        ax, s = new_axes(ax), self.settings
-        _draw_result(self, ax)
-        kept = f"{float(self.score[0, 0]):.0%} of the images' area right of {s.threshold[0]:g}"
+        ax, s, start = new_axes(ax), self.settings, self.settings.threshold[0]
+        t = torch.linspace(0.5, 1, 501, dtype=torch.float64)
+        features, images = self.curve(t)
+        curves = [(images, "C3", "-", "images")]
+        radii = sorted({0, len(s.eps) // 2, len(s.eps) - 1})
+        for i, (k, line) in enumerate(zip(radii, ("-", "--", ":"), strict=False)):
+            label = f"features, ε = {s.eps[k]:g}, score {float(self.score[k, 0]):.3f}"
+            curves.append((features[k], f"C{i}", line, label))
+        for E, color, line, label in curves:
+            ax.step(t.numpy(), E.numpy(), line, color=color, where="post", label=label)
+        for E, color, _, _ in curves[:2]:
+            x, y, right = t.numpy(), E.numpy(), (t >= start).numpy()
+            ax.fill_between(x, y, where=right, step="post", color=color, alpha=0.12, lw=0)
+        ax.axvline(start, color="grey", lw=0.8)
+        share = f"{float(self.score[0, 0]):.0%} of the images' area right of {start:g}"
         ax.set(
             xlabel="threshold accuracy $a_t$",
             ylabel="expected scaled bound $E(a_t)$",
-            title=f"{self.model} keeps {kept} (n = {s.n_train})",
+            title=f"{self.model} keeps {share} (n = {s.n_train})",
         )
         ax.legend()
         return ax
@@ -582,13 +479,6 @@ def _task(
     if isinstance(center, str):
         center = 0.5 / math.sqrt(math.prod(shape))
     return synthetic_task(scale, shape, covariance=s.covariance, tau=s.tau, pixel_mean=center)
-
-# %% ../../nbs/synbench/03_score.ipynb #1a3382ea
-def _reference(
-    task: SyntheticTask,
-) -> tuple[float, float]:  # accuracy and scaled bound
-    r = robust_bayes([task.distance], [1.0], 0.0, tau=task.tau)
-    return float(r.accuracy), float(r.scaled_bound)
 
 # %% ../../nbs/synbench/03_score.ipynb #80c22bc5
 def _score_key(
@@ -624,7 +514,7 @@ class _Run(NamedTuple):
     batch_size: int
     folder: Path | None  # where finished scales are stored
 
-# %% ../../nbs/synbench/03_score.ipynb #c1713cd4
+
 class _Scale(NamedTuple):
     "Test samples at one scale."
 
@@ -643,88 +533,41 @@ def _measure_scale(
     train, test = (int(v >> np.uint64(2)) for v in words)
     z_train, y_train = _features(run.encoder, task, max(run.sizes), train, batch_size)
     z, y = _features(run.encoder, task, s.n_test, test, batch_size)
-    judged = [_judge(feature_rules(z_train[:n], y_train[:n], s), z, y, s) for n in run.sizes]
-    correct, margin = (torch.stack(v).cpu() for v in zip(*judged, strict=True))
-    return _Scale(correct, margin, z.shape[1])
+    correct, margin = [], []
+    for n in run.sizes:
+        rules = feature_rules(z_train[:n], y_train[:n], s)
+        if rules is None:
+            correct.append((y == int(s.tau > 0.5)).expand(len(s.eps), -1))
+            margin.append(torch.zeros(len(s.eps), len(y), device=z.device))
+        else:
+            correct.append(rules.predict(z) == y)
+            margin.append(torch.where(rules.exists[:, None], rules.scaled_margin(z), 0.0).float())
+    return _Scale(torch.stack(correct).cpu(), torch.stack(margin).cpu(), z.shape[1])
 
 # %% ../../nbs/synbench/03_score.ipynb #fe091264
-def _like(
-    run: _Run,
-) -> dict:  # name -> tensor of the type and shape that a stored scale has
-    shape = (len(run.sizes), len(run.settings.eps), run.settings.n_test)
-    return dict(
-        correct=torch.empty(shape, dtype=torch.bool, device="meta"),
-        margin=torch.empty(shape, device="meta"),
-        n_features=torch.empty((), dtype=torch.int64, device="meta"),
-    )
-
-
-def _one_scale(
+def _find_or_measure(
     run: _Run,
     scale: float,
 ) -> _Scale:
     if run.folder is None:
         return _measure_scale(run, scale)
+    shape = (len(run.sizes), len(run.settings.eps), run.settings.n_test)
+    like = dict(
+        correct=torch.empty(shape, dtype=torch.bool, device="meta"),
+        margin=torch.empty(shape, device="meta"),
+        n_features=torch.empty((), dtype=torch.int64, device="meta"),
+    )
     path = run.folder / f"scale-{scale:.9g}.safetensors"
-    about = dict(key=run.folder.name, scale=scale, seed=run.seed)
-    found = find_tensors(path, about, _like(run), caller="synbench_score", infinite=True)
-    if found is not None:
-        t = found[0]
+    entries = dict(key=run.folder.name, scale=scale, seed=run.seed)
+    stored = find_tensors(path, entries, like, caller="synbench_score", infinite=True)
+    if stored is not None:
+        t = stored[0]
         return _Scale(t["correct"], t["margin"], int(t["n_features"]))
-    new = _measure_scale(run, scale)
-    tensors = {**new._asdict(), "n_features": torch.tensor(new.n_features)}
-    about["model"] = run.encoder.network.name
-    keep_tensors(path, tensors, about, sidecar=False, root=run.folder.parent.parent)
-    return new
-
-# %% ../../nbs/synbench/03_score.ipynb #b41af528
-def _with_folder(
-    run: _Run,
-    cache,  # a directory, or None
-) -> _Run:
-    if cache is None:
-        return run
-    model = run.encoder.network.forward
-    if not isinstance(model, nn.Module):
-        rule = "a stored score needs a model that can be identified"
-        remedy = "pass a module, or cache=None"
-        refuse("synbench_score", rule, f"a {type(model).__name__}", remedy, TypeError)
-    key = _score_key(run.encoder, run.settings, run.seed, run.sizes)
-    if key is None:
-        told = f"synbench_score: {run.encoder.network.name} returns other features when it sees"
-        again = f"the same {PROBE_IMAGES} images again, or fails on them; nothing is stored."
-        warnings.warn(f"{told} {again}", stacklevel=4)
-        return run
-    return run._replace(folder=cache_dir(cache) / "synbench" / key)
-
-# %% ../../nbs/synbench/03_score.ipynb #12817466
-def _results(
-    run: _Run,
-    executor: ExecutorLike | None,
-    progress: bool,
-) -> list:  # SynBenchResult
-    encoder, s = run.encoder, run.settings
-    name = encoder.network.name
-    tasks = [_task(v, s, encoder.shape) for v in s.scales]
-    reference = torch.tensor([_reference(task) for task in tasks], dtype=torch.float64)
-    with evaluating(encoder.network.forward):
-        work = partial(_one_scale, run)
-        parts = map_blocks(work, s.scales, executor=executor, progress=progress, desc=name)
-        correct, margin, n_features = zip(*parts, strict=True)
-    by_size = zip(run.sizes, torch.stack(correct, 1), torch.stack(margin, 1), strict=True)
-    return [
-        SynBenchResult(
-            model=name,
-            n_features=n_features[0],
-            settings=replace(s, n_train=n),
-            seed=run.seed,
-            reference_accuracy=reference[:, 0],
-            reference_bound=reference[:, 1],
-            correct=c,
-            margin=m,
-        )
-        for n, c, m in by_size
-    ]
+    measured = _measure_scale(run, scale)
+    tensors = {**measured._asdict(), "n_features": torch.tensor(measured.n_features)}
+    entries["model"] = run.encoder.network.name
+    keep_tensors(path, tensors, entries, sidecar=False, root=run.folder.parent.parent)
+    return measured
 
 # %% ../../nbs/synbench/03_score.ipynb #8078415e
 def score_by_n(
@@ -743,24 +586,61 @@ def score_by_n(
     **changes: Any,  # fields of SynBenchSettings
 ) -> list:  # SynBenchResult, one per size
     "Scores for several training sizes from the forward passes of the largest: Table 8."
-    s = _settings(settings, changes)
-    seed = check_count(seed, "synbench_score", "seed", low=0)
+    who = "synbench_score"
+    s = _checked_settings(settings, changes)
+    seed = check_count(seed, who, "seed", low=0)
     if isinstance(sizes, (list, tuple)) and not sizes:
         remedy = "pass at least one number of training samples"
         refuse("score_by_n", "sizes must not be empty", "none", remedy)
     sizes = [sizes] if isinstance(sizes, int) else check_several(sizes, "score_by_n", "sizes")
     progress = check_flag(progress, "score_by_n", "progress")
+    encoder = _image_encoder(model, input_size, s.normalize, normalize_by, device)
     run = _Run(
-        encoder=_encoder(model, input_size, s.normalize, normalize_by, device),
+        encoder=encoder,
         settings=s,
         sizes=tuple(
             check_load(n, "score_by_n", "sizes", low=4, bytes_each=_SAMPLE_BYTES) for n in sizes
         ),
         seed=seed,
-        batch_size=check_count(batch_size, "synbench_score", "batch_size"),
+        batch_size=check_count(batch_size, who, "batch_size"),
         folder=None,
     )
-    return _results(_with_folder(run, cache), executor, progress)
+    name, network = encoder.network.name, encoder.network.forward
+    if cache is not None:
+        if not isinstance(network, nn.Module):
+            rule = "a stored score needs a model that can be identified"
+            remedy = "pass a module, or cache=None"
+            refuse(who, rule, f"a {type(network).__name__}", remedy, TypeError)
+        key = _score_key(encoder, s, seed, run.sizes)
+        if key is None:
+            event = f"{who}: {name} returns other features when it sees the same {PROBE_IMAGES}"
+            warnings.warn(
+                f"{event} images again, or fails on them; nothing is stored.", stacklevel=3
+            )
+        else:
+            run = run._replace(folder=cache_dir(cache) / "synbench" / key)
+    tasks = [_task(v, s, encoder.shape) for v in s.scales]
+    best = [robust_bayes([task.distance], [1.0], 0.0, tau=task.tau) for task in tasks]
+    pairs = [(float(rule.accuracy), float(rule.scaled_bound)) for rule in best]
+    reference = torch.tensor(pairs, dtype=torch.float64)
+    with evaluating(network):
+        work = partial(_find_or_measure, run)
+        parts = map_blocks(work, s.scales, executor=executor, progress=progress, desc=name)
+        correct, margin, n_features = zip(*parts, strict=True)
+    by_size = zip(run.sizes, torch.stack(correct, 1), torch.stack(margin, 1), strict=True)
+    return [
+        SynBenchResult(
+            model=name,
+            n_features=n_features[0],
+            settings=replace(s, n_train=n),
+            seed=seed,
+            reference_accuracy=reference[:, 0],
+            reference_bound=reference[:, 1],
+            correct=c,
+            margin=m,
+        )
+        for n, c, m in by_size
+    ]
 
 # %% ../../nbs/synbench/03_score.ipynb #4b800f6f
 @documented
@@ -785,7 +665,7 @@ def synbench_score(
 
     Reference: Ko et al., SynBench, Section 3.4, eq. (3) and Algorithm 1.
     """
-    s = _settings(settings, changes)
+    s = _checked_settings(settings, changes)
     return score_by_n(
         model,
         (s.n_train,),
@@ -799,99 +679,3 @@ def synbench_score(
         executor=executor,
         progress=progress,
     )[0]
-
-# %% ../../nbs/synbench/03_score.ipynb #3cd9c839
-def finite_sample_curve(
-    scales: ArrayLike,  # distances of the means in units of the noise: s for Gaussian-I
-    n_features: int,  # d
-    n_train: int,  # n, above d
-) -> tuple:  # accuracy and mean scaled bound of correct samples, shape (n_scales,) each
-    "Large-n limit, at d/n held, of a rule fitted on n samples of balanced Gaussians, at eps = 0."
-    who = "finite_sample_curve"
-    d = check_count(n_features, who, "n_features", low=0)
-    n = check_count(n_train, who, "n_train", low=2)
-    if d >= n:
-        rule = f"n_train must exceed n_features = {d}"
-        refuse(who, rule, n, "take more samples: the covariance is singular")
-    check_tensor(scales, who, "scales")  # a list would lose digits on its way
-    s, gamma = torch.as_tensor(scales, dtype=torch.float64), d / n
-    if s.ndim != 1 or s.numel() == 0:
-        rule = "scales must be a vector of distances"
-        refuse(who, rule, f"shape {tuple(s.shape)}", "pass one or several in a list")
-    check_finite(s, who, "scales")
-    if not s.min() > 0:
-        refuse(who, "scales must be above 0", f"{s.min():.4g}", "pass distances of the means")
-    mean = s**2 / (s**2 + gamma)
-    deviation = ((1 - gamma) * (s**2 + gamma)).rsqrt()
-    t = mean / deviation
-    a = torch.special.ndtr(t)
-    return a, mean + deviation * torch.exp(-(t**2) / 2) / (math.sqrt(2 * math.pi) * a)
-
-# %% ../../nbs/synbench/03_score.ipynb #1b1644a6
-def ceiling(
-    result: SynBenchResult,  # of balanced Gaussian-I tasks
-) -> Tensor:  # shape (n_thresholds,)
-    "Score at eps = 0 of a perfect linear representation with the d and the n of `result`."
-    remedy = "pass what synbench_score returns"
-    s = check_instance(result, SynBenchResult, "ceiling", "result", remedy=remedy).settings
-    if s.covariance != "identity" or s.tau != 0.5:
-        rule = "the closed form needs balanced Gaussian-I tasks"
-        got = f"covariance {s.covariance!r:.40}, tau {s.tau}"
-        refuse("ceiling", rule, got, "score nn.Flatten() instead")
-    curve = finite_sample_curve(s.scales, result.n_features, s.n_train)
-    return result.relative_area(*curve)
-
-# %% ../../nbs/synbench/03_score.ipynb #aec9e46e
-@dataclass(frozen=True, eq=False, repr=False)
-class SeedScores(Result):
-    "Mean score over seeds with a t interval; all shape (n_eps, n_thresholds)."
-
-    mean: Tensor
-    low: Tensor
-    high: Tensor
-    scores: Tensor  # shape (n_seeds, n_eps, n_thresholds)
-    level: float
-
-# %% ../../nbs/synbench/03_score.ipynb #78401e14
-_MOST_SEEDS = 1000
-
-
-def score_over_seeds(
-    model: str | Callable,  # as in `synbench_score`
-    seeds: Iterable = range(5),  # at least two
-    *,
-    level: float = 0.95,  # of the interval
-    **options: Any,  # of `synbench_score`
-) -> SeedScores:  # mean and interval
-    "SynBench score with the spread over training and test samples."
-    from scipy import stats
-
-    who = "score_over_seeds"
-    seeds = check_several(seeds, who, "seeds")
-    level = check_number(level, who, "level", **_OPEN_UNIT)
-    if len(seeds) < 2:
-        refuse(who, "an interval needs at least two seeds", len(seeds), "pass more")
-    if len(seeds) > _MOST_SEEDS:
-        rule = f"at most {_MOST_SEEDS} seeds can be scored one after another"
-        refuse(who, rule, len(seeds), "pass fewer")
-    s = torch.stack([synbench_score(model, seed=k, **options).score for k in seeds])
-    mean, error = s.mean(0), s.std(0) / math.sqrt(len(seeds))
-    half = float(stats.t.ppf((1 + level) / 2, len(seeds) - 1)) * error
-    return SeedScores(mean=mean, low=mean - half, high=mean + half, scores=s, level=level)
-
-# %% ../../nbs/synbench/03_score.ipynb #1b19d5cf
-def one_vs_rest_score(
-    model: str | Callable,  # as in `synbench_score`
-    class_priors: Iterable,  # probabilities of the classes, summing to one
-    **options: Any,  # of `synbench_score`
-) -> Tensor:  # mean over classes, shape (n_eps, n_thresholds)
-    "Mean score of the one-vs-rest tasks of several classes (A.21)."
-    who = "one_vs_rest_score"
-    class_priors = check_several(class_priors, who, "class_priors")
-    priors = [check_number(v, who, "class_priors", **_OPEN_UNIT) for v in class_priors]
-    rho = [round(v, 12) for v in priors]
-    if abs(sum(rho) - 1) > 1e-6:
-        rule, remedy = "class_priors must sum to one", "pass the share of each class"
-        refuse(who, rule, sum(rho), remedy)
-    done = {r: synbench_score(model, tau=r, **options).score for r in set(rho)}
-    return torch.stack([done[r] for r in rho]).mean(0)
