@@ -208,20 +208,21 @@ def check_given(
     n: int,  # number of points
     n_classes: int | None = None,  # q, above every class; None: not known
     device: str | torch.device = "cpu",  # of the answer
+    name: str = "given",  # the argument's name
 ) -> Tensor | None:  # shape (n,), int64; None if no label is known
     "Judge the labels that are known."
     if given is None:
         return None
-    y = as_tensor(given, caller, "given")
+    y = as_tensor(given, caller, name)
     if y.ndim != 1:
-        rule, got = "given must hold one class for each point", f"shape {tuple(y.shape)}"
+        rule, got = f"{name} must hold one class for each point", f"shape {tuple(y.shape)}"
         refuse(caller, rule, got, "pass shape (n,), with -1 where a label is not known")
     if (y < -1).any():
-        rule = "given must be at least -1, which stands for a label that is not known"
+        rule = f"{name} must be at least -1, which stands for a label that is not known"
         refuse(caller, rule, y.min().item(), "encode classes as 0, 1, 2, ...")
     unknown = y == -1
     classes = torch.where(unknown, 0, y)
-    known = check_labels(classes, caller, n=n, n_classes=n_classes, name="given")[0]
+    known = check_labels(classes, caller, n=n, n_classes=n_classes, name=name)[0]
     if unknown.all():
         return None
     return torch.where(unknown, -1, known).to(device)
