@@ -7,7 +7,7 @@ __all__ = ['GAINS', 'USUAL_GAIN', 'POWERS', 'LabelEvidence', 'label_evidence', '
            'posterior_tasks', 'posterior_errors', 'LabelledSkill', 'labelled_skill', 'shrunk_covariance', 'SmallArea',
            'small_area']
 
-# %% ../../nbs/prior/21_posterior.ipynb #5e97cb29
+# %% ../../nbs/prior/21_posterior.ipynb #8819d9b5
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +21,8 @@ from taskpriors.checks import (
     ArrayLike,
     ExecutorLike,
     Seed,
+    as_tensor,
+    check_computed,
     check_count,
     check_executor,
     check_features,
@@ -84,7 +86,7 @@ class LabelEvidence(Result):
     predictive: Tensor = field(repr=False)  # log probability of the next label, (n_judges, o, k)
     top_eigenvalues: Tensor = field(repr=False)  # of the judges' kernels, shape (n_judges,)
 
-# %% ../../nbs/prior/21_posterior.ipynb #54585c65
+# %% ../../nbs/prior/21_posterior.ipynb #f74e6ed5
 def _same_points(arrays, caller, name):  # features or factors of several models, checked
     if isinstance(arrays, Mapping):
         arrays = list(arrays.values())
@@ -124,7 +126,7 @@ def _eigenvalues(given, factors, caller):  # the largest of each kernel, float64
 @documented
 def label_evidence(
     factors: Mapping | Sequence,  # of the judges' kernels, each of shape (n, r)
-    labels: ArrayLike,  # class of each point, shape (n,), whole numbers; -1 where not known
+    labels: ArrayLike | None,  # class of each point, (n,), whole numbers; -1 where not known
     *,
     n_classes: int | None = None,  # q; None: as many as the labels name, at least two
     orders: int = 32,  # random orders of the labelled points, the same for every judge
@@ -165,7 +167,8 @@ def label_evidence(
         by_gain.append(steps.sum(2).logsumexp(0) - math.log(n_orders))
         so_far = steps.cumsum(2).logsumexp(1) - math.log(len(gains))
         predictive.append(so_far.diff(dim=1, prepend=so_far.new_zeros(n_orders, 1)))
-    of_gains = torch.stack(by_gain)
+    remedy = "pass factors of about unit scale"
+    of_gains = check_computed(torch.stack(by_gain), caller, "the evidence", remedy)
     nearest = (gains / USUAL_GAIN).log().abs().argsort()  # decides where all gains tie
     best = nearest[of_gains[:, nearest].argmax(1)]
     return LabelEvidence(
@@ -180,7 +183,7 @@ def label_evidence(
         top_eigenvalues=top,
     )
 
-# %% ../../nbs/prior/21_posterior.ipynb #9fc2a0ff
+# %% ../../nbs/prior/21_posterior.ipynb #194faead
 POWERS = (0.03, 0.1, 0.3, 1.0)  # of the evidence, to average over
 
 
@@ -214,7 +217,7 @@ def posterior_weights(
     remedy = "pass label_evidence(factors, labels)"
     check_instance(evidence, LabelEvidence, caller, "evidence", remedy=remedy)
     w = check_finite(check_tensor(weights, caller, "weights"), caller, "weights").double().cpu()
-    if w.ndim != 1 or w.min() < 0 or w.max() <= 0:
+    if w.ndim != 1 or not len(w) or w.min() < 0 or w.max() <= 0:
         rule, got = "weights must be one number per judge, none negative", f"shape {tuple(w.shape)}"
         refuse(caller, rule, got, "pass elect_prior(cross).weights")
     check_same_n(caller, weights=len(w), evidence=len(evidence.log_evidence))
@@ -240,11 +243,11 @@ def posterior_weights(
         log_loss=loss,
     )
 
-# %% ../../nbs/prior/21_posterior.ipynb #318798f5
+# %% ../../nbs/prior/21_posterior.ipynb #c7eb8d34
 @documented
 def posterior_tasks(
     factors: Mapping | Sequence,  # of the judges' kernels, each of shape (n, r)
-    labels: ArrayLike,  # as for label_evidence
+    labels: ArrayLike | None,  # as for label_evidence
     evidence: LabelEvidence,  # of these labels under these judges
     *,
     n_tasks: int = 60,  # drawn from each judge
@@ -270,7 +273,7 @@ def posterior_tasks(
     how = dict(n_tasks=n_tasks, n_orders=n_orders, given=given, seed=seed)
     return sample_labels_of_priors(factors, temperatures, q, **how)
 
-# %% ../../nbs/prior/21_posterior.ipynb #8bf9beac
+# %% ../../nbs/prior/21_posterior.ipynb #7250c6cb
 def _errors_over(X, tasks, caller):  # of one model: skill, points and tasks of each judge
     basis = decompose(X)
     found = [error_on_basis(basis, labels.to(X.device), caller) for labels in tasks]
@@ -292,7 +295,7 @@ def posterior_errors(
     caller = "posterior_errors"
     features = _same_points(features, caller, "features")
     check_executor(executor, caller)
-    tasks = torch.as_tensor(tasks)
+    tasks = as_tensor(tasks, caller, "tasks")
     if tasks.ndim != 3 or not tasks.numel():
         rule, got = "tasks must have shape (n_judges, n_tasks, n)", f"shape {tuple(tasks.shape)}"
         refuse(caller, rule, got, "pass posterior_tasks(factors, labels, evidence)")
@@ -302,7 +305,7 @@ def posterior_errors(
     skill, points, of_tasks = (torch.stack(column) for column in columns)
     return CrossErrors(skill=skill, points=points, tasks=of_tasks)
 
-# %% ../../nbs/prior/21_posterior.ipynb #cf590746
+# %% ../../nbs/prior/21_posterior.ipynb #050f2bbf
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelledSkill(Result):
@@ -349,7 +352,7 @@ def labelled_skill(
         points=of_points,
     )
 
-# %% ../../nbs/prior/21_posterior.ipynb #37cf67cd
+# %% ../../nbs/prior/21_posterior.ipynb #208d942b
 def shrunk_covariance(
     rows: Tensor,  # observations, shape (k, p), float64
 ) -> Tensor:  # shape (p, p)
@@ -363,7 +366,7 @@ def shrunk_covariance(
     share = (noise / distance).clamp(0, 1) if distance > 0 else 1.0
     return k / (k - 1) * ((1 - share) * S + share * target)
 
-# %% ../../nbs/prior/21_posterior.ipynb #93a69fd0
+# %% ../../nbs/prior/21_posterior.ipynb #e6470f87
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
 class SmallArea(Result):
