@@ -7,11 +7,12 @@ __all__ = ['GAINS', 'USUAL_GAIN', 'POWERS', 'LabelEvidence', 'label_evidence', '
            'posterior_tasks', 'posterior_errors', 'LabelledSkill', 'labelled_skill', 'shrunk_covariance', 'SmallArea',
            'small_area']
 
-# %% ../../nbs/prior/21_posterior.ipynb #8819d9b5
+# %% ../../nbs/prior/21_posterior.ipynb #98b13a8e
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -86,7 +87,7 @@ class LabelEvidence(Result):
     predictive: Tensor = field(repr=False)  # log probability of the next label, (n_judges, o, k)
     top_eigenvalues: Tensor = field(repr=False)  # of the judges' kernels, shape (n_judges,)
 
-# %% ../../nbs/prior/21_posterior.ipynb #f74e6ed5
+# %% ../../nbs/prior/21_posterior.ipynb #efa3665d
 def _same_points(arrays, caller, name):  # features or factors of several models, checked
     if isinstance(arrays, Mapping):
         arrays = list(arrays.values())
@@ -118,8 +119,7 @@ def _eigenvalues(given, factors, caller):  # the largest of each kernel, float64
         given = [critical_temperature(Z, 2) for Z in factors]  # 2 lambda_1 over two classes
     given = check_several(given, caller, "top_eigenvalues")
     check_same_n(caller, factors=len(factors), top_eigenvalues=len(given))
-    positive = dict(low=0, low_open=True)
-    values = [check_number(v, caller, "top_eigenvalues", **positive) for v in given]
+    values = [check_number(v, caller, "top_eigenvalues", low=0, low_open=True) for v in given]
     return torch.tensor(values, dtype=torch.float64)
 
 
@@ -146,11 +146,9 @@ def label_evidence(
     factors = _same_points(factors, caller, "factors")
     points, classes, q = _known(labels, len(factors[0]), n_classes, caller)
     n_orders = check_count(orders, caller, "orders", high=10**4)
-    positive = dict(low=0, high=1e6, low_open=True)
-    gains = [
-        check_number(x, caller, "gains", **positive) for x in check_several(gains, caller, "gains")
-    ]
-    gains = torch.tensor(gains, dtype=torch.float64)
+    several = check_several(gains, caller, "gains")
+    grid = [check_number(x, caller, "gains", low=1e-6, high=1e6) for x in several]
+    gains = torch.tensor(grid, dtype=torch.float64)
     top = _eigenvalues(top_eigenvalues, factors, caller)
     g = check_generator(seed, caller)
     k, c = len(points), len(classes.unique())
@@ -243,7 +241,7 @@ def posterior_weights(
         log_loss=loss,
     )
 
-# %% ../../nbs/prior/21_posterior.ipynb #c7eb8d34
+# %% ../../nbs/prior/21_posterior.ipynb #d131fe26
 @documented
 def posterior_tasks(
     factors: Mapping | Sequence,  # of the judges' kernels, each of shape (n, r)
@@ -270,13 +268,13 @@ def posterior_tasks(
     n_tasks = check_count(n_tasks, caller, "n_tasks")
     n_orders = min(n_tasks, check_count(n_orders, caller, "n_orders"))
     temperatures = (evidence.top_eigenvalues / (q * evidence.gain)).tolist()
-    how = dict(n_tasks=n_tasks, n_orders=n_orders, given=given, seed=seed)
+    how: dict[str, Any] = dict(n_tasks=n_tasks, n_orders=n_orders, given=given, seed=seed)
     return sample_labels_of_priors(factors, temperatures, q, **how)
 
-# %% ../../nbs/prior/21_posterior.ipynb #7250c6cb
+# %% ../../nbs/prior/21_posterior.ipynb #db27e9a3
 def _errors_over(X, tasks, caller):  # of one model: skill, points and tasks of each judge
     basis = decompose(X)
-    found = [error_on_basis(basis, labels.to(X.device), caller) for labels in tasks]
+    found: list[Any] = [error_on_basis(basis, labels.to(X.device), caller) for labels in tasks]
     baseline = torch.tensor([[error.baseline] for error in found], dtype=torch.float64)
     points = torch.stack([error.pseudo_values for error in found]).cpu() / baseline
     of_tasks = torch.stack([error.task_errors for error in found]).cpu() / baseline

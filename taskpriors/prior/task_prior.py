@@ -183,7 +183,8 @@ class TaskPrior(Result):
         factor = check_features(self.factor, "TaskPrior", "factor").detach()
         temperature = check_temperature(self.temperature, "TaskPrior")
         check_choice(self.graphs, edges.GRAPHS, "TaskPrior", "graphs")
-        known = check_given(self.known, "TaskPrior", n=len(factor), device=factor.device)
+        how: dict[str, Any] = dict(n=len(factor), device=factor.device, name="known")
+        known = check_given(self.known, "TaskPrior", **how)
         object.__setattr__(self, "factor", factor)
         object.__setattr__(self, "temperature", temperature)
         object.__setattr__(self, "known", known)
@@ -269,8 +270,8 @@ class TaskPrior(Result):
                 f"{self.graphs!r} and {other.graphs!r}",
                 "build both with the same graphs=",
             )
-        known = self.known if other.known is None else other.known
-        if self.known is not None and not self.known.equal(known):
+        known = [p.known for p in (self, other) if p.known is not None]
+        if len(known) == 2 and not known[0].equal(known[1]):
             refuse(
                 "TaskPrior",
                 "priors in a product must have the same labels",
@@ -278,14 +279,16 @@ class TaskPrior(Result):
                 "multiply the priors first, then use .given(labels)",
             )
         pairs = [(p.factor, p.temperature) for p in (self, other)]
-        return TaskPrior(product_factor(pairs), 1.0, self.graphs, known)
+        return TaskPrior(product_factor(pairs), 1.0, self.graphs, known[0] if known else None)
 
     def given(
         self,
         labels: ArrayLike | None,  # shape (n,); -1 where a label is not known; None forgets them
     ) -> "TaskPrior":
         "The same prior once some labels are known: `sample` and `labelings` keep them."
-        return replace(self, known=labels)
+        caller = "TaskPrior.given"
+        known = check_given(labels, caller, n=len(self), device=self.factor.device, name="labels")
+        return replace(self, known=known)
 
     def _without_labels(self, caller):
         if self.known is not None:
