@@ -181,7 +181,7 @@ def label_evidence(
         top_eigenvalues=top,
     )
 
-# %% ../../nbs/prior/21_posterior.ipynb #194faead
+# %% ../../nbs/prior/21_posterior.ipynb #7829b7ba
 POWERS = (0.03, 0.1, 0.3, 1.0)  # of the evidence, to average over
 
 
@@ -201,13 +201,15 @@ def posterior_weights(
     weights: ArrayLike,  # of the judges without labels, shape (n_judges,), see elect_prior
     evidence: LabelEvidence,  # of the same judges, see label_evidence
     *,
+    similarity: ArrayLike | None = None,  # (n_judges, n_judges) in [0, 1]: who are copies
     power: float | None = None,  # t, of the evidence; None: averaged by how well each predicts
     fade: float = 10.0,  # the weights without labels count as about so many labels
 ) -> PosteriorWeights:
     """Weights of judges, proportional to w^(f/(f + k)) E^t after k labels.
 
     Without labels they are the weights that are given. Powers are averaged in proportion to the
-    probability that they gave to the labels, each label predicted from those before it.
+    probability that they gave to the labels, each label predicted from those before it. Copies
+    share one seat, as in elect_prior.
 
     Reference: Grünwald 2012 for powers below one; Dawid 1984 for the choice by prediction.
     """
@@ -221,17 +223,27 @@ def posterior_weights(
     check_same_n(caller, weights=len(w), evidence=len(evidence.log_evidence))
     fade = check_number(fade, caller, "fade", low=1e-6, high=1e9)
     powers = POWERS if power is None else [check_number(power, caller, "power", low=0, high=100)]
+    seats = torch.ones_like(w)
+    if similarity is not None:
+        copies = check_features(similarity, caller, "similarity", min_rows=1).double().cpu()
+        if copies.shape != (len(w), len(w)) or copies.min() < 0 or copies.max() > 1:
+            rule, got = "similarity must be a square matrix between 0 and 1", tuple(copies.shape)
+            refuse(caller, rule, f"shape {got}", "pass copy_similarity(factors)")
+        seats = copies.clone().fill_diagonal_(1).sum(1)
     w = w / w.sum()
     k = evidence.n_labels
-    prior = w.clamp(min=1e-3 * w.max()).log()
+    of_seat = w * seats
+    prior = of_seat.clamp(min=1e-3 * of_seat.max()).log()
+    share = -seats.log()  # of a judge in its seat
     step = evidence.predictive
     before = step.cumsum(2) - step
     fading = fade / (fade + torch.arange(k))
     losses, found = [], []
     for t in powers:
-        mixture = (t * before + fading * prior[:, None, None]).log_softmax(0)
-        losses.append(-(mixture + step).logsumexp(0).sum(1).mean())
-        found.append((t * evidence.log_evidence + fade / (fade + k) * prior).softmax(0))
+        log_w = t * before + fading * prior[:, None, None] + share[:, None, None]
+        losses.append(-(log_w.log_softmax(0) + step).logsumexp(0).sum(1).mean())
+        log_w = t * evidence.log_evidence + fade / (fade + k) * prior + share
+        found.append(log_w.softmax(0))
     loss = torch.stack(losses)
     shares = (-loss).softmax(0)
     return PosteriorWeights(
@@ -241,7 +253,7 @@ def posterior_weights(
         log_loss=loss,
     )
 
-# %% ../../nbs/prior/21_posterior.ipynb #d131fe26
+# %% ../../nbs/prior/21_posterior.ipynb #e48c4a96
 @documented
 def posterior_tasks(
     factors: Mapping | Sequence,  # of the judges' kernels, each of shape (n, r)
@@ -271,7 +283,7 @@ def posterior_tasks(
     how: dict[str, Any] = dict(n_tasks=n_tasks, n_orders=n_orders, given=given, seed=seed)
     return sample_labels_of_priors(factors, temperatures, q, **how)
 
-# %% ../../nbs/prior/21_posterior.ipynb #db27e9a3
+# %% ../../nbs/prior/21_posterior.ipynb #920c8efb
 def _errors_over(X, tasks, caller):  # of one model: skill, points and tasks of each judge
     basis = decompose(X)
     found: list[Any] = [error_on_basis(basis, labels.to(X.device), caller) for labels in tasks]
@@ -303,7 +315,7 @@ def posterior_errors(
     skill, points, of_tasks = (torch.stack(column) for column in columns)
     return CrossErrors(skill=skill, points=points, tasks=of_tasks)
 
-# %% ../../nbs/prior/21_posterior.ipynb #050f2bbf
+# %% ../../nbs/prior/21_posterior.ipynb #6f720cf8
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelledSkill(Result):
@@ -312,6 +324,7 @@ class LabelledSkill(Result):
     skill: Tensor  # of each model, shape (n_models,), float64; 0 for a constant
     standard_error: Tensor  # of each skill, shape (n_models,)
     n_labels: int  # k
+    n_classes: int  # that the labels name
     n_single: int  # labels whose class no other label has
     points: Tensor = field(repr=False)  # pseudo-values of the skill, shape (n_models, k), float64
 
@@ -346,11 +359,12 @@ def labelled_skill(
         skill=torch.tensor(skills, dtype=torch.float64),
         standard_error=of_points.std(1) / k**0.5,
         n_labels=k,
+        n_classes=int(classes.max()) + 1,
         n_single=int((classes.bincount() == 1).sum()),
         points=of_points,
     )
 
-# %% ../../nbs/prior/21_posterior.ipynb #208d942b
+# %% ../../nbs/prior/21_posterior.ipynb #da788570
 def shrunk_covariance(
     rows: Tensor,  # observations, shape (k, p), float64
 ) -> Tensor:  # shape (p, p)
@@ -364,7 +378,7 @@ def shrunk_covariance(
     share = (noise / distance).clamp(0, 1) if distance > 0 else 1.0
     return k / (k - 1) * ((1 - share) * S + share * target)
 
-# %% ../../nbs/prior/21_posterior.ipynb #e6470f87
+# %% ../../nbs/prior/21_posterior.ipynb #59d00ddb
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
 class SmallArea(Result):
@@ -380,7 +394,7 @@ def small_area(
     skill: ArrayLike,  # of each model by the judges, shape (n_models,)
     direct: LabelledSkill,  # of the same models, see labelled_skill
     *,
-    growth: float = 50.0,  # g: the variance of the labels' skills counts 1 + g/k times
+    growth: float = 5.0,  # g: the labels' variance counts 1 + g c/k times, with c classes
     spread: float = 0.1,  # the judges' errors are below it with probability one half beforehand
 ) -> SmallArea:
     """Skill of each model from judges and labels, each with the weight that it has earned.
@@ -402,7 +416,7 @@ def small_area(
     spread = check_number(spread, caller, "spread", low=1e-6, high=1e6)
     k = direct.n_labels
     contrasts = simplex_codes(len(s))
-    D = shrunk_covariance(direct.points.T @ contrasts) / k * (1 + growth / k)
+    D = shrunk_covariance(direct.points.T @ contrasts) / k * (1 + growth * direct.n_classes / k)
     d, turn = torch.linalg.eigh(D)
     d = d.clamp(min=1e-9 * spread**2)
     axes = contrasts @ turn
