@@ -14,6 +14,7 @@ from test_refusals import IMAGES, X2, N, P, X, Y, Z, y
 
 from taskpriors.jobs.explore import TaskExplorer
 from taskpriors.prior.objective import TaskPriorLoss, TaskPriorStatistics
+from taskpriors.prior.posterior import label_evidence, labelled_skill, posterior_tasks
 from taskpriors.prior.task_prior import TaskPrior
 from taskpriors.rank.models import rank_models
 from taskpriors.svd import feature_svd
@@ -45,6 +46,9 @@ EXPLORER = TaskExplorer(X)
 VIEWS = torch.stack([X, X + 0.1 * X2], 1)
 MAP = X[:, :2]
 ERRORS = X[:, :2].T.contiguous()
+SOME = torch.where(torch.arange(N) % 3 > 0, y, -1)
+EVIDENCE = label_evidence([Z, X], SOME)
+DRAWN = posterior_tasks([Z, X], SOME, EVIDENCE, n_tasks=3)
 PICTURES = (255 * IMAGES[:, 0]).to(torch.uint8)
 
 
@@ -70,6 +74,7 @@ CALLS = {
         "TaskPrior.from_labels": dict(labels=Y, temperature=1.0),
         "TaskPrior.from_views": dict(n_samples=3, n_views=2, temperature=1.0),
         "TaskPrior.at": dict(self=PRIOR, temperature=2.0),
+        "TaskPrior.given": dict(self=PRIOR, labels=y),
         "TaskPrior.at_ratio": dict(self=PRIOR, ratio=2.0),
         "TaskPrior.calibrated": dict(self=PRIOR, n_tasks=64, seed=0),
         "TaskPrior.regime": dict(self=PRIOR),
@@ -174,6 +179,14 @@ CALLS = {
         "copy_similarity": dict(factors=[Z, X]),
         "mutual_skill": dict(cross=torch.ones(3, 3)),
     },
+    "prior.posterior": {
+        "label_evidence": dict(factors=[Z, X], labels=SOME),
+        "posterior_weights": dict(weights=[0.4, 0.6], evidence=EVIDENCE),
+        "posterior_tasks": dict(factors=[Z, X], labels=SOME, evidence=EVIDENCE, n_tasks=2),
+        "posterior_errors": dict(features=[X, X2], tasks=DRAWN),
+        "labelled_skill": dict(features=[X, X2], labels=SOME),
+        "small_area": dict(skill=torch.tensor([0.4, 0.6]), direct=labelled_skill([X, X2], SOME)),
+    },
     "transfer.metrics": {"metric_rows": {}},
     "transfer.cards": {
         "describe_metric": dict(metric="logme"),
@@ -255,6 +268,8 @@ ABSENT = {
     "prior.ridge_on_disk.check_row_tasks": "judges what the scores of rows take",
     "prior.ridge_on_disk.fit_rows": "step of the scores of rows",
     "prior.ridge_on_disk.row_sums": "step of the scores of rows",
+    "prior.posterior.shrunk_covariance": "step of small_area",
+    "prior.prefix.check_given": "judges what the samplers take; called by each of them",
     "prior.prefix.check_sampler": "judges what the samplers take; called by each of them",
     "prior.prefix.copy_transposed": "in-place step of sample_labels",
     "prior.prefix.choose_classes": "step of sample_labels",

@@ -286,18 +286,20 @@ NAMES = {
     "vector": "mu b first second given scores truth weights nce.source error "
     "TaskPriorStatistics.forward.center TaskPriorLoss.forward.center robust_bayes.center "
     "index class_proportions direction covariance skill",
-    "labels": "labels probe_labels known",
+    "labels": "labels probe_labels known sample_labels.given sample_many_labels.given "
+    "posterior_errors.tasks",
     "number": "C a alpha bandwidth beta correlation delta diversity eps floor gain kappa l2 level "
     "elect_prior.limit exponent power radius time_step "
     "discard "
     "lowest lr noise perplexity pixel_mean ratio rel_tol resample_below rtol save_every "
     "scale shrinkage size step t task_temperature tau temperature tol tolerance trace "
+    "fade growth spread "
     "valid variance warmth weight flatness.b accuracy threshold gaussian_grid.hessian",
     "count": "batch_size block_size check_every d dpi gibbs_sweeps inner k limit max_bytes "
     "max_iter max_pairs max_tasks n n_classes n_components n_epochs n_features n_graphs "
     "n_max n_min n_orders n_particles n_points n_projections n_resamples n_samples n_steps "
     "last max_points n_clusters n_folds n_sizes n_draws n_tasks n_train n_views n_weights "
-    "num_workers order oversampling rank repeats restarts n_judged",
+    "num_workers order orders oversampling rank repeats restarts n_judged",
     "seed": "seed",
     "groups": "groups task_groups rank_tiers.models",
     "flag": "center oriented check_edges exif_rotation higher_is_better intercept overwrite "
@@ -309,13 +311,15 @@ NAMES = {
     "statistic variant view kernel_factor.scale lidar.scale transrate.weights "
     "gbc.covariance TaskExplorer.labels.prior embed_features.dtype split",
     "executor": "executor",
-    "result": "basis curve explorer grids head ranking result settings speed start svd task",
+    "result": "basis curve explorer grids head ranking result settings speed start svd task "
+    "evidence direct",
     "function": "features_fn learner logits transform scorer.prior",
-    "series": "controls alphas "
+    "series": "controls alphas gains top_eigenvalues "
     "class_priors diagonals dims scales seeds sizes temperatures gaussian_grid.a "
     "gaussian_grid.b linear_valid.a score_integral.accuracy grid_integral.accuracy "
     "score_integral.bound grid_integral.bound",
     "mapping": "aliases columns cross_skill.features factors families "
+    "labelled_skill.features posterior_errors.features "
     "judges maps models metrics priors outside_agreement.truth outside_agreement.given",
     "shape": "shape input_size normalize_by clip",
     "place": "cache out device dtype load_images.source name",
@@ -361,6 +365,9 @@ RIGHT = {
     "TaskExplorer factors none": "nothing is computed yet",
     "worst_decile accuracies a vector": "the tasks of one model",
     "worst_decile accuracies four dimensions": "tasks stand in the last one",
+    "TaskPrior.given labels None": "the labels are forgotten",
+    "label_evidence labels None": "no label is known",
+    "posterior_tasks labels None": "no label is known",
     "SyntheticTask.sample seed 2**70": "numpy's seed sequences take any integer",
     "synbench_score seed 2**70": "the same",
     "score_by_n seed 2**70": "the same",

@@ -251,6 +251,7 @@ EXEMPT = {
     "prior.prefix.fill_labels": "step of the samplers, which judge the data",
     "prior.prefix.pair_scale": "judges what the samplers take",
     "prior.particles.checked_problem": "the same",
+    "prior.posterior": "a label of -1 is not known, which is no error; its notebook tests it",
     "prior.heldout.error_on_basis": "step of Monitor, which judges the data",
     "prior.judges.company_notes": "sentences of a ranking; its notebook tests them",
     "prior.cut_prior.row_kernel": "step of cut_prior; their notebook tests the refusals",

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['encode_labels', 'choose_classes', 'DrawnBlock', 'draw_block', 'draw_uniforms', 'fill_labels', 'check_sampler',
-           'pair_scale', 'copy_transposed', 'sample_labels', 'sample_labels_of_priors', 'sample_many_labels',
-           'log_normalisers', 'prefix_log_prob']
+           'pair_scale', 'copy_transposed', 'check_given', 'sample_labels', 'sample_labels_of_priors',
+           'sample_many_labels', 'log_normalisers', 'prefix_log_prob']
 
 # %% ../../nbs/prior/08_prefix.ipynb #3e070b93
 from collections.abc import Iterable, Sequence
@@ -18,6 +18,7 @@ from ..blocks import row_blocks, with_bar
 from taskpriors.checks import (
     ArrayLike,
     Seed,
+    as_tensor,
     check_choice,
     check_count,
     check_features,
@@ -115,11 +116,18 @@ def fill_labels(
     orders: Tensor,  # points in the order in which they are visited, shape (k, n)
     uniforms: Iterable,  # of draw_uniforms for one block of points after another, (k, b, m)
     n_classes: int,  # q
+    *,
+    known: Tensor | None = None,  # class of each point, shape (n,), -1 outside of the orders
 ) -> None:
     "Draw tasks of several priors along several orders, side by side."
     c, k, _, m = labels.shape
     width = (n_classes - 1) * m
     U = [Z.new_zeros(k, Z.shape[1], width) for Z, _ in priors]
+    if known is not None:
+        first = (known >= 0).nonzero()[:, 0]
+        for own, (Z, _) in zip(U, priors, strict=True):
+            codes = encode_labels(known[first, None], n_classes, Z.dtype)[:, :, 0]
+            own += (Z[first].T @ codes).repeat_interleave(m, 1)
     start = 0
     for u in uniforms:
         b = u.shape[1]
@@ -192,6 +200,33 @@ def copy_transposed(
     for rows in row_blocks(len(y), size):
         out[:, rows] = y[rows].T
 
+# %% ../../nbs/prior/08_prefix.ipynb #8dae3dbe
+def check_given(
+    given: ArrayLike | None,  # class of each point, shape (n,), -1 where it is not known
+    caller: str,  # who asks
+    *,
+    n: int,  # number of points
+    n_classes: int | None = None,  # q, above every class; None: not known
+    device: str | torch.device = "cpu",  # of the answer
+    name: str = "given",  # the argument's name
+) -> Tensor | None:  # shape (n,), int64; None if no label is known
+    "Judge the labels that are known."
+    if given is None:
+        return None
+    y = as_tensor(given, caller, name)
+    if y.ndim != 1:
+        rule, got = f"{name} must hold one class for each point", f"shape {tuple(y.shape)}"
+        refuse(caller, rule, got, "pass shape (n,), with -1 where a label is not known")
+    if (y < -1).any():
+        rule = f"{name} must be at least -1, which stands for a label that is not known"
+        refuse(caller, rule, y.min().item(), "encode classes as 0, 1, 2, ...")
+    unknown = y == -1
+    classes = torch.where(unknown, 0, y)
+    known = check_labels(classes, caller, n=n, n_classes=n_classes, name=name)[0]
+    if unknown.all():
+        return None
+    return torch.where(unknown, -1, known).to(device)
+
 # %% ../../nbs/prior/08_prefix.ipynb #3115f047
 _SIDE_BY_SIDE = 2**22  # most numbers that a batch of orders holds beside the labels
 
@@ -210,20 +245,23 @@ def _batches(parts, width, q):
     yield batch
 
 
-def _deal_tasks(labels, priors, q, g, *, n_orders=1, shuffle=True, progress=False):
+def _deal_tasks(labels, priors, q, g, *, given=None, n_orders=1, shuffle=True, progress=False):
     "Fill labels (n_priors, m, n) with tasks, dealt out to orders that all priors share."
     Z = priors[0][0]
-    n = labels.shape[2]
+    if given is None:
+        given = torch.full(labels.shape[2:], -1, device=Z.device)
+    drawn_points = (given < 0).nonzero()[:, 0]
+    n = len(drawn_points)
     width = sum(F.shape[1] for F, _ in priors)
     batches = list(_batches(labels.tensor_split(n_orders, 1), width, q))
     for batch in with_bar(batches, progress and n_orders > 1, desc="orders"):
         m = batch[0].shape[1]
         orders, ahead = [], []
         for _ in batch:
-            order = torch.arange(n)
+            order = drawn_points
             if shuffle:
-                order = torch.randperm(n, generator=g, device=g.device)
-            orders.append(order.to(Z.device))
+                order = order[torch.randperm(n, generator=g, device=g.device).to(Z.device)]
+            orders.append(order)
             if len(batch) > 1:
                 ahead.append(draw_uniforms(n, m, q, g, Z))
         columns = len(labels) * len(batch) * (q - 1) * m
@@ -236,11 +274,12 @@ def _deal_tasks(labels, priors, q, g, *, n_orders=1, shuffle=True, progress=Fals
             uniforms = torch.stack(ahead).split(size, 1)
         dtype = torch.uint8 if q <= 256 else torch.int16
         drawn = torch.empty(len(labels), len(batch), n, m, dtype=dtype, device=Z.device)
-        fill_labels(drawn, priors, torch.stack(orders), uniforms, q)
+        fill_labels(drawn, priors, torch.stack(orders), uniforms, q, known=given)
         for k, order in enumerate(orders):
-            back = order.argsort()
             for out, y in zip(batch[k], drawn[:, k], strict=True):
-                copy_transposed(out, y[back].to(out.device))
+                task = given.to(dtype)[:, None].repeat(1, m)
+                task[order] = y
+                copy_transposed(out, task.to(out.device))
 
 # %% ../../nbs/prior/08_prefix.ipynb #32603789
 @documented
@@ -252,6 +291,7 @@ def sample_labels(
     n_tasks: int = 1,  # labelings to draw
     shuffle: bool = True,  # visit the points in random order; False keeps the order of the rows
     n_orders: int = 1,  # random orders per call; tasks are dealt out to them evenly
+    given: ArrayLike | None = None,  # known classes, shape (n,); -1 where a label is not known
     convention: str = "paper",  # pair term K/T ("paper") or 2K/T ("exact": that of the measure)
     seed: Seed | None = None,  # same seed, same tasks
     progress: bool = False,  # a bar on standard error, over the orders or the points of one
@@ -260,7 +300,7 @@ def sample_labels(
 
     Point by point, p(y_i = c) is proportional to exp(a/T sum of K_ij over earlier j with y_j = c),
     where a = 1 ("paper") or 2 ("exact"). These tasks do not follow the measure exp(Tr(GK)/T): for
-    draws from it see `sample_labelings`.
+    draws from it see `sample_labelings`. Points whose labels are given come first in every order.
     Reference: Task Priors, section 2.4, eq. (7) and Algorithm 1.
     """
     caller = "sample_labels"
@@ -269,10 +309,11 @@ def sample_labels(
     check_flag(progress, caller, "progress")
     shuffle = check_flag(shuffle, caller, "shuffle")
     k = check_count(n_orders, caller, "n_orders", high=m if shuffle else 1)
+    given = check_given(given, caller, n=len(Z), n_classes=q, device=Z.device)
     g = check_generator(seed, caller, Z.device)
     labels = torch.empty(m, len(Z), dtype=torch.int64, device=Z.device)
-    priors = [(Z, scale)]
-    _deal_tasks(labels[None], priors, q, g, n_orders=k, shuffle=shuffle, progress=progress)
+    how = dict(given=given, n_orders=k, shuffle=shuffle, progress=progress)
+    _deal_tasks(labels[None], [(Z, scale)], q, g, **how)
     return labels
 
 # %% ../../nbs/prior/08_prefix.ipynb #b02b768b
@@ -283,6 +324,7 @@ def sample_labels_of_priors(
     *,
     n_tasks: int = 1,  # labelings to draw from each prior
     n_orders: int = 1,  # random orders, the same for every prior; tasks are dealt out evenly
+    given: ArrayLike | None = None,  # as in sample_labels, the same for every prior
     convention: str = "paper",  # as in sample_labels
     seed: Seed | None = None,  # the same for every prior
 ) -> Tensor:  # shape (n_priors, n_tasks, n), int64, on the CPU
@@ -298,6 +340,7 @@ def sample_labels_of_priors(
         n, own = (len(priors[i][0]) for i in (0, -1))
         check_same_n(caller, **{"factor 0": n, f"factor {len(priors) - 1}": own})
     k = check_count(n_orders, caller, "n_orders", high=m)
+    given = check_given(given, caller, n=n, n_classes=q)
     labels = torch.empty(len(priors), m, n, dtype=torch.int64)
     g = check_generator(seed, caller, priors[0][0].device)
     start = g.get_state()
@@ -305,7 +348,8 @@ def sample_labels_of_priors(
         at = [i for i, (Z, _) in enumerate(priors) if (Z.dtype, Z.device) == kind]
         alike = torch.empty(len(at), m, n, dtype=torch.int64)
         g.set_state(start)
-        _deal_tasks(alike, [priors[i] for i in at], q, g, n_orders=k)
+        known = None if given is None else given.to(kind[1])
+        _deal_tasks(alike, [priors[i] for i in at], q, g, given=known, n_orders=k)
         labels[at] = alike
     return labels
 
@@ -317,6 +361,7 @@ def sample_many_labels(
     *,
     n_tasks: int = 1,  # labelings to draw
     n_orders: int = 1,  # random orders of the points; tasks are dealt out to them evenly
+    given: ArrayLike | None = None,  # known classes, shape (n,); -1 where a label is not known
     convention: str = "paper",  # pair term K/T ("paper") or 2K/T ("exact")
     seed: Seed | None = None,  # same seed, same tasks as sample_labels
     progress: bool = False,  # a bar on standard error, over the orders or the points of one
@@ -332,9 +377,10 @@ def sample_many_labels(
     Z, T, q, m = check_sampler(Z, temperature, q, n_tasks, caller, label_bytes=3)
     scale = pair_scale(Z, T, caller, convention=convention)
     k = check_count(n_orders, caller, "n_orders", high=m)
+    given = check_given(given, caller, n=len(Z), n_classes=q, device=Z.device)
     g = check_generator(seed, caller)
     labels = torch.empty(m, len(Z), dtype=torch.uint8)
-    _deal_tasks(labels[None], [(Z, scale)], q, g, n_orders=k, progress=progress)
+    _deal_tasks(labels[None], [(Z, scale)], q, g, given=given, n_orders=k, progress=progress)
     return labels
 
 # %% ../../nbs/prior/08_prefix.ipynb #4dd8a87b

@@ -40,7 +40,7 @@ from .calibration import critical_temperature
 from .heldout import HeldoutError
 from .labelings import Labelings, calibrate_temperature, sample_labelings
 from .moments import TraceMoments, trace_cumulants, trace_moments
-from .prefix import sample_labels
+from .prefix import check_given, sample_labels
 from .sketch import sketch_trace_moments
 from .tails import outperform_probability
 from .views import view_factor
@@ -177,13 +177,17 @@ class TaskPrior(Result):
     factor: Tensor  # Z, shape (n, r)
     temperature: float  # T > 0, in the units of K
     graphs: str = "undirected"  # "undirected" (label graphs) or "directed" (the paper)
+    known: Tensor | None = None  # classes that are known, shape (n,), -1 elsewhere; see `given`
 
     def __post_init__(self):
         factor = check_features(self.factor, "TaskPrior", "factor").detach()
         temperature = check_temperature(self.temperature, "TaskPrior")
         check_choice(self.graphs, edges.GRAPHS, "TaskPrior", "graphs")
+        how: dict[str, Any] = dict(n=len(factor), device=factor.device, name="known")
+        known = check_given(self.known, "TaskPrior", **how)
         object.__setattr__(self, "factor", factor)
         object.__setattr__(self, "temperature", temperature)
+        object.__setattr__(self, "known", known)
 
     @classmethod
     def from_features(
@@ -247,9 +251,11 @@ class TaskPrior(Result):
 
     def __repr__(self):
         n, r = self.factor.shape
+        n_known = 0 if self.known is None else int((self.known >= 0).sum())
         return (
             f"TaskPrior({n} points, rank at most {min(n, r)}, "
-            f"temperature={self.temperature:.6g}, graphs={self.graphs!r})"
+            f"temperature={self.temperature:.6g}, graphs={self.graphs!r}"
+            f"{f', {n_known} labels' if n_known else ''})"
         )
 
     def __mul__(self, other) -> "TaskPrior":
@@ -264,8 +270,35 @@ class TaskPrior(Result):
                 f"{self.graphs!r} and {other.graphs!r}",
                 "build both with the same graphs=",
             )
+        known = [p.known for p in (self, other) if p.known is not None]
+        if len(known) == 2 and not known[0].equal(known[1]):
+            refuse(
+                "TaskPrior",
+                "priors in a product must have the same labels",
+                "others",
+                "multiply the priors first, then use .given(labels)",
+            )
         pairs = [(p.factor, p.temperature) for p in (self, other)]
-        return TaskPrior(product_factor(pairs), 1.0, self.graphs)
+        return TaskPrior(product_factor(pairs), 1.0, self.graphs, known[0] if known else None)
+
+    def given(
+        self,
+        labels: ArrayLike | None,  # shape (n,); -1 where a label is not known; None forgets them
+    ) -> "TaskPrior":
+        "The same prior once some labels are known: `sample` and `labelings` keep them."
+        caller = "TaskPrior.given"
+        known = check_given(labels, caller, n=len(self), device=self.factor.device, name="labels")
+        return replace(self, known=known)
+
+    def _without_labels(self, caller):
+        if self.known is not None:
+            refuse(
+                caller,
+                "edges that are drawn one by one cannot keep labels",
+                f"{int((self.known >= 0).sum())} labels",
+                "sample tasks, or use .given(None)",
+            )
+        return self
 
     def at(
         self,
@@ -279,7 +312,8 @@ class TaskPrior(Result):
         device: str | torch.device,  # torch device, or its name
     ) -> "TaskPrior":
         "The same prior on another device."
-        return replace(self, factor=self.factor.to(device))
+        known = None if self.known is None else self.known.to(device)
+        return replace(self, factor=self.factor.to(device), known=known)
 
     def regime(self) -> Regime:
         "Where T lies between tasks of coins and one task only; one pass over the pairs."
@@ -331,6 +365,7 @@ class TaskPrior(Result):
 
     def edge_probabilities(self) -> Tensor:  # shape (n, n); dense, so for small n
         "P(G_ij = 1) of every pair (Lemma 2.5)."
+        self._without_labels("TaskPrior.edge_probabilities")
         return edges.edge_probabilities(self.factor, self.temperature, graphs=self.graphs)
 
     def log_partition(
@@ -338,6 +373,7 @@ class TaskPrior(Result):
         **options: Any,  # of taskpriors.prior.edges.log_partition: block_size, executor
     ) -> Tensor:  # float64 scalar
         "Log normaliser over all graphs, streamed over pairs."
+        self._without_labels("TaskPrior.log_partition")
         return edges.log_partition(self.factor, self.temperature, graphs=self.graphs, **options)
 
     def sample_graphs(
@@ -347,6 +383,7 @@ class TaskPrior(Result):
         seed: Seed | None = None,  # int, torch.Generator or None
     ) -> Tensor:  # bool, shape (n_graphs, n, n)
         "Exact draws of graphs with independent edges, which are rarely graphs of labels."
+        self._without_labels("TaskPrior.sample_graphs")
         return edges.sample_graphs(
             self.factor, self.temperature, n_graphs, graphs=self.graphs, seed=seed
         )
@@ -361,6 +398,7 @@ class TaskPrior(Result):
     ) -> TraceMoments:
         "Mean and variance over tasks of Tr(MG) (Theorem 2.6)."
         caller = "TaskPrior.moments"
+        self._without_labels(caller)
         check_choice(pairs, ("all", "sampled"), caller, "pairs")
         factors = _model_factors(models, kernel, caller)
         estimate = trace_moments if pairs == "all" else sketch_trace_moments
@@ -375,6 +413,7 @@ class TaskPrior(Result):
         **options: Any,  # of trace_cumulants: block_size, executor
     ) -> Tensor:  # shape (n_models, order), or (order,) for one model
         "Cumulants over tasks of Tr(MG): mean, variance, skew and so on."
+        self._without_labels("TaskPrior.cumulants")
         factors = _model_factors(models, kernel, "TaskPrior.cumulants")
         options = dict(options, order=order, graphs=self.graphs)
         return trace_cumulants(factors, self.factor, self.temperature, **options)
@@ -388,6 +427,7 @@ class TaskPrior(Result):
         **options: Any,  # of outperform_probability: method, block_size, executor
     ) -> float:  # in [0, 1]
         "Probability over tasks that the first model's trace Tr(AG) is the larger one."
+        self._without_labels("TaskPrior.outperforms")
         A, B = (_model_factors(X, kernel, "TaskPrior.outperforms") for X in (A, B))
         options = dict(options, graphs=self.graphs)
         return outperform_probability(A, B, self.factor, self.temperature, **options).item()
@@ -402,6 +442,7 @@ class TaskPrior(Result):
         "Expected error of ridge probes on points left out, over all tasks; no probe is trained."
         if labels is not None:
             return heldout.expected_heldout_error(features, labels, **options)
+        self._without_labels("TaskPrior.heldout_error")
         if self.graphs != "undirected":
             refuse(
                 "TaskPrior.heldout_error",
@@ -418,6 +459,7 @@ class TaskPrior(Result):
         **options: Any,  # of precision_at_k: block_size, executor
     ) -> float:  # between 0 and 1
         "Expected share of a point's k nearest neighbours (cosine) that are joined to it."
+        self._without_labels("TaskPrior.precision_at_k")
         options = dict(options, graphs=self.graphs)
         return heldout.precision_at_k(features, self.factor, self.temperature, k, **options)
 
@@ -479,6 +521,8 @@ class TaskPrior(Result):
     ) -> Labelings:
         "Weighted tasks of the label measure, with log Z and errors; warns if not to be trusted."
         options = dict(options, n_tasks=n_tasks, method=method, seed=seed)
+        if self.known is not None:
+            options["given"] = self.known
         return sample_labelings(self.factor, self.temperature, n_classes, **options)
 
     def sample(
@@ -497,6 +541,7 @@ class TaskPrior(Result):
         g = check_generator(seed, caller)
         if isinstance(method, str) and method == "prefix":
             options = {"convention": "exact", **options, "n_tasks": n_tasks, "seed": g}
+            options["given"] = self.known
             return sample_labels(self.factor, self.temperature, n_classes, **options)
         if n_particles is None:
             n_particles = max(1000, n_tasks)
