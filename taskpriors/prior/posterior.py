@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['GAINS', 'USUAL_GAIN', 'POWERS', 'LabelEvidence', 'label_evidence', 'PosteriorWeights', 'posterior_weights',
-           'posterior_tasks', 'posterior_errors', 'LabelledSkill', 'labelled_skill', 'shrunk_covariance', 'SmallArea',
-           'small_area']
+           'posterior_tasks', 'PosteriorErrors', 'posterior_errors', 'LabelledSkill', 'labelled_skill',
+           'shrunk_covariance', 'SmallArea', 'small_area']
 
 # %% ../../nbs/prior/21_posterior.ipynb #98b13a8e
 import math
@@ -40,7 +40,6 @@ from taskpriors.checks import (
 )
 from .calibration import critical_temperature
 from .heldout import error_on_basis
-from .judges import CrossErrors
 from .prefix import check_given, sample_labels_of_priors
 from ..results import Result
 from ..ridge import decompose, simplex_codes
@@ -294,13 +293,22 @@ def _errors_over(X, tasks, caller):  # of one model: skill, points and tasks of 
     return skill, points.float(), of_tasks
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class PosteriorErrors(Result):
+    "What the skill of every model over the tasks of every judge is a mean of."
+
+    skill: Tensor  # shape (k, n_judges), float64
+    points: Tensor  # pseudo-values over the error of a constant, (k, n_judges, n), float32
+    tasks: Tensor  # errors of tasks over that of a constant, (k, n_judges, n_tasks), float64
+
+
 @documented
 def posterior_errors(
     features: Mapping | Sequence,  # of the models, each of shape (n, d)
     tasks: ArrayLike,  # of each judge, shape (n_judges, n_tasks, n), see posterior_tasks
     *,
     executor: ExecutorLike | None = None,  # concurrent.futures.Executor over models
-) -> CrossErrors:
+) -> PosteriorErrors:
     "Skill of every model over the tasks of every judge, with errors of points and of tasks."
     caller = "posterior_errors"
     features = _same_points(features, caller, "features")
@@ -313,7 +321,7 @@ def posterior_errors(
     of_one = partial(_errors_over, tasks=checked, caller=caller)
     columns = zip(*map_blocks(of_one, features, executor=executor), strict=True)
     skill, points, of_tasks = (torch.stack(column) for column in columns)
-    return CrossErrors(skill=skill, points=points, tasks=of_tasks)
+    return PosteriorErrors(skill=skill, points=points, tasks=of_tasks)
 
 # %% ../../nbs/prior/21_posterior.ipynb #6f720cf8
 @documented
