@@ -27,7 +27,7 @@ from taskpriors.checks import (
 from ..inputs.row_blocks import RowMatrix, RowsLike, open_rows
 from .heldout import HeldoutError
 from ..probes import ProbeResult
-from ..ridge import MOST_LOST, alpha_grid, simplex_codes
+from ..ridge import MOST_LOST, alpha_grid, simplex_codes, stratified_hits
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #0d223c14
 class RowTasks(NamedTuple):
@@ -416,30 +416,25 @@ class KnownLabels(NamedTuple):
     "What probes make of a labelling that somebody knows, each point judged by the others."
 
     error: HeldoutError  # leave-one-out, all points
-    accuracy: float  # leave-one-out, share of the points judged
+    accuracy: float  # share of the points judged, with one of each class left out at a time
     fit: RowFit  # of all points, on the CPU: what other statistics of labels are computed from
     fourth: float  # mean of |x - mean|^4 over the points judged
-
-
-def _left_out_accuracy(fit, sample, alpha):  # of the one task of a sample
-    f = _filter(fit, alpha)
-    slack = 1 - _leverages(fit, sample.U, f[None])[0]
-    coef, codes = (f[:, None] * fit.C).to(sample.U), sample.tasks.codes.to(sample.U)
-    right = 0
-    for points, U, Y in sample.parts():
-        R = (Y - U @ coef) / slack[points, None].to(U)
-        scores = (Y - R + sample.target_mean) @ codes.T
-        right += (scores.argmax(1).cpu() == sample.tasks.labels[0, points]).sum().item()
-    return right / len(sample.U)
 
 
 def _of_known(fit, rows, tasks, n_judged, caller):  # KnownLabels
     sample = _of_all(fit, rows, tasks, n_judged)
     error = _heldout(fit, sample, tasks, caller)
-    accuracy = _left_out_accuracy(fit, sample, error.alpha)
+    alphas = error.alphas[error.errors.argmin() :].tolist()
+    hits = stratified_hits(
+        sample.U,
+        sample.tasks.labels[0].long().to(sample.U.device),
+        ((1.0, _filter(fit, alpha)) for alpha in alphas),
+        C=fit.C,
+        counts=tasks.labels[0].int().bincount(minlength=tasks.n_classes).to(sample.U.device),
+    )
     lengths = torch.cat([part.double().square() @ fit.s**2 for part in sample.U.split(_PART)])
     here = RowFit(fit.n, *(x.cpu() for x in fit[1:]))
-    return KnownLabels(error, accuracy, here, lengths.square().mean().item())
+    return KnownLabels(error, hits.mean().item(), here, lengths.square().mean().item())
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #f23f716e
 def _balanced(right, labels, q):  # mean recall over the classes present, shape (n_tasks,)

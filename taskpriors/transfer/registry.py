@@ -35,7 +35,7 @@ from taskpriors.checks import (
     refuse,
 )
 from ..pairs import Pairs, pass_over_pairs
-from ..probes import ridge_probes
+from ..probes import label_accuracy
 from ..results import Result
 from ..signatures import documented
 from ..store import digest_tensors
@@ -470,7 +470,7 @@ class _LabelledTask:  # labels that do not change, and the workspace of the feat
         return value if METRICS[name].higher_is_better else -value
 
     def accuracy(self, features):  # of a ridge probe
-        return float(ridge_probes(features, self.labels).accuracy[0])
+        return label_accuracy(features, self.labels)
 
 # %% ../../nbs/transfer/15_registry.ipynb #352c527d
 @documented
