@@ -66,7 +66,7 @@ def rank_on_disk(
     The law of tasks, the skill and the probes are those of `rank_models(prior="product")`, with
     the prior cut to its leading directions. Every model needs more points than features. Models
     that failed are in `failures`. With labels, `extra` holds LogME, the regularised H-score, and
-    skill and leave-one-out accuracy of a ridge probe on them. It has never run on a GPU.
+    skill and accuracy of a ridge probe on them. It has never run on a GPU.
     Reference: Task Priors, section 2.2, Algorithm 1; Halko, Martinsson and Tropp (2011).
     """
     caller = "rank_on_disk"
