@@ -560,6 +560,11 @@ def _whole(y: Tensor, caller: str, name: str) -> Tensor:  # int64
         if wrong.any():
             rule, remedy = f"{name} must be whole numbers", "encode classes as 0, 1, 2, ..."
             refuse(caller, rule, y[wrong][0].item(), remedy)
+    if y.dtype == torch.uint64:
+        y = y.view(torch.int64)
+        if (y < 0).any():  # wrapped
+            rule, remedy = f"{name} must lie below 2**63", "encode classes as 0, 1, 2, ..."
+            refuse(caller, rule, int(y[y < 0][0]) + 2**64, remedy)
     return y.long()
 
 # %% ../nbs/workshop/01_checks.ipynb #fcf821a2

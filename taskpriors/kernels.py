@@ -73,6 +73,7 @@ def kernel_matrix(
     remedy = "keep the factor and use a function that streams over it, such as trace_moments"
     n_bytes = len(Z) ** 2 * Z.element_size()
     check_memory(n_bytes, "kernel_matrix", remedy, limit=max_bytes)
+    check_memory(n_bytes, "kernel_matrix", remedy, device=Z.device)
     return check_computed(Z @ Z.T, "kernel_matrix", "Z @ Z.T")
 
 # %% ../nbs/workshop/06_kernels.ipynb #45ed3621

@@ -4,12 +4,13 @@
 
 # %% auto #0
 __all__ = ['MOST_LOST', 'simplex_codes', 'RidgeBasis', 'decompose', 'ridge_basis', 'residual_filter', 'loo_slack',
-           'loo_residuals', 'TaskMoments', 'code_rows', 'check_task_memory', 'task_block', 'check_weights',
-           'CheckedTasks', 'check_tasks', 'task_moments', 'label_moments', 'loo_errors', 'loo_point_errors',
-           'training_parts', 'loo_pseudo_values', 'alpha_grid', 'grid_errors', 'grid_errors_of_laws', 'check_alphas']
+           'loo_residuals', 'class_folds', 'stratified_hits', 'TaskMoments', 'code_rows', 'check_task_memory',
+           'task_block', 'check_weights', 'CheckedTasks', 'check_tasks', 'task_moments', 'label_moments', 'loo_errors',
+           'loo_point_errors', 'training_parts', 'loo_pseudo_values', 'alpha_grid', 'grid_errors',
+           'grid_errors_of_laws', 'check_alphas']
 
 # %% ../nbs/prior/14_ridge.ipynb #6bbd9d96
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -230,6 +231,78 @@ def loo_residuals(
     if keep:
         out = out + Yc
     return out / slack
+
+# %% ../nbs/prior/14_ridge.ipynb #c7e45369
+def class_folds(
+    labels: Tensor,  # class of each point that is judged, shape (m,), int64
+    counts: Tensor,  # points of each class among all that are fitted, shape (q,)
+) -> Tensor:  # indices of points that are left out together, shape (n_folds, n_left_out)
+    "Sets of points with one of each class, or with the same few of each in every set."
+    order = labels.argsort(stable=True)
+    of_class = order.split(labels.bincount(minlength=len(counts)).tolist())
+    points = [p for p, n in zip(of_class, counts.tolist(), strict=True) if len(p) and n > 1]
+    q = max(1, len(points))
+    n_folds = min(max(map(len, points), default=0), max(2, len(labels) // q, 2**22 // q**2))
+    k = torch.arange(n_folds, device=labels.device)[:, None]
+    folds = [k[:, :0]]
+    for p in points:
+        turns = torch.arange(-(-len(p) // n_folds), device=labels.device)
+        folds.append(p[(k + n_folds * turns) % len(p)])
+    return torch.cat(folds, 1)
+
+# %% ../nbs/prior/14_ridge.ipynb #4bed3953
+class _LabelProbe(NamedTuple):
+    "A ridge probe of one task, as far as points are left out of it."
+
+    n: int  # points it is fitted to
+    codes: Tensor  # of simplex_codes, shape (q, q - 1), float64
+    C: Tensor  # U.T @ targets over these points, shape (r, q - 1), float64
+    target_mean: Tensor  # shape (q - 1,), float64
+    keep: float  # of residual_filter
+    f: Tensor  # of residual_filter, shape (r,), float64
+
+
+def _fold_hits(U, labels, folds, probe):  # shape of the folds, or None if undetermined
+    tol = 4 * max(U.shape[1], 1) ** 0.5 * torch.finfo(U.dtype).eps if probe.keep else 0.0
+    size = folds.shape[1]
+    entries = size * (2 * U.shape[1] + 3 * size + 4 * len(probe.codes))
+    check_memory(8 * entries, "label_accuracy", "merge the rarest classes", device=U.device)
+    right = []
+    for rows in row_blocks(len(folds), max(1, 2**22 // entries)):
+        V, y = U[folds[rows]].double(), labels[folds[rows]]
+        centring = torch.eye(size).to(V) - 1 / probe.n
+        L, failed = torch.linalg.cholesky_ex(probe.keep * centring - (V * probe.f) @ V.mT)
+        if failed.any() or L.diagonal(dim1=1, dim2=2).square().min() <= tol:
+            return None
+        targets = probe.codes[y]
+        residuals = probe.keep * (targets - probe.target_mean) - V * probe.f @ probe.C
+        scores = (targets - torch.cholesky_solve(residuals, L)) @ probe.codes.T
+        right.append(scores.argmax(2) == y)
+    return torch.cat(right)
+
+
+def stratified_hits(
+    U: Tensor,  # coordinates of the points that are judged, shape (m, r)
+    labels: Tensor,  # their classes, shape (m,), int64
+    filters: Iterable,  # of residual_filter at the penalties to try, one after the other
+    *,
+    C: Tensor,  # U.T @ targets over all points that are fitted, shape (r, q - 1), float64
+    counts: Tensor,  # points of each class among them, shape (q,)
+) -> Tensor:  # shape (m,), float64
+    "Share of its sets in which each point is right, by a probe that has not seen the set."
+    codes, n = simplex_codes(len(counts)).to(C), int(counts.sum())
+    target_mean = counts.to(C) @ codes / n
+    folds = class_folds(labels, counts)
+    hits = torch.zeros(len(labels), dtype=torch.float64, device=labels.device)
+    if folds.numel() == 0:
+        return hits
+    for keep, f in filters:
+        right = _fold_hits(U, labels, folds, _LabelProbe(n, codes, C, target_mean, keep, f))
+        if right is not None:
+            hits.index_add_(0, folds.flatten(), right.flatten().double())
+            return hits / folds.flatten().bincount(minlength=len(hits)).clamp(min=1)
+    rule = "no set of points may fix its own predictions"
+    refuse("label_accuracy", rule, "leverage 1 at all penalties", "add points")
 
 # %% ../nbs/prior/14_ridge.ipynb #f4c7a05c
 @dataclass(frozen=True, eq=False, repr=False)

@@ -64,6 +64,7 @@ CALLS = {
         "ridge_probes": dict(features=X, labels=Y),
         "logistic_probes": dict(features=X, labels=Y, train=0.5),
         "logistic_fit": dict(features=X, labels=Y),
+        "label_accuracy": dict(features=X, labels=y),
     },
     "prior.loss_equivalence": {
         "optimal_probe": dict(features=X, targets=X2),

@@ -513,7 +513,7 @@ def _compute(
     how: _How,
     entry: _Entry | None,  # where features are stored; None stores nothing
 ) -> Features:
-    with evaluating(enc.module, how.device):
+    with evaluating(enc.forward if enc.module is None else enc.module, how.device):
         rows = _all_rows(enc, images, entry, how)
     return Features(
         name=enc.name,
@@ -594,7 +594,7 @@ def _find_or_compute(
 ) -> Features:
     if cache is False:
         return _compute(enc, images, how, None)
-    with evaluating(enc.module, how.device):
+    with evaluating(enc.forward if enc.module is None else enc.module, how.device):
         seen = _probe(enc, images, how)
         if seen is not None:
             return _find_or_store(enc, images, how, _entry(enc, images, how, seen, cache))

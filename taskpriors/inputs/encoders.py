@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['POOLINGS', 'PROBE_IMAGES', 'module_of', 'model_name', 'device_of', 'n_parameters', 'check_device', 'default_device',
-           'evaluating', 'pool_output', 'BatchEncoder', 'timm_module', 'timm_config', 'printed', 'description_of',
-           'outputs_digest']
+           'modules_within', 'evaluating', 'pool_output', 'BatchEncoder', 'timm_module', 'timm_config', 'printed',
+           'description_of', 'outputs_digest']
 
 # %% ../../nbs/inputs/03_encoders.ipynb #4a1ce948
 import difflib
@@ -88,28 +88,58 @@ def default_device() -> torch.device:
         return torch.device("mps")
     return torch.device("cpu")
 
+# %% ../../nbs/inputs/03_encoders.ipynb #ac789357
+def _parts_of(obj) -> list:  # what an object may call
+    if isinstance(obj, functools.partial):
+        return [obj.func, *obj.args, *obj.keywords.values()]
+    if inspect.ismethod(obj):
+        return [obj.__self__, obj.__func__]
+    if isinstance(obj, Mapping):
+        return list(obj.values())
+    if isinstance(obj, (list, tuple)):
+        return list(obj)
+    if not inspect.isfunction(obj):
+        return list(getattr(obj, "__dict__", {}).values())
+    try:
+        seen = inspect.getclosurevars(obj)
+    except ValueError:  # a name of the closure has no value yet
+        return []
+    return [*seen.nonlocals.values(), *seen.globals.values(), *(obj.__defaults__ or ())]
+
+
+def modules_within(
+    obj: object,  # a module, a function, a bound method, a partial, or anything that holds one
+    depth: int = 5,  # how far to follow what holds what
+) -> list:  # of nn.Module
+    "The networks that a callable runs, as far as they can be seen from outside."
+    if isinstance(obj, nn.Module):
+        return [obj]
+    plain = isinstance(obj, (type, types.ModuleType, Tensor, np.ndarray, str, bytes))
+    foreign = (getattr(obj, "__module__", None) or "").partition(".")[0] in ("torch", "builtins")
+    if plain or foreign or depth == 0:
+        return []
+    return [module for part in _parts_of(obj) for module in modules_within(part, depth - 1)]
+
 # %% ../../nbs/inputs/03_encoders.ipynb #e1fcd1b3
 @contextmanager
 def evaluating(
-    model: object,  # a module; anything else is left alone
-    device: str | torch.device | None = None,  # where to run it; None is where it is
+    model: object,  # a module, or anything that holds modules; anything else is left alone
+    device: str | torch.device | None = None,  # where to run a module; None is where it is
 ) -> Iterator[None]:
-    "Put a module into evaluation mode and on a device, and back afterwards."
-    if not isinstance(model, nn.Module):
-        yield
-        return
-    modes = [(m, m.training) for m in model.modules()]
-    home = device_of(model)
+    "Put modules into evaluation mode, and a module on a device, and back afterwards."
+    modes = [(m, m.training) for module in modules_within(model) for m in module.modules()]
+    moved = model if isinstance(model, nn.Module) and device is not None else None
+    home = device_of(moved)
     try:
         for m, _ in modes:
             m.training = False
-        if device is not None:
-            model.to(device)
+        if moved is not None:
+            moved.to(device)
         yield
     finally:
-        if device is not None and home is not None:
-            model.to(home)
-        for m, mode in modes:
+        if moved is not None and home is not None:
+            moved.to(home)
+        for m, mode in reversed(modes):  # the first entry of a module that is held twice is right
             m.training = mode
 
 # %% ../../nbs/inputs/03_encoders.ipynb #a6e11442

@@ -6,6 +6,7 @@
 __all__ = ['FEATURE_FILES', 'split_key', 'is_feature_file', 'file_name', 'table_values', 'Rows', 'read_features']
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #f1a3370f
+import codecs
 import csv
 import hashlib
 import json
@@ -139,25 +140,110 @@ def _with_room(
     return values
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #a69fc825
-def _has_no_names(
-    path: Path,
-) -> bool:
-    "Is the first line of a table a row of numbers?"
-    with path.open(newline="") as lines:
-        first = next(csv.reader(lines), [])
+_SEPARATORS = (",", ";", "\t", "|", " ")
+_FIRST_LINES = 100  # of a table, by which its form is judged
+_ABSENT = {"", "na", "n/a", "#n/a", "nan", "<na>", "null", "none"}
+_WHOLE = re.compile(r"[+-]?\d+")
+_COMMENT = re.compile(r"\s*#+(?!N/A)")
+
+
+class _TextForm(NamedTuple):
+    "How the rows of a table are written in a text."
+
+    encoding: str
+    separator: str
+    names: list | None  # of the columns
+    skip: int  # lines above the first row
+
+
+def _fields(line: str, separator: str) -> list:
+    if separator == " ":
+        return line.split()
+    return next(csv.reader([line.rstrip("\n")], delimiter=separator, skipinitialspace=True))
+
+
+def _is_number(word: str) -> bool:  # or one that is missing
+    if word.strip().lower() in _ABSENT:
+        return True
     try:
-        numbers = [float(word) for word in first]
+        float(word)
     except ValueError:
         return False
-    return numbers != list(range(len(numbers)))
+    return True
+
+
+def _are_rows(lines: list, separator: str) -> bool:
+    rows = [_fields(line, separator) for line in lines]
+    one_length = len({len(row) for row in rows}) == 1 and len(rows[0]) > 1
+    return one_length and all(_is_number(word) for row in rows for word in row)
+
+
+def _names_in(first: list, others: list, path: Path, caller: str) -> bool:
+    "Is the first line of a table, of numbers, one of names?"
+    counted = first[1:] if first[0] == "" else first
+    if not others or not counted or not all(map(_WHOLE.fullmatch, counted)):
+        return False
+    whole = any(map(_WHOLE.fullmatch, (word for row in others for word in row)))
+    if first[0] == "" or (not whole and len(first) > 1):
+        return True
+    d = len(counted)
+    if list(map(int, counted)) in (list(range(d)), list(range(1, d + 1))) or not whole:
+        rule = f"the first line of {path.name[-60:]} must be a point, or names that are words"
+        refuse(caller, rule, ",".join(first)[:40], "name the columns, or write 1.0 for 1")
+    return False
+
+
+def _form_of(path: Path, caller: str) -> _TextForm:
+    with path.open("rb") as file:
+        mark = file.read(2)
+    encoding = "utf-16" if mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
+    comment, lines, skip = "", [], 0
+    with path.open(encoding=encoding) as file:
+        for k, line in enumerate(file):
+            if not lines and _COMMENT.match(line):
+                comment = _COMMENT.sub("", line, count=1)
+            elif line.strip():
+                lines.append(line)
+                skip = k if len(lines) == 1 else skip
+            if len(lines) > _FIRST_LINES:
+                break
+    if not lines:
+        refuse(caller, f"{path.name[-80:]} must hold rows of numbers", "none", "check the file")
+    body = lines[1:] or lines
+    separator = next((s for s in _SEPARATORS if _are_rows(body, s)), ",")
+    first, *others = (_fields(line, separator) for line in lines)
+    above = _fields(comment.strip(), separator) if comment.strip() else []
+    names = None
+    if not all(map(_is_number, first)) or _names_in(first, others, path, caller):
+        names, skip = first, skip + 1
+    elif len(above) == len(first) and not all(map(_is_number, above)):
+        names = above
+    if others and len(others[0]) != len(first):
+        got = f"{len(first)} fields in the first line and {len(others[0])} in the second"
+        rule = f"the lines of {path.name[-60:]} must have one length"
+        refuse(caller, rule, got, "give every column one name, and row numbers none")
+    return _TextForm(encoding, separator, names, skip)
 
 
 def _read_csv(
     path: Path,
+    caller: str,
 ):  # pandas.DataFrame
     import pandas as pd
 
-    return pd.read_csv(path, header=None if _has_no_names(path) else "infer")
+    form = _form_of(path, caller)
+    separator = r"\s+" if form.separator == " " else form.separator
+    with path.open(encoding=form.encoding) as file:
+        for _ in range(form.skip):
+            file.readline()
+        frame = pd.read_csv(file, sep=separator, header=None, skipinitialspace=True)
+    if form.names is not None:
+        frame.columns = [name or f"Unnamed: {k}" for k, name in enumerate(form.names)]
+    elif frame.shape[1] > 1 and frame[0].dtype == "int64" and len(frame) > 2:
+        if (frame[0] - frame[0][0] == range(len(frame))).all() and frame[0][0] in (0, 1):
+            rule = f"{path.name[-60:]} must have no column of row numbers"
+            refuse(caller, rule, "a first column that counts the rows", "drop it")
+    return frame
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #a1be8d98
 def _read_parquet(
@@ -337,7 +423,7 @@ def _read_table(
     path: Path,
     caller: str,
 ) -> np.ndarray:
-    frame = _read_csv(path) if path.suffix == ".csv" else _read_parquet(path, caller)
+    frame = _read_csv(path, caller) if path.suffix == ".csv" else _read_parquet(path, caller)
     return table_values(frame, caller, path.name[-80:])
 
 

@@ -391,7 +391,11 @@ def _walk(folder, inside=()):
         warnings.warn(f"load_images: {folder} is left out ({e.strerror}).", stacklevel=2)
         return
     for entry in entries:
-        if entry.is_dir():
+        try:
+            is_folder = entry.is_dir()
+        except OSError:  # a link to itself, which cannot be read either
+            is_folder = False
+        if is_folder:
             yield from _walk(entry.path, (*inside, place))
         else:
             yield folder, entry.name

@@ -67,7 +67,7 @@ def _words(
     if values.ndim != 1 or values.dtype.kind not in "OUT":
         return None
     for k, value in enumerate(values.tolist()):
-        if not isinstance(value, str) or not value:
+        if not isinstance(value, str) or value.strip().lower() in ("", "nan"):
             rule, remedy = "every text must have a label", "drop the text, or leave labels out"
             refuse("load_texts", rule, f"{value!r:.40} at position {k}", remedy)
     return values.astype(str)
@@ -155,7 +155,8 @@ def _read_table(
     if path.suffix == ".parquet":
         return pd.read_parquet(path)
     separator = "\t" if path.suffix == ".tsv" else ","
-    return pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False)
+    how = dict(dtype=str, keep_default_na=False, skip_blank_lines=False, encoding="utf-8-sig")
+    return pd.read_csv(path, sep=separator, **how)
 
 
 def _open_table(
@@ -190,9 +191,14 @@ def _column(
 def _text_column(
     table,  # pandas.DataFrame
     name: str | None,  # asked for
+    name_of_file: str,  # of which it was read as text; "" if its columns have names of their own
 ):  # a column
     found = _column(table, name, "text")
     if found is None and table.shape[1] == 1:
+        if name_of_file:
+            rule = f"the one column of {name_of_file[-60:]} must be headed text, or named"
+            got = f"{str(table.columns[0])[:60]!r} in the first line, which may be a text"
+            refuse("load_texts", rule, got, "write text above it, or name it with text_column=")
         found = table[table.columns[0]]
     if found is None:
         got = ", ".join(map(str, table.columns))[:120]
@@ -217,7 +223,7 @@ def _evenly(
 def load_texts(
     source: TextsLike,  # list of strings, data frame, or path of a .csv, .tsv or .parquet file
     *,
-    text_column: str | None = None,  # of a table; None: "text", or the only column
+    text_column: str | None = None,  # of a table; None: "text", or the only column of a data frame
     label_column: str | None = None,  # of a table; None: "label" if there is one
     labels: ArrayLike | None = None,  # of a list: class of each text, words or numbers, shape (n,)
     limit: int | None = None,  # at most so many texts, evenly spaced
@@ -229,12 +235,13 @@ def load_texts(
     """
     if isinstance(source, TextSource):
         return _evenly(source, limit)
-    name, labels_from = "texts", "the texts"
+    name, labels_from, file = "texts", "the texts", ""
     if isinstance(source, (str, os.PathLike)):
         path = Path(source).expanduser()
-        source, name = _open_table(path), path.stem
+        source, name, file = _open_table(path), path.stem, path.name
     if hasattr(source, "columns"):
-        texts: Any = _text_column(source, text_column)
+        file = "" if file.endswith(".parquet") else file
+        texts: Any = _text_column(source, text_column, file)
         if labels is None:
             labels = _column(source, label_column, "label")
             labels_from = f"the column {label_column or 'label'!r} of {name}"

@@ -67,16 +67,18 @@ def _model_of(
 
 def _json_rows(
     path: Path,
-):  # dictionaries model_name, task_name, score
+):  # dictionaries model_name, model_revision, task_name, score
     record = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(record, Mapping):
         rule, remedy = "a file of mteb must hold a dictionary", "check the file"
         refuse("from_mteb", rule, type(record).__name__, remedy)
     for model in record.get("model_results", [record]):
         name = model.get("model_name") or _model_of(path)
+        revision = model.get("model_revision") or path.absolute().parent.name
         for task in model.get("task_results", [model]):
             about = task.get("task_name", path.stem)
-            yield dict(model_name=name, task_name=about, score=_mean_score(task, path))
+            row = dict(model_name=name, model_revision=revision, task_name=about)
+            yield dict(row, score=_mean_score(task, path))
 
 # %% ../../nbs/jobs/06_bridges.ipynb #6d154b4a
 def _read_mteb(
@@ -116,6 +118,12 @@ def from_mteb(
         frame = _read_mteb(frame)
     columns = list(getattr(frame, "columns", ()))
     if {"model_name", "task_name", "score"} <= set(columns):
+        if "model_revision" in columns:
+            revisions = frame.groupby("model_name").model_revision.nunique()
+            if (revisions > 1).any():
+                rule = "each model must have one revision, because scores of several are no mean"
+                got = f"{revisions.max()} of {str(revisions.idxmax())[-80:]}"
+                refuse("from_mteb", rule, got, "leave the others out")
         table = frame.pivot_table(index="model_name", columns="task_name", values="score")
     elif "task_name" in columns:
         extra = [c for c in ("split", "subset") if c in columns]

@@ -170,8 +170,12 @@ def label_agreement(
     "Agreement of each column of a labelled ranking with probe accuracy, with its interval."
     import pandas as pd
 
+    from taskpriors.checks import refuse
     from taskpriors.transfer.registry import LABEL_ACCURACY
 
+    if LABEL_ACCURACY not in ranking.extra:
+        rule, remedy = "a ranking must have labels", "pass labels= to rank_models"
+        refuse("label_agreement", rule, "none", remedy)
     truth = ranking.extra[LABEL_ACCURACY]
     metrics = {name: values for name, values in ranking.extra.items() if name != LABEL_ACCURACY}
     columns = dict(skill=ranking.skill, **metrics, dimension=ranking.dimension)

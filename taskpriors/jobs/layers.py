@@ -94,7 +94,11 @@ class _Views:
 
     def _keeper(self, name):
         def keep(module, inputs, out):
-            out = out[0] if isinstance(out, (tuple, list)) else out
+            out = out[0] if isinstance(out, (tuple, list)) and out else out
+            if not isinstance(out, Tensor):
+                rule = "layers must return a tensor, or a tuple that starts with one"
+                got = f"{type(out).__name__} of {name!r}"
+                refuse(self.caller, rule, got, "name a layer inside of it", TypeError)
             self.outputs[name] = out.clone()  # a later layer may work in place
 
         return keep

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset, SequentialSampler, Subset
+from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler, Subset
 from typing_extensions import TypeAliasType
 
 from ..blocks import row_blocks
@@ -214,11 +214,17 @@ def fixed_tasks(
 def _check_loader(loader):
     caller = "Monitor"
     remedy = "pass the data set, or a loader with shuffle=False and drop_last=False"
-    if not isinstance(loader.sampler, SequentialSampler):
-        got = f"a loader with a {type(loader.sampler).__name__}"
+    batches = loader.batch_sampler
+    if type(batches) is not BatchSampler:  # the order of any other is its own
+        got = "a loader without batches"
+        if batches is not None:
+            got = f"a loader with a batch_sampler, a {type(batches).__name__}"
+        refuse(caller, "images must come in batches of one size", got, remedy)
+    if not isinstance(batches.sampler, SequentialSampler):
+        got = f"a loader with a {type(batches.sampler).__name__}"
         refuse(caller, "images must come in the same order each time", got, remedy)
-    if loader.drop_last and len(loader.dataset) % loader.batch_size:
-        left = len(loader.dataset) % loader.batch_size
+    if batches.drop_last and len(loader.dataset) % batches.batch_size:
+        left = len(loader.dataset) % batches.batch_size
         refuse(caller, "no image may be dropped", f"a loader that drops {left}", remedy)
 
 # %% ../../nbs/jobs/01_monitor.ipynb #454b8458
@@ -242,7 +248,8 @@ class FixedPoints:
         self.collate: Any = None
         if isinstance(data, DataLoader):
             _check_loader(data)
-            batch_size, self.collate, data = data.batch_size, data.collate_fn, data.dataset
+            batch_size = data.batch_sampler.batch_size
+            self.collate, data = data.collate_fn, data.dataset
         elif isinstance(data, Dataset):
             self.collate = torch.utils.data.default_collate
         if isinstance(data, np.ndarray):
@@ -360,7 +367,7 @@ def encode(
     dtype = next((kind for kind in weights if kind.is_floating_point), None)
     call = features if features is not None else lambda model, x: model(x)
     rows = []
-    with without_trace(model):
+    with without_trace(model), evaluating(features):
         for x in points:
             n = len(next(iter(x.values()))) if isinstance(x, Mapping) else len(x)
             x = _moved(x, device, dtype)
@@ -551,12 +558,17 @@ class Monitor:
         level: float = 0.95,  # of the intervals of all leads at once
     ) -> int:  # a step
         "The earliest step that cannot be told from the step of the highest skill."
-        steps = sorted(self._usable("best"), key=lambda s: -s.skill)[:_MOST_STEPS]
+        steps = sorted(self._usable("best"), key=lambda s: -s.skill)
         if len(steps) == 1:
             return steps[0].step
         skill = torch.tensor([s.skill for s in steps], dtype=torch.float64)
-        tiers = rank_tiers(skill, self._covariance(steps), level=level)
-        return min(s.step for s, tier in zip(steps, tiers.tier.tolist(), strict=True) if tier == 1)
+        covariance = self._covariance(steps)
+        high = slice(_MOST_STEPS)
+        tiers = rank_tiers(skill[high], covariance[high, high], level=level)
+        se = lead_errors(covariance)[0]
+        reach = ((tiers.behind_high - tiers.behind)[1:] / se[high][1:]).max()
+        near = skill[0] - skill <= reach * se
+        return min(s.step for s, is_near in zip(steps, near.tolist(), strict=True) if is_near)
 
     def to_frame(self) -> DataFrame:
         "One row per measured step."
@@ -694,7 +706,7 @@ class Monitor:
         write_file(self._csv, self.to_frame().to_csv(index=False))
 
 
-_MOST_STEPS = 100  # that `best` compares: the highest
+_MOST_STEPS = 100  # the highest, whose leads say how far intervals of all leads reach
 
 # %% ../../nbs/jobs/01_monitor.ipynb #f7f505be
 def known_references(

@@ -84,16 +84,22 @@ def row_kernel(
     check_choice(kernel, ("cosine", "linear"), "row_kernel", "kernel")
     n, d = rows.shape
     check_memory(24 * d * d, "row_kernel", "pass fewer features", device=rows.device)
+    shift = _rows_of(rows.read(slice(0, min(n, 4096))), kernel).mean(0, dtype=torch.float64)
     first = torch.zeros(d, dtype=torch.float64, device=rows.device)
     second = torch.zeros(d, d, dtype=torch.float64, device=rows.device)
+    size = 0.0
     for _, X in rows.blocks(block_size):
         U = _rows_of(X, kernel)
+        size += U.double().square().sum().item()
+        U = U - shift.to(U)
         first += U.sum(0, dtype=torch.float64)
         second += U.T @ U
     mean = first / n
     gram = second - n * torch.outer(mean, mean)
+    mean = shift + mean
     norm = gram.norm().item()
-    if not norm > 1e-6 * second.norm().item() / n**0.5 or not norm < float("inf"):
+    rounding = (4 * torch.finfo(rows.dtype).eps) ** 2 * size
+    if not gram.trace().item() > rounding or not norm < float("inf"):
         rule = f"{rows.name} must differ between points"
         got = f"a kernel of norm {norm:.3g} after centring"
         refuse("row_kernel", rule, got, "check that the model responds to its input")

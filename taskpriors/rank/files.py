@@ -66,7 +66,7 @@ def rank_on_disk(
     The law of tasks, the skill and the probes are those of `rank_models`, with the prior of each
     judge cut to its leading directions and judges elected on 2,048 of the points. Every model needs
     more points than features. Models that failed are in `failures`. With labels, `extra` holds
-    LogME, the regularised H-score, and skill and leave-one-out accuracy of a ridge probe on them.
+    LogME, the regularised H-score, and skill and accuracy of a ridge probe on them.
     It has never run on a GPU.
     Reference: Task Priors, section 2.2, Algorithm 1; Halko, Martinsson and Tropp (2011).
     """

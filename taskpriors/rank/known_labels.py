@@ -33,7 +33,8 @@ def _read_labels(path, caller):
     if path.suffix == ".npy":
         return np.load(path, allow_pickle=False)
     if path.suffix != ".csv":
-        return path.read_text().split("\n")[: -1 if path.read_text().endswith("\n") else None]
+        text = path.read_text(encoding="utf-8-sig")
+        return text.removesuffix("\n").split("\n")
     words = dict(dtype=str, keep_default_na=False, skip_blank_lines=False)
     frame = pd.read_csv(path, **words)
     if "label" not in frame and frame.shape[1] != 1:
@@ -78,6 +79,8 @@ def _numbered(labels, caller):
     if values.ndim != 1 or not all(isinstance(v, (str, int, float, np.number)) for v in values):
         rule = "labels must be one number or word for each point"
         refuse(caller, rule, type(labels).__name__, "pass shape (n,)")
+    if values.dtype.kind in "fu" and (abs(values) > 2**53).any():  # beyond what a float holds
+        values = np.array(labels, dtype=object)
     if not np.issubdtype(values.dtype, np.number):
         values = np.unique(values.astype(str), return_inverse=True)[1]
     return torch.as_tensor(values)

@@ -56,7 +56,7 @@ from ..show.words import failure_lines, shortened
 from ..store import cache_dir, digest_json, digest_tensors, find_tensors, keep_tensors
 from ..svd import present_classes
 from ..transfer.evidence import best_ratio, evidence_profile
-from ..transfer.registry import LABEL_ACCURACY
+from ..transfer.registry import DEFINITIONS, LABEL_ACCURACY
 
 # %% ../../nbs/rank/11_on_disk.ipynb #d9398e3c
 PAIRED = 4096  # points among which all pairs are visited
@@ -199,10 +199,11 @@ def _scored(rows, job):  # name -> tensor
     n_tasks, judged = len(labels), int((~job.mask).sum())
     shapes = dict(skill=(), points=(min(job.n_judged, len(rows)),), tasks=(n_tasks,))
     shapes |= dict(accuracy=(n_tasks,), right=(min(job.n_judged, judged),), seconds=())
-    if known is not None:
-        shapes |= dict.fromkeys(LABEL_COLUMNS.values(), ())
     file = _file_key(rows)
     key = dict(what="scores of rows", file=file, tasks=job.digest, judged=job.n_judged)
+    if known is not None:
+        shapes |= dict.fromkeys(LABEL_COLUMNS.values(), ())
+        key["definitions"] = DEFINITIONS
     key |= dict(n_classes=job.n_classes, device=str(rows.device), penalties=MOST_LOST)
     found = load_or_compute(key, compute, shapes, job.cache if file else False)
     rows.check_unchanged()

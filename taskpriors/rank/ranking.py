@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from taskpriors.checks import (
@@ -20,11 +21,13 @@ from taskpriors.checks import (
     DataFrame,
     Series,
     check_choice,
+    check_number,
     check_same_n,
     check_several,
     check_tensor,
     refuse,
 )
+from ..prior.ridge_on_disk import evenly
 from .agreement import agreement_row, agreement_table
 from .laws import task_orders
 from .tiers import Lead, Tiers, head_to_head, rank_tiers, repeated_covariance
@@ -164,6 +167,9 @@ class Ranking(Result):
         groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
     ) -> Lead:
         "How far one model is ahead of another in skill and in accuracy, and how sure that is."
+        level = check_number(
+            level, "compare", "level", low=0, high=1, low_open=True, high_open=True
+        )
         pair = [self.models.index(check_choice(k, self.models, "compare", "model")) for k in (a, b)]
         return self._head_to_head("compare", pair, groups).lead(level)
 
@@ -219,7 +225,9 @@ class Ranking(Result):
         ax: Axes | None = None,  # matplotlib axes; None opens a figure
     ) -> Axes:
         "Probe accuracy, with its standard deviation over tasks, against a statistic."
-        values = self.extra[statistic] if statistic in self.extra else getattr(self, statistic)
+        known = dict(skill=self.skill, mean=self.mean, variance=self.variance, **self.extra)
+        known["dimension"] = self.dimension.double()
+        values = known[check_choice(statistic, tuple(known), "plot_agreement", "statistic")]
         row = agreement_row(statistic, values, self.accuracy)
         title = f"Spearman {row['spearman']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
         options = dict(xlabel=column_of(statistic).heading, title=row["note"] or title)
@@ -342,16 +350,23 @@ class Ranking(Result):
             self.point_errors,
             self.task_errors,
             self.half_differences,
-            groups=groups,
+            groups=self._groups_of_skill(groups),
             task_groups=task_orders(self.task_errors.shape[1]),
             paired=self.settings.get("paired_tasks", True),
         )
+
+    def _groups_of_skill(self, groups):  # of the points whose errors are known
+        n = self.settings.get("n")
+        if groups is None or self.point_errors.shape[1] == n or len(groups) != n:
+            return groups
+        return [groups[i] for i in evenly(torch.arange(n), self.point_errors.shape[1]).tolist()]
 
     def _grouped_accuracy_covariance(self, groups):
         if groups is not None:
             assert self.point_errors is not None
             groups = check_several(groups, "compare", "groups")
-            check_same_n("compare", groups=len(groups), points=self.point_errors.shape[1])
+            n = self.settings.get("n", self.point_errors.shape[1])
+            check_same_n("compare", groups=len(groups), points=n)
             # a ranking that does not know which points judged takes them as independent
             groups = None if self.judged is None else [groups[i] for i in self.judged.tolist()]
         return repeated_covariance(

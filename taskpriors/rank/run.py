@@ -18,6 +18,7 @@ from torch import Tensor
 from ..checks import check_split, refuse
 from ..inputs.images import ImagesLike
 from ..inputs.texts import TextSource
+from ..prior.ridge_on_disk import evenly
 from taskpriors.rank.company import (
     AnyModel,
     ModelsLike,
@@ -313,8 +314,7 @@ def assemble(
     if halves is not None:
         fields |= dict(half_differences=halves.skill, half_accuracies=halves.accuracy)
     judged = (~found.mask).nonzero()[:, 0]
-    if fields["point_accuracy"].shape[1] == len(judged):  # on disk a sample of them may judge
-        fields["judged"] = judged
+    fields["judged"] = evenly(judged, fields["point_accuracy"].shape[1])  # on disk a sample judges
     return Ranking(
         **fields,
         extra=found.extra,

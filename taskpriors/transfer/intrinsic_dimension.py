@@ -54,6 +54,20 @@ def _log_ratios(X: Tensor, first: int, second: int, neighbours, caller: str) -> 
     return ratios
 
 # %% ../../nbs/transfer/10_intrinsic_dimension.ipynb #3ccd47f6
+def _warn_of_near_copies(logs: Tensor):  # of the ratios, exponential with one rate
+    n, rate = len(logs), math.log(2) / max(float(logs.median()), 1e-300)
+    near = logs > (math.log(n) + 7) / rate  # of exponential ones, one in a thousand samples has any
+    left = logs[~near]
+    if len(left) > 1 and logs.sum() > 1.1 * left.mean() * n:
+        warnings.warn(
+            f"twonn: points should not have near copies. Got {int(near.sum())} of {n} points that "
+            f"lie far nearer to one point than to any other; the dimension of the others is "
+            f"{float((len(left) - 1) / left.sum()):.3g}, see method='fit'.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
 @documented
 def twonn(
     features: ArrayLike,  # shape (n, d)
@@ -74,6 +88,7 @@ def twonn(
     logs = _log_ratios(_distinct(features, "twonn"), 1, 2, neighbours, "twonn")
     n = len(logs)
     if method == "likelihood":
+        _warn_of_near_copies(logs)
         return float((n - 1) / logs.sum())
     kept = max(1, min(n - 1, math.floor(n * (1 - discard))))
     x = logs.sort().values[:kept]

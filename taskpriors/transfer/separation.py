@@ -183,9 +183,9 @@ def _whitener(S: Tensor, shrunk: bool) -> Tensor:  # shape (p, r): the transpose
     return vectors[:, keep] / scale[:, None] / values[keep].sqrt()
 
 
-def _shrunk_to_mean(S: Tensor, share: float) -> Tensor:
+def _shrunk_to_mean(S: Tensor, share: float, p: int) -> Tensor:  # p: components, some without S
     eye = torch.eye(len(S), dtype=S.dtype, device=S.device)
-    return (1 - share) * S + share * S.trace() / len(S) * eye
+    return (1 - share) * S + share * S.trace() / p * eye
 
 
 def collapse_terms(
@@ -213,8 +213,11 @@ def collapse_terms(
     if share <= 1e-10:
         within, apart = total - between, between
     else:
-        within = _shrunk_to_mean(total - between, share)
-        apart = _shrunk_to_mean(total, share) - within
+        p = min(
+            p, *X.shape
+        )  # also those without variance, of which the singular vectors know nothing
+        within = _shrunk_to_mean(total - between, share, p)
+        apart = _shrunk_to_mean(total, share, p) - within
     W = _whitener(within, share > 1e-10)
     inside = W.T @ apart @ W
     axes = W @ torch.linalg.eigh(inside)[1][:, -min(len(counts) - 1, W.shape[1]) :]
