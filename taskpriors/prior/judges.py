@@ -488,7 +488,7 @@ def cross_errors(
     n_tasks: int = 60,  # sampled of each prior
     n_classes: int = 5,  # classes of a sampled task
     gain: float = 10.0,  # lambda_1/(q T) of each prior; structure begins at one
-    n_orders: int = 16,  # random orders of the points; tasks are dealt out to them evenly
+    n_orders: int = 50,  # random orders of the points; tasks are dealt out to them evenly
     standardize: bool = False,  # divide each feature by its standard deviation
     seed: Seed | None = 0,  # the same for every prior
     executor: ExecutorLike | None = None,  # concurrent.futures.Executor over models
