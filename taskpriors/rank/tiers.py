@@ -489,11 +489,11 @@ def carried_by_few(
 ) -> str:  # empty if there is nothing to say
     "A sentence about intervals that hang on a few points."
     by_point = _check_errors(point_errors, "carried_by_few", "point_errors")
-    if len(by_point) < 2 or by_point.shape[1] < 30:
+    if len(by_point) < 2:
         return ""
     pairs = torch.triu_indices(len(by_point), len(by_point), 1)
     freedom = _freedom(by_point, None)[pairs[0], pairs[1]].median().item()
-    if freedom >= 10:
+    if freedom >= min(20, by_point.shape[1] / 4):
         return ""
     return (
         f"A few of {by_point.shape[1]:,} points carry the errors of the leads ({freedom:.0f} "
