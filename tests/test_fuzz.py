@@ -282,7 +282,7 @@ NAMES = {
     "matrix": "A B G K M Sigma W Z accuracies factor features images mixture other others prior "
     "source_probs targets views xy reference nleep.mixture point_errors task_errors "
     "rank_tiers.covariance repetition_factor.covariance cross similarity differences general "
-    "truths",
+    "truths freedom",
     "vector": "mu b first second given scores truth weights nce.source error "
     "TaskPriorStatistics.forward.center TaskPriorLoss.forward.center robust_bayes.center "
     "index class_proportions direction covariance skill",

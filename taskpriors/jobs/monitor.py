@@ -50,7 +50,7 @@ from ..rank.company import ORDERS, attempt
 from ..rank.laws import task_orders
 from ..rank.shared_prior import shared_prior, task_temperature
 from taskpriors.rank.tiers import (
-    error_covariance,
+    error_law,
     lead_errors,
     normal_quantile,
     probability_ahead,
@@ -549,8 +549,9 @@ class Monitor:
         steps = [self._find(a, "probability_better"), self._find(b, "probability_better")]
         if a == b:
             return 0.5
-        se = lead_errors(self._covariance(steps))[0, 1].item()
-        return probability_ahead(steps[0].skill - steps[1].skill, se)
+        law = self._law(steps)
+        se, freedom = (x[0, 1] for x in (lead_errors(law.covariance), law.freedom))
+        return probability_ahead(steps[0].skill - steps[1].skill, se, freedom).item()
 
     def best(
         self,
@@ -562,13 +563,9 @@ class Monitor:
         if len(steps) == 1:
             return steps[0].step
         skill = torch.tensor([s.skill for s in steps], dtype=torch.float64)
-        covariance = self._covariance(steps)
-        high = slice(_MOST_STEPS)
-        tiers = rank_tiers(skill[high], covariance[high, high], level=level)
-        se = lead_errors(covariance)[0]
-        reach = ((tiers.behind_high - tiers.behind)[1:] / se[high][1:]).max()
-        near = skill[0] - skill <= reach * se
-        return min(s.step for s, is_near in zip(steps, near.tolist(), strict=True) if is_near)
+        law = self._law(steps)
+        tiers = rank_tiers(skill, law.covariance, freedom=law.freedom, level=level)
+        return min(s.step for s, tier in zip(steps, tiers.tier.tolist(), strict=True) if tier == 1)
 
     def to_frame(self) -> DataFrame:
         "One row per measured step."
@@ -660,7 +657,7 @@ class Monitor:
         deviation = normalized_deviation(X)
         return dict(
             skill=error.skill,
-            se=self._errors(points[None], tasks[None]).item() ** 0.5,
+            se=self._errors(points[None], tasks[None]).covariance.item() ** 0.5,
             rankme=rankme_on_basis(basis) if X.any() else math.nan,
             alpha_req=alpha_on_basis(basis, X),
             deviation=deviation,
@@ -675,9 +672,9 @@ class Monitor:
 
     def _errors(self, points, tasks):
         orders = task_orders(tasks.shape[1])
-        return error_covariance(points, tasks, groups=self.groups, task_groups=orders)
+        return error_law(points, tasks, groups=self.groups, task_groups=orders)
 
-    def _covariance(self, steps):
+    def _law(self, steps):
         points = torch.stack([s.point_errors for s in steps])
         return self._errors(points, torch.stack([s.task_errors for s in steps]))
 

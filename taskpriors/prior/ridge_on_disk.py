@@ -337,30 +337,57 @@ def _choose(fit, sample, tasks):  # penalty, penalties tried, their errors
     return grid[errors.argmin()].item(), grid, errors
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #4ddbf942
+def _squares_beside(fit, U, f, weights):  # sum over judged i != j of weight_i A_ij^2, (m,)
+    ones = U.new_full((len(U), 1), fit.n**-0.5)
+    W = torch.cat([U, ones], 1)
+    G = torch.cat([f, f.new_ones(1)])
+    gram: Any = 0.0
+    for points in row_blocks(len(W), _PART):
+        part = W[points]
+        gram = gram + ((part * weights[points, None].to(W)).T @ part).double()
+    root = (G[:, None] * gram * G).to(W)
+    whole = [((part @ root) * part).sum(1, dtype=torch.float64) for part in W.split(_PART)]
+    return torch.cat(whole) - weights * _leverages(fit, U, f[None])[0] ** 2
+
+
 def _judge(fit, sample, tasks, alpha):  # fields of HeldoutError that depend on residuals
-    m, U = len(tasks.labels), sample.U
-    f = _filter(fit, alpha)
-    h, beside = _leverages(fit, U, torch.stack([f, f**2]))
+    m, f = len(tasks.labels), _filter(fit, alpha)
+    h, beside = _leverages(fit, sample.U, torch.stack([f, f**2]))
+    if h.max() > 0.9:  # what such a point adds to a sum is taken off again
+        sample = sample._replace(U=sample.U.double())
+    U = sample.U
     beside = beside - h**2
     slack, level = 1 - h, 1 - (1 + f.sum()) / fit.n
-    c = (slack**-2).mean()
+    each = (fit.n - 1) / (len(U) - 1)  # points that another point of the sample stands for
+    excess = slack**-2 - level**-2
     fitted = f[:, None] * fit.C
-    taught = (c * (1 - f))[:, None] * fitted
+    squares = []
+    products, shift = torch.zeros_like(fitted), fitted.new_zeros(fitted.shape[1])
+    for points, part, Y in sample.parts():
+        R = Y - part @ fitted.to(U)
+        squares.append(R.square().view(len(R), m, -1).sum(2).double())
+        weighted = excess[points, None].to(U) * R
+        products += part.T @ weighted
+        shift += weighted.sum(0) / fit.n
+    taught = f[:, None] * (level**-2 * (1 - f)[:, None] * fit.C + each * products)
     both = torch.cat([fitted, taught], 1).to(U)
-    squares, training = [], []
+    own_weight = h * (level**-2 + each * excess)
+    training = []
     for points, part, Y in sample.parts():
         own, others = (part @ both).split(Y.shape[1], 1)
-        R, off = Y - own, slack[points, None].to(U)
-        squares.append(R.square().view(len(R), m, -1).sum(2).double())
-        left_out = R / off
-        training.append((left_out * (left_out / off - others - left_out)).sum(1).double() / m)
+        R = Y - own
+        others = others + each * shift.to(U) - own_weight[points, None].to(U) * R
+        training.append(-(R * others).sum(1).double() / slack[points] / m)
     squares, training = torch.cat(squares), torch.cat(training)
     own = fit.C.square().view(len(f), m, tasks.n_classes - 1).sum(2)
     whole = _spread(fit, tasks) - (2 * f - f**2) @ own / fit.n
-    by_task = whole / level**2 + (slack**-2 - level**-2) @ squares / len(U)
+    by_task = whole / level**2 + excess @ squares / len(U)
     by_point = squares.mean(1) / slack**2
-    others = (by_point / slack).mean() * beside / slack
-    pseudo = by_point * (1 - c * beside) + 2 * training - 2 * others
+    scaled = by_point / slack
+    own = level**-2 * beside + each * _squares_beside(fit, U, f, excess)
+    others = scaled.mean() * beside
+    others = others + each * _squares_beside(fit, U, f, scaled - scaled.mean())
+    pseudo = by_point * (1 - own) + 2 * training - 2 * others / slack
     found = dict(task_errors=by_task, point_errors=by_point, pseudo_values=pseudo)
     return {name: values.cpu() for name, values in found.items()}
 

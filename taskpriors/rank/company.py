@@ -54,7 +54,7 @@ from taskpriors.store import (
 
 # %% ../../nbs/rank/03_company.ipynb #00154156
 MAX_SEED = 2**63 - 3  # the streams of tasks add up to 2, and torch takes seeds below 2**63
-ORDERS = 16  # random orders of the points that the tasks of one prior are drawn along
+ORDERS = 50  # random orders of the points that the tasks of one prior are drawn along
 
 
 def _check_train(train, caller):

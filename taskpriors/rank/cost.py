@@ -153,6 +153,27 @@ def _most_bytes(n, widths, options):
     return _BASE_BYTES + max(factor, drawing, scoring)
 
 
+def _steps(n, widths, speed, *, n_tasks, n_classes, rank, train, n_judged):  # step -> seconds
+    how: dict[str, Any] = dict(n_tasks=n_tasks, n_classes=n_classes, rank=rank, train=train)
+    work = ranking_work(n, widths, **how)
+    columns = n_tasks * (n_classes - 1)
+    m, judged, paired = len(widths), min(n, n_judged), min(n, _PAIRED)
+    judging = 2.0 * judged * sum(d * (9 * columns + 20 * d) for d in widths)
+    single = m * judged * (3 * speed.row + speed.point)
+    sums = paired**2 * (sum(widths) + min(rank, sum(widths)))
+    read = sum(4 * n * d for d in widths) / _READ
+    return dict(
+        kernels=work.kernels / speed.single + read,
+        directions=work.directions / speed.single + 2 * read,
+        tasks=work.draws * speed.draw,
+        scores=work.grams / speed.double
+        + (work.crosses + judging) / speed.single
+        + 2 * read
+        + single,
+        pairs=sums / speed.single + m * paired * (speed.row + paired / 2 * speed.pair),
+    )
+
+
 def plan_ranking(
     models: Mapping,  # name -> features as rank_on_disk takes them; no row is read
     *,
@@ -161,6 +182,7 @@ def plan_ranking(
     rank: int = 128,  # directions of the prior
     train: float = 0.5,  # share of the points that probes are fitted to
     n_judged: int = JUDGED,  # points whose residuals are formed
+    repeats: int = 2,  # halvings that widen intervals by the prior's share
     speed: Speed | None = None,  # of the machine; None measures it
 ) -> RankingPlan:
     "Predict time and memory of `rank_on_disk` with these arguments."
@@ -172,28 +194,19 @@ def plan_ranking(
     )
     train = check_number(train, caller, "train", low=0, high=1, low_open=True, high_open=True)
     options_of_judging = dict(n_judged=check_count(n_judged, caller, "n_judged", low=2))
+    repeats = check_count(repeats, caller, "repeats", low=0, high=1000)
     opened = open_models(models, caller).values()
     n, widths = len(next(iter(opened))), [rows.shape[1] for rows in opened]
-    work = ranking_work(n, widths, train=train, **options)
     if speed is None:
         speed = measure_speed(**options)
     check_instance(speed, Speed, caller, "speed", remedy="pass measure_speed() or None")
-    columns = n_tasks * (n_classes - 1)
-    m, judged, paired = len(widths), min(n, n_judged), min(n, _PAIRED)
-    judging = 2.0 * judged * sum(d * (7 * columns + 16 * d) for d in widths)
-    single = m * judged * (3 * speed.row + speed.point)
-    sums = paired**2 * (sum(widths) + min(rank, sum(widths)))
-    read = sum(4 * n * d for d in widths) / _READ
-    steps = dict(
-        kernels=work.kernels / speed.single + read,
-        directions=work.directions / speed.single + 2 * read,
-        tasks=work.draws * speed.draw,
-        scores=work.grams / speed.double
-        + (work.crosses + judging) / speed.single
-        + 2 * read
-        + single,
-        pairs=sums / speed.single + m * paired * (speed.row + paired / 2 * speed.pair),
-    )
+    how: dict[str, Any] = dict(options, train=train, **options_of_judging)
+    steps = _steps(n, widths, speed, **how)
+    if repeats and len(widths) > 1:
+        half = _steps(n // 2, widths, speed, **dict(how, n_tasks=max(2, n_tasks // 2)))
+        del half["pairs"]  # a half has no moments
+        half["tasks"] /= 2  # and half of the orders
+        steps["halves"] = 2 * repeats * sum(half.values())
     return RankingPlan(
         n=n,
         n_models=len(widths),

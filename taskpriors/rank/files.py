@@ -52,7 +52,7 @@ def rank_on_disk(
     train: float | ArrayLike = 0.5,  # fraction of the points, or mask, that probes are fitted to
     kernel: str = "cosine",  # of the models' priors, or "linear"
     graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
-    repeats: int | None = None,  # halvings that widen intervals by the prior's share; None is 0
+    repeats: int | None = None,  # halvings that widen intervals by the prior's share; None is 2
     n_judged: int = JUDGED,  # points whose residuals are formed, for errors and for accuracy
     seed: int = 0,  # of tasks, split and range finder
     cache: CacheLike | None = None,  # directory; None is cache_dir(), False is no cache

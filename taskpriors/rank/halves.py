@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -199,11 +199,13 @@ def halves_or_reason(
     options: RankOptions,
     *,
     repeats: int | None = None,  # None: REPEATS where halves can be ranked
+    **of_rows: Any,  # of repeat_on_halves: top and score, where rows stay on disk
 ) -> tuple:  # Halves or None, and why there are none, or ""
     "The halves of a ranking, or the reason why its intervals take the prior as given."
     if repeats == 0 or len(models) < 2:
         return None, ""
     if repeats is not None:
-        return repeat_on_halves(models, law, priors, options, repeats=repeats), ""
-    found, why = attempt(partial(repeat_on_halves, repeats=REPEATS), models, law, priors, options)
+        return repeat_on_halves(models, law, priors, options, repeats=repeats, **of_rows), ""
+    repeated = partial(repeat_on_halves, repeats=REPEATS, **of_rows)
+    found, why = attempt(repeated, models, law, priors, options)
     return found, shortened(why or "", 200)

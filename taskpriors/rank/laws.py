@@ -160,7 +160,7 @@ def elect_judges(
     n_tasks = min(options.n_judging, options.n_tasks)
     drawing: dict[str, Any] = dict(
         n_tasks=n_tasks,
-        n_orders=min(options.n_orders, n_tasks),
+        n_orders=min(16, options.n_orders, n_tasks),
         n_classes=options.n_classes,
         temperature=options.task_temperature,
         seed=options.seed,

@@ -612,7 +612,12 @@ def scores_on_half_of_rows(
         refuse(options.caller, "models must work on half of the points", got, "pass repeats=0")
     whose = row_law(law, there, few, outside=beside)
     prior = _cut(whose, few)
-    T = in_units(options, prior.eigenvalues[0].item(), 1).task_temperature
+    top = prior.eigenvalues[0].item()
+    if whose.weights is not None:  # a temperature is in units of the strongest judge
+        strongest = max(zip(whose.weights, whose.kernels, strict=True))[1]
+        kernel = {strongest: whose.kernels[strongest]}
+        top = cut_prior(kernel, few.rank, seed=few.seed).eigenvalues[0].item()
+    T = in_units(options, top, 1).task_temperature
     tasks = _draw_tasks(whose, prior, replace(few, task_temperature=T)).labels
     mask = split_of_half(options, rows, seed)
     judged = torch.from_numpy(np.stack([tasks[0], tasks[0]]))

@@ -30,7 +30,7 @@ from taskpriors.checks import (
 from ..prior.ridge_on_disk import evenly
 from .agreement import agreement_row, agreement_table
 from .laws import task_orders
-from .tiers import Lead, Tiers, head_to_head, rank_tiers, repeated_covariance
+from .tiers import Lead, Tiers, error_law, head_to_head, rank_tiers
 from ..results import Result
 from ..show.page import HEAD_TO_HEAD, check_report_path, report_page
 from ..show.plots import panels_png, plot_accuracies, plot_skills
@@ -146,10 +146,10 @@ class Ranking(Result):
         groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
     ) -> Tiers:
         "Which models cannot be told apart, the ranks they may have, and P(best) of each."
-        covariance = self._covariance("tiers", groups)
+        law = self._law("tiers", groups)
         if groups is None and level == 0.95:
             return self._tiers
-        return rank_tiers(self.skill, covariance, self.models, level=level)
+        return self._tiers_under(law, level=level)
 
     def p_best(self) -> Series:
         "Probability of each model to have the highest skill, the most probable first."
@@ -319,34 +319,41 @@ class Ranking(Result):
 
     def _head_to_head(self, caller, rows, groups=None):  # of the models in these rows
         models = [self.models[k] for k in rows]
-        of_skill = self._covariance(caller, groups)[rows][:, rows]
-        of_accuracy = self._accuracy_covariance
+        of_skill = self._law(caller, groups).some(rows)
+        of_accuracy = self._accuracy_law
         if groups is not None:
-            of_accuracy = self._grouped_accuracy_covariance(groups)
-        accuracy = self.accuracies[rows], of_accuracy[rows][:, rows]
+            of_accuracy = self._grouped_accuracy_law(groups)
+        accuracy = self.accuracies[rows], of_accuracy.some(rows)
         return head_to_head(models, self.skill[rows], of_skill, *accuracy)
 
-    def _covariance(self, caller, groups=None):  # of the skills
+    def _covariance(self, caller):  # of the skills
+        return self._law(caller).covariance
+
+    def _law(self, caller, groups=None):  # of the errors of the skills
         if self.point_errors is None or self.point_errors.shape[1] < 2:
             got, remedy = "none", "rank the models again with rank_models"
             refuse(caller, "a ranking must hold the errors of its points", got, remedy)
-        return self._error_covariance if groups is None else self._grouped_covariance(groups)
+        return self._error_law if groups is None else self._grouped_law(groups)
 
     @cached_property
-    def _error_covariance(self):
-        return self._grouped_covariance(None)
+    def _error_law(self):
+        return self._grouped_law(None)
 
     @cached_property
-    def _accuracy_covariance(self):
-        return self._grouped_accuracy_covariance(None)
+    def _accuracy_law(self):
+        return self._grouped_accuracy_law(None)
 
     @cached_property
     def _tiers(self):  # of table, verdict and picture
-        return rank_tiers(self.skill, self._error_covariance, self.models)
+        return self._tiers_under(self._error_law)
 
-    def _grouped_covariance(self, groups):
+    def _tiers_under(self, law, **options):
+        covariance, freedom = law
+        return rank_tiers(self.skill, covariance, self.models, freedom=freedom, **options)
+
+    def _grouped_law(self, groups):
         assert self.point_errors is not None and self.task_errors is not None
-        return repeated_covariance(
+        return error_law(
             self.point_errors,
             self.task_errors,
             self.half_differences,
@@ -361,7 +368,7 @@ class Ranking(Result):
             return groups
         return [groups[i] for i in evenly(torch.arange(n), self.point_errors.shape[1]).tolist()]
 
-    def _grouped_accuracy_covariance(self, groups):
+    def _grouped_accuracy_law(self, groups):
         if groups is not None:
             assert self.point_errors is not None
             groups = check_several(groups, "compare", "groups")
@@ -369,7 +376,7 @@ class Ranking(Result):
             check_same_n("compare", groups=len(groups), points=n)
             # a ranking that does not know which points judged takes them as independent
             groups = None if self.judged is None else [groups[i] for i in self.judged.tolist()]
-        return repeated_covariance(
+        return error_law(
             self.point_accuracy,  # type: ignore[arg-type]  # None is refused in a sentence
             self.accuracies,
             self.half_accuracies,

@@ -32,7 +32,7 @@ from taskpriors.rank.company import (
     with_plain_names,
 )
 from .cost import plan_ranking
-from .halves import Halves, halves_or_reason, repeat_on_halves
+from .halves import REPEATS, Halves, halves_or_reason
 from taskpriors.rank.known_labels import (
     LabelsLike,
     combined_columns,
@@ -71,6 +71,7 @@ from taskpriors.rank.scores import (
     model_probes,
     model_skills,
 )
+from .tiers import carried_by_few
 from ..show.words import failure_lines, shortened
 from ..transfer.registry import LABEL_METRICS, combination_note
 
@@ -286,14 +287,10 @@ def findings_on_disk(
 def _halves(found, law, options, repeats, on_disk):  # Halves or None, and why there are none
     if not on_disk:
         return halves_or_reason(found.models, law, found.priors, options, repeats=repeats)
-    if repeats == 0 or len(found.models) < 2:
-        return None, ""
-    if repeats is None:
-        return None, "repeats= was not given, and from disk they cost as much as the ranking."
     company = [*found.models.values(), *found.priors.outside.values()]
     in_memory = any(model.features.layout is None for model in company)
     unnamed = in_memory or law.kind in ("factor", "model")  # no key would see their content
-    halves = repeat_on_halves(
+    return halves_or_reason(
         found.models,
         law,
         found.priors,
@@ -302,7 +299,6 @@ def _halves(found, law, options, repeats, on_disk):  # Halves or None, and why t
         top=found.record["task_gain"] * options.n_classes * found.record["task_temperature"],
         score=scores_on_half_of_rows,
     )
-    return halves, ""
 
 # %% ../../nbs/rank/12_run.ipynb #4f059448
 def assemble(
@@ -374,7 +370,10 @@ def run(
     halves, why = _halves(found, law, options, repeats, on_disk)
     if why:
         found.record["notes"].append(f"Intervals take the prior as given, because {why}")
-    return assemble(found, halves)
+    ranking = assemble(found, halves)
+    if ranking.point_errors is not None and (few := carried_by_few(ranking.point_errors)):
+        found.record["notes"].append(few)
+    return ranking
 
 # %% ../../nbs/rank/12_run.ipynb #5d6c08b3
 def run_on_disk(
@@ -398,4 +397,5 @@ def run_on_disk(
         rank=options.rank,
         train=mask.double().mean().item(),
         n_judged=options.n_judged,
+        repeats=REPEATS if asked.get("repeats") is None else asked["repeats"],
     )

@@ -44,15 +44,15 @@ const choices = document.querySelector(".compare");
 if (choices) {
   const [a, b] = choices.querySelectorAll("select");
   const sign = (x, digits) => (x < 0 ? "\u2212" : "+") + Math.abs(x).toFixed(digits);
-  const range = (x, se, digits) =>
-    `${sign(x, digits)} (${sign(x - 1.96 * se, digits)} to ${sign(x + 1.96 * se, digits)})`;
+  const range = (x, reach, digits) =>
+    `${sign(x, digits)} (${sign(x - reach, digits)} to ${sign(x + reach, digits)})`;
   const say = () => {
     const [i, j] = [Number(a.value), Number(b.value)];
     const p = data.pairs;
     choices.querySelector("output").textContent = i === j ? "Choose two different models." :
-      `${p.models[i]} against ${p.models[j]}: skill ${range(p.skill[i] - p.skill[j], p.skill_se[i][j], 3)}, `
+      `${p.models[i]} against ${p.models[j]}: skill ${range(p.skill[i] - p.skill[j], p.skill_reach[i][j], 3)}, `
       + `probability of being ahead ${p.probability[i][j].toFixed(3)}; accuracy `
-      + `${range(100 * (p.accuracy[i] - p.accuracy[j]), 100 * p.accuracy_se[i][j], 1)} points; `
+      + `${range(100 * (p.accuracy[i] - p.accuracy[j]), 100 * p.accuracy_reach[i][j], 1)} points; `
       + `ahead on ${(100 * p.share_of_tasks[i][j]).toFixed(0)}\u00a0% of the tasks.`;
   };
   [a, b].forEach((select) => select.addEventListener("change", say));
