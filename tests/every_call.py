@@ -245,6 +245,7 @@ CALLS = {
 ABSENT = {
     "blocks": "loops over slices; every streamed function runs them",
     "checks": "judges inputs; every function runs it",
+    "memory": "asks the machine; its notebook tests it",
     "inputs.encoders": "loads and describes models; embed runs it",
     "inputs.feature_files": "reads files; rank_models and embed run it",
     "prior.chains": "shared step of the labelings' functions",

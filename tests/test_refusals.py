@@ -244,6 +244,7 @@ CALLS = {
 }
 EXEMPT = {
     "checks": "judges inputs; its own notebook tests it",
+    "memory": "asks the machine; its notebook tests it",
     "svd": "shared step of the metrics that call it",
     "pairs.use_pairs": "shared step of the metrics that look at pairs",
     "prior.edges.checked_odds": "shared step of the edges' functions and of held-out error",
