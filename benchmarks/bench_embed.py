@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from benchmarks.timing import peak_mib, ratio
-from taskpriors.inputs.embed import _checked_how, _probe, embed, load_encoder
+from taskpriors.inputs.embed import _checked_setup, _probe, embed, load_encoder
 from taskpriors.inputs.images import load_images
 
 MODEL = "resnet10t@untrained"
@@ -38,7 +38,7 @@ class Embed:
         )
         embed(MODEL, self.images, cache=self.home / "warm", progress=False)
         self.encoder = load_encoder(MODEL)
-        self.how = _checked_how(
+        self.options = _checked_setup(
             None, "float32", batch_size=32, num_workers=None, save_every=10.0, progress=False
         )
 
@@ -73,7 +73,7 @@ class Embed:
 
     def probe(self):
         "What the cache asks of the model: its features of a few images, twice."
-        _probe(self.encoder, self.images, self.how)
+        _probe(self.encoder, self.images, self.options)
 
     def first_pass(self):
         load_images(self.home / "images")

@@ -13,7 +13,8 @@ _NAMES = {  # the front door: module -> what it offers to users
     "prior.diversity": "task_diversity",
     "prior.labelings": "sample_labelings enumerate_labelings calibrate_temperature "
     "temperature_scan critical_temperature",
-    "prior.heldout": "expected_heldout_error expected_regression_error precision_at_k",
+    "prior.heldout": "expected_heldout_error precision_at_k",
+    "prior.regression": "expected_regression_error",
     "prior.views": "view_features",
     "prior.judges": "cross_skill elect_prior copy_similarity",
     "prior.task_prior": "TaskPrior",

@@ -5,23 +5,24 @@
 # %% auto #0
 __all__ = ['ArrayLike', 'Seed', 'DataFrame', 'Series', 'Axes', 'WORKERS_PER_CORE', 'MOST_ROUNDS', 'SupportsArray', 'ExecutorLike',
            'refuse', 'check_number', 'check_count', 'check_choice', 'check_flag', 'check_instance', 'check_temperature',
-           'check_temperatures', 'available_memory', 'check_memory', 'usable_cores', 'check_load', 'check_rounds',
-           'as_tensor', 'check_tensor', 'check_finite', 'check_several', 'check_computed', 'power_to_one',
-           'check_dtype', 'check_features', 'check_same_n', 'check_square', 'check_labels', 'check_probs',
-           'check_generator', 'check_split', 'check_executor']
+           'check_temperatures', 'check_memory', 'usable_cores', 'check_load', 'check_rounds', 'as_tensor',
+           'check_tensor', 'check_finite', 'check_several', 'check_computed', 'power_to_one', 'check_dtype',
+           'check_features', 'check_same_n', 'check_square', 'check_labels', 'check_probs', 'check_generator',
+           'check_split', 'check_executor']
 
 # %% ../nbs/workshop/01_checks.ipynb #276e6ba6
 import math
 import numbers
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Executor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 from typing_extensions import TypeAliasType
+
+from .memory import available_memory
 
 # %% ../nbs/workshop/01_checks.ipynb #5b1e0c42
 if TYPE_CHECKING:
@@ -71,16 +72,6 @@ def refuse(
     room = 300 - len(f"{caller}: {rule}. Got ; {remedy}.")
     raise error(f"{caller}: {rule}. Got {_shown(got, max(room, 20))}; {remedy}.")
 
-# %% ../nbs/workshop/01_checks.ipynb #b72c1477
-def _bounds(low, high, low_open: bool, high_open: bool) -> str:
-    'Bounds of a number in words, such as " and above 0 and at most 1".'
-    words = ""
-    if low is not None:
-        words += f" and {'above' if low_open else 'at least'} {low}"
-    if high is not None:
-        words += f" and {'below' if high_open else 'at most'} {high}"
-    return words
-
 # %% ../nbs/workshop/01_checks.ipynb #081a0f87
 def check_number(
     x: Any,  # a real number, or a tensor or array that holds one
@@ -93,7 +84,11 @@ def check_number(
     high_open: bool = False,  # is `high` itself refused?
 ) -> float:
     "Return `x` as a finite float within its bounds, or raise `TypeError` or `ValueError`."
-    rule = f"{name} must be a finite number{_bounds(low, high, low_open, high_open)}"
+    rule = f"{name} must be a finite number"
+    if low is not None:
+        rule += f" and {'above' if low_open else 'at least'} {low}"
+    if high is not None:
+        rule += f" and {'below' if high_open else 'at most'} {high}"
     try:
         is_number = isinstance(x, numbers.Real) or getattr(x, "shape", None) == ()
         v = float(x) if is_number and not isinstance(x, (bool, np.bool_)) else None
@@ -196,96 +191,6 @@ def check_temperatures(
     values = [check_temperature(t, caller) for t in (T if several else [T])]
     return torch.tensor(values, dtype=torch.float64)
 
-# %% ../nbs/workshop/01_checks.ipynb #d0358103
-_GROUP_FILES = (  # limit, use, and the line of memory.stat with the pages that can be dropped
-    ("memory.max", "memory.current", "inactive_file"),
-    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-)
-
-
-_NO_LIMIT = 2**62  # version 1 writes the largest whole number of pages where nothing is limited
-
-
-def _number_in(path: str) -> int | None:
-    "The number in a file; None without a file, or for the word `max`."
-    try:
-        with open(path) as file:
-            return int(file.read())
-    except (OSError, ValueError):
-        return None
-
-
-def _droppable(folder: Path, name: str) -> int:
-    "Bytes of file pages in a group that the kernel can drop."
-    try:
-        lines = (folder / "memory.stat").read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(v) for k, v in map(str.split, lines) if k == name), 0)
-
-
-def _left_in_group(folder: Path) -> float:
-    "Bytes left in one group; infinity if it has no limit."
-    for limit, used, cached in _GROUP_FILES:
-        most = _number_in(f"{folder}/{limit}")
-        if most is None or most > _NO_LIMIT:
-            continue
-        now = _number_in(f"{folder}/{used}")
-        if now is not None:
-            return most - now + _droppable(folder, cached)
-    return math.inf
-
-# %% ../nbs/workshop/01_checks.ipynb #b68b81b6
-def _group_folders(groups: Path, mount: Path) -> Iterator:  # of Path
-    "Folders of the groups that hold the process, from the innermost outward."
-    try:
-        lines = groups.read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if controllers and "memory" not in controllers.split(","):
-            continue
-        top = mount / "memory" if controllers else mount
-        parts = [part for part in path.split("/") if part]
-        for k in range(0 if ".." in parts else len(parts), -1, -1):
-            yield top.joinpath(*parts[:k])
-
-
-def _left_in_groups(
-    groups: Path = Path("/proc/self/cgroup"),  # names the groups of the process
-    mount: Path = Path("/sys/fs/cgroup"),  # where their folders are
-) -> float:  # bytes; infinity without a limit
-    "The least that is left in any control group of the process."
-    return min(map(_left_in_group, _group_folders(groups, mount)), default=math.inf)
-
-# %% ../nbs/workshop/01_checks.ipynb #2b419e04
-def _address_space_left() -> float:  # bytes; infinity without a limit
-    "What `ulimit -v` leaves to this process."
-    import psutil
-
-    try:
-        import resource
-    except ImportError:
-        return math.inf
-    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if soft == resource.RLIM_INFINITY:
-        return math.inf
-    return soft - psutil.Process().memory_info().vms
-
-# %% ../nbs/workshop/01_checks.ipynb #1e6623d5
-def available_memory(
-    device: str | torch.device = "cpu",  # torch device
-) -> int:  # bytes
-    "Bytes that can still be allocated on `device`: what machine, group and process leave."
-    device = torch.device(device)
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
-    import psutil
-
-    free = psutil.virtual_memory().available
-    return int(max(0, min(free, _left_in_groups(), _address_space_left())))
-
 # %% ../nbs/workshop/01_checks.ipynb #8170d93f
 def check_memory(
     n_bytes: float,  # what the next step will allocate
@@ -351,17 +256,6 @@ def check_rounds(
     "Return a number of rounds of at most a million, or raise an error."
     return check_count(x, caller, name, low=low, high=MOST_ROUNDS)
 
-# %% ../nbs/workshop/01_checks.ipynb #a24be38c
-def _shareable(X):
-    "`X` in memory that torch can share."
-    if not isinstance(X, Tensor) and hasattr(X, "__array__"):
-        X = np.asarray(X)
-    if not isinstance(X, np.ndarray):
-        return X
-    if not X.flags.writeable or min(X.strides, default=0) < 0:
-        return X.copy()
-    return X
-
 # %% ../nbs/workshop/01_checks.ipynb #0c355c8c
 def _not_plain(X) -> tuple[str, str] | None:  # what `X` is, and what to do about it
     "Why the values of an array cannot be read as they are; None if they can."
@@ -394,7 +288,11 @@ def as_tensor(
         remedy = "pass a tensor, an array or equally long lists"
         refuse(caller, rule, f"{type(X).__name__} {_shown(X, 80)}", remedy, TypeError)
     try:
-        X = torch.as_tensor(_shareable(X))
+        if not isinstance(X, Tensor) and hasattr(X, "__array__"):
+            X = np.asarray(X)
+        if isinstance(X, np.ndarray) and not (X.flags.writeable and min(X.strides, default=0) >= 0):
+            X = X.copy()  # torch cannot share it
+        X = torch.as_tensor(X)
     except (TypeError, ValueError, RuntimeError, OverflowError, AttributeError) as e:
         got = f"{type(X).__name__} ({_shown(e, 80)})"
         refuse(caller, rule, got, "pass a tensor, an array or equally long lists", TypeError)
@@ -487,18 +385,6 @@ def check_dtype(
         refuse(caller, rule, _shown(dtype, 80), "pass torch.float32 or torch.float64", TypeError)
     return dtype
 
-# %% ../nbs/workshop/01_checks.ipynb #af12e8f8
-def _check_squares(X: Tensor, caller: str, name: str) -> Tensor:
-    "Return `X` if its largest entry can be squared in float64, or raise `ValueError`."
-    if X.dtype != torch.float64:
-        return X
-    low, high = X.aminmax()
-    largest = max(-low.item(), high.item())
-    if largest != 0 and not 1e-150 <= largest <= 1e150:
-        rule = f"the largest entry of {name} must lie between 1e-150 and 1e150, or be 0"
-        refuse(caller, rule, f"{largest:.3g}", f"rescale {name}")
-    return X
-
 # %% ../nbs/workshop/01_checks.ipynb #dbd5f3aa
 def check_features(
     X: ArrayLike,  # features or kernel factor
@@ -519,7 +405,13 @@ def check_features(
     if X.shape[1] < 1:
         refuse(caller, f"{name} must have at least one column", got, "pass at least one feature")
     check_finite(X, caller, name)
-    return _check_squares(X, caller, name) if squared else X
+    if squared and X.dtype == torch.float64:
+        low, high = X.aminmax()
+        largest = max(-low.item(), high.item())
+        if largest != 0 and not 1e-150 <= largest <= 1e150:
+            rule = f"the largest entry of {name} must lie between 1e-150 and 1e150, or be 0"
+            refuse(caller, rule, f"{largest:.3g}", f"rescale {name}")
+    return X
 
 # %% ../nbs/workshop/01_checks.ipynb #819d860e
 def check_same_n(
@@ -552,21 +444,6 @@ def check_square(
         refuse(caller, f"{name} must be symmetric", got, remedy)
     return K
 
-# %% ../nbs/workshop/01_checks.ipynb #44c751ba
-def _whole(y: Tensor, caller: str, name: str) -> Tensor:  # int64
-    "Numbers as int64, or `ValueError` if one of them is not whole."
-    if y.is_floating_point():
-        wrong = (y != y.round()) | (y.double().abs() > 2.0**53)
-        if wrong.any():
-            rule, remedy = f"{name} must be whole numbers", "encode classes as 0, 1, 2, ..."
-            refuse(caller, rule, y[wrong][0].item(), remedy)
-    if y.dtype == torch.uint64:
-        y = y.view(torch.int64)
-        if (y < 0).any():  # wrapped
-            rule, remedy = f"{name} must lie below 2**63", "encode classes as 0, 1, 2, ..."
-            refuse(caller, rule, int(y[y < 0][0]) + 2**64, remedy)
-    return y.long()
-
 # %% ../nbs/workshop/01_checks.ipynb #fcf821a2
 def check_labels(
     labels: ArrayLike,  # class of each point, (n_tasks, n), or (n,) for one task
@@ -581,7 +458,18 @@ def check_labels(
     if y.ndim not in (1, 2) or 0 in y.shape:
         rule = f"{name} must have shape (n_tasks, n) or (n,)"
         refuse(caller, rule, f"shape {tuple(y.shape)}", "pass one row per task")
-    y = _whole(y.reshape(-1, y.shape[-1]), caller, name)
+    y = y.reshape(-1, y.shape[-1])
+    if y.is_floating_point():
+        broken = (y != y.round()) | (y.double().abs() > 2.0**53)
+        if broken.any():
+            rule, remedy = f"{name} must be whole numbers", "encode classes as 0, 1, 2, ..."
+            refuse(caller, rule, y[broken][0].item(), remedy)
+    if y.dtype == torch.uint64:
+        y = y.view(torch.int64)
+        if (y < 0).any():  # wrapped
+            rule, remedy = f"{name} must lie below 2**63", "encode classes as 0, 1, 2, ..."
+            refuse(caller, rule, int(y[y < 0][0]) + 2**64, remedy)
+    y = y.long()
     if n is not None:
         check_same_n(caller, features=n, **{name: y.shape[1]})
     low = int(y.min())
@@ -631,20 +519,6 @@ def check_generator(
         g.manual_seed(check_count(seed, caller, "seed", low=0, high=2**63 - 1))
     return g
 
-# %% ../nbs/workshop/01_checks.ipynb #7a855395
-def _mask(train, n: int, caller: str) -> Tensor:  # shape (n,), bool
-    "Return a boolean mask of the training points, or raise `TypeError` or `ValueError`."
-    mask = as_tensor(train, caller, "train")
-    if mask.dtype != torch.bool:
-        rule = "train must be a fraction or a boolean mask"
-        remedy = "pass mask.bool() or a number in (0, 1)"
-        refuse(caller, rule, f"{mask.dtype} values", remedy, TypeError)
-    if mask.ndim != 1:
-        rule = "train must be one mask for all tasks"
-        refuse(caller, rule, f"shape {tuple(mask.shape)}", "pass shape (n,)")
-    check_same_n(caller, features=n, train=len(mask))
-    return mask
-
 # %% ../nbs/workshop/01_checks.ipynb #624cf594
 def check_split(
     train: float | ArrayLike,  # fraction in (0, 1), or boolean mask, of the training points
@@ -658,20 +532,20 @@ def check_split(
         share = check_number(train, caller, "train", low=0, high=1, low_open=True, high_open=True)
         mask = torch.randperm(n, generator=check_generator(seed, caller)) < round(n * share)
     else:
-        mask = _mask(train, n, caller)
+        mask = as_tensor(train, caller, "train")
+        if mask.dtype != torch.bool:
+            rule = "train must be a fraction or a boolean mask"
+            remedy = "pass mask.bool() or a number in (0, 1)"
+            refuse(caller, rule, f"{mask.dtype} values", remedy, TypeError)
+        if mask.ndim != 1:
+            rule = "train must be one mask for all tasks"
+            refuse(caller, rule, f"shape {tuple(mask.shape)}", "pass shape (n,)")
+        check_same_n(caller, features=n, train=len(mask))
     k = int(mask.sum())
     if not 0 < k < n:
         rule = "train must leave points on both sides"
         refuse(caller, rule, f"{k} training points of {n}", "change the fraction or the mask")
     return mask
-
-# %% ../nbs/workshop/01_checks.ipynb #3b2b5178
-def _maps(executor) -> bool:
-    "Does its `map` return what a function makes of each item, in their order?"
-    try:
-        return list(executor.map(abs, [-1, 2])) == [1, 2]
-    except Exception:  # any: it comes from an object of the user
-        return False
 
 # %% ../nbs/workshop/01_checks.ipynb #2962a6fa
 def check_executor(
@@ -679,7 +553,13 @@ def check_executor(
     caller: str,  # who asks
 ) -> ExecutorLike | None:
     "Return `executor` if it can map a function over items, or raise `TypeError`."
-    if executor is not None and not isinstance(executor, Executor) and not _maps(executor):
+    if executor is None or isinstance(executor, Executor):
+        return executor
+    try:
+        maps = list(executor.map(abs, [-1, 2])) == [1, 2]
+    except Exception:  # any: it comes from an object of the user
+        maps = False
+    if not maps:
         remedy = "pass a concurrent.futures.Executor or None"
         got = type(executor).__name__
         rule = "executor must have a map method that returns one result per item"

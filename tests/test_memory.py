@@ -36,6 +36,7 @@ from taskpriors.prior import (
     loss_equivalence,
     moments,
     prefix,
+    regression,
     tails,
     views,
 )
@@ -199,7 +200,7 @@ CALLS = {  # what to run, at a size where it takes 100 to 550 MB
         tasks(50, 20_000, 10),
     ),
     "regression error": lambda: (
-        heldout.expected_regression_error,
+        regression.expected_regression_error,
         normal(40_000, 64),
         normal(40_000, 64, 1),
     ),

@@ -119,12 +119,12 @@ CALLS = {
     "prior.heldout": {
         "expected_heldout_error": dict(features=X, prior=Z, temperature=1.0),
         "precision_at_k": dict(features=X, prior=Z, temperature=1.0, k=3),
-        "expected_regression_error": dict(features=X, prior=Z),
         "heldout_matrix": dict(features=X, alpha=1.0),
         "trace_over_labels": dict(Z=Z, labels=Y),
         "edge_moments": dict(basis=ridge_basis(X), Z=Z, temperature=1.0),
         "edge_variance": dict(basis=ridge_basis(X), Z=Z, temperature=1.0, alpha=1.0),
     },
+    "prior.regression": {"expected_regression_error": dict(features=X, prior=Z)},
     "prior.judges": {
         "cross_skill": dict(features=[X, X2], factors=[Z], n_classes=2, n_tasks=3),
         "elect_prior": dict(cross=torch.tensor([[1.0, 0.5], [0.4, 1.0]])),
@@ -244,6 +244,7 @@ CALLS = {
 }
 EXEMPT = {
     "checks": "judges inputs; its own notebook tests it",
+    "memory": "asks the machine; its notebook tests it",
     "svd": "shared step of the metrics that call it",
     "pairs.use_pairs": "shared step of the metrics that look at pairs",
     "prior.edges.checked_odds": "shared step of the edges' functions and of held-out error",
@@ -254,6 +255,8 @@ EXEMPT = {
     "prior.particles.checked_problem": "the same",
     "prior.posterior": "a label of -1 is not known, which is no error; its notebook tests it",
     "prior.heldout.error_on_basis": "step of Monitor, which judges the data",
+    "prior.heldout.choose_penalty": "step of expected_heldout_error",
+    "prior.heldout.weighted_gram": "step of edge_variance",
     "prior.judges.company_notes": "sentences of a ranking; its notebook tests them",
     "prior.cut_prior.row_kernel": "step of cut_prior; their notebook tests the refusals",
     "prior.ridge_on_disk.check_row_tasks": "judges what the scores of rows take",

@@ -75,7 +75,7 @@ class Encoder:
     forward: Any  # batch -> output; None if the features exist
     module: nn.Module | None = None  # what holds the weights
     transform: Callable | None = None  # PIL image -> tensor
-    pooling: str | None = None  # how outputs with more than two dimensions become vectors
+    pooling: str | None = None  # setup outputs with more than two dimensions become vectors
     features: Tensor | None = None  # of a model whose features exist already
     points: str = ""  # digest of the names of the points that given features say
 
@@ -86,7 +86,7 @@ class Encoder:
         probe: str,  # digest of the features of a few of the images
     ) -> str:
         "Hash of everything that decides the features of `images`."
-        about = dict(
+        decides = dict(
             name=self.name,
             model=description_of(self.forward),
             transform=description_of(self.transform),
@@ -98,50 +98,7 @@ class Encoder:
             probe=probe,
             versions=[torch.__version__, taskpriors.__version__],
         )
-        return digest_json(about)
-
-# %% ../../nbs/inputs/06_embed.ipynb #5b5b8dc9
-def _timm_transform(
-    module: nn.Module,
-) -> Callable:  # PIL image -> tensor
-    from timm.data import create_transform
-
-    return create_transform(**timm_config(module), is_training=False)
-
-# %% ../../nbs/inputs/06_embed.ipynb #cc37c7e4
-def _timm_encoder(
-    spec: str,
-    transform: Callable | None,
-    pooling: str | None,
-) -> Encoder:
-    module = timm_module(spec, "embed", pooling=pooling)
-    transform = transform or _timm_transform(module)
-    return Encoder(spec, module, module, transform=transform, pooling=pooling)
-
-# %% ../../nbs/inputs/06_embed.ipynb #e7d2a536
-def _feature_encoder(
-    features,  # an array, a data frame or a file
-    name: str | None,
-) -> Encoder:
-    if is_feature_file(features):
-        name = name or file_name(features)
-    values, points = read_features(features, "embed")
-    rows = check_features(values, "embed", min_rows=1)
-    return Encoder(name or "features", None, features=rows, points=points)
-
-# %% ../../nbs/inputs/06_embed.ipynb #c9564b2d
-def _callable_encoder(
-    model: Callable,
-    transform: Callable | None,
-    pooling: str | None,
-) -> Encoder:
-    module = module_of(model)
-    if transform is None and module is not None and hasattr(module, "pretrained_cfg"):
-        transform = _timm_transform(module)
-    if transform is None:
-        rule, remedy = "a module or function needs transform=", "pass a function of a PIL image"
-        refuse("embed", rule, "none", remedy, TypeError)
-    return Encoder(model_name(model), model, module, transform=transform, pooling=pooling)
+        return digest_json(decides)
 
 # %% ../../nbs/inputs/06_embed.ipynb #7bd4a90a
 ModelLike = TypeAliasType(
@@ -156,8 +113,8 @@ def is_features(
     array = isinstance(model, (Tensor, np.ndarray)) or hasattr(model, "to_numpy")
     return array or is_feature_file(model)
 
-# %% ../../nbs/inputs/06_embed.ipynb #b688dd04
-def _check_description(transform, pooling, name, cache):
+# %% ../../nbs/inputs/06_embed.ipynb #841de217
+def _check_description(transform: Any, pooling: Any, name: Any, cache: Any):
     "Refuse what cannot describe a model, before one is loaded."
     for what, value in dict(name=name, pooling=pooling).items():
         if value is not None:
@@ -168,7 +125,7 @@ def _check_description(transform, pooling, name, cache):
         rule = "transform must be a function from a picture to a tensor"
         refuse("embed", rule, type(transform).__name__, "pass one, or None", TypeError)
 
-# %% ../../nbs/inputs/06_embed.ipynb #841de217
+
 def load_encoder(
     model: ModelLike,  # see `embed`
     *,
@@ -181,22 +138,30 @@ def load_encoder(
     _check_description(transform, pooling, name, cache)
     if isinstance(model, Encoder):
         return model
+    forward: Any = model
     if is_features(model):
-        enc = _feature_encoder(model, name)
-    elif isinstance(model, str) and model.startswith("zoo/"):
-        module = zoo_model(model[4:], cache=cache)
+        name = name or (file_name(forward) if is_feature_file(model) else "features")
+        values, points = read_features(model, "embed")
+        rows = check_features(values, "embed", min_rows=1)
+        return Encoder(name, None, features=rows, points=points)
+    if isinstance(model, str) and model.startswith("zoo/"):
+        forward = zoo_model(model[4:], cache=cache)
         transform = transform or zoo_transform
-        enc = Encoder(model, module, module, transform=transform, pooling=pooling)
     elif isinstance(model, str):
-        enc = _timm_encoder(model, transform, pooling)
-    elif callable(model):
-        enc = _callable_encoder(model, transform, pooling)
-    else:
+        forward = timm_module(model, "embed", pooling=pooling)
+    elif not callable(model):
         rule = "model must be a name, a module, a function, or features"
         refuse("embed", rule, type(model).__name__, "see embed", TypeError)
-    if name:
-        enc.name = name
-    return enc
+    module: Any = module_of(forward)
+    if transform is None and (isinstance(model, str) or hasattr(module, "pretrained_cfg")):
+        from timm.data import create_transform
+
+        transform = create_transform(**timm_config(module), is_training=False)
+    if transform is None:
+        rule, remedy = "a module or function needs transform=", "pass a function of a PIL image"
+        refuse("embed", rule, "none", remedy, TypeError)
+    name = name or (model if isinstance(model, str) else model_name(forward))
+    return Encoder(name, forward, module, transform=transform, pooling=pooling)
 
 # %% ../../nbs/inputs/06_embed.ipynb #dfdee620
 class _Prepared(torch.utils.data.Dataset):
@@ -226,7 +191,7 @@ def _stack(
     return torch.stack(rows)
 
 # %% ../../nbs/inputs/06_embed.ipynb #1ef2a951
-class _How(NamedTuple):
+class _Setup(NamedTuple):
     "Where and in which portions a model runs."
 
     device: torch.device
@@ -239,14 +204,14 @@ class _How(NamedTuple):
 # %% ../../nbs/inputs/06_embed.ipynb #9aab57fb
 def _network(
     enc: Encoder,
-    how: _How,
+    setup: _Setup,
 ) -> BatchEncoder:
     return BatchEncoder(
         caller="embed",
         name=enc.name,
         forward=enc.forward,
-        device=how.device,
-        precision=how.dtype,
+        device=setup.device,
+        precision=setup.dtype,
         pooling=enc.pooling,
     )
 
@@ -255,17 +220,17 @@ def _batches(
     enc: Encoder,
     images: ImageSource,
     start: int,  # first row
-    how: _How,
+    setup: _Setup,
 ) -> Iterator:  # of features (b, d), float32, on the CPU
     loader = torch.utils.data.DataLoader(
         _Prepared(images, enc.transform, start),
-        how.batch_size,
-        num_workers=how.num_workers,
+        setup.batch_size,
+        num_workers=setup.num_workers,
         collate_fn=_stack,
-        pin_memory=how.device.type == "cuda",
+        pin_memory=setup.device.type == "cuda",
         generator=torch.Generator(),  # without one, a loader draws its workers' seed globally
     )
-    network = _network(enc, how)
+    network = _network(enc, setup)
     row = start
     for x in loader:
         out = network(x).cpu()
@@ -281,19 +246,19 @@ class _Seen(NamedTuple):
     "What the probe saw."
 
     digest: str  # of the features of a few images
-    dim: int  # how many features an image has
+    dim: int  # setup many features an image has
 
 
 def _probe(
     enc: Encoder,
     images: ImageSource,
-    how: _How,
+    setup: _Setup,
 ) -> _Seen | None:  # None if the model does not return the same features twice
     "Look at the features of a few images."
     rows = _Prepared(images, enc.transform, 0)
     few = min(PROBE_IMAGES, len(images))
     spread = np.linspace(0, len(images) - 1, few).round().astype(int).tolist()
-    network = _network(enc, how)
+    network = _network(enc, setup)
     dims = set()
 
     def evaluate():
@@ -301,7 +266,7 @@ def _probe(
         dims.add(out.shape[1])
         return out
 
-    digest = outputs_digest(evaluate, how.device)
+    digest = outputs_digest(evaluate, setup.device)
     return None if digest is None else _Seen(digest, dims.pop())
 
 # %% ../../nbs/inputs/06_embed.ipynb #8a30bbc6
@@ -326,23 +291,23 @@ class _Entry(NamedTuple):
         caller: str | None,  # who warns; None does not warn
     ):  # features and description, or None
         "The features in a file, if they are what they must be."
-        about = dict(key=self.key, seconds=float, device=str)
+        entries = dict(key=self.key, seconds=float, device=str)
         like = dict(features=torch.empty(n, self.dim, device="meta"))
-        found = find_tensors(path, about, like, caller=caller)
-        return found and (found[0]["features"], found[1])
+        stored = find_tensors(path, entries, like, caller=caller)
+        return stored and (stored[0]["features"], stored[1])
 
     def keep(
         self,
         path: Path,  # the finished file, or a part
         features: Tensor,
-        about: dict,  # seconds, device, ...
+        description: dict,  # seconds, device, ...
         *,
         sidecar: bool,  # is a readable description to lie beside it?
     ) -> bool:  # are they stored?
         "Store features, if the cache can be written."
-        about = dict(about, key=self.key)
+        entries = dict(description, key=self.key)
         tensors = dict(features=features)
-        return keep_tensors(path, tensors, about, sidecar=sidecar, root=self.root)
+        return keep_tensors(path, tensors, entries, sidecar=sidecar, root=self.root)
 
 # %% ../../nbs/inputs/06_embed.ipynb #5bcb85b5
 @dataclass
@@ -371,22 +336,9 @@ class _Rows:
         self.seconds += spent
         if self.entry:
             path = self.entry.parts / f"{start:09d}-{len(self):09d}.safetensors"
-            about = dict(seconds=spent, device=self.device)
-            self.entry.keep(path, part, about, sidecar=False)
+            self.entry.keep(path, part, dict(seconds=spent, device=self.device), sidecar=False)
 
 # %% ../../nbs/inputs/06_embed.ipynb #42026272
-def _list_parts(
-    folder: Path,
-) -> dict:  # first row -> path, row after the last
-    parts = {}
-    for path in sorted(folder.glob("*.safetensors")):
-        rows = re.fullmatch(r"(\d{9,})-(\d{9,})", path.stem)
-        if rows:
-            start, stop = map(int, rows.groups())
-            parts[start] = path, stop
-    return parts
-
-
 def _read_parts(
     entry: _Entry | None,
     device: str,
@@ -394,46 +346,49 @@ def _read_parts(
     rows = _Rows(entry, device)
     if entry is None:
         return rows
-    parts = _list_parts(entry.parts)
+    parts = {}  # first row -> path, row after the last
+    for path in sorted(entry.parts.glob("*.safetensors")):
+        numbers = re.fullmatch(r"(\d{9,})-(\d{9,})", path.stem)
+        if numbers:
+            start, stop = map(int, numbers.groups())
+            parts[start] = path, stop
     while len(rows) in parts:
         start = len(rows)
         path, stop = parts[start]
         if not start < stop <= entry.n:
             break
-        found = entry.find(path, stop - start, None)
-        if found is None:
+        part = entry.find(path, stop - start, None)
+        if part is None:
             break
-        rows.parts.append(found[0])
-        rows.seconds += found[1]["seconds"]
+        features, description = part
+        rows.parts.append(features)
+        rows.seconds += description["seconds"]
     rows.began = time.perf_counter()
     return rows
 
-# %% ../../nbs/inputs/06_embed.ipynb #e80a014b
+# %% ../../nbs/inputs/06_embed.ipynb #01ad6e6e
 def _is_bar(progress):
     return hasattr(progress, "set_description")
 
 
-def _bar(progress, name, total):  # a context with a bar
-    if _is_bar(progress):
-        return nullcontext(progress)
-    return open_bar(progress, desc=name, total=total, unit="point")
-
-# %% ../../nbs/inputs/06_embed.ipynb #01ad6e6e
 def _all_rows(
     enc: Encoder,
     images: ImageSource,
     entry: _Entry | None,  # where parts are saved
-    how: _How,
+    setup: _Setup,
 ) -> _Rows:
-    rows = _read_parts(entry, str(how.device))
+    rows = _read_parts(entry, str(setup.device))
     done = len(rows)
-    with _bar(how.progress, enc.name, len(images)) as bar:
+    bar: Any = nullcontext(setup.progress)
+    if not _is_bar(setup.progress):
+        bar = open_bar(setup.progress, desc=enc.name, total=len(images), unit="point")
+    with bar as bar:
         bar.update(done)
         try:
-            for out in _batches(enc, images, done, how) if done < len(images) else ():
+            for out in _batches(enc, images, done, setup) if done < len(images) else ():
                 rows.new.append(out)
                 bar.update(len(out))
-                if time.perf_counter() - rows.began >= how.save_every:
+                if time.perf_counter() - rows.began >= setup.save_every:
                     rows.keep()
         finally:
             rows.keep()
@@ -464,63 +419,40 @@ class Features(Result):
 def _lookup(
     enc: Encoder,
     images: ImageSource,
-    how: _How,
+    setup: _Setup,
     entry: _Entry,
     caller: str | None,  # who warns; None does not warn
 ) -> Features | None:  # None if there is no such file
-    found = entry.find(entry.path, entry.n, caller)
-    if found is None:
+    stored = entry.find(entry.path, entry.n, caller)
+    if stored is None:
         return None
-    features, about = found
+    features, description = stored
     return Features(
         name=enc.name,
         features=features,
-        seconds=about["seconds"],
-        device=about["device"],
-        dtype=how.dtype,
+        seconds=description["seconds"],
+        device=description["device"],
+        dtype=setup.dtype,
         images=images.name,
         key=entry.key,
         cached=True,
     )
 
-# %% ../../nbs/inputs/06_embed.ipynb #2ec5c54e
-def _store(
-    entry: _Entry,
-    new: Features,
-    enc: Encoder,
-    images: ImageSource,
-) -> bool:  # are they stored?
-    about = dict(
-        name=new.name,
-        seconds=new.seconds,
-        device=new.device,
-        dtype=new.dtype,
-        images=new.images,
-        dim=new.dim,
-        n=len(images),
-        fingerprint=images.fingerprint,
-        transform=printed(enc.transform),
-        pooling=enc.pooling,
-        weights=digest_tensors(enc.module.state_dict()) if enc.module is not None else None,
-        versions=dict(torch=torch.__version__),
-    )
-    return entry.keep(entry.path, new.features, about, sidecar=True)
-
 # %% ../../nbs/inputs/06_embed.ipynb #98f4f5dd
 def _compute(
     enc: Encoder,
     images: ImageSource,
-    how: _How,
+    setup: _Setup,
     entry: _Entry | None,  # where features are stored; None stores nothing
 ) -> Features:
-    with evaluating(enc.forward if enc.module is None else enc.module, how.device):
-        rows = _all_rows(enc, images, entry, how)
+    with evaluating(enc.forward if enc.module is None else enc.module, setup.device):
+        rows = _all_rows(enc, images, entry, setup)
     return Features(
         name=enc.name,
         features=torch.cat(rows.parts),
         seconds=rows.seconds,
-        device=str(how.device),
-        dtype=how.dtype,
+        device=str(setup.device),
+        dtype=setup.dtype,
         images=images.name,
         key=entry.key if entry else "",
         cached=False,
@@ -549,83 +481,62 @@ def _drop_left_parts(
 def _find_or_store(
     enc: Encoder,
     images: ImageSource,
-    how: _How,
+    setup: _Setup,
     entry: _Entry,
 ) -> Features:
-    if found := _lookup(enc, images, how, entry, None):
+    if stored := _lookup(enc, images, setup, entry, None):
         if os.path.isdir(entry.parts):
             _drop_left_parts(entry.parts)
-        return found
+        return stored
     with locked(entry.path):
-        if found := _lookup(enc, images, how, entry, "embed"):
-            return found  # another process was faster
-        new = _compute(enc, images, how, entry)
-        if _store(entry, new, enc, images):
+        if stored := _lookup(enc, images, setup, entry, "embed"):
+            return stored  # another process was faster
+        new = _compute(enc, images, setup, entry)
+        description = dict(
+            name=new.name,
+            seconds=new.seconds,
+            device=new.device,
+            dtype=new.dtype,
+            images=new.images,
+            dim=new.dim,
+            n=len(images),
+            fingerprint=images.fingerprint,
+            transform=printed(enc.transform),
+            pooling=enc.pooling,
+            weights=digest_tensors(enc.module.state_dict()) if enc.module is not None else None,
+            versions=dict(torch=torch.__version__),
+        )
+        if entry.keep(entry.path, new.features, description, sidecar=True):
             shutil.rmtree(entry.parts, ignore_errors=True)
     for parts in entry.path.parent.glob("*.parts"):
         _drop_left_parts(parts)
     return new
 
-
-def _entry(
-    enc: Encoder,
-    images: ImageSource,
-    how: _How,
-    seen: _Seen,
-    cache: str | os.PathLike | None,
-) -> _Entry:
-    key = enc.key(images, how.dtype, seen.digest)
-    name = re.sub(r"[^A-Za-z0-9.]+", "_", enc.name)[-80:]
-    root = cache_dir(cache)
-    return _Entry(
-        root=root,
-        path=root / "features" / f"{name}-{key[:20]}.safetensors",
-        key=key,
-        n=len(images),
-        dim=seen.dim,
-    )
-
 # %% ../../nbs/inputs/06_embed.ipynb #b94d700b
 def _find_or_compute(
     enc: Encoder,
     images: ImageSource,
-    how: _How,
+    setup: _Setup,
     cache: CacheLike | None,
 ) -> Features:
     if cache is False:
-        return _compute(enc, images, how, None)
-    with evaluating(enc.forward if enc.module is None else enc.module, how.device):
-        seen = _probe(enc, images, how)
+        return _compute(enc, images, setup, None)
+    with evaluating(enc.forward if enc.module is None else enc.module, setup.device):
+        seen = _probe(enc, images, setup)
         if seen is not None:
-            return _find_or_store(enc, images, how, _entry(enc, images, how, seen, cache))
-        new = _compute(enc, images, how, None)
-    told = f"embed: {enc.name} returns other features when it sees the same {PROBE_IMAGES} points"
-    warnings.warn(f"{told} again, or fails on them; nothing of it is cached.", stacklevel=3)
+            key = enc.key(images, setup.dtype, seen.digest)
+            name = re.sub(r"[^A-Za-z0-9.]+", "_", enc.name)[-80:]
+            root = cache_dir(cache)
+            path = root / "features" / f"{name}-{key[:20]}.safetensors"
+            entry = _Entry(root=root, path=path, key=key, n=len(images), dim=seen.dim)
+            return _find_or_store(enc, images, setup, entry)
+        new = _compute(enc, images, setup, None)
+    event = f"embed: {enc.name} returns other features when it sees the same {PROBE_IMAGES} points"
+    warnings.warn(f"{event} again, or fails on them; nothing of it is cached.", stacklevel=3)
     return new
 
-# %% ../../nbs/inputs/06_embed.ipynb #78f23439
-def _given(
-    enc: Encoder,
-    images: ImageSource | None,
-) -> Features:
-    assert enc.features is not None
-    if images is not None:
-        kind = getattr(images, "kind", "images")
-        check_same_n("embed", **{kind: len(images), "features": len(enc.features)})
-    return Features(
-        name=enc.name,
-        features=enc.features,
-        seconds=0.0,
-        device="none",
-        dtype=str(enc.features.dtype).replace("torch.", ""),
-        images=getattr(images, "name", ""),
-        key="",
-        cached=True,
-        points=enc.points,
-    )
-
 # %% ../../nbs/inputs/06_embed.ipynb #0fd371d9
-def _checked_how(
+def _checked_setup(
     device,
     dtype: str,
     *,
@@ -633,12 +544,12 @@ def _checked_how(
     num_workers: int | None,
     save_every: float,
     progress: bool,
-) -> _How:
+) -> _Setup:
     check_choice(dtype, ("float32", "bfloat16", "float16"), "embed", "dtype")
     device = default_device() if device is None else check_device(device, "embed")
     if num_workers is None:
         num_workers = min(8, os.cpu_count() or 1) if device.type == "cuda" else 0
-    return _How(
+    return _Setup(
         device=device,
         dtype=dtype,
         batch_size=check_count(batch_size, "embed", "batch_size"),
@@ -664,7 +575,7 @@ def embed_features(
     progress: bool = True,  # show a bar on standard error, or a bar that is to be moved on
 ) -> Features:
     "Embed images with one model, or find the features in the cache; also say what made them."
-    how = _checked_how(
+    setup = _checked_setup(
         device,
         dtype,
         batch_size=batch_size,
@@ -683,12 +594,25 @@ def embed_features(
         cache=None if cache is False else cache,
     )
     if enc.features is not None:
-        return _given(enc, points)
+        if points is not None:
+            kind = getattr(points, "kind", "images")
+            check_same_n("embed", **{kind: len(points), "features": len(enc.features)})
+        return Features(
+            name=enc.name,
+            features=enc.features,
+            seconds=0.0,
+            device="none",
+            dtype=str(enc.features.dtype).replace("torch.", ""),
+            images=getattr(points, "name", ""),
+            key="",
+            cached=True,
+            points=enc.points,
+        )
     if points is None:
         rule = "images must be given unless the model is features"
         refuse("embed", rule, "None", "pass what load_images opens", TypeError)
-    found = _find_or_compute(enc, points, how, cache)
-    return replace(found, parameters=n_parameters(enc.module))
+    features = _find_or_compute(enc, points, setup, cache)
+    return replace(features, parameters=n_parameters(enc.module))
 
 # %% ../../nbs/inputs/06_embed.ipynb #1e61a39e
 @documented
