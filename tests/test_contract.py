@@ -25,6 +25,8 @@ CONTRACT = {
     "prior.heldout": "expected_heldout_error HeldoutError precision_at_k",
     "prior.judges": "cross_skill elect_prior copy_similarity Judges",
     "prior.task_prior": "TaskPrior",
+    "prior.posterior": "label_evidence posterior_weights posterior_tasks posterior_errors "
+    "labelled_skill small_area",
     "prior.objective": "TaskPriorLoss",
     "synbench.robust_bayes": "robust_bayes RobustBayes",
     "synbench.gaussians": "synthetic_task",
@@ -63,7 +65,7 @@ KEYWORDS = {
     "prior.moments.outperform_probability": "A B prior temperature",
     "prior.moments.trace_quantile": "M prior temperature p",
     "prior.sketch.sketch_trace_moments": "M prior temperature rel_tol seed",
-    "prior.prefix.sample_labels": "Z temperature n_classes n_tasks shuffle convention seed",
+    "prior.prefix.sample_labels": "Z temperature n_classes n_tasks shuffle given convention seed",
     "prior.labelings.sample_labelings": "Z temperature n_classes n_tasks method seed",
     "prior.labelings.enumerate_labelings": "Z temperature n_classes",
     "prior.labelings.calibrate_temperature": "Z n_classes diversity",
