@@ -25,8 +25,7 @@ CONTRACT = {
     "prior.heldout": "expected_heldout_error HeldoutError precision_at_k",
     "prior.judges": "cross_skill elect_prior copy_similarity Judges",
     "prior.task_prior": "TaskPrior",
-    "prior.posterior": "label_evidence posterior_weights posterior_tasks posterior_errors "
-    "labelled_skill small_area",
+    "prior.posterior": "label_evidence posterior_weights posterior_tasks labelled_skill small_area",
     "prior.objective": "TaskPriorLoss",
     "synbench.robust_bayes": "robust_bayes RobustBayes",
     "synbench.gaussians": "synthetic_task",
