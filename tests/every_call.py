@@ -14,7 +14,7 @@ from test_refusals import IMAGES, X2, N, P, X, Y, Z, y
 
 from taskpriors.jobs.explore import TaskExplorer
 from taskpriors.prior.objective import TaskPriorLoss, TaskPriorStatistics
-from taskpriors.prior.posterior import label_evidence, labelled_skill, posterior_tasks
+from taskpriors.prior.posterior import label_evidence, labelled_skill
 from taskpriors.prior.task_prior import TaskPrior
 from taskpriors.rank.models import rank_models
 from taskpriors.svd import feature_svd
@@ -48,7 +48,6 @@ MAP = X[:, :2]
 ERRORS = X[:, :2].T.contiguous()
 SOME = torch.where(torch.arange(N) % 3 > 0, y, -1)
 EVIDENCE = label_evidence([Z, X], SOME)
-DRAWN = posterior_tasks([Z, X], SOME, EVIDENCE, n_tasks=3)
 PICTURES = (255 * IMAGES[:, 0]).to(torch.uint8)
 
 
@@ -183,7 +182,6 @@ CALLS = {
         "label_evidence": dict(factors=[Z, X], labels=SOME),
         "posterior_weights": dict(weights=[0.4, 0.6], evidence=EVIDENCE),
         "posterior_tasks": dict(factors=[Z, X], labels=SOME, evidence=EVIDENCE, n_tasks=2),
-        "posterior_errors": dict(features=[X, X2], tasks=DRAWN),
         "labelled_skill": dict(features=[X, X2], labels=SOME),
         "small_area": dict(skill=torch.tensor([0.4, 0.6]), direct=labelled_skill([X, X2], SOME)),
     },

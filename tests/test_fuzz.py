@@ -286,8 +286,7 @@ NAMES = {
     "vector": "mu b first second given scores truth weights nce.source error "
     "TaskPriorStatistics.forward.center TaskPriorLoss.forward.center robust_bayes.center "
     "index class_proportions direction covariance skill",
-    "labels": "labels probe_labels known sample_labels.given sample_many_labels.given "
-    "posterior_errors.tasks",
+    "labels": "labels probe_labels known sample_labels.given sample_many_labels.given",
     "number": "C a alpha bandwidth beta correlation delta diversity eps floor gain kappa l2 level "
     "elect_prior.limit exponent power radius time_step "
     "discard "
@@ -319,7 +318,7 @@ NAMES = {
     "gaussian_grid.b linear_valid.a score_integral.accuracy grid_integral.accuracy "
     "score_integral.bound grid_integral.bound",
     "mapping": "aliases columns cross_skill.features factors families "
-    "labelled_skill.features posterior_errors.features "
+    "labelled_skill.features "
     "judges maps models metrics priors outside_agreement.truth outside_agreement.given",
     "shape": "shape input_size normalize_by clip",
     "place": "cache out device dtype load_images.source name",
