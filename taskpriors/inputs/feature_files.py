@@ -240,7 +240,8 @@ def _read_csv(
     if form.names is not None:
         frame.columns = [name or f"Unnamed: {k}" for k, name in enumerate(form.names)]
     elif frame.shape[1] > 1 and frame[0].dtype == "int64" and len(frame) > 2:
-        if (frame[0] - frame[0][0] == range(len(frame))).all() and frame[0][0] in (0, 1):
+        counted = np.arange(len(frame)) + int(frame[0][0])
+        if frame[0][0] in (0, 1) and (frame[0].to_numpy() == counted).all():
             rule = f"{path.name[-60:]} must have no column of row numbers"
             refuse(caller, rule, "a first column that counts the rows", "drop it")
     return frame
