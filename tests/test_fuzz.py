@@ -1,4 +1,5 @@
 """Every public function meets every wrong thing, and numbers at the ends of what a float holds.
+Then whole kinds of input: tables in every dialect, labels with blanks, links, modules in place.
 
 A call may end in three ways: it is refused in one sentence, it is right (finite numbers), or it
 warns. Another exception, a NaN or an infinity without a word, and a call that does not end are
@@ -25,8 +26,17 @@ import pandas as pd
 import pytest
 import torch
 from every_call import EXPLORER, TASK
+from PIL import Image
 from test_generators import every_valid_call
 from test_refusals import N, X, numbers, y
+from torch import nn
+
+from taskpriors.inputs.feature_files import read_features
+from taskpriors.inputs.images import load_images
+from taskpriors.inputs.texts import pool_tokens
+from taskpriors.jobs.layers import layer_features
+from taskpriors.jobs.monitor import Monitor
+from taskpriors.rank.known_labels import read_labels
 
 SENTENCE = re.compile(r"^[\w.]+: .+\. Got .*; .+\.$", re.S)
 LONGEST = 300  # characters of a message
@@ -135,6 +145,8 @@ def wrong_labels(good):
         "halves": floats + 0.5,
         "negative": floats - 5,
         "far too large": floats * 1e300 + 1e300,
+        "beyond 2**63": np.full(floats.shape, 2**63 + 5, dtype=np.uint64),
+        "a blank": [*["cat", "dog"] * (N // 2 - 1), "", None],
         "four dimensions": torch.ones(2, 2, 2, 2),
         "a dictionary": {"a": 1},
     }
@@ -500,3 +512,155 @@ def test_wrong_arguments_are_refused(outcomes):
 def test_no_call_ends_in_another_way(outcomes):
     failed = [f"{case.label}: {said}" for case, how, said in outcomes if how == "failed"]
     assert not failed, "\n".join(failed)
+
+
+SEPARATORS = (",", ";", "\t", "|", " ")
+NAMINGS = ("none", "words", "from 0", "from 1", "hundreds", "comment", "comment of words")
+
+
+def written_table(rng):
+    "A random matrix, its text in a random dialect, and what is unusual about it."
+    n, d = int(rng.integers(2, 8)), int(rng.integers(1, 6))
+    whole = rng.random() < 0.25
+    X = rng.integers(0, 9, (n, d)).astype(float) if whole else rng.normal(size=(n, d)).round(3)
+    separator, naming = str(rng.choice(SEPARATORS)), str(rng.choice(NAMINGS))
+    if whole and naming == "hundreds":  # which nobody can tell from a point
+        naming = "none"
+    quote = '"' if rng.random() < 0.2 and separator != " " else ""
+    words = [[f"{x:.0f}" if whole else repr(float(x)) for x in row] for row in X]
+    index = rng.random() < 0.15
+    if index:
+        words = [[str(k), *row] for k, row in enumerate(words)]
+    names = {
+        "words": [f"f{k}" for k in range(d)],
+        "from 0": [str(k) for k in range(d)],
+        "from 1": [str(k + 1) for k in range(d)],
+        "hundreds": [str(100 * k + 400) for k in range(d)],
+        "comment": ["# written in May"],
+        "comment of words": ["# " + separator.join(f"f{k}" for k in range(d))],
+    }.get(naming, [])
+    if index and naming in ("words", "from 0", "from 1", "hundreds"):
+        names = ["", *names]
+    lines = [names] * bool(names) + [[quote + w + quote for w in row] for row in words]
+    end = str(rng.choice(["\n", "\r\n", "\r"]))
+    text = end.join(separator.join(line) for line in lines) + end * int(rng.integers(0, 3))
+    return X, rng.choice(["", "\ufeff"]) + text, index
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_a_table_in_any_dialect_is_read_right_or_refused(seed, tmp_path):
+    X, text, index = written_table(np.random.default_rng(seed))
+    path = tmp_path / "x.csv"
+    path.write_bytes(text.encode())
+    try:
+        found = np.asarray(read_features(path, "embed").values)
+    except (ValueError, TypeError, OSError) as e:
+        assert SENTENCE.match(str(e)) and len(str(e)) <= LONGEST, str(e)
+        return
+    assert not index, f"row numbers were read as a feature: {text!r}"
+    assert found.shape == X.shape, text
+    np.testing.assert_allclose(found, X, rtol=1e-12, err_msg=text)
+
+
+def test_most_tables_are_read(tmp_path):
+    path, refused = tmp_path / "x.csv", 0
+    for seed in range(300):
+        _, text, index = written_table(np.random.default_rng(seed))
+        path.write_bytes(text.encode())
+        try:
+            read_features(path, "embed")
+        except (ValueError, TypeError, OSError):
+            refused += not index
+    assert refused < 60
+
+
+BLANKS = ("", " ", "\t", None, NAN, np.nan, pd.NA, pd.NaT, "nan", "NaN")
+HOLDERS = {
+    "a list": list,
+    "a tuple": tuple,
+    "an array of objects": lambda x: np.array(x, dtype=object),
+    "a series": pd.Series,
+    "a series of objects": lambda x: pd.Series(x, dtype=object),
+    "a categorical": lambda x: pd.Series(x, dtype=object).where(lambda s: s.notna()),
+}
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+@pytest.mark.parametrize("blank", BLANKS, ids=repr)
+@pytest.mark.parametrize("classes", [("cat", "dog"), (3, 5)], ids=["words", "numbers"])
+def test_a_blank_among_labels_is_no_class(holder, blank, classes):
+    a, b = classes
+    labels = HOLDERS[holder]([a, b, blank, a, b, blank])
+    try:
+        found = read_labels(labels, None, 6)
+    except (ValueError, TypeError) as e:
+        assert SENTENCE.match(str(e)), str(e)
+    else:
+        assert (found[[2, 5]] < 0).all() and found[found >= 0].unique().numel() == 2
+
+
+@pytest.mark.parametrize("kind", ["csv", "txt"])
+@pytest.mark.parametrize("blank", ["", " ", "nan"])
+def test_a_blank_in_a_file_of_labels_is_no_class(kind, blank, tmp_path):
+    path = tmp_path / f"y.{kind}"
+    path.write_text("label\n" * (kind == "csv") + f"cat\ndog\n{blank}\ncat\n")
+    try:
+        found = read_labels(path, None, 4)
+    except (ValueError, TypeError) as e:
+        assert SENTENCE.match(str(e)), str(e)
+    else:
+        assert found[2] < 0 and found[found >= 0].unique().numel() == 2
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("length", [1, 2, 255, 257, 600, 2049, 5000])
+def test_tokens_of_any_precision_are_pooled_at_their_places(dtype, length):
+    g = torch.Generator().manual_seed(length)
+    tokens = torch.randn(3, length, 2, generator=g).to(dtype)
+    mask = torch.zeros(3, length, dtype=torch.long)
+    mask[0], mask[1, : max(1, length // 2)], mask[2, length // 3 :] = 1, 1, 1
+    for kind in (torch.long, torch.bool, dtype):
+        last = pool_tokens(tokens, mask.to(kind), "last")
+        first = pool_tokens(tokens, mask.to(kind), "cls")
+        for row in range(3):
+            real = mask[row].nonzero()[:, 0]
+            assert torch.equal(last[row], tokens[row, real[-1]])
+            assert torch.equal(first[row], tokens[row, real[0]])
+
+
+def networks(inplace):  # each ends in what a module in place may overwrite
+    torch.manual_seed(0)
+    yield nn.Sequential(nn.Linear(6, 6), nn.ReLU(inplace), nn.Linear(6, 6), nn.SiLU(inplace))
+    yield nn.Sequential(nn.Linear(6, 6), nn.Hardswish(inplace), nn.Dropout(0.5, inplace))
+    yield nn.Sequential(nn.Linear(6, 6), nn.LeakyReLU(0.2, inplace), nn.Hardtanh(inplace=inplace))
+    yield nn.Sequential(
+        nn.Linear(6, 6), nn.BatchNorm1d(6), nn.ELU(inplace=inplace), nn.Mish(inplace)
+    )
+
+
+@pytest.mark.parametrize("k", range(4))
+def test_layers_in_place_have_the_features_of_those_that_are_not(k):
+    x = torch.randn(20, 6, generator=torch.Generator().manual_seed(k))
+    plain, in_place = (list(networks(inplace))[k].train() for inplace in (False, True))
+    in_place.load_state_dict(plain.state_dict())
+    names = [name for name, _ in plain.named_children()]
+    before = {name: value.clone() for name, value in in_place.state_dict().items()}
+    expected = layer_features(plain, x, layers=names)
+    found = layer_features(in_place, x, layers=names)
+    for name in names:
+        torch.testing.assert_close(found[name], expected[name])
+    wrapped = Monitor(x, reference=x, n_tasks=4)
+    torch.testing.assert_close(wrapped(lambda batch: in_place(batch)), wrapped(plain))
+    for name, value in in_place.state_dict().items():
+        assert torch.equal(value, before[name]), f"{name} moved"
+
+
+@pytest.mark.parametrize("names", [("a.png",), ("a",), ("a", "b"), ("a.png", "b.png")])
+def test_links_that_lead_nowhere_do_not_stop_a_folder_of_images(names, tmp_path):
+    for k in range(3):
+        Image.new("RGB", (4, 4), (80 * k, 0, 0)).save(tmp_path / f"{k}.png")
+    for name, to in zip(names, names[1:] + names[:1], strict=True):  # to itself, or in a circle
+        (tmp_path / name).symlink_to(tmp_path / to)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert len(load_images(tmp_path, progress=False)) == 3

@@ -197,7 +197,8 @@ def _form_of(path: Path, caller: str) -> _TextForm:
     with path.open("rb") as file:
         mark = file.read(2)
     encoding = "utf-16" if mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
-    comment, lines, skip = "", [], 0
+    comment, skip = "", 0
+    lines: list[str] = []
     with path.open(encoding=encoding) as file:
         for k, line in enumerate(file):
             if not lines and _COMMENT.match(line):
@@ -239,8 +240,9 @@ def _read_csv(
         frame = pd.read_csv(file, sep=separator, header=None, skipinitialspace=True)
     if form.names is not None:
         frame.columns = [name or f"Unnamed: {k}" for k, name in enumerate(form.names)]
-    elif frame.shape[1] > 1 and frame[0].dtype == "int64" and len(frame) > 2:
-        if (frame[0] - frame[0][0] == range(len(frame))).all() and frame[0][0] in (0, 1):
+    elif frame.shape[1] > 1 and frame[0].dtype == "int64" and len(frame) > 1:
+        counted = np.arange(len(frame)) + int(frame[0][0])
+        if frame[0][0] in (0, 1) and (frame[0].to_numpy() == counted).all():
             rule = f"{path.name[-60:]} must have no column of row numbers"
             refuse(caller, rule, "a first column that counts the rows", "drop it")
     return frame

@@ -248,8 +248,8 @@ class FixedPoints:
         self.collate: Any = None
         if isinstance(data, DataLoader):
             _check_loader(data)
-            batch_size = data.batch_sampler.batch_size
-            self.collate, data = data.collate_fn, data.dataset
+            batches: Any = data.batch_sampler
+            batch_size, self.collate, data = batches.batch_size, data.collate_fn, data.dataset
         elif isinstance(data, Dataset):
             self.collate = torch.utils.data.default_collate
         if isinstance(data, np.ndarray):

@@ -4,33 +4,26 @@
 
 # %% auto #0
 __all__ = ['GAINS', 'USUAL_GAIN', 'POWERS', 'LabelEvidence', 'label_evidence', 'PosteriorWeights', 'posterior_weights',
-           'posterior_tasks', 'PosteriorErrors', 'posterior_errors', 'LabelledSkill', 'labelled_skill',
-           'shrunk_covariance', 'SmallArea', 'small_area']
+           'posterior_tasks', 'LabelledSkill', 'labelled_skill', 'shrunk_covariance', 'SmallArea', 'small_area']
 
-# %% ../../nbs/prior/22_posterior.ipynb #98b13a8e
+# %% ../../nbs/prior/22_posterior.ipynb #c69b3d94
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..blocks import map_blocks
 from taskpriors.checks import (
     ArrayLike,
-    ExecutorLike,
     Seed,
-    as_tensor,
     check_computed,
     check_count,
-    check_executor,
     check_features,
     check_finite,
     check_generator,
     check_instance,
-    check_labels,
     check_memory,
     check_number,
     check_same_n,
@@ -282,48 +275,7 @@ def posterior_tasks(
     how: dict[str, Any] = dict(n_tasks=n_tasks, n_orders=n_orders, given=given, seed=seed)
     return sample_labels_of_priors(factors, temperatures, q, **how)
 
-# %% ../../nbs/prior/22_posterior.ipynb #920c8efb
-def _errors_over(X, tasks, caller):  # of one model: skill, points and tasks of each judge
-    basis = decompose(X)
-    found: list[Any] = [error_on_basis(basis, labels.to(X.device), caller) for labels in tasks]
-    baseline = torch.tensor([[error.baseline] for error in found], dtype=torch.float64)
-    points = torch.stack([error.pseudo_values for error in found]).cpu() / baseline
-    of_tasks = torch.stack([error.task_errors for error in found]).cpu() / baseline
-    skill = torch.tensor([error.skill for error in found], dtype=torch.float64)
-    return skill, points.float(), of_tasks
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PosteriorErrors(Result):
-    "What the skill of every model over the tasks of every judge is a mean of."
-
-    skill: Tensor  # shape (k, n_judges), float64
-    points: Tensor  # pseudo-values over the error of a constant, (k, n_judges, n), float32
-    tasks: Tensor  # errors of tasks over that of a constant, (k, n_judges, n_tasks), float64
-
-
-@documented
-def posterior_errors(
-    features: Mapping | Sequence,  # of the models, each of shape (n, d)
-    tasks: ArrayLike,  # of each judge, shape (n_judges, n_tasks, n), see posterior_tasks
-    *,
-    executor: ExecutorLike | None = None,  # concurrent.futures.Executor over models
-) -> PosteriorErrors:
-    "Skill of every model over the tasks of every judge, with errors of points and of tasks."
-    caller = "posterior_errors"
-    features = _same_points(features, caller, "features")
-    check_executor(executor, caller)
-    tasks = as_tensor(tasks, caller, "tasks")
-    if tasks.ndim != 3 or not tasks.numel():
-        rule, got = "tasks must have shape (n_judges, n_tasks, n)", f"shape {tuple(tasks.shape)}"
-        refuse(caller, rule, got, "pass posterior_tasks(factors, labels, evidence)")
-    checked = [check_labels(y, caller, n=len(features[0]), name="tasks") for y in tasks]
-    of_one = partial(_errors_over, tasks=checked, caller=caller)
-    columns = zip(*map_blocks(of_one, features, executor=executor), strict=True)
-    skill, points, of_tasks = (torch.stack(column) for column in columns)
-    return PosteriorErrors(skill=skill, points=points, tasks=of_tasks)
-
-# %% ../../nbs/prior/22_posterior.ipynb #6f720cf8
+# %% ../../nbs/prior/22_posterior.ipynb #ef451975
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelledSkill(Result):
@@ -372,7 +324,7 @@ def labelled_skill(
         points=of_points,
     )
 
-# %% ../../nbs/prior/22_posterior.ipynb #da788570
+# %% ../../nbs/prior/22_posterior.ipynb #208d942b
 def shrunk_covariance(
     rows: Tensor,  # observations, shape (k, p), float64
 ) -> Tensor:  # shape (p, p)
@@ -386,7 +338,7 @@ def shrunk_covariance(
     share = (noise / distance).clamp(0, 1) if distance > 0 else 1.0
     return k / (k - 1) * ((1 - share) * S + share * target)
 
-# %% ../../nbs/prior/22_posterior.ipynb #59d00ddb
+# %% ../../nbs/prior/22_posterior.ipynb #6195bdc9
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
 class SmallArea(Result):

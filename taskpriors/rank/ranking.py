@@ -363,10 +363,11 @@ class Ranking(Result):
         )
 
     def _groups_of_skill(self, groups):  # of the points whose errors are known
-        n = self.settings.get("n")
-        if groups is None or self.point_errors.shape[1] == n or len(groups) != n:
+        assert self.point_errors is not None
+        n, m = self.settings.get("n"), self.point_errors.shape[1]
+        if groups is None or m == n or len(groups) != n:
             return groups
-        return [groups[i] for i in evenly(torch.arange(n), self.point_errors.shape[1]).tolist()]
+        return [groups[i] for i in evenly(torch.arange(n), m).tolist()]
 
     def _grouped_accuracy_law(self, groups):
         if groups is not None:
