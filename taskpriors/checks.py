@@ -298,6 +298,11 @@ def as_tensor(
         refuse(caller, rule, got, "pass a tensor, an array or equally long lists", TypeError)
     if X.is_complex():
         refuse(caller, rule, X.dtype, "take its real part or its modulus", TypeError)
+    if X.dtype == torch.uint64:
+        X = X.view(torch.int64)
+        if (X < 0).any():  # wrapped
+            got, remedy = int(X[X < 0][0]) + 2**64, "encode classes as 0, 1, 2, ..."
+            refuse(caller, f"{name} must lie below 2**63", got, remedy)
     if X.layout == torch.strided:
         return X
     remedy = f"pass {name} as a dense tensor of fewer columns"
@@ -464,11 +469,6 @@ def check_labels(
         if broken.any():
             rule, remedy = f"{name} must be whole numbers", "encode classes as 0, 1, 2, ..."
             refuse(caller, rule, y[broken][0].item(), remedy)
-    if y.dtype == torch.uint64:
-        y = y.view(torch.int64)
-        if (y < 0).any():  # wrapped
-            rule, remedy = f"{name} must lie below 2**63", "encode classes as 0, 1, 2, ..."
-            refuse(caller, rule, int(y[y < 0][0]) + 2**64, remedy)
     y = y.long()
     if n is not None:
         check_same_n(caller, features=n, **{name: y.shape[1]})

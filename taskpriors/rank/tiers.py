@@ -67,7 +67,7 @@ def _group_index(groups, n, caller):
 # %% ../../nbs/rank/02_tiers.ipynb #3d7469ad
 def _check_errors(errors, caller, name):
     errors = check_finite(check_tensor(errors, caller, name), caller, name).double().cpu()
-    if errors.ndim != 2 or errors.shape[1] < 2:
+    if errors.ndim != 2 or len(errors) == 0 or errors.shape[1] < 2:
         rule = f"{name} must hold a row for each model and at least two columns"
         refuse(caller, rule, f"shape {tuple(errors.shape)}", "pass shape (n_models, n)")
     return errors
