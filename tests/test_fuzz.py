@@ -309,7 +309,8 @@ NAMES = {
     "statistic variant view kernel_factor.scale lidar.scale transrate.weights "
     "gbc.covariance TaskExplorer.labels.prior embed_features.dtype split",
     "executor": "executor",
-    "result": "basis curve explorer grids head ranking result settings speed start svd task",
+    "result": "basis curve explorer grids head ranking result settings speed start svd task "
+    "expected_loss.judges",
     "function": "features_fn learner logits transform scorer.prior",
     "series": "controls alphas "
     "class_priors diagonals dims scales seeds sizes temperatures gaussian_grid.a "
