@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['Loss', 'expected_loss']
 
-# %% ../../nbs/rank/16_reliability.ipynb #3366dac7
+# %% ../../nbs/rank/16_reliability.ipynb #becf4ffc
 import json
 from dataclasses import dataclass
 from functools import cache
@@ -17,14 +17,14 @@ from ..checks import ArrayLike, check_features, check_instance, check_same_n, re
 from ..prior.judges import Judges
 from ..results import Result
 
-# %% ../../nbs/rank/16_reliability.ipynb #9bda926b
+# %% ../../nbs/rank/16_reliability.ipynb #9b83e73b
 @cache
 def _record():
     "What the study of judges has written of companies of models."
     file = files("taskpriors.rank") / "reliability.json"
     return json.loads(file.read_text(encoding="utf-8"))
 
-# %% ../../nbs/rank/16_reliability.ipynb #3f91c342
+# %% ../../nbs/rank/16_reliability.ipynb #87047588
 @dataclass(frozen=True, eq=False, repr=False)
 class Loss(Result):
     "How many points of accuracy first places of companies like this one lost to the best model."
