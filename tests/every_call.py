@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from test_refusals import IMAGES, X2, N, P, X, Y, Z, y
 
 from taskpriors.jobs.explore import TaskExplorer
+from taskpriors.prior.judges import elect_prior
 from taskpriors.prior.objective import TaskPriorLoss, TaskPriorStatistics
 from taskpriors.prior.posterior import label_evidence, labelled_skill
 from taskpriors.prior.task_prior import TaskPrior
@@ -48,6 +49,7 @@ MAP = X[:, :2]
 ERRORS = X[:, :2].T.contiguous()
 SOME = torch.where(torch.arange(N) % 3 > 0, y, -1)
 EVIDENCE = label_evidence([Z, X], SOME)
+ELECTED = elect_prior(torch.tensor([[0.5, 0.4, 0.1], [0.4, 0.5, 0.2], [0.1, 0.2, 0.5]]))
 PICTURES = (255 * IMAGES[:, 0]).to(torch.uint8)
 
 
@@ -214,6 +216,7 @@ CALLS = {
         "repetition_factor": dict(differences=X[:5, :2].clone(), covariance=0.01 * torch.eye(2)),
         "rank_tiers": dict(skill=torch.tensor([0.4, 0.6]), covariance=0.01 * torch.eye(2)),
     },
+    "rank.reliability": {"expected_loss": dict(judges=ELECTED, similarity=torch.eye(3))},
     "rank.ranking": {
         "worst_decile": dict(accuracies=P),
     },

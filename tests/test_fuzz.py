@@ -324,6 +324,7 @@ NAMES = {
     "executor": "executor",
     "result": "basis curve explorer grids head ranking result settings speed start svd task "
     "evidence direct",
+    "expected_loss.judges",
     "function": "features_fn learner logits transform scorer.prior",
     "series": "controls alphas gains top_eigenvalues "
     "class_priors diagonals dims scales seeds sizes temperatures gaussian_grid.a "

@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT / "docs"))
 import studies  # noqa: E402
 
 NOTEBOOKS = sorted(studies.STUDIES.glob("*.ipynb"))
-WAITING = {"01", "02", "04", "06", "07", "09", "10", "11", "12"}  # for hours of a processor
+WAITING = {"01", "02", "04", "07", "09", "10", "11", "12"}  # for hours of a processor
 GROUND = """
 from typing import TYPE_CHECKING
 if TYPE_CHECKING:
@@ -204,3 +204,11 @@ def test_the_cards_hold_the_record_of_the_study():
     part = read_record()["studies/11_record"]
     assert len(part["metrics"]) > 40 and len(part["sets"]) == 10
     assert part["metrics"] == record_of_study()
+
+
+def test_the_reliability_of_rankings_is_what_the_study_printed():
+    file = ROOT / "taskpriors" / "rank" / "reliability.json"
+    record = json.loads(file.read_text(encoding="utf-8"))
+    printed = [studies.text_of(cell) for cell in studies.read_study(studies.study("06"))["cells"]]
+    facts = {k: v for k, v in record.items() if k not in ("study", "measure", "sets")}
+    assert f"{facts}\n" in printed
