@@ -131,6 +131,8 @@ CALLS = {
     "transfer.leep": {"mixture_size": dict(n=100, n_classes=3)},
     "transfer.pactran": {
         "flatness": dict(trace=1.0, n=N, n_classes=3, a=1.0, b=10.0, d=4),
+    },
+    "transfer.hyperparameters": {
         "spread_ratios": dict(grids=GRIDS),
         "choose_grid": dict(grids=GRIDS),
         "plot_choices": dict(grids=GRIDS, error=[0.1, 0.2, 0.3]),

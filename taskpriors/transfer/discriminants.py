@@ -46,12 +46,12 @@ def _streamed_h_score(X: Tensor, y: Tensor, counts: Tensor, block_size: int) -> 
     along = (by_class @ vectors).square() / counts[:, None]
     return float(along.sum(0).div(values).sum())
 
-# %% ../../nbs/transfer/06_discriminants.ipynb #a25cddc3
+# %% ../../nbs/transfer/06_discriminants.ipynb #15e0ac3b
 def _warn_empty(caller: str, rule: str, got: str, remedy: str):
     "Warn of a value that does not depend on the labels; called by the public function itself."
     warnings.warn(f"{caller}: {rule}. Got {got}; {remedy}.", RuntimeWarning, stacklevel=3)
 
-# %% ../../nbs/transfer/06_discriminants.ipynb #15e0ac3b
+
 @documented
 def h_score(
     features: ArrayLike,  # shape (n, d)
@@ -111,12 +111,8 @@ def varying_svd(
     "Return the SVD of features, or refuse features that are equal at all points."
     svd = use_svd(X, svd, caller)
     if len(svd.S) == 0:
-        refuse(
-            caller,
-            "features must differ between points",
-            "identical rows",
-            "pass features that vary",
-        )
+        rule, remedy = "features must differ between points", "pass features that vary"
+        refuse(caller, rule, "identical rows", remedy)
     return svd
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #e579248c
@@ -279,37 +275,6 @@ def ped(
         shift = shift + moved
     return sfda(X + (shift * deviation)[y], y)
 
-# %% ../../nbs/transfer/06_discriminants.ipynb #711e00c4
-def _class_variances(
-    Z: Tensor,  # coordinates, shape (n, p)
-    y: Tensor,  # classes 0..K-1, shape (n,)
-    counts: Tensor,  # points per class, shape (K,)
-    means: Tensor,  # of the classes, shape (K, p)
-    spherical: bool,  # one variance per class instead of one per coordinate
-) -> Tensor:  # shape (K, p), positive
-    "Variances of the classes; a class of one point takes the pooled variance."
-    squares = (Z - means[y]).square()
-    pooled = squares.mean(0)
-    variances = torch.where(counts[:, None] > 1, class_means(squares, y, counts), pooled)
-    if spherical:
-        variances = variances.mean(1, keepdim=True).expand_as(means)
-    return variances.clamp_min(1e-12 * Z.square().sum(1).mean())
-
-# %% ../../nbs/transfer/06_discriminants.ipynb #1fbaa87f
-def _overlap(
-    means: Tensor,  # of the classes, shape (K, p)
-    variances: Tensor,  # of the classes, shape (K, p)
-) -> float:
-    "Sum over pairs i < j of the Bhattacharyya coefficient of two diagonal Gaussians."
-    logdet = variances.log().sum(1)
-    total = 0.0
-    for i in range(len(means) - 1):
-        middle = (variances[i] + variances[i + 1 :]) / 2
-        between = ((means[i] - means[i + 1 :]).square() / middle).sum(1)
-        distance = between / 8 + middle.log().sum(1) / 2 - (logdet[i] + logdet[i + 1 :]) / 4
-        total += float((-distance).exp().sum())
-    return total
-
 # %% ../../nbs/transfer/06_discriminants.ipynb #94ca2e27
 @documented
 def gbc(
@@ -336,18 +301,18 @@ def gbc(
         got = f"{len(X)} classes of one point each, so no variance and the value 0 for any features"
         _warn_empty("gbc", "some class must have two points", got, "merge classes or add points")
     means = class_means(Z, y, counts)
-    variances = _class_variances(Z, y, counts, means, kind == "spherical")
-    return -2 * _overlap(means, variances)
-
-# %% ../../nbs/transfer/06_discriminants.ipynb #529c4d65
-def _coding_rate(
-    Z: Tensor,  # shape (m, r)
-    eps: float,  # squared distortion
-) -> Tensor:  # nats, a scalar
-    "Nats that code the rows of Z up to the distortion."
-    gram = Z @ Z.T if len(Z) < Z.shape[1] else Z.T @ Z
-    G = gram / (len(Z) * eps) + torch.eye(len(gram), dtype=Z.dtype, device=Z.device)
-    return torch.linalg.cholesky(G).diagonal().log().sum()
+    squares = (Z - means[y]).square()
+    variances = torch.where(counts[:, None] > 1, class_means(squares, y, counts), squares.mean(0))
+    if kind == "spherical":
+        variances = variances.mean(1, keepdim=True).expand_as(means)
+    variances = variances.clamp_min(1e-12 * Z.square().sum(1).mean())
+    logdet, overlap = variances.log().sum(1), 0.0
+    for i in range(len(means) - 1):
+        middle = (variances[i] + variances[i + 1 :]) / 2
+        between = ((means[i] - means[i + 1 :]).square() / middle).sum(1)
+        distance = between / 8 + middle.log().sum(1) / 2 - (logdet[i] + logdet[i + 1 :]) / 4
+        overlap += float((-distance).exp().sum())
+    return -2 * overlap
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #383e1c17
 @documented
@@ -372,7 +337,13 @@ def transrate(
     by_class = check_choice(weights, ("classes", "points"), "transrate", "weights") == "classes"
     svd = use_svd(X, svd, "transrate")
     whole = (svd.S.square() / (len(y) * eps)).log1p().sum() / 2
-    rates = torch.stack([_coding_rate(svd.scores[y == k], eps) for k in range(len(counts))])
+    class_rates = []
+    for k in range(len(counts)):
+        Z = svd.scores[y == k]
+        gram = Z @ Z.T if len(Z) < Z.shape[1] else Z.T @ Z
+        G = gram / (len(Z) * eps) + torch.eye(len(gram), dtype=Z.dtype, device=Z.device)
+        class_rates.append(torch.linalg.cholesky(G).diagonal().log().sum())
+    rates = torch.stack(class_rates)
     share = torch.full_like(rates, 1 / len(counts)) if by_class else counts / len(y)
     return float(whole - (share * rates).sum())
 
@@ -422,12 +393,8 @@ def linear_valid(
     mask = check_split(train, len(X), "linear_valid", seed=seed).to(X.device)
     seen = y[mask].unique()
     if len(seen) < 2:
-        refuse(
-            "linear_valid",
-            "the training part must hold at least two classes",
-            "one",
-            "shuffle the points or pass train=.5",
-        )
+        rule, remedy = "the training part must hold at least two classes", "pass train=.5"
+        refuse("linear_valid", rule, "one", f"shuffle the points or {remedy}")
     Z = varying_svd(X, svd, "linear_valid").scores
     head = None
     errors = []

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['VariationalFit', 'responsibilities', 'mixture_step', 'gains_to_come', 'log_beta', 'dirichlet_fit',
            'pactran_dirichlet', 'gamma_fit', 'pactran_gamma', 'npactran_dirichlet', 'npactran_gamma', 'flatness',
-           'GaussianGrid', 'gaussian_grid', 'pactran_gaussian', 'spread_ratios', 'choose_grid', 'plot_choices']
+           'GaussianGrid', 'gaussian_grid', 'pactran_gaussian']
 
 # %% ../../nbs/transfer/04_pactran.ipynb #cc925895
 import math
@@ -23,16 +23,13 @@ from taskpriors.checks import (
     check_choice,
     check_count,
     check_features,
-    check_instance,
     check_number,
     check_probs,
     check_several,
-    refuse,
 )
 from ..results import Result, new_axes
 from ..signatures import documented
 from ..svd import FeatureSVD, present_classes
-from .agreement import agreement_statistic
 from .heads import HeadFit, fit_head, use_head
 from .leep import task_mixture
 
@@ -92,27 +89,26 @@ def _collect(prior, q, y):
     return prior[:, None].expand(-1, q.shape[1]).index_add(0, y, q)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #46cc2347
-def _class_step(M, e):
-    "Expected counts and sum of log r of one class, from its points (m, S) and expected logs (S,)."
-    top = e.max()
-    w = (e - top).exp()
-    r = M @ w
-    if r.min() > 1e-200:
-        return w * (M.T @ (1 / r)), r.log().sum() + len(M) * top
-    logits = M.log() + e  # every product underflows
-    lse = logits.logsumexp(1, keepdim=True)
-    return (logits - lse).exp().sum(0), lse.sum()
-
-
 def mixture_step(
     blocks: list,  # source probabilities of the points of each class, shape (m, n_source)
     E: Tensor,  # expected log-weights, shape (K, n_source)
 ) -> tuple:
     "Expected counts (K, S) and the responsibilities' part of the bound."
-    steps = [_class_step(M, e) for M, e in zip(blocks, E, strict=True)]
-    counts = torch.stack([n for n, _ in steps])
-    logs = torch.stack([log_r for _, log_r in steps])
-    return counts, logs.sum() - (counts * E).sum()
+    class_counts, log_r = [], []
+    for M, e in zip(blocks, E, strict=True):
+        top = e.max()
+        w = (e - top).exp()
+        r = M @ w
+        if r.min() > 1e-200:
+            class_counts.append(w * (M.T @ (1 / r)))
+            log_r.append(r.log().sum() + len(M) * top)
+        else:  # every product underflows
+            logits = M.log() + e
+            lse = logits.logsumexp(1, keepdim=True)
+            class_counts.append((logits - lse).exp().sum(0))
+            log_r.append(lse.sum())
+    counts = torch.stack(class_counts)
+    return counts, torch.stack(log_r).sum() - (counts * E).sum()
 
 # %% ../../nbs/transfer/04_pactran.ipynb #68c0d5a9
 class _Round(NamedTuple):
@@ -159,7 +155,7 @@ def _ascend(advance, start: _Round, tol, max_iter, *, may_fall=False) -> _Ascent
             before = gain
     return _Ascent(at, bounds, False)
 
-# %% ../../nbs/transfer/04_pactran.ipynb #c5d9f013
+
 def _variational_fit(case: _Mixture, ascent: _Ascent) -> VariationalFit:
     last = ascent.last
     return VariationalFit(
@@ -192,7 +188,7 @@ def _dirichlet_round(case: _Mixture, blocks, at: _Round) -> _Round:
     bound = (log_beta(counts) - log_beta(case.prior)).sum() + fit
     return at._replace(counts=counts, expected_log=E, bound=bound)
 
-# %% ../../nbs/transfer/04_pactran.ipynb #8ee9e792
+
 def dirichlet_fit(
     source_probs: ArrayLike,  # shape (n, n_source), rows sum to one
     labels: ArrayLike,  # class of each point, shape (n,)
@@ -282,7 +278,7 @@ def _gamma_round(case: _Mixture, blocks, at: _Round, *, free: bool) -> _Round:
     bound = inner.sum() - normaliser.log().sum() + fit
     return _Round(counts, rates, normaliser, E, bound)
 
-# %% ../../nbs/transfer/04_pactran.ipynb #e71f2598
+
 def gamma_fit(
     source_probs: ArrayLike,  # shape (n, n_source), rows sum to one
     labels: ArrayLike,  # class of each point, shape (n,)
@@ -463,83 +459,3 @@ def pactran_gaussian(
     fit = use_head(features, labels, a, head, me, tol=tol, max_iter=max_iter, svd=svd)
     d, K = fit.W.shape
     return fit.risk + flatness(fit.trace, len(features), K, a=a, b=b, d=d, hessian=hessian)
-
-# %% ../../nbs/transfer/04_pactran.ipynb #436205b2
-def _check_grids(grids, caller: str):
-    "Refuse what is no list of grids."
-    check_instance(grids, (list, tuple), caller, "grids", remedy="pass one GaussianGrid each")
-    for grid in grids:
-        if not all(isinstance(getattr(grid, part, None), Tensor) for part in ("a", "b", "score")):
-            rule, remedy = "grids must hold a, b and score", "pass what gaussian_grid returns"
-            refuse(caller, rule, type(grid).__name__, remedy, TypeError)
-
-# %% ../../nbs/transfer/04_pactran.ipynb #75262fba
-def _iqr(v):
-    return torch.quantile(v, 0.75, dim=0) - torch.quantile(v, 0.25, dim=0)
-
-
-def spread_ratios(
-    grids: list,  # GaussianGrid of every checkpoint, same (a, b)
-) -> Tensor:  # shape (A, B)
-    "Robust standard deviation of FR over that of RER, across checkpoints (B.5, left-hand plots)."
-    _check_grids(grids, "spread_ratios")
-    if len(grids) < 2:
-        refuse(
-            "spread_ratios",
-            "grids must hold at least two checkpoints",
-            len(grids),
-            "pass one GaussianGrid per checkpoint",
-        )
-    flat = _iqr(torch.stack([g.flat for g in grids]))
-    risk = _iqr(torch.stack([g.risk for g in grids]))
-    if (risk == 0).any():
-        refuse(
-            "spread_ratios",
-            "risks must differ between checkpoints",
-            "an interquartile range of 0",
-            "pass more checkpoints",
-        )
-    return flat / risk[:, None]
-
-# %% ../../nbs/transfer/04_pactran.ipynb #d4f10b86
-def choose_grid(
-    grids: list,  # GaussianGrid of every checkpoint, same (a, b)
-    *,
-    reference: ArrayLike | None = None,  # score per checkpoint, lower is better; None: spread ratio
-) -> tuple:  # (a, b)
-    "Hyper-parameters by a rule of B.5: spread ratio closest to 1, or Kendall's tau-b."
-    _check_grids(grids, "choose_grid")
-    if reference is None:
-        quality = -spread_ratios(grids).clamp_min(1e-300).log().abs()
-    else:
-        scores = torch.stack([g.score for g in grids])
-        ordered = scores.amax(0) > scores.amin(0)
-        quality = torch.full(ordered.shape, -2.0)
-        for i, j in ordered.nonzero().tolist():
-            quality[i, j] = agreement_statistic(scores[:, i, j], reference)
-    i, j = divmod(int(quality.argmax()), quality.shape[1])
-    return grids[0].a[i].item(), grids[0].b[j].item()
-
-# %% ../../nbs/transfer/04_pactran.ipynb #13a5c605
-def plot_choices(
-    grids: list,  # GaussianGrid of every checkpoint, same (a, b)
-    error: ArrayLike,  # what the scores should predict, one number per checkpoint, lower is better
-    ax: Axes | None = None,
-) -> Axes:
-    "Agreement with an error against the spread ratio, a line per a, a point per b (B.5)."
-    ratios = spread_ratios(grids)
-    ax = new_axes(ax)
-    scores = torch.stack([g.score for g in grids])
-    for i, a in enumerate(grids[0].a.tolist()):
-        taus = [agreement_statistic(scores[:, i, j], error) for j in range(scores.shape[2])]
-        ax.plot(ratios[i], taus, "o-", label=f"a = {a:g}")
-        for b, x, t in zip(grids[0].b.tolist(), ratios[i].tolist(), taus, strict=True):
-            ax.annotate(f"{b:g}", (x, t), fontsize=7, xytext=(3, 3), textcoords="offset points")
-    ax.axvline(1, lw=0.8, color="grey")
-    ax.set(
-        xscale="log",
-        xlabel="robust s.d. of FR over that of RER (points: b)",
-        ylabel="Kendall's tau with the error",
-    )
-    ax.legend()
-    return ax
