@@ -323,8 +323,7 @@ NAMES = {
     "gbc.covariance TaskExplorer.labels.prior embed_features.dtype split",
     "executor": "executor",
     "result": "basis curve explorer grids head ranking result settings speed start svd task "
-    "evidence direct",
-    "expected_loss.judges",
+    "evidence direct expected_loss.judges",
     "function": "features_fn learner logits transform scorer.prior",
     "series": "controls alphas gains top_eigenvalues "
     "class_priors diagonals dims scales seeds sizes temperatures gaussian_grid.a "

@@ -19,6 +19,7 @@ from taskpriors.checks import (
     as_tensor,
     check_computed,
     check_count,
+    check_labels,
     check_memory,
     check_same_n,
     check_split,
@@ -64,6 +65,8 @@ def check_row_tasks(
         rule = "labels must be whole numbers of shape (n_tasks, n)"
         refuse(caller, rule, f"{y.dtype} of shape {tuple(y.shape)}", "pass labels.to(torch.uint8)")
     y = y.reshape(-1, y.shape[-1])
+    if y.dtype in (torch.uint16, torch.uint32, torch.uint64):  # torch has no least of these
+        y = check_labels(y, caller)
     check_same_n(caller, features=n, labels=y.shape[1])
     low, high = int(y.min()), int(y.max())
     q = (
