@@ -22,6 +22,7 @@ from ..prior.diversity import task_diversity
 from ..prior.judges import company_notes
 from .company import RankOptions, attempt, rows_of, settle
 from .laws import Priors, Tasks, feature_copies, groups_of_priors
+from .reliability import expected_loss
 from ..show.words import plain_text, shortened
 
 # %% ../../nbs/rank/08_record.ipynb #46eea895
@@ -99,6 +100,15 @@ def _company_record(models, priors, n_electing):
     return company_notes(names, alike, prior=one, elected=priors.judges)
 
 
+def _loss_record(priors):  # what first places of such companies lost, if such were seen
+    if priors.judges is None:
+        return {}
+    loss = expected_loss(priors.judges, priors.company["alike"])
+    if loss.median is None:
+        return {}
+    return dict(expected_loss=dict(median=loss.median, one_in_ten=loss.one_in_ten))
+
+
 def _judge_record(models, priors):  # weights of the judges that are not ranked
     if not priors.outside:
         return {}
@@ -130,6 +140,7 @@ def describe_run(
         prior=priors.description,
         company=_company_record(models, priors, options.n_electing),
         notes=[],
+        **_loss_record(priors),
         **_judge_record(models, priors),
         paired_tasks=len(groups_of_priors(priors)) == 1,
         **_option_record(options),
