@@ -76,12 +76,12 @@ class RankingOfTwelve:
     def rank(self, prior):
         rank_models(self.models, prior=prior, cache=False, progress=False)
 
-    def track_reciprocal_over_product(self, n):
+    def track_elected_over_product(self, n):
         seconds = {}
-        for prior in ("product", "reciprocal"):
+        for prior in ("product", "elected"):
             start = time.process_time()
             self.rank(prior)
             seconds[prior] = time.process_time() - start
-        return seconds["reciprocal"] / seconds["product"]
+        return seconds["elected"] / seconds["product"]
 
-    track_reciprocal_over_product.unit = "ratio"
+    track_elected_over_product.unit = "ratio"

@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from test_refusals import IMAGES, X2, N, P, X, Y, Z, y
 
 from taskpriors.jobs.explore import TaskExplorer
-from taskpriors.prior.judges import cross_errors
 from taskpriors.prior.objective import TaskPriorLoss, TaskPriorStatistics
 from taskpriors.prior.task_prior import TaskPrior
 from taskpriors.rank.models import rank_models
@@ -46,7 +45,6 @@ EXPLORER = TaskExplorer(X)
 VIEWS = torch.stack([X, X + 0.1 * X2], 1)
 MAP = X[:, :2]
 ERRORS = X[:, :2].T.contiguous()
-JUDGED = cross_errors([X, X + 0.1 * X2], n_tasks=4, n_classes=2)
 PICTURES = (255 * IMAGES[:, 0]).to(torch.uint8)
 
 
@@ -170,7 +168,7 @@ CALLS = {
     "prior.views": {"view_features": dict(views=VIEWS)},
     "prior.judges": {
         "copy_similarity": dict(factors=[Z, X]),
-        "elected_errors": dict(errors=JUDGED),
+        "mutual_skill": dict(cross=torch.ones(3, 3)),
     },
     "transfer.metrics": {"metric_rows": {}},
     "transfer.cards": {

@@ -309,14 +309,13 @@ NAMES = {
     "statistic variant view kernel_factor.scale lidar.scale transrate.weights "
     "gbc.covariance TaskExplorer.labels.prior embed_features.dtype split",
     "executor": "executor",
-    "result": "basis curve explorer grids head ranking result settings speed start svd task "
-    "elected_errors.errors",
+    "result": "basis curve explorer grids head ranking result settings speed start svd task",
     "function": "features_fn learner logits transform scorer.prior",
     "series": "controls alphas "
     "class_priors diagonals dims scales seeds sizes temperatures gaussian_grid.a "
     "gaussian_grid.b linear_valid.a score_integral.accuracy grid_integral.accuracy "
     "score_integral.bound grid_integral.bound",
-    "mapping": "aliases columns cross_skill.features cross_errors.features factors families "
+    "mapping": "aliases columns cross_skill.features factors families "
     "judges maps models metrics priors outside_agreement.truth outside_agreement.given",
     "shape": "shape input_size normalize_by clip",
     "place": "cache out device dtype load_images.source name",

@@ -126,7 +126,6 @@ CALLS = {
     },
     "prior.judges": {
         "cross_skill": dict(features=[X, X2], factors=[Z], n_classes=2, n_tasks=3),
-        "cross_errors": dict(features=[X, X2], factors=[Z], n_classes=2, n_tasks=3),
         "elect_prior": dict(cross=torch.tensor([[1.0, 0.5], [0.4, 1.0]])),
     },
     "synbench.gaussians": {"frechet_distance": dict(features=X, others=X2)},

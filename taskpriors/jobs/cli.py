@@ -94,8 +94,8 @@ _RANK = {
         task_temperature=dict(help="of the tasks; the default makes them learnable and different"),
         plan=dict(help="say what time and memory files of over 100,000 points take, and stop"),
         prior=dict(
-            help="product (of all models, the default), reciprocal (judges that the models "
-            "elect), others (of all but the model that is judged), or a model",
+            help="elected (judges that the models elect, the default), product (of all models), "
+            "others (of all but the model that is judged), or a model",
         ),
         **_FILES,
         **dict.fromkeys(("images", "texts", "judges", "metrics", "executor")),
@@ -301,6 +301,8 @@ def _tell(ranking, out, given, report):
     print(ranking)
     if "all" in given:
         print("", "All columns:", *table_lines(ranking.to_frame()), sep="\n")
+        if ranking.reason:
+            print(f"\nE Tr(MG) and Var Tr(MG) are not over labels: {ranking.reason}.")
     if "labels" in given:
         told = f"none: {len(ranking.models)} models are too few for a correlation"
         table = label_agreement(ranking).to_string() if len(ranking.models) > 3 else told

@@ -27,7 +27,7 @@ from ..store import CacheLike, cache_dir
 # %% ../../nbs/rank/14_files.ipynb #0b6904c4
 def _check_prior_of_rows(prior, names):
     kinds = (str, os.PathLike, np.ndarray, torch.Tensor)
-    remedy = "pass 'product', 'reciprocal', a ranked model, a file of features or a factor (n, r)"
+    remedy = "pass 'elected', 'product', a ranked model, a file of features or a factor (n, r)"
     if prior is None:
         return
     check_instance(prior, kinds, "rank_on_disk", "prior", remedy=remedy)
@@ -40,9 +40,9 @@ def rank_on_disk(
     models: Mapping,  # name -> features (n, d): file .npy or .safetensors, memory map, array
     *,
     labels: LabelsLike | None = None,  # array or file; adds metrics, skill and accuracy on them
-    prior: RowsLike | None = None,  # "product" (None), "reciprocal", model, file or factor (n, r)
-    judges: Mapping | None = None,  # "reciprocal": name -> features that are not ranked
-    controls: str | Sequence | None = None,  # "reciprocal": names of models known to be weak
+    prior: RowsLike | None = None,  # "elected" (None), "product", model, file or factor (n, r)
+    judges: Mapping | None = None,  # name -> features that vote and are not ranked
+    controls: str | Sequence | None = None,  # names of models known to be weak, that do not judge
     rank: int = 128,  # directions of the prior that tasks are drawn from
     n_tasks: int = 200,  # tasks sampled
     n_classes: int = 5,  # classes of a task, at most 256
@@ -63,10 +63,11 @@ def rank_on_disk(
 ) -> Ranking:  # point_errors and point_accuracy are of the points judged; or a RankingPlan
     """Rank models by expected held-out skill over tasks, from features that stay on disk.
 
-    The law of tasks, the skill and the probes are those of `rank_models(prior="product")`, with
-    the prior cut to its leading directions. Every model needs more points than features. Models
-    that failed are in `failures`. With labels, `extra` holds LogME, the regularised H-score, and
-    skill and leave-one-out accuracy of a ridge probe on them. It has never run on a GPU.
+    The law of tasks, the skill and the probes are those of `rank_models`, with the prior of each
+    judge cut to its leading directions and judges elected on 2,048 of the points. Every model needs
+    more points than features. Models that failed are in `failures`. With labels, `extra` holds
+    LogME, the regularised H-score, and skill and leave-one-out accuracy of a ridge probe on them.
+    It has never run on a GPU.
     Reference: Task Priors, section 2.2, Algorithm 1; Halko, Martinsson and Tropp (2011).
     """
     caller = "rank_on_disk"

@@ -20,7 +20,6 @@ from ..kernels import kernel_factor
 from ..prior.heldout import expected_heldout_error
 from .company import RankOptions, attempt, load_or_compute, scalar
 from taskpriors.rank.laws import (
-    JUDGE_TASKS,
     Law,
     Priors,
     choose_priors,
@@ -50,14 +49,15 @@ def _on_points(model, rows, options):  # the model on some of the points
 
 def halved(
     options: RankOptions,
-    n_tasks: int,  # of which half are drawn
     seed: int,
 ) -> RankOptions:
-    "Half of the tasks, along half of the orders, without a cache."
+    "Half of the tasks, along half of the orders, judges elected on half of the points; no cache."
     return replace(
         options,
-        n_tasks=max(2, n_tasks // 2),
+        n_tasks=max(2, options.n_tasks // 2),
         n_orders=max(1, options.n_orders // 2),
+        n_electing=options.n_electing // 2,
+        n_judging=max(2, options.n_judging // 2),
         seed=seed,
         cache=False,
         progress=False,
@@ -76,22 +76,18 @@ def in_units(
 
 
 def _skill_and_accuracy(model, judged, probed, mask, options):
-    "Skill over some tasks, a number if it is known already, and accuracy of probes on others."
-    skill = judged
-    if not torch.is_floating_point(judged):
-        features = model.features.to(options.device)
-        error = expected_heldout_error(features, judged.to(options.device), variance=False)
-        skill = scalar(error.skill)
-    probes = fit_probes(model.features.to(options.device), probed.to(options.device), mask, options)
-    return torch.stack([skill.cpu(), probes.accuracy.double().mean().cpu()])
+    "Skill over some tasks, and accuracy of probes on others."
+    features = model.features.to(options.device)
+    error = expected_heldout_error(features, judged.to(options.device), variance=False)
+    probes = fit_probes(features, probed.to(options.device), mask, options)
+    return torch.stack([scalar(error.skill), probes.accuracy.double().mean().cpu()])
 
 
-def _judged_by(priors, options):  # name -> tasks that judge the model, or its skill
-    if priors.elected is not None:
-        return {name: row["skill"] for name, row in priors.elected.items()}
+def _judged_by(priors, options):  # name -> tasks that judge the model
     judged: dict = {}
     for factor, names in groups_of_priors(priors):
-        judged |= dict.fromkeys(names, sample_tasks(factor, options, stream=2).labels)
+        jury = priors.jury if factor is priors.shared else [(factor, 1.0)]
+        judged |= dict.fromkeys(names, sample_tasks(jury, options, stream=2).labels)
     return judged
 
 # %% ../../nbs/rank/06_halves.ipynb #e3d5e08a
@@ -107,20 +103,15 @@ def scores_on_half(
     there = {name: _on_points(model, rows, options) for name, model in models.items()}
     outside = {name: _on_points(model, rows, options) for name, model in outside.items()}
     mask = split_of_half(options, rows, seed)
-    elected = law.kind == "elected"
-    n_judging = min(JUDGE_TASKS, options.n_tasks) if elected else options.n_tasks
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what they say of all points was said
-        few = halved(options, n_judging, seed)
-        priors = choose_priors(law, there, None, few, outside=outside, errors=False)
+        priors = choose_priors(law, there, None, halved(options, seed), outside=outside)
         assert priors.shared is not None
-        options = in_units(options, top_eigenvalue(priors.shared), 1)
-        judged = _judged_by(priors, halved(options, n_judging, seed))
-    one_law = not elected and all(factor is priors.shared for factor in priors.judging.values())
+        few = halved(in_units(options, top_eigenvalue(priors.shared), 1), seed)
+        judged = _judged_by(priors, few)
     probed = next(iter(judged.values()))
-    if not one_law:
-        few = halved(options, options.n_tasks, seed)
-        probed = sample_tasks(priors.shared, few, stream=0).labels
+    if len(groups_of_priors(priors)) > 1:
+        probed = sample_tasks(priors.jury, few, stream=0).labels
     scores = {
         name: attempt(_skill_and_accuracy, model, judged[name], probed, mask, options)
         for name, model in there.items()
@@ -171,6 +162,7 @@ def repeat_on_halves(
         penalties=MOST_LOST,
     )
     known = ("kernel", "probe", "n_tasks", "n_classes", "n_orders", "task_temperature")
+    known += ("n_electing", "n_judging")
     known += ("rank", "n_judged") if priors.shared is None else ()
     key |= {k: getattr(options, k) for k in known}
     key["train"] = options.train

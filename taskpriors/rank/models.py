@@ -85,7 +85,7 @@ def _check_call(models, prior, metrics, out):
     if isinstance(prior, (np.ndarray, torch.Tensor)):
         check_features(prior, me, "prior")
     elif prior is not None and not callable(prior):
-        remedy = "pass 'product', 'others', a model or a factor (n, r)"
+        remedy = "pass 'elected', 'product', 'others', a model or a factor (n, r)"
         check_instance(prior, (str, Path, tuple), me, "prior", remedy=remedy)
     if isinstance(metrics, (list, tuple)):
         metric_functions([0, 1], metrics)  # judges the names
@@ -131,7 +131,7 @@ def _needs_memory(asked, names):  # options that a ranking from disk does not ha
     found += ["kernel"] * (asked["kernel"] not in ("cosine", "linear"))
     prior = asked["prior"]
     given = prior is None or isinstance(prior, (np.ndarray, torch.Tensor))
-    known = isinstance(prior, str) and prior in ("product", *names)
+    known = isinstance(prior, str) and prior in ("elected", "product", *names)
     if not (given or known or _is_matrix_file(prior)):
         found.append("prior")
     return found + [name for name in asked["how"] if name != "device"]
@@ -167,9 +167,9 @@ def rank_models(
     *,
     labels: LabelsLike | None = None,  # array, file, or True for those of the points; adds metrics
     texts: TextsLike | None = None,  # what load_texts opens, instead of images; see embed_texts
-    prior: AnyModel | None = None,  # "product" (None), "others", "reciprocal", model, factor (n, r)
-    judges: Mapping | None = None,  # "reciprocal": name -> features or model that is not ranked
-    controls: str | Sequence | None = None,  # "reciprocal": names of models known to be weak
+    prior: AnyModel | None = None,  # "elected" (None), "product", "others", model, factor (n, r)
+    judges: Mapping | None = None,  # name -> features or model that votes and is not ranked
+    controls: str | Sequence | None = None,  # names of models known to be weak, that do not judge
     metrics: Mapping | list | tuple | None = None,  # name -> function of features; names in METRICS
     temperature: float | None = None,  # of the edges; None is edge_temperature
     task_temperature: float | None = None,  # of the sampled tasks; None is task_temperature
@@ -191,15 +191,17 @@ def rank_models(
 ) -> Ranking:  # models that failed are in `failures`; a RankingPlan with `plan`
     """Rank models by expected held-out skill over tasks, and check it against trained probes.
 
-    With K = (M_1 + ... + M_m)/m, the mean of the models' kernels of Frobenius norm one, tasks
-    have probability proportional to exp(Tr(G K)/T), and skill = 1 - error/error of a constant.
     Models may be timm names, zoo/NAME, files of features, modules with their transform, or
-    arrays. Under prior="others", a model is judged under the product of the others; under
-    "reciprocal", by the judges that the models elect (elect_prior), each at a temperature of its
-    own; further `judges` vote and are voted for, and their weights are in settings["judges"]; a
-    judge counts by the skill of others on its tasks above that of the best of the `controls`.
-    Temperatures are in the unit of K. A metric is better when higher, and is cached if it
-    has a `key`. Files of more than 100,000 points go to `rank_on_disk` unless an option needs more.
+    arrays. Skill = 1 - error/error of a constant, expected over tasks of one law for all models:
+    the mixture of the models' priors with the weights of the judges that they elect (elect_prior);
+    a kernel M of Frobenius norm one gives a task the probability exp(Tr(G M)/T) up to a constant,
+    each at a temperature of its own. Two models have no third one to elect, and their law is that
+    of the mean kernel, as under prior="product"; under "others" a model is judged by the product of
+    the others. Further `judges` vote and are voted for, and their weights are in
+    settings["judges"]; a judge counts by the skill of others on its tasks above that of the best of
+    the `controls`. Temperatures are in the unit of M. A metric is better when higher, and is
+    cached if it has a `key`. Files of more than 100,000 points go to `rank_on_disk` unless an
+    option needs more.
     Reference: Task Priors, section 2.2, Algorithm 1 and Theorem 2.6.
     """
     _check_embedding_options(how)

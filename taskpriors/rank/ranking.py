@@ -172,30 +172,42 @@ class Ranking(Result):
         controls = {} if self.parameters is None else dict(parameters=self.parameters)
         controls["dimension"] = self.dimension.double()
         statistics = dict(skill=self.skill, mean=self.mean, variance=self.variance, **self.extra)
+        facts = [name for name in self.extra if column_of(name).higher_is_better is None]
+        statistics = {name: values for name, values in statistics.items() if name not in facts}
         return agreement_table(statistics, self.accuracy, controls)
 
     @property
     def verdict(self) -> str:
         "Which model to take, which others cannot be told apart from it, and how far the next is."
-        return verdict(self.to_frame(), self.compare)
+        loss = self.settings.get("expected_loss")
+        return verdict(self.to_frame(), self.compare, loss=loss)
 
     @property
     def next_step(self) -> str:
         "What to do with this ranking, in one sentence."
         return next_step(self.to_frame())
 
-    def summary(self) -> str:
+    def summary(
+        self,
+        *,
+        literature: bool = False,  # also why E Tr(MG) and Var Tr(MG) are not over labels
+    ) -> str:
         "What was done, how well the statistics predicted it, and what failed."
         n_models, agreement = len(self.models), self.agreement()
+        reason = self.reason if literature else ""
         return run_summary(
-            self.settings, agreement, self.failures, n_models=n_models, reason=self.reason
+            self.settings, agreement, self.failures, n_models=n_models, reason=reason
         )
 
+    def _in_print(self):
+        company = self.settings.get("company", ())
+        return self.short_frame(), self.verdict, self.summary(), self.next_step, company
+
     def __str__(self):
-        return ranking_text(self.short_frame(), self.verdict, self.summary(), self.next_step)
+        return ranking_text(*self._in_print())
 
     def _repr_html_(self):
-        return ranking_html(self.short_frame(), self.verdict, self.summary(), self.next_step)
+        return ranking_html(*self._in_print())
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "Skill of each model with its 95 % interval, in the order of the table, tier by tier."

@@ -52,14 +52,13 @@ def _edge_record(moments, pairs):
 # %% ../../nbs/rank/08_record.ipynb #691e0e1d
 def task_record(
     tasks: Tasks,  # that the probes were trained on
-    top: float,  # eigenvalue of the prior
     n_classes: int,
 ) -> dict:  # what json can hold
     "What the temperature of tasks did, and how different they came out."
     diversity = task_diversity(tasks.labels, n_classes=n_classes)
     return dict(
         task_temperature=tasks.temperature,
-        task_gain=top / (n_classes * tasks.temperature),
+        task_gain=tasks.top / (n_classes * tasks.temperature),
         distinct_tasks=diversity.n_distinct,
         rand_index=diversity.rand_index,
         largest_class=diversity.largest_share,
@@ -82,17 +81,21 @@ def _image_record(images):
     )
 
 
-def _company_record(models, priors):
-    one = priors.description if priors.description in models else None
+def _company_record(models, priors, n_electing):
+    one = priors.members[0] if len(priors.members) == 1 < len(models) else None
     models = {**models, **priors.outside}
+    names = [shortened(name, 40) for name in models]
+    if facts := dict(priors.company):
+        alike, cross = facts["alike"], facts["skill"]
+        n = min(len(next(iter(models.values())).features), n_electing)
+        return company_notes(names, alike, elected=priors.judges, cross=cross, n_points=n)
     n = len(next(iter(models.values())).features)
     index = torch.linspace(0, n - 1, min(n, 256)).long()
     alike = torch.eye(len(models))
-    if n >= 4:
+    if n >= 4 and len(priors.members) > 1:
         some, failures = settle(models, [attempt(rows_of, m, index) for m in models.values()])
         if not failures:  # a file may be gone by now
             alike = feature_copies(list(some.values()), 256)
-    names = [shortened(name, 40) for name in models]
     return company_notes(names, alike, prior=one, elected=priors.judges)
 
 
@@ -125,7 +128,8 @@ def describe_run(
         **_image_record(images),
         n=len(mask),
         prior=priors.description,
-        company=_company_record(models, priors),
+        company=_company_record(models, priors, options.n_electing),
+        notes=[],
         **_judge_record(models, priors),
         paired_tasks=len(groups_of_priors(priors)) == 1,
         **_option_record(options),

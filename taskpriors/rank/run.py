@@ -70,7 +70,6 @@ from taskpriors.rank.scores import (
     model_probes,
     model_skills,
 )
-from .shared_prior import top_eigenvalue
 from ..show.words import failure_lines, shortened
 from ..transfer.registry import LABEL_METRICS, combination_note
 
@@ -112,10 +111,14 @@ def elected_columns(
     priors: Priors,
 ) -> dict:  # column -> values, shape (n_models,)
     "What an election adds to the table of a ranking."
-    rows = [(priors.elected or {}).get(name, {}) for name in models]
-    known = ("judge_weight", "rival_skill", "rival_weight")
-    added = [column for column in known if column in rows[0]]
-    return {column: torch.stack([row[column] for row in rows]) for column in added}
+    if priors.judges is None:
+        return {}
+    found = priors.judges
+    columns = dict(
+        judge_weight=found.weights, rival_skill=found.rival_score, rival_weight=found.rival_weights
+    )
+    at = [priors.members.index(name) for name in models]
+    return {name: values[at] for name, values in columns.items() if values is not None}
 
 # %% ../../nbs/rank/12_run.ipynb #f8aaf277
 def _combined(metrics, extra, record):  # columns over models; the record says what they are
@@ -168,17 +171,18 @@ def findings_in_memory(
     n = len(priors.shared)
     given_labels, labels = labels, read_labels(labels, images, n, options.caller)
     metrics = metrics_with_labels(metrics, labels)
-    tasks = sample_tasks(priors.shared, options, stream=0)
+    tasks = sample_tasks(priors.jury, options, stream=0)
     mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
-    moments = model_moments(models, priors, options)
     skills, without_skill = model_skills(models, priors, options)
+    models = {name: model for name, model in models.items() if name in skills}
+    moments = model_moments(models, priors, options)
     probes, without_probes = model_probes(models, tasks.labels, mask, options)
     failures = company.failures | without_skill | without_probes
     record = describe_run(
         models=models,
         images=images,
         priors=priors,
-        tasks=task_record(tasks, top_eigenvalue(priors.shared), options.n_classes),
+        tasks=task_record(tasks, options.n_classes),
         mask=mask,
         moments=moments,
         options=options,
@@ -223,7 +227,15 @@ def findings_on_disk(
     told = whose.description
     if whose.factor is None:
         told = f"{told}, its {rank} leading directions ({cut:.1%} of the trace cut)"
-    priors = Priors(None, judging, told, judges=whose.judges, outside=company.outside)
+    priors = Priors(
+        None,
+        judging,
+        told,
+        judges=whose.judges,
+        outside=company.outside,
+        members=whose.members,
+        company=whose.company,
+    )
     a_few = draw_tasks(drawn["tasks"][1], mask, None)
     scored = score_rows(models, drawn.pop("tasks"), mask, options, known=known)
     skills, probes, columns, failed = scored
@@ -261,8 +273,8 @@ def findings_on_disk(
     )
     if classes is not None:
         record["labels"] = labels_record(classes, labels)
-        record["company"].append(_LEFT_OUT)
-    extra = {
+        record["notes"].append(_LEFT_OUT)
+    extra = elected_columns(models, priors) | {
         column: torch.stack([columns[name][column] for name in models])
         for column in LABEL_COLUMNS
         if all(column in columns[name] for name in models)
@@ -357,9 +369,11 @@ def run(
         found = findings_on_disk(company, law, options, labels=labels)
     else:
         found = findings_in_memory(company, law, options, metrics=metrics, labels=labels)
+    if law.kind == "elected" and found.priors.judges is None:
+        law = read_law("product", found.models)
     halves, why = _halves(found, law, options, repeats, on_disk)
     if why:
-        found.record["company"].append(f"Intervals take the prior as given, because {why}")
+        found.record["notes"].append(f"Intervals take the prior as given, because {why}")
     return assemble(found, halves)
 
 # %% ../../nbs/rank/12_run.ipynb #5d6c08b3

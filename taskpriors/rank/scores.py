@@ -170,12 +170,11 @@ def model_skills(
     priors: Priors,
     options: RankOptions,
 ) -> tuple:  # name -> skill and seconds, name -> why it failed
-    "Expected held-out skill of each model over tasks of the prior that judges it."
-    if priors.elected is not None:
-        return priors.elected, {}
+    "Expected held-out skill of each model over tasks of the law that judges it."
     jobs: dict = {}
     for factor, names in groups_of_priors(priors):
-        labels = sample_tasks(factor, options, stream=2).labels
+        jury = priors.jury if factor is priors.shared else [(factor, 1.0)]
+        labels = sample_tasks(jury, options, stream=2).labels
         digest = digest_tensors(dict(tasks=labels))
         jobs |= {name: SkillJob(models[name], labels, digest) for name in names}
     attempts = map_blocks(

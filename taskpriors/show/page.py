@@ -116,7 +116,7 @@ def report_page(
         span=span,
         chart=Markup(parameters_svg(pd.DataFrame(sized))) if len(sized) > 1 else None,
         n_unsized=len(rows) - len(sized),
-        judges=sorted(judges, key=lambda row: -row["judge_weight"]),
+        judges=sorted(judges, key=lambda row: -row["judge_weight"])[:HEAD_TO_HEAD],
         tasks=list(_tasks(record)) if record["drawn"] else [],
         options={name.replace("_", " "): value for name, value in options.items()},
         versions=versions,

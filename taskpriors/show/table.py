@@ -10,7 +10,8 @@ __all__ = ['COLUMNS', 'Column', 'column_of', 'cell_text', 'table_lines', 'rankin
 import html
 import math
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..checks import DataFrame
@@ -38,7 +39,9 @@ COLUMNS = {
     ),
     "skill_se": Column("±", "standard error of the skill", None),
     "behind": Column("behind", "skill of the first model minus its own", None),
-    "p_best": Column("P(best)", "probability that the model has the highest skill", None),
+    "p_best": Column(
+        "P(best)", "probability that its skill over the law's tasks is the highest", None
+    ),
     "tier": Column("tier", "models of one tier cannot be told apart from its first", None),
     "accuracy": Column("accuracy", "held-out accuracy of linear probes, mean over tasks", True),
     "accuracy_sd": Column("s.d.", "its standard deviation over tasks", False),
@@ -46,6 +49,9 @@ COLUMNS = {
     LABEL_ACCURACY: Column("label accuracy", "held-out accuracy of a probe on given labels", True),
     "mean": Column("E Tr(MG)", "mean of Tr(MG) over the prior's graphs", True),
     "variance": Column("Var Tr(MG)", "variance of Tr(MG) over the prior's graphs", False),
+    "judge_weight": Column("judges", "share of the model's tasks in the law", None),
+    "rival_skill": Column("rival skill", "skill over the tasks of a second community", True),
+    "rival_weight": Column("rival judges", "share of the model's tasks in the second law", None),
     "seconds": Column("seconds", "time for features, statistics and probes", False),
 }
 
@@ -95,14 +101,18 @@ def ranking_text(
     verdict: str,
     summary: str,  # of the run, see `run_summary`
     next_step: str,
+    company: Sequence = (),  # what a reader should know before the verdict
 ) -> str:
     "A ranking in print: what to take, the table, how the scores did, and what to do next."
     legend = (
-        "skill: 1 - error/error of a constant, over all tasks of the prior; ±: its standard "
-        "error.\nModels of one tier cannot be told apart from its first."
+        "skill: 1 - error/error of a constant, over the tasks of one law for all; ±: its standard "
+        "error.\nP(best): probability that this skill is the highest; one task of yours may differ."
+        "\nModels of one tier cannot be told apart from its first."
     )
-    head = textwrap.fill(verdict, 100, break_on_hyphens=False)
-    return "\n".join([head, "", *table_lines(frame), "", legend, "", summary, "", next_step])
+    wrap = partial(textwrap.fill, width=100, break_on_hyphens=False)
+    before = [*map(wrap, company), *([""] if company else [])]
+    after = ["", legend, "", summary, "", next_step]
+    return "\n".join([*before, wrap(verdict), "", *table_lines(frame), *after])
 
 
 def ranking_html(
@@ -110,13 +120,15 @@ def ranking_html(
     verdict: str,
     summary: str,  # of the run, see `run_summary`
     next_step: str,
+    company: Sequence = (),  # what a reader should know before the verdict
 ) -> str:
     "The same in a notebook."
     cells = {c: [cell_text(c, v) for v in frame[c]] for c in frame.columns[1:]}
     headings = {c: column_of(c).heading for c in frame}
     table = frame.assign(**cells).rename(columns=headings).to_html(index=False, escape=True)
+    before = "".join(f"<p>{html.escape(note)}</p>" for note in company)
     return (
-        f"<p><b>{html.escape(verdict)}</b></p>{table}"
+        f"{before}<p><b>{html.escape(verdict)}</b></p>{table}"
         f"<details><summary>Agreement and settings</summary><pre>{html.escape(summary)}</pre>"
         f"</details><p>{html.escape(next_step)}</p>"
     )
@@ -157,7 +169,7 @@ def run_summary(
     failures: Mapping,  # model, or "statistic of model" -> why it is missing
     *,
     n_models: int,  # ranked
-    reason: str = "",  # why no labels have the edges of the mean and the variance
+    reason: str = "",  # why no labels have the edges of the mean and the variance; "": unsaid
 ) -> str:
     "What was done, how well the statistics predicted it, and what failed."
     labels = settings.get("labels")
@@ -166,7 +178,7 @@ def run_summary(
         f"of {settings['n_classes']} classes; {counted_points(settings)}.",
         f"Prior: {settings['prior']}.",
         *([f"Labels: {labels['n_classes']} classes, {labels['source']}."] if labels else []),
-        *(textwrap.fill(note, 100) for note in settings.get("company", ())),
+        *(textwrap.fill(note, 100) for note in settings.get("notes", ())),
         *(textwrap.fill(note, 100) for note in settings.get("combined", ())),
         "",
         "Spearman correlation with probe accuracy, 95 % interval over models:",

@@ -101,6 +101,8 @@ def verdict(
     frame: DataFrame,  # pandas.DataFrame of a ranking, best first
     compare: Callable,  # two models -> `Lead` of the first over the second
     level: float = 0.95,  # of the tiers
+    *,
+    loss: Mapping | None = None,  # median and one_in_ten, points of accuracy on real labels
 ) -> str:
     "Which model to take, which others cannot be told apart from it, and how far the next is."
     first = frame.model[0]
@@ -114,8 +116,9 @@ def verdict(
         sentences.append(f"{listed(tied)} cannot be told apart from it.")
         if frame.p_best[0] > level:
             sentences.append(
-                f"Still it is the best with probability {frame.p_best[0]:.2f}: told apart means "
-                f"sure of all leads at once, at {level:.0%}."
+                f"Its skill over the law's tasks is the highest with probability "
+                f"{frame.p_best[0]:.2f}; told apart means sure of all leads at once, at "
+                f"{level:.0%}."
             )
     behind = frame.model[frame.tier > 1].tolist()
     if behind:
@@ -132,6 +135,12 @@ def verdict(
         lead = compare(winner, first)
         sure = "ahead of it by" if lead.accuracy_low > 0 else "not significantly ahead:"
         sentences.append(f"Trained probes put {winner} first, {sure} {_points(lead)}.")
+    if loss is not None:
+        sentences.append(
+            "On real labels the first place of such companies lost "
+            f"{loss['median']:.1f} points of accuracy in the median and "
+            f"{loss['one_in_ten']:.1f} in one of ten."
+        )
     return " ".join(sentences)
 
 # %% ../../nbs/show/01_words.ipynb #ac847b9d
@@ -143,7 +152,7 @@ def next_step(
         return "Next: add models, because skills are compared on the same points."
     if "tier" in frame and frame.tier[1] == 1:
         first, second = (shortened(name, 30) for name in frame.model[:2])
-        return f"Next: more points may tell {first} from {second}; or take the cheaper one."
+        return f"Next: labels may tell {first} from {second}, by labels= or --labels FILE."
     if LABEL_ACCURACY not in frame:
         return "Next: check the order on labels that you have, by labels= or --labels FILE."
     return 'Next: send a page of it to others, by report("ranking.html") or --report FILE.'
