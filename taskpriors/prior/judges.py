@@ -181,6 +181,46 @@ def cross_skill(
     of_one = partial(_skills, laws=laws, moments_of=moments_of, standardize=standardize)
     return torch.stack(list(map_blocks(of_one, features, executor=executor)))
 
+# %% ../../nbs/prior/16_judges.ipynb #ca725387
+def _check_cross(cross, caller):
+    S = check_features(cross, caller, "cross", min_rows=1).double().cpu()
+    if S.numel() == 1:
+        refuse(caller, "at least two models must judge each other", 1, "add models")
+    if S.shape[0] != S.shape[1]:
+        got = f"{S.shape[0]} models and {S.shape[1]} priors"
+        remedy = "pass the factor of a prior as features, too, to let it judge"
+        refuse(caller, "cross must hold a row and a column for each model", got, remedy)
+    return S
+
+
+def _check_controls(controls, k, caller):
+    if not (isinstance(controls, Sequence) and len(controls) == 0):
+        controls = check_several(controls, caller, "controls")
+    controls = sorted({check_count(c, caller, "controls", low=0, high=k - 1) for c in controls})
+    if k - len(controls) < 2:
+        got = f"{len(controls)} controls among {k} models"
+        refuse(caller, "at least two models must be no controls", got, "add models")
+    return controls
+
+
+def _check_copies(similarity, groups, k, caller):
+    if similarity is not None and groups is not None:
+        refuse(caller, "either similarity or groups may be given", "both", "leave one of them out")
+    if groups is not None:
+        groups = check_several(groups, caller, "groups")
+        check_same_n(caller, cross=k, groups=len(groups))
+        labels = [list(groups).index(name) for name in groups]
+        return (torch.tensor(labels)[:, None] == torch.tensor(labels)).double()
+    if similarity is None:
+        return torch.eye(k, dtype=torch.float64)
+    s = check_features(similarity, caller, "similarity").double().cpu()
+    check_same_n(caller, cross=k, similarity=len(s))
+    if s.shape != (k, k) or s.min() < 0 or s.max() > 1 or not torch.allclose(s, s.T):
+        got = f"shape {tuple(s.shape)} with values from {s.min():.3g} to {s.max():.3g}"
+        rule = "similarity must be a symmetric square matrix between 0 and 1"
+        refuse(caller, rule, got, "pass copy_similarity(factors)")
+    return s.clone().fill_diagonal_(1)
+
 # %% ../../nbs/prior/16_judges.ipynb #33071716
 def _above(S, controls):  # the skills that count, shape (k, k)
     if not len(controls):
@@ -284,46 +324,6 @@ class Judges(Result):
     rival_weights: Tensor | None = None  # of the second community's judges
     rival_score: Tensor | None = None  # under the second community
     reason: str = ""  # why it is not stable
-
-# %% ../../nbs/prior/16_judges.ipynb #ca725387
-def _check_cross(cross, caller):
-    S = check_features(cross, caller, "cross", min_rows=1).double().cpu()
-    if S.numel() == 1:
-        refuse(caller, "at least two models must judge each other", 1, "add models")
-    if S.shape[0] != S.shape[1]:
-        got = f"{S.shape[0]} models and {S.shape[1]} priors"
-        remedy = "pass the factor of a prior as features, too, to let it judge"
-        refuse(caller, "cross must hold a row and a column for each model", got, remedy)
-    return S
-
-
-def _check_controls(controls, k, caller):
-    if not (isinstance(controls, Sequence) and len(controls) == 0):
-        controls = check_several(controls, caller, "controls")
-    controls = sorted({check_count(c, caller, "controls", low=0, high=k - 1) for c in controls})
-    if k - len(controls) < 2:
-        got = f"{len(controls)} controls among {k} models"
-        refuse(caller, "at least two models must be no controls", got, "add models")
-    return controls
-
-
-def _check_copies(similarity, groups, k, caller):
-    if similarity is not None and groups is not None:
-        refuse(caller, "either similarity or groups may be given", "both", "leave one of them out")
-    if groups is not None:
-        groups = check_several(groups, caller, "groups")
-        check_same_n(caller, cross=k, groups=len(groups))
-        labels = [list(groups).index(name) for name in groups]
-        return (torch.tensor(labels)[:, None] == torch.tensor(labels)).double()
-    if similarity is None:
-        return torch.eye(k, dtype=torch.float64)
-    s = check_features(similarity, caller, "similarity").double().cpu()
-    check_same_n(caller, cross=k, similarity=len(s))
-    if s.shape != (k, k) or s.min() < 0 or s.max() > 1 or not torch.allclose(s, s.T):
-        got = f"shape {tuple(s.shape)} with values from {s.min():.3g} to {s.max():.3g}"
-        rule = "similarity must be a symmetric square matrix between 0 and 1"
-        refuse(caller, rule, got, "pass copy_similarity(factors)")
-    return s.clone().fill_diagonal_(1)
 
 # %% ../../nbs/prior/16_judges.ipynb #c272d351
 def _votes(S, controls, similarity, power, caller):  # B, and the seats n

@@ -55,7 +55,7 @@ def _log_probs(K, codes, orders, scales, n_classes):  # (n_orders, n_scales, k),
         row += torch.where(opens, empty.log(), 0.0)
     return out
 
-# %% ../../nbs/prior/22_posterior.ipynb #d11f54e5
+# %% ../../nbs/prior/22_posterior.ipynb #8400abde
 GAINS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # lambda_1/(q T); one is the onset of structure
 USUAL_GAIN = 10.0  # of rankings without labels
 
@@ -70,7 +70,7 @@ class LabelEvidence(Result):
     """
 
     log_evidence: Tensor  # of each judge, gains and orders integrated out, (n_judges,), float64
-    gain: Tensor  # lambda_1/(q T) of largest evidence for each judge, 10 without labels
+    gain: Tensor  # lambda_1/(q T) that suits each judge best, 10 without labels, (n_judges,)
     coins: float  # log probability of the labels if all kernels were zero
     n_labels: int  # k
     n_classes: int  # q
@@ -79,7 +79,7 @@ class LabelEvidence(Result):
     predictive: Tensor = field(repr=False)  # log probability of the next label, (n_judges, o, k)
     top_eigenvalues: Tensor = field(repr=False)  # of the judges' kernels, shape (n_judges,)
 
-# %% ../../nbs/prior/22_posterior.ipynb #efa3665d
+# %% ../../nbs/prior/22_posterior.ipynb #605bc71a
 def _same_points(arrays, caller, name):  # features or factors of several models, checked
     if isinstance(arrays, Mapping):
         arrays = list(arrays.values())
@@ -159,8 +159,7 @@ def label_evidence(
         predictive.append(so_far.diff(dim=1, prepend=so_far.new_zeros(n_orders, 1)))
     remedy = "pass factors of about unit scale"
     of_gains = check_computed(torch.stack(by_gain), caller, "the evidence", remedy)
-    nearest = (gains / USUAL_GAIN).log().abs().argsort()  # decides where all gains tie
-    best = nearest[of_gains[:, nearest].argmax(1)]
+    best = (of_gains - (gains / USUAL_GAIN).log().square() / 2).argmax(1)
     return LabelEvidence(
         log_evidence=of_gains.logsumexp(1) - math.log(len(gains)),
         gain=gains[best],

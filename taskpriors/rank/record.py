@@ -85,8 +85,8 @@ def _image_record(images):
 def _company_record(models, priors, n_electing):
     one = priors.members[0] if len(priors.members) == 1 < len(models) else None
     models = {**models, **priors.outside}
-    names = [shortened(name, 40) for name in models]
     if facts := dict(priors.company):
+        names = [shortened(name, 40) for name in priors.members]
         alike, cross = facts["alike"], facts["skill"]
         n = min(len(next(iter(models.values())).features), n_electing)
         return company_notes(names, alike, elected=priors.judges, cross=cross, n_points=n)
@@ -97,6 +97,7 @@ def _company_record(models, priors, n_electing):
         some, failures = settle(models, [attempt(rows_of, m, index) for m in models.values()])
         if not failures:  # a file may be gone by now
             alike = feature_copies(list(some.values()), 256)
+    names = [shortened(name, 40) for name in models]
     return company_notes(names, alike, prior=one, elected=priors.judges)
 
 
