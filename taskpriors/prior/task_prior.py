@@ -520,9 +520,11 @@ class TaskPrior(Result):
         **options: Any,  # of sample_labelings: gibbs_sweeps, class_proportions, tolerance and more
     ) -> Labelings:
         "Weighted tasks of the label measure, with log Z and errors; warns if not to be trusted."
-        options = dict(options, n_tasks=n_tasks, method=method, seed=seed)
         if self.known is not None:
-            options["given"] = self.known
+            rule, got = "labels that are known need prefix sampling", f"method {method!r}"
+            remedy = 'call sample(method="prefix"), or use .given(None)'
+            refuse("TaskPrior.labelings", rule, got, remedy)
+        options = dict(options, n_tasks=n_tasks, method=method, seed=seed)
         return sample_labelings(self.factor, self.temperature, n_classes, **options)
 
     def sample(
