@@ -51,6 +51,7 @@ from taskpriors.prior.chains import (
 from taskpriors.prior.particles import (
     MIN_DOF_ANNEALED,
     ParticleState,
+    PottsModel,
     Problem,
     anneal,
     check_proportions,
@@ -468,14 +469,10 @@ def _mean_and_error(cloud, v):  # of statistics, shape (k, m) -> (k,) each
     return mean, (R.square().sum(1) + (2 * h * spread).square()).sqrt()
 
 
-def _differs_from_annealing(P, state, g):  # a reason for distrust, or ""
-    *_, other = anneal(P, len(state.cloud.log_w), g, [1 / P.T], step=0.95)
-    reason = too_few_ancestors(other.cloud)
-    if reason:
-        return f"no annealing run to compare with: {reason}"
+def _gaps(P, states):  # between two runs: statistic -> difference in standard errors
     directions = leading_directions(P, 1 / P.T)
-    seen = [chain_statistics(P, one.sums, directions) for one in (state, other)]
-    clouds = state.cloud, other.cloud
+    seen = [chain_statistics(P, one.sums, directions) for one in states]
+    clouds = [one.cloud for one in states]
     (a, se_a), (b, se_b) = (
         _mean_and_error(cloud, x.values) for cloud, x in zip(clouds, seen, strict=True)
     )
@@ -483,6 +480,15 @@ def _differs_from_annealing(P, state, g):  # a reason for distrust, or ""
     gaps = dict(zip(seen[0].names, off, strict=True))
     error = math.hypot(*(cloud.log_partition_se() for cloud in clouds))
     gaps["log Z"] = abs(clouds[0].log_partition() - clouds[1].log_partition()) / max(error, 1e-9)
+    return gaps
+
+
+def _differs_from_annealing(P, state, g):  # a reason for distrust, or ""
+    *_, other = anneal(P, len(state.cloud.log_w), g, [1 / P.T], step=0.95)
+    reason = too_few_ancestors(other.cloud)
+    if reason:
+        return f"no annealing run to compare with: {reason}"
+    gaps = _gaps(P, (state, other))
     worst = max(gaps, key=gaps.__getitem__)
     if gaps[worst] <= 3:
         return ""
@@ -507,18 +513,40 @@ def _proportions_doubtful(P, state, method, g):  # a reason for distrust, or ""
     return _differs_from_annealing(P, state, g) or _too_cold_for_points(P)
 
 # %% ../../nbs/prior/12_labelings.ipynb #8f589651
-def _reason_against_particles(P, state, g, method):  # a reason for distrust, or ""
-    checks = _CHECKS_OF_ANNEALED if method == "anneal" else _CHECKS_OF_PARTICLES
+_OTHER_ORDERS = 8
+
+
+def _orders_disagree(P, state, g, options: _Options):  # a reason for distrust, or ""
+    Z, m = P.B[:, : P.rank], len(state.cloud.log_w)
+    if P.q * P.T >= 4 * torch.linalg.matrix_norm(Z.double(), 2).item() ** 2:  # one phase
+        return ""
+    for _ in range(_OTHER_ORDERS):
+        order = torch.randperm(P.n, generator=g, device=g.device).to(Z.device)
+        other = PottsModel(Z[order], P.T, P.q, P.pi, P.tau)
+        gaps = _gaps(P, (state, _weighted_particles(other, m, g, options)))
+        worst = max(gaps, key=gaps.__getitem__)
+        if gaps[worst] > 4:
+            orders = f"{worst} apart between two orders of the points"
+            return f"{orders} by {gaps[worst]:.1f} standard errors: a phase that was not drawn"
+    return ""
+
+
+def _reason_against_particles(P, state, g, options: _Options):  # a reason for distrust, or ""
+    annealed = options.method == "anneal"
     copy = torch.Generator(device=g.device)
     copy.set_state(g.get_state())
-    return _first_reason(checks, state.cloud) or cold_chains_stay(P, state, copy)
+    checks = _CHECKS_OF_ANNEALED if annealed else _CHECKS_OF_PARTICLES
+    reason = _first_reason(checks, state.cloud) or cold_chains_stay(P, state, copy)
+    if reason or annealed:
+        return reason
+    return _orders_disagree(P, state, copy, options._replace(progress=False))
 
 # %% ../../nbs/prior/12_labelings.ipynb #6dfaa969
 def _sample_particles(problem: Problem, m: int, options: _Options) -> Labelings:
     P, order, g = problem
     state = _weighted_particles(P, m, g, options)
     labels, cloud = state.labels, state.cloud
-    reason = _reason_against_particles(P, state, g, options.method)
+    reason = _reason_against_particles(P, state, g, options)
     reason = reason or _proportions_doubtful(P, state, options.method, g)
     diagnosis: dict[str, Any] = dict(
         ess=cloud.ess[-1],
