@@ -225,7 +225,10 @@ class Labelings(Result):
         *,
         force: bool = False,  # answer for untrusted samples, too
     ) -> Estimate:
-        "Mean over tasks of `values`; refused for untrusted samples unless `force`."
+        """Mean over tasks of `values`; refused for untrusted samples unless `force`.
+
+        Where no task differs, a frequency has Agresti and Coull's error, another value infinity.
+        """
         caller = "expectation"
         self._require_trust(caller, force)
         v = check_finite(check_tensor(values, caller, "values"), caller, "values").double()
@@ -234,10 +237,18 @@ class Labelings(Result):
         mean = torch.tensordot(w, v, 1)
         if self.exact:
             return Estimate(mean, torch.zeros_like(mean), math.inf)
-        R = self._family_errors(v, mean)
+        W = self._family_weights()
+        se = self._spread_of_families(v, mean)
+        same = v.amax(0) == v.amin(0)
+        indicator = (v[0] == 0) | (v[0] == 1)
+        bound = self._frequency_se(v[0], torch.zeros_like(se))
+        bound = torch.where(indicator, bound, torch.full_like(se, math.inf))
+        return Estimate(mean, torch.where(same, bound, se), _dof(W))
+
+    def _spread_of_families(self, v, mean):  # standard error of a mean, 0 if no task differs
         W = self._family_weights()
         bessel = (1 - W.square().sum()).clamp(min=1e-12)
-        return Estimate(mean, (R.square().sum(0) / bessel).sqrt(), _dof(W))
+        return (self._family_errors(v, mean).square().sum(0) / bessel).sqrt()
 
     def marginals(self, *, force: bool = False) -> Estimate:  # means of shape (n, q)
         "P(y_i = c) for every point and class, with standard errors."
@@ -278,15 +289,19 @@ class Labelings(Result):
         mean = self.expectation(t, force=force)
         squares = (t - mean.mean).square()
         variance = self.expectation(squares, force=force)
+        errors = [
+            0.0 if self.exact else self._spread_of_families(v, e.mean).item()
+            for v, e in ((t, mean), (squares, variance))
+        ]  # what no task shows is added below
         missed, missed_squares = self._missed_changes(M)
         if not self.exact:
             missed += _missed_families(self._family_errors(t, mean.mean))
             missed_squares += _missed_families(self._family_errors(squares, variance.mean))
         return LabelTraceMoments(
             mean=mean.mean.item(),
-            mean_se=math.hypot(mean.standard_error.item(), missed**0.5),
+            mean_se=math.hypot(errors[0], missed**0.5),
             variance=variance.mean.item(),
-            variance_se=math.hypot(variance.standard_error.item(), missed_squares**0.5),
+            variance_se=math.hypot(errors[1], missed_squares**0.5),
             dof=mean.dof,
         )
 
@@ -523,7 +538,11 @@ def _orders_disagree(P, state, g, options: _Options):  # a reason for distrust, 
     for _ in range(_OTHER_ORDERS):
         order = torch.randperm(P.n, generator=g, device=g.device).to(Z.device)
         other = PottsModel(Z[order], P.T, P.q, P.pi, P.tau)
-        gaps = _gaps(P, (state, _weighted_particles(other, m, g, options)))
+        second = _weighted_particles(other, m, g, options)
+        few = too_few_ancestors(second.cloud)
+        if few:
+            return f"no second order of the points to compare with: {few}"
+        gaps = _gaps(P, (state, second))
         worst = max(gaps, key=gaps.__getitem__)
         if gaps[worst] > 4:
             orders = f"{worst} apart between two orders of the points"
