@@ -550,23 +550,26 @@ def _orders_disagree(P, state, g, options: _Options):  # a reason for distrust, 
     return ""
 
 
-def _reason_against_particles(P, state, g, options: _Options):  # a reason for distrust, or ""
-    annealed = options.method == "anneal"
+def _copy_of(g):  # checks draw from it, so that they move no task
     copy = torch.Generator(device=g.device)
     copy.set_state(g.get_state())
-    checks = _CHECKS_OF_ANNEALED if annealed else _CHECKS_OF_PARTICLES
-    reason = _first_reason(checks, state.cloud) or cold_chains_stay(P, state, copy)
-    if reason or annealed:
-        return reason
-    return _orders_disagree(P, state, copy, options._replace(progress=False))
+    return copy
+
+
+def _reason_against_particles(P, state, g, method):  # a reason for distrust, or ""
+    checks = _CHECKS_OF_ANNEALED if method == "anneal" else _CHECKS_OF_PARTICLES
+    return _first_reason(checks, state.cloud) or cold_chains_stay(P, state, _copy_of(g))
 
 # %% ../../nbs/prior/12_labelings.ipynb #6dfaa969
 def _sample_particles(problem: Problem, m: int, options: _Options) -> Labelings:
     P, order, g = problem
     state = _weighted_particles(P, m, g, options)
     labels, cloud = state.labels, state.cloud
-    reason = _reason_against_particles(P, state, g, options)
+    reason = _reason_against_particles(P, state, g, options.method)
     reason = reason or _proportions_doubtful(P, state, options.method, g)
+    if not reason and options.method != "anneal":
+        quiet = options._replace(progress=False)
+        reason = _orders_disagree(P, state, _copy_of(g), quiet)
     diagnosis: dict[str, Any] = dict(
         ess=cloud.ess[-1],
         n_ancestors=cloud.n_ancestors(),
