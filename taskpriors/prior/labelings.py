@@ -51,6 +51,7 @@ from taskpriors.prior.chains import (
 from taskpriors.prior.particles import (
     MIN_DOF_ANNEALED,
     ParticleState,
+    PottsModel,
     Problem,
     anneal,
     check_proportions,
@@ -224,7 +225,10 @@ class Labelings(Result):
         *,
         force: bool = False,  # answer for untrusted samples, too
     ) -> Estimate:
-        "Mean over tasks of `values`; refused for untrusted samples unless `force`."
+        """Mean over tasks of `values`; refused for untrusted samples unless `force`.
+
+        Where no task differs, a frequency has Agresti and Coull's error, another value infinity.
+        """
         caller = "expectation"
         self._require_trust(caller, force)
         v = check_finite(check_tensor(values, caller, "values"), caller, "values").double()
@@ -233,10 +237,18 @@ class Labelings(Result):
         mean = torch.tensordot(w, v, 1)
         if self.exact:
             return Estimate(mean, torch.zeros_like(mean), math.inf)
-        R = self._family_errors(v, mean)
+        W = self._family_weights()
+        se = self._spread_of_families(v, mean)
+        same = v.amax(0) == v.amin(0)
+        indicator = (v[0] == 0) | (v[0] == 1)
+        bound = self._frequency_se(v[0], torch.zeros_like(se))
+        bound = torch.where(indicator, bound, torch.full_like(se, math.inf))
+        return Estimate(mean, torch.where(same, bound, se), _dof(W))
+
+    def _spread_of_families(self, v, mean):  # standard error of a mean, 0 if no task differs
         W = self._family_weights()
         bessel = (1 - W.square().sum()).clamp(min=1e-12)
-        return Estimate(mean, (R.square().sum(0) / bessel).sqrt(), _dof(W))
+        return (self._family_errors(v, mean).square().sum(0) / bessel).sqrt()
 
     def marginals(self, *, force: bool = False) -> Estimate:  # means of shape (n, q)
         "P(y_i = c) for every point and class, with standard errors."
@@ -277,15 +289,19 @@ class Labelings(Result):
         mean = self.expectation(t, force=force)
         squares = (t - mean.mean).square()
         variance = self.expectation(squares, force=force)
+        errors = [
+            0.0 if self.exact else self._spread_of_families(v, e.mean).item()
+            for v, e in ((t, mean), (squares, variance))
+        ]  # what no task shows is added below
         missed, missed_squares = self._missed_changes(M)
         if not self.exact:
             missed += _missed_families(self._family_errors(t, mean.mean))
             missed_squares += _missed_families(self._family_errors(squares, variance.mean))
         return LabelTraceMoments(
             mean=mean.mean.item(),
-            mean_se=math.hypot(mean.standard_error.item(), missed**0.5),
+            mean_se=math.hypot(errors[0], missed**0.5),
             variance=variance.mean.item(),
-            variance_se=math.hypot(variance.standard_error.item(), missed_squares**0.5),
+            variance_se=math.hypot(errors[1], missed_squares**0.5),
             dof=mean.dof,
         )
 
@@ -468,14 +484,10 @@ def _mean_and_error(cloud, v):  # of statistics, shape (k, m) -> (k,) each
     return mean, (R.square().sum(1) + (2 * h * spread).square()).sqrt()
 
 
-def _differs_from_annealing(P, state, g):  # a reason for distrust, or ""
-    *_, other = anneal(P, len(state.cloud.log_w), g, [1 / P.T], step=0.95)
-    reason = too_few_ancestors(other.cloud)
-    if reason:
-        return f"no annealing run to compare with: {reason}"
+def _gaps(P, states):  # between two runs: statistic -> difference in standard errors
     directions = leading_directions(P, 1 / P.T)
-    seen = [chain_statistics(P, one.sums, directions) for one in (state, other)]
-    clouds = state.cloud, other.cloud
+    seen = [chain_statistics(P, one.sums, directions) for one in states]
+    clouds = [one.cloud for one in states]
     (a, se_a), (b, se_b) = (
         _mean_and_error(cloud, x.values) for cloud, x in zip(clouds, seen, strict=True)
     )
@@ -483,6 +495,15 @@ def _differs_from_annealing(P, state, g):  # a reason for distrust, or ""
     gaps = dict(zip(seen[0].names, off, strict=True))
     error = math.hypot(*(cloud.log_partition_se() for cloud in clouds))
     gaps["log Z"] = abs(clouds[0].log_partition() - clouds[1].log_partition()) / max(error, 1e-9)
+    return gaps
+
+
+def _differs_from_annealing(P, state, g):  # a reason for distrust, or ""
+    *_, other = anneal(P, len(state.cloud.log_w), g, [1 / P.T], step=0.95)
+    reason = too_few_ancestors(other.cloud)
+    if reason:
+        return f"no annealing run to compare with: {reason}"
+    gaps = _gaps(P, (state, other))
     worst = max(gaps, key=gaps.__getitem__)
     if gaps[worst] <= 3:
         return ""
@@ -507,11 +528,37 @@ def _proportions_doubtful(P, state, method, g):  # a reason for distrust, or ""
     return _differs_from_annealing(P, state, g) or _too_cold_for_points(P)
 
 # %% ../../nbs/prior/12_labelings.ipynb #8f589651
-def _reason_against_particles(P, state, g, method):  # a reason for distrust, or ""
-    checks = _CHECKS_OF_ANNEALED if method == "anneal" else _CHECKS_OF_PARTICLES
+_OTHER_ORDERS = 8
+
+
+def _orders_disagree(P, state, g, options: _Options):  # a reason for distrust, or ""
+    Z, m = P.B[:, : P.rank], len(state.cloud.log_w)
+    if P.q * P.T >= 4 * torch.linalg.matrix_norm(Z.double(), 2).item() ** 2:  # one phase
+        return ""
+    for _ in range(_OTHER_ORDERS):
+        order = torch.randperm(P.n, generator=g, device=g.device).to(Z.device)
+        other = PottsModel(Z[order], P.T, P.q, P.pi, P.tau)
+        second = _weighted_particles(other, m, g, options)
+        few = too_few_ancestors(second.cloud)
+        if few:
+            return f"no second order of the points to compare with: {few}"
+        gaps = _gaps(P, (state, second))
+        worst = max(gaps, key=gaps.__getitem__)
+        if gaps[worst] > 4:
+            orders = f"{worst} apart between two orders of the points"
+            return f"{orders} by {gaps[worst]:.1f} standard errors: a phase that was not drawn"
+    return ""
+
+
+def _copy_of(g):  # checks draw from it, so that they move no task
     copy = torch.Generator(device=g.device)
     copy.set_state(g.get_state())
-    return _first_reason(checks, state.cloud) or cold_chains_stay(P, state, copy)
+    return copy
+
+
+def _reason_against_particles(P, state, g, method):  # a reason for distrust, or ""
+    checks = _CHECKS_OF_ANNEALED if method == "anneal" else _CHECKS_OF_PARTICLES
+    return _first_reason(checks, state.cloud) or cold_chains_stay(P, state, _copy_of(g))
 
 # %% ../../nbs/prior/12_labelings.ipynb #6dfaa969
 def _sample_particles(problem: Problem, m: int, options: _Options) -> Labelings:
@@ -520,6 +567,9 @@ def _sample_particles(problem: Problem, m: int, options: _Options) -> Labelings:
     labels, cloud = state.labels, state.cloud
     reason = _reason_against_particles(P, state, g, options.method)
     reason = reason or _proportions_doubtful(P, state, options.method, g)
+    if not reason and options.method != "anneal":
+        quiet = options._replace(progress=False)
+        reason = _orders_disagree(P, state, _copy_of(g), quiet)
     diagnosis: dict[str, Any] = dict(
         ess=cloud.ess[-1],
         n_ancestors=cloud.n_ancestors(),
