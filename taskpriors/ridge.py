@@ -175,6 +175,7 @@ def residual_filter(
 
     It holds up to a factor that cancels in the leave-one-out quotient.
     """
+    check_number(alpha, "residual_filter", "alpha", low=0)
     w = basis.s**2
     if basis.full:
         return 0.0, -(w.min() + alpha) / (w + alpha)
