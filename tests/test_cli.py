@@ -261,7 +261,7 @@ def test_a_run_that_ended_early_goes_on_where_it_stopped(shelf, whole_run, tmp_p
         return {p: p.stat().st_mtime_ns for p in (tmp_path / "cache/ranking").glob("*.safetensors")}
 
     p = start(*command, cwd=tmp_path)
-    p.wait_until(lambda: len(kept()) >= 14)  # six of moments, six of skill, two of probes
+    p.wait_until(lambda: len(kept()) >= 15)  # the election, six of moments, six of skill, two of probes
     before = kept()
     p.send_signal(getattr(signal, sig))
     out, err = p.communicate()
@@ -272,7 +272,7 @@ def test_a_run_that_ended_early_goes_on_where_it_stopped(shelf, whole_run, tmp_p
     assert out == "" and not (tmp_path / "ranking/ranking.csv").exists()
     code, out, err = run(*command, cwd=tmp_path)
     assert (code, err) == (0, "")
-    assert all(kept()[f] == t for f, t in before.items()) and len(kept()) == 22  # four of halves
+    assert all(kept()[f] == t for f, t in before.items()) and len(kept()) == 23  # four of halves
     table = pd.read_csv(tmp_path / "ranking/ranking.csv")
     pd.testing.assert_frame_equal(table.drop(columns="seconds"), whole_run.drop(columns="seconds"))
 
@@ -339,6 +339,7 @@ def test_the_cache_is_shown_and_cleared(shelf, tmp_path):
     code, out, err = run("cache", "--cache", "cache", cwd=tmp_path)
     assert (code, err) == (0, "") and out.startswith("cache\n")
     for kind, n in (
+        ("election", 1),
         ("skill of points", 6),
         ("probes of points", 6),
         ("moments", 6),
@@ -349,7 +350,7 @@ def test_the_cache_is_shown_and_cleared(shelf, tmp_path):
     assert piece.exists()
 
     code, out, err = run("cache", "--cache", "cache", "--clear", cwd=tmp_path)
-    assert (code, err) == (0, "") and "Removed:" in out and "23 files" in out
+    assert (code, err) == (0, "") and "Removed:" in out and "24 files" in out
     assert all(path.read_text() == "mine" for path in strangers)
     left = {p.name for p in (tmp_path / "cache").rglob("*") if p.is_file()}
     assert left == {"notes.txt", "other.safetensors", "mine", "write.lock"}

@@ -176,7 +176,7 @@ def run_summary(
     lines = [
         f"Held-out accuracy of {settings['probe']} probes on {settings['n_tasks']} tasks "
         f"of {settings['n_classes']} classes; {counted_points(settings)}.",
-        f"Prior: {settings['prior']}.",
+        textwrap.fill(f"Prior: {settings['prior']}.", 100, break_on_hyphens=False),
         *([f"Labels: {labels['n_classes']} classes, {labels['source']}."] if labels else []),
         *(textwrap.fill(note, 100) for note in settings.get("notes", ())),
         *(textwrap.fill(note, 100) for note in settings.get("combined", ())),
