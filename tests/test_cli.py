@@ -261,7 +261,7 @@ def test_a_run_that_ended_early_goes_on_where_it_stopped(shelf, whole_run, tmp_p
         return {p: p.stat().st_mtime_ns for p in (tmp_path / "cache/ranking").glob("*.safetensors")}
 
     p = start(*command, cwd=tmp_path)
-    p.wait_until(lambda: len(kept()) >= 15)  # the election, six of moments, six of skill, two of probes
+    p.wait_until(lambda: len(kept()) >= 15)  # election, moments, skills, two probes
     before = kept()
     p.send_signal(getattr(signal, sig))
     out, err = p.communicate()
