@@ -415,18 +415,6 @@ def _families(similarity):  # lists of positions of near copies
     return [family for family in families if len(family) > 1]
 
 
-def _ranks(values):  # with equal ranks for equal values
-    below = (values[:, None] > values).sum(1)
-    return below.double() + (values[:, None] == values).double().sum(1) / 2
-
-
-def _follow(judges, similarity):  # Spearman's correlation of weights and skills on others' tasks
-    share = judges.weights * (1 - similarity)
-    by_others = (share * judges.cross).sum(1) / share.sum(1).clamp(min=1e-12)
-    ranks = torch.stack([_ranks(x) for x in (judges.weights * similarity.sum(1), by_others)])
-    return torch.corrcoef(ranks)[0, 1].item()
-
-
 _NOISE = 4  # over the number of points: skill below which a probe may have learned noise
 _FAR = 0.2  # of the usual mutual skill of a company, below which a model is far from all
 
@@ -467,11 +455,4 @@ def company_notes(
         notes.append(f"The prior rests on {prior}: all tasks are those of one model.")
     if elected is not None and not elected.stable:
         notes.append(f"The judges form two communities: {elected.reason}.")
-    if elected is not None and len(names) > 3:
-        rho = _follow(elected, similarity)
-        if rho < 0.5:
-            notes.append(
-                "The judges are not the models that do best on the others' tasks (rank correlation "
-                f"{rho:.2f}): such orders are often wrong."
-            )
     return notes

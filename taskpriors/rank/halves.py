@@ -25,6 +25,7 @@ from taskpriors.rank.laws import (
     choose_priors,
     control_positions,
     groups_of_priors,
+    jury_of,
     sample_tasks,
 )
 from .scores import fit_probes
@@ -66,11 +67,12 @@ def halved(
 
 def in_units(
     options: RankOptions,
+    law: Law,
     top: float,  # eigenvalue of the prior
     power: int,  # -1: into units of it, 1: back
 ) -> RankOptions:
     "The options with the temperature of tasks in units of the prior's top eigenvalue, or back."
-    if options.task_temperature is None:
+    if options.task_temperature is None or law.kind == "elected":
         return options
     return replace(options, task_temperature=options.task_temperature * top**power)
 
@@ -86,8 +88,8 @@ def _skill_and_accuracy(model, judged, probed, mask, options):
 def _judged_by(priors, options):  # name -> tasks that judge the model
     judged: dict = {}
     for factor, names in groups_of_priors(priors):
-        jury = priors.jury if factor is priors.shared else [(factor, 1.0)]
-        judged |= dict.fromkeys(names, sample_tasks(jury, options, stream=2).labels)
+        labels = sample_tasks(jury_of(priors, factor), options, stream=2).labels
+        judged |= dict.fromkeys(names, labels)
     return judged
 
 # %% ../../nbs/rank/06_halves.ipynb #e3d5e08a
@@ -107,7 +109,7 @@ def scores_on_half(
         warnings.simplefilter("ignore", UserWarning)  # what they say of all points was said
         priors = choose_priors(law, there, None, halved(options, seed), outside=outside)
         assert priors.shared is not None
-        few = halved(in_units(options, top_eigenvalue(priors.shared), 1), seed)
+        few = halved(in_units(options, law, top_eigenvalue(priors.shared), 1), seed)
         judged = _judged_by(priors, few)
     probed = next(iter(judged.values()))
     if len(groups_of_priors(priors)) > 1:
@@ -169,7 +171,7 @@ def repeat_on_halves(
     if isinstance(options.train, Tensor):
         key["train"] = digest_tensors(dict(train=options.train))
     g = torch.Generator().manual_seed(options.seed)
-    relative = in_units(options, top, -1)
+    relative = in_units(options, law, top, -1)
     differences = []
     for _ in range(repeats):
         scores = []

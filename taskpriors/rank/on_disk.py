@@ -247,7 +247,7 @@ def _mapped(fn, items, options, desc):  # results, in the order of the items
 
 def _model_of(kernel, name):
     rows = kernel.rows
-    stamp = f", written {rows.stamp[1]}" if rows.stamp else ""
+    file = _file_key(rows)
     return Model(
         name=name,
         features=rows,
@@ -255,7 +255,7 @@ def _model_of(kernel, name):
         seconds=0.0,
         device=str(rows.device),
         dtype=str(rows.dtype),
-        digest=f"{rows!r}{stamp}",
+        digest="" if file is None else f"{rows!r}, {digest_json(dict(file=file))[:24]}",
     )
 
 
@@ -322,9 +322,7 @@ def row_law(
     facts: Mapping = {}
     if law.kind == "elected":
         company = {**models, **outside}
-        judges = None
-        if options.controls or len(company) > 2:
-            judges, facts = elect_judges(company, options)
+        judges, facts = elect_judges(company, options)
         if judges is not None:
             weights = zip(company, judges.weights.tolist(), strict=True)
             jury = {name: w for name, w in weights if w > LEAST_WEIGHT}
@@ -612,13 +610,8 @@ def scores_on_half_of_rows(
         refuse(options.caller, "models must work on half of the points", got, "pass repeats=0")
     whose = row_law(law, there, few, outside=beside)
     prior = _cut(whose, few)
-    top = prior.eigenvalues[0].item()
-    if whose.weights is not None:  # a temperature is in units of the strongest judge
-        strongest = max(zip(whose.weights, whose.kernels, strict=True))[1]
-        kernel = {strongest: whose.kernels[strongest]}
-        top = cut_prior(kernel, few.rank, seed=few.seed).eigenvalues[0].item()
-    T = in_units(options, top, 1).task_temperature
-    tasks = _draw_tasks(whose, prior, replace(few, task_temperature=T)).labels
+    few = in_units(few, law, prior.eigenvalues[0].item(), 1)
+    tasks = _draw_tasks(whose, prior, few).labels
     mask = split_of_half(options, rows, seed)
     judged = torch.from_numpy(np.stack([tasks[0], tasks[0]]))
     skills, probes, _, failures = score_rows(there, judged, mask, few)

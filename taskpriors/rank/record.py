@@ -53,13 +53,14 @@ def _edge_record(moments, pairs):
 # %% ../../nbs/rank/08_record.ipynb #691e0e1d
 def task_record(
     tasks: Tasks,  # that the probes were trained on
+    top: float,  # eigenvalue of the judge with the greatest weight
     n_classes: int,
 ) -> dict:  # what json can hold
     "What the temperature of tasks did, and how different they came out."
     diversity = task_diversity(tasks.labels, n_classes=n_classes)
     return dict(
         task_temperature=tasks.temperature,
-        task_gain=tasks.top / (n_classes * tasks.temperature),
+        task_gain=top / (n_classes * tasks.temperature),
         distinct_tasks=diversity.n_distinct,
         rand_index=diversity.rand_index,
         largest_class=diversity.largest_share,

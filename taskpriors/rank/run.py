@@ -9,6 +9,7 @@ __all__ = ['elected_columns', 'Company', 'Findings', 'findings_in_memory', 'find
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -71,6 +72,7 @@ from taskpriors.rank.scores import (
     model_probes,
     model_skills,
 )
+from .shared_prior import top_eigenvalue
 from .tiers import carried_by_few
 from ..show.words import failure_lines, shortened
 from ..transfer.registry import LABEL_METRICS, combination_note
@@ -174,6 +176,7 @@ def findings_in_memory(
     given_labels, labels = labels, read_labels(labels, images, n, options.caller)
     metrics = metrics_with_labels(metrics, labels)
     tasks = sample_tasks(priors.jury, options, stream=0)
+    strongest = max(priors.jury, key=itemgetter(1))[0]
     mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
     skills, without_skill = model_skills(models, priors, options)
     models = {name: model for name, model in models.items() if name in skills}
@@ -184,7 +187,7 @@ def findings_in_memory(
         models=models,
         images=images,
         priors=priors,
-        tasks=task_record(tasks, options.n_classes),
+        tasks=task_record(tasks, top_eigenvalue(strongest), options.n_classes),
         mask=mask,
         moments=moments,
         options=options,

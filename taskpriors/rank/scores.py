@@ -34,7 +34,7 @@ from taskpriors.rank.company import (
     scalar,
     settle,
 )
-from .laws import Priors, groups_of_priors, sample_tasks
+from .laws import Priors, groups_of_priors, jury_of, sample_tasks
 from .shared_prior import edge_temperature
 from ..ridge import MOST_LOST
 from ..store import digest_tensors
@@ -173,8 +173,7 @@ def model_skills(
     "Expected held-out skill of each model over tasks of the law that judges it."
     jobs: dict = {}
     for factor, names in groups_of_priors(priors):
-        jury = priors.jury if factor is priors.shared else [(factor, 1.0)]
-        labels = sample_tasks(jury, options, stream=2).labels
+        labels = sample_tasks(jury_of(priors, factor), options, stream=2).labels
         digest = digest_tensors(dict(tasks=labels))
         jobs |= {name: SkillJob(models[name], labels, digest) for name in names}
     attempts = map_blocks(
