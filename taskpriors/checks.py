@@ -7,13 +7,13 @@ __all__ = ['ArrayLike', 'Seed', 'DataFrame', 'Series', 'Axes', 'WORKERS_PER_CORE
            'refuse', 'check_number', 'check_count', 'check_choice', 'check_flag', 'check_instance', 'check_temperature',
            'check_temperatures', 'check_memory', 'usable_cores', 'check_load', 'check_rounds', 'as_tensor',
            'check_tensor', 'check_finite', 'check_several', 'check_computed', 'power_to_one', 'check_dtype',
-           'check_features', 'check_same_n', 'check_square', 'check_labels', 'check_probs', 'check_generator',
-           'check_split', 'check_executor']
+           'check_features', 'check_same_n', 'check_same_points', 'check_square', 'check_labels', 'check_probs',
+           'check_generator', 'check_split', 'check_executor']
 
 # %% ../nbs/workshop/01_checks.ipynb #276e6ba6
 import math
 import numbers
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
@@ -431,6 +431,25 @@ def check_same_n(
             ", ".join(f"{v} in {k}" for k, v in sizes.items()),
             "pass matching rows in the same order",
         )
+
+# %% ../nbs/workshop/01_checks.ipynb #eacf0913
+def check_same_points(
+    arrays: Mapping | Sequence,  # features or factors, one of each model, shape (n, d)
+    caller: str,  # who asks
+    name: str,  # the argument's name
+) -> list:  # of tensors, shape (n, d)
+    "Judge each array of a list or dictionary; all describe the same points."
+    if isinstance(arrays, Mapping):
+        arrays = list(arrays.values())
+    if not isinstance(arrays, Sequence) or isinstance(arrays, str):
+        rule = f"{name} must be a list or a dictionary with one array per model"
+        refuse(caller, rule, type(arrays).__name__, "pass [X, Y, ...]", TypeError)
+    if not arrays:
+        refuse(caller, f"{name} must hold at least one model", "none", "pass one or several")
+    checked = [check_features(X, caller, f"{name} {k}") for k, X in enumerate(arrays)]
+    for k, X in enumerate(checked):
+        check_same_n(caller, **{f"{name} 0": len(checked[0]), f"{name} {k}": len(X)})
+    return checked
 
 # %% ../nbs/workshop/01_checks.ipynb #820c049d
 def check_square(

@@ -299,14 +299,14 @@ def _report_path(given):  # None if no page is asked for
 
 
 def _tell(ranking, out, given, report):
-    from taskpriors.show.table import table_lines
+    from taskpriors.show.table import edges_note, table_lines
     from taskpriors.show.words import plain_text
 
     print(ranking)
     if "all" in given:
         print("", "All columns:", *table_lines(ranking.to_frame()), sep="\n")
         if ranking.reason:
-            print(f"\nE Tr(MG) and Var Tr(MG) are not over labels: {ranking.reason}.")
+            print(f"\n{edges_note(ranking.reason)}")
     if "labels" in given:
         told = f"none: {len(ranking.models)} models are too few for a correlation"
         table = label_agreement(ranking).to_string() if len(ranking.models) > 3 else told

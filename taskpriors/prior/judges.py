@@ -27,6 +27,7 @@ from taskpriors.checks import (
     check_generator,
     check_number,
     check_same_n,
+    check_same_points,
     check_several,
     check_temperature,
     refuse,
@@ -44,22 +45,6 @@ from taskpriors.ridge import (
     task_moments,
 )
 from ..signatures import documented
-
-# %% ../../nbs/prior/16_judges.ipynb #06203c23
-def _same_points(arrays, caller, what):
-    "Judge each array of a list or dictionary; all describe the same points."
-    if isinstance(arrays, Mapping):
-        arrays = list(arrays.values())
-    if not isinstance(arrays, Sequence) or isinstance(arrays, str):
-        rule = f"{what} must be a list or a dictionary with one array per model"
-        refuse(caller, rule, type(arrays).__name__, "pass [X, Y, ...]", TypeError)
-    if not arrays:
-        refuse(caller, f"{what} must hold at least one model", "none", "pass one or several")
-    checked = [check_features(X, caller, f"{what} {k}") for k, X in enumerate(arrays)]
-    first = len(checked[0])
-    for k, X in enumerate(checked):
-        check_same_n(caller, **{f"{what} 0": first, f"{what} {k}": len(X)})
-    return checked
 
 # %% ../../nbs/prior/16_judges.ipynb #f1dcf2c6
 class _Sampling(NamedTuple):
@@ -125,7 +110,7 @@ def _sampling(
 def _prior_factors(features, factors, caller):
     if factors is None:
         return [kernel_factor(X) for X in features]
-    factors = _same_points(factors, caller, "factors")
+    factors = check_same_points(factors, caller, "factors")
     check_same_n(caller, features=len(features[0]), factors=len(factors[0]))
     for k, Z in enumerate(factors):
         if (Z - Z[0]).abs().max() == 0:
@@ -172,7 +157,7 @@ def cross_skill(
     standardize = check_flag(standardize, caller, "standardize")
     how = _sampling(n_tasks, n_classes, gain, seed, n_orders=n_orders, temperature=temperature)
     check_executor(executor, caller)
-    features = _same_points(features, caller, "features")
+    features = check_same_points(features, caller, "features")
     exponent = check_number(exponent, caller, "exponent", low=0, low_open=True)
     factors = [_powered(Z, exponent) for Z in _prior_factors(features, factors, caller)]
     laws, moments_of = factors, partial(_gaussian_moments, how=how)
@@ -278,7 +263,7 @@ def copy_similarity(
     Reference: Székely and Rizzo 2014 for the centring; Kornblith et al. 2019 for the alignment.
     """
     caller = "copy_similarity"
-    factors = _same_points(factors, caller, "factors")
+    factors = check_same_points(factors, caller, "factors")
     power = check_number(power, caller, "power", low=0, low_open=True)
     n = len(factors[0])
     check_count(n, caller, "the number of points", low=4)

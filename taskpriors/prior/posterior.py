@@ -27,6 +27,7 @@ from taskpriors.checks import (
     check_memory,
     check_number,
     check_same_n,
+    check_same_points,
     check_several,
     check_tensor,
     refuse,
@@ -80,18 +81,6 @@ class LabelEvidence(Result):
     top_eigenvalues: Tensor = field(repr=False)  # of the judges' kernels, shape (n_judges,)
 
 # %% ../../nbs/prior/22_posterior.ipynb #605bc71a
-def _same_points(arrays, caller, name):  # features or factors of several models, checked
-    if isinstance(arrays, Mapping):
-        arrays = list(arrays.values())
-    if not isinstance(arrays, Sequence) or isinstance(arrays, str) or not arrays:
-        rule = f"{name} must be a list or a dictionary with one array per model"
-        refuse(caller, rule, type(arrays).__name__, "pass [X, Y, ...]", TypeError)
-    checked = [check_features(X, caller, f"{name} {i}") for i, X in enumerate(arrays)]
-    for i, X in enumerate(checked):
-        check_same_n(caller, **{f"{name} 0": len(checked[0]), f"{name} {i}": len(X)})
-    return checked
-
-
 def _known(labels, n, n_classes, caller):  # which points, their classes from 0, and q
     y = check_given(labels, caller, n=n, name="labels")
     y = torch.full((n,), -1) if y is None else y.cpu()
@@ -135,7 +124,7 @@ def label_evidence(
     Reference: Task Priors, section 2.4, Algorithm 1; the average over temperatures is ours.
     """
     caller = "label_evidence"
-    factors = _same_points(factors, caller, "factors")
+    factors = check_same_points(factors, caller, "factors")
     points, classes, q = _known(labels, len(factors[0]), n_classes, caller)
     n_orders = check_count(orders, caller, "orders", high=10**4)
     several = check_several(gains, caller, "gains")
@@ -262,7 +251,7 @@ def posterior_tasks(
     caller = "posterior_tasks"
     remedy = "pass label_evidence(factors, labels)"
     check_instance(evidence, LabelEvidence, caller, "evidence", remedy=remedy)
-    factors = _same_points(factors, caller, "factors")
+    factors = check_same_points(factors, caller, "factors")
     check_same_n(caller, factors=len(factors), evidence=len(evidence.gain))
     q = evidence.n_classes
     points, classes, _ = _known(labels, len(factors[0]), q, caller)
@@ -299,7 +288,7 @@ def labelled_skill(
     Reference: Efron and Stein 1981 for the jackknife.
     """
     caller = "labelled_skill"
-    features = _same_points(features, caller, "features")
+    features = check_same_points(features, caller, "features")
     points, classes, q = _known(labels, len(features[0]), None, caller)
     k = len(points)
     if k < 4 or classes.max() < 1:

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['COLUMNS', 'Column', 'column_of', 'cell_text', 'table_lines', 'ranking_text', 'ranking_html', 'agreement_lines',
-           'run_summary', 'json_ready', 'json_rows', 'csv_text', 'table_record']
+           'edges_note', 'run_summary', 'json_ready', 'json_rows', 'csv_text', 'table_record']
 
 # %% ../../nbs/show/02_table.ipynb #1f977c94
 import html
@@ -163,6 +163,13 @@ def agreement_lines(
     return lines
 
 # %% ../../nbs/show/02_table.ipynb #46362e34
+def edges_note(
+    reason: str,  # of a ranking that is not trusted
+) -> str:
+    "Why E Tr(MG) and Var Tr(MG) are not over labels."
+    return textwrap.fill(f"E Tr(MG) and Var Tr(MG) are not over labels: {reason}.", 100)
+
+
 def run_summary(
     settings: Mapping,  # of a ranking
     agreement: DataFrame,  # pandas.DataFrame of Ranking.agreement
@@ -190,7 +197,7 @@ def run_summary(
         lines += agreement_lines(agreement)
     lines += [f"\nFAILED {line}" for line in failure_lines(failures)]
     if reason:
-        lines += ["", textwrap.fill(f"E Tr(MG) and Var Tr(MG) are not over labels: {reason}.", 100)]
+        lines += ["", edges_note(reason)]
     return "\n".join(lines)
 
 # %% ../../nbs/show/02_table.ipynb #3e8e3a4e
