@@ -333,6 +333,7 @@ ABSENT = {
     "show.table.column_of": "the heading of a column of a table, whatever its name",
     "show.table.ranking_html": "a ranking in a notebook, which calls it",
     "show.table.ranking_text": "a ranking in print, which calls it",
+    "show.table.edges_note": "step of Ranking.summary",
     "show.table.run_summary": "step of Ranking.summary",
     "show.words": "sentences about a ranking, which prints them",
     "rank.tiers.head_to_head": "step of Ranking.compare",
