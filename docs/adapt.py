@@ -59,7 +59,8 @@ def _prose(text, source, names):
     "A markdown cell with its links; MyST wants displayed formulas apart from the text."
     text = re.sub(r"<!--\s*WARNING: THIS FILE.*?-->", "", text)
     text = _links(text, source, names)
-    return re.sub(r"(?<=\n)(\$\$[^$]+\$\$)(?=\n)", r"\n\1\n", text)
+    text = re.sub(r"(?<=\n)(\$\$[^$]+\$\$)(?=\n)", r"\n\1\n", text)
+    return re.sub(r"(?<=\n)(> \$\$[^$]+\$\$)(?=\n)", r">\n\1\n>", text)  # inside a quotation
 
 
 MOST_HEADINGS = 30  # with more, only sections are listed beside the text, on one screen
