@@ -98,6 +98,7 @@ class SynBenchSettings:
     cut_scale: str = "relative"  # the cut is a share of the largest one, or "absolute"
     bound_mean: str = "samples"  # over all correct test samples, or "batches" of 256 first
     integral: str = "exact"  # or "grid"
+    direction: ArrayLike | None = field(default=None, compare=False)  # of the mean; None: all ones
 
     @classmethod
     def paper(cls) -> "SynBenchSettings":
@@ -226,6 +227,8 @@ class SynBenchResult(Result):
         meta = dict(model=self.model, n_features=self.n_features, seed=self.seed)
         tensors = {f.name: getattr(self, f.name) for f in fields(self)}
         tensors = {name: v for name, v in tensors.items() if isinstance(v, Tensor)}
+        if (direction := settings.pop("direction")) is not None:
+            tensors["direction"] = check_tensor(direction, "SynBenchResult.save", "direction")
         kind = f"SynBenchResult {_LAYOUT}"
         return save_tensors(path, tensors, dict(meta, kind=kind, settings=settings), sidecar=False)
 
@@ -241,7 +244,8 @@ class SynBenchResult(Result):
             refuse("SynBenchResult.load", rule, str(meta.get("kind", "another file")), remedy)
         about = {k: tuple(v) if isinstance(v, list) else v for k, v in meta["settings"].items()}
         known = dict(model=meta["model"], n_features=meta["n_features"], seed=meta["seed"])
-        return cls(settings=SynBenchSettings(**about), **known, **tensors)
+        settings = SynBenchSettings(**about, direction=tensors.pop("direction", None))
+        return cls(settings=settings, **known, **tensors)
 
     @property
     def accuracy(self) -> Tensor:  # shape (n_scales, n_eps)
