@@ -36,6 +36,7 @@ from .known_labels import LabelsLike
 from .ranking import Ranking
 from .run import run, run_on_disk
 from .scores import ALL_PAIRS
+from .synbench_column import without_synbench
 from ..signatures import documented
 from ..store import CacheLike
 from ..transfer.registry import metric_functions
@@ -87,6 +88,7 @@ def _check_call(models, prior, metrics, out):
     elif prior is not None and not callable(prior):
         remedy = "pass 'elected', 'product', 'others', a model or a factor (n, r)"
         check_instance(prior, (str, Path, tuple), me, "prior", remedy=remedy)
+    metrics, _ = without_synbench(metrics)
     if isinstance(metrics, (list, tuple)):
         metric_functions([0, 1], metrics)  # judges the names
     elif metrics is not None:

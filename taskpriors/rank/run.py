@@ -73,6 +73,7 @@ from taskpriors.rank.scores import (
     model_skills,
 )
 from .shared_prior import top_eigenvalue
+from .synbench_column import synbench_columns, without_synbench
 from .tiers import carried_by_few
 from ..show.words import failure_lines, shortened
 from ..transfer.registry import LABEL_METRICS, combination_note
@@ -346,6 +347,7 @@ def run(
     options = replace(options, controls=controls)
     if isinstance(metrics, Mapping):
         with_plain_names(metrics.items(), "metrics")
+    metrics, scores = without_synbench(metrics)
     if on_disk:
         opened, _ = open_features(judges, options) if judges else ({}, {})
         gathered, failed = gather_rows(models, options)
@@ -368,6 +370,11 @@ def run(
         found = findings_on_disk(company, law, options, labels=labels)
     else:
         found = findings_in_memory(company, law, options, metrics=metrics, labels=labels)
+    if scores:
+        given = {name: models[name] for name in found.models}
+        columns, declined = synbench_columns(given, scores, options)
+        extra, failures = found.extra | columns, found.failures | declined
+        found = found._replace(extra=extra, failures=failures)
     if law.kind == "elected" and found.priors.judges is None:
         law = read_law("product", found.models)
     halves, why = _halves(found, law, options, repeats, on_disk)
