@@ -8,6 +8,7 @@ __all__ = ['PAPERS', 'NONE', 'published_table', 'Item', 'paper_items', 'network_
 
 # %% ../../nbs/jobs/07_recipes.ipynb #be07d52a
 import inspect
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -20,11 +21,6 @@ from ..checks import DataFrame, check_choice, refuse
 from ..inputs.images import ImageSource, load_images
 from ..results import Result
 from ..store import cache_dir
-
-try:
-    import tomllib
-except ImportError:  # before Python 3.11
-    import tomli as tomllib  # type: ignore[no-redef]
 
 # %% ../../nbs/jobs/07_recipes.ipynb #88eadac9
 PAPERS = {"Task Priors": "task_priors", "PACTran": "pactran", "SynBench": "synbench"}
@@ -72,7 +68,9 @@ class Item(Result):
     def needs(self) -> str:
         "What it takes, in words."
         missing = len(self.networks) - len(self.usable)
-        parts = [f"{len(self.usable)} networks" + (f" ({missing} not published)" if missing else "")]
+        parts = [
+            f"{len(self.usable)} networks" + (f" ({missing} not published)" if missing else "")
+        ]
         parts = parts if self.networks else []
         parts += [f"the images of {name}" for name in self.data]
         return ", ".join(parts) or "nothing but printed numbers"
@@ -80,7 +78,11 @@ class Item(Result):
 # %% ../../nbs/jobs/07_recipes.ipynb #f7783601
 @lru_cache
 def _recipes(name: str) -> dict:
-    return tomllib.loads((files("taskpriors") / "papers" / f"{name}.toml").read_text("utf-8"))
+    if sys.version_info >= (3, 11):
+        from tomllib import loads
+    else:
+        from tomli import loads
+    return loads((files("taskpriors") / "papers" / f"{name}.toml").read_text("utf-8"))
 
 
 def _item(recipes, entry, miniature) -> Item:

@@ -202,8 +202,8 @@ def rank_models(
     the others. Further `judges` vote and are voted for, and their weights are in
     settings["judges"]; a judge counts by the skill of others on its tasks above that of the best of
     the `controls`. Temperatures are in the unit of M. A metric is better when higher, and is
-    cached if it has a `key`. Files of more than 100,000 points go to `rank_on_disk` unless an
-    option needs more.
+    cached if it has a `key`; "synbench" among names scores the networks
+    themselves. Files of more than 100,000 points go to `rank_on_disk` unless an option needs more.
     Reference: Task Priors, section 2.2, Algorithm 1 and Theorem 2.6.
     """
     _check_embedding_options(how)

@@ -30,7 +30,6 @@ from taskpriors.rank.company import (
     named_models,
     refuse_unless_any,
     scalar,
-    with_plain_names,
 )
 from .cost import plan_ranking
 from .halves import REPEATS, Halves, halves_or_reason
@@ -304,6 +303,12 @@ def _halves(found, law, options, repeats, on_disk):  # Halves or None, and why t
         score=scores_on_half_of_rows,
     )
 
+# %% ../../nbs/rank/12_run.ipynb #c6136afe
+def _with_scores(found, models, scores, options):  # Findings
+    given = {name: models[name] for name in found.models} if scores else {}
+    columns, declined = synbench_columns(given, scores, options)
+    return found._replace(extra=found.extra | columns, failures=found.failures | declined)
+
 # %% ../../nbs/rank/12_run.ipynb #4f059448
 def assemble(
     found: Findings,
@@ -345,8 +350,6 @@ def run(
     judges = named_judges(judges, models, law)
     controls = named_controls(controls, {**models, **judges}, law)
     options = replace(options, controls=controls)
-    if isinstance(metrics, Mapping):
-        with_plain_names(metrics.items(), "metrics")
     metrics, scores = without_synbench(metrics)
     if on_disk:
         opened, _ = open_features(judges, options) if judges else ({}, {})
@@ -370,11 +373,7 @@ def run(
         found = findings_on_disk(company, law, options, labels=labels)
     else:
         found = findings_in_memory(company, law, options, metrics=metrics, labels=labels)
-    if scores:
-        given = {name: models[name] for name in found.models}
-        columns, declined = synbench_columns(given, scores, options)
-        extra, failures = found.extra | columns, found.failures | declined
-        found = found._replace(extra=extra, failures=failures)
+    found = _with_scores(found, models, scores, options)
     if law.kind == "elected" and found.priors.judges is None:
         law = read_law("product", found.models)
     halves, why = _halves(found, law, options, repeats, on_disk)

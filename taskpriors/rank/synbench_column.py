@@ -17,7 +17,7 @@ from ..checks import refuse
 from ..inputs.embed import is_features
 from ..inputs.encoders import timm_config
 from ..inputs.zoo import zoo_model
-from .company import RankOptions, attempt
+from .company import RankOptions, attempt, with_plain_names
 from ..store import cache_dir
 from ..synbench.score import SynBenchSettings, synbench_score
 
@@ -31,8 +31,10 @@ def without_synbench(
     "Tell scores of networks from statistics of features."
     if isinstance(metrics, (list, tuple)):
         scores = {SYNBENCH: SynBenchSettings()} if SYNBENCH in metrics else {}
-        return type(metrics)(name for name in metrics if name != SYNBENCH), scores
+        others = type(metrics)(name for name in metrics if name != SYNBENCH)
+        return others or None, scores
     if isinstance(metrics, Mapping):
+        metrics = with_plain_names(metrics.items(), "metrics")
         scores = {k: v for k, v in metrics.items() if isinstance(v, SynBenchSettings)}
         return {k: v for k, v in metrics.items() if k not in scores}, scores
     return metrics, {}
@@ -67,7 +69,8 @@ def synbench_columns(
         stored = cache if isinstance(network, (str, nn.Module)) else None
         return float(synbench_score(network, settings=settings, cache=stored, **how).score[0, 0])
 
-    columns, declined = {}, {}
+    columns: dict = {}
+    declined: dict = {}
     for column, settings in scores.items():
         attempts = {name: attempt(score, name, settings) for name in models}
         values = [math.nan if a.failure else a.result for a in attempts.values()]

@@ -242,7 +242,9 @@ class SynBenchResult(Result):
         if meta.get("kind") != f"SynBenchResult {_LAYOUT}":
             rule, remedy = "the file must hold a SynBenchResult", "score the model again"
             refuse("SynBenchResult.load", rule, str(meta.get("kind", "another file")), remedy)
-        about = {k: tuple(v) if isinstance(v, list) else v for k, v in meta["settings"].items()}
+        about: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in meta["settings"].items()
+        }
         known = dict(model=meta["model"], n_features=meta["n_features"], seed=meta["seed"])
         settings = SynBenchSettings(**about, direction=tensors.pop("direction", None))
         return cls(settings=settings, **known, **tensors)

@@ -47,8 +47,7 @@ def _transposed(
     v: Tensor,  # shape (n, d)
 ) -> Tensor:  # shape (n, d)
     "Rows times the matrix whose transpose the colouring multiplies with."
-    _, pull = torch.func.vjp(color, torch.zeros_like(v))
-    return pull(v)[0]
+    return torch.func.vjp(color, torch.zeros_like(v))[1](v)[0]
 
 # %% ../../nbs/synbench/08_structures.ipynb #d6f20dd0
 _TOLERANCE = 1e-10  # of the residual, as a share of the right-hand side

@@ -330,9 +330,7 @@ class Setting(NamedTuple):
 
 SETTINGS = {
     "default": Setting({}, None, "right"),
-    "synbench": Setting(
-        dict(n_points=10, n_min=10, valid=0.1, learner=mlp_learner), 1.0, "right"
-    ),
+    "synbench": Setting(dict(n_points=10, n_min=10, valid=0.1, learner=mlp_learner), 1.0, "right"),
     "prequential": Setting(dict(n_points=10, n_min=10, valid=0.1), None, "left"),
 }
 
