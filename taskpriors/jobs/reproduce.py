@@ -122,7 +122,13 @@ def _by_size(job: Job) -> tuple[list, Any]:
             pair = [float(results[k].score[0, 0]) for results in scored]
             low, high = scored[1][k].interval()
             cells.append(
-                Cell(f"SynBench, n = {n}", called, *pair, float(high[0, 0] - low[0, 0]) / 2)
+                Cell(
+                    f"SynBench, n = {n}",
+                    called,
+                    pair[0],
+                    pair[1],
+                    float(high[0, 0] - low[0, 0]) / 2,
+                )
             )
             read = _baselines(z[:n], y[:n], learner)
             cells += [Cell(f"{name}, n = {n}", called, v, None) for name, v in read.items()]

@@ -9,6 +9,7 @@ __all__ = ['CONVENTIONS', 'score_networks']
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -79,17 +80,17 @@ def score_networks(
     who = "score_networks"
     models = [str(m) for m in check_several(models, who, "models")]
     stems = _file_names(models)
-    given = dict(n_train=n_train, n_test=n_test, covariance=covariance)
+    given: dict[str, Any] = dict(n_train=n_train, n_test=n_test, covariance=covariance)
     given |= {k: tuple(v) for k, v in dict(eps=eps, scales=scales).items() if v is not None}
     settings = CONVENTIONS[check_choice(convention, tuple(CONVENTIONS), who, "convention")]()
-    how = dict(batch_size=batch_size, seed=seed, device=device, progress=progress)
+    how: dict[str, Any] = dict(batch_size=batch_size, seed=seed, device=device, progress=progress)
     place, scores, curves = Path(out).expanduser(), [], []
     for model, stem in zip(models, stems, strict=True):
         if model.endswith(".safetensors"):
             result, network, size = SynBenchResult.load(model), None, None
         else:
             network, size = _network(model)
-            options = dict(input_size=size, cache=cache, **how)
+            options: dict[str, Any] = dict(input_size=size, cache=cache, **how)
             result = synbench_score(network, settings=settings, **options, **given)
             result.save(place / f"{stem}.safetensors")
         result = result.at(tuple(threshold))
