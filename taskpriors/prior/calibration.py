@@ -33,7 +33,6 @@ from .diversity import n_distinct_tasks, pairwise_rand
 from taskpriors.prior.particles import (
     ParticleState,
     PottsModel,
-    Problem,
     anneal,
     checked_problem,
     cool_chains,
@@ -139,24 +138,6 @@ def _largest_share(labels, q):  # (n, m) -> (m,), float64
     sizes = torch.stack([(labels == c).sum(0) for c in range(q)]).double()
     return sizes.max(0).values / len(labels)
 
-# %% ../../nbs/prior/13_calibration.ipynb #e60501ad
-def _scan_row(problem: Problem, state: ParticleState, features):
-    P, order, g = problem
-    cloud = state.cloud
-    tasks = state.labels[order.argsort()][:, _draw_particles(cloud, g)].T.clone()
-    accuracy = math.nan
-    if features is not None:
-        accuracy = _probe_accuracy(features, tasks.long(), P.q)
-    return {
-        **_similarity(state, P.q, g)._asdict(),
-        "labels": tasks,
-        "largest_share": (cloud.weights() @ _largest_share(state.labels, P.q)).item(),
-        "log_partition": cloud.log_partition(),
-        "log_partition_se": cloud.log_partition_se(),
-        "n_ancestors": cloud.n_ancestors(),
-        "probe_accuracy": accuracy,
-    }
-
 # %% ../../nbs/prior/13_calibration.ipynb #97e08cbb
 def _scan_temperatures(Z, n_classes, temperatures, caller):  # falling
     top = critical_temperature(Z, n_classes)
@@ -207,9 +188,25 @@ def temperature_scan(
     step = check_number(step, caller, "step", low=0, high=1, low_open=True, high_open=True)
     stops = (1 / T).tolist()
     rows = []
-    run = anneal(problem.model, n_tasks, problem.generator, stops, step=step)
+    P, order, g = problem
+    run = anneal(P, n_tasks, g, stops, step=step)
     for state in _at_stops(run, stops):
-        rows.append(_scan_row(problem, state, features))
+        cloud = state.cloud
+        tasks = state.labels[order.argsort()][:, _draw_particles(cloud, g)].T.clone()
+        accuracy = math.nan
+        if features is not None:
+            accuracy = _probe_accuracy(features, tasks.long(), P.q)
+        rows.append(
+            {
+                **_similarity(state, P.q, g)._asdict(),
+                "labels": tasks,
+                "largest_share": (cloud.weights() @ _largest_share(state.labels, P.q)).item(),
+                "log_partition": cloud.log_partition(),
+                "log_partition_se": cloud.log_partition_se(),
+                "n_ancestors": cloud.n_ancestors(),
+                "probe_accuracy": accuracy,
+            }
+        )
         reason = too_few_ancestors(state.cloud)
     if reason:
         warnings.warn(
