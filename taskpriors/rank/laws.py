@@ -376,7 +376,9 @@ def task_judges(
 
 # %% ../../nbs/rank/04_laws.ipynb #bec31437
 _SIDE_BY_SIDE = 2**21  # most numbers that orders drawn together hold
-_BLOCK = 64  # points drawn together: with few tasks an order, larger blocks cost more than they save
+_BLOCK = (
+    64  # points drawn together: with few tasks an order, larger blocks cost more than they save
+)
 
 
 def _draw_along(Z, scale, orders, uniforms, n_classes):  # labels (n_orders, n, m), in these orders
