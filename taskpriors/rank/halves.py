@@ -169,7 +169,12 @@ def repeat_on_halves(
     if isinstance(options.train, Tensor):
         key["train"] = digest_tensors(dict(train=options.train))
     g = torch.Generator().manual_seed(options.seed)
-    relative = in_units(options, law, lambda: top or top_eigenvalue(priors.shared), -1)
+
+    def largest():
+        assert top is not None or priors.shared is not None
+        return top or top_eigenvalue(priors.shared)  # type: ignore[arg-type]
+
+    relative = in_units(options, law, largest, -1)
     differences = []
     for _ in range(repeats):
         scores = []
