@@ -19,6 +19,7 @@ from torch import Tensor
 from ..checks import check_split, refuse
 from ..inputs.images import ImagesLike
 from ..inputs.texts import TextSource
+from ..prior.calibration import top_eigenvalue
 from ..prior.ridge_on_disk import evenly
 from taskpriors.rank.company import (
     AnyModel,
@@ -71,7 +72,6 @@ from taskpriors.rank.scores import (
     model_probes,
     model_skills,
 )
-from .shared_prior import top_eigenvalue
 from .synbench_column import synbench_columns, without_synbench
 from .tiers import carried_by_few
 from ..show.words import failure_lines, shortened
