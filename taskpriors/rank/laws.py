@@ -379,13 +379,16 @@ def sample_tasks(
     options: RankOptions,
     *,
     stream: int,  # added to the seed
+    temperatures: Sequence | None = None,  # T of each judge; None: of the options
+    given: Tensor | None = None,  # known classes, shape (n,), -1 where a label is not known
 ) -> Tasks:
     "Tasks of a mixture of priors as labels, on the CPU."
     weights = [weight for _, weight in jury]
     factors = [factor.to(options.device) for factor, _ in jury]
     q, n_orders = options.n_classes, min(options.n_orders, options.n_tasks)
     fixed = options.task_temperature
-    temperatures = [task_temperature(Z, q) if fixed is None else fixed for Z in factors]
+    if temperatures is None:
+        temperatures = [task_temperature(Z, q) if fixed is None else fixed for Z in factors]
     by_order = task_judges(weights, options.n_tasks).tensor_split(n_orders)
     most = max(int(judges.bincount().max()) for judges in by_order)
     drawn = sample_labels_of_priors(
@@ -394,6 +397,7 @@ def sample_tasks(
         q,
         n_tasks=options.n_tasks if len(jury) == 1 else n_orders * most,
         n_orders=n_orders,
+        given=given,
         seed=check_generator(options.seed + stream, options.caller, options.device),
     )
     labels = []
