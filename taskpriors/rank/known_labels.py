@@ -57,15 +57,14 @@ def _is_blank(value):
 def _plain_list(labels, caller):  # of numbers, words and blanks
     "The entries of whatever holds one for each point."
     rule = "labels must be one number or word for each point"
-    if isinstance(labels, np.ma.MaskedArray):
-        labels = labels.astype(object).filled(None)
-    elif isinstance(labels, Tensor) or not isinstance(labels, (np.ndarray, Sequence)):
+    if isinstance(labels, Tensor) or not isinstance(labels, (np.ndarray, Sequence)):
         if not hasattr(labels, "dtype") or isinstance(labels, Tensor):
             labels = as_tensor(labels, caller, "labels").cpu()
     if getattr(labels, "ndim", 1) != 1:
         rule, got = "labels must hold one class for each point", f"shape {tuple(labels.shape)}"
         refuse(caller, rule, got, "pass shape (n,)")
-    values = labels.tolist() if isinstance(labels, (Tensor, np.ndarray)) else list(labels)
+    plain = isinstance(labels, (Tensor, np.ndarray))  # a masked array has None where it masks
+    values = labels.tolist() if plain else list(labels)
     kinds = (str, numbers.Real, np.bool_)
     strange = [v for v in values if not isinstance(v, kinds) and not _is_blank(v)]
     if strange:
@@ -96,7 +95,7 @@ def _numbered(values, caller):  # GivenLabels
             if v < 0 or v in (math.inf, -math.inf) or v != int(v):
                 check_labels(torch.tensor([float(v)]), caller)
         known = [None if v is None else int(v) for v in known]
-    names = sorted({v for v in known if v is not None})
+    names = sorted(set(known) - {None})
     number = {name: k for k, name in enumerate(names)}
     classes = torch.tensor([-1 if v is None else number[v] for v in known], dtype=torch.int64)
     return GivenLabels(classes, tuple(plain_text(name) for name in names))

@@ -29,8 +29,8 @@ from taskpriors.checks import (
 )
 from ..prior.ridge_on_disk import evenly
 from .agreement import agreement_row, agreement_table
-from .laws import task_orders
 from .labelled import further_labels
+from .laws import task_orders
 from taskpriors.rank.tiers import (
     ErrorLaw,
     Lead,

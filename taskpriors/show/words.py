@@ -181,7 +181,8 @@ def labelled_verdict(
         sentences = [f"{name} change the choice: with them take {first}, without them {without}."]
     lead = compare(first, rival)
     more = more_labels(first, rival)
-    by = f"{first} is ahead of {rival} by {lead.lead:.3f} of skill ({lead.low:.3f} to {lead.high:.3f})"
+    skill = f"{lead.lead:.3f} of skill ({lead.low:.3f} to {lead.high:.3f})"
+    by = f"{first} is ahead of {rival} by {skill}"
     if more != 0:
         by += "; more points are needed" if everything else f"; {_settled(more)}"
     sentences.append(f"{by}.")
@@ -191,7 +192,9 @@ def labelled_verdict(
     if LABEL_ACCURACY in frame and frame[LABEL_ACCURACY].notna()[0]:
         p = frame[LABEL_ACCURACY][0]
         low, high = share_interval(p, k)
-        sentences.append(f"A probe on it is right for {p:.2f} of the labels ({low:.2f} to {high:.2f}).")
+        sentences.append(
+            f"A probe on it is right for {p:.2f} of the labels ({low:.2f} to {high:.2f})."
+        )
     return " ".join(sentences)
 
 # %% ../../nbs/show/01_words.ipynb #ac847b9d
