@@ -262,8 +262,9 @@ class MapDataset(Protocol):
 class ImageSource:
     """Images in a fixed order: `len`, `[i]` (an RGB PIL image), `.subset` and `.plot`.
 
-    `.fingerprint` names the content, `.labels` holds the classes or None, `.skipped` lists what
-    could not be read with the reason, and `.name` is what to call the source.
+    `.fingerprint` names the content, `.labels` holds the classes or None, `.names` the paths or
+    None, `.skipped` lists what could not be read with the reason, and `.name` is what to call the
+    source.
     """
 
     def __init__(
@@ -272,7 +273,7 @@ class ImageSource:
         name: str,  # what to call it
         *,
         labels: Sequence | None = None,  # class of each item, shape (n,)
-        names: Sequence | None = None,  # what to call each item when it is skipped
+        names: Sequence | None = None,  # what to call each item, such as its path
         n_threads: int = 0,  # threads of the first pass; 0 if `items` must not be shared
         progress: bool = False,  # show a bar on standard error
         exif_rotation: bool = True,  # turn photographs as their EXIF data say
@@ -283,6 +284,7 @@ class ImageSource:
         n_threads = check_load(n_threads, "load_images", "n_threads", low=0, workers=True)
         found = _inspect_all(items, n_threads, progress, exif_rotation)
         self.index = [i for i, f in enumerate(found) if isinstance(f, tuple)]
+        self.names = None if names is None else tuple(str(names[i]) for i in self.index)
         names = range(len(found)) if names is None else names
         self.skipped = [(str(names[i]), f) for i, f in enumerate(found) if isinstance(f, str)]
         if not self.index:
@@ -330,6 +332,7 @@ class ImageSource:
         new.index = [self.index[i] for i in keep]
         new._digests = [self._digests[i] for i in keep]
         new.labels = None if self.labels is None else self.labels[keep]
+        new.names = None if self.names is None else tuple(self.names[i] for i in keep)
         return new
 
     def plot(self, n: int = 16, ax: Axes | None = None) -> Axes:

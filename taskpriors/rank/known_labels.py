@@ -82,7 +82,7 @@ def _as_number(word):  # None if it is none
 def _numbered(values, caller):  # GivenLabels
     "Classes of entries, numbered in the order of numbers or of words."
     known = [None if _is_blank(v) else v for v in values]
-    named = [v for v in known if v is not None]
+    named: list[Any] = [v for v in known if v is not None]
     if any(isinstance(v, (str, bool, np.bool_)) for v in named):
         words = [None if v is None else str(v).strip() for v in known]
         of_words = {v: _as_number(v) for v in words if v is not None}
@@ -95,7 +95,8 @@ def _numbered(values, caller):  # GivenLabels
             if v < 0 or v in (math.inf, -math.inf) or v != int(v):
                 check_labels(torch.tensor([float(v)]), caller)
         known = [None if v is None else int(v) for v in known]
-    names = sorted(set(known) - {None})
+    distinct: set[Any] = set(known) - {None}  # all words, or all numbers
+    names = sorted(distinct)
     number = {name: k for k, name in enumerate(names)}
     classes = torch.tensor([-1 if v is None else number[v] for v in known], dtype=torch.int64)
     return GivenLabels(classes, tuple(plain_text(name) for name in names))
@@ -193,7 +194,7 @@ def _rows_named(keys, names, skipped, n, caller):  # row of each key; None for a
     rows: list = []
     find = _point_finder(names) if names is not None else None
     for key in keys:
-        if isinstance(key, numbers.Integral) and not isinstance(key, bool):
+        if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
             at = [int(key)] if 0 <= key < n else []
         elif find is None:
             rule = "labels must say which points they are of"
