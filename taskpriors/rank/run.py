@@ -228,6 +228,12 @@ def findings_on_disk(
     "Every statistic of models whose features stay on disk."
     n = len(next(iter(company.models.values())).features)
     classes = read_labels(labels, None, n, options.caller)
+    if classes is not None and (n_blank := int((classes.classes < 0).sum())):
+        rule, remedy = (
+            "features that stay on disk need labels of all points",
+            "rank a sample of them",
+        )
+        refuse(options.caller, rule, f"{n_blank} points without a label", remedy)
     known = None if classes is None else known_classes(classes.classes, options.caller)
     mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
     drawn, whose, models, failures = draw_from_unchanged(

@@ -206,7 +206,8 @@ def next_step(
         return "Next: add models, because skills are compared on the same points."
     if "tier" in frame and frame.tier[1] == 1:
         first, second = (shortened(name, 30) for name in frame.model[:2])
-        return f"Next: labels may tell {first} from {second}, by labels= or --labels FILE."
+        labels = "more labels" if "prior_skill" in frame else "labels"
+        return f"Next: {labels} may tell {first} from {second}, by labels= or --labels FILE."
     if LABEL_ACCURACY not in frame:
         return "Next: check the order on labels that you have, by labels= or --labels FILE."
     return 'Next: send a page of it to others, by report("ranking.html") or --report FILE.'
