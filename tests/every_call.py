@@ -316,6 +316,7 @@ ABSENT = {
     **dict.fromkeys(
         (
             "rank.company",
+            "rank.labelled",
             "rank.laws",
             "rank.scores",
             "rank.halves",
