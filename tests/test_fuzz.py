@@ -325,7 +325,7 @@ NAMES = {
     "result": "basis curve explorer grids head ranking result settings speed start svd task "
     "evidence direct expected_loss.judges",
     "function": "features_fn learner logits transform scorer.prior",
-    "series": "controls alphas gains top_eigenvalues "
+    "series": "controls alphas decays gains top_eigenvalues "
     "class_priors diagonals dims scales seeds sizes temperatures gaussian_grid.a "
     "gaussian_grid.b linear_valid.a score_integral.accuracy grid_integral.accuracy "
     "score_integral.bound grid_integral.bound",
