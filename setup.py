@@ -24,7 +24,7 @@ setup(
     keywords=cfg["keywords"],
     packages=find_packages(include=["taskpriors", "taskpriors.*"]),
     package_data={
-        "taskpriors": ["*.mplstyle", "py.typed", "show/report.html", "show/report.js"],
+        "taskpriors": ["*.mplstyle", "py.typed", "show/report.html", "show/report.js", "papers/*"],
         "taskpriors.transfer": ["metrics.toml", "record.json"],
         "taskpriors.rank": ["reliability.json"],
     },

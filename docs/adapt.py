@@ -145,8 +145,15 @@ def _title(front, source):
     rel = source.relative_to(ROOT).as_posix()
     said = meta.get("description", "")
     foot = "" if source.stem == "index" else "\n\n" + " · ".join(_ways(rel, module_of(source)))
-    run = f"\n\n*{said_of(source)}*" if source.parent == STUDIES else ""
+    run = f"\n\n*{said_of(source)}* {_again(source)}" if source.parent == STUDIES else ""
     return f"# {meta['title']}\n\n{said}{run}{foot}"
+
+
+def _again(source):
+    "How to run a study, where its data can be had."
+    command = f"TASKPRIORS_DATA=DATA python docs/studies.py --run {source.stem[:2]}"
+    data = "[The data of the studies](/inputs/study_data.ipynb)"
+    return f"Run it again with `{command}`; what DATA holds is in {data}."
 
 
 def _ways(rel, module):

@@ -218,7 +218,10 @@ def cells(path):
 
 @lru_cache
 def catalogue():
-    "The items of the papers, one a line in docs/papers.txt; after ` -- ` why one is left out."
+    """The items of the papers, one a line in docs/papers.txt.
+
+    After ` -- ` why one is left out or done in part, after ` => ` the command that computes it.
+    """
     items, paper = {}, None
     for line in (ROOT / "docs" / "papers.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("# "):

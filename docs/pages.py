@@ -300,7 +300,8 @@ def papers_page(targets):
         "**reproduced**: the published result comes out. "
         "**implemented**: the method, on data of our own. "
         "**partly**: some of it, the notebook says which. **refuted**: it does not hold. "
-        "**left out**: no notebook claims it, for the reason given.",
+        "**left out**: no notebook claims it, for the reason given. "
+        "A command computes the item at full size, and with `--miniature` a small version of it.",
     ]
     for paper, items in catalogue().items():
         lines += [
@@ -314,14 +315,16 @@ def papers_page(targets):
             "|---|---|---|---|",
         ]
         lines += [
-            _paper_row(what, *text.partition(" -- ")[::2], shown.get((paper, what), []), targets)
+            _paper_row(what, text, shown.get((paper, what), []), targets)
             for what, text in items.items()
         ]
         lines += [":::"]
     return "\n".join(lines) + "\n"
 
 
-def _paper_row(what, text, reason, hits, targets):
+def _paper_row(what, text, hits, targets):
+    text, _, command = text.partition(" => ")
+    text, _, reason = text.partition(" -- ")
     where = ", ".join(
         f"[{_title(path)}](#{item.label})"
         if item.label in targets
@@ -329,7 +332,8 @@ def _paper_row(what, text, reason, hits, targets):
         for item, path in hits
     )
     status = ", ".join(dict.fromkeys(item.status for item, _ in hits)) or "left out"
-    return f"| {what} | {text} | {status} | {where or reason} |"
+    parts = [where or reason, f"`{command}`" if command else ""]
+    return f"| {what} | {text} | {status} | {'; '.join(p for p in parts if p)} |"
 
 
 def _title(path):

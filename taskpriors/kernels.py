@@ -34,13 +34,6 @@ from .results import Result
 from .signatures import documented
 
 # %% ../nbs/workshop/06_kernels.ipynb #85a1d9e1
-def _check_copy(Z):
-    "Refuse a factor whose centred copy does not fit."
-    blocks = 2 * 8 * min(len(Z), 4096) * Z.shape[1]
-    n_bytes = max(8 * Z.numel(), Z.numel() * Z.element_size() + blocks)
-    check_memory(n_bytes, "center", "pass fewer points or fewer columns", device=Z.device)
-
-
 def _center(Z):
     mean = Z.mean(0, keepdim=True, dtype=torch.float64)
     out = Z.new_empty(Z.shape)
@@ -54,7 +47,9 @@ def center(
 ) -> Tensor:  # shape (n, r), rows sum to zero
     "Subtract the mean row, so that `Z @ Z.T` becomes `H @ K @ H`."
     Z = check_features(Z, "center", "Z")
-    _check_copy(Z)
+    blocks = 2 * 8 * min(len(Z), 4096) * Z.shape[1]
+    n_bytes = max(8 * Z.numel(), Z.numel() * Z.element_size() + blocks)
+    check_memory(n_bytes, "center", "pass fewer points or fewer columns", device=Z.device)
     return _center(Z)
 
 # %% ../nbs/workshop/06_kernels.ipynb #e26a5498
@@ -87,21 +82,15 @@ class PivotedCholesky(Result):
     pivots: Tensor  # shape (rank,), points chosen, in order
 
 # %% ../nbs/workshop/06_kernels.ipynb #0e835c6f
-def _residual_excess(K, Z, left):
-    "Largest amount by which an entry of K - Z Z^T exceeds the bound of its 2 x 2 minor."
+def _refuse_indefinite(K, Z, slack):
+    "Refuse K if a 2 x 2 minor of the residual K - Z Z^T is negative by more than `slack`."
+    left = K.diagonal().double() - Z.square().sum(1)
+    slack = slack + 1e2 * len(K) * torch.finfo(K.dtype).eps * K.abs().max().item()
     allowed = left.clamp(min=0).sqrt()
     excess = 0.0
     for rows in torch.arange(len(K)).split(1024):
         residual = (K[rows].double() - Z[rows] @ Z.T).abs()
         excess = max(excess, (residual - allowed[rows, None] * allowed).max().item())
-    return excess
-
-
-def _refuse_indefinite(K, Z, slack):
-    "Refuse K if a 2 x 2 minor of the residual K - Z Z^T is negative by more than `slack`."
-    left = K.diagonal().double() - Z.square().sum(1)
-    slack = slack + 1e2 * len(K) * torch.finfo(K.dtype).eps * K.abs().max().item()
-    excess = _residual_excess(K, Z, left)
     if left.min() < -slack or excess > slack:
         got = f"a residual outside the bound by {max(excess, -left.min().item()):.3g}"
         remedy = "pass a kernel; for a similarity that is not one,"
@@ -164,14 +153,6 @@ def _median_distance(X):
         refuse("rbf_cholesky", rule, 0.0, "remove duplicated rows or pass bandwidth")
     return s
 
-# %% ../nbs/workshop/06_kernels.ipynb #c7c7bb23
-def _widen(Z, width, d):
-    "The factor with zero columns appended."
-    new = width - Z.shape[1]
-    n_bytes = 8 * len(Z) * (new + max(width, 2 * d))
-    check_memory(n_bytes, "rbf_cholesky", "pass a smaller rank or a larger tol", device=Z.device)
-    return torch.cat([Z, Z.new_zeros(len(Z), width - Z.shape[1])], 1)
-
 # %% ../nbs/workshop/06_kernels.ipynb #4014f278
 def _rbf_columns(X, s, rank, tol):  # factor (n, k), pivots, unexplained variance (n,)
     "Pivoted Cholesky of the RBF kernel, column by column."
@@ -183,7 +164,13 @@ def _rbf_columns(X, s, rank, tol):  # factor (n, k), pivots, unexplained varianc
     while len(pivots) < rank and left.sum() > tol * n:
         k = len(pivots)
         if k == Z.shape[1]:
-            Z = _widen(Z, min(rank, max(64, 2 * k)), X.shape[1])
+            width = min(rank, max(64, 2 * k))
+            new = width - Z.shape[1]
+            n_bytes = 8 * len(Z) * (new + max(width, 2 * X.shape[1]))
+            check_memory(
+                n_bytes, "rbf_cholesky", "pass a smaller rank or a larger tol", device=Z.device
+            )
+            Z = torch.cat([Z, Z.new_zeros(len(Z), new)], 1)
         j = int(left.argmax())
         near = torch.exp(-((X - X[j]) * p).square().sum(1) / (2 * (s * p) ** 2))
         column = near - Z[:, :k] @ Z[j, :k]
@@ -244,29 +231,6 @@ def _cosine_factor(X, center):
         out[rows] = (_unit_rows(X[rows].double()) - mean).to(X.dtype)
     return out
 
-# %% ../nbs/workshop/06_kernels.ipynb #8cac17ff
-def _left_singular(X):
-    "Left singular vectors of X, cut at its numerical rank."
-    Q, R = torch.linalg.qr(X)
-    U, S, _ = torch.linalg.svd(R, full_matrices=False)
-    keep = S > max(X.shape) * torch.finfo(X.dtype).eps * S[0]
-    return Q @ U[:, keep]
-
-# %% ../nbs/workshop/06_kernels.ipynb #9f87edfe
-def _frobenius(Z):
-    "Frobenius norm of Z Z^T."
-    gram = Z @ Z.T if len(Z) < Z.shape[1] else Z.T @ Z
-    return gram.double().norm()
-
-# %% ../nbs/workshop/06_kernels.ipynb #18936d5f
-def _check_rbf_options(bandwidth, rank, tol):
-    caller = "kernel_factor"
-    if bandwidth is not None:
-        check_number(bandwidth, caller, "bandwidth", low=0, low_open=True)
-    if rank is not None:
-        check_count(rank, caller, "rank")
-    check_number(tol, caller, "tol", low=0, high=1)
-
 # %% ../nbs/workshop/06_kernels.ipynb #ddebd9f2
 @documented
 def kernel_factor(
@@ -287,7 +251,11 @@ def kernel_factor(
     check_choice(kind, ("cosine", "linear", "projection", "rbf"), "kernel_factor", "kind")
     X = check_features(features, "kernel_factor", squared=kind != "cosine")
     center = check_flag(center, "kernel_factor", "center")
-    _check_rbf_options(bandwidth, rank, tol)
+    if bandwidth is not None:
+        check_number(bandwidth, "kernel_factor", "bandwidth", low=0, low_open=True)
+    if rank is not None:
+        check_count(rank, "kernel_factor", "rank")
+    check_number(tol, "kernel_factor", "tol", low=0, high=1)
     check_choice(scale, (None, "frobenius"), "kernel_factor", "scale")
     size = X.numel() * X.element_size()
     block = 8 * min(len(X), 4096) * X.shape[1]
@@ -310,21 +278,15 @@ def kernel_factor(
         remedy = "check that the model responds to its input"
         refuse("kernel_factor", "features must differ between points", got, remedy)
     if kind == "projection":
-        C = _left_singular(C)
+        Q, R = torch.linalg.qr(C)
+        U, S, _ = torch.linalg.svd(R, full_matrices=False)
+        keep = S > max(C.shape) * torch.finfo(C.dtype).eps * S[0]
+        C = Q @ U[:, keep]
     if scale is None:
         return C
     C = C * power_to_one(C)  # the fourth powers in the norm may overflow or vanish
-    return C / _frobenius(C).sqrt().to(C)
-
-# %% ../nbs/workshop/06_kernels.ipynb #dd1554b1
-def _pairs(priors) -> list:
-    "Pairs (factor, temperature), at least one."
-    pairs = list(priors) if isinstance(priors, Iterable) else []
-    if not pairs or not all(isinstance(p, (list, tuple)) and len(p) == 2 for p in pairs):
-        rule = "priors must hold at least one (factor, temperature) pair"
-        got = type(priors).__name__ if pairs else "none"
-        refuse("product_factor", rule, got, "pass one or several")
-    return pairs
+    gram = C @ C.T if len(C) < C.shape[1] else C.T @ C
+    return C / gram.double().norm().sqrt().to(C)
 
 # %% ../nbs/workshop/06_kernels.ipynb #69c757fb
 @documented
@@ -336,10 +298,14 @@ def product_factor(
     K = sum over k of K_k/T_k, so its factor holds the columns Z_k/sqrt(T_k) side by side.
     Reference: Task Priors, section 2.2.
     """
-    priors = _pairs(priors)
-    Zs = [check_features(Z, "product_factor", "factor") for Z, _ in priors]
+    pairs = list(priors) if isinstance(priors, Iterable) else []
+    if not pairs or not all(isinstance(p, (list, tuple)) and len(p) == 2 for p in pairs):
+        rule = "priors must hold at least one (factor, temperature) pair"
+        got = type(priors).__name__ if pairs else "none"
+        refuse("product_factor", rule, got, "pass one or several")
+    Zs = [check_features(Z, "product_factor", "factor") for Z, _ in pairs]
     check_same_n("product_factor", **{f"factor {k}": len(Z) for k, Z in enumerate(Zs)})
-    roots = [check_temperature(T, "product_factor") ** 0.5 for _, T in priors]
+    roots = [check_temperature(T, "product_factor") ** 0.5 for _, T in pairs]
     dtype = max((Z.dtype for Z in Zs), key=lambda t: t.itemsize)
     n_bytes = 2 * sum(Z.numel() for Z in Zs) * dtype.itemsize
     check_memory(n_bytes, "product_factor", "pass fewer priors", device=Zs[0].device)

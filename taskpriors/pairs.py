@@ -153,7 +153,13 @@ def _pass(
             torch.add(square[cols], products, alpha=-2, out=D[:m, cols])
             if cols != rows:
                 value = torch.add(square[rows, None], products, alpha=-2)
-                i, j = _hits(value < limit[cols])
+                mask = value < limit[cols]
+                flat = mask.flatten()
+                if flat.device.type == "cpu":  # seven times as fast as torch where little is true
+                    flat = torch.from_numpy(flat.numpy().nonzero()[0])
+                else:
+                    flat = flat.nonzero()[:, 0]
+                i, j = flat // mask.shape[1], flat % mask.shape[1]
                 owners.append(j + cols.start)
                 values.append(value[i, j])
                 found.append(i + rows.start)
@@ -168,15 +174,6 @@ def _pass(
         found.append(near.indices.flatten())
     values, found = _merged(torch.cat(owners), torch.cat(values), torch.cat(found), n, wanted)
     return values, found, total
-
-
-def _hits(mask: Tensor) -> tuple:  # rows and columns of what is true
-    flat = mask.flatten()
-    if flat.device.type == "cpu":  # seven times as fast as torch where little is true
-        flat = torch.from_numpy(flat.numpy().nonzero()[0])
-    else:
-        flat = flat.nonzero()[:, 0]
-    return flat // mask.shape[1], flat % mask.shape[1]
 
 
 def _merged(owners, values, found, n: int, wanted: int) -> tuple:  # both of shape (n, wanted)

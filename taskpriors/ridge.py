@@ -474,22 +474,18 @@ def _inner_terms(U, inners, weight, f):  # sum_i w_i u_i' F inner F u_i, (n_laws
     return out
 
 # %% ../nbs/prior/14_ridge.ipynb #32dd6a20
-def _root_term(U, root, weight, f):  # the same with inner = root @ root.T
-    blocks = row_blocks(len(U), 8192)
-    out = f.new_zeros(len(f))
-    for k, (w, g) in enumerate(zip(weight, f, strict=True)):
-        FL = (g[:, None] * root).to(U)
-        out[k] = sum(w[b] @ (U[b] @ FL).square().sum(1).double() for b in blocks)
-    return out
-
-
 def _quadratic_term(U, moments, weight, f):  # by the cheaper of the two routes
     inner = moments.inner
     if not moments.root:
         return _inner_terms(U, [inner], weight, f)[0]
     n_grams = len(_few_weights(weight, torch.finfo(U.dtype).eps)[1])
     if n_grams * U.shape[1] >= 2 * len(f) * inner.shape[1]:
-        return _root_term(U, inner, weight, f)
+        blocks = row_blocks(len(U), 8192)
+        out = f.new_zeros(len(f))
+        for k, (w, g) in enumerate(zip(weight, f, strict=True)):
+            FL = (g[:, None] * inner).to(U)
+            out[k] = sum(w[b] @ (U[b] @ FL).square().sum(1).double() for b in blocks)
+        return out
     return _inner_terms(U, [(inner @ inner.T).double()], weight, f)[0]
 
 # %% ../nbs/prior/14_ridge.ipynb #40315467

@@ -84,7 +84,19 @@ class FeatureSVD(Result):
     @cached_property
     def rotation(self) -> tuple[Tensor, Tensor]:  # what `raw_rotation` returns
         "Left singular vectors and singular values of the raw features, in the basis 1, `U`."
-        return _raw_rotation(self)
+        n, m = self.n, self.mean
+        inside = self.V.T @ m
+        rest = (m - self.V @ inside).norm()
+        top = torch.cat([inside, rest[None]]) * n**0.5
+        bottom = torch.cat([torch.diag(self.S), torch.zeros_like(self.S)[:, None]], 1)
+        M = torch.cat([top[None], bottom])
+        w, W = torch.linalg.eigh(M @ M.T)
+        null = int(rest * n**0.5 <= self.cutoff)
+        if len(w) > null and w[null] > 1e-7 * w[-1]:
+            return W[:, null:].flip(1), w[null:].flip(0).sqrt()
+        W, S, _ = torch.linalg.svd(M)
+        keep = S > self.cutoff
+        return W[:, keep], S[keep]
 
 # %% ../nbs/workshop/07_svd.ipynb #712fda4f
 def feature_svd(
@@ -106,22 +118,6 @@ def feature_svd(
     return note_origin(svd, features)
 
 # %% ../nbs/workshop/07_svd.ipynb #5fe05d53
-def _raw_rotation(svd: FeatureSVD) -> tuple:
-    n, m = svd.n, svd.mean
-    inside = svd.V.T @ m
-    rest = (m - svd.V @ inside).norm()
-    top = torch.cat([inside, rest[None]]) * n**0.5
-    bottom = torch.cat([torch.diag(svd.S), torch.zeros_like(svd.S)[:, None]], 1)
-    M = torch.cat([top[None], bottom])
-    w, W = torch.linalg.eigh(M @ M.T)
-    null = int(rest * n**0.5 <= svd.cutoff)
-    if len(w) > null and w[null] > 1e-7 * w[-1]:
-        return W[:, null:].flip(1), w[null:].flip(0).sqrt()
-    W, S, _ = torch.linalg.svd(M)
-    keep = S > svd.cutoff
-    return W[:, keep], S[keep]
-
-
 def raw_rotation(
     svd: FeatureSVD,  # of the centred features
 ) -> tuple:  # rotation (r + 1, r0) and singular values (r0,) of the raw features

@@ -107,9 +107,13 @@ CALLS = {
         "rejects_gaussian": dict(images=SAMPLE, task=TASK),
     },
     "synbench.robust_bayes": {"scaled_bound_of_accuracy": dict(accuracy=0.8)},
-    "synbench.score": {
+    "synbench.curves": {
         "score_integral": dict(accuracy=[0.7, 0.9], bound=[1.0, 2.0], threshold=0.7),
         "grid_integral": dict(accuracy=[0.7, 0.9], bound=[1.0, 2.0], threshold=0.7),
+    },
+    "synbench.structures": {"local_symmetry": dict(shape=(1, 4, 4), inner=2)},
+    "synbench.accuracy": {"synthetic_accuracy": dict(SCORE, n_steps=1)},
+    "synbench.score": {
         "synbench_score": SCORE,
         "score_by_n": dict(SCORE, sizes=(32, 64)),
     },
@@ -120,6 +124,7 @@ CALLS = {
     "synbench.seeds_and_classes": {
         "score_over_seeds": dict(SCORE, seeds=range(2)),
         "one_vs_rest_score": dict(SCORE, class_priors=(0.25, 0.75)),
+        "one_vs_one_score": dict(SCORE, class_priors=(0.25, 0.75)),
     },
     "synbench.robust_probing": {"choose_eps": dict(result=RESULT)},
     "transfer.agreement": {
@@ -237,7 +242,6 @@ CALLS = {
     "rank.shared_prior": {
         "shared_prior": dict(factors=MODELS),
         "similarity_scale": dict(Z=Z),
-        "top_eigenvalue": dict(Z=Z),
         "edge_temperature": dict(Z=Z),
         "task_temperature": dict(Z=Z, n_classes=2),
     },
@@ -362,6 +366,17 @@ ABSENT = {
     "pairs.search_points": "the same",
     "pairs.use_pairs": "the same",
     "svd": "shared step of the metrics that call it",
+    "synbench.curves.checked_settings": "step of synbench_score, which judges the settings",
+    "synbench.score.image_encoder": "step of synbench_score",
+    "synbench.structures.compose_structures": "takes structures by position; its notebook does",
+    "synbench.score.task_at": "step of synbench_score",
+    "synbench.score.task_features": "step of synbench_score",
+    "inputs.study_data": "files of others; its notebook fetches from stand-ins",
+    "jobs.recipes": "data of the papers; its notebook checks every name",
+    "jobs.reproduce": "items of the papers, tests/test_reproduce.py",
+    "jobs.synbench_scores": "files of scores; its notebook writes and reads them",
+    "rank.synbench_column": "a column of rank_models; its notebook computes it",
+    "transfer.code_length.mlp_learner": "a learner of loss_curve; its notebook runs it",
     "synbench.robust_probing.attack_inputs": "judges what the attacks take",
     "synbench.robust_probing.image_norms": "step of the attacks",
     "synbench.robust_probing.per_image": "step of the attacks",

@@ -40,7 +40,6 @@ from taskpriors.prior import (
     tails,
     views,
 )
-from taskpriors.prior.calibration import critical_temperature
 from taskpriors.prior.task_prior import TaskPrior
 from taskpriors.probes import logistic_fit, logistic_probes, ridge_probes
 from taskpriors.rank.figures import plot_tasks, plot_temperatures
@@ -242,7 +241,6 @@ CALLS = {  # what to run, at a size where it takes 100 to 550 MB
     "pass_over_pairs": lambda: (pass_over_pairs, normal(16_000, 64)),
     "pass_over_pairs wide": lambda: (pass_over_pairs, normal(4_000, 2_000)),
     "nearest_neighbours": lambda: (nearest_neighbours, normal(5_000, 1_024)),
-    "critical_temperature": lambda: (critical_temperature, normal(100_000, 128), 2),
     "precision_at_k": lambda: (
         functools.partial(heldout.precision_at_k, block_size=1_000),
         normal(30_000, 32),

@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT / "docs"))
 import studies  # noqa: E402
 
 NOTEBOOKS = sorted(studies.STUDIES.glob("*.ipynb"))
-WAITING = {"01", "02", "04", "07", "09", "10", "11", "12"}  # for hours of a processor
+WAITING = {"07"}
 GROUND = """
 from typing import TYPE_CHECKING
 if TYPE_CHECKING:

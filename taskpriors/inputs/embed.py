@@ -370,30 +370,6 @@ def _read_parts(
 def _is_bar(progress):
     return hasattr(progress, "set_description")
 
-
-def _all_rows(
-    enc: Encoder,
-    images: ImageSource,
-    entry: _Entry | None,  # where parts are saved
-    setup: _Setup,
-) -> _Rows:
-    rows = _read_parts(entry, str(setup.device))
-    done = len(rows)
-    bar: Any = nullcontext(setup.progress)
-    if not _is_bar(setup.progress):
-        bar = open_bar(setup.progress, desc=enc.name, total=len(images), unit="point")
-    with bar as bar:
-        bar.update(done)
-        try:
-            for out in _batches(enc, images, done, setup) if done < len(images) else ():
-                rows.new.append(out)
-                bar.update(len(out))
-                if time.perf_counter() - rows.began >= setup.save_every:
-                    rows.keep()
-        finally:
-            rows.keep()
-    return rows
-
 # %% ../../nbs/inputs/06_embed.ipynb #9d8c3112
 @dataclass(frozen=True, eq=False, repr=False)
 class Features(Result):
@@ -446,7 +422,21 @@ def _compute(
     entry: _Entry | None,  # where features are stored; None stores nothing
 ) -> Features:
     with evaluating(enc.forward if enc.module is None else enc.module, setup.device):
-        rows = _all_rows(enc, images, entry, setup)
+        rows = _read_parts(entry, str(setup.device))
+        done = len(rows)
+        bar: Any = nullcontext(setup.progress)
+        if not _is_bar(setup.progress):
+            bar = open_bar(setup.progress, desc=enc.name, total=len(images), unit="point")
+        with bar as bar:
+            bar.update(done)
+            try:
+                for out in _batches(enc, images, done, setup) if done < len(images) else ():
+                    rows.new.append(out)
+                    bar.update(len(out))
+                    if time.perf_counter() - rows.began >= setup.save_every:
+                        rows.keep()
+            finally:
+                rows.keep()
     return Features(
         name=enc.name,
         features=torch.cat(rows.parts),
@@ -535,29 +525,6 @@ def _find_or_compute(
     warnings.warn(f"{event} again, or fails on them; nothing of it is cached.", stacklevel=3)
     return new
 
-# %% ../../nbs/inputs/06_embed.ipynb #0fd371d9
-def _checked_setup(
-    device,
-    dtype: str,
-    *,
-    batch_size: int,
-    num_workers: int | None,
-    save_every: float,
-    progress: bool,
-) -> _Setup:
-    check_choice(dtype, ("float32", "bfloat16", "float16"), "embed", "dtype")
-    device = default_device() if device is None else check_device(device, "embed")
-    if num_workers is None:
-        num_workers = min(8, os.cpu_count() or 1) if device.type == "cuda" else 0
-    return _Setup(
-        device=device,
-        dtype=dtype,
-        batch_size=check_count(batch_size, "embed", "batch_size"),
-        num_workers=check_load(num_workers, "embed", "num_workers", low=0, workers=True),
-        save_every=check_number(save_every, "embed", "save_every", low=0),
-        progress=progress if _is_bar(progress) else check_flag(progress, "embed", "progress"),
-    )
-
 # %% ../../nbs/inputs/06_embed.ipynb #b5a8ecc8
 def embed_features(
     model: ModelLike,  # see `embed`
@@ -575,13 +542,17 @@ def embed_features(
     progress: bool = True,  # show a bar on standard error, or a bar that is to be moved on
 ) -> Features:
     "Embed images with one model, or find the features in the cache; also say what made them."
-    setup = _checked_setup(
-        device,
-        dtype,
-        batch_size=batch_size,
-        num_workers=num_workers,
-        save_every=save_every,
-        progress=progress,
+    check_choice(dtype, ("float32", "bfloat16", "float16"), "embed", "dtype")
+    device = default_device() if device is None else check_device(device, "embed")
+    if num_workers is None:
+        num_workers = min(8, os.cpu_count() or 1) if device.type == "cuda" else 0
+    setup = _Setup(
+        device=device,
+        dtype=dtype,
+        batch_size=check_count(batch_size, "embed", "batch_size"),
+        num_workers=check_load(num_workers, "embed", "num_workers", low=0, workers=True),
+        save_every=check_number(save_every, "embed", "save_every", low=0),
+        progress=progress if _is_bar(progress) else check_flag(progress, "embed", "progress"),
     )
     points: Any = images
     if points is not None and not hasattr(points, "fingerprint"):

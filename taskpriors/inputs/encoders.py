@@ -164,13 +164,6 @@ def pool_output(
         return out
     check_choice(pooling, POOLINGS, caller, "pooling")
     tokens = out if out.ndim == 3 else out.flatten(2).transpose(1, 2)
-    return _over_tokens(tokens, pooling)
-
-# %% ../../nbs/inputs/03_encoders.ipynb #9934a1da
-def _over_tokens(
-    tokens: Tensor,  # shape (n, t, d)
-    pooling: str | None,
-) -> Tensor:  # shape (n, d)
     if pooling == "max":
         return tokens.amax(1)
     if pooling == "token":
@@ -298,17 +291,12 @@ def _hub_at_once():
         constants.HF_HUB_OFFLINE = before
 
 # %% ../../nbs/inputs/03_encoders.ipynb #dd3d76ab
-def _cached_weights() -> list:  # names of timm, in alphabetical order
-    "Weights of timm in the cache of the hub."
+def _cached_words() -> str:
     from huggingface_hub import constants
 
     there = Path(constants.HF_HUB_CACHE).glob("models--timm--*/snapshots/*/*")
     files = [path for path in there if path.suffix in (".safetensors", ".bin", ".pth")]
-    return sorted({path.parts[-4].removeprefix("models--timm--") for path in files})
-
-
-def _cached_words() -> str:
-    names = _cached_weights()
+    names = sorted({path.parts[-4].removeprefix("models--timm--") for path in files})
     if not names:
         return "nothing of timm"
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
@@ -460,32 +448,6 @@ def _settings(
             continue
     return found
 
-# %% ../../nbs/inputs/03_encoders.ipynb #ad3f8b90
-def _describe_function(
-    f: Callable,
-    inner: Callable,  # describes what the function holds
-) -> list:
-    seen = inspect.getclosurevars(f)
-    read = {
-        k: v
-        for k, v in seen.globals.items()
-        if isinstance(v, nn.Module) or not (callable(v) or inspect.ismodule(v))
-    }
-    held = {k: inner(v) for k, v in sorted({**seen.nonlocals, **read}.items())}
-    return [_source(f), printed(f.__defaults__), held]
-
-# %% ../../nbs/inputs/03_encoders.ipynb #eb0db84d
-def _describe_module(
-    module: nn.Module,
-) -> dict:
-    parts = list(module.modules())
-    return dict(
-        weights=digest_tensors(_tensors(module)),
-        code={str(k): _class_source(k) for k in {type(m) for m in parts}},
-        layers=printed(module),
-        settings=[_settings(m) for m in parts],
-    )
-
 # %% ../../nbs/inputs/03_encoders.ipynb #729d22a3
 def description_of(
     obj: Any,  # a module, a function, a bound method, a partial or any other callable
@@ -502,9 +464,22 @@ def description_of(
     if inspect.ismethod(obj):
         return [_source(obj.__func__), description_of(obj.__self__, depth)]
     if inspect.isfunction(obj):
-        return _describe_function(obj, inner)
+        seen = inspect.getclosurevars(obj)
+        read = {
+            k: v
+            for k, v in seen.globals.items()
+            if isinstance(v, nn.Module) or not (callable(v) or inspect.ismodule(v))
+        }
+        held = {k: inner(v) for k, v in sorted({**seen.nonlocals, **read}.items())}
+        return [_source(obj), printed(obj.__defaults__), held]
     if isinstance(obj, nn.Module):
-        return _describe_module(obj)
+        parts = list(obj.modules())
+        return dict(
+            weights=digest_tensors(_tensors(obj)),
+            code={str(k): _class_source(k) for k in {type(m) for m in parts}},
+            layers=printed(obj),
+            settings=[_settings(m) for m in parts],
+        )
     if isinstance(getattr(obj, "transforms", None), (list, tuple)):
         return [inner(t) for t in obj.transforms]
     return [printed(obj), _class_source(type(obj)), _settings(obj)]

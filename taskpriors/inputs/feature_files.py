@@ -93,18 +93,6 @@ def _refuse_bomb(
         refuse(caller, rule, content, "if they are features, store them with np.savez")
     check_memory(member.file_size, caller, "store fewer rows or fewer bits")
 
-
-def _stored_npz(
-    path: Path,
-    key: str | None,
-) -> dict:  # name -> array; None for each if there are several to choose from
-    names = {m.filename.removesuffix(".npy") for m in _members(path, key)}
-    if len(names) != 1:
-        with np.load(path, allow_pickle=False) as archive:
-            return dict.fromkeys(sorted(archive.files))
-    with np.load(path, allow_pickle=False) as archive:
-        return {name: archive[name] for name in names}
-
 # %% ../../nbs/inputs/01_feature_files.ipynb #983dcdbc
 def _mapped(
     path: Path,
@@ -264,22 +252,23 @@ def _read_parquet(
 _NO_FEATURES = {"label", "labels", "target", "targets", "class", "y", "id", "index", "unnamed: 0"}
 _VECTORS = ("features", "embedding", "embeddings")
 
-
-def _vectors_of(
-    frame,  # pandas.DataFrame
-) -> list | None:  # the cells of a column whose cells are vectors
+# %% ../../nbs/inputs/01_feature_files.ipynb #2e30d35c
+def table_values(
+    frame: DataFrame,  # pandas.DataFrame, one row a point
+    caller: str,  # who asks
+    what: str = "a data frame of features",  # what to call it
+) -> np.ndarray:  # shape (n, d)
+    "The features in a table, or a refusal that names the column."
     named = [name for name in _VECTORS if name in frame]
     if not named and frame.shape[1] == 1:
         named = [frame.columns[0]]
     cells = frame[named[0]].tolist() if named else []
-    return cells if cells and isinstance(cells[0], (list, tuple, np.ndarray)) else None
-
-
-def _check_columns(
-    frame,  # pandas.DataFrame
-    caller: str,
-    what: str,
-):
+    vectors = cells if cells and isinstance(cells[0], (list, tuple, np.ndarray)) else None
+    if vectors is not None:
+        if len({np.shape(v) for v in vectors}) > 1:
+            rule, remedy = f"{what} must have vectors of one length", "pad or drop the others"
+            refuse(caller, rule, "several lengths", remedy)
+        return np.array(vectors)
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     for name, kind in frame.dtypes.items():
@@ -291,44 +280,21 @@ def _check_columns(
             rule = f"{what} must have no column of labels or row numbers"
             remedy = "drop it (labels go to labels=), or rename it if it is a feature"
             refuse(caller, rule, repr(name), remedy)
-
-# %% ../../nbs/inputs/01_feature_files.ipynb #2e30d35c
-def table_values(
-    frame: DataFrame,  # pandas.DataFrame, one row a point
-    caller: str,  # who asks
-    what: str = "a data frame of features",  # what to call it
-) -> np.ndarray:  # shape (n, d)
-    "The features in a table, or a refusal that names the column."
-    vectors = _vectors_of(frame)
-    if vectors is not None:
-        if len({np.shape(v) for v in vectors}) > 1:
-            rule, remedy = f"{what} must have vectors of one length", "pad or drop the others"
-            refuse(caller, rule, "several lengths", remedy)
-        return np.array(vectors)
-    _check_columns(frame, caller, what)
     values = frame.to_numpy()
     if values.dtype == object:  # columns that know missing values
         values = frame.to_numpy(dtype="float64", na_value=np.nan)
     return values
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #b7da4509
-def _cache_rows(
-    folder: Path,
-    caller: str,
-) -> dict:  # hash of an item -> its row
-    rows = json.loads((folder / "index.json").read_text(encoding="utf-8"))
-    if not rows or sorted(rows.values()) != list(range(len(rows))):
-        rule = f"index.json of {folder.name} must number its items 0, 1, 2, ..."
-        refuse(caller, rule, f"{len(rows)} items", "encode the task again into an empty cache")
-    return rows
-
-
 def _read_cache(
     folder: Path,
     caller: str,
 ):  # Rows
     "The vectors that a cache of mteb holds, mapped, in the order in which the items came."
-    rows = _cache_rows(folder, caller)
+    rows = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+    if not rows or sorted(rows.values()) != list(range(len(rows))):
+        rule = f"index.json of {folder.name} must number its items 0, 1, 2, ..."
+        refuse(caller, rule, f"{len(rows)} items", "encode the task again into an empty cache")
     dimension = int((folder / "dimension").read_text())
     file = folder / "vectors.npy"
     room = file.stat().st_size // (4 * max(dimension, 1))
@@ -379,7 +345,12 @@ def _stored(
     if path.suffix == ".npy":
         return {"features": _mapped(path)}
     if path.suffix == ".npz":
-        return _stored_npz(path, key)
+        names = {m.filename.removesuffix(".npy") for m in _members(path, key)}
+        if len(names) != 1:
+            with np.load(path, allow_pickle=False) as archive:
+                return dict.fromkeys(sorted(archive.files))
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in names}
     if path.suffix == ".safetensors":
         from safetensors.torch import load_file
 

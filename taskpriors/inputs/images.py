@@ -60,24 +60,6 @@ def _pixels(
         refuse("load_images", rule, got, "undo the normalisation, or divide by the largest value")
     return np.rint(a * 255).astype(np.uint8)
 
-# %% ../../nbs/inputs/04_images.ipynb #0d7bc6e4
-def _image_of(item):  # PIL image in RGB
-    "An array or tensor of pixels as an RGB image."
-    from PIL import Image
-
-    if isinstance(item, Tensor) and item.ndim == 3:
-        if item.shape[0] in (1, 3) and item.shape[-1] not in (1, 3):
-            item = item.movedim(0, -1)
-    a = _pixels(item)
-    if a.ndim == 3 and a.shape[-1] == 1:
-        a = a[..., 0]
-    is_image = a.ndim == 2 or (a.ndim == 3 and a.shape[-1] == 3)
-    if not is_image or 0 in a.shape:
-        rule = "an image must have shape (H, W) or (H, W, 3)"
-        remedy = "move the channels last and keep one or three"
-        refuse("load_images", rule, tuple(a.shape), remedy)
-    return Image.fromarray(a).convert("RGB")
-
 # %% ../../nbs/inputs/04_images.ipynb #ec98410c
 def _in_8_bits(image, kind):  # PIL image whose channels have 8 bits
     "A PIL image of file type `kind`; 16 bits and floats are scaled by the range of their format."
@@ -126,7 +108,18 @@ def _content(item, exif_rotation=True):  # encoded bytes, or an RGB image
             return item.read()
     if isinstance(item, Image.Image):
         return _to_rgb(item, exif_rotation)
-    return _image_of(item)
+    if isinstance(item, Tensor) and item.ndim == 3:
+        if item.shape[0] in (1, 3) and item.shape[-1] not in (1, 3):
+            item = item.movedim(0, -1)
+    a = _pixels(item)
+    if a.ndim == 3 and a.shape[-1] == 1:
+        a = a[..., 0]
+    is_image = a.ndim == 2 or (a.ndim == 3 and a.shape[-1] == 3)
+    if not is_image or 0 in a.shape:
+        rule = "an image must have shape (H, W) or (H, W, 3)"
+        remedy = "move the channels last and keep one or three"
+        refuse("load_images", rule, tuple(a.shape), remedy)
+    return Image.fromarray(a).convert("RGB")
 
 # %% ../../nbs/inputs/04_images.ipynb #c75c4618
 def _digest(content):  # 32 bytes
@@ -269,8 +262,9 @@ class MapDataset(Protocol):
 class ImageSource:
     """Images in a fixed order: `len`, `[i]` (an RGB PIL image), `.subset` and `.plot`.
 
-    `.fingerprint` names the content, `.labels` holds the classes or None, `.skipped` lists what
-    could not be read with the reason, and `.name` is what to call the source.
+    `.fingerprint` names the content, `.labels` holds the classes or None, `.names` the paths or
+    None, `.skipped` lists what could not be read with the reason, and `.name` is what to call the
+    source.
     """
 
     def __init__(
@@ -279,7 +273,7 @@ class ImageSource:
         name: str,  # what to call it
         *,
         labels: Sequence | None = None,  # class of each item, shape (n,)
-        names: Sequence | None = None,  # what to call each item when it is skipped
+        names: Sequence | None = None,  # what to call each item, such as its path
         n_threads: int = 0,  # threads of the first pass; 0 if `items` must not be shared
         progress: bool = False,  # show a bar on standard error
         exif_rotation: bool = True,  # turn photographs as their EXIF data say
@@ -290,6 +284,7 @@ class ImageSource:
         n_threads = check_load(n_threads, "load_images", "n_threads", low=0, workers=True)
         found = _inspect_all(items, n_threads, progress, exif_rotation)
         self.index = [i for i, f in enumerate(found) if isinstance(f, tuple)]
+        self.names = None if names is None else tuple(str(names[i]) for i in self.index)
         names = range(len(found)) if names is None else names
         self.skipped = [(str(names[i]), f) for i, f in enumerate(found) if isinstance(f, str)]
         if not self.index:
@@ -337,6 +332,7 @@ class ImageSource:
         new.index = [self.index[i] for i in keep]
         new._digests = [self._digests[i] for i in keep]
         new.labels = None if self.labels is None else self.labels[keep]
+        new.names = None if self.names is None else tuple(self.names[i] for i in keep)
         return new
 
     def plot(self, n: int = 16, ax: Axes | None = None) -> Axes:
@@ -460,17 +456,12 @@ def _load_folder(root, split, limit, how, *, class_map="", input_key=None, **oth
     samples, classes = _list_folder(str(folder), types, class_map)
     if not samples:
         _refuse_empty(folder, types)
-    return _source_of_files(samples, len(classes) > 1, root, limit, how)
-
-# %% ../../nbs/inputs/04_images.ipynb #b75c8456
-def _source_of_files(samples, has_classes, root, limit, how):  # ImageSource
-    "The images that were found in a folder."
     samples = [samples[i] for i in _evenly_spaced(len(samples), limit)]
     paths = [path for path, _ in samples]
     return ImageSource(
         paths,
         root.resolve().name,
-        labels=[y for _, y in samples] if has_classes else None,
+        labels=[y for _, y in samples] if len(classes) > 1 else None,
         names=[os.path.relpath(path, root) for path in paths],
         n_threads=min(8, os.cpu_count() or 1),
         labels_from=f"the subfolders of {root.resolve().name}",
@@ -652,11 +643,6 @@ class _Items:
         return _pair(self.ds[self.index[i]], self.keys)
 
 # %% ../../nbs/inputs/04_images.ipynb #5cd6183c
-def _n_bytes(content):
-    "Memory that an image takes."
-    return len(content) if isinstance(content, bytes) else 3 * content.width * content.height
-
-
 def _collect(ds, limit, exif_rotation=True, *, keys=(None, None), step=2**28):
     "The first images of a stream with their labels, in a list."
     items: list = []
@@ -666,7 +652,8 @@ def _collect(ds, limit, exif_rotation=True, *, keys=(None, None), step=2**28):
             break
         image, *y = _pair(row, keys)
         items.append((_content(image, exif_rotation), *y[:1]))
-        size += _n_bytes(items[-1][0])
+        content = items[-1][0]
+        size += len(content) if isinstance(content, bytes) else 3 * content.width * content.height
         if size > check_at:
             check_memory(step, "load_images", "pass limit=, or store the images as files")
             check_at = size + step
@@ -712,32 +699,16 @@ def _refuse_split(split, name):
         rule = f"split must be left out for {name}, which has none"
         refuse("load_images", rule, repr(split)[:80], "choose the images yourself")
 
-# %% ../../nbs/inputs/04_images.ipynb #7f501583
-def _load_npy(path, limit):  # ImageSource
-    "Images of an array in an .npy file."
-    try:
-        a = np.load(path, mmap_mode="r", allow_pickle=False)
-    except Exception as e:
-        got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
-        rule = f"{path.name} must hold an array of images"
-        refuse("load_images", rule, got, "check the file", OSError)
-    return _load_array(a, path.name, limit)
-
-
-def _load_digits(limit):  # ImageSource
-    "The handwritten digits of scikit-learn."
-    from sklearn.datasets import load_digits
-
-    data = load_digits()
-    index = _evenly_spaced(len(data.images), limit)
-    return ImageSource(_pixels(data.images[index] / 16), "digits", labels=data.target[index])
-
 # %% ../../nbs/inputs/04_images.ipynb #5782220a
 def _load_named(source, split, limit, how, **kwargs):  # ImageSource
     "The digits, or a data set by its name."
     if source == "digits":
+        from sklearn.datasets import load_digits
+
         _refuse_split(split, "digits")
-        return _load_digits(limit)
+        data = load_digits()
+        index = _evenly_spaced(len(data.images), limit)
+        return ImageSource(_pixels(data.images[index] / 16), "digits", labels=data.target[index])
     prefix = source.partition("/")[0].lower()
     if prefix not in ("hfds", "hfids", "tfds", "wds", "torch"):
         rule = "images must be a folder, 'digits', or a data set that starts with"
@@ -764,8 +735,9 @@ def _load_file(path, limit, how, **kwargs):  # ImageSource
     return kinds[path.suffix](path, limit, how, **kwargs)
 
 # %% ../../nbs/inputs/04_images.ipynb #bddd7d2e
-def _refuse_loader(source):
-    "Refuse what holds data sets or batches of them, with the data set in it."
+def _load_object(source, split, limit, how, *, input_key=None, target_key=None, **others):
+    "Images that are given as an object."
+    _refuse_options(others, "a data set", "input_key and target_key")
     if isinstance(source, torch.utils.data.DataLoader):
         rule = "images must be a data set, not a loader of batches"
         refuse("load_images", rule, "a DataLoader", "pass loader.dataset", TypeError)
@@ -775,12 +747,6 @@ def _refuse_loader(source):
         if source:
             remedy += f", e.g. images[{next(iter(source))!r}]"
         refuse("load_images", rule, got, remedy, TypeError)
-
-
-def _load_object(source, split, limit, how, *, input_key=None, target_key=None, **others):
-    "Images that are given as an object."
-    _refuse_options(others, "a data set", "input_key and target_key")
-    _refuse_loader(source)
     if split is not None:
         rule = "split must be None for images given as objects"
         refuse("load_images", rule, repr(split), "choose the split yourself")
@@ -830,7 +796,13 @@ def load_images(
     path = Path(source).expanduser()
     if path.suffix == ".npy" and os.path.isfile(path):
         _refuse_split(split, path.name[-80:])
-        return _load_npy(path, limit)
+        try:
+            a = np.load(path, mmap_mode="r", allow_pickle=False)
+        except Exception as e:
+            got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
+            rule = f"{path.name} must hold an array of images"
+            refuse("load_images", rule, got, "check the file", OSError)
+        return _load_array(a, path.name, limit)
     if os.path.isdir(path):
         return _load_folder(path, split, limit, how, **kwargs)
     if os.path.exists(path):

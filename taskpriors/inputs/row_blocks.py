@@ -77,7 +77,7 @@ def _npy_layout(path):
         return Layout(str(path), f.tell(), shape, _dtype_of(dtype.str, _NUMPY, path))
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #41a0a609
-def _safe_header(path):  # name -> what the file says of a tensor, and where the tensors begin
+def _safe_layout(path, key):
     with path.open("rb") as f:
         length = int.from_bytes(f.read(8), "little")
         try:
@@ -85,11 +85,6 @@ def _safe_header(path):  # name -> what the file says of a tensor, and where the
             header.pop("__metadata__", None)
         except (ValueError, AttributeError) as e:
             refuse("open_rows", "a .safetensors file must have its header", e, "save it again")
-    return header, 8 + length
-
-
-def _safe_layout(path, key):
-    header, start = _safe_header(path)
     if key is None:
         matrices = [name for name, about in header.items() if len(about["shape"]) == 2]
         key = "features" if "features" in matrices or len(matrices) != 1 else matrices[0]
@@ -99,7 +94,7 @@ def _safe_layout(path, key):
     about = header[key]
     first = about["data_offsets"][0]
     dtype = _dtype_of(about["dtype"], _SAFE, path)
-    return Layout(str(path), start + first, tuple(about["shape"]), dtype)
+    return Layout(str(path), 8 + length + first, tuple(about["shape"]), dtype)
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #bcc5aefd
 def _map_layout(X):  # of a numpy memory map; None if it is a part of one

@@ -41,19 +41,6 @@ from .embed import Encoder, Features, embed_features, is_features, load_encoder
 from .encoders import device_of, model_name, module_of
 from ..signatures import documented
 
-# %% ../../nbs/inputs/07_texts.ipynb #1918b39f
-def _checked_texts(
-    texts,  # a sequence
-) -> tuple:  # of str
-    for k, text in enumerate(texts):
-        if not isinstance(text, str):
-            rule, remedy = "every text must be a string", "drop it, or pass what it stands for"
-            refuse("load_texts", rule, f"{text!r:.40} at position {k}", remedy, TypeError)
-        if not text.strip():
-            rule, remedy = "no text may be empty", "drop it"
-            refuse("load_texts", rule, f"{text!r:.40} at position {k}", remedy)
-    return tuple(texts)
-
 # %% ../../nbs/inputs/07_texts.ipynb #62d4363e
 def _words(
     labels,  # words or numbers, one a text
@@ -116,7 +103,14 @@ class TextSource:
         labels: ArrayLike | None = None,  # class of each text, words or numbers, shape (n,)
         labels_from: str = "the texts",  # where the labels come from, in words
     ) -> None:
-        self.texts, self.name, self.labels_from = _checked_texts(texts), name, labels_from
+        for k, text in enumerate(texts):
+            if not isinstance(text, str):
+                rule, remedy = "every text must be a string", "drop it, or pass what it stands for"
+                refuse("load_texts", rule, f"{text!r:.40} at position {k}", remedy, TypeError)
+            if not text.strip():
+                rule, remedy = "no text may be empty", "drop it"
+                refuse("load_texts", rule, f"{text!r:.40} at position {k}", remedy)
+        self.texts, self.name, self.labels_from = tuple(texts), name, labels_from
         if not self.texts:
             refuse("load_texts", f"{name} must hold a text", "none", "check the source")
         self.labels, self.classes = None, ()
@@ -147,18 +141,6 @@ class TextSource:
         return new
 
 # %% ../../nbs/inputs/07_texts.ipynb #2cc189a0
-def _read_table(
-    path: Path,
-):  # pandas.DataFrame
-    import pandas as pd
-
-    if path.suffix == ".parquet":
-        return pd.read_parquet(path)
-    separator = "\t" if path.suffix == ".tsv" else ","
-    how = dict(dtype=str, keep_default_na=False, skip_blank_lines=False, encoding="utf-8-sig")
-    return pd.read_csv(path, sep=separator, **how)
-
-
 def _open_table(
     path: Path,
 ):  # pandas.DataFrame
@@ -169,7 +151,13 @@ def _open_table(
         rule, remedy = "a file of texts must exist", "check the path"
         refuse("load_texts", rule, repr(str(path)[-80:]), remedy, FileNotFoundError)
     try:
-        return _read_table(path)
+        import pandas as pd
+
+        if path.suffix == ".parquet":
+            return pd.read_parquet(path)
+        separator = "\t" if path.suffix == ".tsv" else ","
+        how = dict(dtype=str, keep_default_na=False, skip_blank_lines=False, encoding="utf-8-sig")
+        return pd.read_csv(path, sep=separator, **how)
     except Exception as e:  # readers raise many types
         got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
         refuse("load_texts", f"{path.name[-80:]} must hold a table", got, "check the file", OSError)
@@ -186,25 +174,6 @@ def _column(
         got = ", ".join(map(str, table.columns))
         refuse("load_texts", f"the column {name!r:.60} must exist", got[:120], "name one of these")
     return table[name]
-
-
-def _text_column(
-    table,  # pandas.DataFrame
-    name: str | None,  # asked for
-    name_of_file: str,  # of which it was read as text; "" if its columns have names of their own
-):  # a column
-    found = _column(table, name, "text")
-    if found is None and table.shape[1] == 1:
-        if name_of_file:
-            rule = f"the one column of {name_of_file[-60:]} must be headed text, or named"
-            got = f"{str(table.columns[0])[:60]!r} in the first line, which may be a text"
-            refuse("load_texts", rule, got, "write text above it, or name it with text_column=")
-        found = table[table.columns[0]]
-    if found is None:
-        got = ", ".join(map(str, table.columns))[:120]
-        rule, remedy = "a table of texts must have the column text", "name one with text_column="
-        refuse("load_texts", rule, got, remedy)
-    return found
 
 # %% ../../nbs/inputs/07_texts.ipynb #b0bb18fe
 TextsLike = TypeAliasType("TextsLike", str | os.PathLike | ArrayLike | TextSource)
@@ -241,7 +210,22 @@ def load_texts(
         source, name, file = _open_table(path), path.stem, path.name
     if hasattr(source, "columns"):
         file = "" if file.endswith(".parquet") else file
-        texts: Any = _text_column(source, text_column, file)
+        table: Any = source
+        found = _column(table, text_column, "text")
+        if found is None and table.shape[1] == 1:
+            if file:
+                rule = f"the one column of {file[-60:]} must be headed text, or named"
+                got = f"{str(table.columns[0])[:60]!r} in the first line, which may be a text"
+                refuse("load_texts", rule, got, "write text above it, or name it with text_column=")
+            found = table[table.columns[0]]
+        if found is None:
+            got = ", ".join(map(str, table.columns))[:120]
+            rule, remedy = (
+                "a table of texts must have the column text",
+                "name one with text_column=",
+            )
+            refuse("load_texts", rule, got, remedy)
+        texts: Any = found
         if labels is None:
             labels = _column(source, label_column, "label")
             labels_from = f"the column {label_column or 'label'!r} of {name}"
@@ -305,18 +289,6 @@ def pool_tokens(
 _NO_LIMIT = 10**6  # tokens; a longer limit stands for none
 
 
-def _longest(
-    model,
-    tokenizer,
-) -> int | None:  # tokens; None if nobody knows
-    config = getattr(model, "config", None)
-    known = [
-        getattr(tokenizer, "model_max_length", None),
-        getattr(config, "max_position_embeddings", None),
-    ]
-    return min((k for k in known if isinstance(k, int) and 0 < k < _NO_LIMIT), default=None)
-
-
 class TokenEncoder(nn.Module):
     "A token-level model with its tokenizer, as a function from texts to one vector each."
 
@@ -337,7 +309,14 @@ class TokenEncoder(nn.Module):
             remedy = "set tokenizer.pad_token, e.g. to tokenizer.eos_token"
             refuse("embed", "the tokenizer must know how to pad", "no pad_token", remedy)
         self.model, self.tokenizer = model, tokenizer
-        self.longest = _longest(model, tokenizer)
+        config = getattr(model, "config", None)
+        known = [
+            getattr(tokenizer, "model_max_length", None),
+            getattr(config, "max_position_embeddings", None),
+        ]
+        self.longest = min(
+            (k for k in known if isinstance(k, int) and 0 < k < _NO_LIMIT), default=None
+        )
 
     def forward(self, texts: Sequence) -> Tensor:
         how = dict(padding=True, truncation=self.longest is not None, return_tensors="pt")
@@ -381,12 +360,6 @@ def _encode_method(
     return partial(model.encode, **{k: v for k, v in quiet.items() if k in known})
 
 # %% ../../nbs/inputs/07_texts.ipynb #86253f75
-def _is_vectors(
-    model,
-) -> bool:
-    return isinstance(model, Mapping) or hasattr(model, "key_to_index")
-
-
 def word_means(
     vectors: Any,  # word -> vector: a dictionary, or gensim's KeyedVectors
     texts: TextsLike,  # what `load_texts` opens
@@ -507,12 +480,6 @@ def _text_encoder(
     return Encoder(name, forward, module, transform=_as_position)
 
 
-def _by_length(
-    texts: TextSource,
-) -> Tensor:  # positions, shape (n,), the longest text first
-    return torch.tensor(sorted(range(len(texts)), key=lambda i: (-len(texts[i]), texts[i])))
-
-
 class SupportsEncode(Protocol):
     "A model with a method `encode`, such as one of sentence-transformers or of mteb."
 
@@ -559,11 +526,11 @@ def embed_texts(
         refuse("embed", "transform is for images", "texts", "leave it out", TypeError)
     if is_features(model):
         return embed_features(load_encoder(model, name=name), texts, **how)
-    if _is_vectors(model):
+    if isinstance(model, Mapping) or hasattr(model, "key_to_index"):
         name = name or "vectors"
         rows = word_means(model, texts, name)
         return embed_features(load_encoder(rows, name=name), texts, **how)
-    order = _by_length(texts)
+    order = torch.tensor(sorted(range(len(texts)), key=lambda i: (-len(texts[i]), texts[i])))
     view = texts.subset(order)
     view.name = "texts"  # so that a file found under another name is the same
     enc = _text_encoder(model, view, pooling=pooling, name=name)

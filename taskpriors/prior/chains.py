@@ -161,17 +161,14 @@ def caught_in_valleys(
 CHECKS_OF_CHAINS = (too_few_chains, starts_differ, still_drifting, caught_in_valleys)
 
 
-def _is_constant(x):  # but for rounding
-    return (x - x.mean()).abs().max() <= 1e-5 * x.abs().max()
-
-
 def reason_against_chains(
     seen: ChainStatistics,  # of several sweeps
 ) -> str:  # a reason for distrust, or ""
     "The first reason that any check gives for any statistic."
     for k, name in enumerate(seen.names):
         x = seen.values[:, k]
-        if k and _is_constant(x):
+        is_constant = (x - x.mean()).abs().max() <= 1e-5 * x.abs().max()  # but for rounding
+        if k and is_constant:
             continue
         for check in CHECKS_OF_CHAINS:
             reason = check(x, name)
@@ -214,21 +211,6 @@ _COLD_SWEEPS = 40  # at most
 _COLD_LOOK = 5  # sweeps between two looks
 
 
-def _cold_starts(P, g):  # -> two sets of labels, (n, m) each
-    c = _COLD_CHAINS
-    colder = PottsModel(P.B[:, : P.rank], P.T / 10, P.q, P.pi, P.tau)
-    one_class = torch.zeros(P.n, c, dtype=torch.int16, device=P.B.device)
-    one_class += torch.arange(c, dtype=torch.int16, device=P.B.device) % P.q
-    return torch.cat([one_class, particle_filter(colder, c, g, resample_below=0.0).labels], 1)
-
-
-def _share_above(values, weights, chains):  # of the weight, at or above each chain's value
-    order = values.argsort()
-    below = torch.cat([weights.new_zeros(1), weights[order].cumsum(0)])
-    slack = 1e-6 * chains.abs()
-    return 1 - below[torch.searchsorted(values[order], chains - slack)]
-
-
 def cold_chains_stay(
     P: PottsModel,  # the measure
     state: ParticleState,  # particles at its temperature
@@ -239,14 +221,22 @@ def cold_chains_stay(
     values, weights = P.trace(state.sums), cloud.weights()
     spread = (1 / _COLD_CHAINS + 1 / cloud.n_ancestors()) / 12
     low = max(0.5 - 4 * spread**0.5, 0.05)
-    Y = _cold_starts(P, g)
+    order = values.argsort()
+    below = torch.cat([weights.new_zeros(1), weights[order].cumsum(0)])
+    c = _COLD_CHAINS
+    colder = PottsModel(P.B[:, : P.rank], P.T / 10, P.q, P.pi, P.tau)
+    one_class = torch.zeros(P.n, c, dtype=torch.int16, device=P.B.device)
+    one_class += torch.arange(c, dtype=torch.int16, device=P.B.device) % P.q
+    Y = torch.cat([one_class, particle_filter(colder, c, g, resample_below=0.0).labels], 1)
     U = factor_sums(P, Y)
     for sweep in range(1, _COLD_SWEEPS + 1):
         gibbs_sweep(P, 1 / P.T, Y, U, g)
         if sweep % _COLD_LOOK:
             continue
-        above = _share_above(values, weights, P.trace(U)).view(2, _COLD_CHAINS).mean(1).min()
-        if above >= low:
+        chains = P.trace(U)
+        slack = 1e-6 * chains.abs()
+        above = 1 - below[torch.searchsorted(values[order], chains - slack)]  # share of the weight
+        if above.view(2, _COLD_CHAINS).mean(1).min() >= low:
             return ""
     cold = f"chains from cold starts that stay above the particles in Tr(GK) for {_COLD_SWEEPS}"
     return f"{cold} sweeps: a phase that was not drawn, or a start not forgotten"

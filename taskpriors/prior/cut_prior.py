@@ -129,13 +129,6 @@ def _project(kernels, parts, W):  # rows of the wide factor times W, a list over
     return sum(part.to(dtype) for part in found)
 
 
-def _check_one_device(opened, caller):
-    devices = sorted({str(rows.device) for rows in opened.values()})
-    if len(devices) > 1:
-        got = ", ".join(devices)
-        refuse(caller, "models must be opened for one device", got, "pass open_rows(X, device=...)")
-
-
 def _weights(weights, m):
     if weights is None:
         return [1 / m] * m
@@ -186,7 +179,10 @@ def cut_prior(
     kernels = [M if isinstance(M, RowKernel) else row_kernel(M) for M in models.values()]
     weights = _weights(weights, len(kernels))
     n, D = len(next(iter(opened.values()))), sum(rows.shape[1] for rows in opened.values())
-    _check_one_device(opened, caller)
+    devices = sorted({str(rows.device) for rows in opened.values()})
+    if len(devices) > 1:
+        got = ", ".join(devices)
+        refuse(caller, "models must be opened for one device", got, "pass open_rows(X, device=...)")
     if block_size is None:
         block_size = kernels[0].rows.block_rows(16 * D, usual=2048)
     size = check_count(block_size, caller, "block_size")

@@ -50,8 +50,14 @@ def _one_hot(y, q):  # (m, n) -> (m q, n); in float32, which holds counts below 
     classes = torch.arange(q, device=y.device)[:, None]
     return (y[:, None] == classes).flatten(0, 1).float()
 
-
-def _squared_tables(y, q, size):  # (m, n) -> sums of squared counts, (m, m), float64
+# %% ../../nbs/prior/09_diversity.ipynb #19b81231
+def pairwise_rand(
+    y: Tensor,  # labels, shape (m, n)
+    q: int,  # number of classes
+    size: int = 250,  # tasks in a block
+) -> Tensor:  # shape (m, m), float64
+    "Adjusted Rand index of all pairs of tasks."
+    n = y.shape[1]
     m = len(y)
     same = torch.zeros(m, m, dtype=torch.float64, device=y.device)
     hot_rows: Any = None
@@ -62,17 +68,6 @@ def _squared_tables(y, q, size):  # (m, n) -> sums of squared counts, (m, m), fl
         tables = (hot_rows @ hot_cols.T).double().square()
         same[rows, cols] = tables.view(-1, q, cols.stop - cols.start, q).sum((1, 3))
         same[cols, rows] = same[rows, cols].T.clone()
-    return same
-
-# %% ../../nbs/prior/09_diversity.ipynb #19b81231
-def pairwise_rand(
-    y: Tensor,  # labels, shape (m, n)
-    q: int,  # number of classes
-    size: int = 250,  # tasks in a block
-) -> Tensor:  # shape (m, m), float64
-    "Adjusted Rand index of all pairs of tasks."
-    n = y.shape[1]
-    same = _squared_tables(y, q, size)
     inside = (same.diagonal() - n) / 2
     common = (same - n) / 2
     chance = inside[:, None] * inside / (n * (n - 1) / 2)

@@ -460,41 +460,6 @@ def _error_over_labels(
         **choice._asdict(),
     )
 
-# %% ../../nbs/prior/15_heldout.ipynb #d96f9b94
-def _error_over_edges(
-    basis: RidgeBasis,
-    law: _EdgeLaw,
-    penalties: Penalties,
-    run: _PairPass,
-    *,
-    variance: bool,
-    points: bool,
-    check_edges: bool,
-) -> HeldoutError:
-    moments = _edge_moments(basis, law, run)
-    choice = choose_penalty(basis, moments, penalties, run.caller)
-    errors = loo_point_errors(basis, moments, choice.alpha) if points else None
-    spread = _edge_variance(basis, law, choice.alpha, run).item() if variance else None
-    reason = ""
-    if choice.error < 0:
-        reason = f"an expected error of {choice.error:.3g}, below zero"
-        warnings.warn(
-            f"{run.caller}: edges must not be colder than those of labels can be. Got {reason}; "
-            "raise the temperature or pass sampled labels.",
-            stacklevel=3,
-        )
-    elif check_edges:
-        reason = least_eigenvalue(law.Z, 2 / law.odds).reason
-    return HeldoutError(
-        variance=spread,
-        measure="edge",
-        standard_error=0.0,
-        trusted=not reason,
-        reason=reason,
-        **choice._asdict(),
-        point_errors=errors,
-    )
-
 # %% ../../nbs/prior/15_heldout.ipynb #3eab40b8
 @documented
 def expected_heldout_error(
@@ -546,14 +511,29 @@ def expected_heldout_error(
             block_size=block_size,
             executor=executor,
         )
-    return _error_over_edges(
-        basis,
-        law,
-        penalties,
-        _PairPass(caller, block_size, executor, progress),
-        variance=variance,
-        points=points,
-        check_edges=check_edges,
+    run = _PairPass(caller, block_size, executor, progress)
+    moments = _edge_moments(basis, law, run)
+    choice = choose_penalty(basis, moments, penalties, run.caller)
+    errors = loo_point_errors(basis, moments, choice.alpha) if points else None
+    spread = _edge_variance(basis, law, choice.alpha, run).item() if variance else None
+    reason = ""
+    if choice.error < 0:
+        reason = f"an expected error of {choice.error:.3g}, below zero"
+        warnings.warn(
+            f"{run.caller}: edges must not be colder than those of labels can be. Got {reason}; "
+            "raise the temperature or pass sampled labels.",
+            stacklevel=2,
+        )
+    elif check_edges:
+        reason = least_eigenvalue(law.Z, 2 / law.odds).reason
+    return HeldoutError(
+        variance=spread,
+        measure="edge",
+        standard_error=0.0,
+        trusted=not reason,
+        reason=reason,
+        **choice._asdict(),
+        point_errors=errors,
     )
 
 

@@ -311,16 +311,6 @@ class Judges(Result):
     reason: str = ""  # why it is not stable
 
 # %% ../../nbs/prior/16_judges.ipynb #c272d351
-def _votes(S, controls, similarity, power, caller):  # B, and the seats n
-    C = mutual_skill(S, similarity=similarity, controls=controls)
-    if not C.max() > 0:
-        rule = "two models must learn each other's tasks better than chance and controls do"
-        refuse(caller, rule, "no such pair", "add models, or name a prior")
-    seats = similarity.sum(1)
-    B = (C / C.max()) ** power / (seats[:, None] * seats).sqrt()
-    return (B + B.T) / 2, seats
-
-
 def _rivals(B, seats, limit):  # the juries, strongest first, and who is in which
     everyone = torch.ones(len(B), dtype=torch.bool)
     values = torch.linalg.eigvalsh(B)
@@ -364,8 +354,13 @@ def elect_prior(
     similarity = _check_copies(similarity, groups, len(S), caller)
     power = check_number(power, caller, "power", low=0, high=1e12, low_open=True)
     limit = check_number(limit, caller, "limit", low=0, high=1)
-    B, seats = _votes(S, controls, similarity, power, caller)
-    juries, community, ratio = _rivals(B, seats, limit)
+    C = mutual_skill(S, similarity=similarity, controls=controls)
+    if not C.max() > 0:
+        rule = "two models must learn each other's tasks better than chance and controls do"
+        refuse(caller, rule, "no such pair", "add models, or name a prior")
+    seats = similarity.sum(1)
+    B = (C / C.max()) ** power / (seats[:, None] * seats).sqrt()
+    juries, community, ratio = _rivals((B + B.T) / 2, seats, limit)
     reason = f"a second community is {ratio:.2f} as strong as the first" if ratio > limit else ""
     two = len(juries) == 2
     return Judges(

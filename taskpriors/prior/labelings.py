@@ -120,22 +120,18 @@ class _Measure(NamedTuple):
     kappa: float  # of their penalty
 
 
-def _redraw_probabilities(measure, Z, Y):  # of one task, given all other labels; Y: one-hot, (n, q)
-    own = Z.square().sum(1, keepdim=True) * Y
-    F = 2 / measure.temperature * (Z @ (Z.T @ Y) - own)
-    if measure.pi is not None:
-        pi = measure.pi
-        F = F + pi.log() - measure.kappa * (Y.sum(0) - Y - len(Y) * pi)
-    return F.softmax(1)
-
-
 def _redraw_moments(measure, labels, M, q):  # -> v_2 and v_4 of Tr(M M^T G), averaged over tasks
     Z, M = measure.factor.double(), M.double()
     own = M.square().sum(1, keepdim=True)
     second = fourth = 0.0
     for y in labels:
         Y = torch.nn.functional.one_hot(y, q).double()
-        p = _redraw_probabilities(measure, Z, Y)
+        same = Z.square().sum(1, keepdim=True) * Y
+        F = 2 / measure.temperature * (Z @ (Z.T @ Y) - same)
+        if measure.pi is not None:
+            pi = measure.pi
+            F = F + pi.log() - measure.kappa * (Y.sum(0) - Y - len(Y) * pi)
+        p = F.softmax(1)
         change = 2 * (M @ (M.T @ Y) - own * Y)
         change = change - (p * change).sum(1, keepdim=True)
         second += (p * change.square()).sum().item()
@@ -464,15 +460,6 @@ def _weighted_particles(P, m, g, options: _Options) -> ParticleState:
     every = options.check_every
     return particle_filter(P, m, g, every=every, resample_below=below, progress=progress)
 
-# %% ../../nbs/prior/12_labelings.ipynb #caf02560
-def _resample_and_sweep(P, state, g, options):  # -> labels, (n, m)
-    labels = state.labels[:, state.cloud.resample(g)]
-    sums = factor_sums(P, labels)
-    for _ in with_bar(range(options.sweeps), options.progress, desc="sweeps"):
-        gibbs_sweep(P, 1 / P.T, labels, sums, g)
-        exchange_classes(P, labels, sums, g)
-    return labels
-
 # %% ../../nbs/prior/12_labelings.ipynb #f23b0571
 def _mean_and_error(cloud, v):  # of statistics, shape (k, m) -> (k,) each
     w = cloud.weights()
@@ -555,17 +542,13 @@ def _copy_of(g):  # checks draw from it, so that they move no task
     copy.set_state(g.get_state())
     return copy
 
-
-def _reason_against_particles(P, state, g, method):  # a reason for distrust, or ""
-    checks = _CHECKS_OF_ANNEALED if method == "anneal" else _CHECKS_OF_PARTICLES
-    return _first_reason(checks, state.cloud) or cold_chains_stay(P, state, _copy_of(g))
-
 # %% ../../nbs/prior/12_labelings.ipynb #6dfaa969
 def _sample_particles(problem: Problem, m: int, options: _Options) -> Labelings:
     P, order, g = problem
     state = _weighted_particles(P, m, g, options)
     labels, cloud = state.labels, state.cloud
-    reason = _reason_against_particles(P, state, g, options.method)
+    checks = _CHECKS_OF_ANNEALED if options.method == "anneal" else _CHECKS_OF_PARTICLES
+    reason = _first_reason(checks, cloud) or cold_chains_stay(P, state, _copy_of(g))
     reason = reason or _proportions_doubtful(P, state, options.method, g)
     if not reason and options.method != "anneal":
         quiet = options._replace(progress=False)
@@ -578,7 +561,11 @@ def _sample_particles(problem: Problem, m: int, options: _Options) -> Labelings:
         heaviest=cloud.families().max().item(),
     )
     if options.method != "prefix":
-        labels = _resample_and_sweep(P, state, g, options)
+        labels = labels[:, cloud.resample(g)]
+        sums = factor_sums(P, labels)
+        for _ in with_bar(range(options.sweeps), options.progress, desc="sweeps"):
+            gibbs_sweep(P, 1 / P.T, labels, sums, g)
+            exchange_classes(P, labels, sums, g)
         if options.sweeps:
             diagnosis["heaviest"] = 1 / m
     return Labelings(
@@ -594,12 +581,6 @@ def _sample_particles(problem: Problem, m: int, options: _Options) -> Labelings:
         history=torch.tensor(cloud.ess),
         **diagnosis,
     )
-
-# %% ../../nbs/prior/12_labelings.ipynb #119186fc
-def _measure_of(problem: Problem) -> _Measure:
-    P = problem.model
-    factor = P.B[:, : P.rank][problem.order.argsort()]
-    return _Measure(factor=factor, temperature=P.T, pi=P.pi, kappa=P.kappa)
 
 # %% ../../nbs/prior/12_labelings.ipynb #ba0bccfe
 @documented
@@ -650,7 +631,10 @@ def sample_labelings(
     )
     sample = _sample_chains if method == "gibbs" else _sample_particles
     labelings = sample(problem, n_tasks, options)
-    labelings = replace(labelings, measure=_measure_of(problem))
+    P = problem.model
+    factor = P.B[:, : P.rank][problem.order.argsort()]
+    measure = _Measure(factor=factor, temperature=P.T, pi=P.pi, kappa=P.kappa)
+    labelings = replace(labelings, measure=measure)
     if not labelings.trusted:
         warnings.warn(
             f"{caller}: samples should be trusted only with diagnostics in order. Got "

@@ -154,28 +154,6 @@ class TraceMoments(Result):
             ax.fill_between(T, m - s, m + s, alpha=0.2, color=line.get_color(), lw=0)
         ax.set(xscale="log", xlabel="temperature T", ylabel="Tr(MG) over tasks")
 
-# %% ../../nbs/prior/04_moments.ipynb #fb8ec94f
-def _off_diagonal_moments(problem):
-    "Kernel scale, and sums over i != j of M tanh(x/2) and M^2 w, shape (n_models, n_temps) each."
-    n, n_temps = len(problem.prior), len(problem.odds)
-    first = problem.odds[0]
-    largest = problem.prior_diagonal.max().item()
-    single = problem.dtype == torch.float32
-    size = points_per_block(problem, 3 + 2 * n_temps, problem.dtype.itemsize)
-    fn = partial(
-        _moment_sums,
-        prior=[(problem.prior, problem.prior, first)],
-        models=[[(Z, Z, 1.0)] for Z in problem.models],
-        odds=[o / first for o in problem.odds],
-        small=[single and largest * o < 1 / 64 for o in problem.odds],
-        size=size,
-        dtype=problem.dtype,
-    )
-    total = check_overflow(sum_blocks(fn, problem, size), problem.caller)
-    scale = total[0].item() / first / (n * (n - 1))
-    tanh_sums, spread_sums = total[1:].view(-1, 2, n_temps).unbind(1)
-    return scale, tanh_sums, spread_sums
-
 # %% ../../nbs/prior/04_moments.ipynb #4b6d000d
 @documented
 def trace_moments(
@@ -205,7 +183,23 @@ def trace_moments(
         executor=executor,
         progress=progress,
     )
-    scale, tanh_sums, spread_sums = _off_diagonal_moments(p)
+    n, n_temps = len(p.prior), len(p.odds)
+    first = p.odds[0]
+    largest = p.prior_diagonal.max().item()
+    single = p.dtype == torch.float32
+    size = points_per_block(p, 3 + 2 * n_temps, p.dtype.itemsize)
+    fn = partial(
+        _moment_sums,
+        prior=[(p.prior, p.prior, first)],
+        models=[[(Z, Z, 1.0)] for Z in p.models],
+        odds=[o / first for o in p.odds],
+        small=[single and largest * o < 1 / 64 for o in p.odds],
+        size=size,
+        dtype=p.dtype,
+    )
+    total = check_overflow(sum_blocks(fn, p, size), p.caller)
+    scale = total[0].item() / first / (n * (n - 1))
+    tanh_sums, spread_sums = total[1:].view(-1, 2, n_temps).unbind(1)
     parts = [margins(Z) for Z in p.models]
     half_sums = torch.stack([part.off_diagonal for part in parts])[:, None] / 2
     diagonal = diagonal_cumulants(p, [part.diagonal for part in parts], 2)

@@ -98,17 +98,6 @@ def _about(C, center):  # unit rows about their mean: the batch's own, or the gi
         refuse("TaskPriorLoss", rule, tuple(center.shape), "pass the mean of the unit rows")
     return C - check_finite(center, "TaskPriorLoss", "center").to(C)
 
-# %% ../../nbs/prior/18_objective.ipynb #f4d219fb
-def _trace_statistics(X, tilted, W, n, center):
-    C = _unit_rows(X)
-    D = _about(C, center)
-    return TaskStatistics(_pair_mean((C @ C.T) * tilted, n), _pair_mean((D @ D.T).square() * W, n))
-
-# %% ../../nbs/prior/18_objective.ipynb #4b3066b9
-def _heldout_statistics(X, table, alpha):
-    Q = _loo_operator(X, alpha)
-    return TaskStatistics((Q * table.P).sum() / len(X), (Q.square() * table.W).sum() / len(X))
-
 # %% ../../nbs/prior/18_objective.ipynb #6062f838
 def _as_index(index, n, device):  # distinct points of the prior, as int64
     me = "TaskPriorLoss"
@@ -171,10 +160,15 @@ class TaskPriorStatistics(nn.Module):
         check_same_n("TaskPriorLoss", features=len(X), index=len(i))
         P, W = (a.to(X) for a in _edge_table(self.prior[i], self.odds, self.undirected))
         if self.statistic == "heldout":
-            return _heldout_statistics(X, _EdgeTable(P, W), self.alpha)
+            Q = _loo_operator(X, self.alpha)
+            return TaskStatistics((Q * P).sum() / len(X), (Q.square() * W).sum() / len(X))
         p = self.row_means[i].to(X)
         tilted = P - p[:, None] - p + self.row_means.mean().to(X)
-        return _trace_statistics(X, tilted, W, len(self.prior), center)
+        n = len(self.prior)
+        C = _unit_rows(X)
+        D = _about(C, center)
+        variance = _pair_mean((D @ D.T).square() * W, n)
+        return TaskStatistics(_pair_mean((C @ C.T) * tilted, n), variance)
 
 # %% ../../nbs/prior/18_objective.ipynb #dc335acf
 @documented

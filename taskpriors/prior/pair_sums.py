@@ -104,24 +104,6 @@ def margins(
     diagonal = torch.cat(diagonal)
     return Margins(diagonal, column.square().sum() - diagonal.sum())
 
-# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d23
-def _check_devices(factors, caller):
-    "All factors must lie on one device."
-    devices = {str(Z.device) for Z in factors}
-    if len(devices) > 1:
-        rule = "models and prior must lie on one device"
-        refuse(caller, rule, devices, "move them with .to(device)")
-
-
-def _checked_rates(temperatures, twice, dtype, caller):
-    "Log-odds of an edge per unit of K_ij, finite in the precision of the blocks."
-    odds = (twice / temperatures).tolist()
-    if max(odds) > torch.finfo(dtype).max:
-        rule = f"1/temperature must be finite in {dtype}"
-        remedy = "rescale the kernel or pass float64 factors"
-        refuse(caller, rule, temperatures.min().item(), remedy)
-    return odds
-
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d25
 def pair_problem(
     M: ArrayLike | Mapping,  # the model's factor, shape (n, r), or name -> factor
@@ -142,11 +124,19 @@ def pair_problem(
     models = {name: Z.detach() for name, Z in checked_models(M, caller).items()}
     factors = [prior, *models.values()]
     check_same_n(caller, prior=len(prior), **{str(k): len(Z) for k, Z in models.items()})
-    _check_devices(factors, caller)
+    devices = {str(Z.device) for Z in factors}
+    if len(devices) > 1:
+        rule = "models and prior must lie on one device"
+        refuse(caller, rule, devices, "move them with .to(device)")
     if block_size is not None:
         block_size = check_count(block_size, caller, "block_size")
     dtype = max((Z.dtype for Z in factors), key=lambda d: d.itemsize)
     twice = 2 if graphs == "undirected" else 1
+    odds = (twice / temperatures).tolist()
+    if max(odds) > torch.finfo(dtype).max:
+        rule = f"1/temperature must be finite in {dtype}"
+        remedy = "rescale the kernel or pass float64 factors"
+        refuse(caller, rule, temperatures.min().item(), remedy)
     return PairProblem(
         caller=caller,
         names=tuple(map(str, models)),
@@ -154,7 +144,7 @@ def pair_problem(
         prior=prior,
         prior_diagonal=margins(prior).diagonal,
         temperatures=temperatures,
-        odds=_checked_rates(temperatures, twice, dtype, caller),
+        odds=odds,
         twice=twice,
         single_model=not isinstance(M, Mapping),
         single_temperature=not is_sequence(temperature),

@@ -428,17 +428,6 @@ def _next_beta(cloud, trace, beta, end, step):
     return beta + max(low, 1e-6 * end)
 
 # %% ../../nbs/prior/10_particles.ipynb #83a2a727
-def _anneal_once(P, state, beta, g, resample_below):  # -> state at beta
-    cloud = state.cloud
-    Y, U = state.labels, state.sums
-    cloud.weigh((beta - state.beta) * P.trace(U))
-    if cloud.ess[-1] < resample_below * Y.shape[1]:
-        Y = Y[:, cloud.resample(g)]
-        U = factor_sums(P, Y)
-    gibbs_sweep(P, beta, Y, U, g)
-    return ParticleState(beta, Y, U, cloud)
-
-
 def anneal(
     P: PottsModel,  # the measure; its own temperature is not used
     m: int,  # particles
@@ -456,7 +445,14 @@ def anneal(
     for end in betas:
         while state.beta < end:
             beta = _next_beta(state.cloud, P.trace(state.sums), state.beta, end, step)
-            state = _anneal_once(P, state, beta, g, resample_below)
+            cloud = state.cloud
+            Y, U = state.labels, state.sums
+            cloud.weigh((beta - state.beta) * P.trace(U))
+            if cloud.ess[-1] < resample_below * Y.shape[1]:
+                Y = Y[:, cloud.resample(g)]
+                U = factor_sums(P, Y)
+            gibbs_sweep(P, beta, Y, U, g)
+            state = ParticleState(beta, Y, U, cloud)
             yield state
 
 # %% ../../nbs/prior/10_particles.ipynb #df9d3f28

@@ -344,6 +344,7 @@ def small_area(
     *,
     growth: float = 5.0,  # g: the labels' variance counts 1 + g c/k times, with c classes
     spread: float = 0.1,  # the judges' errors are below it with probability one half beforehand
+    n_points: int | None = None,  # n, from which the labelled points were drawn; None: very many
 ) -> SmallArea:
     """Skill of each model from judges and labels, weighed by their errors.
 
@@ -363,8 +364,12 @@ def small_area(
     growth = check_number(growth, caller, "growth", low=0, high=1e6)
     spread = check_number(spread, caller, "spread", low=1e-6, high=1e6)
     k = direct.n_labels
+    unseen = 1.0
+    if n_points is not None:
+        unseen = 1 - k / check_count(n_points, caller, "n_points", low=k)
     contrasts = simplex_codes(len(s))
-    D = shrunk_covariance(direct.points.T @ contrasts) / k * (1 + growth * direct.n_classes / k)
+    inflated = unseen * (1 + growth * direct.n_classes / k)
+    D = shrunk_covariance(direct.points.T @ contrasts) / k * inflated
     d, turn = torch.linalg.eigh(D)
     d = d.clamp(min=1e-9 * spread**2)
     axes = contrasts @ turn

@@ -471,15 +471,6 @@ def _of_known(fit, rows, tasks, n_judged, caller):  # KnownLabels
     return KnownLabels(error, hits.mean().item(), here, lengths.square().mean().item())
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #f23f716e
-def _balanced(right, labels, q):  # mean recall over the classes present, shape (n_tasks,)
-    recalls, present = [], []
-    for c in range(q):
-        own = labels == c
-        recalls.append((right & own).sum(1).double() / own.sum(1).clamp(min=1))
-        present.append(own.any(1))
-    return torch.stack(recalls).sum(0) / torch.stack(present).sum(0)
-
-
 def _probes(fit, rows, tasks, mask, n_judged):  # ProbeResult
     fitted = mask.nonzero().flatten()
     if len(fitted) > n_judged:
@@ -496,9 +487,14 @@ def _probes(fit, rows, tasks, mask, n_judged):  # ProbeResult
         squares = (Y - fitted).square().view(len(U), m, -1).sum(2)
         loss += squares.sum(0, dtype=torch.float64).cpu()
     right = torch.cat(right, 1)
+    recalls, present = [], []
+    for c in range(tasks.n_classes):
+        own = labels == c
+        recalls.append((right & own).sum(1).double() / own.sum(1).clamp(min=1))
+        present.append(own.any(1))
     return ProbeResult(
         accuracy=right.double().mean(1),
-        balanced_accuracy=_balanced(right, labels, tasks.n_classes),
+        balanced_accuracy=torch.stack(recalls).sum(0) / torch.stack(present).sum(0),
         loss=loss / len(new.U),
         alpha=alpha,
         estimate="held-out",

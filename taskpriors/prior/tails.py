@@ -284,12 +284,6 @@ def _rounding_share(A, B):
     eps = max(torch.finfo(Z.dtype).eps for Z in (A, B))  # twice u
     return (A.shape[1] + B.shape[1] + 1) * eps
 
-
-def _is_rounding(cumulants, scale, share):
-    "Are mean and standard deviation within `share` of those of `scale`? Shape (n_temps,)."
-    mean, sd = cumulants[0].abs(), cumulants[1].sqrt()
-    return (mean <= share * scale[0]) & (sd <= share * scale[1].sqrt())
-
 # %% ../../nbs/prior/06_tails.ipynb #1502b01e
 def _above(problem, kernel, cumulants, method):
     "P(statistic > 0) from cumulants of shape (4, n_temps)."
@@ -340,7 +334,9 @@ def outperform_probability(
     difference = kernel_difference(*p.models)
     _check_different(p.models[0], p.models[1], difference, p.caller)
     cumulants, scale = score_cumulants(p, [difference, _rounding_kernel(*p.models)], 4).mT
-    tie = _is_rounding(cumulants, scale, _rounding_share(*p.models))
+    share = _rounding_share(*p.models)
+    mean, sd = cumulants[0].abs(), cumulants[1].sqrt()
+    tie = (mean <= share * scale[0]) & (sd <= share * scale[1].sqrt())
     above = _above_or_tie(p, difference, cumulants, tie, method)
     return above[0] if p.single_temperature else above
 
@@ -401,17 +397,6 @@ def _saddlepoint_quantile(problem, kernel, cumulants, z):
     s = _increasing_root(gap, z / sd, 1 / sd, problem.caller)
     return cumulants[:, :1] + C(s).slope
 
-# %% ../../nbs/prior/06_tails.ipynb #5c7e0020
-def _normal_scores(p, problem):
-    "Phi^-1 of one or several levels, shape (n_levels,)."
-    levels = p if is_sequence(p) else [p]
-    caller = problem.caller
-    if len(levels) == 0:
-        refuse(caller, "p must hold at least one level", "none", "pass one or several")
-    inside: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
-    numbers = [check_number(level, caller, "p", **inside) for level in levels]
-    return torch.special.ndtri(problem.prior_diagonal.new_tensor(numbers))
-
 # %% ../../nbs/prior/06_tails.ipynb #4657a945
 @documented
 def trace_quantile(
@@ -441,7 +426,13 @@ def trace_quantile(
         executor=executor,
     )
     check_choice(method, ("normal", "cornish-fisher", "saddlepoint"), problem.caller, "method")
-    z = _normal_scores(p, problem)
+    levels: Any = p if is_sequence(p) else [p]
+    caller = problem.caller
+    if len(levels) == 0:
+        refuse(caller, "p must hold at least one level", "none", "pass one or several")
+    inside: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
+    numbers = [check_number(level, caller, "p", **inside) for level in levels]
+    z = torch.special.ndtri(problem.prior_diagonal.new_tensor(numbers))
     kernels = [factor_kernel(Z) for Z in problem.models]
     cumulants = score_cumulants(problem, kernels, 4)
     if (cumulants[..., 1] <= 0).any():

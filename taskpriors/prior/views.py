@@ -94,21 +94,6 @@ def view_factor(
         is_coalesced=True,
     )
 
-# %% ../../nbs/prior/07_views.ipynb #ee33bfb0
-def _class_grams(Z, y):
-    "Sum of M_ij^2 over pairs within a class, from the smaller Gram matrix of each class."
-    sizes = torch.bincount(y)
-    order = torch.argsort(y, stable=True)
-    starts = sizes.cumsum(0) - sizes
-    total = torch.zeros((), dtype=torch.float64, device=Z.device)
-    for size in sizes[sizes > 0].unique().tolist():
-        members = starts[sizes == size, None] + torch.arange(size, device=y.device)
-        for some in members.split(max(1, 2**22 // (size * Z.shape[1]))):
-            B = Z[order[some]]
-            gram = B @ B.mT if size < Z.shape[1] else B.mT @ B
-            total += gram.square().sum(dtype=torch.float64)
-    return total
-
 # %% ../../nbs/prior/07_views.ipynb #7e9a0006
 class _Sums(NamedTuple):
     "Sums of a statistic of the pairs, float64 scalars."
@@ -131,9 +116,19 @@ def _partition_sums(Z, y):
         same=classes.square().sum(),
         diagonal=norms.sum(),
     )
+    sizes = torch.bincount(y)
+    order = torch.argsort(y, stable=True)
+    starts = sizes.cumsum(0) - sizes
+    total = torch.zeros((), dtype=torch.float64, device=Z.device)
+    for size in sizes[sizes > 0].unique().tolist():
+        members = starts[sizes == size, None] + torch.arange(size, device=y.device)
+        for some in members.split(max(1, 2**22 // (size * Z.shape[1]))):
+            B = Z[order[some]]
+            gram = B @ B.mT if size < Z.shape[1] else B.mT @ B
+            total += gram.square().sum(dtype=torch.float64)
     squares = _Sums(
         every=(Z.T @ Z).square().sum(**double),
-        same=_class_grams(Z, y),
+        same=total,
         diagonal=norms.square().sum(),
     )
     back = values.every.new_tensor(1 / p)
@@ -146,14 +141,6 @@ class _TwoValues(NamedTuple):
     inside: float  # K_ij within a class
     between: float  # K_ij between classes
     scale: float  # mean of abs(K_ij) over i != j
-
-
-def _two_values(sizes, center):
-    "From the number of points in each class."
-    n, q = sizes.sum().item(), len(sizes)
-    inside, between = (1 - 1 / q, -1 / q) if center else (1.0, 0.0)
-    same = (sizes * (sizes - 1)).sum().item() / (n * (n - 1))
-    return _TwoValues(inside, between, same * abs(inside) + (1 - same) * abs(between))
 
 # %% ../../nbs/prior/07_views.ipynb #7e9a000b
 def _two_coin_moments(values, squares, kernel, odds, graphs):
@@ -171,34 +158,6 @@ def _two_coin_moments(values, squares, kernel, odds, graphs):
         return p1 * values.same + mean, w1 * squares.same + variance
     mean = values.diagonal + p1 * (values.same - values.diagonal) + mean
     return mean, 2 * (w1 * (squares.same - squares.diagonal) + variance)
-
-# %% ../../nbs/prior/07_views.ipynb #3eefa681
-def _checked_partition(labels, models, center, caller):
-    "Class of each point, numbered from 0 without gaps, and the sizes of the classes."
-    y = check_labels(labels, caller)
-    check_same_n(caller, labels=y.shape[1], **{str(k): len(Z) for k, Z in models.items()})
-    if len(y) != 1:
-        rule = "labels must be one partition"
-        refuse(caller, rule, f"{len(y)} rows", "use trace_moments for a sum of several")
-    y, sizes = y[0].unique(return_inverse=True, return_counts=True)[1:]
-    if center and sizes.min() < sizes.max():
-        refuse(
-            caller,
-            "center=True needs classes of one size",
-            f"{int(sizes.min())} to {int(sizes.max())} points",
-            "use center=False, or trace_moments with a centred factor",
-        )
-    return y, sizes
-
-
-def _checked_odds(T, graphs, caller):
-    "Log-odds of an edge per unit of the kernel, shape (n_temps,)."
-    check_choice(graphs, GRAPHS, caller, "graphs")
-    odds = (2 if graphs == "undirected" else 1) / T
-    if not odds.isfinite().all():
-        got = f"temperature = {T.min().item():.3g}"
-        refuse(caller, "1/temperature must be finite", got, "raise the temperature")
-    return odds
 
 # %% ../../nbs/prior/07_views.ipynb #7e9a000d
 def partition_moments(
@@ -220,12 +179,31 @@ def partition_moments(
     models = checked_models(M, caller)
     center = check_flag(center, caller, "center")
     T = check_temperatures(temperature, caller)
-    y, sizes = _checked_partition(labels, models, center, caller)
-    odds = _checked_odds(T, graphs, caller)
+    y = check_labels(labels, caller)
+    check_same_n(caller, labels=y.shape[1], **{str(k): len(Z) for k, Z in models.items()})
+    if len(y) != 1:
+        rule = "labels must be one partition"
+        refuse(caller, rule, f"{len(y)} rows", "use trace_moments for a sum of several")
+    y, sizes = y[0].unique(return_inverse=True, return_counts=True)[1:]
+    if center and sizes.min() < sizes.max():
+        refuse(
+            caller,
+            "center=True needs classes of one size",
+            f"{int(sizes.min())} to {int(sizes.max())} points",
+            "use center=False, or trace_moments with a centred factor",
+        )
+    check_choice(graphs, GRAPHS, caller, "graphs")
+    odds = (2 if graphs == "undirected" else 1) / T
+    if not odds.isfinite().all():
+        got = f"temperature = {T.min().item():.3g}"
+        refuse(caller, "1/temperature must be finite", got, "raise the temperature")
     columns = max(Z.shape[1] for Z in models.values())
     n_bytes = 8 * (len(y) + len(sizes)) * columns + 2**26
     check_memory(n_bytes, caller, "pass factors of fewer columns", device=y.device)
-    kernel = _two_values(sizes, center)
+    n, q = sizes.sum().item(), len(sizes)
+    inside, between = (1 - 1 / q, -1 / q) if center else (1.0, 0.0)
+    same = (sizes * (sizes - 1)).sum().item() / (n * (n - 1))
+    kernel = _TwoValues(inside, between, same * abs(inside) + (1 - same) * abs(between))
     found = []
     for Z in models.values():
         values, squares = _partition_sums(Z, y.to(Z.device))
@@ -245,17 +223,6 @@ def partition_moments(
     )
 
 # %% ../../nbs/prior/07_views.ipynb #28248cd3
-def _checked_views(views, caller):  # float64, divided by their largest entry
-    X = check_finite(check_tensor(views, caller, "views"), caller, "views")
-    if X.ndim != 3 or min(X.shape) < 1 or min(X.shape[:2]) < 2:
-        rule = "views must hold two views of two samples, shape (n_samples, n_views, d)"
-        refuse(caller, rule, f"shape {tuple(X.shape)}", "stack the features of each view")
-    n_bytes = 8 * (4 * X.numel() + 3 * X.shape[2] ** 2)
-    check_memory(n_bytes, caller, "pass fewer features", device=X.device)
-    X = X.detach().double()
-    return X / X.abs().max().clamp(min=torch.finfo(X.dtype).tiny)
-
-
 @documented
 def view_features(
     views: Tensor,  # features of the views of each sample, shape (n_samples, n_views, d)
@@ -270,7 +237,14 @@ def view_features(
     Reference: Fisher 1936; Task Priors, Proposition 2.7.
     """
     caller = "view_features"
-    X = _checked_views(views, caller)
+    X = check_finite(check_tensor(views, caller, "views"), caller, "views")
+    if X.ndim != 3 or min(X.shape) < 1 or min(X.shape[:2]) < 2:
+        rule = "views must hold two views of two samples, shape (n_samples, n_views, d)"
+        refuse(caller, rule, f"shape {tuple(X.shape)}", "stack the features of each view")
+    n_bytes = 8 * (4 * X.numel() + 3 * X.shape[2] ** 2)
+    check_memory(n_bytes, caller, "pass fewer features", device=X.device)
+    X = X.detach().double()
+    X = X / X.abs().max().clamp(min=torch.finfo(X.dtype).tiny)
     shrinkage = check_number(shrinkage, caller, "shrinkage", low=0, high=1, low_open=True)
     n, n_views, d = X.shape
     means = X.mean(1)

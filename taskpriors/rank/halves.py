@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ..checks import check_split, refuse
 from ..kernels import kernel_factor
+from ..prior.calibration import top_eigenvalue
 from ..prior.heldout import expected_heldout_error
 from .company import RankOptions, attempt, load_or_compute, scalar
 from taskpriors.rank.laws import (
@@ -29,7 +30,6 @@ from taskpriors.rank.laws import (
     sample_tasks,
 )
 from .scores import fit_probes
-from .shared_prior import top_eigenvalue
 from ..ridge import MOST_LOST
 from ..show.words import shortened
 from ..store import digest_tensors
@@ -68,13 +68,13 @@ def halved(
 def in_units(
     options: RankOptions,
     law: Law,
-    top: float,  # eigenvalue of the prior
+    top: Callable,  # returns the eigenvalue of the prior, if it is needed
     power: int,  # -1: into units of it, 1: back
 ) -> RankOptions:
     "The options with the temperature of tasks in units of the prior's top eigenvalue, or back."
     if options.task_temperature is None or law.kind == "elected":
         return options
-    return replace(options, task_temperature=options.task_temperature * top**power)
+    return replace(options, task_temperature=options.task_temperature * top() ** power)
 
 
 def _skill_and_accuracy(model, judged, probed, mask, options):
@@ -109,7 +109,8 @@ def scores_on_half(
         warnings.simplefilter("ignore", UserWarning)  # what they say of all points was said
         priors = choose_priors(law, there, None, halved(options, seed), outside=outside)
         assert priors.shared is not None
-        few = halved(in_units(options, law, top_eigenvalue(priors.shared), 1), seed)
+        few = in_units(options, law, partial(top_eigenvalue, priors.shared), 1)
+        few = halved(few, seed)
         judged = _judged_by(priors, few)
     probed = next(iter(judged.values()))
     if len(groups_of_priors(priors)) > 1:
@@ -149,9 +150,6 @@ def repeat_on_halves(
     n = len(next(iter(models.values())).features)
     if n < 16:
         refuse(options.caller, "repeats need at least 16 points", n, "pass repeats=0")
-    if top is None:
-        assert priors.shared is not None
-        top = top_eigenvalue(priors.shared)
     given = law.kind in ("factor", "model")
     of_prior = None if priors.shared is None else digest_tensors(dict(all=priors.shared))
     key = dict(
@@ -171,7 +169,12 @@ def repeat_on_halves(
     if isinstance(options.train, Tensor):
         key["train"] = digest_tensors(dict(train=options.train))
     g = torch.Generator().manual_seed(options.seed)
-    relative = in_units(options, law, top, -1)
+
+    def largest():
+        assert top is not None or priors.shared is not None
+        return top or top_eigenvalue(priors.shared)  # type: ignore[arg-type]
+
+    relative = in_units(options, law, largest, -1)
     differences = []
     for _ in range(repeats):
         scores = []

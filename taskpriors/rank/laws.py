@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..blocks import row_blocks
 from ..checks import check_features, check_generator, check_instance, check_same_n, refuse
 from ..inputs.images import ImageSource
 from ..inputs.row_blocks import open_rows
@@ -33,7 +34,7 @@ from taskpriors.prior.judges import (
     elect_prior,
     mutual_skill,
 )
-from ..prior.prefix import sample_labels_of_priors
+from ..prior.prefix import draw_uniforms, fill_labels, pair_scale
 from taskpriors.rank.company import (
     ORDERS,
     RankOptions,
@@ -374,32 +375,60 @@ def task_judges(
     return torch.tensor(judges)
 
 # %% ../../nbs/rank/04_laws.ipynb #bec31437
+_SIDE_BY_SIDE = 2**21  # most numbers that orders drawn together hold
+_BLOCK = 64  # points drawn together: with few tasks an order, larger ones cost more
+
+
+def _draw_along(Z, scale, orders, uniforms, *, q, known):  # (n_orders, n, m), in these orders
+    n_orders, n, m = uniforms.shape
+    labels = torch.empty(1, n_orders, n, m, dtype=torch.int64, device=Z.device)
+    numbers = m * n + ((q - 1) * m + 2 * _BLOCK) * Z.shape[1]
+    for part in row_blocks(n_orders, max(1, _SIDE_BY_SIDE // numbers)):
+        blocks = uniforms[part].to(Z.dtype).split(_BLOCK, 1)
+        fill_labels(labels[:, part], [(Z, scale)], orders[part], blocks, q, known=known)
+    return labels[0]
+
+
 def sample_tasks(
     jury: Sequence,  # pairs (factor, weight) of the judges, factors of shape (n, r)
     options: RankOptions,
     *,
     stream: int,  # added to the seed
+    temperatures: Sequence | None = None,  # T of each judge; None: of the options
+    given: Tensor | None = None,  # known classes, shape (n,), -1 where a label is not known
 ) -> Tasks:
     "Tasks of a mixture of priors as labels, on the CPU."
     weights = [weight for _, weight in jury]
     factors = [factor.to(options.device) for factor, _ in jury]
-    q, n_orders = options.n_classes, min(options.n_orders, options.n_tasks)
+    q, n, n_orders = options.n_classes, len(factors[0]), min(options.n_orders, options.n_tasks)
     fixed = options.task_temperature
-    temperatures = [task_temperature(Z, q) if fixed is None else fixed for Z in factors]
-    by_order = task_judges(weights, options.n_tasks).tensor_split(n_orders)
-    most = max(int(judges.bincount().max()) for judges in by_order)
-    drawn = sample_labels_of_priors(
-        factors,
-        temperatures,
-        q,
-        n_tasks=options.n_tasks if len(jury) == 1 else n_orders * most,
-        n_orders=n_orders,
-        seed=check_generator(options.seed + stream, options.caller, options.device),
-    )
-    labels = []
-    for judges, of_order in zip(by_order, drawn.tensor_split(n_orders, 1), strict=True):
-        earlier = torch.nn.functional.one_hot(judges, len(jury)).cumsum(0)
-        place = earlier[torch.arange(len(judges)), judges] - 1
-        labels.append(of_order[judges, place])
+    if temperatures is None:
+        temperatures = [task_temperature(Z, q) if fixed is None else fixed for Z in factors]
+    device = factors[0].device
+    known = torch.full((n,), -1, device=device) if given is None else given.to(device)
+    unknown = (known < 0).nonzero()[:, 0]
+    judges = task_judges(weights, options.n_tasks)
+    turns = torch.nn.functional.one_hot(judges, len(jury)).tensor_split(n_orders)
+    most = int(max(turn.sum(0).max() for turn in turns))  # tasks of one judge along one order
+    g = check_generator(options.seed + stream, options.caller, options.device)
+    orders = unknown.repeat(n_orders, 1)
+    uniforms = torch.zeros(*orders.shape, most, dtype=torch.float64, device=device)
+    for order, own, turn in zip(orders, uniforms, turns, strict=True):
+        order.copy_(unknown[torch.randperm(len(unknown), generator=g, device=g.device)])
+        m = min(most, len(turn))
+        own[:, :m] = draw_uniforms(len(unknown), m, q, g, own)
+    labels = torch.empty(options.n_tasks, n, dtype=torch.int64)
+    for judge, (Z, T) in enumerate(zip(factors, temperatures, strict=True)):
+        counts = torch.stack([turn[:, judge].sum() for turn in turns])
+        along = counts.nonzero()[:, 0]
+        if not len(along):
+            continue
+        scale = pair_scale(Z, T, options.caller, convention="paper")
+        own = uniforms[along, :, : counts.max()]
+        drawn = _draw_along(Z, scale, orders[along], own, q=q, known=known)
+        whole = known[:, None].repeat(len(along), 1, drawn.shape[2])
+        drawn = whole.scatter_(1, orders[along, :, None].expand_as(drawn), drawn)
+        own = [of_order[:, :k].T for of_order, k in zip(drawn, counts[along], strict=True)]
+        labels[judges == judge] = torch.cat(own).cpu()
     first = max(range(len(jury)), key=weights.__getitem__)
-    return Tasks(torch.cat(labels), temperatures[first])
+    return Tasks(labels, temperatures[first])

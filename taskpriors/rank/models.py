@@ -36,6 +36,7 @@ from .known_labels import LabelsLike
 from .ranking import Ranking
 from .run import run, run_on_disk
 from .scores import ALL_PAIRS
+from .synbench_column import without_synbench
 from ..signatures import documented
 from ..store import CacheLike
 from ..transfer.registry import metric_functions
@@ -87,6 +88,7 @@ def _check_call(models, prior, metrics, out):
     elif prior is not None and not callable(prior):
         remedy = "pass 'elected', 'product', 'others', a model or a factor (n, r)"
         check_instance(prior, (str, Path, tuple), me, "prior", remedy=remedy)
+    metrics, _ = without_synbench(metrics)
     if isinstance(metrics, (list, tuple)):
         metric_functions([0, 1], metrics)  # judges the names
     elif metrics is not None:
@@ -165,7 +167,7 @@ def rank_models(
     models: ModelsLike | None = None,  # one, a list, or name -> model or features; None is the zoo
     images: ImagesLike | None = None,  # for load_images; None: digits, or none if all are features
     *,
-    labels: LabelsLike | None = None,  # array, file, or True for those of the points; adds metrics
+    labels: LabelsLike | None = None,  # of all points or of some, see below
     texts: TextsLike | None = None,  # what load_texts opens, instead of images; see embed_texts
     prior: AnyModel | None = None,  # "elected" (None), "product", "others", model, factor (n, r)
     judges: Mapping | None = None,  # name -> features or model that votes and is not ranked
@@ -200,8 +202,12 @@ def rank_models(
     the others. Further `judges` vote and are voted for, and their weights are in
     settings["judges"]; a judge counts by the skill of others on its tasks above that of the best of
     the `controls`. Temperatures are in the unit of M. A metric is better when higher, and is
-    cached if it has a `key`. Files of more than 100,000 points go to `rank_on_disk` unless an
-    option needs more.
+    cached if it has a `key`; "synbench" among names scores the networks themselves.
+    `labels` are an array or list (-1, NaN, None or an empty text where not known), a dict or a csv
+    of rows or paths and labels, another file, or True for those of the points. They decide the
+    order: the skill is over tasks that agree with them, "prior_skill" stands beside it, and metrics
+    with labels are added; features that stay on disk need labels of all points and get the columns
+    alone. Files of more than 100,000 points go to `rank_on_disk` unless an option needs more.
     Reference: Task Priors, section 2.2, Algorithm 1 and Theorem 2.6.
     """
     _check_embedding_options(how)

@@ -610,7 +610,7 @@ def scores_on_half_of_rows(
         refuse(options.caller, "models must work on half of the points", got, "pass repeats=0")
     whose = row_law(law, there, few, outside=beside)
     prior = _cut(whose, few)
-    few = in_units(few, law, prior.eigenvalues[0].item(), 1)
+    few = in_units(few, law, prior.eigenvalues[0].item, 1)
     tasks = _draw_tasks(whose, prior, few).labels
     mask = split_of_half(options, rows, seed)
     judged = torch.from_numpy(np.stack([tasks[0], tasks[0]]))

@@ -29,8 +29,18 @@ from taskpriors.checks import (
 )
 from ..prior.ridge_on_disk import evenly
 from .agreement import agreement_row, agreement_table
+from .labelled import further_labels
 from .laws import task_orders
-from .tiers import Lead, Tiers, error_law, head_to_head, rank_tiers
+from taskpriors.rank.tiers import (
+    ErrorLaw,
+    Lead,
+    Tiers,
+    error_law,
+    head_to_head,
+    joint_law,
+    lead_errors,
+    rank_tiers,
+)
 from ..results import Result
 from ..show.page import HEAD_TO_HEAD, check_report_path, report_page
 from ..show.plots import panels_png, plot_accuracies, plot_skills
@@ -44,7 +54,7 @@ from taskpriors.show.table import (
     run_summary,
     table_record,
 )
-from ..show.words import next_step, verdict
+from ..show.words import labelled_verdict, next_step, verdict
 from ..signatures import documented
 from ..store import write_files
 from ..transfer.registry import LABEL_ACCURACY
@@ -98,6 +108,8 @@ class Ranking(Result):
     half_differences: Tensor | None = None  # skills of two halves, (repeats, n_models)
     half_accuracies: Tensor | None = None  # accuracies of two halves, (repeats, n_models)
     judged: Tensor | None = None  # rows of the points that judge the probes, (n_judged,)
+    prior_skill: Tensor | None = None  # skill without labels, if labels are known, (n_models,)
+    spread: Tensor | None = None  # covariance of what further labels would settle, (m, m)
 
     @property
     def trusted(self) -> bool:
@@ -121,6 +133,8 @@ class Ranking(Result):
         if self.point_errors is not None:
             columns["skill_se"] = self._covariance("to_frame").diagonal().sqrt()
             columns |= {name: getattr(self.tiers(), name) for name in ("behind", "p_best", "tier")}
+        if self.prior_skill is not None:
+            columns["prior_skill"] = self.prior_skill
         columns |= dict(
             accuracy=self.accuracy,
             accuracy_sd=self.accuracies.std(1),
@@ -177,7 +191,10 @@ class Ranking(Result):
         "Spearman correlation of each statistic, and of controls, with probe accuracy."
         controls = {} if self.parameters is None else dict(parameters=self.parameters)
         controls["dimension"] = self.dimension.double()
-        statistics = dict(skill=self.skill, mean=self.mean, variance=self.variance, **self.extra)
+        statistics = dict(skill=self.skill)
+        if self.prior_skill is not None:
+            statistics["prior_skill"] = self.prior_skill
+        statistics |= dict(mean=self.mean, variance=self.variance, **self.extra)
         facts = [name for name in self.extra if column_of(name).higher_is_better is None]
         statistics = {name: values for name, values in statistics.items() if name not in facts}
         return agreement_table(statistics, self.accuracy, controls)
@@ -185,8 +202,34 @@ class Ranking(Result):
     @property
     def verdict(self) -> str:
         "Which model to take, which others cannot be told apart from it, and how far the next is."
+        if self.prior_skill is not None:
+            labels = dict(self.settings["labels"], n=self.settings["n"])
+            return labelled_verdict(self.to_frame(), self.compare, labels, self.labels_to_settle)
         loss = self.settings.get("expected_loss")
         return verdict(self.to_frame(), self.compare, loss=loss)
+
+    def labels_to_settle(
+        self,
+        a: str,  # name of a model
+        b: str,  # name of another
+    ) -> int | None:  # 0 if the lead is sure at 95 %; None if all labels of these points may not do
+        "About how many more random labels would tell two models apart, if their lead stays."
+        if self.spread is None:
+            rule, remedy = "a ranking must have labels", "pass labels= to rank_models"
+            refuse("labels_to_settle", rule, "none", remedy)
+        pair = [
+            self.models.index(check_choice(k, self.models, "labels_to_settle", "model"))
+            for k in (a, b)
+        ]
+        lead = (self.skill[pair[0]] - self.skill[pair[1]]).item()
+        of_points = self._points_law(None).some(pair).covariance
+        return further_labels(
+            lead,
+            settled=lead_errors(of_points)[0, 1].item() ** 2,
+            left_open=lead_errors(self.spread[pair][:, pair])[0, 1].item() ** 2,
+            n_labels=self.settings["labels"]["n_labels"],
+            n_points=self.settings["n"],
+        )
 
     @property
     def next_step(self) -> str:
@@ -351,8 +394,15 @@ class Ranking(Result):
         covariance, freedom = law
         return rank_tiers(self.skill, covariance, self.models, freedom=freedom, **options)
 
+    def _points_law(self, groups):
+        assert self.point_errors is not None
+        return error_law(self.point_errors, groups=self._groups_of_skill(groups))
+
     def _grouped_law(self, groups):
         assert self.point_errors is not None and self.task_errors is not None
+        if self.spread is not None:
+            left_open = ErrorLaw(self.spread, torch.full_like(self.spread, math.inf))
+            return joint_law([self._points_law(groups), left_open])
         return error_law(
             self.point_errors,
             self.task_errors,

@@ -19,6 +19,7 @@ from torch import Tensor
 from ..checks import check_split, refuse
 from ..inputs.images import ImagesLike
 from ..inputs.texts import TextSource
+from ..prior.calibration import top_eigenvalue
 from ..prior.ridge_on_disk import evenly
 from taskpriors.rank.company import (
     AnyModel,
@@ -30,7 +31,6 @@ from taskpriors.rank.company import (
     named_models,
     refuse_unless_any,
     scalar,
-    with_plain_names,
 )
 from .cost import plan_ranking
 from .halves import REPEATS, Halves, halves_or_reason
@@ -41,6 +41,7 @@ from taskpriors.rank.known_labels import (
     metrics_with_labels,
     read_labels,
 )
+from .labelled import LabelledSkills, skills_with_labels
 from taskpriors.rank.laws import (
     Law,
     Priors,
@@ -72,7 +73,7 @@ from taskpriors.rank.scores import (
     model_probes,
     model_skills,
 )
-from .shared_prior import top_eigenvalue
+from .synbench_column import synbench_columns, without_synbench
 from .tiers import carried_by_few
 from ..show.words import failure_lines, shortened
 from ..transfer.registry import LABEL_METRICS, combination_note
@@ -154,10 +155,11 @@ class Findings(NamedTuple):
     extra: dict  # column -> values of the models
     failures: dict  # model, or "statistic of model" -> why it is missing
     record: dict  # what json can hold
+    labelled: LabelledSkills | None = None  # of these models, if labels are known
 
 # %% ../../nbs/rank/12_run.ipynb #8e2ee848
-def _judged(models, skills, probes):  # models that have both
-    return {name: model for name, model in models.items() if name in skills and name in probes}
+def _judged(models, *stages):  # models that have all
+    return {k: model for k, model in models.items() if all(k in stage for stage in stages)}
 
 
 def findings_in_memory(
@@ -173,8 +175,8 @@ def findings_in_memory(
     priors = choose_priors(law, models, images, options, outside=company.outside)
     assert priors.shared is not None
     n = len(priors.shared)
-    given_labels, labels = labels, read_labels(labels, images, n, options.caller)
-    metrics = metrics_with_labels(metrics, labels)
+    known = read_labels(labels, images, n, options.caller)
+    metrics = metrics_with_labels(metrics, known)
     tasks = sample_tasks(priors.jury, options, stream=0)
     strongest = max(priors.jury, key=itemgetter(1))[0]
     mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
@@ -193,16 +195,20 @@ def findings_in_memory(
         options=options,
         pairs="all" if n <= ALL_PAIRS else "sampled",
     )
-    if labels is not None:
-        record["labels"] = labels_record(labels, given_labels, images)
     models = _judged(models, skills, probes)
+    labelled = None
+    if known is not None:
+        labelled = skills_with_labels(models, priors, law, known.classes, options)
+        record["labels"] = labels_record(known, labels, images) | dict(judges=labelled.weights)
+        models = _judged(models, labelled.skills)
+        failures |= labelled.failures
     refuse_unless_any(models, failures, options.caller)
     extra, declined = model_metrics(models, metrics, options)
     extra |= _combined(metrics, extra, record)
     extra = elected_columns(models, priors) | extra
     drawn = draw_tasks(tasks.labels, mask, images)
     found = (models, priors, mask, drawn, moments, skills, probes)
-    return Findings(*found, extra, failures | declined, record)
+    return Findings(*found, extra, failures | declined, record, labelled)
 
 # %% ../../nbs/rank/12_run.ipynb #33de164d
 _ITERATED = [name for name in LABEL_METRICS if name not in LABEL_COLUMNS]
@@ -222,7 +228,13 @@ def findings_on_disk(
     "Every statistic of models whose features stay on disk."
     n = len(next(iter(company.models.values())).features)
     classes = read_labels(labels, None, n, options.caller)
-    known = known_classes(classes, options.caller)
+    if classes is not None and (n_blank := int((classes.classes < 0).sum())):
+        rule, remedy = (
+            "features that stay on disk need labels of all points",
+            "rank a sample of them",
+        )
+        refuse(options.caller, rule, f"{n_blank} points without a label", remedy)
+    known = None if classes is None else known_classes(classes.classes, options.caller)
     mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
     drawn, whose, models, failures = draw_from_unchanged(
         company.models, law, options, outside=company.outside
@@ -303,13 +315,23 @@ def _halves(found, law, options, repeats, on_disk):  # Halves or None, and why t
         score=scores_on_half_of_rows,
     )
 
+# %% ../../nbs/rank/12_run.ipynb #c6136afe
+def _with_scores(found, models, scores, options):  # Findings
+    given = {name: models[name] for name in found.models} if scores else {}
+    columns, declined = synbench_columns(given, scores, options)
+    return found._replace(extra=found.extra | columns, failures=found.failures | declined)
+
 # %% ../../nbs/rank/12_run.ipynb #4f059448
 def assemble(
     found: Findings,
     halves: Halves | None,
 ) -> Ranking:
     "A ranking from what its steps found."
-    fields = _columns(found.models, found.moments, found.skills, found.probes)
+    skills = found.skills if found.labelled is None else found.labelled.skills
+    fields = _columns(found.models, found.moments, skills, found.probes)
+    if found.labelled is not None:
+        without = [found.skills[name]["skill"] for name in found.models]
+        fields |= dict(prior_skill=torch.stack(without), spread=found.labelled.spread)
     if halves is not None:
         fields |= dict(half_differences=halves.skill, half_accuracies=halves.accuracy)
     judged = (~found.mask).nonzero()[:, 0]
@@ -344,8 +366,7 @@ def run(
     judges = named_judges(judges, models, law)
     controls = named_controls(controls, {**models, **judges}, law)
     options = replace(options, controls=controls)
-    if isinstance(metrics, Mapping):
-        with_plain_names(metrics.items(), "metrics")
+    metrics, scores = without_synbench(metrics)
     if on_disk:
         opened, _ = open_features(judges, options) if judges else ({}, {})
         gathered, failed = gather_rows(models, options)
@@ -368,9 +389,12 @@ def run(
         found = findings_on_disk(company, law, options, labels=labels)
     else:
         found = findings_in_memory(company, law, options, metrics=metrics, labels=labels)
+    found = _with_scores(found, models, scores, options)
     if law.kind == "elected" and found.priors.judges is None:
         law = read_law("product", found.models)
-    halves, why = _halves(found, law, options, repeats, on_disk)
+    halves, why = None, ""
+    if found.labelled is None:
+        halves, why = _halves(found, law, options, repeats, on_disk)
     if why:
         found.record["notes"].append(f"Intervals take the prior as given, because {why}")
     ranking = assemble(found, halves)

@@ -43,6 +43,7 @@ COLUMNS = {
         "P(best)", "probability that its skill over the law's tasks is the highest", None
     ),
     "tier": Column("tier", "models of one tier cannot be told apart from its first", None),
+    "prior_skill": Column("no labels", "skill without labels, over all tasks of the prior", True),
     "accuracy": Column("accuracy", "held-out accuracy of linear probes, mean over tasks", True),
     "accuracy_sd": Column("s.d.", "its standard deviation over tasks", False),
     "worst_decile": Column("worst 10%", "its mean over the worst tenth of the tasks", True),
@@ -64,6 +65,7 @@ def column_of(
 
 # %% ../../nbs/show/02_table.ipynb #c0797daa
 _DIGITS = dict.fromkeys(("skill", "skill_se", "behind", "accuracy", "accuracy_sd"), ".3f")
+_DIGITS["prior_skill"] = ".3f"
 _DIGITS |= {"worst_decile": ".3f", LABEL_ACCURACY: ".3f", "p_best": ".2f", "seconds": ".1f"}
 
 

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['plain_text', 'shortened', 'counted', 'counted_points', 'short_count', 'listed', 'failure_lines', 'verdict',
-           'next_step']
+           'share_interval', 'labelled_verdict', 'next_step']
 
 # %% ../../nbs/show/01_words.ipynb #44e1093e
 from collections.abc import Callable, Mapping, Sequence
@@ -143,6 +143,60 @@ def verdict(
         )
     return " ".join(sentences)
 
+# %% ../../nbs/show/01_words.ipynb #44283612
+def share_interval(
+    share: float,  # of n independent trials that succeeded
+    n: int,
+    z: float = 1.96,  # standard errors to either side
+) -> tuple[float, float]:
+    "Interval of a probability. Reference: Wilson 1927."
+    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    reach = z / (1 + z**2 / n) * (share * (1 - share) / n + z**2 / (4 * n**2)) ** 0.5
+    return max(0.0, middle - reach), min(1.0, middle + reach)
+
+
+def _settled(more):  # what would tell two models apart
+    if more is None:
+        return "labels of all points may not tell the two apart"
+    return f"about {counted(more, 'more label')} of these points would tell the two apart"
+
+
+def labelled_verdict(
+    frame: DataFrame,  # pandas.DataFrame of a ranking with prior_skill, best first
+    compare: Callable,  # two models -> `Lead` of the first over the second
+    labels: Mapping,  # n_labels, n, n_classes
+    more_labels: Callable,  # two models -> how many more labels settle it, 0, or None if none do
+) -> str:
+    "Which model to take with the labels that are known, and which without them."
+    first, k = frame.model[0], labels["n_labels"]
+    everything = k == labels["n"]
+    known = "all labels" if everything else f"your {counted(k, 'label')}"
+    if len(frame) == 1:
+        return f"Only {first} was ranked: there is nothing to choose from."
+    without = frame.model[frame.prior_skill.idxmax()]
+    rival = frame.model[1] if without == first else without
+    sentences = [f"With {known} take {first}, and without them, too."]
+    if without != first:
+        name = known[0].upper() + known[1:]
+        sentences = [f"{name} change the choice: with them take {first}, without them {without}."]
+    lead = compare(first, rival)
+    more = more_labels(first, rival)
+    skill = f"{lead.lead:.3f} of skill ({lead.low:.3f} to {lead.high:.3f})"
+    by = f"{first} is ahead of {rival} by {skill}"
+    if more != 0:
+        by += "; more points are needed" if everything else f"; {_settled(more)}"
+    sentences.append(f"{by}.")
+    tied = frame.model[frame.tier == 1].tolist()[1:]
+    if tied:
+        sentences.append(f"{listed(tied)} cannot be told apart from {first}.")
+    if LABEL_ACCURACY in frame and frame[LABEL_ACCURACY].notna()[0]:
+        p = frame[LABEL_ACCURACY][0]
+        low, high = share_interval(p, k)
+        sentences.append(
+            f"A probe on it is right for {p:.2f} of the labels ({low:.2f} to {high:.2f})."
+        )
+    return " ".join(sentences)
+
 # %% ../../nbs/show/01_words.ipynb #ac847b9d
 def next_step(
     frame: DataFrame,  # pandas.DataFrame of a ranking, best first
@@ -152,7 +206,8 @@ def next_step(
         return "Next: add models, because skills are compared on the same points."
     if "tier" in frame and frame.tier[1] == 1:
         first, second = (shortened(name, 30) for name in frame.model[:2])
-        return f"Next: labels may tell {first} from {second}, by labels= or --labels FILE."
+        labels = "more labels" if "prior_skill" in frame else "labels"
+        return f"Next: {labels} may tell {first} from {second}, by labels= or --labels FILE."
     if LABEL_ACCURACY not in frame:
         return "Next: check the order on labels that you have, by labels= or --labels FILE."
     return 'Next: send a page of it to others, by report("ranking.html") or --report FILE.'

@@ -225,18 +225,6 @@ def sfda(
     return float(second.log_p.exp().gather(1, own).mean())
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #c4b5dc42
-def _pushed_apart(means: Tensor, radii: Tensor, step: float) -> Tensor:  # shape (K, d)
-    "How far every class moves in one step, shape (K, d)."
-    moved = torch.zeros_like(means)
-    for k in range(len(means)):
-        away = means[k] - means
-        distance = away.norm(dim=1)
-        overlap = (radii[k] + radii - distance).clamp_min(0)
-        overlap[distance == 0] = 0  # a class with itself, or with the same mean: no direction
-        moved[k] = ((step * overlap / distance.clamp_min(1e-300))[:, None] * away).sum(0)
-    return moved
-
-
 @documented
 def ped(
     features: ArrayLike,  # shape (n, d)
@@ -267,7 +255,14 @@ def ped(
     radii = radius * class_means((Z - centres[y]).square(), y, counts).sum(1).sqrt()
     shift, first = torch.zeros_like(centres), None
     for _ in range(6):
-        moved = _pushed_apart(centres + shift, radii, step)
+        means = centres + shift
+        moved = torch.zeros_like(means)
+        for k in range(len(means)):
+            away = means[k] - means
+            distance = away.norm(dim=1)
+            overlap = (radii[k] + radii - distance).clamp_min(0)
+            overlap[distance == 0] = 0  # a class with itself, or with the same mean: no direction
+            moved[k] = ((step * overlap / distance.clamp_min(1e-300))[:, None] * away).sum(0)
         size = float(moved.abs().sum())
         first = size if first is None else first
         if not size > 0.5 * first:

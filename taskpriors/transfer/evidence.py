@@ -164,36 +164,10 @@ def _refuse_columns(bad, rule, remedy):
     if bad.any():
         refuse("log_evidence", rule, f"column {int(bad.nonzero()[0])}", remedy)
 
-
-def _with_maximum(parts, size, *, intercept):
-    "The projections without rounding in the rest, if every target's evidence has a maximum."
-    rule = "targets must vary" if intercept else "targets must not be zero"
-    _refuse_columns(size == 0, rule, "drop it")
-    reached = parts.rest <= 1e-22 * size
-    if len(parts.s2) < parts.n:
-        rule = "targets must not be an exact linear function of the features"
-        rule += " (the evidence has no maximum)"
-        _refuse_columns(reached, rule, "use more points or fewer features")
-    return parts._replace(rest=parts.rest.masked_fill(reached, 0))
-
 # %% ../../nbs/transfer/05_evidence.ipynb #dd4b790a
 def _noiseless_alpha(parts):
     "Precision of the weights in the limit without noise."
     return parts.n / (parts.z / parts.s2[:, None]).sum(0)
-
-
-def _maximum(parts):
-    "Greatest evidence of every target, and the ratio of precisions at which it is taken."
-    ratios = [torch.full_like(parts.rest, math.inf)]
-    if len(parts.s2):
-        ratios.insert(0, best_ratio(*parts))
-    values = [evidence_profile(lam, *parts) for lam in ratios]
-    if len(parts.s2) == parts.n:
-        constant = math.log(2 * math.pi) + 1
-        values.append(-0.5 * (constant - _noiseless_alpha(parts).log() + parts.s2.log().mean()))
-        ratios.append(torch.zeros_like(parts.rest))
-    value, best = torch.stack(values).max(0)
-    return value, torch.stack(ratios).gather(0, best[None])[0]
 
 # %% ../../nbs/transfer/05_evidence.ipynb #934833e8
 def log_evidence(
@@ -219,8 +193,24 @@ def log_evidence(
         project = centred_projections if intercept else raw_projections
         parts = project(T, use_svd(F, svd, "log_evidence"))
         size = (T - T.mean(0) if intercept else T).square().sum(0)
-        parts = _with_maximum(parts, size, intercept=intercept)
-    value, lam = _maximum(parts)
+        rule = "targets must vary" if intercept else "targets must not be zero"
+        _refuse_columns(size == 0, rule, "drop it")
+        reached = parts.rest <= 1e-22 * size
+        if len(parts.s2) < parts.n:
+            rule = "targets must not be an exact linear function of the features"
+            rule += " (the evidence has no maximum)"
+            _refuse_columns(reached, rule, "use more points or fewer features")
+        parts = parts._replace(rest=parts.rest.masked_fill(reached, 0))
+    ratios = [torch.full_like(parts.rest, math.inf)]
+    if len(parts.s2):
+        ratios.insert(0, best_ratio(*parts))
+    values = [evidence_profile(lam, *parts) for lam in ratios]
+    if len(parts.s2) == parts.n:
+        constant = math.log(2 * math.pi) + 1
+        values.append(-0.5 * (constant - _noiseless_alpha(parts).log() + parts.s2.log().mean()))
+        ratios.append(torch.zeros_like(parts.rest))
+    value, best = torch.stack(values).max(0)
+    lam = torch.stack(ratios).gather(0, best[None])[0]
     s2 = parts.s2[:, None]
     beta = parts.n / (parts.rest + (parts.z / (1 + s2 / lam)).sum(0))
     return Evidence(

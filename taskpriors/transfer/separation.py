@@ -174,15 +174,6 @@ def _nuclear(M: Tensor) -> float:
     return float(torch.linalg.svdvals(M).sum())
 
 
-def _whitener(S: Tensor, shrunk: bool) -> Tensor:  # shape (p, r): the transpose of W @ S @ W is I
-    "Coordinates in which a covariance is the identity; what has no variance in it is left out."
-    scale = S.diagonal().sqrt()
-    scale = torch.where(scale > 0, scale, 1.0)
-    values, vectors = torch.linalg.eigh(S / scale / scale[:, None])
-    keep = values > (1e-14 if shrunk else 1e-8)
-    return vectors[:, keep] / scale[:, None] / values[keep].sqrt()
-
-
 def _shrunk_to_mean(S: Tensor, share: float, p: int) -> Tensor:  # p: components, some without S
     eye = torch.eye(len(S), dtype=S.dtype, device=S.device)
     return (1 - share) * S + share * S.trace() / p * eye
@@ -218,7 +209,11 @@ def collapse_terms(
         )  # also those without variance, of which the singular vectors know nothing
         within = _shrunk_to_mean(total - between, share, p)
         apart = _shrunk_to_mean(total, share, p) - within
-    W = _whitener(within, share > 1e-10)
+    scale = within.diagonal().sqrt()
+    scale = torch.where(scale > 0, scale, 1.0)
+    values, vectors = torch.linalg.eigh(within / scale / scale[:, None])
+    keep = values > (1e-14 if share > 1e-10 else 1e-8)
+    W = vectors[:, keep] / scale[:, None] / values[keep].sqrt()
     inside = W.T @ apart @ W
     axes = W @ torch.linalg.eigh(inside)[1][:, -min(len(counts) - 1, W.shape[1]) :]
     white = means @ W
