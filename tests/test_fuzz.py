@@ -299,7 +299,8 @@ NAMES = {
     "TaskPriorStatistics.forward.center TaskPriorLoss.forward.center robust_bayes.center "
     "index class_proportions direction covariance skill",
     "labels": "labels probe_labels known sample_labels.given sample_many_labels.given",
-    "number": "C a alpha attack_eps bandwidth beta correlation delta diversity eps floor gain kappa l2 level "
+    "number": "C a alpha attack_eps bandwidth beta correlation delta diversity eps floor gain "
+    "kappa l2 level "
     "elect_prior.limit exponent power radius time_step "
     "discard "
     "lowest lr noise perplexity pixel_mean ratio rel_tol resample_below rtol save_every "
@@ -325,7 +326,7 @@ NAMES = {
     "result": "basis curve explorer grids head ranking result settings speed start svd task "
     "evidence direct expected_loss.judges",
     "function": "features_fn learner logits transform scorer.prior",
-    "series": "controls alphas gains top_eigenvalues "
+    "series": "controls alphas decays gains top_eigenvalues "
     "class_priors diagonals dims scales seeds sizes temperatures gaussian_grid.a "
     "gaussian_grid.b linear_valid.a score_integral.accuracy grid_integral.accuracy "
     "score_integral.bound grid_integral.bound",

@@ -167,6 +167,9 @@ CALLS = {
             for k in ("pactran_dirichlet", "pactran_gamma", "dirichlet_fit", "gamma_fit")
         },
     },
+    "transfer.fine_tuning": {
+        "best_head_error": dict(features=X, labels=y, train=torch.arange(N) < 12),
+    },
     "transfer.discriminants": {
         k: dict(features=X, labels=y)
         for k in (
@@ -268,6 +271,9 @@ EXEMPT = {
     "store": "files, tests/test_cache.py",
     "transfer.discriminants.lda_posterior": "step of sfda, which judges the data",
     "transfer.heads.hessian_trace": "step of fit_head, which judges the data",
+    "transfer.fine_tuning.check_task": "judges what a truth takes; its notebook tests it",
+    "transfer.fine_tuning.fine_tune": "trains networks; its notebook tests the refusals",
+    "transfer.fine_tuning.tuning_errors": "trains networks; its notebook tests the refusals",
     "transfer.orders": "steps of the agreement, which judges what they take",
     "transfer.agreement.exchange_p_value": "step of compare_agreement, which judges the data",
     "synbench.robust_probing.attack_inputs": "judges what the attacks take",
