@@ -487,9 +487,7 @@ def run(path):
     ran = nbformat.read(path, 4)
     ran.cells = [c for c in ran.cells if c.id in code_cells(nb)]
     resources = {"metadata": {"path": str(path.parent)}}
-    client = NotebookClient(
-        ran, timeout=None, kernel_name="python3", resources=resources, coalesce_streams=True
-    )
+    client = NotebookClient(ran, timeout=None, kernel_name="python3", resources=resources)
     with tempfile.TemporaryDirectory() as tables:
         env = dict(surroundings(path, code), TASKPRIORS_TABLES=tables)
         try:
@@ -515,7 +513,7 @@ def keep(path, code, ran):
     skipped = [t for t in texts if t.startswith("skipped")]
     if skipped:
         raise SystemExit(f"docs/studies.py: {path.stem} left a part out: {skipped[0].strip()}")
-    outputs = {c.id: split_lines(c.outputs) for c in ran.cells}
+    outputs = {c.id: split_lines(joined(c.outputs)) for c in ran.cells}
     for cell in nb["cells"]:
         if cell["id"] in outputs:
             cell["outputs"] = outputs[cell["id"]]
@@ -550,6 +548,17 @@ def conclude(nb):
         question = lines[k].split(" | ")[0]
         lines[k] = lines[k] if answer == "-" else f"{question} | {answer} |"
     cell["source"] = "\n".join(lines).splitlines(keepends=True)
+
+
+def joined(outputs):
+    "Pieces of one text that follow each other as one; a table between two texts keeps its place."
+    found = []
+    for out in outputs:
+        if found and "text" in out and out.get("name") == found[-1].get("name"):
+            found[-1]["text"] += out["text"]
+        else:
+            found.append(out)
+    return found
 
 
 def split_lines(outputs):
