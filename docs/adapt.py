@@ -4,7 +4,7 @@ import ast
 import configparser
 import re
 import textwrap
-from functools import lru_cache
+from functools import cache
 
 import nbformat
 from notebooks import (
@@ -118,7 +118,7 @@ def _joined(cells):
     return out
 
 
-@lru_cache
+@cache
 def settings():
     cfg = configparser.ConfigParser(delimiters=["="])
     cfg.read(ROOT / "settings.ini", encoding="utf-8")
@@ -285,7 +285,7 @@ def _head(node, lines):
     return "\n".join(lines[node.lineno - 1 : max(last, node.lineno)])
 
 
-@lru_cache
+@cache
 def _parsed(module):
     text = (ROOT / file_of(module)).read_text(encoding="utf-8")
     return ast.parse(text).body, text.splitlines()
@@ -388,7 +388,7 @@ def _link_names(md, source, names, own):
     return "".join(parts)
 
 
-@lru_cache
+@cache
 def _page_of_module():
     return {module_of(p): page_of(p) for p in chapters() if module_of(p)}
 

@@ -6,7 +6,7 @@ import os
 import re
 import warnings
 from collections import namedtuple
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -73,7 +73,7 @@ def page_of(path):
     return (rel.parent / re.sub(r"^\d+_", "", rel.stem)).as_posix()
 
 
-@lru_cache
+@cache
 def module_of(path):
     "The module that a notebook exports, as `prior.moments`, or None."
     for kind, source in cells(path):
@@ -82,7 +82,7 @@ def module_of(path):
             return found[1]
 
 
-@lru_cache
+@cache
 def module_of_page(page):
     "The module of the notebook that becomes a page, or None."
     return next((module_of(path) for path in chapters() if page_of(path) == page), None)
@@ -95,7 +95,7 @@ def target_of(module, name):
     )
 
 
-@lru_cache
+@cache
 def exported(module):
     "Public functions and classes of a module in order, with the first line of their docstrings."
     text = (ROOT / "taskpriors" / (module.replace(".", "/") + ".py")).read_text(encoding="utf-8")
@@ -207,7 +207,7 @@ def process_one(source):
         return f"{type(e).__name__}: {e}"
 
 
-@lru_cache
+@cache
 def cells(path):
     "The cells of a notebook as they stand in the repository: (type, source)."
     return [
@@ -216,7 +216,7 @@ def cells(path):
     ]
 
 
-@lru_cache
+@cache
 def catalogue():
     """The items of the papers, one a line in docs/papers.txt.
 

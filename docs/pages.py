@@ -3,7 +3,7 @@
 import ast
 import re
 import textwrap
-from functools import lru_cache
+from functools import cache
 
 from notebooks import (
     FOLDERS,
@@ -57,7 +57,7 @@ def _toctree(pages, options=""):
     return "```{toctree}\n:hidden:\n" + options + "\n" + "\n".join(pages) + "\n```"
 
 
-@lru_cache
+@cache
 def wing_pages():
     "Folder -> the page that lists its chapters, each with the sentence that states its result."
     pages = {}
@@ -71,7 +71,7 @@ def wing_pages():
     return pages
 
 
-@lru_cache
+@cache
 def front_door():
     "Public name -> its module, as `taskpriors.NAME` offers it, without importing the package."
     path = ROOT / "taskpriors" / "__init__.py"
@@ -84,7 +84,7 @@ def front_door():
     return {}
 
 
-@lru_cache
+@cache
 def home_of(name):
     "The chapter that derives a name of the front door; its module may pass on another's."
     promised = front_door()[name]
@@ -102,7 +102,7 @@ def _names_in(node, own):
             yield part.id
 
 
-@lru_cache
+@cache
 def _statements(path):
     "Top-level statements of the code cells that readers see: (text, public names in it, exported)."
     found = []
@@ -132,7 +132,7 @@ def users_of(name):
     ]
 
 
-@lru_cache
+@cache
 def example_of(name):
     "The shortest statement with that name: of a page for users, or its chapter; tests come last."
     users = [p for p in chapters() if p.parent.name in ("nbs", "start")]

@@ -28,7 +28,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from datetime import date
-from functools import lru_cache
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
@@ -197,7 +197,7 @@ def _runs_nothing(node):
     return is_text or isinstance(node, (ast.Import, ast.ImportFrom))
 
 
-@lru_cache
+@cache
 def package_texts():
     "Module -> its text, for the whole package."
     paths = sorted((ROOT / "taskpriors").rglob("*.py"))
@@ -296,7 +296,7 @@ class _Reach:
         return len(self.seen) > before
 
 
-@lru_cache
+@cache
 def _own_modules():
     return read_modules(package_texts())
 

@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 import warnings
-from functools import lru_cache
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -69,7 +69,7 @@ def id_of(path):
     return path.relative_to(ROOT / "nbs").with_suffix("").as_posix()
 
 
-@lru_cache
+@cache
 def tree_of(path):
     return ast.parse(path.read_text(encoding="utf-8"))
 
@@ -204,7 +204,7 @@ def test_public_parameters_and_results_have_types(path):
         assert function.returns is not None, f"{name} does not say what it returns"
 
 
-@lru_cache
+@cache
 def exporters():
     "Module -> the notebook that exports it."
     found = {}
@@ -255,12 +255,12 @@ def test_importing_is_light():
     assert not new & HEAVY, new
 
 
-@lru_cache
+@cache
 def notebook(path):
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-@lru_cache
+@cache
 def cells(path):
     "The cells of a notebook: (type, source)."
     return [(c["cell_type"], "".join(c["source"])) for c in notebook(path)["cells"]]
@@ -337,7 +337,7 @@ def identifiers(tree):
             yield from re.findall(r"[A-Za-z_]\w*", node.value)
 
 
-@lru_cache
+@cache
 def house_words():
     "Names of the library, of Python, of nbdev's directives and of the tests."
     words = {name for path in MODULES for name in identifiers(tree_of(path))}
