@@ -577,7 +577,8 @@ class HeadToHead(NamedTuple):
             name: x.double().round(decimals=6).tolist() for name, x in numbers.items()
         }
 
-    def _on_one_task(self, a, b):  # leads on the tasks, their error and its degrees of freedom
+    def _on_one_task(self, a, b) -> tuple[Tensor, float, float]:
+        "Leads on the tasks, their error and its degrees of freedom."
         leads = self.on_tasks[a] - self.on_tasks[b]
         return leads, self.skill_se[a, b].item(), self.skill_freedom[a, b].item()
 
