@@ -547,7 +547,7 @@ def test_one_unreadable_image_among_ten_thousand(tmp_path):
 
 
 def test_hugging_face_datasets_and_tar_files(tmp_path):
-    pytest.importorskip("datasets")
+    datasets = pytest.importorskip("datasets")
     import tarfile
 
     for i in range(6):
@@ -556,12 +556,14 @@ def test_hugging_face_datasets_and_tar_files(tmp_path):
         Image.new("RGB", (5 + i, 4)).save(path)
     with tarfile.open(tmp_path / "set.tar", "w") as t:
         t.add(tmp_path / "set" / "train", "train")
+    where = dict(split="train", cache_dir=str(tmp_path / "cache"), streaming=True)
     opened = [
+        load_images(datasets.load_dataset(str(tmp_path / "set"), **where)),
         load_images(f"hfds/{tmp_path}/set", split="train", root=str(tmp_path / "cache")),
         load_images(tmp_path / "set.tar"),
         load_images(tmp_path / "set" / "train"),
     ]
-    assert len({s.fingerprint for s in opened}) == 1
+    assert len({s.fingerprint for s in opened[1:]}) == 1  # of files; a stream decodes its images
     assert all(
         s.labels.tolist() == [0, 0, 0, 1, 1, 1] and [im.width for im in s] == [5, 7, 9, 6, 8, 10]
         for s in opened

@@ -245,7 +245,8 @@ def _read_parquet(
     try:
         return pd.read_parquet(path)
     except ImportError:
-        rule, remedy = "a parquet file needs pyarrow", "pip install pyarrow, or store a csv or npy"
+        rule = "a parquet file needs pyarrow"
+        remedy = "pip install 'taskpriors[data]', or store a csv or npy"
         refuse(caller, rule, f"{path.name} and no such package", remedy, ImportError)
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #d963fd6f
