@@ -116,7 +116,7 @@ def test_a_bare_environment_ranks(built, tmp_path):
     for name in "ab":
         np.save(work / f"{name}.npy", g.normal(size=(200, 6)))
     (work / "c.parquet").touch()
-    rank = "--models a.npy b.npy --n-tasks 8 --cache ../cache --quiet".split()
+    rank = f"--models a.npy file://{work}/b.npy --n-tasks 8 --cache ../cache --quiet".split()
     code = f"import taskpriors.jobs.cli as c; c.main(['rank', *{rank}])"
     done = python(code, work, site)
     assert done.returncode == 0 and "P(best)" in done.stdout, done.stdout + done.stderr

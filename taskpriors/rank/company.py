@@ -38,6 +38,7 @@ from taskpriors.checks import (
 from ..inputs.embed import ModelLike, embed_features, is_features
 from ..inputs.feature_files import file_name, is_feature_file
 from ..inputs.images import ImagesLike, ImageSource, load_images
+from ..inputs.remote import check_scratch
 from ..inputs.texts import TextModelLike, TextsLike, TextSource, embed_texts, load_texts
 from ..inputs.zoo import zoo_names
 from ..kernels import kernel_factor
@@ -92,6 +93,7 @@ class RankOptions:
     controls: tuple = ()  # names of models or judges that are known to be weak
     rank: int = 128  # directions of the prior, where features stay on disk
     n_judged: int = JUDGED  # points whose residuals are formed there
+    scratch: str | Path | None = None  # where workers find tasks there; None: temporary folder
     caller: str = "rank_models"  # who asks
 
     def __post_init__(self):
@@ -105,6 +107,7 @@ class RankOptions:
         check_count(self.rank, caller, "rank")
         check_count(self.n_judged, caller, "n_judged", low=2)
         check_flag(self.progress, caller, "progress")
+        check_scratch(self.scratch, caller)
         _check_train(self.train, caller)
         for temperature in (self.temperature, self.task_temperature):
             if temperature is not None:
