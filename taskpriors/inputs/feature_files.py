@@ -50,7 +50,7 @@ def is_feature_file(
 ) -> bool:
     "Does a model name a file or folder that holds its features?"
     if isinstance(model, Path):
-        return True
+        return model.suffix != ".onnx"
     if is_url(model):
         return str(split_key(model)[0]).endswith(FEATURE_FILES)
     if not isinstance(model, str) or "@" in model:

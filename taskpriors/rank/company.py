@@ -38,6 +38,7 @@ from taskpriors.checks import (
 from ..inputs.embed import ModelLike, embed_features, is_features
 from ..inputs.feature_files import file_name, is_feature_file
 from ..inputs.images import ImagesLike, ImageSource, load_images
+from ..inputs.onnx import is_onnx
 from ..inputs.remote import check_scratch
 from ..inputs.texts import TextModelLike, TextsLike, TextSource, embed_texts, load_texts
 from ..inputs.zoo import zoo_names
@@ -165,9 +166,9 @@ def settle(
 def _name_of(model, k):
     if is_feature_file(model):
         return file_name(model)
-    if isinstance(model, str):
-        return model
     model = model[0] if isinstance(model, tuple) else model
+    if isinstance(model, (str, Path)):
+        return Path(model).stem if is_onnx(model) else model
     return f"{type(model).__name__}_{k}"
 
 
