@@ -51,7 +51,7 @@ class OnnxModel:
         self,
         model: Any,  # path of a file .onnx, or an onnxruntime.InferenceSession
         output: str | None = None,  # name of the output that holds the features; None: the first
-    ):
+    ) -> None:
         caller, self.digest = "OnnxModel", ""
         if isinstance(model, (str, os.PathLike)):
             path = Path(model).expanduser()
