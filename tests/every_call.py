@@ -361,6 +361,8 @@ ABSENT = {
     "inputs.zoo.zoo_transform": "step of zoo_features",
     "results": "styles of pictures",
     "ridge": "shared step of probes and held-out error",
+    "inputs.onnx": "files of networks; its notebook stores, runs and spoils them",
+    "inputs.remote": "reads URLs; its notebook stores, spoils and reads them in memory",
     "inputs.row_blocks": "files of features; its notebook reads, spoils and cuts them",
     "signatures": "docstrings, made when the library is imported",
     "store": "files, tests/test_cache.py",

@@ -53,6 +53,7 @@ from taskpriors.inputs.encoders import (
 )
 from .feature_files import file_name, is_feature_file, read_features
 from .images import ImagesLike, ImageSource, load_images, reading_digest
+from .onnx import OnnxModel, is_onnx
 from .zoo import zoo_model, zoo_transform
 from ..results import Result
 from ..signatures import documented
@@ -138,6 +139,9 @@ def load_encoder(
     _check_description(transform, pooling, name, cache)
     if isinstance(model, Encoder):
         return model
+    if is_onnx(model):
+        name = name or (Path(model).stem if isinstance(model, (str, os.PathLike)) else None)
+        model = OnnxModel(model)
     forward: Any = model
     if is_features(model):
         name = name or (file_name(forward) if is_feature_file(model) else "features")
@@ -595,9 +599,10 @@ def embed(
     """Features of images under one model, computed once and then found in the cache.
 
     A model is a name of timm (NAME, NAME@FILE, NAME@untrained, hf-hub:NAME, local-dir:PATH),
-    zoo/NAME, a module, a function of a batch, or features: an array, a data frame, or a file .npy,
-    .npz (FILE.npz:KEY), .pt, .safetensors, .csv or .parquet, or a folder that NumpyCache of mteb
-    wrote. Rows are outputs in evaluation mode; maps and tokens are averaged.
+    zoo/NAME, a module, a function of a batch, a file .onnx or its session, or features: an array,
+    a data frame, a file .npy, .npz (FILE.npz:KEY), .pt, .safetensors, .csv or .parquet, its URL, or
+    a folder that NumpyCache of mteb wrote. Rows are outputs in evaluation mode; maps and tokens are
+    averaged.
 
     Reference: timm (Wightman, 2019) for names, weights and transforms.
     """
