@@ -11,7 +11,7 @@ import re
 import shutil
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -53,6 +53,12 @@ from taskpriors.inputs.encoders import (
 )
 from .feature_files import file_name, is_feature_file, read_features
 from .images import ImagesLike, ImageSource, load_images, reading_digest
+from taskpriors.inputs.pretrained import (
+    PooledModel,
+    network_name,
+    of_transformers,
+    picture_transform,
+)
 from .zoo import zoo_model, zoo_transform
 from ..results import Result
 from ..signatures import documented
@@ -102,7 +108,7 @@ class Encoder:
 
 # %% ../../nbs/inputs/06_embed.ipynb #7bd4a90a
 ModelLike = TypeAliasType(
-    "ModelLike", str | os.PathLike | nn.Module | Callable | ArrayLike | Encoder
+    "ModelLike", str | os.PathLike | nn.Module | Callable | tuple | ArrayLike | Encoder
 )
 
 
@@ -138,6 +144,13 @@ def load_encoder(
     _check_description(transform, pooling, name, cache)
     if isinstance(model, Encoder):
         return model
+    if isinstance(model, tuple):
+        if len(model) != 2 or not all(map(callable, model)):
+            rule = "a pair must be (module, transform), or (network, processor) of transformers"
+            got = f"({', '.join(type(part).__name__ for part in model)})"
+            refuse("embed", rule, got, "pass these two", TypeError)
+        model, own = model
+        transform = transform or own
     forward: Any = model
     if is_features(model):
         name = name or (file_name(forward) if is_feature_file(model) else "features")
@@ -153,6 +166,12 @@ def load_encoder(
         rule = "model must be a name, a module, a function, or features"
         refuse("embed", rule, type(model).__name__, "see embed", TypeError)
     module: Any = module_of(forward)
+    if of_transformers(transform):
+        transform = picture_transform(transform)
+    if of_transformers(forward):
+        name = name or network_name(forward)
+        forward = module = PooledModel(forward, pooling)
+        pooling = None  # is done by it
     if transform is None and (isinstance(model, str) or hasattr(module, "pretrained_cfg")):
         from timm.data import create_transform
 
@@ -177,12 +196,14 @@ class _Prepared(torch.utils.data.Dataset):
 
     def __getitem__(self, i):
         x = self.transform(self.images[i + self.start])
-        return x if isinstance(x, Tensor) else torch.as_tensor(np.asarray(x))
+        return x if isinstance(x, (Tensor, Mapping)) else torch.as_tensor(np.asarray(x))
 
 # %% ../../nbs/inputs/06_embed.ipynb #1c390f7e
 def _stack(
     rows: list,
-) -> Tensor:
+) -> Any:  # a tensor, or name -> tensor
+    if isinstance(rows[0], Mapping):
+        return {name: _stack([torch.as_tensor(row[name]) for row in rows]) for name in rows[0]}
     shapes = {tuple(x.shape) for x in rows}
     if len(shapes) > 1:
         rule = "the transform must return one shape for all images"
@@ -236,9 +257,9 @@ def _batches(
         out = network(x).cpu()
         if not torch.isfinite(out).all():
             rule = f"features of {enc.name} must be finite"
-            got = f"NaN or infinity among points {row} to {row + len(x) - 1}"
+            got = f"NaN or infinity among points {row} to {row + len(out) - 1}"
             refuse("embed", rule, got, "check the weights, or use dtype='float32'")
-        row += len(x)
+        row += len(out)
         yield out
 
 # %% ../../nbs/inputs/06_embed.ipynb #dcc7d3bd
@@ -385,6 +406,7 @@ class Features(Result):
     cached: bool  # did this call find them in the cache?
     points: str = ""  # digest of the names of the points, if given features say them
     parameters: int | None = field(default=None, repr=False)  # of the module; None: no module
+    pooling: str = ""  # how tokens became vectors; empty where the model returned vectors
 
     @property
     def dim(self) -> int:
@@ -583,7 +605,8 @@ def embed_features(
         rule = "images must be given unless the model is features"
         refuse("embed", rule, "None", "pass what load_images opens", TypeError)
     features = _find_or_compute(enc, points, setup, cache)
-    return replace(features, parameters=n_parameters(enc.module))
+    pooled_by = getattr(enc.module, "pooled_by", None) or enc.pooling or ""
+    return replace(features, parameters=n_parameters(enc.module), pooling=pooled_by)
 
 # %% ../../nbs/inputs/06_embed.ipynb #1e61a39e
 @documented
@@ -595,9 +618,11 @@ def embed(
     """Features of images under one model, computed once and then found in the cache.
 
     A model is a name of timm (NAME, NAME@FILE, NAME@untrained, hf-hub:NAME, local-dir:PATH),
-    zoo/NAME, a module, a function of a batch, or features: an array, a data frame, or a file .npy,
+    zoo/NAME, a module with its transform, the pair (network, processor) of transformers, a
+    function of a batch, or features: an array, a data frame, or a file .npy,
     .npz (FILE.npz:KEY), .pt, .safetensors, .csv or .parquet, or a folder that NumpyCache of mteb
-    wrote. Rows are outputs in evaluation mode; maps and tokens are averaged.
+    wrote. Rows are outputs in evaluation mode; maps and tokens are averaged, and a network of
+    transformers gives the vector that it was trained to give, unless `pooling` says otherwise.
 
     Reference: timm (Wightman, 2019) for names, weights and transforms.
     """
