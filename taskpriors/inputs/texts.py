@@ -29,7 +29,6 @@ from typing_extensions import TypeAliasType
 from taskpriors.checks import (
     ArrayLike,
     as_tensor,
-    check_choice,
     check_count,
     check_instance,
     check_labels,
