@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from ..checks import check_choice, refuse
@@ -72,8 +71,9 @@ class PooledModel(nn.Module):
         pooling = "mean" if self.pooling is None and texts and joint is None else self.pooling
         if joint is None and isinstance(out, tuple):
             out = out[0]
-        out, self._pooled_by = choose_output(out, pooling, "embed", type(self.network).__name__)
-        pooling = None if self._pooled_by == "pooler" else self._pooled_by
+        out, used = choose_output(out, pooling, "embed", type(self.network).__name__)
+        self._pooled_by = used or ""
+        pooling = None if used == "pooler" else used
         mask = named.get("attention_mask", named.get("pixel_attention_mask"))
         return pool_output(out, pooling, "embed", type(self.network).__name__, mask=mask)
 
