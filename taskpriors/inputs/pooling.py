@@ -111,6 +111,8 @@ def pool_output(
     check_choice(pooling, POOLINGS, caller, "pooling")
     pooling = _SAME.get(pooling or "mean", pooling or "mean")
     tokens = out if out.ndim == 3 else out.flatten(2).transpose(1, 2)
-    if mask is None or mask.shape != tokens.shape[:2]:
-        mask = torch.ones(tokens.shape[:2], device=tokens.device)
-    return pool_tokens(tokens, mask, pooling)
+    if mask is not None and mask.shape == tokens.shape[:2]:
+        return pool_tokens(tokens, mask, pooling)
+    if pooling == "max":
+        return tokens.amax(1)
+    return tokens.mean(1) if pooling == "mean" else tokens[:, 0 if pooling == "cls" else -1]
