@@ -110,6 +110,7 @@ class Ranking(Result):
     judged: Tensor | None = None  # rows of the points that judge the probes, (n_judged,)
     prior_skill: Tensor | None = None  # skill without labels, if labels are known, (n_models,)
     spread: Tensor | None = None  # covariance of what further labels would settle, (m, m)
+    milliseconds: Tensor | None = None  # that embedding a point took, (n_models,), NaN: given
 
     @property
     def trusted(self) -> bool:
@@ -142,16 +143,18 @@ class Ranking(Result):
             mean=self.mean,
             variance=self.variance,
             **self.extra,
-            seconds=self.seconds,
         )
+        if self.milliseconds is not None:
+            columns["milliseconds"] = self.milliseconds
+        columns["seconds"] = self.seconds
         plain = {k: v.tolist() if isinstance(v, Tensor) else v for k, v in columns.items()}
         frame = pd.DataFrame(plain)
         return frame.sort_values("skill", ascending=False, kind="stable", ignore_index=True)
 
     def short_frame(self) -> DataFrame:
         "The columns of the table in print: without the statistics of the literature."
-        hidden = {"mean", "variance", "accuracy_sd", "seconds", *self.extra} - {LABEL_ACCURACY}
-        return self.to_frame().drop(columns=list(hidden))
+        hidden = {"mean", "variance", "accuracy_sd", "milliseconds", "seconds", *self.extra}
+        return self.to_frame().drop(columns=list(hidden - {LABEL_ACCURACY}), errors="ignore")
 
     def tiers(
         self,

@@ -86,11 +86,10 @@ from ..show.words import failure_lines, shortened
 from ..transfer.registry import LABEL_METRICS, combination_note
 
 # %% ../../nbs/rank/12_run.ipynb #0469542b
-def _parameters(models):  # shape (n_models,), NaN where unknown; None if no model is a module
-    counts = [model.parameters for model in models.values()]
-    if all(count is None for count in counts):
+def _if_any(values):  # shape (n_models,), NaN where there is none; None if there is none at all
+    if all(value is None for value in values):
         return None
-    return scalar([math.nan if count is None else count for count in counts])
+    return scalar([math.nan if value is None else value for value in values])
 
 
 def _columns(models, moments, skills, probes):  # fields of a Ranking, one row per model
@@ -103,10 +102,12 @@ def _columns(models, moments, skills, probes):  # fields of a Ranking, one row p
         model.seconds + sum(stage[name]["seconds"] for stage in (moments, skills, probes))
         for name, model in models.items()
     ]
+    each = [1e3 * m.seconds / len(m.features) if m.seconds else None for m in models.values()]
     return dict(
         models=tuple(models),
         dimension=torch.tensor([model.features.shape[1] for model in models.values()]),
-        parameters=_parameters(models),
+        parameters=_if_any([model.parameters for model in models.values()]),
+        milliseconds=_if_any(each),
         skill=stack(skills, "skill"),
         accuracies=stack(probes, "accuracy"),
         mean=stack(moments, "mean"),
