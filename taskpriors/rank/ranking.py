@@ -262,8 +262,8 @@ class Ranking(Result):
         return ranking_html(*self._in_print())
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        "Skill of each model with its 95 % interval, in the order of the table, tier by tier."
-        return plot_skills(self.to_frame(), ax)
+        "How far each model is behind the first, with 95 % intervals of all leads at once."
+        return plot_skills(self._leads_frame(), ax)
 
     def plot_agreement(
         self,
@@ -276,6 +276,7 @@ class Ranking(Result):
         values = known[check_choice(statistic, tuple(known), "plot_agreement", "statistic")]
         row = agreement_row(statistic, values, self.accuracy)
         title = f"Spearman {row['spearman']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
+        title += "\nwith probes on the prior's own tasks"
         options = dict(xlabel=column_of(statistic).heading, title=row["note"] or title)
         return plot_accuracies(values, self.accuracies, ax=ax, **options)
 
@@ -361,7 +362,16 @@ class Ranking(Result):
             pairs = self._head_to_head("report", best.tolist()).record()
         drawn = self.accuracies[:, self.drawn["tasks"]].tolist() if self.drawn else None
         table = table_record(self.short_frame())
-        return dict(self._record(), table=table, pairs=pairs, drawn_accuracy=drawn)
+        shown = dict(ranking=json_rows(self._leads_frame()), table=table, pairs=pairs)
+        return dict(self._record(), **shown, drawn_accuracy=drawn)
+
+    def _leads_frame(self):  # the table, and how far the interval of each lead of the first extends
+        frame = self.to_frame()
+        if self.point_errors is None:
+            return frame
+        tiers = self.tiers()
+        reach = dict(zip(self.models, (tiers.behind_high - tiers.behind).tolist(), strict=True))
+        return frame.assign(reach=frame.model.map(reach))
 
     def _head_to_head(self, caller, rows, groups=None):  # of the models in these rows
         models = [self.models[k] for k in rows]

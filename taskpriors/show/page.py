@@ -94,8 +94,8 @@ def report_page(
     models, versions = options.pop("models", {}), options.pop("versions", {})
     first = f"Take {rows[0]['model']}."
     span = None
-    if "skill_se" in rows[0]:
-        ends = [row["skill"] + side * 1.96 * row["skill_se"] for row in rows for side in (-1, 1)]
+    if "reach" in rows[0]:
+        ends = [side * row["reach"] - row["behind"] for row in rows for side in (-1, 1)]
         span = min(ends), max(ends)
     sized = [row for row in rows if row.get("parameters") is not None]
     judges = [row for row in rows if "judge_weight" in row]
