@@ -255,9 +255,11 @@ CALLS = {
     },
     "inputs.texts": {
         "load_texts": dict(source=TEXTS),
-        "pool_tokens": dict(tokens=torch.ones(2, 3, 4), mask=torch.ones(2, 3)),
         "word_means": dict(vectors=VECTORS, texts=TEXTS),
         "embed_texts": dict(model=VECTORS, texts=TEXTS),
+    },
+    "inputs.pooling": {
+        "pool_tokens": dict(tokens=torch.ones(2, 3, 4), mask=torch.ones(2, 3)),
     },
     "inputs.zoo": {"zoo_names": {}},
 }
@@ -266,6 +268,10 @@ ABSENT = {
     "checks": "judges inputs; every function runs it",
     "memory": "asks the machine; its notebook tests it",
     "inputs.encoders": "loads and describes models; embed runs it",
+    "inputs.loaders": "batches of loaders; embed and rank_models run it",
+    "inputs.pooling.choose_output": "step of pool_output",
+    "inputs.pooling.pool_output": "step of embed; its notebook tests it",
+    "inputs.pretrained": "networks of transformers; embed runs it",
     "inputs.feature_files": "reads files; rank_models and embed run it",
     "prior.chains": "shared step of the labelings' functions",
     "prior.edges.checked_odds": "shared step of the edges' functions",
@@ -299,6 +305,7 @@ ABSENT = {
     "prior.sketch.near_cells": "step of sketch_trace_moments",
     "prior.sketch.power_sum": "step of sketch_trace_moments",
     "prior.diversity.pairwise_rand": "step of task_diversity",
+    "prior.judges.cross_skill_at": "cross_skill with its penalties; its notebook tests it",
     "prior.prefix.sample_labels_of_priors": "step of cross_skill; its notebook tests it",
     "jobs.cli": "the command line, tests/test_cli.py",
     "rank.cost.measure_speed": "times this machine",

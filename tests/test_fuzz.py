@@ -33,7 +33,7 @@ from torch import nn
 
 from taskpriors.inputs.feature_files import read_features
 from taskpriors.inputs.images import load_images
-from taskpriors.inputs.texts import pool_tokens
+from taskpriors.inputs.pooling import pool_tokens
 from taskpriors.jobs.layers import layer_features
 from taskpriors.jobs.monitor import Monitor
 from taskpriors.rank.known_labels import read_labels

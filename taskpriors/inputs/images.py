@@ -741,7 +741,13 @@ def _load_object(source, split, limit, how, *, input_key=None, target_key=None, 
     _refuse_options(others, "a data set", "input_key and target_key")
     if isinstance(source, torch.utils.data.DataLoader):
         rule = "images must be a data set, not a loader of batches"
-        refuse("load_images", rule, "a DataLoader", "pass loader.dataset", TypeError)
+        refuse(
+            "load_images",
+            rule,
+            "a DataLoader",
+            "pass loader.dataset, or pass the loader to embed or rank_models",
+            TypeError,
+        )
     if isinstance(source, Mapping):
         rule, got = "images must be one data set", f"several: {', '.join(map(repr, source))}"
         remedy = "pass one of them"

@@ -370,7 +370,9 @@ class Ranking(Result):
         if groups is not None:
             of_accuracy = self._grouped_accuracy_law(groups)
         accuracy = self.accuracies[rows], of_accuracy.some(rows)
-        return head_to_head(models, self.skill[rows], of_skill, *accuracy)
+        assert self.task_errors is not None
+        by_task = self.task_errors[rows].double()
+        return head_to_head(models, self.skill[rows], of_skill, *accuracy, task_errors=by_task)
 
     def _covariance(self, caller):  # of the skills
         return self._law(caller).covariance
