@@ -93,8 +93,8 @@ def spread_points(
 ) -> Tensor:  # rows, shape (k,), in the order to label them
     """Points to label: each with the same probability, and neighbours seldom both.
 
-    Any beginning of the order is spread as well. Points that are labelled are not named again, and their
-    neighbours come late. Of more than 4,096 points a random choice of as many is looked at.
+    Any beginning of the order is spread as well. No labelled point is named again, and what is near
+    one comes late. Of more than 4,096 points a random choice of as many is looked at.
 
     Reference: local pivotal method, Grafström, Lundström and Schelin (2012).
     """
