@@ -58,6 +58,7 @@ from taskpriors.inputs.named_models import (
     timm_module,
     transformers_model,
 )
+from .onnx import OnnxModel, is_onnx
 from taskpriors.inputs.pretrained import (
     PooledModel,
     network_name,
@@ -173,6 +174,15 @@ def _split_pair(pair, transform):  # model, transform
     return pair[0], transform or pair[1]
 
 
+def _taken_apart(model, transform, name):  # the model itself, its transform and its name
+    if is_onnx(model):
+        name = name or (Path(model).stem if isinstance(model, (str, os.PathLike)) else None)
+        model = OnnxModel(model)
+    if isinstance(model, tuple):
+        model, transform = _split_pair(model, transform)
+    return model, transform, name
+
+
 def load_encoder(
     model: ModelLike,  # see `embed`
     *,
@@ -185,8 +195,7 @@ def load_encoder(
     _check_description(transform, pooling, name, cache)
     if isinstance(model, Encoder):
         return model
-    if isinstance(model, tuple):
-        model, transform = _split_pair(model, transform)
+    model, transform, name = _taken_apart(model, transform, name)
     forward: Any = model
     if is_features(model):
         name = name or (file_name(forward) if is_feature_file(model) else "features")
@@ -671,12 +680,12 @@ def embed(
 
     A model is a name of timm (NAME, NAME@FILE, NAME@untrained, hf-hub:NAME, local-dir:PATH), a
     name of transformers on the hub (facebook/dinov2-base) or its folder, zoo/NAME, a module with
-    its transform, the pair (network, processor) of transformers, a function of a batch, or
-    features: an array, a data frame, or a file .npy, .npz (FILE.npz:KEY), .pt, .safetensors, .csv
-    or .parquet, or a folder that NumpyCache of mteb wrote. Rows are outputs in evaluation mode;
-    maps and tokens are averaged, and a network of transformers gives the vector that it was
-    trained to give, unless `pooling` says otherwise.
-    Batches of a DataLoader, tensors, (inputs, labels) or dictionaries, go to the model as they are.
+    its transform, the pair (network, processor) of transformers, a function of a batch, a file
+    .onnx or its session, or features: an array, a data frame, a file .npy, .npz (FILE.npz:KEY),
+    .pt, .safetensors, .csv or .parquet, its URL, or a folder that NumpyCache of mteb wrote. Rows
+    are outputs in evaluation mode; maps and tokens are averaged, and a network of transformers
+    gives the vector that it was trained to give, unless `pooling` says otherwise. Batches of a
+    DataLoader, tensors, (inputs, labels) or dictionaries, go to the model as they are.
 
     Reference: timm (Wightman, 2019) for names, weights and transforms.
     """

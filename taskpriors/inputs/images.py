@@ -367,7 +367,8 @@ def _open(name, **kwargs):  # a data set of timm
         return create_dataset(name, **kwargs)
     except ImportError as e:
         rule = f"{name} needs the package {e.name!r}"
-        refuse("load_images", rule, "no such package", f"pip install {e.name}", ImportError)
+        package = "'taskpriors[data]'" if e.name == "datasets" else e.name
+        refuse("load_images", rule, "no such package", f"pip install {package}", ImportError)
     except Exception as e:
         got = " ".join(f"{type(e).__name__}: {e}".split())[:200]
         remedy = "check name, split, root and network (HF_HUB_OFFLINE forbids downloads)"

@@ -21,6 +21,7 @@ import torch
 from torch import nn
 
 from ..checks import refuse
+from .feature_files import is_feature_file
 
 # %% ../../nbs/inputs/03_named_models.ipynb #11bfc461
 def _check_timm_name(
@@ -198,7 +199,8 @@ def is_repository(
 def _repositories(name, texts):  # that have the weights of a model, any of them
     if is_repository(name):
         return [name]
-    if re.fullmatch(r"[\w.-]+", name) is None or Path(name).exists():
+    is_file = is_feature_file(name) or name.endswith(".onnx") or Path(name).exists()
+    if is_file or re.fullmatch(r"[\w.-]+", name) is None:
         return []
     if texts:
         return [f"sentence-transformers/{name}", name]

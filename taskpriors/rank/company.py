@@ -41,7 +41,9 @@ from ..inputs.feature_files import file_name, is_feature_file
 from ..inputs.images import ImagesLike, ImageSource, load_images
 from ..inputs.loaders import LoadedBatches
 from ..inputs.named_models import check_names
+from ..inputs.onnx import is_onnx
 from ..inputs.pretrained import is_processor, network_name
+from ..inputs.remote import check_scratch
 from ..inputs.texts import TextModelLike, TextsLike, TextSource, embed_texts, load_texts
 from ..inputs.zoo import zoo_names
 from ..kernels import kernel_factor
@@ -94,8 +96,10 @@ class RankOptions:
     n_electing: int = 2048  # points on which judges are elected, at most
     n_judging: int = 60  # tasks of each judge in an election, at most
     controls: tuple = ()  # names of models or judges that are known to be weak
+    penalties: Tensor | None = None  # of an election, (k, k); None: the best of each
     rank: int = 128  # directions of the prior, where features stay on disk
     n_judged: int = JUDGED  # points whose residuals are formed there
+    scratch: str | Path | None = None  # where workers find tasks there; None: temporary folder
     caller: str = "rank_models"  # who asks
 
     def __post_init__(self):
@@ -109,6 +113,7 @@ class RankOptions:
         check_count(self.rank, caller, "rank")
         check_count(self.n_judged, caller, "n_judged", low=2)
         check_flag(self.progress, caller, "progress")
+        check_scratch(self.scratch, caller)
         _check_train(self.train, caller)
         for temperature in (self.temperature, self.task_temperature):
             if temperature is not None:
@@ -166,9 +171,9 @@ def settle(
 def _name_of(model, k):
     if is_feature_file(model):
         return file_name(model)
-    if isinstance(model, str):
-        return model
     model = model[0] if isinstance(model, tuple) else model
+    if isinstance(model, (str, Path)):
+        return Path(model).stem if is_onnx(model) else model
     known = network_name(model)
     return known if "/" in known else f"{type(model).__name__}_{k}"
 
