@@ -50,7 +50,7 @@ from taskpriors.rank.known_labels import (
     metrics_with_labels,
     read_labels,
 )
-from .labelled import LabelledSkills, skills_with_labels
+from .labelled import LabelledSkills, skills_on_targets, skills_with_labels
 from taskpriors.rank.laws import (
     Law,
     Priors,
@@ -221,8 +221,12 @@ def findings_in_memory(
     models = _judged(models, skills, probes)
     labelled = None
     if known is not None:
-        labelled = skills_with_labels(models, priors, law, known.classes, options)
+        if known.targets is not None:
+            labelled = skills_on_targets(models, known.targets, options)
+        else:
+            labelled = skills_with_labels(models, priors, law, known.classes, options)
         record["labels"] = labels_record(known, labels, images) | dict(judges=labelled.weights)
+        record["notes"] += [note for note in known.notes if known.targets is not None]
         models = _judged(models, labelled.skills)
         failures |= labelled.failures
     refuse_unless_any(models, failures, options.caller)
@@ -252,6 +256,9 @@ def findings_on_disk(
     "Every statistic of models whose features stay on disk."
     n = len(next(iter(company.models.values())).features)
     classes = read_labels(labels, None, n, options.caller)
+    if classes is not None and classes.targets is not None:
+        rule, remedy = "features that stay on disk take classes", "rank a sample of them"
+        refuse(options.caller, rule, "real targets", remedy)
     if classes is not None and (n_blank := int((classes.classes < 0).sum())):
         rule, remedy = (
             "features that stay on disk need labels of all points",
