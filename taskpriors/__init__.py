@@ -1,6 +1,6 @@
 "Score a representation on every task it could meet; each formula is proved in a notebook."
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _NAMES = {  # the front door: module -> what it offers to users
     "kernels": "kernel_factor kernel_matrix cholesky_factor product_factor",
