@@ -167,7 +167,8 @@ def _open_named(name, pooling, cache):  # _Named
 
 
 def _split_pair(pair, transform):  # model, transform
-    if len(pair) != 2 or not all(map(callable, pair)):
+    runs = callable(pair[0]) or isinstance(pair[0], (str, os.PathLike)) or is_onnx(pair[0])
+    if len(pair) != 2 or not runs or not callable(pair[1]):
         rule = "a pair must be (module, transform), or (network, processor) of transformers"
         got = f"({', '.join(type(part).__name__ for part in pair)})"
         refuse("embed", rule, got, "pass these two", TypeError)
@@ -175,11 +176,11 @@ def _split_pair(pair, transform):  # model, transform
 
 
 def _taken_apart(model, transform, name):  # the model itself, its transform and its name
+    if isinstance(model, tuple):
+        model, transform = _split_pair(model, transform)
     if is_onnx(model):
         name = name or (Path(model).stem if isinstance(model, (str, os.PathLike)) else None)
         model = OnnxModel(model)
-    if isinstance(model, tuple):
-        model, transform = _split_pair(model, transform)
     return model, transform, name
 
 

@@ -296,7 +296,8 @@ def transformers_model(
         remedy = "pip install taskpriors[transformers]"
         refuse(caller, f"{name} needs transformers", str(e), remedy, ImportError)
     check_names([name], caller, texts=texts)
-    source = str((cached_snapshot(name) if is_repository(name) else None) or name)
+    cached = [*filter(None, map(cached_snapshot, _repositories(name, texts)))]
+    source = str(cached[0]) if cached else name
     reader = AutoTokenizer if texts else AutoImageProcessor
     with quiet_libraries(), _hub_at_once(), torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)

@@ -307,11 +307,15 @@ class TokenEncoder(nn.Module):
         "How the tokens of the last batch became vectors."
         return self.model.pooled_by
 
-    def forward(self, texts: Sequence) -> Tensor:
+    def tokens(self, texts: Sequence) -> dict:
+        "Tokens of texts with their mask, name -> tensor (n, t), where the network is."
         how = dict(padding=True, truncation=self.longest is not None, return_tensors="pt")
         batch = self.tokenizer(list(texts), max_length=self.longest, **how)
         device = device_of(self.model)
-        return self.model(**{k: v.to(device) for k, v in batch.items()})
+        return {k: v.to(device) for k, v in batch.items()}
+
+    def forward(self, texts: Sequence) -> Tensor:
+        return self.model(**self.tokens(texts))
 
 # %% ../../nbs/inputs/07_texts.ipynb #36f350a2
 _TASK = SimpleNamespace(  # what a model of mteb reads to find its prompt

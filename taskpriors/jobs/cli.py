@@ -116,7 +116,7 @@ _LAYERS = {
             "verdict)",
         ),
         model=dict(required=True, help="timm name, or zoo/NAME"),
-        **dict.fromkeys(("images", "transform")),
+        **dict.fromkeys(("images", "texts", "transform")),
     ),
     "inputs.images.load_images": _IMAGES,
     "rank.models.rank_models": dict(
