@@ -306,7 +306,6 @@ ABSENT = {
     "prior.sketch.near_cells": "step of sketch_trace_moments",
     "prior.sketch.power_sum": "step of sketch_trace_moments",
     "prior.diversity.pairwise_rand": "step of task_diversity",
-    "prior.judges.cross_skill_at": "cross_skill with its penalties; its notebook tests it",
     "prior.prefix.sample_labels_of_priors": "step of cross_skill; its notebook tests it",
     "jobs.cli": "the command line, tests/test_cli.py",
     "rank.cost.measure_speed": "times this machine",
