@@ -96,7 +96,6 @@ class RankOptions:
     n_electing: int = 2048  # points on which judges are elected, at most
     n_judging: int = 60  # tasks of each judge in an election, at most
     controls: tuple = ()  # names of models or judges that are known to be weak
-    penalties: Tensor | None = None  # of an election, (k, k); None: the best of each
     rank: int = 128  # directions of the prior, where features stay on disk
     n_judged: int = JUDGED  # points whose residuals are formed there
     scratch: str | Path | None = None  # where workers find tasks there; None: temporary folder

@@ -10,7 +10,6 @@ __all__ = ['LISTED', 'elected_columns', 'Company', 'Findings', 'findings_in_memo
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -36,13 +35,7 @@ from taskpriors.rank.company import (
     scalar,
 )
 from .cost import plan_ranking
-from taskpriors.rank.halves import (
-    REPEATS,
-    Halves,
-    found_penalties,
-    halves_or_reason,
-    scores_on_half,
-)
+from .halves import REPEATS, Halves, halves_or_reason
 from taskpriors.rank.known_labels import (
     LabelsLike,
     combined_columns,
@@ -332,11 +325,7 @@ def findings_on_disk(
 # %% ../../nbs/rank/12_run.ipynb #643a5f01
 def _halves(found, law, options, repeats, on_disk):  # Halves or None, and why there are none
     if not on_disk:
-        penalties = found_penalties(found.models, found.priors, found.skills, found.probes)
-        score = partial(scores_on_half, penalties=penalties)
-        return halves_or_reason(
-            found.models, law, found.priors, options, repeats=repeats, score=score
-        )
+        return halves_or_reason(found.models, law, found.priors, options, repeats=repeats)
     company = [*found.models.values(), *found.priors.outside.values()]
     in_memory = any(model.features.layout is None for model in company)
     unnamed = in_memory or law.kind in ("factor", "model")  # no key would see their content
