@@ -429,3 +429,19 @@ def test_the_layers_of_a_network_are_ranked(tmp_path):
     assert sorted(p.name for p in (tmp_path / "ranking").iterdir()) == FILES
     code, out, err = run("layers", "--model", "zoo/nothing", *small, cwd=tmp_path)
     assert code == 2 and out == "" and len(err.splitlines()) == 1, err
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path):
+    p = start("metrics", cwd=tmp_path, PYTHONUNBUFFERED=1)
+    p.stdout.close()
+    said = p.stderr.read()
+    assert p.wait() == 141
+    assert not said.strip(), said
+
+
+@pytest.mark.parametrize("flag", ["--modles", "--modles=x"])
+def test_a_mistyped_option_names_the_nearest_of_its_command(tmp_path, flag):
+    p = run("rank", flag, cwd=tmp_path)
+    assert p.returncode == 2
+    assert "usage: taskpriors rank" in p.stderr
+    assert "did you mean --models?" in p.stderr
