@@ -20,8 +20,13 @@ setup(
     author=cfg["author"],
     author_email=cfg["author_email"],
     url=cfg["git_url"],
+    project_urls={"Documentation": cfg["doc_host"] + cfg["doc_baseurl"]},
     license="Apache-2.0",
+    license_files=["LICENSE"],
     keywords=cfg["keywords"],
+    # A path in place of a finder: in the folder above a clone, which has the package's name, the
+    # installed package comes before the clone, which is a folder without `__init__.py`.
+    package_dir={"": "."},
     packages=find_packages(include=["taskpriors", "taskpriors.*"]),
     package_data={
         "taskpriors": ["*.mplstyle", "py.typed", "show/report.html", "show/report.js", "papers/*"],

@@ -547,7 +547,7 @@ def test_one_unreadable_image_among_ten_thousand(tmp_path):
 
 
 def test_hugging_face_datasets_and_tar_files(tmp_path):
-    pytest.importorskip("datasets")
+    datasets = pytest.importorskip("datasets")
     import tarfile
 
     for i in range(6):
@@ -556,13 +556,44 @@ def test_hugging_face_datasets_and_tar_files(tmp_path):
         Image.new("RGB", (5 + i, 4)).save(path)
     with tarfile.open(tmp_path / "set.tar", "w") as t:
         t.add(tmp_path / "set" / "train", "train")
+    where = dict(split="train", cache_dir=str(tmp_path / "cache"), streaming=True)
     opened = [
+        load_images(datasets.load_dataset(str(tmp_path / "set"), **where)),
         load_images(f"hfds/{tmp_path}/set", split="train", root=str(tmp_path / "cache")),
         load_images(tmp_path / "set.tar"),
         load_images(tmp_path / "set" / "train"),
     ]
-    assert len({s.fingerprint for s in opened}) == 1
+    assert len({s.fingerprint for s in opened[1:]}) == 1  # of files; a stream decodes its images
     assert all(
         s.labels.tolist() == [0, 0, 0, 1, 1, 1] and [im.width for im in s] == [5, 7, 9, 6, 8, 10]
         for s in opened
     )
+
+
+def columns_of(image):
+    return torch.tensor(np.array(image.convert("L"))).float() / 255
+
+
+def test_a_network_in_the_onnx_format_is_a_model(tmp_path):
+    "The file, its session and the same function give one ranking, each from the cache as well."
+    onnx, runtime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
+    from onnx import TensorProto, helper
+
+    pictures = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 8, 8])
+    rows = helper.make_tensor_value_info("rows", TensorProto.FLOAT, ["n", 64])
+    graph = helper.make_graph(
+        [helper.make_node("Flatten", ["x"], ["rows"])], "g", [pictures], [rows]
+    )
+    opset = [helper.make_opsetid("", 13)]
+    path = tmp_path / "flat.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), str(path))
+    session = runtime.InferenceSession(str(path))
+    models = dict(function=(torch.nn.Flatten(), columns_of), session=(session, columns_of))
+    how = dict(images=load_images(limit=40), cache=tmp_path / "cache", progress=False, n_tasks=8)
+    named = rank_models([(str(path), columns_of)], repeats=0, **how)
+    assert named.models == ("flat",) and named.settings["n"] == 40
+    models["file"] = (path, columns_of)
+    for _ in range(2):
+        ranking = rank_models(models, repeats=0, **how)
+        torch.testing.assert_close(ranking.skill, ranking.skill[:1].expand(3), rtol=1e-6, atol=1e-6)
+    assert len(list((tmp_path / "cache" / "features").glob("*.safetensors"))) == 4

@@ -33,7 +33,7 @@ from torch import nn
 
 from taskpriors.inputs.feature_files import read_features
 from taskpriors.inputs.images import load_images
-from taskpriors.inputs.texts import pool_tokens
+from taskpriors.inputs.pooling import pool_tokens
 from taskpriors.jobs.layers import layer_features
 from taskpriors.jobs.monitor import Monitor
 from taskpriors.rank.known_labels import read_labels
@@ -345,6 +345,7 @@ UNTRIED = {
     "collapse": "what collapse_terms returns: transfer/11",
     "metric": "a name or a function: its notebooks try it",
     "self": "the object of a method",
+    "scratch": "a folder or a URL: inputs/00 tries both",
     "caller": "who asks, passed by our own functions",
     "frame": "a table that the ranking made",
     "copies": "counted by the functions of views",

@@ -6,12 +6,14 @@ torch, because importing it four times takes most of a minute of two cores.
 
 import errno
 import os
+import sys
 import tempfile
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 
 import dask
 import distributed
+import fsspec
 import numpy as np
 import pytest
 import torch
@@ -20,6 +22,7 @@ from other_device import NAME, OtherDevice
 
 from taskpriors.rank import on_disk
 from taskpriors.rank.files import rank_on_disk
+from taskpriors.rank.models import rank_models
 
 
 def scores(fn):
@@ -80,8 +83,70 @@ def test_a_worker_that_dies_changes_nothing(files, cluster, tmp_path):
         deadly = Deadly(client.get_executor(), str(tmp_path / "dead"))
         there = rank_on_disk(files, executor=deadly, **how)
     assert (tmp_path / "dead").exists()
+    assert_same(there, here)
+
+
+def forbid(folder):
+    "From now on this process may open nothing in a folder."
+
+    def watch(event, args):
+        if event == "open" and str(args[0]).startswith(folder):
+            raise PermissionError(args[0])
+
+    sys.addaudithook(watch)
+
+
+@pytest.fixture
+def bucket(monkeypatch):
+    "A bucket of an S3 server on this machine, as a URL, and what names the server to a process."
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    names = dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "testing")
+    names["AWS_ENDPOINT_URL"] = f"http://{host}:{port}"
+    for name, value in names.items():
+        monkeypatch.setenv(name, value)
+    s3 = fsspec.filesystem("s3", skip_instance_cache=True)
+    s3.mkdir("bucket")
+    yield "s3://bucket", names
+    s3.rm("bucket", recursive=True)
+    server.stop()
+
+
+@pytest.mark.long
+def test_workers_that_share_no_folder_rank_from_a_store(
+    files, bucket, cluster, tmp_path, monkeypatch
+):
+    "Features, labels and tasks travel through S3; the workers can open no file of this process."
+    bucket, names = bucket
+    store = fsspec.filesystem("s3")
+    urls = {name: f"{bucket}/{file.name}" for name, file in files.items()}
+    for name, file in files.items():
+        store.put_file(str(file), urls[name])
+    with store.open(f"{bucket}/labels.csv", "w") as file:
+        file.write("label\n" + "\n".join(str(i % 3) for i in range(400)))
+    labels = f"{bucket}/labels.csv"
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    how = dict(n_tasks=16, n_classes=3, progress=False, cache=False)
+    here = rank_on_disk(files, labels=KNOWN, **how)
+    assert_same(rank_models(urls, labels=labels, **how), rank_models(files, labels=KNOWN, **how))
+    with distributed.Client(cluster) as client:
+        client.run(os.environ.update, names)
+        client.run(forbid, str(tmp_path))
+        workers = dict(executor=client.get_executor(), labels=labels, **how)
+        with pytest.raises(PermissionError):
+            rank_on_disk(urls, **workers)
+        there = rank_on_disk(urls, scratch=f"{bucket}/scratch", **workers)
+    assert_same(there, here)
+    store.invalidate_cache()
+    assert not store.exists(f"{bucket}/scratch")
+
+
+def assert_same(a, b):
     for name in ("skill", "accuracies", "mean", "variance", "point_errors"):
-        torch.testing.assert_close(getattr(there, name), getattr(here, name), rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(getattr(a, name), getattr(b, name), rtol=1e-5, atol=1e-6)
 
 
 FEW = dict(n_tasks=16, n_classes=3, progress=False)

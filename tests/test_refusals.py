@@ -258,6 +258,7 @@ EXEMPT = {
     "prior.prefix.pair_scale": "judges what the samplers take",
     "prior.particles.checked_problem": "the same",
     "prior.posterior": "a label of -1 is not known, which is no error; its notebook tests it",
+    "prior.judges.cross_skill_at": "what cross_skill calls, with its penalties",
     "prior.heldout.error_on_basis": "step of Monitor, which judges the data",
     "prior.heldout.choose_penalty": "step of expected_heldout_error",
     "prior.heldout.weighted_gram": "step of edge_variance",

@@ -13,7 +13,6 @@ sys.path.insert(0, str(ROOT / "docs"))
 import studies  # noqa: E402
 
 NOTEBOOKS = sorted(studies.STUDIES.glob("*.ipynb"))
-WAITING = {"07"}
 GROUND = """
 from typing import TYPE_CHECKING
 if TYPE_CHECKING:
@@ -55,13 +54,7 @@ def changed(ground=GROUND, upper=UPPER, cells=CELLS):
     return {k for k in before.keys() | now.keys() if before.get(k) != now.get(k)}
 
 
-def waiting(path):
-    "A study that was not run again is expected to fail, and fails this test once it was."
-    marks = [pytest.mark.xfail(strict=True)] if path.stem[:2] in WAITING else []
-    return pytest.param(path, id=path.stem, marks=marks)
-
-
-@pytest.mark.parametrize("path", [waiting(path) for path in NOTEBOOKS])
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_a_study_shows_what_its_code_makes(path):
     complaint = studies.complaint(path)
     assert complaint is None, complaint

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from ..checks import ArrayLike, DataFrame, check_memory, refuse
+from .remote import is_url, local_copy
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #b5ccc673
 FEATURE_FILES = (".npy", ".npz", ".pt", ".pth", ".safetensors", ".csv", ".parquet")
@@ -30,12 +31,12 @@ _WITH_KEY = re.compile(r"(.+\.npz):([^:/\\]+)")
 
 
 def split_key(
-    path: str | Path,  # of a file, or FILE.npz:KEY
-) -> tuple:  # Path, and the key or None
+    path: str | Path,  # of a file, or FILE.npz:KEY, or the same at a URL
+) -> tuple:  # Path, or the text of a URL, and the key or None
     "The file, and the name of the array in it if one is named."
     found = _WITH_KEY.fullmatch(str(path))
     file, key = found.groups() if found else (path, None)
-    return Path(file).expanduser(), key
+    return file if is_url(file) else Path(file).expanduser(), key
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #d592be1a
 def _is_cache(
@@ -49,7 +50,9 @@ def is_feature_file(
 ) -> bool:
     "Does a model name a file or folder that holds its features?"
     if isinstance(model, Path):
-        return True
+        return model.suffix != ".onnx"
+    if is_url(model):
+        return str(split_key(model)[0]).endswith(FEATURE_FILES)
     if not isinstance(model, str) or "@" in model:
         return False
     file, key = split_key(model)
@@ -63,7 +66,7 @@ def file_name(
 ) -> str:
     "What to call a model that is given by a file."
     file, key = split_key(model)
-    stem = file.name if file.is_dir() else file.stem
+    stem = Path(file).name if Path(file).is_dir() else Path(file).stem
     return stem if key is None else f"{stem}:{key}"
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #244cdfc7
@@ -245,7 +248,8 @@ def _read_parquet(
     try:
         return pd.read_parquet(path)
     except ImportError:
-        rule, remedy = "a parquet file needs pyarrow", "pip install pyarrow, or store a csv or npy"
+        rule = "a parquet file needs pyarrow"
+        remedy = "pip install 'taskpriors[data]', or store a csv or npy"
         refuse(caller, rule, f"{path.name} and no such package", remedy, ImportError)
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #d963fd6f
@@ -425,6 +429,8 @@ def read_features(
     if not isinstance(source, (str, Path)):
         return Rows(source, "")
     path, key = split_key(source)
+    if is_url(path):
+        path = local_copy(path, caller)
     if path.is_dir() and not _is_cache(path):
         _refuse_folder(path, caller)
     if path.is_dir():

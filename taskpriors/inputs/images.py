@@ -367,7 +367,8 @@ def _open(name, **kwargs):  # a data set of timm
         return create_dataset(name, **kwargs)
     except ImportError as e:
         rule = f"{name} needs the package {e.name!r}"
-        refuse("load_images", rule, "no such package", f"pip install {e.name}", ImportError)
+        package = "'taskpriors[data]'" if e.name == "datasets" else e.name
+        refuse("load_images", rule, "no such package", f"pip install {package}", ImportError)
     except Exception as e:
         got = " ".join(f"{type(e).__name__}: {e}".split())[:200]
         remedy = "check name, split, root and network (HF_HUB_OFFLINE forbids downloads)"
@@ -740,7 +741,13 @@ def _load_object(source, split, limit, how, *, input_key=None, target_key=None, 
     _refuse_options(others, "a data set", "input_key and target_key")
     if isinstance(source, torch.utils.data.DataLoader):
         rule = "images must be a data set, not a loader of batches"
-        refuse("load_images", rule, "a DataLoader", "pass loader.dataset", TypeError)
+        refuse(
+            "load_images",
+            rule,
+            "a DataLoader",
+            "pass loader.dataset, or pass the loader to embed or rank_models",
+            TypeError,
+        )
     if isinstance(source, Mapping):
         rule, got = "images must be one data set", f"several: {', '.join(map(repr, source))}"
         remedy = "pass one of them"

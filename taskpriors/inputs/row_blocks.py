@@ -6,6 +6,7 @@
 __all__ = ['RowsLike', 'Layout', 'RowMatrix', 'open_rows', 'open_models']
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #cf01acda
+import io
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -29,12 +30,13 @@ from taskpriors.checks import (
     check_same_n,
     refuse,
 )
+from .remote import is_url, read_bytes, remote_stamp
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #1011f479
 class Layout(NamedTuple):
     "Where a matrix lies in a file: row after row, without gaps, from a byte on."
 
-    path: str  # absolute
+    path: str  # absolute, or a URL
     offset: int  # byte at which the first row begins
     shape: tuple  # (n, d)
     dtype: torch.dtype  # of the numbers in the file
@@ -50,6 +52,7 @@ class Layout(NamedTuple):
         return self.offset + self.shape[0] * self.row_bytes
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #5b4b884d
+_HEAD = 2**16  # bytes in which a header ends, at first
 _NUMPY = {"<f2": torch.float16, "<f4": torch.float32, "<f8": torch.float64}
 _SAFE = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64}
 
@@ -57,12 +60,22 @@ _SAFE = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F6
 def _dtype_of(word, known, path):
     if word not in known:
         rule = "a file of features must hold little-endian floating-point numbers"
-        refuse("open_rows", rule, f"{word} in {path.name}", "save it as float16, 32 or 64")
+        refuse("open_rows", rule, f"{word} in {Path(path).name}", "save it as float16, 32 or 64")
     return known[word]
 
 
+def _head(path):  # a file of the first bytes at a URL, or the file itself
+    if not is_url(path):
+        return open(path, "rb")
+    start = read_bytes(path, "open_rows", [(0, _HEAD)])
+    if path.endswith(".safetensors"):
+        end = 8 + int.from_bytes(start[:8], "little")
+        start += read_bytes(path, "open_rows", [(_HEAD, end)]) if _HEAD < end < 2**27 else b""
+    return io.BytesIO(start)
+
+
 def _npy_layout(path):
-    with path.open("rb") as f:
+    with _head(path) as f:
         try:
             version = np.lib.format.read_magic(f)
             read = np.lib.format.read_array_header_1_0
@@ -78,10 +91,10 @@ def _npy_layout(path):
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #41a0a609
 def _safe_layout(path, key):
-    with path.open("rb") as f:
+    with _head(path) as f:
         length = int.from_bytes(f.read(8), "little")
         try:
-            header = json.loads(f.read(min(length, path.stat().st_size)))
+            header = json.loads(f.read(min(length, 2**27)))  # a longer one is none
             header.pop("__metadata__", None)
         except (ValueError, AttributeError) as e:
             refuse("open_rows", "a .safetensors file must have its header", e, "save it again")
@@ -89,7 +102,7 @@ def _safe_layout(path, key):
         matrices = [name for name, about in header.items() if len(about["shape"]) == 2]
         key = "features" if "features" in matrices or len(matrices) != 1 else matrices[0]
     if key not in header:
-        got = f"{', '.join(sorted(header))[:120] or 'nothing'} in {path.name}"
+        got = f"{', '.join(sorted(header))[:120] or 'nothing'} in {Path(path).name}"
         refuse("open_rows", f"a file must hold the tensor {key!r}", got, "pass its key")
     about = header[key]
     first = about["data_offsets"][0]
@@ -113,6 +126,8 @@ _HERE = torch.device("cpu")
 
 def _stamp(path):  # what changes with the content: size, and time of change in nanoseconds
     try:
+        if is_url(path):
+            return remote_stamp(path, "open_rows")
         found = os.stat(path)
     except OSError:
         return None
@@ -213,11 +228,12 @@ class RowMatrix:
 
     def check_unchanged(self) -> None:
         "Refuse a file that is not what it was when it was opened."
-        if self.layout is None or _stamp(self.layout.path) == self.stamp:
+        if self.layout is None:
             return
-        got = "another size or time of change"
-        if not Path(self.layout.path).is_file():
-            got = "no file"
+        stamp = _stamp(self.layout.path)
+        if stamp == self.stamp:
+            return
+        got = "no file" if stamp is None else "another size or time of change"
         rule = f"the file of {self.name} must stay as it is during a run"
         refuse("RowMatrix", rule, got, "run again when nothing writes to it", OSError)
 
@@ -227,17 +243,25 @@ class RowMatrix:
             if isinstance(self.array, Tensor):
                 return torch.cat(parts).detach().cpu()
             return torch.from_numpy(np.concatenate(parts))
-        width = self.layout.row_bytes
-        found = bytearray(width * sum(count for _, count in spans))
-        if not found:
+        width, path = self.layout.row_bytes, self.layout.path
+        begins = [self.layout.offset + start * width for start, _ in spans]
+        lengths = [count * width for _, count in spans]
+        if not sum(lengths):
             return torch.empty(0, self.shape[1], dtype=self.layout.dtype)
-        space, end = memoryview(found), 0
-        with open(self.layout.path, "rb") as f:
-            for start, count in spans:
-                f.seek(self.layout.offset + start * width)
-                begin, end = end, end + count * width
-                if f.readinto(space[begin:end]) < end - begin:
-                    self._refuse_short(start)
+        if is_url(path):
+            ends = [begin + length for begin, length in zip(begins, lengths, strict=True)]
+            found = bytearray(read_bytes(path, "RowMatrix", [*zip(begins, ends, strict=True)]))
+            if len(found) < sum(lengths):
+                self._refuse_short(spans[0][0])
+        else:
+            found, end = bytearray(sum(lengths)), 0
+            space = memoryview(found)
+            with open(path, "rb") as f:
+                for (start, _), begin, length in zip(spans, begins, lengths, strict=True):
+                    f.seek(begin)
+                    if f.readinto(space[end : end + length]) < length:
+                        self._refuse_short(start)
+                    end += length
         return torch.frombuffer(found, dtype=self.layout.dtype).view(-1, self.shape[1])
 
     def _refuse_short(self, start):
@@ -258,12 +282,11 @@ _KINDS = (".npy", ".safetensors")
 
 
 def _file_layout(path, key):
-    if not path.is_file():
-        refuse(
-            "open_rows", "a file of features must exist", repr(str(path)[-99:]), "check", OSError
-        )
-    check_choice(path.suffix, _KINDS, "open_rows", "the suffix")
-    return _npy_layout(path) if path.suffix == ".npy" else _safe_layout(path, key)
+    if not is_url(path) and not path.is_file():
+        rule = "a file of features must exist"
+        refuse("open_rows", rule, repr(str(path)[-99:]), "check", OSError)
+    suffix = check_choice(Path(path).suffix, _KINDS, "open_rows", "the suffix")
+    return _npy_layout(path) if suffix == ".npy" else _safe_layout(path, key)
 
 
 def _array_of(source, name):  # float16 and bfloat16 stay what they are
@@ -288,7 +311,7 @@ def _checked_device(device):  # torch.device that is there and counts in float64
 
 
 def open_rows(
-    source: RowsLike,  # a file .npy or .safetensors, a memory map, an array, or an open matrix
+    source: RowsLike,  # file .npy or .safetensors, its URL, memory map, array or open matrix
     key: str | None = None,  # of the tensor in a .safetensors file; None: its only matrix
     *,
     name: str | None = None,  # in messages; None is the name of the file
@@ -301,8 +324,8 @@ def open_rows(
         return source if device is None else replace(source, device=device)
     array: Any
     if isinstance(source, (str, os.PathLike)):
-        path = Path(source).expanduser().absolute()
-        layout, array, name = _file_layout(path, key), None, name or path.stem
+        path = source if is_url(source) else Path(source).expanduser().absolute()
+        layout, array, name = _file_layout(path, key), None, name or Path(path).stem
     else:
         layout, array, name = _map_layout(source), None, name or "features"
     if layout is None:

@@ -39,9 +39,9 @@ from taskpriors.checks import (
     check_tensor,
     refuse,
 )
-from ..inputs.encoders import device_of, evaluating, pool_output
+from ..inputs.encoders import device_of, evaluating
 from ..inputs.images import ImagesLike
-from ..inputs.texts import pool_tokens
+from ..inputs.pooling import pool_output, pool_tokens
 from ..inputs.zoo import Gradients
 from ..kernels import kernel_factor
 from ..prior.heldout import error_on_basis

@@ -541,9 +541,14 @@ def error_on_basis(
     basis: RidgeBasis,  # of the features whose probes are judged
     labels: Tensor,  # of equally likely tasks, shape (n_tasks, n), int64
     caller: str,  # who asks
+    *,
+    alpha: float | None = None,  # ridge penalty; None: the best of `grid_errors`
+    variance: bool = True,  # also what varies over tasks and over points
 ) -> HeldoutError:
     "What `expected_heldout_error(features, labels, points=True)` returns, on a basis at hand."
-    return _error_over_labels(basis, _LabelLaw(labels), Penalties(None, fixed=False), caller)
+    penalties = check_penalties(alpha, None, caller)
+    law = _LabelLaw(labels)
+    return _error_over_labels(basis, law, penalties, caller, variance=variance, points=variance)
 
 # %% ../../nbs/prior/15_heldout.ipynb #b52c1847
 class _Neighbours(NamedTuple):

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader
 from typing_extensions import TypeAliasType
 
 import taskpriors
@@ -38,6 +39,10 @@ from taskpriors.checks import (
 from ..inputs.embed import ModelLike, embed_features, is_features
 from ..inputs.feature_files import file_name, is_feature_file
 from ..inputs.images import ImagesLike, ImageSource, load_images
+from ..inputs.loaders import LoadedBatches
+from ..inputs.onnx import is_onnx
+from ..inputs.pretrained import is_processor, network_name
+from ..inputs.remote import check_scratch
 from ..inputs.texts import TextModelLike, TextsLike, TextSource, embed_texts, load_texts
 from ..inputs.zoo import zoo_names
 from ..kernels import kernel_factor
@@ -90,8 +95,10 @@ class RankOptions:
     n_electing: int = 2048  # points on which judges are elected, at most
     n_judging: int = 60  # tasks of each judge in an election, at most
     controls: tuple = ()  # names of models or judges that are known to be weak
+    penalties: Tensor | None = None  # of an election, (k, k); None: the best of each
     rank: int = 128  # directions of the prior, where features stay on disk
     n_judged: int = JUDGED  # points whose residuals are formed there
+    scratch: str | Path | None = None  # where workers find tasks there; None: temporary folder
     caller: str = "rank_models"  # who asks
 
     def __post_init__(self):
@@ -105,6 +112,7 @@ class RankOptions:
         check_count(self.rank, caller, "rank")
         check_count(self.n_judged, caller, "n_judged", low=2)
         check_flag(self.progress, caller, "progress")
+        check_scratch(self.scratch, caller)
         _check_train(self.train, caller)
         for temperature in (self.temperature, self.task_temperature):
             if temperature is not None:
@@ -162,10 +170,11 @@ def settle(
 def _name_of(model, k):
     if is_feature_file(model):
         return file_name(model)
-    if isinstance(model, str):
-        return model
     model = model[0] if isinstance(model, tuple) else model
-    return f"{type(model).__name__}_{k}"
+    if isinstance(model, (str, Path)):
+        return Path(model).stem if is_onnx(model) else model
+    known = network_name(model)
+    return known if "/" in known else f"{type(model).__name__}_{k}"
 
 
 def _longer_name(model, name):  # for files of one name in several folders
@@ -200,7 +209,8 @@ def named_models(
         return {name: name for name in (f"zoo/{z}" for z in zoo_names())}
     if isinstance(models, Mapping):
         return with_plain_names(models.items(), "models")
-    if isinstance(models, str) or is_features(models) or callable(models):
+    pair = isinstance(models, tuple) and len(models) == 2 and is_processor(models[1])
+    if isinstance(models, str) or is_features(models) or callable(models) or pair:
         models = [models]
     models = list(models)  # type: ignore[arg-type]  # rank_models has judged them
     names = [_name_of(model, k) for k, model in enumerate(models)]
@@ -224,6 +234,7 @@ class Model:
     digest: str  # of the features
     points: str = ""  # digest of the names of the points, if the features say them
     parameters: int | None = None  # of the module; None: it is none
+    pooling: str = ""  # how its tokens became vectors; empty where it returns vectors
 
 
 def rows_of(
@@ -249,8 +260,6 @@ def gather_model(
     if isinstance(images, TextSource):
         found = embed_texts(model, images, **how)
     else:
-        if isinstance(model, tuple):
-            model, how["transform"] = model
         found = embed_features(model, images, **how)
     features = check_features(found.features, "rank_models", f"features of {name}")
     return Model(
@@ -263,6 +272,7 @@ def gather_model(
         digest=digest_tensors(dict(features=features)),
         points=found.points,
         parameters=found.parameters,
+        pooling=found.pooling,
     )
 
 # %% ../../nbs/rank/03_company.ipynb #53b68e09
@@ -342,7 +352,7 @@ def images_for(
     images: ImagesLike | TextSource | None,  # as for rank_models
     models: Mapping,  # name -> model
     options: RankOptions,
-) -> ImageSource | TextSource | None:  # None if all models are features and no images are given
+) -> Any:  # a source of points; None if all models are features and no images are given
     "The images of a ranking."
     if images is None:
         if all(is_features(model) for model in models.values()):
@@ -350,6 +360,8 @@ def images_for(
         images = "digits"
     if isinstance(images, (ImageSource, TextSource)):
         return images
+    if isinstance(images, DataLoader):
+        return LoadedBatches(images, caller=options.caller, progress=options.progress)
     return load_images(images, progress=options.progress)
 
 # %% ../../nbs/rank/03_company.ipynb #7e41c0a3

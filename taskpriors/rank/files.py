@@ -8,6 +8,7 @@ __all__ = ['rank_on_disk']
 # %% ../../nbs/rank/14_files.ipynb #fab6e3cc
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -37,7 +38,7 @@ def _check_prior_of_rows(prior, names):
 
 @documented
 def rank_on_disk(
-    models: Mapping,  # name -> features (n, d): file .npy or .safetensors, memory map, array
+    models: Mapping,  # name -> features (n, d): file .npy or .safetensors, URL, memory map, array
     *,
     labels: LabelsLike | None = None,  # array or file; adds metrics, skill and accuracy on them
     prior: RowsLike | None = None,  # "elected" (None), "product", model, file or factor (n, r)
@@ -59,13 +60,15 @@ def rank_on_disk(
     device: str | torch.device | None = None,  # where blocks of rows go; None is the CPU
     progress: bool = True,  # bars on standard error
     executor: ExecutorLike | None = None,  # an executor, or anything with map, over models
+    scratch: str | Path | None = None,  # folder or URL that workers see; None: temporary
     plan: bool = False,  # return what plan_ranking predicts (no election, no labels); read nothing
 ) -> Ranking:  # point_errors and point_accuracy are of the points judged; or a RankingPlan
     """Rank models by expected held-out skill over tasks, from features that stay on disk.
 
     The law of tasks, the skill and the probes are those of `rank_models`, with the prior of each
     judge cut to its leading directions and judges elected on 2,048 of the points. Every model needs
-    more points than features. Models that failed are in `failures`. With labels, `extra` holds
+    more points than features. URLs of fsspec (s3://, hf://, ...) are read in blocks where they are.
+    Models that failed are in `failures`. With labels, `extra` holds
     LogME, the regularised H-score, and skill and accuracy of a ridge probe on them.
     It has never run on a GPU.
     Reference: Task Priors, section 2.2, Algorithm 1; Halko, Martinsson and Tropp (2011).
@@ -92,6 +95,7 @@ def rank_on_disk(
         cache=cache,
         progress=progress,
         executor=executor,
+        scratch=scratch,
         embedding=dict(device="cpu" if device is None else device),
     )
     if cache is not False:

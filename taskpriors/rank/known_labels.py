@@ -20,7 +20,9 @@ from torch import Tensor
 from typing_extensions import TypeAliasType
 
 from ..checks import ArrayLike, as_tensor, check_labels, check_same_n, refuse
+from ..inputs.feature_files import split_key
 from ..inputs.images import ImageSource
+from ..inputs.remote import is_url, local_copy
 from ..inputs.texts import TextSource
 from .company import reason_of, with_plain_names
 from ..show.words import counted, plain_text, shortened
@@ -119,11 +121,12 @@ def _read_table(path):  # pandas.DataFrame of words
     return frame.rename(columns=lambda name: str(name).strip().lower())
 
 
-def _read_labels(path, caller):  # a list of labels, or pairs (row or path, label) in a table
-    file, key = path, None
-    if not path.is_file() and path.suffix.startswith(".npz:"):
-        name, _, key = path.name.rpartition(":")
-        file = path.with_name(name)
+def _read_labels(
+    path, caller
+):  # of a text or a Path: a list of labels, or pairs (row or path, label) in a table
+    file, key = split_key(path)
+    if is_url(file):
+        file = local_copy(file, caller)
     if not file.is_file():
         got = shortened(str(path), 80)
         refuse(caller, "labels must be a file that exists", got, "check")
@@ -166,7 +169,7 @@ def _labels_in(path, caller):
     except (ValueError, OSError) as e:  # of numpy, of pandas, or of text that is none
         if str(e).startswith(caller):
             raise
-        rule = f"{shortened(path.name, 60)} must hold one label for each point"
+        rule = f"{shortened(Path(path).name, 60)} must hold one label for each point"
         refuse(caller, rule, shortened(reason_of(e), 120), "save it again")
 
 # %% ../../nbs/rank/07_known_labels.ipynb #f905b2a8
@@ -279,7 +282,7 @@ def read_labels(
             refuse(caller, "labels=True needs points with labels", "none", remedy)
     keys = None
     if isinstance(labels, (str, os.PathLike)):
-        labels, keys = _labels_in(Path(labels).expanduser(), caller)
+        labels, keys = _labels_in(os.fspath(labels), caller)
     elif isinstance(labels, Mapping):
         keys, labels = list(labels), list(labels.values())
     values = _plain_list(labels, caller)

@@ -121,7 +121,7 @@ def _rows_on_disk(models):  # name -> RowMatrix, if all models are matrices in f
         return {}
     try:
         found = {name: open_rows(model, name=name) for name, model in named.items()}
-    except (OSError, ValueError, TypeError):  # the stages say what is wrong with it
+    except (OSError, ValueError, TypeError, ImportError):  # the stages say what is wrong with it
         return {}
     return found if all(rows.layout for rows in found.values()) else {}
 

@@ -8,14 +8,11 @@ __all__ = ['PAIRED', 'LABEL_SKILL', 'LABEL_COLUMNS', 'sampled_moments', 'gather_
 
 # %% ../../nbs/rank/11_on_disk.ipynb #b1166ad2
 import math
-import os
-import tempfile
 import time
 from collections.abc import Mapping
 from concurrent.futures import BrokenExecutor
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -25,6 +22,7 @@ from torch import Tensor
 
 from ..blocks import map_blocks, release_freed_pages
 from ..checks import check_choice, check_count, check_instance, check_same_n, refuse
+from ..inputs.remote import load_array, save_array, scratch_folder
 from ..inputs.row_blocks import open_models, open_rows
 from ..prior.cut_prior import CutPrior, RowKernel, cut_prior, row_kernel
 from ..prior.edges import least_eigenvalue
@@ -148,6 +146,9 @@ LABEL_COLUMNS = {name: name for name in ("logme", "regularized_h_score")}
 LABEL_COLUMNS |= {LABEL_SKILL: "label_skill", LABEL_ACCURACY: "label_accuracy"}
 
 
+_CALLER = "rank_on_disk"
+
+
 class _Job(NamedTuple):
     tasks: str  # file of the tasks of the skill and of the probes, shape (2, n_tasks, n), uint8
     digest: str  # of the tasks and the split
@@ -176,8 +177,8 @@ def _of_labels(found, eps):  # of KnownLabels, name -> tensor
 
 
 def _scored(rows, job):  # name -> tensor
-    labels, probed = torch.from_numpy(np.load(job.tasks, mmap_mode="c"))
-    known = None if job.labels is None else torch.from_numpy(np.load(job.labels))
+    labels, probed = torch.from_numpy(load_array(job.tasks, _CALLER))
+    known = None if job.labels is None else torch.from_numpy(load_array(job.labels, _CALLER))
 
     def compute():
         start = time.perf_counter()
@@ -366,7 +367,7 @@ def _jury(law, prior, options):  # pairs (CutPrior, weight), one in memory at a 
 
 # %% ../../nbs/rank/11_on_disk.ipynb #11752488
 class _Stream(NamedTuple):  # what a worker needs to draw tasks
-    factor: str  # file of the prior's factor, shape (n, rank)
+    folder: str  # where the prior's factor lies, shape (n, rank)
     temperature: float
     n_classes: int
     n_tasks: int
@@ -374,22 +375,11 @@ class _Stream(NamedTuple):  # what a worker needs to draw tasks
     device: torch.device
 
 
-def _write(path, array, caller="rank_on_disk"):  # path
-    try:
-        np.save(path, array)
-    except OSError as e:
-        rule = f"{path.stem} need {array.nbytes / 2**20:.3g} MiB in {str(path.parent.parent)[-60:]}"
-        remedy = "free space there or set TMPDIR; nothing was half-written"
-        got = os.strerror(e.errno) if e.errno else str(e)  # numpy counts what it wrote
-        refuse(caller, rule, repr(got), remedy, OSError)
-    return str(path)
-
-
 def _draw_stream(seed, stream):  # path of the tasks, shape (n_tasks, n), uint8
-    Z = torch.from_numpy(np.load(stream.factor, mmap_mode="c")).to(stream.device)
+    Z = torch.from_numpy(load_array(f"{stream.folder}/factor.npy", _CALLER)).to(stream.device)
     drawing = dict(n_tasks=stream.n_tasks, n_orders=stream.n_orders, seed=seed)
     drawn = sample_many_labels(Z, stream.temperature, stream.n_classes, **drawing)
-    return _write(Path(stream.factor).with_name(f"tasks_{seed}.npy"), drawn.numpy())
+    return save_array(f"{stream.folder}/tasks_{seed}.npy", drawn.numpy(), _CALLER)
 
 
 class _RowTasks(NamedTuple):
@@ -415,11 +405,12 @@ def _draw_tasks(law, prior, options):  # _RowTasks
         n_tasks = m if law.weights is None else n_orders * most
         if n_tasks == 0:
             continue
-        with tempfile.TemporaryDirectory() as folder:
-            path = _write(Path(folder) / "factors.npy", cut.factor.numpy(), options.caller)
-            stream = _Stream(path, own_T, options.n_classes, n_tasks, n_orders, options.device)
+        with scratch_folder(options.scratch, options.caller) as folder:
+            save_array(f"{folder}/factor.npy", cut.factor.numpy(), options.caller)
+            stream = _Stream(folder, own_T, options.n_classes, n_tasks, n_orders, options.device)
             paths = _mapped(partial(_draw_stream, stream=stream), seeds, options, "tasks")
-            drawn = [np.array_split(np.load(path, mmap_mode="r"), n_orders) for path in paths]
+            arrays = [load_array(path, options.caller) for path in paths]
+            drawn = [np.array_split(array, n_orders) for array in arrays]
             start = 0
             for k, judges in enumerate(by_order):
                 places = start + (judges == judge).nonzero()[:, 0].numpy()
@@ -566,12 +557,12 @@ def score_rows(
     if known is not None:
         judged["labels"] = known
     digest = digest_tensors(judged)
-    with tempfile.TemporaryDirectory() as folder:
-        path = _write(Path(folder) / "tasks.npy", tasks.numpy(), options.caller)
+    with scratch_folder(options.scratch, options.caller) as folder:
+        path = save_array(f"{folder}/tasks.npy", tasks.numpy(), options.caller)
         del tasks, judged  # workers read the file
         where = None
         if known is not None:
-            where = _write(Path(folder) / "labels.npy", known.numpy(), options.caller)
+            where = save_array(f"{folder}/labels.npy", known.numpy(), options.caller)
         job = _Job(path, digest, mask, options.n_classes, options.n_judged, options.cache, where)
         rows = [model.features for model in models.values()]
         attempts = _mapped(partial(_scores, job=job), rows, options, "models")

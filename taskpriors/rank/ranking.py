@@ -110,6 +110,7 @@ class Ranking(Result):
     judged: Tensor | None = None  # rows of the points that judge the probes, (n_judged,)
     prior_skill: Tensor | None = None  # skill without labels, if labels are known, (n_models,)
     spread: Tensor | None = None  # covariance of what further labels would settle, (m, m)
+    milliseconds: Tensor | None = None  # that embedding a point took, (n_models,), NaN: given
 
     @property
     def trusted(self) -> bool:
@@ -142,16 +143,18 @@ class Ranking(Result):
             mean=self.mean,
             variance=self.variance,
             **self.extra,
-            seconds=self.seconds,
         )
+        if self.milliseconds is not None:
+            columns["milliseconds"] = self.milliseconds
+        columns["seconds"] = self.seconds
         plain = {k: v.tolist() if isinstance(v, Tensor) else v for k, v in columns.items()}
         frame = pd.DataFrame(plain)
         return frame.sort_values("skill", ascending=False, kind="stable", ignore_index=True)
 
     def short_frame(self) -> DataFrame:
         "The columns of the table in print: without the statistics of the literature."
-        hidden = {"mean", "variance", "accuracy_sd", "seconds", *self.extra} - {LABEL_ACCURACY}
-        return self.to_frame().drop(columns=list(hidden))
+        hidden = {"mean", "variance", "accuracy_sd", "milliseconds", "seconds", *self.extra}
+        return self.to_frame().drop(columns=list(hidden - {LABEL_ACCURACY}), errors="ignore")
 
     def tiers(
         self,
@@ -367,7 +370,9 @@ class Ranking(Result):
         if groups is not None:
             of_accuracy = self._grouped_accuracy_law(groups)
         accuracy = self.accuracies[rows], of_accuracy.some(rows)
-        return head_to_head(models, self.skill[rows], of_skill, *accuracy)
+        assert self.task_errors is not None
+        by_task = self.task_errors[rows].double()
+        return head_to_head(models, self.skill[rows], of_skill, *accuracy, task_errors=by_task)
 
     def _covariance(self, caller):  # of the skills
         return self._law(caller).covariance

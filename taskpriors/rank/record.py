@@ -70,6 +70,7 @@ def task_record(
 def _model_record(models):
     return {
         name: dict(features=model.digest, device=model.device, dtype=model.dtype)
+        | (dict(pooling=model.pooling) if model.pooling else {})
         for name, model in models.items()
     }
 

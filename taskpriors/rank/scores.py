@@ -153,14 +153,17 @@ def _skill(job, options):
         assert error.pseudo_values is not None and error.task_errors is not None
         return dict(
             skill=scalar(error.skill),
+            alpha=scalar(error.alpha),
             points=(error.pseudo_values / error.baseline).cpu(),
             tasks=(error.task_errors / error.baseline).cpu(),
             seconds=scalar(seconds),
         )
 
-    about = dict(what="skill of points", tasks=job.digest, device=str(device), penalties=MOST_LOST)
+    about = dict(
+        what="skill and penalty", tasks=job.digest, device=str(device), penalties=MOST_LOST
+    )
     n_tasks, n = job.labels.shape
-    shapes = dict(skill=(), points=(n,), tasks=(n_tasks,), seconds=())
+    shapes = dict(skill=(), alpha=(), points=(n,), tasks=(n_tasks,), seconds=())
     key = dict(about, features=job.model.digest)
     return attempt(load_or_compute, key, compute, shapes, options.cache)
 
@@ -201,11 +204,12 @@ def fit_probes(
     labels: Tensor,  # shape (n_tasks, n)
     mask: Tensor,  # shape (n,), True where a point trains
     options: RankOptions,
+    alpha: float | None = None,  # penalty of ridge probes; None: the best
 ) -> ProbeResult:
     "Linear probes of the kind that the options name."
     q = options.n_classes
     if options.probe == "ridge":
-        return ridge_probes(features, labels, train=mask, n_classes=q)
+        return ridge_probes(features, labels, alpha=alpha, train=mask, n_classes=q)
     return logistic_probes(features, labels, train=mask, n_classes=q, standardize=True)
 
 # %% ../../nbs/rank/05_scores.ipynb #a68e278f
@@ -219,12 +223,13 @@ def _probe(model, *, labels, mask, about, options):
         assert probes.point_accuracy is not None
         points = probes.point_accuracy.cpu()
         seconds = scalar(time.perf_counter() - start)
-        return dict(accuracy=accuracy, points=points, seconds=seconds)
+        alpha = scalar(getattr(probes, "alpha", None) or 0.0)
+        return dict(accuracy=accuracy, points=points, alpha=alpha, seconds=seconds)
 
     key = dict(about, features=model.digest, probe=options.probe, device=str(device))
     key["penalties"] = MOST_LOST
     judged = int((~mask).sum())
-    shapes = dict(accuracy=(len(labels),), points=(judged,), seconds=())
+    shapes = dict(accuracy=(len(labels),), points=(judged,), alpha=(), seconds=())
     return attempt(load_or_compute, key, compute, shapes, options.cache)
 
 # %% ../../nbs/rank/05_scores.ipynb #8234d8b4
@@ -235,7 +240,7 @@ def model_probes(
     options: RankOptions,
 ) -> tuple:  # name -> accuracy (n_tasks,) and seconds, name -> why it failed
     "Held-out accuracy of linear probes of each model on each task."
-    about = dict(what="probes of points", tasks=digest_tensors(dict(tasks=labels, mask=mask)))
+    about = dict(what="probes and penalty", tasks=digest_tensors(dict(tasks=labels, mask=mask)))
     options_there = replace(options, executor=None)
     fit = partial(_probe, labels=labels, mask=mask, about=about, options=options_there)
     attempts = map_blocks(

@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['ROUNDING', 'error_covariance', 'lead_errors', 'ErrorLaw', 'joint_law', 'Lead', 'lead_quantile', 'normal_quantile',
-           'probability_ahead', 'simultaneous_quantile', 'lead_margins', 'rank_intervals', 'tiers_from',
-           'probability_best', 'Tiers', 'rank_tiers', 'repetition_factor', 'repetition_freedom', 'error_law',
-           'carried_by_few', 'HeadToHead', 'head_to_head']
+           'probability_ahead', 'mixed_quantile', 'simultaneous_quantile', 'lead_margins', 'rank_intervals',
+           'tiers_from', 'probability_best', 'Tiers', 'rank_tiers', 'repetition_factor', 'repetition_freedom',
+           'error_law', 'carried_by_few', 'HeadToHead', 'head_to_head']
 
 # %% ../../nbs/rank/02_tiers.ipynb #9d6e6112
 import math
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from scipy.optimize import brentq
 from scipy.special import ndtr, stdtr, stdtrit
 from torch import Tensor
 
@@ -169,6 +170,9 @@ class Lead(Result):
     accuracy_low: float
     accuracy_high: float
     share_of_tasks: float  # on which probes do better on a; a tie counts half
+    task_low: float  # end of the interval of the lead in skill on one task of the law
+    task_high: float
+    task_probability: float  # that a is ahead on one task of the law
 
     def __str__(self):
         points = [100 * x for x in (self.accuracy_lead, self.accuracy_low, self.accuracy_high)]
@@ -176,6 +180,8 @@ class Lead(Result):
             f"{self.a} against {self.b}: {self.lead:+.3f} skill [{self.low:+.3f}, {self.high:+.3f}]"
             f", P(ahead) {self.probability:.3f}; accuracy {points[0]:+.1f} points "
             f"[{points[1]:+.1f}, {points[2]:+.1f}], ahead on {self.share_of_tasks:.0%} of the tasks"
+            f"; on one task of the law [{self.task_low:+.3f}, {self.task_high:+.3f}] skill, "
+            f"P(ahead) {self.task_probability:.3f}"
         )
 
 # %% ../../nbs/rank/02_tiers.ipynb #1c985956
@@ -210,6 +216,20 @@ def probability_ahead(
     "Probability that the true lead is positive, by Student's law and no knowledge before."
     lead, se, freedom = (np.asarray(x, dtype=float) for x in (lead, se, freedom))
     return torch.as_tensor(stdtr(np.minimum(freedom, _NORMAL), lead / se))
+
+
+def mixed_quantile(
+    leads: Tensor,  # centres, each of the same weight, shape (m,), float64
+    se: float,  # standard error of each, above 0
+    freedom: float,  # degrees of freedom of its variance
+    share: float,  # of the mixture below the quantile, in (0, 1)
+) -> float:
+    "Quantile of a mixture of Student's laws that differ by their centres."
+    reach = _student_reach(share, freedom).item() * se
+    ends = (leads.min().item() - reach, leads.max().item() - reach)
+    if ends[0] == ends[1]:
+        return ends[0]
+    return brentq(lambda x: probability_ahead(x - leads, se, freedom).mean().item() - share, *ends)
 
 # %% ../../nbs/rank/02_tiers.ipynb #7f4dcc3a
 def _root(covariance):  # L with L @ L.T equal to the covariance, which may be singular
@@ -513,6 +533,7 @@ class HeadToHead(NamedTuple):
     accuracy_se: Tensor  # standard errors of the leads in accuracy, shape (n_models, n_models)
     accuracy_freedom: Tensor  # degrees of freedom of their squares
     share_of_tasks: Tensor  # on which probes do better on the model of the row; a tie counts half
+    on_tasks: Tensor  # skill on each task of the law, shape (n_models, n_law_tasks), float64
 
     def lead(
         self,
@@ -521,6 +542,8 @@ class HeadToHead(NamedTuple):
         "Of the first model over the second."
         lead, points = ((x[0] - x[1]).item() for x in (self.skill, self.accuracy))
         reach, points_reach = (x[0, 1].item() for x in self._reaches(level))
+        of_one = self._on_one_task(0, 1)
+        low, high = (mixed_quantile(*of_one, share) for share in ((1 - level) / 2, (1 + level) / 2))
         return Lead(
             a=self.models[0],
             b=self.models[1],
@@ -532,12 +555,20 @@ class HeadToHead(NamedTuple):
             accuracy_low=points - points_reach,
             accuracy_high=points + points_reach,
             share_of_tasks=self.share_of_tasks[0, 1].item(),
+            task_low=low,
+            task_high=high,
+            task_probability=probability_ahead(*of_one).mean().item(),
         )
 
     def record(self) -> dict:  # field -> names or numbers, to six decimals
         "What JSON can hold of it, with how far 95 % intervals of the leads reach."
         numbers = self._asdict()
         names = list(numbers.pop("models"))
+        del numbers["on_tasks"]
+        each = range(len(names))
+        numbers["task_probability"] = torch.tensor(
+            [[probability_ahead(*self._on_one_task(a, b)).mean() for b in each] for a in each]
+        )
         reaches = zip(("skill", "accuracy"), self._reaches(0.95), strict=True)
         for what, reach in reaches:
             del numbers[f"{what}_se"], numbers[f"{what}_freedom"]
@@ -545,6 +576,11 @@ class HeadToHead(NamedTuple):
         return {"models": names} | {
             name: x.double().round(decimals=6).tolist() for name, x in numbers.items()
         }
+
+    def _on_one_task(self, a, b) -> tuple[Tensor, float, float]:
+        "Leads on the tasks, their error and its degrees of freedom."
+        leads = self.on_tasks[a] - self.on_tasks[b]
+        return leads, self.skill_se[a, b].item(), self.skill_freedom[a, b].item()
 
     def _reaches(self, level):  # of the leads in skill and in accuracy
         return (
@@ -559,6 +595,8 @@ def head_to_head(
     law: ErrorLaw,  # of the skills' errors
     accuracies: Tensor,  # of the probes, shape (n_models, n_tasks), float64
     accuracy_law: ErrorLaw,  # of the errors of their means
+    *,
+    task_errors: Tensor,  # in units of skill, shape (n_models, n_law_tasks)
 ) -> HeadToHead:
     "Standard errors, probabilities and shares of tasks of all pairs of models."
     ahead = [((a > accuracies).double() + (a == accuracies) / 2).mean(1) for a in accuracies]
@@ -573,4 +611,5 @@ def head_to_head(
         accuracy_se=lead_errors(accuracy_law.covariance),
         accuracy_freedom=accuracy_law.freedom,
         share_of_tasks=torch.stack(ahead),
+        on_tasks=skill[:, None] + task_errors.mean(1, keepdim=True) - task_errors,
     )
