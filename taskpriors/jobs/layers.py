@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, Dataset
 from ..checks import ArrayLike, Axes, check_choice, check_count, refuse
 from ..inputs.embed import load_encoder
 from ..inputs.images import ImageSource, load_images
-from ..inputs.texts import pool_tokens
+from ..inputs.pooling import pool_tokens
 from taskpriors.jobs.monitor import (
     FixedPoints,
     InputsLike,

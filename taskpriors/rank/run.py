@@ -9,6 +9,7 @@ __all__ = ['elected_columns', 'Company', 'Findings', 'findings_in_memory', 'find
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -33,7 +34,13 @@ from taskpriors.rank.company import (
     scalar,
 )
 from .cost import plan_ranking
-from .halves import REPEATS, Halves, halves_or_reason
+from taskpriors.rank.halves import (
+    REPEATS,
+    Halves,
+    found_penalties,
+    halves_or_reason,
+    scores_on_half,
+)
 from taskpriors.rank.known_labels import (
     LabelsLike,
     combined_columns,
@@ -79,11 +86,10 @@ from ..show.words import failure_lines, shortened
 from ..transfer.registry import LABEL_METRICS, combination_note
 
 # %% ../../nbs/rank/12_run.ipynb #0469542b
-def _parameters(models):  # shape (n_models,), NaN where unknown; None if no model is a module
-    counts = [model.parameters for model in models.values()]
-    if all(count is None for count in counts):
+def _if_any(values):  # shape (n_models,), NaN where there is none; None if there is none at all
+    if all(value is None for value in values):
         return None
-    return scalar([math.nan if count is None else count for count in counts])
+    return scalar([math.nan if value is None else value for value in values])
 
 
 def _columns(models, moments, skills, probes):  # fields of a Ranking, one row per model
@@ -96,10 +102,12 @@ def _columns(models, moments, skills, probes):  # fields of a Ranking, one row p
         model.seconds + sum(stage[name]["seconds"] for stage in (moments, skills, probes))
         for name, model in models.items()
     ]
+    each = [1e3 * m.seconds / len(m.features) if m.seconds else None for m in models.values()]
     return dict(
         models=tuple(models),
         dimension=torch.tensor([model.features.shape[1] for model in models.values()]),
-        parameters=_parameters(models),
+        parameters=_if_any([model.parameters for model in models.values()]),
+        milliseconds=_if_any(each),
         skill=stack(skills, "skill"),
         accuracies=stack(probes, "accuracy"),
         mean=stack(moments, "mean"),
@@ -301,7 +309,11 @@ def findings_on_disk(
 # %% ../../nbs/rank/12_run.ipynb #643a5f01
 def _halves(found, law, options, repeats, on_disk):  # Halves or None, and why there are none
     if not on_disk:
-        return halves_or_reason(found.models, law, found.priors, options, repeats=repeats)
+        penalties = found_penalties(found.models, found.priors, found.skills, found.probes)
+        score = partial(scores_on_half, penalties=penalties)
+        return halves_or_reason(
+            found.models, law, found.priors, options, repeats=repeats, score=score
+        )
     company = [*found.models.values(), *found.priors.outside.values()]
     in_memory = any(model.features.layout is None for model in company)
     unnamed = in_memory or law.kind in ("factor", "model")  # no key would see their content

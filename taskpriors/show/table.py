@@ -53,6 +53,9 @@ COLUMNS = {
     "judge_weight": Column("judges", "share of the model's tasks in the law", None),
     "rival_skill": Column("rival skill", "skill over the tasks of a second community", True),
     "rival_weight": Column("rival judges", "share of the model's tasks in the second law", None),
+    "milliseconds": Column(
+        "ms", "milliseconds that an image or text took when it was prepared and embedded", False
+    ),
     "seconds": Column("seconds", "time for features, statistics and probes", False),
 }
 
@@ -67,6 +70,7 @@ def column_of(
 _DIGITS = dict.fromkeys(("skill", "skill_se", "behind", "accuracy", "accuracy_sd"), ".3f")
 _DIGITS["prior_skill"] = ".3f"
 _DIGITS |= {"worst_decile": ".3f", LABEL_ACCURACY: ".3f", "p_best": ".2f", "seconds": ".1f"}
+_DIGITS["milliseconds"] = ".3g"
 
 
 def cell_text(
