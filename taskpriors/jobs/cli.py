@@ -9,7 +9,6 @@ __all__ = ['label_agreement', 'run_rank', 'run_layers', 'run_cache', 'run_metric
 # %% ../../nbs/jobs/08_cli.ipynb #7c429010
 import argparse
 import ast
-import os
 import re
 import shutil
 import sys
@@ -439,7 +438,9 @@ _OF_RANKINGS = {
         help="options from a .toml file, or from the ranking.json of an earlier ranking, which is "
         "repeated; what is typed beside it wins",
     ),
-    "--all": dict(action="store_true", help="print all rows and columns, also statistics of literature"),
+    "--all": dict(
+        action="store_true", help="print all rows and columns, also statistics of literature"
+    ),
 }
 _CLEAR = {"--clear": dict(action="store_true", help="remove what taskpriors wrote, no other file")}
 _COMMANDS: dict = dict(
@@ -498,12 +499,7 @@ def main(
     "Entry point of the command `taskpriors`."
     warnings.showwarning = warn_once()
     try:
-        parser = build_parser()
-        if "_ARGCOMPLETE" in os.environ:  # a shell asks what words may follow
-            import argcomplete
-
-            argcomplete.autocomplete(parser)
-        args = parser.parse_args(argv)
+        args = build_parser().parse_args(argv)
         status = args.run(args)
         return READER_LEFT if reader_left() else status
     except KeyboardInterrupt:

@@ -87,9 +87,7 @@ def terminal_text(
     table = ranking.agreement()
     table = table[table.statistic.isin(("skill", "prior_skill", "random"))]
     n_models = len(ranking.models)
-    summary = run_summary(
-        ranking.settings, table, ranking.failures, n_models=n_models, width=width
-    )
+    summary = run_summary(ranking.settings, table, ranking.failures, n_models=n_models, width=width)
     legend = (
         "skill: 1 - error/error of a constant; ±: its standard error; P(best): probability that "
         "it is the highest. Models of one tier cannot be told apart from its first."
@@ -103,7 +101,7 @@ def terminal_text(
             "",
             painted(wrap(legend), "2"),
             "",
-            *map(wrap, summary.split("\n")),
+            *map(wrap, summary.replace("   (higher is better)", "").split("\n")),
             "",
             wrap(ranking.next_step),
         ]

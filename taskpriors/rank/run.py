@@ -361,9 +361,9 @@ def assemble(
 def _check_classes(n, options):  # of tasks on n points
     mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
     side = min(int(mask.sum()), int((~mask).sum()))
-    if 2 * options.n_classes > side:
-        rule = "a class needs two points that train and two that judge, on average"
-        remedy = f"pass n_classes of at most {side // 2}, or more points"
+    if options.n_classes > side:
+        rule = "a class of a task needs a point that trains and one that judges, on average"
+        remedy = f"pass n_classes of at most {side}, or more points"
         refuse(options.caller, rule, f"{options.n_classes} classes, {n} points", remedy)
 
 
