@@ -432,11 +432,12 @@ def test_the_layers_of_a_network_are_ranked(tmp_path):
 
 
 def test_a_reader_that_leaves_early_is_no_error(tmp_path):
-    p = start("metrics", cwd=tmp_path, PYTHONUNBUFFERED=1)
-    p.stdout.close()
-    said = p.stderr.read()
-    assert p.wait() == 141
-    assert not said.strip(), said
+    code = "import sys; from taskpriors.jobs.cli import main; sys.exit(main(['metrics']))"
+    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, **pipes) as p:
+        p.stdout.close()
+        said = p.stderr.read()
+    assert (p.returncode, said) == (141, b"")
 
 
 @pytest.mark.parametrize("flag", ["--modles", "--modles=x"])

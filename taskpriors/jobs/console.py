@@ -25,7 +25,7 @@ else:  # a typing error costs no import of torch
 class Command(argparse.ArgumentParser):
     "The parser of one command."
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+    def parse_known_args(self, args: Any | None = None, namespace: Any | None = None) -> Any:
         "Take options from --config, and refuse an unknown one with the nearest that there is."
         flags = self._option_string_actions
         if "--config" in flags:

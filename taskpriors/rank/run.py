@@ -414,9 +414,8 @@ def run(
     found = _with_scores(found, models, scores, options)
     if law.kind == "elected" and found.priors.judges is None:
         law = read_law("product", found.models)
-    halves, why = None, ""
-    if found.labelled is None:
-        halves, why = _halves(found, law, options, repeats, on_disk)
+    labelled = found.labelled is not None
+    halves, why = (None, "") if labelled else _halves(found, law, options, repeats, on_disk)
     if why:
         found.record["notes"].append(f"Intervals take the prior as given, because {why}")
     ranking = assemble(found, halves)
