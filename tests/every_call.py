@@ -269,6 +269,7 @@ ABSENT = {
     "memory": "asks the machine; its notebook tests it",
     "inputs.encoders": "loads and describes models; embed runs it",
     "inputs.loaders": "batches of loaders; embed and rank_models run it",
+    "inputs.named_models": "loads networks by name; embed runs it",
     "inputs.pooling.choose_output": "step of pool_output",
     "inputs.pooling.pool_output": "step of embed; its notebook tests it",
     "inputs.pretrained": "networks of transformers; embed runs it",

@@ -125,7 +125,10 @@ CALLS = {
         "edge_moments": dict(basis=ridge_basis(X), Z=Z, temperature=1.0),
         "edge_variance": dict(basis=ridge_basis(X), Z=Z, temperature=1.0, alpha=1.0),
     },
-    "prior.regression": {"expected_regression_error": dict(features=X, prior=Z)},
+    "prior.regression": {
+        "expected_regression_error": dict(features=X, prior=Z),
+        "target_error": dict(features=X, targets=Z),
+    },
     "prior.judges": {
         "cross_skill": dict(features=[X, X2], factors=[Z], n_classes=2, n_tasks=3),
         "elect_prior": dict(cross=torch.tensor([[1.0, 0.5], [0.4, 1.0]])),

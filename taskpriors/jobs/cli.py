@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['label_agreement', 'run_rank', 'run_layers', 'run_cache', 'run_metrics', 'run_synbench', 'run_reproduce', 'run_data',
-           'build_parser', 'main']
+           'run_next', 'build_parser', 'main']
 
 # %% ../../nbs/jobs/08_cli.ipynb #7c429010
 import argparse
@@ -429,6 +429,24 @@ def run_data(
     print(plain_text(fetch_study_data(args.name, out=getattr(args, "out", None))))
     return 0
 
+# %% ../../nbs/jobs/08_cli.ipynb #ae7b7603
+_NEXT = {"jobs.label_sheet.next_sheet": dict(ranking=dict(flag="ranking", metavar="RANKING"))}
+
+
+def run_next(
+    args: argparse.Namespace,  # parsed by `build_parser`
+) -> int:  # exit status
+    "Write a sheet of points to label next, for a ranking that was saved."
+    from taskpriors.jobs.label_sheet import next_sheet
+    from taskpriors.rank.ranking import Ranking
+    from taskpriors.show.words import plain_text
+
+    given = {k: v for k, v in vars(args).items() if k not in ("run", "command")}
+    print(Ranking.load(args.ranking).verdict)
+    sheet = plain_text(next_sheet(given.pop("ranking"), **given))
+    print(f"Fill in the column label of {sheet} and rank again with --labels {sheet}")
+    return 0
+
 # %% ../../nbs/jobs/08_cli.ipynb #122bfef0
 _OF_RANKINGS = {
     "--report": dict(metavar="FILE", help="also write one html page that can be sent to somebody"),
@@ -448,6 +466,7 @@ _COMMANDS: dict = dict(
     layers=(run_layers, _LAYERS, _OF_RANKINGS),
     synbench=(run_synbench, _SYNBENCH, {}),
     reproduce=(run_reproduce, _REPRODUCE, {}),
+    next=(run_next, _NEXT, {}),
     data=(run_data, _DATA, {}),
     cache=(run_cache, {"store.clear_cache": dict(cache=_CACHE)}, _CLEAR),
     metrics=(

@@ -250,7 +250,7 @@ class HeldoutError(Result):
     variance: float | None  # of the error over tasks; None if not asked for
     alpha: float  # ridge penalty
     baseline: float  # error of the intercept alone
-    measure: str  # "edge", "label" or "gaussian"
+    measure: str  # "edge", "label", "gaussian" or "target"
     standard_error: float | None  # of `error`, from the finite number of sampled tasks
     alphas: Tensor | None = None  # penalties tried, shape (n_alphas,)
     errors: Tensor | None = None  # expected error at each, shape (n_alphas,)

@@ -22,6 +22,7 @@ from ..checks import refuse
 from ..prior.edges import LeastEigenvalue, least_eigenvalue
 from ..prior.heldout import expected_heldout_error
 from ..prior.moments import TraceMoments
+from ..prior.regression import target_error
 from ..prior.task_prior import TaskPrior
 from ..probes import ProbeResult, logistic_probes, ridge_probes
 from taskpriors.rank.company import (
@@ -139,7 +140,7 @@ class SkillJob(NamedTuple):
     "What the skill of one model depends on."
 
     model: Model
-    labels: Tensor  # shape (n_tasks, n)
+    labels: Tensor  # shape (n_tasks, n); floats are real targets
     digest: str  # of the labels
 
 # %% ../../nbs/rank/05_scores.ipynb #c8e5ea89
@@ -148,7 +149,11 @@ def _skill(job, options):
 
     def compute():
         start = time.perf_counter()
-        error = expected_heldout_error(features.to(device), job.labels.to(device), points=True)
+        X, tasks = features.to(device), job.labels.to(device)
+        if tasks.is_floating_point():
+            error = target_error(X, tasks.T)
+        else:
+            error = expected_heldout_error(X, tasks, points=True)
         seconds = time.perf_counter() - start
         assert error.pseudo_values is not None and error.task_errors is not None
         return dict(
