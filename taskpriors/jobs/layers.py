@@ -366,7 +366,10 @@ class LayerRanking(Ranking):
     def verdict(self) -> str:
         "Which layer to take, what cannot be told apart from it, and what the judge cannot see."
         caution = self.settings.get("caution", "")
-        return f"{super().verdict} {caution}".rstrip()
+        # a sequential network numbers its modules
+        named = [f"layer {name}" if name[0].isdigit() else name for name in self.models]
+        known = {f.name: getattr(self, f.name) for f in fields(Ranking)} | dict(models=(*named,))
+        return f"{Ranking(**known).verdict} {caution}".rstrip()
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "Skill over depth with 95 % intervals, one line a pooling; the first is marked."

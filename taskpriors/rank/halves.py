@@ -102,11 +102,11 @@ def scores_on_half(
 ) -> Tensor:  # skill and accuracy, shape (n_models, 2)
     "What a ranking finds on some of the points."
     rows, seed = half
-    there = {name: _on_points(model, rows, options) for name, model in models.items()}
-    outside = {name: _on_points(model, rows, options) for name, model in outside.items()}
     mask = split_of_half(options, rows, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what they say of all points was said
+        there = {name: _on_points(model, rows, options) for name, model in models.items()}
+        outside = {name: _on_points(model, rows, options) for name, model in outside.items()}
         priors = choose_priors(law, there, None, halved(options, seed), outside=outside)
         assert priors.shared is not None
         few = in_units(options, law, partial(top_eigenvalue, priors.shared), 1)

@@ -371,6 +371,15 @@ def assemble(
     )
 
 # %% ../../nbs/rank/12_run.ipynb #026cebed
+def _check_classes(n, options):  # of tasks on n points
+    mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
+    side = min(int(mask.sum()), int((~mask).sum()))
+    if options.n_classes > side:
+        rule = "a class of a task needs a point that trains and one that judges, on average"
+        remedy = f"pass n_classes of at most {side}, or more points"
+        refuse(options.caller, rule, f"{options.n_classes} classes, {n} points", remedy)
+
+
 def run(
     models: ModelsLike | None,  # as for rank_models; name -> RowMatrix where rows stay on disk
     images: ImagesLike | TextSource | None,  # as for rank_models
@@ -404,11 +413,12 @@ def run(
         images = images_for(images, {**models, **judges}, options)
         if images is not None:
             read_labels(labels, images, len(images), options.caller)
-            check_split(options.train, len(images), options.caller, seed=options.seed + 1)
+            _check_classes(len(images), options)
         gathered, failed = gather_models(models, images, options)
         refuse_unless_any(gathered, failed, options.caller)
         outside = gather_judges(judges, images, options)
     check_rows(gathered | outside)
+    _check_classes(len(next(iter(gathered.values())).features), options)
     company = Company(gathered, outside, images, {**failures, **failed})
     if on_disk:
         found = findings_on_disk(company, law, options, labels=labels)
@@ -417,9 +427,8 @@ def run(
     found = _with_scores(found, models, scores, options)
     if law.kind == "elected" and found.priors.judges is None:
         law = read_law("product", found.models)
-    halves, why = None, ""
-    if found.labelled is None:
-        halves, why = _halves(found, law, options, repeats, on_disk)
+    labelled = found.labelled is not None
+    halves, why = (None, "") if labelled else _halves(found, law, options, repeats, on_disk)
     if why:
         found.record["notes"].append(f"Intervals take the prior as given, because {why}")
     ranking = assemble(found, halves)

@@ -190,16 +190,17 @@ def run_summary(
     *,
     n_models: int,  # ranked
     reason: str = "",  # why no labels have the edges of the mean and the variance; "": unsaid
+    width: int = 100,  # characters of a line of notes
 ) -> str:
     "What was done, how well the statistics predicted it, and what failed."
     labels = settings.get("labels")
     lines = [
         f"Held-out accuracy of {settings['probe']} probes on {settings['n_tasks']} tasks "
         f"of {settings['n_classes']} classes; {counted_points(settings)}.",
-        textwrap.fill(f"Prior: {settings['prior']}.", 100, break_on_hyphens=False),
+        textwrap.fill(f"Prior: {settings['prior']}.", width, break_on_hyphens=False),
         *([_labels_line(labels)] if labels else []),
-        *(textwrap.fill(note, 100) for note in settings.get("notes", ())),
-        *(textwrap.fill(note, 100) for note in settings.get("combined", ())),
+        *(textwrap.fill(note, width) for note in settings.get("notes", ())),
+        *(textwrap.fill(note, width) for note in settings.get("combined", ())),
         "",
         "Spearman correlation with probe accuracy, 95 % interval over models:",
     ]
