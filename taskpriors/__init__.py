@@ -1,6 +1,6 @@
 "Score a representation on every task it could meet; each formula is proved in a notebook."
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _NAMES = {  # the front door: module -> what it offers to users
     "kernels": "kernel_factor kernel_matrix cholesky_factor product_factor",
@@ -38,6 +38,7 @@ _NAMES = {  # the front door: module -> what it offers to users
     "inputs.texts": "load_texts embed_texts",
     "jobs.bridges": "from_mteb from_timm_results outside_agreement scorer",
     "rank.files": "rank_on_disk",
+    "jobs.label_sheet": "label_sheet",
 }
 _FROM = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = ["__version__", *_FROM]

@@ -6,7 +6,7 @@
 __all__ = ['MOST_LOST', 'simplex_codes', 'RidgeBasis', 'decompose', 'ridge_basis', 'residual_filter', 'loo_slack',
            'loo_residuals', 'class_folds', 'stratified_hits', 'TaskMoments', 'code_rows', 'check_task_memory',
            'task_block', 'check_weights', 'CheckedTasks', 'check_tasks', 'task_moments', 'label_moments', 'loo_errors',
-           'loo_point_errors', 'training_parts', 'loo_pseudo_values', 'alpha_grid', 'grid_errors', 'usable_penalty',
+           'loo_point_errors', 'training_parts', 'loo_pseudo_values', 'alpha_grid', 'grid_errors',
            'grid_errors_of_laws', 'check_alphas']
 
 # %% ../nbs/prior/14_ridge.ipynb #6bbd9d96
@@ -625,15 +625,6 @@ def grid_errors(
     "The penalties of `alpha_grid` that have a leave-one-out error, and that error at each."
     grid, slack = _usable_grid(basis, caller)
     return grid, _errors(basis, moments, grid.tolist(), slack)
-
-
-def usable_penalty(
-    basis: RidgeBasis,  # of the n points
-    alpha: float,  # penalty that other points chose
-    caller: str,  # who asks
-) -> float:
-    "This penalty, or the least of `alpha_grid` that has a leave-one-out error if that is larger."
-    return max(alpha, _usable_grid(basis, caller)[0][0].item())
 
 # %% ../nbs/prior/14_ridge.ipynb #806e8984
 def grid_errors_of_laws(

@@ -429,3 +429,19 @@ def test_the_layers_of_a_network_are_ranked(tmp_path):
     assert sorted(p.name for p in (tmp_path / "ranking").iterdir()) == FILES
     code, out, err = run("layers", "--model", "zoo/nothing", *small, cwd=tmp_path)
     assert code == 2 and out == "" and len(err.splitlines()) == 1, err
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path):
+    code = "import sys; from taskpriors.jobs.cli import main; sys.exit(main(['metrics']))"
+    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, **pipes) as p:
+        p.stdout.close()
+        said = p.stderr.read()
+    assert (p.returncode, said) == (141, b"")
+
+
+@pytest.mark.parametrize("flag", ["--modles", "--modles=x"])
+def test_a_mistyped_option_names_the_nearest_of_its_command(tmp_path, flag):
+    code, out, err = run("rank", flag, cwd=tmp_path)
+    assert (code, out) == (2, "")
+    assert "usage: taskpriors rank" in err and "did you mean --models?" in err

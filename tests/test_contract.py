@@ -49,6 +49,7 @@ CONTRACT = {
     "inputs.texts": "load_texts embed_texts",
     "jobs.bridges": "from_mteb from_timm_results outside_agreement scorer",
     "rank.files": "rank_on_disk",
+    "jobs.label_sheet": "label_sheet",
 }
 KEYWORDS = {
     "kernels.kernel_factor": "features kind center scale",

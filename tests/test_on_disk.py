@@ -10,6 +10,7 @@ import sys
 import tempfile
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
+from pathlib import Path
 
 import dask
 import distributed
@@ -218,15 +219,15 @@ FULL = {  # numpy says how much it wrote, and not why it stopped
 
 
 @pytest.mark.parametrize("said", FULL)
-@pytest.mark.parametrize("what", ["factors.npy", "tasks.npy", "labels.npy"])
+@pytest.mark.parametrize("what", ["factor.npy", "tasks.npy", "labels.npy"])
 def test_a_full_disk_leaves_nothing_behind(files, tmp_path, monkeypatch, what, said):
     room = tmp_path / "room"
     room.mkdir()
     plain = np.save
 
     def save(path, array):
-        if path.name == what:
-            path.write_bytes(b"half")
+        if Path(path).name == what:
+            Path(path).write_bytes(b"half")
             raise FULL[said]
         plain(path, array)
 

@@ -125,7 +125,10 @@ CALLS = {
         "edge_moments": dict(basis=ridge_basis(X), Z=Z, temperature=1.0),
         "edge_variance": dict(basis=ridge_basis(X), Z=Z, temperature=1.0, alpha=1.0),
     },
-    "prior.regression": {"expected_regression_error": dict(features=X, prior=Z)},
+    "prior.regression": {
+        "expected_regression_error": dict(features=X, prior=Z),
+        "target_error": dict(features=X, targets=Z),
+    },
     "prior.judges": {
         "cross_skill": dict(features=[X, X2], factors=[Z], n_classes=2, n_tasks=3),
         "elect_prior": dict(cross=torch.tensor([[1.0, 0.5], [0.4, 1.0]])),
@@ -258,7 +261,6 @@ EXEMPT = {
     "prior.prefix.pair_scale": "judges what the samplers take",
     "prior.particles.checked_problem": "the same",
     "prior.posterior": "a label of -1 is not known, which is no error; its notebook tests it",
-    "prior.judges.cross_skill_at": "what cross_skill calls, with its penalties",
     "prior.heldout.error_on_basis": "step of Monitor, which judges the data",
     "prior.heldout.choose_penalty": "step of expected_heldout_error",
     "prior.heldout.weighted_gram": "step of edge_variance",

@@ -48,12 +48,16 @@ from taskpriors.inputs.encoders import (
     n_parameters,
     outputs_digest,
     printed,
-    timm_config,
-    timm_module,
 )
 from .feature_files import file_name, is_feature_file, read_features
 from .images import ImagesLike, ImageSource, load_images, reading_digest
 from .loaders import LoadedBatches
+from taskpriors.inputs.named_models import (
+    is_repository,
+    timm_config,
+    timm_module,
+    transformers_model,
+)
 from .onnx import OnnxModel, is_onnx
 from taskpriors.inputs.pretrained import (
     PooledModel,
@@ -145,8 +149,26 @@ def _own_transform(module, named):  # PIL image -> tensor
     return create_transform(**timm_config(module), is_training=False)
 
 
+class _Named(NamedTuple):
+    forward: nn.Module
+    pooling: str | None
+    transform: Any  # PIL image -> tensor, or a processor; None is that of timm
+
+
+def _open_named(name, pooling, cache):  # _Named
+    if name.startswith("zoo/"):
+        return _Named(zoo_model(name[4:], cache=cache), pooling, zoo_transform)
+    if name.startswith("timm/"):
+        name = f"hf-hub:{name}"
+    if is_repository(name) or (Path(name) / "config.json").is_file():
+        network, processor, own = transformers_model(name, "embed")
+        return _Named(network, pooling or own, processor)
+    return _Named(timm_module(name, "embed", pooling=pooling), pooling, None)
+
+
 def _split_pair(pair, transform):  # model, transform
-    if len(pair) != 2 or not all(map(callable, pair)):
+    runs = callable(pair[0]) or isinstance(pair[0], (str, os.PathLike)) or is_onnx(pair[0])
+    if len(pair) != 2 or not runs or not callable(pair[1]):
         rule = "a pair must be (module, transform), or (network, processor) of transformers"
         got = f"({', '.join(type(part).__name__ for part in pair)})"
         refuse("embed", rule, got, "pass these two", TypeError)
@@ -154,11 +176,11 @@ def _split_pair(pair, transform):  # model, transform
 
 
 def _taken_apart(model, transform, name):  # the model itself, its transform and its name
+    if isinstance(model, tuple):
+        model, transform = _split_pair(model, transform)
     if is_onnx(model):
         name = name or (Path(model).stem if isinstance(model, (str, os.PathLike)) else None)
         model = OnnxModel(model)
-    if isinstance(model, tuple):
-        model, transform = _split_pair(model, transform)
     return model, transform, name
 
 
@@ -181,11 +203,9 @@ def load_encoder(
         values, points = read_features(model, "embed")
         rows = check_features(values, "embed", min_rows=1)
         return Encoder(name, None, features=rows, points=points)
-    if isinstance(model, str) and model.startswith("zoo/"):
-        forward = zoo_model(model[4:], cache=cache)
-        transform = transform or zoo_transform
-    elif isinstance(model, str):
-        forward = timm_module(model, "embed", pooling=pooling)
+    if isinstance(model, str):
+        named = _open_named(model, pooling, cache)
+        forward, pooling, transform = named.forward, named.pooling, transform or named.transform
     elif not callable(model):
         rule = "model must be a name, a module, a function, or features"
         refuse("embed", rule, type(model).__name__, "see embed", TypeError)
@@ -659,14 +679,14 @@ def embed(
 ) -> Tensor:  # shape (n, d), float32, one row per image in their order
     """Features of images under one model, computed once and then found in the cache.
 
-    A model is a name of timm (NAME, NAME@FILE, NAME@untrained, hf-hub:NAME, local-dir:PATH),
-    zoo/NAME, a module with its transform, the pair (network, processor) of transformers, a
-    function of a batch, a file .onnx or its session, or features: an array, a data frame, a file
-    .npy, .npz (FILE.npz:KEY), .pt, .safetensors, .csv or .parquet, its URL, or a folder that
-    NumpyCache of mteb wrote. Rows are outputs in evaluation mode; maps and tokens are averaged, and
-    a network of transformers gives the vector that it was trained to give, unless `pooling` says
-    otherwise. Batches of a DataLoader, tensors, (inputs, labels) or dictionaries, go to the model
-    as they are.
+    A model is a name of timm (NAME, NAME@FILE, NAME@untrained, hf-hub:NAME, local-dir:PATH), a
+    name of transformers on the hub (facebook/dinov2-base) or its folder, zoo/NAME, a module with
+    its transform, the pair (network, processor) of transformers, a function of a batch, a file
+    .onnx or its session, or features: an array, a data frame, a file .npy, .npz (FILE.npz:KEY),
+    .pt, .safetensors, .csv or .parquet, its URL, or a folder that NumpyCache of mteb wrote. Rows
+    are outputs in evaluation mode; maps and tokens are averaged, and a network of transformers
+    gives the vector that it was trained to give, unless `pooling` says otherwise. Batches of a
+    DataLoader, tensors, (inputs, labels) or dictionaries, go to the model as they are.
 
     Reference: timm (Wightman, 2019) for names, weights and transforms.
     """

@@ -4,23 +4,18 @@
 
 # %% auto #0
 __all__ = ['PROBE_IMAGES', 'module_of', 'model_name', 'device_of', 'n_parameters', 'check_device', 'default_device',
-           'modules_within', 'evaluating', 'BatchEncoder', 'timm_module', 'timm_config', 'printed', 'description_of',
-           'outputs_digest']
+           'modules_within', 'evaluating', 'BatchEncoder', 'printed', 'description_of', 'outputs_digest']
 
 # %% ../../nbs/inputs/03_encoders.ipynb #4a1ce948
-import difflib
 import functools
 import inspect
 import json
-import math
 import re
-import time
 import types
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -201,169 +196,6 @@ def _one_line(
     most: int,  # characters
 ) -> str:
     return " ".join(str(e).split())[:most]
-
-# %% ../../nbs/inputs/03_encoders.ipynb #11bfc461
-def _check_timm_name(
-    name: str,  # ARCHITECTURE or ARCHITECTURE.TAG
-    caller: str,
-):
-    import timm
-
-    base, _, tag = name.partition(".")
-    known = timm.is_model(base)
-    tagged = timm.list_pretrained(f"{base}.*") if known else []
-    if known and (not tag or name in tagged):
-        return
-    near = tagged[:5] or difflib.get_close_matches(base, timm.list_models(), 3, 0.5)
-    remedy = f"did you mean {' or '.join(near)}" if near else "see timm.list_models()"
-    rule = f"timm {timm.__version__} must know the {'weights' if known else 'model'}"
-    refuse(caller, rule, repr(name), remedy)
-
-# %% ../../nbs/inputs/03_encoders.ipynb #0489fa8b
-def _timm_weights(
-    name: str,
-    weights: str,  # "" for timm's own, "untrained", or a file
-) -> dict:  # keyword arguments of timm.create_model
-    import timm
-
-    if weights == "untrained":
-        return dict(pretrained=False)
-    if not weights:
-        return dict(pretrained=True)
-    heads = timm.get_pretrained_cfg(name).classifier or ()
-    heads = (heads,) if isinstance(heads, str) else tuple(heads)
-    state = timm.models.load_state_dict(str(Path(weights).expanduser()))
-    state = {k: v for k, v in state.items() if not k.startswith(tuple(f"{h}." for h in heads))}
-    overlay = dict(state_dict=state, num_classes=0, label_offset=0)
-    return dict(pretrained=True, pretrained_cfg_overlay=overlay)
-
-# %% ../../nbs/inputs/03_encoders.ipynb #3ac68af6
-_PATIENCE = 3.0  # seconds for the hub to answer
-_BELIEVED = 60.0  # seconds for which its answer holds
-_asked: dict = {}  # when the hub was asked, and whether it answered
-
-
-def _ask_hub() -> bool:
-    "Does the hub answer?"
-    from huggingface_hub import constants
-    from huggingface_hub.utils import get_session
-
-    try:
-        get_session().head(constants.ENDPOINT, timeout=_PATIENCE)
-    except Exception:  # the client has changed its library twice, and each has its own errors
-        return False
-    return True
-
-
-def _hub_answers() -> bool:
-    "Does the hub answer, or did it within the last minute?"
-    now = time.monotonic()
-    if now - _asked.get("at", -math.inf) > _BELIEVED:
-        _asked.update(answers=_ask_hub(), at=now)
-    return _asked["answers"]
-
-
-@contextmanager
-def _hub_at_once():
-    "Within this context the hub's client does not wait for a network that is not there."
-    from huggingface_hub import constants
-
-    before = constants.HF_HUB_OFFLINE
-    constants.HF_HUB_OFFLINE = before or not _hub_answers()
-    try:
-        yield
-    finally:
-        constants.HF_HUB_OFFLINE = before
-
-# %% ../../nbs/inputs/03_encoders.ipynb #dd3d76ab
-def _cached_words() -> str:
-    from huggingface_hub import constants
-
-    there = Path(constants.HF_HUB_CACHE).glob("models--timm--*/snapshots/*/*")
-    files = [path for path in there if path.suffix in (".safetensors", ".bin", ".pth")]
-    names = sorted({path.parts[-4].removeprefix("models--timm--") for path in files})
-    if not names:
-        return "nothing of timm"
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
-_NO_NETWORK = ("Connect", "Offline", "Timeout", "Proxy", "LocalEntry", "URLError")
-
-
-def _refuse_weights(
-    spec: str,
-    e: Exception,  # raised by timm, the hub or torch
-    caller: str,
-):
-    rule = f"the weights of {spec} must load"
-    if any(sign in type(e).__name__ for sign in _NO_NETWORK):
-        got = f"no network, and a cache of the hub that holds {_cached_words()}"
-        remedy = f"name what is cached, {spec}@untrained, or a file {spec}@FILE"
-        refuse(caller, rule, got, remedy, OSError)
-    got = f"{type(e).__name__}: {_one_line(e, 240)}"[:240]
-    remedy = "check that weights and architecture belong together, or that the model has any"
-    online = isinstance(e, OSError) or "HTTP" in type(e).__name__
-    remedy = (
-        "check the name and the rights to it, or name a file with NAME@FILE" if online else remedy
-    )
-    refuse(caller, rule, got, remedy, OSError if online else ValueError)
-
-# %% ../../nbs/inputs/03_encoders.ipynb #3a736c43
-def timm_module(
-    spec: str,  # NAME, NAME@FILE, NAME@untrained, hf-hub:... or local-dir:...
-    caller: str,  # who asks
-    *,
-    pooling: str | None = None,  # of timm, instead of the model's own
-) -> nn.Module:  # without classifier, in evaluation mode
-    "A model of timm with its weights, or a sentence about what is missing."
-    import timm
-
-    name, weights = spec, ""
-    if not spec.startswith(("hf-hub:", "hf_hub:", "local-dir:")):
-        name, _, weights = spec.partition("@")
-        _check_timm_name(name, caller)
-    if weights not in ("", "untrained") and not Path(weights).expanduser().is_file():
-        rule = "a checkpoint NAME@FILE must be a file"
-        refuse(caller, rule, repr(weights), "check the path", FileNotFoundError)
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(0)
-        try:
-            kwargs = _timm_weights(name, weights)
-            local = weights != "" or name.startswith("local-dir:")
-            with nullcontext() if local else _hub_at_once():
-                module = timm.create_model(name, num_classes=0, **kwargs).eval()
-        except Exception as e:  # timm, the hub and torch raise many types
-            _refuse_weights(spec, e, caller)
-    if pooling is not None:
-        _repool(module, pooling, spec, caller)
-    return module
-
-# %% ../../nbs/inputs/03_encoders.ipynb #4c176685
-def _repool(
-    module: Any,  # of timm
-    pooling: str,
-    spec: str,
-    caller: str,
-):
-    try:
-        module.reset_classifier(0, pooling)
-    except (AssertionError, TypeError, KeyError) as e:
-        rule, remedy = (
-            f"{spec} must know the pooling",
-            "leave it out, or try 'avg', 'max' or 'token'",
-        )
-        refuse(caller, rule, f"{pooling!r} ({e})", remedy)
-
-# %% ../../nbs/inputs/03_encoders.ipynb #6905019a
-def timm_config(
-    module: nn.Module,  # any model
-) -> Mapping:  # input_size, mean, std, ...; empty if it carries none
-    "Size and pixel statistics of the images of a model of timm."
-    if not isinstance(module, nn.Module) or not getattr(module, "pretrained_cfg", None):
-        return {}
-    import timm
-
-    return timm.data.resolve_model_data_config(module)
 
 # %% ../../nbs/inputs/03_encoders.ipynb #a90fa44b
 def _source(

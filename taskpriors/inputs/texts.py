@@ -9,6 +9,7 @@ __all__ = ['TextsLike', 'TextModelLike', 'TextSource', 'load_texts', 'TokenEncod
 # %% ../../nbs/inputs/07_texts.ipynb #49e6ae7b
 import hashlib
 import inspect
+import json
 import os
 import re
 import warnings
@@ -38,6 +39,13 @@ from taskpriors.checks import (
 )
 from .embed import Encoder, Features, embed_features, is_features, load_encoder
 from .encoders import device_of, model_name, module_of
+from taskpriors.inputs.named_models import (
+    cached_snapshot,
+    check_names,
+    is_repository,
+    quiet_libraries,
+    transformers_model,
+)
 from .pretrained import PooledModel
 from ..signatures import documented
 
@@ -299,11 +307,15 @@ class TokenEncoder(nn.Module):
         "How the tokens of the last batch became vectors."
         return self.model.pooled_by
 
-    def forward(self, texts: Sequence) -> Tensor:
+    def tokens(self, texts: Sequence) -> dict:
+        "Tokens of texts with their mask, name -> tensor (n, t), where the network is."
         how = dict(padding=True, truncation=self.longest is not None, return_tensors="pt")
         batch = self.tokenizer(list(texts), max_length=self.longest, **how)
         device = device_of(self.model)
-        return self.model(**{k: v.to(device) for k, v in batch.items()})
+        return {k: v.to(device) for k, v in batch.items()}
+
+    def forward(self, texts: Sequence) -> Tensor:
+        return self.model(**self.tokens(texts))
 
 # %% ../../nbs/inputs/07_texts.ipynb #36f350a2
 _TASK = SimpleNamespace(  # what a model of mteb reads to find its prompt
@@ -364,6 +376,35 @@ def word_means(
     return out
 
 # %% ../../nbs/inputs/07_texts.ipynb #2a9ff068
+def _joint(
+    name: str,  # of a model on the hub, or its folder
+) -> bool:
+    "Is it a model of pictures and texts, such as CLIP?"
+    folder = Path(name) if Path(name).is_dir() else cached_snapshot(name)
+    file = None if folder is None else folder / "config.json"
+    if file is None and is_repository(name):
+        from huggingface_hub import hf_hub_download
+
+        try:
+            file = Path(hf_hub_download(name, "config.json"))
+        except Exception:  # the hub and its client raise many types; loading will say what is wrong
+            return False
+    if file is None or not file.is_file():
+        return False
+    config = json.loads(file.read_text(encoding="utf-8"))
+    return "text_config" in config and "vision_config" in config
+
+
+def _named_text_model(
+    name: str,  # of sentence-transformers or transformers, or a folder
+    pooling: str | None,  # as in `embed_texts`
+):  # what has `encode`, or the pair (network, tokenizer)
+    check_names([name], "embed", texts=True)
+    if pooling is None and not _joint(name):
+        return _named_sentence_model(name)
+    return transformers_model(name, "embed", texts=True)[:2]
+
+
 def _named_sentence_model(
     name: str,  # of sentence-transformers, or its folder
 ):
@@ -372,8 +413,12 @@ def _named_sentence_model(
     except ImportError as e:
         remedy = "pip install taskpriors[sentence], or pass a function of a list of texts"
         refuse("embed", "a name needs sentence-transformers", str(e), remedy, ImportError)
+    repositories = [name] if "/" in name else [f"sentence-transformers/{name}", name]
+    found = [] if Path(name).exists() else [*filter(None, map(cached_snapshot, repositories))]
+    source = str(found[0]) if found else name
     try:
-        return SentenceTransformer(name, device="cpu")
+        with quiet_libraries():
+            return SentenceTransformer(source, device="cpu")
     except Exception as e:  # the hub and the libraries raise many types
         got = " ".join(f"{type(e).__name__}: {e}".split())[:120]
         remedy = "check the name, the folder and the network"
@@ -449,7 +494,7 @@ def _text_encoder(
     name: str | None,
 ) -> Encoder:
     if isinstance(model, str):
-        name, model = name or model, _named_sentence_model(model)
+        name, model = name or model, _named_text_model(model, pooling)
     encode, module = _encode_function(model, pooling)
     name = name or model_name(model[0] if isinstance(model, tuple) else model)
     forward = partial(_rows_at, encode=encode, texts=texts, name=name, widths=set())
@@ -489,14 +534,15 @@ def embed_texts(
 
     A model is a function of a list of texts, an object with `encode` (sentence-transformers, mteb)
     or `transform` (scikit-learn, fitted), a pair (module, tokenizer) of transformers, a dictionary
-    word -> vector or gensim's KeyedVectors, a name of sentence-transformers, or features.
+    word -> vector or gensim's KeyedVectors, a name of sentence-transformers or transformers, or
+    features. A name with `pooling` is that network of transformers, pooled so.
     Reference: the protocols of sentence-transformers 6 and mteb 2 (EncoderProtocol).
     """
     texts = load_texts(texts)
     if name is not None:
         check_instance(name, str, "embed", "name", remedy="pass a text or None")
-    if pooling is not None and not isinstance(model, tuple):
-        rule, got = "pooling is for (module, tokenizer)", type(model).__name__
+    if pooling is not None and not isinstance(model, (tuple, str)):
+        rule, got = "pooling is for names and for (module, tokenizer)", type(model).__name__
         refuse("embed", rule, f"{pooling!r:.40} for {got}", "leave it out")
     if how.pop("transform", None) is not None:
         refuse("embed", "transform is for images", "texts", "leave it out", TypeError)

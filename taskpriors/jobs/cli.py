@@ -4,17 +4,39 @@
 
 # %% auto #0
 __all__ = ['label_agreement', 'run_rank', 'run_layers', 'run_cache', 'run_metrics', 'run_synbench', 'run_reproduce', 'run_data',
-           'build_parser', 'main']
+           'run_next', 'build_parser', 'main']
 
 # %% ../../nbs/jobs/08_cli.ipynb #7c429010
 import argparse
 import ast
 import re
+import shutil
 import sys
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from taskpriors.jobs.arguments import (
+    check_models,
+    check_paths,
+    check_text_options,
+    files_in_folders,
+    judge_options,
+    label_options,
+    load_points,
+    own_options,
+    recorded_words,
+)
+from taskpriors.jobs.console import (
+    READER_LEFT,
+    Command,
+    complain,
+    is_coloured,
+    last_word,
+    reader_left,
+    terminal_text,
+    warn_once,
+)
 from ..signatures import read_signature
 
 if TYPE_CHECKING:
@@ -116,7 +138,7 @@ _LAYERS = {
             "verdict)",
         ),
         model=dict(required=True, help="timm name, or zoo/NAME"),
-        **dict.fromkeys(("images", "transform")),
+        **dict.fromkeys(("images", "texts", "transform")),
     ),
     "inputs.images.load_images": _IMAGES,
     "rank.models.rank_models": dict(
@@ -125,27 +147,6 @@ _LAYERS = {
         **dict.fromkeys(("metrics", "repeats", "plan", "executor")),
     ),
 }
-
-# %% ../../nbs/jobs/08_cli.ipynb #d726f496
-def _label_words(words):  # file of labels or None, names of metrics
-    from pathlib import Path
-
-    files = [word for word in words if Path(word).suffix in (".csv", ".npy", ".txt")]
-    if len(files) > 1:
-        raise ValueError(
-            f"taskpriors rank: --labels takes one file. Got {len(files)}; name the others elsewhere"
-        )
-    return (files or [None])[0], [word for word in words if word not in files]
-
-
-def _label_options(images, words):  # options of rank_models
-    file, names = _label_words(words)
-    if file is None and getattr(images, "labels", None) is None:
-        raise ValueError(
-            "taskpriors rank: --labels needs points with labels, or a file. Got none; name a file, "
-            "a data set or a folder with one subfolder per class, or leave --labels out"
-        )
-    return dict(labels=True if file is None else file, metrics=names or None)
 
 # %% ../../nbs/jobs/08_cli.ipynb #a2f27922
 def _agreement_row(values, truth, method):
@@ -186,109 +187,6 @@ def label_agreement(
     ]
     return pd.DataFrame(rows).set_index("column").fillna("")
 
-# %% ../../nbs/jobs/08_cli.ipynb #c3b70d09
-def _check_models(given):
-    if given.get("images", "digits") != "digits" and "models" not in given:
-        raise ValueError(
-            "taskpriors rank: other images than the digits need models. "
-            "Got no --models; name some, for example resnet18"
-        )
-
-# %% ../../nbs/jobs/08_cli.ipynb #10c4dcfc
-_FEATURE_FILES = (".npy", ".npz", ".pt", ".pth", ".safetensors", ".csv", ".parquet")
-_LABEL_FILES = (".csv", ".npy", ".txt")
-_DATA_SETS = ("digits", "hfds", "hfids", "tfds", "wds", "torch")
-
-
-def _paths_in(given):  # pairs (option, path)
-    if "images" in given and given["images"].partition("/")[0].lower() not in _DATA_SETS:
-        yield "--images", given["images"]
-    if "texts" in given:
-        yield "--texts", given["texts"]
-    for model in [*given.get("models", ()), given.get("prior", "")]:
-        file, _, key = model.rpartition(":")
-        word = file if file.endswith(".npz") and key else model
-        if word.endswith(_FEATURE_FILES) and "@" not in word and ":" not in word:
-            yield "--prior" if model == given.get("prior") else "--models", word
-    for word in given.get("labels", ()):
-        if word.endswith(_LABEL_FILES):
-            yield "--labels", word
-
-
-def _check_paths(given):
-    "Refuse a path where nothing is, with the near name."
-    import difflib
-    import os
-
-    for option, word in _paths_in(given):
-        path = os.path.expanduser(word)
-        if os.path.lexists(path):
-            continue
-        folder, name = os.path.split(path)
-        beside = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
-        near = difflib.get_close_matches(name, beside, 1)
-        remedy = f"did you mean {near[0]}" if near else "check the spelling of the path"
-        raise FileNotFoundError(
-            f"taskpriors rank: {option} must name what exists. Got {word[-80:]!r}; {remedy}"
-        )
-
-# %% ../../nbs/jobs/08_cli.ipynb #e26c07b1
-_OF_IMAGES = ("images", "split", "limit", "exif_rotation")
-_OF_TEXTS = ("texts", "text_column", "label_column")
-_OF_COMMAND = ("command", "run", "labels", "all", "out", "overwrite", "report")
-
-
-def _options(given):  # of the function that ranks
-    shell = _OF_IMAGES + _OF_TEXTS + _OF_COMMAND
-    return {name: value for name, value in given.items() if name not in shell}
-
-
-def _check_text_options(given):
-    of_images, of_texts = ("split", "exif_rotation"), _OF_TEXTS[1:]
-    for name in of_images if "texts" in given else of_texts:
-        if name in given:
-            word = name.replace("_", "-")
-            needs = "images" if name in of_images else "--texts"
-            raise ValueError(f"taskpriors rank: --{word} is for {needs}. Got none; leave it out")
-
-
-def _load_texts(given):  # a TextSource
-    from taskpriors.inputs.texts import load_texts
-    from taskpriors.rank.company import texts_for
-
-    how = {k: given[k] for k in ("text_column", "label_column", "limit") if k in given}
-    texts = load_texts(given["texts"], **how)
-    return texts_for(texts, given.get("images"), given.get("models"))
-
-
-def _load_images(given):  # a source of points; None if all models are features
-    from taskpriors.inputs.feature_files import is_feature_file
-    from taskpriors.inputs.images import load_images
-
-    if "texts" in given:
-        return _load_texts(given)
-    if not any(name in given for name in _OF_IMAGES):
-        if all(is_feature_file(model) for model in given.get("models", [""])):
-            return None
-
-    source = {name: given[name] for name in _OF_IMAGES if name in given}
-    if "images" in source:
-        source["source"] = source.pop("images")
-    return load_images(**source, progress=given.get("progress", True))
-
-# %% ../../nbs/jobs/08_cli.ipynb #eb0d5e91
-def _judge(given):
-    from inspect import signature
-
-    from taskpriors.rank.company import RankOptions, named_models
-    from taskpriors.rank.laws import read_law
-    from taskpriors.rank.models import rank_models
-
-    asked = {name: p.default for name, p in signature(rank_models).parameters.items()} | given
-    wanted = [name for name in RankOptions.__dataclass_fields__ if name in asked]
-    RankOptions(**{name: asked[name] for name in wanted}, embedding={})
-    read_law(asked["prior"], named_models(asked["models"]))
-
 # %% ../../nbs/jobs/08_cli.ipynb #4933a545
 _WHICH_STATISTIC = "https://taskpriors.github.io/taskpriors/start/which_statistic.html"
 
@@ -299,11 +197,34 @@ def _report_path(given):  # None if no page is asked for
     return check_report_path(given["report"], "taskpriors") if "report" in given else None
 
 
+def _record_command(out, given):  # the text of ranking.json, with the words that were asked
+    import json
+    from pathlib import Path
+
+    from taskpriors.store import write_files
+
+    file = Path(out).expanduser() / "ranking.json"
+    record = json.loads(file.read_text())
+    text = json.dumps(dict(command=recorded_words(given), **record), indent=1) + "\n"
+    write_files({file: text})
+    return text
+
+
 def _tell(ranking, out, given, report):
     from taskpriors.show.table import edges_note, table_lines
     from taskpriors.show.words import plain_text
 
-    print(ranking)
+    record = _record_command(out, given)
+    if "json" in given:
+        print(record, end="")
+        if report:
+            ranking.report(report)
+        return
+    watched, colour = sys.stdout.isatty() and "all" not in given, is_coloured(sys.stdout)
+    if watched:
+        print(terminal_text(ranking, shutil.get_terminal_size().columns, colour=colour))
+    else:
+        print(ranking)
     if "all" in given:
         print("", "All columns:", *table_lines(ranking.to_frame()), sep="\n")
         if ranking.reason:
@@ -316,6 +237,8 @@ def _tell(ranking, out, given, report):
     print(f"Which statistic to trust: {_WHICH_STATISTIC}")
     if report:
         print(f"The page to send: {plain_text(ranking.report(report))}")
+    if watched:
+        print(f"\n{last_word(ranking, colour=colour)}")
 
 # %% ../../nbs/jobs/08_cli.ipynb #afb3e0ac
 def run_rank(
@@ -323,18 +246,20 @@ def run_rank(
 ) -> int:  # exit status
     "Rank models on images or texts by expected held-out skill; no labels are needed."
     given = vars(args)
-    _check_models(given)
-    _check_paths(given)
-    _check_text_options(given)
+    check_models(given)
+    check_paths(given)
+    check_text_options(given)
+    if "models" in given:
+        given["models"] = files_in_folders(given["models"])
     from taskpriors.rank.models import rank_models
     from taskpriors.rank.ranking import free_folder
 
     report = _report_path(given)
-    _judge(given)
-    images = _load_images(given)
-    labels = _label_options(images, args.labels) if "labels" in given else {}
+    judge_options(given)
+    images = load_points(given)
+    labels = label_options(images, args.labels) if "labels" in given else {}
     out = args.out if "overwrite" in given else free_folder(args.out)
-    ranking = rank_models(images=images, out=out, overwrite=True, **_options(given), **labels)
+    ranking = rank_models(images=images, out=out, overwrite=True, **own_options(given), **labels)
     if "plan" in given:
         print(ranking)
         return 0
@@ -353,10 +278,10 @@ def run_layers(
 
     given = vars(args)
     report = _report_path(given)
-    options = _options(given)
+    options = own_options(given)
     if "reference" in given:
         options["reference"] = {Path(f).stem: load_encoder(f).features for f in args.reference}
-    ranking = rank_layers(options.pop("model"), _load_images(given), **options)
+    ranking = rank_layers(options.pop("model"), load_points(given), **options)
     _tell(ranking, ranking.save(args.out, overwrite="overwrite" in given), given, report)
     return 0
 
@@ -464,7 +389,7 @@ def run_synbench(
     "Score networks by SynBench, without data: scores, curves, pictures and saved margins."
     from taskpriors.jobs.synbench_scores import score_networks
 
-    given = _options(vars(args)) | {k: v for k, v in vars(args).items() if k == "out"}
+    given = own_options(vars(args)) | {k: v for k, v in vars(args).items() if k == "out"}
     table = score_networks(given.pop("models"), **given)
     print(table.round(3).to_string(index=False))
     return 0
@@ -477,7 +402,7 @@ def run_reproduce(
     from taskpriors.jobs.recipes import item_table
     from taskpriors.jobs.reproduce import reproduce
 
-    given = _options(vars(args)) | {k: v for k, v in vars(args).items() if k in ("out", "plan")}
+    given = own_options(vars(args)) | {k: v for k, v in vars(args).items() if k in ("out", "plan")}
     if "item" not in given:
         for name, row in item_table().iterrows():
             print(f"{name:25}{row.shows}\n{'':25}needs {row.needs}; runs here: {row.here}")
@@ -504,10 +429,36 @@ def run_data(
     print(plain_text(fetch_study_data(args.name, out=getattr(args, "out", None))))
     return 0
 
+# %% ../../nbs/jobs/08_cli.ipynb #ae7b7603
+_NEXT = {"jobs.label_sheet.next_sheet": dict(ranking=dict(flag="ranking", metavar="RANKING"))}
+
+
+def run_next(
+    args: argparse.Namespace,  # parsed by `build_parser`
+) -> int:  # exit status
+    "Write a sheet of points to label next, for a ranking that was saved."
+    from taskpriors.jobs.label_sheet import next_sheet
+    from taskpriors.rank.ranking import Ranking
+    from taskpriors.show.words import plain_text
+
+    given = {k: v for k, v in vars(args).items() if k not in ("run", "command")}
+    print(Ranking.load(args.ranking).verdict)
+    sheet = plain_text(next_sheet(given.pop("ranking"), **given))
+    print(f"Fill in the column label of {sheet} and rank again with --labels {sheet}")
+    return 0
+
 # %% ../../nbs/jobs/08_cli.ipynb #122bfef0
 _OF_RANKINGS = {
     "--report": dict(metavar="FILE", help="also write one html page that can be sent to somebody"),
-    "--all": dict(action="store_true", help="print all columns, also statistics of literature"),
+    "--json": dict(action="store_true", help="print the record of the ranking, and nothing else"),
+    "--config": dict(
+        metavar="FILE",
+        help="options from a .toml file, or from the ranking.json of an earlier ranking, which is "
+        "repeated; what is typed beside it wins",
+    ),
+    "--all": dict(
+        action="store_true", help="print all rows and columns, also statistics of literature"
+    ),
 }
 _CLEAR = {"--clear": dict(action="store_true", help="remove what taskpriors wrote, no other file")}
 _COMMANDS: dict = dict(
@@ -515,6 +466,7 @@ _COMMANDS: dict = dict(
     layers=(run_layers, _LAYERS, _OF_RANKINGS),
     synbench=(run_synbench, _SYNBENCH, {}),
     reproduce=(run_reproduce, _REPRODUCE, {}),
+    next=(run_next, _NEXT, {}),
     data=(run_data, _DATA, {}),
     cache=(run_cache, {"store.clear_cache": dict(cache=_CACHE)}, _CLEAR),
     metrics=(
@@ -546,7 +498,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=taskpriors.__version__)
     no_command: Callable = parser.print_help
     parser.set_defaults(run=lambda args: no_command() or 0)
-    subparsers = parser.add_subparsers(dest="command")
+    subparsers = parser.add_subparsers(dest="command", parser_class=Command)
     for name, (run, functions, own) in _COMMANDS.items():
         sentence, unset = run.__doc__, argparse.SUPPRESS
         command = subparsers.add_parser(
@@ -559,27 +511,22 @@ def build_parser() -> argparse.ArgumentParser:
             command.add_argument(flag, **words)
     return parser
 
-# %% ../../nbs/jobs/08_cli.ipynb #339ad2d9
-def _complain(text):
-    print(f"taskpriors: {text}", file=sys.stderr)
-
-
-def _show_warning(message, *_args, **_kwargs):
-    _complain(message)
-
 # %% ../../nbs/jobs/08_cli.ipynb #6ad1177e
 def main(
     argv: list | None = None,  # words after `taskpriors`; None takes them from the command line
 ) -> int:  # exit status
     "Entry point of the command `taskpriors`."
-    args = build_parser().parse_args(argv)
-    warnings.showwarning = _show_warning
+    warnings.showwarning = warn_once()
     try:
-        return args.run(args)
+        args = build_parser().parse_args(argv)
+        status = args.run(args)
+        return READER_LEFT if reader_left() else status
     except KeyboardInterrupt:
         print(file=sys.stderr)
-        _complain("interrupted; the same command goes on where it stopped")
+        complain("interrupted; the same command goes on where it stopped")
         return 130
     except (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError) as e:
-        _complain(" ".join(str(e).split()))
+        if isinstance(e, BrokenPipeError) and reader_left():
+            return READER_LEFT
+        complain(" ".join(str(e).split()))
         return 2

@@ -72,10 +72,12 @@ def chain_statistics(
         names.append(f"the square of direction {a + 1}")
         names += [f"the product of directions {a + 1} and {b + 1}" for b in range(a + 1, k)]
         values.append((s[a] * s[a:]).sum(1))
-    if P.pi is not None:
+    if P.pi is not None or P.known is not None:
         names += [f"class {c} along direction {a + 1}" for a in range(k) for c in range(P.q)]
+        values.append(s.flatten(0, 1))
+    if P.pi is not None:
         names += [f"the size of class {c}" for c in range(P.q)]
-        values += [s.flatten(0, 1), class_sizes(P, U)]
+        values.append(class_sizes(P, U))
     return ChainStatistics(names, torch.cat(values))
 
 # %% ../../nbs/prior/11_chains.ipynb #ca6a15b1
@@ -224,9 +226,10 @@ def cold_chains_stay(
     order = values.argsort()
     below = torch.cat([weights.new_zeros(1), weights[order].cumsum(0)])
     c = _COLD_CHAINS
-    colder = PottsModel(P.B[:, : P.rank], P.T / 10, P.q, P.pi, P.tau)
+    colder = PottsModel(P.B[:, : P.rank], P.T / 10, P.q, P.pi, P.tau, known=P.known)
     one_class = torch.zeros(P.n, c, dtype=torch.int16, device=P.B.device)
     one_class += torch.arange(c, dtype=torch.int16, device=P.B.device) % P.q
+    P.hold(one_class)
     Y = torch.cat([one_class, particle_filter(colder, c, g, resample_below=0.0).labels], 1)
     U = factor_sums(P, Y)
     for sweep in range(1, _COLD_SWEEPS + 1):

@@ -250,7 +250,7 @@ class HeldoutError(Result):
     variance: float | None  # of the error over tasks; None if not asked for
     alpha: float  # ridge penalty
     baseline: float  # error of the intercept alone
-    measure: str  # "edge", "label" or "gaussian"
+    measure: str  # "edge", "label", "gaussian" or "target"
     standard_error: float | None  # of `error`, from the finite number of sampled tasks
     alphas: Tensor | None = None  # penalties tried, shape (n_alphas,)
     errors: Tensor | None = None  # expected error at each, shape (n_alphas,)
@@ -541,14 +541,9 @@ def error_on_basis(
     basis: RidgeBasis,  # of the features whose probes are judged
     labels: Tensor,  # of equally likely tasks, shape (n_tasks, n), int64
     caller: str,  # who asks
-    *,
-    alpha: float | None = None,  # ridge penalty; None: the best of `grid_errors`
-    variance: bool = True,  # also what varies over tasks and over points
 ) -> HeldoutError:
     "What `expected_heldout_error(features, labels, points=True)` returns, on a basis at hand."
-    penalties = check_penalties(alpha, None, caller)
-    law = _LabelLaw(labels)
-    return _error_over_labels(basis, law, penalties, caller, variance=variance, points=variance)
+    return _error_over_labels(basis, _LabelLaw(labels), Penalties(None, fixed=False), caller)
 
 # %% ../../nbs/prior/15_heldout.ipynb #b52c1847
 class _Neighbours(NamedTuple):

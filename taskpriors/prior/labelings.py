@@ -64,7 +64,7 @@ from taskpriors.prior.particles import (
     too_few_ancestors,
     too_few_degrees,
 )
-from .prefix import check_sampler, copy_transposed, pair_scale
+from .prefix import check_given, check_sampler, copy_transposed, pair_scale
 from ..results import Result, new_axes
 from ..signatures import documented
 
@@ -118,6 +118,7 @@ class _Measure(NamedTuple):
     temperature: float  # T
     pi: Tensor | None  # class proportions
     kappa: float  # of their penalty
+    free: Tensor | None = None  # which points can change, shape (n,), bool; None: all
 
 
 def _redraw_moments(measure, labels, M, q):  # -> v_2 and v_4 of Tr(M M^T G), averaged over tasks
@@ -134,6 +135,8 @@ def _redraw_moments(measure, labels, M, q):  # -> v_2 and v_4 of Tr(M M^T G), av
         p = F.softmax(1)
         change = 2 * (M @ (M.T @ Y) - own * Y)
         change = change - (p * change).sum(1, keepdim=True)
+        if measure.free is not None:
+            p, change = p[measure.free], change[measure.free]
         second += (p * change.square()).sum().item()
         fourth += (p * change.pow(4)).sum().item()
     return second / len(labels), fourth / len(labels)
@@ -334,10 +337,11 @@ class Labelings(Result):
 def enumerate_labelings(
     Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
     temperature: float,  # T
-    n_classes: int,  # q; at most 10^6 labelings, q^n
+    n_classes: int,  # q; at most 10^6 labelings, q to the number of points that are not known
     *,
     class_proportions: ArrayLike | None = None,  # as in sample_labelings
     tolerance: float = 0.05,  # as in sample_labelings
+    given: ArrayLike | None = None,  # known classes, shape (n,); only labelings that agree
 ) -> Labelings:  # all labelings with their exact log probabilities as log_weights
     """List all labelings with their probabilities under the measure exp(Tr(GK)/T).
 
@@ -348,12 +352,18 @@ def enumerate_labelings(
     Z, T, q, _ = check_sampler(Z, temperature, n_classes, 1, caller)
     pair_scale(Z, T, caller)  # refuses a temperature at which the energies overflow
     n = len(Z)
-    if q**n > 10**6:
+    given = check_given(given, caller, n=n, n_classes=q, device=Z.device)
+    free = torch.arange(n, device=Z.device) if given is None else (given < 0).nonzero()[:, 0]
+    listed = q ** len(free)
+    if listed > 10**6:
         rule = "at most 10^6 labelings can be listed"
-        refuse(caller, rule, f"{q}^{n}", "use sample_labelings")
-    check_memory((16 * n + 8 * q + 24) * q**n, caller, "use sample_labelings", device=Z.device)
+        refuse(caller, rule, f"{q}^{len(free)}", "use sample_labelings")
+    check_memory((16 * n + 8 * q + 24) * listed, caller, "use sample_labelings", device=Z.device)
     pi, tau = check_proportions(class_proportions, tolerance, q, caller)
-    labels = torch.cartesian_prod(*[torch.arange(q, device=Z.device)] * n)
+    labels = torch.zeros(listed, n, dtype=torch.int64, device=Z.device)
+    labels += 0 if given is None else given
+    digits = q ** torch.arange(len(free), device=Z.device).flip(0)
+    labels[:, free] = torch.arange(listed, device=Z.device)[:, None] // digits % q
     energy = _label_traces(labels, Z.double(), q, size=4096) / T
     if pi is not None and tau is not None:  # the two come together
         pi = pi.to(Z.device)
@@ -523,8 +533,10 @@ def _orders_disagree(P, state, g, options: _Options):  # a reason for distrust, 
     if P.q * P.T >= 4 * torch.linalg.matrix_norm(Z.double(), 2).item() ** 2:  # one phase
         return ""
     for _ in range(_OTHER_ORDERS):
-        order = torch.randperm(P.n, generator=g, device=g.device).to(Z.device)
-        other = PottsModel(Z[order], P.T, P.q, P.pi, P.tau)
+        order = torch.arange(P.n, device=Z.device)
+        free = torch.randperm(P.n - P.n_known, generator=g, device=g.device).to(Z.device)
+        order[P.n_known :] = free + P.n_known
+        other = PottsModel(Z[order], P.T, P.q, P.pi, P.tau, known=P.known)
         second = _weighted_particles(other, m, g, options)
         few = too_few_ancestors(second.cloud)
         if few:
@@ -594,6 +606,7 @@ def sample_labelings(
     gibbs_sweeps: int | None = None,  # at the end; None is 2, and 100 for method="gibbs"
     class_proportions: ArrayLike | None = None,  # shares to keep near, shape (q,); None: free
     tolerance: float = 0.05,  # spread of the shares around class_proportions
+    given: ArrayLike | None = None,  # known classes, shape (n,); -1 where a label is not known
     resample_below: float = 0.5,  # resample when this share of the sample size is left
     check_every: int = 32,  # points between two looks at it
     step: float = 0.98,  # for "anneal": effective share of the particles after one rise of 1/T
@@ -619,6 +632,7 @@ def sample_labelings(
         tolerance=tolerance,
         seed=seed,
         caller=caller,
+        given=given,
     )
     open_unit: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
     options = _Options(
@@ -632,8 +646,10 @@ def sample_labelings(
     sample = _sample_chains if method == "gibbs" else _sample_particles
     labelings = sample(problem, n_tasks, options)
     P = problem.model
-    factor = P.B[:, : P.rank][problem.order.argsort()]
-    measure = _Measure(factor=factor, temperature=P.T, pi=P.pi, kappa=P.kappa)
+    place = problem.order.argsort()
+    factor = P.B[:, : P.rank][place]
+    free = None if P.known is None else place >= P.n_known
+    measure = _Measure(factor=factor, temperature=P.T, pi=P.pi, kappa=P.kappa, free=free)
     labelings = replace(labelings, measure=measure)
     if not labelings.trusted:
         warnings.warn(

@@ -19,6 +19,7 @@ from torch import Tensor
 from ..blocks import row_blocks, with_bar
 from ..checks import ArrayLike, Seed, check_generator, check_number, check_tensor, refuse
 from taskpriors.prior.prefix import (
+    check_given,
     check_sampler,
     draw_block,
     draw_uniforms,
@@ -32,9 +33,18 @@ class PottsModel:
     "The label measure over the rows of B, in that order, with or without class proportions."
 
     def __init__(
-        self, Z: Tensor, T: float, q: int, pi: Tensor | None = None, tau: float | None = None
+        self,
+        Z: Tensor,
+        T: float,
+        q: int,
+        pi: Tensor | None = None,
+        tau: float | None = None,
+        *,
+        known: Tensor | None = None,
     ) -> None:
         self.n = len(Z)
+        self.known = known  # classes of the first points, which no sampler changes; or None
+        self.n_known = 0 if known is None else len(known)
         self.q = q
         self.T = T
         self.pi: Any = pi  # float64, on the device of Z
@@ -49,6 +59,17 @@ class PottsModel:
             assert tau is not None  # the two come together
             self.kappa = 1 / (tau * self.n) ** 2
             self.B = torch.cat([Z, Z.new_ones(self.n, 1)], 1)
+
+    def free_blocks(self, size: int) -> list:
+        "Slices of at most `size` points that cover those whose labels are not known."
+        k = self.n_known
+        return [slice(b.start + k, b.stop + k) for b in row_blocks(self.n - k, size)]
+
+    def hold(self, Y: Tensor) -> Tensor:
+        "Write the known labels into Y, shape (n, m), in place."
+        if self.known is not None:
+            Y[: self.n_known] = self.known[:, None].to(Y)
+        return Y
 
     def coef(self, beta: float) -> float | Tensor:
         "Coefficients of the columns of B in the couplings at inverse temperature beta."
@@ -131,6 +152,7 @@ def checked_problem(
     tolerance: float,  # spread of the shares around them
     seed: Seed | None,  # int, torch.Generator or None
     caller: str,  # who asks
+    given: ArrayLike | None = None,  # known classes, shape (n,); -1 where a label is not known
 ) -> Problem:
     "Judge the arguments that all samplers of the label measure share."
     Z, T, q, _ = check_sampler(Z, temperature, n_classes, n_tasks, caller, label_bytes=18)
@@ -141,8 +163,18 @@ def checked_problem(
         rule = "tolerance must leave room to move one point"
         refuse(caller, rule, f"{tau:.3g} for {n} points", f"pass at least {0.5 / n:.2g}")
     g = check_generator(seed, caller, Z.device)
-    order = torch.randperm(n, generator=g, device=g.device).to(Z.device)
-    return Problem(PottsModel(Z[order], T, q, pi, tau), order, g)
+    order, known = torch.arange(n, device=Z.device), None
+    given = check_given(given, caller, n=n, n_classes=q, device=Z.device)
+    if given is not None:
+        if pi is not None:
+            rule = "class_proportions cannot be kept while labels are given"
+            refuse(caller, rule, "both", "leave one of the two out")
+        first = (given >= 0).nonzero()[:, 0]
+        order, known = (given < 0).nonzero()[:, 0], given[first]
+    order = order[torch.randperm(len(order), generator=g, device=g.device).to(Z.device)]
+    if known is not None:
+        order = torch.cat([first, order])
+    return Problem(PottsModel(Z[order], T, q, pi, tau, known=known), order, g)
 
 # %% ../../nbs/prior/10_particles.ipynb #ce7a2b8c
 class ParticleCloud:
@@ -237,6 +269,11 @@ def _log_constant(P):  # what the weights of all particles share, diagonal of K 
     n, q, pi = P.n, P.q, P.pi
     off_diagonal = P.total.square().sum().item() - P.trace_K
     kernel = off_diagonal * beta / q + P.trace_K * beta
+    if P.known is not None:  # the couplings of known labels, less their mean over classes
+        B = P.B[: P.n_known].double()
+        S = torch.nn.functional.one_hot(P.known, q).double().T @ B
+        own = (1 - 1 / q) * B.square().sum()
+        kernel += beta * (S.square().sum() - S.sum(0).square().sum() / q - own).item()
     if pi is None:
         return kernel
     pairs = n * n / q - n * (n - 1) / (2 * q) - n / 2 - n * n * pi.square().sum().item() / 2
@@ -272,8 +309,8 @@ class _Block(NamedTuple):
     keep: Tensor | None  # particles that were kept after it; None if nothing was resampled
 
 
-def _trace_back(past, n, m):  # -> labels of the final particles, (n, m)
-    Y = torch.empty(n, m, dtype=torch.int16, device=past[0].labels.device)
+def _trace_back(P, past, m):  # -> labels of the final particles, (n, m)
+    Y = P.hold(torch.empty(P.n, m, dtype=torch.int16, device=P.B.device))
     line = None  # where each final particle stood after the block; None if it never moved
     for rows, labels, keep in reversed(past):
         if keep is not None:
@@ -303,8 +340,13 @@ def particle_filter(
     "Draw weighted labelings point by point; the weights make them exact."
     cloud = ParticleCloud(m, P.B.device, log_z=_log_constant(P))
     U = P.B.new_zeros(P.B.shape[1], (P.q - 1) * m)
+    if P.known is not None:
+        codes = encode_labels(P.known[:, None], P.q, P.B.dtype)[:, :, 0]
+        U += (P.B[: P.n_known].T @ codes).repeat_interleave(m, 1)
+    if P.n_known == P.n:
+        cloud.weigh(torch.zeros_like(cloud.log_w))
     past = []
-    for rows in with_bar(row_blocks(P.n, every), progress, desc="points"):
+    for rows in with_bar(P.free_blocks(every), progress, desc="points"):
         drawn, increments = _propose_block(P, rows, U, g)
         cloud.weigh(increments)
         U.addmm_(P.B[rows].T, drawn.codes.flatten(1))
@@ -313,7 +355,7 @@ def particle_filter(
             keep = cloud.resample(g)
             U = U.view(-1, P.q - 1, m)[:, :, keep].flatten(1)
         past.append(_Block(rows, drawn.labels, keep))
-    return ParticleState(1 / P.T, _trace_back(past, P.n, m), U, cloud)
+    return ParticleState(1 / P.T, _trace_back(P, past, m), U, cloud)
 
 # %% ../../nbs/prior/10_particles.ipynb #68f28c43
 def gibbs_sweep(
@@ -326,7 +368,7 @@ def gibbs_sweep(
     "Visit every point of every particle once, and draw its label given all others."
     q, m = P.q, Y.shape[1]
     field = P.field(P.n)
-    for rows in row_blocks(P.n, 32):
+    for rows in P.free_blocks(32):
         B = P.B[rows]
         old = encode_labels(Y[rows], q, P.B.dtype)
         A = B * P.coef(beta)
@@ -398,12 +440,12 @@ def independent_labels(
     if pi is None:
         pi = torch.full((P.q,), 1 / P.q, dtype=torch.float64, device=P.B.device)
     u = torch.rand(P.n, m, generator=g, device=g.device, dtype=torch.float64).to(P.B.device)
-    return torch.searchsorted(pi.cumsum(0), u).clamp(max=P.q - 1).to(torch.int16)
+    return P.hold(torch.searchsorted(pi.cumsum(0), u).clamp(max=P.q - 1).to(torch.int16))
 
 
 def _hot_start(P, m, g):  # -> state of independent labels, not weighed
     Y = independent_labels(P, m, g)
-    cloud = ParticleCloud(m, P.B.device, log_z=P.n * math.log(P.q))
+    cloud = ParticleCloud(m, P.B.device, log_z=(P.n - P.n_known) * math.log(P.q))
     return ParticleState(0.0, Y, factor_sums(P, Y), cloud)
 
 # %% ../../nbs/prior/10_particles.ipynb #fd53c607

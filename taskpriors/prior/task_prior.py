@@ -520,11 +520,7 @@ class TaskPrior(Result):
         **options: Any,  # of sample_labelings: gibbs_sweeps, class_proportions, tolerance and more
     ) -> Labelings:
         "Weighted tasks of the label measure, with log Z and errors; warns if not to be trusted."
-        if self.known is not None:
-            rule, got = "labels that are known need prefix sampling", f"method {method!r}"
-            remedy = 'call sample(method="prefix"), or use .given(None)'
-            refuse("TaskPrior.labelings", rule, got, remedy)
-        options = dict(options, n_tasks=n_tasks, method=method, seed=seed)
+        options = dict(options, n_tasks=n_tasks, method=method, seed=seed, given=self.known)
         return sample_labelings(self.factor, self.temperature, n_classes, **options)
 
     def sample(

@@ -40,6 +40,7 @@ from ..inputs.embed import ModelLike, embed_features, is_features
 from ..inputs.feature_files import file_name, is_feature_file
 from ..inputs.images import ImagesLike, ImageSource, load_images
 from ..inputs.loaders import LoadedBatches
+from ..inputs.named_models import check_names
 from ..inputs.onnx import is_onnx
 from ..inputs.pretrained import is_processor, network_name
 from ..inputs.remote import check_scratch
@@ -95,7 +96,6 @@ class RankOptions:
     n_electing: int = 2048  # points on which judges are elected, at most
     n_judging: int = 60  # tasks of each judge in an election, at most
     controls: tuple = ()  # names of models or judges that are known to be weak
-    penalties: Tensor | None = None  # of an election, (k, k); None: the best of each
     rank: int = 128  # directions of the prior, where features stay on disk
     n_judged: int = JUDGED  # points whose residuals are formed there
     scratch: str | Path | None = None  # where workers find tasks there; None: temporary folder
@@ -353,7 +353,8 @@ def images_for(
     models: Mapping,  # name -> model
     options: RankOptions,
 ) -> Any:  # a source of points; None if all models are features and no images are given
-    "The images of a ranking."
+    "The images of a ranking, once the names of all models can be had."
+    check_names(models.values(), options.caller, texts=isinstance(images, TextSource))
     if images is None:
         if all(is_features(model) for model in models.values()):
             return None

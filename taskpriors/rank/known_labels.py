@@ -19,7 +19,14 @@ import torch
 from torch import Tensor
 from typing_extensions import TypeAliasType
 
-from ..checks import ArrayLike, as_tensor, check_labels, check_same_n, refuse
+from taskpriors.checks import (
+    ArrayLike,
+    as_tensor,
+    check_features,
+    check_labels,
+    check_same_n,
+    refuse,
+)
 from ..inputs.feature_files import split_key
 from ..inputs.images import ImageSource
 from ..inputs.remote import is_url, local_copy
@@ -27,6 +34,7 @@ from ..inputs.texts import TextSource
 from .company import reason_of, with_plain_names
 from ..show.words import counted, plain_text, shortened
 from ..store import digest_tensors
+from ..transfer.evidence import logme
 from taskpriors.transfer.registry import (
     LABEL_ACCURACY,
     LABEL_METRICS,
@@ -46,6 +54,7 @@ class GivenLabels(NamedTuple):
     classes: Tensor  # of each point from 0, shape (n,), int64; -1 where not known
     names: tuple  # of the classes, as text
     notes: tuple = ()  # what a reader should know of them
+    targets: Tensor | None = None  # real targets (n, m), float64; then there is one class
 
 
 def _is_blank(value):
@@ -56,6 +65,25 @@ def _is_blank(value):
     return str(value) in ("None", "nan", "NaT", "<NA>")
 
 
+def _as_targets(labels):  # shape (n, m), float64; None if these may be classes
+    "Real targets: numbers with fractions, several floats a point, or several labels 0 and 1."
+    if isinstance(labels, Tensor):
+        labels = labels.detach().cpu().double() if labels.is_floating_point() else labels.cpu()
+    if np.ma.isMaskedArray(labels):
+        return None
+    try:
+        values = np.asarray(labels)
+        numbers = values.astype(np.float64)
+    except (ValueError, TypeError):  # words, blanks, or rows of several lengths
+        return None
+    if values.ndim == 1 and np.isfinite(numbers).all() and (numbers != numbers.round()).any():
+        return torch.from_numpy(numbers[:, None])
+    several = values.ndim == 2 and values.shape[1] > 1 and np.isin(numbers, (0, 1)).all()
+    if several or (values.ndim == 2 and values.dtype.kind == "f"):
+        return torch.from_numpy(numbers)
+    return None
+
+
 def _plain_list(labels, caller):  # of numbers, words and blanks
     "The entries of whatever holds one for each point."
     rule = "labels must be one number or word for each point"
@@ -64,7 +92,7 @@ def _plain_list(labels, caller):  # of numbers, words and blanks
             labels = as_tensor(labels, caller, "labels").cpu()
     if getattr(labels, "ndim", 1) != 1:
         rule, got = "labels must hold one class for each point", f"shape {tuple(labels.shape)}"
-        refuse(caller, rule, got, "pass shape (n,)")
+        refuse(caller, rule, got, "pass shape (n,), floats (n, m) as targets, or (n, m) of 0 and 1")
     plain = isinstance(labels, (Tensor, np.ndarray))  # a masked array has None where it masks
     values = labels.tolist() if plain else list(labels)
     kinds = (str, numbers.Real, np.bool_)
@@ -266,6 +294,23 @@ def _judged(given, n, caller):  # GivenLabels with notes
     return given._replace(notes=tuple(notes))
 
 
+def _judged_targets(targets, n, caller):  # GivenLabels
+    check_same_n(caller, models=n, targets=len(targets))
+    targets = check_features(targets, caller, "targets").double()
+    flat = (targets == targets[0]).all(0)
+    if flat.any():
+        got = f"column {int(flat.nonzero()[0])}, a constant"
+        refuse(caller, "targets must vary", got, "drop it")
+    notes: tuple = ()
+    if (
+        targets.shape[1] > 1
+        and (targets.sum(1) == 1).all()
+        and set(targets.unique().tolist()) == {0, 1}
+    ):
+        notes = ("Each point has one label of several: as classes, argmax(1), they decide more.",)
+    return GivenLabels(torch.zeros(n, dtype=torch.int64), (), notes, targets)
+
+
 def read_labels(
     labels: LabelsLike | None,  # array, dictionary, True for those of the images, or a file
     images: ImageSource | TextSource | None,
@@ -285,6 +330,9 @@ def read_labels(
         labels, keys = _labels_in(os.fspath(labels), caller)
     elif isinstance(labels, Mapping):
         keys, labels = list(labels), list(labels.values())
+    targets = None if keys is not None else _as_targets(labels)
+    if targets is not None:
+        return _judged_targets(targets, n, caller)
     values = _plain_list(labels, caller)
     names = getattr(images, "names", None)
     by_path = keys is not None and any(isinstance(key, str) for key in keys)
@@ -292,6 +340,8 @@ def read_labels(
         skipped = [name for name, _ in getattr(images, "skipped", ())]
         rows = _rows_named(keys, names, skipped, n, caller)
         values = _placed(values, rows, n, keys, caller)
+        if (targets := _as_targets(values)) is not None:
+            return _judged_targets(targets, n, caller)
     check_same_n(caller, models=n, labels=len(values))
     return _judged(_numbered(values, caller), n, caller)
 
@@ -308,8 +358,11 @@ def labels_record(
         source = f"read from {Path(given).name}"
     else:
         source = "as given"
+    counts = dict(n_classes=len(labels.names))
+    if labels.targets is not None:
+        counts = dict(n_targets=labels.targets.shape[1])
     return dict(
-        n_classes=len(labels.names),
+        **counts,
         n_labels=int((labels.classes >= 0).sum()),
         source=plain_text(source),
         notes=list(labels.notes),
@@ -321,7 +374,13 @@ def _on_labelled(features, metric, points):
 
 
 def _label_functions(labels, names=None):  # name -> function of the features of all points
-    "Metrics of the points that are labelled."
+    "Metrics of the points that are labelled; real targets have LogME alone."
+    if labels.targets is not None:
+        rest = [name for name in terms_of(names or ()) if name != "logme"]
+        evidence = partial(logme, labels=labels.targets, regression=True)
+        digest = digest_tensors(dict(targets=labels.targets))
+        evidence.key = dict(what="logme of targets", targets=digest)  # type: ignore[attr-defined]
+        return {**(metric_functions(None, rest) if rest else {}), "logme": evidence}
     points = (labels.classes >= 0).nonzero()[:, 0]
     classes, metrics = labels.classes[points], names or LABEL_METRICS
     if len(points) == len(labels.classes):

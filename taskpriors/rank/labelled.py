@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['EVIDENCE', 'FEWEST_TASKS', 'DIRECT', 'SCALE', 'Seats', 'seats_of', 'LabelledLaw', 'numbered_by_point',
            'evidence_points', 'labelled_law', 'LabelledSkills', 'task_ratios', 'joined_with_labels',
-           'skills_with_labels', 'further_labels']
+           'skills_on_targets', 'skills_with_labels', 'further_labels']
 
 # %% ../../nbs/rank/08_labelled.ipynb #c935cdd5
 import math
@@ -175,6 +175,20 @@ def joined_with_labels(
     return {name: dict(skill, skill=value) for (name, skill), value in joined}, spread
 
 
+def _settled(skills, failures):  # LabelledSkills where further labels would remove no error
+    nothing = torch.zeros(len(skills), len(skills), dtype=torch.float64)
+    return LabelledSkills(skills, failures, nothing, {})
+
+
+def skills_on_targets(
+    models: Mapping,  # name -> Model
+    targets: Tensor,  # real targets of each point, shape (n, m), float64
+    options: RankOptions,
+) -> LabelledSkills:
+    "Skill of each model on real targets or several labels: the mean over them."
+    return _settled(*skills_on_tasks(models, dict.fromkeys(models, targets.T), options))
+
+
 def skills_with_labels(
     models: Mapping,  # name -> Model
     priors: Priors,  # without labels
@@ -186,8 +200,7 @@ def skills_with_labels(
     given = numbered_by_point(labels)
     if (given >= 0).all():
         skills, failures = skills_on_tasks(models, dict.fromkeys(models, given[None]), options)
-        nothing = torch.zeros(len(skills), len(skills), dtype=torch.float64)
-        return LabelledSkills(skills, failures, nothing, {})
+        return _settled(skills, failures)
     seats = seats_of(models, priors, law)
     points = evidence_points(given, options)
     factors = [Z.to(options.device) for Z in seats.factors]

@@ -30,7 +30,7 @@ from ..kernels import kernel_factor, product_factor
 from taskpriors.prior.judges import (
     Judges,
     copy_similarity,
-    cross_skill_at,
+    cross_skill,
     elect_prior,
     mutual_skill,
 )
@@ -177,17 +177,13 @@ def elect_judges(
         dtype = max((X.dtype for X in features), key=lambda kind: kind.itemsize)
         features = [X.to(dtype) for X in features]
         factors = [kernel_factor(X, options.kernel, scale="frobenius") for X in features]
-        found = cross_skill_at(
-            features, factors, options.penalties, executor=options.executor, **drawing
-        )
-        return dict(found._asdict(), alike=feature_copies(features))
+        skill = cross_skill(features, factors, executor=options.executor, **drawing)
+        return dict(skill=skill, alike=feature_copies(features))
 
-    key: dict[str, Any] = dict(
-        what="election with penalties", models=[model.digest for model in company.values()]
-    )
+    key: dict[str, Any] = dict(what="election", models=[model.digest for model in company.values()])
     key |= dict(drawing, points=len(index), kernel=options.kernel, penalties=MOST_LOST)
     key["device"] = str(options.device)
-    shapes = dict.fromkeys(("skill", "alphas", "alike"), (len(company), len(company)))
+    shapes = dict.fromkeys(("skill", "alike"), (len(company), len(company)))
     named = all(model.digest for model in company.values())
     facts = load_or_compute(key, compute, shapes, options.cache if named else False)
     if not (controls or mutual_skill(facts["skill"], similarity=facts["alike"]).any()):

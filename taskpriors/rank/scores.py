@@ -22,6 +22,7 @@ from ..checks import refuse
 from ..prior.edges import LeastEigenvalue, least_eigenvalue
 from ..prior.heldout import expected_heldout_error
 from ..prior.moments import TraceMoments
+from ..prior.regression import target_error
 from ..prior.task_prior import TaskPrior
 from ..probes import ProbeResult, logistic_probes, ridge_probes
 from taskpriors.rank.company import (
@@ -139,7 +140,7 @@ class SkillJob(NamedTuple):
     "What the skill of one model depends on."
 
     model: Model
-    labels: Tensor  # shape (n_tasks, n)
+    labels: Tensor  # shape (n_tasks, n); floats are real targets
     digest: str  # of the labels
 
 # %% ../../nbs/rank/05_scores.ipynb #c8e5ea89
@@ -148,22 +149,23 @@ def _skill(job, options):
 
     def compute():
         start = time.perf_counter()
-        error = expected_heldout_error(features.to(device), job.labels.to(device), points=True)
+        X, tasks = features.to(device), job.labels.to(device)
+        if tasks.is_floating_point():
+            error = target_error(X, tasks.T)
+        else:
+            error = expected_heldout_error(X, tasks, points=True)
         seconds = time.perf_counter() - start
         assert error.pseudo_values is not None and error.task_errors is not None
         return dict(
             skill=scalar(error.skill),
-            alpha=scalar(error.alpha),
             points=(error.pseudo_values / error.baseline).cpu(),
             tasks=(error.task_errors / error.baseline).cpu(),
             seconds=scalar(seconds),
         )
 
-    about = dict(
-        what="skill and penalty", tasks=job.digest, device=str(device), penalties=MOST_LOST
-    )
+    about = dict(what="skill of points", tasks=job.digest, device=str(device), penalties=MOST_LOST)
     n_tasks, n = job.labels.shape
-    shapes = dict(skill=(), alpha=(), points=(n,), tasks=(n_tasks,), seconds=())
+    shapes = dict(skill=(), points=(n,), tasks=(n_tasks,), seconds=())
     key = dict(about, features=job.model.digest)
     return attempt(load_or_compute, key, compute, shapes, options.cache)
 
@@ -204,12 +206,11 @@ def fit_probes(
     labels: Tensor,  # shape (n_tasks, n)
     mask: Tensor,  # shape (n,), True where a point trains
     options: RankOptions,
-    alpha: float | None = None,  # penalty of ridge probes; None: the best
 ) -> ProbeResult:
     "Linear probes of the kind that the options name."
     q = options.n_classes
     if options.probe == "ridge":
-        return ridge_probes(features, labels, alpha=alpha, train=mask, n_classes=q)
+        return ridge_probes(features, labels, train=mask, n_classes=q)
     return logistic_probes(features, labels, train=mask, n_classes=q, standardize=True)
 
 # %% ../../nbs/rank/05_scores.ipynb #a68e278f
@@ -223,13 +224,12 @@ def _probe(model, *, labels, mask, about, options):
         assert probes.point_accuracy is not None
         points = probes.point_accuracy.cpu()
         seconds = scalar(time.perf_counter() - start)
-        alpha = scalar(getattr(probes, "alpha", None) or 0.0)
-        return dict(accuracy=accuracy, points=points, alpha=alpha, seconds=seconds)
+        return dict(accuracy=accuracy, points=points, seconds=seconds)
 
     key = dict(about, features=model.digest, probe=options.probe, device=str(device))
     key["penalties"] = MOST_LOST
     judged = int((~mask).sum())
-    shapes = dict(accuracy=(len(labels),), points=(judged,), alpha=(), seconds=())
+    shapes = dict(accuracy=(len(labels),), points=(judged,), seconds=())
     return attempt(load_or_compute, key, compute, shapes, options.cache)
 
 # %% ../../nbs/rank/05_scores.ipynb #8234d8b4
@@ -240,7 +240,7 @@ def model_probes(
     options: RankOptions,
 ) -> tuple:  # name -> accuracy (n_tasks,) and seconds, name -> why it failed
     "Held-out accuracy of linear probes of each model on each task."
-    about = dict(what="probes and penalty", tasks=digest_tensors(dict(tasks=labels, mask=mask)))
+    about = dict(what="probes of points", tasks=digest_tensors(dict(tasks=labels, mask=mask)))
     options_there = replace(options, executor=None)
     fit = partial(_probe, labels=labels, mask=mask, about=about, options=options_there)
     attempts = map_blocks(

@@ -15,7 +15,7 @@ from torch import nn
 
 from ..checks import refuse
 from ..inputs.embed import is_features
-from ..inputs.encoders import timm_config
+from ..inputs.named_models import timm_config
 from ..inputs.zoo import zoo_model
 from .company import RankOptions, attempt, with_plain_names
 from ..store import cache_dir

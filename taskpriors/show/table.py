@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..checks import DataFrame
-from .words import counted_points, failure_lines, short_count, shortened
+from .words import counted, counted_points, failure_lines, short_count, shortened
 from ..transfer.registry import LABEL_ACCURACY
 
 # %% ../../nbs/show/02_table.ipynb #00c60f03
@@ -176,6 +176,13 @@ def edges_note(
     return textwrap.fill(f"E Tr(MG) and Var Tr(MG) are not over labels: {reason}.", 100)
 
 
+def _labels_line(labels):
+    if "n_targets" not in labels:
+        return f"Labels: {labels['n_classes']} classes, {labels['source']}."
+    several = ": skill and LogME are means over them" if labels["n_targets"] > 1 else ""
+    return f"Labels: {counted(labels['n_targets'], 'real target')}, {labels['source']}{several}."
+
+
 def run_summary(
     settings: Mapping,  # of a ranking
     agreement: DataFrame,  # pandas.DataFrame of Ranking.agreement
@@ -183,16 +190,17 @@ def run_summary(
     *,
     n_models: int,  # ranked
     reason: str = "",  # why no labels have the edges of the mean and the variance; "": unsaid
+    width: int = 100,  # characters of a line of notes
 ) -> str:
     "What was done, how well the statistics predicted it, and what failed."
     labels = settings.get("labels")
     lines = [
         f"Held-out accuracy of {settings['probe']} probes on {settings['n_tasks']} tasks "
         f"of {settings['n_classes']} classes; {counted_points(settings)}.",
-        textwrap.fill(f"Prior: {settings['prior']}.", 100, break_on_hyphens=False),
-        *([f"Labels: {labels['n_classes']} classes, {labels['source']}."] if labels else []),
-        *(textwrap.fill(note, 100) for note in settings.get("notes", ())),
-        *(textwrap.fill(note, 100) for note in settings.get("combined", ())),
+        textwrap.fill(f"Prior: {settings['prior']}.", width, break_on_hyphens=False),
+        *([_labels_line(labels)] if labels else []),
+        *(textwrap.fill(note, width) for note in settings.get("notes", ())),
+        *(textwrap.fill(note, width) for note in settings.get("combined", ())),
         "",
         "Spearman correlation with probe accuracy, 95 % interval over models:",
     ]

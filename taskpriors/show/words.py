@@ -171,6 +171,8 @@ def labelled_verdict(
     first, k = frame.model[0], labels["n_labels"]
     everything = k == labels["n"]
     known = "all labels" if everything else f"your {counted(k, 'label')}"
+    if "n_targets" in labels:
+        known = "your targets"
     if len(frame) == 1:
         return f"Only {first} was ranked: there is nothing to choose from."
     without = frame.model[frame.prior_skill.idxmax()]

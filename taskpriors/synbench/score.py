@@ -43,10 +43,9 @@ from taskpriors.inputs.encoders import (
     evaluating,
     model_name,
     outputs_digest,
-    pool_output,
-    timm_config,
-    timm_module,
 )
+from ..inputs.named_models import timm_config, timm_module
+from ..inputs.pooling import pool_output
 from ..signatures import documented
 from taskpriors.store import (
     cache_dir,

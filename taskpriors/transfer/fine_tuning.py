@@ -35,8 +35,8 @@ from taskpriors.inputs.encoders import (
     check_device,
     default_device,
     description_of,
-    pool_output,
 )
+from ..inputs.pooling import pool_output
 from ..results import Result
 from ..signatures import documented
 from ..store import digest_json, digest_tensors, find_tensors, keep_tensors

@@ -8,6 +8,7 @@ __all__ = ['TRANSFORMS', 'METRICS', 'COMBINED', 'LABEL_ACCURACY', 'DEFINITIONS',
            'combine_over_models', 'terms_of', 'combination_note', 'metric_functions']
 
 # %% ../../nbs/transfer/15_registry.ipynb #65886727
+import difflib
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -488,11 +489,12 @@ def metric_functions(
     metrics = terms_of(check_several(metrics, "metric_functions", "metrics"))
     for name in metrics:
         if name not in known:
+            near = [] if name in METRICS else difflib.get_close_matches(str(name), known, 1)
             refuse(
                 "metric_functions",
                 f"metrics must be names in METRICS that need {' and '.join(sorted(given))}",
                 repr(name),
-                "choose among those in metric_table()",
+                f"did you mean {near[0]}" if near else "choose among those in metric_table()",
             )
     task = _LabelledTask(labels, seed)
     functions: dict[str, Any] = {name: partial(task.score, name) for name in metrics}
