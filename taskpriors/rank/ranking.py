@@ -21,6 +21,7 @@ from taskpriors.checks import (
     DataFrame,
     Series,
     check_choice,
+    check_count,
     check_number,
     check_same_n,
     check_several,
@@ -110,6 +111,7 @@ class Ranking(Result):
     judged: Tensor | None = None  # rows of the points that judge the probes, (n_judged,)
     prior_skill: Tensor | None = None  # skill without labels, if labels are known, (n_models,)
     spread: Tensor | None = None  # covariance of what further labels would settle, (m, m)
+    to_label: Tensor | None = None  # rows of points, in the order in which to label them
     milliseconds: Tensor | None = None  # that embedding a point took, (n_models,), NaN: given
 
     @property
@@ -233,6 +235,25 @@ class Ranking(Result):
             n_labels=self.settings["labels"]["n_labels"],
             n_points=self.settings["n"],
         )
+
+    @property
+    def settled(self) -> bool:
+        "Is the first model told apart from every other, so that further labels change nothing?"
+        return int((self.tiers().tier == 1).sum()) == 1
+
+    def next_labels(
+        self,
+        n_labels: int = 20,
+    ) -> Tensor:  # rows of points, shape (n_labels,), in the order to label them
+        """Points to label next, spread over what the judges see, each as probable as any other.
+
+        Rank again with their labels: `label_sheet` writes a file that `labels=` takes.
+        """
+        if self.to_label is None:
+            got, remedy = "none", "rank features in memory of which some have no label"
+            refuse("next_labels", "a ranking must know points without a label", got, remedy)
+        n = check_count(n_labels, "next_labels", "n_labels", high=len(self.to_label))
+        return self.to_label[:n]
 
     @property
     def next_step(self) -> str:

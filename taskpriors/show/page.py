@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..checks import check_instance, refuse
-from .plots import parameters_svg
+from .plots import lead_span, parameters_svg
 from .table import json_ready
 from .words import counted, counted_points, shortened
 
@@ -36,7 +36,8 @@ def _signed(x):
 
 
 def _place(x, span):  # on the axis of the small pictures in the table
-    return f"{4 + 92 * (x - span[0]) / max(span[1] - span[0], 1e-12):.1f}%"
+    share = (x - span[0]) / max(span[1] - span[0], 1e-12)
+    return f"{4 + 92 * min(max(share, -0.04), 1.04):.1f}%"
 
 
 def _as_text(value):  # of a setting
@@ -95,8 +96,7 @@ def report_page(
     first = f"Take {rows[0]['model']}."
     span = None
     if "reach" in rows[0]:
-        ends = [side * row["reach"] - row["behind"] for row in rows for side in (-1, 1)]
-        span = min(ends), max(ends)
+        span = lead_span([row["behind"] for row in rows], [row["reach"] for row in rows])
     sized = [row for row in rows if row.get("parameters") is not None]
     judges = [row for row in rows if "judge_weight" in row]
     contents = dict(table="Models", parameters="Parameters", pairs="Head to head")
