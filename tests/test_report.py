@@ -133,7 +133,7 @@ def test_two_models_are_compared_in_a_sentence(opened):
         "s.dispatchEvent(new Event('change'))"
     )
     first = found.execute_script(said)
-    assert "probability of being ahead" in first and "of the tasks." in first
+    assert "probability of being ahead" in first and "of the tasks; on one task" in first
     found.execute_script(choose, "2")
     assert found.execute_script(said) != first
     found.execute_script(choose, "0")

@@ -33,6 +33,7 @@ from taskpriors.jobs.console import (
     complain,
     is_coloured,
     last_word,
+    leave_quietly,
     reader_left,
     terminal_text,
     warn_once,
@@ -526,7 +527,8 @@ def main(
         complain("interrupted; the same command goes on where it stopped")
         return 130
     except (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError) as e:
-        if isinstance(e, BrokenPipeError) and reader_left():
+        if isinstance(e, BrokenPipeError):
+            leave_quietly()
             return READER_LEFT
         complain(" ".join(str(e).split()))
         return 2

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['READER_LEFT', 'Command', 'fitted_table', 'terminal_text', 'last_word', 'is_coloured', 'complain', 'warn_once',
-           'reader_left']
+           'leave_quietly', 'reader_left']
 
 # %% ../../nbs/jobs/07_console.ipynb #a6af120d
 import argparse
@@ -150,11 +150,16 @@ def warn_once() -> Any:  # for warnings.showwarning
 READER_LEFT = 141  # 128 and SIGPIPE, as of any program in a pipe
 
 
+def leave_quietly() -> None:
+    "What is still to be written to standard output goes nowhere: Python flushes it at its end."
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def reader_left() -> bool:
     "Has who read standard output gone, as `head` goes after its lines?"
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes at its end
+        leave_quietly()
         return True
     return False

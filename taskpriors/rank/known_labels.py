@@ -74,8 +74,8 @@ def _as_targets(labels):  # shape (n, m), float64; None if these may be classes
     try:
         values = np.asarray(labels)
         numbers = values.astype(np.float64)
-    except (ValueError, TypeError):  # words, blanks, or rows of several lengths
-        return None
+    except (ValueError, TypeError, OverflowError, RuntimeError):  # words, blanks, rows of several
+        return None  # lengths, numbers that no float holds
     if values.ndim == 1 and np.isfinite(numbers).all() and (numbers != numbers.round()).any():
         return torch.from_numpy(numbers[:, None])
     several = values.ndim == 2 and values.shape[1] > 1 and np.isin(numbers, (0, 1)).all()
