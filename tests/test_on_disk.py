@@ -134,6 +134,7 @@ def test_workers_that_share_no_folder_rank_from_a_store(
     here = rank_on_disk(files, labels=KNOWN, **how)
     assert_same(rank_models(urls, labels=labels, **how), rank_models(files, labels=KNOWN, **how))
     with distributed.Client(cluster) as client:
+        client.wait_for_workers(4)  # a late one would not hear what follows
         client.run(os.environ.update, names)
         client.run(forbid, str(tmp_path))
         workers = dict(executor=client.get_executor(), labels=labels, **how)
