@@ -238,7 +238,7 @@ class Ranking(Result):
 
     @property
     def settled(self) -> bool:
-        "Is the first model told apart from every other, so that further labels change nothing?"
+        "Is the first model told apart from every other, at 95 % for all leads at once?"
         return int((self.tiers().tier == 1).sum()) == 1
 
     def next_labels(
