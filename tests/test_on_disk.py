@@ -97,6 +97,11 @@ def forbid(folder):
     sys.addaudithook(watch)
 
 
+def name_server(names):
+    "Set variables in the environment of this process: a worker may be older than the server."
+    os.environ.update(names)
+
+
 @pytest.fixture
 def bucket(monkeypatch):
     "A bucket of an S3 server on this machine, as a URL, and what names the server to a process."
@@ -135,7 +140,7 @@ def test_workers_that_share_no_folder_rank_from_a_store(
     assert_same(rank_models(urls, labels=labels, **how), rank_models(files, labels=KNOWN, **how))
     with distributed.Client(cluster) as client:
         client.wait_for_workers(4)  # a late one would not hear what follows
-        client.run(os.environ.update, names)
+        client.run(name_server, names)
         client.run(forbid, str(tmp_path))
         workers = dict(executor=client.get_executor(), labels=labels, **how)
         with pytest.raises(PermissionError):
