@@ -35,6 +35,7 @@ from taskpriors.rank.company import (
     scalar,
 )
 from .cost import plan_ranking
+from .errors import carried_by_few
 from .halves import REPEATS, Halves, halves_or_reason
 from taskpriors.rank.known_labels import (
     LabelsLike,
@@ -76,7 +77,6 @@ from taskpriors.rank.scores import (
     model_skills,
 )
 from .synbench_column import synbench_columns, without_synbench
-from .tiers import carried_by_few
 from ..show.words import failure_lines, shortened
 from ..transfer.registry import LABEL_METRICS, combination_note
 
