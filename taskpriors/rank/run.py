@@ -44,6 +44,7 @@ from taskpriors.rank.known_labels import (
     read_labels,
 )
 from .labelled import LabelledSkills, skills_on_targets, skills_with_labels
+from .labelled_on_disk import skills_of_rows_with_labels
 from taskpriors.rank.laws import (
     Law,
     Priors,
@@ -239,6 +240,15 @@ _LEFT_OUT = (
 )
 
 
+def _accuracy_on_some(models, labels, options):  # column of label accuracy, and failures
+    points = (labels.classes >= 0).nonzero()[:, 0]
+    if len(points) > PAIRED or len(labels.names) < 2:
+        return {}, {}
+    metrics = metric_functions(labels.classes[points], [LABEL_ACCURACY])
+    rows = {name: replace(model, features=rows_of(model, points)) for name, model in models.items()}
+    return model_metrics(rows, metrics, replace(options, cache=False))
+
+
 def findings_on_disk(
     company: Company,
     law: Law,
@@ -252,13 +262,9 @@ def findings_on_disk(
     if classes is not None and classes.targets is not None:
         rule, remedy = "features that stay on disk take classes", "rank a sample of them"
         refuse(options.caller, rule, "real targets", remedy)
-    if classes is not None and (n_blank := int((classes.classes < 0).sum())):
-        rule, remedy = (
-            "features that stay on disk need labels of all points",
-            "rank a sample of them",
-        )
-        refuse(options.caller, rule, f"{n_blank} points without a label", remedy)
-    known = None if classes is None else known_classes(classes.classes, options.caller)
+    known = None
+    if classes is not None and (classes.classes >= 0).all():
+        known = known_classes(classes.classes, options.caller)
     mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
     drawn, whose, models, failures = draw_from_unchanged(
         company.models, law, options, outside=company.outside
@@ -294,6 +300,14 @@ def findings_on_disk(
         for k, name in enumerate(models)
     }
     models = _judged(models, skills, probes)
+    labelled = None
+    if classes is not None:
+        labelled = skills_of_rows_with_labels(
+            models, priors, law, whose, classes.classes, mask=mask, options=options
+        )
+        models = _judged(models, labelled.skills)
+        failures |= labelled.failures
+        refuse_unless_any(models, failures, options.caller)
     drawn_at = drawn["task_temperature"].item()
     tasks = dict(
         task_temperature=drawn_at,
@@ -312,15 +326,19 @@ def findings_on_disk(
         options=options,
         pairs=f"of {min(n, PAIRED)} points",
     )
-    if classes is not None:
-        record["labels"] = labels_record(classes, labels)
-        record["notes"].append(_LEFT_OUT)
+    if classes is not None and labelled is not None:
+        record["labels"] = labels_record(classes, labels) | dict(judges=labelled.weights)
+        record["notes"] += [_LEFT_OUT] if known is not None else []
     extra = elected_columns(models, priors) | {
         column: torch.stack([columns[name][column] for name in models])
         for column in LABEL_COLUMNS
         if all(column in columns[name] for name in models)
     }
-    return Findings(models, priors, mask, a_few, moments, skills, probes, extra, failures, record)
+    if classes is not None and known is None:
+        accuracy, declined = _accuracy_on_some(models, classes, options)
+        extra, failures = extra | accuracy, failures | declined
+    found = (models, priors, mask, a_few, moments, skills, probes)
+    return Findings(*found, extra, failures, record, labelled)
 
 # %% ../../nbs/rank/12_run.ipynb #643a5f01
 def _halves(found, law, options, repeats, on_disk):  # Halves or None, and why there are none
