@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from ..checks import refuse
-from ..inputs.embed import is_features
+from ..inputs.accepted_models import is_features
 from ..inputs.named_models import timm_config
 from ..inputs.zoo import zoo_model
 from .company import RankOptions, attempt, with_plain_names
