@@ -10,6 +10,7 @@ __all__ = ['LISTED', 'elected_columns', 'Company', 'Findings', 'findings_in_memo
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from ..inputs.texts import TextSource
 from ..prior.calibration import top_eigenvalue
 from ..prior.next_labels import jury_coordinates, spread_points
 from ..prior.ridge_on_disk import evenly
+from ..probes import label_accuracy
 from taskpriors.rank.company import (
     AnyModel,
     ModelsLike,
@@ -32,9 +34,11 @@ from taskpriors.rank.company import (
     images_for,
     named_models,
     refuse_unless_any,
+    rows_of,
     scalar,
 )
 from .cost import plan_ranking
+from .errors import carried_by_few
 from .halves import REPEATS, Halves, halves_or_reason
 from taskpriors.rank.known_labels import (
     LabelsLike,
@@ -77,9 +81,12 @@ from taskpriors.rank.scores import (
     model_skills,
 )
 from .synbench_column import synbench_columns, without_synbench
-from .tiers import carried_by_few
 from ..show.words import failure_lines, shortened
-from ..transfer.registry import LABEL_METRICS, combination_note
+from taskpriors.transfer.registry import (
+    LABEL_ACCURACY,
+    LABEL_METRICS,
+    combination_note,
+)
 
 # %% ../../nbs/rank/12_run.ipynb #0469542b
 def _if_any(values):  # shape (n_models,), NaN where there is none; None if there is none at all
@@ -244,7 +251,7 @@ def _accuracy_on_some(models, labels, options):  # column of label accuracy, and
     points = (labels.classes >= 0).nonzero()[:, 0]
     if len(points) > PAIRED or len(labels.names) < 2:
         return {}, {}
-    metrics = metric_functions(labels.classes[points], [LABEL_ACCURACY])
+    metrics = {LABEL_ACCURACY: partial(label_accuracy, labels=labels.classes[points])}
     rows = {name: replace(model, features=rows_of(model, points)) for name, model in models.items()}
     return model_metrics(rows, metrics, replace(options, cache=False))
 
@@ -269,14 +276,13 @@ def findings_on_disk(
     drawn, whose, models, failures = draw_from_unchanged(
         company.models, law, options, outside=company.outside
     )
-    judging = dict.fromkeys(models)
     rank, cut = int(drawn["rank"]), drawn["trace_cut"].item()
     told = whose.description
     if whose.factor is None:
         told = f"{told}, its {rank} leading directions ({cut:.1%} of the trace cut)"
     priors = Priors(
         None,
-        judging,
+        dict.fromkeys(models),
         told,
         judges=whose.judges,
         outside=company.outside,
@@ -302,11 +308,9 @@ def findings_on_disk(
     models = _judged(models, skills, probes)
     labelled = None
     if classes is not None:
-        labelled = skills_of_rows_with_labels(
-            models, priors, law, whose, classes.classes, mask=mask, options=options
-        )
-        models = _judged(models, labelled.skills)
-        failures |= labelled.failures
+        how: dict[str, Any] = dict(mask=mask, options=options)
+        labelled = skills_of_rows_with_labels(models, priors, law, whose, classes.classes, **how)
+        models, failures = _judged(models, labelled.skills), failures | labelled.failures
         refuse_unless_any(models, failures, options.caller)
     drawn_at = drawn["task_temperature"].item()
     tasks = dict(
