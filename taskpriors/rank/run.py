@@ -27,12 +27,10 @@ from ..prior.ridge_on_disk import evenly
 from ..probes import label_accuracy
 from taskpriors.rank.company import (
     AnyModel,
-    ModelsLike,
     RankOptions,
     check_rows,
     gather_models,
     images_for,
-    named_models,
     refuse_unless_any,
     rows_of,
     scalar,
@@ -80,7 +78,6 @@ from taskpriors.rank.scores import (
     model_probes,
     model_skills,
 )
-from .synbench_column import synbench_columns, without_synbench
 from ..show.words import failure_lines, shortened
 from taskpriors.transfer.registry import (
     LABEL_ACCURACY,
@@ -361,12 +358,6 @@ def _halves(found, law, options, repeats, on_disk):  # Halves or None, and why t
         score=scores_on_half_of_rows,
     )
 
-# %% ../../nbs/rank/12_run.ipynb #c6136afe
-def _with_scores(found, models, scores, options):  # Findings
-    given = {name: models[name] for name in found.models} if scores else {}
-    columns, declined = synbench_columns(given, scores, options)
-    return found._replace(extra=found.extra | columns, failures=found.failures | declined)
-
 # %% ../../nbs/rank/12_run.ipynb #4f059448
 def assemble(
     found: Findings,
@@ -403,7 +394,7 @@ def _check_classes(n, options):  # of tasks on n points
 
 
 def run(
-    models: ModelsLike | None,  # as for rank_models; name -> RowMatrix where rows stay on disk
+    models: Mapping,  # name -> model; name -> RowMatrix where rows stay on disk
     images: ImagesLike | TextSource | None,  # as for rank_models
     options: RankOptions,
     *,
@@ -417,12 +408,10 @@ def run(
     on_disk: bool = False,  # rows stay where they are
 ) -> Ranking:
     "Gather the models, compute every statistic of them, and put them in order."
-    models = named_models(models)
     law = read_law(prior, models, options.caller)
     judges = named_judges(judges, models, law)
     controls = named_controls(controls, {**models, **judges}, law)
     options = replace(options, controls=controls)
-    metrics, scores = without_synbench(metrics)
     if on_disk:
         opened, _ = open_features(judges, options) if judges else ({}, {})
         gathered, failed = gather_rows(models, options)
@@ -446,7 +435,6 @@ def run(
         found = findings_on_disk(company, law, options, labels=labels)
     else:
         found = findings_in_memory(company, law, options, metrics=metrics, labels=labels)
-    found = _with_scores(found, models, scores, options)
     if law.kind == "elected" and found.priors.judges is None:
         law = read_law("product", found.models)
     labelled = found.labelled is not None
