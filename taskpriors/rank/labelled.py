@@ -90,8 +90,10 @@ def evidence_points(
     labels: Tensor,  # class of each point, shape (n,); -1 where not known
     options: RankOptions,
 ) -> Tensor:  # shape (k,)
-    "The labelled points that weigh the judges: all, or a random choice of many."
+    "The labelled points that weigh the judges: all, or a random choice of many; two at least."
     points = (labels >= 0).nonzero()[:, 0]
+    if len(points) == 1:  # a kernel has two points at least
+        return torch.cat([points, (labels < 0).nonzero()[:1, 0]]).sort().values
     if len(points) <= EVIDENCE:
         return points
     g = check_generator(options.seed, options.caller)

@@ -246,7 +246,7 @@ _LEFT_OUT = (
 
 def _accuracy_on_some(models, labels, options):  # column of label accuracy, and failures
     points = (labels.classes >= 0).nonzero()[:, 0]
-    if len(points) > PAIRED or len(labels.names) < 2:
+    if len(points) > PAIRED or not 2 <= len(labels.names) < len(points):
         return {}, {}
     metrics = {LABEL_ACCURACY: partial(label_accuracy, labels=labels.classes[points])}
     rows = {name: replace(model, features=rows_of(model, points)) for name, model in models.items()}
