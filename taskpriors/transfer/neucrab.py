@@ -57,7 +57,6 @@ from .registry import DEFINITIONS, METRICS, terms_of, transfer_scores
 from taskpriors.transfer.subsamples import (
     FULL,
     Checkpoint,
-    CheckpointTask,
     check_sizes,
     ready_task,
     subsample,
@@ -242,6 +241,7 @@ def _measured(pieces, shelf):  # seconds of one piece, from one that is kept or 
 
 
 def _plan(pieces, shelf, ready, recipe):  # NeuCRaBPlan
+    import pandas as pd
 
     groups: dict = {}
     for piece in pieces:
@@ -281,6 +281,7 @@ class NeuCRaB(Result):
 
     def error(self, truth: str = "best") -> Series:  # over (task, model)
         "Test errors: of the best head, of fine-tuning alone, or the lower of both."
+        import pandas as pd
 
         check_choice(truth, ("best", "head", "tuned"), ME, "truth")
         at = pd.MultiIndex.from_frame(self.truth[["task", "model"]])
@@ -406,6 +407,7 @@ class NeuCRaB(Result):
     @classmethod
     def load(cls, path: str | Path) -> "NeuCRaB":
         "Read what `save` wrote."
+        import pandas as pd
 
         _, meta = load_tensors(Path(path).expanduser())
         if meta.pop("kind", None) != "NeuCRaB 1":
@@ -472,6 +474,7 @@ def neucrab(
     `save_every` seconds.
     Reference: Ding et al., PACTran (2022), appendix B.
     """
+    import pandas as pd
 
     checkpoints = _judged_checkpoints(models)
     given = check_several(tasks, ME, "tasks")
