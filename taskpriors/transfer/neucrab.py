@@ -95,7 +95,7 @@ def _scores(ready, name, index, scoring):  # what json can hold
         scores = transfer_scores(
             X, y, source_probs=P, metrics=names, seed=scoring.seed, on_error="keep"
         )
-        grid = gaussian_grid(X, y, tol=1e-5, **GRID)
+        grid = gaussian_grid(X, y, a=GRID["a"], b=GRID["b"], tol=1e-5)
         values = {k: scores.oriented(k) for k in scores.values}
         refused = dict(scores.refused)
         for name, f in scoring.extra.items():
@@ -187,14 +187,12 @@ class _Shelf(NamedTuple):
 
     root: Path | None  # of the cache; None keeps nothing
 
-    def path(self, piece):
-        return self.root / "neucrab" / f"{piece.key[:24]}.safetensors"
-
     def find(self, piece):  # dict or None
         if self.root is None:
             return None
+        path = self.root / "neucrab" / f"{piece.key[:24]}.safetensors"
         about = dict(key=piece.key, result=dict)
-        found = find_tensors(self.path(piece), about, dict(done=torch.ones(1)), caller=ME)
+        found = find_tensors(path, about, dict(done=torch.ones(1)), caller=ME)
         return found and found[1]["result"]
 
     def do(self, piece):  # dict
@@ -203,10 +201,10 @@ class _Shelf(NamedTuple):
             return found
         result = piece.compute()
         if self.root is not None:
+            path = self.root / "neucrab" / f"{piece.key[:24]}.safetensors"
             at = f"{piece.task}: {piece.kind} of {piece.model}"
             about = dict(key=piece.key, result=result, name=at)
-            done = dict(done=torch.ones(1))
-            keep_tensors(self.path(piece), done, about, sidecar=False, root=self.root)
+            keep_tensors(path, dict(done=torch.ones(1)), about, sidecar=False, root=self.root)
         return result
 
 # %% ../../nbs/transfer/19_neucrab.ipynb #b3c0ebaa

@@ -20,6 +20,7 @@ from taskpriors.checks import (
     check_features,
     check_instance,
     check_probs,
+    check_split,
     check_tensor,
     refuse,
 )
@@ -113,7 +114,8 @@ def ready_task(
     if len(labels.unique()) < 2:
         rule = f"{task.name} must have at least two classes"
         refuse(ME, rule, f"{len(labels.unique())}", "leave the task out")
-    y, train = check_task(labels, task.train, len(labels), ME)
+    mask = check_split(task.train, len(labels), ME)
+    y, train = check_task(labels, mask, len(labels), ME)
     source = {c.name: _source_of(task, c, features[c.name]) for c in checkpoints}
     return ReadyTask(task, y, train, features, source)
 
