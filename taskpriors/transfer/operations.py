@@ -61,7 +61,9 @@ class OperationCount(TorchDispatchMode):
         super().__init__()
         self.total = 0
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict | None = None
+    ) -> Any:
         "Run an operation and add what it costs."
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
