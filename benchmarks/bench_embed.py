@@ -8,7 +8,8 @@ import torch
 from PIL import Image
 
 from benchmarks.timing import peak_mib, ratio
-from taskpriors.inputs.embed import _checked_setup, _probe, embed, load_encoder
+from taskpriors.inputs.accepted_models import load_encoder
+from taskpriors.inputs.embed import _checked_setup, _probe, embed
 from taskpriors.inputs.images import load_images
 
 MODEL = "resnet10t@untrained"

@@ -437,7 +437,7 @@ def test_pieces_of_a_killed_write_are_removed_by_the_next(work, tmp_path):
 
 def test_features_of_an_older_reader_are_not_found(tmp_path, monkeypatch):
     "16 bits, floats and EXIF: once read otherwise, the same files had the same hash."
-    from taskpriors.inputs import images as reader
+    from taskpriors.inputs import image_source as reader
 
     folder = tmp_path / "photos"
     folder.mkdir()

@@ -27,6 +27,7 @@ NOTEBOOKS = sorted(
 )
 GROUND = {
     "memory": -1,
+    "refusals": -1,
     "checks": 0,
     "signatures": 0,
     "results": 1,
@@ -36,7 +37,9 @@ GROUND = {
     "svd": 2,
     "pairs": 3,
     "ridge": 2,
-    "probes": 3,
+    "ridge_tasks": 3,
+    "logistic": 4,
+    "probes": 5,
 }
 FLOORS = {
     "inputs": 20,

@@ -19,7 +19,7 @@ from forks import call_in_a_fork
 
 import taskpriors.checks as checks
 from taskpriors.inputs.embed import embed_features
-from taskpriors.inputs.images import ImageSource
+from taskpriors.inputs.image_source import ImageSource
 from taskpriors.kernels import (
     center,
     cholesky_factor,
@@ -28,6 +28,7 @@ from taskpriors.kernels import (
     product_factor,
     rbf_cholesky,
 )
+from taskpriors.logistic import logistic_fit
 from taskpriors.pairs import pass_over_pairs
 from taskpriors.prior import (
     edges,
@@ -41,11 +42,12 @@ from taskpriors.prior import (
     views,
 )
 from taskpriors.prior.task_prior import TaskPrior
-from taskpriors.probes import logistic_fit, logistic_probes, ridge_probes
+from taskpriors.probes import logistic_probes, ridge_probes
 from taskpriors.rank.figures import plot_tasks, plot_temperatures
 from taskpriors.rank.models import rank_models
 from taskpriors.rank.shared_prior import similarity_scale
-from taskpriors.ridge import alpha_grid, ridge_basis, simplex_codes
+from taskpriors.ridge import ridge_basis, simplex_codes
+from taskpriors.ridge_tasks import alpha_grid
 from taskpriors.svd import feature_svd
 from taskpriors.synbench import gaussians, nearest_images, robust_probing
 from taskpriors.synbench.score import (

@@ -37,7 +37,8 @@ from taskpriors.checks import (
     check_same_n,
     refuse,
 )
-from .embed import Encoder, Features, embed_features, is_features, load_encoder
+from .accepted_models import Encoder, is_features, load_encoder
+from .embed import Features, embed_features
 from .encoders import device_of, model_name, module_of
 from taskpriors.inputs.named_models import (
     cached_snapshot,

@@ -23,7 +23,8 @@ from torch import Tensor, nn
 
 from ..blocks import open_bar
 from ..checks import check_choice
-from .images import ImagesLike, ImageSource, load_images
+from .image_source import ImageSource
+from .images import ImagesLike, load_images
 from ..store import cache_dir, digest_json, find_tensors, keep_tensors, locked
 
 # %% ../../nbs/inputs/05_zoo.ipynb #6ad8939f

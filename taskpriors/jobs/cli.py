@@ -274,7 +274,7 @@ def run_layers(
     "Rank the layers of one network, and ways to pool them, by expected held-out skill."
     from pathlib import Path
 
-    from taskpriors.inputs.embed import load_encoder
+    from taskpriors.inputs.accepted_models import load_encoder
     from taskpriors.jobs.layers import rank_layers
 
     given = vars(args)

@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from ..checks import ArrayLike, Axes, check_choice, check_count, refuse
-from ..inputs.embed import load_encoder
-from ..inputs.images import ImageSource, load_images
+from ..inputs.accepted_models import load_encoder
+from ..inputs.image_source import ImageSource
+from ..inputs.images import load_images
 from ..inputs.loaders import split_batch
 from ..inputs.named_models import transformers_model
 from ..inputs.pooling import pool_tokens
@@ -32,7 +33,7 @@ from taskpriors.jobs.monitor import (
     reference_factor,
 )
 from ..kernels import kernel_factor
-from ..prior.judges import cross_skill
+from ..prior.cross_skill import cross_skill
 from ..rank.models import rank_models
 from ..rank.ranking import Ranking
 from ..results import new_axes

@@ -47,15 +47,10 @@ from ..kernels import kernel_factor
 from ..prior.heldout import error_on_basis
 from ..prior.task_prior import TaskPrior
 from ..rank.company import ORDERS, attempt
+from ..rank.errors import error_law, lead_errors
 from ..rank.laws import task_orders
 from ..rank.shared_prior import shared_prior, task_temperature
-from taskpriors.rank.tiers import (
-    error_law,
-    lead_errors,
-    normal_quantile,
-    probability_ahead,
-    rank_tiers,
-)
+from ..rank.tiers import normal_quantile, probability_ahead, rank_tiers
 from ..results import Result, new_axes
 from ..ridge import RidgeBasis, decompose
 from ..signatures import documented

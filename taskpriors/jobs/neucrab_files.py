@@ -20,7 +20,8 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from ..checks import check_number, check_several, refuse
-from ..inputs.embed import embed_features, load_encoder
+from ..inputs.accepted_models import load_encoder
+from ..inputs.embed import embed_features
 from ..inputs.encoders import description_of
 from ..inputs.feature_files import FEATURE_FILES, read_features
 from ..inputs.images import load_images

@@ -18,7 +18,8 @@ from typing import Any
 import torch
 
 from ..checks import DataFrame, check_choice, refuse
-from ..inputs.images import ImageSource, load_images
+from ..inputs.image_source import ImageSource
+from ..inputs.images import load_images
 from ..results import Result
 from ..store import cache_dir
 

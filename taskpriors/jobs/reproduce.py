@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ..checks import DataFrame, check_choice, refuse
-from ..inputs.embed import load_encoder
+from ..inputs.accepted_models import load_encoder
 from .neucrab_files import family_of, image_task, source_head
 from taskpriors.jobs.recipes import (
     Item,

@@ -18,15 +18,8 @@ from torch import Tensor
 
 from ..blocks import row_blocks, with_bar
 from ..checks import ArrayLike, Seed, check_generator, check_number, check_tensor, refuse
-from taskpriors.prior.prefix import (
-    check_given,
-    check_sampler,
-    draw_block,
-    draw_uniforms,
-    encode_labels,
-    log_normalisers,
-    pair_scale,
-)
+from .prefix import check_given, check_sampler, log_normalisers, pair_scale
+from .prefix_blocks import draw_block, draw_uniforms, encode_labels
 
 # %% ../../nbs/prior/10_particles.ipynb #d755be69
 class PottsModel:

@@ -18,22 +18,10 @@ from taskpriors.checks import (
     check_same_n,
     refuse,
 )
-from taskpriors.prior.heldout import (
-    HeldoutError,
-    check_penalties,
-    choose_penalty,
-    weighted_gram,
-)
-from taskpriors.ridge import (
-    RidgeBasis,
-    TaskMoments,
-    decompose,
-    loo_pseudo_values,
-    loo_residuals,
-    loo_slack,
-    residual_filter,
-    training_parts,
-)
+from .edge_errors import weighted_gram
+from .heldout import HeldoutError, check_penalties, choose_penalty
+from ..ridge import RidgeBasis, decompose, loo_residuals, loo_slack, residual_filter
+from ..ridge_tasks import TaskMoments, loo_pseudo_values, training_parts
 from ..signatures import documented
 
 # %% ../../nbs/prior/21_regression.ipynb #2d0a7614

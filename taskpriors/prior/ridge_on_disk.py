@@ -28,7 +28,8 @@ from taskpriors.checks import (
 from ..inputs.row_blocks import RowMatrix, RowsLike, open_rows
 from .heldout import HeldoutError
 from ..probes import ProbeResult
-from ..ridge import MOST_LOST, alpha_grid, simplex_codes, stratified_hits
+from ..ridge import simplex_codes, stratified_hits
+from ..ridge_tasks import MOST_LOST, alpha_grid
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #0d223c14
 class RowTasks(NamedTuple):

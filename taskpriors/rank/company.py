@@ -36,9 +36,11 @@ from taskpriors.checks import (
     check_temperature,
     refuse,
 )
-from ..inputs.embed import ModelLike, embed_features, is_features
+from ..inputs.accepted_models import ModelLike, is_features
+from ..inputs.embed import embed_features
 from ..inputs.feature_files import file_name, is_feature_file
-from ..inputs.images import ImagesLike, ImageSource, load_images
+from ..inputs.image_source import ImageSource
+from ..inputs.images import ImagesLike, load_images
 from ..inputs.loaders import LoadedBatches
 from ..inputs.named_models import check_names
 from ..inputs.onnx import is_onnx

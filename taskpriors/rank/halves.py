@@ -30,7 +30,7 @@ from taskpriors.rank.laws import (
     sample_tasks,
 )
 from .scores import fit_probes
-from ..ridge import MOST_LOST
+from ..ridge_tasks import MOST_LOST
 from ..show.words import shortened
 from ..store import digest_tensors
 

@@ -28,7 +28,7 @@ from taskpriors.checks import (
     refuse,
 )
 from ..inputs.feature_files import split_key
-from ..inputs.images import ImageSource
+from ..inputs.image_source import ImageSource
 from ..inputs.remote import is_url, local_copy
 from ..inputs.texts import TextSource
 from .company import reason_of, with_plain_names

@@ -22,19 +22,15 @@ from torch import Tensor
 
 from ..blocks import row_blocks
 from ..checks import check_features, check_generator, check_instance, check_same_n, refuse
-from ..inputs.images import ImageSource
+from ..inputs.image_source import ImageSource
 from ..inputs.row_blocks import open_rows
 from ..inputs.texts import TextSource
 from ..inputs.zoo import zoo_names
 from ..kernels import kernel_factor, product_factor
-from taskpriors.prior.judges import (
-    Judges,
-    copy_similarity,
-    cross_skill,
-    elect_prior,
-    mutual_skill,
-)
-from ..prior.prefix import draw_uniforms, fill_labels, pair_scale
+from ..prior.cross_skill import cross_skill
+from ..prior.judges import Judges, copy_similarity, elect_prior, mutual_skill
+from ..prior.prefix import pair_scale
+from ..prior.prefix_blocks import draw_uniforms, fill_labels
 from taskpriors.rank.company import (
     ORDERS,
     RankOptions,
@@ -45,7 +41,7 @@ from taskpriors.rank.company import (
     with_plain_names,
 )
 from .shared_prior import shared_prior, task_temperature
-from ..ridge import MOST_LOST
+from ..ridge_tasks import MOST_LOST
 from ..show.words import plain_text, shortened
 
 # %% ../../nbs/rank/04_laws.ipynb #750fa514

@@ -36,7 +36,7 @@ from .known_labels import LabelsLike
 from .ranking import Ranking
 from .run import run, run_on_disk
 from .scores import ALL_PAIRS
-from .synbench_column import without_synbench
+from .synbench_column import with_synbench, without_synbench
 from ..signatures import documented
 from ..store import CacheLike
 from ..transfer.registry import metric_functions
@@ -114,13 +114,10 @@ def _is_matrix_file(model):
 
 
 def _rows_on_disk(models):  # name -> RowMatrix, if all models are matrices in files
-    if not isinstance(models, (str, Path, Mapping, list, tuple, np.memmap)):
-        return {}
-    named = named_models(models)
-    if not all(map(_is_matrix_file, named.values())):
+    if not all(map(_is_matrix_file, models.values())):
         return {}
     try:
-        found = {name: open_rows(model, name=name) for name, model in named.items()}
+        found = {name: open_rows(model, name=name) for name, model in models.items()}
     except (OSError, ValueError, TypeError, ImportError):  # the stages say what is wrong with it
         return {}
     return found if all(rows.layout for rows in found.values()) else {}
@@ -233,8 +230,10 @@ def rank_models(
     if repeats is not None:
         repeats = check_count(repeats, "rank_models", "repeats", low=0, high=1000)
     check_flag(plan, "rank_models", "plan")
+    named = named_models(models)
+    statistics, scores = without_synbench(metrics)
     asked: dict[str, Any] = dict(
-        models=models, images=images, texts=texts, labels=labels, metrics=metrics
+        models=named, images=images, texts=texts, labels=labels, metrics=metrics
     )
     asked |= dict(prior=prior, probe=probe, kernel=kernel, how=how, judges=judges)
     asked["controls"] = controls
@@ -249,16 +248,17 @@ def rank_models(
         if texts is not None:
             images = texts_for(texts, images, models)
         ranking = run(
-            models,
+            named,
             images,
             options,
             prior=prior,
-            metrics=metrics,
+            metrics=statistics,
             labels=labels,
             judges=judges,
             controls=controls,
             repeats=repeats,
         )
+        ranking = with_synbench(ranking, named, scores, options)
     if out is not None:
         ranking.save(out, overwrite=overwrite)
     return ranking

@@ -49,11 +49,12 @@ from taskpriors.rank.laws import (
     task_judges,
 )
 from .shared_prior import edge_temperature, task_temperature
-from ..ridge import MOST_LOST, simplex_codes
+from ..ridge import simplex_codes
+from ..ridge_tasks import MOST_LOST
 from ..show.words import failure_lines, shortened
 from ..store import cache_dir, digest_json, digest_tensors, find_tensors, keep_tensors
 from ..svd import present_classes
-from ..transfer.evidence import best_ratio, evidence_profile
+from ..transfer.from_sums import ClassSums, h_score_from_sums, logme_from_sums
 from ..transfer.registry import DEFINITIONS, LABEL_ACCURACY
 
 # %% ../../nbs/rank/11_on_disk.ipynb #d9398e3c
@@ -95,50 +96,10 @@ def sampled_moments(
     return mean, variance, found.kernel_scale
 
 # %% ../../nbs/rank/11_on_disk.ipynb #a16f0002
-def _above_rounding(fit, eps):  # RowFit, and the least eigenvalue that is no rounding
-    n, d = fit.n, len(fit.V)
-    squares = n * fit.mean.square().sum()
-    largest = max(squares.item(), fit.s[0].item() ** 2)
-    rms = ((fit.s.square().sum() + squares) / (n * d)).sqrt().item()
-    least = (eps * (n**0.5 + d**0.5) * rms) ** 2 + d * torch.finfo(torch.float64).eps * largest
-    keep = fit.s**2 > least
-    return fit._replace(s=fit.s[keep], V=fit.V[:, keep], C=fit.C[keep]), least
-
-
-def _class_sums(fit):  # U' T of shape (r, q) and the share of each class, (q,)
+def _class_sums(fit):  # ClassSums of the probe on known labels
     codes = simplex_codes(len(fit.target_mean) + 1)
-    return fit.C @ codes.T, fit.target_mean @ codes.T + 1 / len(codes)
-
-
-def _logme(fit, eps):  # mean over classes of the greatest evidence; minus infinity without one
-    fit, least = _above_rounding(fit, eps)
-    inside, share = _class_sums(fit)
-    gram = (fit.V * fit.s**2) @ fit.V.T + fit.n * torch.outer(fit.mean, fit.mean)
-    products = (fit.V * fit.s) @ inside + fit.n * torch.outer(fit.mean, share)
-    w, W = torch.linalg.eigh(gram)
-    keep = w > least
-    z = (W[:, keep].T @ products).square() / w[keep, None]
-    rest = (fit.n * share - z.sum(0)).clamp(min=0)
-    if not (rest > 1e-9 * fit.n * share).all():  # the labels are a linear function of the features
-        return -math.inf
-    parts = (w[keep], z, rest, fit.n)
-    ratios = [best_ratio(*parts), torch.full_like(rest, math.inf)]
-    return torch.stack([evidence_profile(ratio, *parts) for ratio in ratios]).amax(0).mean().item()
-
-
-def _h_score(fit, fourth, eps):  # regularised; `fourth` is the mean of |x - mean|^4
-    fit, _ = _above_rounding(fit, eps)
-    inside, share = _class_sums(fit)
-    n, d = fit.n, len(fit.V)
-    variance = fit.s**2 / n
-    square = variance.square().sum()
-    distance = (square - variance.sum() ** 2 / d) / d
-    rho = 0.0
-    if distance > 0:
-        rho = min((fourth - square) / (n * d), distance) / distance
-    shrunk = (1 - rho) * variance + rho * variance.sum() / d
-    between = ((fit.s[:, None] * inside).square() / (n * share)).sum(1) / (n - 1)
-    return ((1 - rho) * between / shrunk).sum().item()
+    share = fit.target_mean @ codes.T + 1 / len(codes)
+    return ClassSums(fit.n, fit.mean, fit.s, fit.V, fit.C @ codes.T, share)
 
 # %% ../../nbs/rank/11_on_disk.ipynb #349c456e
 LABEL_SKILL = "label skill"  # of a ridge probe on known labels, 1 - error/error of a constant
@@ -168,9 +129,10 @@ def _file_key(rows):  # what names the content of a file; None for rows in memor
 def _of_labels(found, eps):  # of KnownLabels, name -> tensor
     if found is None:
         return {}
+    sums = _class_sums(found.fit)
     return dict(
-        logme=scalar(_logme(found.fit, eps)),
-        regularized_h_score=scalar(_h_score(found.fit, found.fourth, eps)),
+        logme=scalar(logme_from_sums(sums, eps)),
+        regularized_h_score=scalar(h_score_from_sums(sums, found.fourth, eps)),
         label_skill=scalar(found.error.skill),
         label_accuracy=scalar(found.accuracy),
     )

@@ -30,18 +30,10 @@ from taskpriors.checks import (
 )
 from ..prior.ridge_on_disk import evenly
 from .agreement import agreement_row, agreement_table
+from .errors import ErrorLaw, error_law, joint_law, lead_errors
 from .labelled import further_labels
 from .laws import task_orders
-from taskpriors.rank.tiers import (
-    ErrorLaw,
-    Lead,
-    Tiers,
-    error_law,
-    head_to_head,
-    joint_law,
-    lead_errors,
-    rank_tiers,
-)
+from .tiers import Lead, Tiers, head_to_head, rank_tiers
 from ..results import Result
 from ..show.page import HEAD_TO_HEAD, check_report_path, report_page
 from ..show.plots import panels_png, plot_accuracies, plot_skills

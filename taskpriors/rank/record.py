@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 import taskpriors
-from ..inputs.images import ImageSource
+from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource
 from ..prior.diversity import task_diversity
 from ..prior.judges import company_notes

@@ -25,16 +25,15 @@ from ..prior.next_labels import jury_coordinates, spread_points
 from ..prior.ridge_on_disk import evenly
 from taskpriors.rank.company import (
     AnyModel,
-    ModelsLike,
     RankOptions,
     check_rows,
     gather_models,
     images_for,
-    named_models,
     refuse_unless_any,
     scalar,
 )
 from .cost import plan_ranking
+from .errors import carried_by_few
 from .halves import REPEATS, Halves, halves_or_reason
 from taskpriors.rank.known_labels import (
     LabelsLike,
@@ -75,8 +74,6 @@ from taskpriors.rank.scores import (
     model_probes,
     model_skills,
 )
-from .synbench_column import synbench_columns, without_synbench
-from .tiers import carried_by_few
 from ..show.words import failure_lines, shortened
 from ..transfer.registry import LABEL_METRICS, combination_note
 
@@ -339,12 +336,6 @@ def _halves(found, law, options, repeats, on_disk):  # Halves or None, and why t
         score=scores_on_half_of_rows,
     )
 
-# %% ../../nbs/rank/12_run.ipynb #c6136afe
-def _with_scores(found, models, scores, options):  # Findings
-    given = {name: models[name] for name in found.models} if scores else {}
-    columns, declined = synbench_columns(given, scores, options)
-    return found._replace(extra=found.extra | columns, failures=found.failures | declined)
-
 # %% ../../nbs/rank/12_run.ipynb #4f059448
 def assemble(
     found: Findings,
@@ -381,7 +372,7 @@ def _check_classes(n, options):  # of tasks on n points
 
 
 def run(
-    models: ModelsLike | None,  # as for rank_models; name -> RowMatrix where rows stay on disk
+    models: Mapping,  # name -> model; name -> RowMatrix where rows stay on disk
     images: ImagesLike | TextSource | None,  # as for rank_models
     options: RankOptions,
     *,
@@ -395,12 +386,10 @@ def run(
     on_disk: bool = False,  # rows stay where they are
 ) -> Ranking:
     "Gather the models, compute every statistic of them, and put them in order."
-    models = named_models(models)
     law = read_law(prior, models, options.caller)
     judges = named_judges(judges, models, law)
     controls = named_controls(controls, {**models, **judges}, law)
     options = replace(options, controls=controls)
-    metrics, scores = without_synbench(metrics)
     if on_disk:
         opened, _ = open_features(judges, options) if judges else ({}, {})
         gathered, failed = gather_rows(models, options)
@@ -424,7 +413,6 @@ def run(
         found = findings_on_disk(company, law, options, labels=labels)
     else:
         found = findings_in_memory(company, law, options, metrics=metrics, labels=labels)
-    found = _with_scores(found, models, scores, options)
     if law.kind == "elected" and found.priors.judges is None:
         law = read_law("product", found.models)
     labelled = found.labelled is not None

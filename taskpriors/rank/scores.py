@@ -37,7 +37,7 @@ from taskpriors.rank.company import (
 )
 from .laws import Priors, groups_of_priors, jury_of, sample_tasks
 from .shared_prior import edge_temperature
-from ..ridge import MOST_LOST
+from ..ridge_tasks import MOST_LOST
 from ..store import digest_tensors
 
 # %% ../../nbs/rank/05_scores.ipynb #0f497757
