@@ -4,11 +4,12 @@
 
 # %% auto #0
 __all__ = ['is_feature_folder', 'folder_task', 'source_head', 'image_task', 'family_of', 'neucrab_page', 'heldout_score',
-           'score_checkpoints']
+           'cost_table', 'score_checkpoints']
 
 # %% ../../nbs/jobs/07_neucrab_files.ipynb #72031c95
 import base64
 import io
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -19,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from ..checks import check_number, check_several, refuse
+from ..checks import DataFrame, check_number, check_several, refuse
 from ..inputs.accepted_models import load_encoder
 from ..inputs.embed import embed_features
 from ..inputs.encoders import description_of
@@ -30,7 +31,8 @@ from ..rank.known_labels import read_labels
 from ..store import digest_json, write_file
 from ..transfer.fine_tuning import TuningRecipe
 from ..transfer.neucrab import NeuCRaB, NeuCRaBPlan, neucrab
-from ..transfer.subsamples import Checkpoint, CheckpointTask
+from ..transfer.operations import metric_costs
+from ..transfer.subsamples import Checkpoint, CheckpointTask, ready_task, subsample
 
 # %% ../../nbs/jobs/07_neucrab_files.ipynb #c9bbd39a
 _ME = "neucrab"
@@ -246,6 +248,26 @@ def _tables(result, place):  # write csv files, the page and the result
         write_file(place / f"{name}.csv", text)
 
 
+def cost_table(
+    tasks: Sequence,  # of CheckpointTask
+    checkpoints: Sequence,  # of Checkpoint
+    per_class: Sequence,  # N/K, each a number or "full"
+) -> DataFrame:  # task, model, per_class, metric, points, operations, seconds
+    "Operations, counted, and seconds, measured, of the metrics of Table 8 on one subsample each."
+    import pandas as pd
+
+    found = []
+    for task in tasks:
+        ready = ready_task(task, list(checkpoints))
+        pool = ready.train.nonzero().flatten()
+        for c, per in itertools.product(checkpoints, per_class):
+            X, y, P = ready.rows(c.name, subsample(ready.y, pool, per, 0))
+            at = dict(task=task.name, model=c.name, per_class=per)
+            found.append(metric_costs(X, y, source_probs=P).assign(**at))
+    table = pd.concat(found, ignore_index=True)
+    return table[["task", "model", "per_class", "metric", "points", "operations", "seconds"]]
+
+
 def _long_scores(result):  # a row per score
     import pandas as pd
 
@@ -276,6 +298,7 @@ def score_checkpoints(
     save_every: float = 60.0,  # seconds of fine-tuning that a kill may cost
     device: str | None = None,  # where networks run; None: the GPU if there is one
     batch_size: int = 64,  # images per forward pass
+    costs: bool = False,  # also write operations and seconds of the metrics of Table 8
     seed: int = 0,  # of splits and mixtures
     plan: bool = False,  # say what would be computed, and stop
     cache: str | None = None,  # directory for finished pieces
@@ -318,10 +341,11 @@ def score_checkpoints(
     both = dict(rates=rates, steps=steps)
     grid: dict[str, Any] = {k: tuple(v) for k, v in both.items() if v is not None}
     recipe = TuningRecipe(batch_size=tuning_batch, **grid) if fine_tune else None
+    sizes = [int(k) if str(k).isdigit() else k for k in per_class]
     result = neucrab(
         checkpoints,
         ready,
-        per_class=[int(k) if str(k).isdigit() else k for k in per_class],
+        per_class=sizes,
         n_seeds=n_seeds,
         metrics=metrics,
         extra={"prior: held-out error": heldout_score},
@@ -333,5 +357,9 @@ def score_checkpoints(
         progress=progress,
     )
     if isinstance(result, NeuCRaB):
-        _tables(result, Path(out).expanduser())
+        place = Path(out).expanduser()
+        _tables(result, place)
+        if costs:
+            text = cost_table(ready, checkpoints, sizes).to_csv(index=False, lineterminator="\n")
+            write_file(place / "costs.csv", text)
     return result

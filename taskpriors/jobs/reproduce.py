@@ -18,7 +18,7 @@ import torch
 
 from ..checks import DataFrame, check_choice, refuse
 from ..inputs.accepted_models import load_encoder
-from .neucrab_files import family_of, image_task, source_head
+from .neucrab_files import cost_table, family_of, image_task, source_head
 from taskpriors.jobs.recipes import (
     Item,
     is_cached,
@@ -44,8 +44,8 @@ from ..transfer.discriminants import sfda
 from ..transfer.evidence import logme
 from ..transfer.hyperparameters import spread_ratios
 from ..transfer.neucrab import neucrab
-from ..transfer.operations import count_operations, metric_costs
-from ..transfer.subsamples import Checkpoint, subsample
+from ..transfer.operations import count_operations
+from ..transfer.subsamples import Checkpoint
 from ..transfer.tau_tables import grids_of, subsample_table
 
 # %% ../../nbs/jobs/07_reproduce.ipynb #d390b40b
@@ -440,22 +440,18 @@ def _first_panel(result):
 
 def _costs(job, task):  # GFLOPS of metrics, and of the features of as many images
     cells, name = [], next(iter(job.networks))
-    X, head = task.features[name], source_head(job.networks[name])
-    y = torch.as_tensor(task.labels).unique(return_inverse=True)[1]
-    for per in _sizes(job):
-        index = subsample(y, torch.arange(len(y)), per, 0)
-        x, P = X[index], None
-        if head is not None:
-            P = (x @ head[0].T + head[1]).double().softmax(1)
+    one_model = [Checkpoint(name, head=source_head(job.networks[name]))]
+    for per, table in cost_table([task], one_model, _sizes(job)).groupby("per_class"):
         at = f"N/K = {per}, {name}"
-        for row in metric_costs(x, y[index], source_probs=P).itertuples():
-            cells.append(Cell(row.metric, f"{at}, GFLOP", None, row.operations / 1e9))
-            cells.append(Cell(row.metric, f"{at}, seconds", None, row.seconds))
+        for row in table.to_dict("records"):
+            cells.append(Cell(row["metric"], f"{at}, GFLOP", None, row["operations"] / 1e9))
+            cells.append(Cell(row["metric"], f"{at}, seconds", None, row["seconds"]))
+        n_points = int(table["points"].iloc[0])
         for called, network in job.networks.items():
             module: Any = load_encoder(network).forward
             with torch.no_grad():
                 one = count_operations(partial(module, task.inputs[called][0][None]))
-            cells.append(Cell(f"features of {called}", f"{at}, GFLOP", None, len(x) * one / 1e9))
+            cells.append(Cell(f"features of {called}", f"{at}, GFLOP", None, n_points * one / 1e9))
     return cells, None
 
 
