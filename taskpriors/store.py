@@ -348,7 +348,7 @@ def find_tensors(
     return None
 
 # %% ../nbs/workshop/05_store.ipynb #ce559e9b
-KINDS = ("features", "zoo", "ranking", "synbench")  # the folders of a cache
+KINDS = ("features", "zoo", "ranking", "synbench", "neucrab")  # the folders of a cache
 
 
 class CacheFile(NamedTuple):

@@ -174,6 +174,7 @@ CALLS = {
             for k in ("pactran_dirichlet", "pactran_gamma", "dirichlet_fit", "gamma_fit")
         },
     },
+    "transfer.operations": {"mixture_operations": dict(features=X, labels=y)},
     "transfer.fine_tuning": {
         "best_head_error": dict(features=X, labels=y, train=torch.arange(N) < 12),
     },
@@ -294,6 +295,10 @@ EXEMPT = {
     "transfer.fine_tuning.tuning_errors": "trains networks; its notebook tests the refusals",
     "transfer.from_sums": "step of rank_on_disk, which judges the data",
     "transfer.orders": "steps of the agreement, which judges what they take",
+    "transfer.neucrab": "many checkpoints on many tasks; its notebook tests the refusals",
+    "transfer.subsamples": "steps of neucrab; their notebook tests the refusals",
+    "transfer.tau_tables": "tables of neucrab's results; its notebook tests the refusals",
+    "transfer.operations.metric_costs": "measures seconds; its notebook tests the refusals",
     "transfer.agreement.exchange_p_value": "step of compare_agreement, which judges the data",
     "synbench.robust_probing.attack_inputs": "judges what the attacks take",
     "synbench.robust_probing.image_norms": "step of the attacks, which judge the images",

@@ -11,11 +11,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from statistics import mode
 from typing import Any, NamedTuple
 
 import torch
 
 from ..checks import DataFrame, check_choice, refuse
+from ..inputs.accepted_models import load_encoder
+from .neucrab_files import cost_table, family_of, image_task, source_head
 from taskpriors.jobs.recipes import (
     Item,
     is_cached,
@@ -35,10 +38,15 @@ from ..synbench.accuracy import synthetic_accuracy
 from ..synbench.gaussians import frechet_distance, rejects_gaussian, synthetic_task
 from ..synbench.robust_probing import autoattack, pgd_attack, robust_linear_probe
 from ..synbench.score import SynBenchSettings, image_encoder, score_by_n, task_features
-from ..transfer.agreement import rank_agreement
+from ..transfer.agreement import agreement_statistic, rank_agreement
 from ..transfer.code_length import code_lengths
 from ..transfer.discriminants import sfda
 from ..transfer.evidence import logme
+from ..transfer.hyperparameters import spread_ratios
+from ..transfer.neucrab import neucrab
+from ..transfer.operations import count_operations
+from ..transfer.subsamples import Checkpoint
+from ..transfer.tau_tables import grids_of, subsample_table
 
 # %% ../../nbs/jobs/07_reproduce.ipynb #d390b40b
 class Cell(NamedTuple):
@@ -331,10 +339,120 @@ def _labels(job: Job) -> tuple[list, Any]:
     return cells, draw
 
 # %% ../../nbs/jobs/07_reproduce.ipynb #d6f6efc4
+_PRINTED = {
+    "LEEP": "leep",
+    "N-LEEP": "nleep",
+    "H-score": "h_score",
+    "LogME": "logme",
+    "LINEAR": "linear",
+    "LINEAR-VALID": "linear_valid",
+    "N-PT-Dir": "npactran_dirichlet",
+    "N-PT-Gam": "npactran_gamma",
+    "PT-Gauss grid": "pactran_gaussian, valid",
+    "PT-Gauss fix": "pactran_gaussian",
+}
+
+
+def _sizes(job):  # N/K
+    given = job.item.settings["per_class"]
+    return given if isinstance(given, list) else [given]
+
+
+def _image_tasks(job, **also):  # list of CheckpointTask
+    tasks = []
+    for name, source in job.item.data.items():
+        named = job.folder is None and "train" in source
+        parts = [
+            open_data(job.item, name, part=part, folder=job.folder, progress=False)
+            for part in (("train", "test") if named else ("test",))
+        ]
+        tasks.append(image_task(name, parts, job.networks, **also, **job.options))
+    return tasks
+
+
 def _neucrab(job: Job) -> tuple[list, Any]:
-    rule = "the items of PACTran need the harness of many checkpoints on many tasks"
-    remedy = "see the study NeuCRaB in miniature, or score features with transfer_scores"
-    refuse("reproduce", rule, "a library without it", remedy, NotImplementedError)
+    s = job.item.settings
+    if s.get("cost"):
+        return _costs(job, _image_tasks(job, inputs=True)[0])
+    tasks = _image_tasks(job)
+    names = list(job.networks)
+    if s.get("one_width") and not job.item.small:
+        widths = [tasks[0].features[m].shape[1] for m in names]
+        names = [m for m, d in zip(names, widths, strict=True) if d == mode(widths)]
+    checkpoints = [
+        Checkpoint(m, family=family_of(job.networks[m]), head=source_head(job.networks[m]))
+        for m in names
+    ]
+    result: Any = neucrab(
+        checkpoints,
+        tasks,
+        per_class=_sizes(job),
+        n_seeds=s.get("n_seeds", 5),
+        metrics=sorted({k.partition(",")[0] for k in _PRINTED.values()}),
+        cache=job.options.get("cache"),
+        progress=job.options.get("progress", True),
+    )
+    if s.get("grid"):
+        return _grid_cells(result), partial(_first_panel, result)
+    if s.get("one_width"):
+        return _tau_cells(result, by_size=True), result.plot
+    return _tau_cells(result, by_size=False), result.plot
+
+
+def _tau_cells(result, by_size):  # a column per N/K, over tasks, or a column per task
+    taus, cells = result.taus(), []
+    column = "per_class" if by_size else "task"
+    for row, metric in _PRINTED.items():
+        of = taus[taus["metric"] == metric]
+        cell = of.groupby([of[column].rename("at"), "task"])
+        by_task = cell[["tau", "tau_a"]].mean().groupby("at").mean()
+        errors = cell["tau"].sem().fillna(0).groupby("at").mean()
+        for at, both in by_task.iterrows():
+            name = f"N/K = {at}" if by_size else str(at)
+            cells.append(Cell(row, name, float(both["tau_a"]), float(both["tau"]), 2 * errors[at]))
+    return cells
+
+
+def _grid_cells(result):  # the points of both columns of the figure, of the first subsamples
+    cells = []
+    task = result.truth["task"].iloc[0]
+    error = result.error()[task]
+    for per, cell in result.scores.query("seed == 0").groupby("per_class", sort=False):
+        table, ratios = subsample_table(cell), spread_ratios(grids_of(cell)).flatten()
+        errors = error.loc[table.index].to_numpy()
+        for ratio, name in zip(ratios, table.filter(like="grid ").columns, strict=True):
+            row = f"N/K = {per}, (a, b) = ({name[5:].replace(' ', ', ')})"
+            cells.append(Cell(row, "s.d. of FR over RER", None, float(ratio)))
+            truths = {"the test error": -errors, "LINEAR-VALID": table.get("linear_valid")}
+            for what, truth in truths.items():
+                if truth is not None and len(set(truth)) > 1 and len(set(table[name])) > 1:
+                    a, b = (
+                        agreement_statistic(table[name].to_numpy(), truth, method=m)
+                        for m in ("tau_a", "tau_b")
+                    )
+                    cells.append(Cell(row, f"tau with {what}", a, b))
+    return cells
+
+
+def _first_panel(result):
+    return result.plot_grid(result.truth["task"].iloc[0])[0, 0]
+
+
+def _costs(job, task):  # GFLOPS of metrics, and of the features of as many images
+    cells, name = [], next(iter(job.networks))
+    one_model = [Checkpoint(name, head=source_head(job.networks[name]))]
+    for per, table in cost_table([task], one_model, _sizes(job)).groupby("per_class"):
+        at = f"N/K = {per}, {name}"
+        for row in table.to_dict("records"):
+            cells.append(Cell(row["metric"], f"{at}, GFLOP", None, row["operations"] / 1e9))
+            cells.append(Cell(row["metric"], f"{at}, seconds", None, row["seconds"]))
+        n_points = int(table["points"].iloc[0])
+        for called, network in job.networks.items():
+            module: Any = load_encoder(network).forward
+            with torch.no_grad():
+                one = count_operations(partial(module, task.inputs[called][0][None]))
+            cells.append(Cell(f"features of {called}", f"{at}, GFLOP", None, n_points * one / 1e9))
+    return cells, None
 
 
 ACTIONS: dict[str, Callable] = dict(
@@ -417,7 +535,7 @@ def reproduce(
     if plan:
         return plan_item(chosen)
     networks = chosen.usable
-    if chosen.networks and not networks and chosen.action != "neucrab":
+    if chosen.networks and not networks:
         refuse(
             "reproduce", "an item needs networks", "none that is published", "see --plan", OSError
         )

@@ -161,6 +161,7 @@ def descend(
     *,
     path: str | Path | None = None,  # of the checkpoint, .safetensors; None keeps none
     key: str = "",  # names the run: a checkpoint of another one is not used
+    root: str | Path | None = None,  # the cache that path lies in, as for `keep_tensors`
 ) -> Trained:
     "Train a module, from its checkpoint if there is one; the checkpoint stays when it ends."
     device = next(module.parameters()).device
@@ -171,8 +172,8 @@ def descend(
     half = how.precision == "float16"
     scaler = torch.amp.GradScaler(device.type, enabled=half)
     step, last, spent = 0, math.inf, 0.0
-    about = dict(key=key, step=int, loss=float, seconds=float, scaler=dict)
-    found = path and find_tensors(path, about, _state(module, optimizer), caller="descend")
+    wanted = dict(key=key, step=int, loss=float, seconds=float, scaler=dict)
+    found = path and find_tensors(path, wanted, _state(module, optimizer), caller="descend")
     if found:
         _restore(module, optimizer, found[0])
         step, last, spent = (found[1][name] for name in ("step", "loss", "seconds"))
@@ -181,7 +182,8 @@ def descend(
     def keep():
         if path is not None:
             state = dict(step=step, loss=last, seconds=spent, scaler=scaler.state_dict())
-            keep_tensors(path, _state(module, optimizer), dict(key=key, **state), sidecar=False)
+            about = dict(key=key, **state)
+            keep_tensors(path, _state(module, optimizer), about, sidecar=False, root=root)
 
     began = saved = time.perf_counter()
     dtype = getattr(torch, how.precision)
@@ -356,7 +358,7 @@ class _Task(NamedTuple):
     num_workers: int
 
 
-def _tuned(module, task, recipe, how, path, *, key):  # Trained, and the test error
+def _tuned(module, task, recipe, how, **kept):  # Trained, and the test error
     "Fine-tune a copy of a network with a head, and test it."
     inputs, y, mask, pooling, where = task[:5]
     run: dict[str, Any] = dict(device=where, num_workers=task.num_workers)
@@ -385,7 +387,7 @@ def _tuned(module, task, recipe, how, path, *, key):  # Trained, and the test er
         x, i = batch
         return F.cross_entropy(f(x), targets[i].to(where))
 
-    ended = descend(network.train(), batches, loss, how, path=path, key=key)
+    ended = descend(network.train(), batches, loss, how, **kept)
     error = 1.0
     if math.isfinite(ended.loss):
         logits = _outputs(network.eval(), inputs, test_rows, **look)
@@ -408,6 +410,7 @@ def fine_tune(
     device: str | torch.device | None = None,  # where to train; None is the GPU if there is one
     num_workers: int = 0,  # processes that prepare a data set's inputs
     folder: str | Path | None = None,  # where the checkpoint and the result lie; None keeps none
+    root: str | Path | None = None,  # the cache that folder is a part of; None: it is its own
     save_every: float = 60.0,  # seconds of work that a kill may cost
 ) -> FineTuned:
     """Train all weights of a network and a head on the training points, and test them.
@@ -456,13 +459,13 @@ def fine_tune(
         save_every=save_every,
     )
     task = _Task(inputs, y, mask, pooling, where, num_workers)
-    ended, error = _tuned(module, task, recipe, how, going, key=key)
+    ended, error = _tuned(module, task, recipe, how, path=going, key=key, root=root)
     diverged = not math.isfinite(ended.loss)
     result = dict(error=error, rate=rate, n_steps=ended.n_steps, diverged=diverged)
     result |= dict(loss=math.inf if diverged else ended.loss, seconds=ended.seconds)
     if done is not None and going is not None:
         about = dict(key=key, result=result, name=f"{type(module).__name__}, fine-tuned")
-        keep_tensors(done, dict(done=torch.ones(1)), about, sidecar=False)
+        keep_tensors(done, dict(done=torch.ones(1)), about, sidecar=False, root=root)
         going.unlink(missing_ok=True)
     return FineTuned(**result)
 

@@ -66,21 +66,32 @@ def plot_choices(
     grids: list,  # GaussianGrid of every checkpoint, same (a, b)
     error: ArrayLike,  # what the scores should predict, one number per checkpoint, lower is better
     ax: Axes | None = None,
+    *,
+    reference: ArrayLike | None = None,  # as for `choose_grid`: the right-hand plots
 ) -> Axes:
-    "Agreement with an error against the spread ratio, a line per a, a point per b (B.5)."
-    ratios = spread_ratios(grids)
-    ax = new_axes(ax)
+    """Agreement with an error, a line per a, a point per b (B.5, Figures 3 to 11).
+
+    Left-hand plots have it against the spread ratio, right-hand plots against the agreement with a
+    reference, such as LINEAR-VALID's error.
+    """
+    _check_grids(grids, "plot_choices")
     scores = torch.stack([g.score for g in grids])
+
+    def taus(i, other):
+        return [agreement_statistic(scores[:, i, j], other) for j in range(scores.shape[2])]
+
+    ratios = spread_ratios(grids).tolist() if reference is None else None
+    ax = new_axes(ax)
     for i, a in enumerate(grids[0].a.tolist()):
-        taus = [agreement_statistic(scores[:, i, j], error) for j in range(scores.shape[2])]
-        ax.plot(ratios[i], taus, "o-", label=f"a = {a:g}")
-        for b, x, t in zip(grids[0].b.tolist(), ratios[i].tolist(), taus, strict=True):
+        across = taus(i, reference) if ratios is None else ratios[i]
+        ax.plot(across, taus(i, error), "o-", label=f"a = {a:g}")
+        for b, x, t in zip(grids[0].b.tolist(), across, taus(i, error), strict=True):
             ax.annotate(f"{b:g}", (x, t), fontsize=7, xytext=(3, 3), textcoords="offset points")
-    ax.axvline(1, lw=0.8, color="grey")
-    ax.set(
-        xscale="log",
-        xlabel="robust s.d. of FR over that of RER (points: b)",
-        ylabel="Kendall's tau with the error",
-    )
+    ax.set(ylabel="Kendall's tau with the error")
+    if ratios is None:
+        ax.set(xlabel="Kendall's tau with the reference (points: b)")
+    else:
+        ax.axvline(1, lw=0.8, color="grey")
+        ax.set(xscale="log", xlabel="robust s.d. of FR over that of RER (points: b)")
     ax.legend()
     return ax
