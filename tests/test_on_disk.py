@@ -209,7 +209,7 @@ def test_a_run_goes_on_where_it_stopped(files, scored, monkeypatch, stop):
     monkeypatch.setattr(on_disk, "row_kernel", None)
     monkeypatch.setattr(on_disk, "cut_prior", None)
     resumed = rank_on_disk(files, **how)
-    assert scored == [f"model {k}" for k in range(4)]
+    assert scored == 2 * [f"model {k}" for k in range(4)]  # over the tasks, and over the labels
     monkeypatch.undo()
     whole = rank_on_disk(files, **dict(FEW, cache=False, labels=KNOWN))
     for name in ("skill", "accuracies", "mean", "variance", "point_errors"):

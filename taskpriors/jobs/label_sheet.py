@@ -65,7 +65,7 @@ def _write_page(path, sheet, points):  # points: row, path or text, and an image
     shown = [(i, told, None if of_texts else _thumbnail(seen)) for i, told, seen in points]
     title = f"{counted(len(points), 'point')} to label"
     page = Environment(autoescape=True).from_string(_PAGE)
-    width = "20rem" if of_texts else "170px"
+    width = "20rem" if of_texts else "160px"
     html = page.render(title=title, sheet=sheet.name, points=shown, width=width)
     path.write_text(html, encoding="utf-8")
 

@@ -24,14 +24,14 @@ from ..inputs.named_models import transformers_model
 from ..inputs.pooling import pool_tokens
 from ..inputs.pretrained import PooledModel
 from ..inputs.texts import TextsLike, TextSource, TokenEncoder, load_texts
-from taskpriors.jobs.monitor import (
+from taskpriors.jobs.fixed_tasks import (
     FixedPoints,
     InputsLike,
-    encode,
     image_references,
     known_references,
     reference_factor,
 )
+from .monitor import encode
 from ..kernels import kernel_factor
 from ..prior.cross_skill import cross_skill
 from ..rank.models import rank_models

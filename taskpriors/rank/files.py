@@ -40,7 +40,7 @@ def _check_prior_of_rows(prior, names):
 def rank_on_disk(
     models: Mapping,  # name -> features (n, d): file .npy or .safetensors, URL, memory map, array
     *,
-    labels: LabelsLike | None = None,  # array or file; adds metrics, skill and accuracy on them
+    labels: LabelsLike | None = None,  # of all points or some, as for rank_models; they decide
     prior: RowsLike | None = None,  # "elected" (None), "product", model, file or factor (n, r)
     judges: Mapping | None = None,  # name -> features that vote and are not ranked
     controls: str | Sequence | None = None,  # names of models known to be weak, that do not judge
@@ -68,8 +68,9 @@ def rank_on_disk(
     The law of tasks, the skill and the probes are those of `rank_models`, with the prior of each
     judge cut to its leading directions and judges elected on 2,048 of the points. Every model needs
     more points than features. URLs of fsspec (s3://, hf://, ...) are read in blocks where they are.
-    Models that failed are in `failures`. With labels, `extra` holds
-    LogME, the regularised H-score, and skill and accuracy of a ridge probe on them.
+    Models that failed are in `failures`. Labels
+    decide the order as in `rank_models`; if all points have one, `extra` holds LogME, the
+    regularised H-score, and skill and accuracy of a ridge probe on them.
     It has never run on a GPU.
     Reference: Task Priors, section 2.2, Algorithm 1; Halko, Martinsson and Tropp (2011).
     """

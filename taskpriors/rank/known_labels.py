@@ -288,8 +288,8 @@ def _judged(given, n, caller):  # GivenLabels with notes
     ]
     if c < 2:
         notes.append(
-            f"All {counted(k, 'label')} are of one class: they say which points are alike and "
-            "nothing of what tells classes apart."
+            f"The class of {counted(k, 'label')} is the only one: that says which points are alike "
+            "and nothing of what tells classes apart."
         )
     return given._replace(notes=tuple(notes))
 
@@ -385,7 +385,7 @@ def _label_functions(labels, names=None):  # name -> function of the features of
     classes, metrics = labels.classes[points], names or LABEL_METRICS
     if len(points) == len(labels.classes):
         return metric_functions(classes, metrics)
-    if len(labels.names) < 2:
+    if len(labels.names) < 2 or len(labels.names) == len(points):
         return {}
     of_rows = digest_tensors(dict(points=points))
     functions: dict[str, Any] = {}

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['EVIDENCE', 'FEWEST_TASKS', 'DIRECT', 'SCALE', 'Seats', 'seats_of', 'LabelledLaw', 'numbered_by_point',
-           'evidence_points', 'labelled_law', 'LabelledSkills', 'task_ratios', 'joined_with_labels',
+           'evidence_points', 'labelled_law', 'LabelledSkills', 'task_ratios', 'joined_with_labels', 'settled_skills',
            'skills_on_targets', 'skills_with_labels', 'further_labels']
 
 # %% ../../nbs/rank/08_labelled.ipynb #c935cdd5
@@ -90,8 +90,10 @@ def evidence_points(
     labels: Tensor,  # class of each point, shape (n,); -1 where not known
     options: RankOptions,
 ) -> Tensor:  # shape (k,)
-    "The labelled points that weigh the judges: all, or a random choice of many."
+    "The labelled points that weigh the judges: all, or a random choice of many; two at least."
     points = (labels >= 0).nonzero()[:, 0]
+    if len(points) == 1:  # a kernel has two points at least
+        return torch.cat([points, (labels < 0).nonzero()[:1, 0]]).sort().values
     if len(points) <= EVIDENCE:
         return points
     g = check_generator(options.seed, options.caller)
@@ -175,9 +177,13 @@ def joined_with_labels(
     return {name: dict(skill, skill=value) for (name, skill), value in joined}, spread
 
 
-def _settled(skills, failures):  # LabelledSkills where further labels would remove no error
+def settled_skills(
+    skills: Mapping,  # as of skills_on_tasks
+    failures: Mapping,  # name -> why it has none
+) -> LabelledSkills:
+    "Skills on the true task, so that further labels would remove no error."
     nothing = torch.zeros(len(skills), len(skills), dtype=torch.float64)
-    return LabelledSkills(skills, failures, nothing, {})
+    return LabelledSkills(dict(skills), dict(failures), nothing, {})
 
 
 def skills_on_targets(
@@ -186,7 +192,7 @@ def skills_on_targets(
     options: RankOptions,
 ) -> LabelledSkills:
     "Skill of each model on real targets or several labels: the mean over them."
-    return _settled(*skills_on_tasks(models, dict.fromkeys(models, targets.T), options))
+    return settled_skills(*skills_on_tasks(models, dict.fromkeys(models, targets.T), options))
 
 
 def skills_with_labels(
@@ -200,7 +206,7 @@ def skills_with_labels(
     given = numbered_by_point(labels)
     if (given >= 0).all():
         skills, failures = skills_on_tasks(models, dict.fromkeys(models, given[None]), options)
-        return _settled(skills, failures)
+        return settled_skills(skills, failures)
     seats = seats_of(models, priors, law)
     points = evidence_points(given, options)
     factors = [Z.to(options.device) for Z in seats.factors]

@@ -205,8 +205,8 @@ def rank_models(
     order: the skill is over tasks that agree with them, "prior_skill" stands beside it, and metrics
     with labels are added. Numbers with fractions, floats (n, m) and several labels (n, m) of 0 and
     1 are real targets, and the skill is the mean over them of ridge regression. Features that stay
-    on disk need classes of all points and get the columns alone. Files of more than 100,000 points
-    go to `rank_on_disk` unless an option needs more.
+    on disk take classes, and metrics with labels where all points have one. Files of more than
+    100,000 points go to `rank_on_disk` unless an option needs more.
     Reference: Task Priors, section 2.2, Algorithm 1 and Theorem 2.6.
     """
     _check_embedding_options(how)

@@ -4,12 +4,13 @@
 
 # %% auto #0
 __all__ = ['PAIRED', 'LABEL_SKILL', 'LABEL_COLUMNS', 'sampled_moments', 'gather_rows', 'open_features', 'RowLaw', 'row_law',
-           'draw_from_unchanged', 'check_streaming', 'known_classes', 'score_rows', 'scores_on_half_of_rows']
+           'cut_law', 'RowTasks', 'draw_row_tasks', 'draw_from_unchanged', 'check_streaming', 'known_classes',
+           'score_rows', 'scores_on_half_of_rows']
 
 # %% ../../nbs/rank/11_on_disk.ipynb #b1166ad2
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import replace
 from functools import partial
@@ -312,7 +313,11 @@ def row_law(
     return RowLaw(kernels, None, None, law.description, members=tuple(kernels), company=facts)
 
 
-def _cut(law, options):  # CutPrior
+def cut_law(
+    law: RowLaw,
+    options: RankOptions,
+) -> CutPrior:
+    "The leading directions of a law's kernel; those of a factor are all there."
     if law.factor is None:
         return cut_prior(law.kernels, options.rank, weights=law.weights, seed=options.seed)
     Z = law.factor
@@ -335,31 +340,45 @@ class _Stream(NamedTuple):  # what a worker needs to draw tasks
     n_tasks: int
     n_orders: int
     device: torch.device
+    given: str | None  # file of the known classes, shape (n,), -1 where a label is not known
 
 
 def _draw_stream(seed, stream):  # path of the tasks, shape (n_tasks, n), uint8
     Z = torch.from_numpy(load_array(f"{stream.folder}/factor.npy", _CALLER)).to(stream.device)
-    drawing = dict(n_tasks=stream.n_tasks, n_orders=stream.n_orders, seed=seed)
+    given = None if stream.given is None else torch.from_numpy(load_array(stream.given, _CALLER))
+    drawing = dict(n_tasks=stream.n_tasks, n_orders=stream.n_orders, given=given, seed=seed)
     drawn = sample_many_labels(Z, stream.temperature, stream.n_classes, **drawing)
     return save_array(f"{stream.folder}/tasks_{seed}.npy", drawn.numpy(), _CALLER)
 
 
-class _RowTasks(NamedTuple):
-    labels: np.ndarray  # of the skill and of the probes, shape (2, n_tasks, n), uint8
+class RowTasks(NamedTuple):
+    "Tasks that were drawn from factors on disk."
+
+    labels: np.ndarray  # of each seed, shape (n_seeds, n_tasks, n), uint8
     temperature: float  # of the judge with the greatest weight
     top: float  # largest eigenvalue of that judge's kernel
 
 
-def _draw_tasks(law, prior, options):  # _RowTasks
-    seeds = [options.seed + 2, options.seed]
+def draw_row_tasks(
+    law: RowLaw,
+    prior: CutPrior,  # of the law
+    options: RankOptions,
+    *,
+    seeds: Sequence,  # of sets of tasks
+    temperatures: Sequence | None = None,  # T of each judge; None: of the options
+    given: Tensor | None = None,  # known classes, shape (n,), -1 where a label is not known
+) -> RowTasks:
+    "Sets of tasks of a law, each the one that `sample_tasks` draws in memory with that seed."
     m = options.n_tasks
     n_orders = min(options.n_orders, m)
     by_order = task_judges(law.weights or [1.0], m).tensor_split(n_orders)
-    labels = np.empty((2, m, len(prior.factor)), dtype=np.uint8)
+    labels = np.empty((len(seeds), m, len(prior.factor)), dtype=np.uint8)
     strongest, T, top = 0.0, math.nan, math.nan
     for judge, (cut, weight) in enumerate(_jury(law, prior, options)):
         own_T, own_top = options.task_temperature, cut.eigenvalues[0].item()
-        if own_T is None:
+        if temperatures is not None:
+            own_T = temperatures[judge]
+        elif own_T is None:
             own_T = task_temperature(cut.factor, options.n_classes)
         if weight > strongest:
             strongest, T, top = weight, own_T, own_top
@@ -369,7 +388,12 @@ def _draw_tasks(law, prior, options):  # _RowTasks
             continue
         with scratch_folder(options.scratch, options.caller) as folder:
             save_array(f"{folder}/factor.npy", cut.factor.numpy(), options.caller)
-            stream = _Stream(folder, own_T, options.n_classes, n_tasks, n_orders, options.device)
+            known = None
+            if given is not None:
+                known = save_array(f"{folder}/given.npy", given.numpy(), options.caller)
+            stream = _Stream(
+                folder, own_T, options.n_classes, n_tasks, n_orders, options.device, known
+            )
             paths = _mapped(partial(_draw_stream, stream=stream), seeds, options, "tasks")
             arrays = [load_array(path, options.caller) for path in paths]
             drawn = [np.array_split(array, n_orders) for array in arrays]
@@ -379,7 +403,7 @@ def _draw_tasks(law, prior, options):  # _RowTasks
                 for out, parts in zip(labels, drawn, strict=True):
                     out[places] = parts[k][: len(places)]
                 start += len(judges)
-    return _RowTasks(labels, T, top)
+    return RowTasks(labels, T, top)
 
 
 def _moments(models, prior, options):  # mean, variance, T, mean of abs(K), least eigenvalue
@@ -407,8 +431,8 @@ _NUMBERS = (
 
 
 def _draw(models, law, options):  # name -> tensor
-    prior = _cut(law, options)
-    tasks = _draw_tasks(law, prior, options)
+    prior = cut_law(law, options)
+    tasks = draw_row_tasks(law, prior, options, seeds=[options.seed + 2, options.seed])
     mean, variance, T, scale, least = _moments(models, prior, options)
     value = -math.inf if math.isnan(least.value) else least.value
     rank = prior.factor.shape[1]
@@ -562,11 +586,11 @@ def scores_on_half_of_rows(
         got = shortened("; ".join(failure_lines(failures | failed)), 200)
         refuse(options.caller, "models must work on half of the points", got, "pass repeats=0")
     whose = row_law(law, there, few, outside=beside)
-    prior = _cut(whose, few)
+    prior = cut_law(whose, few)
     few = in_units(few, law, prior.eigenvalues[0].item, 1)
-    tasks = _draw_tasks(whose, prior, few).labels
+    tasks = draw_row_tasks(whose, prior, few, seeds=[few.seed + 2]).labels
     mask = split_of_half(options, rows, seed)
-    judged = torch.from_numpy(np.stack([tasks[0], tasks[0]]))
+    judged = torch.from_numpy(np.concatenate([tasks, tasks]))
     skills, probes, _, failures = score_rows(there, judged, mask, few)
     if failures:
         got = shortened("; ".join(failure_lines(failures)), 200)

@@ -33,7 +33,14 @@ from .agreement import agreement_row, agreement_table
 from .errors import ErrorLaw, error_law, joint_law, lead_errors
 from .labelled import further_labels
 from .laws import task_orders
-from .tiers import Lead, Tiers, head_to_head, rank_tiers
+from taskpriors.rank.tiers import (
+    Lead,
+    Tiers,
+    head_to_head,
+    lead_quantile,
+    probability_ahead,
+    rank_tiers,
+)
 from ..results import Result
 from ..show.page import HEAD_TO_HEAD, check_report_path, report_page
 from ..show.plots import panels_png, plot_accuracies, plot_skills
@@ -47,7 +54,7 @@ from taskpriors.show.table import (
     run_summary,
     table_record,
 )
-from ..show.words import labelled_verdict, next_step, verdict
+from ..show.words import labelled_pair, labelled_verdict, next_step, verdict
 from ..signatures import documented
 from ..store import write_files
 from ..transfer.registry import LABEL_ACCURACY
@@ -228,6 +235,37 @@ class Ranking(Result):
             n_points=self.settings["n"],
         )
 
+    def label_path(
+        self,
+        a: str,  # name of a model
+        b: str,  # name of another
+    ) -> DataFrame:  # columns labels, lead, low, high, probability
+        """How sure a lead is with the labels at hand, with two, four, ... times as many, with all.
+
+        It is what further random labels would bring if the lead stayed as it is.
+        """
+        import pandas as pd
+
+        if self.spread is None:
+            rule, remedy = "a ranking must have labels", "pass labels= to rank_models"
+            refuse("label_path", rule, "none", remedy)
+        pair = [
+            self.models.index(check_choice(x, self.models, "label_path", "model")) for x in (a, b)
+        ]
+        k, n = self.settings["labels"]["n_labels"], self.settings["n"]
+        lead = (self.skill[pair[0]] - self.skill[pair[1]]).item()
+        points, spread = self._points_law(None).some(pair), self.spread[pair][:, pair]
+        rows = []
+        for labels in [*(k * 2**i for i in range(60) if k * 2**i < n), n]:
+            left = 0.0 if labels == n else (1 / labels - 1 / n) / (1 / k - 1 / n)
+            law = joint_law([points, ErrorLaw(left * spread, torch.full_like(spread, math.inf))])
+            se, freedom = lead_errors(law.covariance)[0, 1], law.freedom[0, 1]
+            reach = (lead_quantile(0.95, freedom) * se).item()
+            ahead = probability_ahead(lead, se, freedom).item()
+            row = dict(labels=labels, lead=lead, low=lead - reach, high=lead + reach)
+            rows.append(dict(row, probability=ahead))
+        return pd.DataFrame(rows)
+
     @property
     def settled(self) -> bool:
         "Is the first model told apart from every other, at 95 % for all leads at once?"
@@ -376,6 +414,10 @@ class Ranking(Result):
         drawn = self.accuracies[:, self.drawn["tasks"]].tolist() if self.drawn else None
         table = table_record(self.short_frame())
         shown = dict(ranking=json_rows(self._leads_frame()), table=table, pairs=pairs)
+        if self.prior_skill is not None and len(self.models) > 1:
+            pair = labelled_pair(self.to_frame())
+            path = self.label_path(*pair).to_dict("records")
+            shown |= dict(label_pair=pair, label_path=path)
         return dict(self._record(), **shown, drawn_accuracy=drawn)
 
     def _leads_frame(self):  # the table, and how far the interval of each lead of the first extends

@@ -10,6 +10,7 @@ __all__ = ['LISTED', 'elected_columns', 'Company', 'Findings', 'findings_in_memo
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from ..inputs.texts import TextSource
 from ..prior.calibration import top_eigenvalue
 from ..prior.next_labels import jury_coordinates, spread_points
 from ..prior.ridge_on_disk import evenly
+from ..probes import label_accuracy
 from taskpriors.rank.company import (
     AnyModel,
     RankOptions,
@@ -30,6 +32,7 @@ from taskpriors.rank.company import (
     gather_models,
     images_for,
     refuse_unless_any,
+    rows_of,
     scalar,
 )
 from .cost import plan_ranking
@@ -43,6 +46,7 @@ from taskpriors.rank.known_labels import (
     read_labels,
 )
 from .labelled import LabelledSkills, skills_on_targets, skills_with_labels
+from .labelled_on_disk import skills_of_rows_with_labels
 from taskpriors.rank.laws import (
     Law,
     Priors,
@@ -75,7 +79,11 @@ from taskpriors.rank.scores import (
     model_skills,
 )
 from ..show.words import failure_lines, shortened
-from ..transfer.registry import LABEL_METRICS, combination_note
+from taskpriors.transfer.registry import (
+    LABEL_ACCURACY,
+    LABEL_METRICS,
+    combination_note,
+)
 
 # %% ../../nbs/rank/12_run.ipynb #0469542b
 def _if_any(values):  # shape (n_models,), NaN where there is none; None if there is none at all
@@ -236,6 +244,15 @@ _LEFT_OUT = (
 )
 
 
+def _accuracy_on_some(models, labels, options):  # column of label accuracy, and failures
+    points = (labels.classes >= 0).nonzero()[:, 0]
+    if len(points) > PAIRED or not 2 <= len(labels.names) < len(points):
+        return {}, {}
+    metrics = {LABEL_ACCURACY: partial(label_accuracy, labels=labels.classes[points])}
+    rows = {name: replace(model, features=rows_of(model, points)) for name, model in models.items()}
+    return model_metrics(rows, metrics, replace(options, cache=False))
+
+
 def findings_on_disk(
     company: Company,
     law: Law,
@@ -249,25 +266,20 @@ def findings_on_disk(
     if classes is not None and classes.targets is not None:
         rule, remedy = "features that stay on disk take classes", "rank a sample of them"
         refuse(options.caller, rule, "real targets", remedy)
-    if classes is not None and (n_blank := int((classes.classes < 0).sum())):
-        rule, remedy = (
-            "features that stay on disk need labels of all points",
-            "rank a sample of them",
-        )
-        refuse(options.caller, rule, f"{n_blank} points without a label", remedy)
-    known = None if classes is None else known_classes(classes.classes, options.caller)
+    known = None
+    if classes is not None and (classes.classes >= 0).all():
+        known = known_classes(classes.classes, options.caller)
     mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
     drawn, whose, models, failures = draw_from_unchanged(
         company.models, law, options, outside=company.outside
     )
-    judging = dict.fromkeys(models)
     rank, cut = int(drawn["rank"]), drawn["trace_cut"].item()
     told = whose.description
     if whose.factor is None:
         told = f"{told}, its {rank} leading directions ({cut:.1%} of the trace cut)"
     priors = Priors(
         None,
-        judging,
+        dict.fromkeys(models),
         told,
         judges=whose.judges,
         outside=company.outside,
@@ -291,6 +303,12 @@ def findings_on_disk(
         for k, name in enumerate(models)
     }
     models = _judged(models, skills, probes)
+    labelled = None
+    if classes is not None:
+        how: dict[str, Any] = dict(mask=mask, options=options)
+        labelled = skills_of_rows_with_labels(models, priors, law, whose, classes.classes, **how)
+        models, failures = _judged(models, labelled.skills), failures | labelled.failures
+        refuse_unless_any(models, failures, options.caller)
     drawn_at = drawn["task_temperature"].item()
     tasks = dict(
         task_temperature=drawn_at,
@@ -309,15 +327,19 @@ def findings_on_disk(
         options=options,
         pairs=f"of {min(n, PAIRED)} points",
     )
-    if classes is not None:
-        record["labels"] = labels_record(classes, labels)
-        record["notes"].append(_LEFT_OUT)
+    if classes is not None and labelled is not None:
+        record["labels"] = labels_record(classes, labels) | dict(judges=labelled.weights)
+        record["notes"] += [_LEFT_OUT] if known is not None else []
     extra = elected_columns(models, priors) | {
         column: torch.stack([columns[name][column] for name in models])
         for column in LABEL_COLUMNS
         if all(column in columns[name] for name in models)
     }
-    return Findings(models, priors, mask, a_few, moments, skills, probes, extra, failures, record)
+    if classes is not None and known is None:
+        accuracy, declined = _accuracy_on_some(models, classes, options)
+        extra, failures = extra | accuracy, failures | declined
+    found = (models, priors, mask, a_few, moments, skills, probes)
+    return Findings(*found, extra, failures, record, labelled)
 
 # %% ../../nbs/rank/12_run.ipynb #643a5f01
 def _halves(found, law, options, repeats, on_disk):  # Halves or None, and why there are none

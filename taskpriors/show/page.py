@@ -93,13 +93,17 @@ def report_page(
     rows, verdict = record["ranking"], record["verdict"]
     options = dict(record["settings"])
     models, versions = options.pop("models", {}), options.pop("versions", {})
-    first = f"Take {rows[0]['model']}."
+    ends = [f"Take {rows[0]['model']}.", ", and without them, too."]
+    if "label_pair" in record:
+        ends.append(f", without them {record['label_pair'][1]}.")
+    cut = min((verdict.index(end) + len(end) for end in ends if end in verdict), default=None)
     span = None
     if "reach" in rows[0]:
         span = lead_span([row["behind"] for row in rows], [row["reach"] for row in rows])
     sized = [row for row in rows if row.get("parameters") is not None]
     judges = [row for row in rows if "judge_weight" in row]
     contents = dict(table="Models", parameters="Parameters", pairs="Head to head")
+    contents |= dict(labels="Labels") if record.get("label_path") else {}
     contents |= dict(judges="Judges") if judges else {}
     contents |= dict(tasks="Tasks") if record["drawn"] else {}
     contents |= dict(agreement="Agreement", trust="What to trust")
@@ -109,11 +113,12 @@ def report_page(
     html = page.from_string(form).render(
         record,
         title=f"Ranking of {counted(len(rows), 'model')}",
-        lead=first if verdict.startswith(first) else verdict,
-        rest=verdict.removeprefix(first).strip() if verdict.startswith(first) else "",
+        lead=verdict[:cut],
+        rest="" if cut is None else verdict[cut:].strip(),
         points=counted_points(record["settings"]),
         contents=(contents | dict(made="Settings")).items(),
         span=span,
+        label_path=record.get("label_path"),
         chart=Markup(parameters_svg(pd.DataFrame(sized))) if len(sized) > 1 else None,
         n_unsized=len(rows) - len(sized),
         judges=sorted(judges, key=lambda row: -row["judge_weight"])[:HEAD_TO_HEAD],

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['plain_text', 'shortened', 'counted', 'counted_points', 'short_count', 'listed', 'failure_lines', 'verdict',
-           'share_interval', 'labelled_verdict', 'next_step']
+           'share_interval', 'labelled_pair', 'labelled_verdict', 'next_step']
 
 # %% ../../nbs/show/01_words.ipynb #44e1093e
 from collections.abc import Callable, Mapping, Sequence
@@ -161,6 +161,14 @@ def _settled(more):  # what would tell two models apart
     return f"about {counted(more, 'more label')} of these points would tell the two apart"
 
 
+def labelled_pair(
+    frame: DataFrame,  # pandas.DataFrame of a ranking with prior_skill, best first
+) -> tuple:  # names of two models
+    "The first, and the rival that its lead is told over: the first without labels, or the second."
+    first, without = frame.model[0], frame.model[frame.prior_skill.idxmax()]
+    return first, frame.model[1] if without == first else without
+
+
 def labelled_verdict(
     frame: DataFrame,  # pandas.DataFrame of a ranking with prior_skill, best first
     compare: Callable,  # two models -> `Lead` of the first over the second
@@ -176,7 +184,7 @@ def labelled_verdict(
     if len(frame) == 1:
         return f"Only {first} was ranked: there is nothing to choose from."
     without = frame.model[frame.prior_skill.idxmax()]
-    rival = frame.model[1] if without == first else without
+    rival = labelled_pair(frame)[1]
     sentences = [f"With {known} take {first}, and without them, too."]
     if without != first:
         name = known[0].upper() + known[1:]
