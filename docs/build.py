@@ -182,8 +182,9 @@ def readme():
             cell.source = ""
     text, res = MarkdownExporter().from_notebook_node(nb)
     names = {name: f"index_files/figure-{k}.png" for k, name in enumerate(res["outputs"])}
-    for name, new in names.items():
-        text = re.sub(rf"!\[[^\]]*\]\({re.escape(name)}\)", f"![{_caption(nb)}]({new})", text)
+    captions = [c.metadata["mystnb"]["image"]["alt"] for c in nb.cells if "mystnb" in c.metadata]
+    for (name, new), caption in zip(names.items(), captions, strict=True):
+        text = re.sub(rf"!\[[^\]]*\]\({re.escape(name)}\)", f"![{caption}]({new})", text)
     text = re.sub(r"\]\(/([\w/]+)\.ipynb\)", lambda m: f"]({_repo_path(m[1])})", text)
     text = re.sub(
         r"\]\(#taskpriors\.([\w.]+)\.(\w+)(?:-class)?\)",
@@ -197,13 +198,6 @@ def readme():
     return "<!-- made from nbs/index.ipynb by docs/build.py --readme -->\n\n" + text, {
         names[k]: v for k, v in res["outputs"].items()
     }
-
-
-def _caption(nb):
-    return next(
-        (c.metadata["mystnb"]["image"]["alt"] for c in nb.cells if "mystnb" in c.metadata),
-        "Ranking of models over all tasks",
-    )
 
 
 def _repo_path(page):

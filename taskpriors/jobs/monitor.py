@@ -387,28 +387,42 @@ class Monitor:
         se, freedom = (x[0, 1] for x in (lead_errors(law.covariance), law.freedom))
         return probability_ahead(steps[0].skill - steps[1].skill, se, freedom).item()
 
+    def ties(
+        self,
+        *,
+        level: float = 0.95,  # of the intervals of all leads at once
+    ) -> list:  # of steps
+        "The step of the highest skill and those that cannot be told from it, as they were trained."
+        steps = sorted(self._usable("ties"), key=lambda s: -s.skill)
+        if len(steps) == 1:
+            return [steps[0].step]
+        skill = torch.tensor([s.skill for s in steps], dtype=torch.float64)
+        law = self._law(steps)
+        tier = rank_tiers(skill, law.covariance, freedom=law.freedom, level=level).tier.tolist()
+        return sorted(s.step for s, t in zip(steps, tier, strict=True) if t == 1)
+
     def best(
         self,
         *,
         level: float = 0.95,  # of the intervals of all leads at once
     ) -> int | None:  # a step; None if the first one cannot be told from others
         "The step of the highest skill, unless the first step and others cannot be told from it."
-        highest, ties, undecided = self._standing(level)
-        return None if undecided else highest
+        steps, ties = self._usable("best"), self.ties(level=level)
+        undecided = len(ties) > 1 and steps[0].step in ties
+        return None if undecided else max(steps, key=lambda s: s.skill).step
 
     @property
     def verdict(self) -> str:
         "Which step to take, and which steps cannot be told from it."
-        highest, ties, undecided = self._standing(0.95)
-        if undecided:
-            return (
-                "No step can be named: the first cannot be told from the highest. "
-                "Pass reference=features of a trained network, or more points."
-            )
-        if not ties:
-            return f"Take step {highest}."
-        others = ", ".join(map(str, ties[:5])) + (f" and {len(ties) - 5} more" if ties[5:] else "")
-        return f"Take step {highest}. Not told apart from it: {others}."
+        best, others = self.best(), [str(step) for step in self.ties()]
+        if best is None:
+            why = "No step can be named: the first cannot be told from the highest."
+            return f"{why} Pass reference=features of a trained network, or more points."
+        others.remove(str(best))
+        if not others:
+            return f"Take step {best}."
+        more = f" and {len(others) - 5} more" if others[5:] else ""
+        return f"Take step {best}. Not told apart from it: {', '.join(others[:5])}{more}."
 
     def to_frame(self) -> DataFrame:
         "One row per measured step."
@@ -463,17 +477,6 @@ class Monitor:
         self.labels = state["labels"].long()
         self.history = [Step(**row) for row in state["history"]]
         self._last, self._resumed = state["last"], True
-
-    def _standing(self, level):  # the highest step, its ties, and whether the first is among both
-        steps = sorted(self._usable("best"), key=lambda s: -s.skill)
-        first = min(s.step for s in steps)
-        if len(steps) == 1:
-            return first, [], False
-        skill = torch.tensor([s.skill for s in steps], dtype=torch.float64)
-        law = self._law(steps)
-        tier = rank_tiers(skill, law.covariance, freedom=law.freedom, level=level).tier.tolist()
-        top = [s.step for s, t in zip(steps, tier, strict=True) if t == 1]
-        return top[0], sorted(top[1:]), len(top) > 1 and first in top
 
     def _features(self, model):
         if torch.is_tensor(model) or isinstance(model, np.ndarray):
