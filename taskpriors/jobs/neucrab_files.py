@@ -180,6 +180,8 @@ def neucrab_page(
     result: NeuCRaB,
 ) -> str:  # HTML
     "One self-contained page: how well each metric orders the checkpoints."
+    import matplotlib.pyplot as plt
+
     frame = result.to_frame()
     by_size = result.tables()
     shown = {"Mean over tasks": frame, "Test errors": result.truth.set_index(["task", "model"])}
@@ -196,6 +198,7 @@ def neucrab_page(
         try:
             parts.append((title, f'<img alt="" src="data:image/png;base64,{_png(draw)}">'))
         except ValueError as e:  # a grid that says nothing, as of four equal risks
+            plt.close()  # the figure that was begun
             parts.append((title, _escaped(str(e))))
     parts += [
         (title, table.to_html(float_format="{:.3f}".format)) for title, table in shown.items()
