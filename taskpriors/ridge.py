@@ -176,6 +176,7 @@ def residual_filter(
 def filters(
     basis: RidgeBasis, alphas: Sequence
 ) -> tuple:  # of several penalties: (n_alphas,) and (n_alphas, r)
+    "What `residual_filter` gives at each of several penalties."
     keep, f = zip(*(residual_filter(basis, a) for a in alphas), strict=True)
     f = torch.stack(f)
     return torch.tensor(keep, dtype=torch.float64, device=f.device), f

@@ -50,6 +50,7 @@ class EdgeLaw(NamedTuple):
 def edge_law(
     prior: ArrayLike, temperature: float | None, features: Tensor, caller: str
 ) -> EdgeLaw:  # in the precision of the features
+    "The law of a factor and a temperature that are judged here."
     Z = check_features(prior, caller, "prior").to(features)
     check_same_n(caller, features=len(features), prior=len(Z))
     Z, odds = checked_odds(Z, temperature, "undirected", caller)
@@ -82,6 +83,7 @@ def _edge_strip(rows: slice, law: EdgeLaw, U: Tensor, size: int) -> tuple[Tensor
 
 # %% ../../nbs/prior/15_edge_errors.ipynb #a7e13ac5
 def moments_of_edges(basis: RidgeBasis, law: EdgeLaw, run: PairPass) -> TaskMoments:
+    "What `edge_moments` returns, for a law and a pass that have been judged."
     U = basis.U
     n = len(U)
     size = run.size(n)
@@ -150,6 +152,7 @@ def _variance_block(block: tuple, law: EdgeLaw, L: Tensor, R: Tensor) -> Tensor:
 
 
 def variance_of_edges(basis: RidgeBasis, law: EdgeLaw, alpha: float, run: PairPass) -> Tensor:
+    "What `edge_variance` returns, for a law and a pass that have been judged."
     U = basis.U
     n = len(U)
     size = run.size(n)

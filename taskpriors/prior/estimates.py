@@ -54,6 +54,7 @@ class LabelTraceMoments(Result):
 def label_traces(
     labels: Tensor, M: Tensor, q: int, size: int = 128
 ) -> Tensor:  # Tr(M M^T G) of each task, (n_tasks,), float64
+    "Agreement of a model of factor M with each task."
     return torch.cat(
         [
             sum(((y == c).to(M.dtype) @ M).double().square().sum(1) for c in range(q))

@@ -191,17 +191,28 @@ class Ranking(Result):
         pair = [self.models.index(check_choice(k, self.models, "compare", "model")) for k in (a, b)]
         return self._head_to_head("compare", pair, groups).lead(level)
 
-    def agreement(self) -> DataFrame:
+    def agreement(
+        self,
+        *,
+        labels: bool = False,  # with the accuracy on given labels, not on tasks of the prior
+    ) -> DataFrame:
         "Spearman correlation of each statistic, and of controls, with probe accuracy."
+        truth, others = self.accuracy, self.extra
+        if labels:
+            if LABEL_ACCURACY not in self.extra:
+                rule, remedy = "labels must be known", "rank with labels=, or pass labels=False"
+                refuse("Ranking.agreement", rule, "a ranking without labels", remedy)
+            others = dict(self.extra)
+            truth = others.pop(LABEL_ACCURACY)
         controls = {} if self.parameters is None else dict(parameters=self.parameters)
         controls["dimension"] = self.dimension.double()
         statistics = dict(skill=self.skill)
         if self.prior_skill is not None:
             statistics["prior_skill"] = self.prior_skill
-        statistics |= dict(mean=self.mean, variance=self.variance, **self.extra)
-        facts = [name for name in self.extra if column_of(name).higher_is_better is None]
+        statistics |= dict(mean=self.mean, variance=self.variance, **others)
+        facts = [name for name in others if column_of(name).higher_is_better is None]
         statistics = {name: values for name, values in statistics.items() if name not in facts}
-        return agreement_table(statistics, self.accuracy, controls)
+        return agreement_table(statistics, truth, controls)
 
     @property
     def verdict(self) -> str:
@@ -418,6 +429,8 @@ class Ranking(Result):
             pair = labelled_pair(self.to_frame())
             path = self.label_path(*pair).to_dict("records")
             shown |= dict(label_pair=pair, label_path=path)
+        if LABEL_ACCURACY in self.extra:
+            shown["label_agreement"] = json_rows(self.agreement(labels=True))
         return dict(self._record(), **shown, drawn_accuracy=drawn)
 
     def _leads_frame(self):  # the table, and how far the interval of each lead of the first extends

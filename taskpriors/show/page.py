@@ -119,6 +119,7 @@ def report_page(
         contents=(contents | dict(made="Settings")).items(),
         span=span,
         label_path=record.get("label_path"),
+        label_agreement=record.get("label_agreement"),
         chart=Markup(parameters_svg(pd.DataFrame(sized))) if len(sized) > 1 else None,
         n_unsized=len(rows) - len(sized),
         judges=sorted(judges, key=lambda row: -row["judge_weight"])[:HEAD_TO_HEAD],
