@@ -56,6 +56,17 @@ def shelf(tmp_path_factory):
     return home
 
 
+@pytest.mark.parametrize(
+    "line, word", [("taskpriors ra", "rank"), ("taskpriors rank --n-t", "--n-tasks")]
+)
+def test_a_shell_completes_words(line, word, tmp_path):
+    pytest.importorskip("argcomplete")
+    asked = dict(_ARGCOMPLETE=1, COMP_LINE=line, COMP_POINT=len(line), COMP_TYPE=9)
+    found = tmp_path / "words"
+    run(cwd=tmp_path, _ARGCOMPLETE_STDOUT_FILENAME=found, **asked)
+    assert word in found.read_text().split()
+
+
 def words(shelf, *more):
     return (
         "rank",

@@ -9,6 +9,7 @@ __all__ = ['label_agreement', 'run_rank', 'run_layers', 'run_cache', 'run_metric
 # %% ../../nbs/jobs/08_cli.ipynb #7c429010
 import argparse
 import ast
+import os
 import re
 import shutil
 import sys
@@ -543,7 +544,12 @@ def main(
     "Entry point of the command `taskpriors`."
     warnings.showwarning = warn_once()
     try:
-        args = build_parser().parse_args(argv)
+        parser = build_parser()
+        if "_ARGCOMPLETE" in os.environ:  # a shell asks for the words that may follow
+            import argcomplete
+
+            argcomplete.autocomplete(parser)
+        args = parser.parse_args(argv)
         status = args.run(args)
         return READER_LEFT if reader_left() else status
     except KeyboardInterrupt:

@@ -33,7 +33,8 @@ from taskpriors.checks import (
     refuse,
 )
 from .errors import ROUNDING, ErrorLaw, lead_errors
-from ..results import Result, new_axes
+from ..results import Result
+from ..show.plots import plot_skills
 
 # %% ../../nbs/rank/02_tiers.ipynb #12b3c3df
 @dataclass(frozen=True, eq=False, repr=False)
@@ -214,36 +215,14 @@ class Tiers(Result):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "How far each model is behind the first, with simultaneous intervals, tier by tier."
-        ax = new_axes(ax, figsize=(6.4, 1.1 + 0.22 * len(self.models)))
-        order = self.skill.argsort(stable=True)
-        y = torch.arange(len(order))
-        tier = self.tier[order]
-        for k in tier.unique():
-            in_tier = tier == k
-            rows = order[in_tier]
-            ax.errorbar(
-                -self.behind[rows],
-                y[in_tier],
-                xerr=torch.stack(
-                    [
-                        self.behind_high[rows] - self.behind[rows],
-                        self.behind[rows] - self.behind_low[rows],
-                    ]
-                ),
-                fmt="o",
-                color=f"C{(int(k) - 1) % 4}",
-                label=f"tier {int(k)}",
-            )
-        ax.axvline(0, color="black", lw=0.8)
-        ax.set_yticks(y, [self.models[k][-30:] for k in order])
-        first = int((tier == 1).sum())
-        ax.set(
-            xlabel="skill relative to the first, simultaneous 95 % intervals"
-            if self.level == 0.95
-            else "skill relative to the first",
-            title=f"{first} of {len(order)} models in the first tier",
-        )
-        ax.legend(loc="upper left")
+        import pandas as pd
+
+        order = self.skill.argsort(descending=True, stable=True)
+        reach = self.behind_high - self.behind
+        columns = dict(skill=self.skill, tier=self.tier, reach=reach)
+        frame = pd.DataFrame({name: values[order].tolist() for name, values in columns.items()})
+        ax = plot_skills(frame.assign(model=[self.models[k] for k in order]), ax)
+        ax.set_xlabel(ax.get_xlabel().replace("95 %", f"{100 * self.level:g} %"))
         return ax
 
 # %% ../../nbs/rank/02_tiers.ipynb #dff38e20
