@@ -43,6 +43,7 @@ ogp_social_cards = {"enable": False}  # one card for all pages
 ogp_image = "_static/card.png"
 ogp_image_alt = "taskpriors: score a representation on every task it could meet"
 ogp_site_url = html_baseurl = f"{_cfg['doc_host']}{_cfg['doc_baseurl']}/"
+html_search_scorer = str(Path(__file__).with_name("search_scorer.js"))
 notfound_urls_prefix = f"{_cfg['doc_baseurl']}/"
 notfound_context = {
     "title": "This page is not here",

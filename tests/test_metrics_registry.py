@@ -32,6 +32,8 @@ NOT_METRICS = {
     "gamma_fit": "returns VariationalFit",
     "loss_curve": "returns LossCurve",
     "hsic": "has no direction of its own: CKA normalises it",
+    "metric_costs": "counts operations of metrics",
+    "mixture_operations": "counts operations",
     "count_copies": "counts points and judges no model",
     "collapse_terms": "returns CollapseTerms",
     "alpha_req": "has no direction of its own: alpha_gap is its distance from one",

@@ -37,9 +37,8 @@ class EdgeLaw(NamedTuple):
     Z: Tensor  # factor of the prior kernel, shape (n, r), in the precision of the features
     odds: float  # log-odds of an edge per unit of the kernel
 
-    def block(
-        self, rows: slice, cols: slice
-    ) -> Tensor:  # probabilities of undirected edges, one on the diagonal
+    def block(self, rows: slice, cols: slice) -> Tensor:  # shape (len(rows), len(cols))
+        "Probabilities of undirected edges, one on the diagonal."
         zero = self.Z.new_zeros(())
         P = torch.addmm(zero, self.Z[rows], self.Z[cols].T, beta=0, alpha=self.odds).sigmoid_()
         if rows == cols:
@@ -65,7 +64,8 @@ class PairPass(NamedTuple):
     executor: ExecutorLike | None
     progress: bool
 
-    def size(self, n: int) -> int:  # points in a block
+    def size(self, n: int) -> int:
+        "Points in a block."
         if self.block_size is None:
             return min(max(512, n // 8), 2048)
         return check_count(self.block_size, self.caller, "block_size")
