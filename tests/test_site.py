@@ -370,6 +370,46 @@ def test_search_finds_what_users_call_it_and_shows_prose(address, browser, words
         assert not re.search(r"\\\(|\\mathbb|^import |assert ", context.text), context.text
 
 
+FIRST = {
+    "few labels": "start/with_labels",
+    "labels csv": "start/with_labels",
+    "huggingface": "start/my_images",
+    "my images": "start/my_images",
+    "texts": "start/my_texts",
+    "feature files": "start/my_features",
+    "parquet": "start/my_features",
+    "compare two models": "start/first_ranking",
+    "which layer": "start/which_layer",
+    "checkpoint": "start/in_a_training_loop",
+    "columns": "start/reading_the_table",
+    "uncertainty": "start/glossary",
+    "glossary": "start/glossary",
+    "questions": "start/faq",
+    "objections": "start/four_objections",
+    "explorer": "start/explorer",
+    "cite": "start/citing",
+    "report": "rank/ranking",
+    "timm": "inputs/named_models",
+    "Lightning": "jobs/monitor_lightning",
+}
+
+
+@needs_browser
+def test_the_page_that_does_it_is_found_first(address, browser):
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    found = {}
+    for words in FIRST:
+        browser.get(f"{address}/search.html?q={words.replace(' ', '+')}")
+        WebDriverWait(browser, PATIENCE).until(
+            lambda b: b.find_elements("css selector", "#search-results li > a")
+        )
+        link = browser.find_element("css selector", "#search-results li > a")
+        page = link.get_attribute("href").removeprefix(f"{address}/")
+        found[words] = page.partition(".html")[0]
+    assert found == FIRST
+
+
 @needs_browser
 def test_no_list_of_contents_runs_off_the_screen(address, browser):
     resize(browser, 1700, 1000)
