@@ -392,7 +392,7 @@ class Monitor:
         *,
         level: float = 0.95,  # of the intervals of all leads at once
     ) -> list:  # of steps
-        "The step of the highest skill and those that cannot be told from it, as they were trained."
+        "The highest step and those that cannot be told from it, in the order of training."
         steps = sorted(self._usable("ties"), key=lambda s: -s.skill)
         if len(steps) == 1:
             return [steps[0].step]
@@ -407,18 +407,17 @@ class Monitor:
         level: float = 0.95,  # of the intervals of all leads at once
     ) -> int | None:  # a step; None if the first one cannot be told from others
         "The step of the highest skill, unless the first step and others cannot be told from it."
-        steps, ties = self._usable("best"), self.ties(level=level)
-        undecided = len(ties) > 1 and steps[0].step in ties
-        return None if undecided else max(steps, key=lambda s: s.skill).step
+        return self._best_of(self.ties(level=level))
 
     @property
     def verdict(self) -> str:
         "Which step to take, and which steps cannot be told from it."
-        best, others = self.best(), [str(step) for step in self.ties()]
+        ties = self.ties()
+        best = self._best_of(ties)
         if best is None:
-            why = "No step can be named: the first cannot be told from the highest."
+            why = "No step can be named: the first and others cannot be told from the highest."
             return f"{why} Pass reference=features of a trained network, or more points."
-        others.remove(str(best))
+        others = [str(step) for step in ties if step != best]
         if not others:
             return f"Take step {best}."
         more = f" and {len(others) - 5} more" if others[5:] else ""
@@ -477,6 +476,11 @@ class Monitor:
         self.labels = state["labels"].long()
         self.history = [Step(**row) for row in state["history"]]
         self._last, self._resumed = state["last"], True
+
+    def _best_of(self, ties):  # the highest step; None if the first is among several
+        steps = self._usable("best")
+        undecided = len(ties) > 1 and steps[0].step in ties
+        return None if undecided else max(steps, key=lambda s: s.skill).step
 
     def _features(self, model):
         if torch.is_tensor(model) or isinstance(model, np.ndarray):
@@ -562,9 +566,6 @@ class Monitor:
         if not self._resumed:
             self._csv, self._resumed = _free_file(self._csv), True
         write_file(self._csv, self.to_frame().to_csv(index=False))
-
-
-_MOST_STEPS = 100  # the highest, whose leads say how far intervals of all leads reach
 
 # %% ../../nbs/jobs/01_monitor.ipynb #d6884ea2
 def _chosen_groups(groups, index, n_all):
