@@ -51,6 +51,11 @@ def refuse_an_idle_skip(report, config):
         report.longrepr = f"{path}:{line}: this machine could run it. {reason}"
 
 
+def pytest_collection_modifyitems(items):
+    "The site, which one test builds and all others read, comes first: a core would wait for it."
+    items.sort(key=lambda item: item.path.name != "test_site.py")
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item):
     refuse_an_idle_skip((yield).get_result(), item.config)

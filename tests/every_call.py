@@ -226,7 +226,7 @@ CALLS = {
         "rank_tiers": dict(skill=torch.tensor([0.4, 0.6]), covariance=0.01 * torch.eye(2)),
     },
     "rank.reliability": {"expected_loss": dict(judges=ELECTED, similarity=torch.eye(3))},
-    "rank.ranking": {
+    "rank.outputs": {
         "worst_decile": dict(accuracies=P),
     },
     "rank.models": {
@@ -326,7 +326,20 @@ ABSENT = {
     "rank.agreement.agreement_row": "step of Ranking.agreement",
     "rank.agreement.agreement_table": "step of Ranking.agreement",
     "rank.agreement.random_agreement": "step of Ranking.agreement",
-    "rank.ranking.free_folder": "names a folder; tests/test_cli.py",
+    "rank.outputs.free_folder": "names a folder; tests/test_cli.py",
+    **dict.fromkeys(
+        (
+            "rank.outputs.correlations",
+            "rank.outputs.leads_frame",
+            "rank.outputs.page_record",
+            "rank.outputs.ranking_frame",
+            "rank.outputs.ranking_record",
+            "rank.outputs.save_ranking",
+            "rank.outputs.saved_fields",
+        ),
+        "step of a method of Ranking",
+    ),
+    "rank.certainty": "steps of Ranking.compare and Ranking.label_path",
     "show.page": "the page of a ranking; its notebook and tests/test_report.py",
     **dict.fromkeys(
         (

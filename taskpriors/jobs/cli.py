@@ -254,7 +254,7 @@ def run_rank(
     if "models" in given:
         given["models"] = files_in_folders(given["models"])
     from taskpriors.rank.models import rank_models
-    from taskpriors.rank.ranking import free_folder
+    from taskpriors.rank.outputs import free_folder
 
     report = _report_path(given)
     judge_options(given)

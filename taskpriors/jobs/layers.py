@@ -377,7 +377,7 @@ class LayerRanking(Ranking):
         ax = new_axes(ax)
         split = [name.rpartition("/") if "/" in name else (name, "", "out") for name in self.models]
         depth = {layer: k for k, layer in enumerate(dict.fromkeys(s[0] for s in split))}
-        reach = 1.96 * self._covariance("plot").diagonal().sqrt()
+        reach = 1.96 * self.certainty.of_skill().covariance.diagonal().sqrt()
         pools = list(dict.fromkeys(s[2] for s in split))
         beside = {pool: 0.12 * (k - (len(pools) - 1) / 2) for k, pool in enumerate(pools)}
         for k, pool in enumerate(pools):
