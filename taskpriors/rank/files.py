@@ -61,7 +61,7 @@ def rank_on_disk(
     progress: bool = True,  # bars on standard error
     executor: ExecutorLike | None = None,  # an executor, or anything with map, over models
     scratch: str | Path | None = None,  # folder or URL that workers see; None: temporary
-    plan: bool = False,  # return what plan_ranking predicts (no election, no labels); read nothing
+    plan: bool = False,  # return what plan_ranking predicts (without labels); read nothing
 ) -> Ranking:  # point_errors and point_accuracy are of the points judged; or a RankingPlan
     """Rank models by expected held-out skill over tasks, from features that stay on disk.
 

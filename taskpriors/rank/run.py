@@ -469,4 +469,5 @@ def run_on_disk(
         train=mask.double().mean().item(),
         n_judged=options.n_judged,
         repeats=REPEATS if asked.get("repeats") is None else asked["repeats"],
+        elected=asked.get("prior") in (None, "elected"),
     )
