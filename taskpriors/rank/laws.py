@@ -11,6 +11,7 @@ __all__ = ['ELECTION_ORDERS', 'LEAST_WEIGHT', 'Priors', 'Law', 'read_law', 'feat
 import difflib
 import numbers
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -172,7 +173,9 @@ def elect_judges(
         features = [rows_of(model, index).to(options.device) for model in company.values()]
         dtype = max((X.dtype for X in features), key=lambda kind: kind.itemsize)
         features = [X.to(dtype) for X in features]
-        factors = [kernel_factor(X, options.kernel, scale="frobenius") for X in features]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # what they say of all points was said
+            factors = [kernel_factor(X, options.kernel, scale="frobenius") for X in features]
         skill = cross_skill(features, factors, executor=options.executor, **drawing)
         return dict(skill=skill, alike=feature_copies(features))
 

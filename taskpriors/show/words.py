@@ -198,7 +198,8 @@ def labelled_verdict(
     sentences.append(f"{by}.")
     tied = frame.model[frame.tier == 1].tolist()[1:]
     if tied:
-        sentences.append(f"{listed(tied)} cannot be told apart from {first}.")
+        at_once = " where all leads are judged at once" if rival in tied and lead.low > 0 else ""
+        sentences.append(f"{listed(tied)} cannot be told apart from {first}{at_once}.")
     if LABEL_ACCURACY in frame and frame[LABEL_ACCURACY].notna()[0]:
         p = frame[LABEL_ACCURACY][0]
         low, high = share_interval(p, k)
