@@ -317,6 +317,7 @@ ABSENT = {
     "jobs.cli": "the command line, tests/test_cli.py",
     "jobs.console": "what the command line prints, tests/test_cli.py",
     "rank.cost.measure_speed": "times this machine",
+    "rank.cost.election_seconds": "step of plan_ranking",
     "rank.cost.ranking_work": "step of plan_ranking",
     "inputs.accepted_models.is_features": "asks what a model is; rank_models runs it",
     "inputs.images.find_shared_data": "looks for a folder that a machine may lack",

@@ -314,8 +314,8 @@ NAMES = {
     "num_workers order orders oversampling rank repeats restarts n_judged",
     "seed": "seed",
     "groups": "groups task_groups rank_tiers.models",
-    "flag": "center oriented check_edges exif_rotation higher_is_better intercept overwrite "
-    "paired plan points progress regression shuffle standardize tagged "
+    "flag": "center elected oriented check_edges exif_rotation higher_is_better intercept "
+    "overwrite paired plan points progress regression shuffle standardize tagged "
     "expected_heldout_error.variance",
     "word": "measure convention criterion against version "
     "eps_scale estimator graphs hessian interval kernel kind method "

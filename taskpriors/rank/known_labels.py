@@ -67,15 +67,15 @@ def _is_blank(value):
 
 def _as_targets(labels):  # shape (n, m), float64; None if these may be classes
     "Real targets: numbers with fractions, several floats a point, or several labels 0 and 1."
-    if isinstance(labels, Tensor):
-        labels = labels.detach().cpu().double() if labels.is_floating_point() else labels.cpu()
     if np.ma.isMaskedArray(labels):
         return None
     try:
+        if isinstance(labels, Tensor):
+            labels = labels.detach().cpu().double() if labels.is_floating_point() else labels.cpu()
         values = np.asarray(labels)
         numbers = values.astype(np.float64)
     except (ValueError, TypeError, OverflowError, RuntimeError):  # words, blanks, rows of several
-        return None  # lengths, numbers that no float holds
+        return None  # lengths, numbers that no float holds, tensors without values
     if values.ndim == 1 and np.isfinite(numbers).all() and (numbers != numbers.round()).any():
         return torch.from_numpy(numbers[:, None])
     several = values.ndim == 2 and values.shape[1] > 1 and np.isin(numbers, (0, 1)).all()
