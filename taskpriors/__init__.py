@@ -25,6 +25,8 @@ _NAMES = {  # the front door: module -> what it offers to users
     "synbench.robust_probing": "robust_linear_probe",
     "transfer.agreement": "rank_agreement",
     "transfer.cards": "describe_metric",
+    "transfer.subsamples": "Checkpoint CheckpointTask",
+    "transfer.neucrab": "neucrab",
     "transfer.metrics": "metrics",
     "transfer.registry": "METRICS transfer_scores metric_functions metric_convergence",
     "transfer.spectrum": "rankme lidar cka hsic",

@@ -456,6 +456,7 @@ ABSENT = {
     "transfer.fine_tuning.inputs_digest": "step of fine_tune",
     "transfer.fine_tuning.tuning_errors": "trains networks; its notebook runs it",
     "transfer.heads.head_frame": "step of fit_head",
+    "transfer.leep.fitted_mixture": "step of mixture_probs, which judges its data",
     "transfer.neucrab": "many checkpoints on many tasks; its notebook runs and refuses them",
     "transfer.subsamples": "steps of neucrab, which judges the data",
     "transfer.tau_tables": "tables of neucrab's results; its notebook tests them",

@@ -41,6 +41,8 @@ CONTRACT = {
     "inputs.images": "load_images",
     "inputs.zoo": "zoo_names",
     "inputs.embed": "embed",
+    "transfer.neucrab": "neucrab",
+    "transfer.subsamples": "Checkpoint CheckpointTask",
     "rank.ranking": "Ranking",
     "rank.models": "rank_models",
     "jobs.cli": "main",

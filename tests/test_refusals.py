@@ -295,6 +295,7 @@ EXEMPT = {
     "transfer.fine_tuning.tuning_errors": "trains networks; its notebook tests the refusals",
     "transfer.from_sums": "step of rank_on_disk, which judges the data",
     "transfer.orders": "steps of the agreement, which judges what they take",
+    "transfer.leep.fitted_mixture": "mixture_probs with the mixture itself",
     "transfer.neucrab": "many checkpoints on many tasks; its notebook tests the refusals",
     "transfer.subsamples": "steps of neucrab; their notebook tests the refusals",
     "transfer.tau_tables": "tables of neucrab's results; its notebook tests the refusals",

@@ -44,7 +44,7 @@ from ..transfer.discriminants import sfda
 from ..transfer.evidence import logme
 from ..transfer.hyperparameters import spread_ratios
 from ..transfer.neucrab import neucrab
-from ..transfer.operations import count_operations
+from ..transfer.operations import TABLE_8, count_operations
 from ..transfer.subsamples import Checkpoint
 from ..transfer.tau_tables import grids_of, subsample_table
 
@@ -339,18 +339,8 @@ def _labels(job: Job) -> tuple[list, Any]:
     return cells, draw
 
 # %% ../../nbs/jobs/07_reproduce.ipynb #d6f6efc4
-_PRINTED = {
-    "LEEP": "leep",
-    "N-LEEP": "nleep",
-    "H-score": "h_score",
-    "LogME": "logme",
-    "LINEAR": "linear",
-    "LINEAR-VALID": "linear_valid",
-    "N-PT-Dir": "npactran_dirichlet",
-    "N-PT-Gam": "npactran_gamma",
-    "PT-Gauss grid": "pactran_gaussian, valid",
-    "PT-Gauss fix": "pactran_gaussian",
-}
+_PRINTED = {row: metric for row, metric in TABLE_8.items() if not row.startswith("PT-")}
+_PRINTED |= {"PT-Gauss grid": "pactran_gaussian, valid", "PT-Gauss fix": "pactran_gaussian"}
 
 
 def _sizes(job):  # N/K

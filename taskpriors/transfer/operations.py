@@ -27,8 +27,8 @@ from taskpriors.checks import (
     check_several,
 )
 from ..signatures import documented
-from ..svd import feature_svd, present_classes
-from .leep import mixture_size
+from ..svd import present_classes
+from .leep import fitted_mixture, mixture_size
 from .pactran import gaussian_grid
 from .registry import METRICS
 
@@ -110,17 +110,12 @@ def mixture_operations(
     labels: ArrayLike,  # class of each point, shape (n,)
 ) -> int:
     "Operations of fitting the mixture of N-LEEP, from its shape and the rounds that it took."
-    from sklearn.mixture import GaussianMixture
-
     X = check_features(features, "mixture_operations").detach()
     _, counts = present_classes(labels, "mixture_operations", n=len(X))
-    svd = feature_svd(X)
-    energy = svd.S.square().cumsum(0)
-    r = int((energy < 0.8 * energy[-1]).sum()) + 1
     k = mixture_size(len(X), len(counts))
-    Z = (svd.scores[:, :r] * (len(X) ** 0.5 / svd.S[0])).cpu().numpy()
-    rounds = GaussianMixture(k, max_iter=300, random_state=0).fit(Z).n_iter_
-    return rounds * (4 * len(X) * k * r**2 + k * r**3 // 3)
+    mixture, Z = fitted_mixture(X, k)
+    n, r = Z.shape
+    return mixture.n_iter_ * (4 * n * k * r**2 + k * r**3 // 3)
 
 
 def _timed(f):
