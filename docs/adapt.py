@@ -1,12 +1,15 @@
 "From a notebook that nbdev processed to one that MyST-NB shows as intended."
 
 import ast
+import base64
 import configparser
+import io
 import re
 import textwrap
 from functools import cache
 
 import nbformat
+import numpy as np
 from notebooks import (
     ROOT,
     BuildError,
@@ -19,6 +22,7 @@ from notebooks import (
     target_of,
     target_of_anchor,
 )
+from PIL import Image
 from studies import STUDIES, said_of
 
 
@@ -203,16 +207,33 @@ def _code(cell, source, names, level):
         cell.metadata["tags"].append("hide-input")
         cell.metadata["mystnb"] = {"code_prompt_show": "A check, passed"}
     for out in cell.outputs:
-        data = out.get("data", {})
-        if "text/markdown" in data:
-            data["text/markdown"] = _links(data["text/markdown"], source, names)
-        if "image/png" in data:
-            data.pop("text/plain", None)  # the text of a figure object says nothing to a reader
-        if "text/plain" in data:
-            data["text/plain"] = _fold(data["text/plain"])
-        if "text" in out:
-            out["text"] = _fold(out["text"])
+        _output(out, cell, source, names)
     return [cell] if cell.source.strip() or cell.outputs else []
+
+
+def _output(out, cell, source, names):
+    "Links, figures and long lines of what a cell showed."
+    data = out.get("data", {})
+    if "text/markdown" in data:
+        data["text/markdown"] = _links(data["text/markdown"], source, names)
+    if "image/png" in data:
+        data.pop("text/plain", None)  # the text of a figure object says nothing to a reader
+        if _is_drawing(data["image/png"]):
+            shown = cell.metadata.setdefault("mystnb", {}).setdefault("image", {})
+            shown["classes"] = "drawing"
+    if "text/plain" in data:
+        data["text/plain"] = _fold(data["text/plain"])
+    if "text" in out:
+        out["text"] = _fold(out["text"])
+
+
+DRAWN = 0.85  # share of a drawing that is white: pictures of pixels and filled areas have less
+
+
+def _is_drawing(png):
+    "Is a picture lines on white, which a dark page may turn to lines on dark?"
+    picture = Image.open(io.BytesIO(base64.b64decode(png))).convert("L")
+    return bool((np.asarray(picture) > 245).mean() > DRAWN)
 
 
 def _fold(text, width=100):
@@ -346,7 +367,7 @@ def _arguments(arguments):
 
 def _links(md, source, names, own=None):
     "Links to our site and to notebooks become links between pages; names in backticks, links."
-    site = r"https://taskpriors\.github\.io/taskpriors/([\w/]+)\.html"
+    site = r"https://taskpriors\.github\.io/taskpriors/((?!_static)[\w/]+)\.html"
     md = re.sub(
         rf"\]\({site}#([\w.]+)\)",
         lambda m: f"](#{target_of_anchor(module_of_page(m[1]), m[2])})",

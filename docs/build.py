@@ -133,10 +133,22 @@ def build():
     for page in OUT.rglob("*.html"):
         if page.relative_to(OUT) not in made and "_static" not in page.parts:
             page.unlink()  # of a notebook that is gone
+    example_report(OUT / "_static" / "example_report.html")
     address = settings()["doc_host"] + settings()["doc_baseurl"] + "/"
     (OUT / "sitemap.xml").write_text(sitemap(address), encoding="utf-8")
     (OUT / "llms.txt").write_text(llms(address, settings()["description"]), encoding="utf-8")
     print(f"the site is in {OUT.name}/index.html")
+
+
+def example_report(path):
+    "Write the report that the chapter on reports shows: six small models, and fifty labels."
+    import taskpriors as tp
+
+    names = ["pixels", "blocks", "pca", "gradients", "projection", "random_relu"]
+    digits = tp.load_images("digits")
+    labels = [y if k % 36 == 0 else None for k, y in enumerate(digits.labels.tolist())]
+    models = [f"zoo/{name}" for name in names]
+    tp.rank_models(models, digits, labels=labels, n_tasks=60, progress=False).report(path)
 
 
 def _told(warnings):
