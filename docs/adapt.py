@@ -277,14 +277,14 @@ def _entry(module, name, level, body):
 
 def _body(node, module):
     "Signature, docstring, source and, for a class, its other methods."
-    parts = [f"```python\n{_signature(node, module)}\n```", ast.get_docstring(node) or ""]
+    parts = [f"```python\n{signature(node, module)}\n```", ast.get_docstring(node) or ""]
     parts.append(f"[source]({url(file_of(module))}#L{node.lineno}){{.source-link}}")
     if isinstance(node, ast.ClassDef):
         parts.append("\n".join(f"* {m}" for m in _methods(node, *_parsed(module))))
     return "\n\n".join(part for part in parts if part)
 
 
-def _signature(node, module):
+def signature(node, module):
     "The head of a definition as its author wrote it, comments included."
     body, lines = _parsed(module)
     if isinstance(node, ast.ClassDef):

@@ -2,9 +2,9 @@
 
 import ast
 import re
-import textwrap
 from functools import cache
 
+from adapt import definition, signature
 from notebooks import (
     FOLDERS,
     ROOT,
@@ -103,57 +103,31 @@ def _names_in(node, own):
 
 
 @cache
-def _statements(path):
-    "Top-level statements of the code cells that readers see: (text, public names in it, exported)."
-    found = []
+def _used(path):
+    "The public names in the code cells that readers see."
     shown = [
-        (re.sub(r"^\s*[%!].*$", "", source, flags=re.M), bool(re.match(r"#\|\s*export", source)))
+        ast.parse(re.sub(r"^\s*[%!].*$", "", source, flags=re.M))
         for kind, source in cells(path)
         if kind == "code" and not re.search(r"^#\|\s*(hide|default_exp)", source, re.M)
     ]
-    parts = [(n, is_export) for text, is_export in shown for n in ast.walk(ast.parse(text))]
-    own = {n.arg for n, _ in parts if isinstance(n, ast.arg)}
-    names = [n for n, is_export in parts if isinstance(n, ast.Name) and not is_export]
-    own |= {n.id for n in names if isinstance(n.ctx, ast.Store)}
-    for source, is_export in shown:
-        for node in ast.parse(source).body:
-            names = {n for n in _names_in(node, own) if n in front_door()}
-            if names:
-                found.append((ast.get_source_segment(source, node), names, is_export))
-    return found
+    parts = [node for tree in shown for node in ast.walk(tree)]
+    own = {n.arg for n in parts if isinstance(n, ast.arg)}
+    own |= {n.id for n in parts if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return {name for tree in shown for name in _names_in(tree, own) if name in front_door()}
 
 
 def users_of(name):
     "The chapters that use a public name, in reading order, without the one that exports it."
-    return [
-        p
-        for p in chapters()
-        if p != home_of(name) and any(name in names for _, names, _ in _statements(p))
-    ]
+    return [p for p in chapters() if p != home_of(name) and name in _used(p)]
 
 
 @cache
-def example_of(name):
-    "The shortest statement with that name: of a page for users, or its chapter; tests come last."
-    users = [p for p in chapters() if p.parent.name in ("nbs", "start")]
-    others = [p for p in chapters() if p.parent.name != "studies"]
-    for is_test in (False, True):
-        for pages in (users, [home_of(name)], others):
-            found = [
-                text
-                for p in pages
-                for text, names, is_export in _statements(p)
-                if name in names
-                and not is_export
-                and not re.match(r"(def|class) ", text)
-                and bool(re.search(IN_TEST, text)) == is_test
-            ]
-            if found:
-                return min(found, key=lambda t: (t.count("\n") > 8, len(t) < 20, len(t)))
-    return None
-
-
-IN_TEST = r"^(assert|with) |\b(test_|assert_)\w+\("
+def examples():
+    "Name of the front door -> a call of it; and under the empty name what comes before them all."
+    text = (ROOT / "docs" / "examples.py").read_text(encoding="utf-8")
+    head, *parts = re.split(r"^# %% (\w+)\n", text, flags=re.M)
+    found = {"": head.partition('"""\n\n')[2]}
+    return found | dict(zip(parts[::2], parts[1::2], strict=True))
 
 
 def call_first(path):
@@ -161,7 +135,7 @@ def call_first(path):
     if path.parent.name not in ENTERED:
         return None
     names = [name for name in front_door() if home_of(name) == path]
-    calls = [c for c in map(example_of, names) if c and re.search(r"\btp\.", c)]
+    calls = [examples()[name].strip() for name in names]
     if not calls:
         return None
     code = "\n".join(["import taskpriors as tp", "", *dict.fromkeys(calls)])
@@ -189,9 +163,12 @@ def api_page(targets):
         "---\ntocdepth: 2\n---",
         "# Functions for users",
         "",
-        "`import taskpriors as tp` reaches these names. Each stands with an example from a "
-        "notebook and with the chapters that use it. "
-        "[All public names](names.md), with those for readers, have a page of their own.",
+        "`import taskpriors as tp` reaches these names. Each stands with a call, its parameters, "
+        "and the chapters that use it. "
+        "[All public names](names.md), with those for readers, have a page of their own. "
+        "The calls begin with these lines:",
+        "",
+        f"```python\n{examples()[''].strip()}\n```",
     ]
     for heading, roots in GROUPS.items():
         names = [n for n, m in front_door().items() if m.split(".")[0] in roots]
@@ -208,9 +185,12 @@ def _front_entry(name, targets):
     target = target_of(module, name)
     doc = dict(exported(module)).get(name, "")
     yield from ("", f"({label_of(name)})=", "", f"### tp.{name}", "", doc, "")
-    example = example_of(name)
-    if example:
-        yield f"```python\n{textwrap.dedent(example)}\n```\n"
+    if name in examples():
+        yield f"```python\n{examples()[name].strip()}\n```\n"
+    node = definition(module, name)
+    if node is not None:
+        head = signature(node, module)
+        yield f"<details><summary>Parameters</summary>\n\n```python\n{head}\n```\n\n</details>\n"
     origin = f"Derived in [{_title(home)}](/{page_of(home)}.ipynb)"
     yield origin + (f"; [its parameters](#{target})." if target in targets else ".")
     used = users_of(name)

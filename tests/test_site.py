@@ -5,6 +5,7 @@ is missing.
 import functools
 import http.server
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -193,6 +194,17 @@ def test_the_front_door_has_examples_and_users(site):
             or name in ("METRICS", "metrics")
         ), name
         assert name in section.partition('class="highlight')[2], f"{name} has no example"
+
+
+def test_examples_are_calls_of_all_names_and_run(tmp_path):
+    import taskpriors
+
+    path = ROOT / "docs" / "examples.py"
+    names = re.findall(r"^# %% (\w+)$", path.read_text(encoding="utf-8"), re.M)
+    assert sorted(names) == sorted(taskpriors._FROM)
+    env = dict(os.environ, MPLBACKEND="agg")
+    done = subprocess.run([sys.executable, "-W", "ignore", path], cwd=tmp_path, env=env)
+    assert done.returncode == 0
 
 
 def test_machines_find_their_way(site, pages):
