@@ -25,6 +25,7 @@ from pages import (
     api_page,
     call_first,
     front_toctree,
+    gallery,
     llms,
     names_page,
     papers_page,
@@ -57,9 +58,10 @@ def stage():
     process(chapters())
     read = {path: nbformat.read(PROC / path.relative_to(ROOT / "nbs"), 4) for path in chapters()}
     names = documented(read.items())
-    wanted = {}
+    pages, wanted = [], {}
     for path, nb in read.items():
         page = anchor_items(adapt(nb, path, names), path)
+        pages.append((path, page))
         call = call_first(path)
         if call:
             page.cells.insert(1, nbformat.v4.new_markdown_cell(call, id="call-first"))
@@ -76,6 +78,7 @@ def stage():
         "api.md": api_page(targets),
         "names.md": names_page(targets),
         "papers.md": papers_page(targets),
+        "gallery.ipynb": gallery(pages),
     }
     wanted |= {f"{folder}/index.md": text for folder, text in wing_pages().items()}
     for name in ("bibliography.md", "references.bib"):

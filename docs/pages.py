@@ -42,7 +42,7 @@ def front_toctree():
     trees = {
         FOLDERS["start"]: users,
         "Derivations and studies": [page.removesuffix(".md") for page in readers],
-        "Reference": ["api", "names", "papers", "bibliography"],
+        "Reference": ["api", "names", "gallery", "papers", "bibliography"],
     }
     return "\n\n".join(_toctree(pages, f":caption: {c}\n") for c, pages in trees.items() if pages)
 
@@ -197,6 +197,31 @@ def _front_entry(name, targets):
     if used:
         links = " · ".join(f"[{_title(p)}](/{page_of(p)}.ipynb)" for p in used)
         yield f"Used in: {links}"
+
+
+def gallery(pages):
+    "A notebook of the figures of all chapters (path, notebook as staged), each under its link."
+    import nbformat
+
+    found = nbformat.v4.new_notebook()
+    text = "# Gallery\n\nEvery figure of the site, below a link to the chapter that draws it."
+    found.cells.append(nbformat.v4.new_markdown_cell(text, id="gallery"))
+    for path, page in pages:
+        drawn = [
+            (k, cell, out)
+            for k, cell in enumerate(page.cells)
+            for out in cell.get("outputs", [])
+            if "image/png" in out.get("data", {})
+        ]
+        for k, cell, out in drawn:
+            id = f"{path.parent.name}-{path.stem}-{k}"
+            link = f"[{_title(path)}](/{page_of(path)}.ipynb)"
+            found.cells.append(nbformat.v4.new_markdown_cell(link, id=f"{id}-link"[-64:]))
+            one = nbformat.v4.new_code_cell("plot()", id=id[-64:], outputs=[out])
+            image = dict(cell.metadata.get("mystnb", {}).get("image", {}), width="420px")
+            one.metadata = dict(tags=["remove-input"], mystnb=dict(image=image))
+            found.cells.append(one)
+    return nbformat.writes(found)
 
 
 def names_page(targets):
