@@ -258,7 +258,7 @@ def sitemap(address):
 
     The extension for it lists only the pages that one build wrote again.
     """
-    pages = ["index", *(f"{w}/index" for w in wing_pages()), "api", "names", "papers"]
+    pages = ["index", *(f"{w}/index" for w in wing_pages()), "api", "names", "gallery", "papers"]
     pages += ["bibliography", *(page_of(p) for p in chapters() if p.stem != "index")]
     entries = "".join(f"<url><loc>{address}{page}.html</loc></url>\n" for page in pages)
     head = '<?xml version="1.0" encoding="utf-8"?>\n'

@@ -73,14 +73,23 @@ def open_bar(
     return tqdm(desc=desc, total=total, unit=unit, **how)
 
 # %% ../nbs/workshop/04_blocks.ipynb #225b4c9c
+def _moving(items, bar, desc):
+    bar.set_description(desc, refresh=False)
+    for item in items:
+        yield item
+        bar.update()
+
+
 def with_bar(
     items: Iterable,  # what a loop runs over
-    progress: bool,  # show a bar on standard error?
+    progress: Any,  # show a bar on standard error? Or a bar of `open_bar`, which is moved on
     *,
     desc: str | None = None,  # its label
     total: int | None = None,  # number of items; None asks `items` for its length
 ) -> Iterable:  # the same items
     "Iterate over `items`, with a progress bar if it is wanted."
+    if hasattr(progress, "set_description"):
+        return _moving(items, progress, desc)
     if not check_flag(progress, "with_bar", "progress"):
         return items
     from tqdm.auto import tqdm
@@ -114,7 +123,7 @@ def map_blocks(
     items: Iterable,  # what to map it over
     *,
     executor: ExecutorLike | None = None,  # an executor, or anything with `map`; None runs here
-    progress: bool = False,  # show a bar on standard error
+    progress: Any = False,  # show a bar on standard error? Or a bar of `open_bar`
     desc: str | None = None,  # its label
 ) -> Iterator:  # results, in the order of `items`
     "Map `fn` over `items`, here or through an executor, whose forked workers use one thread each."

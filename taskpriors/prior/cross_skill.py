@@ -8,7 +8,7 @@ __all__ = ['cross_skill']
 # %% ../../nbs/prior/16_cross_skill.ipynb #52fba9b9
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -137,6 +137,7 @@ def cross_skill(
     standardize: bool = False,  # divide each feature by its standard deviation
     seed: Seed | None = 0,  # the same for every prior
     executor: ExecutorLike | None = None,  # concurrent.futures.Executor over models
+    progress: Any = False,  # show a bar over models on standard error? Or a bar of `open_bar`
 ) -> Tensor:  # shape (n_models, n_priors), float64; at most 1, and 0 for a constant
     """Expected held-out skill of every model over the tasks of every prior.
 
@@ -159,4 +160,5 @@ def cross_skill(
     if measure == "label":
         laws, moments_of = _sampled_tasks(factors, how), partial(_label_moments, how=how)
     of_one = partial(_skills, laws=laws, moments_of=moments_of, standardize=standardize)
-    return torch.stack(list(map_blocks(of_one, features, executor=executor)))
+    run: dict[str, Any] = dict(executor=executor, progress=progress, desc="election")
+    return torch.stack(list(map_blocks(of_one, features, **run)))

@@ -10,7 +10,7 @@ __all__ = ['MAX_SEED', 'ORDERS', 'AnyModel', 'ModelsLike', 'RankOptions', 'Attem
 # %% ../../nbs/rank/03_company.ipynb #3b2c941e
 import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -102,6 +102,7 @@ class RankOptions:
     n_judged: int = JUDGED  # points whose residuals are formed there
     scratch: str | Path | None = None  # where workers find tasks there; None: temporary folder
     caller: str = "rank_models"  # who asks
+    bar: Any = None  # of open_bar, which all steps move on; None: each step draws its own
 
     def __post_init__(self):
         caller = self.caller
@@ -120,6 +121,15 @@ class RankOptions:
             if temperature is not None:
                 check_temperature(temperature, caller)
         check_executor(self.executor, caller)
+
+    @property
+    def shown(self) -> Any:  # what `with_bar` takes
+        "The bar of all steps, or whether a step draws its own."
+        return self.progress if self.bar is None else self.bar
+
+    def alone(self) -> "RankOptions":
+        "The same without executor and bar, for what is sent to a worker."
+        return replace(self, executor=None, bar=None)
 
     @property
     def device(self) -> torch.device:

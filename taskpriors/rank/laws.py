@@ -176,7 +176,8 @@ def elect_judges(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # what they say of all points was said
             factors = [kernel_factor(X, options.kernel, scale="frobenius") for X in features]
-        skill = cross_skill(features, factors, executor=options.executor, **drawing)
+        run = dict(executor=options.executor, progress=options.shown)
+        skill = cross_skill(features, factors, **run, **drawing)
         return dict(skill=skill, alike=feature_copies(features))
 
     key: dict[str, Any] = dict(what="election", models=[model.digest for model in company.values()])

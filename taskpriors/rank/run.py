@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from ..blocks import open_bar
 from ..checks import check_split, refuse
 from ..inputs.images import ImagesLike
 from ..inputs.texts import TextSource
@@ -37,7 +38,7 @@ from taskpriors.rank.company import (
 )
 from .cost import plan_ranking
 from .errors import carried_by_few
-from .halves import REPEATS, Halves, halves_or_reason
+from .halves import REPEATS, Halves, halves_or_reason, work_of_half
 from taskpriors.rank.known_labels import (
     LabelsLike,
     combined_columns,
@@ -342,7 +343,18 @@ def findings_on_disk(
     return Findings(*found, extra, failures, record, labelled)
 
 # %% ../../nbs/rank/12_run.ipynb #643a5f01
+def _bar_of_all(company, law, options, repeats, labels):  # over votes, skills, probes and halves
+    half = work_of_half(company.models, law, company.outside)
+    splits = REPEATS if repeats is None else repeats
+    rest = 2 * splits * half if labels is None else len(company.models)
+    return open_bar(options.progress, total=half + len(company.models) + rest, unit="step")
+
+
 def _halves(found, law, options, repeats, on_disk):  # Halves or None, and why there are none
+    if found.labelled is not None:
+        return None, ""
+    if law.kind == "elected" and found.priors.judges is None:
+        law = read_law("product", found.models)
     if not on_disk:
         return halves_or_reason(found.models, law, found.priors, options, repeats=repeats)
     company = [*found.models.values(), *found.priors.outside.values()]
@@ -431,14 +443,13 @@ def run(
     check_rows(gathered | outside)
     _check_classes(len(next(iter(gathered.values())).features), options)
     company = Company(gathered, outside, images, {**failures, **failed})
-    if on_disk:
-        found = findings_on_disk(company, law, options, labels=labels)
-    else:
-        found = findings_in_memory(company, law, options, metrics=metrics, labels=labels)
-    if law.kind == "elected" and found.priors.judges is None:
-        law = read_law("product", found.models)
-    labelled = found.labelled is not None
-    halves, why = (None, "") if labelled else _halves(found, law, options, repeats, on_disk)
+    with _bar_of_all(company, law, options, repeats, labels) as bar:
+        if on_disk:
+            found = findings_on_disk(company, law, options, labels=labels)
+        else:
+            options = replace(options, bar=bar)
+            found = findings_in_memory(company, law, options, metrics=metrics, labels=labels)
+        halves, why = _halves(found, law, options, repeats, on_disk)
     if why:
         found.record["notes"].append(f"Intervals take the prior as given, because {why}")
     ranking = assemble(found, halves)

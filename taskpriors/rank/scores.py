@@ -10,7 +10,6 @@ __all__ = ['ALL_PAIRS', 'edge_prior', 'trace_of', 'model_moments', 'edge_reason'
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -66,7 +65,7 @@ def trace_of(
     "Mean and variance of Tr(MG) over all pairs of points, or over a sample of them."
     if len(prior) > all_pairs:
         return prior.moments(factors, kernel=None, pairs="sampled", rel_tol=0.01, seed=options.seed)
-    bar = options.progress and len(prior) > 4096
+    bar = options.progress and options.bar is None and len(prior) > 4096
     return prior.moments(factors, kernel=None, executor=options.executor, progress=bar)
 
 # %% ../../nbs/rank/05_scores.ipynb #8e59d2f3
@@ -192,10 +191,10 @@ def skills_on_tasks(
     digests = {id(labels): digest_tensors(dict(tasks=labels)) for labels in tasks.values()}
     jobs = {k: SkillJob(models[k], y, digests[id(y)]) for k, y in tasks.items()}
     attempts = map_blocks(
-        partial(_skill, options=replace(options, executor=None)),
+        partial(_skill, options=options.alone()),
         [jobs[name] for name in models],
         executor=options.executor,
-        progress=options.progress,
+        progress=options.shown,
         desc="skill",
     )
     return settle(models, attempts)
@@ -241,13 +240,12 @@ def model_probes(
 ) -> tuple:  # name -> accuracy (n_tasks,) and seconds, name -> why it failed
     "Held-out accuracy of linear probes of each model on each task."
     about = dict(what="probes of points", tasks=digest_tensors(dict(tasks=labels, mask=mask)))
-    options_there = replace(options, executor=None)
-    fit = partial(_probe, labels=labels, mask=mask, about=about, options=options_there)
+    fit = partial(_probe, labels=labels, mask=mask, about=about, options=options.alone())
     attempts = map_blocks(
         fit,
         models.values(),
         executor=options.executor,
-        progress=options.progress,
+        progress=options.shown,
         desc="probes",
     )
     return settle(models, attempts)
@@ -292,7 +290,7 @@ def model_metrics(
     attempts = map_blocks(
         partial(_metric, options=options),
         jobs.values(),
-        progress=options.progress and bool(jobs),
+        progress=options.progress and options.bar is None and bool(jobs),
         desc="metrics",
     )
     results, failures = settle(jobs, attempts)
