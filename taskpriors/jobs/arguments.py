@@ -152,7 +152,8 @@ def _load_texts(given):  # a TextSource
 
     how = {k: given[k] for k in ("text_column", "label_column", "limit") if k in given}
     texts = load_texts(given["texts"], **how)
-    return texts_for(texts, given.get("images"), given.get("models"))
+    models = [given["model"]] if "model" in given else given.get("models")
+    return texts_for(texts, given.get("images"), models)
 
 
 def load_points(

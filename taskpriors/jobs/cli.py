@@ -83,6 +83,10 @@ _IMAGES = dict(
     limit=dict(help="use at most so many images or texts"),
     progress=None,
 )
+_TEXTS = dict(
+    source=dict(flag="--texts", help="file .csv, .tsv or .parquet of texts, instead of images"),
+    **dict.fromkeys(("labels", "limit")),
+)
 _FILES = dict(
     cache=_CACHE,
     out=dict(
@@ -95,10 +99,7 @@ _FILES = dict(
 )
 _RANK = {
     "inputs.images.load_images": _IMAGES,
-    "inputs.texts.load_texts": dict(
-        source=dict(flag="--texts", help="file .csv, .tsv or .parquet of texts, instead of images"),
-        **dict.fromkeys(("labels", "limit")),
-    ),
+    "inputs.texts.load_texts": _TEXTS,
     "rank.models.rank_models": dict(
         models=dict(
             nargs="+",
@@ -139,10 +140,15 @@ _LAYERS = {
             help="files of features of several other networks, which judge (default: see the "
             "verdict)",
         ),
-        model=dict(required=True, help="timm name, or zoo/NAME"),
+        model=dict(
+            required=True,
+            help="timm name, or zoo/NAME; with --texts the name or the folder of a model of "
+            "transformers",
+        ),
         **dict.fromkeys(("images", "texts", "transform")),
     ),
     "inputs.images.load_images": _IMAGES,
+    "inputs.texts.load_texts": _TEXTS,
     "rank.models.rank_models": dict(
         **_FILES,
         **dict.fromkeys(("models", "images", "labels", "texts", "prior", "judges", "controls")),
@@ -283,7 +289,9 @@ def run_layers(
     options = own_options(given)
     if "reference" in given:
         options["reference"] = {Path(f).stem: load_encoder(f).features for f in args.reference}
-    ranking = rank_layers(options.pop("model"), load_points(given), **options)
+    check_text_options(given)
+    points = {"texts" if "texts" in given else "images": load_points(given)}
+    ranking = rank_layers(options.pop("model"), **points, **options)
     _tell(ranking, ranking.save(args.out, overwrite="overwrite" in given), given, report)
     return 0
 
