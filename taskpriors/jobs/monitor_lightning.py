@@ -6,7 +6,6 @@
 __all__ = ['MonitorCallback']
 
 # %% ../../nbs/jobs/02_monitor_lightning.ipynb #558e6ecc
-import math
 from typing import Any
 
 from lightning.pytorch import Callback
@@ -41,10 +40,8 @@ class MonitorCallback(Callback):
         if skill is None:
             return
         found = next(s for s in self.monitor.history if s.step == trainer.current_epoch)
-        for name in ("skill", "rankme", "deviation"):
-            value = getattr(found, name)
-            if not math.isnan(value):
-                module.log(f"taskpriors/{name}", value, rank_zero_only=False, sync_dist=False)
+        for name, value in found.numbers().items():
+            module.log(f"taskpriors/{name}", value, rank_zero_only=False, sync_dist=False)
 
     def state_dict(self) -> dict:
         "The state of the monitor, kept in the trainer's checkpoints."
