@@ -151,15 +151,15 @@ def complaints(browser):
     )
 
 
-def pictures(browser):
+def pictures(browser, kind=".jp-OutputArea-output img"):
     "(width, source) of the pictures that the outputs show, each in its own proportions."
     script = """
-        const images = [...document.querySelectorAll('.jp-OutputArea-output img')];
+        const images = [...document.querySelectorAll(arguments[0])];
         return images.filter(e => e.naturalWidth).map(e => [
             e.naturalWidth, e.src, e.width/e.height*e.naturalHeight/e.naturalWidth
         ])
     """
-    found = browser.execute_script(script)
+    found = browser.execute_script(script, kind)
     assert all(0.98 < stretched < 1.02 for *_, stretched in found), found
     return [(width, source) for width, source, _ in found]
 
@@ -181,19 +181,21 @@ def test_the_explorer_appears_and_answers(ran, lab, browser):
     "Its controls are there; a slider draws another task, and a click says which point it was."
     ran("14_explorer")
     find = functools.partial(browser.find_elements, "css selector")
+    drawn = functools.partial(pictures, kind="img.widget-image")
     wait(browser, lambda b: find(".jupyter-widgets [role=slider]"))
     temperature, *_ = find(".jupyter-widgets [role=slider]")
     labels = [e for e in all_texts(browser, ".jupyter-widgets .widget-label") if e]
     assert labels[:6] == ["temperature", "classes", "sampler", "prior", "map", "task"]
     assert all_texts(browser, ".widget-button") == ["frozen", "structure", "coins"]
-    ((width, before),) = wait(browser, pictures)
+    ((width, before),) = wait(browser, drawn)
     assert width == 450  # pixels, as redraw makes it
+    assert [e.is_displayed() for e in find("img.widget-image")] == [True, False]
     temperature.send_keys(Keys.ARROW_RIGHT)
-    wait(browser, lambda b: [source for _, source in pictures(b)] != [before])
+    wait(browser, lambda b: [source for _, source in drawn(b)] != [before])
     assert float(all_texts(browser, ".widget-readout")[0]) > 1
     find("img.widget-image")[0].click()
     wait(browser, lambda b: "point " in all_texts(b, ".widget-label")[-1])
-    _, digit = wait(browser, lambda b: len(pictures(b)) == 2 and pictures(b))
+    _, digit = wait(browser, lambda b: len(drawn(b)) == 2 and drawn(b))
     assert digit[0] == 120  # pixels of the thumbnail
     browser.execute_script(  # and the slider that the page shows where no kernel runs
         "const slider = document.getElementById('temperature'); slider.value = 32;"

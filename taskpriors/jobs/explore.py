@@ -339,8 +339,9 @@ def explore(
         got = f"{len(images)} images of {n} points"
         refuse("explore", "images must be as many as points", got, "pass one for each row")
     controls = _controls(w)
-    size = w.Layout(flex="none", align_self="flex-start")  # their own; a box would stretch them
-    picture, thumbnail = (w.Image(format="png", layout=size) for _ in range(2))
+    size = dict(flex="none", align_self="flex-start")  # their own; a box would stretch them
+    picture = w.Image(format="png", layout=w.Layout(**size))
+    thumbnail = w.Image(format="png", layout=w.Layout(**size, display="none"))  # until a click
     said = w.Label(value="Click a point to see what it is.")
 
     def update(_=None):
@@ -351,6 +352,7 @@ def explore(
         said.value = f"point {k}"
         if images is not None:
             thumbnail.value = _thumbnail(images[k])
+            thumbnail.layout.display = "block"
 
     for control in controls.values():
         control.observe(update, "value")
