@@ -140,7 +140,8 @@ def call_first(path):
         return None
     code = "\n".join(["import taskpriors as tp", "", *dict.fromkeys(calls)])
     links = ", ".join(f"[`tp.{name}`](#{label_of(name)})" for name in names)
-    return f"```python\n{code}\n```\n\nFor users: {links}."
+    given = "What the calls take as given stands above those of [all functions](/api.md)."
+    return f"```python\n{code}\n```\n\nFor users: {links}. {given}"
 
 
 def label_of(name):

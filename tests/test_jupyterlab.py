@@ -151,7 +151,7 @@ def complaints(browser):
     )
 
 
-def pictures(browser, kind=".jp-OutputArea-output img"):
+def pictures(browser, selector=".jp-OutputArea-output img"):
     "(width, source) of the pictures that the outputs show, each in its own proportions."
     script = """
         const images = [...document.querySelectorAll(arguments[0])];
@@ -159,7 +159,7 @@ def pictures(browser, kind=".jp-OutputArea-output img"):
             e.naturalWidth, e.src, e.width/e.height*e.naturalHeight/e.naturalWidth
         ])
     """
-    found = browser.execute_script(script, kind)
+    found = browser.execute_script(script, selector)
     assert all(0.98 < stretched < 1.02 for *_, stretched in found), found
     return [(width, source) for width, source, _ in found]
 
@@ -181,7 +181,7 @@ def test_the_explorer_appears_and_answers(ran, lab, browser):
     "Its controls are there; a slider draws another task, and a click says which point it was."
     ran("14_explorer")
     find = functools.partial(browser.find_elements, "css selector")
-    drawn = functools.partial(pictures, kind="img.widget-image")
+    drawn = functools.partial(pictures, selector="img.widget-image")
     wait(browser, lambda b: find(".jupyter-widgets [role=slider]"))
     temperature, *_ = find(".jupyter-widgets [role=slider]")
     labels = [e for e in all_texts(browser, ".jupyter-widgets .widget-label") if e]

@@ -202,7 +202,7 @@ def test_examples_are_calls_of_all_names_and_run(tmp_path):
     path = ROOT / "docs" / "examples.py"
     names = re.findall(r"^# %% (\w+)$", path.read_text(encoding="utf-8"), re.M)
     assert sorted(names) == sorted(taskpriors._FROM)
-    env = dict(os.environ, MPLBACKEND="agg")
+    env = dict(os.environ, MPLBACKEND="agg", TASKPRIORS_CACHE=str(tmp_path / "cache"))
     done = subprocess.run([sys.executable, "-W", "ignore", path], cwd=tmp_path, env=env)
     assert done.returncode == 0
 

@@ -9,6 +9,7 @@ __all__ = ['Work', 'ranking_work', 'Speed', 'measure_speed', 'RankingPlan', 'ele
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -225,17 +226,19 @@ def plan_ranking(
     how: dict[str, Any] = dict(options, train=train, **options_of_judging)
     steps = _steps(n, widths, speed, **how)
     votes = check_flag(elected, caller, "elected") and len(widths) > 2
-    voting = dict(n_classes=n_classes)
+    election = partial(election_seconds, widths=widths, speed=speed, n_classes=n_classes)
+    few = min(RankOptions.n_judging, n_tasks)
     if votes:
-        few = min(RankOptions.n_judging, n_tasks)
-        steps["election"] = election_seconds(n, widths, speed, n_judging=few, **voting)
+        steps["election"] = election(n, n_judging=few)
     if repeats and len(widths) > 1:
         half = _steps(n // 2, widths, speed, **dict(how, n_tasks=max(2, n_tasks // 2)))
         del half["pairs"]  # a half has no moments
         half["tasks"] /= 2  # and half of the orders
         if votes:
-            voting |= dict(n_electing=RankOptions.n_electing // 2, n_judging=max(2, few // 2))
-            half["election"] = election_seconds(n // 2, widths, speed, **voting)
+            fewer = max(2, few // 2)
+            half["election"] = election(
+                n // 2, n_electing=RankOptions.n_electing // 2, n_judging=fewer
+            )
         steps["halves"] = 2 * repeats * sum(half.values())
     return RankingPlan(
         n=n,

@@ -343,11 +343,11 @@ def findings_on_disk(
     return Findings(*found, extra, failures, record, labelled)
 
 # %% ../../nbs/rank/12_run.ipynb #643a5f01
-def _bar_of_all(company, law, options, repeats, labels):  # over votes, skills, probes and halves
+def _all_steps(company, law, repeats, labels):  # votes, skills, probes, and halves or labels
     half = work_of_half(company.models, law, company.outside)
     splits = REPEATS if repeats is None else repeats
     rest = 2 * splits * half if labels is None else len(company.models)
-    return open_bar(options.progress, total=half + len(company.models) + rest, unit="step")
+    return half + len(company.models) + rest
 
 
 def _halves(found, law, options, repeats, on_disk):  # Halves or None, and why there are none
@@ -443,7 +443,8 @@ def run(
     check_rows(gathered | outside)
     _check_classes(len(next(iter(gathered.values())).features), options)
     company = Company(gathered, outside, images, {**failures, **failed})
-    with _bar_of_all(company, law, options, repeats, labels) as bar:
+    seen = options.progress and not on_disk  # from disk each step draws its own
+    with open_bar(seen, total=_all_steps(company, law, repeats, labels), unit="step") as bar:
         if on_disk:
             found = findings_on_disk(company, law, options, labels=labels)
         else:
@@ -480,5 +481,5 @@ def run_on_disk(
         train=mask.double().mean().item(),
         n_judged=options.n_judged,
         repeats=REPEATS if asked.get("repeats") is None else asked["repeats"],
-        elected=asked.get("prior") in (None, "elected"),
+        elected=read_law(asked.get("prior"), rows, options.caller).kind == "elected",
     )

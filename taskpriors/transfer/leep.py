@@ -110,18 +110,15 @@ def mixture_size(
 
 # %% ../../nbs/transfer/02_leep.ipynb #619f11ad
 def fitted_mixture(
-    features: ArrayLike,  # shape (n, d)
+    svd: FeatureSVD,  # of the features, shape (n, d)
     n_components: int,  # mixture components
-    *,
     variance: float = 0.8,  # share of the variance the principal components hold
     seed: int = 0,  # of the mixture's initialisation
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
 ) -> tuple:  # scikit-learn's GaussianMixture, and what it is fitted to, array (n, p)
     "A full-covariance Gaussian mixture on the leading principal components."
     from sklearn.mixture import GaussianMixture
 
     me = "mixture_probs"
-    svd = use_svd(features, svd, me)
     n_components = check_count(n_components, me, "n_components", high=svd.n)
     check_number(variance, me, "variance", low=0, high=1, low_open=True)
     seed = check_count(seed, me, "seed", low=0, high=2**32 - 1)
@@ -145,7 +142,7 @@ def mixture_probs(
 ) -> Tensor:  # shape (n, n_components), float64, rows sum to one
     "Posterior of `fitted_mixture` at each point."
     svd = use_svd(features, svd, "mixture_probs")
-    mixture, Z = fitted_mixture(features, n_components, variance=variance, seed=seed, svd=svd)
+    mixture, Z = fitted_mixture(svd, n_components, variance, seed)
     return torch.from_numpy(mixture.predict_proba(Z)).to(svd.U.device)
 
 # %% ../../nbs/transfer/02_leep.ipynb #5236c468

@@ -27,7 +27,7 @@ from taskpriors.checks import (
     check_several,
 )
 from ..signatures import documented
-from ..svd import present_classes
+from ..svd import feature_svd, present_classes
 from .leep import fitted_mixture, mixture_size
 from .pactran import gaussian_grid
 from .registry import METRICS
@@ -113,7 +113,7 @@ def mixture_operations(
     X = check_features(features, "mixture_operations").detach()
     _, counts = present_classes(labels, "mixture_operations", n=len(X))
     k = mixture_size(len(X), len(counts))
-    mixture, Z = fitted_mixture(X, k)
+    mixture, Z = fitted_mixture(feature_svd(X), k)
     n, r = Z.shape
     return mixture.n_iter_ * (4 * n * k * r**2 + k * r**3 // 3)
 
