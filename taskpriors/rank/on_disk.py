@@ -109,6 +109,7 @@ LABEL_COLUMNS |= {LABEL_SKILL: "label_skill", LABEL_ACCURACY: "label_accuracy"}
 
 
 _CALLER = "rank_on_disk"
+_OF_SKILL = ("skill", "points", "judging", "tasks", "seconds")
 
 
 class _Job(NamedTuple):
@@ -148,11 +149,13 @@ def _scored(rows, job):  # name -> tensor
         how = dict(n_classes=job.n_classes, n_judged=job.n_judged, known=known)
         error, probes, of_known = scores_of_rows(rows, labels, probed, job.mask, **how)
         assert error.pseudo_values is not None and error.task_errors is not None
+        assert error.sampled_values is not None
         pseudo = error.pseudo_values / error.baseline
-        spread = math.sqrt(len(pseudo) / len(rows))
+        share = len(pseudo) / len(rows)
         return dict(
             skill=scalar(error.skill),
-            points=pseudo.mean() + spread * (pseudo - pseudo.mean()),
+            points=pseudo.mean() + share**0.5 * (pseudo - pseudo.mean()),
+            judging=(1 - share) ** 0.5 * error.sampled_values / error.baseline,
             tasks=error.task_errors / error.baseline,
             accuracy=probes.accuracy,
             right=probes.point_accuracy,
@@ -162,6 +165,7 @@ def _scored(rows, job):  # name -> tensor
 
     n_tasks, judged = len(labels), int((~job.mask).sum())
     shapes = dict(skill=(), points=(min(job.n_judged, len(rows)),), tasks=(n_tasks,))
+    shapes["judging"] = shapes["points"]
     shapes |= dict(accuracy=(n_tasks,), right=(min(job.n_judged, judged),), seconds=())
     file = _file_key(rows)
     key = dict(what="scores of rows", file=file, tasks=job.digest, judged=job.n_judged)
@@ -556,7 +560,7 @@ def score_rows(
     skills, probes, columns = {}, {}, {}
     none = scalar(0.0)
     for name, score in scores.items():
-        skills[name] = {column: score[column] for column in ("skill", "points", "tasks", "seconds")}
+        skills[name] = {column: score[column] for column in _OF_SKILL}
         probes[name] = dict(accuracy=score["accuracy"], points=score["right"], seconds=none)
         columns[name] = {k: score[v] for k, v in LABEL_COLUMNS.items() if v in score}
         if "logme" in score and score["logme"].isinf():  # the cache takes no NaN
