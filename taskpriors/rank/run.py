@@ -188,6 +188,10 @@ def _points_to_label(priors, classes, options):  # rows in their order; None if 
     return spread_points(jury_coordinates(priors.jury), listed, labelled=known, seed=options.seed)
 
 
+def _votes(company, law):  # steps of the bar
+    return work_of_half(company.models, law, company.outside) - len(company.models)
+
+
 def findings_in_memory(
     company: Company,
     law: Law,
@@ -199,6 +203,7 @@ def findings_in_memory(
     "Every statistic of models whose features are in memory."
     models, images = company.models, company.images
     priors = choose_priors(law, models, images, options, outside=company.outside)
+    options.reach(_votes(company, law))
     assert priors.shared is not None
     n = len(priors.shared)
     known = read_labels(labels, images, n, options.caller)
@@ -258,6 +263,17 @@ def _accuracy_on_some(models, labels, options):  # column of label accuracy, and
     return model_metrics(rows, metrics, replace(options, cache=False))
 
 
+def _labels_of_rows(labels, n, caller):  # GivenLabels, and the classes if all are known
+    given = read_labels(labels, None, n, caller)
+    if given is None:
+        return None, None
+    if given.targets is not None:
+        rule, remedy = "features that stay on disk take classes", "rank a sample of them"
+        refuse(caller, rule, "real targets", remedy)
+    complete = bool((given.classes >= 0).all())
+    return given, known_classes(given.classes, caller) if complete else None
+
+
 def findings_on_disk(
     company: Company,
     law: Law,
@@ -267,17 +283,13 @@ def findings_on_disk(
 ) -> Findings:
     "Every statistic of models whose features stay on disk."
     n = len(next(iter(company.models.values())).features)
-    classes = read_labels(labels, None, n, options.caller)
-    if classes is not None and classes.targets is not None:
-        rule, remedy = "features that stay on disk take classes", "rank a sample of them"
-        refuse(options.caller, rule, "real targets", remedy)
-    known = None
-    if classes is not None and (classes.classes >= 0).all():
-        known = known_classes(classes.classes, options.caller)
+    classes, known = _labels_of_rows(labels, n, options.caller)
     mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
     drawn, whose, models, failures = draw_from_unchanged(
         company.models, law, options, outside=company.outside
     )
+    votes = _votes(company, law)
+    options.reach(votes + 2 * max(votes, 1))
     rank, cut = int(drawn["rank"]), drawn["trace_cut"].item()
     told = whose.description
     if whose.factor is None:
@@ -347,11 +359,15 @@ def findings_on_disk(
     return Findings(*found, extra, failures, record, labelled)
 
 # %% ../../nbs/rank/12_run.ipynb #643a5f01
-def _all_steps(company, law, repeats, labels):  # votes, skills, probes, and halves or labels
-    half = work_of_half(company.models, law, company.outside)
+def _all_steps(company, law, repeats, labels, on_disk):
+    "Votes; from disk draws of each judge; scores; halves or labels."
+    m, votes = len(company.models), _votes(company, law)
+    draws = max(votes, 1) if on_disk else 0
+    once = votes + 2 * draws + (m if on_disk else 2 * m)
+    if labels is not None:
+        return once + draws + m
     splits = REPEATS if repeats is None else repeats
-    rest = 2 * splits * half if labels is None else len(company.models)
-    return half + len(company.models) + rest
+    return once + 2 * splits * (votes + m)
 
 
 def _halves(found, law, options, repeats, on_disk):  # Halves or None, and why there are none
@@ -447,12 +463,12 @@ def run(
     check_rows(gathered | outside)
     _check_classes(len(next(iter(gathered.values())).features), options)
     company = Company(gathered, outside, images, {**failures, **failed})
-    seen = options.progress and not on_disk  # from disk each step draws its own
-    with open_bar(seen, total=_all_steps(company, law, repeats, labels), unit="step") as bar:
+    steps = _all_steps(company, law, repeats, labels, on_disk)
+    with open_bar(options.progress, total=steps, unit="step") as bar:
+        options = replace(options, bar=bar)
         if on_disk:
             found = findings_on_disk(company, law, options, labels=labels)
         else:
-            options = replace(options, bar=bar)
             found = findings_in_memory(company, law, options, metrics=metrics, labels=labels)
         halves, why = _halves(found, law, options, repeats, on_disk)
     if why:
