@@ -107,8 +107,8 @@ class HeldoutError(Result):
 
     def to_frame(self) -> DataFrame:
         "One row per penalty tried."
-        none = ("point_errors", "task_errors", "pseudo_values", "sampled_values")
-        return Result.to_frame(replace(self, **dict.fromkeys(none)))
+        curves = replace(self, point_errors=None, task_errors=None, pseudo_values=None)
+        return Result.to_frame(replace(curves, sampled_values=None))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "Expected error over the penalties tried."
