@@ -23,7 +23,7 @@ from ..checks import check_split, refuse
 from ..inputs.images import ImagesLike
 from ..inputs.texts import TextSource
 from ..prior.calibration import top_eigenvalue
-from ..prior.next_labels import jury_coordinates, spread_points
+from ..prior.next_labels import LOOKED_AT, jury_coordinates, spread_points
 from ..prior.ridge_on_disk import evenly
 from ..probes import label_accuracy
 from taskpriors.rank.company import (
@@ -179,13 +179,20 @@ def _judged(models, *stages):  # models that have all
 LISTED = 500  # points to label that a ranking names
 
 
-def _points_to_label(priors, classes, options):  # rows in their order; None if all have a label
-    n = len(priors.jury[0][0])
-    known = torch.arange(0) if classes is None else (classes >= 0).nonzero()[:, 0]
-    if len(known) == n:
+def _points_to_label(jury, known, n, options):  # rows in their order; None if all have a label
+    "`jury` makes pairs of a judge's factor and its weight, given rows."
+    labelled = torch.zeros(n, dtype=torch.bool)
+    if known is not None:
+        labelled = known.classes >= 0
+    if labelled.all():
         return None
-    listed = min(LISTED, n - len(known))
-    return spread_points(jury_coordinates(priors.jury), listed, labelled=known, seed=options.seed)
+    mixed = torch.randperm(n, generator=torch.Generator().manual_seed(options.seed))
+    done, fresh = mixed[labelled[mixed]], mixed[~labelled[mixed]]
+    done = done[: LOOKED_AT // 2]
+    rows = torch.cat([done, fresh[: LOOKED_AT - len(done)]]).sort().values
+    near, seen = jury_coordinates(jury(rows)), labelled[rows].nonzero()[:, 0]
+    listed = min(LISTED, len(rows) - len(seen))
+    return rows[spread_points(near, listed, labelled=seen, seed=options.seed)]
 
 
 def _votes(company, law):  # steps of the bar
@@ -243,7 +250,7 @@ def findings_in_memory(
     extra = elected_columns(models, priors) | extra
     drawn = draw_tasks(tasks.labels, mask, images)
     found = (models, priors, mask, drawn, moments, skills, probes)
-    to_label = _points_to_label(priors, None if known is None else known.classes, options)
+    to_label = _points_to_label(partial(_jury_rows, priors.jury), known, n, options)
     return Findings(*found, extra, failures | declined, record, labelled, to_label)
 
 # %% ../../nbs/rank/12_run.ipynb #33de164d
@@ -261,6 +268,20 @@ def _accuracy_on_some(models, labels, options):  # column of label accuracy, and
     metrics = {LABEL_ACCURACY: partial(label_accuracy, labels=labels.classes[points])}
     rows = {name: replace(model, features=rows_of(model, points)) for name, model in models.items()}
     return model_metrics(rows, metrics, replace(options, cache=False))
+
+
+def _jury_rows(jury, rows):  # pairs of rows of a factor and its weight
+    return [(factor[rows.to(factor.device)], weight) for factor, weight in jury]
+
+
+def _jury_on_disk(law, failures, rows):  # the same, one judge in memory at a time
+    if law.factor is not None:
+        yield law.factor[rows], 1.0
+    alike = [1 / max(1, len(law.kernels))] * len(law.kernels)
+    for name, weight in zip(law.kernels, law.weights or alike, strict=True):
+        if name not in failures:  # as a file does that was cut off meanwhile
+            kernel = law.kernels[name]
+            yield kernel.factor(kernel.rows.take(rows)), weight
 
 
 def _labels_of_rows(labels, n, caller):  # GivenLabels, and the classes if all are known
@@ -356,7 +377,8 @@ def findings_on_disk(
         accuracy, declined = _accuracy_on_some(models, classes, options)
         extra, failures = extra | accuracy, failures | declined
     found = (models, priors, mask, a_few, moments, skills, probes)
-    return Findings(*found, extra, failures, record, labelled)
+    to_label = _points_to_label(partial(_jury_on_disk, whose, failures), classes, n, options)
+    return Findings(*found, extra, failures, record, labelled, to_label)
 
 # %% ../../nbs/rank/12_run.ipynb #643a5f01
 def _all_steps(company, law, repeats, labels, on_disk):
