@@ -9,7 +9,7 @@ __all__ = ['DECAYS', 'PRECISIONS', 'check_task', 'best_head_error', 'epoch_batch
 # %% ../../nbs/transfer/18_fine_tuning.ipynb #bed9f629
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -120,7 +120,7 @@ class Descent:
     weight_decay: float = 1e-4
     precision: str = "float32"  # "float32", "bfloat16" or "float16", of the forward pass
     save_every: float = 60.0  # seconds of work that a kill may cost
-    save_steps: int = 0  # a checkpoint also after every so many steps; 0: only by the clock
+    save_after: Container = ()  # steps after which a checkpoint is written whatever the time
 
     def rate_at(self, step: int) -> float:  # cosine from rate to 0
         "Learning rate of a step."
@@ -162,7 +162,6 @@ def descend(
     path: str | Path | None = None,  # of the checkpoint, .safetensors; None keeps none
     key: str = "",  # names the run: a checkpoint of another one is not used
     root: str | Path | None = None,  # the cache that path lies in, as for `keep_tensors`
-    bar: Any = None,  # of `open_bar`, moved on by each step
 ) -> Trained:
     "Train a module, from its checkpoint if there is one; the checkpoint stays when it ends."
     device = next(module.parameters()).device
@@ -174,21 +173,17 @@ def descend(
     scaler = torch.amp.GradScaler(device.type, enabled=half)
     step, spent, losses = 0, 0.0, torch.zeros(how.n_steps, dtype=torch.float64)
     wanted = dict(key=key, step=int, seconds=float, scaler=dict)
-    state = _state(module, optimizer, losses)
-    found = path and find_tensors(path, wanted, state, caller="descend")
+    found = path and find_tensors(path, wanted, _state(module, optimizer, losses), caller="descend")
     if found:
         _restore(module, optimizer, found[0])
-        losses = found[0]["losses"]
-        step, spent = (found[1][name] for name in ("step", "seconds"))
+        step, spent, losses = found[1]["step"], found[1]["seconds"], found[0]["losses"]
         scaler.load_state_dict(found[1]["scaler"])
-        if bar is not None:
-            bar.update(step)
 
     def keep():
         if path is not None:
             about = dict(key=key, step=step, seconds=spent, scaler=scaler.state_dict())
-            state = _state(module, optimizer, losses)
-            keep_tensors(path, state, about, sidecar=False, root=root)
+            tensors = _state(module, optimizer, losses)
+            keep_tensors(path, tensors, about, sidecar=False, root=root)
 
     began = saved = time.perf_counter()
     dtype = getattr(torch, how.precision)
@@ -207,11 +202,8 @@ def descend(
             scaler.scale(value).backward()
             scaler.step(optimizer)
             scaler.update()
-            if bar is not None:
-                bar.update()
             now = time.perf_counter()
-            due = how.save_steps and step % how.save_steps == 0
-            if due or now - saved >= how.save_every:
+            if step in how.save_after or now - saved >= how.save_every:
                 spent, began, saved = spent + now - began, now, now
                 keep()
     spent += time.perf_counter() - began
