@@ -11,7 +11,7 @@ import base64
 import io
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -95,7 +95,7 @@ class ImageInputs(Dataset):
     def __init__(
         self,
         parts: Sequence,  # of ImageSource, one after another
-        transform: Callable,  # PIL image -> tensor
+        transform: Any,  # PIL image -> tensor
     ) -> None:
         self.parts, self.transform = parts, transform
         self.ends = torch.tensor([len(part) for part in parts]).cumsum(0).tolist()

@@ -96,8 +96,8 @@ class PriorRecipe:
     "How a network is trained with the prior-aware loss."
 
     n_epochs: int = 20  # passes over the images
-    rate: float = 0.1  # learning rate of the first step
-    weight: float = 1.0  # of the variance over tasks
+    rate: float = 0.3  # learning rate of the first step
+    weight: float = 0.3  # of the variance over tasks
     statistic: str = "trace"  # "trace", "hsic" or "heldout", see `TaskPriorLoss`
     batch_size: int = 128  # images in a step
     weight_decay: float = 1e-4
