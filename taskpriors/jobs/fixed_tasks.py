@@ -234,7 +234,8 @@ def _own_references(points, caller, patches):
     if not (torch.is_tensor(inputs[0]) and inputs[0].ndim == 4):
         rule = "inputs that are no images (n, c, h, w) need a reference"
         got = f"shape {tuple(inputs[0].shape)}" if torch.is_tensor(inputs[0]) else "a list"
-        refuse(caller, rule, got, "pass reference=features of a model known before")
+        remedy = "pass a data set whose transform makes tensors, or reference=features"
+        refuse(caller, rule, got, remedy)
     if patches is not None and min(inputs[0].shape[2:]) >= 16:
         found = patch_features(torch.cat([_reduced(x) for x in inputs]), seed=patches)
         some = dict(patches=level_components(found))

@@ -6,7 +6,7 @@
 __all__ = ['LOOKED_AT', 'spread_points', 'jury_coordinates']
 
 # %% ../../nbs/prior/23_next_labels.ipynb #5cc1a57c
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import torch
@@ -124,7 +124,7 @@ def spread_points(
 
 # %% ../../nbs/prior/23_next_labels.ipynb #6d1243b6
 def jury_coordinates(
-    jury: Sequence,  # pairs (factor, weight) of the judges, factors of shape (n, r)
+    jury: Iterable,  # of pairs (factor, weight) of the judges, factors of shape (n, r)
     *,
     n_dims: int = 64,
     seed: int = 0,

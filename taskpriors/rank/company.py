@@ -127,6 +127,14 @@ class RankOptions:
         "The bar of all steps, or whether a step draws its own."
         return self.progress if self.bar is None else self.bar
 
+    def reach(
+        self,
+        step: int,  # of the bar
+    ) -> None:
+        "Move the bar of all steps on to one of them: what came from the cache counts."
+        if self.bar is not None:
+            self.bar.update(max(0, step - self.bar.n))
+
     def alone(self) -> "RankOptions":
         "The same without executor and bar, for what is sent to a worker."
         return replace(self, executor=None, bar=None)

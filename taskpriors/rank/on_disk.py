@@ -201,7 +201,7 @@ def _kernel(rows, kind, cache):  # Attempt
 
 # %% ../../nbs/rank/11_on_disk.ipynb #3dc09d24
 def _mapped(fn, items, options, desc):  # results, in the order of the items
-    run = dict(executor=options.executor, progress=options.progress)
+    run = dict(executor=options.executor, progress=options.shown)
     try:
         return list(map_blocks(fn, items, desc=desc, **run))
     except BrokenExecutor as e:

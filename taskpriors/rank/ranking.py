@@ -200,7 +200,7 @@ class Ranking(Result):
         Rank again with their labels: `label_sheet` writes a file that `labels=` takes.
         """
         if self.to_label is None:
-            got, remedy = "none", "rank features in memory of which some have no label"
+            got, remedy = "none", "rank again, with points that have no label"
             refuse("next_labels", "a ranking must know points without a label", got, remedy)
         n = check_count(n_labels, "next_labels", "n_labels", high=len(self.to_label))
         return self.to_label[:n]

@@ -23,7 +23,7 @@ from ..checks import check_split, refuse
 from ..inputs.images import ImagesLike
 from ..inputs.texts import TextSource
 from ..prior.calibration import top_eigenvalue
-from ..prior.next_labels import jury_coordinates, spread_points
+from ..prior.next_labels import LOOKED_AT, jury_coordinates, spread_points
 from ..prior.ridge_on_disk import evenly
 from ..probes import label_accuracy
 from taskpriors.rank.company import (
@@ -175,13 +175,24 @@ def _judged(models, *stages):  # models that have all
 LISTED = 500  # points to label that a ranking names
 
 
-def _points_to_label(priors, classes, options):  # rows in their order; None if all have a label
-    n = len(priors.jury[0][0])
-    known = torch.arange(0) if classes is None else (classes >= 0).nonzero()[:, 0]
-    if len(known) == n:
+def _points_to_label(jury, known, n, options):  # rows in their order; None if all have a label
+    "`jury` makes pairs of a judge's factor and its weight, given rows."
+    labelled = torch.zeros(n, dtype=torch.bool)
+    if known is not None:
+        labelled = known.classes >= 0
+    if labelled.all():
         return None
-    listed = min(LISTED, n - len(known))
-    return spread_points(jury_coordinates(priors.jury), listed, labelled=known, seed=options.seed)
+    mixed = torch.randperm(n, generator=torch.Generator().manual_seed(options.seed))
+    done, fresh = mixed[labelled[mixed]], mixed[~labelled[mixed]]
+    done = done[: LOOKED_AT // 2]
+    rows = torch.cat([done, fresh[: LOOKED_AT - len(done)]]).sort().values
+    near, seen = jury_coordinates(jury(rows)), labelled[rows].nonzero()[:, 0]
+    listed = min(LISTED, len(rows) - len(seen))
+    return rows[spread_points(near, listed, labelled=seen, seed=options.seed)]
+
+
+def _votes(company, law):  # steps of the bar
+    return work_of_half(company.models, law, company.outside) - len(company.models)
 
 
 def findings_in_memory(
@@ -195,6 +206,7 @@ def findings_in_memory(
     "Every statistic of models whose features are in memory."
     models, images = company.models, company.images
     priors = choose_priors(law, models, images, options, outside=company.outside)
+    options.reach(_votes(company, law))
     assert priors.shared is not None
     n = len(priors.shared)
     known = read_labels(labels, images, n, options.caller)
@@ -234,7 +246,7 @@ def findings_in_memory(
     extra = elected_columns(models, priors) | extra
     drawn = draw_tasks(tasks.labels, mask, images)
     found = (models, priors, mask, drawn, moments, skills, probes)
-    to_label = _points_to_label(priors, None if known is None else known.classes, options)
+    to_label = _points_to_label(partial(_jury_rows, priors.jury), known, n, options)
     return Findings(*found, extra, failures | declined, record, labelled, to_label)
 
 # %% ../../nbs/rank/12_run.ipynb #33de164d
@@ -254,6 +266,31 @@ def _accuracy_on_some(models, labels, options):  # column of label accuracy, and
     return model_metrics(rows, metrics, replace(options, cache=False))
 
 
+def _jury_rows(jury, rows):  # pairs of rows of a factor and its weight
+    return [(factor[rows.to(factor.device)], weight) for factor, weight in jury]
+
+
+def _jury_on_disk(law, failures, rows):  # the same, one judge in memory at a time
+    if law.factor is not None:
+        yield law.factor[rows], 1.0
+    alike = [1 / max(1, len(law.kernels))] * len(law.kernels)
+    for name, weight in zip(law.kernels, law.weights or alike, strict=True):
+        if name not in failures:  # as a file does that was cut off meanwhile
+            kernel = law.kernels[name]
+            yield kernel.factor(kernel.rows.take(rows)), weight
+
+
+def _labels_of_rows(labels, n, caller):  # GivenLabels, and the classes if all are known
+    given = read_labels(labels, None, n, caller)
+    if given is None:
+        return None, None
+    if given.targets is not None:
+        rule, remedy = "features that stay on disk take classes", "rank a sample of them"
+        refuse(caller, rule, "real targets", remedy)
+    complete = bool((given.classes >= 0).all())
+    return given, known_classes(given.classes, caller) if complete else None
+
+
 def findings_on_disk(
     company: Company,
     law: Law,
@@ -263,17 +300,13 @@ def findings_on_disk(
 ) -> Findings:
     "Every statistic of models whose features stay on disk."
     n = len(next(iter(company.models.values())).features)
-    classes = read_labels(labels, None, n, options.caller)
-    if classes is not None and classes.targets is not None:
-        rule, remedy = "features that stay on disk take classes", "rank a sample of them"
-        refuse(options.caller, rule, "real targets", remedy)
-    known = None
-    if classes is not None and (classes.classes >= 0).all():
-        known = known_classes(classes.classes, options.caller)
+    classes, known = _labels_of_rows(labels, n, options.caller)
     mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
     drawn, whose, models, failures = draw_from_unchanged(
         company.models, law, options, outside=company.outside
     )
+    votes = _votes(company, law)
+    options.reach(votes + 2 * max(votes, 1))
     rank, cut = int(drawn["rank"]), drawn["trace_cut"].item()
     told = whose.description
     if whose.factor is None:
@@ -340,14 +373,19 @@ def findings_on_disk(
         accuracy, declined = _accuracy_on_some(models, classes, options)
         extra, failures = extra | accuracy, failures | declined
     found = (models, priors, mask, a_few, moments, skills, probes)
-    return Findings(*found, extra, failures, record, labelled)
+    to_label = _points_to_label(partial(_jury_on_disk, whose, failures), classes, n, options)
+    return Findings(*found, extra, failures, record, labelled, to_label)
 
 # %% ../../nbs/rank/12_run.ipynb #643a5f01
-def _all_steps(company, law, repeats, labels):  # votes, skills, probes, and halves or labels
-    half = work_of_half(company.models, law, company.outside)
+def _all_steps(company, law, repeats, labels, on_disk):
+    "Votes; from disk draws of each judge; scores; halves or labels."
+    m, votes = len(company.models), _votes(company, law)
+    draws = max(votes, 1) if on_disk else 0
+    once = votes + 2 * draws + (m if on_disk else 2 * m)
+    if labels is not None:
+        return once + draws + m
     splits = REPEATS if repeats is None else repeats
-    rest = 2 * splits * half if labels is None else len(company.models)
-    return half + len(company.models) + rest
+    return once + 2 * splits * (votes + m)
 
 
 def _halves(found, law, options, repeats, on_disk):  # Halves or None, and why there are none
@@ -443,12 +481,12 @@ def run(
     check_rows(gathered | outside)
     _check_classes(len(next(iter(gathered.values())).features), options)
     company = Company(gathered, outside, images, {**failures, **failed})
-    seen = options.progress and not on_disk  # from disk each step draws its own
-    with open_bar(seen, total=_all_steps(company, law, repeats, labels), unit="step") as bar:
+    steps = _all_steps(company, law, repeats, labels, on_disk)
+    with open_bar(options.progress, total=steps, unit="step") as bar:
+        options = replace(options, bar=bar)
         if on_disk:
             found = findings_on_disk(company, law, options, labels=labels)
         else:
-            options = replace(options, bar=bar)
             found = findings_in_memory(company, law, options, metrics=metrics, labels=labels)
         halves, why = _halves(found, law, options, repeats, on_disk)
     if why:

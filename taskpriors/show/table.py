@@ -33,14 +33,14 @@ COLUMNS = {
     "parameters": Column("params", "weights of the model without its classifier, if known", None),
     "skill": Column(
         "skill",
-        "expected held-out skill of a ridge probe over all tasks of the prior: "
-        "1 - error/error of a constant",
+        "expected held-out skill of a ridge probe, 1 - error/error of a constant, over the law's "
+        "tasks; with labels over the tasks that agree with them",
         True,
     ),
     "skill_se": Column("±", "standard error of the skill", None),
     "behind": Column("behind", "skill of the first model minus its own", None),
     "p_best": Column(
-        "P(best)", "probability that its skill over the law's tasks is the highest", None
+        "P(best)", "probability that this skill is the highest; one task of yours may differ", None
     ),
     "tier": Column("tier", "models of one tier cannot be told apart from its first", None),
     "prior_skill": Column("no labels", "skill without labels, over all tasks of the prior", True),
@@ -110,9 +110,13 @@ def ranking_text(
     company: Sequence = (),  # what a reader should know before the verdict
 ) -> str:
     "A ranking in print: what to take, the table, how the scores did, and what to do next."
+    tasks, without = "the tasks of one law for all", ""
+    if "prior_skill" in frame:
+        tasks = "tasks that agree with the labels"
+        without = "no labels: the same over all tasks of the law.\n"
     legend = (
-        "skill: 1 - error/error of a constant, over the tasks of one law for all; ±: its standard "
-        "error.\nP(best): probability that this skill is the highest; one task of yours may differ."
+        f"skill: 1 - error/error of a constant, over {tasks}; ±: its standard error.\n{without}"
+        "P(best): probability that this skill is the highest; one task of yours may differ."
         "\nModels of one tier cannot be told apart from its first."
     )
     wrap = partial(textwrap.fill, width=100, break_on_hyphens=False)
