@@ -93,16 +93,16 @@ def edge_deviation(
 # %% ../../nbs/jobs/07_prior_tuning.ipynb #037006fa
 @dataclass(frozen=True)
 class PriorRecipe:
-    "How a network is trained with the prior-aware loss."
+    "How a network is trained with the prior-aware loss; see `fine_tune_with_prior`."
 
-    n_epochs: int = 20  # passes over the images
-    rate: float = 0.3  # learning rate of the first step
-    weight: float = 0.3  # of the variance over tasks
-    statistic: str = "trace"  # "trace", "hsic" or "heldout", see `TaskPriorLoss`
-    batch_size: int = 128  # images in a step
-    weight_decay: float = 1e-4
-    precision: str = "float32"  # "float32", "bfloat16" or "float16", of the forward pass
-    seed: int = 0  # of the order of the images
+    n_epochs: int
+    rate: float
+    weight: float
+    statistic: str
+    batch_size: int
+    weight_decay: float
+    precision: str
+    seed: int
 
     def __post_init__(self):
         check_choice(self.statistic, ("trace", "hsic", "heldout"), _ME, "statistic")
@@ -181,7 +181,15 @@ def fine_tune_with_prior(
     images: ImagesLike,  # what `load_images` opens; labels are not read
     prior: ModelLike | TaskPrior | None = None,  # makes the tasks; None: the network as it starts
     *,
+    n_epochs: int = 20,  # passes over the images
+    rate: float = 0.3,  # learning rate of the first step
+    weight: float = 0.3,  # of the variance over tasks
+    statistic: str = "trace",  # "trace", "hsic" or "heldout", see `TaskPriorLoss`
     temperature: float | None = None,  # of the tasks; None: that of tasks of ten classes
+    batch_size: int = 128,  # images in a step
+    weight_decay: float = 1e-4,  # of SGD
+    precision: str = "float32",  # "float32", "bfloat16" or "float16", of the forward pass
+    seed: int = 0,  # of the order of the images
     transform: Callable | None = None,  # PIL image -> tensor; None is the model's own
     pooling: str | None = None,  # of maps and tokens, as for `embed`
     device: str | torch.device | None = None,  # where to train; None is the GPU if there is one
@@ -189,21 +197,22 @@ def fine_tune_with_prior(
     out: str | os.PathLike | None = None,  # folder for the checkpoint and the weights; None: none
     cache: CacheLike | None = None,  # of the features of the prior, as for `embed`
     progress: bool = True,  # show bars on standard error
-    **recipe: Any,  # of PriorRecipe: n_epochs, rate, weight, statistic, batch_size, precision, seed
 ) -> PriorTuned:
     """Train a network without labels, so that probes on the tasks of a prior err less.
 
     Minimises `TaskPriorLoss` by SGD with momentum and a rate that falls as a cosine. The model
-    that is given stays as it is, and weights that need no gradient stay. With `out`, a run that was
-    killed goes on from its last epoch, and one that is done is read.
+    that is given stays as it is, and so do weights that need no gradient, unless none does. With
+    `out`, a run that was killed goes on from its last epoch, and one that is done is read.
 
     Reference: Task Priors, section 5.1; the recipe is ours.
     """
-    chosen = PriorRecipe(**recipe)
+    recipe = PriorRecipe(
+        n_epochs, rate, weight, statistic, batch_size, weight_decay, precision, seed
+    )
     num_workers = check_count(num_workers, _ME, "num_workers", low=0)
     where = default_device() if device is None else check_device(device, _ME)
     start = load_encoder(model, transform=transform, pooling=pooling)
-    if start.module is None or not any(p.requires_grad for p in start.module.parameters()):
+    if start.module is None or not any(p.is_floating_point() for p in start.module.parameters()):
         rule, remedy = "model must be a network with weights to train", "pass a name or a module"
         refuse(_ME, rule, start.name, remedy, TypeError)
     source = load_images(images, progress=progress)
@@ -214,13 +223,15 @@ def fine_tune_with_prior(
     inputs = ImageInputs([source], start.transform)
     forward = deepcopy(start.forward)
     module: Any = module_of(forward)
+    if not any(free := [p.requires_grad for p in module.parameters()]):
+        module.requires_grad_(True)
     tuned = replace(start, forward=forward, module=module.to(where))
     parts = dict(
         weights=digest_tensors(module.state_dict()),
         model=description_of(start.forward),
         inputs=inputs.fingerprint,
         prior=digest_tensors(dict(factor=law.factor)),
-        law=[law.temperature, law.graphs, start.pooling, asdict(chosen)],
+        law=[law.temperature, law.graphs, start.pooling, free, asdict(recipe)],
     )
     key = digest_json(parts)
     done = Path(out or "").expanduser() / f"prior-tuned-{key[:20]}.safetensors"
@@ -233,14 +244,14 @@ def fine_tune_with_prior(
         path = done.with_suffix(".run.safetensors") if out else None
         kept: dict[str, Any] = dict(path=path, key=key)
         run: dict[str, Any] = dict(num_workers=num_workers, progress=progress)
-        losses, seconds = _train(tuned, inputs, law, chosen, **run, **kept)
+        losses, seconds = _train(tuned, inputs, law, recipe, **run, **kept)
         module.train(start.module.training)
         told = dict(key=key, losses=losses.tolist(), seconds=seconds, name=f"{start.name}, tuned")
         if path is not None and keep_tensors(done, module.state_dict(), told, sidecar=False):
             path.unlink(missing_ok=True)
     return PriorTuned(
         losses=losses,
-        statistic=chosen.statistic,
+        statistic=statistic,
         temperature=law.temperature,
         seconds=seconds,
         file=str(done) if done.is_file() else "",
