@@ -220,6 +220,7 @@ CALLS = {
     "rank.errors": {
         "error_covariance": dict(point_errors=ERRORS),
         "error_law": dict(point_errors=ERRORS),
+        "group_growth": dict(groups=[0, 0, 1, 1], judged=[0, 2]),
         "repetition_factor": dict(differences=X[:5, :2].clone(), covariance=0.01 * torch.eye(2)),
     },
     "rank.tiers": {
@@ -418,6 +419,7 @@ ABSENT = {
     "svd": "shared step of the metrics that call it",
     "synbench.curves.checked_settings": "step of synbench_score, which judges the settings",
     "synbench.score.image_encoder": "step of synbench_score",
+    "synbench.fitted": "takes images; its notebook fits digits",
     "synbench.structures.compose_structures": "takes structures by position; its notebook does",
     "synbench.score.task_at": "step of synbench_score",
     "synbench.score.task_features": "step of synbench_score",

@@ -103,11 +103,12 @@ class HeldoutError(Result):
     point_errors: Tensor | None = field(default=None, repr=False)  # mean over tasks, shape (n,)
     task_errors: Tensor | None = field(default=None, repr=False)  # of sampled labels, (n_tasks,)
     pseudo_values: Tensor | None = field(default=None, repr=False)  # of sampled labels, (n,)
+    sampled_values: Tensor | None = field(default=None, repr=False)  # from disk, see there, (n,)
 
     def to_frame(self) -> DataFrame:
         "One row per penalty tried."
         curves = replace(self, point_errors=None, task_errors=None, pseudo_values=None)
-        return Result.to_frame(curves)
+        return Result.to_frame(replace(curves, sampled_values=None))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "Expected error over the penalties tried."

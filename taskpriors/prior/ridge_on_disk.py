@@ -393,6 +393,7 @@ def _judge(fit, sample, tasks, alpha):  # fields of HeldoutError that depend on 
     others = others + each * _squares_beside(fit, U, f, scaled - scaled.mean())
     pseudo = by_point * (1 - own) + 2 * training - 2 * others / slack
     found = dict(task_errors=by_task, point_errors=by_point, pseudo_values=pseudo)
+    found["sampled_values"] = excess * squares.mean(1)
     return {name: values.cpu() for name, values in found.items()}
 
 

@@ -15,7 +15,7 @@ import torch
 
 from ..checks import ArrayLike, DataFrame, check_same_n, check_several, refuse
 from ..prior.ridge_on_disk import evenly
-from .errors import ErrorLaw, error_law, joint_law, lead_errors
+from .errors import ErrorLaw, error_law, group_growth, joint_law, lead_errors
 from .labelled import further_labels
 from .laws import task_orders
 from .tiers import lead_quantile, probability_ahead
@@ -36,7 +36,7 @@ class Certainty:
         groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
     ) -> ErrorLaw:
         "Errors of the skills over points, for given tasks."
-        return error_law(self.ranking.point_errors, groups=self._judging(groups))
+        return error_law(self.ranking.point_errors, **self._of_points(groups))
 
     def of_skill(
         self,
@@ -64,11 +64,14 @@ class Certainty:
     def _of_accuracy(self):
         return self._of_accuracy_in(None)
 
-    def _judging(self, groups):  # of the points whose errors are known
+    def _of_points(self, groups):  # options of error_law
         n, m = self.ranking.settings.get("n"), self.ranking.point_errors.shape[1]
+        options = dict(groups=groups, judging_errors=self.ranking.judging_errors)
         if groups is None or m == n or len(groups) != n:
-            return groups
-        return [groups[i] for i in evenly(torch.arange(n), m).tolist()]
+            return options
+        judged = evenly(torch.arange(n), m).tolist()
+        growth = group_growth(groups, judged)
+        return dict(options, groups=[groups[i] for i in judged], growth=growth)
 
     def _of_skill_in(self, groups):
         ranking = self.ranking
@@ -78,7 +81,7 @@ class Certainty:
             ranking.point_errors,
             ranking.task_errors,
             ranking.half_differences,
-            groups=self._judging(groups),
+            **self._of_points(groups),
             task_groups=task_orders(ranking.task_errors.shape[1]),
             paired=ranking.settings.get("paired_tasks", True),
         )

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['ROUNDING', 'error_covariance', 'lead_errors', 'ErrorLaw', 'joint_law', 'repetition_factor', 'repetition_freedom',
-           'error_law', 'carried_by_few']
+           'error_law', 'group_growth', 'carried_by_few']
 
 # %% ../../nbs/rank/01_error_law.ipynb #595ee321
 import math
@@ -181,20 +181,28 @@ def error_law(
     differences: ArrayLike | None = None,  # between two halves, (n_splits, n_models)
     *,
     groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
+    growth: float = 1.0,  # of the groups beyond these points, by group_growth
+    judging_errors: ArrayLike | None = None,  # of a sample that judges, (n_models, n_judged)
     task_groups: ArrayLike | None = None,  # of the tasks, (n_tasks,); None: independent tasks
     paired: bool = True,  # did all models face the same tasks?
 ) -> ErrorLaw:
     """Covariance of the models' mean errors, and how well the variance of each lead is known.
 
     Errors are over points, over tasks and, where differences between halves of the points show
-    it, over the prior. The parts are those of `error_covariance`.
+    it, over the prior. The parts are those of `error_covariance`. Where a sample of the points
+    judges the others, the mean of `judging_errors` varies over samples, for given points.
     """
     caller = "error_law"
     check_flag(paired, caller, "paired")
     by_point = _check_errors(point_errors, caller, "point_errors")
     number = _group_index(groups, by_point.shape[1], caller)
-    of_points = ErrorLaw(_margin(by_point, number), _freedom(by_point, number))
+    margin = _margin(by_point, number) * (1.0 if groups is None else growth)
+    of_points = ErrorLaw(margin, _freedom(by_point, number))
     parts, of_tasks = [of_points], []
+    if judging_errors is not None:
+        by_judge = _check_errors(judging_errors, caller, "judging_errors")
+        check_same_n(caller, point_errors=len(by_point), judging_errors=len(by_judge))
+        parts.append(ErrorLaw(_margin(by_judge, None), _freedom(by_judge, None)))
     if task_errors is not None:
         by_task = _check_errors(task_errors, caller, "task_errors")
         check_same_n(caller, point_errors=len(by_point), task_errors=len(by_task))
@@ -224,9 +232,34 @@ def error_law(
     noise = 1 / law.freedom + 1 / repetition_freedom(splits, given)
     return ErrorLaw(factor * law.covariance, (1 / noise).clamp(min=1))
 
+# %% ../../nbs/rank/01_error_law.ipynb #9b3793c4
+def _size_of_own_group(groups):  # in the mean over points
+    counts = torch.bincount(groups).double()
+    return (counts.square().sum() / len(groups)).item()
+
+
+def group_growth(
+    groups: ArrayLike,  # group of each point, shape (n,)
+    judged: ArrayLike,  # rows of the points whose errors are known, shape (m,)
+) -> float:  # at least 1
+    """How many times larger the group of a point is among all points than among those judged.
+
+    It bounds what sums over the groups of judged points miss of the variance of a mean over all
+    points, whatever the points of a group have in common. Reference: Kish (1965).
+    """
+    caller = "group_growth"
+    judged = check_tensor(judged, caller, "judged")
+    names = check_several(groups, caller, "groups")
+    number = _group_index(names, len(names), caller)
+    if judged.ndim != 1 or not len(judged) or judged.min() < 0 or judged.max() >= len(number):
+        got = f"shape {tuple(judged.shape)}"
+        refuse(caller, f"judged must be rows below {len(number)}", got, "pass rows of points")
+    return max(1.0, _size_of_own_group(number) / _size_of_own_group(number[judged.long()]))
+
 # %% ../../nbs/rank/01_error_law.ipynb #5d55310a
 def carried_by_few(
     point_errors: ArrayLike,  # of each model at each point, shape (n_models, n)
+    n_points: int | None = None,  # that these points are a sample of; None: there are no others
 ) -> str:  # empty if there is nothing to say
     "A sentence about intervals that hang on a few points."
     by_point = _check_errors(point_errors, "carried_by_few", "point_errors")
@@ -236,7 +269,9 @@ def carried_by_few(
     freedom = _freedom(by_point, None)[pairs[0], pairs[1]].median().item()
     if freedom >= min(20, by_point.shape[1] / 4):
         return ""
+    m = by_point.shape[1]
+    more = f"; {m:,} of {n_points:,} were judged, raise n_judged" if m < (n_points or 0) else ""
     return (
-        f"A few of {by_point.shape[1]:,} points carry the errors of the leads ({freedom:.0f} "
-        "degrees of freedom). Intervals are wide and may still be too short; look for outliers."
+        f"A few of {m:,} points carry the errors of the leads ({freedom:.0f} degrees of freedom). "
+        f"Intervals are wide and may still be too short; look for outliers{more}."
     )

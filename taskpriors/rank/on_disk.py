@@ -147,12 +147,13 @@ def _scored(rows, job):  # name -> tensor
         start = time.perf_counter()
         how = dict(n_classes=job.n_classes, n_judged=job.n_judged, known=known)
         error, probes, of_known = scores_of_rows(rows, labels, probed, job.mask, **how)
-        assert error.pseudo_values is not None and error.task_errors is not None
-        pseudo = error.pseudo_values / error.baseline
-        spread = math.sqrt(len(pseudo) / len(rows))
+        pseudo, sampled = error.pseudo_values, error.sampled_values
+        assert pseudo is not None and sampled is not None and error.task_errors is not None
+        share = len(pseudo) / len(rows)
         return dict(
             skill=scalar(error.skill),
-            points=pseudo.mean() + spread * (pseudo - pseudo.mean()),
+            points=(pseudo.mean() + share**0.5 * (pseudo - pseudo.mean())) / error.baseline,
+            judging=(1 - share) ** 0.5 * sampled / error.baseline,
             tasks=error.task_errors / error.baseline,
             accuracy=probes.accuracy,
             right=probes.point_accuracy,
@@ -160,9 +161,9 @@ def _scored(rows, job):  # name -> tensor
             seconds=scalar(time.perf_counter() - start),
         )
 
-    n_tasks, judged = len(labels), int((~job.mask).sum())
-    shapes = dict(skill=(), points=(min(job.n_judged, len(rows)),), tasks=(n_tasks,))
-    shapes |= dict(accuracy=(n_tasks,), right=(min(job.n_judged, judged),), seconds=())
+    m, right = (min(job.n_judged, k) for k in (len(rows), int((~job.mask).sum())))
+    shapes = dict(skill=(), points=(m,), judging=(m,), right=(right,), seconds=())
+    shapes |= dict.fromkeys(("tasks", "accuracy"), (len(labels),))
     file = _file_key(rows)
     key = dict(what="scores of rows", file=file, tasks=job.digest, judged=job.n_judged)
     if known is not None:
@@ -556,7 +557,7 @@ def score_rows(
     skills, probes, columns = {}, {}, {}
     none = scalar(0.0)
     for name, score in scores.items():
-        skills[name] = {column: score[column] for column in ("skill", "points", "tasks", "seconds")}
+        skills[name] = score
         probes[name] = dict(accuracy=score["accuracy"], points=score["right"], seconds=none)
         columns[name] = {k: score[v] for k, v in LABEL_COLUMNS.items() if v in score}
         if "logme" in score and score["logme"].isinf():  # the cache takes no NaN

@@ -104,6 +104,9 @@ def _columns(models, moments, skills, probes):  # fields of a Ranking, one row p
         for name, model in models.items()
     ]
     each = [1e3 * m.seconds / len(m.features) if m.seconds else None for m in models.values()]
+    judging = None  # of a sample, where rows stay on disk and it does not hold all points
+    if all("judging" in skills[name] for name in models) and stack(skills, "judging").any():
+        judging = stack(skills, "judging")
     return dict(
         models=tuple(models),
         dimension=torch.tensor([model.features.shape[1] for model in models.values()]),
@@ -115,6 +118,7 @@ def _columns(models, moments, skills, probes):  # fields of a Ranking, one row p
         variance=stack(moments, "variance"),
         seconds=torch.stack(seconds),
         point_errors=stack(skills, "points"),
+        judging_errors=judging,
         task_errors=stack(skills, "tasks"),
         point_accuracy=stack(probes, "points"),
     )
@@ -492,7 +496,8 @@ def run(
     if why:
         found.record["notes"].append(f"Intervals take the prior as given, because {why}")
     ranking = assemble(found, halves)
-    if ranking.point_errors is not None and (few := carried_by_few(ranking.point_errors)):
+    n = ranking.settings["n"]
+    if ranking.point_errors is not None and (few := carried_by_few(ranking.point_errors, n)):
         found.record["notes"].append(few)
     return ranking
 
