@@ -426,6 +426,7 @@ ABSENT = {
     "synbench.score.task_features": "step of synbench_score",
     "inputs.study_data": "files of others; its notebook fetches from stand-ins",
     "jobs.neucrab_files": "files and images; its notebook writes, reads and spoils them",
+    "jobs.prior_tuning": "trains networks; its notebook runs, kills and refuses it",
     "jobs.recipes": "data of the papers; its notebook checks every name",
     "jobs.reproduce": "items of the papers, tests/test_reproduce.py",
     "jobs.synbench_scores": "files of scores; its notebook writes and reads them",
