@@ -306,6 +306,7 @@ def papers_page(targets):
         "**reproduced**: the published result comes out. "
         "**implemented**: the method, on data of our own. "
         "**partly**: some of it, the notebook says which. **refuted**: it does not hold. "
+        "**to run**: no notebook has its numbers, a command computes them. "
         "**left out**: no notebook claims it, for the reason given. "
         "A command computes the item at full size, and with `--miniature` a small version of it.",
     ]
@@ -337,7 +338,8 @@ def _paper_row(what, text, hits, targets):
         else f"{{doc}}`/{page_of(path)}`"
         for item, path in hits
     )
-    status = ", ".join(dict.fromkeys(item.status for item, _ in hits)) or "left out"
+    none = "to run" if command else "left out"
+    status = ", ".join(dict.fromkeys(item.status for item, _ in hits)) or none
     parts = [where or reason, f"`{command}`" if command else ""]
     return f"| {what} | {text} | {status} | {'; '.join(p for p in parts if p)} |"
 

@@ -419,6 +419,7 @@ ABSENT = {
     "svd": "shared step of the metrics that call it",
     "synbench.curves.checked_settings": "step of synbench_score, which judges the settings",
     "synbench.score.image_encoder": "step of synbench_score",
+    "synbench.fitted": "takes images; its notebook fits digits",
     "synbench.structures.compose_structures": "takes structures by position; its notebook does",
     "synbench.score.task_at": "step of synbench_score",
     "synbench.score.task_features": "step of synbench_score",

@@ -138,6 +138,7 @@ CALLS = {
         "elect_prior": dict(cross=torch.tensor([[1.0, 0.5], [0.4, 1.0]])),
     },
     "synbench.gaussians": {"frechet_distance": dict(features=X, others=X2)},
+    "synbench.fitted": {"fitted_settings": dict(images=X[:, :, None, None], labels=y)},
     "synbench.score": {"feature_rules": dict(features=X, labels=y % 2)},
     "synbench.robust_probing": {
         "pgd_attack": dict(logits=linear, images=IMAGES, labels=y % 2, eps=0.1, n_steps=2),

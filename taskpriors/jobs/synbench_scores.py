@@ -8,16 +8,21 @@ __all__ = ['CONVENTIONS', 'score_networks']
 # %% ../../nbs/jobs/07_synbench_scores.ipynb #8214ba5d
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from ..checks import DataFrame, check_choice, check_several, refuse
-from ..inputs.zoo import zoo_model
+from ..inputs.images import load_images
+from ..inputs.named_models import timm_config, timm_module
+from ..rank.synbench_column import scored_network
 from ..store import write_file
 from ..synbench.accuracy import synthetic_accuracy
 from ..synbench.curves import SynBenchResult, SynBenchSettings
+from ..synbench.fitted import fitted_settings
 from ..synbench.score import synbench_score
 
 # %% ../../nbs/jobs/07_synbench_scores.ipynb #78d450fb
@@ -38,10 +43,21 @@ def _file_names(models):
     return stems
 
 
-def _network(name):  # what synbench_score takes, and the size of its images or None
-    if name.startswith("zoo/"):
-        return zoo_model(name.removeprefix("zoo/")), (1, 8, 8)
-    return name, None
+def _images_at(source, size):  # shape (n, *size), between 0 and 1
+    "Images at the size of a network."
+    mode = "L" if size[0] == 1 else "RGB"
+    small = [image.convert(mode).resize((size[2], size[1])) for image in source]
+    rows = [torch.from_numpy(np.array(image)).reshape(*size[1:], size[0]) for image in small]
+    return torch.stack(rows).movedim(-1, 1).double() / 255
+
+
+def _settings_like(source, network, how, settings):  # SynBenchSettings
+    module = timm_module(network, "score_networks") if isinstance(network, str) else network
+    size = how.get("input_size") or timm_config(module)["input_size"]
+    labels = source.labels
+    if labels is not None and not 2 <= len(torch.as_tensor(labels).unique()) <= len(source) - 2:
+        labels = None
+    return fitted_settings(_images_at(source, size), labels, settings=settings)
 
 
 def _curves(result):  # one row per threshold of accuracy
@@ -57,7 +73,7 @@ def _curves(result):  # one row per threshold of accuracy
 
 # %% ../../nbs/jobs/07_synbench_scores.ipynb #cb38bf5f
 def score_networks(
-    models: Sequence,  # timm names, zoo/NAME, or .safetensors files of saved margins
+    models: Sequence,  # names as for `embed`, or .safetensors files of saved margins
     *,
     out: str = "synbench",  # directory for scores.csv, curves.csv and the files of each network
     threshold: Sequence = (0.7,),  # accuracies a_T, from which the areas are taken
@@ -67,6 +83,8 @@ def score_networks(
     n_train: int = 2048,  # training samples per scale
     n_test: int = 2048,  # test samples per scale
     covariance: str = "identity",  # "identity" (Gaussian-I) or "heptadiagonal" (Gaussian-H)
+    like: str | None = None,  # images, as for `load_images`: clouds like them, see fitted_settings
+    limit: int = 1000,  # of these images at most
     accuracy: bool = False,  # also the standard and robust accuracy of a linear head (Table 1)
     batch_size: int = 64,  # images per forward pass
     seed: int = 0,  # of training and test samples
@@ -84,20 +102,24 @@ def score_networks(
     given |= {k: tuple(v) for k, v in dict(eps=eps, scales=scales).items() if v is not None}
     settings = CONVENTIONS[check_choice(convention, tuple(CONVENTIONS), who, "convention")]()
     how: dict[str, Any] = dict(batch_size=batch_size, seed=seed, device=device, progress=progress)
+    if like is not None and covariance != "identity":
+        refuse(who, "like and covariance exclude each other", covariance, "leave one out")
+    source = None if like is None else load_images(like, limit=limit, progress=progress)
     place, scores, curves = Path(out).expanduser(), [], []
     for model, stem in zip(models, stems, strict=True):
         if model.endswith(".safetensors"):
-            result, network, size = SynBenchResult.load(model), None, None
+            result, network, own = SynBenchResult.load(model), None, {}
         else:
-            network, size = _network(model)
-            options: dict[str, Any] = dict(input_size=size, cache=cache, **how)
-            result = synbench_score(network, settings=settings, **options, **given)
+            network, own = scored_network(model)
+            fields = replace(settings, **given)
+            if source is not None:
+                fields = _settings_like(source, network, own, fields)
+            result = synbench_score(network, settings=fields, cache=cache, **own, **how)
             result.save(place / f"{stem}.safetensors")
         result = result.at(tuple(threshold))
         row = result.to_frame().assign(model=stem)
         if accuracy and network is not None:
-            options = dict(input_size=size, settings=settings, **how)
-            found = synthetic_accuracy(network, **options, **given)
+            found = synthetic_accuracy(network, settings=fields, **own, **how)
             row = row.assign(standard_accuracy=found.sa, robust_accuracy=found.ra)
         scores.append(row)
         curves.append(_curves(result).assign(model=stem))
