@@ -32,10 +32,14 @@ class _EdgeTable(NamedTuple):
     W: Tensor  # weight of M_ij^2 in the variance, shape (m, m)
 
 
-def _edge_table(Z, odds, undirected):
+def _hot_edges(x):  # the sigmoid to first order
+    return 0.5 + x / 4
+
+
+def _edge_table(Z, odds, undirected, hot=False):
     x = odds * (Z @ Z.T)
-    P = torch.sigmoid(x)
-    W = P * torch.sigmoid(-x)
+    P = _hot_edges(x) if hot else torch.sigmoid(x)
+    W = torch.full_like(P, 0.25) if hot else P * torch.sigmoid(-x)
     return (
         _EdgeTable(P.fill_diagonal_(1), (2 * W).fill_diagonal_(0))
         if undirected
@@ -43,12 +47,13 @@ def _edge_table(Z, odds, undirected):
     )
 
 # %% ../../nbs/prior/18_objective.ipynb #7033e5ed
-def _row_means(Z, odds, undirected):
+def _row_means(Z, odds, undirected, hot=False):
     blocks = row_blocks(len(Z), 512)
-    means = [torch.sigmoid(odds * (Z[b] @ Z.T)).mean(1, dtype=torch.float64) for b in blocks]
+    edges = _hot_edges if hot else torch.sigmoid
+    means = [edges(odds * (Z[b] @ Z.T)).mean(1, dtype=torch.float64) for b in blocks]
     if not undirected:
         return torch.cat(means)
-    loops = torch.sigmoid(odds * Z.square().sum(1)).double()
+    loops = edges(odds * Z.square().sum(1)).double()
     return torch.cat(means) + (1 - loops) / len(Z)
 
 # %% ../../nbs/prior/18_objective.ipynb #8b5f6498
@@ -75,8 +80,8 @@ def _pair_mean(A, n):  # from the entries A (m, m) of a batch, the mean of an n 
 class TaskStatistics(NamedTuple):
     "Mean and variance over a prior's tasks, estimated on a minibatch; of order one at any size."
 
-    mean: Tensor  # "trace": E[Tr MG]/n^2; "heldout": E[Tr QG]/m, squared error per point
-    variance: Tensor  # "trace": Var[Tr MG]/n^2; "heldout": Var[Tr QG]/m
+    mean: Tensor  # "trace", "hsic": E[Tr MG]/n^2; "heldout": E[Tr QG]/m, squared error per point
+    variance: Tensor  # "trace", "hsic": Var[Tr MG]/n^2; "heldout": Var[Tr QG]/m
 
 # %% ../../nbs/prior/18_objective.ipynb #0a53afc3
 def _unit_rows(X):
@@ -131,7 +136,7 @@ class TaskPriorStatistics(nn.Module):
         prior: ArrayLike,  # factor Z of the prior kernel on the training points, shape (n, r)
         temperature: float,  # T > 0, in the units of K
         *,
-        statistic: str = "trace",  # "trace" (centred cosine kernel) or "heldout" (ridge probes)
+        statistic: str = "trace",  # of a centred cosine kernel; its limit "hsic"; or "heldout"
         alpha: float = 1.0,  # ridge penalty of "heldout", as in ridge_probes
         graphs: str = "undirected",  # "undirected" (label graphs) or "directed"
     ) -> None:
@@ -140,25 +145,27 @@ class TaskPriorStatistics(nn.Module):
         self.temperature = float(temperature)
         self.graphs = graphs
         self.alpha = check_number(alpha, "TaskPriorLoss", "alpha", low=0, low_open=True)
-        self.statistic = check_choice(statistic, ("trace", "heldout"), "TaskPriorLoss", "statistic")
+        known = ("trace", "hsic", "heldout")
+        self.statistic = check_choice(statistic, known, "TaskPriorLoss", "statistic")
         self.undirected = graphs == "undirected"
         self.register_buffer("prior", Z.detach())
-        trace = statistic == "trace"
-        means = _row_means(self.prior, self.odds, self.undirected) if trace else None
-        self.register_buffer("row_means", means)
+        self.hot = statistic == "hsic"
+        law = self.prior, self.odds, self.undirected, self.hot
+        self.register_buffer("row_means", None if statistic == "heldout" else _row_means(*law))
 
     def forward(
         self,
         features: Tensor,  # of the minibatch, shape (m, d), with their gradient
         index: ArrayLike | None = None,  # its points in the prior, distinct; None: all, in order
         *,
-        center: Tensor | None = None,  # for "trace": mean unit row over all points; None: its own
+        center: Tensor | None = None,  # of unit rows over all points; None: the batch's own
     ) -> TaskStatistics:
         "Estimates from one minibatch, drawn uniformly without replacement."
         X = check_features(features, "TaskPriorLoss")
         i = _as_index(index, len(self.prior), self.prior.device)
         check_same_n("TaskPriorLoss", features=len(X), index=len(i))
-        P, W = (a.to(X) for a in _edge_table(self.prior[i], self.odds, self.undirected))
+        table = _edge_table(self.prior[i], self.odds, self.undirected, self.hot)
+        P, W = (a.to(X) for a in table)
         if self.statistic == "heldout":
             Q = _loo_operator(X, self.alpha)
             return TaskStatistics((Q * P).sum() / len(X), (Q.square() * W).sum() / len(X))
@@ -176,9 +183,11 @@ class TaskPriorLoss(nn.Module):
     """Loss without labels: raise the mean performance over a prior's tasks, lower its variance.
 
     Minus E[Tr MG]/n^2 ("trace", M the centred cosine kernel) or plus E[Tr QG]/m ("heldout", the
-    leave-one-out error of ridge probes), plus `weight` times the variance over the tasks.
+    leave-one-out error of ridge probes), plus `weight` times the variance over the tasks. "hsic" is
+    the first order of "trace" in 1/T: minus HSIC(M, K), plus `weight` times HSIC(M, M).
 
-    Reference: Task Priors, section 5.1 and Theorem 2.6.
+    References: Task Priors, section 5.1 and Theorem 2.6; Li et al., SSL-HSIC (2021), whose loss has
+    the root of HSIC(M, M).
     """
 
     def __init__(
@@ -191,7 +200,7 @@ class TaskPriorLoss(nn.Module):
         super().__init__()
         self.weight = check_number(weight, "TaskPriorLoss", "weight", low=0)
         self.statistics = TaskPriorStatistics(prior, temperature, **options)
-        self.sign = {"trace": -1, "heldout": 1}[self.statistics.statistic]
+        self.sign = 1 if self.statistics.statistic == "heldout" else -1
 
     def forward(
         self,

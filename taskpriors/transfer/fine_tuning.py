@@ -9,7 +9,7 @@ __all__ = ['DECAYS', 'PRECISIONS', 'check_task', 'best_head_error', 'epoch_batch
 # %% ../../nbs/transfer/18_fine_tuning.ipynb #bed9f629
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -120,6 +120,7 @@ class Descent:
     weight_decay: float = 1e-4
     precision: str = "float32"  # "float32", "bfloat16" or "float16", of the forward pass
     save_every: float = 60.0  # seconds of work that a kill may cost
+    save_after: Container = ()  # steps after which a checkpoint is written whatever the time
 
     def rate_at(self, step: int) -> float:  # cosine from rate to 0
         "Learning rate of a step."
@@ -129,14 +130,13 @@ class Descent:
 class Trained(NamedTuple):
     "How a run ended."
 
-    loss: float  # of the last step; not finite if the run diverged
-    n_steps: int  # steps done, over all calls
+    losses: Tensor  # of the steps done, over all calls, float64; the last is not finite: diverged
     seconds: float  # of work, over all calls
 
 
-def _state(module, optimizer):
-    "Everything that the next step depends on: weights, buffers and momenta."
-    state = {f"weights.{k}": v for k, v in module.state_dict().items()}
+def _state(module, optimizer, losses):
+    "Everything that the next step depends on, weights, buffers and momenta; and the losses."
+    state = {f"weights.{k}": v for k, v in module.state_dict().items()} | dict(losses=losses)
     for k, p in enumerate(module.parameters()):
         if p.requires_grad:
             momentum = optimizer.state.get(p, {}).get("momentum_buffer")
@@ -171,19 +171,19 @@ def descend(
     )
     half = how.precision == "float16"
     scaler = torch.amp.GradScaler(device.type, enabled=half)
-    step, last, spent = 0, math.inf, 0.0
-    wanted = dict(key=key, step=int, loss=float, seconds=float, scaler=dict)
-    found = path and find_tensors(path, wanted, _state(module, optimizer), caller="descend")
+    step, spent, losses = 0, 0.0, torch.zeros(how.n_steps, dtype=torch.float64)
+    wanted = dict(key=key, step=int, seconds=float, scaler=dict)
+    found = path and find_tensors(path, wanted, _state(module, optimizer, losses), caller="descend")
     if found:
         _restore(module, optimizer, found[0])
-        step, last, spent = (found[1][name] for name in ("step", "loss", "seconds"))
+        step, spent, losses = found[1]["step"], found[1]["seconds"], found[0]["losses"]
         scaler.load_state_dict(found[1]["scaler"])
 
     def keep():
         if path is not None:
-            state = dict(step=step, loss=last, seconds=spent, scaler=scaler.state_dict())
-            about = dict(key=key, **state)
-            keep_tensors(path, _state(module, optimizer), about, sidecar=False, root=root)
+            about = dict(key=key, step=step, seconds=spent, scaler=scaler.state_dict())
+            tensors = _state(module, optimizer, losses)
+            keep_tensors(path, tensors, about, sidecar=False, root=root)
 
     began = saved = time.perf_counter()
     dtype = getattr(torch, how.precision)
@@ -195,21 +195,21 @@ def descend(
             optimizer.zero_grad(set_to_none=True)
             with torch.autocast(device.type, dtype, enabled=how.precision != "float32"):
                 value = loss(module, batch)
-            last = value.item()
+            losses[step] = value.item()
             step += 1
-            if not math.isfinite(last):
+            if not losses[step - 1].isfinite():
                 break
             scaler.scale(value).backward()
             scaler.step(optimizer)
             scaler.update()
             now = time.perf_counter()
-            if now - saved >= how.save_every:
+            if step in how.save_after or now - saved >= how.save_every:
                 spent, began, saved = spent + now - began, now, now
                 keep()
     spent += time.perf_counter() - began
-    if math.isfinite(last):
+    if losses[:step].isfinite().all():
         keep()
-    return Trained(last, step, spent)
+    return Trained(losses[:step], spent)
 
 # %% ../../nbs/transfer/18_fine_tuning.ipynb #1c1d90e7
 @dataclass(frozen=True)
@@ -389,7 +389,7 @@ def _tuned(module, task, recipe, how, **kept):  # Trained, and the test error
 
     ended = descend(network.train(), batches, loss, how, **kept)
     error = 1.0
-    if math.isfinite(ended.loss):
+    if ended.losses.isfinite().all():
         logits = _outputs(network.eval(), inputs, test_rows, **look)
         error = (seen[logits.argmax(1)] != y[test_rows]).double().mean().item()
     return ended, error
@@ -460,9 +460,10 @@ def fine_tune(
     )
     task = _Task(inputs, y, mask, pooling, where, num_workers)
     ended, error = _tuned(module, task, recipe, how, path=going, key=key, root=root)
-    diverged = not math.isfinite(ended.loss)
-    result = dict(error=error, rate=rate, n_steps=ended.n_steps, diverged=diverged)
-    result |= dict(loss=math.inf if diverged else ended.loss, seconds=ended.seconds)
+    last = ended.losses[-1].item()
+    diverged = not math.isfinite(last)
+    result = dict(error=error, rate=rate, n_steps=len(ended.losses), diverged=diverged)
+    result |= dict(loss=math.inf if diverged else last, seconds=ended.seconds)
     if done is not None and going is not None:
         about = dict(key=key, result=result, name=f"{type(module).__name__}, fine-tuned")
         keep_tensors(done, dict(done=torch.ones(1)), about, sidecar=False, root=root)
