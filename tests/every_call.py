@@ -420,6 +420,7 @@ ABSENT = {
     "synbench.curves.checked_settings": "step of synbench_score, which judges the settings",
     "synbench.score.image_encoder": "step of synbench_score",
     "synbench.fitted": "takes images; its notebook fits digits",
+    "transfer.questions": "takes images, questions and answers; its notebook makes them",
     "synbench.structures.compose_structures": "takes structures by position; its notebook does",
     "synbench.score.task_at": "step of synbench_score",
     "synbench.score.task_features": "step of synbench_score",

@@ -18,7 +18,13 @@ import torch
 
 from ..checks import DataFrame, check_choice, refuse
 from ..inputs.accepted_models import load_encoder
-from .neucrab_files import cost_table, family_of, image_task, source_head
+from taskpriors.jobs.neucrab_files import (
+    cost_table,
+    family_of,
+    image_task,
+    question_folder,
+    source_head,
+)
 from taskpriors.jobs.recipes import (
     Item,
     is_cached,
@@ -45,6 +51,7 @@ from ..transfer.evidence import logme
 from ..transfer.hyperparameters import spread_ratios
 from ..transfer.neucrab import neucrab
 from ..transfer.operations import TABLE_8, count_operations
+from ..transfer.questions import question_task, toy_questions
 from ..transfer.subsamples import Checkpoint
 from ..transfer.tau_tables import grids_of, subsample_table
 
@@ -424,6 +431,22 @@ def _grid_cells(result):  # the points of both columns of the figure, of the fir
     return cells
 
 
+def _questions(job: Job) -> tuple[list, Any]:
+    if job.item.small:
+        made = {f"noise {v}": toy_questions(noise=v) for v in (0.1, 0.8, 3.0)}
+        images = {name: found[0] for name, found in made.items()}
+        _, questions, answers = made["noise 0.1"]
+        task = question_task("toy", images, questions, answers)
+    else:
+        assert job.folder is not None  # the item needs one
+        task = question_folder(job.folder)
+    s, kept = job.item.settings, {k: job.options.get(k) for k in ("cache", "progress")}
+    how: dict[str, Any] = dict(per_class=_sizes(job), n_seeds=s.get("n_seeds", 5), **kept)
+    names = [Checkpoint(model, family=family_of(model)) for model in task.features]
+    result = neucrab(names, [task], metrics=["linear_valid"], **how)
+    return _grid_cells(result), partial(_first_panel, result)
+
+
 def _first_panel(result):
     return result.plot_grid(result.truth["task"].iloc[0])[0, 0]
 
@@ -455,6 +478,7 @@ ACTIONS: dict[str, Callable] = dict(
     distribution=_distribution,
     labels=_labels,
     neucrab=_neucrab,
+    questions=_questions,
 )
 
 # %% ../../nbs/jobs/07_reproduce.ipynb #c67064a0
