@@ -248,7 +248,7 @@ def group_growth(
     points, whatever the points of a group have in common. Reference: Kish (1965).
     """
     caller = "group_growth"
-    judged = check_tensor(judged, caller, "judged")
+    judged = check_finite(check_tensor(judged, caller, "judged"), caller, "judged")
     names = check_several(groups, caller, "groups")
     number = _group_index(names, len(names), caller)
     if judged.ndim != 1 or not len(judged) or judged.min() < 0 or judged.max() >= len(number):
