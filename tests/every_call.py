@@ -323,6 +323,7 @@ ABSENT = {
     "inputs.accepted_models.is_features": "asks what a model is; rank_models runs it",
     "inputs.images.find_shared_data": "looks for a folder that a machine may lack",
     "jobs.layers": "reads the layers of networks; its notebook runs it",
+    "jobs.collapse": "numbers of a monitored step, whose notebook compares them",
     "jobs.monitor": "watches networks that train; tests/test_monitor.py and its notebook run it",
     "rank.agreement.agreement_or_reason": "calls the function that it is given",
     "rank.agreement.agreement_row": "step of Ranking.agreement",
