@@ -294,10 +294,10 @@ NAMES = {
     "matrix": "A B G K M Sigma W Z accuracies factor features images mixture other others prior "
     "source_probs targets views xy reference nleep.mixture point_errors task_errors "
     "rank_tiers.covariance repetition_factor.covariance cross similarity differences general "
-    "truths freedom",
+    "truths freedom judging_errors",
     "vector": "mu b first second given scores truth weights nce.source error "
     "TaskPriorStatistics.forward.center TaskPriorLoss.forward.center robust_bayes.center "
-    "index class_proportions direction covariance skill",
+    "index class_proportions direction covariance skill judged",
     "labels": "labels probe_labels known sample_labels.given sample_many_labels.given",
     "number": "C a alpha attack_eps bandwidth beta correlation delta diversity eps floor gain "
     "kappa l2 level "

@@ -248,7 +248,7 @@ def group_growth(
     points, whatever the points of a group have in common. Reference: Kish (1965).
     """
     caller = "group_growth"
-    judged = check_tensor(judged, caller, "judged")
+    judged = check_finite(check_tensor(judged, caller, "judged"), caller, "judged")
     names = check_several(groups, caller, "groups")
     number = _group_index(names, len(names), caller)
     if judged.ndim != 1 or not len(judged) or judged.min() < 0 or judged.max() >= len(number):
@@ -257,6 +257,13 @@ def group_growth(
     return max(1.0, _size_of_own_group(number) / _size_of_own_group(number[judged.long()]))
 
 # %% ../../nbs/rank/01_error_law.ipynb #5d55310a
+def _tail_index(errors):  # of each row's lead over each other row, (n_models, n_models)
+    k = math.isqrt(errors.shape[1])
+    errors = errors - errors.mean(1, keepdim=True)
+    tops = ((errors - row).abs().topk(k + 1, 1).values for row in errors)
+    return torch.stack([k / (top[:, :-1] / top[:, -1:]).log().sum(1) for top in tops])
+
+
 def carried_by_few(
     point_errors: ArrayLike,  # of each model at each point, shape (n_models, n)
     n_points: int | None = None,  # that these points are a sample of; None: there are no others
@@ -265,13 +272,17 @@ def carried_by_few(
     by_point = _check_errors(point_errors, "carried_by_few", "point_errors")
     if len(by_point) < 2:
         return ""
-    pairs = torch.triu_indices(len(by_point), len(by_point), 1)
-    freedom = _freedom(by_point, None)[pairs[0], pairs[1]].median().item()
-    if freedom >= min(20, by_point.shape[1] / 4):
+    m, (a, b) = by_point.shape[1], torch.triu_indices(len(by_point), len(by_point), 1)
+    freedom = _freedom(by_point, None)[a, b].median().item()
+    sign, more, heavy = f"{freedom:.0f} degrees of freedom", "", False
+    if m < (n_points or 0):
+        index = _tail_index(by_point)[a, b].nanmedian().item()
+        heavy = index < 2  # below it the variance is infinite
+        sign += f", tail index {index:.1f}"
+        more = f"; {m:,} of {n_points:,} were judged, raise n_judged"
+    if freedom >= min(20, m / 4) and not heavy:
         return ""
-    m = by_point.shape[1]
-    more = f"; {m:,} of {n_points:,} were judged, raise n_judged" if m < (n_points or 0) else ""
     return (
-        f"A few of {m:,} points carry the errors of the leads ({freedom:.0f} degrees of freedom). "
+        f"A few of {m:,} points carry the errors of the leads ({sign}). "
         f"Intervals are wide and may still be too short; look for outliers{more}."
     )
