@@ -304,7 +304,7 @@ def test_the_map_of_the_papers_leads_to_cells(site):
         if status == "left out":
             assert "<a" not in where, f"{item} has no reason"
         elif status == "to run":
-            assert "taskpriors " in where, item
+            assert "taskpriors</span>" in where, item
         else:
             assert set(status.split(", ")) <= {
                 "proved",
