@@ -420,7 +420,7 @@ ABSENT = {
     "svd": "shared step of the metrics that call it",
     "synbench.curves.checked_settings": "step of synbench_score, which judges the settings",
     "synbench.score.image_encoder": "step of synbench_score",
-    "synbench.fitted": "takes images; its notebook fits digits",
+    "synbench.fitted.fitted_covariance": "step of fitted_settings; its notebook compares it",
     "transfer.questions": "takes images, questions and answers; its notebook makes them",
     "synbench.structures.compose_structures": "takes structures by position; its notebook does",
     "synbench.score.task_at": "step of synbench_score",
