@@ -238,8 +238,9 @@ def _tell(ranking, out, given, report):
         if ranking.reason:
             print(f"\n{edges_note(ranking.reason)}")
     if "labels" in given:
-        told = f"none: {len(ranking.models)} models are too few for a correlation"
-        table = label_agreement(ranking).to_string() if len(ranking.models) > 3 else told
+        table = f"none: {len(ranking.models)} models are too few for a correlation"
+        if len(ranking.models) > 3:
+            table = label_agreement(ranking).to_string(max_colwidth=30)
         print(f"\nKendall's tau with probe accuracy on the labels:\n{table}")
     print(f"\nWritten to {plain_text(out)}: ranking.csv, .json, .png and .safetensors")
     print(f"Which statistic to trust: {_WHICH_STATISTIC}")

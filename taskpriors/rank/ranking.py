@@ -209,7 +209,8 @@ class Ranking(Result):
     @property
     def next_step(self) -> str:
         "What to do with this ranking, in one sentence."
-        return next_step(self.to_frame())
+        complete = "labels" in self.settings and self.to_label is None
+        return next_step(self.to_frame(), complete=complete)
 
     def summary(
         self,

@@ -211,12 +211,16 @@ def labelled_verdict(
 # %% ../../nbs/show/01_words.ipynb #ac847b9d
 def next_step(
     frame: DataFrame,  # pandas.DataFrame of a ranking, best first
+    *,
+    complete: bool = False,  # has every point a label?
 ) -> str:
     "What to do with a ranking, in one sentence."
     if len(frame) == 1:
         return "Next: add models, because skills are compared on the same points."
     if "tier" in frame and frame.tier[1] == 1:
         first, second = (shortened(name, 30) for name in frame.model[:2])
+        if complete:
+            return f"Next: more points may tell {first} from {second}."
         labels = "more labels" if "prior_skill" in frame else "labels"
         return f"Next: {labels} may tell {first} from {second}, by labels= or --labels FILE."
     if LABEL_ACCURACY not in frame:
