@@ -175,7 +175,8 @@ class Step(Result):
         return {name: value for name, value in found.items() if not math.isnan(value)}
 
 
-_NUMBERS = [f.name for f in fields(Step) if not f.name.endswith(("_errors", "heads", "metrics"))]
+_BESIDE = ("point_errors", "task_errors", "heads", "metrics")
+_NUMBERS = [f.name for f in fields(Step) if f.name not in _BESIDE]
 
 
 def _failed_step(reason, **known) -> Step:
@@ -266,7 +267,7 @@ class Monitor:
         if log is not None and not callable(log):
             rule, remedy = "log must be a function (name, value, step)", "pass writer.add_scalar"
             refuse(caller, rule, type(log).__name__, remedy, TypeError)
-        self.log, self.metrics = log, dict(metrics or {})
+        self.log, self.metrics = log, _checked_metrics(metrics)
         self.collapse = check_number(collapse, caller, "collapse", low=0, high=1)
         self.pool, self.features, self.every, self.sync = pool, features, every, sync
         self.points = None
@@ -458,23 +459,28 @@ class Monitor:
             skills = {name: self._skill(heads[name]) for name in others}
             known["heads"] = {first: math.nan if failure else found["skill"], **skills}
         if self.metrics:
-            known["metrics"] = {name: self._number(f, model) for name, f in self.metrics.items()}
+            known["metrics"] = {name: self._number(name, model) for name in self.metrics}
         known["seconds"] = time.perf_counter() - start
         return _failed_step(failure, **known) if failure else Step(**known, **found)
 
-    def _number(self, metric, model):  # NaN if it fails
+    def _number(self, name, model):  # NaN if it fails
+        metric = self.metrics[name]
+
         def found():
             if not isinstance(metric, SynBenchSettings):
                 return float(metric(model))
             if self.points is None:
                 refuse("Monitor", "a SynBench score needs images", "none", "pass images")
             shape = tuple(next(iter(self.points)).shape[1:])
-            how: dict[str, Any] = dict(settings=metric, input_size=shape, progress=False)
-            return float(synbench_score(model, **how).score[0, 0])
+            result = synbench_score(model, settings=metric, input_size=shape, progress=False)
+            return float(result.score[0, 0])
 
         with without_trace(model):
             value, failure = attempt(found)
-        return math.nan if failure else value
+        if failure:
+            warnings.warn(f"Monitor: {name} has no number: {failure}", stacklevel=5)
+            return math.nan
+        return value
 
     def _judge(self, X):
         X = check_features(X, "Monitor")
@@ -535,6 +541,16 @@ class Monitor:
         write_file(self._csv, self.to_frame().to_csv(index=False))
 
 # %% ../../nbs/jobs/01_monitor.ipynb #d6884ea2
+def _checked_metrics(metrics):  # name -> function of the model, or SynBenchSettings
+    known = {} if metrics is None else metrics
+    named = isinstance(known, Mapping)
+    if not named or not all(callable(f) or isinstance(f, SynBenchSettings) for f in known.values()):
+        rule = "metrics must be name -> function of the model, or SynBenchSettings"
+        got = type(metrics).__name__
+        refuse("Monitor", rule, got, "pass {'synbench': SynBenchSettings()}", TypeError)
+    return dict(known)
+
+
 def _chosen_groups(groups, index, n_all):
     if groups is None:
         return None

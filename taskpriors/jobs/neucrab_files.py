@@ -99,15 +99,17 @@ def question_folder(
     import pandas as pd
 
     place = Path(folder).expanduser()
-    given = {
-        part: {path.stem: _array(path) for path in sorted((place / part).glob("*.*"))}
-        for part in ("images", "questions")
-    }
+    given: dict[str, dict] = dict(images={}, questions={})
+    for part, features in given.items():
+        for path in sorted((place / part).glob("*")):
+            if path.suffix in FEATURE_FILES:
+                features[path.stem] = _array(path)
     missing = [part for part, files in given.items() if not files]
     missing += [] if (place / "answers.csv").is_file() else ["answers.csv"]
     if missing:
         rule = "a folder of questions must hold images/, questions/ and answers.csv"
-        refuse(_ME, rule, f"no {missing[0]}", "see question_folder", FileNotFoundError)
+        remedy = "name files of features after their checkpoints"
+        refuse(_ME, rule, f"no {missing[0]}", remedy, FileNotFoundError)
     images, questions = given["images"], given["questions"]
     if len(questions) == 1 and len(images) > 1:
         questions = dict.fromkeys(images, next(iter(questions.values())))

@@ -29,6 +29,7 @@ from .fixed_tasks import reference_factor
 from .neucrab_files import ImageInputs
 from ..prior.edges import edge_probabilities
 from ..prior.objective import TaskPriorLoss
+from ..prior.ridge_on_disk import evenly
 from ..prior.task_prior import TaskPrior
 from ..rank.shared_prior import task_temperature
 from ..results import Result, new_axes
@@ -83,10 +84,11 @@ def tuning_prior(
 # %% ../../nbs/jobs/07_prior_tuning.ipynb #f979ae0f
 def edge_deviation(
     prior: TaskPrior,
-    n_points: int = 1000,  # that are looked at, at most
+    n_points: int = 1000,  # that are looked at, at most, evenly spaced
 ) -> float:  # root mean square, positive unless the kernel is constant
     "How far edge probabilities are from the means of their rows and columns."
-    P = edge_probabilities(prior.factor[:n_points], prior.temperature, graphs=prior.graphs)
+    some = prior.factor[evenly(torch.arange(len(prior.factor)), n_points)]
+    P = edge_probabilities(some, prior.temperature, graphs=prior.graphs)
     tilted = P - P.mean(0) - P.mean(1, keepdim=True) + P.mean()
     return tilted.square().mean().sqrt().item()
 

@@ -432,13 +432,12 @@ def _grid_cells(result):  # the points of both columns of the figure, of the fir
 
 
 def _questions(job: Job) -> tuple[list, Any]:
-    if job.item.small:
+    if job.folder is None:  # a small run
         made = {f"noise {v}": toy_questions(noise=v) for v in (0.1, 0.8, 3.0)}
         images = {name: found[0] for name, found in made.items()}
         _, questions, answers = made["noise 0.1"]
         task = question_task("toy", images, questions, answers)
     else:
-        assert job.folder is not None  # the item needs one
         task = question_folder(job.folder)
     s, kept = job.item.settings, {k: job.options.get(k) for k in ("cache", "progress")}
     how: dict[str, Any] = dict(per_class=_sizes(job), n_seeds=s.get("n_seeds", 5), **kept)

@@ -84,7 +84,7 @@ def score_networks(
     n_test: int = 2048,  # test samples per scale
     covariance: str = "identity",  # "identity" (Gaussian-I) or "heptadiagonal" (Gaussian-H)
     like: str | None = None,  # images, as for `load_images`: clouds like them, see fitted_settings
-    limit: int = 1000,  # of these images at most
+    limit: int = 400,  # of these images at most
     accuracy: bool = False,  # also the standard and robust accuracy of a linear head (Table 1)
     batch_size: int = 64,  # images per forward pass
     seed: int = 0,  # of training and test samples

@@ -15,6 +15,7 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,7 +24,7 @@ from ..checks import check_split, refuse
 from ..inputs.images import ImagesLike
 from ..inputs.texts import TextSource
 from ..prior.calibration import top_eigenvalue
-from ..prior.next_labels import LOOKED_AT, jury_coordinates, spread_points
+from ..prior.next_labels import jury_coordinates, points_looked_at, spread_points
 from ..prior.ridge_on_disk import evenly
 from ..probes import label_accuracy
 from taskpriors.rank.company import (
@@ -186,10 +187,9 @@ def _points_to_label(jury, known, n, options):  # rows in their order; None if a
         labelled = known.classes >= 0
     if labelled.all():
         return None
-    mixed = torch.randperm(n, generator=torch.Generator().manual_seed(options.seed))
-    done, fresh = mixed[labelled[mixed]], mixed[~labelled[mixed]]
-    done = done[: LOOKED_AT // 2]
-    rows = torch.cat([done, fresh[: LOOKED_AT - len(done)]]).sort().values
+    g = np.random.default_rng(options.seed)
+    parts = points_looked_at(n, labelled.nonzero()[:, 0].numpy(), g)
+    rows = torch.from_numpy(np.sort(np.concatenate(parts)))
     near, seen = jury_coordinates(jury(rows)), labelled[rows].nonzero()[:, 0]
     listed = min(LISTED, len(rows) - len(seen))
     return rows[spread_points(near, listed, labelled=seen, seed=options.seed)]

@@ -42,14 +42,17 @@ def without_synbench(
 
 # %% ../../nbs/rank/07_synbench_column.ipynb #9e113d54
 def _pixels(transform):  # of a PIL image: shape of what it makes, means and deviations of channels
-    "A transform scales pixels channel by channel, so a black and a white image tell all."
+    "A black and a white image tell how channels are scaled; a gray one checks that they are."
     from PIL import Image
 
-    made = [transform(Image.new("RGB", (64, 64), color)) for color in ("black", "white")]
+    made = [transform(Image.new("RGB", (64, 64), (v, v, v))) for v in (0, 51, 255)]
     parts = [next(iter(x.values())) if isinstance(x, Mapping) else x for x in made]
-    black, white = (x.float().flatten(1).mean(1) for x in parts)
-    std = 1 / (white - black)
-    return tuple(parts[0].shape), ((-black * std).tolist(), std.tolist())
+    black, gray, white = (x.float().reshape(len(x), -1).mean(1) for x in parts)
+    gain = white - black
+    if gain.min() <= 0 or not torch.allclose(gray - black, gain / 5, rtol=0.02, atol=0):
+        rule, remedy = "a transform must scale pixels by channels", "pass the module alone"
+        refuse("synbench_score", rule, "one that does not", remedy)
+    return tuple(parts[0].shape), ((-black / gain).tolist(), (1 / gain).tolist())
 
 
 def scored_network(

@@ -11,7 +11,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from ..checks import ArrayLike, check_features, check_tensor, refuse
+from ..checks import ArrayLike, check_features, check_memory, check_tensor, refuse
 from ..signatures import documented
 from ..svd import present_classes
 from .curves import SynBenchSettings, checked_settings
@@ -81,7 +81,9 @@ def fitted_settings(
     if x.ndim != 4:
         rule, remedy = "images must have shape (n, c, h, w)", "stack images of one size"
         refuse(who, rule, f"shape {tuple(x.shape)}", remedy)
-    flat = check_features(x.flatten(1), who, "images").double().cpu()
+    flat = check_features(x.flatten(1), who, "images")
+    check_memory(7 * 8 * flat.numel(), who, "pass fewer images, or smaller ones")
+    flat = flat.double().cpu()
     about, direction, n_means = flat - flat.mean(0), torch.ones_like(flat[0]), 1
     if labels is not None:
         about, direction, n_means = _about_classes(flat, labels, who)

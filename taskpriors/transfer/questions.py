@@ -18,6 +18,7 @@ from taskpriors.checks import (
     check_count,
     check_features,
     check_generator,
+    check_same_n,
     check_same_points,
     refuse,
 )
@@ -146,6 +147,7 @@ def question_task(
     kept = labels >= 0
     features = {}
     for model, X in images.items():
-        pair = [check_features(part, who, model)[kept] for part in (X, own[model])]
-        features[model] = fused_features(*pair, n_components=n_components)
+        x, z = (check_features(part, who, model) for part in (X, own[model]))
+        check_same_n(who, answers=len(labels), images=len(x), questions=len(z))
+        features[model] = fused_features(x[kept], z[kept], n_components=n_components)
     return CheckpointTask(name, features, labels[kept], train)
