@@ -102,8 +102,12 @@ def question_folder(
     given: dict[str, dict] = dict(images={}, questions={})
     for part, features in given.items():
         for path in sorted((place / part).glob("*")):
-            if path.suffix in FEATURE_FILES:
-                features[path.stem] = _array(path)
+            if path.suffix not in FEATURE_FILES:
+                continue
+            if path.stem in features:
+                rule = "a checkpoint must have one file of features"
+                refuse(_ME, rule, f"a second one, {part}/{path.name}", "remove one of them")
+            features[path.stem] = _array(path)
     missing = [part for part, files in given.items() if not files]
     missing += [] if (place / "answers.csv").is_file() else ["answers.csv"]
     if missing:

@@ -88,8 +88,8 @@ def points_looked_at(
     labelled: np.ndarray,  # rows of those that have a label, each once
     g: np.random.Generator,
     most: int = LOOKED_AT,  # points that are looked at
-) -> tuple:  # rows with a label, at most half of them, and rows without one in ascending order
-    "A random choice of the points among which a sample is spread; all if there are few."
+) -> tuple[np.ndarray, np.ndarray]:  # with a label, half of them at most; without, ascending
+    "Rows among which a sample is spread: a random choice of the labelled points and of the others."
     done = g.permutation(labelled)[: most // 2]
     fresh = np.setdiff1d(np.arange(n), labelled)
     return done, np.sort(g.permutation(fresh)[: most - len(done)])
