@@ -309,9 +309,12 @@ def transformers_model(
             remedy = f"check the name, or write hf-hub:{name} for a network of timm"
             rule = f"{name[-80:]} must be a network of transformers with its processor"
             refuse(caller, rule, got, remedy, OSError)
-    missing = [key for key in report["missing_keys"] if "pooler" not in key]
+    absent = list(report["missing_keys"])
+    if not texts and hasattr(network, "vision_model") and any("text_model." in k for k in absent):
+        network, absent = network.vision_model, [k for k in absent if k.startswith("vision_model.")]
+    missing = [key for key in absent if "pooler" not in key]
     if missing:
         rule, got = f"{name[-80:]} must have weights for its network", f"none for {missing[0]}"
         refuse(caller, rule, got, "name another checkpoint")
-    pooled = any("pooler" in key for key in report["missing_keys"])
+    pooled = any("pooler" in key for key in absent)
     return Pretrained(network.eval(), processor, "cls" if pooled else None)

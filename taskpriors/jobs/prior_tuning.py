@@ -196,6 +196,7 @@ def fine_tune_with_prior(
     pooling: str | None = None,  # of maps and tokens, as for `embed`
     device: str | torch.device | None = None,  # where to train; None is the GPU if there is one
     num_workers: int = 0,  # processes that prepare images
+    limit: int | None = None,  # use at most so many images, evenly spaced
     out: str | os.PathLike | None = None,  # folder for the checkpoint and the weights; None: none
     cache: CacheLike | None = None,  # of the features of the prior, as for `embed`
     progress: bool = True,  # show bars on standard error
@@ -217,7 +218,7 @@ def fine_tune_with_prior(
     if start.module is None or not any(p.is_floating_point() for p in start.module.parameters()):
         rule, remedy = "model must be a network with weights to train", "pass a name or a module"
         refuse(_ME, rule, start.name, remedy, TypeError)
-    source = load_images(images, progress=progress)
+    source = load_images(images, limit=limit, progress=progress)
     if len(source) < 2:
         refuse(_ME, "images must be at least two", len(source), "name a folder of more")
     options: dict[str, Any] = dict(device=where, cache=cache, progress=progress)

@@ -12,6 +12,7 @@ import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import torch
 from ..checks import DataFrame, check_choice, refuse
 from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
+from ..inputs.named_models import cached_snapshot, is_repository
 from ..results import Result
 from ..store import cache_dir
 
@@ -128,7 +130,7 @@ def paper_items(
 # %% ../../nbs/jobs/07_recipes.ipynb #c4ba4ccf
 def network_problem(
     name: str,  # of a network, as a recipe names it
-) -> str:  # empty if timm or the zoo has it
+) -> str:  # empty if timm or the zoo has it, or if it is OWNER/NAME on the hub
     "Why a name of a network cannot be used."
     import timm
 
@@ -136,6 +138,8 @@ def network_problem(
         return name.removeprefix(NONE)
     if name.startswith("zoo/"):
         return ""
+    if is_repository(name):
+        return "" if find_spec("transformers") else "it needs pip install taskpriors[transformers]"
     base, _, tag = name.partition("@")[0].partition(".")
     if not timm.is_model(base):
         return f"timm {timm.__version__} has no network {base}"
@@ -152,8 +156,10 @@ def data_problem(
 
     if "folder" in source:
         return source["folder"]
-    if "torchvision" not in source:
-        return ""
+    if "hub" in source:
+        if not is_repository(source["hub"]):
+            return f"{source['hub']} is not OWNER/NAME, as data sets of the hub are called"
+        return "" if find_spec("datasets") else "it needs pip install taskpriors[data]"
     kind = getattr(torchvision.datasets, source["torchvision"], None)
     if kind is None:
         return f"torchvision {torchvision.__version__} has no {source['torchvision']}"
@@ -171,6 +177,8 @@ def is_cached(
     "Can the network be built here and now, without a download?"
     if name.startswith("zoo/") or "@" in name:
         return True
+    if is_repository(name):
+        return cached_snapshot(name) is not None
     import timm
     from huggingface_hub import try_to_load_from_cache
 
@@ -235,18 +243,21 @@ def item_table() -> DataFrame:  # one row per item
 def plan_item(
     item: Item,
 ) -> DataFrame:  # one row per network, with what it costs
-    "Downloads and arithmetic of each network of an item, from its architecture alone."
+    "Downloads and arithmetic of each network of timm, from its architecture alone."
     import pandas as pd
     from torch.utils.flop_counter import FlopCounterMode
 
     rows = []
     for called, name in item.networks.items():
         row: dict[str, Any] = dict(network=called, weights=name, problem=network_problem(name))
-        if not row["problem"] and not name.startswith("zoo/"):
+        if is_repository(name):
+            row["cached"] = is_cached(name)
+        elif not row["problem"] and not name.startswith("zoo/"):
             import timm
 
             with torch.device("meta"):
                 net = timm.create_model(name.partition("@")[0], num_classes=0, pretrained=False)
+                net.requires_grad_(False)  # else the counter follows gradients
                 size = timm.data.resolve_model_data_config(net)["input_size"]
                 with torch.no_grad(), FlopCounterMode(display=False) as counter:
                     net(torch.zeros(1, *size))
