@@ -13,8 +13,10 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from taskpriors.jobs.arguments import (
@@ -388,6 +390,7 @@ _SYNBENCH = {
 _REPRODUCE = {
     "jobs.reproduce.reproduce": dict(
         item=dict(flag="item", nargs="?", metavar="ITEM"),
+        folder=dict(nargs="+"),
         cache=_CACHE,
         progress=_FILES["progress"],
     )
@@ -458,15 +461,22 @@ def run_reproduce(
     args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "List the papers' figures and tables, or compute one of them."
-    from taskpriors.jobs.recipes import item_table
+    from taskpriors.jobs.recipes import item_table, paper_items, plan_summary
     from taskpriors.jobs.reproduce import reproduce
 
+    wrap = partial(textwrap.fill, width=80, break_on_hyphens=False)
     given = own_options(vars(args)) | {k: v for k, v in vars(args).items() if k in ("out", "plan")}
     if "item" not in given:
         for name, row in item_table().iterrows():
-            print(f"{name:25}{row.shows}\n{'':25}needs {row.needs}; runs here: {row.here}")
+            said = f"{row.shows}. It needs {row.needs}. Does it run here? {row.here}."
+            print(wrap(said, initial_indent=f"{name:25}", subsequent_indent=" " * 25))
         return 0
-    print(reproduce(given.pop("item"), **given).to_string(index=False))
+    item = given.pop("item")
+    table = reproduce(item, **given)
+    print(table.to_string(index=False))
+    if given.get("plan"):
+        chosen = paper_items(miniature="miniature" in given)[item]
+        print("", *map(wrap, plan_summary(chosen, table)), sep="\n")
     return 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #e88fef39
