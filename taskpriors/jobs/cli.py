@@ -493,7 +493,9 @@ def run_data(
     from taskpriors.show.words import plain_text
 
     if "name" not in args:
-        print(study_data_table().to_string())
+        for name, row in study_data_table().iterrows():
+            print(f"{name} ({row.kind})\n    {row.repository} at {row.commit[:12]}")
+            print(textwrap.fill(row.licence, 76, initial_indent=" " * 4, subsequent_indent=" " * 4))
         return 0
     print(plain_text(fetch_study_data(args.name, out=getattr(args, "out", None))))
     return 0
