@@ -11,7 +11,7 @@ import tarfile
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,10 @@ def _evenly_spaced(n, limit):
     return np.linspace(0, n - 1, limit).round().astype(int).tolist()
 
 # %% ../../nbs/inputs/04_images.ipynb #321d4c7d
-def _open(name, **kwargs):  # a data set of timm
+def open_dataset(
+    name: str,  # hfds/, hfids/, tfds/, wds/ or torch/, then a name; empty for a folder at root=
+    **kwargs: Any,  # of timm.data.create_dataset
+) -> Any:  # a data set of timm
     "Open a folder or a named data set with timm."
     from timm.data import create_dataset
 
@@ -91,7 +94,11 @@ def _walk(folder, inside=()):
             yield folder, entry.name
 
 # %% ../../nbs/inputs/04_images.ipynb #d526c232
-def _list_folder(folder, types, class_map):  # pairs (path, class), name -> class
+def list_images(
+    folder: str,
+    types: Sequence,  # endings of names, such as .png
+    class_map: Any,  # name -> class, a file of them, or nothing
+) -> tuple:  # pairs (path, class); name -> class
     "Images of a folder in timm's order, with their classes."
     found = [
         (os.path.join(place, name), "" if place == folder else os.path.basename(place))
@@ -147,7 +154,7 @@ def _load_folder(root, split, limit, how, *, class_map="", input_key=None, **oth
     _refuse_options(others, "a folder", "class_map and input_key")
     folder = root if split is None else _subfolder(root, split)
     types = input_key.split(";") if input_key else IMAGE_TYPES
-    samples, classes = _list_folder(str(folder), types, class_map)
+    samples, classes = list_images(str(folder), types, class_map)
     if not samples:
         _refuse_empty(folder, types)
     samples = [samples[i] for i in _evenly_spaced(len(samples), limit)]
@@ -414,7 +421,7 @@ def _load_named(source, split, limit, how, **kwargs):  # ImageSource
         Path(kwargs["root"]).mkdir(parents=True, exist_ok=True)
     if prefix in ("hfids", "tfds", "wds"):
         kwargs["num_samples"] = limit
-    ds = _open(source, split=split or "validation", **kwargs)
+    ds = open_dataset(source, split=split or "validation", **kwargs)
     return _load_dataset(ds, source, limit, how)
 
 # %% ../../nbs/inputs/04_images.ipynb #3c921614

@@ -15,7 +15,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from taskpriors.jobs.arguments import (
     check_models,
@@ -48,7 +48,9 @@ else:  # a typing error costs no import of torch
     DataFrame, Ranking = "DataFrame", "Ranking"
 
 # %% ../../nbs/jobs/08_cli.ipynb #e9730266
-def _words(parameter):  # keyword arguments of `add_argument`
+def option_words(
+    parameter: Any,  # as read_signature returns it
+) -> dict:  # keyword arguments of `add_argument`
     "What the source says of a parameter, in the words of argparse."
     kind = ast.unparse(parameter.annotation) if parameter.annotation else ""
     default = ast.literal_eval(parameter.default) if parameter.default else None
@@ -544,7 +546,7 @@ def _add_function(command, function, differs):
     for parameter in read_signature(f"taskpriors.{module}", name).values():
         other = differs.get(parameter.name, {})
         if other is not None and not parameter.name.startswith("*"):
-            words = _words(parameter) | other
+            words = option_words(parameter) | other
             flag = words.pop("flag", "--" + parameter.name.replace("_", "-"))
             group.add_argument(flag, **words)
 

@@ -307,7 +307,12 @@ def _check_reached(looks, target, lowest):
     refuse("calibrate_temperature", rule, f"{least:.3g} at least", "ask for another diversity")
 
 # %% ../../nbs/prior/13_calibration.ipynb #1ca595cd
-def _crossing(before, after, target):  # temperature at which the line reaches the target
+def crossing(
+    before: _Look,
+    after: _Look,
+    target: float,  # diversity
+) -> float:
+    "Temperature at which the line between two looks reaches the target."
     a, b = math.log(before.temperature), math.log(after.temperature)
     drop = before.diversity - after.diversity
     if drop == 0:
@@ -396,7 +401,7 @@ def calibrate_temperature(
             f"{reason}; raise n_tasks or choose method='{other}'.",
             stacklevel=2,
         )
-    found = _crossing(looks[-2], looks[-1], target)
+    found = crossing(looks[-2], looks[-1], target)
     temperatures, diversities, errors = torch.tensor(looks, dtype=torch.float64).T
     return Calibration(
         temperature=found,

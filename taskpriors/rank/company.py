@@ -4,8 +4,9 @@
 
 # %% auto #0
 __all__ = ['MAX_SEED', 'ORDERS', 'AnyModel', 'ModelsLike', 'RankOptions', 'Attempt', 'reason_of', 'attempt', 'settle',
-           'with_plain_names', 'named_models', 'Model', 'rows_of', 'gather_model', 'gather_models', 'load_result',
-           'keep_result', 'scalar', 'load_or_compute', 'images_for', 'texts_for', 'refuse_unless_any', 'check_rows']
+           'with_plain_names', 'named_models', 'Model', 'rows_of', 'gather_model', 'gather_models', 'result_path',
+           'load_result', 'keep_result', 'scalar', 'load_or_compute', 'images_for', 'texts_for', 'refuse_unless_any',
+           'check_same_order', 'check_rows']
 
 # %% ../../nbs/rank/03_company.ipynb #3b2c941e
 import numbers
@@ -314,7 +315,11 @@ def gather_models(
     return settle(models, attempts)
 
 # %% ../../nbs/rank/03_company.ipynb #b94a25e2
-def _result_path(key, cache):
+def result_path(
+    key: Mapping,  # what decides the result
+    cache: Any,  # a directory; None is cache_dir()
+) -> Path:
+    "The file in which a result is kept."
     name = digest_json(dict(key, version=taskpriors.__version__))[:24]
     return cache_dir(cache) / "ranking" / f"{name}.safetensors"
 
@@ -331,7 +336,7 @@ def load_result(
         name: torch.empty(shape, dtype=torch.float64, device="meta")
         for name, shape in shapes.items()
     }
-    path = _result_path(key, cache)
+    path = result_path(key, cache)
     found = find_tensors(path, key, like, caller="rank_models", infinite=True)
     return None if found is None else found[0]
 
@@ -343,7 +348,7 @@ def keep_result(
 ) -> dict:  # the result
     "Store a result under its key, unless there is no cache."
     if cache is not False:
-        path = _result_path(key, cache)
+        path = result_path(key, cache)
         keep_tensors(path, result, key, sidecar=False, root=cache_dir(cache))
     return result
 
@@ -425,7 +430,10 @@ def _check_same_points(models):
             refuse("rank_models", "models must describe the same points", got, remedy)
 
 # %% ../../nbs/rank/03_company.ipynb #9baaf026
-def _check_same_order(models):
+def check_same_order(
+    models: Mapping,  # name -> RankedModel
+) -> None:
+    "Refuse caches whose items differ."
     named = [(name, model.points) for name, model in models.items() if model.points]
     for name, points in named[1:]:
         if points != named[0][1]:
@@ -439,4 +447,4 @@ def check_rows(
 ) -> None:
     "Refuse models that do not describe the same points in the same order."
     _check_same_points(models)
-    _check_same_order(models)
+    check_same_order(models)
