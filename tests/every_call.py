@@ -364,7 +364,6 @@ ABSENT = {
     "rank.on_disk.draw_from_unchanged": "step of rank_on_disk",
     "rank.on_disk.gather_rows": "step of rank_on_disk",
     "rank.on_disk.known_classes": "step of rank_on_disk",
-    "rank.on_disk.over_models": "step of rank_on_disk",
     "rank.on_disk.open_features": "step of rank_on_disk",
     "rank.on_disk.row_law": "step of rank_on_disk",
     "rank.on_disk.score_rows": "step of rank_on_disk",

@@ -4,13 +4,14 @@
 
 # %% auto #0
 __all__ = ['MAX_SEED', 'ORDERS', 'AnyModel', 'ModelsLike', 'RankOptions', 'Attempt', 'reason_of', 'attempt', 'settle',
-           'with_plain_names', 'named_models', 'Model', 'rows_of', 'gather_model', 'gather_models', 'result_path',
-           'load_result', 'keep_result', 'scalar', 'load_or_compute', 'images_for', 'texts_for', 'refuse_unless_any',
-           'check_same_order', 'check_rows']
+           'over_models', 'with_plain_names', 'named_models', 'Model', 'rows_of', 'gather_model', 'gather_models',
+           'result_path', 'load_result', 'keep_result', 'scalar', 'load_or_compute', 'images_for', 'texts_for',
+           'refuse_unless_any', 'check_same_order', 'check_rows']
 
 # %% ../../nbs/rank/03_company.ipynb #3b2c941e
 import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from torch.utils.data import DataLoader
 from typing_extensions import TypeAliasType
 
 import taskpriors
-from ..blocks import open_bar
+from ..blocks import map_blocks, open_bar
 from taskpriors.checks import (
     ArrayLike,
     ExecutorLike,
@@ -186,6 +187,21 @@ def settle(
         else:
             failures[name] = failure
     return results, failures
+
+# %% ../../nbs/rank/03_company.ipynb #b3f0a6d2
+def over_models(
+    fn: Callable,
+    items: Iterable,
+    options: RankOptions,
+    desc: str,  # of the bar
+) -> list:  # results, in the order of the items
+    "Run a function over models, by the executor if there is one."
+    run = dict(executor=options.executor, progress=options.shown)
+    try:
+        return list(map_blocks(fn, items, desc=desc, **run))
+    except BrokenExecutor as e:
+        remedy = "run again: with a cache, what was finished is not computed again"
+        refuse(options.caller, "workers must live", shortened(str(e), 90), remedy, RuntimeError)
 
 # %% ../../nbs/rank/03_company.ipynb #a0b621d0
 def _name_of(model, k):

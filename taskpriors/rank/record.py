@@ -112,10 +112,10 @@ def _loss_record(priors):  # what first places of such companies lost, if such w
     return dict(expected_loss=dict(median=loss.median, one_in_ten=loss.one_in_ten))
 
 
-def _judge_record(models, priors):  # weights of the judges that are not ranked
+def _judge_record(priors):  # weights of the judges that are not ranked
     if not priors.outside:
         return {}
-    weights = priors.judges.weights[len(models) :].tolist()
+    weights = priors.judges.weights[-len(priors.outside) :].tolist()
     return dict(judges=dict(zip(priors.outside, weights, strict=True)))
 
 
@@ -144,7 +144,7 @@ def describe_run(
         company=_company_record(models, priors, options.n_electing),
         notes=[],
         **_loss_record(priors),
-        **_judge_record(models, priors),
+        **_judge_record(priors),
         paired_tasks=len(groups_of_priors(priors)) == 1,
         **_option_record(options),
         **_edge_record(next(iter(moments.values())), pairs),
