@@ -19,7 +19,7 @@ _GROUP_FILES = (  # limit, use, and the line of memory.stat with the pages that 
 )
 
 
-_NO_LIMIT = 2**62  # version 1 writes the largest whole number of pages where nothing is limited
+_UNLIMITED = 2**62  # version 1 writes the largest whole number of pages where nothing is limited
 
 
 def _number_in(path: str) -> int | None:
@@ -35,7 +35,7 @@ def left_in_group(folder: Path) -> float:
     "Bytes left in one group; infinity if it has no limit."
     for limit, used, cached in _GROUP_FILES:
         most, now = _number_in(f"{folder}/{limit}"), _number_in(f"{folder}/{used}")
-        if most is None or most > _NO_LIMIT or now is None:
+        if most is None or most > _UNLIMITED or now is None:
             continue
         try:
             lines = (folder / "memory.stat").read_text().splitlines()

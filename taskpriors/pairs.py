@@ -62,7 +62,7 @@ def _nearest(
     return torch.cat(values), torch.cat(found)
 
 
-def _rounding(norms: Tensor, d: int, dtype) -> float:
+def _distance_rounding(norms: Tensor, d: int, dtype) -> float:
     "Twice the error of a computed value of |y|^2 - 2 x'y, from the squared norms."
     return 4 * (d + 8) * torch.finfo(dtype).eps * float(norms.max())
 
@@ -99,7 +99,9 @@ def search_points(
         distances[place], positions[place] = _sorted_distances(F, rows[place], near, values)
         if dtype is None or wanted == n - 1 and not earlier:
             break
-        limits[place] = norms[rows[place]] + values[:, -1] - _rounding(norms, F.shape[1], dtype)
+        limits[place] = (
+            norms[rows[place]] + values[:, -1] - _distance_rounding(norms, F.shape[1], dtype)
+        )
         doubtful = ~(distances[place, k - 1].square() < limits[place])
         place = place[doubtful & values[:, -1].isfinite()]
         if len(place) == 0:

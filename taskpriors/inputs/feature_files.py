@@ -149,7 +149,7 @@ class _TextForm(NamedTuple):
     skip: int  # lines above the first row
 
 
-def _fields(line: str, separator: str) -> list:
+def _split_line(line: str, separator: str) -> list:
     if separator == " ":
         return line.split()
     return next(csv.reader([line.rstrip("\n")], delimiter=separator, skipinitialspace=True))
@@ -166,7 +166,7 @@ def _is_number(word: str) -> bool:  # or one that is missing
 
 
 def _are_rows(lines: list, separator: str) -> bool:
-    rows = [_fields(line, separator) for line in lines]
+    rows = [_split_line(line, separator) for line in lines]
     one_length = len({len(row) for row in rows}) == 1 and len(rows[0]) > 1
     return one_length and all(_is_number(word) for row in rows for word in row)
 
@@ -205,8 +205,8 @@ def _form_of(path: Path, caller: str) -> _TextForm:
         refuse(caller, f"{path.name[-80:]} must hold rows of numbers", "none", "check the file")
     body = lines[1:] or lines
     separator = next((s for s in _SEPARATORS if _are_rows(body, s)), ",")
-    first, *others = (_fields(line, separator) for line in lines)
-    above = _fields(comment.strip(), separator) if comment.strip() else []
+    first, *others = (_split_line(line, separator) for line in lines)
+    above = _split_line(comment.strip(), separator) if comment.strip() else []
     names = None
     if not all(map(_is_number, first)) or _names_in(first, others, path, caller):
         names, skip = first, skip + 1
@@ -400,7 +400,7 @@ def _refuse_folder(
     refuse(caller, rule, folder.name, remedy)
 
 
-def _read_table(
+def _table_in(
     path: Path,
     caller: str,
 ) -> np.ndarray:
@@ -440,5 +440,5 @@ def read_features(
     if path.is_dir():
         return _looked_into(path, caller, lambda: read_mteb_cache(path, caller))
     if path.suffix in (".csv", ".parquet"):
-        return Rows(_looked_into(path, caller, lambda: _read_table(path, caller)), "")
+        return Rows(_looked_into(path, caller, lambda: _table_in(path, caller)), "")
     return Rows(_looked_into(path, caller, lambda: _read_arrays(path, key, caller)), "")

@@ -114,7 +114,7 @@ def image_content(item: Any, exif_rotation: bool = True) -> Any:  # encoded byte
     return Image.fromarray(a).convert("RGB")
 
 # %% ../../nbs/inputs/04_image_source.ipynb #c75c4618
-def _digest(content):  # 32 bytes
+def _image_digest(content):  # 32 bytes
     "SHA-256 of one image."
     if isinstance(content, bytes):
         return hashlib.sha256(content).digest()
@@ -201,7 +201,7 @@ def _label(item):  # int, text or None
     return int(y) if isinstance(y, (int, np.integer)) else None
 
 
-def _classes(labels):  # shape (n,), int64; None if an image has no class
+def _class_numbers(labels):  # shape (n,), int64; None if an image has no class
     "Classes of the images: whole numbers as they are, words in alphabetical order."
     if all(isinstance(y, str) for y in labels):
         return torch.from_numpy(np.unique(labels, return_inverse=True)[1].astype(np.int64))
@@ -232,7 +232,7 @@ def _inspect(items, i, exif_rotation=True):  # (hash, label), or the reason why 
         raise
     except Exception as e:
         return why_unreadable(e)
-    return _digest(content), _label(item)
+    return _image_digest(content), _label(item)
 
 # %% ../../nbs/inputs/04_image_source.ipynb #d52b488f
 def _inspect_all(items, n_threads, progress, exif_rotation):  # a list of what _inspect returns
@@ -289,7 +289,7 @@ class ImageSource:
             refuse("load_images", f"{name} must hold a readable image", got, "check the source")
         self._digests = [found[i][0] for i in self.index]
         y = [found[i][1] if labels is None else int(labels[i]) for i in self.index]
-        self.labels = _classes(y)
+        self.labels = _class_numbers(y)
         if self.skipped:
             told = f"load_images: {len(self.skipped)} of {len(found)} images cannot be read and are"
             first, why = self.skipped[0]
@@ -302,7 +302,7 @@ class ImageSource:
         "Image `i` in RGB, or an error if its content is no longer what it was."
         i = range(len(self))[i]  # raises IndexError, as a list does
         content = image_content(_first(self.items[self.index[i]]), self.exif_rotation)
-        if _digest(content) != self._digests[i]:
+        if _image_digest(content) != self._digests[i]:
             rule = "an image must stay as it was when it was first read"
             remedy = "load the images again, without random transforms"
             refuse(f"{self.name}[{i}]", rule, "other content", remedy, RuntimeError)

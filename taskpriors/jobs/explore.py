@@ -56,12 +56,6 @@ def _tsne_map(X, seed):  # (n, 2)
     with threadpool_limits(1 if len(X) <= 1000 else None, "openmp"):
         return torch.from_numpy(tsne.fit_transform(X.numpy()))
 
-# %% ../../nbs/jobs/07_explore.ipynb #fd051754
-def _near_one(X):
-    "`X`, or where its squares leave float32, in which t-SNE takes them, its multiple near one."
-    p = power_to_one(X)
-    return X if 2.0**-50 < p < 2.0**50 else X * p
-
 # %% ../../nbs/jobs/07_explore.ipynb #6003eda3
 def task_map(
     features: ArrayLike,  # shape (n, d)
@@ -73,7 +67,8 @@ def task_map(
     X = check_features(features, "task_map").double().cpu()
     check_choice(method, ("tsne", "pca"), "task_map", "method")
     seed = check_count(seed, "task_map", "seed", low=0, high=2**32 - 1)
-    X = _near_one(X)
+    p = power_to_one(X)  # t-SNE takes squares in float32, which they may leave
+    X = X if 2.0**-50 < p < 2.0**50 else X * p
     xy = _pca_map(X) if method == "pca" else _tsne_map(X, seed)
     low, high = xy.amin(0), xy.amax(0)
     return ((xy - low) / (high - low).clamp(min=1e-12)).double()

@@ -247,10 +247,10 @@ def _own_references(points, caller, patches):
         some = dict(patches=level_components(found))
     else:
         some = image_references(torch.cat([x.cpu() for x in inputs]))
-    return {name: _spread(X, points) for name, X in some.items()}
+    return {name: _at_their_places(X, points) for name, X in some.items()}
 
 
-def _spread(X, points):  # rows of the subset at their places among all, shape (n_all, d)
+def _at_their_places(X, points):  # rows of the subset at their places among all, shape (n_all, d)
     out = X.new_zeros(points.n_all, X.shape[1])
     out[points.index] = X
     return out

@@ -135,7 +135,7 @@ class _Views:
         return torch.cat(list(views.values()), 1)
 
 # %% ../../nbs/jobs/05_layers.ipynb #392a97c4
-class _Prepared(Dataset):  # images as a model takes them
+class _PreparedImages(Dataset):  # images as a model takes them
     def __init__(self, images, transform):
         self.images, self.transform = images, transform
 
@@ -150,11 +150,11 @@ def _ready(images):  # do they go to the model as they are?
     return torch.is_tensor(images) or isinstance(images, (Dataset, DataLoader))
 
 
-def _inputs(images, enc):
+def _model_inputs(images, enc):
     if _ready(images):
         return images
     source = images if isinstance(images, ImageSource) else load_images(images)
-    return _Prepared(source, enc.transform)
+    return _PreparedImages(source, enc.transform)
 
 # %% ../../nbs/jobs/05_layers.ipynb #ff9f921b
 class LayerPoints(FixedPoints):
@@ -233,11 +233,11 @@ def open_layers(
         return model, images
     if isinstance(model, (str, tuple)) or not _ready(images):
         enc = load_encoder(model, transform=transform)
-        model, images = enc.module, _inputs(images, enc)
+        model, images = enc.module, _model_inputs(images, enc)
     return _tower(model, "vision_model"), LayerPoints(images, n_points, batch_size, 0)
 
 # %% ../../nbs/jobs/05_layers.ipynb #d50fbe0f
-def _features_of(module, points, layers, pool, caller):  # "layer/pooling" -> features, (n, d)
+def _layer_rows(module, points, layers, pool, caller):  # "layer/pooling" -> features, (n, d)
     pool = (pool,) if isinstance(pool, str) else tuple(pool)
     for name in pool:
         check_choice(name, POOLINGS, caller, "pool")
@@ -270,7 +270,7 @@ def layer_features(
     "Features of all layers, from one pass over the images."
     how: dict[str, Any] = dict(transform=transform, n_points=n_points, batch_size=batch_size)
     module, points = open_layers(model, images, texts=texts, **how)
-    return _features_of(module, points, layers, pool, "layer_features")
+    return _layer_rows(module, points, layers, pool, "layer_features")
 
 # %% ../../nbs/jobs/05_layers.ipynb #dd5599a6
 def colour_shares(
@@ -432,7 +432,7 @@ def rank_layers(
     """
     how: dict[str, Any] = dict(transform=transform, n_points=n_points, batch_size=batch_size)
     module, points = open_layers(model, images, texts=texts, **how, caller="rank_layers")
-    found = _features_of(module, points, layers, pool, "rank_layers")
+    found = _layer_rows(module, points, layers, pool, "rank_layers")
     judge = None
     if "prior" not in options:
         given = reference is not None

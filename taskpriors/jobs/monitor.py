@@ -176,7 +176,7 @@ class Step(Result):
 
 
 _BESIDE = ("point_errors", "task_errors", "heads", "metrics")
-_NUMBERS = [f.name for f in fields(Step) if f.name not in _BESIDE]
+_STEP_NUMBERS = [f.name for f in fields(Step) if f.name not in _BESIDE]
 
 
 def _failed_step(reason, **known) -> Step:
@@ -380,10 +380,10 @@ class Monitor:
         "One row per measured step."
         import pandas as pd
 
-        rows, columns = [], list(_NUMBERS)
+        rows, columns = [], list(_STEP_NUMBERS)
         for s in self.history:
             columns += [name for name in s.named() if name not in columns]
-            rows.append({name: getattr(s, name) for name in _NUMBERS} | s.named())
+            rows.append({name: getattr(s, name) for name in _STEP_NUMBERS} | s.named())
         return pd.DataFrame(rows, columns=columns)
 
     def plot(self, ax: Axes | None = None) -> Axes:

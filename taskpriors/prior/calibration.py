@@ -169,7 +169,7 @@ def _scan_temperatures(Z, n_classes, temperatures, caller):  # falling
     return torch.logspace(math.log10(2 * top), math.log10(top / 20), 12, dtype=torch.float64)
 
 # %% ../../nbs/prior/13_calibration.ipynb #6b018db6
-def _columns(rows, *, with_probes):  # fields of TemperatureScan by name
+def _scan_columns(rows, *, with_probes):  # fields of TemperatureScan by name
     names = rows[0].keys() - {"labels"}
     columns: dict[str, Any] = {
         k: torch.tensor([row[k] for row in rows], dtype=torch.float64) for k in names
@@ -237,7 +237,7 @@ def temperature_scan(
             f"temperature {T[-1]:.3g}; draw more tasks or stop at a higher temperature.",
             stacklevel=2,
         )
-    return TemperatureScan(temperature=T, **_columns(rows, with_probes=features is not None))
+    return TemperatureScan(temperature=T, **_scan_columns(rows, with_probes=features is not None))
 
 # %% ../../nbs/prior/13_calibration.ipynb #2165801e
 @dataclass(frozen=True, eq=False, repr=False)
@@ -289,7 +289,7 @@ class _Descent(NamedTuple):
     last: ParticleState  # particles or chains at the last of them
 
 
-def _descend(P, states, g, *, target, criterion):
+def _cool_until(P, states, g, *, target, criterion):
     looks = []
     for state in states:
         looks.append(_look(P, state, g, criterion))
@@ -319,12 +319,6 @@ def crossing(
         return after.temperature
     return math.exp(a + (b - a) * (before.diversity - target) / drop)
 
-# %% ../../nbs/prior/13_calibration.ipynb #86e5edd7
-def _way_down(P, n_tasks, g, stops, *, method, step):  # states at the stops
-    if method == "gibbs":
-        return cool_chains(P, n_tasks, g, stops, sweeps=10)
-    return _at_stops(anneal(P, n_tasks, g, stops, step=step), stops)
-
 # %% ../../nbs/prior/13_calibration.ipynb #0b3ff9fd
 _SWEEPS_OF_CHECK = 50
 
@@ -338,12 +332,6 @@ def _reason_against_cooled(P, state, g):  # a reason for distrust, or ""
     cold = particle_filter(here, m, g, resample_below=0.0).labels
     Y = torch.cat([cold, state.labels[:, :m]], 1)
     return reason_against_chains(watch_chains(here, state.beta, Y, g, sweeps=_SWEEPS_OF_CHECK))
-
-
-def _reason_against_descent(P, state, g, *, method):  # a reason for distrust, or ""
-    if method == "gibbs":
-        return _reason_against_cooled(P, state, g)
-    return too_few_ancestors(state.cloud)
 
 # %% ../../nbs/prior/13_calibration.ipynb #1924774a
 @documented
@@ -390,10 +378,14 @@ def calibrate_temperature(
     )
     n_stops = math.ceil(math.log(2 / lowest, ratio)) + 1
     stops = [ratio**k / (2 * top) for k in range(n_stops)]
-    states = _way_down(P, n_tasks, g, stops, method=method, step=step)
-    looks, last = _descend(P, states, g, target=target, criterion=criterion)
+    if method == "gibbs":
+        states = cool_chains(P, n_tasks, g, stops, sweeps=10)
+    else:
+        states = _at_stops(anneal(P, n_tasks, g, stops, step=step), stops)
+    looks, last = _cool_until(P, states, g, target=target, criterion=criterion)
     _check_reached(looks, target, lowest)
-    reason = _reason_against_descent(P, last, g, method=method)
+    cooled = method == "gibbs"
+    reason = _reason_against_cooled(P, last, g) if cooled else too_few_ancestors(last.cloud)
     if reason:
         other = "gibbs" if method == "anneal" else "anneal"
         warnings.warn(

@@ -100,7 +100,7 @@ class TaskStatistics(NamedTuple):
     variance: Tensor  # "trace", "hsic": Var[Tr MG]/n^2; "heldout": Var[Tr QG]/m
 
 # %% ../../nbs/prior/18_objective.ipynb #0a53afc3
-def _unit_rows(X):
+def _positive_unit_rows(X):
     norms = X.norm(dim=1, keepdim=True)
     if not norms.all():
         rule = "features must have rows of positive norm"
@@ -188,7 +188,7 @@ class TaskPriorStatistics(nn.Module):
         p = self.row_means[i].to(X)
         tilted = P - p[:, None] - p + self.row_means.mean().to(X)
         n = len(self.prior)
-        C = _unit_rows(X)
+        C = _positive_unit_rows(X)
         D = _about(C, center)
         variance = _pair_mean((D @ D.T).square() * W, n)
         return TaskStatistics(_pair_mean((C @ C.T) * tilted, n), variance)

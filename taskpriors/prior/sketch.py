@@ -386,7 +386,7 @@ def largest_residual(
     return largest
 
 # %% ../../nbs/prior/05_sketch.ipynb #c0bc1584
-class _Scale(NamedTuple):
+class _MomentScale(NamedTuple):
     "How a mean over pairs becomes a moment; shapes (n_models, 2, n_temps or 1)."
 
     exact: Tensor  # what needs no draw
@@ -501,7 +501,7 @@ def sketch_trace_moments(
     parts = [margins(Z) for Z in p.models]
     exact = diagonal_cumulants(p, [part.diagonal for part in parts], 2).mT.clone()
     exact[:, 0] += torch.stack([part.off_diagonal for part in parts])[:, None] / 2
-    scale = _Scale(exact + of_sum * within.y, of_sum * n * (n - 1))
+    scale = _MomentScale(exact + of_sum * within.y, of_sum * n * (n - 1))
     known = (control_sums(sketched) - within.c) / (n * (n - 1))
     draws = _Draws(sketched, generator, side, max(1, block // side**2), point_probabilities(p))
     pilot = _run_pilot(draws, _LEAST_LOTS, known)

@@ -269,8 +269,10 @@ def _saddlepoint_above(problem, kernel, mean):
     return torch.where(inside, above, (mean > 0).double()[:, None])[:, 0]
 
 # %% ../../nbs/prior/06_tails.ipynb #5c7e0016
-def _series_above(cumulants, method):
-    "P(statistic > 0) from cumulants of shape (4, n_temps): normal or Edgeworth."
+def _probability_above(problem, kernel, cumulants, method):
+    "P(statistic > 0) from cumulants of shape (4, n_temps)."
+    if method == "saddlepoint":
+        return _saddlepoint_above(problem, kernel, cumulants[0])
     mean, variance, third, fourth = cumulants
     z = mean / variance.sqrt()
     if method == "normal":
@@ -299,21 +301,14 @@ def _rounding_share(A, B):
     return (A.shape[1] + B.shape[1] + 1) * eps
 
 # %% ../../nbs/prior/06_tails.ipynb #1502b01e
-def _above(problem, kernel, cumulants, method):
-    "P(statistic > 0) from cumulants of shape (4, n_temps)."
-    if method == "saddlepoint":
-        return _saddlepoint_above(problem, kernel, cumulants[0])
-    return _series_above(cumulants, method)
-
-
 def _above_or_tie(problem, kernel, cumulants, tie, method):
-    "`_above`, and 1/2 at the temperatures of `tie`."
+    "`_probability_above`, and 1/2 at the temperatures of `tie`."
     above = torch.full_like(cumulants[0], 0.5)
     if not tie.all():
         told = (~tie).nonzero()[:, 0]
         odds = [problem.odds[k] for k in told.tolist()]
         some = problem._replace(odds=odds, temperatures=problem.temperatures[told.cpu()])
-        above[told] = _above(some, kernel, cumulants[:, told], method)
+        above[told] = _probability_above(some, kernel, cumulants[:, told], method)
     return above
 
 # %% ../../nbs/prior/06_tails.ipynb #f0774477

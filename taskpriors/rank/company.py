@@ -167,10 +167,11 @@ def reason_of(
 def attempt(
     work: Callable,  # what to call
     *args: Any,  # its arguments
+    **named: Any,
 ) -> Attempt:
     "Call `work`; an error becomes one line of text, an interruption goes through."
     try:
-        return Attempt(work(*args), None)
+        return Attempt(work(*args, **named), None)
     except Exception as e:
         return Attempt(None, reason_of(e))
 

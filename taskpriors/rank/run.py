@@ -96,7 +96,7 @@ def _if_any(values):  # shape (n_models,), NaN where there is none; None if ther
     return scalar([math.nan if value is None else value for value in values])
 
 
-def _columns(models, moments, skills, probes):  # fields of a Ranking, one row per model
+def _ranking_columns(models, moments, skills, probes):  # fields of a Ranking, one row per model
     def stack(results, field):  # None if a stage does not know it
         if not all(field in results[name] for name in models):
             return None
@@ -183,7 +183,7 @@ class Findings(NamedTuple):
     to_label: Tensor | None = None  # rows, in the order in which to label them
 
 # %% ../../nbs/rank/12_run.ipynb #8e2ee848
-def _judged(models, *stages):  # models that have all
+def _having_all(models, *stages):  # models that have all
     return {k: model for k, model in models.items() if all(k in stage for stage in stages)}
 
 
@@ -214,13 +214,13 @@ def findings(
 ) -> Findings:
     "What follows from the scores, wherever the features are."
     known, priors = scores.known, scores.priors
-    models = _judged(scores.models, scores.skills, scores.probes)
+    models = _having_all(scores.models, scores.skills, scores.probes)
     failures = company.failures | scores.failures
     refuse_unless_any(models, failures, options.caller)
     labelled = None
     if known is not None:
         labelled = scores.joined(models)
-        models, failures = _judged(models, labelled.skills), failures | labelled.failures
+        models, failures = _having_all(models, labelled.skills), failures | labelled.failures
         refuse_unless_any(models, failures, options.caller)
     record = describe_run(
         models=models,
@@ -275,7 +275,7 @@ def scores_in_memory(
     strongest = max(priors.jury, key=itemgetter(1))[0]
     mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
     skills, without_skill = model_skills(models, priors, options)
-    models = _judged(models, skills)
+    models = _having_all(models, skills)
     moments = model_moments(models, priors, options)
     probes, without_probes = model_probes(models, tasks.labels, mask, options)
 
@@ -472,7 +472,7 @@ def assemble(
     "A ranking from what its steps found."
     scores = found.scores
     skills = scores.skills if found.labelled is None else found.labelled.skills
-    fields = _columns(found.models, scores.moments, skills, scores.probes)
+    fields = _ranking_columns(found.models, scores.moments, skills, scores.probes)
     if found.labelled is not None:
         without = [scores.skills[name]["skill"] for name in found.models]
         fields |= dict(prior_skill=torch.stack(without), spread=found.labelled.spread)

@@ -155,7 +155,7 @@ def share_interval(
     return max(0.0, middle - reach), min(1.0, middle + reach)
 
 
-def _settled(more):  # what would tell two models apart
+def _what_would_tell(more):  # what would tell two models apart
     if more is None:
         return "labels of all points may not tell the two apart"
     return f"about {counted(more, 'more label')} of these points would tell the two apart"
@@ -194,7 +194,7 @@ def labelled_verdict(
     skill = f"{lead.lead:.3f} of skill ({lead.low:.3f} to {lead.high:.3f})"
     by = f"{first} is ahead of {rival} by {skill}"
     if more != 0:
-        by += "; more points are needed" if everything else f"; {_settled(more)}"
+        by += "; more points are needed" if everything else f"; {_what_would_tell(more)}"
     sentences.append(f"{by}.")
     tied = frame.model[frame.tier == 1].tolist()[1:]
     if tied:

@@ -295,7 +295,7 @@ def rows_of_one_seed(
     return 2 ** min(max(int(math.log2(2**18 / dim)), 4), 10)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #3158158c
-def _root(
+def _task_root(
     seed,  # an int, a torch.Generator, or None
     caller: str,
 ) -> int:
@@ -391,7 +391,7 @@ class SyntheticTask(Result):
         seed: Seed | None = 0,
     ) -> Tensor:  # shape (stop - start,), int64
         "Labels of consecutive rows; the first n hold n tau ones to within one."
-        root = _root(seed, "labels")
+        root = _task_root(seed, "labels")
         start = check_count(start, "labels", "start", low=0)
         stop = check_count(stop, "labels", "stop", low=start)
         check_memory(24 * (stop - start), "labels", "ask for fewer rows at a time")
@@ -407,7 +407,7 @@ class SyntheticTask(Result):
         executor: ExecutorLike | None = None,  # over blocks of rows
     ) -> tuple:  # images (stop - start, *shape), float32, and labels
         "Consecutive rows of the endless sample of `seed`."
-        root = _root(seed, "rows")
+        root = _task_root(seed, "rows")
         start = check_count(start, "rows", "start", low=0)
         stop = check_count(stop, "rows", "stop", low=start)
         remedy = "ask for fewer rows at a time, as batches does"
@@ -428,7 +428,7 @@ class SyntheticTask(Result):
         executor: ExecutorLike | None = None,
     ) -> Iterator:  # of images and labels
         "The first `n` rows of the sample of `seed`, a batch at a time."
-        root = _root(seed, "batches")
+        root = _task_root(seed, "batches")
         for s in row_blocks(check_count(n, "batches", "n"), batch_size):
             yield self.rows(s.start, s.stop, seed=root, device=device, executor=executor)
 
