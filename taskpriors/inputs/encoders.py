@@ -187,15 +187,9 @@ class BatchEncoder:
             rule = f"{self.name} must accept batches of its inputs"
             named = x if isinstance(x, Mapping) else {"": x}
             shapes = ", ".join(f"{k} {tuple(v.shape)}".lstrip() for k, v in named.items())
-            got = f"{type(e).__name__}: {_one_line(e, 160)} on shape {shapes}"
+            said = " ".join(str(e).split())[:160]
+            got = f"{type(e).__name__}: {said} on shape {shapes}"
             refuse(self.caller, rule, got, "check the model and its inputs", RuntimeError)
-
-# %% ../../nbs/inputs/03_encoders.ipynb #81fcbf30
-def _one_line(
-    e: Exception,
-    most: int,  # characters
-) -> str:
-    return " ".join(str(e).split())[:most]
 
 # %% ../../nbs/inputs/03_encoders.ipynb #a90fa44b
 def _source(

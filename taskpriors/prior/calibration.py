@@ -156,11 +156,6 @@ def _probe_accuracy(features, labels, q):  # labels: (m, n), int64
         return math.nan
     return ridge_probes(features, split, n_classes=q).accuracy.mean().item()
 
-
-def _largest_share(labels, q):  # (n, m) -> (m,), float64
-    sizes = torch.stack([(labels == c).sum(0) for c in range(q)]).double()
-    return sizes.max(0).values / len(labels)
-
 # %% ../../nbs/prior/13_calibration.ipynb #97e08cbb
 def _scan_temperatures(Z, n_classes, temperatures, caller):  # falling
     top = critical_temperature(Z, n_classes)
@@ -219,11 +214,13 @@ def temperature_scan(
         accuracy = math.nan
         if features is not None:
             accuracy = _probe_accuracy(features, tasks.long(), P.q)
+        sizes = torch.stack([(state.labels == c).sum(0) for c in range(P.q)]).double()
+        largest = sizes.max(0).values
         rows.append(
             {
                 **_similarity(state, P.q, g)._asdict(),
                 "labels": tasks,
-                "largest_share": (cloud.weights() @ _largest_share(state.labels, P.q)).item(),
+                "largest_share": (cloud.weights() @ (largest / len(state.labels))).item(),
                 "log_partition": cloud.log_partition(),
                 "log_partition_se": cloud.log_partition_se(),
                 "n_ancestors": cloud.n_ancestors(),

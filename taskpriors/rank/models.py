@@ -152,11 +152,6 @@ def _routed(asked):  # name -> RowMatrix if the ranking is one from disk, else n
         refuse("rank_models", rule, f"{room / 2**30:.3g} GiB", remedy, MemoryError)
     return {}
 
-
-def _refuse_plan():
-    rule = f"plan needs files of features of more than {ALL_PAIRS:,} points"
-    refuse("rank_models", rule, "other models or options", "leave it out, or ask rank_on_disk")
-
 # %% ../../nbs/rank/13_models.ipynb #f0f006d8
 @documented
 def rank_models(
@@ -242,7 +237,8 @@ def rank_models(
         if plan:
             return ranking
     elif plan:
-        _refuse_plan()
+        rule = f"plan needs files of features of more than {ALL_PAIRS:,} points"
+        refuse("rank_models", rule, "other models or options", "leave it out, or ask rank_on_disk")
     else:
         if texts is not None:
             images = texts_for(texts, images, models)

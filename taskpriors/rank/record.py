@@ -35,14 +35,6 @@ def _version_of(package):
     except PackageNotFoundError:
         return None
 
-
-def _versions():
-    return dict(
-        taskpriors=taskpriors.__version__,
-        python=platform.python_version(),
-        **{package: _version_of(package) for package in ("torch", "timm", "numpy", "scipy")},
-    )
-
 # %% ../../nbs/rank/08_record.ipynb #691e0e1d
 def task_record(
     tasks: Tasks,  # that the probes were trained on
@@ -60,14 +52,6 @@ def task_record(
     )
 
 # %% ../../nbs/rank/08_record.ipynb #c27aec45
-def _model_record(models):
-    return {
-        name: dict(features=model.digest, device=model.device, dtype=model.dtype)
-        | (dict(pooling=model.pooling) if model.pooling else {})
-        for name, model in models.items()
-    }
-
-
 def _company_record(models, priors, n_electing):
     one = priors.members[0] if len(priors.members) == 1 < len(models) else None
     models = {**models, **priors.outside}
@@ -138,8 +122,16 @@ def describe_run(
         n_train=int(mask.sum()),
         device=str(options.device),
         dtype=next(iter(models.values())).dtype,
-        models=_model_record(models),
-        versions=_versions(),
+        models={
+            name: dict(features=model.digest, device=model.device, dtype=model.dtype)
+            | (dict(pooling=model.pooling) if model.pooling else {})
+            for name, model in models.items()
+        },
+        versions=dict(
+            taskpriors=taskpriors.__version__,
+            python=platform.python_version(),
+            **{package: _version_of(package) for package in ("torch", "timm", "numpy", "scipy")},
+        ),
     )
 
 # %% ../../nbs/rank/08_record.ipynb #29770820
