@@ -457,7 +457,7 @@ class Monitor:
             known["metrics"] = {name: self._number(name, model) for name in self.metrics}
         known["seconds"] = time.perf_counter() - start
         if failure:
-            missing = dict.fromkeys(("skill", "se", "rankme", "deviation"), math.nan)
+            missing: Any = dict.fromkeys(("skill", "se", "rankme", "deviation"), math.nan)
             return Step(**known, **missing, collapsed=False, failure=failure)
         return Step(**known, **found)
 
