@@ -102,7 +102,7 @@ class _Setup(NamedTuple):
     progress: bool  # or a bar
 
 # %% ../../nbs/inputs/06_embed.ipynb #9aab57fb
-def _network(
+def _batch_encoder(
     enc: Encoder,
     setup: _Setup,
 ) -> BatchEncoder:
@@ -134,7 +134,7 @@ def feature_batches(
             pin_memory=setup.device.type == "cuda",
             generator=torch.Generator(),  # without one, a loader draws its workers' seed globally
         )
-    network = _network(enc, setup)
+    network = _batch_encoder(enc, setup)
     row = start
     for x in loader:
         out = network(x).cpu()
@@ -159,7 +159,7 @@ def look_at_few(
     setup: _Setup,
 ) -> _Seen | None:  # None if the model does not return the same features twice
     "Look at the features of a few images."
-    network = _network(enc, setup)
+    network = _batch_encoder(enc, setup)
     dims = set()
     if isinstance(images, LoadedBatches):
         named = isinstance(images.first, Mapping)

@@ -191,7 +191,7 @@ def draw_task(
     return ax
 
 # %% ../../nbs/jobs/07_explore.ipynb #dc3d8b90
-def _shares(labels, n_classes):
+def _share_words(labels, n_classes):
     shares = labels.bincount(minlength=n_classes).double() / len(labels)
     largest = shares.sort(descending=True)[0].tolist()[:6]
     return "class shares " + ", ".join(f"{s:.0%}" for s in largest)
@@ -235,7 +235,7 @@ def redraw(
     fig = Figure(figsize=(size, size), dpi=dpi)
     ax = draw_task(explorer.coordinates(view), y, fig.add_axes(BOX))
     ax.margins(MARGIN)
-    ax.set_title(_shares(y, task.get("n_classes", 2)), loc="left", fontsize=10)
+    ax.set_title(_share_words(y, task.get("n_classes", 2)), loc="left", fontsize=10)
     out = io.BytesIO()
     FigureCanvasAgg(fig).print_png(out)
     return out.getvalue()

@@ -172,7 +172,7 @@ def _scored(rows, job):  # name -> tensor
     return found
 
 
-def _scores(rows, job):  # Attempt
+def _scores_or_reason(rows, job):  # Attempt
     found = attempt(_scored, rows, job)
     release_freed_pages()
     return found
@@ -532,7 +532,7 @@ def score_rows(
             where = save_array(f"{folder}/labels.npy", known.numpy(), options.caller)
         job = _Job(path, digest, mask, options.n_classes, options.n_judged, options.cache, where)
         rows = [model.features for model in models.values()]
-        attempts = over_models(partial(_scores, job=job), rows, options, "models")
+        attempts = over_models(partial(_scores_or_reason, job=job), rows, options, "models")
     scores, failures = settle(models, attempts)
     skills, probes, columns = {}, {}, {}
     none = scalar(0.0)
