@@ -121,8 +121,9 @@ def model_moments(
     "Mean and variance of Tr(MG) of each model under the prior that judges it."
     results: dict = {}
     for factor, names in groups_of_priors(priors):
-        group = {name: models[name] for name in names}
-        results |= _moments_under(edge_prior(factor, options), group, options)
+        group = {name: models[name] for name in names if name in models}
+        if group:
+            results |= _moments_under(edge_prior(factor, options), group, options)
     return {name: results[name] for name in models}
 
 # %% ../../nbs/rank/05_scores.ipynb #522d6c86
