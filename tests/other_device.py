@@ -46,12 +46,57 @@ def refuse_two_devices(f, args, kwargs):
     return there
 
 
+GENERATOR, AUTOCAST, TENSOR = torch.Generator, torch.autocast, torch.tensor
+INFERENCE, MATMUL, NEW = torch.inference_mode, torch.Tensor.__matmul__, torch.Tensor.new_tensor
+
+
+class _IsGenerator(type(GENERATOR)):
+    def __instancecheck__(cls, x):
+        return isinstance(x, GENERATOR)
+
+
+class _Generator(GENERATOR, metaclass=_IsGenerator):
+    "A generator of the other device draws on the CPU."
+
+    def __new__(cls, device="cpu"):
+        return GENERATOR.__new__(GENERATOR, "cpu" if torch.device(device).type == NAME else device)
+
+
+def _autocast(device, *args, **kwargs):
+    return AUTOCAST("cpu" if device == NAME else device, *args, **kwargs)
+
+
+def _tensor(data, *, device=None, **kwargs):
+    made = TENSOR(data, **kwargs)
+    return made if device is None else made.to(device)
+
+
+def _new_tensor(like, data):
+    return TENSOR(data, dtype=like.dtype).to(like.device)
+
+
+def _matmul(a, b):  # torch squeezes the product of a vector in place, which Elsewhere cannot follow
+    return MATMUL(a[None], b)[0] if a.dim() == 1 and b.dim() == 2 else MATMUL(a, b)
+
+
 class OtherDevice(TorchDispatchMode):
     "Within it there are two devices; `made` counts what was made on the other one."
 
     def __init__(self):
         super().__init__()
         self.made = 0
+
+    def __enter__(self):
+        torch.Generator, torch.autocast, torch.tensor = _Generator, _autocast, _tensor
+        torch.inference_mode = torch.no_grad  # what it makes cannot be held by another tensor
+        torch.Tensor.__matmul__, torch.Tensor.new_tensor = _matmul, _new_tensor
+        return super().__enter__()
+
+    def __exit__(self, *raised):
+        torch.Generator, torch.autocast, torch.tensor = GENERATOR, AUTOCAST, TENSOR
+        torch.inference_mode, torch.Tensor.__matmul__ = INFERENCE, MATMUL
+        torch.Tensor.new_tensor = NEW
+        return super().__exit__(*raised)
 
     def __torch_dispatch__(self, f, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})

@@ -13,8 +13,10 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from taskpriors.jobs.arguments import (
@@ -382,6 +384,7 @@ _SYNBENCH = {
 _REPRODUCE = {
     "jobs.reproduce.reproduce": dict(
         item=dict(flag="item", nargs="?", metavar="ITEM"),
+        folder=dict(nargs="+"),
         cache=_CACHE,
         progress=_FILES["progress"],
     )
@@ -452,15 +455,22 @@ def run_reproduce(
     args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "List the papers' figures and tables, or compute one of them."
-    from taskpriors.jobs.recipes import item_table
+    from taskpriors.jobs.recipes import item_table, paper_items, plan_summary
     from taskpriors.jobs.reproduce import reproduce
 
+    wrap = partial(textwrap.fill, width=80, break_on_hyphens=False)
     given = own_options(vars(args)) | {k: v for k, v in vars(args).items() if k in ("out", "plan")}
     if "item" not in given:
         for name, row in item_table().iterrows():
-            print(f"{name:25}{row.shows}\n{'':25}needs {row.needs}; runs here: {row.here}")
+            said = f"{row.shows}. It needs {row.needs}. Does it run here? {row.here}."
+            print(wrap(said, initial_indent=f"{name:25}", subsequent_indent=" " * 25))
         return 0
-    print(reproduce(given.pop("item"), **given).to_string(index=False))
+    item = given.pop("item")
+    table = reproduce(item, **given)
+    print(table.to_string(index=False))
+    if given.get("plan"):
+        chosen = paper_items(miniature="miniature" in given)[item]
+        print("", *map(wrap, plan_summary(chosen, table)), sep="\n")
     return 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #e88fef39
@@ -514,6 +524,7 @@ _OF_RANKINGS = {
     ),
 }
 _CLEAR = {"--clear": dict(action="store_true", help="remove what taskpriors wrote, no other file")}
+_METRICS = {"transfer.cards.describe_metric": dict(metric=dict(flag="metric", nargs="?"))}
 _COMMANDS: dict = dict(
     rank=(run_rank, _RANK, _OF_RANKINGS),
     layers=(run_layers, _LAYERS, _OF_RANKINGS),
@@ -524,11 +535,7 @@ _COMMANDS: dict = dict(
     next=(run_next, _NEXT, {}),
     data=(run_data, _DATA, {}),
     cache=(run_cache, {"store.clear_cache": dict(cache=_CACHE)}, _CLEAR),
-    metrics=(
-        run_metrics,
-        {"transfer.cards.describe_metric": dict(metric=dict(flag="metric", nargs="?"))},
-        {},
-    ),
+    metrics=(run_metrics, _METRICS, {}),
 )
 
 # %% ../../nbs/jobs/08_cli.ipynb #6e2fa409

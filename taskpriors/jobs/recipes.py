@@ -4,10 +4,11 @@
 
 # %% auto #0
 __all__ = ['PAPERS', 'NONE', 'published_table', 'Item', 'paper_items', 'network_problem', 'data_problem', 'is_cached',
-           'open_data', 'item_table', 'plan_item']
+           'open_data', 'item_table', 'plan_item', 'free_disk', 'gib_to_fetch', 'plan_summary']
 
 # %% ../../nbs/jobs/07_recipes.ipynb #be07d52a
 import inspect
+import shutil
 import sys
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,7 +24,9 @@ from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
 from ..inputs.named_models import cached_snapshot, is_repository
 from ..results import Result
+from ..show.words import counted
 from ..store import cache_dir
+from ..synbench.curves import SynBenchSettings
 
 # %% ../../nbs/jobs/07_recipes.ipynb #88eadac9
 PAPERS = {"Task Priors": "task_priors", "PACTran": "pactran", "SynBench": "synbench"}
@@ -68,15 +71,25 @@ class Item(Result):
         return {k: v for k, v in self.networks.items() if not v.startswith(NONE)}
 
     @property
+    def n_images(self) -> int | None:
+        "Images that each network sees; None if that is the size of the data."
+        if self.action == "scores":
+            usual = SynBenchSettings()
+            n_train, n_test, scales = (
+                self.settings.get(name, getattr(usual, name))
+                for name in ("n_train", "n_test", "scales")
+            )
+            return 2 * (n_train + n_test) * len(scales)  # in both conventions
+        return self.limit
+
+    @property
     def needs(self) -> str:
         "What it takes, in words."
         missing = len(self.networks) - len(self.usable)
-        parts = [
-            f"{len(self.usable)} networks" + (f" ({missing} not published)" if missing else "")
-        ]
-        parts = parts if self.networks else []
-        parts += [f"the images of {name}" for name in self.data]
-        return ", ".join(parts) or "nothing but printed numbers"
+        unpublished = f" ({missing} not published)" if missing else ""
+        parts = [counted(len(self.usable), "network") + unpublished] if self.networks else []
+        parts += ["the images of " + ", ".join(self.data)] if self.data else []
+        return " and ".join(parts) or "nothing but printed numbers"
 
 # %% ../../nbs/jobs/07_recipes.ipynb #f7783601
 @lru_cache
@@ -233,13 +246,13 @@ def item_table() -> DataFrame:  # one row per item
     rows = []
     for item in paper_items().values():
         absent = sum(not is_cached(name) for name in item.usable.values())
-        lacks = [f"{absent} networks to fetch"] if absent else []
-        lacks += [f"the images of {name}" for name in item.data]
-        here = "yes" if not lacks else f"no: {', '.join(lacks)}"
+        lacks = [counted(absent, "network") + " to fetch"] if absent else []
+        lacks += ["the images"] if item.data else []
+        here = "yes" if not lacks else f"no: {' and '.join(lacks)}"
         rows.append(dict(item=item.name, shows=item.title, needs=item.needs, here=here))
     return pd.DataFrame(rows).set_index("item")
 
-
+# %% ../../nbs/jobs/07_recipes.ipynb #c3a30f8c
 def plan_item(
     item: Item,
 ) -> DataFrame:  # one row per network, with what it costs
@@ -269,3 +282,62 @@ def plan_item(
             )
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def free_disk() -> float:  # GiB
+    "What is free where the hub's client keeps weights."
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    place = Path(HF_HUB_CACHE).expanduser().absolute()
+    while not place.exists():
+        place = place.parent
+    return shutil.disk_usage(place).free / 2**30
+
+
+def gib_to_fetch(
+    plan: DataFrame,  # of plan_item
+) -> float:  # GiB
+    "Weights of the plan's networks of timm that are not in the cache."
+    if "download_mib" not in plan:
+        return 0.0
+    absent = plan["cached"].eq(False) & plan["download_mib"].notna()
+    return float(plan.loc[absent, "download_mib"].sum()) / 1024
+
+
+_RATES = {"a processor": 1e11, "a GPU": 2e13}  # operations a second, of single precision
+
+
+def plan_summary(
+    item: Item,
+    plan: DataFrame,  # of plan_item
+) -> list:  # of sentences
+    "What an item will fetch, hold and compute, added up."
+    said = []
+    if "download_mib" in plan:
+        networks = counted(int(plan["cached"].eq(False).sum()), "network")
+        said += [
+            f"Weights: {gib_to_fetch(plan):.1f} GiB of {networks} are not here yet; "
+            f"{free_disk():.0f} GiB are free where they go.",
+            f"Memory: {plan['download_mib'].max() / 1024:.1f} GiB for the largest network, one "
+            "at a time, beside its images and features.",
+        ]
+        n = item.n_images
+        flop = 1e9 * plan["gflop_per_image"].sum() * (n or 1000)
+        times = [f"{_duration(flop / rate)} on {name}" for name, rate in _RATES.items()]
+        said.append(
+            f"Forward passes: {n or 'each 1000'} images a network, about {' or '.join(times)} "
+            "(at 100 GFLOP and 20 TFLOP a second). Probes, attacks and rules come on top."
+        )
+    said += [
+        f"Images: {name} {'must be passed' if 'folder' in source else 'will be fetched'}"
+        f"{': ' + source['folder'] if 'folder' in source else ''}."
+        for name, source in item.data.items()
+    ]
+    return said
+
+
+def _duration(seconds):
+    for unit, size in (("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} seconds"

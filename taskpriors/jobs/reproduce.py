@@ -7,7 +7,8 @@ __all__ = ['ACTIONS', 'Cell', 'Job', 'compare_cells', 'reproduce']
 
 # %% ../../nbs/jobs/07_reproduce.ipynb #c575f4ea
 import math
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,8 +17,9 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..checks import DataFrame, check_choice, refuse
+from ..checks import DataFrame, check_choice, check_memory, refuse
 from ..inputs.accepted_models import load_encoder
+from ..inputs.encoders import evaluating
 from taskpriors.jobs.neucrab_files import (
     cost_table,
     family_of,
@@ -27,6 +29,9 @@ from taskpriors.jobs.neucrab_files import (
 )
 from taskpriors.jobs.recipes import (
     Item,
+    data_problem,
+    free_disk,
+    gib_to_fetch,
     is_cached,
     network_problem,
     open_data,
@@ -39,6 +44,7 @@ from ..prior.diversity import task_diversity
 from ..prior.task_prior import TaskPrior
 from ..rank.models import rank_models
 from ..results import new_axes
+from ..show.words import counted
 from ..store import write_file
 from ..synbench.accuracy import synthetic_accuracy
 from ..synbench.gaussians import frechet_distance, rejects_gaussian, synthetic_task
@@ -71,7 +77,7 @@ class Job(NamedTuple):
 
     item: Item
     networks: dict  # the paper's name -> name in timm or the zoo
-    folder: str | None  # of images, instead of the recipe's
+    folders: dict  # data set -> folder of images, instead of the recipe's
     options: dict  # batch_size, device, cache, progress
 
 # %% ../../nbs/jobs/07_reproduce.ipynb #c85b253e
@@ -132,7 +138,8 @@ def _by_size(job: Job) -> tuple[list, Any]:
         scored = [score_by_n(network, sizes, settings=s, **job.options) for s in both.values()]
         encoder = image_encoder(network, None, "model", None, job.options.get("device"))
         task = synthetic_task(_BASE_SCALE, encoder.shape)
-        z, y = task_features(encoder, task, max(sizes), 0, batch)
+        with evaluating(encoder.network.forward, encoder.network.device):
+            z, y = (found.cpu() for found in task_features(encoder, task, max(sizes), 0, batch))
         for k, n in enumerate(sizes):
             pair = [float(results[k].score[0, 0]) for results in scored]
             low, high = scored[1][k].interval()
@@ -190,58 +197,74 @@ def _draw_correlations(cells):
     return ax
 
 # %% ../../nbs/jobs/07_reproduce.ipynb #1dccb918
-def _pixels(source, shape, n):  # images in [0, 1] of the size of the network, and labels
+def _pixels(source, shape, n, share=(0, 1)):  # images in [0, 1] of this shape, and labels
     from torchvision.transforms import functional as tf
 
-    rows = torch.linspace(0, len(source) - 1, min(n, len(source))).round().long().tolist()
-    kept = [tf.to_tensor(tf.resize(source[i], list(shape[1:]), antialias=True)) for i in rows]
-    labels = torch.as_tensor(source.labels)[rows]
-    return torch.stack(kept)[:, : shape[0]], labels.unique(return_inverse=True)[1]
+    first, every = share
+    own = torch.arange(first, len(source), every)
+    rows = own[torch.linspace(0, len(own) - 1, min(n, len(own))).round().long()].tolist()
+    check_memory(4 * len(rows) * math.prod(shape), "reproduce", "pass --folder with fewer images")
+    pixels = torch.empty(len(rows), *shape)
+    for k, i in enumerate(rows):
+        pixels[k] = tf.to_tensor(tf.resize(source[i], list(shape[1:]), antialias=True))[: shape[0]]
+    classes = torch.as_tensor(source.labels).unique(return_inverse=True)[1]
+    return pixels, classes[rows]
 
 
 def _robust_probing(job: Job) -> tuple[list, Any]:
-    s, cells = job.item.settings, []
-    for name in job.item.data:
-        parts = [
-            open_data(job.item, name, part=part, folder=job.folder, progress=False)
-            for part in ("train", "test")
-        ]
+    cells = []
+    for name, source in job.item.data.items():
+        if name in job.folders or "train" not in source:  # every second image is tested
+            whole = open_data(job.item, name, folder=job.folders.get(name), progress=False)
+            parts = [(whole, (0, 2)), (whole, (1, 2))]
+        else:
+            both = [open_data(job.item, name, part=k, progress=False) for k in ("train", "test")]
+            parts = [(part, (0, 1)) for part in both]
         for called, network in job.networks.items():
             encoder = image_encoder(network, None, "model", None, job.options.get("device"))
-            n_train, n_test = s.get("train_images", 50_000), s.get("test_images", 10_000)
-            x, y = _pixels(parts[0], encoder.shape, n_train)
-            x2, y2 = _pixels(parts[1], encoder.shape, n_test)
-            n_classes, plain = int(max(y.max(), y2.max())) + 1, None
-            for eps in s.get("eps", [0.0]):
-                steps = dict(n_steps=s.get("attack_steps", 5), n_epochs=1 if job.item.small else 5)
-                head = robust_linear_probe(
-                    encoder.differentiable, x, y, eps, n_classes=n_classes, clip=(0, 1), **steps
-                )
-                standard = head.accuracy(encoder.differentiable, x2, y2)
-                logits = head.on(encoder.differentiable)
-                if s.get("attack") == "auto" and not job.item.small:
-                    held = autoattack(logits, x2, y2, 0.2, n_classes=n_classes)
-                else:
-                    few = s.get("attack_steps", 20)
-                    held = pgd_attack(logits, x2, y2, 0.2, n_steps=few, clip=(0, 1))
-                both = (100 * standard, 100 * held.robust_accuracy)
-                plain = both if plain is None else plain
-                at, error = f"eps = {eps:g}", 100 * math.sqrt(0.25 / len(y2))
-                for k, kind in enumerate(("SA", "RA")):
-                    if len(s.get("eps", [])) > 1:
-                        change = both[k] - plain[k]
-                        row = f"{called}, {name}, {kind} change"
-                        cells.append(Cell(row, at, None, change, 2 * error))
-                    else:
-                        cells.append(Cell(called, f"{name} {kind}", None, both[k], 2 * error))
+            with evaluating(encoder.network.forward, encoder.network.device):
+                cells += _robust_cells(job, encoder, parts, f"{called}, {name}")
     return cells, None
+
+
+def _robust_cells(job, encoder, parts, at):  # of one network on one data set
+    s, cells, plain = job.item.settings, [], None
+    limits = s.get("train_images", 50_000), s.get("test_images", 10_000)
+    (x, y), (x2, y2) = (
+        _pixels(part, encoder.shape, n, share)
+        for (part, share), n in zip(parts, limits, strict=True)
+    )
+    n_classes, error = int(max(y.max(), y2.max())) + 1, 100 * math.sqrt(0.25 / len(y2))
+    radii = s.get("eps", [0.0])
+    for eps in radii:
+        steps = dict(n_steps=s.get("attack_steps", 5), n_epochs=1 if job.item.small else 5)
+        head = robust_linear_probe(
+            encoder.differentiable, x, y, eps, n_classes=n_classes, clip=(0, 1), **steps
+        )
+        standard = head.accuracy(encoder.differentiable, x2, y2)
+        logits = head.on(encoder.differentiable)
+        if s.get("attack") == "auto" and not job.item.small:
+            held = autoattack(logits, x2, y2, 0.2, n_classes=n_classes)
+        else:
+            few = s.get("attack_steps", 20)
+            held = pgd_attack(logits, x2, y2, 0.2, n_steps=few, clip=(0, 1))
+        both = (100 * standard, 100 * held.robust_accuracy)
+        plain = both if plain is None else plain
+        for k, kind in enumerate(("SA", "RA")):
+            if len(radii) > 1:
+                row = f"{at}, {kind} change"
+                cells.append(Cell(row, f"eps = {eps:g}", None, both[k] - plain[k], 2 * error))
+            else:
+                called, name = at.rsplit(", ", 1)
+                cells.append(Cell(called, f"{name} {kind}", None, both[k], 2 * error))
+    return cells
 
 
 def _distances(job: Job) -> tuple[list, Any]:
     cells, n = [], job.item.settings["n_images"]
     shape = (3, 16, 16) if job.item.small else (3, 224, 224)
     for name in job.item.data:
-        source = open_data(job.item, name, folder=job.folder, progress=False)
+        source = open_data(job.item, name, folder=job.folders.get(name), progress=False)
         x = _pixels(source, shape, n)[0]
         for label, covariance in (("Gaussian-I", "identity"), ("Gaussian-H", "heptadiagonal")):
             task = synthetic_task(1.0, shape, covariance=covariance)
@@ -255,10 +278,14 @@ def _distances(job: Job) -> tuple[list, Any]:
     return cells, None
 
 # %% ../../nbs/jobs/07_reproduce.ipynb #19580736
+def _only_images(job):  # of an item with one data set
+    name = next(iter(job.item.data))
+    return open_data(job.item, name, folder=job.folders.get(name), progress=False)
+
+
 def _edges(job: Job) -> tuple[list, Any]:
     s, cells, last = job.item.settings, [], None
-    name = next(iter(job.item.data))
-    images = open_data(job.item, name, folder=job.folder, progress=False)
+    images = _only_images(job)
     priors = s["prior"] if isinstance(s["prior"], list) else [s["prior"]]
     plain = dict(n_classes=2, n_tasks=s["n_tasks"], repeats=0, **job.options)
     for prior in priors:
@@ -291,7 +318,7 @@ def _agreements(published, derived, at):
 
 def _distribution(job: Job) -> tuple[list, Any]:
     s = job.item.settings
-    images = open_data(job.item, next(iter(job.item.data)), folder=job.folder, progress=False)
+    images = _only_images(job)
     first = dict(list(job.networks.items())[:1])
     n_classes = min(s["n_classes"], len(set(torch.as_tensor(images.labels).tolist())))
     how = dict(n_tasks=s["n_tasks"], n_classes=n_classes, repeats=0, **job.options)
@@ -318,7 +345,7 @@ def _labels(job: Job) -> tuple[list, Any]:
     from taskpriors.inputs.embed import embed_features
 
     s, cells, drawn = job.item.settings, [], []
-    images = open_data(job.item, next(iter(job.item.data)), folder=job.folder, progress=False)
+    images = _only_images(job)
     X = embed_features(next(iter(job.networks.values())), images, **job.options).features
     prior = TaskPrior(kernel_factor(X, scale="frobenius"), 1.0)
     for ratio in s["ratios"]:
@@ -358,9 +385,9 @@ def _sizes(job):  # N/K
 def _image_tasks(job, **also):  # list of CheckpointTask
     tasks = []
     for name, source in job.item.data.items():
-        named = job.folder is None and "train" in source
+        named = name not in job.folders and "train" in source
         parts = [
-            open_data(job.item, name, part=part, folder=job.folder, progress=False)
+            open_data(job.item, name, part=part, folder=job.folders.get(name), progress=False)
             for part in (("train", "test") if named else ("test",))
         ]
         tasks.append(image_task(name, parts, job.networks, **also, **job.options))
@@ -432,13 +459,13 @@ def _grid_cells(result):  # the points of both columns of the figure, of the fir
 
 
 def _questions(job: Job) -> tuple[list, Any]:
-    if job.folder is None:  # a small run
+    if not job.folders:  # a small run
         made = {f"noise {v}": toy_questions(noise=v) for v in (0.1, 0.8, 3.0)}
         images = {name: found[0] for name, found in made.items()}
         _, questions, answers = made["noise 0.1"]
         task = question_task("toy", images, questions, answers)
     else:
-        task = question_folder(job.folder)
+        task = question_folder(next(iter(job.folders.values())))
     s, kept = job.item.settings, {k: job.options.get(k) for k in ("cache", "progress")}
     how: dict[str, Any] = dict(per_class=_sizes(job), n_seeds=s.get("n_seeds", 5), **kept)
     names = [Checkpoint(model, family=family_of(model)) for model in task.features]
@@ -511,17 +538,47 @@ def compare_cells(
     return pd.DataFrame(rows, columns=order)
 
 # %% ../../nbs/jobs/07_reproduce.ipynb #0d9e59ba
-def _check_needs(item, networks, folder):
-    lacks = [f"{k}: {why}" for k, v in networks.items() if (why := network_problem(v))]
-    offline = [k for k, v in networks.items() if not is_cached(v)] if _is_offline() else []
-    lacks += [f"{k}: not in the cache, and HF_HUB_OFFLINE forbids a download" for k in offline]
-    if folder is None:
-        lacks += [f"{k}: {v['folder']}" for k, v in item.data.items() if "folder" in v]
+def _folders(given, item):  # data set of the item -> folder of images
+    "A folder alone serves all data sets; NAME=FOLDER serves one of them."
+    folders: dict = {}
+    for text in [given] if isinstance(given, (str, Path)) else given or ():
+        name, named, path = str(text).partition("=")
+        if named and name in item.data:
+            folders[name] = path
+        elif named and not Path(text).exists():
+            rule, remedy = "NAME=FOLDER must name a data set of the item", "see --plan"
+            refuse("reproduce", rule, f"{name}, not {' or '.join(item.data)}", remedy)
+        else:
+            folders = dict.fromkeys(item.data, str(text)) | folders
+    return folders
+
+
+def _check_needs(item, folders):
+    "Refuse what is missing, all at once and before any work."
+    lacks = [f"{k}: {why}" for k, v in item.usable.items() if (why := network_problem(v))]
+    absent = [k for k, v in item.usable.items() if not is_cached(v)]
+    if absent and _is_offline():
+        here = len(item.usable) - len(absent)
+        lacks.append(f"{counted(here, 'network')} in the cache and none of {', '.join(absent)}")
+    for name, source in item.data.items():
+        problem = "" if name in folders or "images" in source else data_problem(source)
+        lacks += [f"{name}: {problem}"] if problem else []
     if lacks:
-        remedy = "fetch them where there is a network, or try --miniature"
-        refuse(
-            "reproduce", f"{item.name} needs all of its parts", "; ".join(lacks), remedy, OSError
-        )
+        rule = f"{item.name} needs all of its parts"
+        remedy = "see --plan, go where there is a network, or try --miniature"
+        refuse("reproduce", rule, "; ".join(lacks), remedy, OSError)
+    if absent and (size := gib_to_fetch(plan_item(item))) > free_disk():
+        got = f"{size:.1f} GiB to fetch and {free_disk():.1f} GiB free"
+        refuse("reproduce", "the disk must hold the weights", got, "set HF_HOME", OSError)
+
+
+def _with_data_at_hand(item, folders):  # the item; what only a folder can give is left out
+    closed = {k for k, v in item.data.items() if "folder" in v and k not in folders}
+    if not closed or closed == set(item.data):
+        return item
+    left_out = f"reproduce: {item.name} leaves out {', '.join(sorted(closed))}, which no registry"
+    warnings.warn(f"{left_out} gives; pass --folder NAME=FOLDER for each.", stacklevel=3)
+    return replace(item, data={k: v for k, v in item.data.items() if k not in closed})
 
 
 def _is_offline():
@@ -536,7 +593,7 @@ def reproduce(
     out: str | Path = "reproduced",  # directory for the table, the picture and the plan
     plan: bool = False,  # say what it downloads and computes, and stop
     miniature: bool = False,  # small networks, small data and small settings: does it run?
-    folder: str | None = None,  # of images, one subfolder per class, instead of the paper's
+    folder: str | Sequence | None = None,  # of images by class; NAME=FOLDER for one data set
     device: str | None = None,  # where networks run; the default is the processor
     batch_size: int = 64,  # images at a time
     cache: str | None = None,  # directory of finished pieces
@@ -547,16 +604,17 @@ def reproduce(
     chosen = items[check_choice(item, tuple(items), "reproduce", "item")]
     if plan:
         return plan_item(chosen)
-    networks = chosen.usable
-    if chosen.networks and not networks:
+    if chosen.networks and not chosen.usable:
         refuse(
             "reproduce", "an item needs networks", "none that is published", "see --plan", OSError
         )
-    _check_needs(chosen, networks, folder)
+    folders = _folders(folder, chosen)
+    chosen = _with_data_at_hand(chosen, folders)
+    _check_needs(chosen, folders)
     options: dict[str, Any] = dict(batch_size=batch_size, cache=cache, progress=progress)
     if device is not None:
         options["device"] = device
-    cells, draw = ACTIONS[chosen.action](Job(chosen, networks, folder, options))
+    cells, draw = ACTIONS[chosen.action](Job(chosen, chosen.usable, folders, options))
     table = compare_cells(cells, chosen)
     place = Path(out).expanduser() / chosen.name
     write_file(place.with_suffix(".csv"), table.to_csv(index=False, lineterminator="\n"))

@@ -68,7 +68,7 @@ def synthetic_accuracy(
     encoder = image_encoder(model, input_size, s.normalize, normalize_by, device)
     standard, robust = [], []
     bar = open_bar(check_flag(progress, who, "progress"), total=len(s.scales), unit="scale")
-    with evaluating(encoder.network.forward), bar:
+    with evaluating(encoder.network.forward, encoder.network.device), bar:
         for scale in s.scales:
             task = task_at(scale, s, encoder.shape)
             words = np.random.SeedSequence([seed, round(scale * 1e9)]).generate_state(2, np.uint64)

@@ -303,7 +303,8 @@ def autoattack(
     moved = auto.generate(x.cpu().numpy(), y.cpu().numpy())
     delta = into_ball(torch.from_numpy(moved).to(x) - x, eps)
     with torch.no_grad():
-        wrong = logits(x + delta).argmax(1) != y
+        guess = [logits(b).argmax(1) for b in (x + delta).split(batch_size)]
+        wrong = torch.cat(guess) != y
     parts = ", ".join(type(a).__name__ for a in attacks)
     return Attack(
         images=x + delta,
@@ -330,7 +331,8 @@ class RobustProbe(Result):
 
         def logits(x):
             with evaluating(features_fn):
-                return features_fn(x).flatten(1) @ self.weight.to(x).T + self.bias.to(x)
+                z = features_fn(x).flatten(1)
+                return (z @ self.weight.to(z).T + self.bias.to(z)).to(x.device)
 
         return logits
 
@@ -394,7 +396,7 @@ def _adversarial(
     W = W.clone().requires_grad_()
 
     def head(x):
-        return f(x) @ W[:, :-1].T + W[:, -1]
+        return (f(x) @ W[:, :-1].T + W[:, -1]).to(x.device)
 
     opt, losses = torch.optim.Adam([W], training.lr), []
     rounds = training.n_epochs * math.ceil(len(x) / training.batch_size)
@@ -463,7 +465,8 @@ def robust_linear_probe(
         def standardised(x):
             return (features_fn(x).flatten(1).float() - mean) / scale
 
-        W, loss = _plain_probe((z - mean) / scale, y, max(n_labels, 2), l2)
+        own = y.to(z.device)
+        W, loss = _plain_probe((z - mean) / scale, own, max(n_labels, 2), l2)
         losses = loss.float()[None]
         if eps > 0:
             W, losses = _adversarial(standardised, x, y, W.float(), training)

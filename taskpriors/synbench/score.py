@@ -127,7 +127,7 @@ def image_encoder(
     normalize_by: tuple | None,
     device: str | torch.device | None,  # None is where the model is
 ) -> ImageEncoder:
-    "A model with its image size and pixel statistics."
+    "A model with its image size and pixel statistics; `evaluating` moves it to the device."
     who = "synbench_score"
     name = getattr(model, "name", model_name(model)) if callable(model) else str(model)
     if isinstance(model, str):
@@ -142,11 +142,9 @@ def image_encoder(
         got = "a model that does not carry it" if shape is None else repr(shape)
         remedy = "pass input_size=(channels, height, width)"
         refuse(who, "the image size must be known", got, remedy)
-    home = device_of(module)
-    place = (home or torch.device("cpu")) if device is None else check_device(device, who)
-    if home is not None and home != place:
-        remedy = f"call model.to('{place}') first"
-        refuse(who, f"the model must be on {place}", f"a model on {home}", remedy)
+    place = device_of(module) or torch.device("cpu")
+    if device is not None:
+        place = check_device(device, who)
     weights: Any = next(module.parameters(), None) if module is not None else None
     real = weights is not None and weights.is_floating_point()
     network = BatchEncoder(
@@ -356,7 +354,8 @@ def score_by_n(
             rule = "a stored score needs a model that can be identified"
             remedy = "pass a module, or cache=None"
             refuse(who, rule, f"a {type(network).__name__}", remedy, TypeError)
-        key = _score_key(encoder, s, seed, run.sizes)
+        with evaluating(network, encoder.network.device):
+            key = _score_key(encoder, s, seed, run.sizes)
         if key is None:
             event = f"{who}: {name} returns other features when it sees the same {PROBE_IMAGES}"
             warnings.warn(
@@ -368,7 +367,7 @@ def score_by_n(
     best = [robust_bayes([task.distance], [1.0], 0.0, tau=task.tau) for task in tasks]
     pairs = [(float(rule.accuracy), float(rule.scaled_bound)) for rule in best]
     reference = torch.tensor(pairs, dtype=torch.float64)
-    with evaluating(network):
+    with evaluating(network, encoder.network.device):
         work = partial(_find_or_measure, run)
         parts = map_blocks(work, s.scales, executor=executor, progress=progress, desc=name)
         correct, margin, n_features = zip(*parts, strict=True)
