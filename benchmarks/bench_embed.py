@@ -9,7 +9,7 @@ from PIL import Image
 
 from benchmarks.timing import peak_mib, ratio
 from taskpriors.inputs.accepted_models import load_encoder
-from taskpriors.inputs.embed import _checked_setup, _probe, embed
+from taskpriors.inputs.embed import _checked_setup, embed, look_at_few
 from taskpriors.inputs.images import load_images
 
 MODEL = "resnet10t@untrained"
@@ -74,7 +74,7 @@ class Embed:
 
     def probe(self):
         "What the cache asks of the model: its features of a few images, twice."
-        _probe(self.encoder, self.images, self.options)
+        look_at_few(self.encoder, self.images, self.options)
 
     def first_pass(self):
         load_images(self.home / "images")

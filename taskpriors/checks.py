@@ -105,7 +105,9 @@ def check_rounds(
     return check_count(x, caller, name, low=low, high=MOST_ROUNDS)
 
 # %% ../nbs/workshop/01_checks.ipynb #0c355c8c
-def _not_plain(X) -> tuple[str, str] | None:  # what `X` is, and what to do about it
+def why_not_plain(
+    X: Any,
+) -> tuple[str, str] | None:  # what `X` is, and what to do about it
     "Why the values of an array cannot be read as they are; None if they can."
     if isinstance(X, np.ma.MaskedArray):
         return "a masked array", "drop what is masked, or fill it: X.filled(value)"
@@ -129,7 +131,7 @@ def as_tensor(
 ) -> Tensor:  # dense, of the dtype and on the device of the input
     "Return `X` as a dense tensor of its own dtype, or raise `TypeError`."
     rule = f"{name} must be an array of real numbers"
-    strange = _not_plain(X)
+    strange = why_not_plain(X)
     if strange is not None:
         refuse(caller, rule, *strange, TypeError)
     if X is None or isinstance(X, (str, bytes, type)):

@@ -29,13 +29,20 @@ def preconditioned(
     return torch.cat([scaled, ones], 1)
 
 # %% ../nbs/workshop/07_logistic.ipynb #031a2fcf
-def _binary(Z, y):  # Z (m, 1, n), y (m, n) -> loss (m,), residual (m, 1, n) when called
+def binary_loss(
+    Z: Tensor,  # logits, shape (m, 1, n)
+    y: Tensor,  # classes, shape (m, n)
+) -> tuple:  # loss, shape (m,), and a function that returns the residual, shape (m, 1, n)
     "Log loss of one logit."
     loss = F.softplus(Z[:, 0]) - Z[:, 0] * y
     return loss.sum(1, dtype=torch.float64), lambda: torch.sigmoid(Z) - y[:, None]
 
 
-def _softmax(Z, y, absent):  # Z (m, q, n), absent (m, q): classes that no training point has
+def softmax_loss(
+    Z: Tensor,  # logits, shape (m, q, n)
+    y: Tensor,  # classes, shape (m, n)
+    absent: Tensor,  # classes that no training point has, bool, shape (m, q)
+) -> tuple:  # loss, shape (m,), and a function that returns the residual, shape (m, q, n)
     "Log loss of several logits."
     Z = Z.masked_fill(absent[:, :, None], -torch.inf)
     lse = Z.logsumexp(1)
@@ -51,7 +58,7 @@ def _softmax(Z, y, absent):  # Z (m, q, n), absent (m, q): classes that no train
 class _Objective(NamedTuple):
     "Penalised losses of m tasks on one design."
 
-    loss: Callable  # _binary or _softmax
+    loss: Callable  # binary_loss or softmax_loss
     design: Tensor  # shape (n, p)
     penalty: Tensor  # shape (p,)
     targets: tuple  # what the loss takes besides logits, each of shape (m, ...)
@@ -226,11 +233,11 @@ def fit_block(
         low = present[two].double().argmax(1)
         high = q - 1 - present[two].flip(1).double().argmax(1)
         is_high = (y[two] == high[:, None]).to(design.dtype)
-        objective = _Objective(_binary, design, penalty, (is_high,))
+        objective = _Objective(binary_loss, design, penalty, (is_high,))
         w, done[two], n_iter[two] = _minimise(objective, 1, **stop)
         W[two, low], W[two, high] = -w[:, 0] / 2, w[:, 0] / 2
     if len(more):
-        objective = _Objective(_softmax, design, penalty, (y[more], ~present[more]))
+        objective = _Objective(softmax_loss, design, penalty, (y[more], ~present[more]))
         W[more], done[more], n_iter[more] = _minimise(objective, q, **stop)
     W[..., -1] = W[..., -1].masked_fill(~present, -torch.inf)
     return W, done, n_iter

@@ -19,7 +19,7 @@ _GROUP_FILES = (  # limit, use, and the line of memory.stat with the pages that 
 )
 
 
-_NO_LIMIT = 2**62  # version 1 writes the largest whole number of pages where nothing is limited
+_UNLIMITED = 2**62  # version 1 writes the largest whole number of pages where nothing is limited
 
 
 def _number_in(path: str) -> int | None:
@@ -31,11 +31,11 @@ def _number_in(path: str) -> int | None:
         return None
 
 
-def _left_in_group(folder: Path) -> float:
+def left_in_group(folder: Path) -> float:
     "Bytes left in one group; infinity if it has no limit."
     for limit, used, cached in _GROUP_FILES:
         most, now = _number_in(f"{folder}/{limit}"), _number_in(f"{folder}/{used}")
-        if most is None or most > _NO_LIMIT or now is None:
+        if most is None or most > _UNLIMITED or now is None:
             continue
         try:
             lines = (folder / "memory.stat").read_text().splitlines()
@@ -66,7 +66,7 @@ def group_memory_left(
     mount: Path = Path("/sys/fs/cgroup"),  # where their folders are
 ) -> float:  # bytes; infinity without a limit
     "The least that is left in any control group of the process."
-    return min(map(_left_in_group, _group_folders(groups, mount)), default=math.inf)
+    return min(map(left_in_group, _group_folders(groups, mount)), default=math.inf)
 
 # %% ../nbs/workshop/00_memory.ipynb #2b419e04
 def address_space_left() -> float:  # bytes; infinity without a limit

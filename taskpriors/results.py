@@ -20,7 +20,9 @@ from torch import Tensor
 from .checks import Axes, DataFrame, refuse
 
 # %% ../nbs/workshop/03_results.ipynb #2820fbd9
-def _show(v) -> str:
+def shown_value(
+    v: Any,
+) -> str:
     "A field as it prints."
     if isinstance(v, float):
         return f"{v:.6g}"
@@ -37,7 +39,10 @@ def _is_vector(v) -> bool:
     return isinstance(v, Tensor) and v.ndim == 1
 
 
-def _column(v, n: int) -> list | None:
+def field_column(
+    v: Any,
+    n: int,  # rows of the table
+) -> list | None:
     "The `n` entries of a field's column, or None if the field has no entry per row."
     if _is_vector(v):
         return v.detach().cpu().tolist() if len(v) == n else None
@@ -51,7 +56,7 @@ class Result:
     "Base of all results: a readable `repr` and a table."
 
     def __repr__(self):
-        shown = (f"{f.name}={_show(getattr(self, f.name))}" for f in fields(self) if f.repr)
+        shown = (f"{f.name}={shown_value(getattr(self, f.name))}" for f in fields(self) if f.repr)
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def to_frame(self) -> DataFrame:
@@ -60,7 +65,7 @@ class Result:
 
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         n = max((len(v) for v in values.values() if _is_vector(v)), default=1)
-        columns = {name: _column(v, n) for name, v in values.items()}
+        columns = {name: field_column(v, n) for name, v in values.items()}
         return pd.DataFrame({name: c for name, c in columns.items() if c is not None})
 
 # %% ../nbs/workshop/03_results.ipynb #e8888d49
@@ -79,7 +84,9 @@ def _rc():
 _in_house = ContextVar("in_house", default=False)
 
 
-def _styled(f):
+def in_house_style(
+    f: Callable,
+) -> Callable:
     "The function `f`, run in the house style."
 
     @wraps(f)
@@ -99,20 +106,20 @@ def _styled(f):
 
 # %% ../nbs/workshop/03_results.ipynb #45f77b4a
 @lru_cache
-def _house(cls: type) -> type:
+def house_class(cls: type) -> type:
     "A class like `cls` whose public methods run in the house style."
     names = (n for n in dir(cls) if not n.startswith(("_", "get_")))
     methods = {n: getattr(cls, n) for n in names if isfunction(getattr(cls, n))}
-    return type(f"House{cls.__name__}", (cls,), {n: _styled(f) for n, f in methods.items()})
+    return type(f"House{cls.__name__}", (cls,), {n: in_house_style(f) for n, f in methods.items()})
 
 # %% ../nbs/workshop/03_results.ipynb #2fd02bb6
-def _house_axes(options: dict) -> dict:
+def house_axes(options: dict) -> dict:
     "Options of new axes with the class of the house, unless they choose a class or a projection."
     from matplotlib.axes import Axes
 
     if {"axes_class", "projection", "polar"} & options.keys():
         return options
-    return {**options, "axes_class": _house(Axes)}
+    return {**options, "axes_class": house_class(Axes)}
 
 # %% ../nbs/workshop/03_results.ipynb #14b9d744
 @lru_cache
@@ -120,12 +127,12 @@ def _house_figure() -> type:
     "The class of figures whose parts are drawn in the house style, whenever they are added."
     from matplotlib.figure import Figure
 
-    class HouseFigure(_house(Figure)):  # type: ignore[misc]  # a base that is made here
+    class HouseFigure(house_class(Figure)):  # type: ignore[misc]  # a base that is made here
         def add_subplot(self, *args, **options):
-            return super().add_subplot(*args, **_house_axes(options))
+            return super().add_subplot(*args, **house_axes(options))
 
         def add_axes(self, *args, **options):
-            return super().add_axes(*args, **_house_axes(options))
+            return super().add_axes(*args, **house_axes(options))
 
         def suptitle(self, text, **options):
             return super().suptitle(text, **{"x": 0.01, "ha": "left", **options})
@@ -148,7 +155,7 @@ def in_style(
 
         # Loads the backend now: the context would forget at its end that it is interactive.
         plt.draw_if_interactive()
-        return _styled(f)(*args, **kwargs)
+        return in_house_style(f)(*args, **kwargs)
 
     return styled
 

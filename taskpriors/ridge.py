@@ -74,12 +74,12 @@ def _eigen(G):  # square roots of the eigenvalues above rounding, largest first,
     return w[keep].flip(0).sqrt(), V[:, keep].flip(1)
 
 # %% ../nbs/prior/14_ridge.ipynb #e3a68a13
-def _rounding(X):  # below this deviation a feature is constant up to rounding
+def _rounding_of_features(X):  # below this deviation a feature is constant up to rounding
     low, high = X.aminmax(dim=0)
     return 4 * torch.finfo(X.dtype).eps * torch.maximum(-low, high).double()
 
 
-def _deviations(X, mean):  # standard deviation of each feature, one for constant features
+def _feature_deviations(X, mean):  # standard deviation of each feature, one for constant features
     first: Any = 0.0
     second: Any = 0.0
     for b in row_blocks(len(X), 4096):
@@ -87,7 +87,7 @@ def _deviations(X, mean):  # standard deviation of each feature, one for constan
         first = first + off.sum(0)
         second = second + off.square().sum(0)
     sd = (second / len(X) - (first / len(X)).square()).clamp(min=0).sqrt()
-    return torch.where(sd > _rounding(X), sd, torch.ones_like(sd))
+    return torch.where(sd > _rounding_of_features(X), sd, torch.ones_like(sd))
 
 # %% ../nbs/prior/14_ridge.ipynb #0b7c066b
 def _check_basis_memory(X):
@@ -119,7 +119,7 @@ def _squares_lose(X, scale, squares, m):  # squares: of each centred feature, sh
     small = squares < 1e2 * m * torch.finfo(squares.dtype).eps * squares.sum()
     if not small.any():
         return False
-    rounding = _rounding(X[:, small]) / scale[small]
+    rounding = _rounding_of_features(X[:, small]) / scale[small]
     return bool((squares[small] > len(X) * rounding.square()).any())
 
 # %% ../nbs/prior/14_ridge.ipynb #3dc929f5
@@ -132,7 +132,7 @@ def decompose(
     _check_basis_memory(X)
     n, d = X.shape
     mean = X.mean(0, dtype=torch.float64)
-    scale = _deviations(X, mean) if standardize else torch.ones_like(mean)
+    scale = _feature_deviations(X, mean) if standardize else torch.ones_like(mean)
     if n <= d + 1:
         Xc = _centred(X, mean, scale)
         if _squares_lose(X, scale, torch.linalg.vector_norm(Xc, dim=0).square(), n):

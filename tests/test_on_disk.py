@@ -29,7 +29,7 @@ from taskpriors.rank.models import rank_models
 def scores(fn):
     "Is it the function that scores a model, as a worker is given it, and not the door's trial?"
     inner = getattr(fn, "args", [fn])[0]
-    return getattr(inner, "func", inner).__name__ == "_scores"
+    return getattr(inner, "func", inner).__name__ == "_scores_or_reason"
 
 
 def die_once(fn, marker, item):

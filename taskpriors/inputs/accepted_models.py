@@ -138,18 +138,14 @@ def _open_named(name, pooling, cache):  # _Named
     return _Named(timm_module(name, "embed", pooling=pooling), pooling, None)
 
 
-def _split_pair(pair, transform):  # model, transform
-    runs = callable(pair[0]) or isinstance(pair[0], (str, os.PathLike)) or is_onnx(pair[0])
-    if len(pair) != 2 or not runs or not callable(pair[1]):
-        rule = "a pair must be (module, transform), or (network, processor) of transformers"
-        got = f"({', '.join(type(part).__name__ for part in pair)})"
-        refuse("embed", rule, got, "pass these two", TypeError)
-    return pair[0], transform or pair[1]
-
-
 def _taken_apart(model, transform, name):  # the model itself, its transform and its name
     if isinstance(model, tuple):
-        model, transform = _split_pair(model, transform)
+        runs = callable(model[0]) or isinstance(model[0], (str, os.PathLike)) or is_onnx(model[0])
+        if len(model) != 2 or not runs or not callable(model[1]):
+            rule = "a pair must be (module, transform), or (network, processor) of transformers"
+            got = f"({', '.join(type(part).__name__ for part in model)})"
+            refuse("embed", rule, got, "pass these two", TypeError)
+        model, transform = model[0], transform or model[1]
     if is_onnx(model):
         name = name or (Path(model).stem if isinstance(model, (str, os.PathLike)) else None)
         model = OnnxModel(model)

@@ -102,7 +102,7 @@ class _Setup(NamedTuple):
     progress: bool  # or a bar
 
 # %% ../../nbs/inputs/06_embed.ipynb #9aab57fb
-def _network(
+def _batch_encoder(
     enc: Encoder,
     setup: _Setup,
 ) -> BatchEncoder:
@@ -116,12 +116,13 @@ def _network(
     )
 
 # %% ../../nbs/inputs/06_embed.ipynb #7c38ec4f
-def _batches(
+def feature_batches(
     enc: Encoder,
     images: ImageSource,
     start: int,  # first row
     setup: _Setup,
 ) -> Iterator:  # of features (b, d), float32, on the CPU
+    "Features of the images from a row on, a batch at a time."
     if isinstance(images, LoadedBatches):
         loader = images.batches(start)
     else:
@@ -133,7 +134,7 @@ def _batches(
             pin_memory=setup.device.type == "cuda",
             generator=torch.Generator(),  # without one, a loader draws its workers' seed globally
         )
-    network = _network(enc, setup)
+    network = _batch_encoder(enc, setup)
     row = start
     for x in loader:
         out = network(x).cpu()
@@ -152,13 +153,13 @@ class _Seen(NamedTuple):
     dim: int  # setup many features an image has
 
 
-def _probe(
+def look_at_few(
     enc: Encoder,
     images: ImageSource,
     setup: _Setup,
 ) -> _Seen | None:  # None if the model does not return the same features twice
     "Look at the features of a few images."
-    network = _network(enc, setup)
+    network = _batch_encoder(enc, setup)
     dims = set()
     if isinstance(images, LoadedBatches):
         named = isinstance(images.first, Mapping)
@@ -341,7 +342,7 @@ def _compute(
         with bar as bar:
             bar.update(done)
             try:
-                for out in _batches(enc, images, done, setup) if done < len(images) else ():
+                for out in feature_batches(enc, images, done, setup) if done < len(images) else ():
                     rows.new.append(out)
                     bar.update(len(out))
                     if time.perf_counter() - rows.began >= setup.save_every:
@@ -423,7 +424,7 @@ def _find_or_compute(
     if cache is False:
         return _compute(enc, images, setup, None)
     with evaluating(enc.forward if enc.module is None else enc.module, setup.device):
-        seen = _probe(enc, images, setup)
+        seen = look_at_few(enc, images, setup)
         if seen is not None:
             key = enc.key(images, setup.dtype, seen.digest)
             name = re.sub(r"[^A-Za-z0-9.]+", "_", enc.name)[-80:]

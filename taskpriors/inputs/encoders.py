@@ -187,15 +187,9 @@ class BatchEncoder:
             rule = f"{self.name} must accept batches of its inputs"
             named = x if isinstance(x, Mapping) else {"": x}
             shapes = ", ".join(f"{k} {tuple(v.shape)}".lstrip() for k, v in named.items())
-            got = f"{type(e).__name__}: {_one_line(e, 160)} on shape {shapes}"
+            said = " ".join(str(e).split())[:160]
+            got = f"{type(e).__name__}: {said} on shape {shapes}"
             refuse(self.caller, rule, got, "check the model and its inputs", RuntimeError)
-
-# %% ../../nbs/inputs/03_encoders.ipynb #81fcbf30
-def _one_line(
-    e: Exception,
-    most: int,  # characters
-) -> str:
-    return " ".join(str(e).split())[:most]
 
 # %% ../../nbs/inputs/03_encoders.ipynb #a90fa44b
 def _source(
@@ -249,7 +243,7 @@ def _content(
     return printed(value)
 
 # %% ../../nbs/inputs/03_encoders.ipynb #fd25b8f8
-def _settings(
+def _own_settings(
     obj,
 ) -> dict:  # attributes that json can hold, and digests of tensors, arrays and modules
     found = {}
@@ -295,11 +289,11 @@ def description_of(
             weights=digest_tensors(_tensors(obj)),
             code={str(k): _class_source(k) for k in {type(m) for m in parts}},
             layers=printed(obj),
-            settings=[_settings(m) for m in parts],
+            settings=[_own_settings(m) for m in parts],
         )
     if isinstance(getattr(obj, "transforms", None), (list, tuple)):
         return [inner(t) for t in obj.transforms]
-    return [printed(obj), _class_source(type(obj)), _settings(obj)]
+    return [printed(obj), _class_source(type(obj)), _own_settings(obj)]
 
 # %% ../../nbs/inputs/03_encoders.ipynb #dca165d4
 PROBE_IMAGES = 8  # at most; the model sees each of them twice

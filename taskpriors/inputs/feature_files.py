@@ -84,11 +84,12 @@ def _members(
     return named if key else named or members
 
 
-def _refuse_bomb(
+def refuse_bomb(
     path: Path,
     member: zipfile.ZipInfo,
-    caller: str,
-):
+    caller: str,  # who asks
+) -> None:
+    "Refuse an archive that holds far more bytes than features of its size would."
     n_packed = min(member.compress_size, path.stat().st_size)
     if member.file_size > max(_BOMB, _DENSEST * n_packed):
         rule = f"{path.name[-80:]} must hold features"
@@ -97,7 +98,7 @@ def _refuse_bomb(
     check_memory(member.file_size, caller, "store fewer rows or fewer bits")
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #983dcdbc
-def _mapped(
+def map_npy(
     path: Path,
 ) -> np.ndarray:
     "The array in an .npy file, mapped."
@@ -109,9 +110,10 @@ def _mapped(
         return np.load(path, mmap_mode="r", allow_pickle=False)
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #83096c84
-def _private_map(
+def private_map(
     a: np.memmap,
 ) -> np.ndarray:  # the same numbers
+    "A map of the same file that may be written to without changing the file."
     whole = isinstance(a.base, mmap.mmap) and a.flags.c_contiguous
     if a.flags.writeable or not whole or a.filename is None:
         return a
@@ -147,7 +149,7 @@ class _TextForm(NamedTuple):
     skip: int  # lines above the first row
 
 
-def _fields(line: str, separator: str) -> list:
+def _split_line(line: str, separator: str) -> list:
     if separator == " ":
         return line.split()
     return next(csv.reader([line.rstrip("\n")], delimiter=separator, skipinitialspace=True))
@@ -164,7 +166,7 @@ def _is_number(word: str) -> bool:  # or one that is missing
 
 
 def _are_rows(lines: list, separator: str) -> bool:
-    rows = [_fields(line, separator) for line in lines]
+    rows = [_split_line(line, separator) for line in lines]
     one_length = len({len(row) for row in rows}) == 1 and len(rows[0]) > 1
     return one_length and all(_is_number(word) for row in rows for word in row)
 
@@ -203,8 +205,8 @@ def _form_of(path: Path, caller: str) -> _TextForm:
         refuse(caller, f"{path.name[-80:]} must hold rows of numbers", "none", "check the file")
     body = lines[1:] or lines
     separator = next((s for s in _SEPARATORS if _are_rows(body, s)), ",")
-    first, *others = (_fields(line, separator) for line in lines)
-    above = _fields(comment.strip(), separator) if comment.strip() else []
+    first, *others = (_split_line(line, separator) for line in lines)
+    above = _split_line(comment.strip(), separator) if comment.strip() else []
     names = None
     if not all(map(_is_number, first)) or _names_in(first, others, path, caller):
         names, skip = first, skip + 1
@@ -217,10 +219,11 @@ def _form_of(path: Path, caller: str) -> _TextForm:
     return _TextForm(encoding, separator, names, skip)
 
 
-def _read_csv(
+def read_csv(
     path: Path,
-    caller: str,
-):  # pandas.DataFrame
+    caller: str,  # who asks
+) -> DataFrame:
+    "A table of numbers in any dialect of csv, with or without names of columns."
     import pandas as pd
 
     form = _form_of(path, caller)
@@ -239,10 +242,11 @@ def _read_csv(
     return frame
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #a1be8d98
-def _read_parquet(
+def read_parquet(
     path: Path,
-    caller: str,
-):  # pandas.DataFrame
+    caller: str,  # who asks
+) -> DataFrame:
+    "A table in a parquet file."
     import pandas as pd
 
     try:
@@ -290,10 +294,10 @@ def table_values(
     return values
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #b7da4509
-def _read_cache(
+def read_mteb_cache(
     folder: Path,
-    caller: str,
-):  # Rows
+    caller: str,  # who asks
+) -> "Rows":
     "The vectors that a cache of mteb holds, mapped, in the order in which the items came."
     rows = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     if not rows or sorted(rows.values()) != list(range(len(rows))):
@@ -347,7 +351,7 @@ def _stored(
 ) -> dict:  # name -> array
     "What a file of arrays or tensors holds."
     if path.suffix == ".npy":
-        return {"features": _mapped(path)}
+        return {"features": map_npy(path)}
     if path.suffix == ".npz":
         names = {m.filename.removesuffix(".npy") for m in _members(path, key)}
         if len(names) != 1:
@@ -396,11 +400,11 @@ def _refuse_folder(
     refuse(caller, rule, folder.name, remedy)
 
 
-def _read_table(
+def _table_in(
     path: Path,
     caller: str,
 ) -> np.ndarray:
-    frame = _read_csv(path, caller) if path.suffix == ".csv" else _read_parquet(path, caller)
+    frame = read_csv(path, caller) if path.suffix == ".csv" else read_parquet(path, caller)
     return table_values(frame, caller, path.name[-80:])
 
 
@@ -411,7 +415,7 @@ def _read_arrays(
 ):  # an array or a tensor
     if path.suffix == ".npz":
         for member in _members(path, key):
-            _refuse_bomb(path, member, caller)
+            refuse_bomb(path, member, caller)
     return _with_room(_chosen(_stored(path, key), path, key, caller), caller)
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #a3b484ad
@@ -421,7 +425,7 @@ def read_features(
 ) -> Rows:
     "Features as they are stored, mapped where that is possible."
     if isinstance(source, np.memmap):
-        return Rows(_with_room(_private_map(source), caller), "")
+        return Rows(_with_room(private_map(source), caller), "")
     if hasattr(source, "dtypes") and hasattr(source, "columns") and hasattr(source, "drop"):
         frame: Any = source
         values = frame.to_numpy() if not hasattr(frame, "iloc") else table_values(frame, caller)
@@ -434,7 +438,7 @@ def read_features(
     if path.is_dir() and not _is_cache(path):
         _refuse_folder(path, caller)
     if path.is_dir():
-        return _looked_into(path, caller, lambda: _read_cache(path, caller))
+        return _looked_into(path, caller, lambda: read_mteb_cache(path, caller))
     if path.suffix in (".csv", ".parquet"):
-        return Rows(_looked_into(path, caller, lambda: _read_table(path, caller)), "")
+        return Rows(_looked_into(path, caller, lambda: _table_in(path, caller)), "")
     return Rows(_looked_into(path, caller, lambda: _read_arrays(path, key, caller)), "")

@@ -74,7 +74,10 @@ def _upright(image):  # PIL image
         return image
 
 
-def _to_rgb(image, exif_rotation=True):  # PIL image in RGB
+def to_rgb(
+    image: Any,  # PIL image of any mode
+    exif_rotation: bool = True,
+) -> Any:  # PIL image in RGB
     "A PIL image of any mode in RGB, upright unless it is to stay as it is stored."
     kind = image.format
     if exif_rotation:
@@ -96,7 +99,7 @@ def image_content(item: Any, exif_rotation: bool = True) -> Any:  # encoded byte
         with item:
             return item.read()
     if isinstance(item, Image.Image):
-        return _to_rgb(item, exif_rotation)
+        return to_rgb(item, exif_rotation)
     if isinstance(item, Tensor) and item.ndim == 3:
         if item.shape[0] in (1, 3) and item.shape[-1] not in (1, 3):
             item = item.movedim(0, -1)
@@ -111,23 +114,28 @@ def image_content(item: Any, exif_rotation: bool = True) -> Any:  # encoded byte
     return Image.fromarray(a).convert("RGB")
 
 # %% ../../nbs/inputs/04_image_source.ipynb #c75c4618
-def _digest(content):  # 32 bytes
+def _image_digest(content):  # 32 bytes
     "SHA-256 of one image."
     if isinstance(content, bytes):
         return hashlib.sha256(content).digest()
     return hashlib.sha256(f"{content.size}".encode() + content.tobytes()).digest()
 
 # %% ../../nbs/inputs/04_image_source.ipynb #91fa7c1b
-def _decode(content, exif_rotation=True):  # PIL image in RGB
+def decode_image(
+    content: Any,  # encoded bytes, or a PIL image
+    exif_rotation: bool = True,
+) -> Any:  # PIL image in RGB
     "The image that encoded bytes or pixels hold."
     from PIL import Image
 
     if not isinstance(content, bytes):
         return content
-    return _to_rgb(Image.open(io.BytesIO(content)), exif_rotation)
+    return to_rgb(Image.open(io.BytesIO(content)), exif_rotation)
 
 
-def _check_decodes(content):
+def check_decodes(
+    content: Any,  # encoded bytes, or a PIL image
+) -> None:
     "Raise what the decoder raises if the content is not a whole image."
     from PIL import Image
 
@@ -136,7 +144,7 @@ def _check_decodes(content):
         image.draft("RGB", (1, 1))
         image.load()
         if image.mode not in ("L", "RGB"):
-            _to_rgb(image)
+            to_rgb(image)
 
 # %% ../../nbs/inputs/04_image_source.ipynb #50cf459e
 _SMALL = (
@@ -171,7 +179,7 @@ def reading_digest() -> str:  # 64 hexadecimal digits
     h = hashlib.sha256()
     for mode, kind in _SMALL:
         try:
-            image = _decode(_small_file(mode, kind))
+            image = decode_image(_small_file(mode, kind))
             h.update(f"{mode} {kind} {image.size}".encode() + image.tobytes())
         except (OSError, KeyError) as e:  # a kind that this Pillow cannot write
             h.update(f"{mode} {kind} {type(e).__name__}".encode())
@@ -193,7 +201,7 @@ def _label(item):  # int, text or None
     return int(y) if isinstance(y, (int, np.integer)) else None
 
 
-def _classes(labels):  # shape (n,), int64; None if an image has no class
+def _class_numbers(labels):  # shape (n,), int64; None if an image has no class
     "Classes of the images: whole numbers as they are, words in alphabetical order."
     if all(isinstance(y, str) for y in labels):
         return torch.from_numpy(np.unique(labels, return_inverse=True)[1].astype(np.int64))
@@ -219,12 +227,12 @@ def _inspect(items, i, exif_rotation=True):  # (hash, label), or the reason why 
         remedy += " (without labels, give the image column twice)"
         refuse("load_images", rule, f"none called {e}", remedy)
     try:
-        _check_decodes(content)
+        check_decodes(content)
     except MemoryError:
         raise
     except Exception as e:
         return why_unreadable(e)
-    return _digest(content), _label(item)
+    return _image_digest(content), _label(item)
 
 # %% ../../nbs/inputs/04_image_source.ipynb #d52b488f
 def _inspect_all(items, n_threads, progress, exif_rotation):  # a list of what _inspect returns
@@ -281,7 +289,7 @@ class ImageSource:
             refuse("load_images", f"{name} must hold a readable image", got, "check the source")
         self._digests = [found[i][0] for i in self.index]
         y = [found[i][1] if labels is None else int(labels[i]) for i in self.index]
-        self.labels = _classes(y)
+        self.labels = _class_numbers(y)
         if self.skipped:
             told = f"load_images: {len(self.skipped)} of {len(found)} images cannot be read and are"
             first, why = self.skipped[0]
@@ -294,11 +302,11 @@ class ImageSource:
         "Image `i` in RGB, or an error if its content is no longer what it was."
         i = range(len(self))[i]  # raises IndexError, as a list does
         content = image_content(_first(self.items[self.index[i]]), self.exif_rotation)
-        if _digest(content) != self._digests[i]:
+        if _image_digest(content) != self._digests[i]:
             rule = "an image must stay as it was when it was first read"
             remedy = "load the images again, without random transforms"
             refuse(f"{self.name}[{i}]", rule, "other content", remedy, RuntimeError)
-        return _decode(content, self.exif_rotation)
+        return decode_image(content, self.exif_rotation)
 
     def __repr__(self):
         about = f"n={len(self)}, fingerprint={self.fingerprint[:12]}, skipped={len(self.skipped)}"

@@ -11,7 +11,7 @@ import tarfile
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +45,17 @@ IMAGE_TYPES = tuple(
 )
 
 # %% ../../nbs/inputs/04_images.ipynb #dc768f91
-def _evenly_spaced(n, limit):
+def _spaced_evenly(n, limit):
     "Positions of `limit` of `n` items, or of all of them."
     if limit is None or limit >= n:
         return range(n)
     return np.linspace(0, n - 1, limit).round().astype(int).tolist()
 
 # %% ../../nbs/inputs/04_images.ipynb #321d4c7d
-def _open(name, **kwargs):  # a data set of timm
+def open_dataset(
+    name: str,  # hfds/, hfids/, tfds/, wds/ or torch/, then a name; empty for a folder at root=
+    **kwargs: Any,  # of timm.data.create_dataset
+) -> Any:  # a data set of timm
     "Open a folder or a named data set with timm."
     from timm.data import create_dataset
 
@@ -91,17 +94,21 @@ def _walk(folder, inside=()):
             yield folder, entry.name
 
 # %% ../../nbs/inputs/04_images.ipynb #d526c232
-def _list_folder(folder, types, class_map):  # pairs (path, class), name -> class
+def list_images(
+    folder: str,
+    types: Sequence,  # endings of names, such as .png
+    class_map: Any,  # name -> class, a file of them, or nothing
+) -> tuple:  # pairs (path, class); name -> class
     "Images of a folder in timm's order, with their classes."
     found = [
         (os.path.join(place, name), "" if place == folder else os.path.basename(place))
         for place, name in _walk(folder)
         if os.path.splitext(name)[1].lower() in types
     ]
-    return _in_order(found, folder, class_map)
+    return _in_timm_order(found, folder, class_map)
 
 
-def _in_order(found, folder, class_map):  # pairs (path, class), name -> class
+def _in_timm_order(found, folder, class_map):  # pairs (path, class), name -> class
     "Pairs (path, name of its class) in timm's order, with a number for each class."
     from timm.data.readers.class_map import load_class_map
     from timm.utils.misc import natural_key
@@ -147,10 +154,10 @@ def _load_folder(root, split, limit, how, *, class_map="", input_key=None, **oth
     _refuse_options(others, "a folder", "class_map and input_key")
     folder = root if split is None else _subfolder(root, split)
     types = input_key.split(";") if input_key else IMAGE_TYPES
-    samples, classes = _list_folder(str(folder), types, class_map)
+    samples, classes = list_images(str(folder), types, class_map)
     if not samples:
         _refuse_empty(folder, types)
-    samples = [samples[i] for i in _evenly_spaced(len(samples), limit)]
+    samples = [samples[i] for i in _spaced_evenly(len(samples), limit)]
     paths = [path for path, _ in samples]
     return ImageSource(
         paths,
@@ -234,10 +241,10 @@ def _load_archive(path, limit, how, *, class_map="", input_key=None, **others): 
         for name in members
         if os.path.splitext(name)[1].lower() in types and not name.startswith("__MACOSX/")
     ]
-    samples, classes = _in_order(found, str(path.parent), class_map)
+    samples, classes = _in_timm_order(found, str(path.parent), class_map)
     if not samples:
         _refuse_empty(path.name, types)
-    samples = [samples[i] for i in _evenly_spaced(len(samples), limit)]
+    samples = [samples[i] for i in _spaced_evenly(len(samples), limit)]
     names = [name for name, _ in samples]
     zipped = path.suffix == ".zip"
     items = _Zipped(path, names) if zipped else _Tarred(path, [members[name] for name in names])
@@ -289,7 +296,7 @@ def _load_csv(path, limit, how, *, input_key=None, target_key=None, **others):  
     except ValueError as e:  # of pandas, or of the encoding
         got, remedy = why_unreadable(e), "store a line of column names and one path a line"
         refuse("load_images", f"{path.name} must be a table of paths", got, remedy)
-    frame = frame.iloc[_evenly_spaced(len(frame), limit)]
+    frame = frame.iloc[_spaced_evenly(len(frame), limit)]
     image, label = _columns_in(frame.columns, (input_key, target_key), _PATH_KEYS)
     files = [path.parent / str(file) for file in frame[image]]
     labels = None if label is None else _codes(frame[label])
@@ -364,7 +371,7 @@ def _load_dataset(ds, name, limit, how, keys=(None, None)):  # ImageSource
     "Images of a data set, streamed or not."
     if _is_stream(ds):
         return ImageSource(_collect(ds, limit, how["exif_rotation"], keys=keys), name, **how)
-    items = _Items(ds, _evenly_spaced(len(ds), limit), keys)
+    items = _Items(ds, _spaced_evenly(len(ds), limit), keys)
     return ImageSource(items, name, **how)
 
 # %% ../../nbs/inputs/04_images.ipynb #a8630df2
@@ -383,7 +390,7 @@ def _load_array(a, name, limit):  # ImageSource
         move = "permute" if isinstance(a, Tensor) else "transpose"
         remedy = f"pass list(images) if they are last, else list(images.{move}(0, 2, 3, 1))"
         refuse("load_images", rule, shape, remedy)
-    a = rgb_pixels(a[_evenly_spaced(len(a), limit)] if limit else a)
+    a = rgb_pixels(a[_spaced_evenly(len(a), limit)] if limit else a)
     return ImageSource(np.moveaxis(a, 1, -1) if first else a, name)
 
 # %% ../../nbs/inputs/04_images.ipynb #229281ac
@@ -401,7 +408,7 @@ def _load_named(source, split, limit, how, **kwargs):  # ImageSource
 
         _refuse_split(split, "digits")
         data = load_digits()
-        index = _evenly_spaced(len(data.images), limit)
+        index = _spaced_evenly(len(data.images), limit)
         return ImageSource(rgb_pixels(data.images[index] / 16), "digits", labels=data.target[index])
     prefix = source.partition("/")[0].lower()
     if prefix not in ("hfds", "hfids", "tfds", "wds", "torch"):
@@ -414,7 +421,7 @@ def _load_named(source, split, limit, how, **kwargs):  # ImageSource
         Path(kwargs["root"]).mkdir(parents=True, exist_ok=True)
     if prefix in ("hfids", "tfds", "wds"):
         kwargs["num_samples"] = limit
-    ds = _open(source, split=split or "validation", **kwargs)
+    ds = open_dataset(source, split=split or "validation", **kwargs)
     return _load_dataset(ds, source, limit, how)
 
 # %% ../../nbs/inputs/04_images.ipynb #3c921614
@@ -451,7 +458,7 @@ def _load_object(source, split, limit, how, *, input_key=None, target_key=None, 
         rule = "split must be None for images given as objects"
         refuse("load_images", rule, repr(split), "choose the split yourself")
     if isinstance(source, ImageSource):
-        return source.subset(_evenly_spaced(len(source), limit))
+        return source.subset(_spaced_evenly(len(source), limit))
     if isinstance(source, (np.ndarray, Tensor)):
         as_tensor(source, "load_images", "images")
         return _load_array(source, "images", limit)

@@ -19,7 +19,7 @@ from ..checks import refuse
 from ..store import digest_tensors
 
 # %% ../../nbs/inputs/05_loaders.ipynb #06d8b1fc
-_LABELS = ("labels", "label", "targets", "target", "class", "y")
+_LABEL_FIELDS = ("labels", "label", "targets", "target", "class", "y")
 
 
 class Batch(NamedTuple):
@@ -50,9 +50,9 @@ def split_batch(
         labels = others[0] if others else None
     if isinstance(given, Mapping):
         if labels is None:
-            labels = next((given[name] for name in _LABELS if name in given), None)
+            labels = next((given[name] for name in _LABEL_FIELDS if name in given), None)
         tensors = {k: v for k, v in given.items() if isinstance(v, Tensor) and v.ndim > 1}
-        inputs: Any = {k: v for k, v in tensors.items() if k not in _LABELS}
+        inputs: Any = {k: v for k, v in tensors.items() if k not in _LABEL_FIELDS}
         if len(inputs) == 1:
             (inputs,) = inputs.values()
     else:

@@ -74,7 +74,10 @@ def _head(path):  # a file of the first bytes at a URL, or the file itself
     return io.BytesIO(start)
 
 
-def _npy_layout(path):
+def npy_layout(
+    path: Path | str,
+) -> Layout:
+    "Where the rows of an .npy file stand."
     with _head(path) as f:
         try:
             version = np.lib.format.read_magic(f)
@@ -90,7 +93,11 @@ def _npy_layout(path):
         return Layout(str(path), f.tell(), shape, _dtype_of(dtype.str, _NUMPY, path))
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #41a0a609
-def _safe_layout(path, key):
+def safetensors_layout(
+    path: Path | str,
+    key: str | None,  # of the tensor; None: features, or the only matrix
+) -> Layout:
+    "Where the rows of a tensor stand in a .safetensors file."
     with _head(path) as f:
         length = int.from_bytes(f.read(8), "little")
         try:
@@ -110,7 +117,10 @@ def _safe_layout(path, key):
     return Layout(str(path), 8 + length + first, tuple(about["shape"]), dtype)
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #bcc5aefd
-def _map_layout(X):  # of a numpy memory map; None if it is a part of one
+def map_layout(
+    X: Any,
+) -> Layout | None:  # None if it is no numpy memory map, or a part of one
+    "Where the rows of a memory map stand in its file."
     import mmap
 
     whole = isinstance(X, np.memmap) and isinstance(X.base, mmap.mmap) and X.filename is not None
@@ -286,7 +296,7 @@ def _file_layout(path, key):
         rule = "a file of features must exist"
         refuse("open_rows", rule, repr(str(path)[-99:]), "check", OSError)
     suffix = check_choice(Path(path).suffix, _KINDS, "open_rows", "the suffix")
-    return _npy_layout(path) if suffix == ".npy" else _safe_layout(path, key)
+    return npy_layout(path) if suffix == ".npy" else safetensors_layout(path, key)
 
 
 def _array_of(source, name):  # float16 and bfloat16 stay what they are
@@ -327,7 +337,7 @@ def open_rows(
         path = source if is_url(source) else Path(source).expanduser().absolute()
         layout, array, name = _file_layout(path, key), None, name or Path(path).stem
     else:
-        layout, array, name = _map_layout(source), None, name or "features"
+        layout, array, name = map_layout(source), None, name or "features"
     if layout is None:
         array = _array_of(source, name)
     stamp = _stamp(layout.path) if layout else None

@@ -251,10 +251,11 @@ def load_texts(
     return _evenly(opened, limit)
 
 # %% ../../nbs/inputs/07_texts.ipynb #95c9425b
-def _as_rows(
+def as_rows(
     out: Any,  # what an encoder returned
     name: str,  # of the encoder
 ) -> Tensor:  # shape (n, d)
+    "What an encoder of texts returned, as one tensor."
     if isinstance(out, (list, tuple)) and out and isinstance(out[0], Tensor):
         out = [row.detach().cpu().numpy() for row in out]
     elif hasattr(out, "toarray"):
@@ -339,9 +340,10 @@ def _encode_by_loader(
     return encode(loader, **about, batch_size=len(texts))
 
 
-def _encode_method(
-    model,  # with a method encode
+def encode_method(
+    model: Any,  # with a method encode
 ) -> Callable:  # list of texts -> rows
+    "The method `encode` of a model, also where it follows the protocol of mteb."
     known = inspect.signature(model.encode).parameters
     if "task_metadata" in known:
         return partial(_encode_by_loader, encode=model.encode)
@@ -434,7 +436,7 @@ def _encode_function(
         found = TokenEncoder(*model, pooling=pooling)
         return found, found
     if hasattr(model, "encode"):
-        return _encode_method(model), module_of(model)
+        return encode_method(model), module_of(model)
     if isinstance(model, nn.Module):
         rule = "a module of texts needs its tokenizer"
         refuse("embed", rule, type(model).__name__, "pass (module, tokenizer)", TypeError)
@@ -475,7 +477,7 @@ def _rows_at(
     name: str,  # of the encoder
     widths: set,  # numbers of features that came before
 ) -> Tensor:  # shape (b, d)
-    rows = _as_rows(encode([texts[i] for i in positions.tolist()]), name)
+    rows = as_rows(encode([texts[i] for i in positions.tolist()]), name)
     if rows.ndim != 2:
         rule, remedy = f"{name} must return one row a text", "return an array (n, d)"
         refuse("embed", rule, f"shape {tuple(rows.shape)}", remedy)

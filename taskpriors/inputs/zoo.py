@@ -333,7 +333,12 @@ def _one_thread():
 _pool = functools.lru_cache(1)(printed)
 
 
-def _build(name, data=None, train=True):
+def build_network(
+    name: str,  # of a recipe in ZOO
+    data: Printed | None = None,  # to train on; None: the pool of printed characters
+    train: bool = True,
+) -> nn.Module:  # in evaluation mode
+    "A network of the zoo from its seed, trained or not, whatever is stored."
     recipe = ZOO[name]
     seed = list(ZOO).index(name)
     arguments = [] if recipe.width is None else [recipe.width]
@@ -373,14 +378,14 @@ def zoo_model(
     "A representation of the zoo, trained on the first call."
     check_choice(name, zoo_names(), "zoo_model", "name")
     if not ZOO[name].steps:
-        return _build(name)
+        return build_network(name)
     root, key = cache_dir(cache), _zoo_key(name)
     path = root / "zoo" / f"{name}-{key[:20]}.safetensors"
     with locked(path):
-        module = _build(name, train=False)
+        module = build_network(name, train=False)
         found = find_tensors(path, dict(key=key), module.state_dict(), caller="zoo_model")
         if found is None:
-            module = _build(name)
+            module = build_network(name)
             made = dict(key=key, name=name, **asdict(ZOO[name]), trained_on="printed characters")
             keep_tensors(path, module.state_dict(), made, root=root)
         else:

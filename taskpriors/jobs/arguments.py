@@ -199,7 +199,7 @@ _UNRECORDED += ("progress", "plan")
 _OF_PATHS = ("models", "images", "texts", "labels", "prior", "reference")
 
 
-def _settled(word):  # the absolute path of what is there
+def _absolute(word):  # the absolute path of what is there
     path = os.path.expanduser(_file_in(word))
     there = os.path.lexists(path) and word not in _DATA_SETS
     return os.path.abspath(os.path.expanduser(word)) if there else word
@@ -213,7 +213,7 @@ def recorded_words(
     for name in _OF_PATHS:
         if name in words:
             value = words[name]
-            words[name] = [*map(_settled, value)] if isinstance(value, list) else _settled(value)
+            words[name] = [*map(_absolute, value)] if isinstance(value, list) else _absolute(value)
     return dict(name=given["command"], **words)
 
 

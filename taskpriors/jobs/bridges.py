@@ -39,7 +39,7 @@ from ..transfer.agreement import partial_agreement, rank_agreement
 from ..transfer.spectrum import rankme
 
 # %% ../../nbs/jobs/06_bridges.ipynb #c76e73a6
-def _mean_score(
+def _mean_of_scores(
     record: dict,  # of a task, from JSON
     path: Path,
 ) -> float:
@@ -78,7 +78,7 @@ def _json_rows(
         for task in model.get("task_results", [model]):
             about = task.get("task_name", path.stem)
             row = dict(model_name=name, model_revision=revision, task_name=about)
-            yield dict(row, score=_mean_score(task, path))
+            yield dict(row, score=_mean_of_scores(task, path))
 
 # %% ../../nbs/jobs/06_bridges.ipynb #6d154b4a
 def _read_mteb(

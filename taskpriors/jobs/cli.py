@@ -17,7 +17,7 @@ import textwrap
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from taskpriors.jobs.arguments import (
     check_models,
@@ -50,7 +50,9 @@ else:  # a typing error costs no import of torch
     DataFrame, Ranking = "DataFrame", "Ranking"
 
 # %% ../../nbs/jobs/08_cli.ipynb #e9730266
-def _words(parameter):  # keyword arguments of `add_argument`
+def option_words(
+    parameter: Any,  # as read_signature returns it
+) -> dict:  # keyword arguments of `add_argument`
     "What the source says of a parameter, in the words of argparse."
     kind = ast.unparse(parameter.annotation) if parameter.annotation else ""
     default = ast.literal_eval(parameter.default) if parameter.default else None
@@ -308,33 +310,23 @@ _WHAT = dict(
 )
 
 
-def _group_of(file):  # kind and name of its row in the table
+def _printable(name, most):  # a name of at most so many characters
     from taskpriors.show.words import plain_text, shortened
 
-    name = _WHAT[file.what] or file.label or "results"
-    name = "".join(c if c.isprintable() else "?" for c in plain_text(name))
-    return file.kind, shortened(name, 60)
+    return shortened("".join(c if c.isprintable() else "?" for c in plain_text(name)), most)
 
 
 def _file_table(files):  # lines of text
     groups: dict = {}
     for file in files:
-        groups.setdefault(_group_of(file), []).append(file.n_bytes)
+        name = _printable(_WHAT[file.what] or file.label or "results", 60)
+        groups.setdefault((file.kind, name), []).append(file.n_bytes)
     groups[("all", "")] = [file.n_bytes for file in files]
     return [
         f"{kind:10}{name:62}{len(sizes):>6} {'file ' if len(sizes) == 1 else 'files'}"
         f"{sum(sizes) / 2**20:10.2f} MiB"
         for (kind, name), sizes in groups.items()
     ]
-
-
-def _other_line(files, root):  # text
-    from taskpriors.show.words import plain_text, shortened
-
-    names = [plain_text(file.path.relative_to(root)) for file in files]
-    names = ["".join(c if c.isprintable() else "?" for c in name) for name in names]
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return ", ".join(shortened(name, 40) for name in names[:5]) + more
 
 # %% ../../nbs/jobs/08_cli.ipynb #4b723b05
 def run_cache(
@@ -356,9 +348,11 @@ def run_cache(
             print("\n".join(["In use by a run, and kept:", *_file_table(kept)]))
     else:
         print("\n".join(_file_table(ours)))
-    others = [file for file in files if file.owner is None]
+    others = [file.path.relative_to(root) for file in files if file.owner is None]
     if others:
-        print(f"Not a part of the cache, and left alone: {_other_line(others, root)}")
+        named = ", ".join(_printable(path, 40) for path in others[:5])
+        more = f" and {len(others) - 5} more" if len(others) > 5 else ""
+        print(f"Not a part of the cache, and left alone: {named}{more}")
     return 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #2be01188
@@ -532,6 +526,7 @@ _OF_RANKINGS = {
     ),
 }
 _CLEAR = {"--clear": dict(action="store_true", help="remove what taskpriors wrote, no other file")}
+_METRICS = {"transfer.cards.describe_metric": dict(metric=dict(flag="metric", nargs="?"))}
 _COMMANDS: dict = dict(
     rank=(run_rank, _RANK, _OF_RANKINGS),
     layers=(run_layers, _LAYERS, _OF_RANKINGS),
@@ -542,11 +537,7 @@ _COMMANDS: dict = dict(
     next=(run_next, _NEXT, {}),
     data=(run_data, _DATA, {}),
     cache=(run_cache, {"store.clear_cache": dict(cache=_CACHE)}, _CLEAR),
-    metrics=(
-        run_metrics,
-        {"transfer.cards.describe_metric": dict(metric=dict(flag="metric", nargs="?"))},
-        {},
-    ),
+    metrics=(run_metrics, _METRICS, {}),
 )
 
 # %% ../../nbs/jobs/08_cli.ipynb #6e2fa409
@@ -556,7 +547,7 @@ def _add_function(command, function, differs):
     for parameter in read_signature(f"taskpriors.{module}", name).values():
         other = differs.get(parameter.name, {})
         if other is not None and not parameter.name.startswith("*"):
-            words = _words(parameter) | other
+            words = option_words(parameter) | other
             flag = words.pop("flag", "--" + parameter.name.replace("_", "-"))
             group.add_argument(flag, **words)
 

@@ -59,7 +59,13 @@ class _Filters(NamedTuple):
     maps: Tensor  # whitening times filters of unit length, shape (p, n_filters)
 
 
-def _random_filters(images, side, n_filters, g):
+def random_filters(
+    images: Tensor,  # shape (n, channels, height, width)
+    side: int,  # pixels of a patch
+    n_filters: int,
+    g: torch.Generator,
+) -> _Filters:
+    "Whitened patches of some images as filters (Coates and Ng)."
     some = images[torch.randperm(len(images), generator=g)[:100]]
     P = _patches(some, side).flatten(0, 1)
     P = P[torch.randperm(len(P), generator=g)[:10_000]].double()
@@ -85,7 +91,7 @@ def patch_features(
         refuse("patch_features", "images must differ", "one constant", "check how they are read")
     x = (x - x.mean()) / x.std()
     side = min(6, *x.shape[2:])
-    filters = _random_filters(x, side, n_filters, torch.Generator().manual_seed(seed))
+    filters = random_filters(x, side, n_filters, torch.Generator().manual_seed(seed))
     rows = []
     for b in row_blocks(len(x), 50):
         response = (_patches(x[b], side) - filters.mean) @ filters.maps
@@ -241,10 +247,10 @@ def _own_references(points, caller, patches):
         some = dict(patches=level_components(found))
     else:
         some = image_references(torch.cat([x.cpu() for x in inputs]))
-    return {name: _spread(X, points) for name, X in some.items()}
+    return {name: _at_their_places(X, points) for name, X in some.items()}
 
 
-def _spread(X, points):  # rows of the subset at their places among all, shape (n_all, d)
+def _at_their_places(X, points):  # rows of the subset at their places among all, shape (n_all, d)
     out = X.new_zeros(points.n_all, X.shape[1])
     out[points.index] = X
     return out

@@ -6,9 +6,7 @@
 __all__ = ['label_sheet', 'next_sheet']
 
 # %% ../../nbs/jobs/07_label_sheet.ipynb #d5b895a3
-import base64
 import csv
-import io
 import os
 from pathlib import Path
 from typing import Any
@@ -18,21 +16,11 @@ from torch import Tensor
 from ..checks import ArrayLike, check_tensor, refuse
 from ..inputs.images import ImagesLike, load_images
 from ..inputs.texts import TextsLike, load_texts
+from ..rank.record import picture_address
 from ..show.words import counted, shortened
 from ..signatures import documented
 
 # %% ../../nbs/jobs/07_label_sheet.ipynb #034effc2
-_THUMBNAIL = 160  # pixels
-
-
-def _thumbnail(image):  # as the address of a picture on the page itself
-    small = image.convert("RGB")
-    small.thumbnail((_THUMBNAIL, _THUMBNAIL))
-    file = io.BytesIO()
-    small.save(file, "PNG")
-    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
-
-
 _PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Points to label</title>
 <meta name="viewport" content="width=device-width">
@@ -62,7 +50,10 @@ def _write_page(path, sheet, points):  # points: row, path or text, and an image
     from jinja2 import Environment
 
     of_texts = isinstance(points[0][2], str)
-    shown = [(i, told, None if of_texts else _thumbnail(seen)) for i, told, seen in points]
+    shown = [
+        (i, told, None if of_texts else picture_address(seen, 160, "png"))
+        for i, told, seen in points
+    ]
     title = f"{counted(len(points), 'point')} to label"
     page = Environment(autoescape=True).from_string(_PAGE)
     width = "20rem" if of_texts else "160px"

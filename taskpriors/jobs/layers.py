@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['POOLINGS', 'layer_names', 'pooled_views', 'LayerPoints', 'TextPoints', 'open_layers', 'layer_features',
-           'explained_by_pixels', 'word_features', 'LayerRanking', 'rank_layers']
+           'colour_shares', 'unit_variance', 'share_explained', 'explained_by_pixels', 'word_features', 'LayerRanking',
+           'rank_layers']
 
 # %% ../../nbs/jobs/05_layers.ipynb #350e20ba
 from collections.abc import Callable, Mapping, Sequence
@@ -134,7 +135,7 @@ class _Views:
         return torch.cat(list(views.values()), 1)
 
 # %% ../../nbs/jobs/05_layers.ipynb #392a97c4
-class _Prepared(Dataset):  # images as a model takes them
+class _PreparedImages(Dataset):  # images as a model takes them
     def __init__(self, images, transform):
         self.images, self.transform = images, transform
 
@@ -149,11 +150,11 @@ def _ready(images):  # do they go to the model as they are?
     return torch.is_tensor(images) or isinstance(images, (Dataset, DataLoader))
 
 
-def _inputs(images, enc):
+def _model_inputs(images, enc):
     if _ready(images):
         return images
     source = images if isinstance(images, ImageSource) else load_images(images)
-    return _Prepared(source, enc.transform)
+    return _PreparedImages(source, enc.transform)
 
 # %% ../../nbs/jobs/05_layers.ipynb #ff9f921b
 class LayerPoints(FixedPoints):
@@ -232,11 +233,11 @@ def open_layers(
         return model, images
     if isinstance(model, (str, tuple)) or not _ready(images):
         enc = load_encoder(model, transform=transform)
-        model, images = enc.module, _inputs(images, enc)
+        model, images = enc.module, _model_inputs(images, enc)
     return _tower(model, "vision_model"), LayerPoints(images, n_points, batch_size, 0)
 
 # %% ../../nbs/jobs/05_layers.ipynb #d50fbe0f
-def _features_of(module, points, layers, pool, caller):  # "layer/pooling" -> features, (n, d)
+def _layer_rows(module, points, layers, pool, caller):  # "layer/pooling" -> features, (n, d)
     pool = (pool,) if isinstance(pool, str) else tuple(pool)
     for name in pool:
         check_choice(name, POOLINGS, caller, "pool")
@@ -269,23 +270,33 @@ def layer_features(
     "Features of all layers, from one pass over the images."
     how: dict[str, Any] = dict(transform=transform, n_points=n_points, batch_size=batch_size)
     module, points = open_layers(model, images, texts=texts, **how)
-    return _features_of(module, points, layers, pool, "layer_features")
+    return _layer_rows(module, points, layers, pool, "layer_features")
 
 # %% ../../nbs/jobs/05_layers.ipynb #dd5599a6
-def _colours(images):  # share of each of eight ranges in each channel, shape (n, 8 channels)
+def colour_shares(
+    images: Tensor,  # shape (n, channels, height, width)
+) -> Tensor:  # shape (n, 8 channels)
+    "Share of each of eight ranges of brightness in each channel."
     low, high = images.amin((0, 2, 3)), images.amax((0, 2, 3))
     width = (high - low).clamp(min=torch.finfo(images.dtype).tiny)
     level = ((images - low[:, None, None]) / width[:, None, None] * 8).long().clamp(0, 7)
     return torch.cat([(level == k).to(images.dtype).mean((2, 3)) for k in range(8)], 1)
 
 
-def _scaled(X):  # each feature of unit variance, the whole of mean squared norm one
+def unit_variance(
+    X: Tensor,  # shape (n, d)
+) -> Tensor:  # of mean squared norm one
+    "Centred features, each of the same variance."
     sd = X.std(0)
     return (X - X.mean(0)) / torch.where(sd > 0, sd, 1.0) / X.shape[1] ** 0.5
 
 
-def _explained(known, features):  # share of the unit features that a probe on others predicts
-    both = torch.cat([_scaled(X) for X in known], 1)
+def share_explained(
+    known: Sequence,  # features, each of shape (n, d)
+    features: ArrayLike,  # shape (n, d)
+) -> float:
+    "Share of the unit features that a probe on the others predicts."
+    both = torch.cat([unit_variance(X) for X in known], 1)
     return cross_skill([both], [kernel_factor(features)], measure="gaussian").item()
 
 
@@ -295,7 +306,7 @@ def explained_by_pixels(
 ) -> float:  # at most 1; negative where the pixels predict worse than a constant
     "Share of the unit features that a ridge probe on pixels, gradients and colours predicts."
     x = images.float()
-    return _explained([*image_references(x).values(), _colours(x)], features)
+    return share_explained([*image_references(x).values(), colour_shares(x)], features)
 
 # %% ../../nbs/jobs/05_layers.ipynb #81309295
 def word_features(
@@ -345,7 +356,7 @@ def _default_judge(points, found):
         refuse("rank_layers", "a layer must vary", "constants only", "check the weights")
     last_rows = found[alive[-1]]
     if of_texts:
-        share = _explained(list(known.values()), last_rows)
+        share = share_explained(list(known.values()), last_rows)
     else:
         share = explained_by_pixels(last_rows, torch.cat([x.cpu() for x in points]))
     told = f"{what} explain {max(share, 0):.0%} of the last layer"
@@ -421,7 +432,7 @@ def rank_layers(
     """
     how: dict[str, Any] = dict(transform=transform, n_points=n_points, batch_size=batch_size)
     module, points = open_layers(model, images, texts=texts, **how, caller="rank_layers")
-    found = _features_of(module, points, layers, pool, "rank_layers")
+    found = _layer_rows(module, points, layers, pool, "rank_layers")
     judge = None
     if "prior" not in options:
         given = reference is not None

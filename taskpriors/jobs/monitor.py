@@ -176,12 +176,7 @@ class Step(Result):
 
 
 _BESIDE = ("point_errors", "task_errors", "heads", "metrics")
-_NUMBERS = [f.name for f in fields(Step) if f.name not in _BESIDE]
-
-
-def _failed_step(reason, **known) -> Step:
-    missing: dict[str, Any] = dict.fromkeys(("skill", "se", "rankme", "deviation"), math.nan)
-    return Step(**missing, collapsed=False, failure=reason, **known)
+_STEP_NUMBERS = [f.name for f in fields(Step) if f.name not in _BESIDE]
 
 # %% ../../nbs/jobs/01_monitor.ipynb #c1e74857
 class _Answer(NamedTuple):  # of rank zero to all
@@ -380,10 +375,10 @@ class Monitor:
         "One row per measured step."
         import pandas as pd
 
-        rows, columns = [], list(_NUMBERS)
+        rows, columns = [], list(_STEP_NUMBERS)
         for s in self.history:
             columns += [name for name in s.named() if name not in columns]
-            rows.append({name: getattr(s, name) for name in _NUMBERS} | s.named())
+            rows.append({name: getattr(s, name) for name in _STEP_NUMBERS} | s.named())
         return pd.DataFrame(rows, columns=columns)
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -461,7 +456,10 @@ class Monitor:
         if self.metrics:
             known["metrics"] = {name: self._number(name, model) for name in self.metrics}
         known["seconds"] = time.perf_counter() - start
-        return _failed_step(failure, **known) if failure else Step(**known, **found)
+        if failure:
+            missing: Any = dict.fromkeys(("skill", "se", "rankme", "deviation"), math.nan)
+            return Step(**known, **missing, collapsed=False, failure=failure)
+        return Step(**known, **found)
 
     def _number(self, name, model):  # NaN if it fails
         metric = self.metrics[name]

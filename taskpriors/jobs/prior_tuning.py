@@ -141,7 +141,9 @@ def prior_objective(
     return objective
 
 # %% ../../nbs/jobs/07_prior_tuning.ipynb #f528480a
-def _train(tuned, inputs, law, recipe, *, num_workers, progress, **kept):  # mean losses, seconds
+def _train_network(
+    tuned, inputs, law, recipe, *, num_workers, progress, **kept
+):  # mean losses, seconds
     "Train the network of an encoder in place."
     module, n = tuned.module, len(inputs)
     where = next(module.parameters()).device
@@ -247,7 +249,7 @@ def fine_tune_with_prior(
         path = done.with_suffix(".run.safetensors") if out else None
         kept: dict[str, Any] = dict(path=path, key=key)
         run: dict[str, Any] = dict(num_workers=num_workers, progress=progress)
-        losses, seconds = _train(tuned, inputs, law, recipe, **run, **kept)
+        losses, seconds = _train_network(tuned, inputs, law, recipe, **run, **kept)
         module.train(start.module.training)
         told = dict(key=key, losses=losses.tolist(), seconds=seconds, name=f"{start.name}, tuned")
         if path is not None and keep_tensors(done, module.state_dict(), told, sidecar=False):

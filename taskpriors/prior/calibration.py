@@ -156,11 +156,6 @@ def _probe_accuracy(features, labels, q):  # labels: (m, n), int64
         return math.nan
     return ridge_probes(features, split, n_classes=q).accuracy.mean().item()
 
-
-def _largest_share(labels, q):  # (n, m) -> (m,), float64
-    sizes = torch.stack([(labels == c).sum(0) for c in range(q)]).double()
-    return sizes.max(0).values / len(labels)
-
 # %% ../../nbs/prior/13_calibration.ipynb #97e08cbb
 def _scan_temperatures(Z, n_classes, temperatures, caller):  # falling
     top = critical_temperature(Z, n_classes)
@@ -169,7 +164,7 @@ def _scan_temperatures(Z, n_classes, temperatures, caller):  # falling
     return torch.logspace(math.log10(2 * top), math.log10(top / 20), 12, dtype=torch.float64)
 
 # %% ../../nbs/prior/13_calibration.ipynb #6b018db6
-def _columns(rows, *, with_probes):  # fields of TemperatureScan by name
+def _scan_columns(rows, *, with_probes):  # fields of TemperatureScan by name
     names = rows[0].keys() - {"labels"}
     columns: dict[str, Any] = {
         k: torch.tensor([row[k] for row in rows], dtype=torch.float64) for k in names
@@ -219,11 +214,13 @@ def temperature_scan(
         accuracy = math.nan
         if features is not None:
             accuracy = _probe_accuracy(features, tasks.long(), P.q)
+        sizes = torch.stack([(state.labels == c).sum(0) for c in range(P.q)]).double()
+        largest = sizes.max(0).values
         rows.append(
             {
                 **_similarity(state, P.q, g)._asdict(),
                 "labels": tasks,
-                "largest_share": (cloud.weights() @ _largest_share(state.labels, P.q)).item(),
+                "largest_share": (cloud.weights() @ (largest / len(state.labels))).item(),
                 "log_partition": cloud.log_partition(),
                 "log_partition_se": cloud.log_partition_se(),
                 "n_ancestors": cloud.n_ancestors(),
@@ -237,7 +234,7 @@ def temperature_scan(
             f"temperature {T[-1]:.3g}; draw more tasks or stop at a higher temperature.",
             stacklevel=2,
         )
-    return TemperatureScan(temperature=T, **_columns(rows, with_probes=features is not None))
+    return TemperatureScan(temperature=T, **_scan_columns(rows, with_probes=features is not None))
 
 # %% ../../nbs/prior/13_calibration.ipynb #2165801e
 @dataclass(frozen=True, eq=False, repr=False)
@@ -289,7 +286,7 @@ class _Descent(NamedTuple):
     last: ParticleState  # particles or chains at the last of them
 
 
-def _descend(P, states, g, *, target, criterion):
+def _cool_until(P, states, g, *, target, criterion):
     looks = []
     for state in states:
         looks.append(_look(P, state, g, criterion))
@@ -307,18 +304,17 @@ def _check_reached(looks, target, lowest):
     refuse("calibrate_temperature", rule, f"{least:.3g} at least", "ask for another diversity")
 
 # %% ../../nbs/prior/13_calibration.ipynb #1ca595cd
-def _crossing(before, after, target):  # temperature at which the line reaches the target
+def crossing(
+    before: _Look,
+    after: _Look,
+    target: float,  # diversity
+) -> float:
+    "Temperature at which the line between two looks reaches the target."
     a, b = math.log(before.temperature), math.log(after.temperature)
     drop = before.diversity - after.diversity
     if drop == 0:
         return after.temperature
     return math.exp(a + (b - a) * (before.diversity - target) / drop)
-
-# %% ../../nbs/prior/13_calibration.ipynb #86e5edd7
-def _way_down(P, n_tasks, g, stops, *, method, step):  # states at the stops
-    if method == "gibbs":
-        return cool_chains(P, n_tasks, g, stops, sweeps=10)
-    return _at_stops(anneal(P, n_tasks, g, stops, step=step), stops)
 
 # %% ../../nbs/prior/13_calibration.ipynb #0b3ff9fd
 _SWEEPS_OF_CHECK = 50
@@ -333,12 +329,6 @@ def _reason_against_cooled(P, state, g):  # a reason for distrust, or ""
     cold = particle_filter(here, m, g, resample_below=0.0).labels
     Y = torch.cat([cold, state.labels[:, :m]], 1)
     return reason_against_chains(watch_chains(here, state.beta, Y, g, sweeps=_SWEEPS_OF_CHECK))
-
-
-def _reason_against_descent(P, state, g, *, method):  # a reason for distrust, or ""
-    if method == "gibbs":
-        return _reason_against_cooled(P, state, g)
-    return too_few_ancestors(state.cloud)
 
 # %% ../../nbs/prior/13_calibration.ipynb #1924774a
 @documented
@@ -385,10 +375,14 @@ def calibrate_temperature(
     )
     n_stops = math.ceil(math.log(2 / lowest, ratio)) + 1
     stops = [ratio**k / (2 * top) for k in range(n_stops)]
-    states = _way_down(P, n_tasks, g, stops, method=method, step=step)
-    looks, last = _descend(P, states, g, target=target, criterion=criterion)
+    if method == "gibbs":
+        states = cool_chains(P, n_tasks, g, stops, sweeps=10)
+    else:
+        states = _at_stops(anneal(P, n_tasks, g, stops, step=step), stops)
+    looks, last = _cool_until(P, states, g, target=target, criterion=criterion)
     _check_reached(looks, target, lowest)
-    reason = _reason_against_descent(P, last, g, method=method)
+    cooled = method == "gibbs"
+    reason = _reason_against_cooled(P, last, g) if cooled else too_few_ancestors(last.cloud)
     if reason:
         other = "gibbs" if method == "anneal" else "anneal"
         warnings.warn(
@@ -396,7 +390,7 @@ def calibrate_temperature(
             f"{reason}; raise n_tasks or choose method='{other}'.",
             stacklevel=2,
         )
-    found = _crossing(looks[-2], looks[-1], target)
+    found = crossing(looks[-2], looks[-1], target)
     temperatures, diversities, errors = torch.tensor(looks, dtype=torch.float64).T
     return Calibration(
         temperature=found,

@@ -110,7 +110,7 @@ def too_few_chains(
     return f"{m} chains, too few to compare" if m < 4 else ""
 
 
-def _standard_error(x):  # of the mean of independent numbers
+def _error_of_mean(x):  # of the mean of independent numbers
     return max(x.var().item() / len(x), 1e-300) ** 0.5
 
 
@@ -121,7 +121,7 @@ def starts_differ(
     "Do chains remember in the end whether they started cold (the first half) or warm?"
     sweeps, m = x.shape
     cold, warm = x[-1].split([m // 2, m - m // 2])
-    error = math.hypot(_standard_error(cold), _standard_error(warm))
+    error = math.hypot(_error_of_mean(cold), _error_of_mean(warm))
     apart = abs(cold.mean() - warm.mean()).item() / max(error, 1e-150)
     if apart <= 4:
         return ""
@@ -136,7 +136,7 @@ def still_drifting(
     "Does the mean over chains move in the second half of the run?"
     sweeps = len(x)
     change = x[-1] - x[(sweeps - 1) // 2]
-    drift = abs(change.mean().item()) / max(_standard_error(change), 1e-150)
+    drift = abs(change.mean().item()) / max(_error_of_mean(change), 1e-150)
     if drift <= 4:
         return ""
     half = f"the second half of {sweeps} sweeps"

@@ -7,7 +7,7 @@ __all__ = ['coins_', 'TraceMoments', 'trace_moments', 'trace_cumulants']
 
 # %% ../../nbs/prior/04_moments.ipynb #79a6ad32
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -61,7 +61,16 @@ def coins_(
 
 # %% ../../nbs/prior/04_moments.ipynb #104923fc
 @torch.no_grad()
-def _moment_sums(blocks, *, prior, models, odds, small, size, dtype):
+def moment_sums(
+    blocks: Iterable,  # of pairs, from pair_blocks
+    *,
+    prior: list,  # terms of a kernel
+    models: Sequence,  # terms of each model's kernel
+    odds: Sequence,  # one over each temperature, twice that for undirected graphs
+    small: Sequence,  # whether the log-odds at these odds are small
+    size: int,  # rows of a block
+    dtype: torch.dtype,  # of the blocks
+) -> Tensor:
     """Sums over i != j of abs(K), then for each model of M tanh(x/2) and M^2 w, x = odds*K.
 
     float64, shape (1 + n_models*2*n_odds,).
@@ -189,7 +198,7 @@ def trace_moments(
     single = p.dtype == torch.float32
     size = points_per_block(p, 3 + 2 * n_temps, p.dtype.itemsize)
     fn = partial(
-        _moment_sums,
+        moment_sums,
         prior=[(p.prior, p.prior, first)],
         models=[[(Z, Z, 1.0)] for Z in p.models],
         odds=[o / first for o in p.odds],

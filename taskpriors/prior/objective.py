@@ -36,7 +36,13 @@ def _hot_edges(x):  # the sigmoid to first order
     return 0.5 + x / 4
 
 
-def _edge_table(Z, odds, undirected, hot=False):
+def edge_table(
+    Z: Tensor,  # shape (m, r)
+    odds: float,  # one over the temperature, twice that for undirected graphs
+    undirected: bool,
+    hot: bool = False,  # the limit of high temperatures
+) -> _EdgeTable:
+    "Probabilities of the edges of a batch, and their slopes."
     x = odds * (Z @ Z.T)
     P = _hot_edges(x) if hot else torch.sigmoid(x)
     W = torch.full_like(P, 0.25) if hot else P * torch.sigmoid(-x)
@@ -47,7 +53,13 @@ def _edge_table(Z, odds, undirected, hot=False):
     )
 
 # %% ../../nbs/prior/18_objective.ipynb #7033e5ed
-def _row_means(Z, odds, undirected, hot=False):
+def edge_row_means(
+    Z: Tensor,  # shape (n, r)
+    odds: float,  # one over the temperature, twice that for undirected graphs
+    undirected: bool,
+    hot: bool = False,  # the limit of high temperatures
+) -> Tensor:  # shape (n,), float64
+    "Mean probability of the edges of each point."
     blocks = row_blocks(len(Z), 512)
     edges = _hot_edges if hot else torch.sigmoid
     means = [edges(odds * (Z[b] @ Z.T)).mean(1, dtype=torch.float64) for b in blocks]
@@ -65,7 +77,11 @@ def _smoother(Xc, alpha):  # S without the intercept, by the smaller of the two 
     return torch.linalg.solve(Xc @ Xc.T + ridge, Xc @ Xc.T)
 
 
-def _loo_operator(X, alpha):  # Q = R^T R, shape (m, m)
+def loo_operator(
+    X: Tensor,  # shape (m, d)
+    alpha: float,  # penalty
+) -> Tensor:  # Q = R^T R, shape (m, m)
+    "Quadratic form of the labels that is the leave-one-out error of the ridge probe."
     m = len(X)
     S = _smoother(X - X.mean(0), alpha) + 1 / m
     R = (torch.eye(m, dtype=X.dtype, device=X.device) - S) / (1 - S.diagonal())[:, None]
@@ -84,7 +100,7 @@ class TaskStatistics(NamedTuple):
     variance: Tensor  # "trace", "hsic": Var[Tr MG]/n^2; "heldout": Var[Tr QG]/m
 
 # %% ../../nbs/prior/18_objective.ipynb #0a53afc3
-def _unit_rows(X):
+def _positive_unit_rows(X):
     norms = X.norm(dim=1, keepdim=True)
     if not norms.all():
         rule = "features must have rows of positive norm"
@@ -151,7 +167,7 @@ class TaskPriorStatistics(nn.Module):
         self.register_buffer("prior", Z.detach())
         self.hot = statistic == "hsic"
         law = self.prior, self.odds, self.undirected, self.hot
-        self.register_buffer("row_means", None if statistic == "heldout" else _row_means(*law))
+        self.register_buffer("row_means", None if statistic == "heldout" else edge_row_means(*law))
 
     def forward(
         self,
@@ -164,15 +180,15 @@ class TaskPriorStatistics(nn.Module):
         X = check_features(features, "TaskPriorLoss")
         i = _as_index(index, len(self.prior), self.prior.device)
         check_same_n("TaskPriorLoss", features=len(X), index=len(i))
-        table = _edge_table(self.prior[i], self.odds, self.undirected, self.hot)
+        table = edge_table(self.prior[i], self.odds, self.undirected, self.hot)
         P, W = (a.to(X) for a in table)
         if self.statistic == "heldout":
-            Q = _loo_operator(X, self.alpha)
+            Q = loo_operator(X, self.alpha)
             return TaskStatistics((Q * P).sum() / len(X), (Q.square() * W).sum() / len(X))
         p = self.row_means[i].to(X)
         tilted = P - p[:, None] - p + self.row_means.mean().to(X)
         n = len(self.prior)
-        C = _unit_rows(X)
+        C = _positive_unit_rows(X)
         D = _about(C, center)
         variance = _pair_mean((D @ D.T).square() * W, n)
         return TaskStatistics(_pair_mean((C @ C.T) * tilted, n), variance)

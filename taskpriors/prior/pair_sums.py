@@ -8,7 +8,7 @@ __all__ = ['PairProblem', 'is_sequence', 'checked_models', 'Margins', 'margins',
            'check_overflow', 'coin_cumulants', 'bernoulli_cumulants', 'diagonal_cumulants', 'score_cumulants']
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d14
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -284,7 +284,9 @@ def check_overflow(
     return x
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d3c
-def _next_polynomial(R):
+def next_polynomial(
+    R: Sequence,  # coefficients, lowest power first
+) -> list:
     "Coefficients of (1 - t^2) R'/2 - t R, lowest power first."
     out = [0.0] * (len(R) + 1)
     for power, c in enumerate(R):
@@ -295,7 +297,10 @@ def _next_polynomial(R):
     return out
 
 
-def _horner(coefficients, t):
+def horner(
+    coefficients: Sequence,  # lowest power first
+    t: Tensor,
+) -> Tensor:  # like t
     "Value of a polynomial at `t`, coefficients with the lowest power first."
     value = torch.zeros_like(t)
     for c in reversed(coefficients):
@@ -315,8 +320,8 @@ def coin_cumulants(
     R = [1.0]
     out = [p]
     for _ in range(order - 1):
-        out.append(_horner(R, t) * w)
-        R = _next_polynomial(R)
+        out.append(horner(R, t) * w)
+        R = next_polynomial(R)
     return torch.stack(out)
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d42

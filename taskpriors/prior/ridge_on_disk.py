@@ -139,7 +139,7 @@ class _ClassSums:  # of rows minus a shift, by the class of one labelling
         return found
 
 
-def _centred(shift, gram, cross):  # RowSums
+def _centred_sums(shift, gram, cross):  # RowSums
     delta, target_mean = gram.first / gram.n, cross.targets / gram.n
     return RowSums(
         n=gram.n,
@@ -150,13 +150,13 @@ def _centred(shift, gram, cross):  # RowSums
     )
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #1e7baf4c
-def _columns(tasks):
+def _code_columns(tasks):
     return len(tasks.labels) * (tasks.n_classes - 1)
 
 
 def _check_pass(rows, tasks, block_size):
     n, d = rows.shape
-    k = sum(map(_columns, tasks))
+    k = sum(map(_code_columns, tasks))
     if block_size is None:
         block_size = rows.block_rows(8 * (4 * d + 2 * k))
     block = min(n, check_count(block_size, "row_sums", "block_size"))
@@ -181,12 +181,12 @@ def row_sums(
     size = _check_pass(rows, [tasks] if part is None else [tasks, part[1]], block_size)
     n, d = rows.shape
     shift = rows.read(slice(0, min(n, 4096))).mean(0)
-    whole = _Cross(d, _columns(tasks), rows.device)
+    whole = _Cross(d, _code_columns(tasks), rows.device)
     of_part: Any = None
     of_known: Any = None
     inside, outside = _Gram(d, rows.device), _Gram(d, rows.device)
     if part is not None:
-        of_part = _Cross(d, _columns(part[1]), rows.device)
+        of_part = _Cross(d, _code_columns(part[1]), rows.device)
     if known is not None:
         of_known = _ClassSums(known.n_classes, d, rows.device)
     for block, X in rows.blocks(size):
@@ -208,11 +208,11 @@ def row_sums(
     if off.any() and not gram.second.any():
         got = f"differences of {off.abs().max().item():.3g}"
         refuse("row_sums", f"the squares of {rows.name} must not vanish", got, "rescale them")
-    sums = [_centred(shift, gram, whole)]
+    sums = [_centred_sums(shift, gram, whole)]
     if part is not None:
-        sums.append(_centred(shift, inside, of_part))
+        sums.append(_centred_sums(shift, inside, of_part))
     if known is not None:
-        sums.append(_centred(shift, gram, of_known.cross(known.codes)))
+        sums.append(_centred_sums(shift, gram, of_known.cross(known.codes)))
     return sums
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #f4b780c7
@@ -282,7 +282,9 @@ def evenly(
 _CHOOSING = 2**11  # points that the penalty is chosen by, where not all points are judged
 
 
-def _spread(fit, tasks):  # of the codes of each task about their mean, shape (n_tasks,), float64
+def _code_spread(
+    fit, tasks
+):  # of the codes of each task about their mean, shape (n_tasks,), float64
     own = fit.target_mean.view(len(tasks.labels), -1).square().sum(1)
     return 1 - 1 / tasks.n_classes - own
 
@@ -321,7 +323,7 @@ def _grid_errors(fit, sample, tasks, alphas):  # mean over tasks at each penalty
     f = torch.stack([_filter(fit, alpha) for alpha in alphas.tolist()])
     slack = 1 - _leverages(fit, sample.U, f)
     level = 1 - (1 + f.sum(1)) / fit.n
-    whole = _spread(fit, tasks).sum() - (2 * f - f**2) @ fit.C.square().sum(1) / fit.n
+    whole = _code_spread(fit, tasks).sum() - (2 * f - f**2) @ fit.C.square().sum(1) / fit.n
     tol = 4 * max(len(fit.s), 1) ** 0.5 * torch.finfo(sample.U.dtype).eps
     lost = torch.finfo(sample.U.dtype).eps * slack.pow(-2).mean(1)
     usable = (slack.amin(1) > tol) & (lost <= MOST_LOST)
@@ -384,7 +386,7 @@ def _judge(fit, sample, tasks, alpha):  # fields of HeldoutError that depend on 
         training.append(-(R * others).sum(1).double() / slack[points] / m)
     squares, training = torch.cat(squares), torch.cat(training)
     own = fit.C.square().view(len(f), m, tasks.n_classes - 1).sum(2)
-    whole = _spread(fit, tasks) - (2 * f - f**2) @ own / fit.n
+    whole = _code_spread(fit, tasks) - (2 * f - f**2) @ own / fit.n
     by_task = whole / level**2 + excess @ squares / len(U)
     by_point = squares.mean(1) / slack**2
     scaled = by_point / slack
@@ -406,7 +408,7 @@ def _heldout(fit, sample, tasks, caller):
     found = _judge(fit, sample, tasks, alpha)
     by_task = found["task_errors"]
     error, m = by_task.mean().item(), len(by_task)
-    baseline = (fit.n / (fit.n - 1)) ** 2 * _spread(fit, tasks).mean().item()
+    baseline = (fit.n / (fit.n - 1)) ** 2 * _code_spread(fit, tasks).mean().item()
     if not baseline > 1e-12:
         got, remedy = f"an intercept alone errs by {baseline:.3g}", "sample tasks of two classes"
         refuse(caller, "tasks must distinguish points", got, remedy)

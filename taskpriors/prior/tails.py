@@ -7,7 +7,7 @@ __all__ = ['trace_covariance', 'outperform_probability', 'outperform_matrix', 't
 
 # %% ../../nbs/prior/06_tails.ipynb #817efcee
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -131,9 +131,18 @@ def _tilted_table(K, D, odds, tilts):
 
 # %% ../../nbs/prior/06_tails.ipynb #5c7e000a
 @torch.no_grad()
-def _tilted_sums(blocks, *, prior, model, odds, tilts, twice, dtype):
+def tilted_sums(
+    blocks: Iterable,  # of pairs, from pair_blocks
+    *,
+    prior: list,  # terms of a kernel
+    model: list,  # terms of a difference of kernels
+    odds: Sequence,  # one over each temperature, twice that for undirected graphs
+    tilts: Tensor,  # shape (n_odds, n_tilts)
+    twice: int,  # 2 for undirected graphs, else 1
+    dtype: torch.dtype,  # of the blocks
+) -> Tensor:
     "Sums over i != j of C, C', C'' and C''': float64, shape (4, n_odds, n_tilts)."
-    total = 0
+    total: Any = 0
     for block in blocks:
         K = dense_block(prior, block, dtype)
         D = dense_block(model, block, dtype, hollow=True) * twice
@@ -156,7 +165,7 @@ def _generating_function(problem, kernel):
 
     def at(tilts):
         fn = partial(
-            _tilted_sums,
+            tilted_sums,
             prior=[(problem.prior, problem.prior, 1.0)],
             model=kernel.terms,
             odds=problem.odds,
@@ -203,7 +212,12 @@ class _Bracket(NamedTuple):
 _CLOSE = 1e-7  # in standard deviations of the tilted statistic
 
 
-def _increasing_root(f, s, step, caller):
+def increasing_root(
+    f: Callable,  # returns value and slope
+    s: Tensor,  # where to start
+    step: Tensor | float,  # scale of a step
+    caller: str,  # who asks
+) -> Tensor:  # like s
     "Solve f(s) = 0 for increasing f, elementwise; f returns value and slope."
     bracket = _Bracket(torch.full_like(s, -math.inf), torch.full_like(s, math.inf))
     for _ in range(100):
@@ -250,13 +264,15 @@ def _saddlepoint_above(problem, kernel, mean):
         scale = c.curvature.sqrt()
         return torch.where(inside, (c.slope - goal) / scale, 0.0), scale
 
-    s = _increasing_root(gap, goal / sd**2, 1 / sd, problem.caller)
+    s = increasing_root(gap, goal / sd**2, 1 / sd, problem.caller)
     above = torch.special.ndtr(-_signed_root(s, C(s)))
     return torch.where(inside, above, (mean > 0).double()[:, None])[:, 0]
 
 # %% ../../nbs/prior/06_tails.ipynb #5c7e0016
-def _series_above(cumulants, method):
-    "P(statistic > 0) from cumulants of shape (4, n_temps): normal or Edgeworth."
+def _probability_above(problem, kernel, cumulants, method):
+    "P(statistic > 0) from cumulants of shape (4, n_temps)."
+    if method == "saddlepoint":
+        return _saddlepoint_above(problem, kernel, cumulants[0])
     mean, variance, third, fourth = cumulants
     z = mean / variance.sqrt()
     if method == "normal":
@@ -285,21 +301,14 @@ def _rounding_share(A, B):
     return (A.shape[1] + B.shape[1] + 1) * eps
 
 # %% ../../nbs/prior/06_tails.ipynb #1502b01e
-def _above(problem, kernel, cumulants, method):
-    "P(statistic > 0) from cumulants of shape (4, n_temps)."
-    if method == "saddlepoint":
-        return _saddlepoint_above(problem, kernel, cumulants[0])
-    return _series_above(cumulants, method)
-
-
 def _above_or_tie(problem, kernel, cumulants, tie, method):
-    "`_above`, and 1/2 at the temperatures of `tie`."
+    "`_probability_above`, and 1/2 at the temperatures of `tie`."
     above = torch.full_like(cumulants[0], 0.5)
     if not tie.all():
         told = (~tie).nonzero()[:, 0]
         odds = [problem.odds[k] for k in told.tolist()]
         some = problem._replace(odds=odds, temperatures=problem.temperatures[told.cpu()])
-        above[told] = _above(some, kernel, cumulants[:, told], method)
+        above[told] = _probability_above(some, kernel, cumulants[:, told], method)
     return above
 
 # %% ../../nbs/prior/06_tails.ipynb #f0774477
@@ -394,7 +403,7 @@ def _saddlepoint_quantile(problem, kernel, cumulants, z):
         c = C(s)
         return _signed_root(s, c) - z, c.curvature.sqrt()
 
-    s = _increasing_root(gap, z / sd, 1 / sd, problem.caller)
+    s = increasing_root(gap, z / sd, 1 / sd, problem.caller)
     return cumulants[:, :1] + C(s).slope
 
 # %% ../../nbs/prior/06_tails.ipynb #4657a945

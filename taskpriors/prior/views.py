@@ -103,7 +103,10 @@ class _Sums(NamedTuple):
     diagonal: Tensor
 
 
-def _partition_sums(Z, y):
+def partition_sums(
+    Z: Tensor,  # factor of M, shape (n, r)
+    y: Tensor,  # classes, shape (n,)
+) -> tuple:  # sums of M, and of its squares
     "Sums of M_ij and of M_ij^2, from a factor of size one: its fourth powers must not overflow."
     p = power_to_one(Z)
     Z = Z * p
@@ -206,7 +209,7 @@ def partition_moments(
     kernel = _TwoValues(inside, between, same * abs(inside) + (1 - same) * abs(between))
     found = []
     for Z in models.values():
-        values, squares = _partition_sums(Z, y.to(Z.device))
+        values, squares = partition_sums(Z, y.to(Z.device))
         found.append(_two_coin_moments(values, squares, kernel, odds.to(Z.device), graphs))
     mean, variance = (check_overflow(torch.stack(v), caller) for v in zip(*found, strict=True))
     if not is_sequence(temperature):

@@ -4,12 +4,14 @@
 
 # %% auto #0
 __all__ = ['MAX_SEED', 'ORDERS', 'AnyModel', 'ModelsLike', 'RankOptions', 'Attempt', 'reason_of', 'attempt', 'settle',
-           'with_plain_names', 'named_models', 'Model', 'rows_of', 'gather_model', 'gather_models', 'load_result',
-           'keep_result', 'scalar', 'load_or_compute', 'images_for', 'texts_for', 'refuse_unless_any', 'check_rows']
+           'over_models', 'with_plain_names', 'named_models', 'Model', 'rows_of', 'gather_model', 'gather_models',
+           'result_path', 'load_result', 'keep_result', 'scalar', 'load_or_compute', 'images_for', 'texts_for',
+           'refuse_unless_any', 'check_same_order', 'check_rows']
 
 # %% ../../nbs/rank/03_company.ipynb #3b2c941e
 import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +22,7 @@ from torch.utils.data import DataLoader
 from typing_extensions import TypeAliasType
 
 import taskpriors
-from ..blocks import open_bar
+from ..blocks import map_blocks, open_bar
 from taskpriors.checks import (
     ArrayLike,
     ExecutorLike,
@@ -165,10 +167,11 @@ def reason_of(
 def attempt(
     work: Callable,  # what to call
     *args: Any,  # its arguments
+    **named: Any,
 ) -> Attempt:
     "Call `work`; an error becomes one line of text, an interruption goes through."
     try:
-        return Attempt(work(*args), None)
+        return Attempt(work(*args, **named), None)
     except Exception as e:
         return Attempt(None, reason_of(e))
 
@@ -185,6 +188,21 @@ def settle(
         else:
             failures[name] = failure
     return results, failures
+
+# %% ../../nbs/rank/03_company.ipynb #b3f0a6d2
+def over_models(
+    fn: Callable,
+    items: Iterable,
+    options: RankOptions,
+    desc: str,  # of the bar
+) -> list:  # results, in the order of the items
+    "Run a function over models, by the executor if there is one."
+    run = dict(executor=options.executor, progress=options.shown)
+    try:
+        return list(map_blocks(fn, items, desc=desc, **run))
+    except BrokenExecutor as e:
+        remedy = "run again: with a cache, what was finished is not computed again"
+        refuse(options.caller, "workers must live", shortened(str(e), 90), remedy, RuntimeError)
 
 # %% ../../nbs/rank/03_company.ipynb #a0b621d0
 def _name_of(model, k):
@@ -314,7 +332,11 @@ def gather_models(
     return settle(models, attempts)
 
 # %% ../../nbs/rank/03_company.ipynb #b94a25e2
-def _result_path(key, cache):
+def result_path(
+    key: Mapping,  # what decides the result
+    cache: Any,  # a directory; None is cache_dir()
+) -> Path:
+    "The file in which a result is kept."
     name = digest_json(dict(key, version=taskpriors.__version__))[:24]
     return cache_dir(cache) / "ranking" / f"{name}.safetensors"
 
@@ -331,7 +353,7 @@ def load_result(
         name: torch.empty(shape, dtype=torch.float64, device="meta")
         for name, shape in shapes.items()
     }
-    path = _result_path(key, cache)
+    path = result_path(key, cache)
     found = find_tensors(path, key, like, caller="rank_models", infinite=True)
     return None if found is None else found[0]
 
@@ -343,7 +365,7 @@ def keep_result(
 ) -> dict:  # the result
     "Store a result under its key, unless there is no cache."
     if cache is not False:
-        path = _result_path(key, cache)
+        path = result_path(key, cache)
         keep_tensors(path, result, key, sidecar=False, root=cache_dir(cache))
     return result
 
@@ -425,7 +447,10 @@ def _check_same_points(models):
             refuse("rank_models", "models must describe the same points", got, remedy)
 
 # %% ../../nbs/rank/03_company.ipynb #9baaf026
-def _check_same_order(models):
+def check_same_order(
+    models: Mapping,  # name -> RankedModel
+) -> None:
+    "Refuse caches whose items differ."
     named = [(name, model.points) for name, model in models.items() if model.points]
     for name, points in named[1:]:
         if points != named[0][1]:
@@ -439,4 +464,4 @@ def check_rows(
 ) -> None:
     "Refuse models that do not describe the same points in the same order."
     _check_same_points(models)
-    _check_same_order(models)
+    check_same_order(models)

@@ -375,16 +375,16 @@ def task_judges(
     return torch.tensor(judges)
 
 # %% ../../nbs/rank/04_laws.ipynb #bec31437
-_SIDE_BY_SIDE = 2**21  # most numbers that orders drawn together hold
-_BLOCK = 64  # points drawn together: with few tasks an order, larger ones cost more
+_HELD_TOGETHER = 2**21  # most numbers that orders drawn together hold
+_DRAWN_TOGETHER = 64  # points drawn together: with few tasks an order, larger ones cost more
 
 
 def _draw_along(Z, scale, orders, uniforms, *, q, known):  # (n_orders, n, m), in these orders
     n_orders, n, m = uniforms.shape
     labels = torch.empty(1, n_orders, n, m, dtype=torch.int64, device=Z.device)
-    numbers = m * n + ((q - 1) * m + 2 * _BLOCK) * Z.shape[1]
-    for part in row_blocks(n_orders, max(1, _SIDE_BY_SIDE // numbers)):
-        blocks = uniforms[part].to(Z.dtype).split(_BLOCK, 1)
+    numbers = m * n + ((q - 1) * m + 2 * _DRAWN_TOGETHER) * Z.shape[1]
+    for part in row_blocks(n_orders, max(1, _HELD_TOGETHER // numbers)):
+        blocks = uniforms[part].to(Z.dtype).split(_DRAWN_TOGETHER, 1)
         fill_labels(labels[:, part], [(Z, scale)], orders[part], blocks, q, known=known)
     return labels[0]
 

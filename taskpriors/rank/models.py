@@ -33,6 +33,7 @@ from ..inputs.row_blocks import open_rows
 from ..inputs.texts import TextsLike
 from .company import AnyModel, ModelsLike, RankOptions, named_models, texts_for
 from .known_labels import LabelsLike
+from .laws import read_law
 from .ranking import Ranking
 from .run import run, run_on_disk
 from .scores import ALL_PAIRS
@@ -128,11 +129,9 @@ def _needs_memory(asked, names):  # options that a ranking from disk does not ha
     found = [name for name in columns if asked[name] is not None]
     found += ["probe"] * (asked["probe"] != "ridge")
     found += ["kernel"] * (asked["kernel"] not in ("cosine", "linear"))
-    prior = asked["prior"]
-    given = prior is None or isinstance(prior, (np.ndarray, torch.Tensor))
-    known = isinstance(prior, str) and prior in ("elected", "product", *names)
-    if not (given or known or _is_matrix_file(prior)):
-        found.append("prior")
+    law = read_law(asked["prior"], names)
+    elsewhere = law.kind == "model" and not _is_matrix_file(law.source)
+    found += ["prior"] * (law.kind == "others" or elsewhere)
     return found + [name for name in asked["how"] if name != "device"]
 
 
@@ -152,11 +151,6 @@ def _routed(asked):  # name -> RowMatrix if the ranking is one from disk, else n
         remedy = f"call rank_on_disk{without}, or rank a sample of the rows"
         refuse("rank_models", rule, f"{room / 2**30:.3g} GiB", remedy, MemoryError)
     return {}
-
-
-def _refuse_plan():
-    rule = f"plan needs files of features of more than {ALL_PAIRS:,} points"
-    refuse("rank_models", rule, "other models or options", "leave it out, or ask rank_on_disk")
 
 # %% ../../nbs/rank/13_models.ipynb #f0f006d8
 @documented
@@ -243,7 +237,8 @@ def rank_models(
         if plan:
             return ranking
     elif plan:
-        _refuse_plan()
+        rule = f"plan needs files of features of more than {ALL_PAIRS:,} points"
+        refuse("rank_models", rule, "other models or options", "leave it out, or ask rank_on_disk")
     else:
         if texts is not None:
             images = texts_for(texts, images, models)

@@ -4,14 +4,13 @@
 
 # %% auto #0
 __all__ = ['PAIRED', 'LABEL_SKILL', 'LABEL_COLUMNS', 'sampled_moments', 'gather_rows', 'open_features', 'RowLaw', 'row_law',
-           'cut_law', 'RowTasks', 'draw_row_tasks', 'draw_from_unchanged', 'check_streaming', 'known_classes',
+           'cut_law', 'DrawnTasks', 'draw_row_tasks', 'draw_from_unchanged', 'check_streaming', 'known_classes',
            'score_rows', 'scores_on_half_of_rows']
 
 # %% ../../nbs/rank/11_on_disk.ipynb #b1166ad2
 import math
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import BrokenExecutor
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -21,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..blocks import map_blocks, release_freed_pages
+from ..blocks import release_freed_pages
 from ..checks import check_choice, check_count, check_instance, check_same_n, refuse
 from ..inputs.remote import load_array, save_array, scratch_folder
 from ..inputs.row_blocks import open_models, open_rows
@@ -30,12 +29,13 @@ from ..prior.edges import least_eigenvalue
 from ..prior.judges import Judges
 from ..prior.moments import trace_moments
 from ..prior.prefix import sample_many_labels
-from ..prior.ridge_on_disk import scores_of_rows
+from ..prior.ridge_on_disk import RowFit, scores_of_rows
 from taskpriors.rank.company import (
     Model,
     RankOptions,
     attempt,
     load_or_compute,
+    over_models,
     refuse_unless_any,
     scalar,
     settle,
@@ -62,16 +62,11 @@ from ..transfer.registry import DEFINITIONS, LABEL_ACCURACY
 PAIRED = 4096  # points among which all pairs are visited
 
 
-class _Edges(NamedTuple):
-    temperature: float
-    graphs: str  # "directed" or "undirected"
-
-
-def _diagonal(Z, K, edges):  # mean and variance that the pairs i = j add
+def _diagonal(Z, K, temperature, graphs):  # mean and variance that the pairs i = j add
     m = Z.double().square().sum(1)
-    if edges.graphs == "undirected":
+    if graphs == "undirected":
         return m.sum(), 0 * m.sum()
-    p = torch.sigmoid(K.double().square().sum(1) / edges.temperature)
+    p = torch.sigmoid(K.double().square().sum(1) / temperature)
     return (m * p).sum(), (m**2 * p * (1 - p)).sum()
 
 
@@ -83,21 +78,23 @@ def sampled_moments(
     graphs: str = "undirected",  # or "directed"
 ) -> tuple:  # mean and variance (n_models,), and the mean of abs(K_ij) over pairs
     "Mean and variance of Tr(MG) over n points, estimated from all pairs of a sample."
-    edges = _Edges(temperature, graphs)
     remedy = "pass a dictionary model -> factor"
     check_instance(factors, Mapping, "sampled_moments", "factors", remedy=remedy)
     found = trace_moments(factors, prior, temperature, graphs=graphs)
     s = len(prior)
     n = check_count(n, "sampled_moments", "n", low=s)
     pairs = n * (n - 1) / (s * (s - 1))
-    own = [torch.stack(_diagonal(Z, prior, edges)) for Z in factors.values()]
+    own = [torch.stack(_diagonal(Z, prior, temperature, graphs)) for Z in factors.values()]
     own = torch.stack(own, 1)
     total = torch.stack([found.mean, found.variance])
     mean, variance = pairs * (total - own) + n / s * own
     return mean, variance, found.kernel_scale
 
 # %% ../../nbs/rank/11_on_disk.ipynb #a16f0002
-def _class_sums(fit):  # ClassSums of the probe on known labels
+def class_sums(
+    fit: RowFit,  # the probe on known labels
+) -> ClassSums:
+    "What the scores from sums need of a probe on known labels."
     codes = simplex_codes(len(fit.target_mean) + 1)
     share = fit.target_mean @ codes.T + 1 / len(codes)
     return ClassSums(fit.n, fit.mean, fit.s, fit.V, fit.C @ codes.T, share)
@@ -130,7 +127,7 @@ def _file_key(rows):  # what names the content of a file; None for rows in memor
 def _of_labels(found, eps):  # of KnownLabels, name -> tensor
     if found is None:
         return {}
-    sums = _class_sums(found.fit)
+    sums = class_sums(found.fit)
     return dict(
         logme=scalar(logme_from_sums(sums, eps)),
         regularized_h_score=scalar(h_score_from_sums(sums, found.fourth, eps)),
@@ -175,7 +172,7 @@ def _scored(rows, job):  # name -> tensor
     return found
 
 
-def _scores(rows, job):  # Attempt
+def _scores_or_reason(rows, job):  # Attempt
     found = attempt(_scored, rows, job)
     release_freed_pages()
     return found
@@ -196,21 +193,8 @@ def _kernel_of(rows, kind, cache):  # RowKernel
     scale, trace = numbers["scale"].item(), numbers["trace"].item()
     return RowKernel(rows, kind, numbers["mean"].to(rows.dtype), scale, trace)
 
-
-def _kernel(rows, kind, cache):  # Attempt
-    return attempt(_kernel_of, rows, kind, cache)
-
 # %% ../../nbs/rank/11_on_disk.ipynb #3dc09d24
-def _mapped(fn, items, options, desc):  # results, in the order of the items
-    run = dict(executor=options.executor, progress=options.shown)
-    try:
-        return list(map_blocks(fn, items, desc=desc, **run))
-    except BrokenExecutor as e:
-        remedy = "run again: with a cache, what was finished is not computed again"
-        refuse(options.caller, "workers must live", shortened(str(e), 90), remedy, RuntimeError)
-
-
-def _model_of(kernel, name):
+def _row_model(kernel, name):
     rows = kernel.rows
     file = _file_key(rows)
     return Model(
@@ -229,9 +213,9 @@ def gather_rows(
     options: RankOptions,
 ) -> tuple:  # name -> Model, name -> why it failed
     "Models whose features stay on disk, each with the mean and the scale of its kernel."
-    find = partial(_kernel, kind=options.kernel, cache=options.cache)
-    kernels, failures = settle(rows, _mapped(find, rows.values(), options, "kernels"))
-    return {name: _model_of(kernel, name) for name, kernel in kernels.items()}, failures
+    find = partial(attempt, _kernel_of, kind=options.kernel, cache=options.cache)
+    kernels, failures = settle(rows, over_models(find, rows.values(), options, "kernels"))
+    return {name: _row_model(kernel, name) for name, kernel in kernels.items()}, failures
 
 
 def open_features(
@@ -250,10 +234,6 @@ def open_features(
     return open_models(found, options.caller), failures
 
 # %% ../../nbs/rank/11_on_disk.ipynb #b8258ef5
-def _evenly_spaced(n, most):
-    return torch.linspace(0, n - 1, min(n, most), dtype=torch.float64).round().long()
-
-
 class RowLaw(NamedTuple):
     "A law of tasks over points whose features stay on disk."
 
@@ -326,7 +306,7 @@ def cut_law(
     return CutPrior(Z, values, values.sum().item(), 0.0)
 
 
-def _jury(law, prior, options):  # pairs (CutPrior, weight), one in memory at a time
+def _cut_jury(law, prior, options):  # pairs (CutPrior, weight), one in memory at a time
     if law.weights is None:
         yield prior, 1.0
         return
@@ -334,7 +314,7 @@ def _jury(law, prior, options):  # pairs (CutPrior, weight), one in memory at a 
         yield cut_prior({name: kernel}, options.rank, seed=options.seed), weight
 
 # %% ../../nbs/rank/11_on_disk.ipynb #11752488
-class _Stream(NamedTuple):  # what a worker needs to draw tasks
+class _TaskStream(NamedTuple):  # what a worker needs to draw tasks
     folder: str  # where the prior's factor lies, shape (n, rank)
     temperature: float
     n_classes: int
@@ -352,7 +332,7 @@ def _draw_stream(seed, stream):  # path of the tasks, shape (n_tasks, n), uint8
     return save_array(f"{stream.folder}/tasks_{seed}.npy", drawn.numpy(), _CALLER)
 
 
-class RowTasks(NamedTuple):
+class DrawnTasks(NamedTuple):
     "Tasks that were drawn from factors on disk."
 
     labels: np.ndarray  # of each seed, shape (n_seeds, n_tasks, n), uint8
@@ -368,14 +348,14 @@ def draw_row_tasks(
     seeds: Sequence,  # of sets of tasks
     temperatures: Sequence | None = None,  # T of each judge; None: of the options
     given: Tensor | None = None,  # known classes, shape (n,), -1 where a label is not known
-) -> RowTasks:
+) -> DrawnTasks:
     "Sets of tasks of a law, each the one that `sample_tasks` draws in memory with that seed."
     m = options.n_tasks
     n_orders = min(options.n_orders, m)
     by_order = task_judges(law.weights or [1.0], m).tensor_split(n_orders)
     labels = np.empty((len(seeds), m, len(prior.factor)), dtype=np.uint8)
     strongest, T, top = 0.0, math.nan, math.nan
-    for judge, (cut, weight) in enumerate(_jury(law, prior, options)):
+    for judge, (cut, weight) in enumerate(_cut_jury(law, prior, options)):
         own_T, own_top = options.task_temperature, cut.eigenvalues[0].item()
         if temperatures is not None:
             own_T = temperatures[judge]
@@ -392,10 +372,10 @@ def draw_row_tasks(
             known = None
             if given is not None:
                 known = save_array(f"{folder}/given.npy", given.numpy(), options.caller)
-            stream = _Stream(
+            stream = _TaskStream(
                 folder, own_T, options.n_classes, n_tasks, n_orders, options.device, known
             )
-            paths = _mapped(partial(_draw_stream, stream=stream), seeds, options, "tasks")
+            paths = over_models(partial(_draw_stream, stream=stream), seeds, options, "tasks")
             arrays = [load_array(path, options.caller) for path in paths]
             drawn = [np.array_split(array, n_orders) for array in arrays]
             start = 0
@@ -404,12 +384,12 @@ def draw_row_tasks(
                 for out, parts in zip(labels, drawn, strict=True):
                     out[places] = parts[k][: len(places)]
                 start += len(judges)
-    return RowTasks(labels, T, top)
+    return DrawnTasks(labels, T, top)
 
 
-def _moments(models, prior, options):  # mean, variance, T, mean of abs(K), least eigenvalue
+def _sample_moments(models, prior, options):  # mean, variance, T, mean of abs(K), least eigenvalue
     n = len(prior.factor)
-    index = _evenly_spaced(n, PAIRED)
+    index = torch.linspace(0, n - 1, min(n, PAIRED), dtype=torch.float64).round().long()
     T = options.temperature
     if T is None:
         T = edge_temperature(prior.factor)
@@ -419,7 +399,7 @@ def _moments(models, prior, options):  # mean, variance, T, mean of abs(K), leas
     return mean.cpu(), variance.cpu(), T, scale, least_eigenvalue(K, T, graphs=options.graphs)
 
 # %% ../../nbs/rank/11_on_disk.ipynb #c54fd8ee
-_NUMBERS = (
+_DRAWN_NUMBERS = (
     "temperature",  # of the edges
     "scale",  # mean of abs(K_ij)
     "least",  # eigenvalue of E[G]; minus infinity if it did not converge
@@ -434,16 +414,16 @@ _NUMBERS = (
 def _draw(models, law, options):  # name -> tensor
     prior = cut_law(law, options)
     tasks = draw_row_tasks(law, prior, options, seeds=[options.seed + 2, options.seed])
-    mean, variance, T, scale, least = _moments(models, prior, options)
+    mean, variance, T, scale, least = _sample_moments(models, prior, options)
     value = -math.inf if math.isnan(least.value) else least.value
     rank = prior.factor.shape[1]
     values = (T, scale, value, least.n_points, tasks.temperature, tasks.top)
     values += (rank, prior.trace_cut)
-    numbers = {name: scalar(float(x)) for name, x in zip(_NUMBERS, values, strict=True)}
+    numbers = {name: scalar(float(x)) for name, x in zip(_DRAWN_NUMBERS, values, strict=True)}
     return dict(numbers, tasks=torch.from_numpy(tasks.labels), mean=mean, variance=variance)
 
 
-def _drawn(models, law, options):  # name -> tensor, from the cache if it is there
+def _drawn_or_kept(models, law, options):  # name -> tensor, from the cache if it is there
     used = {name: model.features for name, model in models.items()}
     used |= {name: kernel.rows for name, kernel in law.kernels.items()}
     files = {name: _file_key(rows) for name, rows in used.items()}
@@ -458,7 +438,7 @@ def _drawn(models, law, options):  # name -> tensor, from the cache if it is the
     key |= {name: getattr(options, name) for name in names}
     path = cache_dir(options.cache) / "ranking" / f"{digest_json(key)[:24]}.safetensors"
     m, n = len(models), len(next(iter(used.values())))
-    like = {name: torch.empty((), dtype=torch.float64) for name in _NUMBERS}
+    like = {name: torch.empty((), dtype=torch.float64) for name in _DRAWN_NUMBERS}
     like |= dict.fromkeys(("mean", "variance"), torch.empty(m, dtype=torch.float64))
     like["tasks"] = torch.empty((2, options.n_tasks, n), dtype=torch.uint8, device="meta")
     known = find_tensors(path, key, like, caller=options.caller, infinite=True)
@@ -481,7 +461,7 @@ def draw_from_unchanged(
     while True:
         try:
             whose = row_law(law, models, options, outside=outside)
-            return _drawn(models, whose, options), whose, models, failures
+            return _drawn_or_kept(models, whose, options), whose, models, failures
         except OSError:
             checks = [attempt(model.features.check_unchanged) for model in models.values()]
             unchanged, changed = settle(models, checks)
@@ -552,7 +532,7 @@ def score_rows(
             where = save_array(f"{folder}/labels.npy", known.numpy(), options.caller)
         job = _Job(path, digest, mask, options.n_classes, options.n_judged, options.cache, where)
         rows = [model.features for model in models.values()]
-        attempts = _mapped(partial(_scores, job=job), rows, options, "models")
+        attempts = over_models(partial(_scores_or_reason, job=job), rows, options, "models")
     scores, failures = settle(models, attempts)
     skills, probes, columns = {}, {}, {}
     none = scalar(0.0)

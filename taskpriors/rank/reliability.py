@@ -19,7 +19,7 @@ from ..results import Result
 
 # %% ../../nbs/rank/07_reliability.ipynb #9b83e73b
 @cache
-def _record():
+def reliability_record() -> dict:
     "What the study of judges has written of companies of models."
     file = files("taskpriors.rank") / "reliability.json"
     return json.loads(file.read_text(encoding="utf-8"))
@@ -53,7 +53,7 @@ def expected_loss(
         got = f"shape {tuple(alike.shape)} with values from {alike.min():.3g} to {alike.max():.3g}"
         rule = "similarity must be a symmetric square matrix between 0 and 1"
         refuse(caller, rule, got, "pass copy_similarity(factors)")
-    record = _record()
+    record = reliability_record()
     seats = (1 / alike.sum(1).clamp(min=1)).sum().item()
     own = (judges.weights * judges.cross.diagonal()).sum()
     reach = (judges.score.max() / own).item()

@@ -31,6 +31,7 @@ from taskpriors.rank.company import (
     keep_result,
     load_or_compute,
     load_result,
+    over_models,
     scalar,
     settle,
 )
@@ -191,14 +192,8 @@ def skills_on_tasks(
     "Expected held-out skill of each model over its tasks."
     digests = {id(labels): digest_tensors(dict(tasks=labels)) for labels in tasks.values()}
     jobs = {k: SkillJob(models[k], y, digests[id(y)]) for k, y in tasks.items()}
-    attempts = map_blocks(
-        partial(_skill, options=options.alone()),
-        [jobs[name] for name in models],
-        executor=options.executor,
-        progress=options.shown,
-        desc="skill",
-    )
-    return settle(models, attempts)
+    fit = partial(_skill, options=options.alone())
+    return settle(models, over_models(fit, [jobs[name] for name in models], options, "skill"))
 
 # %% ../../nbs/rank/05_scores.ipynb #95319ead
 def fit_probes(
@@ -242,14 +237,7 @@ def model_probes(
     "Held-out accuracy of linear probes of each model on each task."
     about = dict(what="probes of points", tasks=digest_tensors(dict(tasks=labels, mask=mask)))
     fit = partial(_probe, labels=labels, mask=mask, about=about, options=options.alone())
-    attempts = map_blocks(
-        fit,
-        models.values(),
-        executor=options.executor,
-        progress=options.shown,
-        desc="probes",
-    )
-    return settle(models, attempts)
+    return settle(models, over_models(fit, models.values(), options, "probes"))
 
 # %% ../../nbs/rank/05_scores.ipynb #4ac65167
 class MetricJob(NamedTuple):

@@ -41,7 +41,9 @@ def without_synbench(
     return metrics, {}
 
 # %% ../../nbs/rank/07_synbench_column.ipynb #9e113d54
-def _pixels(transform):  # of a PIL image: shape of what it makes, means and deviations of channels
+def _pixel_scale(
+    transform,
+):  # of a PIL image: shape of what it makes, means and deviations of channels
     "A black and a white image tell how channels are scaled; a gray one checks that they are."
     from PIL import Image
 
@@ -69,7 +71,7 @@ def scored_network(
     config = {} if encoder.module is None else timm_config(encoder.module)
     if config:
         return encoder.forward, dict(input_size=config["input_size"])
-    size, statistics = _pixels(encoder.transform)
+    size, statistics = _pixel_scale(encoder.transform)
     return encoder.forward, dict(input_size=size, normalize_by=statistics)
 
 # %% ../../nbs/rank/07_synbench_column.ipynb #eedb846a

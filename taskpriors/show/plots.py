@@ -156,7 +156,7 @@ def _sized_axes(figure, sizes, low, high):  # parameters along x, skill from low
     return ax
 
 
-def _named(ax, name, at, taken):  # the box of a name beside a point, None where there is no room
+def _name_box(ax, name, at, taken):  # the box of a name beside a point, None where there is no room
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
     for rise, side in product((0, 11, -11), (9, -9)):
         where: dict[str, Any] = dict(ha="left" if side > 0 else "right", va="center")
@@ -182,9 +182,9 @@ def _name_points(ax, frame):  # in the order of the frame
         bars.append(Bbox([(x - 1, low), (x + 1, high)]))
     for row in frame.itertuples():
         name, at = shortened(row.model, 29), (row.parameters, row.skill)
-        box = _named(ax, name, at, taken + bars)
+        box = _name_box(ax, name, at, taken + bars)
         if box is None and not row.beaten:
-            box = _named(ax, name, at, taken)
+            box = _name_box(ax, name, at, taken)
         if box is not None:
             taken.append(box)
 

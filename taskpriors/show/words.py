@@ -155,12 +155,6 @@ def share_interval(
     return max(0.0, middle - reach), min(1.0, middle + reach)
 
 
-def _settled(more):  # what would tell two models apart
-    if more is None:
-        return "labels of all points may not tell the two apart"
-    return f"about {counted(more, 'more label')} of these points would tell the two apart"
-
-
 def labelled_pair(
     frame: DataFrame,  # pandas.DataFrame of a ranking with prior_skill, best first
 ) -> tuple:  # names of two models
@@ -193,8 +187,12 @@ def labelled_verdict(
     more = more_labels(first, rival)
     skill = f"{lead.lead:.3f} of skill ({lead.low:.3f} to {lead.high:.3f})"
     by = f"{first} is ahead of {rival} by {skill}"
-    if more != 0:
-        by += "; more points are needed" if everything else f"; {_settled(more)}"
+    if everything and more != 0:
+        by += "; more points are needed"
+    elif more is None:
+        by += "; labels of all points may not tell the two apart"
+    elif more:
+        by += f"; about {counted(more, 'more label')} of these points would tell the two apart"
     sentences.append(f"{by}.")
     tied = frame.model[frame.tier == 1].tolist()[1:]
     if tied:

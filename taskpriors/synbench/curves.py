@@ -171,7 +171,7 @@ def checked_settings(
     return s
 
 # %% ../../nbs/synbench/03_curves.ipynb #acbb9c75
-def _bound(
+def mean_margin(
     margin: Tensor,  # scaled margins, samples along the last axis
     correct: Tensor,  # same shape, bool
     batch: int | None = None,  # samples in a batch; None is all at once
@@ -179,7 +179,7 @@ def _bound(
     "Mean margin of the correct samples; 0 without any."
     if batch is not None:
         parts = zip(margin.split(batch, -1), correct.split(batch, -1), strict=True)
-        return torch.stack([_bound(m, c) for m, c in parts]).mean(0)
+        return torch.stack([mean_margin(m, c) for m, c in parts]).mean(0)
     m, c = margin.double(), correct.double()
     return (m * c).sum(-1) / c.sum(-1).clamp_min(1)
 
@@ -258,7 +258,7 @@ class SynBenchResult(Result):
     def bound(self) -> Tensor:  # shape (n_scales, n_eps)
         "Mean scaled bound of the correct test samples; 0 where there are none."
         batch = 256 if self.settings.bound_mean == "batches" else None
-        return _bound(self.margin, self.correct, batch)
+        return mean_margin(self.margin, self.correct, batch)
 
     def curve(
         self,

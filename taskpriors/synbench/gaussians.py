@@ -288,14 +288,14 @@ def central_block(
     return Kronecker([None, side(shape[1]), side(shape[2])], shape)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #c0fdb0d1
-def _block_rows(
+def rows_of_one_seed(
     dim: int,  # numbers in a row
 ) -> int:
     "Rows drawn from one seed: a power of two, about a quarter of a million numbers."
     return 2 ** min(max(int(math.log2(2**18 / dim)), 4), 10)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #3158158c
-def _root(
+def _task_root(
     seed,  # an int, a torch.Generator, or None
     caller: str,
 ) -> int:
@@ -329,7 +329,7 @@ class _Stream(NamedTuple):
         executor: ExecutorLike | None = None,
     ) -> Tensor:  # shape (stop - start, dim), float32
         out = torch.empty(stop - start, self.dim, device=self.device)
-        size = _block_rows(self.dim)
+        size = rows_of_one_seed(self.dim)
 
         def draw(i):
             low, high = max(start, i * size), min(stop, (i + 1) * size)
@@ -345,12 +345,13 @@ class _Stream(NamedTuple):
         return out
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #d0b723d4
-def _labels(
+def balanced_labels(
     root: int,
     start: int,
     stop: int,
     tau: float,
 ) -> Tensor:  # shape (stop - start,), int64
+    "Labels of which each stretch holds its share of ones, to one label."
     v = np.random.default_rng([root, 2**32]).random()
     edges = torch.floor(torch.arange(start, stop + 1, dtype=torch.float64) * tau + v)
     return (edges[1:] - edges[:-1]).long()
@@ -390,11 +391,11 @@ class SyntheticTask(Result):
         seed: Seed | None = 0,
     ) -> Tensor:  # shape (stop - start,), int64
         "Labels of consecutive rows; the first n hold n tau ones to within one."
-        root = _root(seed, "labels")
+        root = _task_root(seed, "labels")
         start = check_count(start, "labels", "start", low=0)
         stop = check_count(stop, "labels", "stop", low=start)
         check_memory(24 * (stop - start), "labels", "ask for fewer rows at a time")
-        return _labels(root, start, stop, self.tau)
+        return balanced_labels(root, start, stop, self.tau)
 
     def rows(
         self,
@@ -406,12 +407,12 @@ class SyntheticTask(Result):
         executor: ExecutorLike | None = None,  # over blocks of rows
     ) -> tuple:  # images (stop - start, *shape), float32, and labels
         "Consecutive rows of the endless sample of `seed`."
-        root = _root(seed, "rows")
+        root = _task_root(seed, "rows")
         start = check_count(start, "rows", "start", low=0)
         stop = check_count(stop, "rows", "stop", low=start)
         remedy = "ask for fewer rows at a time, as batches does"
         check_memory(self._row_bytes() * (stop - start), "rows", remedy, device=device)
-        y = _labels(root, start, stop, self.tau).to(device)
+        y = balanced_labels(root, start, stop, self.tau).to(device)
         noise = _Stream(root, len(self.mu), device).rows(start, stop, executor)
         x = self.covariance.color(noise)
         x = x.add_(self.pixel_mean).addcmul_(2 * y[:, None].to(x) - 1, self.mu.to(x))
@@ -427,7 +428,7 @@ class SyntheticTask(Result):
         executor: ExecutorLike | None = None,
     ) -> Iterator:  # of images and labels
         "The first `n` rows of the sample of `seed`, a batch at a time."
-        root = _root(seed, "batches")
+        root = _task_root(seed, "batches")
         for s in row_blocks(check_count(n, "batches", "n"), batch_size):
             yield self.rows(s.start, s.stop, seed=root, device=device, executor=executor)
 

@@ -52,7 +52,7 @@ class _Nearest(NamedTuple):
         )
 
 # %% ../../nbs/synbench/07_nearest_images.ipynb #9c2d42f8
-def _margin(
+def _class_margin(
     scores: Tensor,  # shape (n, n_classes)
     y: Tensor,  # labels, shape (n,)
 ) -> Tensor:  # shape (n,)
@@ -61,7 +61,7 @@ def _margin(
     return own - scores.scatter(1, y[:, None], -math.inf).amax(1)
 
 # %% ../../nbs/synbench/07_nearest_images.ipynb #d3b36242
-def _descend(
+def _descend_by_adam(
     logits: Callable,
     x: Tensor,  # images
     y: Tensor,  # labels
@@ -76,7 +76,7 @@ def _descend(
         with torch.enable_grad():
             moved = search.to_pixels(w)
             scores, d2 = logits(moved), (moved - x).flatten(1).square().sum(1)
-            margin = _margin(scores, y)
+            margin = _class_margin(scores, y)
             loss = (d2 + c * (margin + search.kappa).clamp_min(0)).sum()
             w.grad = torch.autograd.grad(loss, w)[0]
         fooled = margin.detach() < -search.kappa
@@ -152,7 +152,7 @@ def _tangent(
     return _Tangent(u.detach(), value.detach(), slope)
 
 # %% ../../nbs/synbench/07_nearest_images.ipynb #535ef25a
-def _project(
+def _nearer_wrong(
     logits: Callable,
     x: Tensor,  # images
     y: Tensor,  # labels
@@ -163,7 +163,7 @@ def _project(
 
     def is_wrong(image):
         with torch.no_grad():
-            return _margin(logits(image), y) < -search.kappa
+            return _class_margin(logits(image), y) < -search.kappa
 
     with torch.no_grad():
         scores = logits(x).scatter(1, y[:, None], -math.inf)
@@ -218,12 +218,12 @@ def cw_attack(
     weights = _Weights(torch.ones_like(never), torch.zeros_like(never), never)
     nearest = _Nearest(x, never)
     for _ in range(n_weights):
-        new = _descend(logits, x, y, weights.c, search)
+        new = _descend_by_adam(logits, x, y, weights.c, search)
         nearest = nearest.or_nearer(*new)
         weights = weights.next(new.distance < math.inf)
     name = f"CW, {n_weights} x {n_steps} steps"
     if n_projections:
-        nearest = _project(logits, x, y, nearest, search)
+        nearest = _nearer_wrong(logits, x, y, nearest, search)
         name += f", {n_projections} projections"
     return Attack(
         images=nearest.image,

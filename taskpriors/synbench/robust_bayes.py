@@ -45,10 +45,11 @@ class _Spectrum(NamedTuple):
         return out
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #6dfbaf25
-def _spectrum(
+def covariance_spectrum(
     Sigma: Tensor,  # shape (d, d), or (d,) for its diagonal
     rtol: float,  # eigenvalues up to rtol times the largest do not count
 ) -> _Spectrum:
+    "The eigenvalues that count, and the way into their basis and back."
     diagonal = Sigma.ndim == 1
     lam, F = (Sigma, None) if diagonal else torch.linalg.eigh(Sigma)
     if lam.max() <= 0 or lam.min() < -1e-8 * lam.max():
@@ -59,7 +60,7 @@ def _spectrum(
     return _Spectrum(lam[keep], keep, None if F is None else F[:, keep])
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #fbd1cbf3
-def _ridge(  # type: ignore[return]  # the hundredth step returns
+def ridge_of_radius(  # type: ignore[return]  # the hundredth step returns
     m: Tensor,  # mean in the eigenbasis, shape (r,)
     lam: Tensor,  # eigenvalues, shape (r,)
     eps: Tensor,  # radii, 0 <= eps < norm of m, shape (n_eps,)
@@ -117,10 +118,11 @@ def _in_smooth_ball(
     return eps * u
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #18add625
-def _norm(
+def lp_norm(
     v: Tensor,  # shape (..., d)
     p: float,
 ) -> Tensor:  # shape (...)
+    "Norm of vectors that neither overflows nor underflows at large p."
     if p in (1, 2, math.inf):
         return torch.linalg.vector_norm(v, p, dim=-1)
     top = v.abs().amax(-1)
@@ -128,9 +130,10 @@ def _norm(
     return top * torch.linalg.vector_norm(unit, p, dim=-1)  # no power underflows
 
 
-def _dual(
+def dual_exponent(
     p: float,
 ) -> float:
+    "The exponent q of the dual norm: 1/p + 1/q = 1."
     if p == 1:
         return math.inf
     return 1.0 if p == math.inf else p / (p - 1)
@@ -185,7 +188,7 @@ def _attack(
     "The attacker's shift of the mean in any ball, and the rule against it."
     if len(base.lam) < len(mu):
         z, w = _attack_in_range(mu, base, float(eps), p)
-        return z * min(1.0, float(eps / _norm(z, p))), w
+        return z * min(1.0, float(eps / lp_norm(z, p))), w
     whitening = base.back(torch.diag(base.lam.rsqrt()))
     A, b = whitening.cpu().numpy(), (whitening @ mu).cpu().numpy()
     radius = float(eps)
@@ -205,7 +208,7 @@ def _attack(
     else:
         shift = _in_smooth_ball(A, mu.cpu().numpy(), b, radius, p)
     z = torch.from_numpy(shift).to(mu)
-    z = z * min(1.0, float(eps / _norm(z, p)))
+    z = z * min(1.0, float(eps / lp_norm(z, p)))
     return z, whitening.T @ (whitening @ (mu - z))
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #86ef35b7
@@ -232,7 +235,7 @@ class LinearRule(Result):
 
     def margin(self, x: ArrayLike) -> Tensor:  # shape (*eps, n)
         "Least p-norm that moves a point to the boundary: Theorem 3.1 (i). Infinite where w = 0."
-        length = _norm(self.w, _dual(self.p))[..., None]
+        length = lp_norm(self.w, dual_exponent(self.p))[..., None]
         return torch.where(length > 0, self.decision(x).abs() / length, math.inf)
 
     def perturbation(self, x: ArrayLike) -> Tensor:  # shape (*eps, n, d), of p-norm `margin`
@@ -241,12 +244,12 @@ class LinearRule(Result):
             rule = "w must not be zero: no perturbation moves a constant guess"
             remedy = "leave out the eps at which `exists` is False"
             refuse("perturbation", rule, "w = 0", remedy)
-        q = _dual(self.p)
+        q = dual_exponent(self.p)
         a = self.w.abs() / self.w.abs().amax(-1, keepdim=True)
         size = (a == 1).to(a) if q == math.inf else a ** (q - 1)  # Hoelder's equality
         v = self.w.sign() * size
-        step = -self.decision(x) / _norm(self.w, q)[..., None]
-        return step[..., None] * (v / _norm(v, self.p)[..., None])[..., None, :]
+        step = -self.decision(x) / lp_norm(self.w, q)[..., None]
+        return step[..., None] * (v / lp_norm(v, self.p)[..., None])[..., None, :]
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #90a650a7
 def scaled_bound_of_accuracy(
@@ -297,7 +300,7 @@ class RobustBayes(LinearRule):
     ) -> Tensor:  # shape (*eps,)
         "Probability of staying correct under every perturbation of p-norm at most `radius`."
         radius = check_number(radius, "robust_accuracy", "radius", low=0)
-        cost = radius * _norm(self.w, _dual(self.p))
+        cost = radius * lp_norm(self.w, dual_exponent(self.p))
         a = self._mix(lambda m: torch.special.ndtr((m - cost) / self.noise))
         return torch.where(self.exists, a, torch.full_like(a, max(self.tau, 1 - self.tau)))
 
@@ -379,7 +382,7 @@ def _checked_problem(
     )
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #8d8e0b61
-def _gap(
+def duality_gap(
     reward: Tensor,  # mu w - eps |w|_q
     noise: Tensor,  # standard deviation of w x
     distance: Tensor,  # (mu - z) Sigma^-1 (mu - z)
@@ -421,10 +424,10 @@ def robust_bayes(
     problem = _checked_problem(mu, Sigma, center, eps=eps, p=p, rtol=rtol)
     mu, eps, p = problem.mu, problem.eps, problem.p
     tau = check_number(tau, who, "tau", low=1e-300, high=1, high_open=True)
-    base = _spectrum(problem.Sigma, problem.rtol)
+    base = covariance_spectrum(problem.Sigma, problem.rtol)
     m = base.into(mu)
     inside = base.back(m)
-    reach = float(_norm(inside, p))
+    reach = float(lp_norm(inside, p))
     check_choice(eps_scale, ("absolute", "relative"), who, "eps_scale")
     if eps_scale == "relative":
         eps = eps * reach
@@ -438,7 +441,7 @@ def robust_bayes(
 
     n_iter, radii = 0, torch.where(exists, e, 0.0)
     if p == 2:
-        k, n_iter = _ridge(m, base.lam, radii)
+        k, n_iter = ridge_of_radius(m, base.lam, radii)
         rules = m / (base.lam + k[:, None])
         z, w = base.back(k[:, None] * rules), base.back(rules)
     else:
@@ -449,7 +452,7 @@ def robust_bayes(
     z = torch.where(exists[:, None], z, inside)
     noise = (base.into(w) ** 2 * base.lam).sum(1).sqrt()
     distance = (base.into(inside - z) ** 2 / base.lam).sum(1)
-    gap = _gap(w @ inside - e * _norm(w, _dual(p)), noise, distance, p)
+    gap = duality_gap(w @ inside - e * lp_norm(w, dual_exponent(p)), noise, distance, p)
 
     def shaped(t):  # one number per eps, as eps was given
         return t.reshape(eps.shape + t.shape[1:])

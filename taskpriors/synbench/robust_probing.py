@@ -123,10 +123,11 @@ def image_norms(
     return per_image(x.flatten(1).norm(dim=1), x)
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #3f43b243
-def _to_ball(
+def into_ball(
     delta: Tensor,  # shape (n, ...)
     eps: float,
 ) -> Tensor:
+    "Shorten the changes of images that are longer than the radius."
     return delta * (eps / image_norms(delta).clamp_min(1e-12)).clamp_max(1)
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #0d8f6957
@@ -187,7 +188,7 @@ def _climb(
         delta = delta.detach()
         worst = worst.or_worse(_Worst(delta, scores.detach().argmax(1) != y, loss.detach()))
         uphill = ascent.step * grad / image_norms(grad).clamp_min(1e-12)
-        delta = ascent.into_range(x, _to_ball(delta + uphill, ascent.eps))
+        delta = ascent.into_range(x, into_ball(delta + uphill, ascent.eps))
     return worst
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #2e4bd009
@@ -228,7 +229,7 @@ def pgd_attack(
         start = torch.zeros_like(x)
         if k > 0:
             share = per_image(torch.rand(len(x), generator=g).to(x), x)
-            start = _to_ball(eps * direction / image_norms(direction) * share, eps)
+            start = into_ball(eps * direction / image_norms(direction) * share, eps)
             start = ascent.into_range(x, start)
         batches = torch.arange(len(x)).split(batch_size)
         parts = [_climb(logits, x[i], y[i], start[i], ascent) for i in batches]
@@ -300,7 +301,7 @@ def autoattack(
         model, norm=2, eps=eps, eps_step=eps / 4, attacks=attacks, batch_size=batch_size
     )
     moved = auto.generate(x.cpu().numpy(), y.cpu().numpy())
-    delta = _to_ball(torch.from_numpy(moved).to(x) - x, eps)
+    delta = into_ball(torch.from_numpy(moved).to(x) - x, eps)
     with torch.no_grad():
         guess = [logits(b).argmax(1) for b in (x + delta).split(batch_size)]
         wrong = torch.cat(guess) != y

@@ -84,7 +84,7 @@ def responsibilities(
     return q, torch.where(q > 0, q * (logM - log_q), q * 0).sum()
 
 
-def _collect(prior, q, y):
+def _expected_counts(prior, q, y):
     "Prior counts plus the expected ones."
     return prior[:, None].expand(-1, q.shape[1]).index_add(0, y, q)
 
@@ -121,7 +121,7 @@ class _Round(NamedTuple):
     bound: Any = None  # on the log-evidence, a scalar
 
 
-class _Ascent(NamedTuple):
+class _BoundAscent(NamedTuple):
     "Where the ascent stopped."
 
     last: _Round
@@ -139,7 +139,7 @@ def gains_to_come(
     return gain**2 / (before - gain) if before > gain else math.inf
 
 # %% ../../nbs/transfer/04_pactran.ipynb #9e31b7d4
-def _ascend(advance, start: _Round, tol, max_iter, *, may_fall=False) -> _Ascent:
+def _ascend(advance, start: _Round, tol, max_iter, *, may_fall=False) -> _BoundAscent:
     "Apply `advance` to the state until what is still to come is below `tol`."
     at = start
     bounds = []
@@ -151,12 +151,12 @@ def _ascend(advance, start: _Round, tol, max_iter, *, may_fall=False) -> _Ascent
             gain = (bounds[-1] - bounds[-2]).item()
             left = abs(gain) if may_fall else max(gain, gains_to_come(gain, before))
             if left < tol:
-                return _Ascent(at, bounds, True)
+                return _BoundAscent(at, bounds, True)
             before = gain
-    return _Ascent(at, bounds, False)
+    return _BoundAscent(at, bounds, False)
 
 
-def _variational_fit(case: _Mixture, ascent: _Ascent) -> VariationalFit:
+def _variational_fit(case: _Mixture, ascent: _BoundAscent) -> VariationalFit:
     last = ascent.last
     return VariationalFit(
         bound=last.bound.item(),
@@ -202,7 +202,7 @@ def dirichlet_fit(
     case = _mixture(source_probs, labels, alpha, me)
     tol = check_number(tol, me, "tol", low=0)
     max_iter = check_count(max_iter, me, "max_iter")
-    counts = _collect(case.prior, case.M, case.y)
+    counts = _expected_counts(case.prior, case.M, case.y)
     start = _Round(counts, torch.ones_like(counts[0]))
     advance = partial(_dirichlet_round, case, case.blocks())
     return _variational_fit(case, _ascend(advance, start, tol * len(case.y), max_iter))
@@ -212,12 +212,12 @@ def _published_rounds(case: _Mixture, expected_log) -> tuple[Tensor, Tensor]:
     "Old counts after ten released rounds, and the part of the formula both mixtures share."
     logM, q = (case.M + 1e-10).log(), case.M
     for _ in range(10):
-        counts = _collect(case.prior, q, case.y)
+        counts = _expected_counts(case.prior, q, case.y)
         q, fit = responsibilities(logM, expected_log(counts), case.y)
     return counts, (torch.lgamma(counts) - torch.lgamma(case.prior)[:, None]).sum() + fit
 
 # %% ../../nbs/transfer/04_pactran.ipynb #91b5dc30
-def _normalised(bound, n, n_classes, normalization):
+def _normalised_bound(bound, n, n_classes, normalization):
     return -bound / {"NK": n * n_classes, "N": n, "none": 1}[normalization]
 
 
@@ -259,10 +259,10 @@ def pactran_dirichlet(
         counts, value = _published_rounds(case, _dirichlet_log)
         sums = torch.lgamma(case.prior.sum()) - torch.lgamma(counts.sum(0))
         value = (value + sums.sum()).item()
-        return _normalised(value, len(case.y), len(case.prior), normalization)
+        return _normalised_bound(value, len(case.y), len(case.prior), normalization)
     fit = dirichlet_fit(source_probs, labels, alpha=alpha, tol=tol, max_iter=max_iter)
     _warn_unconverged(me, fit)
-    return _normalised(fit.bound, len(fit.posterior), len(fit.counts), normalization)
+    return _normalised_bound(fit.bound, len(fit.posterior), len(fit.counts), normalization)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #5d3e08b6
 def _gamma_round(case: _Mixture, blocks, at: _Round, *, free: bool) -> _Round:
@@ -294,7 +294,7 @@ def gamma_fit(
     tol = check_number(tol, me, "tol", low=0)
     max_iter = check_count(max_iter, me, "max_iter")
     free = check_choice(rates, ("optimal", "fixed"), me, "rates") == "optimal"
-    counts = _collect(case.prior, case.M, case.y)
+    counts = _expected_counts(case.prior, case.M, case.y)
     start = _Round(counts, torch.ones_like(counts[0]), case.M @ counts.sum(0))
     advance = partial(_gamma_round, case, case.blocks(), free=free)
     ascent = _ascend(advance, start, tol * len(case.y), max_iter, may_fall=True)
@@ -326,11 +326,11 @@ def pactran_gamma(
         counts, value = _published_rounds(case, torch.digamma)
         n, K = len(case.y), len(case.prior)
         value = (value - (case.M @ counts.sum(0)).log().sum()).item() + n - n * K
-        return _normalised(value, n, K, normalization)
+        return _normalised_bound(value, n, K, normalization)
     rates = "fixed" if variant == "fixed" else "optimal"
     fit = gamma_fit(source_probs, labels, alpha=alpha, rates=rates, tol=tol, max_iter=max_iter)
     _warn_unconverged(me, fit)
-    return _normalised(fit.bound, len(fit.posterior), len(fit.counts), normalization)
+    return _normalised_bound(fit.bound, len(fit.posterior), len(fit.counts), normalization)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #aff74859
 @documented

@@ -49,11 +49,11 @@ from .neighbours import Neighbours, count_copies
 from .separation import CollapseTerms, collapse_terms
 
 # %% ../../nbs/transfer/15_registry.ipynb #bc1e40b0
-def _rows(inputs, index):
+def _input_rows(inputs, index):
     return {k: v[index] for k, v in inputs.items()}
 
 
-def _columns(f, inputs):
+def _input_columns(f, inputs):
     return {k: f(v) if k in ("features", "views") else v for k, v in inputs.items()}
 
 
@@ -78,18 +78,21 @@ def _matrix(d, seed):
 
 # %% ../../nbs/transfer/15_registry.ipynb #fcee4ebc
 TRANSFORMS = {
-    "rotation": partial(_columns, lambda X: X @ torch.linalg.qr(_matrix(X.shape[-1], 1))[0].to(X)),
+    "rotation": partial(
+        _input_columns, lambda X: X @ torch.linalg.qr(_matrix(X.shape[-1], 1))[0].to(X)
+    ),
     "linear map": partial(
-        _columns, lambda X: X @ (_matrix(X.shape[-1], 2) + 4 * torch.eye(X.shape[-1])).to(X)
+        _input_columns, lambda X: X @ (_matrix(X.shape[-1], 2) + 4 * torch.eye(X.shape[-1])).to(X)
     ),
-    "feature order": partial(_columns, lambda X: X[..., _permutation(X.shape[-1], 3)]),
-    "scale": partial(_columns, lambda X: X / 20),
-    "shift": partial(_columns, lambda X: X + 2),
+    "feature order": partial(_input_columns, lambda X: X[..., _permutation(X.shape[-1], 3)]),
+    "scale": partial(_input_columns, lambda X: X / 20),
+    "shift": partial(_input_columns, lambda X: X + 2),
     "noise": partial(
-        _columns, lambda X: X + 3 * X.std() * torch.randn(X.shape, generator=_generator(6)).to(X)
+        _input_columns,
+        lambda X: X + 3 * X.std() * torch.randn(X.shape, generator=_generator(6)).to(X),
     ),
-    "point order": lambda inputs: _rows(inputs, _permutation(_n(inputs), 4)),
-    "duplication": lambda inputs: _rows(inputs, torch.arange(_n(inputs)).repeat(2)),
+    "point order": lambda inputs: _input_rows(inputs, _permutation(_n(inputs), 4)),
+    "duplication": lambda inputs: _input_rows(inputs, torch.arange(_n(inputs)).repeat(2)),
     "class names": partial(_only, "labels", lambda y: 3 + 2 * (y.max() - y)),
     "shuffled labels": partial(_only, "labels", lambda y: y[_permutation(len(y), 5)]),
     "source names": partial(_only, "source_probs", lambda P: P.flip(1)),

@@ -315,7 +315,7 @@ def parc(
     return float(ranks @ apart / length)
 
 # %% ../../nbs/transfer/11_separation.ipynb #f74a5357
-def _drawn(features, labels, max_points: int, seed, caller: str) -> tuple:
+def _drawn_points(features, labels, max_points: int, seed, caller: str) -> tuple:
     "At most so many points, in float64, and their classes 0..K-1."
     X = check_features(features, caller).detach().double()
     y, _ = present_classes(labels, caller, n=len(X), device=X.device)
@@ -345,7 +345,7 @@ def concept_variation(
     """
     me = "concept_variation"
     alpha = check_number(alpha, me, "alpha", low=0, high=1e6)
-    X, y = _drawn(features, labels, max_points, seed, me)
+    X, y = _drawn_points(features, labels, max_points, seed, me)
     X = X * power_to_one(X)
     low, high = X.min(0).values, X.max(0).values
     width = high - low
@@ -375,7 +375,7 @@ def interclass_distance(
     Reference: Bezdek and Pal 1998; as a transferability metric, Singh et al. 2025.
     """
     me = "interclass_distance"
-    X, y = _drawn(features, labels, max_points, seed, me)
+    X, y = _drawn_points(features, labels, max_points, seed, me)
     scale = power_to_one(X)
     X = X * scale
     X = X - X.mean(0)

@@ -38,7 +38,7 @@ from ..signatures import documented
 from ..svd import FeatureSVD, raw_rotation, use_svd
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #7d47ac0c
-def _shares(weights, caller: str) -> Tensor:  # shape (k,), float64, sums to one
+def _as_shares(weights, caller: str) -> Tensor:  # shape (k,), float64, sums to one
     w = check_finite(check_tensor(weights, caller, "weights").detach().double(), caller, "weights")
     if w.ndim != 1 or w.numel() == 0 or w.min() < 0 or w.sum() == 0:
         refuse(
@@ -54,7 +54,7 @@ def effective_rank(
     weights: ArrayLike,  # non-negative numbers, shape (k,)
 ) -> float:  # in [1, k]
     "Exponential of the entropy of the normalised weights (Roy and Vetterli 2007)."
-    p = _shares(weights, "effective_rank")
+    p = _as_shares(weights, "effective_rank")
     return float(torch.special.entr(p).sum().exp())
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #34285280
@@ -62,7 +62,7 @@ def participation_ratio(
     weights: ArrayLike,  # non-negative numbers, shape (k,)
 ) -> float:  # in [1, k]
     "Squared sum of the weights over the sum of their squares."
-    return float(1 / _shares(weights, "participation_ratio").square().sum())
+    return float(1 / _as_shares(weights, "participation_ratio").square().sum())
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #5e8a22d4
 @documented
