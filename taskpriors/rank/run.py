@@ -241,7 +241,7 @@ def findings_in_memory(
         else:
             labelled = skills_with_labels(models, priors, law, known.classes, options)
         record["labels"] = labels_record(known, labels, images) | dict(judges=labelled.weights)
-        record["notes"] += [note for note in known.notes if known.targets is not None]
+        record["notes"] += known.notes
         models = _judged(models, labelled.skills)
         failures |= labelled.failures
     refuse_unless_any(models, failures, options.caller)
@@ -367,7 +367,7 @@ def findings_on_disk(
     )
     if classes is not None and labelled is not None:
         record["labels"] = labels_record(classes, labels) | dict(judges=labelled.weights)
-        record["notes"] += [_LEFT_OUT] if known is not None else []
+        record["notes"] += [*classes.notes, *([_LEFT_OUT] if known is not None else [])]
     extra = elected_columns(models, priors) | {
         column: torch.stack([columns[name][column] for name in models])
         for column in LABEL_COLUMNS
