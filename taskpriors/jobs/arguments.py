@@ -31,14 +31,10 @@ def _file_in(word):  # of FILE or FILE.npz:KEY
 
 def label_words(
     words: list,  # of --labels
-) -> tuple:  # file of labels or None, names of metrics
-    "The file of labels and the metrics among the words of --labels."
+) -> tuple:  # files of labels, names of metrics
+    "The files of labels and the metrics among the words of --labels."
     files = [word for word in words if _file_in(word).endswith(_LABEL_FILES)]
-    if len(files) > 1:
-        raise ValueError(
-            f"taskpriors rank: --labels takes one file. Got {len(files)}; name the others elsewhere"
-        )
-    return (files or [None])[0], [word for word in words if word not in files]
+    return files, [word for word in words if word not in files]
 
 
 def label_options(
@@ -46,19 +42,21 @@ def label_options(
     words: list,  # of --labels
 ) -> dict:  # options of rank_models
     "Labels and metrics of a ranking; a metric that is not known is refused first."
+    from taskpriors.rank.known_labels import labels_of_files
     from taskpriors.rank.synbench_column import without_synbench
     from taskpriors.transfer.registry import metric_functions
 
-    file, names = label_words(words)
+    files, names = label_words(words)
     known, _ = without_synbench(names or None)
     if known:
         metric_functions([0, 1], known)
-    if file is None and getattr(images, "labels", None) is None:
+    if not files and getattr(images, "labels", None) is None:
         raise ValueError(
             "taskpriors rank: --labels needs points with labels, or a file. Got none; name a file, "
             "a data set or a folder with one subfolder per class, or leave --labels out"
         )
-    return dict(labels=True if file is None else file, metrics=names or None)
+    labels = labels_of_files(files) if len(files) > 1 else (files or [True])[0]
+    return dict(labels=labels, metrics=names or None)
 
 # %% ../../nbs/jobs/07_arguments.ipynb #7851567a
 _FEATURE_FILES = (".npy", ".npz", ".pt", ".pth", ".safetensors", ".csv", ".parquet")

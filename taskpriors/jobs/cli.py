@@ -115,7 +115,7 @@ _RANK = {
         labels=dict(
             nargs="*",
             metavar="FILE or METRIC",
-            help="a file of labels (.csv, .npy, .txt), or none if the points carry them; words "
+            help="files of labels (.csv, .npy, .txt), or none if the points carry them; words "
             "that are no file are transfer metrics to add (default: logme pactran_gaussian "
             "regularized_h_score linear_valid), beside how well all columns order the models by "
             "probe accuracy on those labels",
@@ -203,6 +203,19 @@ def label_agreement(
 _WHICH_STATISTIC = "https://taskpriors.github.io/taskpriors/start/which_statistic.html"
 
 
+def _tau_on_labels(ranking):  # a table, or why there is none
+    from taskpriors.transfer.registry import LABEL_ACCURACY
+
+    if len(ranking.models) < 4:
+        return f"none: {len(ranking.models)} models are too few for a correlation"
+    if LABEL_ACCURACY not in ranking.extra:
+        return "none: no probe can be judged on these labels"
+    table = label_agreement(ranking)
+    if "tau" not in table:
+        return f"none: {table.note.iloc[0]}"
+    return table.to_string(max_colwidth=30)
+
+
 def _report_path(given):  # None if no page is asked for
     from taskpriors.show.page import check_report_path
 
@@ -242,10 +255,7 @@ def _tell(ranking, out, given, report):
         if ranking.reason:
             print(f"\n{edges_note(ranking.reason)}")
     if "labels" in given:
-        table = f"none: {len(ranking.models)} models are too few for a correlation"
-        if len(ranking.models) > 3:
-            table = label_agreement(ranking).to_string(max_colwidth=30)
-        print(f"\nKendall's tau with probe accuracy on the labels:\n{table}")
+        print(f"\nKendall's tau with probe accuracy on the labels:\n{_tau_on_labels(ranking)}")
     print(f"\nWritten to {plain_text(out)}: ranking.csv, .json, .png and .safetensors")
     print(f"Which statistic to trust: {_WHICH_STATISTIC}")
     if report:
@@ -509,7 +519,9 @@ def run_next(
     given = {k: v for k, v in vars(args).items() if k not in ("run", "command")}
     print(Ranking.load(args.ranking).verdict)
     sheet = plain_text(next_sheet(given.pop("ranking"), **given))
-    print(f"Fill in the column label of {sheet} and rank again with --labels {sheet}")
+    print(
+        f"Fill in the column label of {sheet} and rank again with --labels {sheet} and earlier ones"
+    )
     return 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #122bfef0

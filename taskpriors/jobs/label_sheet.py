@@ -34,7 +34,7 @@ small { opacity: .7; overflow-wrap: anywhere; }
 </style>
 <h1>{{ title }}</h1>
 <p>Write the label of each into the column <code>label</code> of <code>{{ sheet }}</code>, or leave
-it empty, and rank again with <code>--labels {{ sheet }}</code>.</p>
+it empty, and rank again with <code>--labels {{ sheet }}</code> and earlier sheets.</p>
 <ol>
 {% for row, told, picture in points %}
 <li>{% if picture %}<img src="{{ picture }}" alt="point {{ row }}">

@@ -235,6 +235,7 @@ def findings(
     if known is not None and labelled is not None:
         about = labels_record(known, labels, company.images)
         record["labels"] = about | dict(judges=labelled.weights)
+        record["notes"] += known.notes
     extra, declined = scores.columns(models, record)
     return Findings(
         scores=scores,
@@ -290,8 +291,6 @@ def scores_in_memory(
         combined = combined_columns(metrics, extra)
         if combined:
             record["combined"] = [combination_note(name) for name in combined]
-        if known is not None and known.targets is not None:
-            record["notes"] += known.notes
         return extra | combined, declined
 
     return Scores(

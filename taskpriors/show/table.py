@@ -182,7 +182,8 @@ def edges_note(
 
 def _labels_line(labels):
     if "n_targets" not in labels:
-        return f"Labels: {labels['n_classes']} classes, {labels['source']}."
+        classes = "1 class" if labels["n_classes"] == 1 else f"{labels['n_classes']} classes"
+        return f"Labels: {classes}, {labels['source']}."
     several = ": skill and LogME are means over them" if labels["n_targets"] > 1 else ""
     return f"Labels: {counted(labels['n_targets'], 'real target')}, {labels['source']}{several}."
 
