@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from ..checks import DataFrame, check_choice, refuse
-from .item_actions import ACTIONS, Cell, Job
 from taskpriors.jobs.recipes import (
     Item,
     data_problem,
@@ -25,6 +24,7 @@ from taskpriors.jobs.recipes import (
     plan_item,
     published_table,
 )
+from .recipes_run import ACTIONS, Job
 from ..show.words import counted
 from ..store import write_file
 
