@@ -220,7 +220,7 @@ CALLS = {
     "rank.errors": {
         "error_covariance": dict(point_errors=ERRORS),
         "error_law": dict(point_errors=ERRORS),
-        "group_growth": dict(groups=[0, 0, 1, 1], judged=[0, 2]),
+        "own_group_sizes": dict(groups=[0, 0, 1, 1], judged=[0, 2]),
         "repetition_factor": dict(differences=X[:5, :2].clone(), covariance=0.01 * torch.eye(2)),
     },
     "rank.tiers": {

@@ -15,7 +15,7 @@ import torch
 
 from ..checks import ArrayLike, DataFrame, check_same_n, check_several, refuse
 from ..prior.ridge_on_disk import evenly
-from .errors import ErrorLaw, error_law, group_growth, joint_law, lead_errors
+from .errors import ErrorLaw, error_law, joint_law, lead_errors, own_group_sizes
 from .labelled import further_labels
 from .laws import task_orders
 from .tiers import lead_quantile, probability_ahead
@@ -70,8 +70,8 @@ class Certainty:
         if groups is None or m == n or len(groups) != n:
             return options
         judged = evenly(torch.arange(n), m).tolist()
-        growth = group_growth(groups, judged)
-        return dict(options, groups=[groups[i] for i in judged], growth=growth)
+        sizes = own_group_sizes(groups, judged)
+        return dict(options, groups=[groups[i] for i in judged], group_sizes=sizes)
 
     def _of_skill_in(self, groups):
         ranking = self.ranking

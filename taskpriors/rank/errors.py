@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['ROUNDING', 'error_covariance', 'lead_errors', 'ErrorLaw', 'joint_law', 'repetition_factor', 'repetition_freedom',
-           'error_law', 'group_growth', 'carried_by_few']
+           'error_law', 'own_group_sizes', 'carried_by_few']
 
 # %% ../../nbs/rank/01_error_law.ipynb #595ee321
 import math
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
+from scipy.special import stdtrit
 from torch import Tensor
 
 from taskpriors.checks import (
@@ -174,6 +175,33 @@ def repetition_freedom(
     squares = (product @ product).trace().item()
     return n_splits * product.trace().item() ** 2 / squares if squares else math.inf
 
+# %% ../../nbs/rank/01_error_law.ipynb #d1a64c07
+def _mean_reach(law):  # of the 95 % intervals of the leads
+    quantile = -torch.from_numpy(stdtrit(law.freedom.numpy(), 0.025))
+    return (quantile * lead_errors(law.covariance)).mean()
+
+
+def _law_of_points(errors, groups, sizes):  # sizes: own_group_sizes, or None
+    together = ErrorLaw(_margin(errors, groups), _freedom(errors, groups))
+    if groups is None or sizes is None or sizes[0] <= sizes[1]:
+        return together
+    size, seen = sizes
+    bound = ErrorLaw(size / seen * together.covariance, together.freedom)
+    if seen == 1:
+        return bound
+    alone = ErrorLaw(_margin(errors, None), _freedom(errors, None))
+    values, vectors = torch.linalg.eigh(together.covariance - alone.covariance)
+    common = (vectors * values.clamp(min=0)) @ vectors.T
+    times = (size - 1) / (seen - 1)
+    covariance = alone.covariance + times * common
+    own, of_groups, whole = map(
+        _lead_variances, (alone.covariance, together.covariance, covariance)
+    )
+    noise = (times * of_groups) ** 2 / together.freedom + ((times - 1) * own) ** 2 / alone.freedom
+    freedom = (whole**2 / noise).nan_to_num(nan=torch.inf).minimum(together.freedom)
+    extended = ErrorLaw(covariance, freedom.clamp(min=1))
+    return min(extended, bound, key=_mean_reach)
+
 # %% ../../nbs/rank/01_error_law.ipynb #85d0589a
 def error_law(
     point_errors: ArrayLike,  # of each model at each point, mean over tasks, shape (n_models, n)
@@ -181,7 +209,7 @@ def error_law(
     differences: ArrayLike | None = None,  # between two halves, (n_splits, n_models)
     *,
     groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
-    growth: float = 1.0,  # of the groups beyond these points, by group_growth
+    group_sizes: tuple | None = None,  # of a point's group, by own_group_sizes; None: all are here
     judging_errors: ArrayLike | None = None,  # of a sample that judges, (n_models, n_judged)
     task_groups: ArrayLike | None = None,  # of the tasks, (n_tasks,); None: independent tasks
     paired: bool = True,  # did all models face the same tasks?
@@ -195,9 +223,9 @@ def error_law(
     caller = "error_law"
     check_flag(paired, caller, "paired")
     by_point = _check_errors(point_errors, caller, "point_errors")
-    number = _group_index(groups, by_point.shape[1], caller)
-    margin = _margin(by_point, number) * (1.0 if groups is None else growth)
-    of_points = ErrorLaw(margin, _freedom(by_point, number))
+    of_points = _law_of_points(
+        by_point, _group_index(groups, by_point.shape[1], caller), group_sizes
+    )
     parts, of_tasks = [of_points], []
     if judging_errors is not None:
         by_judge = _check_errors(judging_errors, caller, "judging_errors")
@@ -238,23 +266,22 @@ def _size_of_own_group(groups):  # in the mean over points
     return (counts.square().sum() / len(groups)).item()
 
 
-def group_growth(
+def own_group_sizes(
     groups: ArrayLike,  # group of each point, shape (n,)
     judged: ArrayLike,  # rows of the points whose errors are known, shape (m,)
-) -> float:  # at least 1
-    """How many times larger the group of a point is among all points than among those judged.
+) -> tuple:  # among all points, and among those judged
+    """How large the group is that a point belongs to, in the mean over points.
 
-    It bounds what sums over the groups of judged points miss of the variance of a mean over all
-    points, whatever the points of a group have in common. Reference: Kish (1965).
+    Reference: Kish (1965), Survey Sampling.
     """
-    caller = "group_growth"
+    caller = "own_group_sizes"
     judged = check_finite(check_tensor(judged, caller, "judged"), caller, "judged")
     names = check_several(groups, caller, "groups")
     number = _group_index(names, len(names), caller)
     if judged.ndim != 1 or not len(judged) or judged.min() < 0 or judged.max() >= len(number):
         got = f"shape {tuple(judged.shape)}"
         refuse(caller, f"judged must be rows below {len(number)}", got, "pass rows of points")
-    return max(1.0, _size_of_own_group(number) / _size_of_own_group(number[judged.long()]))
+    return _size_of_own_group(number), _size_of_own_group(number[judged.long()])
 
 # %% ../../nbs/rank/01_error_law.ipynb #5d55310a
 def _tail_index(errors):  # of each row's lead over each other row, (n_models, n_models)
