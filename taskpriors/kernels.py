@@ -223,7 +223,7 @@ def _cosine_factor(X, center):
     "Unit rows, centred on request, in the precision of X."
     top, norms = _tops(X), []
     mean = X.new_zeros(X.shape[1], dtype=torch.float64)
-    blocks = row_blocks(len(X), 4096)
+    blocks = row_blocks(len(X), 512)  # that fit a cache
     for b in blocks:
         rows = X[b] / top[b]
         norms.append(torch.linalg.vector_norm(rows, dim=1, keepdim=True).clamp(min=1e-12))
