@@ -3,9 +3,12 @@
 The reckoning: one decomposition of each model's features and one pass of errors over the tasks, one
 sample of tasks from each judge, and the same on the four halves of two halvings. A half has half of
 the points. What a ranking takes beyond that are elections on each half, probes, and decompositions
-that an election and a skill do both.
+that an election and a skill do both. `seconds_by_step` says where each second goes.
 """
 
+import contextlib
+import importlib
+import sys
 import time
 from unittest import mock
 
@@ -14,9 +17,10 @@ import torch
 from benchmarks.bench_judges import company
 from taskpriors.kernels import kernel_factor
 from taskpriors.prior.calibration import critical_temperature
-from taskpriors.prior.heldout import expected_heldout_error
+from taskpriors.prior.heldout import error_on_basis
 from taskpriors.prior.prefix import sample_labels
 from taskpriors.rank.models import rank_models
+from taskpriors.ridge import decompose
 
 
 def cpu(f):
@@ -26,20 +30,70 @@ def cpu(f):
     return time.process_time() - start
 
 
+STEPS = {  # functions as the modules of a ranking know them, by what they are for
+    "kernels": ("rank.company.kernel_factor", "rank.laws.kernel_factor", "rank.halves._on_points"),
+    "tasks of the election": ("prior.cross_skill._sampled_tasks",),
+    "skills of the election": ("prior.cross_skill._skills",),
+    "tasks": ("rank.run.sample_tasks", "rank.scores.sample_tasks", "rank.halves.sample_tasks"),
+    "skills": ("rank.scores._skill", "rank.halves._skill_and_accuracy"),
+    "probes": ("rank.scores.fit_probes", "rank.halves.fit_probes"),
+    "moments": ("rank.run.model_moments",),
+    "halves": ("rank.halves.scores_on_half",),
+}
+DECOMPOSING = ("rank.scores", "rank.halves", "prior.cross_skill", "probes")  # who decomposes
+
+
+def seconds_by_step(run):
+    "Processor seconds of each step on all points and on halves, and of what is no such step."
+    seconds, open_steps = {}, []
+
+    def timed(step, f):
+        def call(*args, **kwargs):
+            start, inside = time.process_time(), [0.0]
+            open_steps.append((step, inside))
+            try:
+                return f(*args, **kwargs)
+            finally:
+                open_steps.pop()
+                took = time.process_time() - start
+                on = "halves" if any(name == "halves" for name, _ in open_steps) else "all"
+                seconds[step, on] = seconds.get((step, on), 0.0) + took - inside[0]
+                if open_steps:
+                    open_steps[-1][1][0] += took
+
+        return call
+
+    with contextlib.ExitStack() as patches:
+        paths = [(step, path) for step, of_step in STEPS.items() for path in of_step]
+        paths += [
+            ("decompositions", f"{module}.{name}")
+            for module in DECOMPOSING
+            for name in ("decompose", "ridge_basis")
+        ]
+        for step, path in paths:
+            module, name = f"taskpriors.{path}".rsplit(".", 1)
+            if hasattr(importlib.import_module(module), name):
+                plain = getattr(sys.modules[module], name)
+                patches.enter_context(mock.patch(f"{module}.{name}", timed(step, plain)))
+        timed("anything else", run)()
+    return seconds
+
+
 def unavoidable(models):
     "A decomposition, a sample of tasks and a pass of errors for each model."
     for X in models:
         Z = kernel_factor(X, scale="frobenius")
         how = dict(n_tasks=200, n_orders=50, seed=0)
         tasks = sample_labels(Z, critical_temperature(Z, 5) / 20, 5, **how)
-        expected_heldout_error(X, tasks, variance=False)
+        error_on_basis(decompose(X), tasks, "unavoidable", variance=False)
 
 
 class SixModels:
     timeout = 1800
+    sizes = 6, 2000, 400  # models, points, features
 
     def setup(self):
-        self.models = company(6, 2000, 400)
+        self.models = company(*self.sizes)
 
     def rank(self):
         rank_models(self.models, cache=False, progress=False)
@@ -69,3 +123,27 @@ class SixModels:
 
     track_over_reckoning.unit = "ratio of processor time"
     track_decompositions_a_model.unit = "decompositions"
+
+
+class Steps:
+    "Processor seconds of one step of a ranking, on all points or on its four halves."
+
+    timeout = 1800
+    sizes = SixModels.sizes
+    params = [[*STEPS, "decompositions", "anything else"], ["all", "halves"]]
+    param_names = ["step", "points"]
+
+    def setup_cache(self):
+        models = company(*self.sizes)
+        return seconds_by_step(lambda: rank_models(models, cache=False, progress=False))
+
+    def track_seconds(self, seconds, step, points):
+        return seconds.get((step, points), 0.0)
+
+    track_seconds.unit = "seconds of processor time"
+
+
+class StepsOfTwelve(Steps):
+    "The same where thirty processor seconds were asked for."
+
+    sizes = 12, 5000, 1000

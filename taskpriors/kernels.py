@@ -204,10 +204,9 @@ def rbf_cholesky(
     return PivotedCholesky(Z.to(X.dtype), len(pivots), lost, torch.tensor(pivots))
 
 # %% ../nbs/workshop/06_kernels.ipynb #ea2225b5
-def _unit_rows(X):
-    "Rows of norm one; a zero row stays zero."
-    top = X.abs().amax(1, keepdim=True)
-    return torch.nn.functional.normalize(X / torch.where(top > 0, top, 1), dim=1)
+def _tops(X):  # largest magnitude of each row, one for zero rows, shape (n, 1), float64
+    top = torch.maximum(X.amax(1, keepdim=True), -X.amin(1, keepdim=True)).double()
+    return torch.where(top > 0, top, 1)
 
 
 def _warn_of_zero_rows(X):
@@ -222,13 +221,17 @@ def _warn_of_zero_rows(X):
 # %% ../nbs/workshop/06_kernels.ipynb #9bf40c52
 def _cosine_factor(X, center):
     "Unit rows, centred on request, in the precision of X."
-    blocks = row_blocks(len(X), 4096)
-    mean = 0.0
-    if center:
-        mean = sum(_unit_rows(X[b].double()).sum(0) for b in blocks) / len(X)
+    top, norms = _tops(X), []
+    mean = X.new_zeros(X.shape[1], dtype=torch.float64)
+    blocks = row_blocks(len(X), 512)  # that fit a cache
+    for b in blocks:
+        rows = X[b] / top[b]
+        norms.append(torch.linalg.vector_norm(rows, dim=1, keepdim=True).clamp(min=1e-12))
+        if center:
+            mean = mean + (norms[-1].reciprocal() / len(X)).T[0] @ rows
     out = X.new_empty(X.shape)
-    for rows in blocks:
-        out[rows] = (_unit_rows(X[rows].double()) - mean).to(X.dtype)
+    for b, norm in zip(blocks, norms, strict=True):
+        out[b] = torch.addcdiv(-mean, X[b] / top[b], norm).to(X.dtype)
     return out
 
 # %% ../nbs/workshop/06_kernels.ipynb #ddebd9f2
@@ -259,7 +262,7 @@ def kernel_factor(
     check_choice(scale, (None, "frobenius"), "kernel_factor", "scale")
     size = X.numel() * X.element_size()
     block = 8 * min(len(X), 4096) * X.shape[1]
-    needed = {"cosine": size + 5 * block, "projection": 4 * size}
+    needed = {"cosine": size + 3 * block, "projection": 4 * size}
     n_bytes = needed.get(kind, 8 * X.numel() + 2 * block)
     check_memory(n_bytes, "kernel_factor", "pass fewer points or columns", device=X.device)
     if kind == "cosine":

@@ -122,6 +122,15 @@ def _squares_lose(X, scale, squares, m):  # squares: of each centred feature, sh
     rounding = _rounding_of_features(X[:, small]) / scale[small]
     return bool((squares[small] > len(X) * rounding.square()).any())
 
+# %% ../nbs/prior/14_ridge.ipynb #5e1d0aa1
+def _gram(parts, d):  # sum of A' A over these matrices of d columns, on and below the diagonal
+    out: Any = None
+    for A in parts:
+        out = A.new_zeros(d, d) if out is None else out
+        for cols in row_blocks(d, max(64, -(-d // 4))):
+            out[cols.start :, cols].addmm_(A[:, cols.start :].T, A[:, cols])
+    return out
+
 # %% ../nbs/prior/14_ridge.ipynb #3dc929f5
 def decompose(
     X: Tensor,  # features that `check_features` has judged, shape (n, d)
@@ -138,10 +147,10 @@ def decompose(
         if _squares_lose(X, scale, torch.linalg.vector_norm(Xc, dim=0).square(), n):
             s, U = _singular(Xc[:, b].T for b in row_blocks(d, 4096))
         else:
-            s, U = _eigen(Xc @ Xc.T)
+            s, U = _eigen(_gram([Xc.T], n))
         return RidgeBasis(U=U.to(X.dtype), s=s, V=Xc.T @ U / s, mean=mean, scale=scale)
     blocks = row_blocks(n, 4096)
-    gram = sum(Xc.T @ Xc for Xc in (_centred(X[b], mean, scale) for b in blocks))
+    gram = _gram((_centred(X[b], mean, scale) for b in blocks), d)
     if _squares_lose(X, scale, gram.diagonal(), d):
         s, V = _singular(_centred(X[b], mean, scale) for b in blocks)
     else:

@@ -5,7 +5,8 @@
 # %% auto #0
 __all__ = ['MOST_LOST', 'TaskMoments', 'code_rows', 'check_task_memory', 'task_block', 'check_weights', 'CheckedTasks',
            'check_tasks', 'task_moments', 'label_moments', 'loo_errors', 'loo_point_errors', 'training_parts',
-           'loo_pseudo_values', 'alpha_grid', 'grid_errors', 'grid_errors_of_laws', 'check_alphas']
+           'loo_pseudo_values', 'alpha_grid', 'grid_errors', 'TaskTargets', 'task_targets', 'LeastErrors',
+           'least_grid_errors', 'check_alphas']
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #57b6211c
 from collections.abc import Sequence
@@ -55,7 +56,8 @@ def code_rows(
     codes: Tensor,  # of simplex_codes, shape (q, q - 1)
 ) -> Tensor:  # shape (q - 1, m, n)
     "Replace each label by its code, one plane per column of the codes."
-    return codes.T[:, labels]
+    planes = codes.T.contiguous().index_select(1, labels.flatten())
+    return planes.unflatten(1, labels.shape)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #731f2edf
 def check_task_memory(
@@ -130,11 +132,15 @@ def check_tasks(
     return CheckedTasks(y, q, simplex_codes(q).to(like))
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #77c603ab
-def _moment_block(rows, basis, tasks, weights, few):
+def _weighted_targets(rows, tasks, weights):  # centred, times roots of weights, (n_columns, n)
     Y = code_rows(tasks.labels[rows], tasks.codes)
     Y = Y - Y.mean(-1, keepdim=True)
     Y = Y * weights[rows].sqrt().to(Y.dtype)[:, None]
-    Y = Y.reshape(-1, Y.shape[-1])
+    return Y.reshape(-1, Y.shape[-1])
+
+
+def _moment_block(rows, basis, tasks, weights, few):
+    Y = _weighted_targets(rows, tasks, weights)
     B = Y @ basis.U
     inner = B.T if few else (B.T @ B).double()
     return TaskMoments(Y.square().sum(0, dtype=torch.float64), Y.T @ B, inner, few)
@@ -208,32 +214,37 @@ def _inner_terms(U, inners, weight, f):  # sum_i w_i u_i' F inner F u_i, (n_laws
     return out
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #32dd6a20
-def _quadratic_term(U, moments, weight, f):  # by the cheaper of the two routes
-    inner = moments.inner
-    if not moments.root:
-        return _inner_terms(U, [inner], weight, f)[0]
-    n_grams = len(_few_weights(weight, torch.finfo(U.dtype).eps)[1])
-    if n_grams * U.shape[1] >= 2 * len(f) * inner.shape[1]:
-        blocks = row_blocks(len(U), 8192)
-        out = f.new_zeros(len(f))
-        for k, (w, g) in enumerate(zip(weight, f, strict=True)):
-            FL = (g[:, None] * inner).to(U)
-            out[k] = sum(w[b] @ (U[b] @ FL).square().sum(1).double() for b in blocks)
-        return out
-    return _inner_terms(U, [(inner @ inner.T).double()], weight, f)[0]
+def _root_terms(U, root, weight, f):  # what `_inner_terms` gives for one law, from its root
+    blocks = row_blocks(len(U), 8192)
+    out = f.new_zeros(len(f))
+    for k, (w, g) in enumerate(zip(weight, f, strict=True)):
+        FL = (g[:, None] * root).to(U)
+        out[k] = sum(w[b] @ (U[b] @ FL).square().sum(1).double() for b in blocks)
+    return out
+
+
+def _quadratic_terms(U, laws, weight, f):  # by the cheaper of the two routes, (n_laws, n_alphas)
+    if all(law.root for law in laws):
+        n_grams = len(_few_weights(weight, torch.finfo(U.dtype).eps)[1])
+        if n_grams * U.shape[1] >= 2 * len(f) * sum(law.inner.shape[1] for law in laws):
+            return torch.stack([_root_terms(U, law.inner, weight, f) for law in laws])
+    inners = [(law.inner @ law.inner.T).double() if law.root else law.inner for law in laws]
+    return _inner_terms(U, inners, weight, f)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #40315467
-def _cross_term(U, cross, weight, f):  # sum_i w_i u_i' F cross_i at each penalty
+def _linear_term(U, law, weight, keep, f):  # of the first two terms, weighted, at each penalty
     blocks = row_blocks(len(U), 8192)
-    return (f * sum(weight[:, b] @ (U[b] * cross[b]).double() for b in blocks)).sum(1)
+    cross = sum(weight[:, b] @ (U[b] * law.cross[b]).double() for b in blocks)
+    return keep * (weight @ law.diag - 2 * (f * cross).sum(1))
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #84b0c39c
+def _errors_of_moments(basis, laws, weight, keep, f):  # shape (n_laws, n_alphas)
+    linear = [_linear_term(basis.U, law, weight, keep, f) for law in laws]
+    return (torch.stack(linear) + _quadratic_terms(basis.U, laws, weight, f)) / len(basis.U)
+
+
 def _errors(basis, moments, alphas, slack):  # shape (n_alphas,), where no slack vanishes
-    weight = slack**-2
-    keep, f = filters(basis, alphas)
-    cross = _cross_term(basis.U, moments.cross, weight, f)
-    out = keep * (weight @ moments.diag - 2 * cross)
-    return (out + _quadratic_term(basis.U, moments, weight, f)) / len(basis.U)
+    return _errors_of_moments(basis, [moments], slack**-2, *filters(basis, alphas))[0]
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #a9085682
 def loo_errors(
@@ -361,24 +372,82 @@ def grid_errors(
     return grid, _errors(basis, moments, grid.tolist(), slack)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #806e8984
-def grid_errors_of_laws(
+class TaskTargets(NamedTuple):
+    "Centred targets times the roots of their weights: where they are few, instead of moments."
+
+    diag: Tensor  # A_ii, shape (n,), float64
+    targets: Tensor  # shape (n_columns, n)
+    products: Tensor  # targets @ U, shape (n_columns, r)
+
+
+def task_targets(
     basis: RidgeBasis,  # of the n points
-    laws: Sequence,  # TaskMoments of each law of tasks, on the same basis
+    tasks: CheckedTasks,  # of check_tasks
+    weights: Tensor,  # of check_weights, on the device of the tasks
+) -> TaskTargets:
+    "The targets of few tasks and their products with the basis."
+    Y = _weighted_targets(slice(None), tasks, weights)
+    return TaskTargets(Y.square().sum(0, dtype=torch.float64), Y, Y @ basis.U)
+
+
+def _errors_of_targets(basis, law, weight, keep, f):  # at each penalty
+    errors = torch.zeros_like(keep)
+    for k, g in enumerate(f.to(basis.U)):
+        R = keep[k].to(g) * law.targets - (law.products * g) @ basis.U.T
+        errors[k] = weight[k] @ R.square().sum(0, dtype=torch.float64)
+    return errors / len(basis.U)
+
+# %% ../nbs/prior/14_ridge_tasks.ipynb #5e1d0ab2
+class LeastErrors(NamedTuple):
+    "The best penalty for each law of tasks."
+
+    alphas: Tensor  # shape (n_laws,), float64
+    errors: Tensor  # at these penalties, shape (n_laws,), float64
+
+
+def _sum_and_doubt(basis, law, keep, f):  # sum of rho_i and its rounding, at each penalty
+    if isinstance(law, TaskTargets):
+        diagonal = law.products.square().sum(0, dtype=torch.float64)
+    elif law.root:
+        diagonal = law.inner.square().sum(1, dtype=torch.float64)
+    else:
+        diagonal = law.inner.diagonal().clamp(min=0)
+    size, total = diagonal.sqrt(), law.diag.sum()
+    residual = keep * (total - 2 * f @ diagonal) + f.square() @ diagonal
+    stored, squared = (torch.finfo(kind).eps for kind in (basis.U.dtype, torch.float64))
+    weak = f.abs() @ (size * basis.s[:1] / basis.s)
+    doubt = stored * (f.abs() @ size + total.sqrt()).square()
+    return residual, doubt + squared * len(size) * weak.square()
+
+
+def least_grid_errors(
+    basis: RidgeBasis,  # of the n points
+    laws: Sequence,  # of tasks: TaskMoments or TaskTargets on the same basis
     caller: str,  # who asks
-) -> tuple[Tensor, Tensor]:  # penalties (n_usable,) and errors (n_laws, n_usable), float64
-    "What `grid_errors` returns for each law of tasks, in one pass over the features."
-    if sum(law.inner.shape[1] for law in laws) <= basis.U.shape[1]:
-        grids, errors = zip(*(grid_errors(basis, law, caller) for law in laws), strict=True)
-        return grids[0], torch.stack(errors)
+) -> LeastErrors:
+    "The least of `grid_errors` for each law of tasks."
     grid, slack = _usable_grid(basis, caller)
     keep, f = filters(basis, grid.tolist())
-    weight = slack**-2
-    full = [(law.inner @ law.inner.T).double() if law.root else law.inner for law in laws]
-    linear = [
-        keep * (weight @ law.diag - 2 * _cross_term(basis.U, law.cross, weight, f)) for law in laws
-    ]
-    quadratic = _inner_terms(basis.U, full, weight, f)
-    return grid, (torch.stack(linear) + quadratic) / len(basis.U)
+    weight, n = slack**-2, len(basis.U)
+    sums = zip(*(_sum_and_doubt(basis, law, keep, f) for law in laws), strict=True)
+    residual, doubt = map(torch.stack, sums)
+    mean = weight.mean(1)
+    floor = (weight.amin(1) * residual - mean * doubt) / n
+    errors = torch.full_like(floor, torch.inf)
+    tried = torch.zeros_like(errors, dtype=torch.bool)
+    wanted = tried.scatter(1, (mean * residual).argmin(1, keepdim=True), True)
+    while (wanted := wanted & ~tried).any():
+        if isinstance(laws[0], TaskTargets):
+            for law, found, some in zip(laws, errors, wanted, strict=True):
+                found[some] = _errors_of_targets(basis, law, weight[some], keep[some], f[some])
+        else:
+            wanted = wanted.any(0).expand_as(wanted)
+            some = wanted[0]
+            errors[:, some] = _errors_of_moments(basis, laws, weight[some], keep[some], f[some])
+        tried |= wanted
+        wanted = floor <= errors.amin(1, keepdim=True)
+    best = errors.argmin(1)
+    return LeastErrors(grid[best.cpu()], errors.gather(1, best[:, None])[:, 0])
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #91f0e038
 def check_alphas(

@@ -279,6 +279,7 @@ EXEMPT = {
     "prior.particles.checked_problem": "the same",
     "prior.posterior": "a label of -1 is not known, which is no error; its notebook tests it",
     "prior.heldout.error_on_basis": "step of Monitor, which judges the data",
+    "probes.held_out_probes": "step of a ranking, which judges the data",
     "prior.heldout.choose_penalty": "step of expected_heldout_error",
     "prior.edge_errors.weighted_gram": "step of edge_variance",
     "prior.judges.company_notes": "sentences of a ranking; its notebook tests them",

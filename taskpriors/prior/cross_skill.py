@@ -36,8 +36,9 @@ from taskpriors.ridge_tasks import (
     TaskMoments,
     check_tasks,
     check_weights,
-    grid_errors_of_laws,
+    least_grid_errors,
     task_moments,
+    task_targets,
 )
 from ..signatures import documented
 
@@ -59,10 +60,11 @@ def _sampled_tasks(factors, how):  # shape (n_priors, n_tasks, n)
     return sample_labels_of_priors(factors, temperatures, how.n_classes, **tasks)
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #f154757a
-def _label_moments(labels, basis, how):
+def _label_moments(labels, basis, how):  # or the targets themselves, where these are few
     tasks = check_tasks(labels, basis.U, how.n_classes, "cross_skill")
     weights = check_weights(None, len(labels), "cross_skill").to(basis.U.device)
-    return task_moments(basis, tasks, weights)
+    few = 2 * len(labels) * (how.n_classes - 1) <= basis.U.shape[1]
+    return (task_targets if few else task_moments)(basis, tasks, weights)
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #c475bc30
 def _gaussian_moments(Z, basis, how):
@@ -82,8 +84,8 @@ def _skills(X, laws, moments_of, standardize):  # of one model over all laws, fl
     moments = [moments_of(law, basis) for law in laws]
     n = len(X)
     baseline = torch.stack([m.diag.sum() for m in moments]) * n / (n - 1) ** 2
-    errors = grid_errors_of_laws(basis, moments, "cross_skill")[1]
-    return (1 - errors.amin(1) / baseline).cpu()
+    errors = least_grid_errors(basis, moments, "cross_skill").errors
+    return (1 - errors / baseline).cpu()
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #1aa11934
 def _sampling(

@@ -52,6 +52,7 @@ from taskpriors.ridge_tasks import (
     check_weights,
     code_rows,
     grid_errors,
+    least_grid_errors,
     loo_errors,
     loo_point_errors,
     loo_pseudo_values,
@@ -131,7 +132,8 @@ class Penalties(NamedTuple):
     "Ridge penalties to choose from."
 
     grid: Tensor | None  # shape (n_alphas,), float64; None: the penalties of `grid_errors`
-    fixed: bool  # did the caller fix one, so that nothing is chosen?
+    fixed: bool = False  # did the caller fix one, so that nothing is chosen?
+    curve: bool = True  # are the errors at the others wanted, too?
 
 
 def check_penalties(
@@ -146,8 +148,8 @@ def check_penalties(
         alpha = check_number(alpha, caller, "alpha", low=0)
         return Penalties(torch.tensor([alpha], dtype=torch.float64), fixed=True)
     if alphas is not None:
-        return Penalties(check_alphas(alphas, caller), fixed=False)
-    return Penalties(None, fixed=False)
+        return Penalties(check_alphas(alphas, caller))
+    return Penalties(None)
 
 # %% ../../nbs/prior/15_heldout.ipynb #1bcf0fc8
 class ChosenPenalty(NamedTuple):
@@ -174,11 +176,13 @@ def choose_penalty(
         got = f"an intercept alone errs by {baseline:.3g}"
         remedy = "raise the temperature or sample tasks with at least two classes"
         refuse(caller, "tasks must distinguish points", got, remedy)
-    grid = penalties.grid
-    if grid is None:
+    grid, curve = penalties.grid, penalties.curve and not penalties.fixed
+    if grid is not None:
+        errors = loo_errors(basis, moments, grid.tolist())
+    elif curve:
         grid, errors = grid_errors(basis, moments, caller)
     else:
-        errors = loo_errors(basis, moments, grid.tolist())
+        grid, errors = least_grid_errors(basis, [moments], caller)
     errors = errors.cpu()
     best = int(errors.argmin())
     error = errors[best].item()
@@ -187,8 +191,8 @@ def choose_penalty(
         alpha=grid[best].item(),
         baseline=baseline,
         skill=1 - error / baseline,
-        alphas=None if penalties.fixed else grid,
-        errors=None if penalties.fixed else errors,
+        alphas=grid if curve else None,
+        errors=errors if curve else None,
     )
 
 # %% ../../nbs/prior/15_heldout.ipynb #bbee4289
@@ -386,9 +390,15 @@ def error_on_basis(
     basis: RidgeBasis,  # of the features whose probes are judged
     labels: Tensor,  # of equally likely tasks, shape (n_tasks, n), int64
     caller: str,  # who asks
+    *,
+    variance: bool = True,  # also the errors of tasks and points; False: `error` and `skill` alone
 ) -> HeldoutError:
-    "What `expected_heldout_error(features, labels, points=True)` returns, on a basis at hand."
-    return _error_over_labels(basis, _LabelLaw(labels), Penalties(None, fixed=False), caller)
+    """What `expected_heldout_error(features, labels, points=True)` returns, on a basis at hand.
+
+    The errors at other penalties than the best are left out.
+    """
+    law, best = _LabelLaw(labels), Penalties(None, curve=False)
+    return _error_over_labels(basis, law, best, caller, variance=variance, points=variance)
 
 # %% ../../nbs/prior/15_heldout.ipynb #b52c1847
 class _Neighbours(NamedTuple):

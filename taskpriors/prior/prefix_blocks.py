@@ -109,11 +109,13 @@ def fill_labels(
     for u in uniforms:
         b = u.shape[1]
         places = slice(start, start + b)
-        Zb = [Z[orders[:, places]] for Z, _ in priors]
+        at = orders[:, places]
+        Zb = [Z.index_select(0, at.flatten()).unflatten(0, at.shape) for Z, _ in priors]
         F, J = (u.new_empty(c, k, b, columns) for columns in (width, b))
         for i, (_, scale) in enumerate(priors):
-            torch.bmm(scale * Zb[i], U[i], out=F[i])
-            torch.bmm(scale * Zb[i], Zb[i].mT, out=J[i])
+            scaled = scale * Zb[i]
+            torch.bmm(scaled, U[i], out=F[i])
+            torch.bmm(scaled, Zb[i].mT, out=J[i])
         drawn = draw_block(F.unflatten(-1, (n_classes - 1, m)), J, u)
         labels[:, :, places] = drawn.labels
         for own, B, S in zip(U, Zb, drawn.codes.flatten(-2), strict=True):

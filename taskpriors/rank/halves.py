@@ -19,7 +19,7 @@ from torch import Tensor
 from ..checks import check_split, refuse
 from ..kernels import kernel_factor
 from ..prior.calibration import top_eigenvalue
-from ..prior.heldout import expected_heldout_error
+from ..prior.heldout import error_on_basis
 from .company import RankOptions, attempt, load_or_compute, scalar
 from taskpriors.rank.laws import (
     Law,
@@ -31,6 +31,7 @@ from taskpriors.rank.laws import (
     sample_tasks,
 )
 from .scores import fit_probes
+from ..ridge import decompose
 from ..ridge_tasks import MOST_LOST
 from ..show.words import shortened
 from ..store import digest_tensors
@@ -82,7 +83,8 @@ def in_units(
 def _skill_and_accuracy(model, judged, probed, mask, options):
     "Skill over some tasks, and accuracy of probes on others."
     features = model.features.to(options.device)
-    error = expected_heldout_error(features, judged.to(options.device), variance=False)
+    caller, judged = "expected_heldout_error", judged.to(options.device)
+    error = error_on_basis(decompose(features), judged, caller, variance=False)
     probes = fit_probes(features, probed.to(options.device), mask, options)
     return torch.stack([scalar(error.skill), probes.accuracy.double().mean().cpu()])
 

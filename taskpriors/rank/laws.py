@@ -350,6 +350,7 @@ class Tasks(NamedTuple):
 
     labels: Tensor  # shape (n_tasks, n)
     temperature: float  # of the judge with the greatest weight
+    temperatures: list  # of all judges
 
 
 def task_orders(
@@ -431,4 +432,4 @@ def sample_tasks(
         own = [of_order[:, :k].T for of_order, k in zip(drawn, counts[along], strict=True)]
         labels[judges == judge] = torch.cat(own).cpu()
     first = max(range(len(jury)), key=weights.__getitem__)
-    return Tasks(labels, temperatures[first])
+    return Tasks(labels, temperatures[first], list(temperatures))

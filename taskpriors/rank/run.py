@@ -275,7 +275,7 @@ def scores_in_memory(
     tasks = sample_tasks(priors.jury, options, stream=0)
     strongest = max(priors.jury, key=itemgetter(1))[0]
     mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
-    skills, without_skill = model_skills(models, priors, options)
+    skills, without_skill = model_skills(models, priors, options, temperatures=tasks.temperatures)
     models = _having_all(models, skills)
     moments = model_moments(models, priors, options)
     probes, without_probes = model_probes(models, tasks.labels, mask, options)

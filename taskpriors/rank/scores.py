@@ -9,7 +9,7 @@ __all__ = ['ALL_PAIRS', 'edge_prior', 'trace_of', 'model_moments', 'edge_reason'
 # %% ../../nbs/rank/05_scores.ipynb #b511c85b
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -19,11 +19,11 @@ from torch import Tensor
 from ..blocks import map_blocks
 from ..checks import refuse
 from ..prior.edges import LeastEigenvalue, least_eigenvalue
-from ..prior.heldout import expected_heldout_error
+from ..prior.heldout import error_on_basis
 from ..prior.moments import TraceMoments
 from ..prior.regression import target_error
 from ..prior.task_prior import TaskPrior
-from ..probes import ProbeResult, logistic_probes, ridge_probes
+from ..probes import ProbeResult, held_out_probes, logistic_probes
 from taskpriors.rank.company import (
     Model,
     RankOptions,
@@ -37,6 +37,7 @@ from taskpriors.rank.company import (
 )
 from .laws import Priors, groups_of_priors, jury_of, sample_tasks
 from .shared_prior import edge_temperature
+from ..ridge import decompose
 from ..ridge_tasks import MOST_LOST
 from ..store import digest_tensors
 
@@ -154,7 +155,7 @@ def _skill(job, options):
         if tasks.is_floating_point():
             error = target_error(X, tasks.T)
         else:
-            error = expected_heldout_error(X, tasks, points=True)
+            error = error_on_basis(decompose(X), tasks, "expected_heldout_error")
         seconds = time.perf_counter() - start
         assert error.pseudo_values is not None and error.task_errors is not None
         return dict(
@@ -175,11 +176,15 @@ def model_skills(
     models: Mapping,  # name -> Model
     priors: Priors,
     options: RankOptions,
+    *,
+    temperatures: Sequence | None = None,  # of the jury's judges, where they are known
 ) -> tuple:  # name -> skill and seconds, name -> why it failed
     "Expected held-out skill of each model over tasks of the law that judges it."
     tasks: dict = {}
     for factor, names in groups_of_priors(priors):
-        labels = sample_tasks(jury_of(priors, factor), options, stream=2).labels
+        known = temperatures if factor is priors.shared else None
+        jury = jury_of(priors, factor)
+        labels = sample_tasks(jury, options, stream=2, temperatures=known).labels
         tasks |= dict.fromkeys(names, labels)
     return skills_on_tasks(models, tasks, options)
 
@@ -205,7 +210,7 @@ def fit_probes(
     "Linear probes of the kind that the options name."
     q = options.n_classes
     if options.probe == "ridge":
-        return ridge_probes(features, labels, train=mask, n_classes=q)
+        return held_out_probes(features, labels, mask, n_classes=q)
     return logistic_probes(features, labels, train=mask, n_classes=q, standardize=True)
 
 # %% ../../nbs/rank/05_scores.ipynb #a68e278f
