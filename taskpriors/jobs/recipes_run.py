@@ -28,7 +28,6 @@ from taskpriors.jobs.neucrab_files import (
 from taskpriors.jobs.recipes import (
     Item,
     open_data,
-    paper_items,
     published_table,
 )
 from ..kernels import kernel_factor

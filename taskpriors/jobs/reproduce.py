@@ -24,7 +24,7 @@ from taskpriors.jobs.recipes import (
     plan_item,
     published_table,
 )
-from .recipes_run import ACTIONS, Cell, Job
+from .recipes_run import ACTIONS, Job
 from ..show.words import counted
 from ..store import write_file
 
