@@ -434,7 +434,6 @@ ABSENT = {
     "jobs.neucrab_files": "files and images; its notebook writes, reads and spoils them",
     "jobs.prior_tuning": "trains networks; its notebook runs, kills and refuses it",
     "jobs.recipes": "data of the papers; its notebook checks every name",
-    "jobs.recipes_run": "items of the papers, tests/test_reproduce.py",
     "jobs.reproduce": "items of the papers, tests/test_reproduce.py",
     "jobs.synbench_scores": "files of scores; its notebook writes and reads them",
     "rank.synbench_column": "a column of rank_models; its notebook computes it",

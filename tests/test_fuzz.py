@@ -340,6 +340,7 @@ NAMES = {
 }
 KINDS = {name: kind for kind, names in NAMES.items() for name in names.split()}
 UNTRIED = {
+    "group_sizes": "what own_group_sizes returns: rank/01_error_law",
     "all_pairs": "what pass_over_pairs returns: workshop/12",
     "neighbours": "what nearest_neighbours returns: transfer/09",
     "collapse": "what collapse_terms returns: transfer/11",
