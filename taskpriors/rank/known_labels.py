@@ -381,12 +381,15 @@ def labels_record(
         source = f"read from {Path(given).name}"
     else:
         source = "as given"
-    counts = dict(n_classes=len(labels.names))
+    known = labels.classes[labels.classes >= 0]
     if labels.targets is not None:
-        counts = dict(n_targets=labels.targets.shape[1])
+        counts: dict[str, Any] = dict(n_targets=labels.targets.shape[1])
+    else:
+        largest = known.bincount().max().item() / len(known)
+        counts = dict(n_classes=len(labels.names), largest_class=largest)
     return dict(
         **counts,
-        n_labels=int((labels.classes >= 0).sum()),
+        n_labels=len(known),
         source=plain_text(source),
         notes=list(labels.notes),
     )

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['plain_text', 'shortened', 'counted', 'counted_points', 'short_count', 'listed', 'failure_lines', 'verdict',
-           'share_interval', 'labelled_pair', 'labelled_verdict', 'next_step']
+           'share_interval', 'labelled_pair', 'no_signal', 'labelled_verdict', 'next_step']
 
 # %% ../../nbs/show/01_words.ipynb #44e1093e
 from collections.abc import Callable, Mapping, Sequence
@@ -163,10 +163,17 @@ def labelled_pair(
     return first, frame.model[1] if without == first else without
 
 
+def no_signal(
+    frame: DataFrame,  # pandas.DataFrame of a ranking with labels of all points, best first
+) -> bool:
+    "Does no model predict the labels better than a constant would?"
+    return bool((frame.skill <= 1.96 * frame.skill_se).all())
+
+
 def labelled_verdict(
     frame: DataFrame,  # pandas.DataFrame of a ranking with prior_skill, best first
     compare: Callable,  # two models -> `Lead` of the first over the second
-    labels: Mapping,  # n_labels, n, n_classes
+    labels: Mapping,  # n_labels, n, and n_classes and largest_class or n_targets
     more_labels: Callable,  # two models -> how many more labels settle it, 0, or None if none do
 ) -> str:
     "Which model to take with the labels that are known, and which without them."
@@ -178,6 +185,11 @@ def labelled_verdict(
     if len(frame) == 1:
         return f"Only {first} was ranked: there is nothing to choose from."
     without = frame.model[frame.prior_skill.idxmax()]
+    if everything and no_signal(frame):
+        what = "targets" if "n_targets" in labels else "labels"
+        asked = f"are {what} and rows in the same order?"
+        silent = f"No model predicts the {what} better than a constant would; {asked}"
+        return f"{silent} Without them take {without}."
     rival = labelled_pair(frame)[1]
     sentences = [f"With {known} take {first}, and without them, too."]
     if without != first:
@@ -201,8 +213,9 @@ def labelled_verdict(
     if LABEL_ACCURACY in frame and frame[LABEL_ACCURACY].notna()[0]:
         p = frame[LABEL_ACCURACY][0]
         low, high = share_interval(p, k)
+        right = f"is right for {p:.2f} of the labels ({low:.2f} to {high:.2f})"
         sentences.append(
-            f"A probe on it is right for {p:.2f} of the labels ({low:.2f} to {high:.2f})."
+            f"A probe on it {right}, their largest class for {labels['largest_class']:.2f}."
         )
     return " ".join(sentences)
 
@@ -217,6 +230,8 @@ def next_step(
         return "Next: add models, because skills are compared on the same points."
     if "tier" in frame and frame.tier[1] == 1:
         first, second = (shortened(name, 30) for name in frame.model[:2])
+        if complete and no_signal(frame):
+            return "Next: check that labels and rows are in the same order."
         if complete:
             return f"Next: more points may tell {first} from {second}."
         labels = "more labels" if "prior_skill" in frame else "labels"
