@@ -35,6 +35,7 @@ from taskpriors.jobs.fixed_tasks import (
 from .monitor import encode
 from ..kernels import kernel_factor
 from ..prior.cross_skill import cross_skill
+from ..rank.known_labels import LabelsLike, labels_record, read_labels
 from ..rank.models import rank_models
 from ..rank.ranking import Ranking
 from ..results import new_axes
@@ -176,7 +177,8 @@ class TextPoints(FixedPoints):
         batch_size: int,  # texts in a forward pass
     ) -> None:
         super().__init__(list(texts.texts), n_points, batch_size, 0)
-        self.texts, self.encoder = texts.subset(self.index), encoder
+        self.source, self.texts = texts, texts.subset(self.index)
+        self.encoder = encoder
 
     def __iter__(self):
         for some in super().__iter__():
@@ -408,6 +410,19 @@ class LayerRanking(Ranking):
         return ax
 
 # %% ../../nbs/jobs/05_layers.ipynb #b7152aec
+def _labels_of_rows(labels, points):  # of the inputs that are looked at, and where they come from
+    of_texts = isinstance(points, TextPoints)
+    source = points.source if of_texts else getattr(points.data, "images", None)
+    known = read_labels(labels, source, points.n_all, "rank_layers")
+    if known is None:
+        return None, ""
+    labels_from = labels_record(known, labels, source)["source"]
+    if known.targets is not None:
+        return known.targets[points.index], labels_from
+    named = [*known.names, None]  # the class -1 is the last, which nobody knows
+    return [named[k] for k in known.classes[points.index].tolist()], labels_from
+
+
 @documented
 def rank_layers(
     model: nn.Module | str | tuple,  # module, (network, processor or tokenizer), or a name
@@ -420,7 +435,8 @@ def rank_layers(
     transform: Callable | None = None,  # PIL image -> tensor; None is the model's own
     n_points: int = 5000,  # points at most, a seeded subset
     batch_size: int = 64,  # inputs in a forward pass
-    **options: Any,  # of `rank_models`: prior, n_tasks, n_classes, labels, seed and more
+    labels: LabelsLike | None = None,  # of all inputs, as for `rank_models`
+    **options: Any,  # of `rank_models`: prior, n_tasks, n_classes, seed and more
 ) -> LayerRanking:  # its plot is a curve over depth
     """Rank the layers of one network, and the ways to pool them, as `rank_models` ranks models.
 
@@ -432,19 +448,23 @@ def rank_layers(
     """
     how: dict[str, Any] = dict(transform=transform, n_points=n_points, batch_size=batch_size)
     module, points = open_layers(model, images, texts=texts, **how, caller="rank_layers")
+    known_labels, labels_from = _labels_of_rows(labels, points)
     found = _layer_rows(module, points, layers, pool, "rank_layers")
     judge = None
     if "prior" not in options:
         given = reference is not None
         judge = _given_judge(points, reference) if given else _default_judge(points, found)
         options["prior"] = reference_factor(judge.features)
-    if options.get("labels") is True and isinstance(points, TextPoints):
-        options["labels"] = points.texts.labels
-    ranking = rank_models(found, None, **{"repeats": 0, **options})  # their prior is given
-    known = {f.name: getattr(ranking, f.name) for f in fields(Ranking)}
+    options = {"repeats": 0, **options}  # the prior is given
+    ranking = rank_models(found, None, labels=known_labels, **options)
+    settings = dict(ranking.settings)
     if judge is not None:
-        told = dict(prior=judge.described, caution=judge.caution)
-        known["settings"] = dict(ranking.settings, **told)
+        settings |= dict(prior=judge.described, caution=judge.caution)
     if texts is not None:
-        known["settings"] = dict(known["settings"], points="texts", images=points.texts.name)
+        settings |= dict(points="texts", images=points.texts.name)
+    if known_labels is not None:
+        settings["labels"] = dict(settings["labels"], source=labels_from)
+    known = {f.name: getattr(ranking, f.name) for f in fields(Ranking)} | dict(settings=settings)
+    if ranking.to_label is not None:
+        known["to_label"] = points.index[ranking.to_label]
     return LayerRanking(**known)

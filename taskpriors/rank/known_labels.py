@@ -85,6 +85,10 @@ def _as_targets(labels):  # shape (n, m), float64; None if these may be classes
     return None
 
 
+def _is_scalar(value):  # an array or tensor of one number, as a data set gives
+    return hasattr(value, "item") and getattr(value, "ndim", 1) == 0
+
+
 def _plain_list(labels, caller):  # of numbers, words and blanks
     "The entries of whatever holds one for each point."
     rule = "labels must be one number or word for each point"
@@ -95,7 +99,7 @@ def _plain_list(labels, caller):  # of numbers, words and blanks
         rule, got = "labels must hold one class for each point", f"shape {tuple(labels.shape)}"
         refuse(caller, rule, got, "pass shape (n,), floats (n, m) as targets, or (n, m) of 0 and 1")
     plain = isinstance(labels, (Tensor, np.ndarray))  # a masked array has None where it masks
-    values = labels.tolist() if plain else list(labels)
+    values = labels.tolist() if plain else [v.item() if _is_scalar(v) else v for v in labels]
     kinds = (str, numbers.Real, np.bool_)
     strange = [v for v in values if not isinstance(v, kinds) and not _is_blank(v)]
     if strange:
