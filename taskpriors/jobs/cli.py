@@ -101,6 +101,13 @@ _FILES = dict(
     overwrite=dict(help="replace the ranking in --out"),
     progress=dict(flag="--quiet", dest="progress", action="store_false", help="no progress bars"),
 )
+_LABELS = dict(
+    nargs="*",
+    metavar="FILE or METRIC",
+    help="files of labels (.csv, .npy, .txt), or none if the points carry them; words that are no "
+    "file are transfer metrics to add (default: logme pactran_gaussian regularized_h_score "
+    "linear_valid), beside how well all columns order the models by probe accuracy on those labels",
+)
 _RANK = {
     "inputs.images.load_images": _IMAGES,
     "inputs.texts.load_texts": _TEXTS,
@@ -112,14 +119,7 @@ _RANK = {
             "zoo/NAME, or features: .npy, .npz (FILE.npz:KEY), .pt, .safetensors, .csv, .parquet, "
             "or a folder that NumpyCache of mteb wrote (default: the zoo)",
         ),
-        labels=dict(
-            nargs="*",
-            metavar="FILE or METRIC",
-            help="files of labels (.csv, .npy, .txt), or none if the points carry them; words "
-            "that are no file are transfer metrics to add (default: logme pactran_gaussian "
-            "regularized_h_score linear_valid), beside how well all columns order the models by "
-            "probe accuracy on those labels",
-        ),
+        labels=_LABELS,
         temperature=dict(help="of the edges; the default makes the mean of |K|/T one"),
         task_temperature=dict(help="of the tasks; the default makes them learnable and different"),
         plan=dict(help="say what time and memory files of over 100,000 points take, and stop"),
@@ -149,6 +149,7 @@ _LAYERS = {
             help="timm name, or zoo/NAME; with --texts the name or the folder of a model of "
             "transformers",
         ),
+        labels=_LABELS,
         **dict.fromkeys(("images", "texts", "transform")),
     ),
     "inputs.images.load_images": _IMAGES,
@@ -305,7 +306,10 @@ def run_layers(
     if "reference" in given:
         options["reference"] = {Path(f).stem: load_encoder(f).features for f in args.reference}
     check_text_options(given)
-    points = {"texts" if "texts" in given else "images": load_points(given)}
+    opened = load_points(given)
+    if "labels" in given:
+        options |= label_options(opened, args.labels)
+    points = {"texts" if "texts" in given else "images": opened}
     ranking = rank_layers(options.pop("model"), **points, **options)
     _tell(ranking, ranking.save(args.out, overwrite="overwrite" in given), given, report)
     return 0

@@ -410,17 +410,29 @@ class LayerRanking(Ranking):
         return ax
 
 # %% ../../nbs/jobs/05_layers.ipynb #b7152aec
-def _labels_of_rows(labels, points):  # of the inputs that are looked at, and where they come from
+class _LabelsOfRows(NamedTuple):
+    labels: Any  # of the inputs that are looked at, as for rank_models
+    source: str = ""  # where they come from
+    notes: tuple = ()
+
+
+def _labels_of_rows(labels, points):
     of_texts = isinstance(points, TextPoints)
     source = points.source if of_texts else getattr(points.data, "images", None)
     known = read_labels(labels, source, points.n_all, "rank_layers")
     if known is None:
-        return None, ""
-    labels_from = labels_record(known, labels, source)["source"]
+        return _LabelsOfRows(None)
+    told = labels_record(known, labels, source)["source"]
     if known.targets is not None:
-        return known.targets[points.index], labels_from
+        return _LabelsOfRows(known.targets[points.index], told)
+    there = known.classes[points.index].tolist()
     named = [*known.names, None]  # the class -1 is the last, which nobody knows
-    return [named[k] for k in known.classes[points.index].tolist()], labels_from
+    k = int((known.classes >= 0).sum())
+    lost = k - sum(c >= 0 for c in there)
+    notes: tuple = ()
+    if lost and k < points.n_all:
+        notes = (f"{lost} of {k} labels are of inputs that were not looked at; raise n_points.",)
+    return _LabelsOfRows([named[c] for c in there], told, notes)
 
 
 @documented
@@ -448,22 +460,23 @@ def rank_layers(
     """
     how: dict[str, Any] = dict(transform=transform, n_points=n_points, batch_size=batch_size)
     module, points = open_layers(model, images, texts=texts, **how, caller="rank_layers")
-    known_labels, labels_from = _labels_of_rows(labels, points)
+    given = _labels_of_rows(labels, points)
     found = _layer_rows(module, points, layers, pool, "rank_layers")
     judge = None
     if "prior" not in options:
-        given = reference is not None
-        judge = _given_judge(points, reference) if given else _default_judge(points, found)
+        named = reference is not None
+        judge = _given_judge(points, reference) if named else _default_judge(points, found)
         options["prior"] = reference_factor(judge.features)
     options = {"repeats": 0, **options}  # the prior is given
-    ranking = rank_models(found, None, labels=known_labels, **options)
+    ranking = rank_models(found, None, labels=given.labels, **options)
     settings = dict(ranking.settings)
     if judge is not None:
         settings |= dict(prior=judge.described, caution=judge.caution)
     if texts is not None:
         settings |= dict(points="texts", images=points.texts.name)
-    if known_labels is not None:
-        settings["labels"] = dict(settings["labels"], source=labels_from)
+    if given.labels is not None:
+        settings["labels"] = dict(settings["labels"], source=given.source)
+        settings["notes"] = [*settings["notes"], *given.notes]
     known = {f.name: getattr(ranking, f.name) for f in fields(Ranking)} | dict(settings=settings)
     if ranking.to_label is not None:
         known["to_label"] = points.index[ranking.to_label]

@@ -162,7 +162,7 @@ def _read_labels(
         file = local_copy(file, caller)
     if not file.is_file():
         got = shortened(str(path), 80)
-        refuse(caller, "labels must be a file that exists", got, "check")
+        refuse(caller, "labels must be a file that exists", got, "check the path")
     if file.suffix == ".npy":
         return np.load(file, allow_pickle=False), None
     if file.suffix == ".npz":
