@@ -81,7 +81,8 @@ def cell_text(
     if column == "parameters":
         return short_count(value)  # type: ignore[arg-type]  # a number or None in this column
     if column in _DIGITS:
-        return format(value, _DIGITS[column])
+        written = format(value, _DIGITS[column])
+        return written.lstrip("-") if float(written) == 0 else written
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 # %% ../../nbs/show/02_table.ipynb #e556c3ed
