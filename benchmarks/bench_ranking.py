@@ -31,8 +31,12 @@ def cpu(f):
 
 
 STEPS = {  # functions as the modules of a ranking know them, by what they are for
-    "kernels": ("rank.company.kernel_factor", "rank.laws.kernel_factor", "rank.halves._on_points"),
-    "tasks of the election": ("prior.cross_skill._sampled_tasks",),
+    "kernels": (
+        "rank.company.kernel_factor",
+        "rank.laws.kernel_factor",
+        "rank.halves.model_on_points",
+    ),
+    "tasks of the election": ("prior.cross_skill.tasks_of_priors",),
     "skills of the election": ("prior.cross_skill._skills",),
     "tasks": ("rank.run.sample_tasks", "rank.scores.sample_tasks", "rank.halves.sample_tasks"),
     "skills": ("rank.scores._skill", "rank.halves._skill_and_accuracy"),

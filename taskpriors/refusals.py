@@ -7,6 +7,7 @@ __all__ = ['ArrayLike', 'Seed', 'DataFrame', 'Series', 'Axes', 'SupportsArray', 
            'check_count', 'check_choice', 'check_flag', 'check_instance', 'check_temperature', 'check_temperatures']
 
 # %% ../nbs/workshop/00_refusals.ipynb #1c75fb44
+import difflib
 import math
 import numbers
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -116,6 +117,9 @@ def check_count(
     return int(x)
 
 # %% ../nbs/workshop/00_refusals.ipynb #ac96c30f
+_ALL_NAMED = 20  # choices that fit in a sentence
+
+
 def check_choice(
     x: Any,  # the value
     choices: Collection,  # the allowed ones
@@ -123,14 +127,15 @@ def check_choice(
     name: str,  # the argument's name
 ) -> Any:
     "Return `x` if it is one of `choices`, or raise `ValueError`."
-    if not (x is None or isinstance(x, str)) or x not in choices:
-        refuse(
-            caller,
-            f"{name} must be one of {', '.join(map(repr, choices))}",
-            repr(x) if isinstance(x, str) else f"{type(x).__name__} {shown(x, 80)}",
-            "choose one of those",
-        )
-    return x
+    if (x is None or isinstance(x, str)) and x in choices:
+        return x
+    got = repr(x) if isinstance(x, str) else f"{type(x).__name__} {shown(x, 80)}"
+    among, remedy = ", ".join(map(repr, choices)), "choose one of those"
+    if len(choices) > _ALL_NAMED:
+        among = f"{len(choices)} choices"
+        near = difflib.get_close_matches(str(x), [*map(str, choices)], 3, 0.0)
+        remedy = f"did you mean {' or '.join(near)}"
+    refuse(caller, f"{name} must be one of {among}", got, remedy)
 
 # %% ../nbs/workshop/00_refusals.ipynb #1cd9bf5c
 def check_flag(

@@ -123,7 +123,11 @@ def _squares_lose(X, scale, squares, m):  # squares: of each centred feature, sh
     return bool((squares[small] > len(X) * rounding.square()).any())
 
 # %% ../nbs/prior/14_ridge.ipynb #5e1d0aa1
-def _gram(parts, d):  # sum of A' A over these matrices of d columns, on and below the diagonal
+def lower_gram(
+    parts: Iterable,  # matrices A of shape (any, d)
+    d: int,
+) -> Tensor:  # shape (d, d), of no meaning above the diagonal
+    "The sum of A.T @ A on and below the diagonal."
     out: Any = None
     for A in parts:
         out = A.new_zeros(d, d) if out is None else out
@@ -147,10 +151,10 @@ def decompose(
         if _squares_lose(X, scale, torch.linalg.vector_norm(Xc, dim=0).square(), n):
             s, U = _singular(Xc[:, b].T for b in row_blocks(d, 4096))
         else:
-            s, U = _eigen(_gram([Xc.T], n))
+            s, U = _eigen(lower_gram([Xc.T], n))
         return RidgeBasis(U=U.to(X.dtype), s=s, V=Xc.T @ U / s, mean=mean, scale=scale)
     blocks = row_blocks(n, 4096)
-    gram = _gram((_centred(X[b], mean, scale) for b in blocks), d)
+    gram = lower_gram((_centred(X[b], mean, scale) for b in blocks), d)
     if _squares_lose(X, scale, gram.diagonal(), d):
         s, V = _singular(_centred(X[b], mean, scale) for b in blocks)
     else:

@@ -9,7 +9,7 @@ __all__ = ['MOST_LOST', 'TaskMoments', 'code_rows', 'check_task_memory', 'task_b
            'least_grid_errors', 'check_alphas']
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #57b6211c
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -184,7 +184,11 @@ def label_moments(
     return task_moments(basis, tasks, weights, block_size=block_size, executor=executor)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #289d54e2
-def _gram_strips(U, weights):  # columns, and U' diag(w) U there down to the diagonal, (stop, k, 64)
+def gram_strips(
+    U: Tensor,  # shape (n, r)
+    weights: Tensor,  # shape (k, n)
+) -> Iterator:  # of slices of columns, and U.T @ diag(w) @ U there, shape (stop, k, columns)
+    "Weighted Gram matrices down to the diagonal, which count twice above it."
     w = weights.T.to(U)
     for cols in row_blocks(U.shape[1], 64):
         gram: Any = 0.0
@@ -203,10 +207,16 @@ def _few_weights(weight, eps):  # weight (n_alphas, n) as coef @ rows, few rows 
     return unit * L[:, :k] * s[:k], rows[:k]
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #9c262254
-def _inner_terms(U, inners, weight, f):  # sum_i w_i u_i' F inner F u_i, (n_laws, n_alphas)
+def inner_terms(
+    U: Tensor,  # shape (n, r)
+    inners: Sequence,  # of laws of tasks, each of shape (r, r)
+    weight: Tensor,  # shape (n_alphas, n)
+    f: Tensor,  # shape (n_alphas, r)
+) -> Tensor:  # shape (n_laws, n_alphas)
+    "The sum over points of weight times u.T @ diag(f) @ inner @ diag(f) @ u."
     out = f.new_zeros(len(inners), len(f))
     coef, rows = _few_weights(weight, torch.finfo(U.dtype).eps)
-    for cols, gram in _gram_strips(U, rows):
+    for cols, gram in gram_strips(U, rows):
         for k, inner in enumerate(inners):
             N = inner[: cols.stop, None, cols] * gram
             strip = (f[:, : cols.stop] @ N.flatten(1)).unflatten(1, N.shape[1:])
@@ -214,7 +224,7 @@ def _inner_terms(U, inners, weight, f):  # sum_i w_i u_i' F inner F u_i, (n_laws
     return out
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #32dd6a20
-def _root_terms(U, root, weight, f):  # what `_inner_terms` gives for one law, from its root
+def _root_terms(U, root, weight, f):  # what `inner_terms` gives for one law, from its root
     blocks = row_blocks(len(U), 8192)
     out = f.new_zeros(len(f))
     for k, (w, g) in enumerate(zip(weight, f, strict=True)):
@@ -229,7 +239,7 @@ def _quadratic_terms(U, laws, weight, f):  # by the cheaper of the two routes, (
         if n_grams * U.shape[1] >= 2 * len(f) * sum(law.inner.shape[1] for law in laws):
             return torch.stack([_root_terms(U, law.inner, weight, f) for law in laws])
     inners = [(law.inner @ law.inner.T).double() if law.root else law.inner for law in laws]
-    return _inner_terms(U, inners, weight, f)
+    return inner_terms(U, inners, weight, f)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #40315467
 def _linear_term(U, law, weight, keep, f):  # of the first two terms, weighted, at each penalty
@@ -295,7 +305,12 @@ def training_parts(
     return residuals * (out - residuals)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #7437c07c
-def _squares_beside(basis, weights, alpha):  # sum over i != j of weight_i A_ij^2, (k, n)
+def squares_beside(
+    basis: RidgeBasis,  # of the n points
+    weights: Tensor,  # shape (k, n)
+    alpha: float,  # penalty
+) -> Tensor:  # shape (k, n)
+    "The sum over i other than j of weight_i A_ij^2, where A is I - H."
     keep, f = residual_filter(basis, alpha)
     n = len(basis.U)
     ones = basis.U.new_full((n, 1), n**-0.5)
@@ -306,7 +321,7 @@ def _squares_beside(basis, weights, alpha):  # sum over i != j of weight_i A_ij^
         W = W.double()
     WG = W * G.to(W)
     whole = torch.zeros_like(weights)
-    for cols, gram in _gram_strips(W, weights):
+    for cols, gram in gram_strips(W, weights):
         S = gram.flatten(1).to(W)
         for b in row_blocks(n, 4096):
             strip = (WG[b, : cols.stop] @ S).unflatten(1, gram.shape[1:])
@@ -327,7 +342,7 @@ def loo_pseudo_values(
     """
     slack = loo_slack(basis, [alpha], "loo_pseudo_values")[0]
     weights = torch.cat([slack[None] ** -2, (errors / slack).view(-1, len(slack))])
-    own, *others = _squares_beside(basis, weights, alpha)
+    own, *others = squares_beside(basis, weights, alpha)
     others = torch.stack(others).view(errors.shape)
     return errors * (1 - own) + 2 * training - 2 * others / slack
 
@@ -404,8 +419,14 @@ class LeastErrors(NamedTuple):
     alphas: Tensor  # shape (n_laws,), float64
     errors: Tensor  # at these penalties, shape (n_laws,), float64
 
-
-def _sum_and_doubt(basis, law, keep, f):  # sum of rho_i and its rounding, at each penalty
+# %% ../nbs/prior/14_ridge_tasks.ipynb #e8dc4cad
+def sum_and_doubt(
+    basis: RidgeBasis,  # of the n points
+    law: TaskMoments | TaskTargets,  # of tasks, on the same basis
+    keep: Tensor,  # of filters, shape (n_alphas,)
+    f: Tensor,  # of filters, shape (n_alphas, r)
+) -> tuple:  # both of shape (n_alphas,)
+    "The sum of squared residuals at each penalty, and a bound on its rounding."
     if isinstance(law, TaskTargets):
         diagonal = law.products.square().sum(0, dtype=torch.float64)
     elif law.root:
@@ -419,7 +440,7 @@ def _sum_and_doubt(basis, law, keep, f):  # sum of rho_i and its rounding, at ea
     doubt = stored * (f.abs() @ size + total.sqrt()).square()
     return residual, doubt + squared * len(size) * weak.square()
 
-
+# %% ../nbs/prior/14_ridge_tasks.ipynb #03e4a6d4
 def least_grid_errors(
     basis: RidgeBasis,  # of the n points
     laws: Sequence,  # of tasks: TaskMoments or TaskTargets on the same basis
@@ -429,7 +450,7 @@ def least_grid_errors(
     grid, slack = _usable_grid(basis, caller)
     keep, f = filters(basis, grid.tolist())
     weight, n = slack**-2, len(basis.U)
-    sums = zip(*(_sum_and_doubt(basis, law, keep, f) for law in laws), strict=True)
+    sums = zip(*(sum_and_doubt(basis, law, keep, f) for law in laws), strict=True)
     residual, doubt = map(torch.stack, sums)
     mean = weight.mean(1)
     floor = (weight.amin(1) * residual - mean * doubt) / n

@@ -40,7 +40,7 @@ from taskpriors.inputs.encoders import (
     evaluating,
     n_parameters,
     outputs_digest,
-    printed,
+    printed_form,
 )
 from .image_source import ImageSource
 from .images import ImagesLike, load_images
@@ -91,7 +91,7 @@ def _stack(
     return torch.stack(rows)
 
 # %% ../../nbs/inputs/06_embed.ipynb #1ef2a951
-class _Setup(NamedTuple):
+class Setup(NamedTuple):
     "Where and in which portions a model runs."
 
     device: torch.device
@@ -104,7 +104,7 @@ class _Setup(NamedTuple):
 # %% ../../nbs/inputs/06_embed.ipynb #9aab57fb
 def _batch_encoder(
     enc: Encoder,
-    setup: _Setup,
+    setup: Setup,
 ) -> BatchEncoder:
     return BatchEncoder(
         caller="embed",
@@ -120,7 +120,7 @@ def feature_batches(
     enc: Encoder,
     images: ImageSource,
     start: int,  # first row
-    setup: _Setup,
+    setup: Setup,
 ) -> Iterator:  # of features (b, d), float32, on the CPU
     "Features of the images from a row on, a batch at a time."
     if isinstance(images, LoadedBatches):
@@ -156,7 +156,7 @@ class _Seen(NamedTuple):
 def look_at_few(
     enc: Encoder,
     images: ImageSource,
-    setup: _Setup,
+    setup: Setup,
 ) -> _Seen | None:  # None if the model does not return the same features twice
     "Look at the features of a few images."
     network = _batch_encoder(enc, setup)
@@ -307,7 +307,7 @@ class Features(Result):
 def _lookup(
     enc: Encoder,
     images: ImageSource,
-    setup: _Setup,
+    setup: Setup,
     entry: _Entry,
     caller: str | None,  # who warns; None does not warn
 ) -> Features | None:  # None if there is no such file
@@ -330,7 +330,7 @@ def _lookup(
 def _compute(
     enc: Encoder,
     images: ImageSource,
-    setup: _Setup,
+    setup: Setup,
     entry: _Entry | None,  # where features are stored; None stores nothing
 ) -> Features:
     with evaluating(enc.forward if enc.module is None else enc.module, setup.device):
@@ -383,7 +383,7 @@ def _drop_left_parts(
 def _find_or_store(
     enc: Encoder,
     images: ImageSource,
-    setup: _Setup,
+    setup: Setup,
     entry: _Entry,
 ) -> Features:
     if stored := _lookup(enc, images, setup, entry, None):
@@ -403,7 +403,7 @@ def _find_or_store(
             dim=new.dim,
             n=len(images),
             fingerprint=images.fingerprint,
-            transform=printed(enc.transform),
+            transform=printed_form(enc.transform),
             pooling=enc.pooling,
             weights=digest_tensors(enc.module.state_dict()) if enc.module is not None else None,
             versions=dict(torch=torch.__version__),
@@ -418,7 +418,7 @@ def _find_or_store(
 def _find_or_compute(
     enc: Encoder,
     images: ImageSource,
-    setup: _Setup,
+    setup: Setup,
     cache: CacheLike | None,
 ) -> Features:
     if cache is False:
@@ -458,7 +458,7 @@ def embed_features(
     device = default_device() if device is None else check_device(device, "embed")
     if num_workers is None:
         num_workers = min(8, os.cpu_count() or 1) if device.type == "cuda" else 0
-    setup = _Setup(
+    setup = Setup(
         device=device,
         dtype=dtype,
         batch_size=check_count(batch_size, "embed", "batch_size"),

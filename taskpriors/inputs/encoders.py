@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['PROBE_IMAGES', 'module_of', 'model_name', 'device_of', 'n_parameters', 'check_device', 'default_device',
-           'modules_within', 'evaluating', 'BatchEncoder', 'printed', 'description_of', 'outputs_digest']
+           'modules_within', 'evaluating', 'BatchEncoder', 'printed_form', 'description_of', 'outputs_digest']
 
 # %% ../../nbs/inputs/03_encoders.ipynb #4a1ce948
 import functools
@@ -215,7 +215,7 @@ def _class_source(
     ]
 
 # %% ../../nbs/inputs/03_encoders.ipynb #66f65b1a
-def printed(
+def printed_form(
     obj: object,
 ) -> str:
     "How an object prints, without addresses in memory."
@@ -237,10 +237,10 @@ def _content(
         if isinstance(value, Tensor):
             return digest_tensors(dict(value=value))
         if isinstance(value, nn.Module):
-            return digest_tensors(_tensors(value), printed(value))
+            return digest_tensors(_tensors(value), printed_form(value))
     except (RuntimeError, TypeError, ValueError):  # sparse or quantised, or an array of objects
         pass
-    return printed(value)
+    return printed_form(value)
 
 # %% ../../nbs/inputs/03_encoders.ipynb #fd25b8f8
 def _own_settings(
@@ -282,18 +282,18 @@ def description_of(
             if isinstance(v, nn.Module) or not (callable(v) or inspect.ismodule(v))
         }
         held = {k: inner(v) for k, v in sorted({**seen.nonlocals, **read}.items())}
-        return [_source(obj), printed(obj.__defaults__), held]
+        return [_source(obj), printed_form(obj.__defaults__), held]
     if isinstance(obj, nn.Module):
         parts = list(obj.modules())
         return dict(
             weights=digest_tensors(_tensors(obj)),
             code={str(k): _class_source(k) for k in {type(m) for m in parts}},
-            layers=printed(obj),
+            layers=printed_form(obj),
             settings=[_own_settings(m) for m in parts],
         )
     if isinstance(getattr(obj, "transforms", None), (list, tuple)):
         return [inner(t) for t in obj.transforms]
-    return [printed(obj), _class_source(type(obj)), _own_settings(obj)]
+    return [printed_form(obj), _class_source(type(obj)), _own_settings(obj)]
 
 # %% ../../nbs/inputs/03_encoders.ipynb #dca165d4
 PROBE_IMAGES = 8  # at most; the model sees each of them twice

@@ -24,10 +24,11 @@ from ..checks import refuse
 from .feature_files import is_feature_file
 
 # %% ../../nbs/inputs/03_named_models.ipynb #11bfc461
-def _check_timm_name(
+def check_timm_name(
     name: str,  # ARCHITECTURE or ARCHITECTURE.TAG
-    caller: str,
-):
+    caller: str,  # who asks
+) -> None:
+    "Refuse a name that timm does not know, and say what is near."
     import timm
 
     base, _, tag = name.partition(".")
@@ -85,7 +86,7 @@ def _hub_answers() -> bool:
 
 
 @contextmanager
-def _hub_at_once():
+def hub_at_once() -> Iterator:
     "Within this context the hub's client does not wait for a network that is not there."
     from huggingface_hub import constants
 
@@ -142,7 +143,7 @@ def timm_module(
     name, weights = spec, ""
     if not spec.startswith(("hf-hub:", "hf_hub:", "local-dir:")):
         name, _, weights = spec.partition("@")
-        _check_timm_name(name, caller)
+        check_timm_name(name, caller)
     if weights not in ("", "untrained") and not Path(weights).expanduser().is_file():
         rule = "a checkpoint NAME@FILE must be a file"
         refuse(caller, rule, repr(weights), "check the path", FileNotFoundError)
@@ -151,7 +152,7 @@ def timm_module(
         try:
             kwargs = _timm_weights(name, weights)
             local = weights != "" or name.startswith("local-dir:")
-            with nullcontext() if local else _hub_at_once():
+            with nullcontext() if local else hub_at_once():
                 module = timm.create_model(name, num_classes=0, **kwargs).eval()
         except Exception as e:  # timm, the hub and torch raise many types
             _refuse_weights(spec, e, caller)
@@ -195,8 +196,12 @@ def is_repository(
         return False
     return re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name) is not None
 
-
-def _repositories(name, texts):  # that have the weights of a model, any of them
+# %% ../../nbs/inputs/03_named_models.ipynb #7ddca41f
+def repositories_of(
+    name: str,  # of a model
+    texts: bool,  # does it read texts?
+) -> list:  # of OWNER/NAME
+    "Repositories of which any may have the weights of a model."
     if is_repository(name):
         return [name]
     is_file = is_feature_file(name) or name.endswith(".onnx") or Path(name).exists()
@@ -243,7 +248,7 @@ def check_names(
     "Refuse names whose weights cannot be had here, all at once, before any work."
     from huggingface_hub import constants
 
-    repositories = {m: _repositories(m, texts) for m in models if isinstance(m, str)}
+    repositories = {m: repositories_of(m, texts) for m in models if isinstance(m, str)}
     repositories = {name: found for name, found in repositories.items() if found}
     missing = [name for name, found in repositories.items() if not any(map(cached_snapshot, found))]
     if not missing or not (constants.HF_HUB_OFFLINE or not _hub_answers()):
@@ -296,10 +301,10 @@ def transformers_model(
         remedy = "pip install taskpriors[transformers]"
         refuse(caller, f"{name} needs transformers", str(e), remedy, ImportError)
     check_names([name], caller, texts=texts)
-    cached = [*filter(None, map(cached_snapshot, _repositories(name, texts)))]
+    cached = [*filter(None, map(cached_snapshot, repositories_of(name, texts)))]
     source = str(cached[0]) if cached else name
     reader = AutoTokenizer if texts else AutoImageProcessor
-    with quiet_libraries(), _hub_at_once(), torch.random.fork_rng(devices=[]):
+    with quiet_libraries(), hub_at_once(), torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         try:
             network, report = AutoModel.from_pretrained(source, output_loading_info=True)

@@ -47,7 +47,8 @@ def _glyph(font, char, side=32):  # (side, side) in [0, 1], the character fillin
     return np.asarray(frame) / 255
 
 # %% ../../nbs/inputs/05_zoo.ipynb #d38d904d
-def _glyphs():  # (font, character, 32, 32), float32
+def glyphs_of_fonts() -> Tensor:  # shape (fonts, characters, 32, 32), float32
+    "Digits and letters as the fonts of matplotlib draw them."
     import matplotlib
     from PIL import ImageFont
 
@@ -96,7 +97,7 @@ def printed(
 ) -> Printed:
     "Draw and bend `n` printed characters."
     g = torch.Generator().manual_seed(seed)
-    glyphs = _glyphs()
+    glyphs = glyphs_of_fonts()
 
     def pick(low, high, k):
         return torch.randint(low, high, (k,), generator=g)
@@ -263,20 +264,31 @@ def _denoise_loss(network, x, g):
     return F.mse_loss(network(noisy), x.flatten(1))
 
 # %% ../../nbs/inputs/05_zoo.ipynb #cd0a0d89
-def _contrastive_loss(network, views):  # views: (B, 2, 1, 8, 8)
+def contrastive_loss(
+    network: nn.Module,
+    views: Tensor,  # two of each of B characters, shape (B, 2, 1, 8, 8)
+) -> Tensor:  # a scalar
+    "Cross-entropy of finding the other view of a character among all others."
     z = F.normalize(network(views.flatten(0, 1)), dim=-1)
     similarity = (z @ z.T / 0.2).fill_diagonal_(-torch.inf)
     return F.cross_entropy(similarity, torch.arange(len(z)) ^ 1)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #0961f3e8
-def _loss(objective, network, data, batch, g):  # batch: row numbers
+def training_loss(
+    objective: str,  # what the network learns
+    network: nn.Module,
+    data: Printed,
+    batch: Tensor,  # row numbers
+    g: torch.Generator | None,  # where the objective draws
+) -> Tensor:  # a scalar
+    "The loss of one objective on a batch."
     x = data.views[batch, 0]
     if objective == "rotation":
         return _rotation_loss(network, x, g)
     if objective == "denoise":
         return _denoise_loss(network, x, g)
     if objective == "contrastive":
-        return _contrastive_loss(network, data.views[batch])
+        return contrastive_loss(network, data.views[batch])
     targets = {"digits": data.char, "letters": data.char - 10, "fonts": data.font}
     return F.cross_entropy(network(x), targets[objective][batch], label_smoothing=0.1)
 
@@ -312,7 +324,7 @@ def _train(module, objective, steps, data, seed, *, batch_size=128, lr=2e-3):
     network.train()
     for _ in range(steps):
         batch = torch.randint(low, high, (batch_size,), generator=g)
-        loss = _loss(objective, network, data, batch, g)
+        loss = training_loss(objective, network, data, batch, g)
         opt.zero_grad()
         loss.backward()
         opt.step()
@@ -352,10 +364,10 @@ def build_network(
 
 # %% ../../nbs/inputs/05_zoo.ipynb #55c57f67
 _MAKERS = (
-    (_glyph, _glyphs, _bend, printed)
+    (_glyph, glyphs_of_fonts, _bend, printed)
     + (_pca, _linear, Gradients.__init__, Gradients.forward)
     + (_resnet, _vit, _convnext, _mixer, _convmixer)
-    + (_rotation_loss, _denoise_loss, _contrastive_loss, _loss)
+    + (_rotation_loss, _denoise_loss, contrastive_loss, training_loss)
     + (_n_outputs, _rows, _train)
 )
 

@@ -101,7 +101,7 @@ _FILES = dict(
     overwrite=dict(help="replace the ranking in --out"),
     progress=dict(flag="--quiet", dest="progress", action="store_false", help="no progress bars"),
 )
-_LABELS = dict(
+_LABEL_WORDS = dict(
     nargs="*",
     metavar="FILE or METRIC",
     help="files of labels (.csv, .npy, .txt), or none if the points carry them; words that are no "
@@ -119,7 +119,7 @@ _RANK = {
             "zoo/NAME, or features: .npy, .npz (FILE.npz:KEY), .pt, .safetensors, .csv, .parquet, "
             "or a folder that NumpyCache of mteb wrote (default: the zoo)",
         ),
-        labels=_LABELS,
+        labels=_LABEL_WORDS,
         temperature=dict(help="of the edges; the default makes the mean of |K|/T one"),
         task_temperature=dict(help="of the tasks; the default makes them learnable and different"),
         plan=dict(help="say what time and memory files of over 100,000 points take, and stop"),
@@ -149,7 +149,7 @@ _LAYERS = {
             help="timm name, or zoo/NAME; with --texts the name or the folder of a model of "
             "transformers",
         ),
-        labels=_LABELS,
+        labels=_LABEL_WORDS,
         **dict.fromkeys(("images", "texts", "transform")),
     ),
     "inputs.images.load_images": _IMAGES,
@@ -469,7 +469,7 @@ def run_reproduce(
     args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "List the papers' figures and tables, or compute one of them."
-    from taskpriors.jobs.recipes import item_table, paper_items, plan_summary
+    from taskpriors.jobs.recipes import item_table
     from taskpriors.jobs.reproduce import reproduce
 
     wrap = partial(textwrap.fill, width=80, break_on_hyphens=False)
@@ -479,12 +479,9 @@ def run_reproduce(
             said = f"{row.shows}. It needs {row.needs}. Does it run here? {row.here}."
             print(wrap(said, initial_indent=f"{name:25}", subsequent_indent=" " * 25))
         return 0
-    item = given.pop("item")
-    table = reproduce(item, **given)
-    print(table.to_string(index=False))
-    if given.get("plan"):
-        chosen = paper_items(miniature="miniature" in given)[item]
-        print("", *map(wrap, plan_summary(chosen, table)), sep="\n")
+    found = reproduce(given.pop("item"), **given)
+    numbers = dict(index=False, na_rep="", float_format="{:.4g}".format)
+    print(found if "plan" in given else found.to_string(**numbers))
     return 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #e88fef39

@@ -8,7 +8,6 @@ __all__ = ['is_feature_folder', 'folder_task', 'question_folder', 'ImageInputs',
 
 # %% ../../nbs/jobs/07_neucrab_files.ipynb #72031c95
 import base64
-import io
 import itertools
 import re
 from collections.abc import Mapping, Sequence
@@ -28,6 +27,7 @@ from ..inputs.feature_files import FEATURE_FILES, read_features
 from ..inputs.images import load_images
 from ..prior.heldout import expected_heldout_error
 from ..rank.known_labels import read_labels
+from ..show.plots import drawn_png
 from ..store import digest_json, write_file
 from ..transfer.fine_tuning import TuningRecipe
 from ..transfer.neucrab import NeuCRaB, NeuCRaBPlan, neucrab
@@ -203,16 +203,6 @@ def family_of(
     return found[0].lower() if found else stem
 
 # %% ../../nbs/jobs/07_neucrab_files.ipynb #545ff566
-def _png(draw):  # base64 text
-    import matplotlib.pyplot as plt
-
-    drawn, held = draw(), io.BytesIO()
-    figure = getattr(drawn, "figure", None) or drawn.flat[0].figure
-    figure.savefig(held, format="png", dpi=110)
-    plt.close(figure)
-    return base64.b64encode(held.getvalue()).decode()
-
-
 def neucrab_page(
     result: NeuCRaB,
 ) -> str:  # HTML
@@ -233,7 +223,8 @@ def neucrab_page(
     parts = []
     for title, draw in pictures:
         try:
-            parts.append((title, f'<img alt="" src="data:image/png;base64,{_png(draw)}">'))
+            png = base64.b64encode(drawn_png(draw())).decode()
+            parts.append((title, f'<img alt="" src="data:image/png;base64,{png}">'))
         except ValueError as e:  # a grid that says nothing, as of four equal risks
             plt.close()  # the figure that was begun
             parts.append((title, _escaped(str(e))))

@@ -4,14 +4,15 @@
 
 # %% auto #0
 __all__ = ['PAPERS', 'NONE', 'published_table', 'Item', 'paper_items', 'network_problem', 'data_problem', 'is_cached',
-           'open_data', 'item_table', 'plan_item', 'free_disk', 'gib_to_fetch', 'plan_summary']
+           'open_data', 'item_table', 'plan_item', 'free_disk', 'gib_to_fetch', 'plan_summary', 'ItemPlan', 'plan_of']
 
 # %% ../../nbs/jobs/07_recipes.ipynb #be07d52a
 import inspect
 import shutil
 import sys
+import textwrap
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,7 +25,7 @@ from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
 from ..inputs.named_models import cached_snapshot, is_repository
 from ..results import Result
-from ..show.words import counted
+from ..show.words import counted, shortened
 from ..store import cache_dir
 from ..synbench.curves import SynBenchSettings
 
@@ -93,14 +94,17 @@ class Item(Result):
 
 # %% ../../nbs/jobs/07_recipes.ipynb #f7783601
 @lru_cache
-def _recipes(name: str) -> dict:
+def read_recipes(
+    name: str,  # of a paper, see PAPERS
+) -> dict:
+    "The recipes of one paper, as its file has them."
     if sys.version_info >= (3, 11):
         from tomllib import loads
     else:
         from tomli import loads
     return loads((files("taskpriors") / "papers" / f"{name}.toml").read_text("utf-8"))
 
-
+# %% ../../nbs/jobs/07_recipes.ipynb #f49355f9
 def _item(recipes, entry, miniature) -> Item:
     small = recipes["miniature"]
     groups = recipes.get("networks", {})
@@ -136,7 +140,7 @@ def paper_items(
     miniature: bool = False,  # of a small run
 ) -> dict:  # name -> Item
     "All items that have a recipe."
-    every = [_recipes(name) for name in PAPERS.values()]
+    every = [read_recipes(name) for name in PAPERS.values()]
     found = [_item(recipes, entry, miniature) for recipes in every for entry in recipes["items"]]
     return {item.name: item for item in found}
 
@@ -255,10 +259,11 @@ def item_table() -> DataFrame:  # one row per item
 # %% ../../nbs/jobs/07_recipes.ipynb #c3a30f8c
 def plan_item(
     item: Item,
+    *,
+    count: bool = True,  # operations, which takes a forward pass without numbers
 ) -> DataFrame:  # one row per network, with what it costs
     "Downloads and arithmetic of each network of timm, from its architecture alone."
     import pandas as pd
-    from torch.utils.flop_counter import FlopCounterMode
 
     rows = []
     for called, name in item.networks.items():
@@ -270,18 +275,23 @@ def plan_item(
 
             with torch.device("meta"):
                 net = timm.create_model(name.partition("@")[0], num_classes=0, pretrained=False)
-                net.requires_grad_(False)  # else the counter follows gradients
-                size = timm.data.resolve_model_data_config(net)["input_size"]
-                with torch.no_grad(), FlopCounterMode(display=False) as counter:
-                    net(torch.zeros(1, *size))
             n_bytes = 4 * sum(p.numel() for p in net.parameters())
-            row |= dict(
-                cached=is_cached(name),
-                download_mib=round(n_bytes / 2**20),
-                gflop_per_image=round(counter.get_total_flops() / 1e9, 2),
-            )
+            row |= dict(cached=is_cached(name), download_mib=round(n_bytes / 2**20))
+            if count:
+                row["gflop_per_image"] = _gflop_per_image(net)
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _gflop_per_image(net):  # without weights
+    import timm
+    from torch.utils.flop_counter import FlopCounterMode
+
+    net.requires_grad_(False)  # else the counter follows gradients
+    size = timm.data.resolve_model_data_config(net)["input_size"]
+    with torch.device("meta"), torch.no_grad(), FlopCounterMode(display=False) as counter:
+        net(torch.zeros(1, *size))
+    return round(counter.get_total_flops() / 1e9, 2)
 
 
 def free_disk() -> float:  # GiB
@@ -304,6 +314,10 @@ def gib_to_fetch(
     return float(plan.loc[absent, "download_mib"].sum()) / 1024
 
 
+def _size(mib):  # in words
+    return f"{mib:.0f} MiB" if mib < 1024 else f"{mib / 1024:.1f} GiB"
+
+
 _RATES = {"a processor": 1e11, "a GPU": 2e13}  # operations a second, of single precision
 
 
@@ -316,10 +330,10 @@ def plan_summary(
     if "download_mib" in plan:
         networks = counted(int(plan["cached"].eq(False).sum()), "network")
         said += [
-            f"Weights: {gib_to_fetch(plan):.1f} GiB of {networks} are not here yet; "
+            f"Weights: {_size(1024 * gib_to_fetch(plan))} of {networks} are not here yet; "
             f"{free_disk():.0f} GiB are free where they go.",
-            f"Memory: {plan['download_mib'].max() / 1024:.1f} GiB for the largest network, one "
-            "at a time, beside its images and features.",
+            f"Memory: {_size(plan['download_mib'].max())} for the largest network, one at a time, "
+            "beside its images and features.",
         ]
         n = item.n_images
         flop = 1e9 * plan["gflop_per_image"].sum() * (n or 1000)
@@ -333,11 +347,46 @@ def plan_summary(
         f"{': ' + source['folder'] if 'folder' in source else ''}."
         for name, source in item.data.items()
     ]
-    return said
+    return said or [f"It needs {item.needs}."]
 
 
 def _duration(seconds):
-    for unit, size in (("hours", 3600), ("minutes", 60)):
+    for unit, size in (("hour", 3600), ("minute", 60)):
         if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} seconds"
+            return counted(round(seconds / size), unit)
+    return counted(max(1, round(seconds)), "second")
+
+# %% ../../nbs/jobs/07_recipes.ipynb #32aaddea
+_HEADINGS = {"cached": "here", "download_mib": "MiB", "gflop_per_image": "GFLOP/image"}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ItemPlan:
+    "What an item will fetch, hold and compute; it prints as text of 80 columns."
+
+    networks: DataFrame  # of plan_item
+    summary: list  # sentences
+
+    def __repr__(self):
+        wrap = partial(textwrap.fill, width=80, break_on_hyphens=False)
+        parts = []
+        if len(self.networks):
+            problem = self.networks["problem"]
+            found = self.networks[problem == ""].drop(columns="problem")
+            if "cached" in found:
+                found = found.assign(cached=found["cached"].map({True: "yes", False: "no"}))
+            found = found.rename(columns=_HEADINGS)
+            room = max(12, 55 - found["weights"].str.len().max())
+            short = {"MiB": "{:.0f}".format, "network": lambda name: shortened(name, room)}
+            parts += [found.to_string(index=False, na_rep="", formatters=short), ""]
+            for why, some in self.networks[problem != ""].groupby("problem", sort=False):
+                parts.append(wrap(f"Left out: {', '.join(some['network'])} ({why})."))
+        return "\n".join([*parts, *map(wrap, self.summary)])
+
+
+def plan_of(
+    item: Item,
+) -> ItemPlan:
+    "What an item will fetch, hold and compute."
+    networks = plan_item(item)
+    return ItemPlan(networks, plan_summary(item, networks))

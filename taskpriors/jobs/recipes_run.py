@@ -7,7 +7,7 @@ __all__ = ['ACTIONS', 'Cell', 'Job']
 
 # %% ../../nbs/jobs/07_recipes_run.ipynb #c575f4ea
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from statistics import mode
@@ -18,6 +18,7 @@ import torch
 from ..checks import check_memory
 from ..inputs.accepted_models import load_encoder
 from ..inputs.encoders import evaluating
+from ..inputs.image_source import ImageSource
 from taskpriors.jobs.neucrab_files import (
     cost_table,
     family_of,
@@ -80,7 +81,7 @@ def _settings(item):  # name of the convention -> SynBenchSettings
     return {name: replace(s, **given) for name, s in both.items()}
 
 
-def _scores(job: Job) -> tuple[list, Any]:
+def _synbench_cells(job: Job) -> tuple[list, Any]:
     cells, curves = [], []
     for called, network in job.networks.items():
         found = {
@@ -186,7 +187,13 @@ def _draw_correlations(cells):
     return ax
 
 # %% ../../nbs/jobs/07_recipes_run.ipynb #1dccb918
-def _pixels(source, shape, n, share=(0, 1)):  # images in [0, 1] of this shape, and labels
+def resized_pixels(
+    source: ImageSource,
+    shape: Sequence,  # of an image, (C, H, W)
+    n: int,  # at most so many images, evenly spaced
+    share: Sequence = (0, 1),  # (k, m): every m-th image from number k on
+) -> tuple:  # images in [0, 1], shape (n, C, H, W), and classes
+    "Images of one shape and their classes."
     from torchvision.transforms import functional as tf
 
     first, every = share
@@ -220,7 +227,7 @@ def _robust_cells(job, encoder, parts, at):  # of one network on one data set
     s, cells, plain = job.item.settings, [], None
     limits = s.get("train_images", 50_000), s.get("test_images", 10_000)
     (x, y), (x2, y2) = (
-        _pixels(part, encoder.shape, n, share)
+        resized_pixels(part, encoder.shape, n, share)
         for (part, share), n in zip(parts, limits, strict=True)
     )
     n_classes, error = int(max(y.max(), y2.max())) + 1, 100 * math.sqrt(0.25 / len(y2))
@@ -254,7 +261,7 @@ def _distances(job: Job) -> tuple[list, Any]:
     shape = (3, 16, 16) if job.item.small else (3, 224, 224)
     for name in job.item.data:
         source = open_data(job.item, name, folder=job.folders.get(name), progress=False)
-        x = _pixels(source, shape, n)[0]
+        x = resized_pixels(source, shape, n)[0]
         for label, covariance in (("Gaussian-I", "identity"), ("Gaussian-H", "heptadiagonal")):
             task = synthetic_task(1.0, shape, covariance=covariance)
             fit = rejects_gaussian(x, task)
@@ -484,7 +491,7 @@ def _costs(job, task):  # GFLOPS of metrics, and of the features of as many imag
 
 
 ACTIONS: dict[str, Callable] = dict(
-    scores=_scores,
+    scores=_synbench_cells,
     by_size=_by_size,
     printed_correlations=_printed_correlations,
     robust_probing=_robust_probing,

@@ -22,9 +22,11 @@ from taskpriors.jobs.recipes import (
     network_problem,
     paper_items,
     plan_item,
+    plan_of,
     published_table,
 )
 from .recipes_run import ACTIONS, Job
+from ..show.plots import drawn_png
 from ..show.words import counted
 from ..store import write_file
 
@@ -59,7 +61,10 @@ def compare_cells(
     return pd.DataFrame(rows, columns=order)
 
 # %% ../../nbs/jobs/07_reproduce.ipynb #0d9e59ba
-def _folders(given, item):  # data set of the item -> folder of images
+def folders_of_data(
+    given: str | Path | Sequence | None,  # a folder, or NAME=FOLDER, or several
+    item: Item,
+) -> dict:  # data set of the item -> folder of images
     "A folder alone serves all data sets; NAME=FOLDER serves one of them."
     folders: dict = {}
     for text in [given] if isinstance(given, (str, Path)) else given or ():
@@ -74,7 +79,10 @@ def _folders(given, item):  # data set of the item -> folder of images
     return folders
 
 
-def _check_needs(item, folders):
+def check_needs(
+    item: Item,
+    folders: dict,  # of folders_of_data
+) -> None:
     "Refuse what is missing, all at once and before any work."
     lacks = [f"{k}: {why}" for k, v in item.usable.items() if (why := network_problem(v))]
     absent = [k for k, v in item.usable.items() if not is_cached(v)]
@@ -88,12 +96,16 @@ def _check_needs(item, folders):
         rule = f"{item.name} needs all of its parts"
         remedy = "see --plan, go where there is a network, or try --miniature"
         refuse("reproduce", rule, "; ".join(lacks), remedy, OSError)
-    if absent and (size := gib_to_fetch(plan_item(item))) > free_disk():
+    if absent and (size := gib_to_fetch(plan_item(item, count=False))) > free_disk():
         got = f"{size:.1f} GiB to fetch and {free_disk():.1f} GiB free"
         refuse("reproduce", "the disk must hold the weights", got, "set HF_HOME", OSError)
 
 
-def _with_data_at_hand(item, folders):  # the item; what only a folder can give is left out
+def with_data_at_hand(
+    item: Item,
+    folders: dict,  # of folders_of_data
+) -> Item:
+    "The item without the data that only a folder can give, where there is none."
     closed = {k for k, v in item.data.items() if "folder" in v and k not in folders}
     if not closed or closed == set(item.data):
         return item
@@ -101,7 +113,7 @@ def _with_data_at_hand(item, folders):  # the item; what only a folder can give 
     warnings.warn(f"{left_out} gives; pass --folder NAME=FOLDER for each.", stacklevel=3)
     return replace(item, data={k: v for k, v in item.data.items() if k not in closed})
 
-
+# %% ../../nbs/jobs/07_reproduce.ipynb #e77a8361
 def _is_offline():
     from huggingface_hub.constants import HF_HUB_OFFLINE
 
@@ -119,19 +131,19 @@ def reproduce(
     batch_size: int = 64,  # images at a time
     cache: str | None = None,  # directory of finished pieces
     progress: bool = True,  # bars on standard error
-) -> DataFrame:  # the table, or the plan
+) -> Any:  # pandas.DataFrame of the table, or ItemPlan
     "Compute a figure or table of the papers; write the table and the picture."
     items = paper_items(miniature=miniature)
     chosen = items[check_choice(item, tuple(items), "reproduce", "item")]
     if plan:
-        return plan_item(chosen)
+        return plan_of(chosen)
     if chosen.networks and not chosen.usable:
         refuse(
             "reproduce", "an item needs networks", "none that is published", "see --plan", OSError
         )
-    folders = _folders(folder, chosen)
-    chosen = _with_data_at_hand(chosen, folders)
-    _check_needs(chosen, folders)
+    folders = folders_of_data(folder, chosen)
+    chosen = with_data_at_hand(chosen, folders)
+    check_needs(chosen, folders)
     options: dict[str, Any] = dict(batch_size=batch_size, cache=cache, progress=progress)
     if device is not None:
         options["device"] = device
@@ -140,16 +152,5 @@ def reproduce(
     place = Path(out).expanduser() / chosen.name
     write_file(place.with_suffix(".csv"), table.to_csv(index=False, lineterminator="\n"))
     if draw is not None:
-        _write_picture(draw, place.with_suffix(".png"))
+        write_file(place.with_suffix(".png"), drawn_png(draw()))
     return table
-
-
-def _write_picture(draw, path):
-    import io
-
-    import matplotlib.pyplot as plt
-
-    ax, held = draw(), io.BytesIO()
-    ax.figure.savefig(held, format="png", dpi=120)
-    plt.close(ax.figure)
-    write_file(path, held.getvalue())

@@ -19,6 +19,7 @@ from ..checks import DataFrame, check_choice, check_several, refuse
 from ..inputs.images import load_images
 from ..inputs.named_models import timm_config, timm_module
 from ..rank.synbench_column import scored_network
+from ..show.plots import drawn_png
 from ..store import write_file
 from ..synbench.accuracy import synthetic_accuracy
 from ..synbench.curves import SynBenchResult, SynBenchSettings
@@ -123,20 +124,9 @@ def score_networks(
             row = row.assign(standard_accuracy=found.sa, robust_accuracy=found.ra)
         scores.append(row)
         curves.append(_curves(result).assign(model=stem))
-        _write_picture(result, place / f"{stem}.png")
+        write_file(place / f"{stem}.png", drawn_png(result.plot()))
     table = pd.concat(scores, ignore_index=True)
     write_file(place / "scores.csv", table.to_csv(index=False, lineterminator="\n"))
     curve = pd.concat(curves, ignore_index=True)
     write_file(place / "curves.csv", curve.to_csv(index=False, lineterminator="\n"))
     return table
-
-
-def _write_picture(result, path):
-    import io
-
-    import matplotlib.pyplot as plt
-
-    ax, held = result.plot(), io.BytesIO()
-    ax.figure.savefig(held, format="png", dpi=120)
-    plt.close(ax.figure)
-    write_file(path, held.getvalue())

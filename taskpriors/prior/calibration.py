@@ -262,13 +262,15 @@ class Calibration(Result):
         return ax
 
 # %% ../../nbs/prior/13_calibration.ipynb #50565561
-class _Look(NamedTuple):
+class Look(NamedTuple):
+    "How diverse the tasks of one temperature are."
+
     temperature: float
-    diversity: float
+    diversity: float  # in [0, 1]
     standard_error: float  # NaN for "distinct"
 
 
-def _look(P: PottsModel, state: ParticleState, g, criterion) -> _Look:
+def _look(P: PottsModel, state: ParticleState, g, criterion) -> Look:
     T = 1 / state.beta
     found = _similarity(state, P.q, g)
     if math.isnan(found.rand_index):
@@ -277,12 +279,12 @@ def _look(P: PottsModel, state: ParticleState, g, criterion) -> _Look:
         got = f"one ancestor at temperature {T:.3g}"
         refuse(caller, rule, got, "raise n_tasks or choose method='gibbs'")
     if criterion == "distinct":
-        return _Look(T, found.distinct, math.nan)
-    return _Look(T, 1 - found.rand_index, found.rand_index_se)
+        return Look(T, found.distinct, math.nan)
+    return Look(T, 1 - found.rand_index, found.rand_index_se)
 
 # %% ../../nbs/prior/13_calibration.ipynb #ae23c8c8
 class _Descent(NamedTuple):
-    looks: list  # a _Look at each stop
+    looks: list  # a Look at each stop
     last: ParticleState  # particles or chains at the last of them
 
 
@@ -305,8 +307,8 @@ def _check_reached(looks, target, lowest):
 
 # %% ../../nbs/prior/13_calibration.ipynb #1ca595cd
 def crossing(
-    before: _Look,
-    after: _Look,
+    before: Look,
+    after: Look,
     target: float,  # diversity
 ) -> float:
     "Temperature at which the line between two looks reaches the target."

@@ -43,7 +43,9 @@ from taskpriors.ridge_tasks import (
 from ..signatures import documented
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #f1dcf2c6
-class _Sampling(NamedTuple):
+class Sampling(NamedTuple):
+    "How tasks of several priors are drawn."
+
     n_tasks: int  # of each prior
     n_classes: int  # of a task
     gain: float  # lambda_1/(q T)
@@ -52,12 +54,22 @@ class _Sampling(NamedTuple):
     temperature: float | None = None  # of every prior, in the place of the gain
 
 
-def _sampled_tasks(factors, how):  # shape (n_priors, n_tasks, n)
+def tasks_of_priors(
+    factors: Sequence,  # of the priors, each of shape (n, r)
+    how: Sampling,
+) -> Tensor:  # shape (n_priors, n_tasks, n)
+    "Tasks of each prior, along the same orders."
     temperatures = [
         how.temperature or critical_temperature(Z, how.n_classes) / (2 * how.gain) for Z in factors
     ]
-    tasks = dict(n_tasks=how.n_tasks, n_orders=min(how.n_orders, how.n_tasks), seed=how.seed)
-    return sample_labels_of_priors(factors, temperatures, how.n_classes, **tasks)
+    return sample_labels_of_priors(
+        factors,
+        temperatures,
+        how.n_classes,
+        n_tasks=how.n_tasks,
+        n_orders=min(how.n_orders, how.n_tasks),
+        seed=how.seed,
+    )
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #f154757a
 def _label_moments(labels, basis, how):  # or the targets themselves, where these are few
@@ -88,13 +100,21 @@ def _skills(X, laws, moments_of, standardize):  # of one model over all laws, fl
     return (1 - errors / baseline).cpu()
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #1aa11934
-def _sampling(
-    n_tasks, n_classes, gain, seed, *, n_orders=4, temperature=None, caller="cross_skill"
-):
+def check_sampling(
+    n_tasks: int,  # of each prior
+    n_classes: int,  # of a task
+    gain: float,  # lambda_1/(q T)
+    seed: int | torch.Generator | None,
+    *,
+    n_orders: int = 4,  # random orders of the points
+    temperature: float | None = None,  # of every prior, in the place of the gain
+    caller: str = "cross_skill",  # who asks
+) -> Sampling:
+    "How tasks are drawn, or a sentence about what cannot be."
     draw = check_generator(seed, caller)
     if temperature is not None:
         temperature = check_temperature(temperature, caller)
-    return _Sampling(
+    return Sampling(
         n_tasks=check_count(n_tasks, caller, "n_tasks"),
         n_classes=check_count(n_classes, caller, "n_classes", low=2),
         gain=check_number(gain, caller, "gain", low=0, low_open=True),
@@ -116,7 +136,11 @@ def _prior_factors(features, factors, caller):
     return factors
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #6c3cbbb7
-def _powered(Z, exponent):  # factor of K^exponent
+def powered_factor(
+    Z: Tensor,  # factor of K, shape (n, r)
+    exponent: float,  # positive
+) -> Tensor:  # shape (n, k)
+    "A factor of a power of K."
     if exponent == 1:
         return Z
     U, s, _ = torch.linalg.svd(Z.double(), full_matrices=False)
@@ -153,14 +177,14 @@ def cross_skill(
     caller = "cross_skill"
     check_choice(measure, ("label", "gaussian"), caller, "measure")
     standardize = check_flag(standardize, caller, "standardize")
-    how = _sampling(n_tasks, n_classes, gain, seed, n_orders=n_orders, temperature=temperature)
+    how = check_sampling(n_tasks, n_classes, gain, seed, n_orders=n_orders, temperature=temperature)
     check_executor(executor, caller)
     features = check_same_points(features, caller, "features")
     exponent = check_number(exponent, caller, "exponent", low=0, low_open=True)
-    factors = [_powered(Z, exponent) for Z in _prior_factors(features, factors, caller)]
+    factors = [powered_factor(Z, exponent) for Z in _prior_factors(features, factors, caller)]
     laws, moments_of = factors, partial(_gaussian_moments, how=how)
     if measure == "label":
-        laws, moments_of = _sampled_tasks(factors, how), partial(_label_moments, how=how)
+        laws, moments_of = tasks_of_priors(factors, how), partial(_label_moments, how=how)
     of_one = partial(_skills, laws=laws, moments_of=moments_of, standardize=standardize)
     run: dict[str, Any] = dict(executor=executor, progress=progress, desc="election")
     return torch.stack(list(map_blocks(of_one, features, **run)))

@@ -94,7 +94,10 @@ class _Jury(NamedTuple):
     strength: float  # the largest eigenvalue among its members
 
 
-def _perron(B):  # non-negative, sums to one; and the two largest eigenvalues
+def perron_vector(
+    B: Tensor,  # symmetric and non-negative, shape (k, k)
+) -> tuple:  # shapes (k,), non-negative with the sum one, and (2,)
+    "The Perron vector, and the two largest eigenvalues."
     values, vectors = torch.linalg.eigh(B)
     top = vectors[:, values >= values[-1] * (1 - 1e-9)]
     v = (top @ top.sum(0)).clamp(min=0)
@@ -134,7 +137,10 @@ def copy_similarity(
     return (flat @ flat.T).clamp(0, 1).pow(power).fill_diagonal_(1)
 
 # %% ../../nbs/prior/16_judges.ipynb #f35acb6f
-def _split(B):  # shape (k,), bool: two communities
+def two_communities(
+    B: Tensor,  # symmetric and non-negative, shape (k, k)
+) -> Tensor:  # bool, shape (k,)
+    "Which of two communities each member belongs to."
     vectors = torch.linalg.eigh(B)[1][:, -2:].flip(1)
     length = vectors.norm(dim=1)
     if vectors[:, 0].sum() < 0:
@@ -145,7 +151,7 @@ def _split(B):  # shape (k,), bool: two communities
 
 # %% ../../nbs/prior/16_judges.ipynb #0e5dfd1a
 def _jury(B, seats, members):  # the Perron vector of B among members
-    v, values = _perron(B[members][:, members])
+    v, values = perron_vector(B[members][:, members])
     weights = torch.zeros_like(seats)
     weights[members] = v / seats[members].sqrt()
     return _Jury(weights / weights.sum(), values[0].item())
@@ -180,7 +186,7 @@ def _rivals(B, seats, limit):  # the juries, strongest first, and who is in whic
     community = torch.zeros(len(B), dtype=torch.int64)
     if ratio <= limit:
         return one, community, ratio
-    part = _split(B)
+    part = two_communities(B)
     if min(part.sum(), (~part).sum()) < 2:
         return one, community, ratio
     juries = [(_jury(B, seats, members), members) for members in (part, ~part)]
@@ -243,7 +249,7 @@ def _named(names, most=3):  # "a", "a and b", "a, b and 4 others"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _families(similarity):  # lists of positions of near copies
+def _near_copies(similarity):  # lists of positions of near copies
     left, families = set(range(len(similarity))), []
     while left:
         family, new = set(), {min(left)}
@@ -288,7 +294,7 @@ def company_notes(
         notes.append(f"There are only two models, {_named(names)}: no third one judges them.")
     if cross is not None:
         notes += _mutual_notes(names, similarity, cross, n_points)
-    for family in _families(similarity):
+    for family in _near_copies(similarity):
         copies = f"{_named([names[k] for k in family])} are near copies"
         votes = "share one seat as judges" if elected else "have several votes in a product"
         notes.append(f"{copies}: they {votes}.")

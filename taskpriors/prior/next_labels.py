@@ -19,7 +19,7 @@ from ..signatures import documented
 _TINY = 1e-9  # a probability that rounding has left over
 
 
-class _Duels:
+class Duels:
     "Points whose inclusion is decided in duels of neighbours."
 
     def __init__(self, distances, p, g):  # (n, n), (n,) in (0, 1), a generator of numpy
@@ -71,7 +71,7 @@ def _halvings(distances, labelled, rows, g):  # rows in an order whose beginning
     while len(rows) > 1:
         there = np.concatenate([labelled, rows])
         share = (len(labelled) + len(rows) / 2) / len(there)
-        duels = _Duels(distances[np.ix_(there, there)], np.full(len(there), share), g)
+        duels = Duels(distances[np.ix_(there, there)], np.full(len(there), share), g)
         for i in range(len(labelled)):
             duels.take(i)
         half = there[duels.decide()]
@@ -124,7 +124,7 @@ def spread_points(
     near = X[torch.as_tensor(rows)].double()
     distances = torch.cdist(near, near).numpy()
     m = len(done)
-    duels = _Duels(distances, np.full(len(rows), (m + k) / len(rows)), g)
+    duels = Duels(distances, np.full(len(rows), (m + k) / len(rows)), g)
     for i in range(m):
         duels.take(i)
     chosen = duels.decide() if m + k < len(rows) else np.arange(len(rows))

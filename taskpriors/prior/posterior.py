@@ -40,7 +40,13 @@ from ..ridge import decompose, simplex_codes
 from ..signatures import documented
 
 # %% ../../nbs/prior/22_posterior.ipynb #eb484b78
-def _log_probs(K, codes, orders, scales, n_classes):  # (n_orders, n_scales, k), float64
+def sequential_log_probs(
+    K: Tensor,  # kernel of the labelled points, shape (k, k)
+    codes: Tensor,  # one-hot labels, shape (k, classes that were seen)
+    orders: Tensor,  # shape (n_orders, k)
+    scales: Tensor,  # of the kernel, shape (n_scales,)
+    n_classes: int,  # seen or not
+) -> Tensor:  # shape (n_orders, n_scales, k), float64
     "Log probability of each label given those before it, with one order in each row."
     k, c = codes.shape
     never = math.log(n_classes - c) if n_classes > c else -math.inf  # classes without a label
@@ -142,7 +148,7 @@ def label_evidence(
     by_gain, predictive = [], []
     for Z, eigenvalue in zip(factors, top, strict=True):
         rows = Z[points.to(Z.device)].double().cpu()
-        steps = _log_probs(rows @ rows.T, codes, visited.cpu(), gains * q / eigenvalue, q)
+        steps = sequential_log_probs(rows @ rows.T, codes, visited.cpu(), gains * q / eigenvalue, q)
         by_gain.append(steps.sum(2).logsumexp(0) - math.log(n_orders))
         so_far = steps.cumsum(2).logsumexp(1) - math.log(len(gains))
         predictive.append(so_far.diff(dim=1, prepend=so_far.new_zeros(n_orders, 1)))

@@ -125,7 +125,7 @@ def near_partitions(
     return [near_cells([problem.prior], most), near_cells(problem.models, most)]
 
 # %% ../../nbs/prior/05_sketch.ipynb #6d56d1a2
-class _Sketched(NamedTuple):
+class Sketched(NamedTuple):
     "What blocks are formed from."
 
     problem: PairProblem
@@ -147,7 +147,7 @@ class _Lots(NamedTuple):
     kernel: Tensor  # of abs(K), shape (n_lots,)
 
 
-class _Side(NamedTuple):
+class Side(NamedTuple):
     "The rows, or the columns, of some blocks."
 
     points: Tensor  # shape (n_lots, size)
@@ -160,8 +160,8 @@ def _gram(F, rows, cols, dtype):
 
 def share_a_cell(
     partitions: Sequence,  # cells of the points
-    rows: _Side,
-    cols: _Side,
+    rows: Side,
+    cols: Side,
 ) -> Tensor:  # bool, shape (lots, rows, columns)
     "Pairs that share a cell of some partition."
     same = torch.zeros((), dtype=torch.bool, device=rows.points.device)
@@ -205,7 +205,7 @@ def _lot_sums(sketched, rows, cols, partitions):
 
 # %% ../../nbs/prior/05_sketch.ipynb #d2603ab6
 def sums_within_cells(
-    sketched: _Sketched,
+    sketched: Sketched,
 ) -> _Lots:
     "Sums over all ordered pairs i != j that share a cell."
     device = sketched.problem.prior.device
@@ -217,14 +217,14 @@ def sums_within_cells(
         largest = points.shape[1]
         weight = (torch.arange(largest, device=device) < sizes[:, None]).double()
         for some in row_blocks(len(points), max(1, _CELL**2 // largest**2)):
-            side = _Side(points[some], weight[some])
+            side = Side(points[some], weight[some])
             found.append(_lot_sums(sketched, side, side, seen))
         seen = [*seen, cell]
     return _Lots(*(torch.cat(parts).sum(0) for parts in zip(*found, strict=True)))
 
 # %% ../../nbs/prior/05_sketch.ipynb #4b6d001d
 def control_sums(
-    sketched: _Sketched,
+    sketched: Sketched,
 ) -> Tensor:
     "Sums over i != j of the control variates, shape (n_models, 2, 2)."
     K, prior = sketched.problem.prior, sketched.leading[0]
@@ -258,10 +258,10 @@ _PAIRS_PER_LOT = 2**14
 _LEAST_LOTS = 256
 
 
-class _Draws(NamedTuple):
+class Draws(NamedTuple):
     "How pairs are drawn."
 
-    sketched: _Sketched
+    sketched: Sketched
     generator: torch.Generator
     side: int  # rows, and columns, of a lot
     together: int  # lots looked at together
@@ -288,12 +288,12 @@ def _drawn_lots(draws, n_lots):
         points = torch.searchsorted(ends, torch.rand(shape, **how)).clamp(max=n - 1)
         weight = 1 / (b[points] * draws.side)
         for some in row_blocks(len(points), draws.together):
-            rows = _Side(points[some, 0], weight[some, 0] / n)
-            cols = _Side(points[some, 1], weight[some, 1] / (n - 1))
+            rows = Side(points[some, 0], weight[some, 0] / n)
+            cols = Side(points[some, 1], weight[some, 1] / (n - 1))
             yield _lot_sums(draws.sketched, rows, cols, partitions)
 
 # %% ../../nbs/prior/05_sketch.ipynb #4b6d0021
-class _Pilot(NamedTuple):
+class Pilot(NamedTuple):
     "Sums over lots of y and of d, the control variates less their known means."
 
     y: Tensor  # shape (n_models, 2, n_temps)
@@ -310,11 +310,11 @@ def _run_pilot(draws, n_lots, known):
         d = c - known
         sums = [y, y * y, d, d[..., None] * d[..., None, :], y[..., None] * d[..., None, :]]
         total = [a + part.sum(0) for a, part in zip(total, sums, strict=True)]
-    return _Pilot._make([*total, n_lots])
+    return Pilot._make([*total, n_lots])
 
 # %% ../../nbs/prior/05_sketch.ipynb #54091d03
 def control_slopes(
-    pilot: _Pilot,
+    pilot: Pilot,
 ) -> tuple:
     "Least-squares slopes of y on the control variates, and the variance that they leave."
     y, yy, d, dd, yd = (part / pilot.n_lots for part in pilot[:-1])
@@ -366,7 +366,7 @@ def near_pairs(
 
 @torch.no_grad()
 def largest_residual(
-    draws: _Draws,
+    draws: Draws,
     *,
     beta: Tensor,
     start: Tensor,
@@ -378,8 +378,8 @@ def largest_residual(
     i, j = near_pairs(draws.sketched.problem, draws.sketched.partitions)[..., None]
     largest = torch.zeros_like(start)
     for block in row_blocks(len(i), 2048):
-        rows = _Side(i[block], 1 / (b[i[block]] * n))
-        cols = _Side(j[block], 1 / (b[j[block]] * (n - 1)))
+        rows = Side(i[block], 1 / (b[i[block]] * n))
+        cols = Side(j[block], 1 / (b[j[block]] * (n - 1)))
         y, c, _ = _lot_sums(draws.sketched, rows, cols, [])
         r = controlled(y, c - known, beta) - start
         largest = torch.maximum(largest, r.abs().amax(0))
@@ -404,7 +404,7 @@ def _lots_needed(scale, mean, left, missed, *, rel_tol):
     return int(needed.max().clamp(_LEAST_LOTS, 2.0**40).ceil())
 
 # %% ../../nbs/prior/05_sketch.ipynb #7c768228
-class _FreshLots(NamedTuple):
+class FreshLots(NamedTuple):
     "Sums over drawn lots, for fixed slopes."
 
     powers: Tensor  # of r - start, three: shape (3, n_models, 2, n_temps)
@@ -441,7 +441,7 @@ def _fresh_lots(draws, n_lots, *, beta, start, known):
         first = off[..., :1]
         controls = controls + torch.stack([first.sum(0), (first * first).sum(0)])
         kernel = kernel + K.sum()
-    return _FreshLots(powers, controls, kernel, n_lots)
+    return FreshLots(powers, controls, kernel, n_lots)
 
 # %% ../../nbs/prior/05_sketch.ipynb #819e30eb
 def _doubtful(fresh, start, scale, rel_tol):
@@ -493,7 +493,7 @@ def sketch_trace_moments(
     side = lot_side(max_pairs)
     n_lots = max_pairs // side**2
     n = len(p.prior)
-    sketched = _Sketched(
+    sketched = Sketched(
         p, [leading_coordinates(F) for F in (p.prior, *p.models)], near_partitions(p)
     )
     within = sums_within_cells(sketched)
@@ -503,7 +503,7 @@ def sketch_trace_moments(
     exact[:, 0] += torch.stack([part.off_diagonal for part in parts])[:, None] / 2
     scale = _MomentScale(exact + of_sum * within.y, of_sum * n * (n - 1))
     known = (control_sums(sketched) - within.c) / (n * (n - 1))
-    draws = _Draws(sketched, generator, side, max(1, block // side**2), point_probabilities(p))
+    draws = Draws(sketched, generator, side, max(1, block // side**2), point_probabilities(p))
     pilot = _run_pilot(draws, _LEAST_LOTS, known)
     for sums in pilot[:-1]:
         check_overflow(sums, caller)

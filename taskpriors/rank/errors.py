@@ -109,7 +109,10 @@ def _lead_variances(covariance):
     return lead_errors(covariance).square() - ROUNDING**2
 
 # %% ../../nbs/rank/01_error_law.ipynb #3692387e
-def _freedom(errors, groups):
+def degrees_of_freedom(
+    errors: Tensor,  # of each model at each point, shape (n_models, n)
+    groups: Tensor | None,  # of the points, shape (n,)
+) -> Tensor:  # shape (n_models, n_models)
     "Degrees of freedom of the variance of each row's lead over each other row."
     off = _deviations(errors, groups)
     n_groups = off.shape[1]
@@ -182,14 +185,14 @@ def _mean_reach(law):  # of the 95 % intervals of the leads
 
 
 def _law_of_points(errors, groups, sizes):  # sizes: own_group_sizes, or None
-    together = ErrorLaw(_margin(errors, groups), _freedom(errors, groups))
+    together = ErrorLaw(_margin(errors, groups), degrees_of_freedom(errors, groups))
     if groups is None or sizes is None or sizes[0] <= sizes[1]:
         return together
     size, seen = sizes
     bound = ErrorLaw(size / seen * together.covariance, together.freedom)
     if seen == 1:
         return bound
-    alone = ErrorLaw(_margin(errors, None), _freedom(errors, None))
+    alone = ErrorLaw(_margin(errors, None), degrees_of_freedom(errors, None))
     values, vectors = torch.linalg.eigh(together.covariance - alone.covariance)
     common = (vectors * values.clamp(min=0)) @ vectors.T
     times = (size - 1) / (seen - 1)
@@ -230,16 +233,18 @@ def error_law(
     if judging_errors is not None:
         by_judge = _check_errors(judging_errors, caller, "judging_errors")
         check_same_n(caller, point_errors=len(by_point), judging_errors=len(by_judge))
-        parts.append(ErrorLaw(_margin(by_judge, None), _freedom(by_judge, None)))
+        parts.append(ErrorLaw(_margin(by_judge, None), degrees_of_freedom(by_judge, None)))
     if task_errors is not None:
         by_task = _check_errors(task_errors, caller, "task_errors")
         check_same_n(caller, point_errors=len(by_point), task_errors=len(by_task))
         number = _group_index(task_groups, by_task.shape[1], caller)
-        covariance, freedom = _margin(by_task, number), _freedom(by_task, number)
+        covariance, freedom = _margin(by_task, number), degrees_of_freedom(by_task, number)
         if paired:
             of_tasks = [ErrorLaw(covariance, freedom)]
         else:  # every model has tasks of its own, and adds a part of its own to its leads
-            alone = _freedom(torch.cat([by_task, torch.zeros_like(by_task[:1])]), number)[:-1, -1]
+            alone = degrees_of_freedom(torch.cat([by_task, torch.zeros_like(by_task[:1])]), number)[
+                :-1, -1
+            ]
             one = torch.eye(len(by_task), dtype=torch.float64)
             variances = covariance.diagonal()
             of_tasks = [
@@ -284,13 +289,16 @@ def own_group_sizes(
     return _size_of_own_group(number), _size_of_own_group(number[judged.long()])
 
 # %% ../../nbs/rank/01_error_law.ipynb #5d55310a
-def _tail_index(errors):  # of each row's lead over each other row, (n_models, n_models)
+def tail_index(
+    errors: Tensor,  # of each model at each point, shape (n_models, n)
+) -> Tensor:  # shape (n_models, n_models), NaN on the diagonal
+    "Hill's estimate for each row's lead over each other row; the variance is infinite below 2."
     k = math.isqrt(errors.shape[1])
     errors = errors - errors.mean(1, keepdim=True)
     tops = ((errors - row).abs().topk(k + 1, 1).values for row in errors)
     return torch.stack([k / (top[:, :-1] / top[:, -1:]).log().sum(1) for top in tops])
 
-
+# %% ../../nbs/rank/01_error_law.ipynb #82b48dc7
 def carried_by_few(
     point_errors: ArrayLike,  # of each model at each point, shape (n_models, n)
     n_points: int | None = None,  # that these points are a sample of; None: there are no others
@@ -300,10 +308,10 @@ def carried_by_few(
     if len(by_point) < 2:
         return ""
     m, (a, b) = by_point.shape[1], torch.triu_indices(len(by_point), len(by_point), 1)
-    freedom = _freedom(by_point, None)[a, b].median().item()
+    freedom = degrees_of_freedom(by_point, None)[a, b].median().item()
     sign, more, heavy = f"{freedom:.0f} degrees of freedom", "", False
     if m < (n_points or 0):
-        index = _tail_index(by_point)[a, b].nanmedian().item()
+        index = tail_index(by_point)[a, b].nanmedian().item()
         heavy = index < 2  # below it the variance is infinite
         sign += f", tail index {index:.1f}"
         more = f"; {m:,} of {n_points:,} were judged, raise n_judged"

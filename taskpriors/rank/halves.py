@@ -20,7 +20,7 @@ from ..checks import check_split, refuse
 from ..kernels import kernel_factor
 from ..prior.calibration import top_eigenvalue
 from ..prior.heldout import error_on_basis
-from .company import RankOptions, attempt, load_or_compute, scalar
+from .company import Model, RankOptions, attempt, load_or_compute, scalar
 from taskpriors.rank.laws import (
     Law,
     Priors,
@@ -43,13 +43,18 @@ class Halves(NamedTuple):
     skill: Tensor  # shape (repeats, n_models), float64
     accuracy: Tensor  # of the probes, shape (repeats, n_models), float64
 
-
-def _on_points(model, rows, options):  # the model on some of the points
+# %% ../../nbs/rank/06_halves.ipynb #0f1b7a06
+def model_on_points(
+    model: Model,
+    rows: Tensor,  # positions of the points
+    options: RankOptions,
+) -> Model:
+    "The model on some of the points."
     features = model.features[rows]
     factor = kernel_factor(features, options.kernel, scale="frobenius")
     return replace(model, features=features, factor=factor, digest="")
 
-
+# %% ../../nbs/rank/06_halves.ipynb #ea452ac4
 def halved(
     options: RankOptions,
     seed: int,
@@ -109,8 +114,8 @@ def scores_on_half(
     mask = split_of_half(options, rows, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what they say of all points was said
-        there = {name: _on_points(model, rows, options) for name, model in models.items()}
-        outside = {name: _on_points(model, rows, options) for name, model in outside.items()}
+        there = {name: model_on_points(model, rows, options) for name, model in models.items()}
+        outside = {name: model_on_points(model, rows, options) for name, model in outside.items()}
         priors = choose_priors(law, there, None, halved(options, seed), outside=outside)
         assert priors.shared is not None
         few = in_units(options, law, partial(top_eigenvalue, priors.shared), 1)

@@ -11,7 +11,6 @@ __all__ = ['EVIDENCE', 'FEWEST_TASKS', 'DIRECT', 'SCALE', 'Seats', 'seats_of', '
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -223,13 +222,12 @@ def skills_with_labels(
     ).labels
     by_judges, failures = skills_on_tasks(models, dict.fromkeys(models, tasks), options)
     refuse_unless_any(by_judges, failures, options.caller)
-    features = partial(_rows, models)
+
+    def features(name, points):
+        return rows_of(models[name], points)
+
     skills, spread = joined_with_labels(by_judges, tasks, given, features)
     return LabelledSkills(skills, failures, spread, chosen.weights)
-
-
-def _rows(models, name, points):
-    return rows_of(models[name], points)
 
 # %% ../../nbs/rank/08_labelled.ipynb #22c3f165
 def further_labels(

@@ -102,13 +102,17 @@ def class_sums(
 # %% ../../nbs/rank/11_on_disk.ipynb #349c456e
 LABEL_SKILL = "label skill"  # of a ridge probe on known labels, 1 - error/error of a constant
 LABEL_COLUMNS = {name: name for name in ("logme", "regularized_h_score")}
+
+# %% ../../nbs/rank/11_on_disk.ipynb #268dbb6a
 LABEL_COLUMNS |= {LABEL_SKILL: "label_skill", LABEL_ACCURACY: "label_accuracy"}
 
 
 _CALLER = "rank_on_disk"
 
 
-class _Job(NamedTuple):
+class RowsJob(NamedTuple):
+    "What scoring the rows of a model needs besides them."
+
     tasks: str  # file of the tasks of the skill and of the probes, shape (2, n_tasks, n), uint8
     digest: str  # of the tasks and the split
     mask: Tensor  # shape (n,), True where a point trains
@@ -530,7 +534,7 @@ def score_rows(
         where = None
         if known is not None:
             where = save_array(f"{folder}/labels.npy", known.numpy(), options.caller)
-        job = _Job(path, digest, mask, options.n_classes, options.n_judged, options.cache, where)
+        job = RowsJob(path, digest, mask, options.n_classes, options.n_judged, options.cache, where)
         rows = [model.features for model in models.values()]
         attempts = over_models(partial(_scores_or_reason, job=job), rows, options, "models")
     scores, failures = settle(models, attempts)

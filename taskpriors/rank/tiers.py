@@ -74,14 +74,18 @@ def lead_quantile(
     freedom: ArrayLike | float = math.inf,  # degrees of freedom of the variance, any shape
 ) -> Tensor:  # shape of freedom, float64
     "How many standard errors an interval of this level reaches to either side."
-    return _student_reach((1 - level) / 2, freedom)
+    return student_reach((1 - level) / 2, freedom)
 
-
-def _student_reach(tail, freedom):  # what Student's law exceeds with this probability
+# %% ../../nbs/rank/02_tiers.ipynb #ce2c8b33
+def student_reach(
+    tail: ArrayLike | float,  # probability, in (0, 1)
+    freedom: ArrayLike | float,  # degrees of freedom
+) -> Tensor:  # float64
+    "What Student's law exceeds with this probability."
     freedom = np.minimum(np.asarray(freedom, dtype=float), _NORMAL)
     return torch.as_tensor(-stdtrit(freedom, tail), dtype=torch.float64)
 
-
+# %% ../../nbs/rank/02_tiers.ipynb #8ac5b2fc
 def normal_quantile(
     level: float,  # in (0, 1)
 ) -> float:
@@ -106,7 +110,7 @@ def mixed_quantile(
     share: float,  # of the mixture below the quantile, in (0, 1)
 ) -> float:
     "Quantile of a mixture of Student's laws that differ by their centres."
-    reach = _student_reach(share, freedom).item() * se
+    reach = student_reach(share, freedom).item() * se
     ends = (leads.min().item() - reach, leads.max().item() - reach)
     if ends[0] == ends[1]:
         return ends[0]
@@ -154,7 +158,7 @@ def lead_margins(
     if len(se) < 2:
         return torch.zeros_like(se)
     reach = simultaneous_quantile(law.covariance, level, n_draws=n_draws, seed=seed)
-    return _student_reach(ndtr(-reach), law.freedom) * se
+    return student_reach(ndtr(-reach), law.freedom) * se
 
 # %% ../../nbs/rank/02_tiers.ipynb #15448c62
 def rank_intervals(

@@ -305,7 +305,7 @@ def _task_root(
     return int(torch.randint(2**62, (1,), generator=check_generator(seed, caller)))
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #b8ffaaa3
-class _Stream(NamedTuple):
+class NoiseStream(NamedTuple):
     "An endless sample of white noise."
 
     root: int
@@ -413,7 +413,7 @@ class SyntheticTask(Result):
         remedy = "ask for fewer rows at a time, as batches does"
         check_memory(self._row_bytes() * (stop - start), "rows", remedy, device=device)
         y = balanced_labels(root, start, stop, self.tau).to(device)
-        noise = _Stream(root, len(self.mu), device).rows(start, stop, executor)
+        noise = NoiseStream(root, len(self.mu), device).rows(start, stop, executor)
         x = self.covariance.color(noise)
         x = x.add_(self.pixel_mean).addcmul_(2 * y[:, None].to(x) - 1, self.mu.to(x))
         return x.reshape(-1, *self.shape), y

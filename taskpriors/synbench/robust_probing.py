@@ -131,7 +131,7 @@ def into_ball(
     return delta * (eps / image_norms(delta).clamp_min(1e-12)).clamp_max(1)
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #0d8f6957
-class _Worst(NamedTuple):
+class Worst(NamedTuple):
     "The most harmful perturbation of each image so far."
 
     delta: Tensor  # shape of the images
@@ -142,7 +142,7 @@ class _Worst(NamedTuple):
         "Per image, the more harmful of two."
         first = other.fooled & ~self.fooled
         better = first | ((other.fooled == self.fooled) & (other.loss > self.loss))
-        return _Worst(
+        return Worst(
             torch.where(per_image(better, self.delta), other.delta, self.delta),
             self.fooled | other.fooled,
             torch.where(better, other.loss, self.loss),
@@ -151,10 +151,10 @@ class _Worst(NamedTuple):
 # %% ../../nbs/synbench/04_robust_probing.ipynb #644acfe5
 def _harmless(
     x: Tensor,  # images
-) -> _Worst:
+) -> Worst:
     "Nothing tried yet."
     none = torch.zeros(len(x), dtype=torch.bool, device=x.device)
-    return _Worst(torch.zeros_like(x), none, x.new_full((len(x),), -math.inf))
+    return Worst(torch.zeros_like(x), none, x.new_full((len(x),), -math.inf))
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #80125adb
 class _Ascent(NamedTuple):
@@ -176,7 +176,7 @@ def _climb(
     y: Tensor,  # labels
     delta: Tensor,  # start
     ascent: _Ascent,
-) -> _Worst:
+) -> Worst:
     "Most harmful perturbation met on the way up the loss."
     worst = _harmless(x)
     for _ in range(ascent.n_steps + 1):
@@ -186,7 +186,7 @@ def _climb(
             loss = F.cross_entropy(scores, y, reduction="none")
             grad = torch.autograd.grad(loss.sum(), delta)[0]
         delta = delta.detach()
-        worst = worst.or_worse(_Worst(delta, scores.detach().argmax(1) != y, loss.detach()))
+        worst = worst.or_worse(Worst(delta, scores.detach().argmax(1) != y, loss.detach()))
         uphill = ascent.step * grad / image_norms(grad).clamp_min(1e-12)
         delta = ascent.into_range(x, into_ball(delta + uphill, ascent.eps))
     return worst
@@ -233,7 +233,7 @@ def pgd_attack(
             start = ascent.into_range(x, start)
         batches = torch.arange(len(x)).split(batch_size)
         parts = [_climb(logits, x[i], y[i], start[i], ascent) for i in batches]
-        worst = worst.or_worse(_Worst(*(torch.cat(v) for v in zip(*parts, strict=True))))
+        worst = worst.or_worse(Worst(*(torch.cat(v) for v in zip(*parts, strict=True))))
     return Attack(
         images=x + worst.delta,
         success=worst.fooled,

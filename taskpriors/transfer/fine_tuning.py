@@ -265,7 +265,7 @@ class _WithHead(nn.Module):
         return self.head(self.features(x))
 
 # %% ../../nbs/transfer/18_fine_tuning.ipynb #e1eb97a3
-class _Numbered(Dataset):
+class Numbered(Dataset):
     "Inputs with their positions."
 
     def __init__(self, inputs):
@@ -277,7 +277,7 @@ class _Numbered(Dataset):
     def __getitem__(self, i):
         return self.inputs[i], i
 
-
+# %% ../../nbs/transfer/18_fine_tuning.ipynb #d0448d17
 def input_batches(
     inputs: Tensor | Dataset,  # (n, ...) as the network takes them, or a data set of such
     index: Iterator | Sequence,  # batches of positions
@@ -291,7 +291,7 @@ def input_batches(
             yield inputs[i].to(device), i
         return
     loader = DataLoader(
-        _Numbered(inputs),
+        Numbered(inputs),
         batch_sampler=(i.tolist() for i in index),  # type: ignore[arg-type]  # it is read once
         num_workers=num_workers,
         pin_memory=device.type == "cuda",
