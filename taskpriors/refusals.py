@@ -133,8 +133,9 @@ def check_choice(
     among, remedy = ", ".join(map(repr, choices)), "choose one of those"
     if len(choices) > _ALL_NAMED:
         among = f"{len(choices)} choices"
-        near = difflib.get_close_matches(str(x), [*map(str, choices)], 3, 0.0)
-        remedy = f"did you mean {' or '.join(near)}"
+        names = [*map(str, choices)]
+        near = difflib.get_close_matches(str(x), names, 3, 0.5)
+        remedy = f"did you mean {' or '.join(near)}" if near else f"pass one such as {names[0]}"
     refuse(caller, f"{name} must be one of {among}", got, remedy)
 
 # %% ../nbs/workshop/00_refusals.ipynb #1cd9bf5c
