@@ -147,8 +147,12 @@ def ranking_html(
 # %% ../../nbs/show/02_table.ipynb #e65dec71
 def agreement_lines(
     agreement: DataFrame,  # pandas.DataFrame of Ranking.agreement
+    n_models: int,  # ranked
 ) -> list:  # strings
     "The agreement of each statistic with trained probes, a line each."
+    if n_models < 4:
+        few = "model is" if n_models == 1 else "models are"
+        return [f"  none: {n_models} {few} too few for a correlation"]
     rows = agreement.to_dict("records")
     headings = [column_of(row["statistic"]).heading for row in rows]
     width = max(12, 1 + max(map(len, headings)))
@@ -209,12 +213,8 @@ def run_summary(
         *(textwrap.fill(note, width) for note in settings.get("combined", ())),
         "",
         "Spearman correlation with probe accuracy, 95 % interval over models:",
+        *agreement_lines(agreement, n_models),
     ]
-    if n_models < 4:
-        few = "model is" if n_models == 1 else "models are"
-        lines.append(f"  none: {n_models} {few} too few for a correlation")
-    else:
-        lines += agreement_lines(agreement)
     lines += [f"\nFAILED {line}" for line in failure_lines(failures)]
     if reason:
         lines += ["", edges_note(reason)]
