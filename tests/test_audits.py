@@ -44,6 +44,20 @@ def test_rows_in_another_order_are_said_above_the_verdict():
     assert shown.index("turned and the others") < shown.index("Take ")
 
 
+@pytest.mark.parametrize("rank", [tp.rank_models, tp.rank_on_disk])
+@pytest.mark.parametrize("n_classes", [2, 7])
+def test_labels_of_other_rows_name_no_model(rank, n_classes):
+    models = company()
+    g = torch.Generator().manual_seed(n_classes)
+    classes = (models["m0"] @ torch.randn(8, n_classes, generator=g)).argmax(1)
+    asked = "are labels and rows in the same order? Without them take m"
+    assert asked not in rank(models, labels=classes, **QUICK).verdict
+    for seed in range(3):
+        other = torch.randperm(200, generator=g.manual_seed(seed))
+        ranking = rank(models, labels=classes[other], **QUICK)
+        assert asked in ranking.verdict and "same order" in ranking.next_step
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_a_constant_model_fails_in_memory_and_from_disk(tmp_path):
     models = company(3) | dict(constant=torch.ones(200, 4))
