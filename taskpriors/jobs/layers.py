@@ -20,7 +20,7 @@ from ..checks import ArrayLike, Axes, check_choice, check_count, refuse
 from ..inputs.accepted_models import load_encoder
 from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
-from ..inputs.loaders import split_batch
+from ..inputs.loaders import LoadedBatches, split_batch
 from ..inputs.named_models import transformers_model
 from ..inputs.pooling import pool_tokens
 from ..inputs.pretrained import PooledModel
@@ -416,9 +416,11 @@ class _LabelsThere(NamedTuple):
     notes: tuple = ()
 
 
-def _labels_there(labels, points):
+def _labels_there(labels, points, images):
     of_texts = isinstance(points, TextPoints)
     source = points.source if of_texts else getattr(points.data, "images", None)
+    if labels is True and isinstance(images, DataLoader):
+        source = LoadedBatches(images, caller="rank_layers")
     known = read_labels(labels, source, points.n_all, "rank_layers")
     if known is None:
         return _LabelsThere(None)
@@ -460,7 +462,7 @@ def rank_layers(
     """
     how: dict[str, Any] = dict(transform=transform, n_points=n_points, batch_size=batch_size)
     module, points = open_layers(model, images, texts=texts, **how, caller="rank_layers")
-    given = _labels_there(labels, points)
+    given = _labels_there(labels, points, images)
     found = _layer_rows(module, points, layers, pool, "rank_layers")
     judge = None
     if "prior" not in options:
