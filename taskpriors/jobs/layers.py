@@ -418,7 +418,7 @@ class _LabelsThere(NamedTuple):
 
 def _labels_there(labels, points, images):
     of_texts = isinstance(points, TextPoints)
-    source = points.source if of_texts else getattr(points.data, "images", None)
+    source: Any = points.source if of_texts else getattr(points.data, "images", None)
     if labels is True and isinstance(images, DataLoader):
         source = LoadedBatches(images, caller="rank_layers")
     known = read_labels(labels, source, points.n_all, "rank_layers")
