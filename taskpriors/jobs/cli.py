@@ -437,10 +437,22 @@ def run_reproduce(
             said = f"{row.shows}. It needs {row.needs}. Does it run here? {row.here}."
             print(wrap(said, initial_indent=f"{name:25}", subsequent_indent=" " * 25))
         return 0
-    found = reproduce(given.pop("item"), **given)
-    numbers = dict(index=False, na_rep="", float_format="{:.4g}".format)
-    print(found if "plan" in given else found.to_string(**numbers))
+    item = given.pop("item")
+    found = reproduce(item, **given)
+    if "plan" in given:
+        print(found)
+        return 0
+    print(found.map(_number_or_word).to_string(index=False))
+    files = [f"{args.out}/{item}{end}" for end in (".csv", ".png")]
+    written = [file for file in files if os.path.exists(os.path.expanduser(file))]
+    print(f"\nWritten to {' and '.join(written)}")
     return 0
+
+
+def _number_or_word(x):  # of a cell; empty where there is none
+    if x is None or x != x:
+        return ""
+    return f"{x:.4g}" if isinstance(x, float) else x
 
 # %% ../../nbs/jobs/08_cli.ipynb #e88fef39
 _DATA = {
