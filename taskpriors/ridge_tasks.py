@@ -446,7 +446,7 @@ def least_grid_errors(
     laws: Sequence,  # of tasks: TaskMoments or TaskTargets on the same basis
     caller: str,  # who asks
 ) -> LeastErrors:
-    "The least of `grid_errors` for each law of tasks."
+    "The least of `grid_errors` for each law of tasks, up to rounding."
     grid, slack = _usable_grid(basis, caller)
     keep, f = filters(basis, grid.tolist())
     weight, n = slack**-2, len(basis.U)

@@ -209,8 +209,11 @@ class Ranking(Result):
     @property
     def next_step(self) -> str:
         "What to do with this ranking, in one sentence."
+        frame, more = self.to_frame(), True
         complete = "labels" in self.settings and self.to_label is None
-        return next_step(self.to_frame(), complete=complete)
+        if self.prior_skill is not None and len(frame) > 1:
+            more = self.labels_to_settle(*frame.model[:2]) is not None
+        return next_step(frame, complete=complete, more_labels=more)
 
     def summary(
         self,

@@ -224,6 +224,7 @@ def next_step(
     frame: DataFrame,  # pandas.DataFrame of a ranking, best first
     *,
     complete: bool = False,  # has every point a label?
+    more_labels: bool = True,  # may further labels of these points tell the first two apart?
 ) -> str:
     "What to do with a ranking, in one sentence."
     if len(frame) == 1:
@@ -232,7 +233,7 @@ def next_step(
         first, second = (shortened(name, 30) for name in frame.model[:2])
         if complete and no_signal(frame):
             return "Next: check that labels and rows are in the same order."
-        if complete:
+        if complete or not more_labels:
             return f"Next: more points may tell {first} from {second}."
         labels = "more labels" if "prior_skill" in frame else "labels"
         return f"Next: {labels} may tell {first} from {second}, by labels= or --labels FILE."
