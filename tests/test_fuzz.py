@@ -346,6 +346,7 @@ UNTRIED = {
     "collapse": "what collapse_terms returns: transfer/11",
     "metric": "a name or a function: its notebooks try it",
     "self": "the object of a method",
+    "n_models": "counted by our own functions",
     "scratch": "a folder or a URL: inputs/00 tries both",
     "caller": "who asks, passed by our own functions",
     "frame": "a table that the ranking made",
