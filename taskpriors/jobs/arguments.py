@@ -52,7 +52,7 @@ def label_options(
         metric_functions([0, 1], known)
     if not files and getattr(images, "labels", None) is None:
         raise ValueError(
-            "taskpriors rank: --labels needs points with labels, or a file. Got none; name a file, "
+            "--labels needs points with labels, or a file. Got none; name a file, "
             "a data set or a folder with one subfolder per class, or leave --labels out"
         )
     labels = labels_of_files(files) if len(files) > 1 else (files or [True])[0]
@@ -103,9 +103,7 @@ def check_paths(
         beside = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
         near = difflib.get_close_matches(name, beside, 1)
         remedy = f"did you mean {near[0]}" if near else "check the spelling of the path"
-        raise FileNotFoundError(
-            f"taskpriors rank: {option} must name what exists. Got {word[-80:]!r}; {remedy}"
-        )
+        raise FileNotFoundError(f"{option} must name what exists. Got {word[-80:]!r}; {remedy}")
 
 # %% ../../nbs/jobs/07_arguments.ipynb #47ca0885
 def check_models(
@@ -114,7 +112,7 @@ def check_models(
     "Refuse other images than the digits without models."
     if given.get("images", "digits") != "digits" and "models" not in given:
         raise ValueError(
-            "taskpriors rank: other images than the digits need models. "
+            "other images than the digits need models. "
             "Got no --models; name some, for example resnet18"
         )
 
@@ -141,7 +139,7 @@ def check_text_options(
         if name in given:
             word = name.replace("_", "-")
             needs = "images" if name in of_images else "--texts"
-            raise ValueError(f"taskpriors rank: --{word} is for {needs}. Got none; leave it out")
+            raise ValueError(f"--{word} is for {needs}. Got none; leave it out")
 
 
 def _load_texts(given):  # a TextSource
@@ -168,7 +166,7 @@ def load_points(
         if not source:
             return None
         raise ValueError(
-            f"taskpriors rank: --{next(iter(source)).replace('_', '-')} is for images and texts. "
+            f"--{next(iter(source)).replace('_', '-')} is for images and texts. "
             "Got files of features alone; leave it out, or store the rows that you mean"
         )
     if "images" in source:

@@ -376,9 +376,10 @@ class ItemPlan:
             if "cached" in found:
                 found = found.assign(cached=found["cached"].map({True: "yes", False: "no"}))
             found = found.rename(columns=_HEADINGS)
-            room = max(12, 55 - found["weights"].str.len().max())
-            short = {"MiB": "{:.0f}".format, "network": lambda name: shortened(name, room)}
-            parts += [found.to_string(index=False, na_rep="", formatters=short), ""]
+            if len(found):
+                room = max(12, 55 - found["weights"].str.len().max())
+                short = {"MiB": "{:.0f}".format, "network": lambda name: shortened(name, room)}
+                parts += [found.to_string(index=False, na_rep="", formatters=short), ""]
             for why, some in self.networks[problem != ""].groupby("problem", sort=False):
                 parts.append(wrap(f"Left out: {', '.join(some['network'])} ({why})."))
         return "\n".join([*parts, *map(wrap, self.summary)])

@@ -66,7 +66,7 @@ def agreement_row(
     known = ~values.isnan()
     for scores, note in (
         (values, "the same for all models"),
-        (truth, "no model has better probes"),
+        (truth, "all probes are equally right"),
     ):
         if known.any() and (scores[known] == scores[known][0]).all():
             return row | dict(note=note)

@@ -242,9 +242,8 @@ def error_law(
         if paired:
             of_tasks = [ErrorLaw(covariance, freedom)]
         else:  # every model has tasks of its own, and adds a part of its own to its leads
-            alone = degrees_of_freedom(torch.cat([by_task, torch.zeros_like(by_task[:1])]), number)[
-                :-1, -1
-            ]
+            beside_zero = torch.cat([by_task, torch.zeros_like(by_task[:1])])
+            alone = degrees_of_freedom(beside_zero, number)[:-1, -1]
             one = torch.eye(len(by_task), dtype=torch.float64)
             variances = covariance.diagonal()
             of_tasks = [
