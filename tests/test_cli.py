@@ -431,6 +431,13 @@ def test_metrics_are_listed_and_described(tmp_path):
     assert code == 2 and out == "" and "name in METRICS" in err
 
 
+def test_an_item_of_a_paper_is_written_where_nobody_says(tmp_path):
+    code, out, err = run("reproduce", "synbench-figure-4", "--quiet", cwd=tmp_path)
+    files = [f"reproduced/synbench-figure-4{end}" for end in (".csv", ".png")]
+    assert (code, err, out.splitlines()[-1]) == (0, "", f"Written to {' and '.join(files)}")
+    assert all((tmp_path / file).is_file() for file in files)
+
+
 def test_the_layers_of_a_network_are_ranked(tmp_path):
     small = ("--limit", 60, "--n-tasks", 10, "--cache", "cache", "--quiet")
     code, out, err = run("layers", "--model", "zoo/vit_digits", *small, cwd=tmp_path)

@@ -437,15 +437,12 @@ def run_reproduce(
             said = f"{row.shows}. It needs {row.needs}. Does it run here? {row.here}."
             print(wrap(said, initial_indent=f"{name:25}", subsequent_indent=" " * 25))
         return 0
-    item = given.pop("item")
-    found = reproduce(item, **given)
+    found = reproduce(given.pop("item"), **given)
     if "plan" in given:
         print(found)
         return 0
     print(found.map(_number_or_word).to_string(index=False))
-    files = [f"{args.out}/{item}{end}" for end in (".csv", ".png")]
-    written = [file for file in files if os.path.exists(os.path.expanduser(file))]
-    print(f"\nWritten to {' and '.join(written)}")
+    print(f"\nWritten to {' and '.join(found.attrs['written'])}")
     return 0
 
 

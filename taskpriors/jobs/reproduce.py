@@ -132,7 +132,7 @@ def reproduce(
     cache: str | None = None,  # directory of finished pieces
     progress: bool = True,  # bars on standard error
 ) -> Any:  # pandas.DataFrame of the table, or ItemPlan
-    "Compute a figure or table of the papers; write the table and the picture."
+    "Compute a figure or table of the papers; write the table and the picture (`attrs`: where)."
     items = paper_items(miniature=miniature)
     chosen = items[check_choice(item, tuple(items), "reproduce", "item")]
     if plan:
@@ -150,7 +150,9 @@ def reproduce(
     cells, draw = ACTIONS[chosen.action](Job(chosen, chosen.usable, folders, options))
     table = compare_cells(cells, chosen)
     place = Path(out).expanduser() / chosen.name
-    write_file(place.with_suffix(".csv"), table.to_csv(index=False, lineterminator="\n"))
+    text = table.to_csv(index=False, lineterminator="\n")
+    written = [write_file(place.with_suffix(".csv"), text)]
     if draw is not None:
-        write_file(place.with_suffix(".png"), drawn_png(draw()))
+        written.append(write_file(place.with_suffix(".png"), drawn_png(draw())))
+    table.attrs["written"] = [str(path) for path in written]
     return table

@@ -104,7 +104,7 @@ def check_sampling(
     n_tasks: int,  # of each prior
     n_classes: int,  # of a task
     gain: float,  # lambda_1/(q T)
-    seed: int | torch.Generator | None,
+    seed: Seed | None,
     *,
     n_orders: int = 4,  # random orders of the points
     temperature: float | None = None,  # of every prior, in the place of the gain

@@ -64,12 +64,6 @@ def agreement_row(
     given = [f"given_{control}" for control in reversed(controls)]
     row |= dict.fromkeys(("spearman", "low", "high", *given), math.nan) | dict(note="")
     known = ~values.isnan()
-    for scores, note in (
-        (values, "the same for all models"),
-        (truth, "all probes are equally right"),
-    ):
-        if known.any() and (scores[known] == scores[known][0]).all():
-            return row | dict(note=note)
     plain = agreement_or_reason(rank_agreement, values[known], truth[known], method="spearman")
     if isinstance(plain, str):
         return row | dict(note=plain)

@@ -166,7 +166,7 @@ def labelled_pair(
 def no_signal(
     frame: DataFrame,  # pandas.DataFrame of a ranking with labels of all points, best first
 ) -> bool:
-    "Does no model predict the labels better than a constant would?"
+    "Is no skill on the labels above that of a constant, at two standard errors?"
     return bool((frame.skill <= 1.96 * frame.skill_se).all())
 
 
@@ -188,7 +188,7 @@ def labelled_verdict(
     if everything and no_signal(frame):
         what = "targets" if "n_targets" in labels else "labels"
         asked = f"are {what} and rows in the same order?"
-        silent = f"No model predicts the {what} better than a constant would; {asked}"
+        silent = f"Not one model is certain to predict the {what} better than a constant; {asked}"
         return f"{silent} Without them take {without}."
     rival = labelled_pair(frame)[1]
     sentences = [f"With {known} take {first}, and without them, too."]

@@ -77,7 +77,7 @@ def _vectors(caller, method, most_dims=1, **named):
             refuse(caller, f"{name} must describe at least 3 models", v.shape[-1], "add models")
         flat = (v == v[..., :1]).all(-1)
         if flat.any():
-            rule = f"{name} must not all be equal, they order nothing"
+            rule = f"{name} must differ between models"
             refuse(caller, rule, f"{v[flat].flat[0]:.6g} for all models", "drop this metric")
         out[name] = stats.rankdata(v, axis=-1) if ranks else v
     check_same_n(caller, **{name: v.shape[-1] for name, v in out.items()})
