@@ -39,10 +39,17 @@ def _check_cross(cross, caller):
     return S
 
 
+def _positions_mask(positions, k, caller, what):  # bool, shape (k,)
+    if not (isinstance(positions, Sequence) and len(positions) == 0):
+        positions = check_several(positions, caller, what)
+    mask = torch.zeros(k, dtype=torch.bool)
+    for position in positions:
+        mask[check_count(position, caller, what, low=0, high=k - 1)] = True
+    return mask
+
+
 def _check_controls(controls, k, caller):
-    if not (isinstance(controls, Sequence) and len(controls) == 0):
-        controls = check_several(controls, caller, "controls")
-    controls = sorted({check_count(c, caller, "controls", low=0, high=k - 1) for c in controls})
+    controls = _positions_mask(controls, k, caller, "controls").nonzero()[:, 0].tolist()
     if k - len(controls) < 2:
         got = f"{len(controls)} controls among {k} models"
         refuse(caller, "at least two models must be no controls", got, "add models")
@@ -50,22 +57,21 @@ def _check_controls(controls, k, caller):
 
 
 def _check_copies(similarity, groups, k, caller):
-    if similarity is not None and groups is not None:
-        refuse(caller, "either similarity or groups may be given", "both", "leave one of them out")
+    same = torch.eye(k, dtype=torch.float64)
     if groups is not None:
         groups = check_several(groups, caller, "groups")
         check_same_n(caller, cross=k, groups=len(groups))
-        labels = [list(groups).index(name) for name in groups]
-        return (torch.tensor(labels)[:, None] == torch.tensor(labels)).double()
+        labels = torch.tensor([list(groups).index(name) for name in groups])
+        same = (labels[:, None] == labels).double()
     if similarity is None:
-        return torch.eye(k, dtype=torch.float64)
+        return same
     s = check_features(similarity, caller, "similarity").double().cpu()
     check_same_n(caller, cross=k, similarity=len(s))
     if s.shape != (k, k) or s.min() < 0 or s.max() > 1 or not torch.allclose(s, s.T):
         got = f"shape {tuple(s.shape)} with values from {s.min():.3g} to {s.max():.3g}"
         rule = "similarity must be a symmetric square matrix between 0 and 1"
         refuse(caller, rule, got, "pass copy_similarity(factors)")
-    return s.clone().fill_diagonal_(1)
+    return torch.maximum(s, same)
 
 # %% ../../nbs/prior/16_judges.ipynb #33071716
 def _above(S, controls):  # the skills that count, shape (k, k)
@@ -79,14 +85,25 @@ def mutual_skill(
     *,
     similarity: ArrayLike | None = None,  # (k, k) in [0, 1]: copies learn nothing of each other
     controls: Sequence = (),  # positions of models known to be weak; a skill counts above theirs
+    jurors: Sequence = (),  # positions of models that vote and are not ranked
 ) -> Tensor:  # shape (k, k), symmetric, at least 0; no two models elect each other where all are 0
-    "Mutual skill of each pair of models, zero on the diagonal and where a skill is negative."
+    """Mutual skill of each pair of models, zero on the diagonal and where a skill is negative.
+
+    Between a juror and a ranked model it is at most what the juror learns of the model's tasks,
+    as far as the juror is no copy of a ranked model.
+    """
     caller = "mutual_skill"
     S = _check_cross(cross, caller)
     controls = _check_controls(controls, len(S), caller)
-    root = _above(S, controls).sqrt()
-    mutual = (root * root.T).fill_diagonal_(0)
-    return (1 - _check_copies(similarity, None, len(S), caller)) * mutual
+    juror = _positions_mask(jurors, len(S), caller, "jurors")
+    alike = _check_copies(similarity, None, len(S), caller)
+    skill = _above(S, controls)
+    mutual = (skill * skill.T).sqrt().fill_diagonal_(0)
+    if juror.any() and not juror.all():
+        new = 1 - alike[:, ~juror].amax(1)  # how far a juror is no copy of a ranked model
+        excess = (mutual - skill).clamp(min=0) * new[:, None] * (juror[:, None] & ~juror)
+        mutual = mutual - excess - excess.T
+    return (1 - alike) * mutual
 
 # %% ../../nbs/prior/16_judges.ipynb #b9669f80
 class _Jury(NamedTuple):
@@ -200,8 +217,9 @@ def elect_prior(
     cross: ArrayLike,  # S, shape (k, k): skill of model a over tasks of model b, see cross_skill
     *,
     similarity: ArrayLike | None = None,  # (k, k) in [0, 1]: how much two models are copies
-    groups: ArrayLike | None = None,  # instead: one name per model, equal for copies
+    groups: ArrayLike | None = None,  # one name per model, equal for copies, whatever similarity
     controls: Sequence = (),  # positions of models known to be weak; they do not judge
+    jurors: Sequence = (),  # positions of models that vote and are not ranked
     power: float = 8.0,  # p > 0: near 0 all judge alike, at infinity the two best
     limit: float = 0.5,  # of lambda_2/lambda_1, from which two communities are reported
 ) -> Judges:
@@ -211,7 +229,7 @@ def elect_prior(
     the Perron vector of the entrywise power C^p. The score of every model is its expected skill
     over the mixture of the judges' tasks, S w. Copies of a model share one seat. With controls a
     skill counts for C as far as it is above the best control's on the same tasks; controls are
-    scored as well.
+    scored as well. Between a juror j and a ranked model a, C is at most S_ja.
 
     Reference: ours; Perron and Frobenius for existence and uniqueness.
     """
@@ -221,7 +239,7 @@ def elect_prior(
     similarity = _check_copies(similarity, groups, len(S), caller)
     power = check_number(power, caller, "power", low=0, high=1e12, low_open=True)
     limit = check_number(limit, caller, "limit", low=0, high=1)
-    C = mutual_skill(S, similarity=similarity, controls=controls)
+    C = mutual_skill(S, similarity=similarity, controls=controls, jurors=jurors)
     if not C.max() > 0:
         rule = "two models must learn each other's tasks better than chance and controls do"
         refuse(caller, rule, "no such pair", "add models, or name a prior")
@@ -290,7 +308,7 @@ def company_notes(
 ) -> list:  # sentences, none if nothing needs to be said
     "What a reader of a ranking should know about the company of its models, before the verdict."
     notes = []
-    if len(names) == 2:
+    if len(names) == 2 and elected is None:
         notes.append(f"There are only two models, {_named(names)}: no third one judges them.")
     if cross is not None:
         notes += _mutual_notes(names, similarity, cross, n_points)
