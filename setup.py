@@ -31,7 +31,7 @@ setup(
     package_data={
         "taskpriors": ["*.mplstyle", "py.typed", "show/report.html", "show/report.js", "papers/*"],
         "taskpriors.transfer": ["metrics.toml", "record.json"],
-        "taskpriors.rank": ["reliability.json"],
+        "taskpriors.rank": ["jury.toml", "reliability.json"],
     },
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg["requirements"].split(),

@@ -17,6 +17,7 @@ from taskpriors.prior.judges import elect_prior
 from taskpriors.prior.objective import TaskPriorLoss, TaskPriorStatistics
 from taskpriors.prior.posterior import label_evidence, labelled_skill
 from taskpriors.prior.task_prior import TaskPrior
+from taskpriors.rank.jury import read_jury
 from taskpriors.rank.models import rank_models
 from taskpriors.svd import feature_svd
 from taskpriors.synbench.gaussians import synthetic_task
@@ -209,6 +210,10 @@ CALLS = {
         "scores_of_rows": dict(features=X, labels=Y, probe_labels=Y, train=0.5),
     },
     "rank.cost": {"plan_ranking": dict(models=MODELS, rank=2, n_tasks=6, n_classes=2)},
+    "rank.jury": {
+        "standing_jury": dict(kind="images"),
+        "foretold_seconds": dict(jurors=read_jury(), n_inputs=10),
+    },
     "rank.files": {
         "rank_on_disk": dict(
             models=MODELS, rank=2, n_tasks=6, n_classes=2, cache=False, progress=False

@@ -305,13 +305,13 @@ NAMES = {
     "discard "
     "lowest lr noise perplexity pixel_mean ratio rel_tol resample_below rtol save_every "
     "scale shrinkage size step t task_temperature tau temperature tol tolerance trace "
-    "fade growth spread "
+    "fade growth spread words "
     "valid variance warmth weight flatness.b accuracy threshold gaussian_grid.hessian",
     "count": "batch_size block_size check_every d dpi gibbs_sweeps inner k limit max_bytes "
     "max_iter max_pairs max_tasks n n_classes n_components n_epochs n_features n_graphs "
     "n_max n_min n_orders n_particles n_points n_projections n_resamples n_samples n_steps "
     "last max_points n_clusters n_folds n_sizes n_draws n_tasks n_train n_views n_weights "
-    "num_workers order orders oversampling rank repeats restarts n_judged",
+    "num_workers order orders oversampling rank repeats restarts n_judged n_inputs cores",
     "seed": "seed",
     "groups": "groups task_groups rank_tiers.models",
     "flag": "center elected oriented check_edges exif_rotation higher_is_better intercept "
@@ -366,6 +366,7 @@ UNTRIED = {
     "results": "tables and files of others: their notebook tries them",
     "table": "a data frame: its notebook tries it",
     "p": "a number, or several: its notebooks try it",
+    "jurors": "rows of a file of the package: its notebook tries it",
     "model": "anything callable, a name, a file or features: tests/test_cli.py",
 }
 RIGHT = {
