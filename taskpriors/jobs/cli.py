@@ -108,6 +108,13 @@ _LABEL_WORDS = dict(
     "file are transfer metrics to add (default: logme pactran_gaussian regularized_h_score "
     "linear_valid), beside how well all columns order the models by probe accuracy on those labels",
 )
+_JUDGES = dict(
+    nargs="+",
+    metavar="MODEL",
+    help="files of features or names of models that judge and are not ranked, beside the standing "
+    "jury, or none: the ranked models alone (default: a jury of good networks if the models see "
+    "images or texts)",
+)
 _RANK = {
     "inputs.images.load_images": _IMAGES,
     "inputs.texts.load_texts": _TEXTS,
@@ -127,8 +134,9 @@ _RANK = {
             help="elected (judges that the models elect, the default), product (of all models), "
             "others (of all but the model that is judged), or a model",
         ),
+        judges=_JUDGES,
         **_FILES,
-        **dict.fromkeys(("images", "texts", "judges", "metrics", "executor")),
+        **dict.fromkeys(("images", "texts", "metrics", "executor")),
     ),
     "inputs.embed.embed_features": dict.fromkeys(
         ("model", "images", "transform", "name", "cache", "progress")

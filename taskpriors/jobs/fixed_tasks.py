@@ -7,6 +7,7 @@ __all__ = ['InputsLike', 'image_references', 'patch_features', 'level_components
            'FixedPoints', 'subset_of', 'known_references']
 
 # %% ../../nbs/jobs/01_fixed_tasks.ipynb #48e965a2
+import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -24,11 +25,13 @@ from taskpriors.checks import (
     check_same_n,
     refuse,
 )
-from ..inputs.images import ImagesLike
+from ..inputs.image_source import ImageSource
+from ..inputs.images import ImagesLike, load_images
 from ..inputs.zoo import Gradients
 from ..kernels import kernel_factor
 from ..prior.task_prior import TaskPrior
-from ..rank.company import ORDERS
+from ..rank.company import ORDERS, RankOptions
+from ..rank.jury import see_inputs, standing_jury
 from ..rank.shared_prior import shared_prior, task_temperature
 from ..ridge import decompose
 
@@ -254,3 +257,34 @@ def _at_their_places(X, points):  # rows of the subset at their places among all
     out = X.new_zeros(points.n_all, X.shape[1])
     out[points.index] = X
     return out
+
+# %% ../../nbs/jobs/01_fixed_tasks.ipynb #aed33e1c
+def as_pictures(
+    points: FixedPoints,
+) -> ImageSource | None:  # None if the inputs are no pictures
+    "The inputs as pictures, each channel stretched to 0 to 255."
+    inputs = list(points)
+    if not torch.is_tensor(inputs[0]) or inputs[0].ndim != 4 or inputs[0].shape[1] not in (1, 3):
+        return None
+    x = torch.cat([batch.cpu() for batch in inputs]).float()
+    low = x.amin((0, 2, 3), keepdim=True)
+    width = x.amax((0, 2, 3), keepdim=True) - low
+    if not (x.isfinite().all() and width.max() > 0):
+        return None
+    levels = ((x - low) / width.clamp(min=torch.finfo(x.dtype).tiny) * 255).round().byte()
+    return load_images(levels.expand(-1, 3, -1, -1).permute(0, 2, 3, 1).numpy(), progress=False)
+
+
+def jury_references(
+    points: FixedPoints,
+    progress: bool = True,  # say what it costs, and show a bar
+) -> dict:  # name -> features of all points, (n, d), float32; none if there is no jury
+    "Features of the standing jury, where the inputs are pictures."
+    jury = standing_jury("images")
+    pictures = as_pictures(points) if jury.jurors else None
+    if pictures is None:
+        return {}
+    seen, failed = see_inputs(jury, pictures, RankOptions(progress=progress))
+    for name, why in failed.items():
+        warnings.warn(f"Monitor: {name} does not judge: {why}", stacklevel=4)
+    return {name: _at_their_places(model.features.cpu(), points) for name, model in seen.items()}

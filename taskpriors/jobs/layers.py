@@ -35,6 +35,8 @@ from taskpriors.jobs.fixed_tasks import (
 from .monitor import encode
 from ..kernels import kernel_factor
 from ..prior.cross_skill import cross_skill
+from ..rank.company import RankOptions
+from ..rank.jury import see_inputs, standing_jury
 from ..rank.known_labels import LabelsLike, labels_record, read_labels
 from ..rank.models import rank_models
 from ..rank.ranking import Ranking
@@ -345,6 +347,24 @@ def _given_judge(points, reference):
     return _Judge(chosen, f"references ({', '.join(map(str, chosen))})", caution)
 
 
+def _jury_judge(points, judges, options):  # None if no jury sees the inputs
+    source: Any = points.source if isinstance(points, TextPoints) else None
+    source = getattr(points.data, "images", source)
+    if judges is None or judges is False or source is None:
+        return None
+    jury = standing_jury(source.kind)
+    if len(jury.jurors) < 2:  # a single reference judges layers badly
+        return None
+    how = {name: options[name] for name in ("cache", "progress") if name in options}
+    seen, failed = see_inputs(jury, source.subset(points.index), RankOptions(**how))
+    if not seen:
+        return None
+    caution = " ".join(f"{name} does not judge: {why}" for name, why in failed.items())
+    told = "1 network that is" if len(seen) == 1 else f"{len(seen)} networks that are"
+    described = f"{told} not ranked ({', '.join(seen)})"
+    return _Judge({name: model.features for name, model in seen.items()}, described, caution)
+
+
 def _default_judge(points, found):
     of_texts = isinstance(points, TextPoints)
     what = "words" if of_texts else "pixels"
@@ -450,27 +470,34 @@ def rank_layers(
     n_points: int = 5000,  # points at most, a seeded subset
     batch_size: int = 64,  # inputs in a forward pass
     labels: LabelsLike | None = None,  # of all inputs, as for `rank_models`
+    judges: str | bool | None = "standing",  # of pictures and texts, without reference; or False
     **options: Any,  # of `rank_models`: prior, n_tasks, n_classes, seed and more
 ) -> LayerRanking:  # its plot is a curve over depth
     """Rank the layers of one network, and the ways to pool them, as `rank_models` ranks models.
 
     Names are "layer/pooling". One pass over the images serves all layers. The tasks are those
-    of the references, as for `Monitor`, unless `prior` is given. Without references pixels and
+    of the references, as for `Monitor`, unless `prior` is given. Without references the standing
+    jury judges, if it has two jurors and the points are pictures or texts; otherwise pixels and
     gradients, or the words of texts, judge if they explain half of the last layer, else the last
     layer itself, and the verdict says so. Tokens that are padding count nowhere.
     Reference: Task Priors, section 2.2.
     """
+    if judges not in (None, False, "standing"):
+        rule, remedy = "judges must be 'standing' or False", "pass features as reference="
+        refuse("rank_layers", rule, repr(judges)[:40], remedy)
     how: dict[str, Any] = dict(transform=transform, n_points=n_points, batch_size=batch_size)
     module, points = open_layers(model, images, texts=texts, **how, caller="rank_layers")
     given = _labels_there(labels, points, images)
     found = _layer_rows(module, points, layers, pool, "rank_layers")
     judge = None
     if "prior" not in options:
-        named = reference is not None
-        judge = _given_judge(points, reference) if named else _default_judge(points, found)
+        if reference is not None:
+            judge = _given_judge(points, reference)
+        else:
+            judge = _jury_judge(points, judges, options) or _default_judge(points, found)
         options["prior"] = reference_factor(judge.features)
     options = {"repeats": 0, **options}  # the prior is given
-    ranking = rank_models(found, None, labels=given.labels, **options)
+    ranking = rank_models(found, None, labels=given.labels, judges=False, **options)
     settings = dict(ranking.settings)
     if judge is not None:
         settings |= dict(prior=judge.described, caution=judge.caution)

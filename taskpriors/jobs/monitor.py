@@ -40,12 +40,14 @@ from taskpriors.jobs.fixed_tasks import (
     FixedPoints,
     InputsLike,
     fixed_tasks,
+    jury_references,
     known_references,
     subset_of,
 )
 from ..prior.heldout import error_on_basis
 from ..rank.company import attempt
 from ..rank.errors import error_law, lead_errors
+from ..rank.jury import CURE
 from ..rank.laws import task_orders
 from ..rank.tiers import normal_quantile, probability_ahead, rank_tiers
 from ..results import Result, new_axes
@@ -227,14 +229,18 @@ class Monitor:
 
     Call it with the model, or its features, after each epoch. `verdict` says which step to take and
     which cannot be told from it, `best()` is that step, `probability_better(a, b)` compares two
-    steps by paired errors. Reference: Task Priors, section 2.2; Garrido et al. (2023) for RankMe.
+    steps by paired errors. The tasks are those of `reference`; without one those of the standing
+    jury, if there is one and the inputs are pictures (each channel is stretched to 0 to 255, so
+    that normalised inputs are pictures again); without a jury those of patches of the images.
+    Reference: Task Priors, section 2.2; Garrido et al. (2023) for RankMe.
     """
 
     def __init__(
         self,
         images: InputsLike | None = None,  # array, list, data set or loader; None: features only
         *,
-        reference: ArrayLike | Mapping | None = None,  # features (n, d); None: of the images
+        reference: ArrayLike | Mapping | None = None,  # features (n, d); None: see judges
+        judges: str | bool | None = "standing",  # networks that see the images, without reference
         features: Callable | None = None,  # (model, batch) -> outputs, or name -> outputs of heads
         pool: str | Callable | None = None,  # "mean", "cls", "max" or a function of the outputs
         every: int | str | Callable = 1,  # measure every k steps, "log", or where a function says
@@ -257,6 +263,9 @@ class Monitor:
         batch_size = check_count(batch_size, caller, "batch_size")
         if not callable(every) and every != "log":
             every = check_count(every, caller, "every")
+        if judges not in (None, False, "standing"):
+            rule, remedy = "judges must be 'standing' or False", "pass features as reference="
+            refuse(caller, rule, repr(judges)[:40], remedy)
         if not callable(pool):
             check_choice(pool, tuple(POOLS), caller, "pool")
         if log is not None and not callable(log):
@@ -270,7 +279,11 @@ class Monitor:
             self.points = FixedPoints(images, n_points, batch_size, seed)
         how = dict(n_tasks=n_tasks, n_classes=n_classes, seed=seed)
         with without_trace(None):
-            references = known_references(self.points, reference, caller, patches=seed)
+            references = {}
+            if reference is None and self.points is not None and judges == "standing":
+                references = jury_references(self.points)
+            if not references:
+                references = known_references(self.points, reference, caller, patches=seed)
             if reference is None and "patches" in references:
                 _warn_of_patches()
             self.n_all = len(next(iter(references.values())))
@@ -568,7 +581,8 @@ def _warn_of_patches():
     warnings.warn(
         "Monitor: a reference judges best. Got none, so patches of the images judge, which lost "
         "half an accuracy point in the median of twenty small runs and 2.4 at worst, but much more "
-        "among layers of well trained networks; pass reference=features of such a network.",
+        "among layers of well trained networks; pass reference=features of such a network, or "
+        f"install the standing jury: {CURE}.",
         stacklevel=3,
     )
 

@@ -33,7 +33,7 @@ from ..inputs.row_blocks import open_rows
 from ..inputs.texts import TextsLike
 from .company import AnyModel, ModelsLike, RankOptions, named_models, texts_for
 from .known_labels import LabelsLike
-from .laws import read_law
+from .laws import JudgesLike, read_law
 from .ranking import Ranking
 from .run import run, run_on_disk
 from .scores import ALL_PAIRS
@@ -125,8 +125,9 @@ def _rows_on_disk(models):  # name -> RowMatrix, if all models are matrices in f
 
 
 def _needs_memory(asked, names):  # options that a ranking from disk does not have
-    columns = ("images", "texts", "metrics", "judges", "controls")
+    columns = ("metrics", "controls")
     found = [name for name in columns if asked[name] is not None]
+    found += ["judges"] * isinstance(asked["judges"], Mapping)
     found += ["probe"] * (asked["probe"] != "ridge")
     found += ["kernel"] * (asked["kernel"] not in ("cosine", "linear"))
     law = read_law(asked["prior"], names)
@@ -161,7 +162,7 @@ def rank_models(
     labels: LabelsLike | None = None,  # of all points or of some, see below
     texts: TextsLike | None = None,  # what load_texts opens, instead of images; see embed_texts
     prior: AnyModel | None = None,  # "elected" (None), "product", "others", model, factor (n, r)
-    judges: Mapping | None = None,  # name -> features or model that votes and is not ranked
+    judges: JudgesLike | None = "standing",  # networks that vote and are not ranked, see below
     controls: str | Sequence | None = None,  # names of models known to be weak, that do not judge
     metrics: Mapping | list | tuple | None = None,  # name -> function of features; names in METRICS
     temperature: float | None = None,  # of the edges; None is edge_temperature
@@ -190,10 +191,13 @@ def rank_models(
     a kernel M of Frobenius norm one gives a task the probability exp(Tr(G M)/T) up to a constant,
     each at a temperature of its own. Two models have no third one to elect, and their law is that
     of the mean kernel, as under prior="product"; under "others" a model is judged by the product of
-    the others. Further `judges` vote and are voted for, and their weights are in
-    settings["judges"]; a judge counts by the skill of others on its tasks above that of the best of
-    the `controls`. Temperatures are in the unit of M. A metric is better when higher, and is
-    cached if it has a `key`; "synbench" among names scores the networks themselves.
+    the others. Where the points are images or texts, a standing jury of good networks votes and is
+    not ranked, because few models cannot judge each other. It embeds the same inputs, also where
+    the models are features; judges=False leaves it out, and name -> features or model adds judges.
+    Their weights are in settings["judges"]. With `controls` a judge counts by the skill of others
+    on its tasks above that of the best of them. Temperatures are in the unit of M. A metric is
+    better when higher, and is cached if it has a `key`; "synbench" among names scores the networks
+    themselves.
     `labels` are an array or list (-1, NaN, None or an empty text where not known), a dict or a csv
     of rows or paths and labels, another file, or True for those of the points. They decide the
     order: the skill is over tasks that agree with them, "prior_skill" stands beside it, and metrics
@@ -226,22 +230,29 @@ def rank_models(
     check_flag(plan, "rank_models", "plan")
     named = named_models(models)
     statistics, scores = without_synbench(metrics)
-    asked: dict[str, Any] = dict(
-        models=named, images=images, texts=texts, labels=labels, metrics=metrics
-    )
+    asked: dict[str, Any] = dict(models=named, labels=labels, metrics=metrics)
     asked |= dict(prior=prior, probe=probe, kernel=kernel, how=how, judges=judges)
     asked["controls"] = controls
+    if texts is not None:
+        images = texts_for(texts, images, models)
     if rows := _routed(asked):
         there = replace(options, embedding=dict(device=how.get("device") or "cpu"))
-        ranking = run_on_disk(rows, there, plan=plan, labels=labels, prior=prior, repeats=repeats)
+        ranking = run_on_disk(
+            rows,
+            there,
+            images,
+            plan=plan,
+            labels=labels,
+            prior=prior,
+            repeats=repeats,
+            judges=judges,
+        )
         if plan:
             return ranking
     elif plan:
         rule = f"plan needs files of features of more than {ALL_PAIRS:,} points"
         refuse("rank_models", rule, "other models or options", "leave it out, or ask rank_on_disk")
     else:
-        if texts is not None:
-            images = texts_for(texts, images, models)
         ranking = run(
             named,
             images,

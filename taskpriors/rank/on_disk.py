@@ -271,7 +271,7 @@ def row_law(
     facts: Mapping = {}
     if law.kind == "elected":
         company = {**models, **outside}
-        judges, facts = elect_judges(company, options)
+        judges, facts = elect_judges(models, options, jurors=outside)
         if judges is not None:
             weights = zip(company, judges.weights.tolist(), strict=True)
             jury = {name: w for name, w in weights if w > LEAST_WEIGHT}

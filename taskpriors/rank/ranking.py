@@ -166,7 +166,8 @@ class Ranking(Result):
             labels = dict(self.settings["labels"], n=self.settings["n"])
             return labelled_verdict(self.to_frame(), self.compare, labels, self.labels_to_settle)
         loss = self.settings.get("expected_loss")
-        return verdict(self.to_frame(), self.compare, loss=loss)
+        unjudged = self.settings.get("unjudged", "")
+        return verdict(self.to_frame(), self.compare, loss=loss, unjudged=unjudged)
 
     def labels_to_settle(
         self,

@@ -52,14 +52,30 @@ def task_record(
     )
 
 # %% ../../nbs/rank/08_record.ipynb #c27aec45
+_STRANGERS = (
+    "The models that are not ranked learn nothing of the others' tasks, nor the others of theirs, "
+    "so they do not judge: are the rows of all in the same order?"
+)
+
+
+def _strangers(priors):  # are there jurors, and does nobody learn what they know?
+    n = len(priors.outside)
+    return n > 0 and "skill" in priors.company and not priors.company["skill"][-n:].any()
+
+
 def _company_record(models, priors, n_electing):
     one = priors.members[0] if len(priors.members) == 1 < len(models) else None
     models = {**models, **priors.outside}
     if facts := dict(priors.company):
         names = [shortened(name, 40) for name in priors.members]
-        alike, cross = facts["alike"], facts["skill"]
+        ranked = slice(len(priors.members) - len(priors.outside))
+        names, alike = names[ranked], facts["alike"][ranked, ranked]
+        cross = facts["skill"][ranked, ranked]
         n = min(len(next(iter(models.values())).features), n_electing)
-        return company_notes(names, alike, elected=priors.judges, cross=cross, n_points=n)
+        notes = company_notes(names, alike, elected=priors.judges, cross=cross, n_points=n)
+        if _strangers(priors):
+            notes.append(_STRANGERS)
+        return notes
     n = len(next(iter(models.values())).features)
     index = torch.linspace(0, n - 1, min(n, 256)).long()
     alike = torch.eye(len(models))
@@ -72,9 +88,10 @@ def _company_record(models, priors, n_electing):
 
 
 def _loss_record(priors):  # what first places of such companies lost, if such were seen
-    if priors.judges is None:
+    if priors.judges is None or _strangers(priors):
         return {}
-    loss = expected_loss(priors.judges, priors.company["alike"])
+    n_ranked = len(priors.members) - len(priors.outside)
+    loss = expected_loss(priors.judges, priors.company["alike"], n_ranked=n_ranked)
     if loss.median is None:
         return {}
     return dict(expected_loss=dict(median=loss.median, one_in_ten=loss.one_in_ten))

@@ -13,7 +13,14 @@ from importlib.resources import files
 
 import torch
 
-from ..checks import ArrayLike, check_features, check_instance, check_same_n, refuse
+from taskpriors.checks import (
+    ArrayLike,
+    check_count,
+    check_features,
+    check_instance,
+    check_same_n,
+    refuse,
+)
 from ..prior.judges import Judges
 from ..results import Result
 
@@ -38,11 +45,13 @@ class Loss(Result):
 def expected_loss(
     judges: Judges,  # that the models elected, see elect_prior
     similarity: ArrayLike,  # (k, k) in [0, 1]: how much two models are copies
+    *,
+    n_ranked: int | None = None,  # the others, behind them, are a jury; None: all are ranked
 ) -> Loss:
     """How many points the first place lost in companies like this one: median, and one in ten.
 
-    The companies are those of a study, on sets with labels, cut in two by the reach of the first
-    place: its score over the mean skill of the judges on their own tasks.
+    The companies are those of a study, on sets with labels, with or without a jury, cut in two by
+    the reach of the first place: its score over the mean skill of the judges on their own tasks.
     """
     caller = "expected_loss"
     check_instance(judges, Judges, caller, "judges", remedy="pass what elect_prior returns")
@@ -53,10 +62,12 @@ def expected_loss(
         got = f"shape {tuple(alike.shape)} with values from {alike.min():.3g} to {alike.max():.3g}"
         rule = "similarity must be a symmetric square matrix between 0 and 1"
         refuse(caller, rule, got, "pass copy_similarity(factors)")
-    record = reliability_record()
+    k = len(alike)
+    n_ranked = k if n_ranked is None else check_count(n_ranked, caller, "n_ranked", high=k)
+    record = reliability_record()["alone" if n_ranked == k else "jury"]
     seats = (1 / alike.sum(1).clamp(min=1)).sum().item()
     own = (judges.weights * judges.cross.diagonal()).sum()
-    reach = (judges.score.max() / own).item()
+    reach = (judges.score[:n_ranked].max() / own).item()
     reason = ""
     if seats < record["least_seats"]:
         reason = f"{seats:.1f} models that are no copies are too few to outvote one"

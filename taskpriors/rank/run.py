@@ -40,6 +40,7 @@ from taskpriors.rank.company import (
 from .cost import plan_ranking
 from .errors import carried_by_few
 from .halves import REPEATS, Halves, halves_or_reason, work_of_half
+from .jury import call_jury, seat_jury, unjudged_words
 from taskpriors.rank.known_labels import (
     GivenLabels,
     LabelsLike,
@@ -51,6 +52,7 @@ from taskpriors.rank.known_labels import (
 from .labelled import LabelledSkills, skills_on_targets, skills_with_labels
 from .labelled_on_disk import skills_of_rows_with_labels
 from taskpriors.rank.laws import (
+    JudgesLike,
     Law,
     Priors,
     choose_priors,
@@ -499,6 +501,38 @@ def _check_classes(n, options):  # of tasks on n points
         refuse(options.caller, rule, f"{options.n_classes} classes, {n} points", remedy)
 
 
+def _gather_in_memory(models, named, images, labels, options):  # Company
+    images = images_for(images, {**models, **named}, options)
+    if images is not None:
+        read_labels(labels, images, len(images), options.caller)
+        _check_classes(len(images), options)
+    gathered, failed = gather_models(models, images, options)
+    refuse_unless_any(gathered, failed, options.caller)
+    return Company(gathered, gather_judges(named, images, options), images, failed)
+
+
+def _gather_on_disk(models, named, images, failures, options):  # Company
+    images = None if images is None else images_for(images, {}, options)
+    opened, _ = open_features(named, options) if named else ({}, {})
+    gathered, failed = gather_rows(models, options)
+    failures = {**failures, **failed}
+    refuse_unless_any(gathered, failures, options.caller)
+    outside, without = gather_rows(opened, options)
+    if without:
+        got = shortened("; ".join(failure_lines(without)), 160)
+        refuse(options.caller, "every judge must work", got, "correct it or leave it out")
+    return Company(gathered, outside, images, failures)
+
+
+def _as_rows(jury, options):  # of jurors, whose features are in memory
+    if not jury:
+        return {}
+    rows, _ = open_features({name: model.features for name, model in jury.items()}, options)
+    seated, failures = gather_rows(rows, options)
+    assert not failures
+    return seated
+
+
 def run(
     models: Mapping,  # name -> model; name -> RowMatrix where rows stay on disk
     images: ImagesLike | TextSource | None,  # as for rank_models
@@ -507,7 +541,7 @@ def run(
     prior: AnyModel | None = None,  # as for rank_models
     metrics: Mapping | list | tuple | None = None,  # as for rank_models
     labels: LabelsLike | None = None,  # as for rank_models
-    judges: Mapping | None = None,  # as for rank_models
+    judges: JudgesLike | None = None,  # as for rank_models
     controls: str | Sequence | None = None,  # as for rank_models
     repeats: int | None = None,  # as for rank_models
     failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
@@ -515,28 +549,19 @@ def run(
 ) -> Ranking:
     "Gather the models, compute every statistic of them, and put them in order."
     law = read_law(prior, models, options.caller)
-    judges = named_judges(judges, models, law)
-    controls = named_controls(controls, {**models, **judges}, law)
+    named = named_judges(judges, models, law)
+    controls = named_controls(controls, {**models, **named}, law)
     options = replace(options, controls=controls)
     if on_disk:
-        opened, _ = open_features(judges, options) if judges else ({}, {})
-        gathered, failed = gather_rows(models, options)
-        refuse_unless_any(gathered, {**failures, **failed}, options.caller)
-        outside, without = gather_rows(opened, options)
-        if without:
-            got = shortened("; ".join(failure_lines(without)), 160)
-            refuse(options.caller, "every judge must work", got, "correct it or leave it out")
+        company = _gather_on_disk(models, named, images, failures, options)
     else:
-        images = images_for(images, {**models, **judges}, options)
-        if images is not None:
-            read_labels(labels, images, len(images), options.caller)
-            _check_classes(len(images), options)
-        gathered, failed = gather_models(models, images, options)
-        refuse_unless_any(gathered, failed, options.caller)
-        outside = gather_judges(judges, images, options)
-    check_rows(gathered | outside)
-    _check_classes(len(next(iter(gathered.values())).features), options)
-    company = Company(gathered, outside, images, {**failures, **failed})
+        company = _gather_in_memory(models, named, images, labels, options)
+    jury = call_jury(judges, law, company.models, company.images)
+    seated, unseated = seat_jury(jury, company.models, company.images, options)
+    seated = _as_rows(seated, options) if on_disk else seated
+    company = company._replace(outside=company.outside | seated)
+    check_rows(company.models | company.outside)
+    _check_classes(len(next(iter(company.models.values())).features), options)
     steps = _all_steps(company, law, repeats, labels, on_disk)
     with open_bar(options.progress, total=steps, unit="step") as bar:
         options = replace(options, bar=bar)
@@ -546,6 +571,8 @@ def run(
             scores = scores_in_memory(company, law, options, metrics=metrics, labels=labels)
         found = findings(company, scores, options, labels=labels)
         halves, why = _halves(found, law, repeats)
+    found.record["unjudged"] = unjudged_words(len(found.models), jury)
+    found.record["notes"] += [f"{name} does not judge: {why}" for name, why in unseated.items()]
     if why:
         found.record["notes"].append(f"Intervals take the prior as given, because {why}")
     ranking = assemble(found, halves)
@@ -558,6 +585,7 @@ def run(
 def run_on_disk(
     rows: Mapping,  # name -> RowMatrix
     options: RankOptions,
+    images: ImagesLike | TextSource | None = None,  # what the rows are of, which a jury sees
     *,
     plan: bool = False,  # predict time and memory and read nothing
     failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
@@ -568,7 +596,7 @@ def run_on_disk(
     mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
     check_streaming(options, rows, mask)
     if not plan:
-        return run(rows, None, options, failures=failures, on_disk=True, **asked)
+        return run(rows, images, options, failures=failures, on_disk=True, **asked)
     return plan_ranking(
         rows,
         n_tasks=options.n_tasks,

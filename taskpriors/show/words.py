@@ -103,6 +103,7 @@ def verdict(
     level: float = 0.95,  # of the tiers
     *,
     loss: Mapping | None = None,  # median and one_in_ten, points of accuracy on real labels
+    unjudged: str = "",  # what it costs that few models judge each other, and its cure
 ) -> str:
     "Which model to take, which others cannot be told apart from it, and how far the next is."
     first = frame.model[0]
@@ -141,7 +142,7 @@ def verdict(
             f"{loss['median']:.1f} points of accuracy in the median and "
             f"{loss['one_in_ten']:.1f} in one of ten."
         )
-    return " ".join(sentences)
+    return " ".join([*sentences, *([unjudged] if unjudged else [])])
 
 # %% ../../nbs/show/01_words.ipynb #44283612
 def share_interval(
