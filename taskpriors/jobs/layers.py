@@ -469,7 +469,6 @@ def rank_layers(
         named = reference is not None
         judge = _given_judge(points, reference) if named else _default_judge(points, found)
         options["prior"] = reference_factor(judge.features)
-    options = {"repeats": 0, **options}  # the prior is given
     ranking = rank_models(found, None, labels=given.labels, **options)
     settings = dict(ranking.settings)
     if judge is not None:
