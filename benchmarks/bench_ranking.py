@@ -1,9 +1,8 @@
 """A ranking with its intervals, against the products that it cannot do without.
 
-The reckoning: one decomposition of each model's features and one pass of errors over the tasks, one
-sample of tasks from each judge, and the same on the four halves of two halvings. A half has half of
-the points. What a ranking takes beyond that are elections on each half, probes, and decompositions
-that an election and a skill do both. `seconds_by_step` says where each second goes.
+The reckoning: one decomposition of each model's features, one pass of errors over the tasks and one
+sample of tasks from each judge. What a ranking takes beyond that are an election, probes, and
+decompositions that an election and a skill do both. `seconds_by_step` says where each second goes.
 """
 
 import contextlib
@@ -31,39 +30,33 @@ def cpu(f):
 
 
 STEPS = {  # functions as the modules of a ranking know them, by what they are for
-    "kernels": (
-        "rank.company.kernel_factor",
-        "rank.laws.kernel_factor",
-        "rank.halves.model_on_points",
-    ),
+    "kernels": ("rank.company.kernel_factor", "rank.laws.kernel_factor"),
     "tasks of the election": ("prior.cross_skill.tasks_of_priors",),
     "skills of the election": ("prior.cross_skill._skills",),
-    "tasks": ("rank.run.sample_tasks", "rank.scores.sample_tasks", "rank.halves.sample_tasks"),
-    "skills": ("rank.scores._skill", "rank.halves._skill_and_accuracy"),
-    "probes": ("rank.scores.fit_probes", "rank.halves.fit_probes"),
+    "tasks": ("rank.run.sample_tasks", "rank.scores.sample_tasks"),
+    "skills": ("rank.scores._skill",),
+    "probes": ("rank.scores.fit_probes",),
     "moments": ("rank.run.model_moments",),
-    "halves": ("rank.halves.scores_on_half",),
 }
-DECOMPOSING = ("rank.scores", "rank.halves", "prior.cross_skill", "probes")  # who decomposes
+DECOMPOSING = ("rank.scores", "prior.cross_skill", "probes")  # who decomposes
 
 
 def seconds_by_step(run):
-    "Processor seconds of each step on all points and on halves, and of what is no such step."
+    "Processor seconds of each step, and of what is no such step."
     seconds, open_steps = {}, []
 
     def timed(step, f):
         def call(*args, **kwargs):
             start, inside = time.process_time(), [0.0]
-            open_steps.append((step, inside))
+            open_steps.append(inside)
             try:
                 return f(*args, **kwargs)
             finally:
                 open_steps.pop()
                 took = time.process_time() - start
-                on = "halves" if any(name == "halves" for name, _ in open_steps) else "all"
-                seconds[step, on] = seconds.get((step, on), 0.0) + took - inside[0]
+                seconds[step] = seconds.get(step, 0.0) + took - inside[0]
                 if open_steps:
-                    open_steps[-1][1][0] += took
+                    open_steps[-1][0] += took
 
         return call
 
@@ -102,16 +95,11 @@ class SixModels:
     def rank(self):
         rank_models(self.models, cache=False, progress=False)
 
-    def reckoning(self):
-        unavoidable(self.models)
-        for _ in range(4):
-            unavoidable([X[::2] for X in self.models])
-
     def time_ranking(self):
         self.rank()
 
     def track_over_reckoning(self):
-        return cpu(self.rank) / cpu(self.reckoning)
+        return cpu(self.rank) / cpu(lambda: unavoidable(self.models))
 
     def track_decompositions_a_model(self):
         calls = []
@@ -130,19 +118,19 @@ class SixModels:
 
 
 class Steps:
-    "Processor seconds of one step of a ranking, on all points or on its four halves."
+    "Processor seconds of one step of a ranking."
 
     timeout = 1800
     sizes = SixModels.sizes
-    params = [[*STEPS, "decompositions", "anything else"], ["all", "halves"]]
-    param_names = ["step", "points"]
+    params = [*STEPS, "decompositions", "anything else"]
+    param_names = ["step"]
 
     def setup_cache(self):
         models = company(*self.sizes)
         return seconds_by_step(lambda: rank_models(models, cache=False, progress=False))
 
-    def track_seconds(self, seconds, step, points):
-        return seconds.get((step, points), 0.0)
+    def track_seconds(self, seconds, step):
+        return seconds.get(step, 0.0)
 
     track_seconds.unit = "seconds of processor time"
 

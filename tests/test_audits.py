@@ -7,7 +7,7 @@ from torch import nn
 
 import taskpriors as tp
 
-QUICK = dict(n_tasks=20, repeats=0, cache=False, progress=False)
+QUICK = dict(n_tasks=20, cache=False, progress=False)
 PICTURES = np.random.default_rng(0).integers(0, 256, (40, 8, 8), dtype=np.uint8)
 
 

@@ -590,10 +590,10 @@ def test_a_network_in_the_onnx_format_is_a_model(tmp_path):
     session = runtime.InferenceSession(str(path))
     models = dict(function=(torch.nn.Flatten(), columns_of), session=(session, columns_of))
     how = dict(images=load_images(limit=40), cache=tmp_path / "cache", progress=False, n_tasks=8)
-    named = rank_models([(str(path), columns_of)], repeats=0, **how)
+    named = rank_models([(str(path), columns_of)], **how)
     assert named.models == ("flat",) and named.settings["n"] == 40
     models["file"] = (path, columns_of)
     for _ in range(2):
-        ranking = rank_models(models, repeats=0, **how)
+        ranking = rank_models(models, **how)
         torch.testing.assert_close(ranking.skill, ranking.skill[:1].expand(3), rtol=1e-6, atol=1e-6)
     assert len(list((tmp_path / "cache" / "features").glob("*.safetensors"))) == 4

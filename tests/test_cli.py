@@ -296,7 +296,7 @@ def test_a_run_that_ended_early_goes_on_where_it_stopped(shelf, whole_run, tmp_p
     assert out == "" and not (tmp_path / "ranking/ranking.csv").exists()
     code, out, err = run(*command, cwd=tmp_path)
     assert (code, err) == (0, "")
-    assert all(kept()[f] == t for f, t in before.items()) and len(kept()) == 23  # four of halves
+    assert all(kept()[f] == t for f, t in before.items()) and len(kept()) == 19
     table = pd.read_csv(tmp_path / "ranking/ranking.csv")
     pd.testing.assert_frame_equal(table.drop(columns="seconds"), whole_run.drop(columns="seconds"))
 
@@ -374,7 +374,7 @@ def test_the_cache_is_shown_and_cleared(shelf, tmp_path):
     assert piece.exists()
 
     code, out, err = run("cache", "--cache", "cache", "--clear", cwd=tmp_path)
-    assert (code, err) == (0, "") and "Removed:" in out and "24 files" in out
+    assert (code, err) == (0, "") and "Removed:" in out and "20 files" in out
     assert all(path.read_text() == "mine" for path in strangers)
     left = {p.name for p in (tmp_path / "cache").rglob("*") if p.is_file()}
     assert left == {"notes.txt", "other.safetensors", "mine", "write.lock"}

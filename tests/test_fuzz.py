@@ -293,7 +293,7 @@ WRONG = {
 NAMES = {
     "matrix": "A B G K M Sigma W Z accuracies factor features images mixture other others prior "
     "source_probs targets views xy reference nleep.mixture point_errors task_errors "
-    "rank_tiers.covariance repetition_factor.covariance cross similarity differences general "
+    "rank_tiers.covariance cross similarity general "
     "truths freedom judging_errors",
     "vector": "mu b first second given scores truth weights nce.source error "
     "TaskPriorStatistics.forward.center TaskPriorLoss.forward.center robust_bayes.center "
@@ -311,7 +311,7 @@ NAMES = {
     "max_iter max_pairs max_tasks n n_classes n_components n_epochs n_features n_graphs "
     "n_max n_min n_orders n_particles n_points n_projections n_resamples n_samples n_steps "
     "last max_points n_clusters n_folds n_sizes n_draws n_tasks n_train n_views n_weights "
-    "num_workers order orders oversampling rank repeats restarts n_judged n_inputs cores",
+    "num_workers order orders oversampling rank restarts n_judged n_inputs cores",
     "seed": "seed",
     "groups": "groups task_groups rank_tiers.models",
     "flag": "center elected oriented check_edges exif_rotation higher_is_better intercept "

@@ -153,13 +153,11 @@ class RowMatrix:
     array: Any = None  # tensor or numpy array, if they are
     stamp: tuple | None = field(default=None)  # of the file when it was opened
     device: torch.device = _HERE  # where blocks of rows go
-    index: Tensor | None = None  # of the rows that count, ascending; None: all
 
     @property
     def shape(self) -> tuple:
         "Points and features, (n, d)."
-        n, d = (self.layout or self.array).shape
-        return (n if self.index is None else len(self.index)), d
+        return tuple((self.layout or self.array).shape)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -181,15 +179,8 @@ class RowMatrix:
     ) -> Tensor:  # shape (len(rows), d), float32 or float64
         "These rows, finite, on the device."
         start, stop, _ = rows.indices(len(self))
-        count = max(0, stop - start)
-        if self.index is None or not count:
-            wanted: Any = range(start, start + count)
-            X = self._kept([(start, count)])
-        else:
-            wanted = self.index[start:stop]
-            first = int(wanted[0])
-            X = self._kept([(first, int(wanted[-1]) - first + 1)])[wanted - first]
-        X = X.to(self.device).to(self.dtype)
+        wanted = range(start, max(start, stop))
+        X = self._kept([(start, len(wanted))]).to(self.device).to(self.dtype)
         if not torch.isfinite(X.sum()):
             self._refuse_rows(X, wanted)
         return X
@@ -199,20 +190,12 @@ class RowMatrix:
         index: Tensor,  # of rows, any order, shape (m,)
     ) -> Tensor:  # shape (m, d), float32 or float64
         "Single rows, each read by itself."
-        index = (index if self.index is None else self.index[index]).tolist()
-        X = self._kept([(i, 1) for i in index]).to(self.device).to(self.dtype)
+        rows = index.tolist()
+        X = self._kept([(i, 1) for i in rows]).to(self.device).to(self.dtype)
         if not torch.isfinite(X.sum()):
-            self._refuse_rows(X, index)
+            self._refuse_rows(X, rows)
         self.check_unchanged()
         return X
-
-    def subset(
-        self,
-        index: Tensor,  # of rows, ascending, shape (m,)
-    ) -> "RowMatrix":  # of shape (m, d)
-        "Some of the rows; a block of them is read with the rows between."
-        index = index.cpu()
-        return replace(self, index=index if self.index is None else self.index[index])
 
     def block_rows(
         self,

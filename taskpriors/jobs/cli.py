@@ -165,7 +165,7 @@ _LAYERS = {
     "rank.models.rank_models": dict(
         **_FILES,
         **dict.fromkeys(("models", "images", "labels", "texts", "prior", "judges", "controls")),
-        **dict.fromkeys(("metrics", "repeats", "plan", "executor")),
+        **dict.fromkeys(("metrics", "plan", "executor")),
     ),
 }
 

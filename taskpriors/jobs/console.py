@@ -91,8 +91,9 @@ def terminal_text(
     n_models = len(ranking.models)
     summary = run_summary(ranking.settings, table, ranking.failures, n_models=n_models, width=width)
     legend = (
-        "skill: 1 - error/error of a constant; ±: its standard error; P(best): probability that "
-        "it is the highest. Models of one tier cannot be told apart from its first."
+        "skill: 1 - error/error of a constant; ±: its standard error, for the law as given; "
+        "P(best): probability that it is the highest. Models of one tier cannot be told apart "
+        "from its first."
     )
     return "\n".join(
         [

@@ -496,7 +496,6 @@ def rank_layers(
         else:
             judge = _jury_judge(points, judges, options) or _default_judge(points, found)
         options["prior"] = reference_factor(judge.features)
-    options = {"repeats": 0, **options}  # the prior is given
     ranking = rank_models(found, None, labels=given.labels, judges=False, **options)
     settings = dict(ranking.settings)
     if judge is not None:

@@ -283,7 +283,7 @@ def _edges(job: Job) -> tuple[list, Any]:
     s, cells, last = job.item.settings, [], None
     images = _only_images(job)
     priors = s["prior"] if isinstance(s["prior"], list) else [s["prior"]]
-    plain = dict(n_classes=2, n_tasks=s["n_tasks"], repeats=0, **job.options)
+    plain = dict(n_classes=2, n_tasks=s["n_tasks"], **job.options)
     for prior in priors:
         law = job.networks[prior] if prior in job.networks else prior
         published = rank_models(
@@ -317,7 +317,7 @@ def _distribution(job: Job) -> tuple[list, Any]:
     images = _only_images(job)
     first = dict(list(job.networks.items())[:1])
     n_classes = min(s["n_classes"], len(set(torch.as_tensor(images.labels).tolist())))
-    how = dict(n_tasks=s["n_tasks"], n_classes=n_classes, repeats=0, **job.options)
+    how = dict(n_tasks=s["n_tasks"], n_classes=n_classes, **job.options)
     ranking = rank_models(first, images, labels=True, metrics=["logme"], **how)
     label, accuracies = float(ranking.extra["label accuracy"][0]), ranking.accuracies[0]
     cells = [

@@ -80,7 +80,6 @@ class Certainty:
         return error_law(
             ranking.point_errors,
             ranking.task_errors,
-            ranking.half_differences,
             **self._of_points(groups),
             task_groups=task_orders(ranking.task_errors.shape[1]),
             paired=ranking.settings.get("paired_tasks", True),
@@ -98,7 +97,6 @@ class Certainty:
         return error_law(
             ranking.point_accuracy,
             ranking.accuracies,
-            ranking.half_accuracies,
             groups=groups,
             task_groups=task_orders(ranking.accuracies.shape[1]),
         )

@@ -9,7 +9,6 @@ __all__ = ['Work', 'ranking_work', 'Speed', 'measure_speed', 'RankingPlan', 'ele
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -161,11 +160,10 @@ def election_seconds(
     speed: Speed,
     *,
     n_classes: int = 5,  # classes of a task
-    n_electing: int = RankOptions.n_electing,  # points on which judges are elected
     n_judging: int = RankOptions.n_judging,  # tasks of each judge
 ) -> float:
     "Seconds in which models elect judges: their products, and the draws of every judge's tasks."
-    e, m, columns = min(n, n_electing), len(widths), n_judging * (n_classes - 1)
+    e, m, columns = min(n, RankOptions.n_electing), len(widths), n_judging * (n_classes - 1)
     single, double = 0.0, 0.0
     for d in widths:
         r = min(d, e)
@@ -204,7 +202,6 @@ def plan_ranking(
     rank: int = 128,  # directions of the prior
     train: float = 0.5,  # share of the points that probes are fitted to
     n_judged: int = JUDGED,  # points whose residuals are formed
-    repeats: int = 2,  # halvings that widen intervals by the prior's share
     elected: bool = True,  # do the models elect judges?
     speed: Speed | None = None,  # of the machine; None measures it
 ) -> RankingPlan:
@@ -217,29 +214,15 @@ def plan_ranking(
     )
     train = check_number(train, caller, "train", low=0, high=1, low_open=True, high_open=True)
     options_of_judging = dict(n_judged=check_count(n_judged, caller, "n_judged", low=2))
-    repeats = check_count(repeats, caller, "repeats", low=0, high=1000)
     opened = open_models(models, caller).values()
     n, widths = len(next(iter(opened))), [rows.shape[1] for rows in opened]
     if speed is None:
         speed = measure_speed(**options)
     check_instance(speed, Speed, caller, "speed", remedy="pass measure_speed() or None")
-    how: dict[str, Any] = dict(options, train=train, **options_of_judging)
-    steps = _steps(n, widths, speed, **how)
-    votes = check_flag(elected, caller, "elected") and len(widths) > 2
-    election = partial(election_seconds, widths=widths, speed=speed, n_classes=n_classes)
-    few = min(RankOptions.n_judging, n_tasks)
-    if votes:
-        steps["election"] = election(n, n_judging=few)
-    if repeats and len(widths) > 1:
-        half = _steps(n // 2, widths, speed, **dict(how, n_tasks=max(2, n_tasks // 2)))
-        del half["pairs"]  # a half has no moments
-        half["tasks"] /= 2  # and half of the orders
-        if votes:
-            fewer = max(2, few // 2)
-            half["election"] = election(
-                n // 2, n_electing=RankOptions.n_electing // 2, n_judging=fewer
-            )
-        steps["halves"] = 2 * repeats * sum(half.values())
+    steps = _steps(n, widths, speed, train=train, **options, **options_of_judging)
+    if check_flag(elected, caller, "elected") and len(widths) > 2:
+        few = min(RankOptions.n_judging, n_tasks)
+        steps["election"] = election_seconds(n, widths, speed, n_classes=n_classes, n_judging=few)
     return RankingPlan(
         n=n,
         n_models=len(widths),

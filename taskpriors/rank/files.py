@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from ..checks import ArrayLike, ExecutorLike, check_count, check_flag, check_instance
+from ..checks import ArrayLike, ExecutorLike, check_flag, check_instance
 from ..inputs.row_blocks import RowsLike, open_rows
 from ..prior.ridge_on_disk import JUDGED
 from .company import RankOptions
@@ -53,7 +53,6 @@ def rank_on_disk(
     train: float | ArrayLike = 0.5,  # fraction of the points, or mask, that probes are fitted to
     kernel: str = "cosine",  # of the models' priors, or "linear"
     graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
-    repeats: int | None = None,  # halvings that widen intervals by the prior's share; None is 2
     n_judged: int = JUDGED,  # points whose residuals are formed, for errors and for accuracy
     seed: int = 0,  # of tasks, split and range finder
     cache: CacheLike | None = None,  # directory; None is cache_dir(), False is no cache
@@ -78,8 +77,6 @@ def rank_on_disk(
     remedy = "pass a dictionary name -> features"
     check_instance(models, Mapping, caller, "models", remedy=remedy)
     check_flag(plan, caller, "plan")
-    if repeats is not None:
-        repeats = check_count(repeats, caller, "repeats", low=0, high=1000)
     options = RankOptions(
         caller=caller,
         rank=rank,
@@ -112,5 +109,4 @@ def rank_on_disk(
         labels=labels,
         judges=judges,
         controls=controls,
-        repeats=repeats,
     )

@@ -14,7 +14,7 @@ import numbers
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -26,7 +26,6 @@ from typing_extensions import TypeAliasType
 from ..blocks import row_blocks
 from ..checks import check_features, check_generator, check_instance, check_same_n, refuse
 from ..inputs.image_source import ImageSource
-from ..inputs.row_blocks import open_rows
 from ..inputs.texts import TextSource
 from ..inputs.zoo import zoo_names
 from ..kernels import kernel_factor, product_factor
@@ -89,17 +88,6 @@ class Law:
     description: str  # in words
     members: tuple = ()  # names of the models in a mixture
     source: Any = None  # the factor, or a model that is not ranked
-
-    def on_points(
-        self,
-        rows: Tensor,  # which points
-        shared: Tensor | None,  # factor of the law on all points, (n, r); None: rows stay on disk
-    ) -> "Law":
-        "The same law on some of the points, where it is no function of the ranked models."
-        if shared is None and self.kind == "model":
-            return replace(self, source=open_rows(self.source).subset(rows.sort().values))
-        factor = self.source if shared is None else shared
-        return replace(self, kind="factor", source=factor[rows])
 
 
 def read_law(

@@ -21,7 +21,6 @@ from taskpriors.checks import (
     ArrayLike,
     ExecutorLike,
     available_memory,
-    check_count,
     check_features,
     check_flag,
     check_instance,
@@ -173,7 +172,6 @@ def rank_models(
     train: float | ArrayLike = 0.5,  # fraction of the points, or mask, that probes are fitted to
     kernel: str = "cosine",  # "cosine", "linear", "projection" or "rbf", of models and prior
     graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
-    repeats: int | None = None,  # halvings that widen intervals by the prior's share; None is 2
     plan: bool = False,  # large files: return what plan_ranking predicts, and read nothing
     seed: int = 0,  # of tasks and split
     cache: CacheLike | None = None,  # directory; None is cache_dir(), False is no cache
@@ -225,8 +223,6 @@ def rank_models(
         executor=executor,
         embedding=how,
     )
-    if repeats is not None:
-        repeats = check_count(repeats, "rank_models", "repeats", low=0, high=1000)
     check_flag(plan, "rank_models", "plan")
     named = named_models(models)
     statistics, scores = without_synbench(metrics)
@@ -237,16 +233,8 @@ def rank_models(
         images = texts_for(texts, images, models)
     if rows := _routed(asked):
         there = replace(options, embedding=dict(device=how.get("device") or "cpu"))
-        ranking = run_on_disk(
-            rows,
-            there,
-            images,
-            plan=plan,
-            labels=labels,
-            prior=prior,
-            repeats=repeats,
-            judges=judges,
-        )
+        options_of_run: dict[str, Any] = dict(labels=labels, prior=prior, judges=judges)
+        ranking = run_on_disk(rows, there, images, plan=plan, **options_of_run)
         if plan:
             return ranking
     elif plan:
@@ -262,7 +250,6 @@ def rank_models(
             labels=labels,
             judges=judges,
             controls=controls,
-            repeats=repeats,
         )
         ranking = with_synbench(ranking, named, scores, options)
     if out is not None:

@@ -5,13 +5,12 @@
 # %% auto #0
 __all__ = ['PAIRED', 'LABEL_SKILL', 'LABEL_COLUMNS', 'sampled_moments', 'gather_rows', 'open_features', 'RowLaw', 'row_law',
            'cut_law', 'DrawnTasks', 'draw_row_tasks', 'draw_from_unchanged', 'check_streaming', 'known_classes',
-           'score_rows', 'scores_on_half_of_rows']
+           'score_rows']
 
 # %% ../../nbs/rank/11_on_disk.ipynb #b1166ad2
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
@@ -40,7 +39,6 @@ from taskpriors.rank.company import (
     scalar,
     settle,
 )
-from .halves import halved, in_units, split_of_half
 from taskpriors.rank.laws import (
     LEAST_WEIGHT,
     Law,
@@ -52,7 +50,6 @@ from taskpriors.rank.laws import (
 from .shared_prior import edge_temperature, task_temperature
 from ..ridge import simplex_codes
 from ..ridge_tasks import MOST_LOST
-from ..show.words import failure_lines, shortened
 from ..store import cache_dir, digest_json, digest_tensors, find_tensors, keep_tensors
 from ..svd import present_classes
 from ..transfer.from_sums import ClassSums, h_score_from_sums, logme_from_sums
@@ -122,8 +119,8 @@ class RowsJob(NamedTuple):
     labels: str | None = None  # file of the class of each point, if somebody knows it, shape (n,)
 
 
-def _file_key(rows):  # what names the content of a file; None for rows in memory, or some rows
-    if rows.layout is None or rows.index is not None:
+def _file_key(rows):  # what names the content of a file; None for rows in memory
+    if rows.layout is None:
         return None
     return [rows.layout.path, rows.layout.offset, *map(str, rows.stamp)]
 
@@ -549,36 +546,3 @@ def score_rows(
             why = "targets must not be an exact linear function of the features"
             failures[f"logme of {name}"] = why
     return skills, probes, columns, failures
-
-# %% ../../nbs/rank/11_on_disk.ipynb #06b503b0
-def scores_on_half_of_rows(
-    models: Mapping,  # name -> Model
-    outside: Mapping,  # name -> Model: judges that are not ranked
-    law: Law,
-    options: RankOptions,  # the temperature of tasks in units of the top eigenvalue
-    half: tuple,  # rows, and a seed
-) -> Tensor:  # skill and accuracy, shape (n_models, 2)
-    "What a ranking from disk finds on some of the points."
-    rows, seed = half
-    order = rows.argsort()
-    rows = rows[order]
-    if law.kind == "factor":
-        law = replace(law, source=law.source[order])
-    few = halved(options, seed)
-    there, failures = gather_rows({k: m.features.subset(rows) for k, m in models.items()}, few)
-    beside, failed = gather_rows({k: m.features.subset(rows) for k, m in outside.items()}, few)
-    if failures | failed:
-        got = shortened("; ".join(failure_lines(failures | failed)), 200)
-        refuse(options.caller, "models must work on half of the points", got, "pass repeats=0")
-    whose = row_law(law, there, few, outside=beside)
-    prior = cut_law(whose, few)
-    few = in_units(few, law, prior.eigenvalues[0].item, 1)
-    tasks = draw_row_tasks(whose, prior, few, seeds=[few.seed + 2]).labels
-    mask = split_of_half(options, rows, seed)
-    judged = torch.from_numpy(np.concatenate([tasks, tasks]))
-    skills, probes, _, failures = score_rows(there, judged, mask, few)
-    if failures:
-        got = shortened("; ".join(failure_lines(failures)), 200)
-        refuse(options.caller, "models must work on half of the points", got, "pass repeats=0")
-    scores = [[skills[k]["skill"], probes[k]["accuracy"].mean()] for k in models]
-    return torch.tensor(scores, dtype=torch.float64)

@@ -67,8 +67,6 @@ class Ranking(Result):
     parameters: Tensor | None = None  # of each model, (n_models,), NaN where unknown; None: of none
     drawn: dict | None = field(default=None, repr=False)  # a few tasks to look at, see draw_tasks
     judging_errors: Tensor | None = None  # of a sample that judges, (n_models, n_judged); None: all
-    half_differences: Tensor | None = None  # skills of two halves, (repeats, n_models)
-    half_accuracies: Tensor | None = None  # accuracies of two halves, (repeats, n_models)
     judged: Tensor | None = None  # rows of the points that judge the probes, (n_judged,)
     prior_skill: Tensor | None = None  # skill without labels, if labels are known, (n_models,)
     spread: Tensor | None = None  # covariance of what further labels would settle, (m, m)

@@ -39,7 +39,6 @@ from taskpriors.rank.company import (
 )
 from .cost import plan_ranking
 from .errors import carried_by_few
-from .halves import REPEATS, Halves, halves_or_reason, work_of_half
 from .jury import call_jury, seat_jury, unjudged_words
 from taskpriors.rank.known_labels import (
     GivenLabels,
@@ -72,7 +71,6 @@ from taskpriors.rank.on_disk import (
     known_classes,
     open_features,
     score_rows,
-    scores_on_half_of_rows,
 )
 from .ranking import Ranking
 from .record import describe_run, draw_tasks, task_record
@@ -170,7 +168,6 @@ class Scores(NamedTuple):
     joined: Callable  # models -> LabelledSkills: what known labels add to their skills
     columns: Callable  # models and record -> columns, and why some are missing
     jury: Callable  # rows -> pairs of a judge's factor at these points and its weight
-    halving: dict  # of halves_or_reason: how the same is found on half of the points
 
 
 class Findings(NamedTuple):
@@ -250,8 +247,9 @@ def findings(
     )
 
 # %% ../../nbs/rank/12_run.ipynb #5f7c1e0a
-def _votes(company, law):  # steps of the bar
-    return work_of_half(company.models, law, company.outside) - len(company.models)
+def _votes(company, law):  # steps of the bar: of each model and judge, where they elect
+    voters = len(company.models) + len(company.outside)
+    return voters if law.kind == "elected" and voters > 2 else 0
 
 
 def _rows_of_jury(jury, rows):  # pairs of rows of a factor and its weight
@@ -310,7 +308,6 @@ def scores_in_memory(
         joined=joined,
         columns=columns,
         jury=partial(_rows_of_jury, priors.jury),
-        halving=dict(options=options),
     )
 
 # %% ../../nbs/rank/12_run.ipynb #33de164d
@@ -401,9 +398,6 @@ def scores_on_disk(
         for k, name in enumerate(models)
     }
     drawn_at, top = drawn["task_temperature"].item(), drawn["top"].item()
-    everyone = [*models.values(), *company.outside.values()]
-    in_memory = any(model.features.layout is None for model in everyone)
-    unnamed = in_memory or law.kind in ("factor", "model")  # no key would see their content
 
     def joined(models):
         assert given is not None
@@ -438,37 +432,18 @@ def scores_on_disk(
         joined=joined,
         columns=columns,
         jury=partial(jury_on_disk, whose, failures | failed),
-        halving=dict(
-            options=replace(options, cache=False) if unnamed else options,
-            top=top,
-            score=scores_on_half_of_rows,
-        ),
     )
 
 # %% ../../nbs/rank/12_run.ipynb #643a5f01
-def _all_steps(company, law, repeats, labels, on_disk):
-    "Votes; from disk draws of each judge; scores; halves or labels."
+def _all_steps(company, law, labels, on_disk):  # of the bar
     m, votes = len(company.models), _votes(company, law)
     draws = max(votes, 1) if on_disk else 0
-    once = votes + 2 * draws + (m if on_disk else 2 * m)
-    if labels is not None:
-        return once + draws + m
-    splits = REPEATS if repeats is None else repeats
-    return once + 2 * splits * (votes + m)
-
-
-def _halves(found, law, repeats):  # Halves or None, and why there are none
-    if found.labelled is not None:
-        return None, ""
-    scores = found.scores
-    if law.kind == "elected" and scores.priors.judges is None:
-        law = read_law("product", found.models)
-    return halves_or_reason(found.models, law, scores.priors, repeats=repeats, **scores.halving)
+    without = votes + 2 * draws + (m if on_disk else 2 * m)
+    return without if labels is None else without + draws + m
 
 # %% ../../nbs/rank/12_run.ipynb #4f059448
 def assemble(
     found: Findings,
-    halves: Halves | None,
 ) -> Ranking:
     "A ranking from what its steps found."
     scores = found.scores
@@ -477,8 +452,6 @@ def assemble(
     if found.labelled is not None:
         without = [scores.skills[name]["skill"] for name in found.models]
         fields |= dict(prior_skill=torch.stack(without), spread=found.labelled.spread)
-    if halves is not None:
-        fields |= dict(half_differences=halves.skill, half_accuracies=halves.accuracy)
     judged = (~scores.mask).nonzero()[:, 0]
     fields["judged"] = evenly(judged, fields["point_accuracy"].shape[1])  # on disk a sample judges
     return Ranking(
@@ -543,7 +516,6 @@ def run(
     labels: LabelsLike | None = None,  # as for rank_models
     judges: JudgesLike | None = None,  # as for rank_models
     controls: str | Sequence | None = None,  # as for rank_models
-    repeats: int | None = None,  # as for rank_models
     failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
     on_disk: bool = False,  # rows stay where they are
 ) -> Ranking:
@@ -562,7 +534,7 @@ def run(
     company = company._replace(outside=company.outside | seated)
     check_rows(company.models | company.outside)
     _check_classes(len(next(iter(company.models.values())).features), options)
-    steps = _all_steps(company, law, repeats, labels, on_disk)
+    steps = _all_steps(company, law, labels, on_disk)
     with open_bar(options.progress, total=steps, unit="step") as bar:
         options = replace(options, bar=bar)
         if on_disk:
@@ -570,12 +542,9 @@ def run(
         else:
             scores = scores_in_memory(company, law, options, metrics=metrics, labels=labels)
         found = findings(company, scores, options, labels=labels)
-        halves, why = _halves(found, law, repeats)
     found.record["unjudged"] = unjudged_words(len(found.models), jury)
     found.record["notes"] += [f"{name} does not judge: {why}" for name, why in unseated.items()]
-    if why:
-        found.record["notes"].append(f"Intervals take the prior as given, because {why}")
-    ranking = assemble(found, halves)
+    ranking = assemble(found)
     n = ranking.settings["n"]
     if ranking.point_errors is not None and (few := carried_by_few(ranking.point_errors, n)):
         found.record["notes"].append(few)
@@ -589,7 +558,7 @@ def run_on_disk(
     *,
     plan: bool = False,  # predict time and memory and read nothing
     failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
-    **asked: Any,  # of run: prior, labels, judges, controls, repeats
+    **asked: Any,  # of run: prior, labels, judges, controls
 ) -> Any:  # Ranking, or RankingPlan
     "A ranking of features that stay on disk, or what it will cost."
     n = len(next(iter(rows.values())))
@@ -604,6 +573,5 @@ def run_on_disk(
         rank=options.rank,
         train=mask.double().mean().item(),
         n_judged=options.n_judged,
-        repeats=REPEATS if asked.get("repeats") is None else asked["repeats"],
         elected=read_law(asked.get("prior"), rows, options.caller).kind == "elected",
     )

@@ -37,7 +37,12 @@ COLUMNS = {
         "tasks; with labels over the tasks that agree with them",
         True,
     ),
-    "skill_se": Column("±", "standard error of the skill", None),
+    "skill_se": Column(
+        "±",
+        "standard error of the skill over points and tasks, for the law of tasks as given; with "
+        "labels over points and labels to come",
+        None,
+    ),
     "behind": Column("behind", "skill of the first model minus its own", None),
     "p_best": Column(
         "P(best)", "probability that this skill is the highest; one task of yours may differ", None
@@ -112,11 +117,13 @@ def ranking_text(
 ) -> str:
     "A ranking in print: what to take, the table, how the scores did, and what to do next."
     tasks, without = "the tasks of one law for all", ""
+    errors = "points and tasks, for the law as given"
     if "prior_skill" in frame:
-        tasks = "tasks that agree with the labels"
+        tasks, errors = "tasks that agree with the labels", "points and labels to come"
         without = "no labels: the same over all tasks of the law.\n"
     legend = (
-        f"skill: 1 - error/error of a constant, over {tasks}; ±: its standard error.\n{without}"
+        f"skill: 1 - error/error of a constant, over {tasks}.\n"
+        f"±: its standard error over {errors}.\n{without}"
         "P(best): probability that this skill is the highest; one task of yours may differ."
         "\nModels of one tier cannot be told apart from its first."
     )
