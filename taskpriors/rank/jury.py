@@ -410,6 +410,8 @@ def call_jury(
     kind = getattr(source, "kind", "images")
     cure = _SEE if source is None else _PICTURES
     if source is None or isinstance(source, LoadedBatches):
+        if isinstance(judges, Mapping) and judges:
+            return None  # who judges was said
         return Jury(kind=kind, jurors=(), missing=(), cure=cure, reason="no juror sees the inputs")
     jury = standing_jury(kind)
     there = {*models, *(judges if isinstance(judges, Mapping) else ())}
