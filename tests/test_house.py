@@ -49,6 +49,8 @@ FLOORS = {
     "show": 60,
     "rank": 70,
     "jobs": 80,
+    "papers": 80,
+    "jobs.cli": 90,
 }
 HEAVY = {
     "timm",
@@ -111,7 +113,7 @@ def house_imports(path):
 
 def floor(module):
     head = module.split(".")[0]
-    return FLOORS[head] if head in FLOORS else GROUND[head]
+    return FLOORS.get(module) or FLOORS.get(head) or GROUND[head]
 
 
 @pytest.mark.parametrize("path", ROOMS, ids=name_of)

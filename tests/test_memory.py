@@ -30,6 +30,7 @@ from taskpriors.kernels import (
 )
 from taskpriors.logistic import logistic_fit
 from taskpriors.pairs import pass_over_pairs
+from taskpriors.papers.figures import plot_tasks, plot_temperatures
 from taskpriors.prior import (
     edges,
     heldout,
@@ -43,7 +44,6 @@ from taskpriors.prior import (
 )
 from taskpriors.prior.task_prior import TaskPrior
 from taskpriors.probes import logistic_probes, ridge_probes
-from taskpriors.rank.figures import plot_tasks, plot_temperatures
 from taskpriors.rank.models import rank_models
 from taskpriors.rank.shared_prior import similarity_scale
 from taskpriors.ridge import ridge_basis, simplex_codes
