@@ -294,7 +294,6 @@ ABSENT = {
     "prior.pair_sums": "shared step of moments and tails",
     "prior.particles": "shared step of the labelings' functions",
     "prior.ridge_on_disk.check_row_tasks": "judges what the scores of rows take",
-    "prior.ridge_on_disk.evenly": "step of the scores of rows",
     "prior.ridge_on_disk.fit_rows": "step of the scores of rows",
     "prior.ridge_on_disk.row_sums": "step of the scores of rows",
     "prior.next_labels": "draws points; rank_models runs it, and its notebook tests it",

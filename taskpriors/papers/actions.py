@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ..blocks import evenly
 from ..checks import check_memory
 from ..inputs.accepted_models import load_encoder
 from ..inputs.encoders import evaluating
@@ -198,7 +199,7 @@ def resized_pixels(
 
     first, every = share
     own = torch.arange(first, len(source), every)
-    rows = own[torch.linspace(0, len(own) - 1, min(n, len(own))).round().long()].tolist()
+    rows = own[evenly(len(own), n)].tolist()
     check_memory(4 * len(rows) * math.prod(shape), "reproduce", "pass --folder with fewer images")
     pixels = torch.empty(len(rows), *shape)
     for k, i in enumerate(rows):

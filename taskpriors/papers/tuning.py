@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..blocks import open_bar, with_bar
+from ..blocks import evenly, open_bar, with_bar
 from ..checks import Axes, check_choice, check_count, check_number, check_same_n, refuse
 from ..inputs.accepted_models import Encoder, ModelLike, load_encoder
 from ..inputs.embed import CacheLike, embed_features
@@ -36,7 +36,6 @@ from taskpriors.papers.fine_tuning import (
 from .neucrab_files import ImageInputs
 from ..prior.edges import edge_probabilities
 from ..prior.objective import TaskPriorLoss
-from ..prior.ridge_on_disk import evenly
 from ..prior.task_prior import TaskPrior
 from ..rank.shared_prior import task_temperature
 from ..results import Result, new_axes
@@ -87,7 +86,7 @@ def edge_deviation(
     n_points: int = 1000,  # that are looked at, at most, evenly spaced
 ) -> float:  # root mean square, positive unless the kernel is constant
     "How far edge probabilities are from the means of their rows and columns."
-    some = prior.factor[evenly(torch.arange(len(prior.factor)), n_points)]
+    some = prior.factor[evenly(len(prior.factor), n_points)]
     P = edge_probabilities(some, prior.temperature, graphs=prior.graphs)
     tilted = P - P.mean(0) - P.mean(1, keepdim=True) + P.mean()
     return tilted.square().mean().sqrt().item()

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
+from ..blocks import evenly
 from ..checks import ArrayLike, DataFrame, check_same_n, check_several, refuse
-from ..prior.ridge_on_disk import evenly
 from .errors import ErrorLaw, error_law, joint_law, lead_errors, own_group_sizes
 from .labelled import further_labels
 from .laws import task_orders
@@ -69,7 +69,7 @@ class Certainty:
         options = dict(groups=groups, judging_errors=self.ranking.judging_errors)
         if groups is None or m == n or len(groups) != n:
             return options
-        judged = evenly(torch.arange(n), m).tolist()
+        judged = evenly(n, m).tolist()
         sizes = own_group_sizes(groups, judged)
         return dict(options, groups=[groups[i] for i in judged], group_sizes=sizes)
 

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..blocks import release_freed_pages
+from ..blocks import evenly, release_freed_pages
 from ..checks import check_choice, check_count, check_instance, check_same_n, refuse
 from ..inputs.remote import load_array, save_array, scratch_folder
 from ..inputs.row_blocks import open_models, open_rows
@@ -393,7 +393,7 @@ def draw_row_tasks(
 
 def _sample_moments(models, prior, options):  # mean, variance, T, mean of abs(K), least eigenvalue
     n = len(prior.factor)
-    index = torch.linspace(0, n - 1, min(n, PAIRED), dtype=torch.float64).round().long()
+    index = evenly(n, PAIRED)
     T = options.temperature
     if T is None:
         T = edge_temperature(prior.factor)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from ..blocks import evenly
 from taskpriors.checks import (
     ArrayLike,
     check_computed,
@@ -49,7 +50,7 @@ def similarity_scale(
     n = min(len(Z), check_count(n_points, "similarity_scale", "n_points", low=2))
     n_bytes = (Z.element_size() + 8) * n * n
     check_memory(n_bytes, "similarity_scale", "lower n_points", device=Z.device)
-    Z = Z[torch.linspace(0, len(Z) - 1, n).long()]
+    Z = Z[evenly(len(Z), n, down=True)]
     K = (Z @ Z.T).abs()
     off_diagonal = K.sum(dtype=torch.float64) - K.diagonal().sum(dtype=torch.float64)
     mean = off_diagonal.item() / (n * (n - 1))
