@@ -66,9 +66,8 @@ def evenly(
 ) -> Tensor:  # positions in ascending order, shape (min(n, most),), int64
     "Positions of evenly spaced points."
     m = n if most is None else min(n, most)
-    if down:
-        return torch.arange(m) * (n - 1) // max(m - 1, 1)
-    return torch.linspace(0, n - 1, m, dtype=torch.float64).round().long()
+    places = torch.arange(m, dtype=torch.float64) * (n - 1) / max(m - 1, 1)
+    return (places.floor() if down else places.round()).long()
 
 # %% ../nbs/workshop/04_blocks.ipynb #742cb8b1
 _DELAY = 2.0  # seconds before a bar is drawn
