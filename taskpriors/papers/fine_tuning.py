@@ -39,7 +39,7 @@ from taskpriors.inputs.encoders import (
 from ..inputs.pooling import pool_output
 from ..results import Result
 from ..signatures import documented
-from ..store import digest_json, digest_tensors, find_tensors, keep_tensors
+from ..store import cached_json, digest_json, digest_tensors, find_tensors, keep_tensors
 from ..svd import present_classes
 from ..transfer.heads import fit_head
 
@@ -445,10 +445,6 @@ def fine_tune(
         key = digest_json(parts)
         done = Path(folder) / f"tuned-{key[:20]}.safetensors"
         going = done.with_suffix(".run.safetensors")
-        wanted = dict(key=key, result=dict)
-        found = find_tensors(done, wanted, dict(done=torch.ones(1)), caller=me)
-        if found:
-            return FineTuned(**found[1]["result"])
 
     how = Descent(
         rate=rate,
@@ -459,14 +455,23 @@ def fine_tune(
         save_every=save_every,
     )
     task = _Task(inputs, y, mask, pooling, where, num_workers)
-    ended, error = _tuned(module, task, recipe, how, path=going, key=key, root=root)
-    last = ended.losses[-1].item()
-    diverged = not math.isfinite(last)
-    result = dict(error=error, rate=rate, n_steps=len(ended.losses), diverged=diverged)
-    result |= dict(loss=math.inf if diverged else last, seconds=ended.seconds)
-    if done is not None and going is not None:
-        about = dict(key=key, result=result, name=f"{type(module).__name__}, fine-tuned")
-        keep_tensors(done, dict(done=torch.ones(1)), about, sidecar=False, root=root)
+
+    def compute():
+        ended, error = _tuned(module, task, recipe, how, path=going, key=key, root=root)
+        last = ended.losses[-1].item()
+        diverged = not math.isfinite(last)
+        return dict(
+            error=error,
+            rate=rate,
+            n_steps=len(ended.losses),
+            diverged=diverged,
+            loss=math.inf if diverged else last,
+            seconds=ended.seconds,
+        )
+
+    name = f"{type(module).__name__}, fine-tuned"
+    result = cached_json(done, compute, key, caller=me, name=name, root=root)
+    if going is not None:
         going.unlink(missing_ok=True)
     return FineTuned(**result)
 

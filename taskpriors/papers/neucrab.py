@@ -62,10 +62,10 @@ from ..signatures import documented
 from taskpriors.store import (
     CacheLike,
     cache_dir,
+    cached_json,
     digest_json,
     digest_tensors,
-    find_tensors,
-    keep_tensors,
+    find_json,
     load_tensors,
     save_tensors,
 )
@@ -187,25 +187,21 @@ class _Shelf(NamedTuple):
 
     root: Path | None  # of the cache; None keeps nothing
 
+    def path(self, piece):  # Path or None
+        return self.root and self.root / "neucrab" / f"{piece.key[:24]}.safetensors"
+
     def find(self, piece):  # dict or None
-        if self.root is None:
-            return None
-        path = self.root / "neucrab" / f"{piece.key[:24]}.safetensors"
-        about = dict(key=piece.key, result=dict)
-        found = find_tensors(path, about, dict(done=torch.ones(1)), caller=ME)
-        return found and found[1]["result"]
+        return self.root and find_json(self.path(piece), piece.key, caller=ME)
 
     def do(self, piece):  # dict
-        found = self.find(piece)
-        if found is not None:
-            return found
-        result = piece.compute()
-        if self.root is not None:
-            path = self.root / "neucrab" / f"{piece.key[:24]}.safetensors"
-            at = f"{piece.task}: {piece.kind} of {piece.model}"
-            about = dict(key=piece.key, result=result, name=at)
-            keep_tensors(path, dict(done=torch.ones(1)), about, sidecar=False, root=self.root)
-        return result
+        return cached_json(
+            self.path(piece),
+            piece.compute,
+            piece.key,
+            caller=ME,
+            name=f"{piece.task}: {piece.kind} of {piece.model}",
+            root=self.root,
+        )
 
 # %% ../../nbs/papers/06_neucrab.ipynb #b3c0ebaa
 @documented
