@@ -23,20 +23,18 @@ def _check_grids(grids: list, caller: str):
             refuse(caller, rule, type(grid).__name__, remedy, TypeError)
 
 
-def _iqr(v):
-    return torch.quantile(v, 0.75, dim=0) - torch.quantile(v, 0.25, dim=0)
-
-
 def spread_ratios(
     grids: list,  # GaussianGrid of every checkpoint, same (a, b)
 ) -> Tensor:  # shape (A, B)
     "Robust standard deviation of FR over that of RER, across checkpoints (B.5, left-hand plots)."
+    from scipy.stats import iqr
+
     _check_grids(grids, "spread_ratios")
     if len(grids) < 2:
         rule, remedy = "grids must hold at least two checkpoints", "pass one grid per checkpoint"
         refuse("spread_ratios", rule, len(grids), remedy)
-    flat = _iqr(torch.stack([g.flat for g in grids]))
-    risk = _iqr(torch.stack([g.risk for g in grids]))
+    flat = torch.from_numpy(iqr(torch.stack([g.flat for g in grids]).numpy(), axis=0))
+    risk = torch.from_numpy(iqr(torch.stack([g.risk for g in grids]).numpy(), axis=0))
     if (risk == 0).any():
         rule, got = "risks must differ between checkpoints", "an interquartile range of 0"
         refuse("spread_ratios", rule, got, "pass more checkpoints")
