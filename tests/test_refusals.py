@@ -310,6 +310,10 @@ EXEMPT = {
     "blocks": "no data",
     "results": "no data",
     **dict.fromkeys(("inputs", "rank", "show", "jobs"), "tests/test_cli.py and their notebooks"),
+    **dict.fromkeys(
+        ("papers.figures", "papers.neucrab_files", "papers.synbench_scores", "papers.tuning"),
+        "their notebooks",
+    ),
 }
 
 
