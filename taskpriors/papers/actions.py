@@ -21,6 +21,7 @@ from ..inputs.accepted_models import load_encoder
 from ..inputs.encoders import evaluating
 from ..inputs.image_source import ImageSource
 from ..kernels import kernel_factor
+from .figures import tsne_map
 from .hyperparameters import spread_ratios
 from .neucrab import neucrab
 from taskpriors.papers.neucrab_files import (
@@ -355,12 +356,9 @@ def _labels(job: Job) -> tuple[list, Any]:
         drawn.append((row, tasks[0]))
 
     def draw():
-        from sklearn.manifold import TSNE
-
         from taskpriors.results import new_panels
 
-        perplexity = min(30, (len(X) - 1) // 3)
-        xy = TSNE(random_state=0, perplexity=perplexity).fit_transform(X.numpy())
+        xy = tsne_map(X)
         axes = new_panels(1, len(drawn), figsize=(3 * len(drawn), 3))[0]
         for ax, (row, task) in zip(axes, drawn, strict=True):
             ax.scatter(*xy.T, c=task.numpy(), s=4, cmap="tab10")

@@ -9,7 +9,6 @@ __all__ = ['tsne_map', 'plot_tasks', 'plot_moments', 'plot_predictions', 'prior_
 from collections.abc import Mapping
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from taskpriors.checks import (
@@ -33,6 +32,7 @@ from ..rank.agreement import agreement_or_reason
 from ..rank.ranking import Ranking
 from ..rank.shared_prior import edge_temperature, shared_prior, task_temperature
 from ..results import in_style, new_axes, new_panels
+from ..show.plots import tsne
 from ..transfer.agreement import rank_agreement
 
 # %% ../../nbs/papers/12_figures.ipynb #088cb037
@@ -43,19 +43,10 @@ def tsne_map(
     seed: int = 0,  # of the start
 ) -> Tensor:  # shape (n, 2)
     "Coordinates of a t-SNE map of the centred cosine kernel."
-    from sklearn.manifold import TSNE
-    from threadpoolctl import threadpool_limits
-
     Z = kernel_factor(check_features(features, "tsne_map", min_rows=5))
-    tsne = TSNE(
-        perplexity=min(check_number(perplexity, "tsne_map", "perplexity", low=1), (len(Z) - 1) / 3),
-        metric="cosine",
-        init="random",
-        random_state=check_count(seed, "tsne_map", "seed", low=0, high=2**32 - 1),
-    )
-    threads = 1 if len(Z) <= 1000 else None  # they would wait longer than they work
-    with threadpool_limits(threads, "openmp"):
-        return torch.from_numpy(tsne.fit_transform(Z.cpu().numpy()))
+    perplexity = check_number(perplexity, "tsne_map", "perplexity", low=1)
+    seed = check_count(seed, "tsne_map", "seed", low=0, high=2**32 - 1)
+    return tsne(Z, seed=seed, perplexity=perplexity, metric="cosine", init="random")
 
 # %% ../../nbs/papers/12_figures.ipynb #238e1526
 def _factor_and_map(features, xy, *, seed, caller):  # factor (n, r), coordinates (n, 2)
