@@ -28,6 +28,7 @@ NOTEBOOKS = sorted(
 GROUND = {
     "memory": -1,
     "refusals": -1,
+    "toml": -1,
     "checks": 0,
     "signatures": 0,
     "results": 1,

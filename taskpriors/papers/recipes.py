@@ -9,7 +9,6 @@ __all__ = ['PAPERS', 'NONE', 'published_table', 'Item', 'paper_items', 'network_
 # %% ../../nbs/papers/13_recipes.ipynb #be07d52a
 import inspect
 import shutil
-import sys
 import textwrap
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -28,6 +27,7 @@ from ..results import Result
 from ..show.words import counted, shortened
 from ..store import cache_dir
 from ..synbench.curves import SynBenchSettings
+from ..toml import packaged_toml
 
 # %% ../../nbs/papers/13_recipes.ipynb #88eadac9
 PAPERS = {"Task Priors": "task_priors", "PACTran": "pactran", "SynBench": "synbench"}
@@ -98,11 +98,7 @@ def read_recipes(
     name: str,  # of a paper, see PAPERS
 ) -> dict:
     "The recipes of one paper, as its file has them."
-    if sys.version_info >= (3, 11):
-        from tomllib import loads
-    else:
-        from tomli import loads
-    return loads((files("taskpriors") / "papers" / f"{name}.toml").read_text("utf-8"))
+    return packaged_toml(f"papers/{name}.toml")
 
 # %% ../../nbs/papers/13_recipes.ipynb #f49355f9
 def _item(recipes, entry, miniature) -> Item:

@@ -9,25 +9,20 @@ __all__ = ['study_data', 'study_data_table', 'fetch_repository', 'fetch_study_da
 import hashlib
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 from urllib.request import Request, urlopen
 
 from ..checks import DataFrame, check_choice, refuse
 from ..store import cache_dir
+from ..toml import packaged_toml
 
 # %% ../../nbs/papers/01_study_data.ipynb #503ad3bd
 @lru_cache
 def study_data() -> dict:  # name -> kind, repository, commit, licence, path and sha256 or files
     "Where the networks, images and texts of the studies come from."
-    if sys.version_info >= (3, 11):
-        from tomllib import loads
-    else:
-        from tomli import loads
-    return loads((files("taskpriors") / "papers" / "study_data.toml").read_text("utf-8"))
+    return packaged_toml("papers/study_data.toml")
 
 
 def study_data_table() -> DataFrame:  # one row each
