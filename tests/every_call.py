@@ -249,7 +249,6 @@ CALLS = {
     },
     "rank.shared_prior": {
         "shared_prior": dict(factors=MODELS),
-        "similarity_scale": dict(Z=Z),
         "edge_temperature": dict(Z=Z),
         "task_temperature": dict(Z=Z, n_classes=2),
     },
