@@ -29,7 +29,8 @@ setup(
     package_dir={"": "."},
     packages=find_packages(include=["taskpriors", "taskpriors.*"]),
     package_data={
-        "taskpriors": ["*.mplstyle", "py.typed", "show/report.html", "show/report.js", "papers/*"],
+        "taskpriors": ["*.mplstyle", "py.typed", "show/report.html", "show/report.js"],
+        "taskpriors.papers": ["*.csv", "*.toml"],
         "taskpriors.transfer": ["metrics.toml", "record.json"],
         "taskpriors.rank": ["jury.toml", "reliability.json"],
     },

@@ -156,7 +156,7 @@ def _title(front, source):
 def _again(source):
     "How to run a study, where its data can be had."
     command = f"TASKPRIORS_DATA=DATA python docs/studies.py --run {source.stem[:2]}"
-    data = "[The data of the studies](/inputs/study_data.ipynb)"
+    data = "[The data of the studies](/papers/study_data.ipynb)"
     return f"Run it again with `{command}`; what DATA holds is in {data}."
 
 
@@ -179,7 +179,7 @@ def _ways(rel, module):
     ]
 
 
-USER_FOLDERS = ("start", "inputs", "rank", "show", "jobs")  # where checks are folded
+USER_FOLDERS = ("start", "inputs", "rank", "show", "jobs", "papers")  # where checks are folded
 CHECK = r"(?m)^ *(assert |assert_\w+\(|test_\w+\(|with expect_fail\()"
 TAGS = {
     ("echo", "false"): "remove-input",

@@ -49,6 +49,7 @@ FOLDERS = {  # in reading order, with their headings in the sidebar
     "rank": "Ranking models",
     "show": "Pages and figures",
     "jobs": "Training, layers, command line",
+    "papers": "The papers, run again",
     "studies": "Studies",
     "workshop": "Workshop",
 }

@@ -26,6 +26,7 @@ ABOUT = {  # one sentence for the page of each folder
     "rank": "From features to a verdict: one prior, the skill of each model and its errors.",
     "show": "How a ranking is shown: the page for a colleague, and figures.",
     "jobs": "What users run: the monitor of a training, layers, the explorer, the command line.",
+    "papers": "What computes the figures and tables of the three papers, and NeuCRaB on your data.",
     "studies": "The papers' experiments and ours, run; each opens with its conclusions.",
     "workshop": "The ground that everything stands on: checks, storage, kernels, probes.",
 }
@@ -152,7 +153,7 @@ def label_of(name):
 GROUPS = {  # the front door by what a user wants, in this order
     "Rank models": ENTERED,
     "A prior over tasks": ("prior",),
-    "Metrics and agreement": ("transfer",),
+    "Metrics and agreement": ("transfer", "papers"),
     "SynBench": ("synbench",),
     "Kernels and probes": ("kernels", "probes"),
 }

@@ -25,8 +25,6 @@ _NAMES = {  # the front door: module -> what it offers to users
     "synbench.robust_probing": "robust_linear_probe",
     "transfer.agreement": "rank_agreement",
     "transfer.cards": "describe_metric",
-    "transfer.subsamples": "Checkpoint CheckpointTask",
-    "transfer.neucrab": "neucrab",
     "transfer.metrics": "metrics",
     "transfer.registry": "METRICS transfer_scores metric_functions metric_convergence",
     "transfer.spectrum": "rankme lidar cka hsic",
@@ -41,6 +39,8 @@ _NAMES = {  # the front door: module -> what it offers to users
     "jobs.bridges": "from_mteb from_timm_results outside_agreement scorer",
     "rank.files": "rank_on_disk",
     "jobs.label_sheet": "label_sheet",
+    "papers.subsamples": "Checkpoint CheckpointTask",
+    "papers.neucrab": "neucrab",
 }
 _FROM = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = ["__version__", *_FROM]

@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from taskpriors.checks import (
     ExecutorLike,
     check_count,
@@ -53,6 +56,18 @@ def pair_blocks(
         check_memory(_PAIR_BYTES * n_pairs, "pair_blocks", "raise block_size")
     blocks = row_blocks(n, size)
     return [(rows, cols) for k, rows in enumerate(blocks) for cols in blocks[k:]]
+
+# %% ../nbs/workshop/04_blocks.ipynb #5e7a10c2
+def evenly(
+    n: int,  # number of points
+    most: int | None,  # points that are wanted at most; None: all of them
+    *,
+    down: bool = False,  # round places down, and not to the nearest point
+) -> Tensor:  # positions in ascending order, shape (min(n, most),), int64
+    "Positions of evenly spaced points."
+    m = n if most is None else min(n, most)
+    places = torch.arange(m, dtype=torch.float64) * (n - 1) / max(m - 1, 1)
+    return (places.floor() if down else places.round()).long()
 
 # %% ../nbs/workshop/04_blocks.ipynb #742cb8b1
 _DELAY = 2.0  # seconds before a bar is drawn

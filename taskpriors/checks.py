@@ -318,6 +318,20 @@ def check_square(
         refuse(caller, f"{name} must be symmetric", got, remedy)
     return K
 
+# %% ../nbs/workshop/01_checks.ipynb #8c1d7a02
+def check_similarity(
+    similarity: ArrayLike,  # in [0, 1]: how much each two models are copies, shape (k, k)
+    caller: str,  # who asks
+    k: int,  # number of models
+) -> Tensor:  # shape (k, k), float64, on the CPU
+    "Return a symmetric matrix of shares, or raise `ValueError`."
+    s = check_features(similarity, caller, "similarity", min_rows=1).double().cpu()
+    if s.shape != (k, k) or s.min() < 0 or s.max() > 1 or not torch.allclose(s, s.T):
+        got = f"shape {tuple(s.shape)} for {k} models, values from {s.min():.3g} to {s.max():.3g}"
+        rule = "similarity must be a symmetric square matrix between 0 and 1"
+        refuse(caller, rule, got, "pass copy_similarity(factors)")
+    return s
+
 # %% ../nbs/workshop/01_checks.ipynb #fcf821a2
 def check_labels(
     labels: ArrayLike,  # class of each point, (n_tasks, n), or (n,) for one task

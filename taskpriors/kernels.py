@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .blocks import row_blocks
+from .blocks import evenly, row_blocks
 from taskpriors.checks import (
     ArrayLike,
     check_choice,
@@ -145,7 +145,7 @@ def cholesky_factor(
 # %% ../nbs/workshop/06_kernels.ipynb #c323f4dd
 def _median_distance(X):
     "Median distance between at most 1,000 points, evenly spaced."
-    some = torch.linspace(0, len(X) - 1, min(len(X), 1000)).long()
+    some = evenly(len(X), 1000, down=True)
     p = power_to_one(X)
     s = torch.pdist(X[some].double() * p).median().item() / p
     if s == 0:

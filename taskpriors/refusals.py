@@ -45,14 +45,34 @@ Series = TypeAliasType("Series", "pandas.Series")
 Axes = TypeAliasType("Axes", "matplotlib.axes.Axes")
 
 # %% ../nbs/workshop/00_refusals.ipynb #ebc7222a
+def shortened(
+    text: str,
+    most: int,  # characters
+) -> str:
+    "A text without its middle if it is longer than `most`."
+    if len(text) <= most:
+        return text
+    half = (most - 1) // 2
+    return text[:half] + "…" + text[half + 1 - most :]
+
+
 def shown(x: object, most: int) -> str:
     "`x` as it prints, on one line, without its middle if it is longer than `most` characters."
     try:
         text = " ".join(str(x).split())
     except Exception:  # any: it comes from an object of the user
         text = f"{type(x).__name__} that does not print"
-    half = (most - 1) // 2
-    return text if len(text) <= most else f"{text[:half]}…{text[-half:]}"
+    return shortened(text, most)
+
+
+def listed(
+    names: Sequence,  # at least one
+    most: int = 4,  # that are all named
+) -> str:
+    "Names in a sentence; the number of the others where there are more."
+    if len(names) > most:
+        names = [*names[: most - 1], f"{len(names) - most + 1} others"]
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 # %% ../nbs/workshop/00_refusals.ipynb #d3549939
 def refuse(

@@ -14,7 +14,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -346,6 +346,60 @@ def find_tensors(
         told = f"{caller}: {path.name[-80:]} {why} and is computed again."
         warnings.warn(told, stacklevel=3)
     return None
+
+# %% ../nbs/workshop/05_store.ipynb #6b2f4e02
+def cached(
+    path: str | Path | None,  # a .safetensors file; None stores nothing
+    compute: Callable,  # () -> name -> tensor
+    key: dict,  # entry of the description -> its value: what the result depends on
+    like: dict,  # name -> tensor of the right type and shape
+    *,
+    caller: str | None,  # who warns of a file that is something else; None does not warn
+    infinite: bool = False,  # may numbers be infinite?
+    more: dict | None = None,  # further entries of the description, which need not agree
+    sidecar: bool = False,  # as for `save_tensors`
+    root: str | Path | None = None,  # as for `keep_tensors`
+) -> dict:  # name -> tensor
+    "Tensors that were stored under a key, or else are computed and stored now."
+    if path is None:
+        return compute()
+    found = find_tensors(path, key, like, caller=caller, infinite=infinite)
+    if found is not None:
+        return found[0]
+    tensors = compute()
+    keep_tensors(path, tensors, key | (more or {}), sidecar=sidecar, root=root)
+    return tensors
+
+# %% ../nbs/workshop/05_store.ipynb #6b2f4e06
+def find_json(
+    path: str | Path,  # a .safetensors file
+    key: str,  # digest of what the result depends on
+    *,
+    caller: str | None,  # who warns; None does not warn
+) -> dict | None:  # None if there is nothing to be believed
+    "The result that `cached_json` has stored under a key."
+    found = find_tensors(path, dict(key=key, result=dict), dict(done=torch.ones(1)), caller=caller)
+    return None if found is None else found[1]["result"]
+
+
+def cached_json(
+    path: str | Path | None,  # a .safetensors file; None stores nothing
+    compute: Callable,  # () -> dictionary that json can hold
+    key: str,  # digest of what the result depends on
+    *,
+    caller: str | None,  # who warns of a file that is something else; None does not warn
+    name: str,  # what the result is of, for who lists the cache
+    root: str | Path | None = None,  # as for `keep_tensors`
+) -> dict:  # the result
+    "A dictionary that was stored under a key, or else is computed and stored now."
+    found = None if path is None else find_json(path, key, caller=caller)
+    if found is not None:
+        return found
+    result = compute()
+    if path is not None:
+        about = dict(key=key, result=result, name=name)
+        keep_tensors(path, dict(done=torch.ones(1)), about, sidecar=False, root=root)
+    return result
 
 # %% ../nbs/workshop/05_store.ipynb #ce559e9b
 KINDS = ("features", "zoo", "ranking", "synbench", "neucrab")  # the folders of a cache

@@ -41,8 +41,6 @@ CONTRACT = {
     "inputs.images": "load_images",
     "inputs.zoo": "zoo_names",
     "inputs.embed": "embed",
-    "transfer.neucrab": "neucrab",
-    "transfer.subsamples": "Checkpoint CheckpointTask",
     "rank.ranking": "Ranking",
     "rank.models": "rank_models",
     "jobs.cli": "main",
@@ -52,6 +50,8 @@ CONTRACT = {
     "jobs.bridges": "from_mteb from_timm_results outside_agreement scorer",
     "rank.files": "rank_on_disk",
     "jobs.label_sheet": "label_sheet",
+    "papers.neucrab": "neucrab",
+    "papers.subsamples": "Checkpoint CheckpointTask",
 }
 KEYWORDS = {
     "kernels.kernel_factor": "features kind center scale",

@@ -28,6 +28,7 @@ NOTEBOOKS = sorted(
 GROUND = {
     "memory": -1,
     "refusals": -1,
+    "toml": -1,
     "checks": 0,
     "signatures": 0,
     "results": 1,
@@ -49,6 +50,8 @@ FLOORS = {
     "show": 60,
     "rank": 70,
     "jobs": 80,
+    "papers": 80,
+    "jobs.cli": 90,
 }
 HEAVY = {
     "timm",
@@ -111,7 +114,7 @@ def house_imports(path):
 
 def floor(module):
     head = module.split(".")[0]
-    return FLOORS[head] if head in FLOORS else GROUND[head]
+    return FLOORS.get(module) or FLOORS.get(head) or GROUND[head]
 
 
 @pytest.mark.parametrize("path", ROOMS, ids=name_of)

@@ -30,6 +30,7 @@ from taskpriors.kernels import (
 )
 from taskpriors.logistic import logistic_fit
 from taskpriors.pairs import pass_over_pairs
+from taskpriors.papers.figures import plot_tasks, plot_temperatures
 from taskpriors.prior import (
     edges,
     heldout,
@@ -43,9 +44,8 @@ from taskpriors.prior import (
 )
 from taskpriors.prior.task_prior import TaskPrior
 from taskpriors.probes import logistic_probes, ridge_probes
-from taskpriors.rank.figures import plot_tasks, plot_temperatures
 from taskpriors.rank.models import rank_models
-from taskpriors.rank.shared_prior import similarity_scale
+from taskpriors.rank.shared_prior import edge_temperature
 from taskpriors.ridge import ridge_basis, simplex_codes
 from taskpriors.ridge_tasks import alpha_grid
 from taskpriors.svd import feature_svd
@@ -255,8 +255,8 @@ CALLS = {  # what to run, at a size where it takes 100 to 550 MB
         normal(4_000, 8, 2),
         9.0,
     ),
-    "similarity_scale": lambda: (
-        functools.partial(similarity_scale, n_points=5_000),
+    "edge_temperature": lambda: (
+        functools.partial(edge_temperature, n_points=5_000),
         normal(5_000, 8),
     ),
 }
@@ -433,7 +433,7 @@ TOO_MANY = {  # a count that no machine can carry
     "rank_models n_tasks": lambda: rank_models(n_tasks=HUGE),
     "plot_tasks n_tasks": lambda: plot_tasks(normal(40, 2), n_tasks=HUGE),
     "plot_temperatures n_tasks": lambda: plot_temperatures(normal(40, 2), n_tasks=HUGE),
-    "similarity_scale n_points": lambda: similarity_scale(TALL, n_points=HUGE),
+    "edge_temperature n_points": lambda: edge_temperature(TALL, n_points=HUGE),
     "trace_moments block_size": blocks_of(HUGE, moments.trace_moments, TALL, TALL),
     "trace_moments small blocks": blocks_of(1, moments.trace_moments, TALL, TALL),
     "log_partition block_size": blocks_of(HUGE, edges.log_partition, TALL),

@@ -7,11 +7,11 @@ from other_device import NAME, OtherDevice
 from torch import nn
 
 import taskpriors as tp
-from taskpriors.jobs.prior_tuning import fine_tune_with_prior
+from taskpriors.papers.fine_tuning import TuningRecipe, fine_tune
+from taskpriors.papers.tuning import fine_tune_with_prior
 from taskpriors.synbench.accuracy import synthetic_accuracy
 from taskpriors.synbench.robust_probing import pgd_attack, robust_linear_probe
 from taskpriors.synbench.score import image_encoder, synbench_score
-from taskpriors.transfer.fine_tuning import TuningRecipe, fine_tune
 
 
 def network():

@@ -175,8 +175,8 @@ CALLS = {
             for k in ("pactran_dirichlet", "pactran_gamma", "dirichlet_fit", "gamma_fit")
         },
     },
-    "transfer.operations": {"mixture_operations": dict(features=X, labels=y)},
-    "transfer.fine_tuning": {
+    "papers.operations": {"mixture_operations": dict(features=X, labels=y)},
+    "papers.fine_tuning": {
         "best_head_error": dict(features=X, labels=y, train=torch.arange(N) < 12),
     },
     "transfer.discriminants": {
@@ -292,16 +292,16 @@ EXEMPT = {
     "store": "files, tests/test_cache.py",
     "transfer.discriminants.lda_posterior": "step of sfda, which judges the data",
     "transfer.heads.hessian_trace": "step of fit_head, which judges the data",
-    "transfer.fine_tuning.check_task": "judges what a truth takes; its notebook tests it",
-    "transfer.fine_tuning.fine_tune": "trains networks; its notebook tests the refusals",
-    "transfer.fine_tuning.tuning_errors": "trains networks; its notebook tests the refusals",
+    "papers.fine_tuning.check_task": "judges what a truth takes; its notebook tests it",
+    "papers.fine_tuning.fine_tune": "trains networks; its notebook tests the refusals",
+    "papers.fine_tuning.tuning_errors": "trains networks; its notebook tests the refusals",
     "transfer.from_sums": "step of rank_on_disk, which judges the data",
     "transfer.orders": "steps of the agreement, which judges what they take",
     "transfer.leep.fitted_mixture": "mixture_probs with the mixture itself",
-    "transfer.neucrab": "many checkpoints on many tasks; its notebook tests the refusals",
-    "transfer.subsamples": "steps of neucrab; their notebook tests the refusals",
-    "transfer.tau_tables": "tables of neucrab's results; its notebook tests the refusals",
-    "transfer.operations.metric_costs": "measures seconds; its notebook tests the refusals",
+    "papers.neucrab": "many checkpoints on many tasks; its notebook tests the refusals",
+    "papers.subsamples": "steps of neucrab; their notebook tests the refusals",
+    "papers.tau_tables": "tables of neucrab's results; its notebook tests the refusals",
+    "papers.operations.metric_costs": "measures seconds; its notebook tests the refusals",
     "transfer.agreement.exchange_p_value": "step of compare_agreement, which judges the data",
     "synbench.robust_probing.attack_inputs": "judges what the attacks take",
     "synbench.robust_probing.image_norms": "step of the attacks, which judge the images",
@@ -310,6 +310,10 @@ EXEMPT = {
     "blocks": "no data",
     "results": "no data",
     **dict.fromkeys(("inputs", "rank", "show", "jobs"), "tests/test_cli.py and their notebooks"),
+    **dict.fromkeys(
+        ("papers.figures", "papers.neucrab_files", "papers.synbench_scores", "papers.tuning"),
+        "their notebooks",
+    ),
 }
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from taskpriors.jobs.recipes import paper_items
-from taskpriors.jobs.reproduce import reproduce
+from taskpriors.papers.recipes import paper_items
+from taskpriors.papers.reproduce import reproduce
 
 ITEMS = paper_items(miniature=True)
 QUICK = ("synbench-table-22", "synbench-table-9", "synbench-table-3")

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..blocks import open_bar
+from ..blocks import evenly, open_bar
 from taskpriors.checks import (
     check_choice,
     check_count,
@@ -168,8 +168,7 @@ def look_at_few(
         few = few if named else few["x"]
     else:
         rows = _Prepared(images, enc.transform, 0)
-        n_few = min(PROBE_IMAGES, len(images))
-        spread = np.linspace(0, len(images) - 1, n_few).round().astype(int).tolist()
+        spread = evenly(len(images), PROBE_IMAGES).tolist()
         few = None
 
     def evaluate():

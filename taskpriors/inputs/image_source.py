@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..blocks import with_bar
+from ..blocks import evenly, with_bar
 from taskpriors.checks import (
     ArrayLike,
     Axes,
@@ -336,7 +336,7 @@ class ImageSource:
 
     def plot(self, n: int = 16, ax: Axes | None = None) -> Axes:
         "A contact sheet of `n` images, evenly spaced."
-        some = np.linspace(0, len(self) - 1, min(n, len(self))).astype(int)
+        some = evenly(len(self), n, down=True).tolist()
         tiles = [np.asarray(self[i].resize((64, 64), 0)) for i in some]
         gap = (0, 0), (2, 2), (0, 0)
         row = np.concatenate([np.pad(t, gap, constant_values=255) for t in tiles], axis=1)

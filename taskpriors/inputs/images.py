@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 from typing_extensions import TypeAliasType
 
+from ..blocks import evenly
 from taskpriors.checks import (
     ArrayLike,
     as_tensor,
@@ -43,13 +44,6 @@ from ..store import cache_dir
 IMAGE_TYPES = tuple(
     ".png .jpg .jpeg .jpe .bmp .gif .webp .tif .tiff .ppm .pgm .pbm .jp2 .avif".split()
 )
-
-# %% ../../nbs/inputs/04_images.ipynb #dc768f91
-def _spaced_evenly(n, limit):
-    "Positions of `limit` of `n` items, or of all of them."
-    if limit is None or limit >= n:
-        return range(n)
-    return np.linspace(0, n - 1, limit).round().astype(int).tolist()
 
 # %% ../../nbs/inputs/04_images.ipynb #321d4c7d
 def open_dataset(
@@ -157,7 +151,7 @@ def _load_folder(root, split, limit, how, *, class_map="", input_key=None, **oth
     samples, classes = list_images(str(folder), types, class_map)
     if not samples:
         _refuse_empty(folder, types)
-    samples = [samples[i] for i in _spaced_evenly(len(samples), limit)]
+    samples = [samples[i] for i in evenly(len(samples), limit).tolist()]
     paths = [path for path, _ in samples]
     return ImageSource(
         paths,
@@ -244,7 +238,7 @@ def _load_archive(path, limit, how, *, class_map="", input_key=None, **others): 
     samples, classes = _in_timm_order(found, str(path.parent), class_map)
     if not samples:
         _refuse_empty(path.name, types)
-    samples = [samples[i] for i in _spaced_evenly(len(samples), limit)]
+    samples = [samples[i] for i in evenly(len(samples), limit).tolist()]
     names = [name for name, _ in samples]
     zipped = path.suffix == ".zip"
     items = _Zipped(path, names) if zipped else _Tarred(path, [members[name] for name in names])
@@ -296,7 +290,7 @@ def _load_csv(path, limit, how, *, input_key=None, target_key=None, **others):  
     except ValueError as e:  # of pandas, or of the encoding
         got, remedy = why_unreadable(e), "store a line of column names and one path a line"
         refuse("load_images", f"{path.name} must be a table of paths", got, remedy)
-    frame = frame.iloc[_spaced_evenly(len(frame), limit)]
+    frame = frame.iloc[evenly(len(frame), limit).tolist()]
     image, label = _columns_in(frame.columns, (input_key, target_key), _PATH_KEYS)
     files = [path.parent / str(file) for file in frame[image]]
     labels = None if label is None else _codes(frame[label])
@@ -371,7 +365,7 @@ def _load_dataset(ds, name, limit, how, keys=(None, None)):  # ImageSource
     "Images of a data set, streamed or not."
     if _is_stream(ds):
         return ImageSource(_collect(ds, limit, how["exif_rotation"], keys=keys), name, **how)
-    items = _Items(ds, _spaced_evenly(len(ds), limit), keys)
+    items = _Items(ds, evenly(len(ds), limit).tolist(), keys)
     return ImageSource(items, name, **how)
 
 # %% ../../nbs/inputs/04_images.ipynb #a8630df2
@@ -390,7 +384,7 @@ def _load_array(a, name, limit):  # ImageSource
         move = "permute" if isinstance(a, Tensor) else "transpose"
         remedy = f"pass list(images) if they are last, else list(images.{move}(0, 2, 3, 1))"
         refuse("load_images", rule, shape, remedy)
-    a = rgb_pixels(a[_spaced_evenly(len(a), limit)] if limit else a)
+    a = rgb_pixels(a[evenly(len(a), limit).tolist()] if limit else a)
     return ImageSource(np.moveaxis(a, 1, -1) if first else a, name)
 
 # %% ../../nbs/inputs/04_images.ipynb #229281ac
@@ -408,7 +402,7 @@ def _load_named(source, split, limit, how, **kwargs):  # ImageSource
 
         _refuse_split(split, "digits")
         data = load_digits()
-        index = _spaced_evenly(len(data.images), limit)
+        index = evenly(len(data.images), limit).tolist()
         return ImageSource(rgb_pixels(data.images[index] / 16), "digits", labels=data.target[index])
     prefix = source.partition("/")[0].lower()
     if prefix not in ("hfds", "hfids", "tfds", "wds", "torch"):
@@ -458,7 +452,7 @@ def _load_object(source, split, limit, how, *, input_key=None, target_key=None, 
         rule = "split must be None for images given as objects"
         refuse("load_images", rule, repr(split), "choose the split yourself")
     if isinstance(source, ImageSource):
-        return source.subset(_spaced_evenly(len(source), limit))
+        return source.subset(evenly(len(source), limit).tolist())
     if isinstance(source, (np.ndarray, Tensor)):
         as_tensor(source, "load_images", "images")
         return _load_array(source, "images", limit)

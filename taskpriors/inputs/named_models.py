@@ -22,6 +22,7 @@ from torch import nn
 
 from ..checks import refuse
 from .feature_files import is_feature_file
+from ..refusals import listed
 
 # %% ../../nbs/inputs/03_named_models.ipynb #11bfc461
 def check_timm_name(
@@ -104,9 +105,7 @@ def _cached_words() -> str:
     there = Path(constants.HF_HUB_CACHE).glob("models--timm--*/snapshots/*/*")
     files = [path for path in there if path.suffix in (".safetensors", ".bin", ".pth")]
     names = sorted({path.parts[-4].removeprefix("models--timm--") for path in files})
-    if not names:
-        return "nothing of timm"
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return listed(names) if names else "nothing of timm"
 
 
 _NO_NETWORK = ("Connect", "Offline", "Timeout", "Proxy", "LocalEntry", "URLError")
@@ -235,10 +234,6 @@ def cached_snapshot(
     return None
 
 # %% ../../nbs/inputs/03_named_models.ipynb #e41de11d
-def _listed(names: list) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-
-
 def check_names(
     models: Iterable,  # whatever users pass as models; only names are judged
     caller: str,  # who asks
@@ -255,7 +250,7 @@ def check_names(
         return
     rule = "without a network, weights must be in the cache of the hub"
     cached = [name for name in repositories if name not in missing]
-    got = f"none of {_listed(missing)}" + (f"; there are {_listed(cached)}" if cached else "")
+    got = f"none of {listed(missing, 6)}" + (f"; there are {listed(cached, 6)}" if cached else "")
     remedy = "fetch them by `hf download NAME` on a machine with a network, or leave them out"
     refuse(caller, rule, got, remedy, OSError)
 

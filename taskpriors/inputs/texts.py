@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 from typing_extensions import TypeAliasType
 
+from ..blocks import evenly
 from taskpriors.checks import (
     ArrayLike,
     as_tensor,
@@ -188,13 +189,13 @@ def _column(
 TextsLike = TypeAliasType("TextsLike", str | os.PathLike | ArrayLike | TextSource)
 
 
-def _evenly(
+def _limited(
     source: TextSource,
     limit: int | None,
 ) -> TextSource:
     if limit is None or check_count(limit, "load_texts", "limit") >= len(source):
         return source
-    return source.subset(np.linspace(0, len(source) - 1, limit).round().astype(int))
+    return source.subset(evenly(len(source), limit).tolist())
 
 
 @documented
@@ -212,7 +213,7 @@ def load_texts(
     string, and ValueError for an empty one, each with its position.
     """
     if isinstance(source, TextSource):
-        return _evenly(source, limit)
+        return _limited(source, limit)
     name, labels_from, file = "texts", "the texts", ""
     if isinstance(source, (str, os.PathLike)):
         path = Path(source).expanduser()
@@ -248,7 +249,7 @@ def load_texts(
         rule, remedy = "texts must be a list, a table or a file", "pass a list of strings"
         refuse("load_texts", rule, type(source).__name__, remedy, TypeError)
     opened = TextSource(list(texts), name, labels=labels, labels_from=labels_from)
-    return _evenly(opened, limit)
+    return _limited(opened, limit)
 
 # %% ../../nbs/inputs/07_texts.ipynb #95c9425b
 def as_rows(

@@ -25,7 +25,7 @@ from ..blocks import open_bar
 from ..checks import check_choice
 from .image_source import ImageSource
 from .images import ImagesLike, load_images
-from ..store import cache_dir, digest_json, find_tensors, keep_tensors, locked
+from ..store import cache_dir, cached, digest_json, locked
 
 # %% ../../nbs/inputs/05_zoo.ipynb #6ad8939f
 DIGITS = "0123456789"
@@ -395,13 +395,17 @@ def zoo_model(
     path = root / "zoo" / f"{name}-{key[:20]}.safetensors"
     with locked(path):
         module = build_network(name, train=False)
-        found = find_tensors(path, dict(key=key), module.state_dict(), caller="zoo_model")
-        if found is None:
-            module = build_network(name)
-            made = dict(key=key, name=name, **asdict(ZOO[name]), trained_on="printed characters")
-            keep_tensors(path, module.state_dict(), made, root=root)
-        else:
-            module.load_state_dict(found[0])
+        weights = cached(
+            path,
+            lambda: build_network(name).state_dict(),
+            dict(key=key),
+            module.state_dict(),
+            caller="zoo_model",
+            more=dict(name=name, **asdict(ZOO[name]), trained_on="printed characters"),
+            sidecar=True,
+            root=root,
+        )
+        module.load_state_dict(weights)
     return module
 
 # %% ../../nbs/inputs/05_zoo.ipynb #f15c3fc2

@@ -11,14 +11,10 @@ import difflib
 import json
 import os
 import re
-import sys
 from collections.abc import Iterable
 from typing import Any
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from ..toml import tomllib
 
 # %% ../../nbs/jobs/07_arguments.ipynb #bf77a27b
 _LABEL_FILES = (".csv", ".tsv", ".npy", ".npz", ".txt")

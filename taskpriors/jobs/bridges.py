@@ -30,12 +30,11 @@ from taskpriors.checks import (
 from ..kernels import kernel_factor
 from ..prior.heldout import expected_heldout_error
 from ..prior.task_prior import TaskPrior
-from ..rank.agreement import agreement_or_reason
+from ..rank.agreement import agreement_row
 from ..rank.company import MAX_SEED
 from ..rank.ranking import Ranking
 from ..rank.shared_prior import task_temperature
 from ..signatures import documented
-from ..transfer.agreement import partial_agreement, rank_agreement
 from ..transfer.spectrum import rankme
 
 # %% ../../nbs/jobs/06_bridges.ipynb #c76e73a6
@@ -294,27 +293,20 @@ def outside_agreement(
     rows = []
     for name in ("skill", "mean", "variance", *ranking.extra, "dimension"):
         values = ranking.extra[name] if name in ranking.extra else getattr(ranking, name)
-        rows.append(dict(statistic=name, **_outside_row(values.double().cpu(), **table)))
+        rows.append(_outside_row(name, values.double().cpu(), **table))
     return pd.DataFrame(rows)
 
 
-def _outside_row(
-    values,
-    truth,
-    given=None,
-) -> dict:
+def _outside_row(statistic, values, truth, given=None) -> dict:  # of the models that all know
     known = ~(values.isnan() | truth.isnan())
+    controls = {}
     if given is not None:
         known &= ~given.isnan()
-    row = dict(spearman=math.nan, low=math.nan, high=math.nan, models=int(known.sum()), note="")
-    plain = agreement_or_reason(rank_agreement, values[known], truth[known], method="spearman")
-    if isinstance(plain, str):
-        return dict(row, note=plain)
-    row |= dict(spearman=plain.value, low=plain.low, high=plain.high)
-    if given is not None:
-        part = agreement_or_reason(partial_agreement, values[known], truth[known], given[known])
-        row["given"] = math.nan if isinstance(part, str) else part.value
-    return row
+        controls = dict(given=given[known])
+    found = agreement_row(statistic, values[known], truth[known], controls)
+    row = {name: found[name] for name in ("statistic", "spearman", "low", "high")}
+    row |= dict(models=int(known.sum()), note=found["note"])
+    return row if given is None else dict(row, given=found["given_given"])
 
 # %% ../../nbs/jobs/06_bridges.ipynb #67a74583
 def _features_of(

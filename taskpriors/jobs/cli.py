@@ -352,7 +352,7 @@ def run_metrics(
 # %% ../../nbs/jobs/08_cli.ipynb #12c9d8b7
 _NUMBERS = dict(type=float, nargs="+")
 _SYNBENCH = {
-    "jobs.synbench_scores.score_networks": dict(
+    "papers.synbench_scores.score_networks": dict(
         models=dict(flag="models", nargs="+", metavar="MODEL"),
         threshold=_NUMBERS,
         eps=_NUMBERS,
@@ -362,7 +362,7 @@ _SYNBENCH = {
     )
 }
 _REPRODUCE = {
-    "jobs.reproduce.reproduce": dict(
+    "papers.reproduce.reproduce": dict(
         item=dict(flag="item", nargs="?", metavar="ITEM"),
         folder=dict(nargs="+"),
         cache=_CACHE,
@@ -372,7 +372,7 @@ _REPRODUCE = {
 
 
 _NEUCRAB = {
-    "jobs.neucrab_files.score_checkpoints": dict(
+    "papers.neucrab_files.score_checkpoints": dict(
         models=dict(required=True, metavar="MODEL"),
         tasks=dict(required=True, metavar="TASK"),
         rates=_NUMBERS,
@@ -382,7 +382,7 @@ _NEUCRAB = {
     )
 }
 _TUNE = {
-    "jobs.prior_tuning.fine_tune_with_prior": dict(
+    "papers.tuning.fine_tune_with_prior": dict(
         model=dict(flag="model", metavar="MODEL"),
         images=dict(flag="images", metavar="IMAGES"),
         out=dict(
@@ -399,7 +399,7 @@ def run_tune(
     args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "Train a network without labels with the prior-aware loss, and keep its weights."
-    from taskpriors.jobs.prior_tuning import fine_tune_with_prior
+    from taskpriors.papers.tuning import fine_tune_with_prior
 
     given = {k: v for k, v in vars(args).items() if k not in ("run", "command")}
     tuned = fine_tune_with_prior(given.pop("model"), given.pop("images"), **given)
@@ -412,7 +412,7 @@ def run_neucrab(
     args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "Score checkpoints on labelled tasks by every transferability metric; truth by heads or tuning."
-    from taskpriors.jobs.neucrab_files import score_checkpoints
+    from taskpriors.papers.neucrab_files import score_checkpoints
 
     given = {k: v for k, v in vars(args).items() if k not in ("run", "command")}
     print(score_checkpoints(given.pop("models"), given.pop("tasks"), **given))
@@ -423,7 +423,7 @@ def run_synbench(
     args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "Score networks by SynBench, without data: scores, curves, pictures and saved margins."
-    from taskpriors.jobs.synbench_scores import score_networks
+    from taskpriors.papers.synbench_scores import score_networks
 
     given = own_options(vars(args)) | {k: v for k, v in vars(args).items() if k == "out"}
     table = score_networks(given.pop("models"), **given)
@@ -435,8 +435,8 @@ def run_reproduce(
     args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "List the papers' figures and tables, or compute one of them."
-    from taskpriors.jobs.recipes import item_table
-    from taskpriors.jobs.reproduce import reproduce
+    from taskpriors.papers.recipes import item_table
+    from taskpriors.papers.reproduce import reproduce
 
     wrap = partial(textwrap.fill, width=80, break_on_hyphens=False)
     given = own_options(vars(args)) | {k: v for k, v in vars(args).items() if k in ("out", "plan")}
@@ -461,7 +461,7 @@ def _number_or_word(x):  # of a cell; empty where there is none
 
 # %% ../../nbs/jobs/08_cli.ipynb #e88fef39
 _DATA = {
-    "inputs.study_data.fetch_study_data": dict(name=dict(flag="name", nargs="?", metavar="NAME"))
+    "papers.study_data.fetch_study_data": dict(name=dict(flag="name", nargs="?", metavar="NAME"))
 }
 
 
@@ -469,7 +469,7 @@ def run_data(
     args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "List the networks, images and texts of the studies, or fetch one of them."
-    from taskpriors.inputs.study_data import fetch_study_data, study_data_table
+    from taskpriors.papers.study_data import fetch_study_data, study_data_table
     from taskpriors.show.words import plain_text
 
     if "name" not in args:

@@ -33,6 +33,7 @@ from taskpriors.checks import (
 from ..kernels import kernel_factor
 from ..prior.calibration import critical_temperature
 from ..prior.prefix import sample_labels
+from ..show.plots import tsne
 from ..signatures import documented
 
 # %% ../../nbs/jobs/07_explore.ipynb #21cfb471
@@ -47,15 +48,6 @@ def _pca_map(X):  # (n, 2)
     largest = scores.gather(0, scores.abs().argmax(0, keepdim=True))
     return torch.where(largest < 0, -scores, scores)
 
-# %% ../../nbs/jobs/07_explore.ipynb #48ee797a
-def _tsne_map(X, seed):  # (n, 2)
-    from sklearn.manifold import TSNE
-    from threadpoolctl import threadpool_limits
-
-    tsne = TSNE(init="pca", random_state=seed, perplexity=min(30, (len(X) - 1) / 3))
-    with threadpool_limits(1 if len(X) <= 1000 else None, "openmp"):
-        return torch.from_numpy(tsne.fit_transform(X.numpy()))
-
 # %% ../../nbs/jobs/07_explore.ipynb #6003eda3
 def task_map(
     features: ArrayLike,  # shape (n, d)
@@ -69,7 +61,7 @@ def task_map(
     seed = check_count(seed, "task_map", "seed", low=0, high=2**32 - 1)
     p = power_to_one(X)  # t-SNE takes squares in float32, which they may leave
     X = X if 2.0**-50 < p < 2.0**50 else X * p
-    xy = _pca_map(X) if method == "pca" else _tsne_map(X, seed)
+    xy = _pca_map(X) if method == "pca" else tsne(X, seed=seed, init="pca")
     low, high = xy.amin(0), xy.amax(0)
     return ((xy - low) / (high - low).clamp(min=1e-12)).double()
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from ..blocks import map_blocks, pair_blocks, row_blocks
+from ..blocks import evenly, map_blocks, pair_blocks, row_blocks
 from taskpriors.checks import (
     ArrayLike,
     ExecutorLike,
@@ -255,7 +255,7 @@ def least_eigenvalue(
     caller = "least_eigenvalue"
     Z, odds = checked_odds(Z, temperature, graphs, caller)
     if n_points is not None and check_count(n_points, caller, "n_points", low=2) < len(Z):
-        Z = Z[torch.linspace(0, len(Z) - 1, n_points).long()]
+        Z = Z[evenly(len(Z), n_points, down=True)]
     Z = Z.double()
     n = len(Z)
     blocks = list(row_blocks(n, check_count(block_size, caller, "block_size")))

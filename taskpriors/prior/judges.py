@@ -13,6 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ..blocks import evenly
 from taskpriors.checks import (
     ArrayLike,
     check_count,
@@ -21,9 +22,11 @@ from taskpriors.checks import (
     check_same_n,
     check_same_points,
     check_several,
+    check_similarity,
     refuse,
 )
 from .cross_skill import cross_skill  # noqa: F401 - promised at this path
+from ..refusals import listed
 from ..results import Result
 from ..signatures import documented
 
@@ -65,13 +68,7 @@ def _check_copies(similarity, groups, k, caller):
         same = (labels[:, None] == labels).double()
     if similarity is None:
         return same
-    s = check_features(similarity, caller, "similarity").double().cpu()
-    check_same_n(caller, cross=k, similarity=len(s))
-    if s.shape != (k, k) or s.min() < 0 or s.max() > 1 or not torch.allclose(s, s.T):
-        got = f"shape {tuple(s.shape)} with values from {s.min():.3g} to {s.max():.3g}"
-        rule = "similarity must be a symmetric square matrix between 0 and 1"
-        refuse(caller, rule, got, "pass copy_similarity(factors)")
-    return torch.maximum(s, same)
+    return torch.maximum(check_similarity(similarity, caller, k), same)
 
 # %% ../../nbs/prior/16_judges.ipynb #33071716
 def _above(S, controls):  # the skills that count, shape (k, k)
@@ -149,7 +146,7 @@ def copy_similarity(
     n = len(factors[0])
     check_count(n, caller, "the number of points", low=4)
     n = min(n, check_count(n_points, caller, "n_points", low=4))
-    pick = torch.linspace(0, len(factors[0]) - 1, n).long()
+    pick = evenly(len(factors[0]), n, down=True)
     flat = torch.stack([_u_centred(Z[pick.to(Z.device)]).cpu() for Z in factors])
     return (flat @ flat.T).clamp(0, 1).pow(power).fill_diagonal_(1)
 
@@ -261,23 +258,12 @@ def elect_prior(
     )
 
 # %% ../../nbs/prior/16_judges.ipynb #063d7f52
-def _named(names, most=3):  # "a", "a and b", "a, b and 4 others"
-    if len(names) > most:
-        names = [*names[: most - 1], f"{len(names) - most + 1} others"]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
 def _near_copies(similarity):  # lists of positions of near copies
-    left, families = set(range(len(similarity))), []
-    while left:
-        family, new = set(), {min(left)}
-        while new:
-            family |= new
-            near = (similarity[sorted(new)] >= 0.5).any(0)
-            new = set(near.nonzero()[:, 0].tolist()) - family
-        left -= family
-        families.append(sorted(family))
-    return [family for family in families if len(family) > 1]
+    from scipy.sparse.csgraph import connected_components
+
+    n_families, family = connected_components(similarity.numpy() >= 0.5, directed=False)
+    families = [(family == k).nonzero()[0].tolist() for k in range(n_families)]
+    return [members for members in families if len(members) > 1]
 
 
 _NOISE = 4  # over the number of points: skill below which a probe may have learned noise
@@ -309,11 +295,11 @@ def company_notes(
     "What a reader of a ranking should know about the company of its models, before the verdict."
     notes = []
     if len(names) == 2 and elected is None:
-        notes.append(f"There are only two models, {_named(names)}: no third one judges them.")
+        notes.append(f"There are only two models, {listed(names)}: no third one judges them.")
     if cross is not None:
         notes += _mutual_notes(names, similarity, cross, n_points)
     for family in _near_copies(similarity):
-        copies = f"{_named([names[k] for k in family])} are near copies"
+        copies = f"{listed([names[k] for k in family], 3)} are near copies"
         votes = "share one seat as judges" if elected else "have several votes in a product"
         notes.append(f"{copies}: they {votes}.")
     if prior is not None:

@@ -20,7 +20,6 @@ from taskpriors.checks import (
     Seed,
     check_computed,
     check_count,
-    check_features,
     check_finite,
     check_generator,
     check_instance,
@@ -29,6 +28,7 @@ from taskpriors.checks import (
     check_same_n,
     check_same_points,
     check_several,
+    check_similarity,
     check_tensor,
     refuse,
 )
@@ -211,10 +211,7 @@ def posterior_weights(
     powers = POWERS if power is None else [check_number(power, caller, "power", low=0, high=100)]
     seats = torch.ones_like(w)
     if similarity is not None:
-        copies = check_features(similarity, caller, "similarity", min_rows=1).double().cpu()
-        if copies.shape != (len(w), len(w)) or copies.min() < 0 or copies.max() > 1:
-            rule, got = "similarity must be a square matrix between 0 and 1", tuple(copies.shape)
-            refuse(caller, rule, f"shape {got}", "pass copy_similarity(factors)")
+        copies = check_similarity(similarity, caller, len(w))
         seats = copies.clone().fill_diagonal_(1).sum(1)
     w = w / w.sum()
     k = evidence.n_labels

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from ..blocks import row_blocks
+from ..blocks import evenly, row_blocks
 from ..checks import ArrayLike, Seed, check_count, check_generator, check_number
 from .moments import TraceMoments, coins_
 from taskpriors.prior.pair_sums import (
@@ -75,7 +75,7 @@ def leading_coordinates(
     Z: Tensor,  # a factor, shape (n, r)
 ) -> Tensor:  # shape (n, at most 8)
     "Coordinates along the leading directions, the longest row of length 1."
-    some = torch.linspace(0, len(Z) - 1, min(len(Z), 2**14)).long()
+    some = evenly(len(Z), 2**14, down=True)
     X = Z[some.to(Z.device)].double()
     X = X / X.abs().max().clamp(min=1e-300)
     if Z.shape[1] > _LEADING:

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from ..blocks import evenly
 from ..checks import check_generator
 from ..prior.posterior import label_evidence, labelled_skill, posterior_weights, small_area
-from ..prior.ridge_on_disk import evenly
 from .company import RankOptions, refuse_unless_any, rows_of
 from .laws import LEAST_WEIGHT, Law, Priors, feature_copies, sample_tasks
 from .scores import skills_on_tasks
@@ -50,7 +50,7 @@ def seats_of(
         return Seats(names, [company[name].factor for name in names], weights, alike)
     if law.kind == "elected" and len(models) > 1:  # nobody was elected, so all may be
         n = len(next(iter(models.values())).features)
-        index = torch.linspace(0, n - 1, min(n, 512)).long()
+        index = evenly(n, 512, down=True)
         alike = feature_copies([rows_of(model, index) for model in models.values()])
         weights = (1 / alike.clone().fill_diagonal_(1).sum(1)).tolist()
         return Seats(list(models), [m.factor for m in models.values()], weights, alike)
@@ -166,7 +166,7 @@ def joined_with_labels(
     values = torch.stack([skill["skill"] for skill in skills.values()])
     spread = torch.cov(task_ratios(skills, tasks)).reshape(len(skills), -1)
     if k >= DIRECT and c > 1 and len(skills) > 1:
-        points = points if most is None else evenly(points, most)
+        points = points[evenly(k, most)]
         direct = labelled_skill([rows(name, points) for name in skills], labels[points])
         joint = small_area(values, direct, n_points=n)
         values, spread = joint.skill, spread + joint.covariance

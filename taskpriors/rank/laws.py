@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 from typing_extensions import TypeAliasType
 
-from ..blocks import row_blocks
+from ..blocks import evenly, row_blocks
 from ..checks import check_features, check_generator, check_instance, check_same_n, refuse
 from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource
@@ -118,8 +118,7 @@ def feature_copies(
     n_points: int = 512,  # at most so many points are looked at, evenly spaced
 ) -> Tensor:  # shape (k, k), see copy_similarity
     "How much each two models are copies, whatever their shift."
-    n = len(features[0])
-    pick = torch.linspace(0, n - 1, min(n, n_points)).long()
+    pick = evenly(len(features[0]), n_points, down=True)
     seen = [X[pick.to(X.device)].double() for X in features]
     rows = [torch.nn.functional.normalize(X - X.mean(0)) for X in seen]
     return copy_similarity(rows, n_points=n_points)
@@ -169,8 +168,7 @@ def elect_judges(
     if len(company) < 3 and not options.controls:  # no third one says who of two is right
         return None, {}
     n = len(next(iter(company.values())).features)
-    index = torch.linspace(0, n - 1, min(n, options.n_electing), dtype=torch.float64)
-    index = index.round().long()
+    index = evenly(n, options.n_electing)
     controls = control_positions(company, options)
     n_tasks = min(options.n_judging, options.n_tasks)
     drawing: dict[str, Any] = dict(

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..blocks import release_freed_pages
+from ..blocks import evenly, release_freed_pages
 from ..checks import check_choice, check_count, check_instance, check_same_n, refuse
 from ..inputs.remote import load_array, save_array, scratch_folder
 from ..inputs.row_blocks import open_models, open_rows
@@ -50,7 +50,7 @@ from taskpriors.rank.laws import (
 from .shared_prior import edge_temperature, task_temperature
 from ..ridge import simplex_codes
 from ..ridge_tasks import MOST_LOST
-from ..store import cache_dir, digest_json, digest_tensors, find_tensors, keep_tensors
+from ..store import cache_dir, cached, digest_json, digest_tensors
 from ..svd import present_classes
 from ..transfer.from_sums import ClassSums, h_score_from_sums, logme_from_sums
 from ..transfer.registry import DEFINITIONS, LABEL_ACCURACY
@@ -390,7 +390,7 @@ def draw_row_tasks(
 
 def _sample_moments(models, prior, options):  # mean, variance, T, mean of abs(K), least eigenvalue
     n = len(prior.factor)
-    index = torch.linspace(0, n - 1, min(n, PAIRED), dtype=torch.float64).round().long()
+    index = evenly(n, PAIRED)
     T = options.temperature
     if T is None:
         T = edge_temperature(prior.factor)
@@ -442,12 +442,15 @@ def _drawn_or_kept(models, law, options):  # name -> tensor, from the cache if i
     like = {name: torch.empty((), dtype=torch.float64) for name in _DRAWN_NUMBERS}
     like |= dict.fromkeys(("mean", "variance"), torch.empty(m, dtype=torch.float64))
     like["tasks"] = torch.empty((2, options.n_tasks, n), dtype=torch.uint8, device="meta")
-    known = find_tensors(path, key, like, caller=options.caller, infinite=True)
-    if known is not None:
-        return known[0]
-    drawn = _draw(models, law, options)
-    keep_tensors(path, drawn, key, sidecar=False, root=cache_dir(options.cache))
-    return drawn
+    return cached(
+        path,
+        partial(_draw, models, law, options),
+        key,
+        like,
+        caller=options.caller,
+        infinite=True,
+        root=cache_dir(options.cache),
+    )
 
 # %% ../../nbs/rank/11_on_disk.ipynb #660be4e2
 def draw_from_unchanged(

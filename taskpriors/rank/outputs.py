@@ -18,7 +18,6 @@ from torch import Tensor
 
 from ..checks import ArrayLike, DataFrame, check_tensor, refuse
 from .agreement import agreement_table
-from .certainty import label_path
 from ..show.page import HEAD_TO_HEAD
 from ..show.plots import panels_png
 from ..show.table import COLUMNS, column_of, csv_text, json_rows, table_record
@@ -139,7 +138,7 @@ def page_record(
     shown = dict(ranking=json_rows(leads_frame(ranking)), table=table, pairs=pairs)
     if ranking.prior_skill is not None and len(ranking.models) > 1:
         pair = labelled_pair(ranking.to_frame())
-        path = label_path(ranking, [ranking.models.index(name) for name in pair])
+        path = ranking.label_path(*pair)
         shown |= dict(label_pair=pair, label_path=path.to_dict("records"))
     if LABEL_ACCURACY in ranking.extra:
         shown["label_agreement"] = json_rows(ranking.agreement(labels=True))

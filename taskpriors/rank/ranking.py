@@ -24,7 +24,7 @@ from taskpriors.checks import (
     refuse,
 )
 from .agreement import agreement_row
-from .certainty import Certainty, label_path, labels_to_settle
+from .certainty import Certainty
 from taskpriors.rank.outputs import (
     correlations,
     free_folder,
@@ -173,7 +173,7 @@ class Ranking(Result):
         b: str,  # name of another
     ) -> int | None:  # 0 if the lead is sure at 95 %; None if all labels of these points may not do
         "About how many more random labels would tell two models apart, if their lead stays."
-        return labels_to_settle(self, self._labelled_rows("labels_to_settle", a, b))
+        return self.certainty.labels_to_settle(self._labelled_rows("labels_to_settle", a, b))
 
     def label_path(
         self,
@@ -184,7 +184,7 @@ class Ranking(Result):
 
         It is what further random labels would bring if the lead stayed as it is.
         """
-        return label_path(self, self._labelled_rows("label_path", a, b))
+        return self.certainty.label_path(self._labelled_rows("label_path", a, b))
 
     @property
     def settled(self) -> bool:

@@ -12,11 +12,11 @@ import platform
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 import taskpriors
+from ..blocks import evenly
 from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource
 from ..prior.diversity import task_diversity
@@ -77,7 +77,7 @@ def _company_record(models, priors, n_electing):
             notes.append(_STRANGERS)
         return notes
     n = len(next(iter(models.values())).features)
-    index = torch.linspace(0, n - 1, min(n, 256)).long()
+    index = evenly(n, 256, down=True)
     alike = torch.eye(len(models))
     if n >= 4 and len(priors.members) > 1:
         some, failures = settle(models, [attempt(rows_of, m, index) for m in models.values()])
@@ -179,19 +179,15 @@ def _shown(images, i):
     )
 
 
-def _spaced(n, most):
-    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(int)).tolist()
-
-
 def draw_tasks(
     labels: Tensor,  # of all tasks, shape (n_tasks, n)
     mask: Tensor,  # shape (n,), True where a point trains
     images: ImageSource | TextSource | Sequence | None,  # what the points are
 ) -> dict:  # what json can hold
     "A few tasks with their classes of a few held-out points, and what these points look like."
-    tasks = _spaced(len(labels), DRAWN)
+    tasks = evenly(len(labels), DRAWN).tolist()
     held_out = (~mask.cpu()).nonzero().flatten()
-    points = held_out[_spaced(len(held_out), SHOWN)]
+    points = held_out[evenly(len(held_out), SHOWN)]
     shown = []
     if images is not None:
         shown = [attempt(_shown, images, i).result for i in points.tolist()]

@@ -11,16 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-import torch
-
-from taskpriors.checks import (
-    ArrayLike,
-    check_count,
-    check_features,
-    check_instance,
-    check_same_n,
-    refuse,
-)
+from ..checks import ArrayLike, check_count, check_instance, check_similarity
 from ..prior.judges import Judges
 from ..results import Result
 
@@ -55,13 +46,7 @@ def expected_loss(
     """
     caller = "expected_loss"
     check_instance(judges, Judges, caller, "judges", remedy="pass what elect_prior returns")
-    alike = check_features(similarity, caller, "similarity").double().cpu()
-    check_same_n(caller, judges=len(judges.weights), similarity=len(alike))
-    square = alike.shape[0] == alike.shape[1] and torch.allclose(alike, alike.T)
-    if not square or alike.min() < 0 or alike.max() > 1:
-        got = f"shape {tuple(alike.shape)} with values from {alike.min():.3g} to {alike.max():.3g}"
-        rule = "similarity must be a symmetric square matrix between 0 and 1"
-        refuse(caller, rule, got, "pass copy_similarity(factors)")
+    alike = check_similarity(similarity, caller, len(judges.weights))
     k = len(alike)
     n_ranked = k if n_ranked is None else check_count(n_ranked, caller, "n_ranked", high=k)
     record = reliability_record()["alone" if n_ranked == k else "jury"]

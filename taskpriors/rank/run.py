@@ -19,13 +19,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..blocks import open_bar
+from ..blocks import evenly, open_bar
 from ..checks import check_split, refuse
 from ..inputs.images import ImagesLike
 from ..inputs.texts import TextSource
 from ..prior.calibration import top_eigenvalue
 from ..prior.next_labels import jury_coordinates, points_looked_at, spread_points
-from ..prior.ridge_on_disk import evenly
 from ..probes import label_accuracy
 from taskpriors.rank.company import (
     AnyModel,
@@ -453,7 +452,8 @@ def assemble(
         without = [scores.skills[name]["skill"] for name in found.models]
         fields |= dict(prior_skill=torch.stack(without), spread=found.labelled.spread)
     judged = (~scores.mask).nonzero()[:, 0]
-    fields["judged"] = evenly(judged, fields["point_accuracy"].shape[1])  # on disk a sample judges
+    n_judged = fields["point_accuracy"].shape[1]  # on disk a sample judges
+    fields["judged"] = judged[evenly(len(judged), n_judged)]
     return Ranking(
         **fields,
         extra=found.extra,

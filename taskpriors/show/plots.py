@@ -15,6 +15,7 @@ from itertools import product
 from typing import Any
 from xml.etree import ElementTree
 
+import torch
 from torch import Tensor
 
 from ..checks import Axes, DataFrame
@@ -107,6 +108,22 @@ def panels_png(
     for draw, ax in zip((left, right), panels, strict=True):
         draw(ax)
     return drawn_png(panels, dpi=None)
+
+# %% ../../nbs/show/03_plots.ipynb #2d9a6c02
+def tsne(
+    X: Tensor,  # shape (n, d), n at least 2
+    *,
+    seed: int,
+    perplexity: float = 30.0,  # how many neighbours a point has, roughly; lowered for small n
+    **options: Any,  # init, metric: of scikit-learn
+) -> Tensor:  # shape (n, 2), float32
+    "Coordinates of a t-SNE map."
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
+
+    model = TSNE(random_state=seed, perplexity=min(perplexity, (len(X) - 1) / 3), **options)
+    with threadpool_limits(1 if len(X) <= 1000 else None, "openmp"):
+        return torch.from_numpy(model.fit_transform(X.cpu().numpy()))
 
 # %% ../../nbs/show/03_plots.ipynb #060199f5
 _COLORS = {"#1d5fa8": "--bar", "#d5dae2": "--line"}  # drawn with, and the variable of the page

@@ -47,13 +47,7 @@ from taskpriors.inputs.encoders import (
 from ..inputs.named_models import timm_config, timm_module
 from ..inputs.pooling import pool_output
 from ..signatures import documented
-from taskpriors.store import (
-    cache_dir,
-    digest_json,
-    digest_tensors,
-    find_tensors,
-    keep_tensors,
-)
+from ..store import cache_dir, cached, digest_json, digest_tensors
 from taskpriors.synbench.curves import (  # noqa: F401 - promised at this path
     SAMPLE_BYTES,
     SynBenchResult,
@@ -300,17 +294,22 @@ def _find_or_measure(
         margin=torch.empty(shape, device="meta"),
         n_features=torch.empty((), dtype=torch.int64, device="meta"),
     )
-    path = run.folder / f"scale-{scale:.9g}.safetensors"
-    entries = dict(key=run.folder.name, scale=scale, seed=run.seed)
-    stored = find_tensors(path, entries, like, caller="synbench_score", infinite=True)
-    if stored is not None:
-        t = stored[0]
-        return _Scale(t["correct"], t["margin"], int(t["n_features"]))
-    measured = _measure_scale(run, scale)
-    tensors = {**measured._asdict(), "n_features": torch.tensor(measured.n_features)}
-    entries["model"] = run.encoder.network.name
-    keep_tensors(path, tensors, entries, sidecar=False, root=run.folder.parent.parent)
-    return measured
+
+    def compute():
+        measured = _measure_scale(run, scale)
+        return {**measured._asdict(), "n_features": torch.tensor(measured.n_features)}
+
+    t = cached(
+        run.folder / f"scale-{scale:.9g}.safetensors",
+        compute,
+        dict(key=run.folder.name, scale=scale, seed=run.seed),
+        like,
+        caller="synbench_score",
+        infinite=True,
+        more=dict(model=run.encoder.network.name),
+        root=run.folder.parent.parent,
+    )
+    return _Scale(t["correct"], t["margin"], int(t["n_features"]))
 
 # %% ../../nbs/synbench/03_score.ipynb #8078415e
 def score_by_n(

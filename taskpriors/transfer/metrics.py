@@ -6,26 +6,20 @@
 __all__ = ['metrics', 'metric_rows', 'Metrics']
 
 # %% ../../nbs/transfer/14_metrics.ipynb #1bfe87c5
-import sys
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
-from importlib.resources import files
 from textwrap import fill
 from types import MappingProxyType
+
+from ..toml import packaged_toml
 
 # %% ../../nbs/transfer/14_metrics.ipynb #ec71919c
 @cache
 def metric_rows() -> Mapping[str, dict]:  # name of a metric -> its row, in the order of the file
     "What `metrics.toml` says of each metric."
-    if sys.version_info >= (3, 11):
-        from tomllib import loads
-    else:
-        from tomli import loads
-
-    file = files("taskpriors.transfer") / "metrics.toml"
-    return MappingProxyType(loads(file.read_text(encoding="utf-8")))
+    return MappingProxyType(packaged_toml("transfer/metrics.toml"))
 
 # %% ../../nbs/transfer/14_metrics.ipynb #c5f8b974
 class Metrics:
