@@ -346,7 +346,6 @@ ABSENT = {
         ),
         "step of a method of Ranking",
     ),
-    "rank.certainty": "steps of Ranking.compare and Ranking.label_path",
     "show.page": "the page of a ranking; its notebook and tests/test_report.py",
     **dict.fromkeys(
         (

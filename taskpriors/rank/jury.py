@@ -15,7 +15,6 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.machinery import PathFinder
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +45,7 @@ from .laws import Law
 from .reliability import reliability_record
 from ..show.words import counted
 from ..signatures import documented
+from ..toml import packaged_toml
 
 # %% ../../nbs/rank/08_jury.ipynb #94309b4a
 @dataclass(frozen=True, kw_only=True)
@@ -74,12 +74,7 @@ class Juror:
 @cache
 def read_jury() -> tuple[Juror, ...]:  # by kind, the preferred ones first
     "All jurors of `jury.toml`."
-    if sys.version_info >= (3, 11):
-        from tomllib import loads
-    else:
-        from tomli import loads
-
-    rows = loads((files("taskpriors.rank") / "jury.toml").read_text(encoding="utf-8"))
+    rows = packaged_toml("rank/jury.toml")
     jurors = [Juror(name=name, **row) for name, row in rows.items()]
     return tuple(sorted(jurors, key=lambda juror: (juror.kind, juror.preference)))
 
