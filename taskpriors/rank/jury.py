@@ -389,7 +389,7 @@ def foretold_seconds(
 
 # %% ../../nbs/rank/08_jury.ipynb #ddd64883
 FEW = 8  # models, at most, whose verdict says that they had no jury
-_SEE = "pass images= or texts= that these rows are of"
+_SEE = "name what these rows are of, by images= or texts= (--images or --texts)"
 _PICTURES = "pass pictures instead of a loader, whose batches only the ranked models can take"
 
 
