@@ -80,7 +80,7 @@ def stage():
         "papers.md": papers_page(targets),
         "gallery.ipynb": gallery(pages),
     }
-    wanted |= {f"{folder}/index.md": text for folder, text in wing_pages().items()}
+    wanted |= {f"{page}.md": text for page, text in wing_pages().items()}
     for name in ("bibliography.md", "references.bib"):
         wanted[name] = (ROOT / "docs" / name).read_text(encoding="utf-8")
     for path in chapters():
@@ -200,12 +200,12 @@ def readme():
     captions = [c.metadata["mystnb"]["image"]["alt"] for c in nb.cells if "mystnb" in c.metadata]
     for (name, new), caption in zip(names.items(), captions, strict=True):
         text = re.sub(rf"!\[[^\]]*\]\({re.escape(name)}\)", f"![{caption}]({new})", text)
+    site = settings()["doc_host"] + settings()["doc_baseurl"]
     text = re.sub(r"\]\(/([\w/]+)\.ipynb\)", lambda m: f"]({_repo_path(m[1])})", text)
+    text = re.sub(r"\]\(/([\w/]+)\.md\)", rf"]({site}/\1.html)", text)
     text = re.sub(
         r"\]\(#taskpriors\.([\w.]+)\.(\w+)(?:-class)?\)",
-        lambda m: (
-            f"](https://taskpriors.github.io/taskpriors/{m[1].replace('.', '/')}.html#{m[2]})"
-        ),
+        lambda m: f"]({site}/{m[1].replace('.', '/')}.html#{m[2]})",
         text,
     )
     text = re.sub(r"```python\n\s*```\n", "", text)

@@ -45,27 +45,82 @@ FOLDERS = {  # in reading order, with their headings in the sidebar
     "prior": "Task priors",
     "synbench": "SynBench",
     "transfer": "Transferability",
-    "inputs": "Images, texts and features",
     "rank": "Ranking models",
     "show": "Pages and figures",
     "jobs": "Training, layers, command line",
     "papers": "The papers, run again",
     "studies": "Studies",
+    "inputs": "Images, texts and features",
     "workshop": "Workshop",
 }
+RESULTS = {  # what a reader of proofs opens first, by the names in the sidebar
+    "prior/loss_equivalence": "Loss equivalence",
+    "prior/edges": "Independent edges",
+    "prior/moments": "Mean and variance",
+    "prior/prefix": "Prefix sampler",
+    "synbench/robust_bayes": "Robust Bayes classifier",
+}
+DERIVED = {  # of a folder that is machinery for the most part, the pages that derive something
+    "rank": ("error_law", "shared_prior", "tiers", "reliability", "jury", "ranking", "models"),
+    "jobs": ("monitor", "layers", "cli"),
+    "inputs": (),
+    "workshop": (),
+}
+MACHINERY = (  # of the other folders, the pages that only say how something is computed
+    "prior/pair_sums",
+    "prior/block_of_points",
+    "prior/ridge_tasks",
+    "prior/cross_skill",
+    "prior/ridge_on_disk",
+    "prior/cut_prior",
+)
+BUILT = {  # folders with machinery, from the ground up, with the headings under `HOW_BUILT`
+    "workshop": "Workshop",
+    "inputs": "Images, texts and features",
+    "prior": "Sums and passes of the prior",
+    "rank": "Steps of a ranking",
+    "jobs": "Parts of the commands",
+}
+FIVE, HOW_BUILT = "Five results to read first", "How it is built"
+
+
+def is_machinery(path):
+    "Does a notebook say how something is built, so that a reader of proofs can leave it out?"
+    folder, page = path.parent.name, page_of(path)
+    if folder in DERIVED:
+        return page.removeprefix(f"{folder}/") not in DERIVED[folder]
+    return page in MACHINERY
+
+
+@cache
+def _paths():
+    "Page -> its notebook."
+    paths = sorted((ROOT / "nbs").rglob("*.ipynb"))
+    return {page_of(p): p for p in paths if ".ipynb_checkpoints" not in p.parts}
+
+
+def results():
+    "The notebooks that a reader of proofs opens first."
+    return [_paths()[page] for page in RESULTS if page in _paths()]
+
+
+def read_in(folder):
+    "The other notebooks of a folder that are for readers, by their numbers."
+    here = [p for p in _paths().values() if p.parent.name == folder]
+    return [p for p in here if not is_machinery(p) and p not in results()]
+
+
+def built_in(folder):
+    "The notebooks of a folder that say how something is built, by their numbers."
+    return [p for p in _paths().values() if p.parent.name == folder and is_machinery(p)]
 
 
 def chapters():
-    "All notebooks in reading order: the front page, then folder by folder."
-    paths = [p for p in (ROOT / "nbs").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts]
-    folders = list(FOLDERS)
-
-    def place(path):
-        if path.parent == ROOT / "nbs":
-            return -1, path.name
-        return folders.index(path.parent.name), path.name
-
-    return sorted(paths, key=place)
+    "All notebooks in reading order: the front page, what is for readers, and how it is built."
+    start, *others = FOLDERS
+    found = read_in("nbs") + read_in(start) + results()
+    found += [path for folder in others for path in read_in(folder)]
+    return found + [path for folder in BUILT for path in built_in(folder)]
 
 
 def page_of(path):

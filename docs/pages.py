@@ -6,14 +6,21 @@ from functools import cache
 
 from adapt import definition, signature
 from notebooks import (
+    BUILT,
+    FIVE,
     FOLDERS,
+    HOW_BUILT,
+    RESULTS,
     ROOT,
+    built_in,
     catalogue,
     cells,
     chapters,
     exported,
     module_of,
     page_of,
+    read_in,
+    results,
     shown_items,
     target_of,
 )
@@ -22,28 +29,41 @@ ABOUT = {  # one sentence for the page of each folder
     "prior": "What a probability distribution over all tasks says about a representation.",
     "synbench": "Synthetic tasks whose optimum is known, and how much of it a network keeps.",
     "transfer": "Metrics of the literature that predict transfer from features and labels.",
-    "inputs": "From images, texts and files to the features of each model.",
     "rank": "From features to a verdict: one prior, the skill of each model and its errors.",
     "show": "How a ranking is shown: the page for a colleague, and figures.",
-    "jobs": "What users run: the monitor of a training, layers, the explorer, the command line.",
+    "jobs": "What users run: the monitor of a training, layers, the command line.",
     "papers": "What computes the figures and tables of the three papers, and NeuCRaB on your data.",
     "studies": "The papers' experiments and ours, run; each opens with its conclusions.",
-    "workshop": "The ground that everything stands on: checks, storage, kernels, probes.",
 }
+ABOUT_BUILT = {  # the same for the pages of machinery
+    "workshop": "The ground that everything stands on: checks, storage, kernels, probes.",
+    "inputs": "From images, texts and files to the features of each model.",
+    "prior": "How the sums, the probes and the tasks of a prior are computed block by block.",
+    "rank": "What a ranking does between the models that it is given and its verdict.",
+    "jobs": "What the monitor, the explorer and the command line are made of.",
+}
+ABOUT_HOW_BUILT = (
+    "These chapters are for those who change the library. They say how sums, files and commands "
+    "are computed, and test what they export. A proof that rests on one of them links to it."
+)
 
 
 ENTERED = ("rank", "inputs", "jobs", "show")  # folders whose modules users call
 
 
 def front_toctree():
-    "Hidden tables of contents: the pages for users one by one, the other folders by their page."
-    here = [p for p in chapters() if p.parent.name in ("nbs", "start") and p.stem != "index"]
-    users = [f"{_short(p)} <{page_of(p)}>" for p in here]
-    readers = [f"{folder}/index" for folder in wing_pages()]
+    """Hidden tables of contents: what is read first one by one, then folders by their pages.
+
+    A notebook stands in one table only, so the page of a folder leaves out the first results.
+    """
+    here = [p for p in read_in("nbs") + read_in("start") if p.stem != "index"]
+    wings = [page for page in wing_pages() if page.removesuffix("/index") in ABOUT]
     trees = {
-        FOLDERS["start"]: users,
-        "Derivations and studies": [page.removesuffix(".md") for page in readers],
-        "Reference": ["api", "names", "gallery", "papers", "bibliography"],
+        FOLDERS["start"]: [f"{_short(p)} <{page_of(p)}>" for p in here],
+        FIVE: [f"{RESULTS[page_of(p)]} <{page_of(p)}>" for p in results()],
+        "Derivations and studies": wings,
+        "Reference": ["papers", "api", "names", "gallery", "bibliography"],
+        "For maintainers": ["built"] if "built" in wing_pages() else [],
     }
     return "\n\n".join(_toctree(pages, f":caption: {c}\n") for c, pages in trees.items() if pages)
 
@@ -60,16 +80,31 @@ def _toctree(pages, options=""):
 
 @cache
 def wing_pages():
-    "Folder -> the page that lists its chapters, each with the sentence that states its result."
-    pages = {}
+    "Page -> its text: folders for readers, folders of machinery, and one page above the latter."
+    pages, parts = {}, {}
     for folder, about in ABOUT.items():
-        here = [p for p in chapters() if p.parent.name == folder]
-        if here:
-            lines = [f"* [{_title(p)}](/{page_of(p)}.ipynb): {_result(p)}" for p in here]
-            tree = _toctree([f"{_title(p)} </{page_of(p)}>" for p in here])
-            text = "\n".join(lines)
-            pages[folder] = f"# {FOLDERS[folder]}\n\n{about}\n\n{text}\n\n{tree}\n"
+        first = [p for p in results() if p.parent.name == folder]
+        if first + read_in(folder):
+            pages[f"{folder}/index"] = _wing(FOLDERS[folder], about, read_in(folder), first)
+    for folder, heading in BUILT.items():
+        if built_in(folder):
+            page = f"{folder}/built" if f"{folder}/index" in pages else f"{folder}/index"
+            pages[page] = _wing(heading, ABOUT_BUILT[folder], built_in(folder))
+            parts[page] = f"* [{heading}](/{page}.md): {ABOUT_BUILT[folder]}"
+    if parts:
+        text, tree = "\n".join(parts.values()), _toctree(f"/{page}" for page in parts)
+        pages["built"] = f"# {HOW_BUILT}\n\n{ABOUT_HOW_BUILT}\n\n{text}\n\n{tree}\n"
     return pages
+
+
+def _wing(heading, about, here, first=()):
+    "A page of chapters, each with the sentence that states its result."
+    text = "\n".join(f"* [{_title(p)}](/{page_of(p)}.ipynb): {_result(p)}" for p in here)
+    if first:
+        links = "\n".join(f"* [{_title(p)}](/{page_of(p)}.ipynb): {_result(p)}" for p in first)
+        text = f"Read first:\n\n{links}\n\nThen:\n\n{text}"
+    tree = _toctree(f"{_title(p)} </{page_of(p)}>" for p in here)
+    return f"# {heading}\n\n{about}\n\n{text}\n\n{tree}\n"
 
 
 @cache
@@ -260,7 +295,7 @@ def sitemap(address):
 
     The extension for it lists only the pages that one build wrote again.
     """
-    pages = ["index", *(f"{w}/index" for w in wing_pages()), "api", "names", "gallery", "papers"]
+    pages = ["index", *wing_pages(), "api", "names", "gallery", "papers"]
     pages += ["bibliography", *(page_of(p) for p in chapters() if p.stem != "index")]
     entries = "".join(f"<url><loc>{address}{page}.html</loc></url>\n" for page in pages)
     head = '<?xml version="1.0" encoding="utf-8"?>\n'
@@ -273,9 +308,11 @@ def llms(address, about):
 
     The extension for it writes titles only.
     """
+    parts = {FOLDERS["start"]: read_in("start"), FIVE: results()}
+    parts |= {FOLDERS[folder]: read_in(folder) for folder in ABOUT}
+    parts[HOW_BUILT] = [path for folder in BUILT for path in built_in(folder)]
     lines = ["# taskpriors", "", f"> {about}"]
-    for folder, heading in FOLDERS.items():
-        here = [p for p in chapters() if p.parent.name == folder]
+    for heading, here in parts.items():
         lines += ["", f"## {heading}", ""] if here else []
         lines += [f"- [{_title(p)}]({address}{page_of(p)}.html): {_result(p)}" for p in here]
     lines += ["", "## Reference", ""]

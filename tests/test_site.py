@@ -18,6 +18,7 @@ from chromium import PATIENCE, needs_browser, open_browser, requests
 from filelock import FileLock
 
 ROOT = Path(__file__).resolve().parent.parent
+CHAPTERS = [p for p in (ROOT / "nbs").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts]
 sphinx = pytest.importorskip("sphinx", reason="the site needs the dev extra")
 
 
@@ -217,7 +218,9 @@ def test_machines_find_their_way(site, pages):
     said = (site / "llms.txt").read_text(encoding="utf-8")
     for page in re.findall(rf"\]\({address}(.*?)\)", said):
         assert page in pages
-    assert said.startswith("# taskpriors\n\n> ") and said.count("\n## ") == 11  # folders, and more
+    assert said.startswith("# taskpriors\n\n> ") and said.count("\n## ") == 12  # headings
+    chapters = re.findall(rf"\]\({address}(?!(?:api|names|papers)\.html)", said)
+    assert len(chapters) == len(CHAPTERS) - 1  # all but the front page
 
 
 def test_every_page_introduces_itself(site):
@@ -558,16 +561,35 @@ def test_quarto_lists_every_notebook_in_reading_order(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     import notebooks
 
-    told = yaml.safe_load((ROOT / "nbs" / "_quarto.yml").read_text(encoding="utf-8"))["website"][
-        "sidebar"
-    ]["contents"]
-    listed = [
-        p for entry in told for p in (entry["contents"] if isinstance(entry, dict) else [entry])
-    ]
-    want = [p.relative_to(ROOT / "nbs").as_posix() for p in notebooks.chapters()]
-    assert listed == want
-    sections = [entry["section"] for entry in told if isinstance(entry, dict)]
-    assert sections == list(notebooks.FOLDERS.values())
+    sidebar = yaml.safe_load((ROOT / "nbs" / "_quarto.yml").read_text(encoding="utf-8"))
+    front, *sections = sidebar["website"]["sidebar"]["contents"]
+    *read, built = [(entry["section"], entry["contents"]) for entry in sections]
+
+    def places(paths):
+        return [p.relative_to(ROOT / "nbs").as_posix() for p in paths]
+
+    start, *others = notebooks.FOLDERS
+    here = {notebooks.FOLDERS[start]: notebooks.read_in(start)}
+    here[notebooks.FIVE] = notebooks.results()
+    here |= {notebooks.FOLDERS[folder]: notebooks.read_in(folder) for folder in others}
+    assert front == "index.ipynb"
+    assert read == [(heading, places(paths)) for heading, paths in here.items() if paths]
+    parts = [(part["section"], part["contents"]) for part in built[1]]
+    assert built[0] == notebooks.HOW_BUILT
+    assert parts == [(h, places(notebooks.built_in(f))) for f, h in notebooks.BUILT.items()]
+    listed = [front, *(p for _, paths in [*read, *parts] for p in paths)]
+    assert listed == places(notebooks.chapters())
+    assert sorted(listed) == sorted(places(CHAPTERS))
+
+
+def test_every_page_that_the_order_of_reading_names_exists(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    import notebooks
+
+    pages = {notebooks.page_of(p) for p in notebooks.chapters()}
+    derived = {f"{folder}/{page}" for folder, names in notebooks.DERIVED.items() for page in names}
+    named = {*notebooks.RESULTS, *notebooks.MACHINERY, *derived}
+    assert named <= pages, sorted(named - pages)
 
 
 def test_text_stands_above_the_table_it_introduces(site):
@@ -590,6 +612,22 @@ def test_printed_sentences_fold_and_columns_stay_whole(monkeypatch):
         and " ".join(line.strip() for line in folded[:-3]) == sentence.strip()
     )
     assert folded[-3:] == [columns, "short", ""]
+
+
+RESULTS = ("loss_equivalence", "edges", "moments", "prefix", "robust_bayes")
+MAP = "https://taskpriors.github.io/taskpriors/papers.html"
+
+
+def test_the_front_page_and_the_readme_lead_to_the_proofs(site):
+    "In the order of reading; the map of the papers stands on the site, for the README too."
+    html = (site / "index.html").read_text(encoding="utf-8")
+    article = html[html.index('role="main"') :]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    proofs = ".*?".join(rf'href="\w+/{name}\.html"' for name in RESULTS)
+    assert re.search(proofs, article, re.S) and 'href="papers.html"' in article
+    proofs = ".*?".join(rf"\]\(nbs/\w+/\d\d_{name}\.ipynb\)" for name in RESULTS)
+    assert re.search(proofs, readme, re.S) and f"]({MAP})" in readme
+    assert "](/" not in readme  # an address from the root is one of the site only
 
 
 def test_readme_is_current():
