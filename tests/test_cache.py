@@ -195,7 +195,7 @@ def one_score(cache):
 
 def one_ranking(cache):
     models = {f"m{k}": (lambda x, k=k: x[:, k : k + 30], flat) for k in range(3)}
-    few = dict(n_tasks=6, n_classes=2, metrics={"mean": mean}, progress=False)
+    few = dict(n_tasks=6, n_classes=2, metrics={"mean": mean}, progress=False, judges=False)
     got = rank_models(models, load_images(limit=60), cache=cache, **few)
     return torch.cat([got.skill, got.mean, got.accuracies.flatten(), got.extra["mean"]])
 
@@ -590,6 +590,7 @@ def test_a_network_in_the_onnx_format_is_a_model(tmp_path):
     session = runtime.InferenceSession(str(path))
     models = dict(function=(torch.nn.Flatten(), columns_of), session=(session, columns_of))
     how = dict(images=load_images(limit=40), cache=tmp_path / "cache", progress=False, n_tasks=8)
+    how["judges"] = False
     named = rank_models([(str(path), columns_of)], **how)
     assert named.models == ("flat",) and named.settings["n"] == 40
     models["file"] = (path, columns_of)

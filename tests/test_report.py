@@ -34,7 +34,8 @@ def page(tmp_path_factory):
         NASTY: torch.randn(150, 8, generator=g),
         LONG: torch.randn(150, 4, generator=g),
     }
-    ranking = rank_models(models, digits, n_tasks=10, cache=False, progress=False)
+    few = dict(n_tasks=10, cache=False, progress=False)
+    ranking = rank_models(models, digits, judges=False, **few)
     counts = torch.tensor([3e4, 2e6, 0, torch.nan, 5e7], dtype=torch.float64)
     sized = replace(ranking, parameters=counts, failures={"lost": "no such file <b>"})
     return Ranking.load(sized.save(home / "ranking")).report(home / "report.html")

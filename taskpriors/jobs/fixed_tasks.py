@@ -281,7 +281,7 @@ def jury_references(
 ) -> dict:  # name -> features of all points, (n, d), float32; none if there is no jury
     "Features of the standing jury, where the inputs are pictures."
     jury = standing_jury("images")
-    pictures = as_pictures(points) if jury.jurors else None
+    pictures = as_pictures(points) if len(jury.jurors) > 1 else None
     if pictures is None:
         return {}
     seen, failed = see_inputs(jury, pictures, RankOptions(progress=progress))

@@ -47,7 +47,6 @@ from taskpriors.jobs.fixed_tasks import (
 from ..prior.heldout import error_on_basis
 from ..rank.company import attempt
 from ..rank.errors import error_law, lead_errors
-from ..rank.jury import CURE
 from ..rank.laws import task_orders
 from ..rank.tiers import normal_quantile, probability_ahead, rank_tiers
 from ..results import Result, new_axes
@@ -230,8 +229,8 @@ class Monitor:
     Call it with the model, or its features, after each epoch. `verdict` says which step to take and
     which cannot be told from it, `best()` is that step, `probability_better(a, b)` compares two
     steps by paired errors. The tasks are those of `reference`; without one those of the standing
-    jury, if there is one and the inputs are pictures (each channel is stretched to 0 to 255, so
-    that normalised inputs are pictures again); without a jury those of patches of the images.
+    jury, if it has two jurors and the inputs are pictures (each channel is stretched to 0 to 255,
+    so that normalised inputs are pictures again); otherwise those of patches of the images.
     Reference: Task Priors, section 2.2; Garrido et al. (2023) for RankMe.
     """
 
@@ -581,8 +580,7 @@ def _warn_of_patches():
     warnings.warn(
         "Monitor: a reference judges best. Got none, so patches of the images judge, which lost "
         "half an accuracy point in the median of twenty small runs and 2.4 at worst, but much more "
-        "among layers of well trained networks; pass reference=features of such a network, or "
-        f"install the standing jury: {CURE}.",
+        "among layers of well trained networks; pass reference=features of such a network.",
         stacklevel=3,
     )
 
