@@ -77,7 +77,7 @@ MACHINERY = (  # of the other folders, the pages that only say how something is 
 BUILT = {  # folders with machinery, from the ground up, with the headings under `HOW_BUILT`
     "workshop": "Workshop",
     "inputs": "Images, texts and features",
-    "prior": "Sums and passes of the prior",
+    "prior": "Sums over a prior",
     "rank": "Steps of a ranking",
     "jobs": "Parts of the commands",
 }

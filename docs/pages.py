@@ -63,8 +63,8 @@ def front_toctree():
         FIVE: [f"{RESULTS[page_of(p)]} <{page_of(p)}>" for p in results()],
         "Derivations and studies": wings,
         "Reference": ["papers", "api", "names", "gallery", "bibliography"],
-        "For maintainers": ["built"] if "built" in wing_pages() else [],
     }
+    trees["Reference"] += ["built"] if "built" in wing_pages() else []
     return "\n\n".join(_toctree(pages, f":caption: {c}\n") for c, pages in trees.items() if pages)
 
 
