@@ -152,21 +152,30 @@ def target_of(module, name):
 
 
 @cache
+def _body(module):
+    "The statements of a module."
+    path = ROOT / "taskpriors" / (module.replace(".", "/") + ".py")
+    return ast.parse(path.read_text(encoding="utf-8")).body
+
+
+@cache
+def promised(module):
+    "The names that users were promised in a module: its `__all__`."
+    for node in _body(module):
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+            return set(ast.literal_eval(node.value))
+    return set()
+
+
+@cache
 def exported(module):
-    "Public functions and classes of a module in order, with the first line of their docstrings."
-    text = (ROOT / "taskpriors" / (module.replace(".", "/") + ".py")).read_text(encoding="utf-8")
-    body = ast.parse(text).body
-    public = next(
-        (
-            ast.literal_eval(n.value)
-            for n in body
-            if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") == "__all__"
-        ),
-        [],
-    )
+    """Functions and classes of a module in order, with the first line of their docstrings.
+
+    A name with an underscore is left out; what nobody was promised has a place in its chapter, too.
+    """
     found = []
-    for node in body:
-        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)) or node.name not in public:
+    for node in _body(module):
+        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)) or node.name.startswith("_"):
             continue
         found.append((node.name, node))
         if isinstance(node, ast.ClassDef):
@@ -255,6 +264,9 @@ def process_one(source):
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         nb = read_nb(source)
+        for cell in nb.cells:  # nbdev documents `export` alone
+            if cell.cell_type == "code":
+                cell.source = re.sub(r"^#\|\s*exporti\b", "#| export", cell.source)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             FilterDefaults()(nb)

@@ -19,6 +19,7 @@ from notebooks import (
     exported,
     module_of,
     page_of,
+    promised,
     read_in,
     results,
     shown_items,
@@ -202,7 +203,7 @@ def api_page(targets):
         "",
         "`import taskpriors as tp` reaches these names. Each stands with a call, its parameters, "
         "and the chapters that use it. "
-        "[All public names](names.md), with those for readers, have a page of their own. "
+        "[All names](names.md), with those for readers, have a page of their own. "
         "The calls begin with these lines:",
         "",
         f"```python\n{examples()[''].strip()}\n```",
@@ -267,8 +268,9 @@ def names_page(targets):
         "---\ntocdepth: 2\n---",
         "# Index of names",
         "",
-        "Every public name in reading order, linked to the cell that derives and tests it; "
-        "the same [from A to Z](genindex).",
+        "Every name in reading order, linked to the cell that derives and tests it; "
+        "the same [from A to Z](genindex). A name in **bold** is promised to users: it stays at "
+        "its path. Any other can be imported by its path, too, but it may move.",
     ]
     for folder, heading in FOLDERS.items():
         here = [p for p in chapters() if p.parent.name == folder and module_of(p)]
@@ -286,7 +288,8 @@ def _module_entry(path, targets):
     yield from ("", f"### taskpriors.{module}", "", f"From {{doc}}`/{page_of(path)}`.", "")
     for name, doc in exported(module):
         target = target_of(module, name)
-        entry = f"* [`{name}`](#{target})" if target in targets else f"* `{name}`"
+        entry = f"[`{name}`](#{target})" if target in targets else f"`{name}`"
+        entry = f"* **{entry}**" if name.split(".")[0] in promised(module) else f"* {entry}"
         yield entry + (f": {doc}" if doc else "")
 
 
@@ -318,7 +321,7 @@ def llms(address, about):
     lines += ["", "## Reference", ""]
     for page, what in {
         "api": "Functions for users: an example of each, and the chapters that use it.",
-        "names": "All public names.",
+        "names": "All names, those that are promised in bold.",
         "papers": "Which cell proves or reproduces which item of the papers.",
     }.items():
         lines.append(f"- [{page}]({address}{page}.html): {what}")

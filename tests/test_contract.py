@@ -1,10 +1,21 @@
-"The names that users' code imports, where it imports them from. Removing one is a breaking change."
+"""The names that users' code imports, where it imports them from.
 
+Removing one is a breaking change. `__all__` of the modules holds these names and no others. The
+rest of the library stands in cells `#| exporti`: it can be imported by its path, and its chapter
+documents it, but it may change.
+"""
+
+import ast
 import importlib
 import inspect
+import json
 import operator
+import pkgutil
+import re
 import subprocess
 import sys
+from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -12,46 +23,73 @@ import taskpriors
 
 CONTRACT = {
     "kernels": "center kernel_factor kernel_matrix cholesky_factor product_factor",
-    "probes": "ridge_probes logistic_probes ProbeResult",
+    "probes": "ridge_probes logistic_probes ProbeResult label_accuracy",
+    "results": "new_panels",
     "prior.loss_equivalence": "optimal_probe probe_loss optimal_probe_loss label_graph "
     "relative_objective",
     "prior.edges": "edge_probabilities log_partition graph_log_prob sample_graphs",
     "prior.moments": "trace_moments trace_cumulants trace_covariance outperform_probability "
     "trace_quantile TraceMoments",
-    "prior.sketch": "sketch_trace_moments",
+    "prior.sketch": "sketch_trace_moments SketchedMoments",
     "prior.views": "view_labels view_graph view_factor view_features",
     "prior.prefix": "sample_labels task_diversity",
     "prior.labelings": "sample_labelings enumerate_labelings calibrate_temperature Labelings",
     "prior.heldout": "expected_heldout_error HeldoutError precision_at_k",
     "prior.judges": "cross_skill elect_prior copy_similarity Judges",
-    "prior.task_prior": "TaskPrior",
-    "prior.posterior": "label_evidence posterior_weights posterior_tasks labelled_skill small_area",
+    "prior.task_prior": "TaskPrior ModelScores",
+    "prior.posterior": "label_evidence posterior_weights posterior_tasks labelled_skill "
+    "small_area LabelEvidence LabelledSkill PosteriorWeights SmallArea",
     "prior.objective": "TaskPriorLoss",
+    "prior.calibration": "Calibration TemperatureScan critical_temperature temperature_scan",
+    "prior.diversity": "TaskDiversity",
+    "prior.estimates": "Estimate LabelTraceMoments",
+    "prior.regression": "expected_regression_error",
+    "prior.tails": "outperform_matrix",
+    "prior.regime": "Regime",
     "synbench.robust_bayes": "robust_bayes RobustBayes",
-    "synbench.gaussians": "synthetic_task",
+    "synbench.gaussians": "synthetic_task SyntheticTask",
     "synbench.score": "synbench_score SynBenchResult",
-    "synbench.robust_probing": "robust_linear_probe pgd_attack choose_eps",
-    "transfer.pactran": "pactran_dirichlet pactran_gamma pactran_gaussian",
+    "synbench.robust_probing": "robust_linear_probe pgd_attack choose_eps Attack RobustProbe",
+    "synbench.curves": "SynBenchSettings",
+    "transfer.pactran": "pactran_dirichlet pactran_gamma pactran_gaussian npactran_dirichlet "
+    "npactran_gamma",
     "transfer.leep": "leep nleep nce",
     "transfer.evidence": "logme",
-    "transfer.discriminants": "h_score regularized_h_score sfda linear linear_valid",
-    "transfer.code_length": "validation_loss mdl sdl eps_sample_complexity",
-    "transfer.spectrum": "rankme lidar cka hsic",
+    "transfer.discriminants": "h_score regularized_h_score sfda linear linear_valid gbc ped "
+    "transrate",
+    "transfer.code_length": "validation_loss mdl sdl eps_sample_complexity LossCurve",
+    "transfer.spectrum": "rankme lidar cka hsic alpha_gap matrix_entropy nesum "
+    "participation_dimension rankme_centered stable_rank",
     "transfer.agreement": "rank_agreement Agreement",
+    "transfer.cards": "Card describe_metric",
+    "transfer.controls": "random_number width",
+    "transfer.intrinsic_dimension": "gride idest twonn",
+    "transfer.metrics": "metrics",
+    "transfer.neighbours": "cluster_learnability knn_accuracy tmi",
+    "transfer.registry": "Convergence METRICS Metric TransferScores metric_convergence "
+    "metric_functions transfer_scores",
+    "transfer.separation": "centroid_accuracy concept_variation energy_score interclass_distance "
+    "lda_accuracy lda_score ncti_ncc ncti_seli ncti_vc parc",
+    "transfer.sphere": "alignment mean_cosine normalized_std self_clustering uniformity",
     "inputs.images": "load_images",
     "inputs.zoo": "zoo_names",
-    "inputs.embed": "embed",
+    "inputs.embed": "embed Features",
+    "inputs.texts": "load_texts embed_texts TextSource",
+    "inputs.image_source": "ImageSource",
+    "show.table": "COLUMNS Column",
     "rank.ranking": "Ranking",
     "rank.models": "rank_models",
+    "rank.files": "rank_on_disk",
+    "rank.tiers": "HeadToHead Lead Tiers",
     "jobs.cli": "main",
     "jobs.monitor": "Monitor Step",
-    "jobs.layers": "rank_layers",
-    "inputs.texts": "load_texts embed_texts",
-    "jobs.bridges": "from_mteb from_timm_results outside_agreement scorer",
-    "rank.files": "rank_on_disk",
+    "jobs.layers": "rank_layers LayerRanking",
+    "jobs.bridges": "from_mteb from_timm_results outside_agreement scorer FeatureScorer",
     "jobs.label_sheet": "label_sheet",
-    "papers.neucrab": "neucrab",
+    "jobs.explore": "TaskExplorer draw_task explore",
+    "papers.neucrab": "neucrab NeuCRaB NeuCRaBPlan",
     "papers.subsamples": "Checkpoint CheckpointTask",
+    "papers.fine_tuning": "TuningRecipe",
 }
 KEYWORDS = {
     "kernels.kernel_factor": "features kind center scale",
@@ -87,6 +125,36 @@ METHODS = (
     "from_features from_kernel from_labels from_views moments cumulants heldout_error outperforms "
     "sample edge_probabilities precision_at_k __mul__"
 )
+MOST = 300  # names that a library of this size can keep where they are
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def modules():
+    "Every module with its name below `taskpriors`."
+    for info in pkgutil.walk_packages(taskpriors.__path__, "taskpriors."):
+        if not info.ispkg and not info.name.endswith("._modidx"):
+            yield info.name.removeprefix("taskpriors."), importlib.import_module(info.name)
+
+
+def home_of(module, name):
+    "Where a promised name is defined, because the module of the contract may pass it on."
+    thing = getattr(importlib.import_module(f"taskpriors.{module}"), name)
+    has_home = inspect.isfunction(thing) or inspect.isclass(thing)
+    return (thing.__module__.removeprefix("taskpriors.") if has_home else module), name
+
+
+@cache
+def promised():
+    "Module and name of everything that users were promised, where it is defined."
+    return {home_of(m, name) for m, names in CONTRACT.items() for name in names.split()}
+
+
+def promised_functions():
+    "Module, name and function of every promised function."
+    for module, name in sorted(promised()):
+        thing = getattr(importlib.import_module(f"taskpriors.{module}"), name)
+        if inspect.isfunction(thing):
+            yield module, name, thing
 
 
 @pytest.mark.parametrize(
@@ -94,6 +162,45 @@ METHODS = (
 )
 def test_name_is_where_it_was_promised(module, name):
     getattr(importlib.import_module(f"taskpriors.{module}"), name)
+
+
+def test_all_is_the_contract():
+    "A cell `#| export` is a promise; what users were not promised stands in a cell `#| exporti`."
+    offered = {(module, name) for module, m in modules() for name in m.__all__}
+    assert offered - promised() == set(), "neither promised nor in a cell `#| exporti`"
+    assert promised() - offered == set(), "promised, but not in a cell `#| export`"
+    assert len(offered) <= MOST
+
+
+def code_for_users():
+    "Code of the front page, of the pages that begin with `start`, and of the README."
+    for path in [ROOT / "nbs" / "index.ipynb", *sorted((ROOT / "nbs" / "start").glob("*.ipynb"))]:
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            source = "".join(cell["source"])
+            if cell["cell_type"] == "code":
+                yield re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.M)
+            else:
+                yield from re.findall(r"(?s)```python\n(.*?)```", source)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    yield from re.findall(r"(?s)```python\n(.*?)```", readme)
+
+
+def imported_by_users():
+    "Module and name of what the documentation imports from a module of the library."
+    for code in code_for_users():
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("taskpriors."):
+                yield from ((node.module.removeprefix("taskpriors."), a.name) for a in node.names)
+
+
+def test_what_users_meet_is_in_the_contract():
+    "By the front door, as a metric, or by an import that the documentation shows."
+    front_door = {(module, name) for name, module in taskpriors._FROM.items()}
+    functions = [metric.function for metric in taskpriors.METRICS.values()]
+    metrics = {(f.__module__.removeprefix("taskpriors."), f.__name__) for f in functions}
+    shown = set(imported_by_users())
+    assert len(shown) > 2
+    assert {home_of(*path) for path in front_door | metrics | shown} <= promised()
 
 
 @pytest.mark.parametrize("path", KEYWORDS)

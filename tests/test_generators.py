@@ -1,12 +1,10 @@
-"""No public function moves a global random generator, whether it computes or finds a cache.
+"""No function for users moves a global random generator, whether it computes or finds a cache.
 
 A user who seeds torch, numpy or random before an experiment gets the same numbers afterwards, no
 matter which of our functions ran in between.
 """
 
 import importlib
-import inspect
-import pkgutil
 import random
 from operator import attrgetter
 
@@ -15,14 +13,13 @@ import numpy as np
 import pytest
 import test_refusals
 import torch
-
-import taskpriors
+from test_contract import promised_functions
 
 importlib.import_module("sklearn.mixture")  # its first import draws from `random`
 
 
 def every_valid_call():
-    "Module, name, function and arguments of each public function that has a call."
+    "Module, name, function and arguments of each function that has a call, promised or not."
     for table in (test_refusals.CALLS, every_call.CALLS):
         for module, calls in table.items():
             found = importlib.import_module(f"taskpriors.{module}")
@@ -55,20 +52,9 @@ def test_global_generators_keep_their_states(f, kwargs, tmp_path, monkeypatch):
         assert not moved, f"the state of {moved} moved when the call {attempt}"
 
 
-def public_functions():
-    "Module and name of every function in a module's `__all__`."
-    for info in pkgutil.walk_packages(taskpriors.__path__, "taskpriors."):
-        if info.ispkg or info.name.endswith("._modidx"):
-            continue
-        module = importlib.import_module(info.name)
-        for name in getattr(module, "__all__", ()):
-            if inspect.isfunction(getattr(module, name)):
-                yield info.name.removeprefix("taskpriors."), name
-
-
-def test_every_public_function_is_called_or_excused():
+def test_every_promised_function_is_called_or_excused():
     called = {(module, name) for module, name, _, _ in every_valid_call()}
-    functions = set(public_functions())
+    functions = {(module, name) for module, name, _ in promised_functions()}
     excused = {
         (module, name)
         for module, name in functions

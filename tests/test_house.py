@@ -185,14 +185,13 @@ def test_a_type_says_that_none_may_come(path):
 
 
 def public_functions(path):
-    "(name, function) of each function of `__all__`, and of each public method of its classes."
-    offered = {}
+    "(name, function) of each function without an underscore, and of each such method of a class."
     for node in tree_of(path).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            offered = set(ast.literal_eval(node.value))
-        if isinstance(node, ast.FunctionDef) and node.name in offered:
+        if getattr(node, "name", "_").startswith("_"):
+            continue
+        if isinstance(node, ast.FunctionDef):
             yield node.name, node
-        if isinstance(node, ast.ClassDef) and node.name in offered:
+        if isinstance(node, ast.ClassDef):
             methods = [m for m in node.body if isinstance(m, ast.FunctionDef)]
             for method in methods:
                 if not method.name.startswith("_") or method.name in ("__init__", "__call__"):

@@ -75,9 +75,9 @@ def public_metrics():
     "Functions of the wing that take what metrics take and are annotated to return a float."
     for info in pkgutil.iter_modules(taskpriors.transfer.__path__):
         mod = importlib.import_module(f"taskpriors.transfer.{info.name}")
-        for name in getattr(mod, "__all__", ()):
-            f = getattr(mod, name)
-            if not inspect.isfunction(f) or f.__module__ != mod.__name__:
+        for name, f in vars(mod).items():
+            here = inspect.isfunction(f) and f.__module__ == mod.__name__
+            if not here or name.startswith("_"):
                 continue
             required = tuple(
                 k for k, p in inspect.signature(f).parameters.items() if p.default is p.empty
