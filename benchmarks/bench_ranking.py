@@ -33,12 +33,12 @@ STEPS = {  # functions as the modules of a ranking know them, by what they are f
     "kernels": ("rank.company.kernel_factor", "rank.laws.kernel_factor"),
     "tasks of the election": ("prior.cross_skill.tasks_of_priors",),
     "skills of the election": ("prior.cross_skill._skills",),
-    "tasks": ("rank.run.sample_tasks", "rank.scores.sample_tasks"),
-    "skills": ("rank.scores._skill",),
-    "probes": ("rank.scores.fit_probes",),
-    "moments": ("rank.run.model_moments",),
+    "tasks": ("rank.laws.sample_tasks",),
+    "skills": ("rank.memory._skill",),
+    "probes": ("rank.memory.fit_probes",),
+    "moments": ("rank.memory.model_moments",),
 }
-DECOMPOSING = ("rank.scores", "prior.cross_skill", "probes")  # who decomposes
+DECOMPOSING = ("rank.memory", "prior.cross_skill", "probes")  # who decomposes
 
 
 def seconds_by_step(run):

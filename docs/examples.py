@@ -228,10 +228,5 @@ tp.outside_agreement(ranking, {"pixels": 0.95, "pca": 0.93, "projection": 0.85})
 # %% scorer
 better = tp.scorer("skill", n_tasks=20)
 
-# %% rank_on_disk
-for name, F in features.items():
-    np.save(f"{name}.npy", F)
-ranking = tp.rank_on_disk({name: f"{name}.npy" for name in features}, progress=False)
-
 # %% label_sheet
 tp.label_sheet([4, 17, 99], "to_label.csv")

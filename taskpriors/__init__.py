@@ -37,7 +37,6 @@ _NAMES = {  # the front door: module -> what it offers to users
     "jobs.layers": "rank_layers",
     "inputs.texts": "load_texts embed_texts",
     "jobs.bridges": "from_mteb from_timm_results outside_agreement scorer",
-    "rank.files": "rank_on_disk",
     "jobs.label_sheet": "label_sheet",
     "papers.subsamples": "Checkpoint CheckpointTask",
     "papers.neucrab": "neucrab",

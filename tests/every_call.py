@@ -215,12 +215,7 @@ CALLS = {
         "standing_jury": dict(kind="images"),
         "foretold_seconds": dict(jurors=read_jury(), n_inputs=10),
     },
-    "rank.files": {
-        "rank_on_disk": dict(
-            models=MODELS, rank=2, n_tasks=6, n_classes=2, cache=False, progress=False
-        ),
-    },
-    "rank.on_disk": {
+    "rank.disk": {
         "sampled_moments": dict(factors=MODELS, prior=Z, n=N, temperature=1.0),
     },
     "rank.errors": {

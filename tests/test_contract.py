@@ -79,7 +79,6 @@ CONTRACT = {
     "show.table": "COLUMNS Column",
     "rank.ranking": "Ranking",
     "rank.models": "rank_models",
-    "rank.files": "rank_on_disk",
     "rank.tiers": "HeadToHead Lead Tiers",
     "jobs.cli": "main",
     "jobs.monitor": "Monitor Step",

@@ -14,19 +14,19 @@ import re
 import sys
 import warnings
 from dataclasses import astuple
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from taskpriors.rank.files import rank_on_disk
 from taskpriors.rank.models import rank_models
 
 KEPT = Path(__file__).with_name("golden_rankings.json")
 RELATIVE = 1e-6  # to the largest of a column, of what rests on no draws
 DRAWN = {"p_best": 0.03, "reach": 0.06}  # absolute; relative to the largest
 CLOCK = {"seconds", "milliseconds"}
-DOORS = {"memory": rank_models, "disk": rank_on_disk}
+DOORS = {"memory": rank_models, "disk": partial(rank_models, on_disk=True)}
 FEW = dict(n_tasks=20, n_classes=3, seed=1, cache=False, progress=False)
 POINTS = 120
 DIRECTIONS = np.random.default_rng(0).standard_normal((POINTS, 12))

@@ -21,9 +21,10 @@ import torch
 from distributed.utils import get_mp_context
 from other_device import NAME, OtherDevice
 
-from taskpriors.rank import on_disk
-from taskpriors.rank.files import rank_on_disk
+from taskpriors.rank import disk
 from taskpriors.rank.models import rank_models
+
+rank_rows = partial(rank_models, on_disk=True)
 
 
 def scores(fn):
@@ -71,7 +72,7 @@ def cluster():
     "Four processes on this machine, forked from one that has imported what they need."
     how = dict(n_workers=4, threads_per_worker=1, processes=True, dashboard_address=None)
     with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
-        needed = ["distributed", "taskpriors.rank.files"]
+        needed = ["distributed", "taskpriors.rank.disk"]
         get_mp_context().set_forkserver_preload(needed)
         with distributed.LocalCluster(**how) as made:
             yield made
@@ -79,10 +80,10 @@ def cluster():
 
 def test_a_worker_that_dies_changes_nothing(files, cluster, tmp_path):
     how = dict(n_tasks=16, n_classes=3, cache=False, progress=False, labels=torch.arange(400) % 3)
-    here = rank_on_disk(files, **how)
+    here = rank_rows(files, **how)
     with distributed.Client(cluster) as client:
         deadly = Deadly(client.get_executor(), str(tmp_path / "dead"))
-        there = rank_on_disk(files, executor=deadly, **how)
+        there = rank_rows(files, executor=deadly, **how)
     assert (tmp_path / "dead").exists()
     assert_same(there, here)
 
@@ -136,7 +137,7 @@ def test_workers_that_share_no_folder_rank_from_a_store(
     labels = f"{bucket}/labels.csv"
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     how = dict(n_tasks=16, n_classes=3, progress=False, cache=False)
-    here = rank_on_disk(files, labels=KNOWN, **how)
+    here = rank_rows(files, labels=KNOWN, **how)
     assert_same(rank_models(urls, labels=labels, **how), rank_models(files, labels=KNOWN, **how))
     with distributed.Client(cluster) as client:
         client.wait_for_workers(4)  # a late one would not hear what follows
@@ -144,8 +145,8 @@ def test_workers_that_share_no_folder_rank_from_a_store(
         client.run(forbid, str(tmp_path))
         workers = dict(executor=client.get_executor(), labels=labels, **how)
         with pytest.raises(PermissionError):
-            rank_on_disk(urls, **workers)
-        there = rank_on_disk(urls, scratch=f"{bucket}/scratch", **workers)
+            rank_rows(urls, **workers)
+        there = rank_rows(urls, scratch=f"{bucket}/scratch", **workers)
     assert_same(there, here)
     store.invalidate_cache()
     assert not store.exists(f"{bucket}/scratch")
@@ -163,13 +164,13 @@ KNOWN = torch.arange(400) % 3
 @pytest.fixture
 def scored(monkeypatch):
     "Names of the models that are scored, in order."
-    names, plain = [], on_disk.scores_of_rows
+    names, plain = [], disk.scores_of_rows
 
     def counted(rows, *args, **how):
         names.append(rows.name)
         return plain(rows, *args, **how)
 
-    monkeypatch.setattr(on_disk, "scores_of_rows", counted)
+    monkeypatch.setattr(disk, "scores_of_rows", counted)
     return names
 
 
@@ -204,14 +205,14 @@ def test_a_run_goes_on_where_it_stopped(files, scored, monkeypatch, stop):
     executor, error, said = STOPS[stop]
     how = dict(FEW, cache=files["model 0"].with_name("cache"), labels=KNOWN)
     with pytest.raises(error, match=said):
-        rank_on_disk(files, executor=executor, **how)
+        rank_rows(files, executor=executor, **how)
     assert scored == ["model 0", "model 1"]
-    monkeypatch.setattr(on_disk, "row_kernel", None)
-    monkeypatch.setattr(on_disk, "cut_prior", None)
-    resumed = rank_on_disk(files, **how)
+    monkeypatch.setattr(disk, "row_kernel", None)
+    monkeypatch.setattr(disk, "cut_prior", None)
+    resumed = rank_rows(files, **how)
     assert scored == 2 * [f"model {k}" for k in range(4)]  # over the tasks, and over the labels
     monkeypatch.undo()
-    whole = rank_on_disk(files, **dict(FEW, cache=False, labels=KNOWN))
+    whole = rank_rows(files, **dict(FEW, cache=False, labels=KNOWN))
     for name in ("skill", "accuracies", "mean", "variance", "point_errors"):
         assert torch.equal(getattr(resumed, name), getattr(whole, name)), name
     for name in ("label skill", "label accuracy"):
@@ -240,21 +241,21 @@ def test_a_full_disk_leaves_nothing_behind(files, tmp_path, monkeypatch, what, s
     monkeypatch.setattr(tempfile, "tempdir", str(room))
     monkeypatch.setattr(np, "save", save)
     with pytest.raises(OSError, match=f"{said}.*set TMPDIR"):
-        rank_on_disk(files, labels=KNOWN, **dict(FEW, cache=False))
+        rank_rows(files, labels=KNOWN, **dict(FEW, cache=False))
     assert not list(room.iterdir())
 
 
 @pytest.mark.parametrize("when", ["kernels", "tasks", "scores"])
 def test_a_file_that_shrinks_is_a_failure(files, monkeypatch, when):
     step = dict(kernels="row_kernel", tasks="cut_prior", scores="scores_of_rows")[when]
-    plain, path = getattr(on_disk, step), files["model 1"]
+    plain, path = getattr(disk, step), files["model 1"]
 
     def shrinking(*args, **how):
         os.truncate(path, min(path.stat().st_size, 5000))
         return plain(*args, **how)
 
-    monkeypatch.setattr(on_disk, step, shrinking)
-    ranking = rank_on_disk(files, **dict(FEW, cache=False))
+    monkeypatch.setattr(disk, step, shrinking)
+    ranking = rank_rows(files, **dict(FEW, cache=False))
     assert list(ranking.models) == ["model 0", "model 2", "model 3"]
     assert list(ranking.failures) == ["model 1"]
     assert "RowMatrix: the file of model 1 must" in ranking.failures["model 1"]
@@ -265,7 +266,7 @@ def test_a_value_that_is_no_number_is_named_by_its_row(files):
     X = np.lib.format.open_memmap(files["model 2"], mode="r+")
     X[317, 4] = np.nan
     X.flush()
-    ranking = rank_on_disk(
+    ranking = rank_rows(
         files | {"none": files["model 0"].with_name("none.npy")}, cache=False, **FEW
     )
     assert list(ranking.models) == ["model 0", "model 1", "model 3"]
@@ -280,9 +281,9 @@ def test_rows_go_to_another_device(files, prior):
     two = {name: files[name] for name in ("model 0", "model 1")}
     how = dict(n_tasks=4, n_classes=3, progress=False, cache=False, labels=torch.arange(400) % 5)
     how["prior"] = files["model 3"] if prior == "of a file" else prior
-    here = rank_on_disk(two, **how)
+    here = rank_rows(two, **how)
     with OtherDevice() as other:
-        there = rank_on_disk(two, device=NAME, **how)
+        there = rank_rows(two, device=NAME, **how)
     assert other.made > 1000
     assert there.settings["models"]["model 0"]["device"] == NAME
     for name in ("skill", "accuracies", "mean", "variance", "point_errors"):

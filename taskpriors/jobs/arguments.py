@@ -191,13 +191,13 @@ def judge_options(
     from inspect import signature
 
     from taskpriors.rank.company import RankOptions, named_models
-    from taskpriors.rank.laws import read_law
+    from taskpriors.rank.laws import read_prior
     from taskpriors.rank.models import rank_models
 
     asked = {name: p.default for name, p in signature(rank_models).parameters.items()} | given
     wanted = [name for name in RankOptions.__dataclass_fields__ if name in asked]
     RankOptions(**{name: asked[name] for name in wanted}, embedding={})
-    read_law(asked["prior"], named_models(asked["models"]))
+    read_prior(asked["prior"], named_models(asked["models"]))
 
 # %% ../../nbs/jobs/07_arguments.ipynb #296616e7
 _UNRECORDED = ("command", "run", "config", "cache", "out", "overwrite", "report", "json", "all")

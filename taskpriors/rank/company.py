@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -78,7 +78,7 @@ _TASK_BYTES = 32  # labels of two points, and an accuracy by the least number of
 
 @dataclass(frozen=True, kw_only=True)
 class RankOptions:
-    "The options of a ranking, as `rank_models` and `rank_on_disk` take them."
+    "The options of a ranking, as `rank_models` takes them."
 
     kernel: str = "cosine"  # of models and prior, see kernel_factor
     graphs: str = "undirected"  # or "directed"
@@ -173,18 +173,25 @@ def attempt(
         return Attempt(None, reason_of(e))
 
 # %% ../../nbs/rank/03_company.ipynb #ae1fe40c
+class Settled(NamedTuple):
+    "What became of some attempts."
+
+    results: dict[Any, Any]  # name -> result
+    failures: dict[Any, str]  # name -> why it failed
+
+
 def settle(
     names: Iterable,  # one for each attempt
     attempts: Iterable[Attempt],  # iterable of Attempt
-) -> tuple:  # name -> result, name -> why it failed
+) -> Settled:
     "Sort attempts into results and failures."
-    results, failures = {}, {}
+    settled = Settled({}, {})
     for name, (result, failure) in zip(names, attempts, strict=True):
         if failure is None:
-            results[name] = result
+            settled.results[name] = result
         else:
-            failures[name] = failure
-    return results, failures
+            settled.failures[name] = failure
+    return settled
 
 # %% ../../nbs/rank/03_company.ipynb #b3f0a6d2
 def over_models(
@@ -315,7 +322,7 @@ def gather_models(
     models: Mapping,  # name -> what the user gave
     images: ImageSource | TextSource | None,  # an ImageSource; None if all models are features
     options: RankOptions,
-) -> tuple:  # name -> Model, name -> why it failed
+) -> Settled:  # name -> Model
     "The models that work, and why the others do not."
     each = 1 if images is None else len(images)
     unit = "model" if images is None else "point"
@@ -338,32 +345,47 @@ def result_path(
     return cache_dir(cache) / "ranking" / f"{name}.safetensors"
 
 
+class Fields(Protocol):
+    "A NamedTuple of tensors."
+
+    def _asdict(self) -> dict[str, Any]: ...
+
+
+Kept = TypeVar("Kept", bound=Fields)
+
+
+def blank(
+    *shape: int,
+) -> Tensor:  # float64, without memory
+    "The shape of a tensor that a cache holds."
+    return torch.empty(shape, dtype=torch.float64, device="meta")
+
+
 def load_result(
     key: dict,  # all that the result depends on; what json can hold
-    shapes: Mapping,  # name -> shape of each tensor of the result; all are float64
+    like: Kept,  # a NamedTuple of `blank` tensors, None where it has none
     cache: CacheLike | None,  # directory; None is cache_dir(), False is no cache
-) -> dict | None:  # name -> tensor
+) -> Kept | None:
     "A result from the cache, or None."
     if cache is False:
         return None
-    like = {
-        name: torch.empty(shape, dtype=torch.float64, device="meta")
-        for name, shape in shapes.items()
-    }
+    shapes = {name: shape for name, shape in like._asdict().items() if shape is not None}
     path = result_path(key, cache)
-    found = find_tensors(path, key, like, caller="rank_models", infinite=True)
-    return None if found is None else found[0]
+    tensors = find_tensors(path, key, shapes, caller="rank_models", infinite=True)
+    kind: Any = type(like)
+    return None if tensors is None else kind(**like._asdict() | tensors[0])
 
 # %% ../../nbs/rank/03_company.ipynb #cc40cd4f
 def keep_result(
     key: dict,  # all that the result depends on; what json can hold
-    result: dict,  # name -> tensor
+    result: Kept,  # a NamedTuple of tensors
     cache: CacheLike | None,  # directory; None is cache_dir(), False is no cache
-) -> dict:  # the result
+) -> Kept:  # the result
     "Store a result under its key, unless there is no cache."
     if cache is not False:
         path = result_path(key, cache)
-        keep_tensors(path, result, key, sidecar=False, root=cache_dir(cache))
+        tensors = {name: x for name, x in result._asdict().items() if x is not None}
+        keep_tensors(path, tensors, key, sidecar=False, root=cache_dir(cache))
     return result
 
 # %% ../../nbs/rank/03_company.ipynb #a6c847f0
@@ -376,12 +398,12 @@ def scalar(
 # %% ../../nbs/rank/03_company.ipynb #a44b293f
 def load_or_compute(
     key: dict,  # all that the result depends on; what json can hold
-    compute: Callable,  # returns name -> tensor
-    shapes: Mapping,  # name -> shape of each tensor of the result; all are float64
+    compute: Callable,  # returns a NamedTuple of tensors
+    like: Kept,  # one of `blank` tensors
     cache: CacheLike | None,  # directory; None is cache_dir(), False is no cache
-) -> dict:  # name -> tensor
+) -> Kept:
     "The result under this key; computed and kept if it is not there."
-    result = load_result(key, shapes, cache)
+    result = load_result(key, like, cache)
     if result is None:
         result = keep_result(key, compute(), cache)
     return result

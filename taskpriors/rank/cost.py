@@ -118,7 +118,7 @@ def measure_speed(
 
 # %% ../../nbs/rank/10_cost.ipynb #c3528357
 _READ = 1.0e9  # bytes a second, of reading, widening and centring rows
-_PAIRED = 4096  # points of which all pairs are visited, as in rank.on_disk
+_PAIRED = 4096  # points of which all pairs are visited, as in rank.disk
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -195,7 +195,7 @@ def _steps(n, widths, speed, *, n_tasks, n_classes, rank, train, n_judged):  # s
 
 
 def plan_ranking(
-    models: Mapping,  # name -> features as rank_on_disk takes them; no row is read
+    models: Mapping,  # name -> features, as for on_disk=True; no row is read
     *,
     n_tasks: int = 200,  # tasks sampled
     n_classes: int = 5,  # classes of a task
@@ -205,7 +205,7 @@ def plan_ranking(
     elected: bool = True,  # do the models elect judges?
     speed: Speed | None = None,  # of the machine; None measures it
 ) -> RankingPlan:
-    "Predict time and memory of `rank_on_disk` with these arguments."
+    "Predict time and memory of a ranking from disk with these arguments."
     caller = "plan_ranking"
     options: dict[str, Any] = dict(
         n_tasks=check_count(n_tasks, caller, "n_tasks", low=2),

@@ -27,7 +27,6 @@ from taskpriors.checks import (
     check_count,
     check_instance,
     check_number,
-    check_same_n,
     refuse,
 )
 from ..inputs.image_source import ImageSource
@@ -40,8 +39,8 @@ from taskpriors.inputs.named_models import (
     timm_module,
 )
 from ..inputs.texts import TextSource
-from .company import RankOptions, attempt, gather_models, settle
-from .laws import Law
+from .company import RankOptions, Settled, attempt, gather_models, settle
+from .laws import PriorChoice
 from .reliability import reliability_record
 from ..show.words import counted
 from ..signatures import documented
@@ -395,12 +394,12 @@ _PICTURES = "pass pictures instead of a loader, whose batches only the ranked mo
 
 def call_jury(
     judges: Any,  # as for rank_models
-    law: Law,
+    choice: PriorChoice,
     models: Mapping,  # those that are ranked, by name
     source: Any,  # ImageSource, TextSource, LoadedBatches, or None if there are features alone
 ) -> Jury | None:  # None if nobody is asked for
     "The jury of a ranking, before it has seen anything."
-    if judges is None or judges is False or law.kind != "elected" or len(models) < 2:
+    if judges is None or judges is False or choice.kind != "elected" or len(models) < 2:
         return None
     kind = getattr(source, "kind", "images")
     cure = _SEE if source is None else _PICTURES
@@ -424,7 +423,7 @@ def unjudged_words(
     return (
         "Few models cannot judge each other well: on real labels the first place of two to five "
         f"lost {few['alone']:.1f} points of accuracy in the mean, and {few['jury']:.1f} where "
-        f"networks that are not ranked judged them. To have that: {jury.cure}."
+        f"the networks of the extra `jury` judged them. To have that: {jury.cure}."
     )
 
 # %% ../../nbs/rank/08_jury.ipynb #e780e7c7
@@ -450,25 +449,11 @@ def see_inputs(
     jury: Jury,
     source: ImageSource | TextSource,
     options: RankOptions,
-) -> tuple:  # name -> Model, name -> why it failed
+) -> Settled:  # name -> Model
     "The jurors with their features of the inputs."
     if options.progress:
         print(cost_words(jury, source), file=sys.stderr)
     loaded, broken = settle(jury.families, [attempt(load_juror, juror) for juror in jury.jurors])
     how = {name: options.embedding[name] for name in _FOR_JURORS if name in options.embedding}
     seen, failed = gather_models(loaded, source, replace(options, embedding=how))
-    return seen, broken | failed
-
-
-def seat_jury(
-    jury: Jury | None,  # of call_jury
-    models: Mapping,  # name -> Model, those that are ranked
-    source: Any,  # as for call_jury
-    options: RankOptions,
-) -> tuple:  # name -> Model, name -> why it failed
-    "The jurors of a ranking, whose points must be as many as the models'."
-    if jury is None or not jury.jurors:
-        return {}, {}
-    n = len(next(iter(models.values())).features)
-    check_same_n(options.caller, models=n, **{jury.kind: len(source)})
-    return see_inputs(jury, source, options)
+    return Settled(seen, broken | failed)

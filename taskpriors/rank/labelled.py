@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/rank/08_labelled.ipynb #c935cdd5
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -17,42 +17,40 @@ from torch import Tensor
 from ..blocks import evenly
 from ..checks import check_generator
 from ..prior.posterior import label_evidence, labelled_skill, posterior_weights, small_area
-from .company import RankOptions, refuse_unless_any, rows_of
-from .laws import LEAST_WEIGHT, Law, Priors, feature_copies, sample_tasks
-from .scores import skills_on_tasks
-from .shared_prior import top_eigenvalue
+from . import company, laws
+from .engine import Engine, Evidence, ModelScores
 from .tiers import normal_quantile
 
 # %% ../../nbs/rank/08_labelled.ipynb #13c4439f
 class Seats(NamedTuple):
     "Judges whose tasks labels may choose."
 
-    names: list
-    factors: list  # of their kernels: factors of shape (n, r), or RowKernels
-    weights: list  # without labels
+    names: list[str]
+    judges: list[laws.Judge]  # with their weights without labels
     alike: Tensor | None  # how much each two are copies, (k, k); None for one
 
 
 def seats_of(
     models: Mapping,  # name -> Model
-    priors: Priors,
-    law: Law,
+    law: laws.Law,
 ) -> Seats:
     "Whose tasks labels choose from: those who could be elected, or the law alone."
-    company = {**models, **priors.outside}
-    if priors.judges is not None:
-        there = [k for k, name in enumerate(priors.members) if name in company]
-        names = [priors.members[k] for k in there]
-        weights = priors.judges.weights[there].tolist()
-        alike = priors.company["alike"][there][:, there]
-        return Seats(names, [company[name].factor for name in names], weights, alike)
-    if law.kind == "elected" and len(models) > 1:  # nobody was elected, so all may be
+    voters = {**models, **law.jurors}
+    if law.election is not None:
+        assert law.votes is not None
+        present = [k for k, name in enumerate(law.members) if name in voters]
+        weights, alike = law.election.weights[present], law.votes.alike[present][:, present]
+        names = [law.members[k] for k in present]
+    elif law.kind == "elected" and len(models) > 1:  # nobody was elected, so all may be
         n = len(next(iter(models.values())).features)
         index = evenly(n, 512, down=True)
-        alike = feature_copies([rows_of(model, index) for model in models.values()])
-        weights = (1 / alike.clone().fill_diagonal_(1).sum(1)).tolist()
-        return Seats(list(models), [m.factor for m in models.values()], weights, alike)
-    return Seats([priors.description], [priors.shared], [1.0], None)
+        rows = [company.rows_of(model, index) for model in models.values()]
+        alike, names = laws.feature_copies(rows), list(models)
+        weights = 1 / alike.clone().fill_diagonal_(1).sum(1)
+    else:
+        return Seats([law.description], [law.judges[0]._replace(weight=1.0)], None)
+    seated = zip(names, weights.tolist(), strict=True)
+    return Seats(names, [laws.Judge((k,), (voters[k].factor,), w) for k, w in seated], alike)
 
 # %% ../../nbs/rank/08_labelled.ipynb #747a46ea
 EVIDENCE = 300  # labels that weigh the judges, at most
@@ -62,12 +60,11 @@ FEWEST_TASKS = 24
 class LabelledLaw(NamedTuple):
     "A mixture of judges whose tasks agree with known labels."
 
-    sitting: list  # positions of the judges among the seats
-    shares: list  # their weights
-    temperatures: list  # T of each
+    judges: list[laws.Judge]  # with the weights that labels give them
+    temperatures: list[float]  # T of each
     n_classes: int  # q
     n_tasks: int
-    weights: dict  # name of each seat -> its weight
+    weights: dict[str, float]  # name of each seat -> its weight
 
 
 def numbered_by_point(
@@ -85,7 +82,7 @@ def numbered_by_point(
 
 def evidence_points(
     labels: Tensor,  # class of each point, shape (n,); -1 where not known
-    options: RankOptions,
+    options: company.RankOptions,
 ) -> Tensor:  # shape (k,)
     "The labelled points that weigh the judges: all, or a random choice of many; two at least."
     points = (labels >= 0).nonzero()[:, 0]
@@ -99,27 +96,26 @@ def evidence_points(
 
 def labelled_law(
     seats: Seats,
-    rows: Sequence,  # factor of each judge at the points of evidence_points, (k, r)
-    tops: Sequence,  # largest eigenvalue of each judge's kernel
+    evidence: Sequence[Evidence],  # of each judge at the points of evidence_points
     labels: Tensor,  # class of each of these points, shape (k,)
-    options: RankOptions,
+    options: company.RankOptions,
     *,
     n_classes: int,  # that all labels name
 ) -> LabelledLaw:
     "The judges that labels choose, each at the temperature that suits it."
     q = max(2, n_classes)
+    rows, tops = zip(*evidence, strict=True)
     how: dict[str, Any] = dict(n_classes=q, top_eigenvalues=tops, seed=options.seed)
-    evidence = label_evidence(rows, labels, **how)
-    without = torch.tensor(seats.weights, dtype=torch.float64)
-    weights = posterior_weights(without, evidence, similarity=seats.alike).weights.tolist()
-    temperatures = (evidence.top_eigenvalues / (q * evidence.gain)).tolist()
+    likely = label_evidence(rows, labels, **how)
+    without = torch.tensor([judge.weight for judge in seats.judges], dtype=torch.float64)
+    weights = posterior_weights(without, likely, similarity=seats.alike).weights.tolist()
+    temperatures = (likely.top_eigenvalues / (q * likely.gain)).tolist()
     if options.task_temperature is not None:
         temperatures = [options.task_temperature] * len(weights)
-    sitting = [k for k, w in enumerate(weights) if w > LEAST_WEIGHT]
+    sitting = [k for k, w in enumerate(weights) if w > laws.LEAST_WEIGHT]
     as_many = options.n_tasks * (options.n_classes - 1) // (q - 1)  # columns as without labels
     return LabelledLaw(
-        sitting=sitting,
-        shares=[weights[k] for k in sitting],
+        judges=[seats.judges[k]._replace(weight=weights[k]) for k in sitting],
         temperatures=[temperatures[k] for k in sitting],
         n_classes=q,
         n_tasks=min(options.n_tasks, max(FEWEST_TASKS, as_many)),
@@ -134,98 +130,88 @@ SCALE = 1.5  # of the relative error that all leads share, in units of classes p
 class LabelledSkills(NamedTuple):
     "Skills once labels are known."
 
-    skills: dict  # name -> skill, points, tasks, seconds, as of skills_on_tasks
-    failures: dict  # name -> why it has none
+    skills: dict[str, ModelScores]
+    failures: dict[str, str]  # name -> why it has none
     spread: Tensor  # covariance of the errors that further labels would remove, (m, m)
-    weights: dict  # name of each judge -> its weight; empty if all labels are known
+    weights: dict[str, float]  # name of each judge -> its weight; empty if all labels are known
+
+
+class JoinedSkills(NamedTuple):
+    "Skills by judges and by labels in one."
+
+    skills: dict[str, ModelScores]
+    spread: Tensor  # covariance of the errors that further labels would remove, (m, m)
 
 
 def task_ratios(
-    skills: Mapping,  # of skills_on_tasks
+    skills: Mapping,  # name -> ModelScores
     tasks: Tensor,  # shape (n_tasks, n)
 ) -> Tensor:  # error over that of a constant on the same task, shape (n_models, n_tasks)
     "Errors of each task in its own unit."
     shares = [(tasks == c).double().mean(1) for c in range(int(tasks.max()) + 1)]
     baselines = 1 - torch.stack(shares).square().sum(0)
-    errors = torch.stack([skill["tasks"] for skill in skills.values()])
+    errors = torch.stack([scores.tasks for scores in skills.values()])
     return errors * (baselines.mean() / baselines)
 
 
+LOOKED_AT = 4096  # labelled points, at most, whose skill joins
+
+
 def joined_with_labels(
-    skills: Mapping,  # by judges, as of skills_on_tasks
+    skills: Mapping,  # by judges, name -> ModelScores
     tasks: Tensor,  # that they are over, shape (n_tasks, n)
     labels: Tensor,  # class of each point, shape (n,); -1 where not known
-    rows: Callable,  # name of a model and points -> its features there
-    most: int | None = None,  # labelled points that are looked at; None: all
-) -> tuple:  # skills, and the covariance of the errors that further labels would remove
+    models: Mapping,  # name -> Model
+) -> JoinedSkills:
     "The judges' skills and the labels' own."
     n, points = len(labels), (labels >= 0).nonzero()[:, 0]
     k, c = len(points), len(labels[points].unique())
-    values = torch.stack([skill["skill"] for skill in skills.values()])
+    values = torch.stack([scores.skill for scores in skills.values()])
     spread = torch.cov(task_ratios(skills, tasks)).reshape(len(skills), -1)
     if k >= DIRECT and c > 1 and len(skills) > 1:
-        points = points[evenly(k, most)]
-        direct = labelled_skill([rows(name, points) for name in skills], labels[points])
-        joint = small_area(values, direct, n_points=n)
+        points = points[evenly(k, LOOKED_AT)]
+        rows = [company.rows_of(models[name], points) for name in skills]
+        joint = small_area(values, labelled_skill(rows, labels[points]), n_points=n)
         values, spread = joint.skill, spread + joint.covariance
     off = (values - values.mean()) * SCALE * c / k
     spread = spread + (1 - k / n) * torch.outer(off, off)
     joined = zip(skills.items(), values, strict=True)
-    return {name: dict(skill, skill=value) for (name, skill), value in joined}, spread
+    return JoinedSkills({k: scores._replace(skill=skill) for (k, scores), skill in joined}, spread)
 
 
 def settled_skills(
-    skills: Mapping,  # as of skills_on_tasks
-    failures: Mapping,  # name -> why it has none
+    settled: company.Settled,  # name -> ModelScores
 ) -> LabelledSkills:
     "Skills on the true task, so that further labels would remove no error."
-    nothing = torch.zeros(len(skills), len(skills), dtype=torch.float64)
-    return LabelledSkills(dict(skills), dict(failures), nothing, {})
-
-
-def skills_on_targets(
-    models: Mapping,  # name -> Model
-    targets: Tensor,  # real targets of each point, shape (n, m), float64
-    options: RankOptions,
-) -> LabelledSkills:
-    "Skill of each model on real targets or several labels: the mean over them."
-    return settled_skills(*skills_on_tasks(models, dict.fromkeys(models, targets.T), options))
+    m = len(settled.results)
+    nothing = torch.zeros(m, m, dtype=torch.float64)
+    return LabelledSkills(settled.results, settled.failures, nothing, {})
 
 
 def skills_with_labels(
+    engine: Engine,
     models: Mapping,  # name -> Model
-    priors: Priors,  # without labels
-    law: Law,  # that they are of
-    labels: Tensor,  # class of each point, shape (n,); -1 where not known
-    options: RankOptions,
+    law: laws.Law,  # without labels
+    labels: Tensor,  # class of each point, (n,), -1 where not known; or real targets, (n, m)
+    mask: Tensor,  # shape (n,), True where a point trains
 ) -> LabelledSkills:
     "Skill of each model on the labels' task, as far as the labels say which one it is."
-    given = numbered_by_point(labels)
-    if (given >= 0).all():
-        skills, failures = skills_on_tasks(models, dict.fromkeys(models, given[None]), options)
-        return settled_skills(skills, failures)
-    seats = seats_of(models, priors, law)
-    points = evidence_points(given, options)
-    factors = [Z.to(options.device) for Z in seats.factors]
-    tops = [top_eigenvalue(Z) for Z in factors]
-    rows = [Z[points.to(Z.device)] for Z in factors]
-    q = int(given.max()) + 1
-    chosen = labelled_law(seats, rows, tops, given[points], options, n_classes=q)
-    tasks = sample_tasks(
-        [(seats.factors[k], w) for k, w in zip(chosen.sitting, chosen.shares, strict=True)],
-        replace(options, n_classes=chosen.n_classes, n_tasks=chosen.n_tasks),
-        stream=2,
-        temperatures=chosen.temperatures,
-        given=given,
-    ).labels
-    by_judges, failures = skills_on_tasks(models, dict.fromkeys(models, tasks), options)
-    refuse_unless_any(by_judges, failures, options.caller)
-
-    def features(name, points):
-        return rows_of(models[name], points)
-
-    skills, spread = joined_with_labels(by_judges, tasks, given, features)
-    return LabelledSkills(skills, failures, spread, chosen.weights)
+    if labels.is_floating_point():
+        return settled_skills(engine.skills(models, labels.T, mask, n_classes=2))
+    known = numbered_by_point(labels)
+    q = int(known.max()) + 1
+    if (known >= 0).all():
+        return settled_skills(engine.skills(models, known[None], mask, n_classes=max(2, q)))
+    options = engine.options
+    seats, points = seats_of(models, law), evidence_points(known, options)
+    evidence = [engine.evidence(judge, points) for judge in seats.judges]
+    chosen = labelled_law(seats, evidence, known[points], options, n_classes=q)
+    drawing = replace(options, n_classes=chosen.n_classes, n_tasks=chosen.n_tasks)
+    tasks = engine.tasks_with(chosen.judges, known, chosen.temperatures, drawing)
+    skills, failures = engine.skills(models, tasks, mask, n_classes=chosen.n_classes)
+    company.refuse_unless_any(skills, failures, options.caller)
+    joined = joined_with_labels(skills, tasks, known, models)
+    return LabelledSkills(joined.skills, failures, joined.spread, chosen.weights)
 
 # %% ../../nbs/rank/08_labelled.ipynb #22c3f165
 def further_labels(

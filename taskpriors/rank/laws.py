@@ -10,8 +10,8 @@ import difflib
 import numbers
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -21,9 +21,7 @@ from torch import Tensor
 from typing_extensions import TypeAliasType
 
 from ..blocks import evenly, row_blocks
-from ..checks import check_features, check_generator, check_instance, check_same_n, refuse
-from ..inputs.image_source import ImageSource
-from ..inputs.texts import TextSource
+from ..checks import check_features, check_generator, check_instance, refuse
 from ..inputs.zoo import zoo_names
 from ..kernels import kernel_factor, product_factor
 from ..prior.cross_skill import cross_skill
@@ -33,28 +31,45 @@ from ..prior.prefix_blocks import draw_uniforms, fill_labels
 from taskpriors.rank.company import (
     ORDERS,
     RankOptions,
-    gather_model,
-    gather_models,
+    blank,
     load_or_compute,
     rows_of,
     with_plain_names,
 )
-from .shared_prior import shared_prior, task_temperature
+from .shared_prior import task_temperature
 from ..ridge_tasks import MOST_LOST
 from ..show.words import plain_text, shortened
 
 # %% ../../nbs/rank/04_laws.ipynb #750fa514
-class Priors(NamedTuple):
-    "The priors of a ranking, as factors of shape (n, r)."
+class Judge(NamedTuple):
+    "A prior whose tasks are part of a law: that of the mean of some kernels."
 
-    shared: Tensor | None  # mean kernel of the law, whose graphs have moments; None: not kept
-    judging: dict  # model -> the prior under which it is judged
+    names: tuple  # whose kernels they are
+    kernels: tuple  # factors of shape (n, r), or RowKernels
+    weight: float = 1.0  # in the law
+
+
+class Votes(NamedTuple):
+    "What judges are elected by: numbers of the models and then of the jurors."
+
+    skill: Tensor  # of each on the tasks of each other, shape (k, k), see cross_skill
+    alike: Tensor  # how much each two are copies, shape (k, k)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Law:
+    "The law that tasks are drawn from: a mixture of the priors of judges."
+
+    kind: str  # of the choice that it follows from
     description: str  # in words
-    judges: Judges | None = None  # the election, of the models and then of judges that are none
-    outside: Mapping = MappingProxyType({})  # name -> Model: judges that are not ranked
-    jury: tuple = ()  # pairs (factor, weight): the law is the mixture of these priors
-    members: tuple = ()  # models whose priors make the law; none if it is given
-    company: Mapping = MappingProxyType({})  # skill and alike of models and judges, if they vote
+    judges: tuple[Judge, ...]
+    members: tuple = ()  # names of the models and jurors that make it; none if it is a given one
+    election: Judges | None = None  # of the members; None if nobody was elected
+    votes: Votes | None = None  # of the members, if they vote
+    jurors: Mapping = field(
+        default_factory=dict
+    )  # name -> Model: those elected from that are not ranked
+    of_others: Mapping = field(default_factory=dict)  # name -> Judge of its own, under "others"
 
 # %% ../../nbs/rank/04_laws.ipynb #00f3387e
 def _can_be_model(word):
@@ -78,7 +93,7 @@ def _refuse_word(word, names):
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
+class PriorChoice:
     "What a user calls `prior`: whose kernels make the law that tasks are drawn from."
 
     kind: str  # "mixture" of models, "others", "elected", "factor" or "model"
@@ -87,27 +102,29 @@ class Law:
     source: Any = None  # the factor, or a model that is not ranked
 
 
-def read_law(
+def read_prior(
     prior: Any,  # "elected" (None), "product", "others", a model, or a factor (n, r)
     names: Iterable[str],  # of the models that are ranked
     caller: str = "rank_models",  # who asks
-) -> Law:
+) -> PriorChoice:
     "Interpret what the user calls `prior`, or refuse a word that can be no prior."
     names = tuple(names)
     if isinstance(prior, (np.ndarray, Tensor)):
-        return Law("factor", "a given factor", source=check_features(prior, caller, "prior"))
+        return PriorChoice(
+            "factor", "a given factor", source=check_features(prior, caller, "prior")
+        )
     word = plain_text(prior) if isinstance(prior, (str, int)) else None
     if prior is None or word == "elected":
-        return Law("elected", "judges that the models elected", names)
+        return PriorChoice("elected", "judges that the models elected", names)
     if word == "product":
-        return Law("mixture", "product of all models", names)
+        return PriorChoice("mixture", "product of all models", names)
     if word == "others":
-        return Law("others", "product of the other models (tasks: of all)", names)
+        return PriorChoice("others", "product of the other models (tasks: of all)", names)
     if word in names:
-        return Law("mixture", word, (word,))
+        return PriorChoice("mixture", word, (word,))
     if word is not None and caller == "rank_models" and not _can_be_model(word):
         _refuse_word(word, names)
-    return Law("model", shortened(plain_text(prior), 80), source=prior)
+    return PriorChoice("model", shortened(plain_text(prior), 80), source=prior)
 
 # %% ../../nbs/rank/04_laws.ipynb #bf401ee1
 def feature_copies(
@@ -151,6 +168,13 @@ def control_positions(
     return [list(models).index(name) for name in options.controls]
 
 
+class Election(NamedTuple):
+    "Judges, and what they are elected by."
+
+    judges: Judges | None  # None where no two models learn each other's tasks
+    votes: Votes | None  # None where too few can vote
+
+
 ELECTION_ORDERS = 16  # of the points: an election needs no standard errors
 
 
@@ -159,11 +183,11 @@ def elect_judges(
     options: RankOptions,
     *,
     jurors: Mapping = MappingProxyType({}),  # name -> Model: who votes and is not ranked
-) -> tuple:  # Judges, None where no two models learn each other's tasks; skill and alike
+) -> Election:
     "The judges that models elect on some of the points, and what they are elected by."
     company = {**models, **jurors}
     if len(company) < 3 and not options.controls:  # no third one says who of two is right
-        return None, {}
+        return Election(None, None)
     n = len(next(iter(company.values())).features)
     index = evenly(n, options.n_electing)
     controls = control_positions(company, options)
@@ -185,19 +209,19 @@ def elect_judges(
             factors = [kernel_factor(X, options.kernel, scale="frobenius") for X in features]
         run = dict(executor=options.executor, progress=options.shown)
         skill = cross_skill(features, factors, **run, **drawing)
-        return dict(skill=skill, alike=feature_copies(features))
+        return Votes(skill=skill, alike=feature_copies(features))
 
     key: dict[str, Any] = dict(what="election", models=[model.digest for model in company.values()])
     key |= dict(drawing, points=len(index), kernel=options.kernel, penalties=MOST_LOST)
     key["device"] = str(options.device)
-    shapes = dict.fromkeys(("skill", "alike"), (len(company), len(company)))
+    like = Votes(*[blank(len(company), len(company))] * 2)
     named = all(model.digest for model in company.values())
-    facts = load_or_compute(key, compute, shapes, options.cache if named else False)
-    facts["skill"] = without_strangers(facts["skill"], len(models), len(index))
-    who: dict[str, Any] = dict(similarity=facts["alike"], jurors=range(len(models), len(company)))
-    if not (controls or mutual_skill(facts["skill"], **who).any()):
-        return None, facts
-    return elect_prior(facts["skill"], controls=controls, **who), facts
+    votes = load_or_compute(key, compute, like, options.cache if named else False)
+    votes = votes._replace(skill=without_strangers(votes.skill, len(models), len(index)))
+    who: dict[str, Any] = dict(similarity=votes.alike, jurors=range(len(models), len(company)))
+    if not (controls or mutual_skill(votes.skill, **who).any()):
+        return Election(None, votes)
+    return Election(elect_prior(votes.skill, controls=controls, **who), votes)
 
 # %% ../../nbs/rank/04_laws.ipynb #87f50ac8
 LEAST_WEIGHT = 1e-3  # a judge of less weight draws no tasks
@@ -220,33 +244,6 @@ def describe_judges(
     told = "1 model that is" if len(jurors) == 1 else f"{len(jurors)} models that are"
     return f"judged by {told} not ranked ({weighed(jurors)}) and by each other ({weighed(top)})"
 
-
-def elected_priors(
-    models: Mapping,  # name -> Model
-    options: RankOptions,
-    *,
-    outside: Mapping = MappingProxyType({}),  # name -> Model: judges that are not ranked
-) -> Priors:  # the product, where no two models learn each other's tasks
-    "The law of the judges that the models elect."
-    company = {**models, **outside}
-    judges, facts = elect_judges(models, options, jurors=outside)
-    if judges is None:
-        product = choose_priors(read_law("product", models), models, None, options)
-        return product._replace(company=facts)
-    weights = zip(company.values(), judges.weights.tolist(), strict=True)
-    jury = tuple((model.factor, w) for model, w in weights if w > LEAST_WEIGHT)
-    shared = product_factor([(factor, 1 / w) for factor, w in jury])
-    return Priors(
-        shared=shared,
-        judging=dict.fromkeys(models, shared),
-        description=describe_judges(judges, list(company), len(models)),
-        judges=judges,
-        outside=outside,
-        jury=jury,
-        members=tuple(company),
-        company=facts,
-    )
-
 # %% ../../nbs/rank/04_laws.ipynb #a057833d
 STANDING = "standing"  # the word for the jury that rank.jury names
 JudgesLike = TypeAliasType("JudgesLike", Mapping | str | bool)
@@ -255,7 +252,7 @@ JudgesLike = TypeAliasType("JudgesLike", Mapping | str | bool)
 def named_judges(
     judges: JudgesLike | None,  # as for rank_models
     models: Mapping,  # those that are ranked, by name
-    law: Law,
+    choice: PriorChoice,
 ) -> dict:  # name -> what the user gave
     "Judges of the user's own that are not ranked, or a sentence about why they cannot judge."
     if judges is None or judges is False or judges == STANDING:
@@ -263,8 +260,8 @@ def named_judges(
     caller = "rank_models"
     remedy = f"pass '{STANDING}', False, or a dictionary name -> features, or a model"
     check_instance(judges, Mapping, caller, "judges", remedy=remedy)
-    if law.kind != "elected":
-        refuse(caller, "judges need an election", law.description, "pass prior='elected'")
+    if choice.kind != "elected":
+        refuse(caller, "judges need an election", choice.description, "pass prior='elected'")
     own: Any = judges
     own = with_plain_names(own.items(), "judges")
     if both := [name for name in own if name in models]:
@@ -276,7 +273,7 @@ def named_judges(
 def named_controls(
     controls: str | Sequence | None,  # a name or several, or None
     company: Mapping,  # models and judges, by name
-    law: Law,
+    choice: PriorChoice,
 ) -> tuple:  # names
     "The models and judges that are known to be weak, or a sentence about why there are none."
     if controls is None:
@@ -285,7 +282,7 @@ def named_controls(
     if isinstance(controls, (str, numbers.Integral)):
         controls = [controls]
     check_instance(controls, Sequence, caller, "controls", remedy="pass a list of names")
-    if controls and law.kind != "elected":
+    if controls and choice.kind != "elected":
         got = shortened(plain_text(controls[0]), 60)
         refuse(caller, "controls need an election", got, "pass prior='elected'")
     names = tuple(dict.fromkeys(map(plain_text, controls)))
@@ -296,69 +293,88 @@ def named_controls(
         refuse(caller, rule, repr(shortened(unknown[0], 80)), remedy)
     return names
 
-
-def gather_judges(
-    judges: Mapping,  # of named_judges
-    images: ImageSource | TextSource | None,  # an ImageSource; None if all are features
-    options: RankOptions,
-) -> dict:  # name -> Model
-    "The features and kernels of judges that are not ranked."
-    outside, failures = gather_models(judges, images, options)
-    for name, why in failures.items():
-        got = shortened(f"{shortened(name, 40)}: {why.rstrip('.')}", 160)
-        refuse("rank_models", "every judge must work", got, "correct it or leave it out")
-    return outside
-
 # %% ../../nbs/rank/04_laws.ipynb #629f0f81
-def choose_priors(
-    law: Law,
+def _mean_of(names, models, caller):  # Judge of the mean of their kernels
+    if not names:
+        refuse(caller, "at least one model must remain", len(names), "add models")
+    return Judge(tuple(names), tuple(models[name].factor for name in names))
+
+
+def _elected_law(election, models, jurors):
+    voters = {**models, **jurors}
+    weights = zip(voters.items(), election.judges.weights.tolist(), strict=True)
+    return Law(
+        kind="elected",
+        description=describe_judges(election.judges, list(voters), len(models)),
+        judges=tuple(Judge((k,), (m.factor,), w) for (k, m), w in weights if w > LEAST_WEIGHT),
+        members=tuple(voters),
+        election=election.judges,
+        votes=election.votes,
+        jurors=jurors,
+    )
+
+
+def law_of(
+    choice: PriorChoice,
     models: Mapping,  # name -> Model
-    images: ImageSource | TextSource | None,  # to embed a model that is not ranked
     options: RankOptions,
     *,
-    outside: Mapping = MappingProxyType({}),  # name -> Model: judges that are not ranked
-) -> Priors:
-    "The prior that tasks are drawn from, and the one under which each model is judged."
-    if law.kind == "elected":
-        return elected_priors(models, options, outside=outside)
-    factors = {name: model.factor for name, model in models.items()}
-    if law.kind == "factor":
-        shared = law.source
-    elif law.kind == "model":
-        shared = gather_model(law.description, law.source, images, options).factor
-    else:
-        members = {name: factors[name] for name in law.members if name in factors}
-        if not members:
-            rule, remedy = "the model that is the prior must work", "pass another prior"
-            refuse(options.caller, rule, law.description, remedy)
-        shared = shared_prior(members) if len(law.members) > 1 else members[law.members[0]]
-    n = len(next(iter(factors.values())))
-    check_same_n(options.caller, models=n, prior=len(shared))
-    judging = dict.fromkeys(factors, shared)
-    if law.kind == "others":
-        judging = {name: shared_prior(factors, without=name) for name in factors}
-    members = tuple(name for name in law.members or factors if name in factors)
-    if law.kind in ("factor", "model"):
-        members = ()
-    return Priors(shared, judging, law.description, jury=((shared, 1.0),), members=members)
+    jurors: Mapping = MappingProxyType({}),  # name -> Model: who votes and is not ranked
+    kernel_of: Callable,  # of a choice that is no ranked model -> its kernel
+) -> Law:
+    "Whose priors make the law, and with which weights."
+    votes = None
+    if choice.kind == "elected":
+        election = elect_judges(models, options, jurors=jurors)
+        if election.judges is not None:
+            return _elected_law(election, models, jurors)
+        votes = election.votes
+        choice = replace(read_prior("product", models), kind="elected")
+    if choice.kind in ("factor", "model"):
+        judge = Judge((choice.description,), (kernel_of(choice),))
+        return Law(kind=choice.kind, description=choice.description, judges=(judge,))
+    names = [name for name in choice.members if name in models]
+    if not names:
+        rule, remedy = "the model that is the prior must work", "pass another prior"
+        refuse(options.caller, rule, choice.description, remedy)
+    of_others: dict = {}
+    if choice.kind == "others":
+        rest = {name: [other for other in names if other != name] for name in names}
+        of_others = {name: _mean_of(rest[name], models, options.caller) for name in names}
+    return Law(
+        kind=choice.kind,
+        description=choice.description,
+        judges=(_mean_of(names, models, options.caller),),
+        members=tuple(names),
+        votes=votes,
+        of_others=of_others,
+    )
 
 # %% ../../nbs/rank/04_laws.ipynb #64623206
-def groups_of_priors(
-    priors: Priors,
-) -> list:  # pairs (factor, names of the models that are judged under it)
-    "Each prior with the models that are judged under it."
-    groups: dict = {}
-    for name, factor in priors.judging.items():
-        groups.setdefault(id(factor), (factor, []))[1].append(name)
-    return list(groups.values())
+def judge_factor(
+    judge: Judge,  # whose kernels are factors
+) -> Tensor:  # shape (n, r)
+    "Factor of the kernel of a judge's prior."
+    if len(judge.kernels) == 1:
+        return judge.kernels[0]
+    return product_factor([(Z, len(judge.kernels)) for Z in judge.kernels])
 
 
-def jury_of(
-    priors: Priors,
-    factor: Tensor,  # of a group of `groups_of_priors`
-) -> Sequence:  # pairs (factor, weight) of the judges whose tasks that group faces
-    "Whose tasks a group of models faces: the law's, or those of a prior of its own."
-    return priors.jury if factor is priors.shared else ((factor, 1.0),)
+def factors_of(
+    law: Law,  # whose kernels are factors
+) -> tuple[tuple[Tensor, float], ...]:  # factors of shape (n, r), and the weights of the judges
+    "The priors of which a law is the mixture."
+    return tuple((judge_factor(judge), judge.weight) for judge in law.judges)
+
+
+def mean_factor(
+    law: Law,  # whose kernels are factors
+) -> Tensor:  # shape (n, r)
+    "Factor of the mean kernel of a law, whose graphs have moments."
+    factors = factors_of(law)
+    if len(factors) == 1:
+        return factors[0][0]
+    return product_factor([(Z, 1 / weight) for Z, weight in factors])
 
 # %% ../../nbs/rank/04_laws.ipynb #e3880f06
 class Tasks(NamedTuple):

@@ -22,7 +22,7 @@ from ..inputs.texts import TextSource
 from ..prior.diversity import task_diversity
 from ..prior.judges import company_notes
 from .company import RankOptions, attempt, rows_of, settle
-from .laws import Priors, Tasks, feature_copies, groups_of_priors
+from .laws import Law, Tasks, feature_copies
 from .reliability import expected_loss
 from ..show.words import plain_text, shortened
 
@@ -58,60 +58,59 @@ _STRANGERS = (
 )
 
 
-def _strangers(priors):  # are there jurors, and does nobody learn what they know?
-    n = len(priors.outside)
-    return n > 0 and "skill" in priors.company and not priors.company["skill"][-n:].any()
+def _strangers(law):  # are there jurors, and does nobody learn what they know?
+    n = len(law.jurors)
+    return n > 0 and law.votes is not None and not law.votes.skill[-n:].any()
 
 
-def _company_record(models, priors, n_electing):
-    one = priors.members[0] if len(priors.members) == 1 < len(models) else None
-    models = {**models, **priors.outside}
-    if facts := dict(priors.company):
-        names = [shortened(name, 40) for name in priors.members]
-        ranked = slice(len(priors.members) - len(priors.outside))
-        names, alike = names[ranked], facts["alike"][ranked, ranked]
-        cross = facts["skill"][ranked, ranked]
-        n = min(len(next(iter(models.values())).features), n_electing)
-        notes = company_notes(names, alike, elected=priors.judges, cross=cross, n_points=n)
-        if _strangers(priors):
+def _company_record(models, law, n_electing):
+    one = law.members[0] if len(law.members) == 1 < len(models) else None
+    models = {**models, **law.jurors}
+    n = len(next(iter(models.values())).features)
+    if law.votes is not None:
+        ranked = slice(len(law.members) - len(law.jurors))
+        names = [shortened(name, 40) for name in law.members[ranked]]
+        alike, cross = law.votes.alike[ranked, ranked], law.votes.skill[ranked, ranked]
+        seen = min(n, n_electing)
+        notes = company_notes(names, alike, elected=law.election, cross=cross, n_points=seen)
+        if _strangers(law):
             notes.append(_STRANGERS)
         return notes
-    n = len(next(iter(models.values())).features)
     index = evenly(n, 256, down=True)
     alike = torch.eye(len(models))
-    if n >= 4 and len(priors.members) > 1:
+    if n >= 4 and len(law.members) > 1:
         some, failures = settle(models, [attempt(rows_of, m, index) for m in models.values()])
         if not failures:  # a file may be gone by now
             alike = feature_copies(list(some.values()), 256)
     names = [shortened(name, 40) for name in models]
-    return company_notes(names, alike, prior=one, elected=priors.judges)
+    return company_notes(names, alike, prior=one, elected=law.election)
 
 
-def _loss_record(priors):  # what first places of such companies lost, if such were seen
-    if priors.judges is None or _strangers(priors):
+def _loss_record(law):  # what first places of such companies lost, if such were seen
+    if law.election is None or _strangers(law):
         return {}
-    n_ranked = len(priors.members) - len(priors.outside)
-    loss = expected_loss(priors.judges, priors.company["alike"], n_ranked=n_ranked)
+    n_ranked = len(law.members) - len(law.jurors)
+    loss = expected_loss(law.election, law.votes.alike, n_ranked=n_ranked)
     if loss.median is None:
         return {}
     return dict(expected_loss=dict(median=loss.median, one_in_ten=loss.one_in_ten))
 
 
-def _judge_record(priors):  # weights of the judges that are not ranked
-    if not priors.outside:
+def _judge_record(law):  # weights of the judges that are not ranked
+    if not law.jurors:
         return {}
-    weights = priors.judges.weights[-len(priors.outside) :].tolist()
-    return dict(judges=dict(zip(priors.outside, weights, strict=True)))
+    weights = law.election.weights[-len(law.jurors) :].tolist()
+    return dict(judges=dict(zip(law.jurors, weights, strict=True)))
 
 # %% ../../nbs/rank/08_record.ipynb #47f32b8f
 def describe_run(
     *,
     models: Mapping,  # name -> Model
     images: ImageSource | TextSource | None,  # an ImageSource or None
-    priors: Priors,
+    law: Law,
     tasks: Mapping,  # of task_record
     mask: Tensor,  # shape (n,), True where a point trains
-    moments: Mapping,  # name -> moments, see model_moments
+    moments: Mapping,  # name -> Moments
     options: RankOptions,
     pairs: str = "all",  # of points, that the moments visited
 ) -> dict:  # what json can hold
@@ -124,16 +123,16 @@ def describe_run(
         fingerprint=getattr(images, "fingerprint", None),
         unreadable=len(getattr(images, "skipped", ())),
         n=len(mask),
-        prior=priors.description,
-        company=_company_record(models, priors, options.n_electing),
+        prior=law.description,
+        company=_company_record(models, law, options.n_electing),
         notes=[],
-        **_loss_record(priors),
-        **_judge_record(priors),
-        paired_tasks=len(groups_of_priors(priors)) == 1,
+        **_loss_record(law),
+        **_judge_record(law),
+        paired_tasks=not law.of_others,
         **{name: getattr(options, name) for name in asked},
         **(dict(controls=controls) if controls else {}),
-        temperature=edges["T"].item(),
-        edge_regime=(edges["scale"] / edges["T"]).item(),
+        temperature=edges.temperature.item(),
+        edge_regime=(edges.scale / edges.temperature).item(),
         edge_pairs=pairs,
         **tasks,
         n_train=int(mask.sum()),

@@ -7,10 +7,8 @@ __all__ = []
 
 # %% ../../nbs/rank/12_run.ipynb #cbe56cee
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -19,95 +17,40 @@ import torch
 from torch import Tensor
 
 from ..blocks import evenly, open_bar
-from ..checks import check_split, refuse
+from ..checks import check_same_n, check_split, refuse
 from ..inputs.images import ImagesLike
 from ..inputs.texts import TextSource
-from ..prior.calibration import top_eigenvalue
 from ..prior.next_labels import jury_coordinates, points_looked_at, spread_points
-from ..probes import label_accuracy
-from taskpriors.rank.company import (
-    AnyModel,
-    RankOptions,
-    check_rows,
-    gather_models,
-    images_for,
-    refuse_unless_any,
-    rows_of,
-    scalar,
-)
-from .cost import plan_ranking
+from . import company, jury, known_labels, laws, record
+from .company import RankOptions
+from .disk import DiskEngine
+from .engine import Columns, Drawn, Engine, Scores
 from .errors import carried_by_few
-from .jury import call_jury, seat_jury, unjudged_words
-from taskpriors.rank.known_labels import (
-    GivenLabels,
-    LabelsLike,
-    combined_columns,
-    labels_record,
-    metrics_with_labels,
-    read_labels,
-)
-from .labelled import LabelledSkills, skills_on_targets, skills_with_labels
-from .labelled_on_disk import skills_of_rows_with_labels
-from taskpriors.rank.laws import (
-    JudgesLike,
-    Law,
-    Priors,
-    choose_priors,
-    gather_judges,
-    named_controls,
-    named_judges,
-    read_law,
-    sample_tasks,
-)
-from taskpriors.rank.on_disk import (
-    LABEL_COLUMNS,
-    PAIRED,
-    RowLaw,
-    check_streaming,
-    draw_from_unchanged,
-    gather_rows,
-    known_classes,
-    open_features,
-    score_rows,
-)
+from .labelled import LabelledSkills, skills_with_labels
+from .memory import MemoryEngine, edge_reason
 from .ranking import Ranking
-from .record import describe_run, draw_tasks, task_record
-from taskpriors.rank.scores import (
-    ALL_PAIRS,
-    edge_reason,
-    model_metrics,
-    model_moments,
-    model_probes,
-    model_skills,
-)
 from ..show.words import failure_lines, shortened
-from taskpriors.transfer.registry import (
-    LABEL_ACCURACY,
-    LABEL_METRICS,
-    combination_note,
-)
 
 # %% ../../nbs/rank/12_run.ipynb #0469542b
 def _if_any(values):  # shape (n_models,), NaN where there is none; None if there is none at all
     if all(value is None for value in values):
         return None
-    return scalar([math.nan if value is None else value for value in values])
+    return company.scalar([math.nan if value is None else value for value in values])
 
 
-def _ranking_columns(models, moments, skills, probes):  # fields of a Ranking, one row per model
-    def stack(results, field):  # None if a stage does not know it
-        if not all(field in results[name] for name in models):
-            return None
-        return torch.stack([results[name][field] for name in models])
+def _having_all(models, *stages):  # models that have all
+    return {k: model for k, model in models.items() if all(k in stage for stage in stages)}
 
-    seconds = [
-        model.seconds + sum(stage[name]["seconds"] for stage in (moments, skills, probes))
-        for name, model in models.items()
-    ]
+
+def _numbers_of(models, moments, skills, probes):  # fields of a Ranking, one row per model
+    def stack(results, field):
+        return torch.stack([getattr(results[name], field) for name in models])
+
     each = [1e3 * m.seconds / len(m.features) if m.seconds else None for m in models.values()]
-    judging = None  # of a sample, where rows stay on disk and it does not hold all points
-    if all("judging" in skills[name] for name in models) and stack(skills, "judging").any():
-        judging = stack(skills, "judging")
+    sampled = None  # where rows stay on disk and a sample of the points judges
+    if all(skills[name].sampled is not None for name in models) and stack(skills, "sampled").any():
+        sampled = stack(skills, "sampled")
+    stages = sum(stack(stage, "seconds") for stage in (moments, skills, probes))
     return dict(
         models=tuple(models),
         dimension=torch.tensor([model.features.shape[1] for model in models.values()]),
@@ -117,9 +60,9 @@ def _ranking_columns(models, moments, skills, probes):  # fields of a Ranking, o
         accuracies=stack(probes, "accuracy"),
         mean=stack(moments, "mean"),
         variance=stack(moments, "variance"),
-        seconds=torch.stack(seconds),
+        seconds=company.scalar([model.seconds for model in models.values()]) + stages,
         point_errors=stack(skills, "points"),
-        judging_errors=judging,
+        judging_errors=sampled,
         task_errors=stack(skills, "tasks"),
         point_accuracy=stack(probes, "points"),
     )
@@ -127,343 +70,61 @@ def _ranking_columns(models, moments, skills, probes):  # fields of a Ranking, o
 # %% ../../nbs/rank/12_run.ipynb #71128e22
 def elected_columns(
     models: Mapping,  # name -> Model
-    priors: Priors,
-) -> dict:  # column -> values, shape (n_models,)
+    law: laws.Law,
+) -> dict[str, Tensor]:  # column -> values, shape (n_models,)
     "What an election adds to the table of a ranking."
-    if priors.judges is None:
+    judges = law.election
+    if judges is None:
         return {}
-    found = priors.judges
     columns = dict(
-        judge_weight=found.weights, rival_skill=found.rival_score, rival_weight=found.rival_weights
+        judge_weight=judges.weights,
+        rival_skill=judges.rival_score,
+        rival_weight=judges.rival_weights,
     )
-    at = [priors.members.index(name) for name in models]
+    at = [law.members.index(name) for name in models]
     return {name: values[at] for name, values in columns.items() if values is not None}
 
-# %% ../../nbs/rank/12_run.ipynb #580656e3
-class Company(NamedTuple):
-    "The models of a ranking and what they describe, after the first step."
-
-    models: dict  # name -> Model
-    outside: dict  # name -> Model: judges that are not ranked
-    images: Any  # ImageSource, TextSource or None
-    failures: dict  # name -> why it failed
-
-
-class Scores(NamedTuple):
-    "What is found otherwise in memory than from disk, and the steps that follow as functions."
-
-    models: dict  # name -> Model, those that the law could be drawn from
-    priors: Priors
-    mask: Tensor  # shape (n,), True where a point trains
-    drawn: dict  # a few tasks to look at, see draw_tasks
-    about: dict  # of the tasks, for the record
-    pairs: str  # of points that the moments visited, for the record
-    moments: dict  # name -> moments
-    skills: dict  # name -> skill
-    probes: dict  # name -> accuracy
-    failures: dict  # model, or "statistic of model" -> why it is missing
-    known: GivenLabels | None
-    joined: Callable  # models -> LabelledSkills: what known labels add to their skills
-    columns: Callable  # models and record -> columns, and why some are missing
-    jury: Callable  # rows -> pairs of a judge's factor at these points and its weight
-
-
-class Findings(NamedTuple):
-    "What the steps of a ranking found."
-
-    scores: Scores
-    models: dict  # name -> Model, those that have all scores
-    extra: dict  # column -> values of the models
-    failures: dict  # model, or "statistic of model" -> why it is missing
-    record: dict  # what json can hold
-    labelled: LabelledSkills | None = None  # of these models, if labels are known
-    to_label: Tensor | None = None  # rows, in the order in which to label them
-
 # %% ../../nbs/rank/12_run.ipynb #8e2ee848
-def _having_all(models, *stages):  # models that have all
-    return {k: model for k, model in models.items() if all(k in stage for stage in stages)}
-
-
 LISTED = 500  # points to label that a ranking names
 
 
-def _points_to_label(jury, known, n, options):  # rows in their order; None if all have a label
-    "`jury` makes pairs of a judge's factor and its weight, given rows."
-    labelled = torch.zeros(n, dtype=torch.bool)
-    if known is not None:
-        labelled = known.classes >= 0
+def points_to_label(
+    engine: Engine,
+    law: laws.Law,
+    labelled: Tensor,  # shape (n,), True where a label is known
+) -> Tensor | None:  # rows, in the order in which to label them; None if all have a label
+    "Points that no label is known of, spread over what the judges see."
     if labelled.all():
         return None
-    g = np.random.default_rng(options.seed)
-    parts = points_looked_at(n, labelled.nonzero()[:, 0].numpy(), g)
+    seed = engine.options.seed
+    parts = points_looked_at(
+        len(labelled), labelled.nonzero()[:, 0].numpy(), np.random.default_rng(seed)
+    )
     rows = torch.from_numpy(np.sort(np.concatenate(parts)))
-    near, seen = jury_coordinates(jury(rows)), labelled[rows].nonzero()[:, 0]
+    near, seen = jury_coordinates(engine.judge_rows(law, rows)), labelled[rows].nonzero()[:, 0]
     listed = min(LISTED, len(rows) - len(seen))
-    return rows[spread_points(near, listed, labelled=seen, seed=options.seed)]
+    return rows[spread_points(near, listed, labelled=seen, seed=seed)]
 
 
-def findings(
-    company: Company,
-    scores: Scores,
-    options: RankOptions,
-    *,
-    labels: LabelsLike | None,  # as for rank_models
-) -> Findings:
-    "What follows from the scores, wherever the features are."
-    known, priors = scores.known, scores.priors
-    models = _having_all(scores.models, scores.skills, scores.probes)
-    failures = company.failures | scores.failures
-    refuse_unless_any(models, failures, options.caller)
-    labelled = None
-    if known is not None:
-        labelled = scores.joined(models)
-        models, failures = _having_all(models, labelled.skills), failures | labelled.failures
-        refuse_unless_any(models, failures, options.caller)
-    record = describe_run(
-        models=models,
-        images=company.images,
-        priors=priors,
-        tasks=scores.about,
-        mask=scores.mask,
-        moments=scores.moments,
-        options=options,
-        pairs=scores.pairs,
-    )
-    if known is not None and labelled is not None:
-        about = labels_record(known, labels, company.images)
-        record["labels"] = about | dict(judges=labelled.weights)
-        record["notes"] += known.notes
-    extra, declined = scores.columns(models, record)
-    return Findings(
-        scores=scores,
-        models=models,
-        extra=elected_columns(models, priors) | extra,
-        failures=failures | declined,
-        record=record,
-        labelled=labelled,
-        to_label=_points_to_label(scores.jury, known, len(scores.mask), options),
-    )
-
-# %% ../../nbs/rank/12_run.ipynb #5f7c1e0a
-def _votes(company, law):  # steps of the bar: of each model and judge, where they elect
-    voters = len(company.models) + len(company.outside)
-    return voters if law.kind == "elected" and voters > 2 else 0
-
-
-def _rows_of_jury(jury, rows):  # pairs of rows of a factor and its weight
-    return [(factor[rows.to(factor.device)], weight) for factor, weight in jury]
-
-
-def scores_in_memory(
-    company: Company,
-    law: Law,
-    options: RankOptions,
-    *,
-    metrics: Mapping | list | tuple | None,  # as for rank_models
-    labels: LabelsLike | None,  # as for rank_models
-) -> Scores:
-    "The scores of models whose features are in memory, each by itself."
-    models, images = company.models, company.images
-    priors = choose_priors(law, models, images, options, outside=company.outside)
-    options.reach(_votes(company, law))
-    assert priors.shared is not None
-    n = len(priors.shared)
-    known = read_labels(labels, images, n, options.caller)
-    metrics = metrics_with_labels(metrics, known)
-    tasks = sample_tasks(priors.jury, options, stream=0)
-    strongest = max(priors.jury, key=itemgetter(1))[0]
-    mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
-    skills, without_skill = model_skills(models, priors, options, temperatures=tasks.temperatures)
-    models = _having_all(models, skills)
-    moments = model_moments(models, priors, options)
-    probes, without_probes = model_probes(models, tasks.labels, mask, options)
-
-    def joined(models):
-        assert known is not None
-        if known.targets is not None:
-            return skills_on_targets(models, known.targets, options)
-        return skills_with_labels(models, priors, law, known.classes, options)
-
-    def columns(models, record):
-        extra, declined = model_metrics(models, metrics, options)
-        combined = combined_columns(metrics, extra)
-        if combined:
-            record["combined"] = [combination_note(name) for name in combined]
-        return extra | combined, declined
-
-    return Scores(
-        models=models,
-        priors=priors,
-        mask=mask,
-        drawn=draw_tasks(tasks.labels, mask, images),
-        about=task_record(tasks, top_eigenvalue(strongest), options.n_classes),
-        pairs="all" if n <= ALL_PAIRS else "sampled",
-        moments=moments,
-        skills=skills,
-        probes=probes,
-        failures=without_skill | without_probes,
-        known=known,
-        joined=joined,
-        columns=columns,
-        jury=partial(_rows_of_jury, priors.jury),
-    )
-
-# %% ../../nbs/rank/12_run.ipynb #33de164d
-_ITERATED = [name for name in LABEL_METRICS if name not in LABEL_COLUMNS]
-_LEFT_OUT = (
-    f"Of the metrics with labels, {' and '.join(_ITERATED)} need all rows in memory and are left "
-    "out; rank a sample of the rows for them."
-)
-
-
-def _accuracy_on_some(models, labels, options):  # column of label accuracy, and failures
-    points = (labels.classes >= 0).nonzero()[:, 0]
-    if len(points) > PAIRED or not 2 <= len(labels.names) < len(points):
-        return {}, {}
-    metrics = {LABEL_ACCURACY: partial(label_accuracy, labels=labels.classes[points])}
-    rows = {name: replace(model, features=rows_of(model, points)) for name, model in models.items()}
-    return model_metrics(rows, metrics, replace(options, cache=False))
-
-
-def jury_on_disk(
-    law: RowLaw,
-    failures: Mapping,  # judges that fell out meanwhile
-    rows: Tensor,  # positions of points
-) -> Iterator:  # factors on these points and their weights, one judge in memory at a time
-    "Rows of the judges of a law whose features stay on disk."
-    if law.factor is not None:
-        yield law.factor[rows], 1.0
-    alike = [1 / max(1, len(law.kernels))] * len(law.kernels)
-    for name, weight in zip(law.kernels, law.weights or alike, strict=True):
-        if name not in failures:  # as a file does that was cut off meanwhile
-            kernel = law.kernels[name]
-            yield kernel.factor(kernel.rows.take(rows)), weight
-
-
-def _labels_of_rows(labels, n, caller):  # GivenLabels, and the classes if all are known
-    given = read_labels(labels, None, n, caller)
-    if given is None:
-        return None, None
-    if given.targets is not None:
-        rule, remedy = "features that stay on disk take classes", "rank a sample of them"
-        refuse(caller, rule, "real targets", remedy)
-    complete = bool((given.classes >= 0).all())
-    return given, known_classes(given.classes, caller) if complete else None
-
-
-def scores_on_disk(
-    company: Company,
-    law: Law,
-    options: RankOptions,
-    *,
-    labels: LabelsLike | None,  # as for rank_models
-) -> Scores:
-    "The scores of models whose features stay on disk, in one pass over each file."
-    n = len(next(iter(company.models.values())).features)
-    given, known = _labels_of_rows(labels, n, options.caller)
-    mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
-    drawn, whose, models, failures = draw_from_unchanged(
-        company.models, law, options, outside=company.outside
-    )
-    votes = _votes(company, law)
-    options.reach(votes + 2 * max(votes, 1))
-    rank, cut = int(drawn["rank"]), drawn["trace_cut"].item()
-    told = whose.description
-    if whose.factor is None:
-        told = f"{told}, its {rank} leading directions ({cut:.1%} of the trace cut)"
-    priors = Priors(
-        None,
-        dict.fromkeys(models),
-        told,
-        judges=whose.judges,
-        outside=company.outside,
-        members=whose.members,
-        company=whose.company,
-    )
-    a_few = draw_tasks(drawn["tasks"][1], mask, None)
-    skills, probes, of_labels, failed = score_rows(
-        models, drawn.pop("tasks"), mask, options, known=known
-    )
-    moments = {
-        name: dict(
-            mean=drawn["mean"][k],
-            variance=drawn["variance"][k],
-            least=drawn["least"],
-            seconds=scalar(0.0),
-            T=drawn["temperature"],
-            scale=drawn["scale"],
-        )
-        for k, name in enumerate(models)
-    }
-    drawn_at, top = drawn["task_temperature"].item(), drawn["top"].item()
-
-    def joined(models):
-        assert given is not None
-        how: dict[str, Any] = dict(mask=mask, options=options)
-        return skills_of_rows_with_labels(models, priors, law, whose, given.classes, **how)
-
-    def columns(models, record):
-        if given is not None and known is None:
-            return _accuracy_on_some(models, given, options)
-        record["notes"] += [] if known is None else [_LEFT_OUT]
-        complete = [k for k in LABEL_COLUMNS if all(k in of_labels[name] for name in models)]
-        return {k: torch.stack([of_labels[name][k] for name in models]) for k in complete}, {}
-
-    return Scores(
-        models=models,
-        priors=priors,
-        mask=mask,
-        drawn=a_few,
-        about=dict(
-            task_temperature=drawn_at,
-            task_gain=top / (options.n_classes * drawn_at),
-            rank=rank,
-            trace_cut=cut,
-            n_judged=min(n, options.n_judged),
-        ),
-        pairs=f"of {min(n, PAIRED)} points",
-        moments=moments,
-        skills=skills,
-        probes=probes,
-        failures=failures | failed,
-        known=given,
-        joined=joined,
-        columns=columns,
-        jury=partial(jury_on_disk, whose, failures | failed),
-    )
-
-# %% ../../nbs/rank/12_run.ipynb #643a5f01
-def _all_steps(company, law, labels, on_disk):  # of the bar
-    m, votes = len(company.models), _votes(company, law)
-    draws = max(votes, 1) if on_disk else 0
-    without = votes + 2 * draws + (m if on_disk else 2 * m)
-    return without if labels is None else without + draws + m
-
-# %% ../../nbs/rank/12_run.ipynb #4f059448
-def assemble(
-    found: Findings,
-) -> Ranking:
-    "A ranking from what its steps found."
-    scores = found.scores
-    skills = scores.skills if found.labelled is None else found.labelled.skills
-    fields = _ranking_columns(found.models, scores.moments, skills, scores.probes)
-    if found.labelled is not None:
-        without = [scores.skills[name]["skill"] for name in found.models]
-        fields |= dict(prior_skill=torch.stack(without), spread=found.labelled.spread)
-    judged = (~scores.mask).nonzero()[:, 0]
-    n_judged = fields["point_accuracy"].shape[1]  # on disk a sample judges
-    fields["judged"] = judged[evenly(len(judged), n_judged)]
-    return Ranking(
-        **fields,
-        extra=found.extra,
-        failures=found.failures,
-        settings=found.record,
-        drawn=scores.drawn,
-        to_label=found.to_label,
-        reason=edge_reason(scores.moments, len(scores.mask)),
-    )
+def judged_points(
+    mask: Tensor,  # shape (n,), True where a point trains
+    n_judged: int,
+) -> Tensor:  # rows
+    "The points that judge the probes: all that do not train, or a sample of them on disk."
+    points = (~mask).nonzero()[:, 0]
+    return points[evenly(len(points), n_judged)]
 
 # %% ../../nbs/rank/12_run.ipynb #026cebed
+class Gathered(NamedTuple):
+    "Who takes part in a ranking."
+
+    models: dict[str, company.Model]
+    jurors: dict[str, company.Model]  # who votes and is not ranked
+    failures: dict[str, str]  # name of a model -> why it failed
+    unseated: dict[str, str]  # name of a juror -> why it does not vote
+    jury: jury.Jury | None
+
+
 def _check_classes(n, options):  # of tasks on n points
     mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
     side = min(int(mask.sum()), int((~mask).sum()))
@@ -473,104 +134,197 @@ def _check_classes(n, options):  # of tasks on n points
         refuse(options.caller, rule, f"{options.n_classes} classes, {n} points", remedy)
 
 
-def _gather_in_memory(models, named, images, labels, options):  # Company
-    images = images_for(images, {**models, **named}, options)
-    if images is not None:
-        read_labels(labels, images, len(images), options.caller)
-        _check_classes(len(images), options)
-    gathered, failed = gather_models(models, images, options)
-    refuse_unless_any(gathered, failed, options.caller)
-    return Company(gathered, gather_judges(named, images, options), images, failed)
-
-
-def _gather_on_disk(models, named, images, failures, options):  # Company
-    images = None if images is None else images_for(images, {}, options)
-    opened, _ = open_features(named, options) if named else ({}, {})
-    gathered, failed = gather_rows(models, options)
-    failures = {**failures, **failed}
-    refuse_unless_any(gathered, failures, options.caller)
-    outside, without = gather_rows(opened, options)
-    if without:
-        got = shortened("; ".join(failure_lines(without)), 160)
+def gather(
+    engine: Engine,
+    named: Mapping,  # name -> model
+    choice: laws.PriorChoice,
+    *,
+    judges: laws.JudgesLike | None,  # as for rank_models
+    source: Any | None,  # of images or texts; None if there are features alone
+    failures: Mapping,  # models that could not be opened -> why
+) -> Gathered:
+    "Models and jurors, which must describe the same points."
+    options = engine.options
+    models, broken = engine.gather(named)
+    failures = {**failures, **broken}
+    company.refuse_unless_any(models, failures, options.caller)
+    also = laws.named_judges(judges, named, choice)
+    jurors, silent = engine.gather(also) if also else ({}, {})
+    if silent:
+        got = shortened("; ".join(failure_lines(silent)), 160)
         refuse(options.caller, "every judge must work", got, "correct it or leave it out")
-    return Company(gathered, outside, images, failures)
+    n = len(next(iter(models.values())).features)
+    if source is not None:
+        kind = getattr(source, "kind", "images")
+        check_same_n(options.caller, models=n, **{kind: len(source)})
+    called = jury.call_jury(judges, choice, models, source)
+    seen = company.Settled({}, {})
+    if source is not None and called is not None and called.jurors:
+        seen = jury.see_inputs(called, source, options)
+    if seen.results:
+        jurors = {**jurors, **engine.seat(seen.results)}
+    company.check_rows({**models, **jurors})
+    _check_classes(n, options)
+    return Gathered(models, jurors, failures, seen.failures, called)
+
+# %% ../../nbs/rank/12_run.ipynb #7d7aaf26
+class Findings(NamedTuple):
+    "What an engine found of the models."
+
+    drawn: Drawn
+    scores: Scores
+    models: dict[str, company.Model]  # those that have all scores
+    labelled: LabelledSkills | None  # of these models, if labels are known
+    columns: Columns
+    to_label: Tensor | None  # rows, in the order in which to label them
+    failures: dict[str, str]  # model, or "statistic of model" -> why it is missing
 
 
-def _as_rows(jury, options):  # of jurors, whose features are in memory
-    if not jury:
-        return {}
-    rows, _ = open_features({name: model.features for name, model in jury.items()}, options)
-    seated, failures = gather_rows(rows, options)
-    assert not failures
-    return seated
+def find_scores(
+    engine: Engine,
+    group: Gathered,
+    choice: laws.PriorChoice,
+    *,
+    mask: Tensor,  # shape (n,), True where a point trains
+    votes: int,  # steps of the bar that an election takes
+    known: known_labels.GivenLabels | None,
+    metrics: Mapping | list | tuple | None,  # as for rank_models
+) -> Findings:
+    "All numbers of a ranking."
+    caller = engine.options.caller
+    drawn = engine.draw(choice, group.models, group.jurors, votes=votes)
+    scores = engine.score(drawn, mask, known)
+    models = _having_all(drawn.models, scores.skills, scores.probes)
+    failures = {**group.failures, **drawn.failures, **scores.failures}
+    company.refuse_unless_any(models, failures, caller)
+    labelled, has_label = None, torch.zeros(len(mask), dtype=torch.bool)
+    if known is not None:
+        has_label = known.classes >= 0
+        truth = known.classes if known.targets is None else known.targets
+        labelled = skills_with_labels(engine, models, drawn.law, truth, mask)
+        models, failures = _having_all(models, labelled.skills), failures | labelled.failures
+        company.refuse_unless_any(models, failures, caller)
+    columns = engine.columns(models, scores, known, metrics)
+    to_label = points_to_label(engine, drawn.law, has_label)
+    failures = failures | columns.failures
+    return Findings(drawn, scores, models, labelled, columns, to_label, failures)
+
+# %% ../../nbs/rank/12_run.ipynb #b4db5cc0
+def settings_of(
+    findings: Findings,
+    options: RankOptions,
+    *,
+    mask: Tensor,  # shape (n,), True where a point trains
+    source: Any | None,  # of images or texts; None if there are features alone
+    labels: known_labels.LabelsLike | None,  # as for rank_models
+    known: known_labels.GivenLabels | None,
+) -> dict[str, Any]:  # what json can hold
+    "How a ranking came about."
+    drawn, labelled = findings.drawn, findings.labelled
+    settings = record.describe_run(
+        models=findings.models,
+        images=source,
+        law=drawn.law,
+        tasks=drawn.record,
+        mask=mask,
+        moments=drawn.moments,
+        options=options,
+        pairs=drawn.pairs,
+    )
+    if known is not None and labelled is not None:
+        about = known_labels.labels_record(known, labels, source)
+        settings["labels"] = about | dict(judges=labelled.weights)
+        settings["notes"] += known.notes
+    settings["notes"] += findings.columns.notes
+    if findings.columns.combined:
+        settings["combined"] = findings.columns.combined
+    return settings
+
+
+def assemble(
+    findings: Findings,
+    settings: dict,  # of settings_of
+    mask: Tensor,  # shape (n,), True where a point trains
+    source: Any | None,  # of images or texts; None if there are features alone
+) -> Ranking:
+    "A ranking from what was found."
+    drawn, scores, models, labelled = findings[:4]
+    skills = scores.skills if labelled is None else labelled.skills
+    numbers = _numbers_of(models, drawn.moments, skills, scores.probes)
+    if labelled is not None:
+        without = [scores.skills[name].skill for name in models]
+        numbers |= dict(prior_skill=torch.stack(without), spread=labelled.spread)
+    if few := carried_by_few(numbers["point_errors"], len(mask)):
+        settings["notes"].append(few)
+    return Ranking(
+        **numbers,
+        judged=judged_points(mask, numbers["point_accuracy"].shape[1]),
+        extra=elected_columns(models, drawn.law) | findings.columns.values,
+        failures=findings.failures,
+        settings=settings,
+        drawn=record.draw_tasks(drawn.probe_tasks, mask, source),
+        to_label=findings.to_label,
+        reason=edge_reason(drawn.moments, len(mask)),
+    )
+
+# %% ../../nbs/rank/12_run.ipynb #f0359917
+def rank_with(
+    engine: MemoryEngine | DiskEngine,
+    named: Mapping,  # name -> model
+    choice: laws.PriorChoice,
+    *,
+    source: Any | None = None,  # of images or texts; None if there are features alone
+    labels: known_labels.LabelsLike | None = None,  # as for rank_models
+    metrics: Mapping | list | tuple | None = None,  # as for rank_models
+    judges: laws.JudgesLike | None = None,  # as for rank_models
+    failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
+) -> Ranking:
+    "All steps of a ranking, whose numbers an engine computes."
+    options, caller = engine.options, engine.options.caller
+    known = None
+    if source is not None:
+        known = known_labels.read_labels(labels, source, len(source), caller)
+        _check_classes(len(source), options)
+    group = gather(engine, named, choice, judges=judges, source=source, failures=failures)
+    n, n_voters = len(next(iter(group.models.values())).features), len(group.models | group.jurors)
+    if source is None:
+        known = known_labels.read_labels(labels, None, n, caller)
+    engine.check(group.models, known)
+    mask = check_split(options.train, n, caller, seed=options.seed + 1)
+    votes = n_voters if choice.kind == "elected" and n_voters > 2 else 0
+    steps = engine.steps(votes, len(group.models), labelled=known is not None)
+    with open_bar(options.progress, total=steps, unit="step") as bar:
+        busy = replace(engine, options=replace(options, bar=bar))
+        asked: dict[str, Any] = dict(known=known, metrics=metrics)
+        findings = find_scores(busy, group, choice, mask=mask, votes=votes, **asked)
+    how: dict[str, Any] = dict(mask=mask, source=source)
+    settings = settings_of(findings, options, labels=labels, known=known, **how)
+    silent = [f"{name} does not judge: {why}" for name, why in group.unseated.items()]
+    settings["notes"] += silent
+    settings["unjudged"] = jury.unjudged_words(len(findings.models), group.jury)
+    return assemble(findings, settings, **how)
 
 
 def run(
-    models: Mapping,  # name -> model; name -> RowMatrix where rows stay on disk
+    models: Mapping,  # name -> model; name -> rows where they stay on disk
     images: ImagesLike | TextSource | None,  # as for rank_models
     options: RankOptions,
     *,
-    prior: AnyModel | None = None,  # as for rank_models
-    metrics: Mapping | list | tuple | None = None,  # as for rank_models
-    labels: LabelsLike | None = None,  # as for rank_models
-    judges: JudgesLike | None = None,  # as for rank_models
+    prior: company.AnyModel | None = None,  # as for rank_models
+    judges: laws.JudgesLike | None = None,  # as for rank_models
     controls: str | Sequence | None = None,  # as for rank_models
-    failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
     on_disk: bool = False,  # rows stay where they are
+    **asked: Any,  # of rank_with: labels, metrics, failures
 ) -> Ranking:
-    "Gather the models, compute every statistic of them, and put them in order."
-    law = read_law(prior, models, options.caller)
-    named = named_judges(judges, models, law)
-    controls = named_controls(controls, {**models, **named}, law)
+    "Read what is asked, and let the engine of these features rank the models."
+    choice = laws.read_prior(prior, models, options.caller)
+    also = laws.named_judges(judges, models, choice)
+    controls = laws.named_controls(controls, {**models, **also}, choice)
     options = replace(options, controls=controls)
     if on_disk:
-        company = _gather_on_disk(models, named, images, failures, options)
+        source = None if images is None else company.images_for(images, {}, options)
+        engine: MemoryEngine | DiskEngine = DiskEngine(options)
     else:
-        company = _gather_in_memory(models, named, images, labels, options)
-    jury = call_jury(judges, law, company.models, company.images)
-    seated, unseated = seat_jury(jury, company.models, company.images, options)
-    seated = _as_rows(seated, options) if on_disk else seated
-    company = company._replace(outside=company.outside | seated)
-    check_rows(company.models | company.outside)
-    _check_classes(len(next(iter(company.models.values())).features), options)
-    steps = _all_steps(company, law, labels, on_disk)
-    with open_bar(options.progress, total=steps, unit="step") as bar:
-        options = replace(options, bar=bar)
-        if on_disk:
-            scores = scores_on_disk(company, law, options, labels=labels)
-        else:
-            scores = scores_in_memory(company, law, options, metrics=metrics, labels=labels)
-        found = findings(company, scores, options, labels=labels)
-    found.record["unjudged"] = unjudged_words(len(found.models), jury)
-    found.record["notes"] += [f"{name} does not judge: {why}" for name, why in unseated.items()]
-    ranking = assemble(found)
-    n = ranking.settings["n"]
-    if ranking.point_errors is not None and (few := carried_by_few(ranking.point_errors, n)):
-        found.record["notes"].append(few)
-    return ranking
-
-# %% ../../nbs/rank/12_run.ipynb #5d6c08b3
-def run_on_disk(
-    rows: Mapping,  # name -> RowMatrix
-    options: RankOptions,
-    images: ImagesLike | TextSource | None = None,  # what the rows are of, which a jury sees
-    *,
-    plan: bool = False,  # predict time and memory and read nothing
-    failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
-    **asked: Any,  # of run: prior, labels, judges, controls
-) -> Any:  # Ranking, or RankingPlan
-    "A ranking of features that stay on disk, or what it will cost."
-    n = len(next(iter(rows.values())))
-    mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
-    check_streaming(options, rows, mask)
-    if not plan:
-        return run(rows, images, options, failures=failures, on_disk=True, **asked)
-    return plan_ranking(
-        rows,
-        n_tasks=options.n_tasks,
-        n_classes=options.n_classes,
-        rank=options.rank,
-        train=mask.double().mean().item(),
-        n_judged=options.n_judged,
-        elected=read_law(asked.get("prior"), rows, options.caller).kind == "elected",
-    )
+        source = company.images_for(images, {**models, **also}, options)
+        engine = MemoryEngine(options, source)
+    return rank_with(engine, models, choice, source=source, judges=judges, **asked)
