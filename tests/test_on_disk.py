@@ -226,7 +226,7 @@ FULL = {  # numpy says how much it wrote, and not why it stopped
 
 
 @pytest.mark.parametrize("said", FULL)
-@pytest.mark.parametrize("what", ["factor.npy", "tasks.npy", "labels.npy"])
+@pytest.mark.parametrize("what", ["factor.npy", "skill.npy", "labels.npy"])
 def test_a_full_disk_leaves_nothing_behind(files, tmp_path, monkeypatch, what, said):
     room = tmp_path / "room"
     room.mkdir()

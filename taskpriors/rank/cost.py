@@ -6,18 +6,13 @@
 __all__ = []
 
 # %% ../../nbs/rank/10_cost.ipynb #0e1b8f60
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import torch
-
 from ..checks import check_count, check_flag, check_instance, check_number
-from ..inputs.row_blocks import open_models, open_rows
-from ..prior.moments import trace_moments
-from ..prior.prefix import sample_many_labels
-from ..prior.ridge_on_disk import JUDGED, scores_of_rows
+from ..inputs.row_blocks import open_models
+from ..prior.ridge_on_disk import JUDGED
 from .company import ORDERS, RankOptions
 from .laws import ELECTION_ORDERS
 from ..results import Result
@@ -57,64 +52,17 @@ def ranking_work(
 
 # %% ../../nbs/rank/10_cost.ipynb #1cbe95ed
 class Speed(NamedTuple):
-    "How fast this machine is at the moment."
+    "How fast a core is."
 
-    single: float  # operations a second, float32
-    double: float  # operations a second, float64
-    draw: float  # seconds for a point of the sampler
-    row: float = 0.0  # seconds to fetch one row
-    point: float = 0.0  # seconds to judge a point of a model, without the products
-    pair: float = 0.0  # seconds for a pair of points of a model, without the products
-
-
-def _fastest(run, clock):
-    "Seconds of the fastest of three calls, after one that is not timed."
-    run()
-    times = []
-    for _ in range(3):
-        start = clock()
-        run()
-        times.append(clock() - start)
-    return max(min(times), 1e-9)
+    single: float = 8e10  # operations a second, float32
+    double: float = 4e10  # operations a second, float64
+    draw: float = 6e-6  # seconds for a point of the sampler
+    row: float = 2.5e-6  # seconds to fetch one row
+    point: float = 1.2e-5  # seconds to judge a point of a model, without the products
+    pair: float = 2e-9  # seconds for a pair of points of a model, without the products
 
 
-def _seconds_per_point(n_tasks, n_classes, clock):
-    "To judge a point of one narrow model."
-    n = 1024
-    g = torch.Generator().manual_seed(0)
-    X = torch.randn(n, 8, generator=g)
-    labels = torch.randint(0, n_classes, (n_tasks, n), generator=g, dtype=torch.uint8)
-    how = dict(n_classes=n_classes, n_judged=n)
-    return _fastest(lambda: scores_of_rows(X, labels, labels, 0.5, **how), clock) / n
-
-
-def measure_speed(
-    *,
-    rank: int = 128,  # of the prior
-    n_tasks: int = 200,
-    n_classes: int = 5,
-    clock: Callable = time.perf_counter,  # or time.process_time, which ignores other programs
-) -> Speed:
-    "Time small pieces of a ranking: the fastest of three calls of each."
-    X, W, g = torch.ones(4096, 512), torch.ones(512, 512), torch.Generator().manual_seed(0)
-    flops = 2 * 4096 * 512 * 512
-    Z = torch.randn(2560, rank, generator=g)
-    tasks: dict[str, Any] = dict(n_tasks=-(-n_tasks // min(ORDERS, n_tasks)), seed=0)
-    hot = 10.0 * len(Z)  # few labels change in a second round, as at many points
-    narrow = {str(k): Z[:1024, :8].contiguous() for k in range(4)}
-    rows, index = open_rows(X), torch.arange(2048)
-    row = _fastest(lambda: rows.take(index), clock) / len(index)
-    point = _seconds_per_point(n_tasks, n_classes, clock)
-    pairs = len(narrow) * 1024**2 / 2
-    return Speed(
-        single=flops / _fastest(lambda: X @ W, clock),
-        double=flops / _fastest(lambda: X.double() @ W.double(), clock),
-        draw=_fastest(lambda: sample_many_labels(Z, hot, n_classes, **tasks), clock) / len(Z),
-        row=row,
-        point=max(point - 3 * row, 0.0),
-        pair=_fastest(lambda: trace_moments(narrow, narrow["0"], 1.0, graphs="directed"), clock)
-        / pairs,
-    )
+USUAL = Speed()  # of a core of a server of 2024
 
 # %% ../../nbs/rank/10_cost.ipynb #c3528357
 _READ = 1.0e9  # bytes a second, of reading, widening and centring rows
@@ -203,7 +151,7 @@ def plan_ranking(
     train: float = 0.5,  # share of the points that probes are fitted to
     n_judged: int = JUDGED,  # points whose residuals are formed
     elected: bool = True,  # do the models elect judges?
-    speed: Speed | None = None,  # of the machine; None measures it
+    speed: Speed = USUAL,  # of a core
 ) -> RankingPlan:
     "Predict time and memory of a ranking from disk with these arguments."
     caller = "plan_ranking"
@@ -216,9 +164,7 @@ def plan_ranking(
     options_of_judging = dict(n_judged=check_count(n_judged, caller, "n_judged", low=2))
     opened = open_models(models, caller).values()
     n, widths = len(next(iter(opened))), [rows.shape[1] for rows in opened]
-    if speed is None:
-        speed = measure_speed(**options)
-    check_instance(speed, Speed, caller, "speed", remedy="pass measure_speed() or None")
+    check_instance(speed, Speed, caller, "speed", remedy="leave it out, or pass a Speed")
     steps = _steps(n, widths, speed, train=train, **options, **options_of_judging)
     if check_flag(elected, caller, "elected") and len(widths) > 2:
         few = min(RankOptions.n_judging, n_tasks)
