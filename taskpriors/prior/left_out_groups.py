@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = []
 
-# %% ../../nbs/prior/25_left_out_groups.ipynb #73928b38
+# %% ../../nbs/prior/25_left_out_groups.ipynb #32a44335
 from typing import Any, NamedTuple
 
 import torch
@@ -26,7 +26,7 @@ from .heldout import HeldoutError
 from ..ridge import RidgeBasis, decompose, residual_filter, simplex_codes
 from ..ridge_tasks import MOST_LOST, alpha_grid, check_tasks, code_rows
 
-# %% ../../nbs/prior/25_left_out_groups.ipynb #008203f5
+# %% ../../nbs/prior/25_left_out_groups.ipynb #2ad226fb
 class Grouping(NamedTuple):
     "Points by their groups."
 
@@ -57,6 +57,7 @@ def check_groups(
     caller: str,  # who asks
 ) -> Grouping:
     "Return points by their groups, of which there must be two, or raise `ValueError`."
+    groups = groups.tolist() if hasattr(groups, "tolist") else groups
     names = check_several(groups, caller, "groups")
     check_same_n(caller, points=n, groups=len(names))
     try:
@@ -92,7 +93,7 @@ def split_groups(
     first = max(1, min(m - 1, int((reached <= share * n).sum())))
     return torch.isin(grouping.number, order[:first])
 
-# %% ../../nbs/prior/25_left_out_groups.ipynb #39ee93b7
+# %% ../../nbs/prior/25_left_out_groups.ipynb #10f9ca3d
 class _Inverses(NamedTuple):
     matrices: list[Tensor]  # of the blocks of I - H, (n_groups, size, size), float64
     least: Tensor  # eigenvalue of each block
@@ -137,7 +138,7 @@ def group_residuals(
     R = _residual_map(basis, alpha, targets.to(basis.U))
     return grouping.parts_of(_inverses(basis, grouping, alpha).matrices, R)
 
-# %% ../../nbs/prior/25_left_out_groups.ipynb #3749458f
+# %% ../../nbs/prior/25_left_out_groups.ipynb #70c1e789
 def _constant_residuals(grouping, T):  # of a constant fitted to the other groups, shape (n, k)
     number = grouping.number.to(T.device)
     sums = T.new_zeros(grouping.n_groups, T.shape[1]).index_add_(0, number, T)
@@ -252,7 +253,7 @@ def error_without_groups(
     fields |= dict(variance=variance, standard_error=deviation)
     return HeldoutError(measure="label", task_errors=errors, **fields)
 
-# %% ../../nbs/prior/25_left_out_groups.ipynb #77bc0b12
+# %% ../../nbs/prior/25_left_out_groups.ipynb #a8532f10
 def accuracy_without_groups(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
@@ -268,3 +269,36 @@ def accuracy_without_groups(
     choice = _best_penalty(basis, T, grouping, caller)
     scores = (T - choice.residuals + codes[y[0]].mean(0)) @ codes.T
     return (scores.argmax(1) == y[0]).double().mean().item()
+
+# %% ../../nbs/prior/25_left_out_groups.ipynb #4e8f69cd
+def _skills_over_laws(X, planes, grouping, caller):  # planes: (n_laws, n, k), centred columns
+    basis = decompose(X)
+    T = planes.to(basis.U)
+    columns = T.transpose(0, 1).flatten(1)
+
+    def per_law(E):
+        return E.square().unflatten(1, (len(T), -1)).sum((0, 2), dtype=torch.float64)
+
+    least = torch.full((len(T),), torch.inf, dtype=torch.float64, device=columns.device)
+    for alpha in alpha_grid(basis).tolist():
+        inverses = _inverses(basis, grouping, alpha)
+        if _is_usable(basis, inverses, alpha):
+            E = grouping.parts_of(inverses.matrices, _residual_map(basis, alpha, columns))
+            least = torch.minimum(least, per_law(E))
+    baseline = per_law(_constant_residuals(grouping, columns))
+    return (1 - least / baseline).cpu()
+
+
+def cross_skill_without_groups(
+    features: list[Tensor],  # of the models, each of shape (n, d)
+    tasks: Tensor,  # of each prior, shape (n_priors, n_tasks, n), int64
+    groups: ArrayLike,  # name of the group of each point, shape (n,)
+    n_classes: int,
+) -> Tensor:  # shape (n_models, n_priors), float64
+    "Skill of every model over the tasks of every prior, with the whole group of a point left out."
+    caller = "cross_skill"
+    grouping = check_groups(groups, tasks.shape[2], caller)
+    codes = simplex_codes(n_classes)
+    planes = torch.stack([code_rows(law, codes).flatten(0, 1).T for law in tasks])
+    planes = planes - planes.mean(1, keepdim=True)
+    return torch.stack([_skills_over_laws(X, planes, grouping, caller) for X in features])

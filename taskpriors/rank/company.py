@@ -99,6 +99,7 @@ class RankOptions:
     controls: tuple = ()  # names of models or judges that are known to be weak
     rank: int = 128  # directions of the prior, where features stay on disk
     n_judged: int = JUDGED  # points whose residuals are formed there
+    groups: Any = None  # of each point, shape (n,): left out whole; None: independent points
     scratch: str | Path | None = None  # where workers find tasks there; None: temporary folder
     caller: str = "rank_models"  # who asks
     bar: Any = None  # of open_bar, which all steps move on; None: each step draws its own

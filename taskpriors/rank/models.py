@@ -185,6 +185,7 @@ def rank_models(
     *,
     labels: LabelsLike | None = None,  # of all points or of some, see below
     texts: TextsLike | None = None,  # what load_texts opens, instead of images; see embed_texts
+    groups: ArrayLike | None = None,  # of each point (patient, video), (n,): left out whole
     prior: AnyModel | None = None,  # "elected" (None), "product", "others", model, factor (n, r)
     judges: JudgesLike | None = "standing",  # networks that vote and are not ranked, see below
     controls: str | Sequence | None = None,  # names of models known to be weak, that do not judge
@@ -228,6 +229,9 @@ def rank_models(
     with labels are added. Numbers with fractions, floats (n, m) and several labels (n, m) of 0 and
     1 are real targets, and the skill is the mean over them of ridge regression. Features that stay
     on disk take classes, and metrics with labels where all points have one.
+    Points of one group (frames of a video, slides of a
+    patient) are no independent points: with `groups` no probe is judged on a group that it has
+    seen, and intervals, tiers and compare() take groups as independent.
     Files of more than 100,000 points, or than fit into memory, are read in blocks of rows where
     they lie, and so is whatever open_rows takes with `on_disk`: the law is cut to its `rank` (128)
     leading directions, `n_judged` points judge (see JUDGED), and workers of an executor find
@@ -249,6 +253,7 @@ def rank_models(
         temperature=temperature,
         task_temperature=task_temperature,
         train=train,
+        groups=groups,
         seed=seed,
         cache=cache,
         progress=progress,
