@@ -33,6 +33,7 @@ from taskpriors.jobs.fixed_tasks import (
 from .monitor import encode
 from ..kernels import kernel_factor
 from ..prior.cross_skill import cross_skill
+from ..prior.left_out_groups import check_groups
 from ..rank.company import RankOptions
 from ..rank.jury import see_inputs, standing_jury
 from ..rank.known_labels import LabelsLike, labels_record, read_labels
@@ -468,6 +469,7 @@ def rank_layers(
     n_points: int = 5000,  # points at most, a seeded subset
     batch_size: int = 64,  # inputs in a forward pass
     labels: LabelsLike | None = None,  # of all inputs, as for `rank_models`
+    groups: ArrayLike | None = None,  # of all inputs (patient, video): left out whole
     judges: str | bool | None = "standing",  # of pictures and texts, without reference; or False
     **options: Any,  # of `rank_models`: prior, n_tasks, n_classes, seed and more
 ) -> LayerRanking:  # its plot is a curve over depth
@@ -486,6 +488,9 @@ def rank_layers(
     how: dict[str, Any] = dict(transform=transform, n_points=n_points, batch_size=batch_size)
     module, points = open_layers(model, images, texts=texts, **how, caller="rank_layers")
     given = _labels_there(labels, points, images)
+    if groups is not None:
+        number = check_groups(groups, points.n_all, "rank_layers").number
+        options["groups"] = number[points.index]
     found = _layer_rows(module, points, layers, pool, "rank_layers")
     judge = None
     if "prior" not in options:

@@ -45,6 +45,7 @@ from taskpriors.jobs.fixed_tasks import (
     subset_of,
 )
 from ..prior.heldout import error_on_basis
+from ..prior.left_out_groups import error_without_groups
 from ..rank.company import attempt
 from ..rank.errors import error_law, lead_errors
 from ..rank.laws import task_orders
@@ -495,7 +496,10 @@ class Monitor:
     def _judge(self, X):
         X = check_features(X, "Monitor")
         basis = decompose(X)
-        error = error_on_basis(basis, self.labels, "Monitor")
+        if self.groups is None:
+            error = error_on_basis(basis, self.labels, "Monitor")
+        else:
+            error = error_without_groups(basis, self.labels, self.groups, "Monitor")
         assert error.pseudo_values is not None and error.task_errors is not None
         points = error.pseudo_values / error.baseline
         tasks = error.task_errors / error.baseline
