@@ -13,18 +13,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .. import checks
 from ..blocks import evenly
-from taskpriors.checks import (
-    ArrayLike,
-    check_count,
-    check_features,
-    check_number,
-    check_same_n,
-    check_same_points,
-    check_several,
-    check_similarity,
-    refuse,
-)
+from ..checks import ArrayLike
 from .cross_skill import cross_skill  # noqa: F401 - promised at this path
 from ..refusals import listed
 from ..results import Result
@@ -32,22 +23,22 @@ from ..signatures import documented
 
 # %% ../../nbs/prior/16_judges.ipynb #ca725387
 def _check_cross(cross, caller):
-    S = check_features(cross, caller, "cross", min_rows=1).double().cpu()
+    S = checks.check_features(cross, caller, "cross", min_rows=1).double().cpu()
     if S.numel() == 1:
-        refuse(caller, "at least two models must judge each other", 1, "add models")
+        checks.refuse(caller, "at least two models must judge each other", 1, "add models")
     if S.shape[0] != S.shape[1]:
         got = f"{S.shape[0]} models and {S.shape[1]} priors"
         remedy = "pass the factor of a prior as features, too, to let it judge"
-        refuse(caller, "cross must hold a row and a column for each model", got, remedy)
+        checks.refuse(caller, "cross must hold a row and a column for each model", got, remedy)
     return S
 
 
 def _positions_mask(positions, k, caller, what):  # bool, shape (k,)
     if not (isinstance(positions, Sequence) and len(positions) == 0):
-        positions = check_several(positions, caller, what)
+        positions = checks.check_several(positions, caller, what)
     mask = torch.zeros(k, dtype=torch.bool)
     for position in positions:
-        mask[check_count(position, caller, what, low=0, high=k - 1)] = True
+        mask[checks.check_count(position, caller, what, low=0, high=k - 1)] = True
     return mask
 
 
@@ -55,20 +46,20 @@ def _check_controls(controls, k, caller):
     controls = _positions_mask(controls, k, caller, "controls").nonzero()[:, 0].tolist()
     if k - len(controls) < 2:
         got = f"{len(controls)} controls among {k} models"
-        refuse(caller, "at least two models must be no controls", got, "add models")
+        checks.refuse(caller, "at least two models must be no controls", got, "add models")
     return controls
 
 
 def _check_copies(similarity, groups, k, caller):
     same = torch.eye(k, dtype=torch.float64)
     if groups is not None:
-        groups = check_several(groups, caller, "groups")
-        check_same_n(caller, cross=k, groups=len(groups))
+        groups = checks.check_several(groups, caller, "groups")
+        checks.check_same_n(caller, cross=k, groups=len(groups))
         labels = torch.tensor([list(groups).index(name) for name in groups])
         same = (labels[:, None] == labels).double()
     if similarity is None:
         return same
-    return torch.maximum(check_similarity(similarity, caller, k), same)
+    return torch.maximum(checks.check_similarity(similarity, caller, k), same)
 
 # %% ../../nbs/prior/16_judges.ipynb #33071716
 def _above(S, controls):  # the skills that count, shape (k, k)
@@ -141,11 +132,11 @@ def copy_similarity(
     Reference: Székely and Rizzo 2014 for the centring; Kornblith et al. 2019 for the alignment.
     """
     caller = "copy_similarity"
-    factors = check_same_points(factors, caller, "factors")
-    power = check_number(power, caller, "power", low=0, low_open=True)
+    factors = checks.check_same_points(factors, caller, "factors")
+    power = checks.check_number(power, caller, "power", low=0, low_open=True)
     n = len(factors[0])
-    check_count(n, caller, "the number of points", low=4)
-    n = min(n, check_count(n_points, caller, "n_points", low=4))
+    checks.check_count(n, caller, "the number of points", low=4)
+    n = min(n, checks.check_count(n_points, caller, "n_points", low=4))
     pick = evenly(len(factors[0]), n, down=True)
     flat = torch.stack([_u_centred(Z[pick.to(Z.device)]).cpu() for Z in factors])
     return (flat @ flat.T).clamp(0, 1).pow(power).fill_diagonal_(1)
@@ -234,12 +225,12 @@ def elect_prior(
     S = _check_cross(cross, caller)
     controls = _check_controls(controls, len(S), caller)
     similarity = _check_copies(similarity, groups, len(S), caller)
-    power = check_number(power, caller, "power", low=0, high=1e12, low_open=True)
-    limit = check_number(limit, caller, "limit", low=0, high=1)
+    power = checks.check_number(power, caller, "power", low=0, high=1e12, low_open=True)
+    limit = checks.check_number(limit, caller, "limit", low=0, high=1)
     C = mutual_skill(S, similarity=similarity, controls=controls, jurors=jurors)
     if not C.max() > 0:
         rule = "two models must learn each other's tasks better than chance and controls do"
-        refuse(caller, rule, "no such pair", "add models, or name a prior")
+        checks.refuse(caller, rule, "no such pair", "add models, or name a prior")
     seats = similarity.sum(1)
     B = (C / C.max()) ** power / (seats[:, None] * seats).sqrt()
     juries, community, ratio = _rivals((B + B.T) / 2, seats, limit)

@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..checks import ArrayLike, Seed, check_count, check_features, check_generator, refuse
+from .. import checks
+from ..checks import ArrayLike, Seed
 from ..signatures import documented
 
 # %% ../../nbs/prior/23_next_labels.ipynb #c42d7fdc
@@ -116,14 +117,14 @@ def spread_points(
     Reference: local pivotal method, Grafström, Lundström and Schelin (2012).
     """
     caller = "spread_points"
-    X = check_features(coordinates, caller, "coordinates", min_rows=1)
-    seed = int(torch.randint(2**62, (), generator=check_generator(seed, caller)))
+    X = checks.check_features(coordinates, caller, "coordinates", min_rows=1)
+    seed = int(torch.randint(2**62, (), generator=checks.check_generator(seed, caller)))
     g = np.random.default_rng(seed)
     done = np.zeros(0, int) if labelled is None else np.unique(np.asarray(labelled, int))
     if len(done) and not 0 <= done[0] <= done[-1] < len(X):
         got = f"{done[0]} to {done[-1]} of {len(X)} points"
-        refuse(caller, "labelled must hold rows of points", got, "number the points from 0")
-    k = check_count(n_points, caller, "n_points", high=len(X) - len(done))
+        checks.refuse(caller, "labelled must hold rows of points", got, "number the points from 0")
+    k = checks.check_count(n_points, caller, "n_points", high=len(X) - len(done))
     done, fresh = points_looked_at(len(X), done, g, max(LOOKED_AT, 2 * k))
     rows = np.concatenate([done, fresh])
     near = X[torch.as_tensor(rows)].double()

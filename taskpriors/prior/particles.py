@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from .. import checks
 from ..blocks import row_blocks, with_bar
-from ..checks import ArrayLike, Seed, check_generator, check_number, check_tensor, refuse
-from .prefix import check_given, check_sampler, log_normalisers, pair_scale
+from ..checks import ArrayLike, Seed
+from . import prefix
 from .prefix_blocks import draw_block, draw_uniforms, encode_labels
 
 # %% ../../nbs/prior/10_particles.ipynb #d755be69
@@ -111,16 +112,16 @@ def check_proportions(
     caller: str,  # who asks
 ) -> tuple[Tensor | None, float | None]:  # shares that sum to one, float64, and the tolerance
     "Return class proportions and their tolerance, or raise `ValueError`; None leaves both out."
-    tau = check_number(tau, caller, "tolerance", low=0, low_open=True)
+    tau = checks.check_number(tau, caller, "tolerance", low=0, low_open=True)
     if pi is None:
         return None, None
-    pi = check_tensor(pi, caller, "class_proportions").double().cpu()
+    pi = checks.check_tensor(pi, caller, "class_proportions").double().cpu()
     if pi.shape != (q,):
         rule = f"class_proportions must hold {q} numbers"
-        refuse(caller, rule, f"shape {tuple(pi.shape)}", "pass one share per class")
+        checks.refuse(caller, rule, f"shape {tuple(pi.shape)}", "pass one share per class")
     if not (pi > 0).all() or abs(pi.sum().item() - 1) > 1e-6:
         rule = "class_proportions must be positive and sum to one"
-        refuse(caller, rule, pi.tolist(), "divide them by their sum")
+        checks.refuse(caller, rule, pi.tolist(), "divide them by their sum")
     return pi / pi.sum(), tau
 
 # %% ../../nbs/prior/10_particles.ipynb #68381ff1
@@ -145,20 +146,20 @@ def checked_problem(
     given: ArrayLike | None = None,  # known classes, shape (n,); -1 where a label is not known
 ) -> Problem:
     "Judge the arguments that all samplers of the label measure share."
-    Z, T, q, _ = check_sampler(Z, temperature, n_classes, n_tasks, caller, label_bytes=18)
-    pair_scale(Z, T, caller)
+    Z, T, q, _ = prefix.check_sampler(Z, temperature, n_classes, n_tasks, caller, label_bytes=18)
+    prefix.pair_scale(Z, T, caller)
     n = len(Z)
     pi, tau = check_proportions(class_proportions, tolerance, q, caller)
     if tau is not None and tau * n < 0.5:
         rule = "tolerance must leave room to move one point"
-        refuse(caller, rule, f"{tau:.3g} for {n} points", f"pass at least {0.5 / n:.2g}")
-    g = check_generator(seed, caller, Z.device)
+        checks.refuse(caller, rule, f"{tau:.3g} for {n} points", f"pass at least {0.5 / n:.2g}")
+    g = checks.check_generator(seed, caller, Z.device)
     order, known = torch.arange(n, device=Z.device), None
-    given = check_given(given, caller, n=n, n_classes=q, device=Z.device)
+    given = prefix.check_given(given, caller, n=n, n_classes=q, device=Z.device)
     if given is not None:
         if pi is not None:
             rule = "class_proportions cannot be kept while labels are given"
-            refuse(caller, rule, "both", "leave one of the two out")
+            checks.refuse(caller, rule, "both", "leave one of the two out")
         first = (given >= 0).nonzero()[:, 0]
         order, known = (given < 0).nonzero()[:, 0], given[first]
     order = order[torch.randperm(len(order), generator=g, device=g.device).to(Z.device)]
@@ -289,7 +290,7 @@ def _propose_block(P, rows, U, g):  # -> what is drawn, increments of log weight
     J = (A @ B.T).tril(-1)
     drawn = draw_block(F, J, u)
     F += (J @ drawn.codes.flatten(1)).view_as(F)  # the scores at which labels were drawn
-    increments = (log_normalisers(F) - F.sum(1) / q).double().sum(0)
+    increments = (prefix.log_normalisers(F) - F.sum(1) / q).double().sum(0)
     return drawn, increments + _drift(P, U[-1].view(q - 1, m), drawn.codes)
 
 # %% ../../nbs/prior/10_particles.ipynb #873c4b94

@@ -15,23 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from taskpriors.checks import (
-    ArrayLike,
-    Seed,
-    check_computed,
-    check_count,
-    check_finite,
-    check_generator,
-    check_instance,
-    check_memory,
-    check_number,
-    check_same_n,
-    check_same_points,
-    check_several,
-    check_similarity,
-    check_tensor,
-    refuse,
-)
+from .. import checks
+from ..checks import ArrayLike, Seed
 from .calibration import critical_temperature
 from .heldout import error_on_basis
 from .prefix import check_given, sample_labels_of_priors
@@ -94,19 +79,21 @@ def _known(labels, n, n_classes, caller):  # which points, their classes from 0,
     names, classes = y[points].unique(return_inverse=True)
     q = max(2, len(names))
     if n_classes is not None:
-        q = check_count(n_classes, caller, "n_classes", low=2)
+        q = checks.check_count(n_classes, caller, "n_classes", low=2)
     if len(names) > q:
         rule = "n_classes must be at least the number of classes that labels name"
-        refuse(caller, rule, f"{q} for {len(names)} classes", "raise it or leave it out")
+        checks.refuse(caller, rule, f"{q} for {len(names)} classes", "raise it or leave it out")
     return points, classes, q
 
 
 def _eigenvalues(given, factors, caller):  # the largest of each kernel, float64
     if given is None:
         given = [critical_temperature(Z, 2) for Z in factors]  # 2 lambda_1 over two classes
-    given = check_several(given, caller, "top_eigenvalues")
-    check_same_n(caller, factors=len(factors), top_eigenvalues=len(given))
-    values = [check_number(v, caller, "top_eigenvalues", low=0, low_open=True) for v in given]
+    given = checks.check_several(given, caller, "top_eigenvalues")
+    checks.check_same_n(caller, factors=len(factors), top_eigenvalues=len(given))
+    values = [
+        checks.check_number(v, caller, "top_eigenvalues", low=0, low_open=True) for v in given
+    ]
     return torch.tensor(values, dtype=torch.float64)
 
 
@@ -130,17 +117,19 @@ def label_evidence(
     Reference: Task Priors, section 2.4, Algorithm 1; the average over temperatures is ours.
     """
     caller = "label_evidence"
-    factors = check_same_points(factors, caller, "factors")
+    factors = checks.check_same_points(factors, caller, "factors")
     points, classes, q = _known(labels, len(factors[0]), n_classes, caller)
-    n_orders = check_count(orders, caller, "orders", high=10**4)
-    several = check_several(gains, caller, "gains")
-    grid = [check_number(x, caller, "gains", low=1e-6, high=1e6) for x in several]
+    n_orders = checks.check_count(orders, caller, "orders", high=10**4)
+    several = checks.check_several(gains, caller, "gains")
+    grid = [checks.check_number(x, caller, "gains", low=1e-6, high=1e6) for x in several]
     gains = torch.tensor(grid, dtype=torch.float64)
     top = _eigenvalues(top_eigenvalues, factors, caller)
-    g = check_generator(seed, caller)
+    g = checks.check_generator(seed, caller)
     k, c = len(points), len(classes.unique())
     entries = 3 * k * k + k * (len(gains) * (n_orders + 3 * c) + n_orders * len(factors))
-    check_memory(8 * entries, caller, "pass fewer labels or orders", device=factors[0].device)
+    checks.check_memory(
+        8 * entries, caller, "pass fewer labels or orders", device=factors[0].device
+    )
     visited = torch.stack(
         [torch.randperm(k, generator=g, device=g.device) for _ in range(n_orders)]
     )
@@ -153,7 +142,7 @@ def label_evidence(
         so_far = steps.cumsum(2).logsumexp(1) - math.log(len(gains))
         predictive.append(so_far.diff(dim=1, prepend=so_far.new_zeros(n_orders, 1)))
     remedy = "pass factors of about unit scale"
-    of_gains = check_computed(torch.stack(by_gain), caller, "the evidence", remedy)
+    of_gains = checks.check_computed(torch.stack(by_gain), caller, "the evidence", remedy)
     best = (of_gains - (gains / USUAL_GAIN).log().square() / 2).argmax(1)
     return LabelEvidence(
         log_evidence=of_gains.logsumexp(1) - math.log(len(gains)),
@@ -201,17 +190,23 @@ def posterior_weights(
     """
     caller = "posterior_weights"
     remedy = "pass label_evidence(factors, labels)"
-    check_instance(evidence, LabelEvidence, caller, "evidence", remedy=remedy)
-    w = check_finite(check_tensor(weights, caller, "weights"), caller, "weights").double().cpu()
+    checks.check_instance(evidence, LabelEvidence, caller, "evidence", remedy=remedy)
+    w = (
+        checks.check_finite(checks.check_tensor(weights, caller, "weights"), caller, "weights")
+        .double()
+        .cpu()
+    )
     if w.ndim != 1 or not len(w) or w.min() < 0 or w.max() <= 0:
         rule, got = "weights must be one number per judge, none negative", f"shape {tuple(w.shape)}"
-        refuse(caller, rule, got, "pass elect_prior(cross).weights")
-    check_same_n(caller, weights=len(w), evidence=len(evidence.log_evidence))
-    fade = check_number(fade, caller, "fade", low=1e-6, high=1e9)
-    powers = POWERS if power is None else [check_number(power, caller, "power", low=0, high=100)]
+        checks.refuse(caller, rule, got, "pass elect_prior(cross).weights")
+    checks.check_same_n(caller, weights=len(w), evidence=len(evidence.log_evidence))
+    fade = checks.check_number(fade, caller, "fade", low=1e-6, high=1e9)
+    powers = (
+        POWERS if power is None else [checks.check_number(power, caller, "power", low=0, high=100)]
+    )
     seats = torch.ones_like(w)
     if similarity is not None:
-        copies = check_similarity(similarity, caller, len(w))
+        copies = checks.check_similarity(similarity, caller, len(w))
         seats = copies.clone().fill_diagonal_(1).sum(1)
     w = w / w.sum()
     k = evidence.n_labels
@@ -253,15 +248,15 @@ def posterior_tasks(
     """
     caller = "posterior_tasks"
     remedy = "pass label_evidence(factors, labels)"
-    check_instance(evidence, LabelEvidence, caller, "evidence", remedy=remedy)
-    factors = check_same_points(factors, caller, "factors")
-    check_same_n(caller, factors=len(factors), evidence=len(evidence.gain))
+    checks.check_instance(evidence, LabelEvidence, caller, "evidence", remedy=remedy)
+    factors = checks.check_same_points(factors, caller, "factors")
+    checks.check_same_n(caller, factors=len(factors), evidence=len(evidence.gain))
     q = evidence.n_classes
     points, classes, _ = _known(labels, len(factors[0]), q, caller)
     given = torch.full((len(factors[0]),), -1)
     given[points] = classes
-    n_tasks = check_count(n_tasks, caller, "n_tasks")
-    n_orders = min(n_tasks, check_count(n_orders, caller, "n_orders"))
+    n_tasks = checks.check_count(n_tasks, caller, "n_tasks")
+    n_orders = min(n_tasks, checks.check_count(n_orders, caller, "n_orders"))
     temperatures = (evidence.top_eigenvalues / (q * evidence.gain)).tolist()
     how: dict[str, Any] = dict(n_tasks=n_tasks, n_orders=n_orders, given=given, seed=seed)
     return sample_labels_of_priors(factors, temperatures, q, **how)
@@ -291,13 +286,13 @@ def labelled_skill(
     Reference: Efron and Stein 1981 for the jackknife.
     """
     caller = "labelled_skill"
-    features = check_same_points(features, caller, "features")
+    features = checks.check_same_points(features, caller, "features")
     points, classes, q = _known(labels, len(features[0]), None, caller)
     k = len(points)
     if k < 4 or classes.max() < 1:
         rule = "labels must name at least two classes and four points"
         got = f"{len(classes.unique())} classes and {k} points"
-        refuse(caller, rule, got, "label more points")
+        checks.refuse(caller, rule, got, "label more points")
     skills, values = [], []
     for X in features:
         basis = decompose(X[points.to(X.device)].double())
@@ -358,18 +353,22 @@ def small_area(
     """
     caller = "small_area"
     remedy = "pass labelled_skill(features, labels)"
-    check_instance(direct, LabelledSkill, caller, "direct", remedy=remedy)
-    s = check_finite(check_tensor(skill, caller, "skill"), caller, "skill").double().cpu()
+    checks.check_instance(direct, LabelledSkill, caller, "direct", remedy=remedy)
+    s = (
+        checks.check_finite(checks.check_tensor(skill, caller, "skill"), caller, "skill")
+        .double()
+        .cpu()
+    )
     if s.ndim != 1 or len(s) < 2:
         rule, got = "skill must hold one number for each of two models or more", tuple(s.shape)
-        refuse(caller, rule, f"shape {got}", "pass shape (n_models,)")
-    check_same_n(caller, skill=len(s), direct=len(direct.skill))
-    growth = check_number(growth, caller, "growth", low=0, high=1e6)
-    spread = check_number(spread, caller, "spread", low=1e-6, high=1e6)
+        checks.refuse(caller, rule, f"shape {got}", "pass shape (n_models,)")
+    checks.check_same_n(caller, skill=len(s), direct=len(direct.skill))
+    growth = checks.check_number(growth, caller, "growth", low=0, high=1e6)
+    spread = checks.check_number(spread, caller, "spread", low=1e-6, high=1e6)
     k = direct.n_labels
     unseen = 1.0
     if n_points is not None:
-        unseen = 1 - k / check_count(n_points, caller, "n_points", low=k)
+        unseen = 1 - k / checks.check_count(n_points, caller, "n_points", low=k)
     contrasts = simplex_codes(len(s))
     inflated = unseen * (1 + growth * direct.n_classes / k)
     D = shrunk_covariance(direct.points.T @ contrasts) / k * inflated

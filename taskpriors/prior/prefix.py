@@ -11,22 +11,9 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
+from .. import checks
 from ..blocks import row_blocks, with_bar
-from taskpriors.checks import (
-    ArrayLike,
-    Seed,
-    as_tensor,
-    check_choice,
-    check_count,
-    check_features,
-    check_flag,
-    check_generator,
-    check_labels,
-    check_memory,
-    check_same_n,
-    check_temperature,
-    refuse,
-)
+from ..checks import ArrayLike, Seed
 from .prefix_blocks import draw_uniforms, encode_labels, fill_labels
 from ..signatures import documented
 
@@ -47,13 +34,13 @@ def check_sampler(
     label_bytes: int = 12,  # that the caller needs for each label
 ) -> tuple[Tensor, float, int, int]:  # the four, checked
     "Judge what every sampler of labels takes, and the memory that it will need."
-    Z = check_features(Z, caller, "Z").detach()
-    T = check_temperature(temperature, caller)
-    q = check_count(n_classes, caller, "n_classes", low=2, high=2**15 - 1)
-    m = check_count(n_tasks, caller, "n_tasks")
+    Z = checks.check_features(Z, caller, "Z").detach()
+    T = checks.check_temperature(temperature, caller)
+    q = checks.check_count(n_classes, caller, "n_classes", low=2, high=2**15 - 1)
+    m = checks.check_count(n_tasks, caller, "n_tasks")
     floats = Z.numel() + (Z.shape[1] + 6 * _BLOCK) * (q - 1) * m
     n_bytes = Z.element_size() * floats + label_bytes * len(Z) * m
-    check_memory(n_bytes, caller, "draw fewer tasks per call", device=Z.device)
+    checks.check_memory(n_bytes, caller, "draw fewer tasks per call", device=Z.device)
     return Z, T, q, m
 
 # %% ../../nbs/prior/08_prefix.ipynb #acb22e5a
@@ -68,11 +55,11 @@ def pair_scale(
     convention: str = "exact",  # pair term K/T ("paper") or 2K/T ("exact")
 ) -> float:  # a/T
     "Return the factor a/T of the scores, or raise `ValueError` where they would overflow."
-    a = _PAIR_TERM[check_choice(convention, tuple(_PAIR_TERM), caller, "convention")]
+    a = _PAIR_TERM[checks.check_choice(convention, tuple(_PAIR_TERM), caller, "convention")]
     top = Z.abs().max().double().item()
     bound = max(a / T, 1) * len(Z) * Z.shape[1] * max(top, 1) ** 2  # also of K alone
     if not bound < torch.finfo(Z.dtype).max / 8:
-        refuse(
+        checks.refuse(
             caller,
             f"scores Z Z^T/temperature must stay finite in {Z.dtype}",
             f"temperature {T:.3g} for entries up to {top:.3g}",
@@ -103,16 +90,16 @@ def check_given(
     "Judge the labels that are known."
     if given is None:
         return None
-    y = as_tensor(given, caller, name)
+    y = checks.as_tensor(given, caller, name)
     if y.ndim != 1:
         rule, got = f"{name} must hold one class for each point", f"shape {tuple(y.shape)}"
-        refuse(caller, rule, got, "pass shape (n,), with -1 where a label is not known")
+        checks.refuse(caller, rule, got, "pass shape (n,), with -1 where a label is not known")
     if (y < -1).any():
         rule = f"{name} must be at least -1, which stands for a label that is not known"
-        refuse(caller, rule, y.min().item(), "encode classes as 0, 1, 2, ...")
+        checks.refuse(caller, rule, y.min().item(), "encode classes as 0, 1, 2, ...")
     unknown = y == -1
     classes = torch.where(unknown, 0, y)
-    known = check_labels(classes, caller, n=n, n_classes=n_classes, name=name)[0]
+    known = checks.check_labels(classes, caller, n=n, n_classes=n_classes, name=name)[0]
     if unknown.all():
         return None
     return torch.where(unknown, -1, known).to(device)
@@ -196,11 +183,11 @@ def sample_labels(
     caller = "sample_labels"
     Z, T, q, m = check_sampler(Z, temperature, n_classes, n_tasks, caller)
     scale = pair_scale(Z, T, caller, convention=convention)
-    check_flag(progress, caller, "progress")
-    shuffle = check_flag(shuffle, caller, "shuffle")
-    k = check_count(n_orders, caller, "n_orders", high=m if shuffle else 1)
+    checks.check_flag(progress, caller, "progress")
+    shuffle = checks.check_flag(shuffle, caller, "shuffle")
+    k = checks.check_count(n_orders, caller, "n_orders", high=m if shuffle else 1)
     given = check_given(given, caller, n=len(Z), n_classes=q, device=Z.device)
-    g = check_generator(seed, caller, Z.device)
+    g = checks.check_generator(seed, caller, Z.device)
     labels = torch.empty(m, len(Z), dtype=torch.int64, device=Z.device)
     how = dict(given=given, n_orders=k, shuffle=shuffle, progress=progress)
     _deal_tasks(labels[None], [(Z, scale)], q, g, **how)
@@ -221,18 +208,18 @@ def sample_labels_of_priors(
     "The tasks that `sample_labels` draws from each prior with this seed, drawn side by side."
     caller = "sample_labels_of_priors"
     if not len(factors):
-        refuse(caller, "factors must hold at least one prior", "none", "pass one or several")
-    check_same_n(caller, factors=len(factors), temperatures=len(temperatures))
+        checks.refuse(caller, "factors must hold at least one prior", "none", "pass one or several")
+    checks.check_same_n(caller, factors=len(factors), temperatures=len(temperatures))
     priors: list = []
     for Z, T in zip(factors, temperatures, strict=True):
         Z, T, q, m = check_sampler(Z, T, n_classes, n_tasks, caller)
         priors.append((Z, pair_scale(Z, T, caller, convention=convention)))
         n, own = (len(priors[i][0]) for i in (0, -1))
-        check_same_n(caller, **{"factor 0": n, f"factor {len(priors) - 1}": own})
-    k = check_count(n_orders, caller, "n_orders", high=m)
+        checks.check_same_n(caller, **{"factor 0": n, f"factor {len(priors) - 1}": own})
+    k = checks.check_count(n_orders, caller, "n_orders", high=m)
     given = check_given(given, caller, n=n, n_classes=q)
     labels = torch.empty(len(priors), m, n, dtype=torch.int64)
-    g = check_generator(seed, caller, priors[0][0].device)
+    g = checks.check_generator(seed, caller, priors[0][0].device)
     start = g.get_state()
     for kind in dict.fromkeys((Z.dtype, Z.device) for Z, _ in priors):
         at = [i for i, (Z, _) in enumerate(priors) if (Z.dtype, Z.device) == kind]
@@ -262,13 +249,13 @@ def sample_many_labels(
     Reference: Task Priors, section 2.4, eq. (7) and Algorithm 1.
     """
     caller = "sample_many_labels"
-    check_flag(progress, caller, "progress")
-    q = check_count(n_classes, caller, "n_classes", low=2, high=256)
+    checks.check_flag(progress, caller, "progress")
+    q = checks.check_count(n_classes, caller, "n_classes", low=2, high=256)
     Z, T, q, m = check_sampler(Z, temperature, q, n_tasks, caller, label_bytes=3)
     scale = pair_scale(Z, T, caller, convention=convention)
-    k = check_count(n_orders, caller, "n_orders", high=m)
+    k = checks.check_count(n_orders, caller, "n_orders", high=m)
     given = check_given(given, caller, n=len(Z), n_classes=q, device=Z.device)
-    g = check_generator(seed, caller)
+    g = checks.check_generator(seed, caller)
     labels = torch.empty(m, len(Z), dtype=torch.uint8)
     _deal_tasks(labels[None], [(Z, scale)], q, g, given=given, n_orders=k, progress=progress)
     return labels
@@ -294,10 +281,12 @@ def prefix_log_prob(
     caller = "prefix_log_prob"
     Z, T, q, _ = check_sampler(Z, temperature, n_classes, 1, caller)
     scale = pair_scale(Z, T, caller, convention=convention)
-    y = check_labels(labels, caller, n=len(Z), n_classes=q).T
+    y = checks.check_labels(labels, caller, n=len(Z), n_classes=q).T
     m = y.shape[1]
     floats = 2 * (Z.shape[1] + 5 * _BLOCK) * (q - 1) * m
-    check_memory(Z.element_size() * floats, caller, "pass fewer tasks per call", device=Z.device)
+    checks.check_memory(
+        Z.element_size() * floats, caller, "pass fewer tasks per call", device=Z.device
+    )
     U = Z.new_zeros(Z.shape[1], (q - 1) * m)
     total = torch.zeros(m, dtype=torch.float64, device=Z.device)
     for rows in row_blocks(len(Z), _BLOCK):

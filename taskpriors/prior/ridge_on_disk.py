@@ -11,19 +11,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from .. import checks
 from ..blocks import evenly, row_blocks
-from taskpriors.checks import (
-    ArrayLike,
-    Seed,
-    as_tensor,
-    check_computed,
-    check_count,
-    check_labels,
-    check_memory,
-    check_same_n,
-    check_split,
-    refuse,
-)
+from ..checks import ArrayLike, Seed
 from ..inputs.row_blocks import RowMatrix, RowsLike, open_rows
 from .heldout import HeldoutError
 from ..probes import ProbeResult
@@ -60,23 +50,25 @@ def check_row_tasks(
     n_classes: int | None = None,  # q; None is one more than the largest label
 ) -> RowTasks:
     "Judge labels without making them larger."
-    y = as_tensor(labels, caller, "labels")
+    y = checks.as_tensor(labels, caller, "labels")
     if y.is_floating_point() or y.dtype == torch.bool or y.ndim not in (1, 2) or not y.numel():
         rule = "labels must be whole numbers of shape (n_tasks, n)"
-        refuse(caller, rule, f"{y.dtype} of shape {tuple(y.shape)}", "pass labels.to(torch.uint8)")
+        checks.refuse(
+            caller, rule, f"{y.dtype} of shape {tuple(y.shape)}", "pass labels.to(torch.uint8)"
+        )
     y = y.reshape(-1, y.shape[-1])
     if y.dtype in (torch.uint16, torch.uint32, torch.uint64):  # torch has no least of these
-        y = check_labels(y, caller)
-    check_same_n(caller, features=n, labels=y.shape[1])
+        y = checks.check_labels(y, caller)
+    checks.check_same_n(caller, features=n, labels=y.shape[1])
     low, high = int(y.min()), int(y.max())
     q = (
         max(2, high + 1)
         if n_classes is None
-        else check_count(n_classes, caller, "n_classes", low=2)
+        else checks.check_count(n_classes, caller, "n_classes", low=2)
     )
     if low < 0 or high >= q:
         rule = f"labels must be at least 0 and below {q}"
-        refuse(caller, rule, low if low < 0 else high, "encode classes as 0, 1, 2, ...")
+        checks.refuse(caller, rule, low if low < 0 else high, "encode classes as 0, 1, 2, ...")
     return RowTasks(y, simplex_codes(q))
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #d0118f59
@@ -158,13 +150,13 @@ def _check_pass(rows, tasks, block_size):
     k = sum(map(_code_columns, tasks))
     if block_size is None:
         block_size = rows.block_rows(8 * (4 * d + 2 * k))
-    block = min(n, check_count(block_size, "row_sums", "block_size"))
+    block = min(n, checks.check_count(block_size, "row_sums", "block_size"))
     if n <= d + 1:
         remedy = "pass the features in memory to expected_heldout_error or ridge_probes"
-        refuse("row_sums", f"{rows.name} must have more than {d + 1} points", n, remedy)
+        checks.refuse("row_sums", f"{rows.name} must have more than {d + 1} points", n, remedy)
     n_bytes = 8 * (4 * d * d + 3 * d * k) + 8 * block * (4 * d + 2 * k)
     remedy = "lower block_size or pass fewer tasks"
-    check_memory(n_bytes, "row_sums", remedy, device=rows.device)
+    checks.check_memory(n_bytes, "row_sums", remedy, device=rows.device)
     return block
 
 
@@ -203,10 +195,14 @@ def row_sums(
         outside.add(off[~mask])
         of_part.add(of_some, part[1].targets(some, X))
     gram = inside.joined(outside)
-    check_computed(gram.second, "row_sums", f"the Gram matrix of {rows.name}", "rescale them")
+    checks.check_computed(
+        gram.second, "row_sums", f"the Gram matrix of {rows.name}", "rescale them"
+    )
     if off.any() and not gram.second.any():
         got = f"differences of {off.abs().max().item():.3g}"
-        refuse("row_sums", f"the squares of {rows.name} must not vanish", got, "rescale them")
+        checks.refuse(
+            "row_sums", f"the squares of {rows.name} must not vanish", got, "rescale them"
+        )
     sums = [_centred_sums(shift, gram, whole)]
     if part is not None:
         sums.append(_centred_sums(shift, inside, of_part))
@@ -401,7 +397,7 @@ def _heldout(fit, sample, tasks, caller):
     baseline = (fit.n / (fit.n - 1)) ** 2 * _code_spread(fit, tasks).mean().item()
     if not baseline > 1e-12:
         got, remedy = f"an intercept alone errs by {baseline:.3g}", "sample tasks of two classes"
-        refuse(caller, "tasks must distinguish points", got, remedy)
+        checks.refuse(caller, "tasks must distinguish points", got, remedy)
     return HeldoutError(
         error=error,
         skill=1 - error / baseline,
@@ -435,7 +431,7 @@ def heldout_error_of_rows(
     caller = "heldout_error_of_rows"
     rows = open_rows(features)
     tasks = check_row_tasks(labels, len(rows), caller, n_classes=n_classes)
-    n_judged = check_count(n_judged, caller, "n_judged", low=2)
+    n_judged = checks.check_count(n_judged, caller, "n_judged", low=2)
     fit = fit_rows(row_sums(rows, tasks, block_size=block_size)[0])
     return _heldout(fit, _of_all(fit, rows, tasks, n_judged), tasks, caller)
 
@@ -527,18 +523,20 @@ def scores_of_rows(
     n = len(rows)
     tasks = check_row_tasks(labels, n, caller, n_classes=n_classes)
     probed = check_row_tasks(probe_labels, n, caller, n_classes=n_classes)
-    n_judged = check_count(n_judged, caller, "n_judged", low=2)
-    mask = check_split(train, n, caller, seed=seed)
+    n_judged = checks.check_count(n_judged, caller, "n_judged", low=2)
+    mask = checks.check_split(train, n, caller, seed=seed)
     if int(mask.sum()) <= rows.shape[1] + 1:
         got = f"{int(mask.sum())} of them"
         remedy = "raise train, or pass the features in memory to ridge_probes"
         rule = f"probes must be fitted to more than {rows.shape[1] + 1} points"
-        refuse(caller, rule, got, remedy)
+        checks.refuse(caller, rule, got, remedy)
     if known is not None:
         known = check_row_tasks(known, n, caller)
         if len(known.labels) != 1:
             got = f"{len(known.labels)} rows"
-            refuse(caller, "known must hold one class for each point", got, "pass shape (n,)")
+            checks.refuse(
+                caller, "known must hold one class for each point", got, "pass shape (n,)"
+            )
     sums = row_sums(rows, tasks, (mask, probed), known=known, block_size=block_size)
     fit = fit_rows(sums[0])
     error = _heldout(fit, _of_all(fit, rows, tasks, n_judged), tasks, caller)

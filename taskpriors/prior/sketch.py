@@ -18,14 +18,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ..blocks import evenly, row_blocks
 from ..checks import ArrayLike, Seed, check_count, check_generator, check_number
+from . import pair_sums
 from .moments import TraceMoments, coins_
-from taskpriors.prior.pair_sums import (
-    PairProblem,
-    check_overflow,
-    diagonal_cumulants,
-    margins,
-    pair_problem,
-)
 from ..signatures import documented
 
 # %% ../../nbs/prior/05_sketch.ipynb #6f712933
@@ -64,7 +58,10 @@ def power_sum(
         monomials(A[b].double(), p).T @ monomials(B[b].double(), q)
         for b in row_blocks(len(A), 1024)
     )
-    return cross.square().sum() - margins(A).diagonal ** p @ margins(B).diagonal ** q
+    return (
+        cross.square().sum()
+        - pair_sums.margins(A).diagonal ** p @ pair_sums.margins(B).diagonal ** q
+    )
 
 # %% ../../nbs/prior/05_sketch.ipynb #5a113b6b
 _LEADING = 8  # directions of which powers are taken
@@ -100,7 +97,7 @@ def near_cells(
     height: Any = 0
     for F in factors:
         W = torch.randn(F.shape[1], steps, generator=generator, dtype=torch.float64).to(F)
-        length = margins(F).diagonal.sqrt().clamp(min=1e-300)
+        length = pair_sums.margins(F).diagonal.sqrt().clamp(min=1e-300)
         height = height + (F @ W).double() / length[:, None]
     cell = torch.zeros(n, dtype=torch.int64, device=device)
     for k in range(steps):
@@ -114,7 +111,7 @@ _CELL = 256  # points in a cell
 
 
 def near_partitions(
-    problem: PairProblem,
+    problem: pair_sums.PairProblem,
 ) -> list:  # of cells of the points, each of shape (n,)
     "Two partitions into cells of near points that hold a sixteenth of all pairs at most."
     n = len(problem.prior)
@@ -127,7 +124,7 @@ def near_partitions(
 class Sketched(NamedTuple):
     "What blocks are formed from."
 
-    problem: PairProblem
+    problem: pair_sums.PairProblem
     leading: list  # coordinates of prior and models along leading directions, (n, 8) each
     partitions: list  # cells of the points, shape (n,) each
 
@@ -240,13 +237,13 @@ def control_sums(
 
 # %% ../../nbs/prior/05_sketch.ipynb #c4d207c7
 def point_probabilities(
-    problem: PairProblem,
+    problem: pair_sums.PairProblem,
 ) -> Tensor:
     "Probability with which each point is drawn, shape (n,)."
     k = problem.prior_diagonal.sqrt()
     parts = [torch.ones_like(k)]
     for Z in problem.models:
-        a = margins(Z).diagonal.sqrt()
+        a = pair_sums.margins(Z).diagonal.sqrt()
         parts += [v if v.any() else torch.ones_like(v) for v in (a, a * a, a * k)]
     share = [1 / 4] + [3 / 4 / (len(parts) - 1)] * (len(parts) - 1)
     out: Any = sum(w * v / v.sum() for w, v in zip(share, parts, strict=True))
@@ -341,7 +338,7 @@ _NEIGHBOURS = 2**17  # pairs of neighbours to be looked at
 
 
 def near_pairs(
-    problem: PairProblem,
+    problem: pair_sums.PairProblem,
     partitions: Sequence,  # cells of the points
 ) -> Tensor:
     "Pairs of near points that share no cell, side by side in random directions, (2, n_pairs)."
@@ -351,7 +348,7 @@ def near_pairs(
     pairs = []
     for F in factors:
         W = torch.randn(F.shape[1], 8, generator=generator, dtype=torch.float64).to(F)
-        length = margins(F).diagonal.sqrt().clamp(min=1e-300)
+        length = pair_sums.margins(F).diagonal.sqrt().clamp(min=1e-300)
         height = (F @ W).double() / length[:, None]
         for order in height.argsort(0).T:
             both = torch.stack([order[:-1], order[1:]])
@@ -484,7 +481,7 @@ def sketch_trace_moments(
     Reference: Task Priors, Theorem 2.6, whose sums are estimated.
     """
     caller = "sketch_trace_moments"
-    p = pair_problem(M, prior, temperature, graphs=graphs, caller=caller)
+    p = pair_sums.pair_problem(M, prior, temperature, graphs=graphs, caller=caller)
     generator = check_generator(seed, caller, p.prior.device)
     rel_tol = check_number(rel_tol, caller, "rel_tol", low=0, low_open=True)
     block = check_count(block_size, caller, "block_size")
@@ -497,15 +494,15 @@ def sketch_trace_moments(
     )
     within = sums_within_cells(sketched)
     of_sum = within.y.new_tensor([1.0, p.twice])[:, None]
-    parts = [margins(Z) for Z in p.models]
-    exact = diagonal_cumulants(p, [part.diagonal for part in parts], 2).mT.clone()
+    parts = [pair_sums.margins(Z) for Z in p.models]
+    exact = pair_sums.diagonal_cumulants(p, [part.diagonal for part in parts], 2).mT.clone()
     exact[:, 0] += torch.stack([part.off_diagonal for part in parts])[:, None] / 2
     scale = _MomentScale(exact + of_sum * within.y, of_sum * n * (n - 1))
     known = (control_sums(sketched) - within.c) / (n * (n - 1))
     draws = Draws(sketched, generator, side, max(1, block // side**2), point_probabilities(p))
     pilot = _run_pilot(draws, _LEAST_LOTS, known)
     for sums in pilot[:-1]:
-        check_overflow(sums, caller)
+        pair_sums.check_overflow(sums, caller)
     beta, left = control_slopes(pilot)
     start = controlled(pilot.y, pilot.d, beta) / pilot.n_lots
     fixed = dict(beta=beta, start=start, known=known)
