@@ -16,14 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from taskpriors.checks import (
-    ExecutorLike,
-    check_count,
-    check_executor,
-    check_flag,
-    check_memory,
-    refuse,
-)
+from . import checks
+from .checks import ExecutorLike
 
 # %% ../nbs/workshop/04_blocks.ipynb #5ee09ae6
 _SLICE_BYTES = 120
@@ -35,9 +29,9 @@ def row_blocks(
     size: int,  # points in a block; the last one may be smaller
 ) -> list:  # slices that cover range(n)
     "Cut `n` points into consecutive slices."
-    size = check_count(size, "row_blocks", "size")
+    size = checks.check_count(size, "row_blocks", "size")
     if n // size > _LONG:
-        check_memory(_SLICE_BYTES * (n // size), "row_blocks", "raise the block size")
+        checks.check_memory(_SLICE_BYTES * (n // size), "row_blocks", "raise the block size")
     return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
 # %% ../nbs/workshop/04_blocks.ipynb #298c3b2a
@@ -49,11 +43,11 @@ def pair_blocks(
     size: int,  # points in a block
 ) -> list:  # (rows, columns): slices with rows.start <= columns.start
     "Pairs of slices that cover a symmetric matrix on and above its block diagonal."
-    size = check_count(size, "pair_blocks", "block_size")
+    size = checks.check_count(size, "pair_blocks", "block_size")
     n_blocks = -(-n // size)
     n_pairs = n_blocks * (n_blocks + 1) // 2
     if n_pairs > _LONG:
-        check_memory(_PAIR_BYTES * n_pairs, "pair_blocks", "raise block_size")
+        checks.check_memory(_PAIR_BYTES * n_pairs, "pair_blocks", "raise block_size")
     blocks = row_blocks(n, size)
     return [(rows, cols) for k, rows in enumerate(blocks) for cols in blocks[k:]]
 
@@ -83,7 +77,9 @@ def open_bar(
     "A bar that several loops in a row move on; none under two seconds, or outside a terminal."
     from tqdm.auto import tqdm
 
-    hidden = None if check_flag(progress, "open_bar", "progress") else True  # None asks the file
+    hidden = (
+        None if checks.check_flag(progress, "open_bar", "progress") else True
+    )  # None asks the file
     how = dict(delay=_DELAY, leave=False, disable=hidden)
     return tqdm(desc=desc, total=total, unit=unit, **how)
 
@@ -105,7 +101,7 @@ def with_bar(
     "Iterate over `items`, with a progress bar if it is wanted."
     if hasattr(progress, "set_description"):
         return _moving(items, progress, desc)
-    if not check_flag(progress, "with_bar", "progress"):
+    if not checks.check_flag(progress, "with_bar", "progress"):
         return items
     from tqdm.auto import tqdm
 
@@ -143,7 +139,7 @@ def map_blocks(
 ) -> Iterator:  # results, in the order of `items`
     "Map `fn` over `items`, here or through an executor, whose forked workers use one thread each."
     items = list(items)
-    check_executor(executor, "map_blocks")
+    checks.check_executor(executor, "map_blocks")
     try:
         if executor is None:
             results = map(fn, items)
@@ -153,7 +149,7 @@ def map_blocks(
         if "shutdown" not in str(e):
             raise
         rule = "executor must accept work"
-        refuse("map_blocks", rule, "one that was shut down", "use it inside its with block")
+        checks.refuse("map_blocks", rule, "one that was shut down", "use it inside its with block")
     return iter(with_bar(results, progress, desc=desc, total=len(items)))
 
 # %% ../nbs/workshop/04_blocks.ipynb #7dc4ef17

@@ -14,7 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .checks import ArrayLike, check_count, check_features, check_memory, check_number
+from . import checks
+from .checks import ArrayLike
 from .results import Result
 from .ridge import RidgeBasis, ridge_basis
 from .ridge_tasks import check_tasks
@@ -196,9 +197,9 @@ class _Solver(NamedTuple):
 def check_solver(C: float, tol: float, max_iter: int, caller: str) -> _Solver:
     "The solver that a caller asks for."
     return _Solver(
-        alpha=1 / check_number(C, caller, "C", low=1e-150, high=1e150),
-        tol=check_number(tol, caller, "tol", low=0, low_open=True),
-        max_iter=check_count(max_iter, caller, "max_iter"),
+        alpha=1 / checks.check_number(C, caller, "C", low=1e-150, high=1e150),
+        tol=checks.check_number(tol, caller, "tol", low=0, low_open=True),
+        max_iter=checks.check_count(max_iter, caller, "max_iter"),
     )
 
 # %% ../nbs/workshop/07_logistic.ipynb #2a857685
@@ -208,7 +209,7 @@ def check_fit_memory(basis: RidgeBasis, tasks: int, n: int, *, n_classes: int, c
     logits = max(11 * fitted, 6 * (n - fitted)) * tasks * n_classes
     steps = 25 * tasks * n_classes * (r + 1)
     n_bytes = basis.U.element_size() * (logits + steps + 3 * n * r)
-    check_memory(n_bytes, caller, "lower block_size, or pass fewer tasks or classes")
+    checks.check_memory(n_bytes, caller, "lower block_size, or pass fewer tasks or classes")
 
 
 def fit_block(
@@ -253,7 +254,7 @@ def logistic_fit(
     max_iter: int = 500,  # L-BFGS steps
 ) -> LogisticFit:
     "Weights of the multinomial logistic probe of each task, on the features as given."
-    X = check_features(features, "logistic_fit")
+    X = checks.check_features(features, "logistic_fit")
     y, q, _ = check_tasks(labels, X, n_classes, "logistic_fit")
     solver = check_solver(C, tol, max_iter, "logistic_fit")
     basis = ridge_basis(X)

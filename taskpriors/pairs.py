@@ -15,17 +15,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from . import checks
 from .blocks import row_blocks
-from taskpriors.checks import (
-    ArrayLike,
-    check_count,
-    check_features,
-    check_generator,
-    check_memory,
-    check_number,
-    power_to_one,
-    refuse,
-)
+from .checks import ArrayLike
 from .results import Result
 from .svd import is_made_of, note_origin
 
@@ -117,7 +109,7 @@ def nearest_points(
     earlier: bool = False,  # only points that come before?
 ) -> tuple:  # distances (n, k), increasing, infinite where there is no such point, and positions
     "Exact distances of the nearest points and their positions."
-    unit = power_to_one(F)
+    unit = checks.power_to_one(F)
     found = search_points(F * unit, k, earlier=earlier)
     return found.distances[:, :k] / unit, found.positions[:, :k]
 
@@ -255,18 +247,18 @@ def pass_over_pairs(
     t: float = 2.0,  # inverse squared width of the potential, at most 16
 ) -> Pairs:
     "Nearest points, nearest earlier points in a random order, and a potential, from one pass."
-    X = check_features(features, "pass_over_pairs").detach()
-    k = check_count(k, "pass_over_pairs", "k", high=len(X) - 1)
-    seed = check_count(seed, "pass_over_pairs", "seed", low=0, high=2**32 - 1)
-    t = check_number(t, "pass_over_pairs", "t", low=0, high=16, low_open=True)
+    X = checks.check_features(features, "pass_over_pairs").detach()
+    k = checks.check_count(k, "pass_over_pairs", "k", high=len(X) - 1)
+    seed = checks.check_count(seed, "pass_over_pairs", "seed", low=0, high=2**32 - 1)
+    t = checks.check_number(t, "pass_over_pairs", "t", low=0, high=16, low_open=True)
     wanted = min(k + EXTRA, len(X) - 1)
     n_bytes = pass_bytes(len(X), X.shape[1], wanted)
-    check_memory(n_bytes, "pass_over_pairs", "pass fewer points", device=X.device)
-    order = torch.randperm(len(X), generator=check_generator(seed, "pass_over_pairs"))
+    checks.check_memory(n_bytes, "pass_over_pairs", "pass fewer points", device=X.device)
+    order = torch.randperm(len(X), generator=checks.check_generator(seed, "pass_over_pairs"))
     order = order.to(X.device)
     mean = X.double().mean(0)
     F = (X.double() - mean)[order]
-    unit = power_to_one(F)
+    unit = checks.power_to_one(F)
     F *= unit
     potential = None if X.dtype == torch.float64 else _sphere_potential(F, mean * unit, t)
     values, found, total = candidate_pass(F.float(), wanted, potential)
@@ -293,9 +285,9 @@ def use_pairs(
     "Return `pairs` if it belongs to `features`."
     if isinstance(pairs, Pairs) and is_made_of(pairs, features):
         return pairs
-    X = check_features(features, caller).detach()
+    X = checks.check_features(features, caller).detach()
     fits = isinstance(pairs, Pairs) and len(pairs.indices) == len(X)
     if not fits or not torch.equal(pairs.mean, X.double().mean(0)):
         rule = "pairs must be pass_over_pairs of these features"
-        refuse(caller, rule, f"{pairs!r:.60}", "pass it or None")
+        checks.refuse(caller, rule, f"{pairs!r:.60}", "pass it or None")
     return note_origin(pairs, features)

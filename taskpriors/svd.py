@@ -14,7 +14,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from .checks import ArrayLike, check_features, check_labels, check_memory, refuse
+from . import checks
+from .checks import ArrayLike
 from .results import Result
 
 # %% ../nbs/workshop/07_svd.ipynb #96011113
@@ -102,11 +103,11 @@ def feature_svd(
     features: ArrayLike,  # shape (n, d)
 ) -> FeatureSVD:
     "Thin SVD of the centred features, cut at the rank that rounding leaves."
-    X = check_features(features, "feature_svd").detach()
+    X = checks.check_features(features, "feature_svd").detach()
     eps = torch.finfo(X.dtype).eps
     copies = 3 if X.dtype == torch.float64 else 4
     n_bytes = 8 * (copies * X.numel() + 5 * min(X.shape) ** 2)
-    check_memory(n_bytes, "feature_svd", "pass fewer points or features", device=X.device)
+    checks.check_memory(n_bytes, "feature_svd", "pass fewer points or features", device=X.device)
     F = X.double()
     mean = F.mean(0)
     U, S, Vh = torch.linalg.svd(F - mean, full_matrices=False)
@@ -153,12 +154,12 @@ def use_svd(
     "Return `svd` if it belongs to `features`, or compute it."
     if isinstance(svd, FeatureSVD) and is_made_of(svd, features):
         return svd
-    X = check_features(features, caller)
+    X = checks.check_features(features, caller)
     if svd is None:
         return feature_svd(X)
     if not _belongs(svd, X):
         rule = "svd must be feature_svd of these features"
-        refuse(caller, rule, f"{svd!r:.80}", "pass feature_svd(features) or None")
+        checks.refuse(caller, rule, f"{svd!r:.80}", "pass feature_svd(features) or None")
     return note_origin(svd, features)
 
 # %% ../nbs/workshop/07_svd.ipynb #4d5893ab
@@ -170,14 +171,16 @@ def present_classes(
     device: torch.device | str | None = None,  # of the answer; None is where the labels are
 ) -> tuple:  # labels 0..K-1 (n,), int64, and their counts (K,)
     "Number the classes that have points, or refuse labels of one class."
-    y = check_labels(labels, caller, n=n)
+    y = checks.check_labels(labels, caller, n=n)
     if len(y) > 1:
         got = f"shape {tuple(y.shape)}"
-        refuse(caller, "labels must hold one task", got, "call it once per task")
+        checks.refuse(caller, "labels must hold one task", got, "call it once per task")
     classes, y, counts = y[0].unique(return_inverse=True, return_counts=True)
     if len(classes) < 2:
         rule = "labels must hold at least two classes"
-        refuse(caller, rule, f"class {int(classes[0])} only", "pass a task with several classes")
+        checks.refuse(
+            caller, rule, f"class {int(classes[0])} only", "pass a task with several classes"
+        )
     return y.to(device or y.device), counts.to(device or y.device)
 
 # %% ../nbs/workshop/07_svd.ipynb #9e6cab35
