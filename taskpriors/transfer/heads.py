@@ -17,7 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..checks import ArrayLike, check_count, check_features, check_number, refuse
+from .. import checks
+from ..checks import ArrayLike
 from ..results import Result
 from ..svd import FeatureSVD, present_classes, use_svd
 
@@ -220,7 +221,7 @@ def _start(head: HeadFit | None, frame: Frame, n_classes: int) -> np.ndarray:
     if head is None:
         return np.zeros(n_classes * (frame.A.shape[1] + 1))
     if not isinstance(head, HeadFit) or head.W.shape != (len(frame.mean), n_classes):
-        refuse(
+        checks.refuse(
             "fit_head",
             "start must be a head for the same features and classes",
             f"{head!r:.80}",
@@ -252,12 +253,12 @@ def fit_head(
 ) -> HeadFit:
     "Multinomial logistic head with an l2 penalty and a free intercept, at its optimum (B.5: RER)."
     me = "fit_head"
-    X = check_features(features, me).detach()
+    X = checks.check_features(features, me).detach()
     y, counts = present_classes(labels, me, n=len(X), device=X.device)
-    beta = check_number(beta, me, "beta", low=0, low_open=True)
-    beta = check_number(beta, me, "beta", low=1e-150, high=1e150)  # 1/beta is finite, too
-    tol = check_number(tol, me, "tol", low=0, low_open=True)
-    max_iter = check_count(max_iter, me, "max_iter")
+    beta = checks.check_number(beta, me, "beta", low=0, low_open=True)
+    beta = checks.check_number(beta, me, "beta", low=1e-150, high=1e150)  # 1/beta is finite, too
+    tol = checks.check_number(tol, me, "tol", low=0, low_open=True)
+    max_iter = checks.check_count(max_iter, me, "max_iter")
     frame = head_frame(X, svd, me)
     Y = torch.eye(len(counts), dtype=frame.A.dtype, device=frame.A.device)[:, y]
     problem = HeadProblem(frame.A, Y, beta)
@@ -291,12 +292,12 @@ def use_head(
     **kw: Any,  # of fit_head
 ) -> HeadFit:
     "Return `head` if it is the one for `beta = a n`, or fit it; warn if it did not converge."
-    X = check_features(features, caller).detach()
-    beta = check_number(a, caller, "a", low=0, low_open=True) * len(X)
+    X = checks.check_features(features, caller).detach()
+    beta = checks.check_number(a, caller, "a", low=0, low_open=True) * len(X)
     if head is None:
         head = fit_head(X, labels, beta=beta, **kw)
     elif not isinstance(head, HeadFit) or head.beta != beta or len(head.W) != X.shape[1]:
-        refuse(
+        checks.refuse(
             caller,
             "head must be fit_head(features, labels, beta=a*n)",
             f"{head!r:.80}",
