@@ -337,9 +337,10 @@ def score_by_n(
         with encoders.evaluating(network, encoder.network.device):
             key = _score_key(encoder, s, seed, run.sizes)
         if key is None:
-            event = f"{who}: {name} returns other features when it sees the same {encoders.PROBE_IMAGES}"
+            same = f"the same {encoders.PROBE_IMAGES} images again, or fails on them"
             warnings.warn(
-                f"{event} images again, or fails on them; nothing is stored.", stacklevel=3
+                f"{who}: {name} returns other features when it sees {same}; nothing is stored.",
+                stacklevel=3,
             )
         else:
             run = run._replace(folder=store.cache_dir(cache) / "synbench" / key)
