@@ -48,8 +48,8 @@ def top_eigenvalue(
 
     K = LinearOperator((len(Z), len(Z)), matvec=times_K, dtype="float64")
     any_vector = torch.randn(len(Z), generator=torch.Generator().manual_seed(0)).numpy()
-    found = eigsh(K, k=1, v0=times_K(any_vector), return_eigenvectors=False, tol=1e-6)
-    return float(found[0])
+    eigenvalues = eigsh(K, k=1, v0=times_K(any_vector), return_eigenvectors=False, tol=1e-6)
+    return float(eigenvalues[0])
 
 # %% ../../nbs/prior/13_calibration.ipynb #074591c4
 @documented
@@ -88,8 +88,8 @@ def _similarity(state, q, g):  # -> _Similarity of 200 tasks
         return _Similarity(math.nan, math.inf, math.nan)
     R = pairwise_rand(state.labels[:, pick].T.long(), q) * apart
     mean = R.sum() / n_pairs
-    own = R.sum(1) - mean * apart.sum(1)
-    family = torch.zeros_like(cloud.log_w).index_add_(0, ancestor, own)
+    excess = R.sum(1) - mean * apart.sum(1)
+    family = torch.zeros_like(cloud.log_w).index_add_(0, ancestor, excess)
     different = pick.unique()
     n_distinct = n_distinct_tasks(state.labels[:, different].T.long(), q)
     return _Similarity(
@@ -255,15 +255,15 @@ class Look(NamedTuple):
 
 def _look(P: particles.PottsModel, state: particles.ParticleState, g, criterion) -> Look:
     T = 1 / state.beta
-    found = _similarity(state, P.q, g)
-    if math.isnan(found.rand_index):
+    similarity = _similarity(state, P.q, g)
+    if math.isnan(similarity.rand_index):
         caller = "calibrate_temperature"
         rule = "at least two independent particles must survive"
         got = f"one ancestor at temperature {T:.3g}"
         checks.refuse(caller, rule, got, "raise n_tasks or choose method='gibbs'")
     if criterion == "distinct":
-        return Look(T, found.distinct, math.nan)
-    return Look(T, 1 - found.rand_index, found.rand_index_se)
+        return Look(T, similarity.distinct, math.nan)
+    return Look(T, 1 - similarity.rand_index, similarity.rand_index_se)
 
 # %% ../../nbs/prior/13_calibration.ipynb #ae23c8c8
 class _Descent(NamedTuple):
@@ -379,13 +379,13 @@ def calibrate_temperature(
             f"{reason}; raise n_tasks or choose method='{other}'.",
             stacklevel=2,
         )
-    found = crossing(looks[-2], looks[-1], target)
+    T = crossing(looks[-2], looks[-1], target)
     temperatures, diversities, errors = torch.tensor(looks, dtype=torch.float64).T
     return Calibration(
-        temperature=found,
+        temperature=T,
         diversity=target,
         criterion=criterion,
-        relative=found / top,
+        relative=T / top,
         temperatures=temperatures,
         diversities=diversities,
         standard_errors=errors,

@@ -61,7 +61,7 @@ def chain_statistics(
         names.append(f"the square of direction {a + 1}")
         names += [f"the product of directions {a + 1} and {b + 1}" for b in range(a + 1, k)]
         values.append((s[a] * s[a:]).sum(1))
-    if P.pi is not None or P.known is not None:
+    if P.pi is not None or P.clamped is not None:
         names += [f"class {c} along direction {a + 1}" for a in range(k) for c in range(P.q)]
         values.append(s.flatten(0, 1))
     if P.pi is not None:
@@ -82,12 +82,12 @@ def watch_chains(
     "Sweep chains, exchange classes after each sweep, and keep what is watched."
     U = particles.factor_sums(P, Y)
     directions = leading_directions(P, beta)
-    seen = []
+    statistics = []
     for _ in with_bar(range(sweeps), progress, desc="sweeps"):
         particles.gibbs_sweep(P, beta, Y, U, g)
         particles.exchange_classes(P, Y, U, g)
-        seen.append(chain_statistics(P, U, directions))
-    return ChainStatistics(seen[0].names, torch.stack([s.values for s in seen]))
+        statistics.append(chain_statistics(P, U, directions))
+    return ChainStatistics(statistics[0].names, torch.stack([s.values for s in statistics]))
 
 # %% ../../nbs/prior/11_chains.ipynb #c673ce19
 def too_few_chains(
@@ -153,11 +153,11 @@ CHECKS_OF_CHAINS = (too_few_chains, starts_differ, still_drifting, caught_in_val
 
 
 def reason_against_chains(
-    seen: ChainStatistics,  # of several sweeps
+    statistics: ChainStatistics,  # of several sweeps
 ) -> str:  # a reason for distrust, or ""
     "The first reason that any check gives for any statistic."
-    for k, name in enumerate(seen.names):
-        x = seen.values[:, k]
+    for k, name in enumerate(statistics.names):
+        x = statistics.values[:, k]
         is_constant = (x - x.mean()).abs().max() <= 1e-5 * x.abs().max()  # but for rounding
         if k and is_constant:
             continue
@@ -215,7 +215,7 @@ def cold_chains_stay(
     order = values.argsort()
     below = torch.cat([weights.new_zeros(1), weights[order].cumsum(0)])
     c = _COLD_CHAINS
-    colder = particles.PottsModel(P.B[:, : P.rank], P.T / 10, P.q, P.pi, P.tau, known=P.known)
+    colder = particles.PottsModel(P.B[:, : P.rank], P.T / 10, P.q, P.pi, P.tau, clamped=P.clamped)
     one_class = torch.zeros(P.n, c, dtype=torch.int16, device=P.B.device)
     one_class += torch.arange(c, dtype=torch.int16, device=P.B.device) % P.q
     P.hold(one_class)

@@ -36,30 +36,31 @@ class Sampling(NamedTuple):
 
 def tasks_of_priors(
     factors: Sequence,  # of the priors, each of shape (n, r)
-    how: Sampling,
+    sampling: Sampling,
 ) -> Tensor:  # shape (n_priors, n_tasks, n)
     "Tasks of each prior, along the same orders."
     temperatures = [
-        how.temperature or critical_temperature(Z, how.n_classes) / (2 * how.gain) for Z in factors
+        sampling.temperature or critical_temperature(Z, sampling.n_classes) / (2 * sampling.gain)
+        for Z in factors
     ]
     return sample_labels_of_priors(
         factors,
         temperatures,
-        how.n_classes,
-        n_tasks=how.n_tasks,
-        n_orders=min(how.n_orders, how.n_tasks),
-        seed=how.seed,
+        sampling.n_classes,
+        n_tasks=sampling.n_tasks,
+        n_orders=min(sampling.n_orders, sampling.n_tasks),
+        seed=sampling.seed,
     )
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #f154757a
-def _label_moments(labels, basis, how):  # or the targets themselves, where these are few
-    tasks = ridge_tasks.check_tasks(labels, basis.U, how.n_classes, "cross_skill")
+def _label_moments(labels, basis, sampling):  # or the targets themselves, where these are few
+    tasks = ridge_tasks.check_tasks(labels, basis.U, sampling.n_classes, "cross_skill")
     weights = ridge_tasks.check_weights(None, len(labels), "cross_skill").to(basis.U.device)
-    few = 2 * len(labels) * (how.n_classes - 1) <= basis.U.shape[1]
+    few = 2 * len(labels) * (sampling.n_classes - 1) <= basis.U.shape[1]
     return (ridge_tasks.task_targets if few else ridge_tasks.task_moments)(basis, tasks, weights)
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #c475bc30
-def _gaussian_moments(Z, basis, how):
+def _gaussian_moments(Z, basis, sampling):
     Zc = (Z - Z.mean(0)).to(basis.U)
     B = basis.U.T @ Zc
     few = B.shape[1] < B.shape[0]
@@ -157,14 +158,17 @@ def cross_skill(
     caller = "cross_skill"
     checks.check_choice(measure, ("label", "gaussian"), caller, "measure")
     standardize = checks.check_flag(standardize, caller, "standardize")
-    how = check_sampling(n_tasks, n_classes, gain, seed, n_orders=n_orders, temperature=temperature)
+    sampling = check_sampling(
+        n_tasks, n_classes, gain, seed, n_orders=n_orders, temperature=temperature
+    )
     checks.check_executor(executor, caller)
     features = checks.check_same_points(features, caller, "features")
     exponent = checks.check_number(exponent, caller, "exponent", low=0, low_open=True)
     factors = [powered_factor(Z, exponent) for Z in _prior_factors(features, factors, caller)]
-    laws, moments_of = factors, partial(_gaussian_moments, how=how)
+    laws, moments_of = factors, partial(_gaussian_moments, sampling=sampling)
     if measure == "label":
-        laws, moments_of = tasks_of_priors(factors, how), partial(_label_moments, how=how)
+        laws = tasks_of_priors(factors, sampling)
+        moments_of = partial(_label_moments, sampling=sampling)
     of_one = partial(_skills, laws=laws, moments_of=moments_of, standardize=standardize)
     run: dict[str, Any] = dict(executor=executor, progress=progress, desc="election")
     return torch.stack(list(map_blocks(of_one, features, **run)))

@@ -116,8 +116,8 @@ def _side_by_side(kernels, size):  # blocks of points, and the rows of each mode
 
 def _project(kernels, parts, W):  # rows of the wide factor times W, a list over models
     dtype = max((X.dtype for X in parts), key=lambda kind: kind.itemsize)
-    found = [k.project(X, V.to(X)) for k, X, V in zip(kernels, parts, W, strict=True)]
-    return sum(part.to(dtype) for part in found)
+    products = [k.project(X, V.to(X)) for k, X, V in zip(kernels, parts, W, strict=True)]
+    return sum(part.to(dtype) for part in products)
 
 
 def _weights(weights, m):
@@ -145,8 +145,8 @@ def _range(kernels, weights, width, size, seed):  # roots of weights times Q, a 
     image = torch.zeros(sum(widths), width, dtype=torch.float64, device=device)
     for _, parts in _side_by_side(kernels, size):
         Y = _project(kernels, parts, omega)
-        for own, kernel, X in zip(image.split(widths), kernels, parts, strict=True):
-            own += kernel.lift(X, Y.to(X))
+        for lifted, kernel, X in zip(image.split(widths), kernels, parts, strict=True):
+            lifted += kernel.lift(X, Y.to(X))
     return (roots * torch.linalg.qr(roots * image)[0]).split(widths)
 
 

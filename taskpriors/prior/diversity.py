@@ -113,15 +113,15 @@ def task_diversity(
     checks.check_memory(n_bytes, caller, "lower max_tasks", device=y.device)
     some = y if m == len(y) else y[torch.randperm(len(y), generator=g)[:m].to(y.device)]
     R = pairwise_rand(some, q)
-    own = (R.sum(1) - R.diagonal()) / (m - 1)
+    mean_index = (R.sum(1) - R.diagonal()) / (m - 1)
     shares = torch.stack([(y == c).double().mean(1) for c in range(q)], 1)
     shares = shares.sort(1, descending=True).values
     entropy = torch.special.entr(shares).sum(1).mean()
     return TaskDiversity(
         n_tasks=len(y),
         n_distinct=n_distinct_tasks(y, q),
-        rand_index=own.mean().item(),
-        rand_index_se=(2 * own.std() / m**0.5).item() if m > 2 else math.inf,
+        rand_index=mean_index.mean().item(),
+        rand_index_se=(2 * mean_index.std() / m**0.5).item() if m > 2 else math.inf,
         balance=(entropy / math.log(q)).item(),
         largest_share=shares[:, 0].mean().item(),
         shares=shares,

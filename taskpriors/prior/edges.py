@@ -262,8 +262,8 @@ def least_eigenvalue(
     start = torch.randn(n, generator=checks.check_generator(0, caller), dtype=Z.dtype).numpy()
     shifted = LinearOperator((n, n), matvec=lambda v: 2 * v.reshape(-1) - times(v), dtype="f8")
     try:
-        how = dict(k=1, which="LA", v0=start, ncv=20, maxiter=20, tol=0.02)
-        value, vector = eigsh(shifted, **how)
+        lanczos = dict(k=1, which="LA", v0=start, ncv=20, maxiter=20, tol=0.02)
+        value, vector = eigsh(shifted, **lanczos)
     except ArpackNoConvergence:
         return LeastEigenvalue(math.nan, math.inf, n, n_products)
     value, vector = 2 - value[0].item(), vector[:, 0]

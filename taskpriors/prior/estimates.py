@@ -85,10 +85,10 @@ def redraw_moments(
     labels: Tensor,  # shape (n_tasks, n)
     M: Tensor,  # factor of the score's kernel
     q: int,  # classes
-) -> tuple:  # v_2 and v_4, averaged over tasks
+) -> tuple[float, float]:  # v_2 and v_4, averaged over tasks
     "Second and fourth moment of the change of Tr(M M^T G) when one label is drawn anew."
     Z, M = measure.factor.double(), M.double()
-    own = M.square().sum(1, keepdim=True)
+    norms = M.square().sum(1, keepdim=True)
     second = fourth = 0.0
     for y in labels:
         Y = torch.nn.functional.one_hot(y, q).double()
@@ -98,7 +98,7 @@ def redraw_moments(
             pi = measure.pi
             F = F + pi.log() - measure.kappa * (Y.sum(0) - Y - len(Y) * pi)
         p = F.softmax(1)
-        change = 2 * (M @ (M.T @ Y) - own * Y)
+        change = 2 * (M @ (M.T @ Y) - norms * Y)
         change = change - (p * change).sum(1, keepdim=True)
         if measure.free is not None:
             p, change = p[measure.free], change[measure.free]

@@ -172,7 +172,7 @@ class _LabelLaw(NamedTuple):
 
 def _law_or_factor(
     prior: Any, weights: Any, caller: str
-) -> Any:  # a _LabelLaw, or the factor of a prior kernel
+) -> _LabelLaw | Tensor:  # the second is the factor of a prior kernel
     if hasattr(prior, "labels") and hasattr(prior, "log_weights"):
         if weights is not None:
             got = "weights beside a result that has its own"
@@ -245,12 +245,14 @@ def _error_over_labels(
     moments = ridge_tasks.task_moments(basis, tasks, w, block_size=size, executor=executor)
     choice = choose_penalty(basis, moments, penalties, caller)
     if not variance:
-        own = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
+        point_errors = (
+            ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
+        )
         return HeldoutError(
             variance=None,
             standard_error=None,
             measure="label",
-            point_errors=own,
+            point_errors=point_errors,
             **choice._asdict(),
         )
     part = partial(
@@ -259,16 +261,16 @@ def _error_over_labels(
     parts = map_blocks(part, row_blocks(m, size), executor=executor)
     errors, point_parts = zip(*parts, strict=True)
     errors = torch.cat(errors)
-    own = pseudo_values = None
+    point_errors = pseudo_values = None
     if points:
-        own, training = sum(point_parts)
-        pseudo_values = ridge_tasks.loo_pseudo_values(basis, own, training, choice.alpha)
+        point_errors, training = sum(point_parts)
+        pseudo_values = ridge_tasks.loo_pseudo_values(basis, point_errors, training, choice.alpha)
     off = errors - choice.error
     return HeldoutError(
         variance=(w @ off**2).item(),
         standard_error=_standard_error(w, off, law),
         measure="label",
-        point_errors=own,
+        point_errors=point_errors,
         pseudo_values=pseudo_values,
         task_errors=errors,
         **choice._asdict(),

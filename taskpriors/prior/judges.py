@@ -99,14 +99,21 @@ class _Jury(NamedTuple):
     strength: float  # the largest eigenvalue among its members
 
 
+class Perron(NamedTuple):
+    "The Perron vector of a symmetric matrix, and its two largest eigenvalues."
+
+    vector: Tensor  # shape (k,), non-negative, with the sum one
+    eigenvalues: Tensor  # shape (2,), the larger first
+
+
 def perron_vector(
     B: Tensor,  # symmetric and non-negative, shape (k, k)
-) -> tuple:  # shapes (k,), non-negative with the sum one, and (2,)
+) -> Perron:
     "The Perron vector, and the two largest eigenvalues."
     values, vectors = torch.linalg.eigh(B)
     top = vectors[:, values >= values[-1] * (1 - 1e-9)]
     v = (top @ top.sum(0)).clamp(min=0)
-    return v / v.sum(), values[-2:].flip(0)
+    return Perron(v / v.sum(), values[-2:].flip(0))
 
 # %% ../../nbs/prior/16_judges.ipynb #7bf9e078
 def _u_centred(Z):  # the kernel of a factor without its diagonal, U-centred, as a unit vector
@@ -184,18 +191,18 @@ class Judges(Result):
 
 # %% ../../nbs/prior/16_judges.ipynb #c272d351
 def _rivals(B, seats, limit):  # the juries, strongest first, and who is in which
-    everyone = torch.ones(len(B), dtype=torch.bool)
+    all_judges = torch.ones(len(B), dtype=torch.bool)
     values = torch.linalg.eigvalsh(B)
     ratio = (values[-2] / values[-1]).item()
-    one = [_jury(B, seats, everyone)]
+    single = [_jury(B, seats, all_judges)]
     community = torch.zeros(len(B), dtype=torch.int64)
     if ratio <= limit:
-        return one, community, ratio
+        return single, community, ratio
     part = two_communities(B)
     if min(part.sum(), (~part).sum()) < 2:
-        return one, community, ratio
+        return single, community, ratio
     juries = [(_jury(B, seats, members), members) for members in (part, ~part)]
-    juries.sort(key=lambda found: -found[0].strength)
+    juries.sort(key=lambda pair: -pair[0].strength)
     community[juries[1][1]] = 1
     return [jury for jury, _ in juries], community, ratio
 
@@ -268,9 +275,9 @@ def _mutual_notes(names, similarity, cross, n_points):
     usual = best.median()
     return [
         f"{name} and the others learn next to nothing of each other's tasks (mutual skill "
-        f"{own:.3f}, usual {usual:.3f}): is it noise, or are its rows in another order?"
-        for name, own in zip(names, best.tolist(), strict=True)
-        if len(names) > 2 and own < _FAR * usual
+        f"{skill:.3f}, usual {usual:.3f}): is it noise, or are its rows in another order?"
+        for name, skill in zip(names, best.tolist(), strict=True)
+        if len(names) > 2 and skill < _FAR * usual
     ]
 
 
@@ -282,7 +289,7 @@ def company_notes(
     elected: Judges | None = None,  # the judges, if there was an election
     cross: Tensor | None = None,  # of cross_skill, if it is known
     n_points: int = 2048,  # that `cross` was found on
-) -> list:  # sentences, none if nothing needs to be said
+) -> list[str]:  # sentences, none if nothing needs to be said
     "What a reader of a ranking should know about the company of its models, before the verdict."
     notes = []
     if len(names) == 2 and elected is None:

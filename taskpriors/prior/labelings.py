@@ -136,9 +136,11 @@ def _in_order(labels, order):  # (n, m) in the order of the visit -> (m, n), int
 def _sample_chains(problem: particles.Problem, m: int, options: _Options) -> Labelings:
     P, order, g = problem
     Y = _chain_starts(P, m, g)
-    seen = chains.watch_chains(P, 1 / P.T, Y, g, sweeps=options.sweeps, progress=options.progress)
+    statistics = chains.watch_chains(
+        P, 1 / P.T, Y, g, sweeps=options.sweeps, progress=options.progress
+    )
     labels = _in_order(Y, order)
-    reason = _first_reason(_CHECKS_OF_CHAINS, seen)
+    reason = _first_reason(_CHECKS_OF_CHAINS, statistics)
     device = labels.device
     return Labelings(
         labels=labels,
@@ -155,7 +157,7 @@ def _sample_chains(problem: particles.Problem, m: int, options: _Options) -> Lab
         trusted=not reason,
         reason=reason,
         heaviest=1 / m,
-        history=seen.values[:, 0].mean(1),
+        history=statistics.values[:, 0].mean(1),
     )
 
 # %% ../../nbs/prior/12_labelings.ipynb #4c9bc0ec
@@ -184,13 +186,13 @@ def _mean_and_error(cloud, v):  # of statistics, shape (k, m) -> (k,) each
 
 def _gaps(P, states):  # between two runs: statistic -> difference in standard errors
     directions = chains.leading_directions(P, 1 / P.T)
-    seen = [chains.chain_statistics(P, one.sums, directions) for one in states]
-    clouds = [one.cloud for one in states]
+    statistics = [chains.chain_statistics(P, state.sums, directions) for state in states]
+    clouds = [state.cloud for state in states]
     (a, se_a), (b, se_b) = (
-        _mean_and_error(cloud, x.values) for cloud, x in zip(clouds, seen, strict=True)
+        _mean_and_error(cloud, x.values) for cloud, x in zip(clouds, statistics, strict=True)
     )
     off = ((a - b).abs() / torch.hypot(se_a, se_b).clamp(min=1e-9 * b.abs().max())).tolist()
-    gaps = dict(zip(seen[0].names, off, strict=True))
+    gaps = dict(zip(statistics[0].names, off, strict=True))
     error = math.hypot(*(cloud.log_partition_se() for cloud in clouds))
     gaps["log Z"] = abs(clouds[0].log_partition() - clouds[1].log_partition()) / max(error, 1e-9)
     return gaps
@@ -213,8 +215,8 @@ def _too_cold_for_points(P):  # a reason for distrust, or ""
     if P.T >= critical:
         return ""
     share = f"{P.T / critical:.2g} of the critical temperature"
-    drawn = f"class proportions at {share}, drawn point by point"
-    return f"{drawn}, where only method='anneal' can be checked"
+    case = f"class proportions at {share}, drawn point by point"
+    return f"{case}, where only method='anneal' can be checked"
 
 
 def _proportions_doubtful(P, state, method, g):  # a reason for distrust, or ""
@@ -235,9 +237,9 @@ def _orders_disagree(P, state, g, options: _Options):  # a reason for distrust, 
         return ""
     for _ in range(_OTHER_ORDERS):
         order = torch.arange(P.n, device=Z.device)
-        free = torch.randperm(P.n - P.n_known, generator=g, device=g.device).to(Z.device)
-        order[P.n_known :] = free + P.n_known
-        other = particles.PottsModel(Z[order], P.T, P.q, P.pi, P.tau, known=P.known)
+        free = torch.randperm(P.n - P.n_clamped, generator=g, device=g.device).to(Z.device)
+        order[P.n_clamped :] = free + P.n_clamped
+        other = particles.PottsModel(Z[order], P.T, P.q, P.pi, P.tau, clamped=P.clamped)
         second = _weighted_particles(other, m, g, options)
         few = particles.too_few_ancestors(second.cloud)
         if few:
@@ -333,7 +335,7 @@ def sample_labelings(
         tolerance=tolerance,
         seed=seed,
         caller=caller,
-        given=given,
+        labels=given,
     )
     open_unit: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
     options = _Options(
@@ -349,7 +351,7 @@ def sample_labelings(
     P = problem.model
     place = problem.order.argsort()
     factor = P.B[:, : P.rank][place]
-    free = None if P.known is None else place >= P.n_known
+    free = None if P.clamped is None else place >= P.n_clamped
     measure = Measure(factor=factor, temperature=P.T, pi=P.pi, kappa=P.kappa, free=free)
     labelings = replace(labelings, measure=measure)
     if not labelings.trusted:

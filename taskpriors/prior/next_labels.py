@@ -47,9 +47,9 @@ class Duels:
         self.settle(i, 1.0)
         while missing > _TINY and self.open.any():
             j = self.nearest(i)
-            given = min(missing, self.p[j])
-            missing -= given
-            self.settle(j, self.p[j] - given)
+            mass = min(missing, self.p[j])
+            missing -= mass
+            self.settle(j, self.p[j] - mass)
 
     def duel(self) -> None:
         i = int(self.g.choice(np.flatnonzero(self.open)))
@@ -75,12 +75,12 @@ LOOKED_AT = 4096  # points among which a sample is spread, at most
 def _halvings(distances, labelled, rows, g):  # rows in an order whose beginnings are spread
     order: list = []
     while len(rows) > 1:
-        there = np.concatenate([labelled, rows])
-        share = (len(labelled) + len(rows) / 2) / len(there)
-        duels = Duels(distances[np.ix_(there, there)], np.full(len(there), share), g)
+        points = np.concatenate([labelled, rows])
+        share = (len(labelled) + len(rows) / 2) / len(points)
+        duels = Duels(distances[np.ix_(points, points)], np.full(len(points), share), g)
         for i in range(len(labelled)):
             duels.take(i)
-        half = there[duels.decide()]
+        half = points[duels.decide()]
         stays = rows[np.isin(rows, half)]
         order[:0] = g.permutation(rows[~np.isin(rows, half)]).tolist()
         if len(stays) == len(rows):

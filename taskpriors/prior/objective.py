@@ -154,8 +154,8 @@ class TaskPriorStatistics(nn.Module):
         self.temperature = float(temperature)
         self.graphs = graphs
         self.alpha = checks.check_number(alpha, "TaskPriorLoss", "alpha", low=0, low_open=True)
-        known = ("trace", "hsic", "heldout")
-        self.statistic = checks.check_choice(statistic, known, "TaskPriorLoss", "statistic")
+        statistics = ("trace", "hsic", "heldout")
+        self.statistic = checks.check_choice(statistic, statistics, "TaskPriorLoss", "statistic")
         self.undirected = graphs == "undirected"
         self.register_buffer("prior", Z.detach())
         self.hot = statistic == "hsic"

@@ -60,7 +60,7 @@ def is_sequence(
 def checked_models(
     M: ArrayLike | Mapping,  # a factor, shape (n, r), or a dictionary name -> factor
     caller: str,  # who asks
-) -> dict:  # name -> factor; a single one is called "model"
+) -> dict[str, Tensor]:  # name -> factor; a single one is called "model"
     "Models by name, each a finite factor."
     if not isinstance(M, Mapping):
         return {"model": checks.check_features(M, caller, "M")}
@@ -166,7 +166,7 @@ def kernel_difference(
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d2a
 def block_shape(
     block: tuple,  # (rows, columns), slices of points
-) -> tuple:
+) -> tuple[int, int]:
     "Number of rows and of columns of a block."
     rows, cols = block
     return rows.stop - rows.start, cols.stop - cols.start
@@ -189,8 +189,8 @@ def gram_(
 ) -> Tensor:  # `out`
     "Overwrite `out` with a block of the kernel."
     rows, cols = block
-    for k, (left, right, a) in enumerate(terms):
-        out.addmm_(left[rows].to(out.dtype), right[cols].to(out.dtype).T, beta=int(k > 0), alpha=a)
+    for k, (L, R, a) in enumerate(terms):
+        out.addmm_(L[rows].to(out.dtype), R[cols].to(out.dtype).T, beta=int(k > 0), alpha=a)
     if hollow and rows == cols:
         out.fill_diagonal_(0)
     return out
@@ -272,7 +272,7 @@ def check_overflow(
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d3c
 def next_polynomial(
     R: Sequence,  # coefficients, lowest power first
-) -> list:
+) -> list[float]:
     "Coefficients of (1 - t^2) R'/2 - t R, lowest power first."
     out = [0.0] * (len(R) + 1)
     for power, c in enumerate(R):

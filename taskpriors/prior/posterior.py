@@ -37,13 +37,13 @@ def sequential_log_probs(
     never = math.log(n_classes - c) if n_classes > c else -math.inf  # classes without a label
     out = K.new_empty(len(orders), len(scales), k)
     for row, order in zip(out, orders, strict=True):
-        own = codes[order]
-        members = own.cumsum(0) - own
+        ordered = codes[order]
+        members = ordered.cumsum(0) - ordered
         empty = n_classes - (members > 0).sum(1)
-        opens = (members * own).sum(1) == 0
-        scores = scales[:, None, None] * (K[order][:, order].tril(-1) @ own)
-        others = scores.new_full((len(scales), k, 1), never)
-        row[:] = (scores * own).sum(2) - torch.cat([scores, others], 2).logsumexp(2)
+        opens = (members * ordered).sum(1) == 0
+        scores = scales[:, None, None] * (K[order][:, order].tril(-1) @ ordered)
+        unseen = scores.new_full((len(scales), k, 1), never)
+        row[:] = (scores * ordered).sum(2) - torch.cat([scores, unseen], 2).logsumexp(2)
         row += torch.where(opens, empty.log(), 0.0)
     return out
 
@@ -86,13 +86,13 @@ def _known(labels, n, n_classes, caller):  # which points, their classes from 0,
     return points, classes, q
 
 
-def _eigenvalues(given, factors, caller):  # the largest of each kernel, float64
-    if given is None:
-        given = [critical_temperature(Z, 2) for Z in factors]  # 2 lambda_1 over two classes
-    given = checks.check_several(given, caller, "top_eigenvalues")
-    checks.check_same_n(caller, factors=len(factors), top_eigenvalues=len(given))
+def _eigenvalues(largest, factors, caller):  # the largest of each kernel, float64
+    if largest is None:
+        largest = [critical_temperature(Z, 2) for Z in factors]  # 2 lambda_1 over two classes
+    largest = checks.check_several(largest, caller, "top_eigenvalues")
+    checks.check_same_n(caller, factors=len(factors), top_eigenvalues=len(largest))
     values = [
-        checks.check_number(v, caller, "top_eigenvalues", low=0, low_open=True) for v in given
+        checks.check_number(v, caller, "top_eigenvalues", low=0, low_open=True) for v in largest
     ]
     return torch.tensor(values, dtype=torch.float64)
 
@@ -216,16 +216,16 @@ def posterior_weights(
     step = evidence.predictive
     before = step.cumsum(2) - step
     fading = fade / (fade + torch.arange(k))
-    losses, found = [], []
+    losses, candidates = [], []
     for t in powers:
         log_w = t * before + fading * prior[:, None, None] + share[:, None, None]
         losses.append(-(log_w.log_softmax(0) + step).logsumexp(0).sum(1).mean())
         log_w = t * evidence.log_evidence + fade / (fade + k) * prior + share
-        found.append(log_w.softmax(0))
+        candidates.append(log_w.softmax(0))
     loss = torch.stack(losses)
     shares = (-loss).softmax(0)
     return PosteriorWeights(
-        weights=shares @ torch.stack(found) if k else w,
+        weights=shares @ torch.stack(candidates) if k else w,
         powers=torch.tensor(powers, dtype=torch.float64),
         shares=shares,
         log_loss=loss,
@@ -253,13 +253,13 @@ def posterior_tasks(
     checks.check_same_n(caller, factors=len(factors), evidence=len(evidence.gain))
     q = evidence.n_classes
     points, classes, _ = _known(labels, len(factors[0]), q, caller)
-    given = torch.full((len(factors[0]),), -1)
-    given[points] = classes
+    clamped = torch.full((len(factors[0]),), -1)
+    clamped[points] = classes
     n_tasks = checks.check_count(n_tasks, caller, "n_tasks")
     n_orders = min(n_tasks, checks.check_count(n_orders, caller, "n_orders"))
     temperatures = (evidence.top_eigenvalues / (q * evidence.gain)).tolist()
-    how: dict[str, Any] = dict(n_tasks=n_tasks, n_orders=n_orders, given=given, seed=seed)
-    return sample_labels_of_priors(factors, temperatures, q, **how)
+    options: dict[str, Any] = dict(n_tasks=n_tasks, n_orders=n_orders, given=clamped, seed=seed)
+    return sample_labels_of_priors(factors, temperatures, q, **options)
 
 # %% ../../nbs/prior/22_posterior.ipynb #ef451975
 @documented
@@ -381,10 +381,10 @@ def small_area(
     likelihood = (-((A + d).log() + gap.square() / (A + d)).sum(1) / 2).softmax(0)
     moves = A / (A + d) * gap
     move = likelihood @ moves
-    own = likelihood @ (A * d / (A + d))
+    within = likelihood @ (A * d / (A + d))
     between = (moves - move).T @ (likelihood[:, None] * (moves - move))
     return SmallArea(
         skill=s + axes @ move,
         shrinkage=(likelihood @ (d / (A + d))).mean().item(),
-        covariance=axes @ (own.diag() + between) @ axes.T,
+        covariance=axes @ (within.diag() + between) @ axes.T,
     )

@@ -79,7 +79,7 @@ def copy_transposed(
 
 # %% ../../nbs/prior/08_prefix.ipynb #8dae3dbe
 def check_given(
-    given: ArrayLike | None,  # class of each point, shape (n,), -1 where it is not known
+    labels: ArrayLike | None,  # class of each point, shape (n,), -1 where it is not known
     caller: str,  # who asks
     *,
     n: int,  # number of points
@@ -88,9 +88,9 @@ def check_given(
     name: str = "given",  # the argument's name
 ) -> Tensor | None:  # shape (n,), int64; None if no label is known
     "Judge the labels that are known."
-    if given is None:
+    if labels is None:
         return None
-    y = checks.as_tensor(given, caller, name)
+    y = checks.as_tensor(labels, caller, name)
     if y.ndim != 1:
         rule, got = f"{name} must hold one class for each point", f"shape {tuple(y.shape)}"
         checks.refuse(caller, rule, got, "pass shape (n,), with -1 where a label is not known")
@@ -99,10 +99,10 @@ def check_given(
         checks.refuse(caller, rule, y.min().item(), "encode classes as 0, 1, 2, ...")
     unknown = y == -1
     classes = torch.where(unknown, 0, y)
-    known = checks.check_labels(classes, caller, n=n, n_classes=n_classes, name=name)[0]
+    checked = checks.check_labels(classes, caller, n=n, n_classes=n_classes, name=name)[0]
     if unknown.all():
         return None
-    return torch.where(unknown, -1, known).to(device)
+    return torch.where(unknown, -1, checked).to(device)
 
 # %% ../../nbs/prior/08_prefix.ipynb #3115f047
 _SIDE_BY_SIDE = 2**22  # most numbers that a batch of orders holds beside the labels
@@ -122,12 +122,12 @@ def _batches(parts, width, q):
     yield batch
 
 
-def _deal_tasks(labels, priors, q, g, *, given=None, n_orders=1, shuffle=True, progress=False):
+def _deal_tasks(labels, priors, q, g, *, clamped=None, n_orders=1, shuffle=True, progress=False):
     "Fill labels (n_priors, m, n) with tasks, dealt out to orders that all priors share."
     Z = priors[0][0]
-    if given is None:
-        given = torch.full(labels.shape[2:], -1, device=Z.device)
-    drawn_points = (given < 0).nonzero()[:, 0]
+    if clamped is None:
+        clamped = torch.full(labels.shape[2:], -1, device=Z.device)
+    drawn_points = (clamped < 0).nonzero()[:, 0]
     n = len(drawn_points)
     width = sum(F.shape[1] for F, _ in priors)
     batches = list(_batches(labels.tensor_split(n_orders, 1), width, q))
@@ -150,11 +150,11 @@ def _deal_tasks(labels, priors, q, g, *, given=None, n_orders=1, shuffle=True, p
         if ahead:
             uniforms = torch.stack(ahead).split(size, 1)
         dtype = torch.uint8 if q <= 256 else torch.int16
-        drawn = torch.empty(len(labels), len(batch), n, m, dtype=dtype, device=Z.device)
-        fill_labels(drawn, priors, torch.stack(orders), uniforms, q, known=given)
+        sampled = torch.empty(len(labels), len(batch), n, m, dtype=dtype, device=Z.device)
+        fill_labels(sampled, priors, torch.stack(orders), uniforms, q, known=clamped)
         for k, order in enumerate(orders):
-            for out, y in zip(batch[k], drawn[:, k], strict=True):
-                task = given.to(dtype)[:, None].repeat(1, m)
+            for out, y in zip(batch[k], sampled[:, k], strict=True):
+                task = clamped.to(dtype)[:, None].repeat(1, m)
                 task[order] = y
                 copy_transposed(out, task.to(out.device))
 
@@ -189,8 +189,9 @@ def sample_labels(
     given = check_given(given, caller, n=len(Z), n_classes=q, device=Z.device)
     g = checks.check_generator(seed, caller, Z.device)
     labels = torch.empty(m, len(Z), dtype=torch.int64, device=Z.device)
-    how = dict(given=given, n_orders=k, shuffle=shuffle, progress=progress)
-    _deal_tasks(labels[None], [(Z, scale)], q, g, **how)
+    priors = [(Z, scale)]
+    options = dict(n_orders=k, shuffle=shuffle, progress=progress)
+    _deal_tasks(labels[None], priors, q, g, clamped=given, **options)
     return labels
 
 # %% ../../nbs/prior/08_prefix.ipynb #b02b768b
@@ -214,8 +215,8 @@ def sample_labels_of_priors(
     for Z, T in zip(factors, temperatures, strict=True):
         Z, T, q, m = check_sampler(Z, T, n_classes, n_tasks, caller)
         priors.append((Z, pair_scale(Z, T, caller, convention=convention)))
-        n, own = (len(priors[i][0]) for i in (0, -1))
-        checks.check_same_n(caller, **{"factor 0": n, f"factor {len(priors) - 1}": own})
+        n, n_last = (len(priors[i][0]) for i in (0, -1))
+        checks.check_same_n(caller, **{"factor 0": n, f"factor {len(priors) - 1}": n_last})
     k = checks.check_count(n_orders, caller, "n_orders", high=m)
     given = check_given(given, caller, n=n, n_classes=q)
     labels = torch.empty(len(priors), m, n, dtype=torch.int64)
@@ -225,8 +226,8 @@ def sample_labels_of_priors(
         at = [i for i, (Z, _) in enumerate(priors) if (Z.dtype, Z.device) == kind]
         alike = torch.empty(len(at), m, n, dtype=torch.int64)
         g.set_state(start)
-        known = None if given is None else given.to(kind[1])
-        _deal_tasks(alike, [priors[i] for i in at], q, g, given=known, n_orders=k)
+        clamped = None if given is None else given.to(kind[1])
+        _deal_tasks(alike, [priors[i] for i in at], q, g, clamped=clamped, n_orders=k)
         labels[at] = alike
     return labels
 
@@ -257,7 +258,7 @@ def sample_many_labels(
     given = check_given(given, caller, n=len(Z), n_classes=q, device=Z.device)
     g = checks.check_generator(seed, caller)
     labels = torch.empty(m, len(Z), dtype=torch.uint8)
-    _deal_tasks(labels[None], [(Z, scale)], q, g, given=given, n_orders=k, progress=progress)
+    _deal_tasks(labels[None], [(Z, scale)], q, g, clamped=given, n_orders=k, progress=progress)
     return labels
 
 # %% ../../nbs/prior/08_prefix.ipynb #4dd8a87b

@@ -124,13 +124,13 @@ def target_error(
     residuals = ridge.loo_residuals(basis, T.T, choice.alpha)
     squares = residuals.double().square()
     training = training_parts(basis, residuals, choice.alpha).sum(0).double()
-    own = squares.sum(0)
+    point_errors = squares.sum(0)
     return HeldoutError(
         variance=None,
         measure="target",
         standard_error=None,
-        point_errors=own,
+        point_errors=point_errors,
         task_errors=m * squares.mean(1),
-        pseudo_values=loo_pseudo_values(basis, own, training, choice.alpha),
+        pseudo_values=loo_pseudo_values(basis, point_errors, training, choice.alpha),
         **choice._asdict(),
     )

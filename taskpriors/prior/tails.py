@@ -291,10 +291,10 @@ def _above_or_tie(problem, kernel, cumulants, tie, method):
     "`_probability_above`, and 1/2 at the temperatures of `tie`."
     above = torch.full_like(cumulants[0], 0.5)
     if not tie.all():
-        told = (~tie).nonzero()[:, 0]
-        odds = [problem.odds[k] for k in told.tolist()]
-        some = problem._replace(odds=odds, temperatures=problem.temperatures[told.cpu()])
-        above[told] = _probability_above(some, kernel, cumulants[:, told], method)
+        untied = (~tie).nonzero()[:, 0]
+        odds = [problem.odds[k] for k in untied.tolist()]
+        some = problem._replace(odds=odds, temperatures=problem.temperatures[untied.cpu()])
+        above[untied] = _probability_above(some, kernel, cumulants[:, untied], method)
     return above
 
 # %% ../../nbs/prior/06_tails.ipynb #f0774477

@@ -117,11 +117,11 @@ class TaskPrior(Result):
         factor = checks.check_features(self.factor, "TaskPrior", "factor").detach()
         temperature = checks.check_temperature(self.temperature, "TaskPrior")
         checks.check_choice(self.graphs, edges.GRAPHS, "TaskPrior", "graphs")
-        how: dict[str, Any] = dict(n=len(factor), device=factor.device, name="known")
-        known = check_given(self.known, "TaskPrior", **how)
+        options: dict[str, Any] = dict(n=len(factor), device=factor.device, name="known")
+        clamped = check_given(self.known, "TaskPrior", **options)
         object.__setattr__(self, "factor", factor)
         object.__setattr__(self, "temperature", temperature)
-        object.__setattr__(self, "known", known)
+        object.__setattr__(self, "known", clamped)
 
     @classmethod
     def from_features(
@@ -204,8 +204,8 @@ class TaskPrior(Result):
                 f"{self.graphs!r} and {other.graphs!r}",
                 "build both with the same graphs=",
             )
-        known = [p.known for p in (self, other) if p.known is not None]
-        if len(known) == 2 and not known[0].equal(known[1]):
+        clamped = [p.known for p in (self, other) if p.known is not None]
+        if len(clamped) == 2 and not clamped[0].equal(clamped[1]):
             checks.refuse(
                 "TaskPrior",
                 "priors in a product must have the same labels",
@@ -213,7 +213,7 @@ class TaskPrior(Result):
                 "multiply the priors first, then use .given(labels)",
             )
         pairs = [(p.factor, p.temperature) for p in (self, other)]
-        return TaskPrior(product_factor(pairs), 1.0, self.graphs, known[0] if known else None)
+        return TaskPrior(product_factor(pairs), 1.0, self.graphs, clamped[0] if clamped else None)
 
     def given(
         self,
@@ -221,8 +221,8 @@ class TaskPrior(Result):
     ) -> "TaskPrior":
         "The same prior once some labels are known: `sample` and `labelings` keep them."
         caller = "TaskPrior.given"
-        known = check_given(labels, caller, n=len(self), device=self.factor.device, name="labels")
-        return replace(self, known=known)
+        clamped = check_given(labels, caller, n=len(self), device=self.factor.device, name="labels")
+        return replace(self, known=clamped)
 
     def _without_labels(self, caller):
         if self.known is not None:
@@ -246,8 +246,8 @@ class TaskPrior(Result):
         device: str | torch.device,  # torch device, or its name
     ) -> "TaskPrior":
         "The same prior on another device."
-        known = None if self.known is None else self.known.to(device)
-        return replace(self, factor=self.factor.to(device), known=known)
+        clamped = None if self.known is None else self.known.to(device)
+        return replace(self, factor=self.factor.to(device), known=clamped)
 
     def regime(self) -> Regime:
         "Where T lies between tasks of coins and one task only; one pass over the pairs."
@@ -273,7 +273,7 @@ class TaskPrior(Result):
         Z, odds = edges.checked_odds(
             self.factor, self.temperature, self.graphs, "TaskPrior.at_ratio"
         )
-        now = pair_means(Z, odds, self.temperature)[0]
+        now = pair_means(Z, odds, self.temperature).ratio
         if now == 0:
             checks.refuse(
                 "TaskPrior.at_ratio",
@@ -292,10 +292,10 @@ class TaskPrior(Result):
         **options: Any,  # of calibrate_temperature
     ) -> "TaskPrior":
         "The same kernel at the temperature where its tasks are as diverse as wanted."
-        found = calibrate_temperature(
+        calibration = calibrate_temperature(
             self.factor, n_classes, diversity=diversity, seed=seed, **options
         )
-        return self.at(found.temperature)
+        return self.at(calibration.temperature)
 
     def edge_probabilities(self) -> Tensor:  # shape (n, n); dense, so for small n
         "P(G_ij = 1) of every pair (Lemma 2.5)."
@@ -414,16 +414,16 @@ class TaskPrior(Result):
                 "give each model a name",
                 TypeError,
             )
-        how: dict[str, Any] = dict(labels=labels, variance=False, executor=executor)
+        settings: dict[str, Any] = dict(labels=labels, variance=False, executor=executor)
         if labels is None:
-            how["check_edges"] = False  # once for all models, below
-        errors = [self.heldout_error(X, **how) for X in models.values()]
+            settings["check_edges"] = False  # once for all models, below
+        errors = [self.heldout_error(X, **settings) for X in models.values()]
         if labels is None:
             trace = self.moments(models, executor=executor)
             mean, variance = trace.mean.cpu(), trace.variance.cpu()
             near = [self.precision_at_k(X, k, executor=executor) for X in models.values()]
-            found = edges.least_eigenvalue(self.factor, self.temperature, graphs=self.graphs)
-            reasons = [found.reason, *(e.reason for e in errors)]
+            least = edges.least_eigenvalue(self.factor, self.temperature, graphs=self.graphs)
+            reasons = [least.reason, *(e.reason for e in errors)]
         else:
             factors = [kernel_factor(X) for X in models.values()]
             traces = [heldout.trace_over_labels(Z, labels) for Z in factors]
@@ -478,5 +478,5 @@ class TaskPrior(Result):
         if n_particles is None:
             n_particles = max(1000, n_tasks)
         checks.check_count(n_particles, caller, "n_particles", low=n_tasks)
-        found = self.labelings(n_classes, n_particles, method=method, seed=g, **options)
-        return _equal_draws(found, n_tasks, g)
+        labelings = self.labelings(n_classes, n_particles, method=method, seed=g, **options)
+        return _equal_draws(labelings, n_tasks, g)

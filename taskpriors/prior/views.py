@@ -92,7 +92,7 @@ class _Sums(NamedTuple):
 def partition_sums(
     Z: Tensor,  # factor of M, shape (n, r)
     y: Tensor,  # classes, shape (n,)
-) -> tuple:  # sums of M, and of its squares
+) -> tuple[_Sums, _Sums]:  # sums of M, and of its squares
     "Sums of M_ij and of M_ij^2, from a factor of size one: its fourth powers must not overflow."
     p = checks.power_to_one(Z)
     Z = Z * p
@@ -193,11 +193,11 @@ def partition_moments(
     inside, between = (1 - 1 / q, -1 / q) if center else (1.0, 0.0)
     same = (sizes * (sizes - 1)).sum().item() / (n * (n - 1))
     kernel = _TwoValues(inside, between, same * abs(inside) + (1 - same) * abs(between))
-    found = []
+    moments = []
     for Z in models.values():
         values, squares = partition_sums(Z, y.to(Z.device))
-        found.append(_two_coin_moments(values, squares, kernel, odds.to(Z.device), graphs))
-    mean, variance = (check_overflow(torch.stack(v), caller) for v in zip(*found, strict=True))
+        moments.append(_two_coin_moments(values, squares, kernel, odds.to(Z.device), graphs))
+    mean, variance = (check_overflow(torch.stack(v), caller) for v in zip(*moments, strict=True))
     if not is_sequence(temperature):
         mean, variance, T = mean[:, 0], variance[:, 0], T[0]
     if not isinstance(M, Mapping):
