@@ -11,13 +11,16 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from . import checks
 from .checks import ExecutorLike
+
+if TYPE_CHECKING:
+    from tqdm.auto import tqdm
 
 # %% ../nbs/workshop/04_blocks.ipynb #5ee09ae6
 _SLICE_BYTES = 120
@@ -27,7 +30,7 @@ _LONG = 10**5  # shorter lists are not worth asking for
 def row_blocks(
     n: int,  # number of points
     size: int,  # points in a block; the last one may be smaller
-) -> list:  # slices that cover range(n)
+) -> list[slice]:  # that cover range(n)
     "Cut `n` points into consecutive slices."
     size = checks.check_count(size, "row_blocks", "size")
     if n // size > _LONG:
@@ -41,7 +44,7 @@ _PAIR_BYTES = 64
 def pair_blocks(
     n: int,  # number of points
     size: int,  # points in a block
-) -> list:  # (rows, columns): slices with rows.start <= columns.start
+) -> list[tuple[slice, slice]]:  # (rows, columns), with rows.start <= columns.start
     "Pairs of slices that cover a symmetric matrix on and above its block diagonal."
     size = checks.check_count(size, "pair_blocks", "block_size")
     n_blocks = -(-n // size)
@@ -73,15 +76,14 @@ def open_bar(
     desc: str | None = None,  # its label
     total: int | None = None,  # number of items
     unit: str = "it",  # what an item is
-) -> Any:  # tqdm bar, which is moved on with `update`
+) -> "tqdm":  # which is moved on with `update`
     "A bar that several loops in a row move on; none under two seconds, or outside a terminal."
     from tqdm.auto import tqdm
 
-    hidden = (
-        None if checks.check_flag(progress, "open_bar", "progress") else True
-    )  # None asks the file
-    how = dict(delay=_DELAY, leave=False, disable=hidden)
-    return tqdm(desc=desc, total=total, unit=unit, **how)
+    shown = checks.check_flag(progress, "open_bar", "progress")
+    hidden = None if shown else True  # None asks the file
+    options = dict(delay=_DELAY, leave=False, disable=hidden)
+    return tqdm(desc=desc, total=total, unit=unit, **options)
 
 # %% ../nbs/workshop/04_blocks.ipynb #225b4c9c
 def _moving(items, bar, desc):
@@ -120,7 +122,10 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_remember_the_fork)
 
 
-def _in_a_worker(fn: Callable, item: Any) -> Any:
+_T = TypeVar("_T")
+
+
+def _in_a_worker(fn: Callable[[Any], _T], item: Any) -> _T:
     "`fn(item)`; a fork does not wait for threads that its parent had and it has not."
     import torch
 

@@ -70,15 +70,15 @@ class PivotedCholesky(Result):
 # %% ../nbs/workshop/06_kernels.ipynb #0e835c6f
 def _refuse_indefinite(K, Z, slack):
     "Refuse K if a 2 x 2 minor of the residual K - Z Z^T is negative by more than `slack`."
-    left = K.diagonal().double() - Z.square().sum(1)
+    diagonal = K.diagonal().double() - Z.square().sum(1)
     slack = slack + 1e2 * len(K) * torch.finfo(K.dtype).eps * K.abs().max().item()
-    allowed = left.clamp(min=0).sqrt()
+    allowed = diagonal.clamp(min=0).sqrt()
     excess = 0.0
     for rows in torch.arange(len(K)).split(1024):
         residual = (K[rows].double() - Z[rows] @ Z.T).abs()
         excess = max(excess, (residual - allowed[rows, None] * allowed).max().item())
-    if left.min() < -slack or excess > slack:
-        got = f"a residual outside the bound by {max(excess, -left.min().item()):.3g}"
+    if diagonal.min() < -slack or excess > slack:
+        got = f"a residual outside the bound by {max(excess, -diagonal.min().item()):.3g}"
         remedy = "pass a kernel; for a similarity that is not one,"
         remedy += " clip its negative eigenvalues first"
         checks.refuse("cholesky_factor", "K must be positive semidefinite", got, remedy)
@@ -103,16 +103,16 @@ def pivoted_cholesky(
         tol = n * torch.finfo(K.dtype).eps
     tol = checks.check_number(tol, "pivoted_cholesky", "tol", low=0, high=1)
     scale = max(diag.max().item(), 0.0)
-    L, piv, found, _ = lapack.dpstrf(K.double().cpu().numpy(), lower=1, tol=tol * scale)
-    found = min(found, rank) if scale > 0 else 0
-    n_bytes = 8 * n * (found + max(n, 6 * min(n, 1024)))
+    L, piv, n_pivots, _ = lapack.dpstrf(K.double().cpu().numpy(), lower=1, tol=tol * scale)
+    n_pivots = min(n_pivots, rank) if scale > 0 else 0
+    n_bytes = 8 * n * (n_pivots + max(n, 6 * min(n, 1024)))
     checks.check_memory(n_bytes, "pivoted_cholesky", remedy, device=K.device)
     piv = torch.from_numpy(piv.astype("int64") - 1)
-    Z = torch.zeros(n, found, dtype=torch.float64)
-    Z[piv] = torch.from_numpy(L).tril()[:, :found]
+    Z = torch.zeros(n, n_pivots, dtype=torch.float64)
+    Z[piv] = torch.from_numpy(L).tril()[:, :n_pivots]
     _refuse_indefinite(K, Z.to(K.device), tol * scale)
     lost = (diag.sum() - Z.square().sum()).item() / max(diag.sum().item(), 1e-300)
-    return PivotedCholesky(Z.to(K), found, max(lost, 0.0), piv[:found])
+    return PivotedCholesky(Z.to(K), n_pivots, max(lost, 0.0), piv[:n_pivots])
 
 # %% ../nbs/workshop/06_kernels.ipynb #33cc45c3
 @documented
@@ -143,13 +143,13 @@ def _median_distance(X):
 def _rbf_columns(X, s, rank, tol):  # factor (n, k), pivots, unexplained variance (n,)
     "Pivoted Cholesky of the RBF kernel, column by column."
     n = len(X)
-    left = torch.ones(n, dtype=X.dtype, device=X.device)
+    residual = torch.ones(n, dtype=X.dtype, device=X.device)
     p = checks.power_to_one(
         torch.tensor(s, dtype=X.dtype)
     )  # s * s may overflow or vanish; (s p)^2 not
     Z = X.new_zeros(n, 0)
     pivots: list[int] = []
-    while len(pivots) < rank and left.sum() > tol * n:
+    while len(pivots) < rank and residual.sum() > tol * n:
         k = len(pivots)
         if k == Z.shape[1]:
             width = min(rank, max(64, 2 * k))
@@ -159,14 +159,14 @@ def _rbf_columns(X, s, rank, tol):  # factor (n, k), pivots, unexplained varianc
                 n_bytes, "rbf_cholesky", "pass a smaller rank or a larger tol", device=Z.device
             )
             Z = torch.cat([Z, Z.new_zeros(len(Z), new)], 1)
-        j = int(left.argmax())
+        j = int(residual.argmax())
         near = torch.exp(-((X - X[j]) * p).square().sum(1) / (2 * (s * p) ** 2))
         column = near - Z[:, :k] @ Z[j, :k]
-        Z[:, k] = column / left[j].sqrt()
-        left = (left - Z[:, k].square()).clamp(min=0)
-        left[j] = 0
+        Z[:, k] = column / residual[j].sqrt()
+        residual = (residual - Z[:, k].square()).clamp(min=0)
+        residual[j] = 0
         pivots.append(j)
-    return Z[:, : len(pivots)], pivots, left
+    return Z[:, : len(pivots)], pivots, residual
 
 # %% ../nbs/workshop/06_kernels.ipynb #d5298d52
 def rbf_cholesky(
@@ -189,8 +189,8 @@ def rbf_cholesky(
     else:
         s = checks.check_number(bandwidth, caller, "bandwidth", low=0, low_open=True)
     checks.check_memory(24 * X.numel(), caller, "pass fewer features or points", device=X.device)
-    Z, pivots, left = _rbf_columns(X.double(), s, rank, tol)
-    lost = left.sum().item() / n
+    Z, pivots, residual = _rbf_columns(X.double(), s, rank, tol)
+    lost = residual.sum().item() / n
     return PivotedCholesky(Z.to(X.dtype), len(pivots), lost, torch.tensor(pivots))
 
 # %% ../nbs/workshop/06_kernels.ipynb #ea2225b5
@@ -203,10 +203,10 @@ def _warn_of_zero_rows(X):
     "Name the zero rows; if all rows are zero, the kernel is refused later."
     zero = (~X.any(1)).nonzero().flatten()
     if 0 < len(zero) < len(X):
-        told = "kernel_factor: the cosine kernel needs rows of positive norm. "
-        told += f"Got {len(zero)} zero rows, the first is row {int(zero[0])}; "
-        told += "their similarity to every point is 0, so drop them if they mean nothing."
-        warnings.warn(told, stacklevel=3)
+        notice = "kernel_factor: the cosine kernel needs rows of positive norm. "
+        notice += f"Got {len(zero)} zero rows, the first is row {int(zero[0])}; "
+        notice += "their similarity to every point is 0, so drop them if they mean nothing."
+        warnings.warn(notice, stacklevel=3)
 
 # %% ../nbs/workshop/06_kernels.ipynb #9bf40c52
 def _cosine_factor(X, center):

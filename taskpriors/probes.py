@@ -127,8 +127,8 @@ def _fit_and_judge(
 ):
     "Ridge probes of checked tasks; `alpha` is a number or chooses one."
     y, q, codes = tasks
-    seen = slice(None) if mask is None else mask
-    basis = ridge.ridge_basis(X[seen], standardize=standardize)
+    training = slice(None) if mask is None else mask
+    basis = ridge.ridge_basis(X[training], standardize=standardize)
     size = ridge_tasks.task_block(block_size, len(X), q)
     n_fitted = len(basis.U)
     n_most = max(n_fitted, len(X) - n_fitted)
@@ -138,11 +138,11 @@ def _fit_and_judge(
     grid = errors = None
     if callable(alpha):
         run = dict(n_classes=q, block_size=size, executor=executor)
-        alpha, grid, errors = alpha(basis, ridge_tasks.label_moments(basis, y[:, seen], **run))
-    given = dict(basis=basis, labels=y, codes=codes, alpha=alpha)
-    fn = partial(_left_out_block, **given)
+        alpha, grid, errors = alpha(basis, ridge_tasks.label_moments(basis, y[:, training], **run))
+    problem = dict(basis=basis, labels=y, codes=codes, alpha=alpha)
+    fn = partial(_left_out_block, **problem)
     if mask is not None:
-        fn = partial(_held_out_block, mask=mask, new=basis.project(X[~mask]), **given)
+        fn = partial(_held_out_block, mask=mask, new=basis.project(X[~mask]), **problem)
     run = dict(executor=executor, progress=progress)
     accuracy, balanced, hits, loss = _over_blocks(fn, len(y), size, **run)
     n_judged = len(X) if mask is None else int((~mask).sum())
@@ -304,14 +304,14 @@ def logistic_probes(
     basis = ridge.ridge_basis(X[mask], standardize=standardize)
     size = ridge_tasks.task_block(block_size, len(X), q)
     logistic.check_fit_memory(basis, min(size, len(y)), len(X), n_classes=q, caller=caller)
-    given = dict(labels=y, q=q, mask=mask, basis=basis, new=basis.project(X[~mask]))
-    fn = partial(_logistic_block, solver=solver, **given)
+    problem = dict(labels=y, q=q, mask=mask, basis=basis, new=basis.project(X[~mask]))
+    fn = partial(_logistic_block, solver=solver, **problem)
     run = dict(executor=executor, progress=progress)
     accuracy, balanced, hits, loss, done, n_iter = _over_blocks(fn, len(y), size, **run)
     if not done.all():
-        told = f"{caller}: {int((~done).sum())} of {len(done)} tasks did not converge in"
-        told += f" {max_iter} steps; raise max_iter or tol, or lower C."
-        warnings.warn(told, stacklevel=2)
+        notice = f"{caller}: {int((~done).sum())} of {len(done)} tasks did not converge in"
+        notice += f" {max_iter} steps; raise max_iter or tol, or lower C."
+        warnings.warn(notice, stacklevel=2)
     return ProbeResult(
         accuracy=accuracy,
         balanced_accuracy=balanced,

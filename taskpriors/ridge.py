@@ -178,17 +178,29 @@ def residual_filter(
     return 1.0, w / (w + alpha)
 
 # %% ../nbs/prior/14_ridge.ipynb #189cb1a5
-def filters(
-    basis: RidgeBasis, alphas: Sequence
-) -> tuple:  # of several penalties: (n_alphas,) and (n_alphas, r)
+class Filters(NamedTuple):
     "What `residual_filter` gives at each of several penalties."
+
+    keep: Tensor  # shape (n_alphas,), float64
+    f: Tensor  # shape (n_alphas, r)
+
+
+def filters(basis: RidgeBasis, alphas: Sequence) -> Filters:
+    "The filters of several penalties."
     keep, f = zip(*(residual_filter(basis, a) for a in alphas), strict=True)
     f = torch.stack(f)
-    return torch.tensor(keep, dtype=torch.float64, device=f.device), f
+    return Filters(torch.tensor(keep, dtype=torch.float64, device=f.device), f)
 
 # %% ../nbs/prior/14_ridge.ipynb #93a3e251
-def slack_and_fixed(basis: RidgeBasis, alphas: Sequence) -> tuple:
-    "Diagonal of I - H and where it vanishes, both of shape (n_alphas, n)."
+class Slack(NamedTuple):
+    "What a leave-one-out error divides by, for each penalty and point."
+
+    slack: Tensor  # diagonal of I - H, shape (n_alphas, n)
+    fixed: Tensor  # where it vanishes, shape (n_alphas, n), bool
+
+
+def slack_and_fixed(basis: RidgeBasis, alphas: Sequence) -> Slack:
+    "Diagonal of I - H and where it vanishes."
     n, r = basis.U.shape
     keep, f = filters(basis, alphas)
     blocks = row_blocks(n, 4096)
@@ -200,10 +212,10 @@ def slack_and_fixed(basis: RidgeBasis, alphas: Sequence) -> tuple:
     lost, weak = torch.cat(sums).T.chunk(2)
     slack = keep[:, None] * (1 - 1 / n) - lost
     if basis.full:
-        return slack, slack <= 0
+        return Slack(slack, slack <= 0)
     stored = 4 * max(r, 1) ** 0.5 * torch.finfo(basis.U.dtype).eps
     computed = eps * (n + 2 * r**0.5 * weak)
-    return slack, slack <= stored + computed
+    return Slack(slack, slack <= stored + computed)
 
 # %% ../nbs/prior/14_ridge.ipynb #7fda316e
 def loo_slack(

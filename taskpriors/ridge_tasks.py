@@ -297,8 +297,8 @@ def squares_beside(
     ones = basis.U.new_full((n, 1), n**-0.5)
     W = torch.cat([basis.U, ones], 1)
     G = torch.cat([f, f.new_tensor([keep])])
-    own = torch.cat([W[b].double().square() @ G for b in row_blocks(n, 4096)])
-    if own.abs().max() > 0.9:
+    diagonal = torch.cat([W[b].double().square() @ G for b in row_blocks(n, 4096)])
+    if diagonal.abs().max() > 0.9:
         W = W.double()
     WG = W * G.to(W)
     whole = torch.zeros_like(weights)
@@ -307,7 +307,7 @@ def squares_beside(
         for b in row_blocks(n, 4096):
             strip = (WG[b, : cols.stop] @ S).unflatten(1, gram.shape[1:])
             whole[:, b] += (strip * WG[b, None, cols]).sum(2, dtype=torch.float64).T
-    return whole - weights * own.square()
+    return whole - weights * diagonal.square()
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #272ac744
 def loo_pseudo_values(
@@ -323,9 +323,9 @@ def loo_pseudo_values(
     """
     slack = ridge.loo_slack(basis, [alpha], "loo_pseudo_values")[0]
     weights = torch.cat([slack[None] ** -2, (errors / slack).view(-1, len(slack))])
-    own, *others = squares_beside(basis, weights, alpha)
-    others = torch.stack(others).view(errors.shape)
-    return errors * (1 - own) + 2 * training - 2 * others / slack
+    as_judge, *as_teacher = squares_beside(basis, weights, alpha)
+    as_teacher = torch.stack(as_teacher).view(errors.shape)
+    return errors * (1 - as_judge) + 2 * training - 2 * as_teacher / slack
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #e36b0009
 def alpha_grid(
@@ -406,7 +406,7 @@ def sum_and_doubt(
     law: TaskMoments | TaskTargets,  # of tasks, on the same basis
     keep: Tensor,  # of filters, shape (n_alphas,)
     f: Tensor,  # of filters, shape (n_alphas, r)
-) -> tuple:  # both of shape (n_alphas,)
+) -> tuple[Tensor, Tensor]:  # both of shape (n_alphas,)
     "The sum of squared residuals at each penalty, and a bound on its rounding."
     if isinstance(law, TaskTargets):
         diagonal = law.products.square().sum(0, dtype=torch.float64)
@@ -437,17 +437,17 @@ def least_grid_errors(
     floor = (weight.amin(1) * residual - mean * doubt) / n
     errors = torch.full_like(floor, torch.inf)
     tried = torch.zeros_like(errors, dtype=torch.bool)
-    wanted = tried.scatter(1, (mean * residual).argmin(1, keepdim=True), True)
-    while (wanted := wanted & ~tried).any():
+    candidates = tried.scatter(1, (mean * residual).argmin(1, keepdim=True), True)
+    while (candidates := candidates & ~tried).any():
         if isinstance(laws[0], TaskTargets):
-            for law, found, some in zip(laws, errors, wanted, strict=True):
-                found[some] = _errors_of_targets(basis, law, weight[some], keep[some], f[some])
+            for law, law_errors, some in zip(laws, errors, candidates, strict=True):
+                law_errors[some] = _errors_of_targets(basis, law, weight[some], keep[some], f[some])
         else:
-            wanted = wanted.any(0).expand_as(wanted)
-            some = wanted[0]
+            candidates = candidates.any(0).expand_as(candidates)
+            some = candidates[0]
             errors[:, some] = _errors_of_moments(basis, laws, weight[some], keep[some], f[some])
-        tried |= wanted
-        wanted = floor <= errors.amin(1, keepdim=True)
+        tried |= candidates
+        candidates = floor <= errors.amin(1, keepdim=True)
     best = errors.argmin(1)
     return LeastErrors(grid[best.cpu()], errors.gather(1, best[:, None])[:, 0])
 

@@ -288,7 +288,7 @@ def outside_agreement(
     return pd.DataFrame(rows)
 
 
-def _outside_row(statistic, values, truth, given=None) -> dict:  # of the models that all know
+def _outside_row(statistic, values, truth, given=None) -> dict[str, Any]:  # of common models
     known = ~(values.isnan() | truth.isnan())
     controls = {}
     if given is not None:

@@ -115,14 +115,14 @@ def ranking_text(
     company: Sequence = (),  # what a reader should know before the verdict
 ) -> str:
     "A ranking in print: what to take, the table, how the scores did, and what to do next."
-    tasks, without = "the tasks of one law for all", ""
+    tasks, footnote = "the tasks of one law for all", ""
     errors = "points and tasks, for the law as given"
     if "prior_skill" in frame:
         tasks, errors = "tasks that agree with the labels", "points and labels to come"
-        without = "no labels: the same over all tasks of the law.\n"
+        footnote = "no labels: the same over all tasks of the law.\n"
     legend = (
         f"skill: 1 - error/error of a constant, over {tasks}.\n"
-        f"±: its standard error over {errors}.\n{without}"
+        f"±: its standard error over {errors}.\n{footnote}"
         "P(best): probability that this skill is the highest; one task of yours may differ."
         "\nModels of one tier cannot be told apart from its first."
     )
@@ -173,10 +173,10 @@ def agreement_lines(
             lines.append(f"{line}   (95 % of random orders)")
             continue
         held = dict(dim=row["given_dimension"], params=row.get("given_parameters", math.nan))
-        given = [f"{name} {value:+.2f}" for name, value in held.items() if not math.isnan(value)]
-        if given and "given_parameters" in row:
-            line += f"   given {', '.join(given)}"
-        elif given:
+        partials = [f"{name} {value:+.2f}" for name, value in held.items() if not math.isnan(value)]
+        if partials and "given_parameters" in row:
+            line += f"   given {', '.join(partials)}"
+        elif partials:
             line += f"   {row['given_dimension']:+.2f} given the dimension"
         if row["higher_is_better"] is not None:
             line += f"   ({'higher' if row['higher_is_better'] else 'lower'} is better)"

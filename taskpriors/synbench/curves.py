@@ -200,8 +200,8 @@ class SynBenchResult(Result):
         bound_mean: str | None = None,  # "samples" or "batches"; None: as it is
     ) -> "SynBenchResult":  # over the same margins
         "The same margins scored at other thresholds, without a forward pass (Table 6)."
-        asked = dict(threshold=threshold, integral=integral, bound_mean=bound_mean)
-        changes = {name: value for name, value in asked.items() if value is not None}
+        options = dict(threshold=threshold, integral=integral, bound_mean=bound_mean)
+        changes = {name: value for name, value in options.items() if value is not None}
         return replace(self, settings=checked_settings(self.settings, changes))
 
     def save(
@@ -232,18 +232,19 @@ class SynBenchResult(Result):
         path: str | Path,  # a file that `save` wrote
     ) -> "SynBenchResult":
         "Read what `save` wrote; a covariance that was an object comes back as its name."
-        tensors, meta = load_tensors(Path(path).expanduser())
+        stored = load_tensors(Path(path).expanduser())
+        meta, arrays = stored.description, dict[str, Any](stored.tensors)
         if meta.get("kind") != f"SynBenchResult {_LAYOUT}":
             rule, remedy = "the file must hold a SynBenchResult", "score the model again"
             checks.refuse(
                 "SynBenchResult.load", rule, str(meta.get("kind", "another file")), remedy
             )
-        about: dict[str, Any] = {
+        options: dict[str, Any] = {
             k: tuple(v) if isinstance(v, list) else v for k, v in meta["settings"].items()
         }
-        known = dict(model=meta["model"], n_features=meta["n_features"], seed=meta["seed"])
-        settings = SynBenchSettings(**about, direction=tensors.pop("direction", None))
-        return cls(settings=settings, **known, **tensors)
+        fields: dict[str, Any] = {k: meta[k] for k in ("model", "n_features", "seed")}
+        settings = SynBenchSettings(**options, direction=arrays.pop("direction", None))
+        return cls(settings=settings, **fields, **arrays)
 
     @property
     def accuracy(self) -> Tensor:  # shape (n_scales, n_eps)
@@ -302,9 +303,9 @@ class SynBenchResult(Result):
         g = torch.Generator().manual_seed(seed)
         n, accuracy, bound = self.correct.shape[-1], [], []
         for correct, margin in zip(self.correct, self.margin, strict=True):
-            drawn = torch.randint(n, (n_draws, n), generator=g)
+            picks = torch.randint(n, (n_draws, n), generator=g)
             times = torch.zeros(n_draws, n, dtype=torch.float64)
-            times.scatter_add_(1, drawn, torch.ones_like(times))
+            times.scatter_add_(1, picks, torch.ones_like(times))
             n_right = times @ correct.double().T
             accuracy.append(n_right / n)
             bound.append(times @ (correct * margin.double()).T / n_right.clamp_min(1))

@@ -26,8 +26,8 @@ def fitted_covariance(
     "Covariance of images, shrunk towards a multiple of the identity (Ledoit and Wolf 2004)."
     n, d = residuals.shape
     _, s, V = torch.linalg.svd(residuals, full_matrices=False)
-    own = s > s[0] * 1e-10
-    variances, V = s[own].square() / n, V[own]
+    nonzero = s > s[0] * 1e-10
+    variances, V = s[nonzero].square() / n, V[nonzero]
     mean, squares = variances.sum() / d, variances.square().sum()
     noise = (residuals.square().sum(1).square().mean() - squares) / n
     distance = squares - d * mean**2
@@ -85,12 +85,12 @@ def fitted_settings(
     flat = checks.check_features(x.flatten(1), who, "images")
     checks.check_memory(7 * 8 * flat.numel(), who, "pass fewer images, or smaller ones")
     flat = flat.double().cpu()
-    about, direction, n_means = flat - flat.mean(0), torch.ones_like(flat[0]), 1
+    deviations, direction, n_means = flat - flat.mean(0), torch.ones_like(flat[0]), 1
     if labels is not None:
-        about, direction, n_means = _about_classes(flat, labels, who)
-    if not about.any():
+        deviations, direction, n_means = _about_classes(flat, labels, who)
+    if not deviations.any():
         checks.refuse(who, "images of a class must differ", "none that does", "pass more images")
-    covariance = fitted_covariance(about, n_means)
+    covariance = fitted_covariance(deviations, n_means)
     u = (direction / direction.norm())[None]
     unit = float((u @ covariance.solve(u).T).sqrt())
     return replace(

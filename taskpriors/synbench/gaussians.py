@@ -520,12 +520,12 @@ def _root_factor(
 # %% ../../nbs/synbench/02_gaussians.ipynb #dd350d2c
 def frechet_distance(
     features: ArrayLike,  # shape (n, d)
-    others: ArrayLike,  # shape (m, d)
+    reference: ArrayLike,  # shape (m, d)
 ) -> float:  # at least 0
     "Squared Frechet distance of the Gaussians fitted to two samples; biased upwards by about d/n."
     who = "frechet_distance"
     X = checks.check_features(features, who, "features").detach().double()
-    Y = checks.check_features(others, who, "others").detach().double()
+    Y = checks.check_features(reference, who, "reference").detach().double()
     if X.shape[1] != Y.shape[1]:
         rule, got = "both samples must have the same features", f"{X.shape[1]} and {Y.shape[1]}"
         checks.refuse(who, rule, got, "embed both with one model")

@@ -57,8 +57,8 @@ def _class_margin(
     y: Tensor,  # labels, shape (n,)
 ) -> Tensor:  # shape (n,)
     "Score of the true class less the best other score."
-    own = scores.gather(1, y[:, None])[:, 0]
-    return own - scores.scatter(1, y[:, None], -math.inf).amax(1)
+    true_score = scores.gather(1, y[:, None])[:, 0]
+    return true_score - scores.scatter(1, y[:, None], -math.inf).amax(1)
 
 # %% ../../nbs/synbench/07_nearest_images.ipynb #d3b36242
 def _descend_by_adam(

@@ -394,8 +394,8 @@ def duality_gap(
     if bool((gap > tol).any()):
         rule = f"the solver must close the duality gap to {tol:g}"
         got = f"{gap.nan_to_num().max():.2g} at p = {p:g}"
-        others = " or ".join(f"{k:g}" for k in (1, 2, math.inf) if k != p)
-        remedy = f"use p = {others} in place of {p:g}, or a better conditioned Sigma"
+        exact = " or ".join(f"{k:g}" for k in (1, 2, math.inf) if k != p)
+        remedy = f"use p = {exact} in place of {p:g}, or a better conditioned Sigma"
         checks.refuse("robust_bayes", rule, got, remedy, RuntimeError)
     return gap
 

@@ -454,8 +454,8 @@ def robust_linear_probe(
         def standardised(x):
             return (features_fn(x).flatten(1).float() - mean) / scale
 
-        own = y.to(z.device)
-        W, loss = _plain_probe((z - mean) / scale, own, max(n_labels, 2), l2)
+        classes = y.to(z.device)
+        W, loss = _plain_probe((z - mean) / scale, classes, max(n_labels, 2), l2)
         losses = loss.float()[None]
         if eps > 0:
             W, losses = _adversarial(standardised, x, y, W.float(), training)

@@ -73,8 +73,8 @@ def _solved(
         length = (p * q).sum(1, keepdim=True)
         step = torch.where(open_rows & (length > 0), energy / length, 0.0)
         u, r = u + step * p, r - step * q
-        left = (r * r).sum(1, keepdim=True)
-        p, energy = r + torch.where(open_rows, left / energy, 0.0) * p, left
+        squares = (r * r).sum(1, keepdim=True)
+        p, energy = r + torch.where(open_rows, squares / energy, 0.0) * p, squares
     lost = float((b - sigma(u)).norm() / whole.sum().sqrt())
     if not lost < 1e-6:
         rule = "the mean must lie in the range of the composed covariance"

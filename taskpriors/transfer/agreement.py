@@ -46,8 +46,8 @@ def _vectors(caller, method, most_dims=1, **named):
     checks.check_choice(method, (*orders.STATISTICS, "top_k"), caller, "method")
     ranks = method != "pearson"
     out = {}
-    for name, given in named.items():
-        v = checks.check_tensor(given, caller, name).detach().cpu().double()
+    for name, values in named.items():
+        v = checks.check_tensor(values, caller, name).detach().cpu().double()
         checks.check_finite(v.masked_fill(v.isinf(), 0) if ranks else v, caller, name)
         v = v.numpy()
         if not 1 <= v.ndim <= most_dims:
@@ -115,8 +115,8 @@ def rank_agreement(
     statistic = orders.order_statistic(method, k, len(x), me)
     families = orders.family_members(groups, len(x), me)
     default = "fisher" if method in orders.FISHER_LAWS and families is None else "bootstrap"
-    asked = default if interval is None else interval
-    interval = checks.check_choice(asked, ("fisher", "bootstrap"), me, "interval")
+    choice = default if interval is None else interval
+    interval = checks.check_choice(choice, ("fisher", "bootstrap"), me, "interval")
     if interval == "fisher" and families is not None:
         rule = "Fisher's interval takes models as independent"
         checks.refuse(me, rule, f"{len(families)} families", "pass interval='bootstrap'")
@@ -263,7 +263,7 @@ def _partial(method, *vectors):
 def partial_agreement(
     scores: ArrayLike,  # one number per model, shape (n,)
     truth: ArrayLike,  # what they should predict, shape (n,)
-    given: ArrayLike,  # what is held fixed, as the feature dimension: shape (n,), or a list of such
+    covariates: ArrayLike,  # held fixed, as the feature dimension: shape (n,), or a list of such
     *,
     method: str = "spearman",  # "spearman", "pearson", "kendall", "tau_a" or "tau_b"
     higher_is_better: bool = True,  # False: small scores are good, and are negated
@@ -275,9 +275,13 @@ def partial_agreement(
     "Correlation of scores with the truth when other variables are held fixed."
     me = "partial_agreement"
     checks.check_choice(method, tuple(orders.FISHER_LAWS), me, "method")
-    several = isinstance(given, (list, tuple)) and len(given) > 0 and hasattr(given[0], "__len__")
-    columns: Any = given if several else [given]
-    held = {f"given[{i}]": v for i, v in enumerate(columns)}
+    several = (
+        isinstance(covariates, (list, tuple))
+        and len(covariates) > 0
+        and hasattr(covariates[0], "__len__")
+    )
+    columns: Any = covariates if several else [covariates]
+    held = {f"covariates[{i}]": v for i, v in enumerate(columns)}
     vectors = _vectors(me, method, scores=scores, truth=truth, **held)
     level = _check_level(level, me)
     n = len(vectors[0])
@@ -285,7 +289,7 @@ def partial_agreement(
     sign = 1 if checks.check_flag(higher_is_better, me, "higher_is_better") else -1
     value = sign * _partial(method, *vectors)
     if math.isnan(value):
-        rule = "scores, truth and given must not determine each other"
+        rule = "scores, truth and covariates must not determine each other"
         checks.refuse(me, rule, "a singular correlation matrix", "drop one of them")
     if families is None:
         low, high = orders.fisher_interval(

@@ -38,15 +38,15 @@ def linear_learner(
 ) -> Tensor:  # log-probabilities, shape (m, n_classes)
     "Linear head on the training points, mixed with one uniform vote."
     n = len(classes)
-    seen = classes.unique()
+    present = classes.unique()
     P = torch.zeros(len(test), n_classes, dtype=torch.float64, device=test.device)
-    if len(seen) == 1:
-        P[:, seen] = 1.0
+    if len(present) == 1:
+        P[:, present] = 1.0
     else:
         heads = {} if last is None else last
-        key = tuple(seen.tolist())
+        key = tuple(present.tolist())
         heads[key] = fit_head(points, classes, beta=a * n, tol=tol, start=heads.get(key))
-        P[:, seen] = heads[key].logits(test).softmax(1)
+        P[:, present] = heads[key].logits(test).softmax(1)
     return ((n * P + 1 / n_classes) / (n + 1)).log()
 
 # %% ../../nbs/transfer/07_code_length.ipynb #fce0fc44

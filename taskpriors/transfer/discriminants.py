@@ -199,7 +199,7 @@ def sfda(
     if shrinkage is not None:
         shrinkage = checks.check_number(shrinkage, "sfda", "shrinkage", low=0, high=1)
     svd = varying_svd(X, svd, "sfda")
-    own = y[:, None]
+    label = y[:, None]
     first = lda_posterior(
         svd.scores, y, counts, shrinkage=shrinkage, d=svd.d, squares=svd.S.square()
     )
@@ -209,11 +209,11 @@ def sfda(
         got = f"rank {len(svd.S)} of {len(X)} points in {len(counts)} classes"
         why = f"only the shrinkage of {first.shrinkage:.2g} stands against that"
         _warn_empty("sfda", rule, f"{got}, and {why}", "use regularized_h_score")
-    confidence = first.log_p.exp().softmax(1).gather(1, own)
-    others = (first.means.sum(0) - first.means) / (len(counts) - 1)
-    Z = confidence * svd.scores + (1 - confidence) * others[y]
+    confidence = first.log_p.exp().softmax(1).gather(1, label)
+    other_means = (first.means.sum(0) - first.means) / (len(counts) - 1)
+    Z = confidence * svd.scores + (1 - confidence) * other_means[y]
     second = lda_posterior(Z, y, counts, shrinkage=first.shrinkage, d=svd.d)
-    return float(second.log_p.exp().gather(1, own).mean())
+    return float(second.log_p.exp().gather(1, label).mean())
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #c4b5dc42
 @documented
@@ -383,8 +383,8 @@ def linear_valid(
         checks.check_choice(train, ("first",), "linear_valid", "train")
         train = torch.arange(len(X)) < len(X) // 2
     mask = checks.check_split(train, len(X), "linear_valid", seed=seed).to(X.device)
-    seen = y[mask].unique()
-    if len(seen) < 2:
+    present = y[mask].unique()
+    if len(present) < 2:
         rule, remedy = "the training part must hold at least two classes", "pass train=.5"
         checks.refuse("linear_valid", rule, "one", f"shuffle the points or {remedy}")
     Z = varying_svd(X, svd, "linear_valid").scores
@@ -393,6 +393,6 @@ def linear_valid(
     for weight in grid:
         beta = weight * int(mask.sum())
         head = fit_head(Z[mask], y[mask], beta=beta, tol=tol, start=head)
-        predicted = seen[head.logits(Z[~mask]).argmax(1)]
+        predicted = present[head.logits(Z[~mask]).argmax(1)]
         errors.append(float((predicted != y[~mask]).double().mean()))
     return min(errors)

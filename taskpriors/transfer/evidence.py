@@ -44,11 +44,11 @@ def golden_max(
     "Golden-section search for a maximum in every bracket at once."
     ratio = (5**0.5 - 1) / 2
     for _ in range(n_iter):
-        left = high - ratio * (high - low)
-        right = low + ratio * (high - low)
-        rises = f(right) > f(left)
-        low = torch.where(rises, left, low)
-        high = torch.where(rises, high, right)
+        inner_low = high - ratio * (high - low)
+        inner_high = low + ratio * (high - low)
+        rises = f(inner_high) > f(inner_low)
+        low = torch.where(rises, inner_low, low)
+        high = torch.where(rises, high, inner_high)
     return (low + high) / 2
 
 # %% ../../nbs/transfer/05_evidence.ipynb #d32c0bc3
@@ -124,10 +124,10 @@ def raw_projections(
     inside = svd.U.T @ T
     outside = T - svd.U @ inside - mean
     coordinates = torch.cat([mean[None] * svd.n**0.5, inside])  # along 1/sqrt(n) and U
-    kept = W.T @ coordinates
-    lost = coordinates - W @ kept
+    projected = W.T @ coordinates
+    lost = coordinates - W @ projected
     rest = outside.square().sum(0) + lost.square().sum(0)
-    return Projections(S.square(), kept.square(), rest, svd.n)
+    return Projections(S.square(), projected.square(), rest, svd.n)
 
 # %% ../../nbs/transfer/05_evidence.ipynb #c7231f4f
 def gram_projections(

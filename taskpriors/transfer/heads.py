@@ -153,17 +153,17 @@ def least_risk(
     max_passes: int,  # passes over the data at most
 ) -> HeadSearch:
     "Head of least regularised risk."
-    found = HeadSearch(theta, math.inf, 0)
+    search = HeadSearch(theta, math.inf, 0)
     if problem.A.numel() >= 1e5:
         single = problem.to(torch.float32)
         rough = _descend(single, theta, max(1, max_passes), goal=max(tol, 5e-6), stall=1e-8)
-        found = _polish(problem, rough.theta, tol, max_passes - rough.passes)
-        found = found._replace(passes=rough.passes + found.passes)
-    if found.slope > tol:
-        left = max(1, max_passes - found.passes)
-        last = _descend(problem, found.theta, left, goal=tol, stall=0.0)
-        found = last._replace(passes=found.passes + last.passes)
-    return found
+        search = _polish(problem, rough.theta, tol, max_passes - rough.passes)
+        search = search._replace(passes=rough.passes + search.passes)
+    if search.slope > tol:
+        remaining = max(1, max_passes - search.passes)
+        last = _descend(problem, search.theta, remaining, goal=tol, stall=0.0)
+        search = last._replace(passes=search.passes + last.passes)
+    return search
 
 # %% ../../nbs/transfer/03_heads.ipynb #0c7b5e43
 class Frame(NamedTuple):
@@ -264,8 +264,8 @@ def fit_head(
     problem = HeadProblem(frame.A, Y, beta)
     theta = _start(start, frame, len(counts))
     with numpy_blas().limit(limits=1):
-        found = least_risk(problem, theta, tol, max_iter)
-    W, b = _unflatten(found.theta, problem)
+        search = least_risk(problem, theta, tol, max_iter)
+    W, b = _unflatten(search.theta, problem)
     W, b = W.T, b[:, 0]
     logits = torch.addmm(b, frame.A, W)
     loss = torch.nn.functional.cross_entropy(logits, y).item()
@@ -277,9 +277,9 @@ def fit_head(
         W=frame.outside(W).contiguous(),
         b=b.contiguous(),
         mean=frame.mean,
-        slope=float(found.slope),
-        converged=bool(found.slope <= tol),
-        n_iter=found.passes,
+        slope=float(search.slope),
+        converged=bool(search.slope <= tol),
+        n_iter=search.passes,
     )
 
 # %% ../../nbs/transfer/03_heads.ipynb #d6a5e203

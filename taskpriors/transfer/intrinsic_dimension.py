@@ -50,12 +50,12 @@ def _log_ratios(X: Tensor, first: int, second: int, neighbours, caller: str) -> 
 def _warn_of_near_copies(logs: Tensor):  # of the ratios, exponential with one rate
     n, rate = len(logs), math.log(2) / max(float(logs.median()), 1e-300)
     near = logs > (math.log(n) + 7) / rate  # of exponential ones, one in a thousand samples has any
-    left = logs[~near]
-    if len(left) > 1 and logs.sum() > 1.1 * left.mean() * n:
+    rest = logs[~near]
+    if len(rest) > 1 and logs.sum() > 1.1 * rest.mean() * n:
         warnings.warn(
             f"twonn: points should not have near copies. Got {int(near.sum())} of {n} points that "
             f"lie far nearer to one point than to any other; the dimension of the others is "
-            f"{float((len(left) - 1) / left.sum()):.3g}, see method='fit'.",
+            f"{float((len(rest) - 1) / rest.sum()):.3g}, see method='fit'.",
             RuntimeWarning,
             stacklevel=3,
         )
@@ -83,9 +83,9 @@ def twonn(
     if method == "likelihood":
         _warn_of_near_copies(logs)
         return float((n - 1) / logs.sum())
-    kept = max(1, min(n - 1, math.floor(n * (1 - discard))))
-    x = logs.sort().values[:kept]
-    y = -torch.log1p(-torch.arange(1, kept + 1, dtype=x.dtype, device=x.device) / n)
+    n_used = max(1, min(n - 1, math.floor(n * (1 - discard))))
+    x = logs.sort().values[:n_used]
+    y = -torch.log1p(-torch.arange(1, n_used + 1, dtype=x.dtype, device=x.device) / n)
     if x.square().sum() == 0:
         rule = "neighbours must lie at different distances"
         checks.refuse("twonn", rule, "ties at the points that are kept", "lower discard")

@@ -65,8 +65,8 @@ def nearest_neighbours(
     checks.check_memory(n_bytes, "nearest_neighbours", "pass fewer points", device=X.device)
     mean = X.double().mean(0)
     F = X.double() - mean
-    distances, found = pairs.nearest_points(F, k)
-    return note_origin(Neighbours(distances, found, mean), features)
+    distances, positions = pairs.nearest_points(F, k)
+    return note_origin(Neighbours(distances, positions, mean), features)
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #d8d37ef6
 def use_neighbours(
@@ -228,6 +228,6 @@ def tmi(
     centred = X - X.mean(0)
     total = sum(int(counts[c]) * _class_entropy(centred[y == c], k, published) for c in used)
     if published:
-        kept = len(used) + int((counts == 1).sum())  # a class of one point counts with zero
-        return total / len(X) / kept
+        n_scored = len(used) + int((counts == 1).sum())  # a class of one point counts with zero
+        return total / len(X) / n_scored
     return total / sum(int(counts[c]) for c in used)

@@ -166,9 +166,9 @@ def resampled_values(
     index, times = resamples(arrays[0].shape[-1], n_resamples, g, families)
     values = np.full(len(index), math.nan)
     for i, chosen in enumerate(index):
-        drawn = [a[..., chosen] for a in arrays]
-        if all((np.ptp(a, axis=-1) > 0).all() for a in drawn):  # every row varies
-            values[i] = statistic(*drawn)
+        sample = [a[..., chosen] for a in arrays]
+        if all((np.ptp(a, axis=-1) > 0).all() for a in sample):  # every row varies
+            values[i] = statistic(*sample)
     n_resamples = times.sum()
     defined = np.isfinite(values)
     values = np.repeat(values[defined], times[defined])

@@ -139,8 +139,8 @@ def _ascend(advance, start: _Round, tol, max_iter, *, may_fall=False) -> _BoundA
         bounds.append(at.bound)
         if len(bounds) > 1:
             gain = (bounds[-1] - bounds[-2]).item()
-            left = abs(gain) if may_fall else max(gain, gains_to_come(gain, before))
-            if left < tol:
+            missing = abs(gain) if may_fall else max(gain, gains_to_come(gain, before))
+            if missing < tol:
                 return _BoundAscent(at, bounds, True)
             before = gain
     return _BoundAscent(at, bounds, False)

@@ -192,9 +192,9 @@ class Workspace:
         return loss_curve(features, labels, seed=self.seed, svd=self.svd)
 
     def score(self, metric: Metric) -> float:
-        own = [self.inputs[k] for k in metric.needs]
+        arguments = [self.inputs[k] for k in metric.needs]
         options = [*metric.shares, *(["seed"] if metric.takes("seed") else [])]
-        return metric(*own, **{k: getattr(self, k) for k in options})
+        return metric(*arguments, **{k: getattr(self, k) for k in options})
 
 # %% ../../nbs/transfer/15_registry.ipynb #bdac1889
 @dataclass(frozen=True, eq=False, repr=False)
@@ -229,8 +229,8 @@ class TransferScores(Result):
         rows = []
         for name in self.values:
             same = METRICS[name].invariances
-            own = dict(n=self.n, centred="shift" in same, scale_free="scale" in same)
-            rows.append(dict(metric=name, **own))
+            settings = dict(n=self.n, centred="shift" in same, scale_free="scale" in same)
+            rows.append(dict(metric=name, **settings))
         return pd.DataFrame(rows).set_index("metric")
 
 # %% ../../nbs/transfer/15_registry.ipynb #366edf32
@@ -273,7 +273,7 @@ def transfer_scores(
     on_error: str = "raise",  # "raise", or "keep": list a refusal with its reason
 ) -> TransferScores:
     "Any metrics of the registry on one task, over one SVD."
-    given = dict(
+    arguments = dict(
         features=features,
         labels=labels,
         source_probs=source_probs,
@@ -281,16 +281,16 @@ def transfer_scores(
         reference=reference,
     )
     inputs = {}
-    for name, value in given.items():
+    for name, value in arguments.items():
         if value is None:
             continue
-        found = checks.check_finite(
+        array = checks.check_finite(
             checks.as_tensor(value, "transfer_scores", name), "transfer_scores", name
         )
-        if found.ndim == 0:
+        if array.ndim == 0:
             rule = f"{name} must have a row per point"
             checks.refuse("transfer_scores", rule, "one number", "pass an array")
-        inputs[name] = found
+        inputs[name] = array
     names = _asked_for(metrics, inputs)
     checks.check_count(seed, "transfer_scores", "seed", low=0, high=2**32 - 1)
     checks.check_same_n("transfer_scores", **{k: len(v) for k, v in inputs.items()})
@@ -403,24 +403,24 @@ def combine_over_models(
     checks.check_instance(
         columns, Mapping, me, "columns", remedy="pass a dictionary of metric -> values"
     )
-    known = {k: v for k, v in columns.items() if isinstance(k, str) and k in METRICS}
-    known = {k: checks.check_tensor(v, me, k).detach().double() for k, v in known.items()}
-    if known:
-        checks.check_same_n(me, **{k: len(v) for k, v in known.items()})
+    scores = {k: v for k, v in columns.items() if isinstance(k, str) and k in METRICS}
+    scores = {k: checks.check_tensor(v, me, k).detach().double() for k, v in scores.items()}
+    if scores:
+        checks.check_same_n(me, **{k: len(v) for k, v in scores.items()})
     out = {}
     for name, (rule, weights) in COMBINED.items():
-        if not set(weights) <= set(known):
+        if not set(weights) <= set(scores):
             continue
         raw = {
-            k: -known[k] if oriented and not METRICS[k].higher_is_better else known[k]
+            k: -scores[k] if oriented and not METRICS[k].higher_is_better else scores[k]
             for k in weights
         }
-        there = torch.stack([v.isfinite() for v in raw.values()]).all(0)
-        if there.sum() < 2:
+        finite = torch.stack([v.isfinite() for v in raw.values()]).all(0)
+        if finite.sum() < 2:
             continue
-        total = torch.full(there.shape, math.nan, dtype=torch.float64)
-        total[there] = sum(w * _normalised(raw[k][there], rule) for k, w in weights.items())
-        out[f"{name} over {int(there.sum())} models"] = total
+        total = torch.full(finite.shape, math.nan, dtype=torch.float64)
+        total[finite] = sum(w * _normalised(raw[k][finite], rule) for k, w in weights.items())
+        out[f"{name} over {int(finite.sum())} models"] = total
     return out
 
 # %% ../../nbs/transfer/15_registry.ipynb #a0c1e042
@@ -440,12 +440,12 @@ def combination_note(
 ) -> str:  # one sentence
     "What a column that was combined over models is made of."
     rule, weights = COMBINED[column.split()[0]]
-    how = "scaled from 0 to 1" if rule == "range" else "standardised"
+    scaling = "scaled from 0 to 1" if rule == "range" else "standardised"
     parts = [
         f"{'-' if w < 0 else '+'} {f'{abs(w):g} ' * (abs(w) != 1)}{k}" for k, w in weights.items()
     ]
     total = " ".join(parts).removeprefix("+ ")
-    return f"{column}: {total}, each {how} over them; another model moves the values of all."
+    return f"{column}: {total}, each {scaling} over them; another model moves the values of all."
 
 # %% ../../nbs/transfer/15_registry.ipynb #900d265d
 LABEL_ACCURACY = "label accuracy"
@@ -478,16 +478,16 @@ def metric_functions(
     seed: int = 0,  # of splits and mixtures
 ) -> dict:  # name -> function of features (n, d), larger is better; last the probe's accuracy
     "Metrics of the registry as functions of the features, for `rank_models`."
-    given = {"features"} if labels is None else {"features", "labels"}
-    known = [k for k, m in METRICS.items() if set(m.needs) <= given]
+    inputs = {"features"} if labels is None else {"features", "labels"}
+    usable = [k for k, m in METRICS.items() if set(m.needs) <= inputs]
     checks.check_count(seed, "metric_functions", "seed", low=0, high=2**32 - 1)
     metrics = terms_of(checks.check_several(metrics, "metric_functions", "metrics"))
     for name in metrics:
-        if name not in known:
-            near = [] if name in METRICS else difflib.get_close_matches(str(name), known, 1)
+        if name not in usable:
+            near = [] if name in METRICS else difflib.get_close_matches(str(name), usable, 1)
             checks.refuse(
                 "metric_functions",
-                f"metrics must be names in METRICS that need {' and '.join(sorted(given))}",
+                f"metrics must be names in METRICS that need {' and '.join(sorted(inputs))}",
                 repr(name),
                 f"did you mean {near[0]}" if near else "choose among those in metric_table()",
             )

@@ -37,13 +37,13 @@ def centroid_accuracy(
     y, counts = present_classes(labels, "centroid_accuracy", n=len(X), device=X.device)
     X = X - X.mean(0)
     means = class_means(X, y, counts)
-    own = (X - means[y]).square().sum(1) * (counts / (counts - 1.0)).square()[y]
-    own = own.masked_fill(counts[y] == 1, torch.inf)
+    to_own_mean = (X - means[y]).square().sum(1) * (counts / (counts - 1.0)).square()[y]
+    to_own_mean = to_own_mean.masked_fill(counts[y] == 1, torch.inf)
     right = 0
     for rows in row_blocks(len(X), max(1, 2**22 // len(counts))):
         D = torch.cdist(X[rows], means, compute_mode="donot_use_mm_for_euclid_dist").square()
         D.scatter_(1, y[rows, None], torch.inf)
-        right += int((own[rows] < D.min(1).values).sum())
+        right += int((to_own_mean[rows] < D.min(1).values).sum())
     return right / len(X)
 
 # %% ../../nbs/transfer/11_separation.ipynb #eca1954e
@@ -95,9 +95,9 @@ def lda_accuracy(
     folds, right = stratified_folds(y, n_folds, seed), 0
     for fold in range(n_folds):
         held = folds == fold
-        classes, own, counts = y[~held].unique(return_inverse=True, return_counts=True)
-        means = class_means(Z[~held], own, counts)
-        within = Z[~held] - means[own]
+        classes, y_train, counts = y[~held].unique(return_inverse=True, return_counts=True)
+        means = class_means(Z[~held], y_train, counts)
+        within = Z[~held] - means[y_train]
         if within.square().sum() <= 1e-24 * len(within):
             rule = "some class must vary in the training folds"
             checks.refuse("lda_accuracy", rule, "no variance in any", "pass more points per class")

@@ -326,8 +326,8 @@ def hsic(
     block_size = checks.check_count(block_size, "hsic", "block_size")
     X, Y = _centred_pair(features, other, _LEAST_POINTS[estimator], "hsic")
     p, q = checks.power_to_one(X), checks.power_to_one(Y)
-    found = _hsic(X * p, Y * q, estimator == "biased", block_size)
-    scaled = torch.tensor(found, dtype=torch.float64) / p / p / q / q
+    raw = _hsic(X * p, Y * q, estimator == "biased", block_size)
+    scaled = torch.tensor(raw, dtype=torch.float64) / p / p / q / q
     return float(checks.check_computed(scaled, "hsic", "HSIC", "rescale the features"))
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #1d74ecf1
