@@ -67,7 +67,7 @@ class _Bare(ast.NodeTransformer):
     def visit_Expr(self, node):
         if isinstance(node.value, ast.Constant):
             return None
-        if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "refuse":
+        if isinstance(node.value, ast.Call) and ast.unparse(node.value.func).endswith("refuse"):
             return ast.Raise()
         return self.generic_visit(node)
 

@@ -11,19 +11,16 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from taskpriors.checks import (
-    ExecutorLike,
-    check_count,
-    check_executor,
-    check_flag,
-    check_memory,
-    refuse,
-)
+from . import checks
+from .checks import ExecutorLike
+
+if TYPE_CHECKING:
+    from tqdm.auto import tqdm
 
 # %% ../nbs/workshop/04_blocks.ipynb #5ee09ae6
 _SLICE_BYTES = 120
@@ -33,11 +30,11 @@ _LONG = 10**5  # shorter lists are not worth asking for
 def row_blocks(
     n: int,  # number of points
     size: int,  # points in a block; the last one may be smaller
-) -> list:  # slices that cover range(n)
+) -> list[slice]:  # that cover range(n)
     "Cut `n` points into consecutive slices."
-    size = check_count(size, "row_blocks", "size")
+    size = checks.check_count(size, "row_blocks", "size")
     if n // size > _LONG:
-        check_memory(_SLICE_BYTES * (n // size), "row_blocks", "raise the block size")
+        checks.check_memory(_SLICE_BYTES * (n // size), "row_blocks", "raise the block size")
     return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
 # %% ../nbs/workshop/04_blocks.ipynb #298c3b2a
@@ -47,13 +44,13 @@ _PAIR_BYTES = 64
 def pair_blocks(
     n: int,  # number of points
     size: int,  # points in a block
-) -> list:  # (rows, columns): slices with rows.start <= columns.start
+) -> list[tuple[slice, slice]]:  # (rows, columns), with rows.start <= columns.start
     "Pairs of slices that cover a symmetric matrix on and above its block diagonal."
-    size = check_count(size, "pair_blocks", "block_size")
+    size = checks.check_count(size, "pair_blocks", "block_size")
     n_blocks = -(-n // size)
     n_pairs = n_blocks * (n_blocks + 1) // 2
     if n_pairs > _LONG:
-        check_memory(_PAIR_BYTES * n_pairs, "pair_blocks", "raise block_size")
+        checks.check_memory(_PAIR_BYTES * n_pairs, "pair_blocks", "raise block_size")
     blocks = row_blocks(n, size)
     return [(rows, cols) for k, rows in enumerate(blocks) for cols in blocks[k:]]
 
@@ -79,13 +76,14 @@ def open_bar(
     desc: str | None = None,  # its label
     total: int | None = None,  # number of items
     unit: str = "it",  # what an item is
-) -> Any:  # tqdm bar, which is moved on with `update`
+) -> "tqdm":  # which is moved on with `update`
     "A bar that several loops in a row move on; none under two seconds, or outside a terminal."
     from tqdm.auto import tqdm
 
-    hidden = None if check_flag(progress, "open_bar", "progress") else True  # None asks the file
-    how = dict(delay=_DELAY, leave=False, disable=hidden)
-    return tqdm(desc=desc, total=total, unit=unit, **how)
+    shown = checks.check_flag(progress, "open_bar", "progress")
+    hidden = None if shown else True  # None asks the file
+    options = dict(delay=_DELAY, leave=False, disable=hidden)
+    return tqdm(desc=desc, total=total, unit=unit, **options)
 
 # %% ../nbs/workshop/04_blocks.ipynb #225b4c9c
 def _moving(items, bar, desc):
@@ -105,7 +103,7 @@ def with_bar(
     "Iterate over `items`, with a progress bar if it is wanted."
     if hasattr(progress, "set_description"):
         return _moving(items, progress, desc)
-    if not check_flag(progress, "with_bar", "progress"):
+    if not checks.check_flag(progress, "with_bar", "progress"):
         return items
     from tqdm.auto import tqdm
 
@@ -124,7 +122,10 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_remember_the_fork)
 
 
-def _in_a_worker(fn: Callable, item: Any) -> Any:
+_T = TypeVar("_T")
+
+
+def _in_a_worker(fn: Callable[[Any], _T], item: Any) -> _T:
     "`fn(item)`; a fork does not wait for threads that its parent had and it has not."
     import torch
 
@@ -143,7 +144,7 @@ def map_blocks(
 ) -> Iterator:  # results, in the order of `items`
     "Map `fn` over `items`, here or through an executor, whose forked workers use one thread each."
     items = list(items)
-    check_executor(executor, "map_blocks")
+    checks.check_executor(executor, "map_blocks")
     try:
         if executor is None:
             results = map(fn, items)
@@ -153,7 +154,7 @@ def map_blocks(
         if "shutdown" not in str(e):
             raise
         rule = "executor must accept work"
-        refuse("map_blocks", rule, "one that was shut down", "use it inside its with block")
+        checks.refuse("map_blocks", rule, "one that was shut down", "use it inside its with block")
     return iter(with_bar(results, progress, desc=desc, total=len(items)))
 
 # %% ../nbs/workshop/04_blocks.ipynb #7dc4ef17

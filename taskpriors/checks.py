@@ -187,7 +187,7 @@ def check_several(
     x: Any,  # a list, tuple, range, or an array or tensor of one dimension
     caller: str,  # who asks
     name: str,  # the argument's name
-) -> list:  # its values, at least one
+) -> list[Any]:  # its values, at least one
     "Return the values of a sequence as a list, or raise `TypeError`."
     if isinstance(x, (Tensor, np.ndarray)):
         x = as_tensor(x, caller, name)
@@ -284,7 +284,7 @@ def check_same_points(
     arrays: Mapping | Sequence,  # features or factors, one of each model, shape (n, d)
     caller: str,  # who asks
     name: str,  # the argument's name
-) -> list:  # of tensors, shape (n, d)
+) -> list[Tensor]:  # each of shape (n, d)
     "Judge each array of a list or dictionary; all describe the same points."
     if isinstance(arrays, Mapping):
         arrays = list(arrays.values())

@@ -13,22 +13,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from . import checks
 from .blocks import evenly, row_blocks
-from taskpriors.checks import (
-    ArrayLike,
-    check_choice,
-    check_computed,
-    check_count,
-    check_features,
-    check_flag,
-    check_memory,
-    check_number,
-    check_same_n,
-    check_square,
-    check_temperature,
-    power_to_one,
-    refuse,
-)
+from .checks import ArrayLike
 from .results import Result
 from .signatures import documented
 
@@ -45,10 +32,10 @@ def center(
     Z: ArrayLike,  # features or kernel factor, shape (n, r)
 ) -> Tensor:  # shape (n, r), rows sum to zero
     "Subtract the mean row, so that `Z @ Z.T` becomes `H @ K @ H`."
-    Z = check_features(Z, "center", "Z")
+    Z = checks.check_features(Z, "center", "Z")
     blocks = 2 * 8 * min(len(Z), 4096) * Z.shape[1]
     n_bytes = max(8 * Z.numel(), Z.numel() * Z.element_size() + blocks)
-    check_memory(n_bytes, "center", "pass fewer points or fewer columns", device=Z.device)
+    checks.check_memory(n_bytes, "center", "pass fewer points or fewer columns", device=Z.device)
     return _center(Z)
 
 # %% ../nbs/workshop/06_kernels.ipynb #e26a5498
@@ -62,13 +49,13 @@ def kernel_matrix(
 
     K_ij is the inner product of rows i and j of Z.
     """
-    Z = check_features(Z, "kernel_matrix", "Z")
-    max_bytes = check_number(max_bytes, "kernel_matrix", "max_bytes", low=0)
+    Z = checks.check_features(Z, "kernel_matrix", "Z")
+    max_bytes = checks.check_number(max_bytes, "kernel_matrix", "max_bytes", low=0)
     remedy = "keep the factor and use a function that streams over it, such as trace_moments"
     n_bytes = len(Z) ** 2 * Z.element_size()
-    check_memory(n_bytes, "kernel_matrix", remedy, limit=max_bytes)
-    check_memory(n_bytes, "kernel_matrix", remedy, device=Z.device)
-    return check_computed(Z @ Z.T, "kernel_matrix", "Z @ Z.T")
+    checks.check_memory(n_bytes, "kernel_matrix", remedy, limit=max_bytes)
+    checks.check_memory(n_bytes, "kernel_matrix", remedy, device=Z.device)
+    return checks.check_computed(Z @ Z.T, "kernel_matrix", "Z @ Z.T")
 
 # %% ../nbs/workshop/06_kernels.ipynb #45ed3621
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,18 +70,18 @@ class PivotedCholesky(Result):
 # %% ../nbs/workshop/06_kernels.ipynb #0e835c6f
 def _refuse_indefinite(K, Z, slack):
     "Refuse K if a 2 x 2 minor of the residual K - Z Z^T is negative by more than `slack`."
-    left = K.diagonal().double() - Z.square().sum(1)
+    diagonal = K.diagonal().double() - Z.square().sum(1)
     slack = slack + 1e2 * len(K) * torch.finfo(K.dtype).eps * K.abs().max().item()
-    allowed = left.clamp(min=0).sqrt()
+    allowed = diagonal.clamp(min=0).sqrt()
     excess = 0.0
     for rows in torch.arange(len(K)).split(1024):
         residual = (K[rows].double() - Z[rows] @ Z.T).abs()
         excess = max(excess, (residual - allowed[rows, None] * allowed).max().item())
-    if left.min() < -slack or excess > slack:
-        got = f"a residual outside the bound by {max(excess, -left.min().item()):.3g}"
+    if diagonal.min() < -slack or excess > slack:
+        got = f"a residual outside the bound by {max(excess, -diagonal.min().item()):.3g}"
         remedy = "pass a kernel; for a similarity that is not one,"
         remedy += " clip its negative eigenvalues first"
-        refuse("cholesky_factor", "K must be positive semidefinite", got, remedy)
+        checks.refuse("cholesky_factor", "K must be positive semidefinite", got, remedy)
 
 # %% ../nbs/workshop/06_kernels.ipynb #20d02564
 def pivoted_cholesky(
@@ -106,26 +93,26 @@ def pivoted_cholesky(
     "Factor a dense kernel with pivoting; raise `ValueError` if it is indefinite."
     from scipy.linalg import lapack
 
-    K = check_square(K, "pivoted_cholesky").detach()
+    K = checks.check_square(K, "pivoted_cholesky").detach()
     n = len(K)
     remedy = "pass the kernel of fewer points"
-    check_memory(16 * n * n, "pivoted_cholesky", remedy, device=K.device)
+    checks.check_memory(16 * n * n, "pivoted_cholesky", remedy, device=K.device)
     diag = K.diagonal().double()
-    rank = n if rank is None else check_count(rank, "pivoted_cholesky", "rank", high=n)
+    rank = n if rank is None else checks.check_count(rank, "pivoted_cholesky", "rank", high=n)
     if tol is None:
         tol = n * torch.finfo(K.dtype).eps
-    tol = check_number(tol, "pivoted_cholesky", "tol", low=0, high=1)
+    tol = checks.check_number(tol, "pivoted_cholesky", "tol", low=0, high=1)
     scale = max(diag.max().item(), 0.0)
-    L, piv, found, _ = lapack.dpstrf(K.double().cpu().numpy(), lower=1, tol=tol * scale)
-    found = min(found, rank) if scale > 0 else 0
-    n_bytes = 8 * n * (found + max(n, 6 * min(n, 1024)))
-    check_memory(n_bytes, "pivoted_cholesky", remedy, device=K.device)
+    L, piv, n_pivots, _ = lapack.dpstrf(K.double().cpu().numpy(), lower=1, tol=tol * scale)
+    n_pivots = min(n_pivots, rank) if scale > 0 else 0
+    n_bytes = 8 * n * (n_pivots + max(n, 6 * min(n, 1024)))
+    checks.check_memory(n_bytes, "pivoted_cholesky", remedy, device=K.device)
     piv = torch.from_numpy(piv.astype("int64") - 1)
-    Z = torch.zeros(n, found, dtype=torch.float64)
-    Z[piv] = torch.from_numpy(L).tril()[:, :found]
+    Z = torch.zeros(n, n_pivots, dtype=torch.float64)
+    Z[piv] = torch.from_numpy(L).tril()[:, :n_pivots]
     _refuse_indefinite(K, Z.to(K.device), tol * scale)
     lost = (diag.sum() - Z.square().sum()).item() / max(diag.sum().item(), 1e-300)
-    return PivotedCholesky(Z.to(K), found, max(lost, 0.0), piv[:found])
+    return PivotedCholesky(Z.to(K), n_pivots, max(lost, 0.0), piv[:n_pivots])
 
 # %% ../nbs/workshop/06_kernels.ipynb #33cc45c3
 @documented
@@ -145,39 +132,41 @@ def cholesky_factor(
 def _median_distance(X):
     "Median distance between at most 1,000 points, evenly spaced."
     some = evenly(len(X), 1000, down=True)
-    p = power_to_one(X)
+    p = checks.power_to_one(X)
     s = torch.pdist(X[some].double() * p).median().item() / p
     if s == 0:
         rule = "the median distance between points must be positive"
-        refuse("rbf_cholesky", rule, 0.0, "remove duplicated rows or pass bandwidth")
+        checks.refuse("rbf_cholesky", rule, 0.0, "remove duplicated rows or pass bandwidth")
     return s
 
 # %% ../nbs/workshop/06_kernels.ipynb #4014f278
 def _rbf_columns(X, s, rank, tol):  # factor (n, k), pivots, unexplained variance (n,)
     "Pivoted Cholesky of the RBF kernel, column by column."
     n = len(X)
-    left = torch.ones(n, dtype=X.dtype, device=X.device)
-    p = power_to_one(torch.tensor(s, dtype=X.dtype))  # s * s may overflow or vanish; (s p)^2 not
+    residual = torch.ones(n, dtype=X.dtype, device=X.device)
+    p = checks.power_to_one(
+        torch.tensor(s, dtype=X.dtype)
+    )  # s * s may overflow or vanish; (s p)^2 not
     Z = X.new_zeros(n, 0)
     pivots: list[int] = []
-    while len(pivots) < rank and left.sum() > tol * n:
+    while len(pivots) < rank and residual.sum() > tol * n:
         k = len(pivots)
         if k == Z.shape[1]:
             width = min(rank, max(64, 2 * k))
             new = width - Z.shape[1]
             n_bytes = 8 * len(Z) * (new + max(width, 2 * X.shape[1]))
-            check_memory(
+            checks.check_memory(
                 n_bytes, "rbf_cholesky", "pass a smaller rank or a larger tol", device=Z.device
             )
             Z = torch.cat([Z, Z.new_zeros(len(Z), new)], 1)
-        j = int(left.argmax())
+        j = int(residual.argmax())
         near = torch.exp(-((X - X[j]) * p).square().sum(1) / (2 * (s * p) ** 2))
         column = near - Z[:, :k] @ Z[j, :k]
-        Z[:, k] = column / left[j].sqrt()
-        left = (left - Z[:, k].square()).clamp(min=0)
-        left[j] = 0
+        Z[:, k] = column / residual[j].sqrt()
+        residual = (residual - Z[:, k].square()).clamp(min=0)
+        residual[j] = 0
         pivots.append(j)
-    return Z[:, : len(pivots)], pivots, left
+    return Z[:, : len(pivots)], pivots, residual
 
 # %% ../nbs/workshop/06_kernels.ipynb #d5298d52
 def rbf_cholesky(
@@ -189,17 +178,19 @@ def rbf_cholesky(
 ) -> PivotedCholesky:
     "Factor the RBF kernel of `features` without forming it."
     caller = "rbf_cholesky"
-    X = check_features(features, caller).detach()
+    X = checks.check_features(features, caller).detach()
     n = len(X)
-    tol = max(check_number(tol, caller, "tol", low=0, high=1), n * torch.finfo(torch.float64).eps)
-    rank = n if rank is None else check_count(rank, caller, "rank", high=n)
+    tol = max(
+        checks.check_number(tol, caller, "tol", low=0, high=1), n * torch.finfo(torch.float64).eps
+    )
+    rank = n if rank is None else checks.check_count(rank, caller, "rank", high=n)
     if bandwidth is None:
         s = _median_distance(X.double())
     else:
-        s = check_number(bandwidth, caller, "bandwidth", low=0, low_open=True)
-    check_memory(24 * X.numel(), caller, "pass fewer features or points", device=X.device)
-    Z, pivots, left = _rbf_columns(X.double(), s, rank, tol)
-    lost = left.sum().item() / n
+        s = checks.check_number(bandwidth, caller, "bandwidth", low=0, low_open=True)
+    checks.check_memory(24 * X.numel(), caller, "pass fewer features or points", device=X.device)
+    Z, pivots, residual = _rbf_columns(X.double(), s, rank, tol)
+    lost = residual.sum().item() / n
     return PivotedCholesky(Z.to(X.dtype), len(pivots), lost, torch.tensor(pivots))
 
 # %% ../nbs/workshop/06_kernels.ipynb #ea2225b5
@@ -212,10 +203,10 @@ def _warn_of_zero_rows(X):
     "Name the zero rows; if all rows are zero, the kernel is refused later."
     zero = (~X.any(1)).nonzero().flatten()
     if 0 < len(zero) < len(X):
-        told = "kernel_factor: the cosine kernel needs rows of positive norm. "
-        told += f"Got {len(zero)} zero rows, the first is row {int(zero[0])}; "
-        told += "their similarity to every point is 0, so drop them if they mean nothing."
-        warnings.warn(told, stacklevel=3)
+        notice = "kernel_factor: the cosine kernel needs rows of positive norm. "
+        notice += f"Got {len(zero)} zero rows, the first is row {int(zero[0])}; "
+        notice += "their similarity to every point is 0, so drop them if they mean nothing."
+        warnings.warn(notice, stacklevel=3)
 
 # %% ../nbs/workshop/06_kernels.ipynb #9bf40c52
 def _cosine_factor(X, center):
@@ -250,20 +241,20 @@ def kernel_factor(
     K = Z Z^T, and with `center` K = H k(F) H for H = I - 11^T/n and the kernel k of the features F.
     Reference: Task Priors, section 3.1 (centred cosine similarity) and Theorem 2.3 (projection).
     """
-    check_choice(kind, ("cosine", "linear", "projection", "rbf"), "kernel_factor", "kind")
-    X = check_features(features, "kernel_factor", squared=kind != "cosine")
-    center = check_flag(center, "kernel_factor", "center")
+    checks.check_choice(kind, ("cosine", "linear", "projection", "rbf"), "kernel_factor", "kind")
+    X = checks.check_features(features, "kernel_factor", squared=kind != "cosine")
+    center = checks.check_flag(center, "kernel_factor", "center")
     if bandwidth is not None:
-        check_number(bandwidth, "kernel_factor", "bandwidth", low=0, low_open=True)
+        checks.check_number(bandwidth, "kernel_factor", "bandwidth", low=0, low_open=True)
     if rank is not None:
-        check_count(rank, "kernel_factor", "rank")
-    check_number(tol, "kernel_factor", "tol", low=0, high=1)
-    check_choice(scale, (None, "frobenius"), "kernel_factor", "scale")
+        checks.check_count(rank, "kernel_factor", "rank")
+    checks.check_number(tol, "kernel_factor", "tol", low=0, high=1)
+    checks.check_choice(scale, (None, "frobenius"), "kernel_factor", "scale")
     size = X.numel() * X.element_size()
     block = 8 * min(len(X), 4096) * X.shape[1]
     needed = {"cosine": size + 3 * block, "projection": 4 * size}
     n_bytes = needed.get(kind, 8 * X.numel() + 2 * block)
-    check_memory(n_bytes, "kernel_factor", "pass fewer points or columns", device=X.device)
+    checks.check_memory(n_bytes, "kernel_factor", "pass fewer points or columns", device=X.device)
     if kind == "cosine":
         _warn_of_zero_rows(X)
         C = _cosine_factor(X, center)
@@ -273,12 +264,12 @@ def kernel_factor(
         if kind == "rbf":
             Z = rbf_cholesky(X, bandwidth=bandwidth, rank=rank, tol=tol).factor
         C = _center(Z) if center else Z
-        p = power_to_one(Z)
+        p = checks.power_to_one(Z)
         size = (Z * p).norm()
     if (C * p).norm() <= 4 * torch.finfo(X.dtype).eps * size:
         got = "a kernel that is zero after centring"
         remedy = "check that the model responds to its input"
-        refuse("kernel_factor", "features must differ between points", got, remedy)
+        checks.refuse("kernel_factor", "features must differ between points", got, remedy)
     if kind == "projection":
         Q, R = torch.linalg.qr(C)
         U, S, _ = torch.linalg.svd(R, full_matrices=False)
@@ -286,7 +277,7 @@ def kernel_factor(
         C = Q @ U[:, keep]
     if scale is None:
         return C
-    C = C * power_to_one(C)  # the fourth powers in the norm may overflow or vanish
+    C = C * checks.power_to_one(C)  # the fourth powers in the norm may overflow or vanish
     gram = C @ C.T if len(C) < C.shape[1] else C.T @ C
     return C / gram.double().norm().sqrt().to(C)
 
@@ -304,11 +295,11 @@ def product_factor(
     if not pairs or not all(isinstance(p, (list, tuple)) and len(p) == 2 for p in pairs):
         rule = "priors must hold at least one (factor, temperature) pair"
         got = type(priors).__name__ if pairs else "none"
-        refuse("product_factor", rule, got, "pass one or several")
-    Zs = [check_features(Z, "product_factor", "factor") for Z, _ in pairs]
-    check_same_n("product_factor", **{f"factor {k}": len(Z) for k, Z in enumerate(Zs)})
-    roots = [check_temperature(T, "product_factor") ** 0.5 for _, T in pairs]
+        checks.refuse("product_factor", rule, got, "pass one or several")
+    Zs = [checks.check_features(Z, "product_factor", "factor") for Z, _ in pairs]
+    checks.check_same_n("product_factor", **{f"factor {k}": len(Z) for k, Z in enumerate(Zs)})
+    roots = [checks.check_temperature(T, "product_factor") ** 0.5 for _, T in pairs]
     dtype = max((Z.dtype for Z in Zs), key=lambda t: t.itemsize)
     n_bytes = 2 * sum(Z.numel() for Z in Zs) * dtype.itemsize
-    check_memory(n_bytes, "product_factor", "pass fewer priors", device=Zs[0].device)
+    checks.check_memory(n_bytes, "product_factor", "pass fewer priors", device=Zs[0].device)
     return torch.cat([Z.to(dtype) / root for Z, root in zip(Zs, roots, strict=True)], 1)

@@ -14,7 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .checks import ArrayLike, check_count, check_features, check_memory, check_number
+from . import checks
+from .checks import ArrayLike
 from .results import Result
 from .ridge import RidgeBasis, ridge_basis
 from .ridge_tasks import check_tasks
@@ -29,20 +30,27 @@ def preconditioned(
     return torch.cat([scaled, ones], 1)
 
 # %% ../nbs/workshop/07_logistic.ipynb #031a2fcf
+class LogLoss(NamedTuple):
+    "Log loss of logits of shape (m, q, n)."
+
+    value: Tensor  # shape (m,), float64
+    residual: Callable[[], Tensor]  # computes the gradient by the logits, shape (m, q, n)
+
+
 def binary_loss(
     Z: Tensor,  # logits, shape (m, 1, n)
     y: Tensor,  # classes, shape (m, n)
-) -> tuple:  # loss, shape (m,), and a function that returns the residual, shape (m, 1, n)
+) -> LogLoss:
     "Log loss of one logit."
     loss = F.softplus(Z[:, 0]) - Z[:, 0] * y
-    return loss.sum(1, dtype=torch.float64), lambda: torch.sigmoid(Z) - y[:, None]
+    return LogLoss(loss.sum(1, dtype=torch.float64), lambda: torch.sigmoid(Z) - y[:, None])
 
 
 def softmax_loss(
     Z: Tensor,  # logits, shape (m, q, n)
     y: Tensor,  # classes, shape (m, n)
     absent: Tensor,  # classes that no training point has, bool, shape (m, q)
-) -> tuple:  # loss, shape (m,), and a function that returns the residual, shape (m, q, n)
+) -> LogLoss:
     "Log loss of several logits."
     Z = Z.masked_fill(absent[:, :, None], -torch.inf)
     lse = Z.logsumexp(1)
@@ -52,7 +60,7 @@ def softmax_loss(
         p = (Z - lse[:, None]).exp()
         return p.scatter_add_(1, y[:, None], -torch.ones_like(Z[:, :1]))
 
-    return loss, residual
+    return LogLoss(loss, residual)
 
 # %% ../nbs/workshop/07_logistic.ipynb #2b06b811
 class _Objective(NamedTuple):
@@ -157,22 +165,22 @@ def _minimise(objective, k, *, tol, max_iter, memory=10):
     n, p = objective.design.shape
     m = len(objective.targets[0])
     device = objective.design.device
-    found = objective.design.new_zeros(m, k, p)
+    solution = objective.design.new_zeros(m, k, p)
     done = torch.zeros(m, dtype=torch.bool, device=device)
     n_iter = torch.zeros(m, dtype=torch.long, device=device)
     live = torch.arange(m, device=device)
-    x, Z = found.clone(), objective.design.new_zeros(m, k, n)
+    x, Z = solution.clone(), objective.design.new_zeros(m, k, n)
     value, residual = objective.at(x, Z)
     point = _Point(x, Z, value, objective.gradient(x, residual), [])
     for it in range(max_iter + 1):
         small = point.gradient.square().sum((1, 2)).sqrt() <= tol * n**0.5
-        found[live], done[live], n_iter[live] = point.x, small, it
+        solution[live], done[live], n_iter[live] = point.x, small, it
         if small.all() or it == max_iter:
             break
         if small.any():
             live, point, objective = live[~small], point.take(~small), objective.take(~small)
         point = _advance(objective, point, memory)
-    return found, done, n_iter
+    return solution, done, n_iter
 
 # %% ../nbs/workshop/07_logistic.ipynb #7f28eec5
 @dataclass(frozen=True, eq=False, repr=False)
@@ -196,9 +204,9 @@ class _Solver(NamedTuple):
 def check_solver(C: float, tol: float, max_iter: int, caller: str) -> _Solver:
     "The solver that a caller asks for."
     return _Solver(
-        alpha=1 / check_number(C, caller, "C", low=1e-150, high=1e150),
-        tol=check_number(tol, caller, "tol", low=0, low_open=True),
-        max_iter=check_count(max_iter, caller, "max_iter"),
+        alpha=1 / checks.check_number(C, caller, "C", low=1e-150, high=1e150),
+        tol=checks.check_number(tol, caller, "tol", low=0, low_open=True),
+        max_iter=checks.check_count(max_iter, caller, "max_iter"),
     )
 
 # %% ../nbs/workshop/07_logistic.ipynb #2a857685
@@ -208,7 +216,15 @@ def check_fit_memory(basis: RidgeBasis, tasks: int, n: int, *, n_classes: int, c
     logits = max(11 * fitted, 6 * (n - fitted)) * tasks * n_classes
     steps = 25 * tasks * n_classes * (r + 1)
     n_bytes = basis.U.element_size() * (logits + steps + 3 * n * r)
-    check_memory(n_bytes, caller, "lower block_size, or pass fewer tasks or classes")
+    checks.check_memory(n_bytes, caller, "lower block_size, or pass fewer tasks or classes")
+
+
+class BlockFit(NamedTuple):
+    "Logistic probes of a block of tasks, on the preconditioned design."
+
+    weights: Tensor  # shape (m, q, r + 1)
+    converged: Tensor  # shape (m,), bool
+    n_iter: Tensor  # shape (m,), int64
 
 
 def fit_block(
@@ -216,7 +232,7 @@ def fit_block(
     q: int,  # classes
     basis: RidgeBasis,
     solver: _Solver,
-) -> tuple:  # weights (m, q, r + 1), converged (m,), n_iter (m,)
+) -> BlockFit:
     "Fit the probes of several tasks, each on the classes that it has."
     dtype = basis.U.dtype
     penalty = F.pad(solver.alpha / (0.5 * basis.s**2 + solver.alpha), (0, 1)).to(dtype)
@@ -240,7 +256,7 @@ def fit_block(
         objective = _Objective(softmax_loss, design, penalty, (y[more], ~present[more]))
         W[more], done[more], n_iter[more] = _minimise(objective, q, **stop)
     W[..., -1] = W[..., -1].masked_fill(~present, -torch.inf)
-    return W, done, n_iter
+    return BlockFit(W, done, n_iter)
 
 # %% ../nbs/workshop/07_logistic.ipynb #fdeb924e
 def logistic_fit(
@@ -253,7 +269,7 @@ def logistic_fit(
     max_iter: int = 500,  # L-BFGS steps
 ) -> LogisticFit:
     "Weights of the multinomial logistic probe of each task, on the features as given."
-    X = check_features(features, "logistic_fit")
+    X = checks.check_features(features, "logistic_fit")
     y, q, _ = check_tasks(labels, X, n_classes, "logistic_fit")
     solver = check_solver(C, tol, max_iter, "logistic_fit")
     basis = ridge_basis(X)

@@ -15,22 +15,21 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from . import checks
 from .blocks import row_blocks
-from taskpriors.checks import (
-    ArrayLike,
-    check_count,
-    check_features,
-    check_generator,
-    check_memory,
-    check_number,
-    power_to_one,
-    refuse,
-)
+from .checks import ArrayLike
 from .results import Result
 from .svd import is_made_of, note_origin
 
 # %% ../nbs/workshop/09_pairs.ipynb #717fcaba
 EXTRA = 4  # candidates beside the k that are wanted
+
+
+class Candidates(NamedTuple):
+    "Points among which the nearest are."
+
+    values: Tensor  # |y|^2 - 2 x'y, increasing, shape (m, k)
+    positions: Tensor  # shape (m, k)
 
 
 def _nearest(
@@ -40,12 +39,12 @@ def _nearest(
     rows: Tensor,  # positions of the points, increasing, shape (m,)
     earlier: bool,  # only points that come before?
     dtype: torch.dtype | None,  # of the search; None takes differences, in double precision
-) -> tuple:  # values |y|^2 - 2 x'y, increasing, and positions, both of shape (m, k)
+) -> Candidates:
     "Candidates for the nearest other points, a block of rows at a time."
     G = F.to(dtype or torch.float64)
     square = G.square().sum(1)
     place = torch.arange(len(F), device=F.device)
-    values, found = [], []
+    values, positions = [], []
     for part in rows.split(max(1, 2**23 // len(F))):
         stop = max(k, int(part[-1]) + 1) if earlier else len(F)
         if dtype is None:
@@ -58,8 +57,8 @@ def _nearest(
             D[place[: len(part)], part] = math.inf
         near = D.topk(k, dim=1, largest=False)
         values.append(near.values.double())
-        found.append(near.indices)
-    return torch.cat(values), torch.cat(found)
+        positions.append(near.indices)
+    return Candidates(torch.cat(values), torch.cat(positions))
 
 
 def _distance_rounding(norms: Tensor, d: int, dtype) -> float:
@@ -81,23 +80,23 @@ def search_points(
     *,
     earlier: bool = False,  # only points that come before?
     rows: Tensor | None = None,  # points whose neighbours are wanted, increasing; None is all
-    found: tuple | None = None,  # values and positions of the search in single precision
+    candidates: Candidates | None = None,  # of the search in single precision
 ) -> Search:  # whose first k are the nearest
     "The nearest points, in a search that ends when no other point can be nearer."
     n = len(F)
     rows = torch.arange(n, device=F.device) if rows is None else rows
-    wanted = min(k + EXTRA, n - 1)
+    n_candidates = min(k + EXTRA, n - 1)
     norms = torch.linalg.vector_norm(F, dim=1).square()
-    distances = torch.empty(len(rows), wanted, dtype=torch.float64, device=F.device)
-    positions = torch.empty(len(rows), wanted, dtype=torch.int64, device=F.device)
+    distances = torch.empty(len(rows), n_candidates, dtype=torch.float64, device=F.device)
+    positions = torch.empty(len(rows), n_candidates, dtype=torch.int64, device=F.device)
     limits = torch.full((len(rows),), math.inf, dtype=torch.float64, device=F.device)
     place = torch.arange(len(rows), device=F.device)
     for dtype in (torch.float32, torch.float64, None):
-        if dtype != torch.float32 or found is None:
-            found = _nearest(F, wanted, rows=rows[place], earlier=earlier, dtype=dtype)
-        values, near = found
+        if dtype != torch.float32 or candidates is None:
+            candidates = _nearest(F, n_candidates, rows=rows[place], earlier=earlier, dtype=dtype)
+        values, near = candidates
         distances[place], positions[place] = _sorted_distances(F, rows[place], near, values)
-        if dtype is None or wanted == n - 1 and not earlier:
+        if dtype is None or n_candidates == n - 1 and not earlier:
             break
         limits[place] = (
             norms[rows[place]] + values[:, -1] - _distance_rounding(norms, F.shape[1], dtype)
@@ -110,28 +109,35 @@ def search_points(
     return Search(distances, positions, limits)
 
 
+class Nearest(NamedTuple):
+    "The nearest other points of each point."
+
+    distances: Tensor  # shape (n, k), increasing, infinite where there is no such point
+    positions: Tensor  # shape (n, k)
+
+
 def nearest_points(
     F: Tensor,  # centred rows, shape (n, d), float64
     k: int,  # neighbours wanted
     *,
     earlier: bool = False,  # only points that come before?
-) -> tuple:  # distances (n, k), increasing, infinite where there is no such point, and positions
+) -> Nearest:
     "Exact distances of the nearest points and their positions."
-    unit = power_to_one(F)
-    found = search_points(F * unit, k, earlier=earlier)
-    return found.distances[:, :k] / unit, found.positions[:, :k]
+    unit = checks.power_to_one(F)
+    search = search_points(F * unit, k, earlier=earlier)
+    return Nearest(search.distances[:, :k] / unit, search.positions[:, :k])
 
 
-def _sorted_distances(F: Tensor, rows: Tensor, found: Tensor, values: Tensor) -> tuple:
+def _sorted_distances(F: Tensor, rows: Tensor, candidates: Tensor, values: Tensor) -> Nearest:
     "Distances to the candidates, from the differences, increasing, and their positions."
-    distances = torch.empty(found.shape, dtype=torch.float64, device=F.device)
-    for part in row_blocks(len(found), max(1, 2**18 // (found.shape[1] * F.shape[1]))):
-        gap = F[found[part].flatten()].view(*found[part].shape, -1)
+    distances = torch.empty(candidates.shape, dtype=torch.float64, device=F.device)
+    for part in row_blocks(len(candidates), max(1, 2**18 // (candidates.shape[1] * F.shape[1]))):
+        gap = F[candidates[part].flatten()].view(*candidates[part].shape, -1)
         gap -= F[rows[part], None]
         distances[part] = torch.linalg.vector_norm(gap, dim=2)
     distances.masked_fill_(values.isinf(), math.inf)
     distances, order = distances.sort(dim=1, stable=True)
-    return distances, found.gather(1, order)
+    return Nearest(distances, candidates.gather(1, order))
 
 # %% ../nbs/workshop/09_pairs.ipynb #703f7c02
 _SLAB = 512  # rows and columns of a block: the products of one fit a core's cache
@@ -139,16 +145,16 @@ _SLAB = 512  # rows and columns of a block: the products of one fit a core's cac
 
 def candidate_pass(
     G: Tensor,  # centred rows in random order, shape (n, d), float32
-    wanted: int,  # candidates of each point, at most n - 1
+    n_candidates: int,  # candidates of each point, at most n - 1
     potential: Callable | None,  # function of products, rows and columns that returns a sum
-) -> tuple:  # values |y|^2 - 2 x'y, increasing, and positions, shape (n, wanted); sum over pairs
+) -> tuple[Candidates, float]:  # with n_candidates columns; sum over pairs
     "Candidates for the nearest other points of each, and a sum over pairs."
     n, total = len(G), 0.0
     square = G.square().sum(1)
     limit = torch.empty(n, device=G.device)
-    blocks = row_blocks(n, max(_SLAB, wanted + 1))
-    D = torch.empty(min(n, max(_SLAB, wanted + 1)), n, device=G.device)
-    owners, values, found = [], [], []
+    blocks = row_blocks(n, max(_SLAB, n_candidates + 1))
+    D = torch.empty(min(n, max(_SLAB, n_candidates + 1)), n, device=G.device)
+    owners, values, positions = [], [], []
     for k, rows in enumerate(blocks):
         m, stop = rows.stop - rows.start, rows.stop
         for cols in blocks[: k + 1]:
@@ -165,28 +171,28 @@ def candidate_pass(
                 i, j = flat // mask.shape[1], flat % mask.shape[1]
                 owners.append(j + cols.start)
                 values.append(value[i, j])
-                found.append(i + rows.start)
+                positions.append(i + rows.start)
             if potential is not None:
                 total += potential(products, rows, cols)
         place = torch.arange(m, device=G.device)
         D[place, place + rows.start] = math.inf
-        near = D[:m, :stop].topk(wanted, dim=1, largest=False)
+        near = D[:m, :stop].topk(n_candidates, dim=1, largest=False)
         limit[rows] = near.values[:, -1]
-        owners.append((place + rows.start).repeat_interleave(wanted))
+        owners.append((place + rows.start).repeat_interleave(n_candidates))
         values.append(near.values.flatten())
-        found.append(near.indices.flatten())
-    values, found = _merged(torch.cat(owners), torch.cat(values), torch.cat(found), n, wanted)
-    return values, found, total
+        positions.append(near.indices.flatten())
+    candidates = torch.cat(values), torch.cat(positions)
+    return _merged(torch.cat(owners), *candidates, n, n_candidates), total
 
 
-def _merged(owners, values, found, n: int, wanted: int) -> tuple:  # both of shape (n, wanted)
+def _merged(owners, values, positions, n: int, n_candidates: int) -> Candidates:
     "The smallest values of each owner, increasing, and what they belong to."
     order = values.argsort()
     order = order[owners[order].argsort(stable=True)]
     counts = torch.bincount(owners, minlength=n)
     first = counts.cumsum(0) - counts
-    pick = order[first[:, None] + torch.arange(wanted, device=order.device)]
-    return values[pick].double(), found[pick]
+    pick = order[first[:, None] + torch.arange(n_candidates, device=order.device)]
+    return Candidates(values[pick].double(), positions[pick])
 
 # %% ../nbs/workshop/09_pairs.ipynb #e4a19a39
 def earlier_points(F: Tensor, search: Search) -> Tensor:  # shape (n - 1,)
@@ -240,10 +246,10 @@ def _sphere_potential(F: Tensor, mean: Tensor, t: float):
     return partial(_sphere_sum, shift=(inside + mean @ mean / 2).float(), scale=scale, t=t)
 
 
-def pass_bytes(n: int, d: int, wanted: int) -> float:
+def pass_bytes(n: int, d: int, n_candidates: int) -> float:
     "Memory that a pass takes at its peak."
-    slab = min(n, max(_SLAB, wanted + 1))
-    candidates = wanted * n * (1 + math.log(n / slab))
+    slab = min(n, max(_SLAB, n_candidates + 1))
+    candidates = n_candidates * n * (1 + math.log(n / slab))
     return 16 * n * d + 4 * slab * n + 96 * candidates + 2**23
 
 
@@ -255,22 +261,22 @@ def pass_over_pairs(
     t: float = 2.0,  # inverse squared width of the potential, at most 16
 ) -> Pairs:
     "Nearest points, nearest earlier points in a random order, and a potential, from one pass."
-    X = check_features(features, "pass_over_pairs").detach()
-    k = check_count(k, "pass_over_pairs", "k", high=len(X) - 1)
-    seed = check_count(seed, "pass_over_pairs", "seed", low=0, high=2**32 - 1)
-    t = check_number(t, "pass_over_pairs", "t", low=0, high=16, low_open=True)
-    wanted = min(k + EXTRA, len(X) - 1)
-    n_bytes = pass_bytes(len(X), X.shape[1], wanted)
-    check_memory(n_bytes, "pass_over_pairs", "pass fewer points", device=X.device)
-    order = torch.randperm(len(X), generator=check_generator(seed, "pass_over_pairs"))
+    X = checks.check_features(features, "pass_over_pairs").detach()
+    k = checks.check_count(k, "pass_over_pairs", "k", high=len(X) - 1)
+    seed = checks.check_count(seed, "pass_over_pairs", "seed", low=0, high=2**32 - 1)
+    t = checks.check_number(t, "pass_over_pairs", "t", low=0, high=16, low_open=True)
+    n_candidates = min(k + EXTRA, len(X) - 1)
+    n_bytes = pass_bytes(len(X), X.shape[1], n_candidates)
+    checks.check_memory(n_bytes, "pass_over_pairs", "pass fewer points", device=X.device)
+    order = torch.randperm(len(X), generator=checks.check_generator(seed, "pass_over_pairs"))
     order = order.to(X.device)
     mean = X.double().mean(0)
     F = (X.double() - mean)[order]
-    unit = power_to_one(F)
+    unit = checks.power_to_one(F)
     F *= unit
     potential = None if X.dtype == torch.float64 else _sphere_potential(F, mean * unit, t)
-    values, found, total = candidate_pass(F.float(), wanted, potential)
-    search = search_points(F, k, found=(values, found))
+    candidates, total = candidate_pass(F.float(), n_candidates, potential)
+    search = search_points(F, k, candidates=candidates)
     home = order.argsort()
     pairs = Pairs(
         distances=search.distances[home, :k] / unit,
@@ -293,9 +299,9 @@ def use_pairs(
     "Return `pairs` if it belongs to `features`."
     if isinstance(pairs, Pairs) and is_made_of(pairs, features):
         return pairs
-    X = check_features(features, caller).detach()
+    X = checks.check_features(features, caller).detach()
     fits = isinstance(pairs, Pairs) and len(pairs.indices) == len(X)
     if not fits or not torch.equal(pairs.mean, X.double().mean(0)):
         rule = "pairs must be pass_over_pairs of these features"
-        refuse(caller, rule, f"{pairs!r:.60}", "pass it or None")
+        checks.refuse(caller, rule, f"{pairs!r:.60}", "pass it or None")
     return note_origin(pairs, features)

@@ -14,40 +14,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from . import checks, logistic, ridge, ridge_tasks
 from .blocks import map_blocks, row_blocks
-from taskpriors.checks import (
-    ArrayLike,
-    Axes,
-    DataFrame,
-    ExecutorLike,
-    Seed,
-    check_features,
-    check_flag,
-    check_generator,
-    check_number,
-    check_split,
-    refuse,
-)
-from .logistic import check_fit_memory, check_solver, fit_block, preconditioned
+from .checks import ArrayLike, Axes, DataFrame, ExecutorLike, Seed
 from .results import Result, new_axes
-from taskpriors.ridge import (
-    loo_residuals,
-    residual_filter,
-    ridge_basis,
-    simplex_codes,
-    stratified_hits,
-)
-from taskpriors.ridge_tasks import (
-    check_alphas,
-    check_task_memory,
-    check_tasks,
-    code_rows,
-    grid_errors,
-    label_moments,
-    least_grid_errors,
-    loo_errors,
-    task_block,
-)
 from .signatures import documented
 
 # %% ../nbs/workshop/08_probes.ipynb #a9e9b8fb
@@ -109,14 +79,14 @@ def _grade(scores, labels):  # scores (q, m, n), labels (m, n) -> (m,), (m,) and
 def _best_of_grid(basis, moments, alphas=None):  # penalty, grid, errors of the grid
     "Penalty of least leave-one-out error."
     if alphas is None:
-        grid, errors = grid_errors(basis, moments, "ridge_probes")
+        grid, errors = ridge_tasks.grid_errors(basis, moments, "ridge_probes")
     else:
-        grid, errors = alphas, loo_errors(basis, moments, alphas.tolist())
+        grid, errors = alphas, ridge_tasks.loo_errors(basis, moments, alphas.tolist())
     return grid[errors.argmin()].item(), grid, errors
 
 
 def _best_alone(basis, moments):  # the same without grid and errors
-    return least_grid_errors(basis, [moments], "ridge_probes").alphas.item(), None, None
+    return ridge_tasks.least_grid_errors(basis, [moments], "ridge_probes").alphas.item(), None, None
 
 # %% ../nbs/workshop/08_probes.ipynb #760080be
 def _graded(codes, scores, residuals, labels):  # what `_grade` returns, and the loss (m,)
@@ -128,19 +98,19 @@ def _graded(codes, scores, residuals, labels):  # what `_grade` returns, and the
 def _left_out_block(rows, *, basis, labels, codes, alpha):
     "Leave-one-out ridge probes of the tasks `rows`."
     y = labels[rows]
-    Y = code_rows(y, codes)
-    R = loo_residuals(basis, Y, alpha)
+    Y = ridge_tasks.code_rows(y, codes)
+    R = ridge.loo_residuals(basis, Y, alpha)
     return _graded(codes, Y - R, R, y)
 
 # %% ../nbs/workshop/08_probes.ipynb #e8289366
 def _held_out_block(rows, *, basis, labels, codes, alpha, mask, new):
     "Ridge probes of the tasks `rows`, fitted on the mask and judged on the other points."
     y = labels[rows]
-    T = code_rows(y[:, mask], codes)
+    T = ridge_tasks.code_rows(y[:, mask], codes)
     y = y[:, ~mask]
     mean = T.mean(-1, keepdim=True)
     w = (basis.s / (basis.s**2 + alpha)).to(T.dtype)
-    Y = code_rows(y, codes)
+    Y = ridge_tasks.code_rows(y, codes)
     R = Y - mean - ((T - mean) @ basis.U * w) @ new.T
     return _graded(codes, Y - R, R, y)
 
@@ -157,20 +127,22 @@ def _fit_and_judge(
 ):
     "Ridge probes of checked tasks; `alpha` is a number or chooses one."
     y, q, codes = tasks
-    seen = slice(None) if mask is None else mask
-    basis = ridge_basis(X[seen], standardize=standardize)
-    size = task_block(block_size, len(X), q)
+    training = slice(None) if mask is None else mask
+    basis = ridge.ridge_basis(X[training], standardize=standardize)
+    size = ridge_tasks.task_block(block_size, len(X), q)
     n_fitted = len(basis.U)
     n_most = max(n_fitted, len(X) - n_fitted)
-    check_task_memory(basis, min(size, len(y)), n_most, n_classes=q, caller="ridge_probes")
+    ridge_tasks.check_task_memory(
+        basis, min(size, len(y)), n_most, n_classes=q, caller="ridge_probes"
+    )
     grid = errors = None
     if callable(alpha):
         run = dict(n_classes=q, block_size=size, executor=executor)
-        alpha, grid, errors = alpha(basis, label_moments(basis, y[:, seen], **run))
-    given = dict(basis=basis, labels=y, codes=codes, alpha=alpha)
-    fn = partial(_left_out_block, **given)
+        alpha, grid, errors = alpha(basis, ridge_tasks.label_moments(basis, y[:, training], **run))
+    problem = dict(basis=basis, labels=y, codes=codes, alpha=alpha)
+    fn = partial(_left_out_block, **problem)
     if mask is not None:
-        fn = partial(_held_out_block, mask=mask, new=basis.project(X[~mask]), **given)
+        fn = partial(_held_out_block, mask=mask, new=basis.project(X[~mask]), **problem)
     run = dict(executor=executor, progress=progress)
     accuracy, balanced, hits, loss = _over_blocks(fn, len(y), size, **run)
     n_judged = len(X) if mask is None else int((~mask).sum())
@@ -213,21 +185,25 @@ def ridge_probes(
     """
     caller = "ridge_probes"
     if alpha is not None and alphas is not None:
-        refuse(caller, "either alpha or alphas may be given", "both", "leave one of them out")
-    X = check_features(features, caller)
-    tasks = check_tasks(labels, X, n_classes, caller)
-    standardize = check_flag(standardize, caller, "standardize")
-    progress = check_flag(progress, caller, "progress")
-    check_generator(seed, caller)
+        checks.refuse(
+            caller, "either alpha or alphas may be given", "both", "leave one of them out"
+        )
+    X = checks.check_features(features, caller)
+    tasks = ridge_tasks.check_tasks(labels, X, n_classes, caller)
+    standardize = checks.check_flag(standardize, caller, "standardize")
+    progress = checks.check_flag(progress, caller, "progress")
+    checks.check_generator(seed, caller)
     mask = None
     if train is not None:
-        mask = check_split(train, len(X), caller, seed=seed).to(X.device)
-    choose = partial(_best_of_grid, alphas=None if alphas is None else check_alphas(alphas, caller))
+        mask = checks.check_split(train, len(X), caller, seed=seed).to(X.device)
+    choose = partial(
+        _best_of_grid, alphas=None if alphas is None else ridge_tasks.check_alphas(alphas, caller)
+    )
     return _fit_and_judge(
         X,
         tasks,
         mask,
-        choose if alpha is None else check_number(alpha, caller, "alpha", low=0),
+        choose if alpha is None else checks.check_number(alpha, caller, "alpha", low=0),
         standardize=standardize,
         block_size=block_size,
         executor=executor,
@@ -243,7 +219,7 @@ def held_out_probes(
     n_classes: int,
 ) -> ProbeResult:
     "What `ridge_probes(X, labels, train=mask)` returns, without `alphas` and `errors`."
-    tasks = check_tasks(labels, X, n_classes, "ridge_probes")
+    tasks = ridge_tasks.check_tasks(labels, X, n_classes, "ridge_probes")
     return _fit_and_judge(X, tasks, mask.to(X.device), _best_alone)
 
 # %% ../nbs/workshop/08_probes.ipynb #05d52de8
@@ -258,21 +234,23 @@ def label_accuracy(
     the chance level on average, where leave-one-out has less: with equal classes, nearly 0.
     """
     caller = "label_accuracy"
-    X = check_features(features, caller)
-    y, q, _ = check_tasks(labels, X, None, caller)
+    X = checks.check_features(features, caller)
+    y, q, _ = ridge_tasks.check_tasks(labels, X, None, caller)
     if len(y) > 1:
-        refuse(caller, "labels must hold one class for each point", f"{len(y)} tasks", "pass one")
-    basis = ridge_basis(X)
-    check_task_memory(basis, 1, len(X), n_classes=q, caller=caller)
-    grid, errors = grid_errors(basis, label_moments(basis, y), caller)
+        checks.refuse(
+            caller, "labels must hold one class for each point", f"{len(y)} tasks", "pass one"
+        )
+    basis = ridge.ridge_basis(X)
+    ridge_tasks.check_task_memory(basis, 1, len(X), n_classes=q, caller=caller)
+    grid, errors = ridge_tasks.grid_errors(basis, ridge_tasks.label_moments(basis, y), caller)
     of_class = torch.zeros(q, basis.U.shape[1], dtype=torch.float64, device=y.device)
     for rows in row_blocks(len(X), 4096):
         of_class.index_add_(0, y[0, rows], basis.U[rows].double())
-    hits = stratified_hits(
+    hits = ridge.stratified_hits(
         basis.U,
         y[0],
-        (residual_filter(basis, alpha) for alpha in grid[errors.argmin() :].tolist()),
-        C=of_class.T @ simplex_codes(q).to(of_class),
+        (ridge.residual_filter(basis, alpha) for alpha in grid[errors.argmin() :].tolist()),
+        C=of_class.T @ ridge.simplex_codes(q).to(of_class),
         counts=y[0].bincount(minlength=q),
     )
     return hits.mean().item()
@@ -281,11 +259,11 @@ def label_accuracy(
 def _logistic_block(rows, *, labels, q, mask, basis, new, solver):
     "Logistic probes of the tasks `rows`, fitted on the mask and judged on the other points."
     y = labels[rows]
-    W, done, n_iter = fit_block(y[:, mask], q, basis, solver)
+    W, done, n_iter = logistic.fit_block(y[:, mask], q, basis, solver)
     y = y[:, ~mask]
     absent = W[..., -1].isneginf()
     W[..., -1] = W[..., -1].masked_fill(absent, 0.0)
-    Z = W @ preconditioned(new, basis.s, solver.alpha, len(basis.U)).T
+    Z = W @ logistic.preconditioned(new, basis.s, solver.alpha, len(basis.U)).T
     Z = Z.masked_fill(absent[:, :, None], -torch.inf)
     loss = F.cross_entropy(Z, y, reduction="none").mean(1, dtype=torch.float64)
     return *_grade(Z.transpose(0, 1), y), loss, done, n_iter
@@ -313,27 +291,27 @@ def logistic_probes(
     Reference: Boehning 1992 for the bound on the curvature that preconditions all tasks.
     """
     caller = "logistic_probes"
-    X = check_features(features, caller)
-    y, q, _ = check_tasks(labels, X, n_classes, caller)
+    X = checks.check_features(features, caller)
+    y, q, _ = ridge_tasks.check_tasks(labels, X, n_classes, caller)
     if train is None:
         remedy = "pass a fraction or a mask"
         remedy += " (leave-one-out has a closed form for ridge_probes only)"
-        refuse(caller, "train must say which points are fitted", "None", remedy)
-    standardize = check_flag(standardize, caller, "standardize")
-    progress = check_flag(progress, caller, "progress")
-    mask = check_split(train, len(X), caller, seed=seed).to(X.device)
-    solver = check_solver(C, tol, max_iter, caller)
-    basis = ridge_basis(X[mask], standardize=standardize)
-    size = task_block(block_size, len(X), q)
-    check_fit_memory(basis, min(size, len(y)), len(X), n_classes=q, caller=caller)
-    given = dict(labels=y, q=q, mask=mask, basis=basis, new=basis.project(X[~mask]))
-    fn = partial(_logistic_block, solver=solver, **given)
+        checks.refuse(caller, "train must say which points are fitted", "None", remedy)
+    standardize = checks.check_flag(standardize, caller, "standardize")
+    progress = checks.check_flag(progress, caller, "progress")
+    mask = checks.check_split(train, len(X), caller, seed=seed).to(X.device)
+    solver = logistic.check_solver(C, tol, max_iter, caller)
+    basis = ridge.ridge_basis(X[mask], standardize=standardize)
+    size = ridge_tasks.task_block(block_size, len(X), q)
+    logistic.check_fit_memory(basis, min(size, len(y)), len(X), n_classes=q, caller=caller)
+    problem = dict(labels=y, q=q, mask=mask, basis=basis, new=basis.project(X[~mask]))
+    fn = partial(_logistic_block, solver=solver, **problem)
     run = dict(executor=executor, progress=progress)
     accuracy, balanced, hits, loss, done, n_iter = _over_blocks(fn, len(y), size, **run)
     if not done.all():
-        told = f"{caller}: {int((~done).sum())} of {len(done)} tasks did not converge in"
-        told += f" {max_iter} steps; raise max_iter or tol, or lower C."
-        warnings.warn(told, stacklevel=2)
+        notice = f"{caller}: {int((~done).sum())} of {len(done)} tasks did not converge in"
+        notice += f" {max_iter} steps; raise max_iter or tol, or lower C."
+        warnings.warn(notice, stacklevel=2)
     return ProbeResult(
         accuracy=accuracy,
         balanced_accuracy=balanced,

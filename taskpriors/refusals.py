@@ -10,7 +10,7 @@ import difflib
 import math
 import numbers
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -23,10 +23,13 @@ if TYPE_CHECKING:
     import pandas
 
 
+_T = TypeVar("_T")
+
+
 class SupportsArray(Protocol):
     "What numpy can make an array of, such as a data frame or an array of another library."
 
-    def __array__(self) -> Any: ...
+    def __array__(self) -> np.ndarray: ...
 
     def __len__(self) -> int: ...
 
@@ -140,11 +143,11 @@ _ALL_NAMED = 20  # choices that fit in a sentence
 
 
 def check_choice(
-    x: Any,  # the value
+    x: _T,  # the value
     choices: Collection,  # the allowed ones
     caller: str,  # who asks
     name: str,  # the argument's name
-) -> Any:
+) -> _T:
     "Return `x` if it is one of `choices`, or raise `ValueError`."
     if (x is None or isinstance(x, str)) and x in choices:
         return x
@@ -172,13 +175,13 @@ def check_flag(
 
 # %% ../nbs/workshop/00_refusals.ipynb #a18c703e
 def check_instance(
-    x: Any,  # an object
+    x: _T,  # an object
     kinds: type | tuple,  # the class it must be of, or a tuple of classes
     caller: str,  # who asks
     name: str,  # the argument's name
     *,
     remedy: str,  # where such an object comes from
-) -> Any:
+) -> _T:
     "Return `x` if it is of one of the classes, or raise `TypeError`."
     if not isinstance(x, kinds):
         several = kinds if isinstance(kinds, tuple) else (kinds,)

@@ -113,7 +113,7 @@ def house_class(cls: type) -> type:
     return type(f"House{cls.__name__}", (cls,), {n: in_house_style(f) for n, f in methods.items()})
 
 # %% ../nbs/workshop/03_results.ipynb #2fd02bb6
-def house_axes(options: dict) -> dict:
+def house_axes(options: dict[str, Any]) -> dict[str, Any]:
     "Options of new axes with the class of the house, unless they choose a class or a projection."
     from matplotlib.axes import Axes
 

@@ -14,16 +14,9 @@ import scipy.linalg
 import torch
 from torch import Tensor
 
+from . import checks
 from .blocks import row_blocks
-from taskpriors.checks import (
-    ArrayLike,
-    check_count,
-    check_features,
-    check_memory,
-    check_number,
-    check_same_n,
-    refuse,
-)
+from .checks import ArrayLike
 from .results import Result
 
 # %% ../nbs/prior/14_ridge.ipynb #f271c03b
@@ -31,8 +24,8 @@ def simplex_codes(
     n_classes: int,  # number of classes q, at least 2
 ) -> Tensor:  # shape (q, q - 1), float64; `codes @ codes.T` is the identity minus 1/q
     "Corners of a regular simplex: one code per class, in one dimension fewer than one-hot."
-    q = check_count(n_classes, "simplex_codes", "n_classes", low=2)
-    check_memory(16 * q * q, "simplex_codes", "number the classes from 0 without gaps")
+    q = checks.check_count(n_classes, "simplex_codes", "n_classes", low=2)
+    checks.check_memory(16 * q * q, "simplex_codes", "number the classes from 0 without gaps")
     return torch.from_numpy(scipy.linalg.helmert(q).T.copy())
 
 # %% ../nbs/prior/14_ridge.ipynb #8420d278
@@ -97,7 +90,7 @@ def _check_basis_memory(X):
         block = 8 * 3 * 4096 * d
         basis = X.element_size() * n * d + 8 * d * d
         n_bytes = max(8 * n * d, 40 * d * d + block, basis + block)
-    check_memory(
+    checks.check_memory(
         n_bytes,
         "ridge_basis",
         "project the features to fewer columns",
@@ -167,7 +160,7 @@ def ridge_basis(
     standardize: bool = False,  # divide each feature by its standard deviation, if it varies
 ) -> RidgeBasis:
     "Decompose centred features once, for the probes of all tasks."
-    return decompose(check_features(features, "ridge_basis"), standardize=standardize)
+    return decompose(checks.check_features(features, "ridge_basis"), standardize=standardize)
 
 # %% ../nbs/prior/14_ridge.ipynb #eb62431d
 def residual_filter(
@@ -178,24 +171,36 @@ def residual_filter(
 
     It holds up to a factor that cancels in the leave-one-out quotient.
     """
-    check_number(alpha, "residual_filter", "alpha", low=0)
+    checks.check_number(alpha, "residual_filter", "alpha", low=0)
     w = basis.s**2
     if basis.full:
         return 0.0, -(w.min() + alpha) / (w + alpha)
     return 1.0, w / (w + alpha)
 
 # %% ../nbs/prior/14_ridge.ipynb #189cb1a5
-def filters(
-    basis: RidgeBasis, alphas: Sequence
-) -> tuple:  # of several penalties: (n_alphas,) and (n_alphas, r)
+class Filters(NamedTuple):
     "What `residual_filter` gives at each of several penalties."
+
+    keep: Tensor  # shape (n_alphas,), float64
+    f: Tensor  # shape (n_alphas, r)
+
+
+def filters(basis: RidgeBasis, alphas: Sequence) -> Filters:
+    "The filters of several penalties."
     keep, f = zip(*(residual_filter(basis, a) for a in alphas), strict=True)
     f = torch.stack(f)
-    return torch.tensor(keep, dtype=torch.float64, device=f.device), f
+    return Filters(torch.tensor(keep, dtype=torch.float64, device=f.device), f)
 
 # %% ../nbs/prior/14_ridge.ipynb #93a3e251
-def slack_and_fixed(basis: RidgeBasis, alphas: Sequence) -> tuple:
-    "Diagonal of I - H and where it vanishes, both of shape (n_alphas, n)."
+class Slack(NamedTuple):
+    "What a leave-one-out error divides by, for each penalty and point."
+
+    slack: Tensor  # diagonal of I - H, shape (n_alphas, n)
+    fixed: Tensor  # where it vanishes, shape (n_alphas, n), bool
+
+
+def slack_and_fixed(basis: RidgeBasis, alphas: Sequence) -> Slack:
+    "Diagonal of I - H and where it vanishes."
     n, r = basis.U.shape
     keep, f = filters(basis, alphas)
     blocks = row_blocks(n, 4096)
@@ -207,10 +212,10 @@ def slack_and_fixed(basis: RidgeBasis, alphas: Sequence) -> tuple:
     lost, weak = torch.cat(sums).T.chunk(2)
     slack = keep[:, None] * (1 - 1 / n) - lost
     if basis.full:
-        return slack, slack <= 0
+        return Slack(slack, slack <= 0)
     stored = 4 * max(r, 1) ** 0.5 * torch.finfo(basis.U.dtype).eps
     computed = eps * (n + 2 * r**0.5 * weak)
-    return slack, slack <= stored + computed
+    return Slack(slack, slack <= stored + computed)
 
 # %% ../nbs/prior/14_ridge.ipynb #7fda316e
 def loo_slack(
@@ -223,7 +228,7 @@ def loo_slack(
     bad = fixed.nonzero()
     if len(bad):
         k, row = bad[0].tolist()
-        refuse(
+        checks.refuse(
             caller,
             "no point may fix its own prediction",
             f"leverage 1 at row {row} for alpha = {alphas[k]:.3g}",
@@ -238,8 +243,8 @@ def loo_residuals(
     alpha: float,  # penalty, at least 0
 ) -> Tensor:  # shape (..., n)
     "Each point's target minus the prediction of the ridge probe fitted to all other points."
-    alpha = check_number(alpha, "loo_residuals", "alpha", low=0)
-    check_same_n("loo_residuals", basis=len(basis.U), targets=targets.shape[-1])
+    alpha = checks.check_number(alpha, "loo_residuals", "alpha", low=0)
+    checks.check_same_n("loo_residuals", basis=len(basis.U), targets=targets.shape[-1])
     keep, f = residual_filter(basis, alpha)
     slack = loo_slack(basis, [alpha], "loo_residuals")[0].to(targets.dtype)
     Yc = targets - targets.mean(-1, keepdim=True)
@@ -282,7 +287,7 @@ def _fold_hits(U, labels, folds, probe):  # shape of the folds, or None if undet
     tol = 4 * max(U.shape[1], 1) ** 0.5 * torch.finfo(U.dtype).eps if probe.keep else 0.0
     size = folds.shape[1]
     entries = size * (2 * U.shape[1] + 3 * size + 4 * len(probe.codes))
-    check_memory(8 * entries, "label_accuracy", "merge the rarest classes", device=U.device)
+    checks.check_memory(8 * entries, "label_accuracy", "merge the rarest classes", device=U.device)
     right = []
     for rows in row_blocks(len(folds), max(1, 2**22 // entries)):
         V, y = U[folds[rows]].double(), labels[folds[rows]]
@@ -318,4 +323,4 @@ def stratified_hits(
             hits.index_add_(0, folds.flatten(), right.flatten().double())
             return hits / folds.flatten().bincount(minlength=len(hits)).clamp(min=1)
     rule = "no set of points may fix its own predictions"
-    refuse("label_accuracy", rule, "leverage 1 at all penalties", "add points")
+    checks.refuse("label_accuracy", rule, "leverage 1 at all penalties", "add points")

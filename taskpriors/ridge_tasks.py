@@ -14,28 +14,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from . import checks, ridge
 from .blocks import map_blocks, row_blocks
-from taskpriors.checks import (
-    ArrayLike,
-    ExecutorLike,
-    check_count,
-    check_finite,
-    check_labels,
-    check_load,
-    check_memory,
-    check_number,
-    check_tensor,
-    refuse,
-)
+from .checks import ArrayLike, ExecutorLike
 from .results import Result
-from taskpriors.ridge import (
-    RidgeBasis,
-    filters,
-    loo_slack,
-    residual_filter,
-    simplex_codes,
-    slack_and_fixed,
-)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #f4c7a05c
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,7 +40,7 @@ def code_rows(
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #731f2edf
 def check_task_memory(
-    basis: RidgeBasis,  # of the points that probes are fitted to
+    basis: ridge.RidgeBasis,  # of the points that probes are fitted to
     tasks: int,  # handled at once
     n: int,  # points that are fitted, or judged, whichever are more
     *,
@@ -68,7 +50,7 @@ def check_task_memory(
     "Refuse a block of tasks that does not fit, before it is made."
     entries = 5 * tasks * n * n_classes + 3 * n * basis.U.shape[1]
     remedy = "lower block_size, or pass fewer classes or points"
-    check_memory(basis.U.element_size() * entries, caller, remedy, device=basis.U.device)
+    checks.check_memory(basis.U.element_size() * entries, caller, remedy, device=basis.U.device)
 
 
 def task_block(block_size: int | None, n: int, q: int) -> int:
@@ -78,7 +60,7 @@ def task_block(block_size: int | None, n: int, q: int) -> int:
     """
     if block_size is None:
         return max(1, 2**23 // (n * q))
-    return check_count(block_size, "probes", "block_size")
+    return checks.check_count(block_size, "probes", "block_size")
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #539223f3
 def check_weights(
@@ -89,16 +71,18 @@ def check_weights(
     "Return task weights scaled to sum to one, or raise `ValueError`."
     if weights is None:
         return torch.full((n_tasks,), 1 / n_tasks, dtype=torch.float64)
-    w = check_finite(check_tensor(weights, caller, "weights"), caller, "weights").double()
+    w = checks.check_finite(
+        checks.check_tensor(weights, caller, "weights"), caller, "weights"
+    ).double()
     if w.shape != (n_tasks,):
-        refuse(
+        checks.refuse(
             caller,
             "weights must hold one number per task",
             f"shape {tuple(w.shape)} for {n_tasks} tasks",
             "pass shape (n_tasks,)",
         )
     if w.min() < 0 or w.sum() <= 0:
-        refuse(
+        checks.refuse(
             caller,
             "weights must be non-negative and not all zero",
             f"a least weight of {w.min().item():.3g}",
@@ -123,10 +107,10 @@ def check_tasks(
 ) -> CheckedTasks:
     "Return the labels of `like`'s points, how many classes there are, and their codes."
     if n_classes is not None:
-        n_classes = check_count(n_classes, caller, "n_classes", low=2)
-    y = check_labels(labels, caller, n=len(like), n_classes=n_classes).to(like.device)
+        n_classes = checks.check_count(n_classes, caller, "n_classes", low=2)
+    y = checks.check_labels(labels, caller, n=len(like), n_classes=n_classes).to(like.device)
     q = max(int(y.max()) + 1, 2) if n_classes is None else n_classes
-    return CheckedTasks(y, q, simplex_codes(q).to(like))
+    return CheckedTasks(y, q, ridge.simplex_codes(q).to(like))
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #77c603ab
 def _weighted_targets(rows, tasks, weights):  # centred, times roots of weights, (n_columns, n)
@@ -144,7 +128,7 @@ def _moment_block(rows, basis, tasks, weights, few):
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #f72302e0
 def task_moments(
-    basis: RidgeBasis,  # of the n points
+    basis: ridge.RidgeBasis,  # of the n points
     tasks: CheckedTasks,  # of check_tasks
     weights: Tensor,  # of check_weights, on the device of the tasks
     *,
@@ -167,7 +151,7 @@ def task_moments(
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #33ab9913
 def label_moments(
-    basis: RidgeBasis,  # of the n points
+    basis: ridge.RidgeBasis,  # of the n points
     labels: ArrayLike,  # shape (n_tasks, n)
     *,
     weights: ArrayLike | None = None,  # of the tasks, shape (n_tasks,); equal if None
@@ -251,28 +235,28 @@ def _errors_of_moments(basis, laws, weight, keep, f):  # shape (n_laws, n_alphas
 
 
 def _errors(basis, moments, alphas, slack):  # shape (n_alphas,), where no slack vanishes
-    return _errors_of_moments(basis, [moments], slack**-2, *filters(basis, alphas))[0]
+    return _errors_of_moments(basis, [moments], slack**-2, *ridge.filters(basis, alphas))[0]
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #a9085682
 def loo_errors(
-    basis: RidgeBasis,  # of the n points
+    basis: ridge.RidgeBasis,  # of the n points
     moments: TaskMoments,  # of the tasks, on the same basis
     alphas: Sequence,  # penalties, each at least 0
 ) -> Tensor:  # shape (n_alphas,), float64
     "Leave-one-out squared error per point, summed over classes, mean over tasks, at each penalty."
-    alphas = [check_number(a, "loo_errors", "alpha", low=0) for a in alphas]
-    return _errors(basis, moments, alphas, loo_slack(basis, alphas, "loo_errors"))
+    alphas = [checks.check_number(a, "loo_errors", "alpha", low=0) for a in alphas]
+    return _errors(basis, moments, alphas, ridge.loo_slack(basis, alphas, "loo_errors"))
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #e8f59a28
 def loo_point_errors(
-    basis: RidgeBasis,  # of the n points
+    basis: ridge.RidgeBasis,  # of the n points
     moments: TaskMoments,  # of the tasks, on the same basis
     alpha: float,  # penalty, at least 0
 ) -> Tensor:  # shape (n,), float64
     "Leave-one-out squared error of each point, summed over classes, mean over tasks."
-    alpha = check_number(alpha, "loo_point_errors", "alpha", low=0)
-    slack = loo_slack(basis, [alpha], "loo_point_errors")[0]
-    keep, f = residual_filter(basis, alpha)
+    alpha = checks.check_number(alpha, "loo_point_errors", "alpha", low=0)
+    slack = ridge.loo_slack(basis, [alpha], "loo_point_errors")[0]
+    keep, f = ridge.residual_filter(basis, alpha)
     root: Any = f[:, None] * moments.inner if moments.root else None
     out = torch.empty_like(slack)
     for b in row_blocks(len(out), 8192):
@@ -288,13 +272,13 @@ def loo_point_errors(
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #1b629065
 def training_parts(
-    basis: RidgeBasis,  # of the n points
+    basis: ridge.RidgeBasis,  # of the n points
     residuals: Tensor,  # of `loo_residuals`, shape (..., n)
     alpha: float,  # penalty, at least 0
 ) -> Tensor:  # shape (..., n)
     "The middle sum of the pseudo-values without its factor 2: what a point does as a neighbour."
-    keep, f = residual_filter(basis, alpha)
-    slack = loo_slack(basis, [alpha], "training_parts")[0].to(residuals.dtype)
+    keep, f = ridge.residual_filter(basis, alpha)
+    slack = ridge.loo_slack(basis, [alpha], "training_parts")[0].to(residuals.dtype)
     scaled = residuals / slack
     out = (scaled @ basis.U * -f.to(scaled.dtype)) @ basis.U.T
     if keep:
@@ -303,18 +287,18 @@ def training_parts(
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #7437c07c
 def squares_beside(
-    basis: RidgeBasis,  # of the n points
+    basis: ridge.RidgeBasis,  # of the n points
     weights: Tensor,  # shape (k, n)
     alpha: float,  # penalty
 ) -> Tensor:  # shape (k, n)
     "The sum over i other than j of weight_i A_ij^2, where A is I - H."
-    keep, f = residual_filter(basis, alpha)
+    keep, f = ridge.residual_filter(basis, alpha)
     n = len(basis.U)
     ones = basis.U.new_full((n, 1), n**-0.5)
     W = torch.cat([basis.U, ones], 1)
     G = torch.cat([f, f.new_tensor([keep])])
-    own = torch.cat([W[b].double().square() @ G for b in row_blocks(n, 4096)])
-    if own.abs().max() > 0.9:
+    diagonal = torch.cat([W[b].double().square() @ G for b in row_blocks(n, 4096)])
+    if diagonal.abs().max() > 0.9:
         W = W.double()
     WG = W * G.to(W)
     whole = torch.zeros_like(weights)
@@ -323,11 +307,11 @@ def squares_beside(
         for b in row_blocks(n, 4096):
             strip = (WG[b, : cols.stop] @ S).unflatten(1, gram.shape[1:])
             whole[:, b] += (strip * WG[b, None, cols]).sum(2, dtype=torch.float64).T
-    return whole - weights * own.square()
+    return whole - weights * diagonal.square()
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #272ac744
 def loo_pseudo_values(
-    basis: RidgeBasis,  # of the n points
+    basis: ridge.RidgeBasis,  # of the n points
     errors: Tensor,  # squared residual of each point, mean over tasks, shape (..., n), float64
     training: Tensor,  # of `training_parts`, mean over the same tasks, shape (..., n), float64
     alpha: float,  # penalty, at least 0
@@ -337,24 +321,24 @@ def loo_pseudo_values(
     Their standard deviation over sqrt(n) estimates how the mean error varies with the sample of
     points, which are judged and train at once.
     """
-    slack = loo_slack(basis, [alpha], "loo_pseudo_values")[0]
+    slack = ridge.loo_slack(basis, [alpha], "loo_pseudo_values")[0]
     weights = torch.cat([slack[None] ** -2, (errors / slack).view(-1, len(slack))])
-    own, *others = squares_beside(basis, weights, alpha)
-    others = torch.stack(others).view(errors.shape)
-    return errors * (1 - own) + 2 * training - 2 * others / slack
+    as_judge, *as_teacher = squares_beside(basis, weights, alpha)
+    as_teacher = torch.stack(as_teacher).view(errors.shape)
+    return errors * (1 - as_judge) + 2 * training - 2 * as_teacher / slack
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #e36b0009
 def alpha_grid(
-    basis: RidgeBasis,  # of the features
+    basis: ridge.RidgeBasis,  # of the features
     *,
     n_alphas: int = 20,  # number of penalties
     low: float = 1e-5,  # least, in units of the mean eigenvalue
     high: float = 10**4.5,  # largest, in the same units
 ) -> Tensor:  # shape (n_alphas,), float64, ascending
     "Log-spaced penalties relative to the mean eigenvalue of the centred Gram matrix."
-    low = check_number(low, "alpha_grid", "low", low=0, low_open=True)
-    high = check_number(high, "alpha_grid", "high", low=0, low_open=True)
-    n_alphas = check_load(n_alphas, "alpha_grid", "n_alphas", bytes_each=32)
+    low = checks.check_number(low, "alpha_grid", "low", low=0, low_open=True)
+    high = checks.check_number(high, "alpha_grid", "high", low=0, low_open=True)
+    n_alphas = checks.check_load(n_alphas, "alpha_grid", "n_alphas", bytes_each=32)
     unit = basis.s.square().mean().item() if len(basis.s) else 1.0
     return unit * low * (high / low) ** torch.linspace(0, 1, n_alphas, dtype=torch.float64)
 
@@ -364,10 +348,10 @@ MOST_LOST = 1e-3  # by rounding, of a mean leave-one-out error, in errors of a c
 
 def _usable_grid(basis, caller):  # penalties that have a leave-one-out error, and the slack there
     grid = alpha_grid(basis)
-    slack, fixed = slack_and_fixed(basis, grid.tolist())
+    slack, fixed = ridge.slack_and_fixed(basis, grid.tolist())
     usable = ~fixed.any(1)
     if not usable.any():
-        loo_slack(basis, grid[-1:].tolist(), caller)
+        ridge.loo_slack(basis, grid[-1:].tolist(), caller)
     size = slack.square().mean(1) if basis.full else 1.0
     lost = torch.finfo(basis.U.dtype).eps * size * slack.pow(-2).mean(1)
     usable &= lost <= MOST_LOST
@@ -375,7 +359,7 @@ def _usable_grid(basis, caller):  # penalties that have a leave-one-out error, a
 
 
 def grid_errors(
-    basis: RidgeBasis,  # of the n points
+    basis: ridge.RidgeBasis,  # of the n points
     moments: TaskMoments,  # of the tasks, on the same basis
     caller: str,  # who asks
 ) -> tuple[Tensor, Tensor]:  # penalties and errors, each of shape (n_usable,), float64
@@ -393,7 +377,7 @@ class TaskTargets(NamedTuple):
 
 
 def task_targets(
-    basis: RidgeBasis,  # of the n points
+    basis: ridge.RidgeBasis,  # of the n points
     tasks: CheckedTasks,  # of check_tasks
     weights: Tensor,  # of check_weights, on the device of the tasks
 ) -> TaskTargets:
@@ -418,11 +402,11 @@ class LeastErrors(NamedTuple):
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #e8dc4cad
 def sum_and_doubt(
-    basis: RidgeBasis,  # of the n points
+    basis: ridge.RidgeBasis,  # of the n points
     law: TaskMoments | TaskTargets,  # of tasks, on the same basis
     keep: Tensor,  # of filters, shape (n_alphas,)
     f: Tensor,  # of filters, shape (n_alphas, r)
-) -> tuple:  # both of shape (n_alphas,)
+) -> tuple[Tensor, Tensor]:  # both of shape (n_alphas,)
     "The sum of squared residuals at each penalty, and a bound on its rounding."
     if isinstance(law, TaskTargets):
         diagonal = law.products.square().sum(0, dtype=torch.float64)
@@ -439,13 +423,13 @@ def sum_and_doubt(
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #03e4a6d4
 def least_grid_errors(
-    basis: RidgeBasis,  # of the n points
+    basis: ridge.RidgeBasis,  # of the n points
     laws: Sequence,  # of tasks: TaskMoments or TaskTargets on the same basis
     caller: str,  # who asks
 ) -> LeastErrors:
     "The least of `grid_errors` for each law of tasks, up to rounding."
     grid, slack = _usable_grid(basis, caller)
-    keep, f = filters(basis, grid.tolist())
+    keep, f = ridge.filters(basis, grid.tolist())
     weight, n = slack**-2, len(basis.U)
     sums = zip(*(sum_and_doubt(basis, law, keep, f) for law in laws), strict=True)
     residual, doubt = map(torch.stack, sums)
@@ -453,17 +437,17 @@ def least_grid_errors(
     floor = (weight.amin(1) * residual - mean * doubt) / n
     errors = torch.full_like(floor, torch.inf)
     tried = torch.zeros_like(errors, dtype=torch.bool)
-    wanted = tried.scatter(1, (mean * residual).argmin(1, keepdim=True), True)
-    while (wanted := wanted & ~tried).any():
+    candidates = tried.scatter(1, (mean * residual).argmin(1, keepdim=True), True)
+    while (candidates := candidates & ~tried).any():
         if isinstance(laws[0], TaskTargets):
-            for law, found, some in zip(laws, errors, wanted, strict=True):
-                found[some] = _errors_of_targets(basis, law, weight[some], keep[some], f[some])
+            for law, law_errors, some in zip(laws, errors, candidates, strict=True):
+                law_errors[some] = _errors_of_targets(basis, law, weight[some], keep[some], f[some])
         else:
-            wanted = wanted.any(0).expand_as(wanted)
-            some = wanted[0]
+            candidates = candidates.any(0).expand_as(candidates)
+            some = candidates[0]
             errors[:, some] = _errors_of_moments(basis, laws, weight[some], keep[some], f[some])
-        tried |= wanted
-        wanted = floor <= errors.amin(1, keepdim=True)
+        tried |= candidates
+        candidates = floor <= errors.amin(1, keepdim=True)
     best = errors.argmin(1)
     return LeastErrors(grid[best.cpu()], errors.gather(1, best[:, None])[:, 0])
 
@@ -473,16 +457,16 @@ def check_alphas(
     caller: str,  # who asks
 ) -> Tensor:  # shape (n_alphas,), float64
     "Return penalties as a float64 vector, all at least 0, or raise `ValueError`."
-    a = check_tensor(alphas, caller, "alphas").double()
+    a = checks.check_tensor(alphas, caller, "alphas").double()
     if a.ndim != 1 or len(a) == 0:
-        refuse(
+        checks.refuse(
             caller,
             "alphas must be a non-empty vector",
             f"shape {tuple(a.shape)}",
             "pass several penalties",
         )
-    if check_finite(a, caller, "alphas").min() < 0:
-        refuse(
+    if checks.check_finite(a, caller, "alphas").min() < 0:
+        checks.refuse(
             caller,
             "alphas must be at least 0",
             f"{a.min().item():.3g}",

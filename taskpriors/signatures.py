@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 # %% ../nbs/workshop/02_signatures.ipynb #8f87c9e4
 def line_comments(
     source: str,  # Python code
-) -> dict:  # line number, from 1 -> text of the comment that ends the line
+) -> dict[int, str]:  # line number, from 1 -> text of the comment that ends the line
     "The comments of a piece of source by line."
     tokens = tokenize.generate_tokens(StringIO(source).readline)
     return {t.start[0]: t.string.lstrip("# ") for t in tokens if t.type == tokenize.COMMENT}
@@ -88,10 +88,10 @@ def _sections(node, comments: dict):
     if isinstance(node, ast.ClassDef):
         methods = [m for m in node.body if isinstance(m, ast.FunctionDef)]
         start = [m for m in methods if m.name == "__init__"]
-        given = [entry for m in start for entry in _parameters(m.args, comments)]
-        return _section("Parameters", given) + _section("Attributes", _fields(node, comments))
-    given = _section("Parameters", _parameters(node.args, comments))
-    return given + _section("Returns", _returns(node, comments))
+        parameters = [entry for m in start for entry in _parameters(m.args, comments)]
+        return _section("Parameters", parameters) + _section("Attributes", _fields(node, comments))
+    parameters = _section("Parameters", _parameters(node.args, comments))
+    return parameters + _section("Returns", _returns(node, comments))
 
 # %% ../nbs/workshop/02_signatures.ipynb #d150ce6d
 _T = TypeVar("_T", bound=Callable)
@@ -113,7 +113,7 @@ def documented(
 def read_signature(
     module: str,  # such as "taskpriors.kernels"
     name: str,  # of a function that stands in it
-) -> dict:  # name -> Parameter
+) -> dict[str, Parameter]:
     "Parameters of a function from its source; the module is not imported, its packages are."
     spec = find_spec(module)
     path = Path(spec.origin if spec and spec.origin else "")

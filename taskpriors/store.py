@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from typing_extensions import TypeAliasType
@@ -51,10 +51,10 @@ def _refuse_write(path, n_bytes, e):
     rule = f"{name} must be writable in {folder}"
     if full:
         rule = f"{name} needs {n_bytes / 2**20:.3g} MiB in {folder}"
-    said = f"'{os.strerror(e.errno or errno.EIO)}'"
+    reason = f"'{os.strerror(e.errno or errno.EIO)}'"
     remedy = "free space or choose another directory; nothing was half-written"
     try:
-        refuse("write_file", rule, said, remedy, OSError)
+        refuse("write_file", rule, reason, remedy, OSError)
     except OSError as err:
         err.errno = e.errno
         raise err from e
@@ -187,17 +187,24 @@ def save_tensors(
 
     tensors = {k: t.detach().cpu().contiguous() for k, t in tensors.items()}
     text = json.dumps(meta, sort_keys=True)
-    about = {"format": "pt", "taskpriors": text, "sha256": digest_tensors(tensors, text)}
-    write_file(path, save(tensors, about))
+    header = {"format": "pt", "taskpriors": text, "sha256": digest_tensors(tensors, text)}
+    write_file(path, save(tensors, header))
     if sidecar:
         readable = json.dumps(meta, indent=1, sort_keys=True) + "\n"
         write_file(Path(path).with_suffix(".json"), readable)
     return Path(path)
 
 # %% ../nbs/workshop/05_store.ipynb #d509bb88
+class Stored(NamedTuple):
+    "What a file of `save_tensors` holds."
+
+    tensors: dict[str, torch.Tensor]
+    description: dict[str, Any]  # what json can hold
+
+
 def load_tensors(
     path: str | Path,  # a .safetensors file of `save_tensors`
-) -> tuple:  # name -> tensor, description
+) -> Stored:
     "Tensors and description, or `ValueError` if the file is not what was written."
     from safetensors import SafetensorError, safe_open
 
@@ -215,7 +222,7 @@ def load_tensors(
         rule = f"{path.name} must match its checksum"
         remedy = "delete it: it will be computed again"
         refuse("load_tensors", rule, "a truncated or altered file", remedy)
-    return tensors, json.loads(meta["taskpriors"])
+    return Stored(tensors, json.loads(meta["taskpriors"]))
 
 # %% ../nbs/workshop/05_store.ipynb #d114cc28
 @contextmanager
@@ -237,8 +244,8 @@ def locked(
     try:
         if lock is not None:
             with suppress(OSError):
-                for left in path.parent.glob(f".{path.name}.*.tmp"):
-                    left.unlink()
+                for leftover in path.parent.glob(f".{path.name}.*.tmp"):
+                    leftover.unlink()
         yield lock is not None
     finally:
         if lock is not None:
@@ -283,16 +290,16 @@ def keep_tensors(
     return True
 
 # %% ../nbs/workshop/05_store.ipynb #92a3ff2e
-def _differs(meta, about):  # name of an entry, or None
+def _differs(meta, expected):  # name of an entry, or None
     "The first entry of a description that is not what it must be."
     if not isinstance(meta, dict):
         return "description"
-    for name, wanted in about.items():
-        found = meta.get(name)
-        if isinstance(wanted, type):
-            same = isinstance(found, wanted)
+    for name, value in expected.items():
+        stored = meta.get(name)
+        if isinstance(value, type):
+            same = isinstance(stored, value)
         else:
-            same = json.dumps(found, sort_keys=True) == json.dumps(wanted, sort_keys=True)
+            same = json.dumps(stored, sort_keys=True) == json.dumps(value, sort_keys=True)
         if not same:
             return name
     return None
@@ -310,39 +317,39 @@ def _misfit(tensors, like, infinite):  # in words, or None
     return None
 
 # %% ../nbs/workshop/05_store.ipynb #625d24b3
-def _why_not(path, about, like, infinite):  # reason in words or None, (tensors, description)
+def _why_not(path, expected, like, infinite):  # reason in words or None, Stored or None
     "Read a file, and say why it is not what was looked for."
     try:
-        tensors, meta = load_tensors(path)
+        stored = load_tensors(path)
     except FileNotFoundError:  # removed since
         return "has gone", None
     except OSError as e:
         return f"cannot be read ({os.strerror(e.errno or errno.EIO)})", None
     except ValueError:
         return "is truncated or altered", None
-    if differs := _differs(meta, about):
+    if differs := _differs(stored.description, expected):
         return f"was stored under another {differs}", None
-    return _misfit(tensors, like, infinite), (tensors, meta)
+    return _misfit(stored.tensors, like, infinite), stored
 
 
 def find_tensors(
     path: str | Path,  # a .safetensors file of `save_tensors`, if it is there
-    about: dict,  # entry of the description -> its value, or its type
+    expected: dict,  # entry of the description -> its value, or its type
     like: dict,  # name -> tensor of the right type and shape
     *,
     caller: str | None,  # who warns; None does not warn
     infinite: bool = False,  # may numbers be infinite?
-) -> tuple | None:  # name -> tensor, description; None if there is nothing to be believed
+) -> Stored | None:  # None if there is nothing to be believed
     "Tensors and description if they are what was looked for; a warning if they are something else."
     path = Path(path)
     if not os.path.isfile(path):
         return None
-    why, found = _why_not(path, about, like, infinite)
+    why, stored = _why_not(path, expected, like, infinite)
     if why is None:
-        return found
+        return stored
     if caller and why != "has gone":
-        told = f"{caller}: {path.name[-80:]} {why} and is computed again."
-        warnings.warn(told, stacklevel=3)
+        notice = f"{caller}: {path.name[-80:]} {why} and is computed again."
+        warnings.warn(notice, stacklevel=3)
     return None
 
 # %% ../nbs/workshop/05_store.ipynb #6b2f4e02
@@ -357,13 +364,13 @@ def cached(
     more: dict | None = None,  # further entries of the description, which need not agree
     sidecar: bool = False,  # as for `save_tensors`
     root: str | Path | None = None,  # as for `keep_tensors`
-) -> dict:  # name -> tensor
+) -> dict[str, torch.Tensor]:
     "Tensors that were stored under a key, or else are computed and stored now."
     if path is None:
         return compute()
-    found = find_tensors(path, key, like, caller=caller, infinite=infinite)
-    if found is not None:
-        return found[0]
+    stored = find_tensors(path, key, like, caller=caller, infinite=infinite)
+    if stored is not None:
+        return stored.tensors
     tensors = compute()
     keep_tensors(path, tensors, key | (more or {}), sidecar=sidecar, root=root)
     return tensors
@@ -376,8 +383,8 @@ def find_json(
     caller: str | None,  # who warns; None does not warn
 ) -> dict | None:  # None if there is nothing to be believed
     "The result that `cached_json` has stored under a key."
-    found = find_tensors(path, dict(key=key, result=dict), dict(done=torch.ones(1)), caller=caller)
-    return None if found is None else found[1]["result"]
+    stored = find_tensors(path, dict(key=key, result=dict), dict(done=torch.ones(1)), caller=caller)
+    return None if stored is None else stored.description["result"]
 
 
 def cached_json(
@@ -388,15 +395,15 @@ def cached_json(
     caller: str | None,  # who warns of a file that is something else; None does not warn
     name: str,  # what the result is of, for who lists the cache
     root: str | Path | None = None,  # as for `keep_tensors`
-) -> dict:  # the result
+) -> dict[str, Any]:  # the result
     "A dictionary that was stored under a key, or else is computed and stored now."
-    found = None if path is None else find_json(path, key, caller=caller)
-    if found is not None:
-        return found
+    stored = None if path is None else find_json(path, key, caller=caller)
+    if stored is not None:
+        return stored
     result = compute()
     if path is not None:
-        about = dict(key=key, result=result, name=name)
-        keep_tensors(path, dict(done=torch.ones(1)), about, sidecar=False, root=root)
+        description = dict(key=key, result=result, name=name)
+        keep_tensors(path, dict(done=torch.ones(1)), description, sidecar=False, root=root)
     return result
 
 # %% ../nbs/workshop/05_store.ipynb #ce559e9b
@@ -421,12 +428,12 @@ def _label_of(path):  # str, or None if `save_tensors` did not write the file
     try:
         with safe_open(path, "pt") as f:
             header = f.metadata() or {}
-        about = json.loads(header["taskpriors"])
+        meta = json.loads(header["taskpriors"])
     except (SafetensorError, OSError, KeyError, ValueError):
         return None
-    if "sha256" not in header or not isinstance(about, dict):
+    if "sha256" not in header or not isinstance(meta, dict):
         return None
-    labels = [about.get(name) for name in ("name", "what", "model", "key")]
+    labels = [meta.get(name) for name in ("name", "what", "model", "key")]
     return next((label for label in labels if isinstance(label, str)), "")
 
 # %% ../nbs/workshop/05_store.ipynb #c0db43ac
@@ -436,7 +443,7 @@ def _classify(path, kind):  # CacheFile
     what, label, owner = "other", "", None
     if path.is_symlink() or not path.is_file():
         return CacheFile(path, kind, what, label, n_bytes, owner)
-    left = _LEFT.fullmatch(path.name)
+    leftover = _LEFT.fullmatch(path.name)
     if path.suffix == ".safetensors":
         label = _label_of(path)
         if label is not None:
@@ -449,14 +456,14 @@ def _classify(path, kind):  # CacheFile
             what, owner = "copy", result
     elif path.name.endswith(".safetensors.lock") and not n_bytes:
         what, owner = "lock", path.with_suffix("")
-    elif left:
-        what, owner = "left", path.with_name(left[1]).with_suffix(".safetensors")
+    elif leftover:
+        what, owner = "left", path.with_name(leftover[1]).with_suffix(".safetensors")
     return CacheFile(path, kind, what, label or "", n_bytes, owner)
 
 
 def list_cache(
     cache: str | Path | None = None,  # directory; None is `cache_dir()`
-) -> list:  # of CacheFile
+) -> list[CacheFile]:
     "All files of a cache, and what else lies beside its folders, without reading the results."
     root, files = cache_dir(cache), []
     for kind in KINDS:
@@ -464,8 +471,8 @@ def list_cache(
             folders.sort()
             links = [name for name in folders if (Path(folder) / name).is_symlink()]
             files += [_classify(Path(folder) / name, kind) for name in sorted(names + links)]
-    beside = sorted(root.iterdir()) if root.is_dir() else []
-    for path in beside:
+    outside = sorted(root.iterdir()) if root.is_dir() else []
+    for path in outside:
         if path.name not in (*KINDS, "write.lock"):
             n_bytes = path.lstat().st_size
             files.append(CacheFile(path, "", "other", "", n_bytes, None))
@@ -489,7 +496,7 @@ def _remove(files):  # list of those that were removed
 
 def clear_cache(
     cache: str | Path | None = None,  # directory; None is `cache_dir()`
-) -> list:  # of CacheFile: what was removed
+) -> list[CacheFile]:  # what was removed
     "Remove from a cache what `taskpriors` wrote, and nothing else."
     root = cache_dir(cache)
     owned: dict = {}

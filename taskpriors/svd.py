@@ -9,12 +9,13 @@ __all__ = []
 import weakref
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
-from .checks import ArrayLike, check_features, check_labels, check_memory, refuse
+from . import checks
+from .checks import ArrayLike
 from .results import Result
 
 # %% ../nbs/workshop/07_svd.ipynb #96011113
@@ -57,6 +58,13 @@ def is_made_of(
     return same and features.device == then.device and features._version == version
 
 # %% ../nbs/workshop/07_svd.ipynb #ff158469
+class RawSVD(NamedTuple):
+    "Left singular vectors and singular values of features without centring."
+
+    vectors: Tensor  # in columns; in the basis of 1/sqrt(n) and U shape (r + 1, r0), else (n, r0)
+    S: Tensor  # shape (r0,), descending
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureSVD(Result):
     "Thin SVD of the centred features, in float64: `features - mean = (U*S) @ V.T`."
@@ -81,7 +89,7 @@ class FeatureSVD(Result):
         return self.U * self.S
 
     @cached_property
-    def rotation(self) -> tuple[Tensor, Tensor]:  # what `raw_rotation` returns
+    def rotation(self) -> RawSVD:  # what `raw_rotation` returns
         "Left singular vectors and singular values of the raw features, in the basis 1, `U`."
         n, m = self.n, self.mean
         inside = self.V.T @ m
@@ -92,21 +100,21 @@ class FeatureSVD(Result):
         w, W = torch.linalg.eigh(M @ M.T)
         null = int(rest * n**0.5 <= self.cutoff)
         if len(w) > null and w[null] > 1e-7 * w[-1]:
-            return W[:, null:].flip(1), w[null:].flip(0).sqrt()
+            return RawSVD(W[:, null:].flip(1), w[null:].flip(0).sqrt())
         W, S, _ = torch.linalg.svd(M)
         keep = S > self.cutoff
-        return W[:, keep], S[keep]
+        return RawSVD(W[:, keep], S[keep])
 
 # %% ../nbs/workshop/07_svd.ipynb #712fda4f
 def feature_svd(
     features: ArrayLike,  # shape (n, d)
 ) -> FeatureSVD:
     "Thin SVD of the centred features, cut at the rank that rounding leaves."
-    X = check_features(features, "feature_svd").detach()
+    X = checks.check_features(features, "feature_svd").detach()
     eps = torch.finfo(X.dtype).eps
     copies = 3 if X.dtype == torch.float64 else 4
     n_bytes = 8 * (copies * X.numel() + 5 * min(X.shape) ** 2)
-    check_memory(n_bytes, "feature_svd", "pass fewer points or features", device=X.device)
+    checks.check_memory(n_bytes, "feature_svd", "pass fewer points or features", device=X.device)
     F = X.double()
     mean = F.mean(0)
     U, S, Vh = torch.linalg.svd(F - mean, full_matrices=False)
@@ -119,7 +127,7 @@ def feature_svd(
 # %% ../nbs/workshop/07_svd.ipynb #5fe05d53
 def raw_rotation(
     svd: FeatureSVD,  # of the centred features
-) -> tuple:  # rotation (r + 1, r0) and singular values (r0,) of the raw features
+) -> RawSVD:  # vectors of shape (r + 1, r0)
     """Singular values of the features without centring, and their left singular vectors.
 
     The vectors are given in the basis of `1/sqrt(n)` and `U`. They are computed once.
@@ -129,11 +137,11 @@ def raw_rotation(
 # %% ../nbs/workshop/07_svd.ipynb #f22c10ca
 def raw_svd(
     svd: FeatureSVD,  # of the centred features
-) -> tuple:  # left singular vectors (n, r0) and singular values (r0,) of the raw features
+) -> RawSVD:  # vectors of shape (n, r0)
     "Left singular vectors and singular values of the features without centring."
     W, S = raw_rotation(svd)
     ones = torch.full((svd.n, 1), svd.n**-0.5, dtype=svd.U.dtype, device=svd.U.device)
-    return torch.cat([ones, svd.U], 1) @ W, S
+    return RawSVD(torch.cat([ones, svd.U], 1) @ W, S)
 
 # %% ../nbs/workshop/07_svd.ipynb #110831d7
 def _belongs(svd, X):
@@ -153,32 +161,41 @@ def use_svd(
     "Return `svd` if it belongs to `features`, or compute it."
     if isinstance(svd, FeatureSVD) and is_made_of(svd, features):
         return svd
-    X = check_features(features, caller)
+    X = checks.check_features(features, caller)
     if svd is None:
         return feature_svd(X)
     if not _belongs(svd, X):
         rule = "svd must be feature_svd of these features"
-        refuse(caller, rule, f"{svd!r:.80}", "pass feature_svd(features) or None")
+        checks.refuse(caller, rule, f"{svd!r:.80}", "pass feature_svd(features) or None")
     return note_origin(svd, features)
 
 # %% ../nbs/workshop/07_svd.ipynb #4d5893ab
+class PresentClasses(NamedTuple):
+    "The classes that have points, numbered 0..K-1."
+
+    labels: Tensor  # shape (n,), int64
+    counts: Tensor  # points of each class, shape (K,)
+
+
 def present_classes(
     labels: ArrayLike,  # class of each point, shape (n,)
     caller: str,  # who asks
     *,
     n: int | None = None,  # number of points they must describe
     device: torch.device | str | None = None,  # of the answer; None is where the labels are
-) -> tuple:  # labels 0..K-1 (n,), int64, and their counts (K,)
+) -> PresentClasses:
     "Number the classes that have points, or refuse labels of one class."
-    y = check_labels(labels, caller, n=n)
+    y = checks.check_labels(labels, caller, n=n)
     if len(y) > 1:
         got = f"shape {tuple(y.shape)}"
-        refuse(caller, "labels must hold one task", got, "call it once per task")
+        checks.refuse(caller, "labels must hold one task", got, "call it once per task")
     classes, y, counts = y[0].unique(return_inverse=True, return_counts=True)
     if len(classes) < 2:
         rule = "labels must hold at least two classes"
-        refuse(caller, rule, f"class {int(classes[0])} only", "pass a task with several classes")
-    return y.to(device or y.device), counts.to(device or y.device)
+        checks.refuse(
+            caller, rule, f"class {int(classes[0])} only", "pass a task with several classes"
+        )
+    return PresentClasses(y.to(device or y.device), counts.to(device or y.device))
 
 # %% ../nbs/workshop/07_svd.ipynb #9e6cab35
 def class_means(

@@ -8,6 +8,7 @@ __all__ = []
 # %% ../nbs/workshop/00_toml.ipynb #3c8f1b04
 import sys
 from importlib.resources import files
+from typing import Any
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -17,6 +18,6 @@ else:
 # %% ../nbs/workshop/00_toml.ipynb #3c8f1b06
 def packaged_toml(
     name: str,  # of a file below the package, as "papers/synbench.toml"
-) -> dict:
+) -> dict[str, Any]:
     "What a file of TOML in the package holds."
     return tomllib.loads((files("taskpriors") / name).read_text(encoding="utf-8"))

@@ -132,7 +132,7 @@ CALLS = {
     "transfer.agreement": {
         "agreement_statistic": dict(scores=X[:, 0], truth=X[:, 1]),
         "compare_agreement": dict(first=X[:, 0], second=X[:, 1], truth=X[:, 2], n_resamples=100),
-        "partial_agreement": dict(scores=X[:, 0], truth=X[:, 1], given=X[:, 2]),
+        "partial_agreement": dict(scores=X[:, 0], truth=X[:, 1], covariates=X[:, 2]),
         "static_order": dict(truths=X.T),
     },
     "transfer.leep": {"mixture_size": dict(n=100, n_classes=3)},

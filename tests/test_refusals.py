@@ -137,7 +137,7 @@ CALLS = {
     "prior.judges": {
         "elect_prior": dict(cross=torch.tensor([[1.0, 0.5], [0.4, 1.0]])),
     },
-    "synbench.gaussians": {"frechet_distance": dict(features=X, others=X2)},
+    "synbench.gaussians": {"frechet_distance": dict(features=X, reference=X2)},
     "synbench.fitted": {"fitted_settings": dict(images=X[:, :, None, None], labels=y)},
     "synbench.score": {"feature_rules": dict(features=X, labels=y % 2)},
     "synbench.robust_probing": {

@@ -16,16 +16,8 @@ from typing import Any
 
 import torch
 
-from taskpriors.checks import (
-    DataFrame,
-    Series,
-    check_choice,
-    check_count,
-    check_features,
-    check_flag,
-    check_instance,
-    refuse,
-)
+from .. import checks
+from ..checks import DataFrame, Series
 from ..kernels import kernel_factor
 from ..prior.heldout import expected_heldout_error
 from ..prior.task_prior import TaskPrior
@@ -45,7 +37,7 @@ def _mean_of_scores(
     if not isinstance(scores, Mapping):
         rule = f"{path.name[-80:]} must hold scores"
         got, remedy = ", ".join(map(str, record))[:100], "read older files with mteb itself"
-        refuse("from_mteb", rule, got, remedy)
+        checks.refuse("from_mteb", rule, got, remedy)
     found = [part["main_score"] for split in scores.values() for part in split]
     return math.fsum(found) / len(found) if found else math.nan
 
@@ -69,7 +61,7 @@ def _json_rows(
     record = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(record, Mapping):
         rule, remedy = "a file of mteb must hold a dictionary", "check the file"
-        refuse("from_mteb", rule, type(record).__name__, remedy)
+        checks.refuse("from_mteb", rule, type(record).__name__, remedy)
     for model in record.get("model_results", [record]):
         name = model.get("model_name") or _model_of(path)
         revision = model.get("model_revision") or path.absolute().parent.name
@@ -87,7 +79,7 @@ def _read_mteb(
     path = Path(source).expanduser()
     if not path.exists():
         got, remedy = repr(str(path)[-80:]), "check the path"
-        refuse("from_mteb", "a file or folder must exist", got, remedy, FileNotFoundError)
+        checks.refuse("from_mteb", "a file or folder must exist", got, remedy, FileNotFoundError)
     if path.suffix == ".csv":
         return pd.read_csv(path)
     files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
@@ -96,9 +88,9 @@ def _read_mteb(
         rows = [row for file in files for row in _json_rows(file)]
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as e:
         got = " ".join(f"{type(e).__name__}: {e}".split())[:100]
-        refuse("from_mteb", "files must be results of mteb", got, "check the files", OSError)
+        checks.refuse("from_mteb", "files must be results of mteb", got, "check the files", OSError)
     if not rows:
-        refuse("from_mteb", "a folder must hold results", "no JSON file", "check the path")
+        checks.refuse("from_mteb", "a folder must hold results", "no JSON file", "check the path")
     return pd.DataFrame(rows)
 
 
@@ -121,14 +113,14 @@ def from_mteb(
             if (revisions > 1).any():
                 rule = "each model must have one revision, because scores of several are no mean"
                 got = f"{revisions.max()} of {str(revisions.idxmax())[-80:]}"
-                refuse("from_mteb", rule, got, "leave the others out")
+                checks.refuse("from_mteb", rule, got, "leave the others out")
         table = frame.pivot_table(index="model_name", columns="task_name", values="score")
     elif "task_name" in columns:
         extra = [c for c in ("split", "subset") if c in columns]
         table = frame.drop(columns=extra).groupby("task_name").mean().T
     else:
         rule, remedy = "results of mteb must name their tasks", "pass results.to_dataframe()"
-        refuse("from_mteb", rule, ", ".join(map(str, columns))[:80] or "nothing", remedy)
+        checks.refuse("from_mteb", rule, ", ".join(map(str, columns))[:80] or "nothing", remedy)
     table = table.astype(float)
     table.index.name, table.columns.name = "model", "task"
     return table
@@ -159,11 +151,11 @@ def from_timm_results(
         path = Path(results).expanduser()
         if not path.is_file():
             rule, got = "a csv of results must exist", repr(str(path)[-80:])
-            refuse("from_timm_results", rule, got, "check the path", FileNotFoundError)
+            checks.refuse("from_timm_results", rule, got, "check the path", FileNotFoundError)
         results = pd.read_csv(path)
     if "model" not in getattr(results, "columns", ()):
         rule, remedy = "results of timm must have the column model", "pass results-imagenet.csv"
-        refuse("from_timm_results", rule, type(results).__name__, remedy)
+        checks.refuse("from_timm_results", rule, type(results).__name__, remedy)
     table = results.drop_duplicates("model").set_index("model")
     return table.apply(_plain_numbers)
 
@@ -206,11 +198,11 @@ def known_names(
     tagged: bool = True,  # do the names of the table have tags?
 ) -> list:  # of names, the surest first
     "The names under which a table may have the same weights."
-    tagged = check_flag(tagged, "known_names", "tagged")
+    tagged = checks.check_flag(tagged, "known_names", "tagged")
     aliases = {} if aliases is None else aliases
-    check_instance(aliases, Mapping, "known_names", "aliases", remedy="pass name -> name")
+    checks.check_instance(aliases, Mapping, "known_names", "aliases", remedy="pass name -> name")
     for name in aliases.values():
-        check_instance(name, str, "known_names", "an alias", remedy="pass name -> name")
+        checks.check_instance(name, str, "known_names", "an alias", remedy="pass name -> name")
     known = HUB_ALIASES | dict(aliases)
     names = [model, known.get(model)]
     plain = model
@@ -237,12 +229,12 @@ def match_models(
     "The rows of a table that belong to the models of a ranking."
     if not hasattr(table, "reindex") or not hasattr(table, "columns"):
         rule, remedy = "table must be a data frame", "pass what from_mteb returned"
-        refuse("match_models", rule, type(table).__name__, remedy, TypeError)
+        checks.refuse("match_models", rule, type(table).__name__, remedy, TypeError)
     is_list = hasattr(models, "__iter__") and not isinstance(models, (str, Mapping, type))
     models = list(models) if is_list else []
     if not models or not all(isinstance(model, str) for model in models):
         rule, remedy = "models must be a list of names", "pass the models of a ranking"
-        refuse("match_models", rule, type(models[0] if models else models).__name__, remedy)
+        checks.refuse("match_models", rule, type(models[0] if models else models).__name__, remedy)
     there = set(table.index)
     tagged = any("." in str(name) for name in there)
     rows = []
@@ -270,25 +262,25 @@ def outside_agreement(
     import pandas as pd
 
     me = "outside_agreement"
-    check_instance(ranking, Ranking, me, "ranking", remedy="pass what rank_models returned")
+    checks.check_instance(ranking, Ranking, me, "ranking", remedy="pass what rank_models returned")
     columns = dict(truth=truth) if given is None else dict(truth=truth, given=given)
     table = {}
     for what, values in columns.items():
         if not isinstance(values, (Mapping, pd.Series)):
             rule, remedy = f"{what} must be numbers by model", "pass a column of the table"
-            refuse(me, rule, type(values).__name__, remedy, TypeError)
+            checks.refuse(me, rule, type(values).__name__, remedy, TypeError)
         frame = pd.DataFrame(dict(value=pd.Series(values, dtype=object)))
         found = match_models(frame, ranking.models, aliases=aliases).value
         try:
             found = found.astype(float)
         except (TypeError, ValueError):
             rule, remedy = f"{what} must be numbers by model", "pass a column of numbers"
-            refuse(me, rule, "something else", remedy, TypeError)
+            checks.refuse(me, rule, "something else", remedy, TypeError)
         table[what] = torch.tensor(found.tolist(), dtype=torch.float64)
         n_known = int(table[what].isfinite().sum())
         if n_known < 3:
             rule, remedy = f"{what} must know at least 3 of the models", "pass aliases="
-            refuse(me, rule, f"{n_known} of {len(ranking.models)}", remedy)
+            checks.refuse(me, rule, f"{n_known} of {len(ranking.models)}", remedy)
     rows = []
     for name in ("skill", "mean", "variance", *ranking.extra, "dimension"):
         values = ranking.extra[name] if name in ranking.extra else getattr(ranking, name)
@@ -296,7 +288,7 @@ def outside_agreement(
     return pd.DataFrame(rows)
 
 
-def _outside_row(statistic, values, truth, given=None) -> dict:  # of the models that all know
+def _outside_row(statistic, values, truth, given=None) -> dict[str, Any]:  # of common models
     known = ~(values.isnan() | truth.isnan())
     controls = {}
     if given is not None:
@@ -317,7 +309,7 @@ def _features_of(
     if hasattr(estimator, "steps") and len(estimator.steps) > 1:
         return estimator[:-1].transform(X)
     rule, remedy = "a scored estimator must have transform", "score a transformer or a pipeline"
-    refuse("scorer", rule, type(estimator).__name__, remedy, TypeError)
+    checks.refuse("scorer", rule, type(estimator).__name__, remedy, TypeError)
 
 
 def _dense(x):  # what check_features takes
@@ -337,11 +329,11 @@ class FeatureScorer:
     def __call__(self, estimator: Any, X: Any, y: Any | None = None, **_: Any) -> float:
         "Score the features that a fitted estimator makes of `X`; `y` is not looked at."
         made = _dense(_features_of(estimator, X))
-        features = check_features(made, "scorer", "features of the estimator")
+        features = checks.check_features(made, "scorer", "features of the estimator")
         if self.statistic == "rankme":
             return float(rankme(features))
         made = _dense(X if self.prior is None else self.prior(X))
-        Z = kernel_factor(check_features(made, "scorer", "prior"), scale="frobenius")
+        Z = kernel_factor(checks.check_features(made, "scorer", "prior"), scale="frobenius")
         temperature = task_temperature(Z, self.n_classes)
         tasks = TaskPrior(Z, temperature).sample(
             self.n_classes,
@@ -369,14 +361,16 @@ def scorer(
     the prior. Scores of one part are comparable between estimators; parts have tasks of their own.
     Reference: Task Priors, section 2.2; scikit-learn for the protocol.
     """
-    check_choice(statistic, ("skill", "rankme"), "scorer", "statistic")
+    checks.check_choice(statistic, ("skill", "rankme"), "scorer", "statistic")
     if prior is not None and (not callable(prior) or isinstance(prior, type)):
         remedy = "pass a function of X, e.g. the transform of a fitted reference"
-        refuse("scorer", "prior must be a function of X", type(prior).__name__, remedy, TypeError)
+        checks.refuse(
+            "scorer", "prior must be a function of X", type(prior).__name__, remedy, TypeError
+        )
     return FeatureScorer(
         statistic=statistic,
         prior=prior,
-        n_tasks=check_count(n_tasks, "scorer", "n_tasks", low=2),
-        n_classes=check_count(n_classes, "scorer", "n_classes", low=2),
-        seed=check_count(seed, "scorer", "seed", low=0, high=MAX_SEED),
+        n_tasks=checks.check_count(n_tasks, "scorer", "n_tasks", low=2),
+        n_classes=checks.check_count(n_classes, "scorer", "n_classes", low=2),
+        seed=checks.check_count(seed, "scorer", "seed", low=0, high=MAX_SEED),
     )

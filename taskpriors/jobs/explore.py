@@ -14,21 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from taskpriors.checks import (
-    ArrayLike,
-    Axes,
-    as_tensor,
-    check_choice,
-    check_computed,
-    check_count,
-    check_features,
-    check_generator,
-    check_instance,
-    check_labels,
-    check_number,
-    power_to_one,
-    refuse,
-)
+from .. import checks
+from ..checks import ArrayLike, Axes
 from ..kernels import kernel_factor
 from ..prior.calibration import critical_temperature
 from ..prior.prefix import sample_labels
@@ -55,10 +42,10 @@ def task_map(
     seed: int = 0,  # for t-SNE; principal components need none
 ) -> Tensor:  # coordinates, shape (n, 2), each column between 0 and 1
     "Lay points out in the plane, for looking at."
-    X = check_features(features, "task_map").double().cpu()
-    check_choice(method, ("tsne", "pca"), "task_map", "method")
-    seed = check_count(seed, "task_map", "seed", low=0, high=2**32 - 1)
-    p = power_to_one(X)  # t-SNE takes squares in float32, which they may leave
+    X = checks.check_features(features, "task_map").double().cpu()
+    checks.check_choice(method, ("tsne", "pca"), "task_map", "method")
+    seed = checks.check_count(seed, "task_map", "seed", low=0, high=2**32 - 1)
+    p = checks.power_to_one(X)  # t-SNE takes squares in float32, which they may leave
     X = X if 2.0**-50 < p < 2.0**50 else X * p
     xy = _pca_map(X) if method == "pca" else tsne(X, seed=seed, init="pca")
     low, high = xy.amin(0), xy.amax(0)
@@ -69,10 +56,10 @@ def kernel_strength(
     Z: ArrayLike,  # factor, shape (n, r)
 ) -> float:  # in the unit of K
     "Root mean square over points of sum_j K_ij s_j for random signs s: |K|_F/sqrt(n)."
-    Z = check_features(Z, "kernel_strength", "Z")
+    Z = checks.check_features(Z, "kernel_strength", "Z")
     gram = Z.T @ Z if Z.shape[1] <= len(Z) else Z @ Z.T
     strength = gram.double().norm() / len(Z) ** 0.5
-    return check_computed(strength, "kernel_strength", "the strength").item()
+    return checks.check_computed(strength, "kernel_strength", "the strength").item()
 
 # %% ../../nbs/jobs/07_explore.ipynb #01353633
 def warmth_marks(
@@ -86,7 +73,9 @@ def warmth_marks(
 
 # %% ../../nbs/jobs/07_explore.ipynb #4d94bd05
 def _uniform(Z, T, q, seed):
-    return torch.randint(0, q, (len(Z),), generator=check_generator(seed, "TaskExplorer.labels"))
+    return torch.randint(
+        0, q, (len(Z),), generator=checks.check_generator(seed, "TaskExplorer.labels")
+    )
 
 
 def _prefix(convention):
@@ -109,14 +98,14 @@ class TaskExplorer:
     factors: dict = field(default_factory=dict)  # kernel -> (factor, strength); filled on demand
 
     def __post_init__(self):
-        self.features = check_features(self.features, "TaskExplorer").float()
+        self.features = checks.check_features(self.features, "TaskExplorer").float()
         for name in ("maps", "factors"):
             remedy = "pass a dictionary of what was computed, or nothing"
-            check_instance(getattr(self, name), dict, "TaskExplorer", name, remedy=remedy)
+            checks.check_instance(getattr(self, name), dict, "TaskExplorer", name, remedy=remedy)
 
     def coordinates(self, name: str) -> Tensor:  # (n, 2)
         "The map of that name."
-        check_choice(name, ("tsne", "pca", *self.maps), "TaskExplorer.coordinates", "view")
+        checks.check_choice(name, ("tsne", "pca", *self.maps), "TaskExplorer.coordinates", "view")
         if name not in self.maps:
             self.maps[name] = task_map(self.features, name)
         return self.maps[name]
@@ -124,7 +113,7 @@ class TaskExplorer:
     def factor(self, kind: str) -> tuple[Tensor, float]:  # factor and strength
         "The factor of that kernel, and the kernel's strength."
         kinds = ("cosine", "linear", "projection", "rbf", *self.factors)
-        check_choice(kind, kinds, "TaskExplorer.factor", "prior")
+        checks.check_choice(kind, kinds, "TaskExplorer.factor", "prior")
         if kind not in self.factors:
             rank = min(256, len(self.features)) if kind == "rbf" else None
             Z = kernel_factor(self.features, kind, rank=rank)
@@ -141,10 +130,10 @@ class TaskExplorer:
     ) -> Tensor:  # (n,)
         "Draw one task; `warmth` is the temperature in units of the kernel's strength."
         caller = "TaskExplorer.labels"
-        check_choice(sampler, SAMPLERS, caller, "sampler")
+        checks.check_choice(sampler, SAMPLERS, caller, "sampler")
         Z, strength = self.factor(prior)
-        warmth = check_number(warmth, caller, "warmth", low=0, low_open=True)
-        n_classes = check_count(n_classes, caller, "n_classes", low=2, high=10)
+        warmth = checks.check_number(warmth, caller, "warmth", low=0, low_open=True)
+        n_classes = checks.check_count(n_classes, caller, "n_classes", low=2, high=10)
         return SAMPLERS[sampler](Z, warmth * strength, n_classes, seed)
 
 # %% ../../nbs/jobs/07_explore.ipynb #b232b3a4
@@ -168,11 +157,11 @@ def draw_task(
     ax: Axes,  # matplotlib axes
 ) -> Axes:
     "Scatter the points, one colour a class, the largest class first."
-    xy = check_features(xy, "draw_task", "xy", min_rows=1)
-    y = check_labels(labels, "draw_task", n=len(xy))[0]
+    xy = checks.check_features(xy, "draw_task", "xy", min_rows=1)
+    y = checks.check_labels(labels, "draw_task", n=len(xy))[0]
     if not callable(getattr(ax, "plot", None)):
         got = f"{type(ax).__name__}"
-        refuse("draw_task", "ax must be matplotlib axes", got, "pass plt.gca()", TypeError)
+        checks.refuse("draw_task", "ax must be matplotlib axes", got, "pass plt.gca()", TypeError)
     order = y.bincount(minlength=1).argsort(descending=True)
     colour = [COLOURS[k % len(COLOURS)] for k in order.argsort().tolist()]
     ax.scatter(*xy.T.numpy(), s=9, c=[colour[k] for k in y.tolist()], linewidths=0)
@@ -219,9 +208,9 @@ def redraw(
     from matplotlib.figure import Figure
 
     remedy = "pass TaskExplorer(features)"
-    check_instance(explorer, TaskExplorer, "redraw", "explorer", remedy=remedy)
-    size = check_number(size, "redraw", "size", low=0.5, high=100)
-    dpi = check_count(dpi, "redraw", "dpi", high=1000)
+    checks.check_instance(explorer, TaskExplorer, "redraw", "explorer", remedy=remedy)
+    size = checks.check_number(size, "redraw", "size", low=0.5, high=100)
+    dpi = checks.check_count(dpi, "redraw", "dpi", high=1000)
     y = explorer.labels(**task)
     fig = Figure(figsize=(size, size), dpi=dpi)
     ax = draw_task(explorer.coordinates(view), y, fig.add_axes(BOX))
@@ -238,7 +227,7 @@ def _widgets():
         import ipyevents
         import ipywidgets
     except ImportError as error:
-        refuse(
+        checks.refuse(
             "explore",
             "ipywidgets and ipyevents must be installed",
             f"no module {error.name}",
@@ -329,12 +318,12 @@ def explore(
     n = len(state.features)
     if images is not None:
         kinds, remedy = (list, tuple, np.ndarray, Tensor), "pass a list of arrays"
-        check_instance(images, kinds, "explore", "images", remedy=remedy)
+        checks.check_instance(images, kinds, "explore", "images", remedy=remedy)
     if isinstance(images, Tensor):
-        images = as_tensor(images, "explore", "images")
+        images = checks.as_tensor(images, "explore", "images")
     if images is not None and len(images) != n:
         got = f"{len(images)} images of {n} points"
-        refuse("explore", "images must be as many as points", got, "pass one for each row")
+        checks.refuse("explore", "images must be as many as points", got, "pass one for each row")
     controls = _controls(w)
     size = dict(flex="none", align_self="flex-start")  # their own; a box would stretch them
     picture = w.Image(format="png", layout=w.Layout(**size))

@@ -16,14 +16,9 @@ from torch import Tensor, nn
 from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler, Subset
 from typing_extensions import TypeAliasType
 
+from .. import checks
 from ..blocks import row_blocks
-from taskpriors.checks import (
-    ArrayLike,
-    check_features,
-    check_finite,
-    check_same_n,
-    refuse,
-)
+from ..checks import ArrayLike
 from ..inputs.image_source import ImageSource
 from ..inputs.images import ImagesLike, load_images
 from ..inputs.zoo import Gradients
@@ -88,9 +83,11 @@ def patch_features(
 
     Reference: Coates and Ng (2011), random patches and a soft threshold.
     """
-    x = check_finite(_reduced(images), "patch_features", "images")
+    x = checks.check_finite(_reduced(images), "patch_features", "images")
     if not x.std() > 0:
-        refuse("patch_features", "images must differ", "one constant", "check how they are read")
+        checks.refuse(
+            "patch_features", "images must differ", "one constant", "check how they are read"
+        )
     x = (x - x.mean()) / x.std()
     side = min(6, *x.shape[2:])
     filters = random_filters(x, side, n_filters, torch.Generator().manual_seed(seed))
@@ -108,7 +105,7 @@ def level_components(
     n_components: int = 64,  # at most an eighth of the points are kept
 ) -> Tensor:  # shape (n, r), with the identity as Gram matrix
     "The leading principal components, each with the same variance."
-    X = check_features(features, "level_components")
+    X = checks.check_features(features, "level_components")
     return decompose(X).U[:, : min(n_components, max(1, len(X) // 8))]
 
 # %% ../../nbs/jobs/01_fixed_tasks.ipynb #3a651625
@@ -143,13 +140,13 @@ def _check_loader(loader):
         got = "a loader without batches"
         if batches is not None:
             got = f"a loader with a batch_sampler, a {type(batches).__name__}"
-        refuse(caller, "images must come in batches of one size", got, remedy)
+        checks.refuse(caller, "images must come in batches of one size", got, remedy)
     if not isinstance(batches.sampler, SequentialSampler):
         got = f"a loader with a {type(batches.sampler).__name__}"
-        refuse(caller, "images must come in the same order each time", got, remedy)
+        checks.refuse(caller, "images must come in the same order each time", got, remedy)
     if batches.drop_last and len(loader.dataset) % batches.batch_size:
         left = len(loader.dataset) % batches.batch_size
-        refuse(caller, "no image may be dropped", f"a loader that drops {left}", remedy)
+        checks.refuse(caller, "no image may be dropped", f"a loader that drops {left}", remedy)
 
 # %% ../../nbs/jobs/01_fixed_tasks.ipynb #454b8458
 def _input_of(batch):
@@ -180,7 +177,9 @@ class FixedPoints:
             data = torch.as_tensor(data)
         if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
             rule = "images must have a length and an order"
-            refuse("Monitor", rule, type(data).__name__, "pass an array or a list", TypeError)
+            checks.refuse(
+                "Monitor", rule, type(data).__name__, "pass an array or a list", TypeError
+            )
         self.data: Any = data
         self.batch_size = batch_size
         self.n_all = len(data)  # type: ignore[arg-type]  # it has a length, as seen above
@@ -226,24 +225,24 @@ def known_references(
     if reference is None:
         return _own_references(points, caller, patches)
     named = reference if isinstance(reference, Mapping) else dict(reference=reference)
-    named = {name: check_features(X, caller, "reference") for name, X in named.items()}
+    named = {name: checks.check_features(X, caller, "reference") for name, X in named.items()}
     sizes = {str(name): len(X) for name, X in named.items()}
     if points is not None:
         sizes["images"] = points.n_all
-    check_same_n(caller, **sizes)
+    checks.check_same_n(caller, **sizes)
     return {name: X.detach().float().cpu() for name, X in named.items()}
 
 
 def _own_references(points, caller, patches):
     if points is None:
         remedy = "pass images, or reference=features"
-        refuse(caller, "images or a reference must be given", "neither", remedy, TypeError)
+        checks.refuse(caller, "images or a reference must be given", "neither", remedy, TypeError)
     inputs = list(points)
     if not (torch.is_tensor(inputs[0]) and inputs[0].ndim == 4):
         rule = "inputs that are no images (n, c, h, w) need a reference"
         got = f"shape {tuple(inputs[0].shape)}" if torch.is_tensor(inputs[0]) else "a list"
         remedy = "pass a data set whose transform makes tensors, or reference=features"
-        refuse(caller, rule, got, remedy)
+        checks.refuse(caller, rule, got, remedy)
     if patches is not None and min(inputs[0].shape[2:]) >= 16:
         found = patch_features(torch.cat([_reduced(x) for x in inputs]), seed=patches)
         some = dict(patches=level_components(found))

@@ -23,13 +23,7 @@ from ..inputs.named_models import transformers_model
 from ..inputs.pooling import pool_tokens
 from ..inputs.pretrained import PooledModel
 from ..inputs.texts import TextsLike, TextSource, TokenEncoder, load_texts
-from taskpriors.jobs.fixed_tasks import (
-    FixedPoints,
-    InputsLike,
-    image_references,
-    known_references,
-    reference_factor,
-)
+from . import fixed_tasks
 from .monitor import encode
 from ..kernels import kernel_factor
 from ..prior.cross_skill import cross_skill
@@ -159,7 +153,7 @@ def _model_inputs(images, enc):
     return _PreparedImages(source, enc.transform)
 
 # %% ../../nbs/jobs/05_layers.ipynb #ff9f921b
-class LayerPoints(FixedPoints):
+class LayerPoints(fixed_tasks.FixedPoints):
     "Inputs of a model without the labels that a loader gives beside them."
 
     def __iter__(self):
@@ -167,7 +161,7 @@ class LayerPoints(FixedPoints):
             yield split_batch(batch, "rank_layers").inputs if isinstance(batch, Mapping) else batch
 
 
-class TextPoints(FixedPoints):
+class TextPoints(fixed_tasks.FixedPoints):
     "Texts as tokens of a network: a seeded subset in a fixed order, read in batches."
 
     def __init__(
@@ -209,7 +203,7 @@ def _tower(module, name):  # of a network of pictures and texts the part for one
 
 def open_layers(
     model: nn.Module | str | tuple,  # as for `layer_features`
-    images: InputsLike | None,  # as for `layer_features`
+    images: fixed_tasks.InputsLike | None,  # as for `layer_features`
     *,
     texts: TextsLike | None = None,  # as for `layer_features`
     transform: Callable | None = None,  # PIL image -> tensor; None is the model's own
@@ -232,7 +226,7 @@ def open_layers(
         rule = "a processor needs pictures"
         got = f"{type(images).__name__}, which goes to the model as it is"
         refuse(caller, rule, got, "pass the network alone, or what load_images opens", TypeError)
-    if isinstance(images, FixedPoints):
+    if isinstance(images, fixed_tasks.FixedPoints):
         return model, images
     if isinstance(model, (str, tuple)) or not _ready(images):
         enc = load_encoder(model, transform=transform)
@@ -261,7 +255,8 @@ def _layer_rows(module, points, layers, pool, caller):  # "layer/pooling" -> fea
 
 def layer_features(
     model: nn.Module | str | tuple,  # module, (network, processor or tokenizer), or a name
-    images: InputsLike | None = None,  # tensor (n, ...), loader, or what `load_images` opens
+    images: fixed_tasks.InputsLike
+    | None = None,  # tensor (n, ...), loader, or what `load_images` opens
     *,
     texts: TextsLike | None = None,  # what `load_texts` opens, instead of images
     layers: Sequence | None = None,  # names of modules; None: `layer_names`
@@ -309,7 +304,7 @@ def explained_by_pixels(
 ) -> float:  # at most 1; negative where the pixels predict worse than a constant
     "Share of the unit features that a ridge probe on pixels, gradients and colours predicts."
     x = images.float()
-    return share_explained([*image_references(x).values(), colour_shares(x)], features)
+    return share_explained([*fixed_tasks.image_references(x).values(), colour_shares(x)], features)
 
 # %% ../../nbs/jobs/05_layers.ipynb #81309295
 def word_features(
@@ -338,7 +333,7 @@ _SEVERAL = "pass reference= features of several other networks"
 
 
 def _given_judge(points, reference):
-    known = known_references(points, reference, "rank_layers")
+    known = fixed_tasks.known_references(points, reference, "rank_layers")
     chosen = {name: X[points.index] for name, X in known.items()}
     caution = ""
     if len(chosen) == 1:
@@ -370,7 +365,7 @@ def _default_judge(points, found):
     if of_texts:
         known = dict(words=word_features(points.texts.texts))
     else:
-        known = known_references(points, None, "rank_layers")
+        known = fixed_tasks.known_references(points, None, "rank_layers")
         known = {name: X[points.index] for name, X in known.items()}
     alive = [name for name, X in found.items() if X.isfinite().all() and X.std(0).max() > 0]
     if not alive:
@@ -459,7 +454,8 @@ def _labels_there(labels, points, images):
 @documented
 def rank_layers(
     model: nn.Module | str | tuple,  # module, (network, processor or tokenizer), or a name
-    images: InputsLike | None = None,  # tensor (n, ...), loader, or what `load_images` opens
+    images: fixed_tasks.InputsLike
+    | None = None,  # tensor (n, ...), loader, or what `load_images` opens
     *,
     texts: TextsLike | None = None,  # what `load_texts` opens, instead of images
     reference: ArrayLike | Mapping | None = None,  # features that judge, perhaps by name; see below
@@ -498,7 +494,7 @@ def rank_layers(
             judge = _given_judge(points, reference)
         else:
             judge = _jury_judge(points, judges, options) or _default_judge(points, found)
-        options["prior"] = reference_factor(judge.features)
+        options["prior"] = fixed_tasks.reference_factor(judge.features)
     ranking = rank_models(found, None, labels=given.labels, judges=False, **options)
     settings = dict(ranking.settings)
     if judge is not None:

@@ -21,29 +21,12 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from taskpriors.checks import (
-    ArrayLike,
-    Axes,
-    DataFrame,
-    check_choice,
-    check_count,
-    check_features,
-    check_number,
-    check_same_n,
-    check_tensor,
-    refuse,
-)
+from .. import checks
+from ..checks import ArrayLike, Axes, DataFrame
 from ..inputs.encoders import device_of, evaluating
 from ..inputs.pooling import pool_output, pool_tokens
+from . import fixed_tasks
 from .collapse import alpha_on_basis, normalized_deviation, rankme_on_basis
-from taskpriors.jobs.fixed_tasks import (
-    FixedPoints,
-    InputsLike,
-    fixed_tasks,
-    jury_references,
-    known_references,
-    subset_of,
-)
 from ..prior.heldout import error_on_basis
 from ..prior.left_out_groups import error_without_groups
 from ..rank.company import attempt
@@ -93,7 +76,7 @@ def _pooled(out, pool, n, mask):  # mask: 0 where a token is padding, or None
         names = f" with {', '.join(map(str, out))}"[:60] if isinstance(out, Mapping) else ""
         remedy = "pass features=lambda model, x: model(x)[...], which picks one"
         rule = "the model must return a tensor"
-        refuse(caller, rule, f"{type(out).__name__}{names}", remedy, TypeError)
+        checks.refuse(caller, rule, f"{type(out).__name__}{names}", remedy, TypeError)
     padded = mask is not None and not callable(pool) and mask.shape == out.shape[:2]
     if callable(pool):
         out = pool(out)
@@ -105,7 +88,7 @@ def _pooled(out, pool, n, mask):  # mask: 0 where a token is padding, or None
         out = pool_output(out, POOLS[pool], caller, "the model")
     if out.ndim != 2 or len(out) != n:
         rule = "the model must return one feature vector per input"
-        refuse(caller, rule, f"{tuple(out.shape)} for {n} inputs", "pass pool= or features=")
+        checks.refuse(caller, rule, f"{tuple(out.shape)} for {n} inputs", "pass pool= or features=")
     return out.float().cpu()
 
 # %% ../../nbs/jobs/01_monitor.ipynb #5bb8405d
@@ -113,13 +96,13 @@ def _heads(out, several):  # name -> output
     if not (several and isinstance(out, Mapping)):
         return {"": out}
     if not out:
-        refuse("Monitor", "features must return a head", "an empty dictionary", "name one")
+        checks.refuse("Monitor", "features must return a head", "an empty dictionary", "name one")
     return {str(name): head for name, head in out.items()}
 
 
 def encode(
     model: Callable,  # module or function of a batch
-    points: FixedPoints,
+    points: fixed_tasks.FixedPoints,
     *,
     features: Callable | None = None,  # (model, batch) -> outputs, or name -> outputs of heads
     pool: str | Callable | None = None,  # of maps and tokens: "mean", "cls", "max" or a function
@@ -237,7 +220,8 @@ class Monitor:
 
     def __init__(
         self,
-        images: InputsLike | None = None,  # array, list, data set or loader; None: features only
+        images: fixed_tasks.InputsLike
+        | None = None,  # array, list, data set or loader; None: features only
         *,
         reference: ArrayLike | Mapping | None = None,  # features (n, d); None: see judges
         judges: str | bool | None = "standing",  # networks that see the images, without reference
@@ -257,39 +241,41 @@ class Monitor:
         seed: int = 0,  # of the subset and of the tasks
     ) -> None:
         caller = "Monitor"
-        n_points = check_count(n_points, caller, "n_points", low=10)
-        n_tasks = check_count(n_tasks, caller, "n_tasks", low=2)
-        n_classes = check_count(n_classes, caller, "n_classes", low=2)
-        batch_size = check_count(batch_size, caller, "batch_size")
+        n_points = checks.check_count(n_points, caller, "n_points", low=10)
+        n_tasks = checks.check_count(n_tasks, caller, "n_tasks", low=2)
+        n_classes = checks.check_count(n_classes, caller, "n_classes", low=2)
+        batch_size = checks.check_count(batch_size, caller, "batch_size")
         if not callable(every) and every != "log":
-            every = check_count(every, caller, "every")
+            every = checks.check_count(every, caller, "every")
         if judges not in (None, False, "standing"):
             rule, remedy = "judges must be 'standing' or False", "pass features as reference="
-            refuse(caller, rule, repr(judges)[:40], remedy)
+            checks.refuse(caller, rule, repr(judges)[:40], remedy)
         if not callable(pool):
-            check_choice(pool, tuple(POOLS), caller, "pool")
+            checks.check_choice(pool, tuple(POOLS), caller, "pool")
         if log is not None and not callable(log):
             rule, remedy = "log must be a function (name, value, step)", "pass writer.add_scalar"
-            refuse(caller, rule, type(log).__name__, remedy, TypeError)
+            checks.refuse(caller, rule, type(log).__name__, remedy, TypeError)
         self.log, self.metrics = log, _checked_metrics(metrics)
-        self.collapse = check_number(collapse, caller, "collapse", low=0, high=1)
+        self.collapse = checks.check_number(collapse, caller, "collapse", low=0, high=1)
         self.pool, self.features, self.every, self.sync = pool, features, every, sync
         self.points = None
         if images is not None:
-            self.points = FixedPoints(images, n_points, batch_size, seed)
+            self.points = fixed_tasks.FixedPoints(images, n_points, batch_size, seed)
         how = dict(n_tasks=n_tasks, n_classes=n_classes, seed=seed)
         with without_trace(None):
             references = {}
             if reference is None and self.points is not None and judges == "standing":
-                references = jury_references(self.points)
+                references = fixed_tasks.jury_references(self.points)
             if not references:
-                references = known_references(self.points, reference, caller, patches=seed)
+                references = fixed_tasks.known_references(
+                    self.points, reference, caller, patches=seed
+                )
             if reference is None and "patches" in references:
                 _warn_of_patches()
             self.n_all = len(next(iter(references.values())))
-            self.index = subset_of(self.n_all, n_points, seed)
+            self.index = fixed_tasks.subset_of(self.n_all, n_points, seed)
             references = {name: X[self.index] for name, X in references.items()}
-            self.labels = fixed_tasks(references, **how)
+            self.labels = fixed_tasks.fixed_tasks(references, **how)
         self.groups = _chosen_groups(groups, self.index, self.n_all)
         self.history: list = []
         self._csv = None if csv is None else Path(csv).expanduser()
@@ -308,7 +294,9 @@ class Monitor:
         loss: float | None = None,  # kept beside the skill
     ) -> float | None:  # the skill; NaN if the step failed, None if it is not due
         "Measure one step; a step that was measured before is replaced."
-        step = self._last + 1 if step is None else check_count(step, "Monitor", "step", low=0)
+        step = (
+            self._last + 1 if step is None else checks.check_count(step, "Monitor", "step", low=0)
+        )
         self._last = step
         if not self.due(step):
             return None
@@ -432,7 +420,7 @@ class Monitor:
         if state["labels"].shape[1] != n:
             rule = "the state must belong to as many points"
             got = f"{state['labels'].shape[1]} points where there are {n}"
-            refuse("Monitor.load_state_dict", rule, got, "pass the same images and n_points")
+            checks.refuse("Monitor.load_state_dict", rule, got, "pass the same images and n_points")
         self.labels = state["labels"].long()
         self.history = [Step(**row) for row in state["history"]]
         self._last, self._resumed = state["last"], True
@@ -444,16 +432,18 @@ class Monitor:
 
     def _features(self, model):
         if torch.is_tensor(model) or isinstance(model, np.ndarray):
-            X = check_tensor(model, "Monitor", "features").detach().float().cpu()
+            X = checks.check_tensor(model, "Monitor", "features").detach().float().cpu()
         elif self.points is None:
             rule = "a model needs images to look at"
             remedy = "pass features (n, d), or images to Monitor"
-            refuse("Monitor", rule, type(model).__name__, remedy, TypeError)
+            checks.refuse("Monitor", rule, type(model).__name__, remedy, TypeError)
         else:
             return encode(model, self.points, features=self.features, pool=self.pool)
         if X.ndim != 2 or len(X) not in (self.n_all, len(self.index)):
             rule = f"features must have shape (n, d) with n = {self.n_all}"
-            refuse("Monitor", rule, f"shape {tuple(X.shape)}", "keep the order of the points")
+            checks.refuse(
+                "Monitor", rule, f"shape {tuple(X.shape)}", "keep the order of the points"
+            )
         return X[self.index] if len(X) == self.n_all else X
 
     def _measure(self, model, step, loss):
@@ -481,7 +471,7 @@ class Monitor:
             if not isinstance(metric, SynBenchSettings):
                 return float(metric(model))
             if self.points is None:
-                refuse("Monitor", "a SynBench score needs images", "none", "pass images")
+                checks.refuse("Monitor", "a SynBench score needs images", "none", "pass images")
             shape = tuple(next(iter(self.points)).shape[1:])
             result = synbench_score(model, settings=metric, input_size=shape, progress=False)
             return float(result.score[0, 0])
@@ -494,7 +484,7 @@ class Monitor:
         return value
 
     def _judge(self, X):
-        X = check_features(X, "Monitor")
+        X = checks.check_features(X, "Monitor")
         basis = decompose(X)
         if self.groups is None:
             error = error_on_basis(basis, self.labels, "Monitor")
@@ -532,7 +522,9 @@ class Monitor:
         if not steps:
             rule = "a step must have been measured"
             failed = f"{len(self.history)} failed steps"
-            refuse(f"Monitor.{caller}", rule, failed, "call the monitor with the model first")
+            checks.refuse(
+                f"Monitor.{caller}", rule, failed, "call the monitor with the model first"
+            )
         return steps
 
     def _find(self, step, caller):
@@ -541,7 +533,7 @@ class Monitor:
                 return s
         known = ", ".join(str(s.step) for s in self._usable(caller)[-5:])
         rule = "the step must have been measured"
-        refuse(f"Monitor.{caller}", rule, repr(step), f"the last ones are {known}")
+        checks.refuse(f"Monitor.{caller}", rule, repr(step), f"the last ones are {known}")
 
     def _is_writer(self):
         alone = not (self.sync and dist.is_available() and dist.is_initialized())
@@ -561,7 +553,7 @@ def _checked_metrics(metrics):  # name -> function of the model, or SynBenchSett
     if not named or not all(callable(f) or isinstance(f, SynBenchSettings) for f in known.values()):
         rule = "metrics must be name -> function of the model, or SynBenchSettings"
         got = type(metrics).__name__
-        refuse("Monitor", rule, got, "pass {'synbench': SynBenchSettings()}", TypeError)
+        checks.refuse("Monitor", rule, got, "pass {'synbench': SynBenchSettings()}", TypeError)
     return dict(known)
 
 
@@ -569,7 +561,7 @@ def _chosen_groups(groups, index, n_all):
     if groups is None:
         return None
     names = groups.tolist() if hasattr(groups, "tolist") else list(groups)
-    check_same_n("Monitor", points=n_all, groups=len(names))
+    checks.check_same_n("Monitor", points=n_all, groups=len(names))
     return [names[i] for i in index.tolist()]
 
 # %% ../../nbs/jobs/01_monitor.ipynb #8ed581c8

@@ -21,33 +21,22 @@ from ..inputs.accepted_models import load_encoder
 from ..inputs.encoders import evaluating
 from ..inputs.image_source import ImageSource
 from ..kernels import kernel_factor
+from . import neucrab_files, recipes
 from .figures import tsne_map
 from .hyperparameters import spread_ratios
 from .neucrab import neucrab
-from taskpriors.papers.neucrab_files import (
-    cost_table,
-    family_of,
-    image_task,
-    question_folder,
-    source_head,
-)
 from .operations import TABLE_8, count_operations
 from .questions import question_task, toy_questions
-from taskpriors.papers.recipes import (
-    Item,
-    open_data,
-    published_table,
-)
 from .subsamples import Checkpoint
 from .tau_tables import grids_of, subsample_table
 from ..prior.diversity import task_diversity
 from ..prior.task_prior import TaskPrior
 from ..rank.models import rank_models
 from ..results import new_axes
+from ..synbench import score
 from ..synbench.accuracy import synthetic_accuracy
 from ..synbench.gaussians import frechet_distance, rejects_gaussian, synthetic_task
 from ..synbench.robust_probing import autoattack, pgd_attack, robust_linear_probe
-from ..synbench.score import SynBenchSettings, image_encoder, score_by_n, task_features
 from ..transfer.agreement import agreement_statistic, rank_agreement
 from ..transfer.code_length import code_lengths
 from ..transfer.discriminants import sfda
@@ -67,7 +56,7 @@ class Cell(NamedTuple):
 class Job(NamedTuple):
     "An item under way."
 
-    item: Item
+    item: recipes.Item
     networks: dict  # the paper's name -> name in timm or the zoo
     folders: dict  # data set -> folder of images, instead of the recipe's
     options: dict  # batch_size, device, cache, progress
@@ -79,7 +68,7 @@ _SCORED = ("scales", "n_train", "n_test", "eps", "threshold", "covariance")
 def _settings(item):  # name of the convention -> SynBenchSettings
     given = {k: v for k, v in item.settings.items() if k in _SCORED}
     given = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
-    both = dict(convention=SynBenchSettings.released(), derived=SynBenchSettings())
+    both = dict(convention=score.SynBenchSettings.released(), derived=score.SynBenchSettings())
     return {name: replace(s, **given) for name, s in both.items()}
 
 
@@ -87,7 +76,7 @@ def _synbench_cells(job: Job) -> tuple[list, Any]:
     cells, curves = [], []
     for called, network in job.networks.items():
         found = {
-            name: score_by_n(network, (s.n_train,), settings=s, **job.options)[0]
+            name: score.score_by_n(network, (s.n_train,), settings=s, **job.options)[0]
             for name, s in _settings(job.item).items()
         }
         ours = found["derived"]
@@ -127,11 +116,15 @@ def _by_size(job: Job) -> tuple[list, Any]:
         learner = dict(learner=partial(mlp_learner, n_steps=steps, n_seeds=1))
     batch = job.options.get("batch_size", 64)
     for called, network in job.networks.items():
-        scored = [score_by_n(network, sizes, settings=s, **job.options) for s in both.values()]
-        encoder = image_encoder(network, None, "model", None, job.options.get("device"))
+        scored = [
+            score.score_by_n(network, sizes, settings=s, **job.options) for s in both.values()
+        ]
+        encoder = score.image_encoder(network, None, "model", None, job.options.get("device"))
         task = synthetic_task(_BASE_SCALE, encoder.shape)
         with evaluating(encoder.network.forward, encoder.network.device):
-            z, y = (found.cpu() for found in task_features(encoder, task, max(sizes), 0, batch))
+            z, y = (
+                found.cpu() for found in score.task_features(encoder, task, max(sizes), 0, batch)
+            )
         for k, n in enumerate(sizes):
             pair = [float(results[k].score[0, 0]) for results in scored]
             low, high = scored[1][k].interval()
@@ -168,7 +161,7 @@ def _baselines(z, y, learner):
 def _printed_correlations(job: Job) -> tuple[list, Any]:
     import pandas as pd
 
-    table = published_table(job.item.paper, job.item.published)
+    table = recipes.published_table(job.item.paper, job.item.published)
     wide = table.pivot(index="row", columns="column", values="value").drop(columns="Pearson")
     wide = wide.apply(pd.to_numeric, errors="coerce").dropna()
     truth = torch.tensor(wide.loc["Accuracy (%)"].to_numpy())
@@ -213,13 +206,15 @@ def _robust_probing(job: Job) -> tuple[list, Any]:
     cells = []
     for name, source in job.item.data.items():
         if name in job.folders or "train" not in source:  # every second image is tested
-            whole = open_data(job.item, name, folder=job.folders.get(name), progress=False)
+            whole = recipes.open_data(job.item, name, folder=job.folders.get(name), progress=False)
             parts = [(whole, (0, 2)), (whole, (1, 2))]
         else:
-            both = [open_data(job.item, name, part=k, progress=False) for k in ("train", "test")]
+            both = [
+                recipes.open_data(job.item, name, part=k, progress=False) for k in ("train", "test")
+            ]
             parts = [(part, (0, 1)) for part in both]
         for called, network in job.networks.items():
-            encoder = image_encoder(network, None, "model", None, job.options.get("device"))
+            encoder = score.image_encoder(network, None, "model", None, job.options.get("device"))
             with evaluating(encoder.network.forward, encoder.network.device):
                 cells += _robust_cells(job, encoder, parts, f"{called}, {name}")
     return cells, None
@@ -262,7 +257,7 @@ def _distances(job: Job) -> tuple[list, Any]:
     cells, n = [], job.item.settings["n_images"]
     shape = (3, 16, 16) if job.item.small else (3, 224, 224)
     for name in job.item.data:
-        source = open_data(job.item, name, folder=job.folders.get(name), progress=False)
+        source = recipes.open_data(job.item, name, folder=job.folders.get(name), progress=False)
         x = resized_pixels(source, shape, n)[0]
         for label, covariance in (("Gaussian-I", "identity"), ("Gaussian-H", "heptadiagonal")):
             task = synthetic_task(1.0, shape, covariance=covariance)
@@ -278,7 +273,7 @@ def _distances(job: Job) -> tuple[list, Any]:
 # %% ../../nbs/papers/15_actions.ipynb #19580736
 def _only_images(job):  # of an item with one data set
     name = next(iter(job.item.data))
-    return open_data(job.item, name, folder=job.folders.get(name), progress=False)
+    return recipes.open_data(job.item, name, folder=job.folders.get(name), progress=False)
 
 
 def _edges(job: Job) -> tuple[list, Any]:
@@ -382,10 +377,12 @@ def _image_tasks(job, **also):  # list of CheckpointTask
     for name, source in job.item.data.items():
         named = name not in job.folders and "train" in source
         parts = [
-            open_data(job.item, name, part=part, folder=job.folders.get(name), progress=False)
+            recipes.open_data(
+                job.item, name, part=part, folder=job.folders.get(name), progress=False
+            )
             for part in (("train", "test") if named else ("test",))
         ]
-        tasks.append(image_task(name, parts, job.networks, **also, **job.options))
+        tasks.append(neucrab_files.image_task(name, parts, job.networks, **also, **job.options))
     return tasks
 
 
@@ -399,7 +396,11 @@ def _neucrab(job: Job) -> tuple[list, Any]:
         widths = [tasks[0].features[m].shape[1] for m in names]
         names = [m for m, d in zip(names, widths, strict=True) if d == mode(widths)]
     checkpoints = [
-        Checkpoint(m, family=family_of(job.networks[m]), head=source_head(job.networks[m]))
+        Checkpoint(
+            m,
+            family=neucrab_files.family_of(job.networks[m]),
+            head=neucrab_files.source_head(job.networks[m]),
+        )
         for m in names
     ]
     result: Any = neucrab(
@@ -460,10 +461,10 @@ def _questions(job: Job) -> tuple[list, Any]:
         _, questions, answers = made["noise 0.1"]
         task = question_task("toy", images, questions, answers)
     else:
-        task = question_folder(next(iter(job.folders.values())))
+        task = neucrab_files.question_folder(next(iter(job.folders.values())))
     s, kept = job.item.settings, {k: job.options.get(k) for k in ("cache", "progress")}
     how: dict[str, Any] = dict(per_class=_sizes(job), n_seeds=s.get("n_seeds", 5), **kept)
-    names = [Checkpoint(model, family=family_of(model)) for model in task.features]
+    names = [Checkpoint(model, family=neucrab_files.family_of(model)) for model in task.features]
     result = neucrab(names, [task], metrics=["linear_valid"], **how)
     return _grid_cells(result), partial(_first_panel, result)
 
@@ -474,8 +475,8 @@ def _first_panel(result):
 
 def _costs(job, task):  # GFLOPS of metrics, and of the features of as many images
     cells, name = [], next(iter(job.networks))
-    one_model = [Checkpoint(name, head=source_head(job.networks[name]))]
-    for per, table in cost_table([task], one_model, _sizes(job)).groupby("per_class"):
+    one_model = [Checkpoint(name, head=neucrab_files.source_head(job.networks[name]))]
+    for per, table in neucrab_files.cost_table([task], one_model, _sizes(job)).groupby("per_class"):
         at = f"N/K = {per}, {name}"
         for row in table.to_dict("records"):
             cells.append(Cell(row["metric"], f"{at}, GFLOP", None, row["operations"] / 1e9))

@@ -11,20 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 from torch import Tensor
 
-from taskpriors.checks import (
-    ArrayLike,
-    Axes,
-    DataFrame,
-    check_count,
-    check_features,
-    check_instance,
-    check_labels,
-    check_number,
-    check_same_n,
-    check_several,
-    check_temperatures,
-    refuse,
-)
+from .. import checks
+from ..checks import ArrayLike, Axes, DataFrame
 from ..kernels import kernel_factor
 from ..prior.moments import trace_moments
 from ..prior.prefix import sample_labels
@@ -43,16 +31,16 @@ def tsne_map(
     seed: int = 0,  # of the start
 ) -> Tensor:  # shape (n, 2)
     "Coordinates of a t-SNE map of the centred cosine kernel."
-    Z = kernel_factor(check_features(features, "tsne_map", min_rows=5))
-    perplexity = check_number(perplexity, "tsne_map", "perplexity", low=1)
-    seed = check_count(seed, "tsne_map", "seed", low=0, high=2**32 - 1)
+    Z = kernel_factor(checks.check_features(features, "tsne_map", min_rows=5))
+    perplexity = checks.check_number(perplexity, "tsne_map", "perplexity", low=1)
+    seed = checks.check_count(seed, "tsne_map", "seed", low=0, high=2**32 - 1)
     return tsne(Z, seed=seed, perplexity=perplexity, metric="cosine", init="random")
 
 # %% ../../nbs/papers/12_figures.ipynb #238e1526
 def _factor_and_map(features, xy, *, seed, caller):  # factor (n, r), coordinates (n, 2)
     Z = kernel_factor(features, scale="frobenius")
-    xy = tsne_map(features, seed=seed) if xy is None else check_features(xy, caller, "xy")
-    check_same_n(caller, features=len(Z), xy=len(xy))
+    xy = tsne_map(features, seed=seed) if xy is None else checks.check_features(xy, caller, "xy")
+    checks.check_same_n(caller, features=len(Z), xy=len(xy))
     return Z, xy
 
 # %% ../../nbs/papers/12_figures.ipynb #f6e8f3a0
@@ -91,13 +79,13 @@ def plot_tasks(
     seed: int = 0,  # of the map and the tasks
 ) -> np.ndarray:  # matplotlib axes, shape (panels,)
     "The given labels beside tasks sampled from the prior, on a t-SNE map (Task Priors, Figure 1)."
-    check_count(n_tasks, "plot_tasks", "n_tasks", high=_MOST_PANELS)
+    checks.check_count(n_tasks, "plot_tasks", "n_tasks", high=_MOST_PANELS)
     Z, xy = _factor_and_map(features, xy, seed=seed, caller="plot_tasks")
     T = task_temperature(Z, n_classes) if temperature is None else temperature
     tasks = sample_labels(Z, T, n_classes, n_tasks=n_tasks, n_orders=n_tasks, seed=seed)
     panels = [(y, "a task from the prior") for y in tasks]
     if labels is not None:
-        given = check_labels(labels, "plot_tasks", n=len(Z))[0]
+        given = checks.check_labels(labels, "plot_tasks", n=len(Z))[0]
         panels.insert(0, (given, "the given labels"))
     axes = _axes(len(panels))[0]
     for ax, (y, title) in zip(axes, panels, strict=True):
@@ -132,12 +120,12 @@ def plot_moments(
     "Variance against mean of Tr(MG), a point per model (Task Priors, Figure 3)."
     import seaborn as sns
 
-    check_instance(
+    checks.check_instance(
         ranking, Ranking, "plot_moments", "ranking", remedy="pass what rank_models returns"
     )
     if families is not None:
         remedy = "pass a dictionary model -> family"
-        check_instance(families, Mapping, "plot_moments", "families", remedy=remedy)
+        checks.check_instance(families, Mapping, "plot_moments", "families", remedy=remedy)
     ax = _axes(1, size=(6.6, 3.8))[0, 0] if ax is None else new_axes(ax)
     mean, variance = ranking.mean, ranking.variance
     style = dict(color="C0")
@@ -145,7 +133,7 @@ def plot_moments(
         missing = [model for model in ranking.models if model not in families]
         if missing:
             rule = "families must name a family for every model"
-            refuse("plot_moments", rule, f"none for {missing[0]!r:.60}", "add it")
+            checks.refuse("plot_moments", rule, f"none for {missing[0]!r:.60}", "add it")
         hue = [families[model] for model in ranking.models]
         style = dict(hue=hue, palette=_colors(len(set(hue))))
     sns.scatterplot(x=mean.numpy(), y=variance.numpy(), ax=ax, s=40, **style)
@@ -169,7 +157,7 @@ def plot_predictions(
 ) -> np.ndarray:  # two matplotlib axes
     "Mean and variance of probe accuracy against those of Tr(MG) (Task Priors, Figure 4)."
     remedy = "pass what rank_models returns"
-    check_instance(ranking, Ranking, "plot_predictions", "ranking", remedy=remedy)
+    checks.check_instance(ranking, Ranking, "plot_predictions", "ranking", remedy=remedy)
     accuracies = ranking.accuracies
     left, right = axes = _axes(2, size=(4.4, 3.8))[0]
     _plot_prediction(
@@ -200,11 +188,11 @@ def prior_ablation(
     import pandas as pd
 
     remedy = "pass a dictionary model -> features"
-    check_instance(features, Mapping, "prior_ablation", "features", remedy=remedy)
+    checks.check_instance(features, Mapping, "prior_ablation", "features", remedy=remedy)
     factors = {k: kernel_factor(X, scale="frobenius") for k, X in features.items()}
     if len(factors) < 2:
         rule = "features must hold at least two models"
-        refuse("prior_ablation", rule, len(factors), "add models")
+        checks.refuse("prior_ablation", rule, len(factors), "add models")
     frames = []
     for prior, P in {**factors, "product": shared_prior(factors)}.items():
         T = edge_temperature(P) if temperature is None else temperature
@@ -267,10 +255,10 @@ def plot_temperatures(
     seed: int = 0,  # of the map and the tasks
 ) -> np.ndarray:  # matplotlib axes, shape (n_tasks, number of temperatures)
     "Tasks sampled at several temperatures, on one t-SNE map (Task Priors, Figure 7)."
-    several = check_several(temperatures, "plot_temperatures", "temperatures")
-    multiples = check_temperatures(several, "plot_temperatures").tolist()
+    several = checks.check_several(temperatures, "plot_temperatures", "temperatures")
+    multiples = checks.check_temperatures(several, "plot_temperatures").tolist()
     most = max(1, _MOST_PANELS // len(multiples))
-    n_rows = check_count(n_tasks, "plot_temperatures", "n_tasks", high=most)
+    n_rows = checks.check_count(n_tasks, "plot_temperatures", "n_tasks", high=most)
     Z, xy = _factor_and_map(features, xy, seed=seed, caller="plot_temperatures")
     unit = task_temperature(Z, n_classes)
     axes = _axes(len(multiples), n_rows, size=(2.1, 2.2))

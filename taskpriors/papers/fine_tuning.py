@@ -19,26 +19,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from taskpriors.checks import (
-    ArrayLike,
-    check_choice,
-    check_count,
-    check_features,
-    check_instance,
-    check_number,
-    check_several,
-    check_split,
-    refuse,
-)
-from taskpriors.inputs.encoders import (
-    check_device,
-    default_device,
-    description_of,
-)
+from .. import checks, store
+from ..checks import ArrayLike
+from ..inputs import encoders
 from ..inputs.pooling import pool_output
 from ..results import Result
 from ..signatures import documented
-from ..store import cached_json, digest_json, digest_tensors, find_tensors, keep_tensors
 from ..svd import present_classes
 from ..transfer.heads import fit_head
 
@@ -53,11 +39,11 @@ def check_task(
     caller: str,  # who asks
 ) -> tuple:  # classes (n,), int64, and the mask
     "Labels and training mask of a task that can be learned and tested."
-    mask = check_split(train, n, caller).cpu()
+    mask = checks.check_split(train, n, caller).cpu()
     y, _ = present_classes(labels, caller, n=n)
     if len(y[mask].unique()) < 2:
         rule, remedy = "the training points must have two classes", "choose other training points"
-        refuse(caller, rule, len(y[mask].unique()), remedy)
+        checks.refuse(caller, rule, len(y[mask].unique()), remedy)
     return y.cpu(), mask
 
 
@@ -70,15 +56,15 @@ def best_head_error(
     tol: float = 1e-4,  # largest gradient entry of a head
 ) -> float:  # share of the test points, in [0, 1]
     "Least test error of linear heads over a grid of weight decays (PACTran, B.3)."
-    X = check_features(features, "best_head_error").detach()
+    X = checks.check_features(features, "best_head_error").detach()
     y, mask = check_task(labels, train, len(X), "best_head_error")
     y, mask = y.to(X.device), mask.to(X.device)
     seen = y[mask].unique()
     errors = []
     head = None
-    given = check_several(decays, "best_head_error", "decays")
+    given = checks.check_several(decays, "best_head_error", "decays")
     for a in sorted(
-        check_number(v, "best_head_error", "decays", low=0, low_open=True) for v in given
+        checks.check_number(v, "best_head_error", "decays", low=0, low_open=True) for v in given
     ):
         head = fit_head(X[mask], y[mask], beta=a * int(mask.sum()), tol=tol, start=head)
         guess = seen[head.logits(X[~mask]).argmax(1)]
@@ -172,7 +158,9 @@ def descend(
     scaler = torch.amp.GradScaler(device.type, enabled=half)
     step, spent, losses = 0, 0.0, torch.zeros(how.n_steps, dtype=torch.float64)
     wanted = dict(key=key, step=int, seconds=float, scaler=dict)
-    found = path and find_tensors(path, wanted, _state(module, optimizer, losses), caller="descend")
+    found = path and store.find_tensors(
+        path, wanted, _state(module, optimizer, losses), caller="descend"
+    )
     if found:
         _restore(module, optimizer, found[0])
         step, spent, losses = found[1]["step"], found[1]["seconds"], found[0]["losses"]
@@ -182,7 +170,7 @@ def descend(
         if path is not None:
             about = dict(key=key, step=step, seconds=spent, scaler=scaler.state_dict())
             tensors = _state(module, optimizer, losses)
-            keep_tensors(path, tensors, about, sidecar=False, root=root)
+            store.keep_tensors(path, tensors, about, sidecar=False, root=root)
 
     began = saved = time.perf_counter()
     dtype = getattr(torch, how.precision)
@@ -234,16 +222,16 @@ def check_recipe(
 ) -> TuningRecipe:
     "Refuse what is no recipe."
     remedy = "pass TuningRecipe(rates=..., steps=...)"
-    check_instance(recipe, TuningRecipe, caller, "recipe", remedy=remedy)
-    for rate in check_several(recipe.rates, caller, "rates"):
-        check_number(rate, caller, "rates", low=0, low_open=True)
-    for n in check_several(recipe.steps, caller, "steps"):
-        check_count(n, caller, "steps")
-    check_count(recipe.batch_size, caller, "batch_size", low=2)
-    check_number(recipe.momentum, caller, "momentum", low=0, high=1, high_open=True)
-    check_number(recipe.weight_decay, caller, "weight_decay", low=0)
-    check_choice(recipe.start, ("zero", "fitted"), caller, "start")
-    check_count(recipe.seed, caller, "seed", low=0, high=2**32 - 1)
+    checks.check_instance(recipe, TuningRecipe, caller, "recipe", remedy=remedy)
+    for rate in checks.check_several(recipe.rates, caller, "rates"):
+        checks.check_number(rate, caller, "rates", low=0, low_open=True)
+    for n in checks.check_several(recipe.steps, caller, "steps"):
+        checks.check_count(n, caller, "steps")
+    checks.check_count(recipe.batch_size, caller, "batch_size", low=2)
+    checks.check_number(recipe.momentum, caller, "momentum", low=0, high=1, high_open=True)
+    checks.check_number(recipe.weight_decay, caller, "weight_decay", low=0)
+    checks.check_choice(recipe.start, ("zero", "fitted"), caller, "start")
+    checks.check_count(recipe.seed, caller, "seed", low=0, high=2**32 - 1)
     return recipe
 
 
@@ -340,12 +328,12 @@ def inputs_digest(
 ) -> str:
     "What names the inputs of a run."
     if isinstance(inputs, Tensor):
-        return digest_tensors(dict(inputs=inputs))
+        return store.digest_tensors(dict(inputs=inputs))
     name = getattr(inputs, "fingerprint", None)
     if not isinstance(name, str):
         rule = "inputs must be named before a run is kept"
         remedy = "pass a tensor, give the data set a text `fingerprint`, or leave folder out"
-        refuse(caller, rule, type(inputs).__name__, remedy, TypeError)
+        checks.refuse(caller, rule, type(inputs).__name__, remedy, TypeError)
     return name
 
 
@@ -422,29 +410,29 @@ def fine_tune(
     Reference: Ding et al., PACTran (2022), appendix B.3.
     """
     me = "fine_tune"
-    check_instance(module, nn.Module, me, "module", remedy="pass a torch module")
+    checks.check_instance(module, nn.Module, me, "module", remedy="pass a torch module")
     if not isinstance(inputs, (Tensor, Dataset)):
         rule, remedy = "inputs must be a tensor or a data set", "stack them, or wrap them"
-        refuse(me, rule, type(inputs).__name__, remedy, TypeError)
+        checks.refuse(me, rule, type(inputs).__name__, remedy, TypeError)
     y, mask = check_task(labels, train, len(inputs), me)  # type: ignore[arg-type]
     recipe = check_recipe(recipe, me)
-    rate = check_number(rate, me, "rate", low=0, low_open=True)
-    n_steps = check_count(n_steps, me, "n_steps")
-    check_choice(precision, PRECISIONS, me, "precision")
-    num_workers = check_count(num_workers, me, "num_workers", low=0)
-    save_every = check_number(save_every, me, "save_every", low=0)
-    where = default_device() if device is None else check_device(device, me)
+    rate = checks.check_number(rate, me, "rate", low=0, low_open=True)
+    n_steps = checks.check_count(n_steps, me, "n_steps")
+    checks.check_choice(precision, PRECISIONS, me, "precision")
+    num_workers = checks.check_count(num_workers, me, "num_workers", low=0)
+    save_every = checks.check_number(save_every, me, "save_every", low=0)
+    where = encoders.default_device() if device is None else encoders.check_device(device, me)
 
     key, done, going = "", None, None
     if folder is not None:
         parts = dict(
-            weights=digest_tensors(module.state_dict()),
-            model=description_of(module),
+            weights=store.digest_tensors(module.state_dict()),
+            model=encoders.description_of(module),
             inputs=inputs_digest(inputs, me),
-            task=digest_tensors(dict(labels=y, train=mask)),
+            task=store.digest_tensors(dict(labels=y, train=mask)),
             run=[rate, n_steps, pooling, precision, asdict(recipe) | dict(rates=(), steps=())],
         )
-        key = digest_json(parts)
+        key = store.digest_json(parts)
         done = Path(folder) / f"tuned-{key[:20]}.safetensors"
         going = done.with_suffix(".run.safetensors")
 
@@ -472,7 +460,7 @@ def fine_tune(
         )
 
     name = f"{type(module).__name__}, fine-tuned"
-    result = cached_json(done, compute, key, caller=me, name=name, root=root)
+    result = store.cached_json(done, compute, key, caller=me, name=name, root=root)
     if going is not None:
         going.unlink(missing_ok=True)
     return FineTuned(**result)

@@ -19,58 +19,16 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from .. import checks, store
 from ..blocks import open_bar
-from taskpriors.checks import (
-    Axes,
-    DataFrame,
-    Series,
-    check_choice,
-    check_count,
-    check_flag,
-    check_instance,
-    check_several,
-    refuse,
-)
+from ..checks import Axes, DataFrame, Series
 from ..inputs.encoders import description_of
-from taskpriors.papers.fine_tuning import (
-    TuningRecipe,
-    best_head_error,
-    check_recipe,
-    inputs_digest,
-    tuning_errors,
-)
+from . import fine_tuning, subsamples, tau_tables
 from .hyperparameters import plot_choices
-from taskpriors.papers.subsamples import (
-    FULL,
-    Checkpoint,
-    check_sizes,
-    ready_task,
-    subsample,
-)
-from taskpriors.papers.tau_tables import (
-    GRID,
-    established,
-    family_intervals,
-    grids_of,
-    metric_leads,
-    over_tasks,
-    subsample_taus,
-    tables_by_size,
-)
 from ..results import Result, new_axes, new_panels
 from ..signatures import documented
-from taskpriors.store import (
-    CacheLike,
-    cache_dir,
-    cached_json,
-    digest_json,
-    digest_tensors,
-    find_json,
-    load_tensors,
-    save_tensors,
-)
+from ..transfer import registry
 from ..transfer.pactran import gaussian_grid
-from ..transfer.registry import DEFINITIONS, METRICS, terms_of, transfer_scores
 
 # %% ../../nbs/papers/06_neucrab.ipynb #d4d26627
 ME = "neucrab"  # who refuses
@@ -87,15 +45,15 @@ class _Scoring(NamedTuple):
 def _scores(ready, name, index, scoring):  # what json can hold
     X, y, P = ready.rows(name, index)
     given = {"features", "labels"} | ({"source_probs"} if P is not None else set())
-    names = [k for k in scoring.metrics if set(METRICS[k].needs) <= given]
+    names = [k for k in scoring.metrics if set(registry.METRICS[k].needs) <= given]
     began = time.perf_counter()
     with warnings.catch_warnings():
         # few points warn of short curves and full ranks, which are the subject here
         warnings.simplefilter("ignore", RuntimeWarning)
-        scores = transfer_scores(
+        scores = registry.transfer_scores(
             X, y, source_probs=P, metrics=names, seed=scoring.seed, on_error="keep"
         )
-        grid = gaussian_grid(X, y, a=GRID["a"], b=GRID["b"], tol=1e-5)
+        grid = gaussian_grid(X, y, a=tau_tables.GRID["a"], b=tau_tables.GRID["b"], tol=1e-5)
         values = {k: scores.oriented(k) for k in scores.values}
         refused = dict(scores.refused)
         for name, f in scoring.extra.items():
@@ -113,7 +71,7 @@ def _scores(ready, name, index, scoring):  # what json can hold
 
 def _head_piece(X, y, train):
     began = time.perf_counter()
-    error = best_head_error(X, y, train)
+    error = fine_tuning.best_head_error(X, y, train)
     return dict(error=error, seconds=time.perf_counter() - began)
 
 
@@ -138,14 +96,21 @@ class _Piece(NamedTuple):
 
 def _head_pieces(ready, checkpoint):
     name, X = checkpoint.name, ready.features[checkpoint.name]
-    key = digest_tensors(dict(features=X, labels=ready.y, train=ready.train), "heads")
+    key = store.digest_tensors(dict(features=X, labels=ready.y, train=ready.train), "heads")
     compute = partial(_head_piece, X, ready.y, ready.train)
-    yield _Piece("heads", ready.given.name, name, FULL, 0, len(X), X.shape[1], key, compute)
+    yield _Piece(
+        "heads", ready.given.name, name, subsamples.FULL, 0, len(X), X.shape[1], key, compute
+    )
 
 
 def _least_error(network, inputs, y, train, options):
     module = network if isinstance(network, nn.Module) else network()
-    return min([1.0, *(run.error for run in tuning_errors(module, inputs, y, train, **options))])
+    return min(
+        [
+            1.0,
+            *(run.error for run in fine_tuning.tuning_errors(module, inputs, y, train, **options)),
+        ]
+    )
 
 
 def _tuning_pieces(ready, checkpoint, options):
@@ -158,25 +123,30 @@ def _tuning_pieces(ready, checkpoint, options):
         attempt = partial(_least_error, checkpoint.network, inputs, ready.y, ready.train, options)
         said = {k: str(v) for k, v in options.items() if k not in ("folder", "save_every")}
         network = description_of(checkpoint.network)
-        depends = dict(network=network, inputs=inputs_digest(inputs, ME), options=said)
+        depends = dict(network=network, inputs=fine_tuning.inputs_digest(inputs, ME), options=said)
     if attempt is not None:
-        own = digest_tensors(dict(labels=ready.y, train=ready.train))
-        key = digest_json(dict(depends, task=own, kind="fine-tuning"))
+        own = store.digest_tensors(dict(labels=ready.y, train=ready.train))
+        key = store.digest_json(dict(depends, task=own, kind="fine-tuning"))
         n, d = len(ready.y), ready.features[name].shape[1]
         compute = partial(_tuned_piece, attempt)
-        yield _Piece("fine-tuning", task.name, name, FULL, 0, n, d, key, compute)
+        yield _Piece("fine-tuning", task.name, name, subsamples.FULL, 0, n, d, key, compute)
 
 
 def _score_pieces(ready, checkpoint, scoring, sizes):
     name = checkpoint.name
     pool = ready.train.nonzero().flatten()
-    about = dict(metrics=scoring.metrics, seed=scoring.seed, definitions=DEFINITIONS, grid=GRID)
+    about = dict(
+        metrics=scoring.metrics,
+        seed=scoring.seed,
+        definitions=registry.DEFINITIONS,
+        grid=tau_tables.GRID,
+    )
     about["extra"] = {k: description_of(f) for k, f in scoring.extra.items()}
     for per, seed in sizes:
-        index = subsample(ready.y, pool, per, seed)
+        index = subsamples.subsample(ready.y, pool, per, seed)
         x, y, P = ready.rows(name, index)
         seen = dict(features=x, labels=y) | ({} if P is None else dict(source=P))
-        key = digest_tensors(seen, digest_json(about))
+        key = store.digest_tensors(seen, store.digest_json(about))
         compute = partial(_scores, ready, name, index, scoring)
         task = ready.given.name
         yield _Piece("scores", task, name, per, seed, len(index), x.shape[1], key, compute)
@@ -191,10 +161,10 @@ class _Shelf(NamedTuple):
         return self.root and self.root / "neucrab" / f"{piece.key[:24]}.safetensors"
 
     def find(self, piece):  # dict or None
-        return self.root and find_json(self.path(piece), piece.key, caller=ME)
+        return self.root and store.find_json(self.path(piece), piece.key, caller=ME)
 
     def do(self, piece):  # dict
-        return cached_json(
+        return store.cached_json(
             self.path(piece),
             piece.compute,
             piece.key,
@@ -277,7 +247,7 @@ class NeuCRaB(Result):
         "Test errors: of the best head, of fine-tuning alone, or the lower of both."
         import pandas as pd
 
-        check_choice(truth, ("best", "head", "tuned"), ME, "truth")
+        checks.check_choice(truth, ("best", "head", "tuned"), ME, "truth")
         at = pd.MultiIndex.from_frame(self.truth[["task", "model"]])
         if truth == "best":
             values = self.truth[["head", "tuned"]].min(axis=1)
@@ -290,12 +260,12 @@ class NeuCRaB(Result):
         least = error.groupby(level=0).size().min() if len(error) else 0
         if least < 3:
             rule = "agreement needs at least three checkpoints"
-            refuse(ME, rule, f"{least} with this truth", "add checkpoints")
+            checks.refuse(ME, rule, f"{least} with this truth", "add checkpoints")
         return error
 
     def taus(self, truth: str = "best") -> DataFrame:  # long
         "Agreement of every metric on every subsample: tau-b, tau-a and points lost."
-        return subsample_taus(self.scores, self._judged(truth))[0]
+        return tau_tables.subsample_taus(self.scores, self._judged(truth))[0]
 
     def tables(
         self,
@@ -304,8 +274,8 @@ class NeuCRaB(Result):
         value: str = "tau",  # "tau" (tau-b), "tau_a" (as B.8 prints it) or "lost", in points
     ) -> dict:  # N/K -> metrics x tasks, as text
         "Tables 4 to 6: for each N/K, means over subsamples with their standard errors."
-        check_choice(value, ("tau", "tau_a", "lost"), ME, "value")
-        return tables_by_size(self.taus(truth), value=value)
+        checks.check_choice(value, ("tau", "tau_a", "lost"), ME, "value")
+        return tau_tables.tables_by_size(self.taus(truth), value=value)
 
     def to_frame(self, truth: str = "best", *, level: float = 0.95) -> DataFrame:
         """One row per metric, best first: mean tau over tasks by N/K and over all.
@@ -316,9 +286,9 @@ class NeuCRaB(Result):
         best on this very truth: an upper bound, which nobody has before.
         """
         error = self._judged(truth)
-        taus, _ = subsample_taus(self.scores, error)
-        summary = over_tasks(taus)
-        both = family_intervals(self.scores, error, self.families, level=level)
+        taus, _ = tau_tables.subsample_taus(self.scores, error)
+        summary = tau_tables.over_tasks(taus)
+        both = tau_tables.family_intervals(self.scores, error, self.families, level=level)
         by_task = taus.groupby(["metric", "task", "per_class"])[["tau_a", "lost"]].mean()
         means = by_task.groupby(["metric", "task"]).mean().groupby("metric").mean()
         found = both.reindex(summary.index).round(3)
@@ -334,15 +304,17 @@ class NeuCRaB(Result):
     ) -> DataFrame:  # a row per metric, with `established`
         "Lead of one metric over others, and whether it is more than chance at three levels."
         error = self._judged(truth)
-        taus, _ = subsample_taus(self.scores, error)
+        taus, _ = tau_tables.subsample_taus(self.scores, error)
         usable = set.intersection(*(set(v) for v in self.scores["values"]))
-        names = [k for k in over_tasks(taus).index if k in usable]
-        first = names[0] if first is None else check_choice(first, names, ME, "first")
+        names = [k for k in tau_tables.over_tasks(taus).index if k in usable]
+        first = names[0] if first is None else checks.check_choice(first, names, ME, "first")
         others = [k for k in (names if metrics is None else metrics) if k != first]
         how: dict[str, Any] = dict(families=self.families, n_resamples=n_resamples)
-        table = metric_leads(self.scores, error, taus, metrics=others, first=first, **how)
+        table = tau_tables.metric_leads(
+            self.scores, error, taus, metrics=others, first=first, **how
+        )
         return table.assign(
-            established=established(table, error.index.get_level_values(0).nunique())
+            established=tau_tables.established(table, error.index.get_level_values(0).nunique())
         )
 
     def __repr__(self):
@@ -377,13 +349,13 @@ class NeuCRaB(Result):
         Left: agreement with the error against the spread ratio. Right: against agreement with
         LINEAR-VALID.
         """
-        check_choice(task, self.truth["task"].unique().tolist(), ME, "task")
+        checks.check_choice(task, self.truth["task"].unique().tolist(), ME, "task")
         error, sizes = self.error(truth)[task], self.settings["per_class"]
         axes = new_panels(len(sizes), 2, figsize=(9, 3 * len(sizes)))
         for per, (left, right) in zip(sizes, axes, strict=True):
             of = self.scores[(self.scores["task"] == task) & (self.scores["per_class"] == per)]
             cell = of[(of["seed"] == seed) & of["model"].isin(error.index)]
-            grids, errors = grids_of(cell), error.loc[cell["model"]].to_numpy()
+            grids, errors = tau_tables.grids_of(cell), error.loc[cell["model"]].to_numpy()
             valid = [-values.get("linear_valid", math.nan) for values in cell["values"]]
             plot_choices(grids, errors, left)
             plot_choices(grids, errors, right, reference=valid)
@@ -395,29 +367,31 @@ class NeuCRaB(Result):
         path = Path(path).expanduser()
         if path.suffix != ".safetensors":
             rule, remedy = "the file must end in .safetensors", "name it neucrab.safetensors"
-            refuse("NeuCRaB.save", rule, path.name, remedy)
+            checks.refuse("NeuCRaB.save", rule, path.name, remedy)
         frames = {k: getattr(self, k).to_dict("records") for k in ("truth", "scores")}
         meta = dict(kind="NeuCRaB 1", families=self.families, settings=self.settings, **frames)
-        return save_tensors(path, dict(done=torch.ones(1)), meta, sidecar=False)
+        return store.save_tensors(path, dict(done=torch.ones(1)), meta, sidecar=False)
 
     @classmethod
     def load(cls, path: str | Path) -> "NeuCRaB":
         "Read what `save` wrote."
         import pandas as pd
 
-        _, meta = load_tensors(Path(path).expanduser())
+        _, meta = store.load_tensors(Path(path).expanduser())
         if meta.pop("kind", None) != "NeuCRaB 1":
             rule, remedy = "the file must hold a NeuCRaB result", "run it again"
-            refuse("NeuCRaB.load", rule, "another file", remedy)
+            checks.refuse("NeuCRaB.load", rule, "another file", remedy)
         frames = {k: pd.DataFrame(meta.pop(k)) for k in ("truth", "scores")}
         return cls(**frames, **meta)
 
 # %% ../../nbs/papers/06_neucrab.ipynb #89b2578c
 def _judged_checkpoints(models):
-    given = check_several(models, ME, "models")
-    checkpoints = [Checkpoint(m) if isinstance(m, str) else m for m in given]
+    given = checks.check_several(models, ME, "models")
+    checkpoints = [subsamples.Checkpoint(m) if isinstance(m, str) else m for m in given]
     for c in checkpoints:
-        check_instance(c, Checkpoint, ME, "a model", remedy="pass a name or a Checkpoint")
+        checks.check_instance(
+            c, subsamples.Checkpoint, ME, "a model", remedy="pass a name or a Checkpoint"
+        )
     return _named_once(checkpoints, "checkpoints")
 
 
@@ -425,17 +399,17 @@ def _named_once(things, what):
     names = [thing.name for thing in things]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        refuse(ME, f"{what} must have different names", f"{twice[0]} twice", "rename one")
+        checks.refuse(ME, f"{what} must have different names", f"{twice[0]} twice", "rename one")
     return things
 
 
 def _judged_metrics(metrics):
     if metrics is None:
         given = {"features", "labels", "source_probs"}
-        return [k for k, m in METRICS.items() if set(m.needs) <= given]
-    names = terms_of(check_several(metrics, ME, "metrics"))
+        return [k for k, m in registry.METRICS.items() if set(m.needs) <= given]
+    names = registry.terms_of(checks.check_several(metrics, ME, "metrics"))
     for name in names:
-        check_choice(name, tuple(METRICS), ME, "metrics")
+        checks.check_choice(name, tuple(registry.METRICS), ME, "metrics")
     return names
 
 
@@ -456,11 +430,11 @@ def neucrab(
     n_seeds: int = 5,  # subsamples of each size; "full" has one
     metrics: Sequence | None = None,  # names in METRICS; None is all whose inputs there are
     extra: Mapping | None = None,  # further scores: name -> function of (features, labels)
-    recipe: TuningRecipe | None = None,  # also fine-tune; TuningRecipe() is the paper's
+    recipe: fine_tuning.TuningRecipe | None = None,  # also fine-tune; TuningRecipe() is the paper's
     tuning: Mapping | None = None,  # options of `fine_tune`: pooling, precision, device, save_every
     seed: int = 0,  # of splits and mixtures
     plan: bool = False,  # say what would be computed, and stop
-    cache: CacheLike | None = None,  # directory; None is `cache_dir()`, False is none
+    cache: store.CacheLike | None = None,  # directory; None is `cache_dir()`, False is none
     progress: bool = True,  # show a bar on standard error?
 ) -> NeuCRaB | NeuCRaBPlan:
     """Score checkpoints on tasks by all metrics, and compare with the errors that they reach.
@@ -473,24 +447,27 @@ def neucrab(
     import pandas as pd
 
     checkpoints = _judged_checkpoints(models)
-    given = check_several(tasks, ME, "tasks")
-    ready = [ready_task(task, checkpoints) for task in given]
+    given = checks.check_several(tasks, ME, "tasks")
+    ready = [subsamples.ready_task(task, checkpoints) for task in given]
     _named_once(given, "tasks")
-    sizes = check_several(per_class, ME, "per_class")
-    sizes = [k if k == FULL else check_count(k, ME, "per_class") for k in dict.fromkeys(sizes)]
-    n_seeds = check_count(n_seeds, ME, "n_seeds")
+    sizes = checks.check_several(per_class, ME, "per_class")
+    sizes = [
+        k if k == subsamples.FULL else checks.check_count(k, ME, "per_class")
+        for k in dict.fromkeys(sizes)
+    ]
+    n_seeds = checks.check_count(n_seeds, ME, "n_seeds")
     for one in ready:
-        check_sizes(one, sizes)
-    check_count(seed, ME, "seed", low=0, high=2**32 - 1)
-    extra = check_instance(extra or {}, Mapping, ME, "extra", remedy="pass name -> function")
+        subsamples.check_sizes(one, sizes)
+    checks.check_count(seed, ME, "seed", low=0, high=2**32 - 1)
+    extra = checks.check_instance(extra or {}, Mapping, ME, "extra", remedy="pass name -> function")
     scoring = _Scoring(_judged_metrics(metrics), extra, seed)
-    root = None if cache is False else cache_dir(cache)
+    root = None if cache is False else store.cache_dir(cache)
     options = None
     if recipe is not None:
         folder = None if root is None else root / "neucrab"
-        own = dict(recipe=check_recipe(recipe, ME), folder=folder, root=root)
+        own = dict(recipe=fine_tuning.check_recipe(recipe, ME), folder=folder, root=root)
         options = own | dict(tuning or {})
-    draws = [(k, s) for k in sizes for s in range(1 if k == FULL else n_seeds)]
+    draws = [(k, s) for k in sizes for s in range(1 if k == subsamples.FULL else n_seeds)]
     pieces = [
         piece
         for c, one in itertools.product(checkpoints, ready)
@@ -501,7 +478,7 @@ def neucrab(
         )
     ]
     shelf = _Shelf(root)
-    if check_flag(plan, ME, "plan"):
+    if checks.check_flag(plan, ME, "plan"):
         return _plan(pieces, shelf, ready, recipe)
     errors: dict = {}
     rows = []

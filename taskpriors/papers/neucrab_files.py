@@ -24,11 +24,11 @@ from ..inputs.embed import embed_features
 from ..inputs.encoders import description_of
 from ..inputs.feature_files import FEATURE_FILES, read_features
 from ..inputs.images import load_images
+from . import subsamples
 from .fine_tuning import TuningRecipe
 from .neucrab import NeuCRaB, NeuCRaBPlan, neucrab
 from .operations import metric_costs
 from .questions import question_task
-from .subsamples import Checkpoint, CheckpointTask, ready_task, subsample
 from ..prior.heldout import expected_heldout_error
 from ..rank.known_labels import read_labels
 from ..show.plots import drawn_png
@@ -80,7 +80,7 @@ def folder_task(
         refuse(_ME, rule, "points without", "leave these points out")
     mask = _beside(folder, "train", (".npy",))
     split = train if mask is None else torch.from_numpy(_mask(mask))
-    return CheckpointTask(folder.name, features, given.classes, split, probs), heads
+    return subsamples.CheckpointTask(folder.name, features, given.classes, split, probs), heads
 
 
 def _mask(path):
@@ -93,7 +93,7 @@ def question_folder(
     folder: str,  # with images/, questions/ and answers.csv
     *,
     seed: int = 0,  # of the draw of annotators
-) -> CheckpointTask:
+) -> subsamples.CheckpointTask:
     "A task from features of images, features of questions, and annotators' answers."
     import pandas as pd
 
@@ -166,7 +166,7 @@ def image_task(
     train: float = 0.8,  # share of the training points of one part
     inputs: bool = False,  # also hold what fine-tuning takes?
     **options: Any,  # of `embed_features`
-) -> CheckpointTask:
+) -> subsamples.CheckpointTask:
     "A task from labelled images, embedded by each network."
     for part in parts:
         if part.labels is None:
@@ -183,7 +183,7 @@ def image_task(
         features[model] = torch.cat(rows)
         if inputs:
             own[model] = ImageInputs(parts, encoder.transform)
-    return CheckpointTask(name, features, labels, split, inputs=own or None)
+    return subsamples.CheckpointTask(name, features, labels, split, inputs=own or None)
 
 
 def _network(name):
@@ -288,10 +288,10 @@ def cost_table(
 
     found = []
     for task in tasks:
-        ready = ready_task(task, list(checkpoints))
+        ready = subsamples.ready_task(task, list(checkpoints))
         pool = ready.train.nonzero().flatten()
         for c, per in itertools.product(checkpoints, per_class):
-            X, y, P = ready.rows(c.name, subsample(ready.y, pool, per, 0))
+            X, y, P = ready.rows(c.name, subsamples.subsample(ready.y, pool, per, 0))
             at = dict(task=task.name, model=c.name, per_class=per)
             found.append(metric_costs(X, y, source_probs=P).assign(**at))
     table = pd.concat(found, ignore_index=True)
@@ -360,7 +360,7 @@ def score_checkpoints(
         heads |= {m: head for m in models if (head := source_head(m)) is not None}
     named = _families(models, families)
     checkpoints = [
-        Checkpoint(
+        subsamples.Checkpoint(
             m,
             family=named[m],
             head=heads.get(m),

@@ -17,15 +17,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-from taskpriors.checks import (
-    ArrayLike,
-    DataFrame,
-    check_choice,
-    check_features,
-    check_instance,
-    check_probs,
-    check_several,
-)
+from .. import checks
+from ..checks import ArrayLike, DataFrame
 from ..signatures import documented
 from ..svd import feature_svd, present_classes
 from ..transfer.leep import fitted_mixture, mixture_size
@@ -84,7 +77,7 @@ def count_operations(
     f: Callable,  # of no argument
 ) -> int:
     "Floating-point operations of a call, as far as torch does them."
-    check_instance(callable(f), bool, "count_operations", "f", remedy="pass a function")
+    checks.check_instance(callable(f), bool, "count_operations", "f", remedy="pass a function")
     with OperationCount() as count:
         f()
     return count.total
@@ -110,7 +103,7 @@ def mixture_operations(
     labels: ArrayLike,  # class of each point, shape (n,)
 ) -> int:
     "Operations of fitting the mixture of N-LEEP, from its shape and the rounds that it took."
-    X = check_features(features, "mixture_operations").detach()
+    X = checks.check_features(features, "mixture_operations").detach()
     _, counts = present_classes(labels, "mixture_operations", n=len(X))
     k = mixture_size(len(X), len(counts))
     mixture, Z = fitted_mixture(feature_svd(X), k)
@@ -142,14 +135,14 @@ def metric_costs(
     import pandas as pd
 
     me = "metric_costs"
-    X = check_features(features, me).detach()
+    X = checks.check_features(features, me).detach()
     y, _ = present_classes(labels, me, n=len(X))
     given: dict = dict(features=X, labels=y)
     if source_probs is not None:
-        given["source_probs"] = check_probs(source_probs, me, n=len(X))
+        given["source_probs"] = checks.check_probs(source_probs, me, n=len(X))
     out = []
-    for row in check_several(rows, me, "rows"):
-        name = TABLE_8[check_choice(row, tuple(TABLE_8), me, "rows")]
+    for row in checks.check_several(rows, me, "rows"):
+        name = TABLE_8[checks.check_choice(row, tuple(TABLE_8), me, "rows")]
         needs = ("features", "labels") if name == "grid" else METRICS[name].needs
         if not set(needs) <= set(given):
             continue

@@ -11,17 +11,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from taskpriors.checks import (
-    ArrayLike,
-    Seed,
-    as_tensor,
-    check_count,
-    check_features,
-    check_generator,
-    check_same_n,
-    check_same_points,
-    refuse,
-)
+from .. import checks
+from ..checks import ArrayLike, Seed
 from .subsamples import CheckpointTask
 from ..signatures import documented
 
@@ -47,11 +38,13 @@ def fused_features(
     Reference: in the place of the multimodal encoder of Ding et al., PACTran (2022), appendix C.1.
     """
     who = "fused_features"
-    x, z = check_same_points([images, questions], who, "images and questions")
-    most = check_count(n_components, who, "n_components")
+    x, z = checks.check_same_points([images, questions], who, "images and questions")
+    most = checks.check_count(n_components, who, "n_components")
     for name, X in dict(images=x, questions=z).items():
         if not (X - X[0]).any():
-            refuse(who, f"features of {name} must differ", "one row", "check how they are read")
+            checks.refuse(
+                who, f"features of {name} must differ", "one row", "check how they are read"
+            )
     x, z = _components(x, most), _components(z, most)
     return torch.cat([x, z, (x[:, :, None] * z[:, None]).flatten(1)], 1).float()
 
@@ -64,8 +57,8 @@ def toy_questions(
     seed: Seed | None = 0,
 ) -> tuple:  # images (n, 12), questions (n, 4), answers (n, 10)
     "Questions for the colour of one of two objects; neither set of features knows the answer."
-    g = check_generator(seed, "toy_questions")
-    n = check_count(n, "toy_questions", "n", low=10)
+    g = checks.check_generator(seed, "toy_questions")
+    n = checks.check_count(n, "toy_questions", "n", low=10)
     colours, side = torch.randint(4, (n, 2), generator=g), torch.randint(2, (n,), generator=g)
     mix, words = torch.randn(8, 12, generator=g), torch.randn(2, 4, generator=g)
     seen = torch.nn.functional.one_hot(colours, 4).flatten(1).float()
@@ -84,17 +77,19 @@ def drawn_answers(
 ) -> Tensor:  # shape (n,), int64; -1 where the drawn answer is no class
     "The answer of one annotator a question, drawn at random."
     who = "drawn_answers"
-    given = as_tensor(answers, who, "answers").cpu()
+    given = checks.as_tensor(answers, who, "answers").cpu()
     if given.ndim != 2 or given.is_floating_point() or given.min() < -1:
         rule, remedy = "answers must be whole numbers (n, A), -1 for none", "number the answers"
-        refuse(who, rule, f"{given.dtype} of shape {tuple(given.shape)}", remedy)
+        checks.refuse(who, rule, f"{given.dtype} of shape {tuple(given.shape)}", remedy)
     if (given < 0).all(1).any():
         row = int((given < 0).all(1).nonzero()[0])
-        refuse(who, "each question must have an answer", f"none in row {row}", "leave it out")
+        checks.refuse(
+            who, "each question must have an answer", f"none in row {row}", "leave it out"
+        )
     names, counts = given[given >= 0].unique(return_counts=True)
-    most = check_count(n_answers, who, "n_answers", low=2)
+    most = checks.check_count(n_answers, who, "n_answers", low=2)
     classes = names[counts.argsort(descending=True, stable=True)[:most]]
-    chance = torch.rand(given.shape, generator=check_generator(seed, who)).masked_fill(
+    chance = torch.rand(given.shape, generator=checks.check_generator(seed, who)).masked_fill(
         given < 0, -1
     )
     drawn = given.gather(1, chance.argmax(1)[:, None])[:, 0].long()
@@ -107,13 +102,15 @@ def answer_accuracy(
 ) -> float:  # in [0, 1]
     "Accuracy of answers where several are right, mean over the ways to leave an annotator out."
     who = "answer_accuracy"
-    given, guess = (as_tensor(x, who, "answers").cpu() for x in (answers, guesses))
+    given, guess = (checks.as_tensor(x, who, "answers").cpu() for x in (answers, guesses))
     if given.ndim != 2 or guess.shape != given.shape[:1]:
         got = f"shapes {tuple(guess.shape)} and {tuple(given.shape)}"
-        refuse(who, "guesses must be (n,) and answers (n, A)", got, "pass one guess a question")
+        checks.refuse(
+            who, "guesses must be (n,) and answers (n, A)", got, "pass one guess a question"
+        )
     there = (given >= 0).sum(1)
     if not there.all():
-        refuse(who, "each question must have an answer", "one without", "leave it out")
+        checks.refuse(who, "each question must have an answer", "one without", "leave it out")
     m = ((given == guess[:, None]) & (given >= 0)).sum(1).double()
     left = m / there
     found = left * ((m - 1) / 3).clamp(0, 1) + (1 - left) * (m / 3).clamp(0, 1)
@@ -139,15 +136,15 @@ def question_task(
     who = "question_task"
     if not isinstance(images, Mapping) or not images:
         rule, remedy = "images must be checkpoint -> features", "pass {'a': features}"
-        refuse(who, rule, type(images).__name__, remedy, TypeError)
+        checks.refuse(who, rule, type(images).__name__, remedy, TypeError)
     own = questions if isinstance(questions, Mapping) else dict.fromkeys(images, questions)
     if missing := [model for model in images if model not in own]:
-        refuse(who, "every checkpoint needs features of questions", missing[0], "add them")
+        checks.refuse(who, "every checkpoint needs features of questions", missing[0], "add them")
     labels = drawn_answers(answers, n_answers=n_answers, seed=seed)
     kept = labels >= 0
     features = {}
     for model, X in images.items():
-        x, z = (check_features(part, who, model) for part in (X, own[model]))
-        check_same_n(who, answers=len(labels), images=len(x), questions=len(z))
+        x, z = (checks.check_features(part, who, model) for part in (X, own[model]))
+        checks.check_same_n(who, answers=len(labels), images=len(x), questions=len(z))
         features[model] = fused_features(x[kept], z[kept], n_components=n_components)
     return CheckpointTask(name, features, labels[kept], train)

@@ -13,19 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ..checks import DataFrame, check_choice, refuse
+from . import recipes
 from .actions import ACTIONS, Job
-from taskpriors.papers.recipes import (
-    Item,
-    data_problem,
-    free_disk,
-    gib_to_fetch,
-    is_cached,
-    network_problem,
-    paper_items,
-    plan_item,
-    plan_of,
-    published_table,
-)
 from ..show.plots import drawn_png
 from ..show.words import counted
 from ..store import write_file
@@ -38,12 +27,12 @@ def _rounding(text):  # half a unit of the last digit
 
 def compare_cells(
     cells: list,  # of an action
-    item: Item,
+    item: recipes.Item,
 ) -> DataFrame:  # row, column, published, convention, derived, error, differs
     "Ours beside the published numbers; `differs` says which of ours lies outside both errors."
     import pandas as pd
 
-    table = published_table(item.paper, item.published)
+    table = recipes.published_table(item.paper, item.published)
     printed = dict(
         zip(zip(table["row"], table["column"], strict=True), table["value"], strict=True)
     )
@@ -63,7 +52,7 @@ def compare_cells(
 # %% ../../nbs/papers/16_reproduce.ipynb #0d9e59ba
 def folders_of_data(
     given: str | Path | Sequence | None,  # a folder, or NAME=FOLDER, or several
-    item: Item,
+    item: recipes.Item,
 ) -> dict:  # data set of the item -> folder of images
     "A folder alone serves all data sets; NAME=FOLDER serves one of them."
     folders: dict = {}
@@ -80,31 +69,35 @@ def folders_of_data(
 
 
 def check_needs(
-    item: Item,
+    item: recipes.Item,
     folders: dict,  # of folders_of_data
 ) -> None:
     "Refuse what is missing, all at once and before any work."
-    lacks = [f"{k}: {why}" for k, v in item.usable.items() if (why := network_problem(v))]
-    absent = [k for k, v in item.usable.items() if not is_cached(v)]
+    lacks = [f"{k}: {why}" for k, v in item.usable.items() if (why := recipes.network_problem(v))]
+    absent = [k for k, v in item.usable.items() if not recipes.is_cached(v)]
     if absent and _is_offline():
         here = len(item.usable) - len(absent)
         lacks.append(f"{counted(here, 'network')} in the cache and none of {', '.join(absent)}")
     for name, source in item.data.items():
-        problem = "" if name in folders or "images" in source else data_problem(source)
+        problem = "" if name in folders or "images" in source else recipes.data_problem(source)
         lacks += [f"{name}: {problem}"] if problem else []
     if lacks:
         rule = f"{item.name} needs all of its parts"
         remedy = "see --plan, go where there is a network, or try --miniature"
         refuse("reproduce", rule, "; ".join(lacks), remedy, OSError)
-    if absent and (size := gib_to_fetch(plan_item(item, count=False))) > free_disk():
-        got = f"{size:.1f} GiB to fetch and {free_disk():.1f} GiB free"
+    if (
+        absent
+        and (size := recipes.gib_to_fetch(recipes.plan_item(item, count=False)))
+        > recipes.free_disk()
+    ):
+        got = f"{size:.1f} GiB to fetch and {recipes.free_disk():.1f} GiB free"
         refuse("reproduce", "the disk must hold the weights", got, "set HF_HOME", OSError)
 
 
 def with_data_at_hand(
-    item: Item,
+    item: recipes.Item,
     folders: dict,  # of folders_of_data
-) -> Item:
+) -> recipes.Item:
     "The item without the data that only a folder can give, where there is none."
     closed = {k for k, v in item.data.items() if "folder" in v and k not in folders}
     if not closed or closed == set(item.data):
@@ -133,10 +126,10 @@ def reproduce(
     progress: bool = True,  # bars on standard error
 ) -> Any:  # pandas.DataFrame of the table, or ItemPlan
     "Compute a figure or table of the papers; write the table and the picture (`attrs`: where)."
-    items = paper_items(miniature=miniature)
+    items = recipes.paper_items(miniature=miniature)
     chosen = items[check_choice(item, tuple(items), "reproduce", "item")]
     if plan:
-        return plan_of(chosen)
+        return recipes.plan_of(chosen)
     if chosen.networks and not chosen.usable:
         refuse(
             "reproduce", "an item needs networks", "none that is published", "see --plan", OSError

@@ -15,15 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-from taskpriors.checks import (
-    ArrayLike,
-    check_features,
-    check_instance,
-    check_probs,
-    check_split,
-    check_tensor,
-    refuse,
-)
+from .. import checks
+from ..checks import ArrayLike
 from .fine_tuning import check_task
 from ..signatures import documented
 
@@ -82,15 +75,15 @@ def _source_of(task, checkpoint, X):  # function of rows, or None
     if callable(given) or (given is None and checkpoint.head is None):
         return given
     if given is not None:
-        return check_probs(given, ME, n=len(X), name=f"source_probs of {name}").__getitem__
-    pair = check_instance(
+        return checks.check_probs(given, ME, n=len(X), name=f"source_probs of {name}").__getitem__
+    pair = checks.check_instance(
         checkpoint.head, (tuple, list), ME, "head", remedy="pass (weight, bias) of the classifier"
     )
-    W, b = (check_tensor(part, ME, "head").detach().double() for part in pair)
+    W, b = (checks.check_tensor(part, ME, "head").detach().double() for part in pair)
     if W.ndim != 2 or W.shape[1] != X.shape[1] or b.shape != W.shape[:1]:
         rule = f"the head of {name} must take its features of {task.name}"
         got = f"weight {tuple(W.shape)} and bias {tuple(b.shape)} for {X.shape[1]} features"
-        refuse(ME, rule, got, "pass the layer that classifies these features")
+        checks.refuse(ME, rule, got, "pass the layer that classifies these features")
     return partial(_head_probs, X, (W.to(X.device), b.to(X.device)))
 
 
@@ -100,21 +93,25 @@ def ready_task(
 ) -> ReadyTask:
     "Judge a task: features of every checkpoint, a label for each row, two classes, heads that fit."
     remedy = "pass CheckpointTask(name, features=..., labels=...)"
-    check_instance(task, CheckpointTask, ME, "a task", remedy=remedy)
+    checks.check_instance(task, CheckpointTask, ME, "a task", remedy=remedy)
     lacks = [c.name for c in checkpoints if c.name not in task.features]
     if lacks:
         rule = f"{task.name} must hold the features of every checkpoint"
-        refuse(ME, rule, f"none of {lacks[0]}", "embed it, or leave it out")
-    features = {c.name: check_features(task.features[c.name], ME).detach() for c in checkpoints}
-    labels = check_tensor(task.labels, ME, f"labels of {task.name}")
+        checks.refuse(ME, rule, f"none of {lacks[0]}", "embed it, or leave it out")
+    features = {
+        c.name: checks.check_features(task.features[c.name], ME).detach() for c in checkpoints
+    }
+    labels = checks.check_tensor(task.labels, ME, f"labels of {task.name}")
     for name, X in features.items():
         if labels.ndim == 1 and len(labels) != len(X):
             rule = f"{task.name} must have a label for each row of {name}"
-            refuse(ME, rule, f"{len(labels)} labels and {len(X)} rows", "pass those of its points")
+            checks.refuse(
+                ME, rule, f"{len(labels)} labels and {len(X)} rows", "pass those of its points"
+            )
     if len(labels.unique()) < 2:
         rule = f"{task.name} must have at least two classes"
-        refuse(ME, rule, f"{len(labels.unique())}", "leave the task out")
-    mask = check_split(task.train, len(labels), ME)
+        checks.refuse(ME, rule, f"{len(labels.unique())}", "leave the task out")
+    mask = checks.check_split(task.train, len(labels), ME)
     y, train = check_task(labels, mask, len(labels), ME)
     source = {c.name: _source_of(task, c, features[c.name]) for c in checkpoints}
     return ReadyTask(task, y, train, features, source)
@@ -148,4 +145,4 @@ def check_sizes(
     if too_large:
         rule = f"{ready.given.name} must have N/K training points of every class"
         got = f"N/K = {max(too_large)} and a class of {least}"
-        refuse(ME, rule, got, "leave that size out, or merge rare classes")
+        checks.refuse(ME, rule, got, "leave that size out, or merge rare classes")

@@ -18,21 +18,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .. import checks, store
 from ..blocks import evenly, open_bar, with_bar
-from ..checks import Axes, check_choice, check_count, check_number, check_same_n, refuse
+from ..checks import Axes
+from ..inputs import encoders
 from ..inputs.accepted_models import Encoder, ModelLike, load_encoder
 from ..inputs.embed import CacheLike, embed_features
-from ..inputs.encoders import check_device, default_device, description_of, module_of
 from ..inputs.images import ImagesLike, load_images
 from ..inputs.pooling import pool_output
 from ..kernels import kernel_factor
-from taskpriors.papers.fine_tuning import (
-    PRECISIONS,
-    Descent,
-    descend,
-    epoch_batches,
-    input_batches,
-)
+from . import fine_tuning
 from .neucrab_files import ImageInputs
 from ..prior.edges import edge_probabilities
 from ..prior.objective import TaskPriorLoss
@@ -40,7 +35,6 @@ from ..prior.task_prior import TaskPrior
 from ..rank.shared_prior import task_temperature
 from ..results import Result, new_axes
 from ..signatures import documented
-from ..store import digest_json, digest_tensors, find_tensors, keep_tensors
 
 # %% ../../nbs/papers/10_tuning.ipynb #3db8f126
 @documented
@@ -74,7 +68,7 @@ def tuning_prior(
 ) -> TaskPrior:
     "The law of tasks on the images under which a network is trained."
     if isinstance(prior, TaskPrior):
-        check_same_n(_ME, prior=len(prior.factor), images=len(images))
+        checks.check_same_n(_ME, prior=len(prior.factor), images=len(images))
         return prior if temperature is None else prior.at(temperature)
     X = embed_features(prior, images, **options).features
     Z = kernel_factor(X, scale="frobenius")
@@ -106,14 +100,14 @@ class PriorRecipe:
     seed: int
 
     def __post_init__(self):
-        check_choice(self.statistic, ("trace", "hsic", "heldout"), _ME, "statistic")
-        check_choice(self.precision, PRECISIONS, _ME, "precision")
-        check_number(self.rate, _ME, "rate", low=0, low_open=True)
-        check_number(self.weight, _ME, "weight", low=0)
-        check_number(self.weight_decay, _ME, "weight_decay", low=0)
-        check_count(self.n_epochs, _ME, "n_epochs")
-        check_count(self.batch_size, _ME, "batch_size", low=2)
-        check_count(self.seed, _ME, "seed", low=0, high=2**32 - 1)
+        checks.check_choice(self.statistic, ("trace", "hsic", "heldout"), _ME, "statistic")
+        checks.check_choice(self.precision, fine_tuning.PRECISIONS, _ME, "precision")
+        checks.check_number(self.rate, _ME, "rate", low=0, low_open=True)
+        checks.check_number(self.weight, _ME, "weight", low=0)
+        checks.check_number(self.weight_decay, _ME, "weight_decay", low=0)
+        checks.check_count(self.n_epochs, _ME, "n_epochs")
+        checks.check_count(self.batch_size, _ME, "batch_size", low=2)
+        checks.check_count(self.seed, _ME, "seed", low=0, high=2**32 - 1)
 
 # %% ../../nbs/papers/10_tuning.ipynb #e0bd44b9
 def prior_objective(
@@ -154,15 +148,17 @@ def _train_network(
 
     def batches(step):
         bar.update(step)
-        order = epoch_batches(n, recipe.batch_size, n_steps, seed=recipe.seed, start=step)
-        pairs = input_batches(inputs, order, device=where, num_workers=num_workers)
+        order = fine_tuning.epoch_batches(
+            n, recipe.batch_size, n_steps, seed=recipe.seed, start=step
+        )
+        pairs = fine_tuning.input_batches(inputs, order, device=where, num_workers=num_workers)
         return with_bar(pairs, bar, desc=told)
 
     def loss(_, batch):
         x, i = batch
         return objective(pool_output(tuned.forward(x), tuned.pooling, _ME, tuned.name), i)
 
-    how = Descent(
+    how = fine_tuning.Descent(
         recipe.rate,
         n_steps,
         weight_decay=recipe.weight_decay,
@@ -171,10 +167,10 @@ def _train_network(
         save_after=range(per_epoch, n_steps, per_epoch),
     )
     with bar:
-        ended = descend(module.train(), batches, loss, how, **kept)
+        ended = fine_tuning.descend(module.train(), batches, loss, how, **kept)
     if not ended.losses.isfinite().all():
         rule, got = "the loss must stay finite", f"{ended.losses[-1]} at step {len(ended.losses)}"
-        refuse(_ME, rule, got, "lower rate", RuntimeError)
+        checks.refuse(_ME, rule, got, "lower rate", RuntimeError)
     return ended.losses.unflatten(0, (-1, per_epoch)).mean(1), ended.seconds
 
 
@@ -213,34 +209,34 @@ def fine_tune_with_prior(
     recipe = PriorRecipe(
         n_epochs, rate, weight, statistic, batch_size, weight_decay, precision, seed
     )
-    num_workers = check_count(num_workers, _ME, "num_workers", low=0)
-    where = default_device() if device is None else check_device(device, _ME)
+    num_workers = checks.check_count(num_workers, _ME, "num_workers", low=0)
+    where = encoders.default_device() if device is None else encoders.check_device(device, _ME)
     start = load_encoder(model, transform=transform, pooling=pooling)
     if start.module is None or not any(p.is_floating_point() for p in start.module.parameters()):
         rule, remedy = "model must be a network with weights to train", "pass a name or a module"
-        refuse(_ME, rule, start.name, remedy, TypeError)
+        checks.refuse(_ME, rule, start.name, remedy, TypeError)
     source = load_images(images, limit=limit, progress=progress)
     if len(source) < 2:
-        refuse(_ME, "images must be at least two", len(source), "name a folder of more")
+        checks.refuse(_ME, "images must be at least two", len(source), "name a folder of more")
     options: dict[str, Any] = dict(device=where, cache=cache, progress=progress)
     law = tuning_prior(start if prior is None else prior, source, temperature, **options)
     inputs = ImageInputs([source], start.transform)
     forward = deepcopy(start.forward)
-    module: Any = module_of(forward)
+    module: Any = encoders.module_of(forward)
     if not any(free := [p.requires_grad for p in module.parameters()]):
         module.requires_grad_(True)
     tuned = replace(start, forward=forward, module=module.to(where))
     parts = dict(
-        weights=digest_tensors(module.state_dict()),
-        model=description_of(start.forward),
+        weights=store.digest_tensors(module.state_dict()),
+        model=encoders.description_of(start.forward),
         inputs=inputs.fingerprint,
-        prior=digest_tensors(dict(factor=law.factor)),
+        prior=store.digest_tensors(dict(factor=law.factor)),
         law=[law.temperature, law.graphs, start.pooling, free, asdict(recipe)],
     )
-    key = digest_json(parts)
+    key = store.digest_json(parts)
     done = Path(out or "").expanduser() / f"prior-tuned-{key[:20]}.safetensors"
     wanted = dict(key=key, losses=list, seconds=float)
-    found = out and find_tensors(done, wanted, module.state_dict(), caller=_ME)
+    found = out and store.find_tensors(done, wanted, module.state_dict(), caller=_ME)
     if found:
         module.load_state_dict(found[0])
         losses, seconds = torch.tensor(found[1]["losses"], dtype=torch.float64), found[1]["seconds"]
@@ -251,7 +247,7 @@ def fine_tune_with_prior(
         losses, seconds = _train_network(tuned, inputs, law, recipe, **run, **kept)
         module.train(start.module.training)
         told = dict(key=key, losses=losses.tolist(), seconds=seconds, name=f"{start.name}, tuned")
-        if path is not None and keep_tensors(done, module.state_dict(), told, sidecar=False):
+        if path is not None and store.keep_tensors(done, module.state_dict(), told, sidecar=False):
             path.unlink(missing_ok=True)
     return PriorTuned(
         losses=losses,

@@ -15,29 +15,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from taskpriors.checks import (
-    ArrayLike,
-    Axes,
-    Seed,
-    check_choice,
-    check_count,
-    check_features,
-    check_number,
-    check_same_n,
-    check_temperatures,
-    refuse,
-)
+from .. import checks
+from ..checks import ArrayLike, Axes, Seed
+from . import particles
 from .chains import reason_against_chains, watch_chains
 from .diversity import n_distinct_tasks, pairwise_rand
-from taskpriors.prior.particles import (
-    ParticleState,
-    PottsModel,
-    anneal,
-    checked_problem,
-    cool_chains,
-    particle_filter,
-    too_few_ancestors,
-)
 from ..probes import ridge_probes
 from ..results import Result, new_axes
 from ..signatures import documented
@@ -50,10 +32,12 @@ def top_eigenvalue(
     "Largest eigenvalue of K, by Lanczos iterations on the factor."
     from scipy.sparse.linalg import LinearOperator, eigsh
 
-    Z = check_features(Z, "top_eigenvalue", "Z")
+    Z = checks.check_features(Z, "top_eigenvalue", "Z")
     Z = Z.double() if min(Z.shape) < 8 else Z
     if not Z.any():
-        refuse("top_eigenvalue", "K must not be zero", "a factor of zeros", "check the features")
+        checks.refuse(
+            "top_eigenvalue", "K must not be zero", "a factor of zeros", "check the features"
+        )
     if min(Z.shape) < 8:
         gram = Z.T @ Z if Z.shape[1] < len(Z) else Z @ Z.T
         return torch.linalg.eigvalsh(gram.double())[-1].item()
@@ -64,8 +48,8 @@ def top_eigenvalue(
 
     K = LinearOperator((len(Z), len(Z)), matvec=times_K, dtype="float64")
     any_vector = torch.randn(len(Z), generator=torch.Generator().manual_seed(0)).numpy()
-    found = eigsh(K, k=1, v0=times_K(any_vector), return_eigenvectors=False, tol=1e-6)
-    return float(found[0])
+    eigenvalues = eigsh(K, k=1, v0=times_K(any_vector), return_eigenvectors=False, tol=1e-6)
+    return float(eigenvalues[0])
 
 # %% ../../nbs/prior/13_calibration.ipynb #074591c4
 @documented
@@ -75,11 +59,11 @@ def critical_temperature(
 ) -> float:  # 2 lambda/q
     "Mean-field temperature below which classes split: twice the largest eigenvalue of K over q."
     caller = "critical_temperature"
-    Z = check_features(Z, caller, "Z")
-    q = check_count(n_classes, caller, "n_classes", low=2)
+    Z = checks.check_features(Z, caller, "Z")
+    q = checks.check_count(n_classes, caller, "n_classes", low=2)
     if not Z.any():
         rule = "Z must not be zero, or tasks know no temperature"
-        refuse(caller, rule, "zeros", "check the features")
+        checks.refuse(caller, rule, "zeros", "check the features")
     return 2 * top_eigenvalue(Z) / q
 
 # %% ../../nbs/prior/13_calibration.ipynb #c6e03318
@@ -104,8 +88,8 @@ def _similarity(state, q, g):  # -> _Similarity of 200 tasks
         return _Similarity(math.nan, math.inf, math.nan)
     R = pairwise_rand(state.labels[:, pick].T.long(), q) * apart
     mean = R.sum() / n_pairs
-    own = R.sum(1) - mean * apart.sum(1)
-    family = torch.zeros_like(cloud.log_w).index_add_(0, ancestor, own)
+    excess = R.sum(1) - mean * apart.sum(1)
+    family = torch.zeros_like(cloud.log_w).index_add_(0, ancestor, excess)
     different = pick.unique()
     n_distinct = n_distinct_tasks(state.labels[:, different].T.long(), q)
     return _Similarity(
@@ -159,7 +143,7 @@ def _probe_accuracy(features, labels, q):  # labels: (m, n), int64
 def _scan_temperatures(Z, n_classes, temperatures, caller):  # falling
     top = critical_temperature(Z, n_classes)
     if temperatures is not None:
-        return check_temperatures(temperatures, caller).sort(descending=True).values
+        return checks.check_temperatures(temperatures, caller).sort(descending=True).values
     return torch.logspace(math.log10(2 * top), math.log10(top / 20), 12, dtype=torch.float64)
 
 # %% ../../nbs/prior/13_calibration.ipynb #6b018db6
@@ -189,7 +173,7 @@ def temperature_scan(
     "Similarity, balance and learnability of tasks over temperature, from one annealing run."
     caller = "temperature_scan"
     T = _scan_temperatures(Z, n_classes, temperatures, caller)
-    problem = checked_problem(
+    problem = particles.checked_problem(
         Z,
         T[-1].item(),
         n_classes,
@@ -200,13 +184,13 @@ def temperature_scan(
         caller=caller,
     )
     if features is not None:
-        features = check_features(features, caller)
-        check_same_n(caller, features=len(features), Z=problem.model.n)
-    step = check_number(step, caller, "step", low=0, high=1, low_open=True, high_open=True)
+        features = checks.check_features(features, caller)
+        checks.check_same_n(caller, features=len(features), Z=problem.model.n)
+    step = checks.check_number(step, caller, "step", low=0, high=1, low_open=True, high_open=True)
     stops = (1 / T).tolist()
     rows = []
     P, order, g = problem
-    run = anneal(P, n_tasks, g, stops, step=step)
+    run = particles.anneal(P, n_tasks, g, stops, step=step)
     for state in _at_stops(run, stops):
         cloud = state.cloud
         tasks = state.labels[order.argsort()][:, _draw_particles(cloud, g)].T.clone()
@@ -226,7 +210,7 @@ def temperature_scan(
                 "probe_accuracy": accuracy,
             }
         )
-        reason = too_few_ancestors(state.cloud)
+        reason = particles.too_few_ancestors(state.cloud)
     if reason:
         warnings.warn(
             f"{caller}: estimates should be trusted only with enough ancestors. Got {reason}, at "
@@ -269,22 +253,22 @@ class Look(NamedTuple):
     standard_error: float  # NaN for "distinct"
 
 
-def _look(P: PottsModel, state: ParticleState, g, criterion) -> Look:
+def _look(P: particles.PottsModel, state: particles.ParticleState, g, criterion) -> Look:
     T = 1 / state.beta
-    found = _similarity(state, P.q, g)
-    if math.isnan(found.rand_index):
+    similarity = _similarity(state, P.q, g)
+    if math.isnan(similarity.rand_index):
         caller = "calibrate_temperature"
         rule = "at least two independent particles must survive"
         got = f"one ancestor at temperature {T:.3g}"
-        refuse(caller, rule, got, "raise n_tasks or choose method='gibbs'")
+        checks.refuse(caller, rule, got, "raise n_tasks or choose method='gibbs'")
     if criterion == "distinct":
-        return Look(T, found.distinct, math.nan)
-    return Look(T, 1 - found.rand_index, found.rand_index_se)
+        return Look(T, similarity.distinct, math.nan)
+    return Look(T, 1 - similarity.rand_index, similarity.rand_index_se)
 
 # %% ../../nbs/prior/13_calibration.ipynb #ae23c8c8
 class _Descent(NamedTuple):
     looks: list  # a Look at each stop
-    last: ParticleState  # particles or chains at the last of them
+    last: particles.ParticleState  # particles or chains at the last of them
 
 
 def _cool_until(P, states, g, *, target, criterion):
@@ -302,7 +286,9 @@ def _check_reached(looks, target, lowest):
     least = min(look.diversity for look in looks)
     span = f"between {lowest:g} and 2 times the critical temperature"
     rule = f"diversity {target} must be reached {span}"
-    refuse("calibrate_temperature", rule, f"{least:.3g} at least", "ask for another diversity")
+    checks.refuse(
+        "calibrate_temperature", rule, f"{least:.3g} at least", "ask for another diversity"
+    )
 
 # %% ../../nbs/prior/13_calibration.ipynb #1ca595cd
 def crossing(
@@ -327,7 +313,7 @@ def _reason_against_cooled(P, state, g):  # a reason for distrust, or ""
         return "fewer than 4 chains, too few to compare"
     here = copy(P)
     here.T = 1 / state.beta
-    cold = particle_filter(here, m, g, resample_below=0.0).labels
+    cold = particles.particle_filter(here, m, g, resample_below=0.0).labels
     Y = torch.cat([cold, state.labels[:, :m]], 1)
     return reason_against_chains(watch_chains(here, state.beta, Y, g, sweeps=_SWEEPS_OF_CHECK))
 
@@ -358,13 +344,13 @@ def calibrate_temperature(
     caller = "calibrate_temperature"
     top = critical_temperature(Z, n_classes)
     open_unit: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
-    target = check_number(diversity, caller, "diversity", **open_unit)
-    check_choice(criterion, ("rand", "distinct"), caller, "criterion")
-    check_choice(method, ("anneal", "gibbs"), caller, "method")
-    ratio = check_number(ratio, caller, "ratio", low=1, high=1e3, low_open=True)
-    lowest = check_number(lowest, caller, "lowest", low=0, high=1, low_open=True)
-    step = check_number(step, caller, "step", **open_unit)
-    P, _, g = checked_problem(
+    target = checks.check_number(diversity, caller, "diversity", **open_unit)
+    checks.check_choice(criterion, ("rand", "distinct"), caller, "criterion")
+    checks.check_choice(method, ("anneal", "gibbs"), caller, "method")
+    ratio = checks.check_number(ratio, caller, "ratio", low=1, high=1e3, low_open=True)
+    lowest = checks.check_number(lowest, caller, "lowest", low=0, high=1, low_open=True)
+    step = checks.check_number(step, caller, "step", **open_unit)
+    P, _, g = particles.checked_problem(
         Z,
         lowest * top,
         n_classes,
@@ -377,13 +363,15 @@ def calibrate_temperature(
     n_stops = math.ceil(math.log(2 / lowest, ratio)) + 1
     stops = [ratio**k / (2 * top) for k in range(n_stops)]
     if method == "gibbs":
-        states = cool_chains(P, n_tasks, g, stops, sweeps=10)
+        states = particles.cool_chains(P, n_tasks, g, stops, sweeps=10)
     else:
-        states = _at_stops(anneal(P, n_tasks, g, stops, step=step), stops)
+        states = _at_stops(particles.anneal(P, n_tasks, g, stops, step=step), stops)
     looks, last = _cool_until(P, states, g, target=target, criterion=criterion)
     _check_reached(looks, target, lowest)
     cooled = method == "gibbs"
-    reason = _reason_against_cooled(P, last, g) if cooled else too_few_ancestors(last.cloud)
+    reason = (
+        _reason_against_cooled(P, last, g) if cooled else particles.too_few_ancestors(last.cloud)
+    )
     if reason:
         other = "gibbs" if method == "anneal" else "anneal"
         warnings.warn(
@@ -391,13 +379,13 @@ def calibrate_temperature(
             f"{reason}; raise n_tasks or choose method='{other}'.",
             stacklevel=2,
         )
-    found = crossing(looks[-2], looks[-1], target)
+    T = crossing(looks[-2], looks[-1], target)
     temperatures, diversities, errors = torch.tensor(looks, dtype=torch.float64).T
     return Calibration(
-        temperature=found,
+        temperature=T,
         diversity=target,
         criterion=criterion,
-        relative=found / top,
+        relative=T / top,
         temperatures=temperatures,
         diversities=diversities,
         standard_errors=errors,

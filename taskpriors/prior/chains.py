@@ -13,23 +13,14 @@ import torch
 from torch import Tensor
 
 from ..blocks import with_bar
-from taskpriors.prior.particles import (
-    ParticleState,
-    PottsModel,
-    class_sizes,
-    exchange_classes,
-    exchange_gain,
-    factor_sums,
-    gibbs_sweep,
-    particle_filter,
-)
+from . import particles
 
 # %% ../../nbs/prior/11_chains.ipynb #df527f08
 _MOST_DIRECTIONS = 6
 
 
 def leading_directions(
-    P: PottsModel,  # the measure
+    P: particles.PottsModel,  # the measure
     beta: float,  # inverse temperature
 ) -> Tensor:  # columns v/sqrt(lambda), shape (rank, k), float64
     "Directions of K in which classes can be caught: U^T times these is what lies along them."
@@ -53,7 +44,7 @@ class ChainStatistics(NamedTuple):
 
 
 def chain_statistics(
-    P: PottsModel,  # the measure
+    P: particles.PottsModel,  # the measure
     U: Tensor,  # B^T codes of the labels
     directions: Tensor,  # of `leading_directions`
 ) -> ChainStatistics:
@@ -70,17 +61,17 @@ def chain_statistics(
         names.append(f"the square of direction {a + 1}")
         names += [f"the product of directions {a + 1} and {b + 1}" for b in range(a + 1, k)]
         values.append((s[a] * s[a:]).sum(1))
-    if P.pi is not None or P.known is not None:
+    if P.pi is not None or P.clamped is not None:
         names += [f"class {c} along direction {a + 1}" for a in range(k) for c in range(P.q)]
         values.append(s.flatten(0, 1))
     if P.pi is not None:
         names += [f"the size of class {c}" for c in range(P.q)]
-        values.append(class_sizes(P, U))
+        values.append(particles.class_sizes(P, U))
     return ChainStatistics(names, torch.cat(values))
 
 # %% ../../nbs/prior/11_chains.ipynb #ca6a15b1
 def watch_chains(
-    P: PottsModel,  # the measure
+    P: particles.PottsModel,  # the measure
     beta: float,  # inverse temperature of the sweeps
     Y: Tensor,  # labels, shape (n, m); changed in place
     g: torch.Generator,  # draws the labels
@@ -89,14 +80,14 @@ def watch_chains(
     progress: bool = False,  # show a bar over the sweeps
 ) -> ChainStatistics:  # after each sweep
     "Sweep chains, exchange classes after each sweep, and keep what is watched."
-    U = factor_sums(P, Y)
+    U = particles.factor_sums(P, Y)
     directions = leading_directions(P, beta)
-    seen = []
+    statistics = []
     for _ in with_bar(range(sweeps), progress, desc="sweeps"):
-        gibbs_sweep(P, beta, Y, U, g)
-        exchange_classes(P, Y, U, g)
-        seen.append(chain_statistics(P, U, directions))
-    return ChainStatistics(seen[0].names, torch.stack([s.values for s in seen]))
+        particles.gibbs_sweep(P, beta, Y, U, g)
+        particles.exchange_classes(P, Y, U, g)
+        statistics.append(chain_statistics(P, U, directions))
+    return ChainStatistics(statistics[0].names, torch.stack([s.values for s in statistics]))
 
 # %% ../../nbs/prior/11_chains.ipynb #c673ce19
 def too_few_chains(
@@ -162,11 +153,11 @@ CHECKS_OF_CHAINS = (too_few_chains, starts_differ, still_drifting, caught_in_val
 
 
 def reason_against_chains(
-    seen: ChainStatistics,  # of several sweeps
+    statistics: ChainStatistics,  # of several sweeps
 ) -> str:  # a reason for distrust, or ""
     "The first reason that any check gives for any statistic."
-    for k, name in enumerate(seen.names):
-        x = seen.values[:, k]
+    for k, name in enumerate(statistics.names):
+        x = statistics.values[:, k]
         is_constant = (x - x.mean()).abs().max() <= 1e-5 * x.abs().max()  # but for rounding
         if k and is_constant:
             continue
@@ -188,17 +179,17 @@ def _exchange_imbalance(w, ancestor, gain):  # of flows up and down, in standard
 
 
 def class_names_unsettled(
-    P: PottsModel,  # the measure
-    state: ParticleState,
+    P: particles.PottsModel,  # the measure
+    state: particles.ParticleState,
 ) -> str:  # a reason for distrust, or ""
     "Would exchanging the names of two classes change the law of the particles?"
     if P.pi is None:
         return ""
     cloud = state.cloud
-    N = class_sizes(P, state.sums)
+    N = particles.class_sizes(P, state.sums)
     none = torch.zeros_like(cloud.ancestor)
     for a, b in torch.combinations(torch.arange(P.q)).tolist():
-        gain = exchange_gain(P, N, none + a, none + b)
+        gain = particles.exchange_gain(P, N, none + a, none + b)
         off = _exchange_imbalance(cloud.weights(), cloud.ancestor, gain)
         if off > 3:
             flows = f"exchanges of classes {a} and {b} that go up and down"
@@ -212,8 +203,8 @@ _COLD_LOOK = 5  # sweeps between two looks
 
 
 def cold_chains_stay(
-    P: PottsModel,  # the measure
-    state: ParticleState,  # particles at its temperature
+    P: particles.PottsModel,  # the measure
+    state: particles.ParticleState,  # particles at its temperature
     g: torch.Generator,  # draws the chains
 ) -> str:  # a reason for distrust, or ""
     "Do chains from cold starts stay where Tr(GK) is higher than the particles know?"
@@ -224,14 +215,16 @@ def cold_chains_stay(
     order = values.argsort()
     below = torch.cat([weights.new_zeros(1), weights[order].cumsum(0)])
     c = _COLD_CHAINS
-    colder = PottsModel(P.B[:, : P.rank], P.T / 10, P.q, P.pi, P.tau, known=P.known)
+    colder = particles.PottsModel(P.B[:, : P.rank], P.T / 10, P.q, P.pi, P.tau, clamped=P.clamped)
     one_class = torch.zeros(P.n, c, dtype=torch.int16, device=P.B.device)
     one_class += torch.arange(c, dtype=torch.int16, device=P.B.device) % P.q
     P.hold(one_class)
-    Y = torch.cat([one_class, particle_filter(colder, c, g, resample_below=0.0).labels], 1)
-    U = factor_sums(P, Y)
+    Y = torch.cat(
+        [one_class, particles.particle_filter(colder, c, g, resample_below=0.0).labels], 1
+    )
+    U = particles.factor_sums(P, Y)
     for sweep in range(1, _COLD_SWEEPS + 1):
-        gibbs_sweep(P, 1 / P.T, Y, U, g)
+        particles.gibbs_sweep(P, 1 / P.T, Y, U, g)
         if sweep % _COLD_LOOK:
             continue
         chains = P.trace(U)

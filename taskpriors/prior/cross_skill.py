@@ -13,33 +13,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from .. import checks, ridge_tasks
 from ..blocks import map_blocks
-from taskpriors.checks import (
-    ExecutorLike,
-    Seed,
-    check_choice,
-    check_count,
-    check_executor,
-    check_flag,
-    check_generator,
-    check_number,
-    check_same_n,
-    check_same_points,
-    check_temperature,
-    refuse,
-)
+from ..checks import ExecutorLike, Seed
 from ..kernels import kernel_factor
 from .calibration import critical_temperature
 from .prefix import sample_labels_of_priors
 from ..ridge import decompose
-from taskpriors.ridge_tasks import (
-    TaskMoments,
-    check_tasks,
-    check_weights,
-    least_grid_errors,
-    task_moments,
-    task_targets,
-)
 from ..signatures import documented
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #f1dcf2c6
@@ -56,34 +36,35 @@ class Sampling(NamedTuple):
 
 def tasks_of_priors(
     factors: Sequence,  # of the priors, each of shape (n, r)
-    how: Sampling,
+    sampling: Sampling,
 ) -> Tensor:  # shape (n_priors, n_tasks, n)
     "Tasks of each prior, along the same orders."
     temperatures = [
-        how.temperature or critical_temperature(Z, how.n_classes) / (2 * how.gain) for Z in factors
+        sampling.temperature or critical_temperature(Z, sampling.n_classes) / (2 * sampling.gain)
+        for Z in factors
     ]
     return sample_labels_of_priors(
         factors,
         temperatures,
-        how.n_classes,
-        n_tasks=how.n_tasks,
-        n_orders=min(how.n_orders, how.n_tasks),
-        seed=how.seed,
+        sampling.n_classes,
+        n_tasks=sampling.n_tasks,
+        n_orders=min(sampling.n_orders, sampling.n_tasks),
+        seed=sampling.seed,
     )
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #f154757a
-def _label_moments(labels, basis, how):  # or the targets themselves, where these are few
-    tasks = check_tasks(labels, basis.U, how.n_classes, "cross_skill")
-    weights = check_weights(None, len(labels), "cross_skill").to(basis.U.device)
-    few = 2 * len(labels) * (how.n_classes - 1) <= basis.U.shape[1]
-    return (task_targets if few else task_moments)(basis, tasks, weights)
+def _label_moments(labels, basis, sampling):  # or the targets themselves, where these are few
+    tasks = ridge_tasks.check_tasks(labels, basis.U, sampling.n_classes, "cross_skill")
+    weights = ridge_tasks.check_weights(None, len(labels), "cross_skill").to(basis.U.device)
+    few = 2 * len(labels) * (sampling.n_classes - 1) <= basis.U.shape[1]
+    return (ridge_tasks.task_targets if few else ridge_tasks.task_moments)(basis, tasks, weights)
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #c475bc30
-def _gaussian_moments(Z, basis, how):
+def _gaussian_moments(Z, basis, sampling):
     Zc = (Z - Z.mean(0)).to(basis.U)
     B = basis.U.T @ Zc
     few = B.shape[1] < B.shape[0]
-    return TaskMoments(
+    return ridge_tasks.TaskMoments(
         diag=Zc.square().sum(1, dtype=torch.float64),
         cross=Zc @ B.T,
         inner=B if few else (B @ B.T).double(),
@@ -96,7 +77,7 @@ def _skills(X, laws, moments_of, standardize):  # of one model over all laws, fl
     moments = [moments_of(law, basis) for law in laws]
     n = len(X)
     baseline = torch.stack([m.diag.sum() for m in moments]) * n / (n - 1) ** 2
-    errors = least_grid_errors(basis, moments, "cross_skill").errors
+    errors = ridge_tasks.least_grid_errors(basis, moments, "cross_skill").errors
     return (1 - errors / baseline).cpu()
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #1aa11934
@@ -111,15 +92,15 @@ def check_sampling(
     caller: str = "cross_skill",  # who asks
 ) -> Sampling:
     "How tasks are drawn, or a sentence about what cannot be."
-    draw = check_generator(seed, caller)
+    draw = checks.check_generator(seed, caller)
     if temperature is not None:
-        temperature = check_temperature(temperature, caller)
+        temperature = checks.check_temperature(temperature, caller)
     return Sampling(
-        n_tasks=check_count(n_tasks, caller, "n_tasks"),
-        n_classes=check_count(n_classes, caller, "n_classes", low=2),
-        gain=check_number(gain, caller, "gain", low=0, low_open=True),
+        n_tasks=checks.check_count(n_tasks, caller, "n_tasks"),
+        n_classes=checks.check_count(n_classes, caller, "n_classes", low=2),
+        gain=checks.check_number(gain, caller, "gain", low=0, low_open=True),
         seed=int(torch.randint(2**62, (), generator=draw, device=draw.device)),
-        n_orders=check_count(n_orders, caller, "n_orders"),
+        n_orders=checks.check_count(n_orders, caller, "n_orders"),
         temperature=temperature,
     )
 
@@ -127,12 +108,12 @@ def check_sampling(
 def _prior_factors(features, factors, caller):
     if factors is None:
         return [kernel_factor(X) for X in features]
-    factors = check_same_points(factors, caller, "factors")
-    check_same_n(caller, features=len(features[0]), factors=len(factors[0]))
+    factors = checks.check_same_points(factors, caller, "factors")
+    checks.check_same_n(caller, features=len(features[0]), factors=len(factors[0]))
     for k, Z in enumerate(factors):
         if (Z - Z[0]).abs().max() == 0:
             remedy = "pass kernel_factor of features that vary"
-            refuse(caller, "factors must tell points apart", f"constant rows in {k}", remedy)
+            checks.refuse(caller, "factors must tell points apart", f"constant rows in {k}", remedy)
     return factors
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #6c3cbbb7
@@ -175,16 +156,19 @@ def cross_skill(
     Reference: Task Priors, Theorem 2.6 and section 2.4; see expected_heldout_error.
     """
     caller = "cross_skill"
-    check_choice(measure, ("label", "gaussian"), caller, "measure")
-    standardize = check_flag(standardize, caller, "standardize")
-    how = check_sampling(n_tasks, n_classes, gain, seed, n_orders=n_orders, temperature=temperature)
-    check_executor(executor, caller)
-    features = check_same_points(features, caller, "features")
-    exponent = check_number(exponent, caller, "exponent", low=0, low_open=True)
+    checks.check_choice(measure, ("label", "gaussian"), caller, "measure")
+    standardize = checks.check_flag(standardize, caller, "standardize")
+    sampling = check_sampling(
+        n_tasks, n_classes, gain, seed, n_orders=n_orders, temperature=temperature
+    )
+    checks.check_executor(executor, caller)
+    features = checks.check_same_points(features, caller, "features")
+    exponent = checks.check_number(exponent, caller, "exponent", low=0, low_open=True)
     factors = [powered_factor(Z, exponent) for Z in _prior_factors(features, factors, caller)]
-    laws, moments_of = factors, partial(_gaussian_moments, how=how)
+    laws, moments_of = factors, partial(_gaussian_moments, sampling=sampling)
     if measure == "label":
-        laws, moments_of = tasks_of_priors(factors, how), partial(_label_moments, how=how)
+        laws = tasks_of_priors(factors, sampling)
+        moments_of = partial(_label_moments, sampling=sampling)
     of_one = partial(_skills, laws=laws, moments_of=moments_of, standardize=standardize)
     run: dict[str, Any] = dict(executor=executor, progress=progress, desc="election")
     return torch.stack(list(map_blocks(of_one, features, **run)))

@@ -13,25 +13,16 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from taskpriors.checks import (
-    Seed,
-    check_choice,
-    check_count,
-    check_generator,
-    check_instance,
-    check_memory,
-    check_number,
-    check_several,
-    refuse,
-)
-from ..inputs.row_blocks import RowMatrix, RowsLike, open_models, open_rows
+from .. import checks
+from ..checks import Seed
+from ..inputs import row_blocks
 from ..results import Result
 
 # %% ../../nbs/prior/20_cut_prior.ipynb #74b74dac
 class RowKernel(NamedTuple):
     "A kernel of Frobenius norm one on points whose features stay where they are."
 
-    rows: RowMatrix  # features, shape (n, d)
+    rows: row_blocks.RowMatrix  # features, shape (n, d)
     kind: str  # "cosine" or "linear"
     mean: Tensor  # of the rows before centring, shape (d,), on the CPU
     scale: float  # of the factor
@@ -74,16 +65,16 @@ def _rows_of(X, kind):
 
 
 def row_kernel(
-    features: RowsLike,  # what open_rows takes, shape (n, d)
+    features: row_blocks.RowsLike,  # what open_rows takes, shape (n, d)
     kernel: str = "cosine",  # or "linear"
     *,
     block_size: int | None = None,  # rows read at a time
 ) -> RowKernel:
     "The centred kernel of features on disk, of Frobenius norm one, in one pass."
-    rows = open_rows(features)
-    check_choice(kernel, ("cosine", "linear"), "row_kernel", "kernel")
+    rows = row_blocks.open_rows(features)
+    checks.check_choice(kernel, ("cosine", "linear"), "row_kernel", "kernel")
     n, d = rows.shape
-    check_memory(24 * d * d, "row_kernel", "pass fewer features", device=rows.device)
+    checks.check_memory(24 * d * d, "row_kernel", "pass fewer features", device=rows.device)
     shift = _rows_of(rows.read(slice(0, min(n, 4096))), kernel).mean(0, dtype=torch.float64)
     first = torch.zeros(d, dtype=torch.float64, device=rows.device)
     second = torch.zeros(d, d, dtype=torch.float64, device=rows.device)
@@ -102,7 +93,7 @@ def row_kernel(
     if not gram.trace().item() > rounding or not norm < float("inf"):
         rule = f"{rows.name} must differ between points"
         got = f"a kernel of norm {norm:.3g} after centring"
-        refuse("row_kernel", rule, got, "check that the model responds to its input")
+        checks.refuse("row_kernel", rule, got, "check that the model responds to its input")
     mean = mean.to(rows.dtype).cpu()
     return RowKernel(rows, kernel, mean, norm**-0.5, gram.trace().item() / norm)
 
@@ -125,23 +116,25 @@ def _side_by_side(kernels, size):  # blocks of points, and the rows of each mode
 
 def _project(kernels, parts, W):  # rows of the wide factor times W, a list over models
     dtype = max((X.dtype for X in parts), key=lambda kind: kind.itemsize)
-    found = [k.project(X, V.to(X)) for k, X, V in zip(kernels, parts, W, strict=True)]
-    return sum(part.to(dtype) for part in found)
+    products = [k.project(X, V.to(X)) for k, X, V in zip(kernels, parts, W, strict=True)]
+    return sum(part.to(dtype) for part in products)
 
 
 def _weights(weights, m):
     if weights is None:
         return [1 / m] * m
-    weights = check_several(weights, "cut_prior", "weights")
-    weights = [check_number(w, "cut_prior", "a weight", low=0) for w in weights]
+    weights = checks.check_several(weights, "cut_prior", "weights")
+    weights = [checks.check_number(w, "cut_prior", "a weight", low=0) for w in weights]
     if len(weights) != m or not sum(weights) > 0:
         got = f"{len(weights)} weights for {m} models"
-        refuse("cut_prior", "weights must be one per model, not all zero", got, "pass one each")
+        checks.refuse(
+            "cut_prior", "weights must be one per model, not all zero", got, "pass one each"
+        )
     return weights
 
 
 def _range(kernels, weights, width, size, seed):  # roots of weights times Q, a list over models
-    g = check_generator(seed, "cut_prior")
+    g = checks.check_generator(seed, "cut_prior")
     widths = [kernel.rows.shape[1] for kernel in kernels]
     roots = torch.tensor(weights, dtype=torch.float64).sqrt()
     roots = roots.repeat_interleave(torch.tensor(widths))[:, None]
@@ -152,8 +145,8 @@ def _range(kernels, weights, width, size, seed):  # roots of weights times Q, a 
     image = torch.zeros(sum(widths), width, dtype=torch.float64, device=device)
     for _, parts in _side_by_side(kernels, size):
         Y = _project(kernels, parts, omega)
-        for own, kernel, X in zip(image.split(widths), kernels, parts, strict=True):
-            own += kernel.lift(X, Y.to(X))
+        for lifted, kernel, X in zip(image.split(widths), kernels, parts, strict=True):
+            lifted += kernel.lift(X, Y.to(X))
     return (roots * torch.linalg.qr(roots * image)[0]).split(widths)
 
 
@@ -173,24 +166,28 @@ def cut_prior(
     Reference: Halko, Martinsson and Tropp (2011), Finding structure with randomness.
     """
     caller = "cut_prior"
-    check_instance(models, Mapping, caller, "models", remedy="pass a dictionary name -> features")
+    checks.check_instance(
+        models, Mapping, caller, "models", remedy="pass a dictionary name -> features"
+    )
     opened = {k: M.rows if isinstance(M, RowKernel) else M for k, M in models.items()}
-    opened = open_models(opened, caller)
+    opened = row_blocks.open_models(opened, caller)
     kernels = [M if isinstance(M, RowKernel) else row_kernel(M) for M in models.values()]
     weights = _weights(weights, len(kernels))
     n, D = len(next(iter(opened.values()))), sum(rows.shape[1] for rows in opened.values())
     devices = sorted({str(rows.device) for rows in opened.values()})
     if len(devices) > 1:
         got = ", ".join(devices)
-        refuse(caller, "models must be opened for one device", got, "pass open_rows(X, device=...)")
+        checks.refuse(
+            caller, "models must be opened for one device", got, "pass open_rows(X, device=...)"
+        )
     if block_size is None:
         block_size = kernels[0].rows.block_rows(16 * D, usual=2048)
-    size = check_count(block_size, caller, "block_size")
-    rank = min(check_count(rank, caller, "rank"), D, n)
-    width = min(rank + check_count(oversampling, caller, "oversampling", low=0), D, n)
+    size = checks.check_count(block_size, caller, "block_size")
+    rank = min(checks.check_count(rank, caller, "rank"), D, n)
+    width = min(rank + checks.check_count(oversampling, caller, "oversampling", low=0), D, n)
     item = max(kernel.rows.dtype.itemsize for kernel in kernels)
     n_bytes = item * (n * (width + rank) + 3 * min(size, n) * D) + 32 * D * width
-    check_memory(n_bytes, caller, "lower rank")
+    checks.check_memory(n_bytes, caller, "lower rank")
     Q = _range(kernels, weights, width, size, seed)
     B: Any = None
     gram: Any = 0.0

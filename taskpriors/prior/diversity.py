@@ -13,16 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .. import checks
 from ..blocks import pair_blocks
-from taskpriors.checks import (
-    ArrayLike,
-    Seed,
-    check_count,
-    check_generator,
-    check_labels,
-    check_memory,
-    refuse,
-)
+from ..checks import ArrayLike, Seed
 from ..results import Result
 from ..signatures import documented
 
@@ -105,28 +98,30 @@ def task_diversity(
     """
     caller = "task_diversity"
     if n_classes is not None:
-        check_count(n_classes, caller, "n_classes", low=2)
-    y = check_labels(labels, caller, n_classes=n_classes)
+        checks.check_count(n_classes, caller, "n_classes", low=2)
+    y = checks.check_labels(labels, caller, n_classes=n_classes)
     if len(y) < 2:
-        refuse(caller, "labels must hold at least two tasks", 1, "draw more tasks")
+        checks.refuse(caller, "labels must hold at least two tasks", 1, "draw more tasks")
     if y.shape[1] < 2:
-        refuse(caller, "labels must hold at least two points", y.shape[1], "pass more points")
+        checks.refuse(
+            caller, "labels must hold at least two points", y.shape[1], "pass more points"
+        )
     q = n_classes or max(2, int(y.max()) + 1)
-    g = check_generator(seed, caller)
-    m = min(len(y), check_count(max_tasks, caller, "max_tasks", low=2))
+    g = checks.check_generator(seed, caller)
+    m = min(len(y), checks.check_count(max_tasks, caller, "max_tasks", low=2))
     n_bytes = max(64 * m * m + 8 * 500 * y.shape[1] * q, 16 * m * y.shape[1])
-    check_memory(n_bytes, caller, "lower max_tasks", device=y.device)
+    checks.check_memory(n_bytes, caller, "lower max_tasks", device=y.device)
     some = y if m == len(y) else y[torch.randperm(len(y), generator=g)[:m].to(y.device)]
     R = pairwise_rand(some, q)
-    own = (R.sum(1) - R.diagonal()) / (m - 1)
+    mean_index = (R.sum(1) - R.diagonal()) / (m - 1)
     shares = torch.stack([(y == c).double().mean(1) for c in range(q)], 1)
     shares = shares.sort(1, descending=True).values
     entropy = torch.special.entr(shares).sum(1).mean()
     return TaskDiversity(
         n_tasks=len(y),
         n_distinct=n_distinct_tasks(y, q),
-        rand_index=own.mean().item(),
-        rand_index_se=(2 * own.std() / m**0.5).item() if m > 2 else math.inf,
+        rand_index=mean_index.mean().item(),
+        rand_index_se=(2 * mean_index.std() / m**0.5).item() if m > 2 else math.inf,
         balance=(entropy / math.log(q)).item(),
         largest_share=shares[:, 0].mean().item(),
         shares=shares,

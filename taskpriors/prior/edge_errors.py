@@ -12,22 +12,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ..blocks import map_blocks, pair_blocks, row_blocks, with_bar
-from taskpriors.checks import (
-    ArrayLike,
-    ExecutorLike,
-    check_count,
-    check_features,
-    check_instance,
-    check_memory,
-    check_number,
-    check_same_n,
-)
+from .. import blocks, checks, ridge_tasks
+from ..checks import ArrayLike, ExecutorLike
 from .edges import checked_odds
 from ..ridge import RidgeBasis, loo_slack, residual_filter
-from taskpriors.ridge_tasks import (
-    TaskMoments,
-)
 
 # %% ../../nbs/prior/15_edge_errors.ipynb #1f3c096c
 class EdgeLaw(NamedTuple):
@@ -49,8 +37,8 @@ def edge_law(
     prior: ArrayLike, temperature: float | None, features: Tensor, caller: str
 ) -> EdgeLaw:  # in the precision of the features
     "The law of a factor and a temperature that are judged here."
-    Z = check_features(prior, caller, "prior").to(features)
-    check_same_n(caller, features=len(features), prior=len(Z))
+    Z = checks.check_features(prior, caller, "prior").to(features)
+    checks.check_same_n(caller, features=len(features), prior=len(Z))
     Z, odds = checked_odds(Z, temperature, "undirected", caller)
     return EdgeLaw(Z, odds)
 
@@ -67,36 +55,36 @@ class PairPass(NamedTuple):
         "Points in a block."
         if self.block_size is None:
             return min(max(512, n // 8), 2048)
-        return check_count(self.block_size, self.caller, "block_size")
+        return checks.check_count(self.block_size, self.caller, "block_size")
 
 
 def _edge_strip(rows: slice, law: EdgeLaw, U: Tensor, size: int) -> tuple[Tensor, Tensor]:
     "The rows of P @ U and of P @ 1."
     PU = U.new_zeros(U[rows].shape)
     total = torch.zeros(len(PU), dtype=torch.float64, device=U.device)
-    for cols in row_blocks(len(U), size):
+    for cols in blocks.row_blocks(len(U), size):
         P = law.block(rows, cols)
         PU.addmm_(P, U[cols])
         total += P.sum(1)
     return PU, total
 
 # %% ../../nbs/prior/15_edge_errors.ipynb #a7e13ac5
-def moments_of_edges(basis: RidgeBasis, law: EdgeLaw, run: PairPass) -> TaskMoments:
+def moments_of_edges(basis: RidgeBasis, law: EdgeLaw, run: PairPass) -> ridge_tasks.TaskMoments:
     "What `edge_moments` returns, for a law and a pass that have been judged."
     U = basis.U
     n = len(U)
     size = run.size(n)
     entries = U.numel() + 3 * min(size, n) ** 2
-    check_memory(U.element_size() * entries, run.caller, "lower block_size", device=U.device)
+    checks.check_memory(U.element_size() * entries, run.caller, "lower block_size", device=U.device)
     bar: dict[str, Any] = dict(progress=run.progress, desc="mean over pairs")
     if run.executor is not None:
         strip = partial(_edge_strip, law=law, U=U, size=size)
-        strips = map_blocks(strip, row_blocks(n, size), executor=run.executor, **bar)
+        strips = blocks.map_blocks(strip, blocks.row_blocks(n, size), executor=run.executor, **bar)
         PU, total = (torch.cat(v) for v in zip(*strips, strict=True))
     else:
         PU = torch.zeros_like(U)
         total = torch.zeros(n, dtype=torch.float64, device=U.device)
-        for rows, cols in with_bar(pair_blocks(n, size), **bar):
+        for rows, cols in blocks.with_bar(blocks.pair_blocks(n, size), **bar):
             P = law.block(rows, cols)
             PU[rows].addmm_(P, U[cols])
             total[rows] += P.sum(1)
@@ -104,8 +92,8 @@ def moments_of_edges(basis: RidgeBasis, law: EdgeLaw, run: PairPass) -> TaskMome
                 PU[cols].addmm_(P.T, U[rows])
                 total[cols] += P.sum(0)
     mean = total / n
-    inner: Any = sum((U[b].T @ PU[b]).double() for b in row_blocks(n, 8192))
-    return TaskMoments(
+    inner: Any = sum((U[b].T @ PU[b]).double() for b in blocks.row_blocks(n, 8192))
+    return ridge_tasks.TaskMoments(
         diag=1 - 2 * mean + mean.mean(),
         cross=PU.sub_(PU.mean(0, keepdim=True)),
         inner=(inner + inner.T) / 2,
@@ -120,13 +108,13 @@ def edge_moments(
     block_size: int | None = None,  # points in a block; None is n/8, between 512 and 2048
     executor: ExecutorLike | None = None,  # over strips of rows, at 4/3 of the work
     progress: bool = False,  # show a bar on standard error
-) -> TaskMoments:
+) -> ridge_tasks.TaskMoments:
     """Second moments of tasks under independent undirected edges, as ridge probes see them.
 
     `block_size` squared pairs exist at a time, in each worker of the executor.
     """
     remedy = "pass ridge_basis(features)"
-    check_instance(basis, RidgeBasis, "edge_moments", "basis", remedy=remedy)
+    checks.check_instance(basis, RidgeBasis, "edge_moments", "basis", remedy=remedy)
     law = edge_law(Z, temperature, basis.U, "edge_moments")
     return moments_of_edges(basis, law, PairPass("edge_moments", block_size, executor, progress))
 
@@ -137,7 +125,7 @@ def weighted_gram(
 ) -> Tensor:  # W' diag(w) W, shape (r, r), float64
     "Weighted Gram matrix of the columns of W, without a second array of its size."
     gram = W.new_zeros((W.shape[1], W.shape[1]), dtype=torch.float64)
-    for b in row_blocks(len(W), 8192):
+    for b in blocks.row_blocks(len(W), 8192):
         gram += ((W[b] * w[b, None].to(W)).T @ W[b]).double()
     return gram
 
@@ -157,7 +145,7 @@ def variance_of_edges(basis: RidgeBasis, law: EdgeLaw, alpha: float, run: PairPa
     size = run.size(n)
     entries = 6 * U.numel() + 4 * min(size, n) ** 2
     remedy = "lower block_size or pass variance=False"
-    check_memory(U.element_size() * entries, run.caller, remedy, device=U.device)
+    checks.check_memory(U.element_size() * entries, run.caller, remedy, device=U.device)
     keep, f = residual_filter(basis, alpha)
     w = loo_slack(basis, [alpha], run.caller)[0] ** -2
     W = torch.cat([U, U.new_full((n, 1), n**-0.5)], 1)
@@ -168,7 +156,7 @@ def variance_of_edges(basis: RidgeBasis, law: EdgeLaw, alpha: float, run: PairPa
         L, R = torch.cat([L - d * (W * G), -W * G], 1), torch.cat([W, d * W], 1)
     part = partial(_variance_block, law=law, L=L, R=R)
     bar: dict[str, Any] = dict(progress=run.progress, desc="variance over pairs")
-    parts = map_blocks(part, pair_blocks(n, size), executor=run.executor, **bar)
+    parts = blocks.map_blocks(part, blocks.pair_blocks(n, size), executor=run.executor, **bar)
     total: Any = sum(parts)
     return 2 * total / n**2
 
@@ -185,8 +173,8 @@ def edge_variance(
 ) -> Tensor:  # a float64 scalar
     "Variance of the leave-one-out error over tasks with independent undirected edges."
     remedy = "pass ridge_basis(features)"
-    check_instance(basis, RidgeBasis, "edge_variance", "basis", remedy=remedy)
+    checks.check_instance(basis, RidgeBasis, "edge_variance", "basis", remedy=remedy)
     law = edge_law(Z, temperature, basis.U, "edge_variance")
-    alpha = check_number(alpha, "edge_variance", "alpha", low=0)
+    alpha = checks.check_number(alpha, "edge_variance", "alpha", low=0)
     run = PairPass("edge_variance", block_size, executor, progress)
     return variance_of_edges(basis, law, alpha, run)

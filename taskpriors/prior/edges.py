@@ -14,21 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from .. import checks
 from ..blocks import evenly, map_blocks, pair_blocks, row_blocks
-from taskpriors.checks import (
-    ArrayLike,
-    ExecutorLike,
-    Seed,
-    as_tensor,
-    check_choice,
-    check_count,
-    check_features,
-    check_generator,
-    check_memory,
-    check_same_n,
-    check_temperature,
-    refuse,
-)
+from ..checks import ArrayLike, ExecutorLike, Seed
 from ..signatures import documented
 
 # %% ../../nbs/prior/02_edges.ipynb #a82cfd92
@@ -42,14 +30,14 @@ def checked_odds(
     caller: str,  # who asks
 ) -> tuple[Tensor, float]:  # the checked factor, and log-odds of an edge per unit of K_ij
     "Check the arguments that all functions of a prior over graphs share."
-    Z = check_features(Z, caller, "Z")
-    T = check_temperature(temperature, caller)
-    check_choice(graphs, GRAPHS, caller, "graphs")
+    Z = checks.check_features(Z, caller, "Z")
+    T = checks.check_temperature(temperature, caller)
+    checks.check_choice(graphs, GRAPHS, caller, "graphs")
     odds = (2 if graphs == "undirected" else 1) / T
     norms = torch.linalg.vector_norm(Z, dim=1).double()
     largest = max(1.0, norms.square().max().item())
     if odds * largest > torch.finfo(Z.dtype).max:
-        refuse(
+        checks.refuse(
             caller,
             f"K/temperature must stay finite in {Z.dtype}",
             f"temperature = {T:.3g} with entries of K up to {largest:.3g}",
@@ -73,7 +61,7 @@ def edge_probabilities(
     """
     Z, odds = checked_odds(Z, temperature, graphs, "edge_probabilities")
     n = len(Z)
-    check_memory(
+    checks.check_memory(
         2 * n * n * Z.element_size(),
         "edge_probabilities",
         "pass fewer rows of Z, or use trace_moments, which streams over pairs",
@@ -112,9 +100,9 @@ def log_partition(
     Reference: Task Priors, Definition 2.4 and Lemma 2.5.
     """
     Z, odds = checked_odds(Z, temperature, graphs, "log_partition")
-    size = check_count(block_size, "log_partition", "block_size")
+    size = checks.check_count(block_size, "log_partition", "block_size")
     n_bytes = 3 * min(size, len(Z)) ** 2 * Z.element_size()
-    check_memory(n_bytes, "log_partition", "lower block_size", device=Z.device)
+    checks.check_memory(n_bytes, "log_partition", "lower block_size", device=Z.device)
     part = partial(_log_partition_block, Z=Z, odds=odds, graphs=graphs)
     total = sum(map_blocks(part, pair_blocks(len(Z), size), executor=executor))
     if graphs == "directed":
@@ -124,17 +112,17 @@ def log_partition(
 # %% ../../nbs/prior/02_edges.ipynb #6c225340
 def _as_graphs(G, Z, graphs, caller):
     "Adjacency matrices as a bool tensor (n_graphs, n, n) of the right family."
-    G = as_tensor(G, caller, "G").to(Z.device)
+    G = checks.as_tensor(G, caller, "G").to(Z.device)
     if G.ndim not in (2, 3) or G.shape[-1] != G.shape[-2]:
-        refuse(
+        checks.refuse(
             caller,
             "G must have shape (n, n) or (n_graphs, n, n)",
             tuple(G.shape),
             "pass adjacency matrices",
         )
-    check_same_n(caller, Z=len(Z), G=G.shape[-1])
+    checks.check_same_n(caller, Z=len(Z), G=G.shape[-1])
     if G.dtype != torch.bool and not ((G == 0) | (G == 1)).all():
-        refuse(
+        checks.refuse(
             caller,
             "G must hold zeros and ones",
             "other entries",
@@ -142,7 +130,7 @@ def _as_graphs(G, Z, graphs, caller):
         )
     G = G.bool().reshape(-1, len(Z), len(Z))
     if graphs == "undirected" and not (G.equal(G.mT) and G.diagonal(dim1=1, dim2=2).all()):
-        refuse(
+        checks.refuse(
             caller,
             "undirected graphs must be symmetric with ones on the diagonal",
             "one that is not",
@@ -167,9 +155,9 @@ def graph_log_prob(
     """
     Z, odds = checked_odds(Z, temperature, graphs, "graph_log_prob")
     G = _as_graphs(G, Z, graphs, "graph_log_prob")
-    size = check_count(block_size, "graph_log_prob", "block_size")
+    size = checks.check_count(block_size, "graph_log_prob", "block_size")
     n_bytes = 5 * min(size, len(Z)) * len(Z) * Z.element_size()
-    check_memory(n_bytes, "graph_log_prob", "lower block_size", device=Z.device)
+    checks.check_memory(n_bytes, "graph_log_prob", "lower block_size", device=Z.device)
     out = torch.zeros(len(G), dtype=torch.float64, device=Z.device)
     for rows in row_blocks(len(Z), size):
         x = odds * (Z[rows] @ Z.T)
@@ -196,19 +184,19 @@ def sample_graphs(
     undirected graphs G_ji = G_ij.
     Reference: Task Priors, Definition 2.4 and Lemma 2.5.
     """
-    m = check_count(n_graphs, "sample_graphs", "n_graphs")
+    m = checks.check_count(n_graphs, "sample_graphs", "n_graphs")
     Z, _ = checked_odds(Z, temperature, graphs, "sample_graphs")
     n = len(Z)
     drawing = m * n * n + 17 * max(n * n, min(m * n * n, 2**20))
     joining = 4 * m * n * n if graphs == "undirected" else 0
-    check_memory(
+    checks.check_memory(
         Z.element_size() * n * n + max(drawing, joining),
         "sample_graphs",
         "draw fewer at a time with one torch.Generator as seed",
         device=Z.device,
     )
     P = edge_probabilities(Z, temperature, graphs=graphs)
-    g = check_generator(seed, "sample_graphs", P.device)
+    g = checks.check_generator(seed, "sample_graphs", P.device)
     G = torch.empty(m, n, n, dtype=torch.bool, device=P.device)
     for some in row_blocks(m, max(1, 2**20 // n**2)):
         G[some] = torch.rand(G[some].shape, generator=g, dtype=torch.float64, device=P.device) < P
@@ -253,11 +241,11 @@ def least_eigenvalue(
 
     caller = "least_eigenvalue"
     Z, odds = checked_odds(Z, temperature, graphs, caller)
-    if n_points is not None and check_count(n_points, caller, "n_points", low=2) < len(Z):
+    if n_points is not None and checks.check_count(n_points, caller, "n_points", low=2) < len(Z):
         Z = Z[evenly(len(Z), n_points, down=True)]
     Z = Z.double()
     n = len(Z)
-    blocks = list(row_blocks(n, check_count(block_size, caller, "block_size")))
+    blocks = list(row_blocks(n, checks.check_count(block_size, caller, "block_size")))
     if n < 32:  # too few points for Lanczos steps
         P = _edge_rows(slice(0, n), Z, odds)
         return LeastEigenvalue(torch.linalg.eigvalsh(P)[0].item(), 0.0, n, 0)
@@ -271,11 +259,11 @@ def least_eigenvalue(
         parts = held or (_edge_rows(rows, Z, odds) for rows in blocks)
         return torch.cat([P @ v for P in parts]).cpu().numpy()
 
-    start = torch.randn(n, generator=check_generator(0, caller), dtype=Z.dtype).numpy()
+    start = torch.randn(n, generator=checks.check_generator(0, caller), dtype=Z.dtype).numpy()
     shifted = LinearOperator((n, n), matvec=lambda v: 2 * v.reshape(-1) - times(v), dtype="f8")
     try:
-        how = dict(k=1, which="LA", v0=start, ncv=20, maxiter=20, tol=0.02)
-        value, vector = eigsh(shifted, **how)
+        lanczos = dict(k=1, which="LA", v0=start, ncv=20, maxiter=20, tol=0.02)
+        value, vector = eigsh(shifted, **lanczos)
     except ArpackNoConvergence:
         return LeastEigenvalue(math.nan, math.inf, n, n_products)
     value, vector = 2 - value[0].item(), vector[:, 0]

@@ -13,17 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from taskpriors.checks import (
-    ArrayLike,
-    Axes,
-    DataFrame,
-    check_features,
-    check_finite,
-    check_memory,
-    check_same_n,
-    check_tensor,
-    refuse,
-)
+from .. import checks
+from ..checks import ArrayLike, Axes, DataFrame
 from ..results import Result, new_axes
 
 # %% ../../nbs/prior/12_estimates.ipynb #94d9fae5
@@ -94,10 +85,10 @@ def redraw_moments(
     labels: Tensor,  # shape (n_tasks, n)
     M: Tensor,  # factor of the score's kernel
     q: int,  # classes
-) -> tuple:  # v_2 and v_4, averaged over tasks
+) -> tuple[float, float]:  # v_2 and v_4, averaged over tasks
     "Second and fourth moment of the change of Tr(M M^T G) when one label is drawn anew."
     Z, M = measure.factor.double(), M.double()
-    own = M.square().sum(1, keepdim=True)
+    norms = M.square().sum(1, keepdim=True)
     second = fourth = 0.0
     for y in labels:
         Y = torch.nn.functional.one_hot(y, q).double()
@@ -107,7 +98,7 @@ def redraw_moments(
             pi = measure.pi
             F = F + pi.log() - measure.kappa * (Y.sum(0) - Y - len(Y) * pi)
         p = F.softmax(1)
-        change = 2 * (M @ (M.T @ Y) - own * Y)
+        change = 2 * (M @ (M.T @ Y) - norms * Y)
         change = change - (p * change).sum(1, keepdim=True)
         if measure.free is not None:
             p, change = p[measure.free], change[measure.free]
@@ -170,7 +161,7 @@ class Labelings(Result):
         if not (self.trusted or force):
             remedy = "draw more tasks, choose method='anneal' or 'gibbs', raise the temperature"
             remedy += ", or pass force=True"
-            refuse(caller, "samples must be trusted", self.reason, remedy)
+            checks.refuse(caller, "samples must be trusted", self.reason, remedy)
 
     def _family_weights(self):
         return torch.zeros_like(self.log_weights).index_add_(0, self.ancestor, self.weights)
@@ -207,9 +198,11 @@ class Labelings(Result):
         """
         caller = "expectation"
         self._require_trust(caller, force)
-        v = check_finite(check_tensor(values, caller, "values"), caller, "values").double()
+        v = checks.check_finite(
+            checks.check_tensor(values, caller, "values"), caller, "values"
+        ).double()
         w = self.weights
-        check_same_n(caller, tasks=len(w), values=len(v))
+        checks.check_same_n(caller, tasks=len(w), values=len(v))
         mean = torch.tensordot(w, v, 1)
         if self.exact:
             return Estimate(mean, torch.zeros_like(mean), math.inf)
@@ -240,7 +233,7 @@ class Labelings(Result):
         self._require_trust(caller, force)
         w, q = self.weights, self.n_classes
         remedy = "use expectation(values) or trace_moments(M), which need no n x n array"
-        check_memory(80 * self.labels.shape[1] ** 2, caller, remedy, device=w.device)
+        checks.check_memory(80 * self.labels.shape[1] ** 2, caller, remedy, device=w.device)
         groups = _deal_families(self._family_weights(), self.ancestor)
         mean = sum(_pair_sums(self.labels[p], w[p], q) for p in groups)
         if self.exact:
@@ -259,8 +252,8 @@ class Labelings(Result):
         force: bool = False,  # answer for untrusted samples, too
     ) -> LabelTraceMoments:
         "E and Var of Tr(M M^T G) over tasks, with standard errors."
-        M = check_features(M, "trace_moments", "M")
-        check_same_n("trace_moments", labels=self.labels.shape[1], M=len(M))
+        M = checks.check_features(M, "trace_moments", "M")
+        checks.check_same_n("trace_moments", labels=self.labels.shape[1], M=len(M))
         t = label_traces(self.labels, M, self.n_classes)
         mean = self.expectation(t, force=force)
         squares = (t - mean.mean).square()
@@ -298,7 +291,7 @@ class Labelings(Result):
         "Effective sample size along the run; for Gibbs sampling, mean Tr(GK) after each sweep."
         if self.history is None:
             got, remedy = "labelings that were listed", "plot the result of sample_labelings"
-            refuse("Labelings.plot", "a plot needs the path of a sampler", got, remedy)
+            checks.refuse("Labelings.plot", "a plot needs the path of a sampler", got, remedy)
         ax = new_axes(ax)
         ax.plot(torch.arange(1, len(self.history) + 1), self.history)
         if self.method == "gibbs":

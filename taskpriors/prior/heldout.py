@@ -14,51 +14,15 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from .. import checks, ridge_tasks
 from ..blocks import map_blocks, row_blocks
-from taskpriors.checks import (
-    ArrayLike,
-    Axes,
-    DataFrame,
-    ExecutorLike,
-    as_tensor,
-    check_computed,
-    check_count,
-    check_features,
-    check_flag,
-    check_memory,
-    check_number,
-    check_same_n,
-    refuse,
-)
+from ..checks import ArrayLike, Axes, DataFrame, ExecutorLike
 from ..kernels import kernel_factor
-from taskpriors.prior.edge_errors import (
-    EdgeLaw,
-    PairPass,
-    edge_law,
-    moments_of_edges,
-    variance_of_edges,
-)
+from . import edge_errors
 from .edges import checked_odds, least_eigenvalue
 from .estimates import Labelings
 from ..results import Result, new_axes
 from ..ridge import RidgeBasis, decompose, loo_residuals
-from taskpriors.ridge_tasks import (
-    CheckedTasks,
-    TaskMoments,
-    check_alphas,
-    check_task_memory,
-    check_tasks,
-    check_weights,
-    code_rows,
-    grid_errors,
-    least_grid_errors,
-    loo_errors,
-    loo_point_errors,
-    loo_pseudo_values,
-    task_block,
-    task_moments,
-    training_parts,
-)
 from ..signatures import documented
 
 # %% ../../nbs/prior/15_heldout.ipynb #604d9c52
@@ -67,9 +31,9 @@ def heldout_matrix(
     alpha: float,  # ridge penalty, at least 0
 ) -> Tensor:  # Q, shape (n, n), float64; dense, so for small n
     "The matrix Q whose trace with a task's label graph, over n, is its leave-one-out loss."
-    X = check_features(features, "heldout_matrix")
+    X = checks.check_features(features, "heldout_matrix")
     n = len(X)
-    check_memory(
+    checks.check_memory(
         4 * 8 * n * n,
         "heldout_matrix",
         "use expected_heldout_error, which streams over pairs",
@@ -142,12 +106,14 @@ def check_penalties(
 ) -> Penalties:
     "Return what a caller's `alpha` and `alphas` leave to choose."
     if alpha is not None and alphas is not None:
-        refuse(caller, "either alpha or alphas may be given", "both", "leave one of them out")
+        checks.refuse(
+            caller, "either alpha or alphas may be given", "both", "leave one of them out"
+        )
     if alpha is not None:
-        alpha = check_number(alpha, caller, "alpha", low=0)
+        alpha = checks.check_number(alpha, caller, "alpha", low=0)
         return Penalties(torch.tensor([alpha], dtype=torch.float64), fixed=True)
     if alphas is not None:
-        return Penalties(check_alphas(alphas, caller))
+        return Penalties(ridge_tasks.check_alphas(alphas, caller))
     return Penalties(None)
 
 # %% ../../nbs/prior/15_heldout.ipynb #1bcf0fc8
@@ -164,7 +130,7 @@ class ChosenPenalty(NamedTuple):
 
 def choose_penalty(
     basis: RidgeBasis,  # of the features whose probes are judged
-    moments: TaskMoments,  # of the law of tasks
+    moments: ridge_tasks.TaskMoments,  # of the law of tasks
     penalties: Penalties,  # of `check_penalties`
     caller: str,  # who asks
 ) -> ChosenPenalty:
@@ -174,14 +140,14 @@ def choose_penalty(
     if not baseline > 1e-12:
         got = f"an intercept alone errs by {baseline:.3g}"
         remedy = "raise the temperature or sample tasks with at least two classes"
-        refuse(caller, "tasks must distinguish points", got, remedy)
+        checks.refuse(caller, "tasks must distinguish points", got, remedy)
     grid, curve = penalties.grid, penalties.curve and not penalties.fixed
     if grid is not None:
-        errors = loo_errors(basis, moments, grid.tolist())
+        errors = ridge_tasks.loo_errors(basis, moments, grid.tolist())
     elif curve:
-        grid, errors = grid_errors(basis, moments, caller)
+        grid, errors = ridge_tasks.grid_errors(basis, moments, caller)
     else:
-        grid, errors = least_grid_errors(basis, [moments], caller)
+        grid, errors = ridge_tasks.least_grid_errors(basis, [moments], caller)
     errors = errors.cpu()
     best = int(errors.argmin())
     error = errors[best].item()
@@ -206,26 +172,26 @@ class _LabelLaw(NamedTuple):
 
 def _law_or_factor(
     prior: Any, weights: Any, caller: str
-) -> Any:  # a _LabelLaw, or the factor of a prior kernel
+) -> _LabelLaw | Tensor:  # the second is the factor of a prior kernel
     if hasattr(prior, "labels") and hasattr(prior, "log_weights"):
         if weights is not None:
             got = "weights beside a result that has its own"
-            refuse(caller, "weights must come from one place", got, "leave weights out")
+            checks.refuse(caller, "weights must come from one place", got, "leave weights out")
         if not getattr(prior, "trusted", True):
             remedy = "draw them again, or pass their `labels` to average over these very tasks"
-            refuse(caller, "samples must be trusted", prior.reason, remedy)
+            checks.refuse(caller, "samples must be trusted", prior.reason, remedy)
         return _LabelLaw(
             labels=torch.as_tensor(prior.labels),
             weights=torch.as_tensor(prior.log_weights).double().softmax(0),
             ancestor=getattr(prior, "ancestor", None),
             exact=bool(getattr(prior, "exact", False)),
         )
-    prior = as_tensor(prior, caller, "prior")
+    prior = checks.as_tensor(prior, caller, "prior")
     if not prior.is_floating_point():
         return _LabelLaw(prior, weights)
     if weights is not None:
         got = "weights beside a factor"
-        refuse(caller, "weights belong to sampled labels", got, "leave weights out")
+        checks.refuse(caller, "weights belong to sampled labels", got, "leave weights out")
     return prior
 
 # %% ../../nbs/prior/15_heldout.ipynb #d9012430
@@ -244,19 +210,19 @@ def _standard_error(w: Tensor, off: Tensor, law: _LabelLaw) -> float | None:
 def _task_errors(
     rows: slice,
     basis: RidgeBasis,
-    tasks: CheckedTasks,
+    tasks: ridge_tasks.CheckedTasks,
     weights: Tensor,
     *,
     alpha: float,
     points: bool,
 ) -> tuple[Tensor, Tensor | None]:
     "Errors of these tasks; with `points` their share of the errors and training parts of points."
-    residuals = loo_residuals(basis, code_rows(tasks.labels[rows], tasks.codes), alpha)
+    residuals = loo_residuals(basis, ridge_tasks.code_rows(tasks.labels[rows], tasks.codes), alpha)
     squares = residuals.square().sum(0)
     errors = squares.mean(1, dtype=torch.float64)
     if not points:
         return errors, None
-    training = training_parts(basis, residuals, alpha).sum(0)
+    training = ridge_tasks.training_parts(basis, residuals, alpha).sum(0)
     return errors, weights[rows] @ torch.stack([squares, training]).double()
 
 
@@ -271,20 +237,22 @@ def _error_over_labels(
     block_size: int | None = None,
     executor: ExecutorLike | None = None,
 ) -> HeldoutError:
-    tasks = check_tasks(law.labels, basis.U, None, caller)
+    tasks = ridge_tasks.check_tasks(law.labels, basis.U, None, caller)
     m, n = tasks.labels.shape
-    w = check_weights(law.weights, m, caller).to(basis.U.device)
-    size = task_block(block_size, n, tasks.n_classes)
-    check_task_memory(basis, min(size, m), n, n_classes=tasks.n_classes, caller=caller)
-    moments = task_moments(basis, tasks, w, block_size=size, executor=executor)
+    w = ridge_tasks.check_weights(law.weights, m, caller).to(basis.U.device)
+    size = ridge_tasks.task_block(block_size, n, tasks.n_classes)
+    ridge_tasks.check_task_memory(basis, min(size, m), n, n_classes=tasks.n_classes, caller=caller)
+    moments = ridge_tasks.task_moments(basis, tasks, w, block_size=size, executor=executor)
     choice = choose_penalty(basis, moments, penalties, caller)
     if not variance:
-        own = loo_point_errors(basis, moments, choice.alpha) if points else None
+        point_errors = (
+            ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
+        )
         return HeldoutError(
             variance=None,
             standard_error=None,
             measure="label",
-            point_errors=own,
+            point_errors=point_errors,
             **choice._asdict(),
         )
     part = partial(
@@ -293,16 +261,16 @@ def _error_over_labels(
     parts = map_blocks(part, row_blocks(m, size), executor=executor)
     errors, point_parts = zip(*parts, strict=True)
     errors = torch.cat(errors)
-    own = pseudo_values = None
+    point_errors = pseudo_values = None
     if points:
-        own, training = sum(point_parts)
-        pseudo_values = loo_pseudo_values(basis, own, training, choice.alpha)
+        point_errors, training = sum(point_parts)
+        pseudo_values = ridge_tasks.loo_pseudo_values(basis, point_errors, training, choice.alpha)
     off = errors - choice.error
     return HeldoutError(
         variance=(w @ off**2).item(),
         standard_error=_standard_error(w, off, law),
         measure="label",
-        point_errors=own,
+        point_errors=point_errors,
         pseudo_values=pseudo_values,
         task_errors=errors,
         **choice._asdict(),
@@ -335,17 +303,17 @@ def expected_heldout_error(
     Reference: Task Priors, Theorem 2.6, with Q in the place of M, over undirected graphs.
     """
     caller = "expected_heldout_error"
-    X = check_features(features, caller)
-    variance = check_flag(variance, caller, "variance")
-    points = check_flag(points, caller, "points")
-    check_edges = check_flag(check_edges, caller, "check_edges")
-    standardize = check_flag(standardize, caller, "standardize")
-    progress = check_flag(progress, caller, "progress")
+    X = checks.check_features(features, caller)
+    variance = checks.check_flag(variance, caller, "variance")
+    points = checks.check_flag(points, caller, "points")
+    check_edges = checks.check_flag(check_edges, caller, "check_edges")
+    standardize = checks.check_flag(standardize, caller, "standardize")
+    progress = checks.check_flag(progress, caller, "progress")
     law = _law_or_factor(prior, weights, caller)
     if isinstance(law, _LabelLaw):
-        check_same_n(caller, features=len(X), labels=law.labels.shape[-1])
+        checks.check_same_n(caller, features=len(X), labels=law.labels.shape[-1])
     else:
-        law = edge_law(law, temperature, X, caller)
+        law = edge_errors.edge_law(law, temperature, X, caller)
     basis = decompose(X, standardize=standardize)
     penalties = check_penalties(alpha, alphas, caller)
     if isinstance(law, _LabelLaw):
@@ -359,11 +327,13 @@ def expected_heldout_error(
             block_size=block_size,
             executor=executor,
         )
-    run = PairPass(caller, block_size, executor, progress)
-    moments = moments_of_edges(basis, law, run)
+    run = edge_errors.PairPass(caller, block_size, executor, progress)
+    moments = edge_errors.moments_of_edges(basis, law, run)
     choice = choose_penalty(basis, moments, penalties, run.caller)
-    errors = loo_point_errors(basis, moments, choice.alpha) if points else None
-    spread = variance_of_edges(basis, law, choice.alpha, run).item() if variance else None
+    errors = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
+    spread = (
+        edge_errors.variance_of_edges(basis, law, choice.alpha, run).item() if variance else None
+    )
     reason = ""
     if choice.error < 0:
         reason = f"an expected error of {choice.error:.3g}, below zero"
@@ -428,7 +398,7 @@ def _mean_labels_shared(rows: slice, X: Tensor, k: int, labels: Tensor, weights:
     return weights @ torch.stack(same)
 
 
-def _mean_edges(rows: slice, X: Tensor, k: int, law: EdgeLaw) -> Tensor:
+def _mean_edges(rows: slice, X: Tensor, k: int, law: edge_errors.EdgeLaw) -> Tensor:
     total = torch.zeros((), dtype=torch.float64, device=X.device)
     size = (rows.stop - rows.start) * k
     for query, near, share in zip(*(v.split(size) for v in _neighbours(rows, X, k)), strict=True):
@@ -458,23 +428,23 @@ def precision_at_k(
     Reference: Task Priors, Lemma 2.5, for the probability of an edge.
     """
     caller = "precision_at_k"
-    X = kernel_factor(check_features(features, caller), center=False)
+    X = kernel_factor(checks.check_features(features, caller), center=False)
     n = len(X)
     law = _law_or_factor(prior, weights, caller)
-    k = check_count(k, caller, "k", high=n - 1)
-    size = check_count(block_size, caller, "block_size")
+    k = checks.check_count(k, caller, "k", high=n - 1)
+    size = checks.check_count(block_size, caller, "block_size")
     n_bytes = (2 * X.element_size() + 5) * min(size, n) * n
-    check_memory(n_bytes, caller, "lower block_size", device=X.device)
+    checks.check_memory(n_bytes, caller, "lower block_size", device=X.device)
     blocks = row_blocks(n, size)
     if isinstance(law, _LabelLaw):
-        labels = check_tasks(law.labels, X, None, caller).labels
-        w = check_weights(law.weights, len(labels), caller).to(X.device)
+        labels = ridge_tasks.check_tasks(law.labels, X, None, caller).labels
+        w = ridge_tasks.check_weights(law.weights, len(labels), caller).to(X.device)
         part = partial(_mean_labels_shared, X=X, k=k, labels=labels, weights=w)
     else:
-        Z = check_features(law, caller, "prior").to(X)
-        check_same_n(caller, features=n, prior=len(Z))
+        Z = checks.check_features(law, caller, "prior").to(X)
+        checks.check_same_n(caller, features=n, prior=len(Z))
         Z, odds = checked_odds(Z, temperature, graphs, caller)
-        part = partial(_mean_edges, X=X, k=k, law=EdgeLaw(Z, odds))
+        part = partial(_mean_edges, X=X, k=k, law=edge_errors.EdgeLaw(Z, odds))
     return (sum(map_blocks(part, blocks, executor=executor)) / (n * k)).item()
 
 # %% ../../nbs/prior/15_heldout.ipynb #0f1a359a
@@ -484,18 +454,20 @@ def trace_over_labels(
 ) -> tuple[float, float]:  # mean and variance over these tasks
     "Mean and variance of Tr(MG) over the graphs of given tasks (the label measure)."
     caller = "trace_over_labels"
-    Z = check_features(Z, caller, "Z").double()
+    Z = checks.check_features(Z, caller, "Z").double()
     law = _law_or_factor(labels, None, caller)
     if not isinstance(law, _LabelLaw):
-        refuse(caller, "labels must be whole numbers", "a factor", "use trace_moments", TypeError)
-    tasks = check_tasks(law.labels, Z, None, caller)
+        checks.refuse(
+            caller, "labels must be whole numbers", "a factor", "use trace_moments", TypeError
+        )
+    tasks = ridge_tasks.check_tasks(law.labels, Z, None, caller)
     m, n = tasks.labels.shape
-    w = check_weights(law.weights, m, caller).to(Z.device)
+    w = ridge_tasks.check_weights(law.weights, m, caller).to(Z.device)
     traces = Z.new_zeros(m)
-    for rows in row_blocks(m, task_block(None, n, tasks.n_classes)):
+    for rows in row_blocks(m, ridge_tasks.task_block(None, n, tasks.n_classes)):
         y = tasks.labels[rows]
         for c in y.unique():
             traces[rows] += ((y == c).to(Z) @ Z).square().sum(1)
-    check_computed(traces.square(), caller, "Tr(MG) squared")
+    checks.check_computed(traces.square(), caller, "Tr(MG) squared")
     mean = w @ traces
     return mean.item(), (w @ (traces - mean) ** 2).item()

@@ -13,18 +13,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .. import checks
 from ..blocks import evenly
-from taskpriors.checks import (
-    ArrayLike,
-    check_count,
-    check_features,
-    check_number,
-    check_same_n,
-    check_same_points,
-    check_several,
-    check_similarity,
-    refuse,
-)
+from ..checks import ArrayLike
 from .cross_skill import cross_skill  # noqa: F401 - promised at this path
 from ..refusals import listed
 from ..results import Result
@@ -32,22 +23,22 @@ from ..signatures import documented
 
 # %% ../../nbs/prior/16_judges.ipynb #ca725387
 def _check_cross(cross, caller):
-    S = check_features(cross, caller, "cross", min_rows=1).double().cpu()
+    S = checks.check_features(cross, caller, "cross", min_rows=1).double().cpu()
     if S.numel() == 1:
-        refuse(caller, "at least two models must judge each other", 1, "add models")
+        checks.refuse(caller, "at least two models must judge each other", 1, "add models")
     if S.shape[0] != S.shape[1]:
         got = f"{S.shape[0]} models and {S.shape[1]} priors"
         remedy = "pass the factor of a prior as features, too, to let it judge"
-        refuse(caller, "cross must hold a row and a column for each model", got, remedy)
+        checks.refuse(caller, "cross must hold a row and a column for each model", got, remedy)
     return S
 
 
 def _positions_mask(positions, k, caller, what):  # bool, shape (k,)
     if not (isinstance(positions, Sequence) and len(positions) == 0):
-        positions = check_several(positions, caller, what)
+        positions = checks.check_several(positions, caller, what)
     mask = torch.zeros(k, dtype=torch.bool)
     for position in positions:
-        mask[check_count(position, caller, what, low=0, high=k - 1)] = True
+        mask[checks.check_count(position, caller, what, low=0, high=k - 1)] = True
     return mask
 
 
@@ -55,20 +46,20 @@ def _check_controls(controls, k, caller):
     controls = _positions_mask(controls, k, caller, "controls").nonzero()[:, 0].tolist()
     if k - len(controls) < 2:
         got = f"{len(controls)} controls among {k} models"
-        refuse(caller, "at least two models must be no controls", got, "add models")
+        checks.refuse(caller, "at least two models must be no controls", got, "add models")
     return controls
 
 
 def _check_copies(similarity, groups, k, caller):
     same = torch.eye(k, dtype=torch.float64)
     if groups is not None:
-        groups = check_several(groups, caller, "groups")
-        check_same_n(caller, cross=k, groups=len(groups))
+        groups = checks.check_several(groups, caller, "groups")
+        checks.check_same_n(caller, cross=k, groups=len(groups))
         labels = torch.tensor([list(groups).index(name) for name in groups])
         same = (labels[:, None] == labels).double()
     if similarity is None:
         return same
-    return torch.maximum(check_similarity(similarity, caller, k), same)
+    return torch.maximum(checks.check_similarity(similarity, caller, k), same)
 
 # %% ../../nbs/prior/16_judges.ipynb #33071716
 def _above(S, controls):  # the skills that count, shape (k, k)
@@ -108,14 +99,21 @@ class _Jury(NamedTuple):
     strength: float  # the largest eigenvalue among its members
 
 
+class Perron(NamedTuple):
+    "The Perron vector of a symmetric matrix, and its two largest eigenvalues."
+
+    vector: Tensor  # shape (k,), non-negative, with the sum one
+    eigenvalues: Tensor  # shape (2,), the larger first
+
+
 def perron_vector(
     B: Tensor,  # symmetric and non-negative, shape (k, k)
-) -> tuple:  # shapes (k,), non-negative with the sum one, and (2,)
+) -> Perron:
     "The Perron vector, and the two largest eigenvalues."
     values, vectors = torch.linalg.eigh(B)
     top = vectors[:, values >= values[-1] * (1 - 1e-9)]
     v = (top @ top.sum(0)).clamp(min=0)
-    return v / v.sum(), values[-2:].flip(0)
+    return Perron(v / v.sum(), values[-2:].flip(0))
 
 # %% ../../nbs/prior/16_judges.ipynb #7bf9e078
 def _u_centred(Z):  # the kernel of a factor without its diagonal, U-centred, as a unit vector
@@ -141,11 +139,11 @@ def copy_similarity(
     Reference: Székely and Rizzo 2014 for the centring; Kornblith et al. 2019 for the alignment.
     """
     caller = "copy_similarity"
-    factors = check_same_points(factors, caller, "factors")
-    power = check_number(power, caller, "power", low=0, low_open=True)
+    factors = checks.check_same_points(factors, caller, "factors")
+    power = checks.check_number(power, caller, "power", low=0, low_open=True)
     n = len(factors[0])
-    check_count(n, caller, "the number of points", low=4)
-    n = min(n, check_count(n_points, caller, "n_points", low=4))
+    checks.check_count(n, caller, "the number of points", low=4)
+    n = min(n, checks.check_count(n_points, caller, "n_points", low=4))
     pick = evenly(len(factors[0]), n, down=True)
     flat = torch.stack([_u_centred(Z[pick.to(Z.device)]).cpu() for Z in factors])
     return (flat @ flat.T).clamp(0, 1).pow(power).fill_diagonal_(1)
@@ -193,18 +191,18 @@ class Judges(Result):
 
 # %% ../../nbs/prior/16_judges.ipynb #c272d351
 def _rivals(B, seats, limit):  # the juries, strongest first, and who is in which
-    everyone = torch.ones(len(B), dtype=torch.bool)
+    all_judges = torch.ones(len(B), dtype=torch.bool)
     values = torch.linalg.eigvalsh(B)
     ratio = (values[-2] / values[-1]).item()
-    one = [_jury(B, seats, everyone)]
+    single = [_jury(B, seats, all_judges)]
     community = torch.zeros(len(B), dtype=torch.int64)
     if ratio <= limit:
-        return one, community, ratio
+        return single, community, ratio
     part = two_communities(B)
     if min(part.sum(), (~part).sum()) < 2:
-        return one, community, ratio
+        return single, community, ratio
     juries = [(_jury(B, seats, members), members) for members in (part, ~part)]
-    juries.sort(key=lambda found: -found[0].strength)
+    juries.sort(key=lambda pair: -pair[0].strength)
     community[juries[1][1]] = 1
     return [jury for jury, _ in juries], community, ratio
 
@@ -234,12 +232,12 @@ def elect_prior(
     S = _check_cross(cross, caller)
     controls = _check_controls(controls, len(S), caller)
     similarity = _check_copies(similarity, groups, len(S), caller)
-    power = check_number(power, caller, "power", low=0, high=1e12, low_open=True)
-    limit = check_number(limit, caller, "limit", low=0, high=1)
+    power = checks.check_number(power, caller, "power", low=0, high=1e12, low_open=True)
+    limit = checks.check_number(limit, caller, "limit", low=0, high=1)
     C = mutual_skill(S, similarity=similarity, controls=controls, jurors=jurors)
     if not C.max() > 0:
         rule = "two models must learn each other's tasks better than chance and controls do"
-        refuse(caller, rule, "no such pair", "add models, or name a prior")
+        checks.refuse(caller, rule, "no such pair", "add models, or name a prior")
     seats = similarity.sum(1)
     B = (C / C.max()) ** power / (seats[:, None] * seats).sqrt()
     juries, community, ratio = _rivals((B + B.T) / 2, seats, limit)
@@ -277,9 +275,9 @@ def _mutual_notes(names, similarity, cross, n_points):
     usual = best.median()
     return [
         f"{name} and the others learn next to nothing of each other's tasks (mutual skill "
-        f"{own:.3f}, usual {usual:.3f}): is it noise, or are its rows in another order?"
-        for name, own in zip(names, best.tolist(), strict=True)
-        if len(names) > 2 and own < _FAR * usual
+        f"{skill:.3f}, usual {usual:.3f}): is it noise, or are its rows in another order?"
+        for name, skill in zip(names, best.tolist(), strict=True)
+        if len(names) > 2 and skill < _FAR * usual
     ]
 
 
@@ -291,7 +289,7 @@ def company_notes(
     elected: Judges | None = None,  # the judges, if there was an election
     cross: Tensor | None = None,  # of cross_skill, if it is known
     n_points: int = 2048,  # that `cross` was found on
-) -> list:  # sentences, none if nothing needs to be said
+) -> list[str]:  # sentences, none if nothing needs to be said
     "What a reader of a ranking should know about the company of its models, before the verdict."
     notes = []
     if len(names) == 2 and elected is None:

@@ -14,18 +14,10 @@ from typing import Any, NamedTuple
 
 import torch
 
+from .. import checks
 from ..blocks import with_bar
-from taskpriors.checks import (
-    ArrayLike,
-    Seed,
-    check_choice,
-    check_count,
-    check_load,
-    check_memory,
-    check_number,
-    check_rounds,
-    refuse,
-)
+from ..checks import ArrayLike, Seed
+from . import chains, particles, prefix
 from taskpriors.prior.calibration import (  # noqa: F401 - promised at this path
     Calibration,
     TemperatureScan,
@@ -33,32 +25,7 @@ from taskpriors.prior.calibration import (  # noqa: F401 - promised at this path
     critical_temperature,
     temperature_scan,
 )
-from taskpriors.prior.chains import (
-    chain_statistics,
-    class_names_unsettled,
-    cold_chains_stay,
-    leading_directions,
-    reason_against_chains,
-    watch_chains,
-)
 from .estimates import Labelings, Measure, label_traces
-from taskpriors.prior.particles import (
-    MIN_DOF_ANNEALED,
-    ParticleState,
-    PottsModel,
-    Problem,
-    anneal,
-    check_proportions,
-    checked_problem,
-    exchange_classes,
-    factor_sums,
-    gibbs_sweep,
-    independent_labels,
-    particle_filter,
-    too_few_ancestors,
-    too_few_degrees,
-)
-from .prefix import check_given, check_sampler, copy_transposed, pair_scale
 from ..signatures import documented
 
 # %% ../../nbs/prior/12_labelings.ipynb #50ddee4a
@@ -78,17 +45,19 @@ def enumerate_labelings(
     Reference: Task Priors, section 2.4.
     """
     caller = "enumerate_labelings"
-    Z, T, q, _ = check_sampler(Z, temperature, n_classes, 1, caller)
-    pair_scale(Z, T, caller)  # refuses a temperature at which the energies overflow
+    Z, T, q, _ = prefix.check_sampler(Z, temperature, n_classes, 1, caller)
+    prefix.pair_scale(Z, T, caller)  # refuses a temperature at which the energies overflow
     n = len(Z)
-    given = check_given(given, caller, n=n, n_classes=q, device=Z.device)
+    given = prefix.check_given(given, caller, n=n, n_classes=q, device=Z.device)
     free = torch.arange(n, device=Z.device) if given is None else (given < 0).nonzero()[:, 0]
     listed = q ** len(free)
     if listed > 10**6:
         rule = "at most 10^6 labelings can be listed"
-        refuse(caller, rule, f"{q}^{len(free)}", "use sample_labelings")
-    check_memory((16 * n + 8 * q + 24) * listed, caller, "use sample_labelings", device=Z.device)
-    pi, tau = check_proportions(class_proportions, tolerance, q, caller)
+        checks.refuse(caller, rule, f"{q}^{len(free)}", "use sample_labelings")
+    checks.check_memory(
+        (16 * n + 8 * q + 24) * listed, caller, "use sample_labelings", device=Z.device
+    )
+    pi, tau = particles.check_proportions(class_proportions, tolerance, q, caller)
     labels = torch.zeros(listed, n, dtype=torch.int64, device=Z.device)
     labels += 0 if given is None else given
     digits = q ** torch.arange(len(free), device=Z.device).flip(0)
@@ -119,20 +88,23 @@ def enumerate_labelings(
 
 # %% ../../nbs/prior/12_labelings.ipynb #cc4b18f5
 def _chain_starts(P, m, g):  # -> labels, (n, m): prefix samples first, independent labels last
-    warm = independent_labels(P, m - m // 2, g)
+    warm = particles.independent_labels(P, m - m // 2, g)
     if m == 1:
         return warm
-    cold = particle_filter(P, m // 2, g, resample_below=0.0).labels
+    cold = particles.particle_filter(P, m // 2, g, resample_below=0.0).labels
     return torch.cat([cold, warm], 1)
 
 # %% ../../nbs/prior/12_labelings.ipynb #e49934b6
-_CHECKS_OF_CHAINS = (reason_against_chains,)
-_CHECKS_OF_PARTICLES = (too_few_ancestors, too_few_degrees)
-_CHECKS_OF_ANNEALED = (too_few_ancestors, partial(too_few_degrees, low=MIN_DOF_ANNEALED))
+_CHECKS_OF_CHAINS = (chains.reason_against_chains,)
+_CHECKS_OF_PARTICLES = (particles.too_few_ancestors, particles.too_few_degrees)
+_CHECKS_OF_ANNEALED = (
+    particles.too_few_ancestors,
+    partial(particles.too_few_degrees, low=particles.MIN_DOF_ANNEALED),
+)
 
 
-def _first_reason(checks, evidence):  # a reason for distrust, or ""
-    reasons = (check(evidence) for check in checks)
+def _first_reason(diagnostics, evidence):  # a reason for distrust, or ""
+    reasons = (check(evidence) for check in diagnostics)
     return next(filter(None, reasons), "")
 
 # %% ../../nbs/prior/12_labelings.ipynb #6e929cbd
@@ -149,24 +121,26 @@ def _check_sweeps(gibbs_sweeps, method, m, caller):
     if gibbs_sweeps is None:
         return 100 if method == "gibbs" else 2
     if method != "gibbs":
-        return check_rounds(gibbs_sweeps, caller, "gibbs_sweeps", low=0)
-    check_rounds(gibbs_sweeps, caller, "gibbs_sweeps")
-    return check_load(gibbs_sweeps, caller, "gibbs_sweeps", bytes_each=16 * m)
+        return checks.check_rounds(gibbs_sweeps, caller, "gibbs_sweeps", low=0)
+    checks.check_rounds(gibbs_sweeps, caller, "gibbs_sweeps")
+    return checks.check_load(gibbs_sweeps, caller, "gibbs_sweeps", bytes_each=16 * m)
 
 # %% ../../nbs/prior/12_labelings.ipynb #77c601fc
 def _in_order(labels, order):  # (n, m) in the order of the visit -> (m, n), int64
     n, m = labels.shape
     out = torch.empty(m, n, dtype=torch.int64, device=labels.device)
-    copy_transposed(out, labels[order.argsort()])
+    prefix.copy_transposed(out, labels[order.argsort()])
     return out
 
 # %% ../../nbs/prior/12_labelings.ipynb #82197cb7
-def _sample_chains(problem: Problem, m: int, options: _Options) -> Labelings:
+def _sample_chains(problem: particles.Problem, m: int, options: _Options) -> Labelings:
     P, order, g = problem
     Y = _chain_starts(P, m, g)
-    seen = watch_chains(P, 1 / P.T, Y, g, sweeps=options.sweeps, progress=options.progress)
+    statistics = chains.watch_chains(
+        P, 1 / P.T, Y, g, sweeps=options.sweeps, progress=options.progress
+    )
     labels = _in_order(Y, order)
-    reason = _first_reason(_CHECKS_OF_CHAINS, seen)
+    reason = _first_reason(_CHECKS_OF_CHAINS, statistics)
     device = labels.device
     return Labelings(
         labels=labels,
@@ -183,21 +157,21 @@ def _sample_chains(problem: Problem, m: int, options: _Options) -> Labelings:
         trusted=not reason,
         reason=reason,
         heaviest=1 / m,
-        history=seen.values[:, 0].mean(1),
+        history=statistics.values[:, 0].mean(1),
     )
 
 # %% ../../nbs/prior/12_labelings.ipynb #4c9bc0ec
-def _weighted_particles(P, m, g, options: _Options) -> ParticleState:
+def _weighted_particles(P, m, g, options: _Options) -> particles.ParticleState:
     progress = options.progress
     if options.method == "anneal":
         below = options.resample_below
-        states = anneal(P, m, g, [1 / P.T], step=options.step, resample_below=below)
+        states = particles.anneal(P, m, g, [1 / P.T], step=options.step, resample_below=below)
         for state in with_bar(states, progress, desc="temperatures"):
             last = state
         return last
     below = options.resample_below if options.method == "smc" else 0.0
     every = options.check_every
-    return particle_filter(P, m, g, every=every, resample_below=below, progress=progress)
+    return particles.particle_filter(P, m, g, every=every, resample_below=below, progress=progress)
 
 # %% ../../nbs/prior/12_labelings.ipynb #f23b0571
 def _mean_and_error(cloud, v):  # of statistics, shape (k, m) -> (k,) each
@@ -211,22 +185,22 @@ def _mean_and_error(cloud, v):  # of statistics, shape (k, m) -> (k,) each
 
 
 def _gaps(P, states):  # between two runs: statistic -> difference in standard errors
-    directions = leading_directions(P, 1 / P.T)
-    seen = [chain_statistics(P, one.sums, directions) for one in states]
-    clouds = [one.cloud for one in states]
+    directions = chains.leading_directions(P, 1 / P.T)
+    statistics = [chains.chain_statistics(P, state.sums, directions) for state in states]
+    clouds = [state.cloud for state in states]
     (a, se_a), (b, se_b) = (
-        _mean_and_error(cloud, x.values) for cloud, x in zip(clouds, seen, strict=True)
+        _mean_and_error(cloud, x.values) for cloud, x in zip(clouds, statistics, strict=True)
     )
     off = ((a - b).abs() / torch.hypot(se_a, se_b).clamp(min=1e-9 * b.abs().max())).tolist()
-    gaps = dict(zip(seen[0].names, off, strict=True))
+    gaps = dict(zip(statistics[0].names, off, strict=True))
     error = math.hypot(*(cloud.log_partition_se() for cloud in clouds))
     gaps["log Z"] = abs(clouds[0].log_partition() - clouds[1].log_partition()) / max(error, 1e-9)
     return gaps
 
 
 def _differs_from_annealing(P, state, g):  # a reason for distrust, or ""
-    *_, other = anneal(P, len(state.cloud.log_w), g, [1 / P.T], step=0.95)
-    reason = too_few_ancestors(other.cloud)
+    *_, other = particles.anneal(P, len(state.cloud.log_w), g, [1 / P.T], step=0.95)
+    reason = particles.too_few_ancestors(other.cloud)
     if reason:
         return f"no annealing run to compare with: {reason}"
     gaps = _gaps(P, (state, other))
@@ -241,14 +215,14 @@ def _too_cold_for_points(P):  # a reason for distrust, or ""
     if P.T >= critical:
         return ""
     share = f"{P.T / critical:.2g} of the critical temperature"
-    drawn = f"class proportions at {share}, drawn point by point"
-    return f"{drawn}, where only method='anneal' can be checked"
+    case = f"class proportions at {share}, drawn point by point"
+    return f"{case}, where only method='anneal' can be checked"
 
 
 def _proportions_doubtful(P, state, method, g):  # a reason for distrust, or ""
     if P.pi is None:
         return ""
-    reason = class_names_unsettled(P, state)
+    reason = chains.class_names_unsettled(P, state)
     if reason or method == "anneal":
         return reason
     return _differs_from_annealing(P, state, g) or _too_cold_for_points(P)
@@ -263,11 +237,11 @@ def _orders_disagree(P, state, g, options: _Options):  # a reason for distrust, 
         return ""
     for _ in range(_OTHER_ORDERS):
         order = torch.arange(P.n, device=Z.device)
-        free = torch.randperm(P.n - P.n_known, generator=g, device=g.device).to(Z.device)
-        order[P.n_known :] = free + P.n_known
-        other = PottsModel(Z[order], P.T, P.q, P.pi, P.tau, known=P.known)
+        free = torch.randperm(P.n - P.n_clamped, generator=g, device=g.device).to(Z.device)
+        order[P.n_clamped :] = free + P.n_clamped
+        other = particles.PottsModel(Z[order], P.T, P.q, P.pi, P.tau, clamped=P.clamped)
         second = _weighted_particles(other, m, g, options)
-        few = too_few_ancestors(second.cloud)
+        few = particles.too_few_ancestors(second.cloud)
         if few:
             return f"no second order of the points to compare with: {few}"
         gaps = _gaps(P, (state, second))
@@ -284,12 +258,12 @@ def _copy_of(g):  # checks draw from it, so that they move no task
     return copy
 
 # %% ../../nbs/prior/12_labelings.ipynb #6dfaa969
-def _sample_particles(problem: Problem, m: int, options: _Options) -> Labelings:
+def _sample_particles(problem: particles.Problem, m: int, options: _Options) -> Labelings:
     P, order, g = problem
     state = _weighted_particles(P, m, g, options)
     labels, cloud = state.labels, state.cloud
-    checks = _CHECKS_OF_ANNEALED if options.method == "anneal" else _CHECKS_OF_PARTICLES
-    reason = _first_reason(checks, cloud) or cold_chains_stay(P, state, _copy_of(g))
+    diagnostics = _CHECKS_OF_ANNEALED if options.method == "anneal" else _CHECKS_OF_PARTICLES
+    reason = _first_reason(diagnostics, cloud) or chains.cold_chains_stay(P, state, _copy_of(g))
     reason = reason or _proportions_doubtful(P, state, options.method, g)
     if not reason and options.method != "anneal":
         quiet = options._replace(progress=False)
@@ -303,10 +277,10 @@ def _sample_particles(problem: Problem, m: int, options: _Options) -> Labelings:
     )
     if options.method != "prefix":
         labels = labels[:, cloud.resample(g)]
-        sums = factor_sums(P, labels)
+        sums = particles.factor_sums(P, labels)
         for _ in with_bar(range(options.sweeps), options.progress, desc="sweeps"):
-            gibbs_sweep(P, 1 / P.T, labels, sums, g)
-            exchange_classes(P, labels, sums, g)
+            particles.gibbs_sweep(P, 1 / P.T, labels, sums, g)
+            particles.exchange_classes(P, labels, sums, g)
         if options.sweeps:
             diagnosis["heaviest"] = 1 / m
     return Labelings(
@@ -351,8 +325,8 @@ def sample_labelings(
     Reference: Task Priors, section 2.4, the restricted measure.
     """
     caller = "sample_labelings"
-    check_choice(method, ("smc", "anneal", "gibbs", "prefix"), caller, "method")
-    problem = checked_problem(
+    checks.check_choice(method, ("smc", "anneal", "gibbs", "prefix"), caller, "method")
+    problem = particles.checked_problem(
         Z,
         temperature,
         n_classes,
@@ -361,15 +335,15 @@ def sample_labelings(
         tolerance=tolerance,
         seed=seed,
         caller=caller,
-        given=given,
+        labels=given,
     )
     open_unit: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
     options = _Options(
         method=method,
         sweeps=_check_sweeps(gibbs_sweeps, method, n_tasks, caller),
-        resample_below=check_number(resample_below, caller, "resample_below", low=0, high=1),
-        check_every=check_count(check_every, caller, "check_every"),
-        step=check_number(step, caller, "step", **open_unit),
+        resample_below=checks.check_number(resample_below, caller, "resample_below", low=0, high=1),
+        check_every=checks.check_count(check_every, caller, "check_every"),
+        step=checks.check_number(step, caller, "step", **open_unit),
         progress=progress,
     )
     sample = _sample_chains if method == "gibbs" else _sample_particles
@@ -377,7 +351,7 @@ def sample_labelings(
     P = problem.model
     place = problem.order.argsort()
     factor = P.B[:, : P.rank][place]
-    free = None if P.known is None else place >= P.n_known
+    free = None if P.clamped is None else place >= P.n_clamped
     measure = Measure(factor=factor, temperature=P.T, pi=P.pi, kappa=P.kappa, free=free)
     labelings = replace(labelings, measure=measure)
     if not labelings.trusted:

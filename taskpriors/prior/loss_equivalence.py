@@ -9,33 +9,23 @@ __all__ = ['probe_loss', 'optimal_probe', 'label_graph', 'relative_objective', '
 import torch
 from torch import Tensor
 
-from taskpriors.checks import (
-    ArrayLike,
-    as_tensor,
-    check_computed,
-    check_dtype,
-    check_features,
-    check_finite,
-    check_labels,
-    check_memory,
-    check_same_n,
-    refuse,
-)
+from .. import checks
+from ..checks import ArrayLike
 from ..kernels import center, kernel_factor
 
 # %% ../../nbs/prior/01_loss_equivalence.ipynb #324f1d3e
 def _targets(targets, features: Tensor, caller: str) -> Tensor:  # shape (n, q), as the features
     "Targets as a matrix; a real vector becomes one column."
-    Y = as_tensor(targets, caller, "targets").to(features.device)
+    Y = checks.as_tensor(targets, caller, "targets").to(features.device)
     if Y.ndim == 1:
         if not Y.is_floating_point():
             rule = "targets must be one-hot rows or real numbers"
-            refuse(
+            checks.refuse(
                 caller, rule, f"a vector of {Y.dtype}", "use torch.nn.functional.one_hot(labels)"
             )
         Y = Y[:, None]
-    Y = check_features(Y, caller, "targets", min_rows=1).to(features.dtype)
-    check_same_n(caller, features=len(features), targets=len(Y))
+    Y = checks.check_features(Y, caller, "targets", min_rows=1).to(features.dtype)
+    checks.check_same_n(caller, features=len(features), targets=len(Y))
     return Y
 
 # %% ../../nbs/prior/01_loss_equivalence.ipynb #bf7864d2
@@ -50,22 +40,24 @@ def probe_loss(
     sum_ij (F W + 1 b^T - Y)_ij^2 / n.
     Reference: Task Priors, Definition 2.1, eq. (1).
     """
-    F = check_features(features, "probe_loss")
+    F = checks.check_features(features, "probe_loss")
     Y = _targets(targets, F, "probe_loss")
-    W = check_finite(as_tensor(W, "probe_loss", "W").to(F), "probe_loss", "W")
-    b = check_finite(as_tensor(b, "probe_loss", "b").to(F), "probe_loss", "b")
+    W = checks.check_finite(checks.as_tensor(W, "probe_loss", "W").to(F), "probe_loss", "W")
+    b = checks.check_finite(checks.as_tensor(b, "probe_loss", "b").to(F), "probe_loss", "b")
     want = (F.shape[1], Y.shape[1])
     if W.shape != want or b.shape != want[1:]:
         rule = f"W must have shape {want} and b {want[1:]}"
-        refuse("probe_loss", rule, f"{tuple(W.shape)} and {tuple(b.shape)}", "see optimal_probe")
-    check_memory(
+        checks.refuse(
+            "probe_loss", rule, f"{tuple(W.shape)} and {tuple(b.shape)}", "see optimal_probe"
+        )
+    checks.check_memory(
         2 * Y.numel() * F.element_size(),
         "probe_loss",
         "pass fewer targets at a time",
         device=F.device,
     )
     loss = (F @ W + b - Y).square().sum() / len(F)
-    return check_computed(loss, "probe_loss", "the loss")
+    return checks.check_computed(loss, "probe_loss", "the loss")
 
 # %% ../../nbs/prior/01_loss_equivalence.ipynb #3174bfaa
 def optimal_probe(
@@ -77,9 +69,9 @@ def optimal_probe(
     W = pinv(H F) H Y and b = mean(Y) - mean(F) W, with H = I - 1 1^T / n.
     Reference: Task Priors, Theorem 2.3 (its proof).
     """
-    F = check_features(features, "optimal_probe")
+    F = checks.check_features(features, "optimal_probe")
     Y = _targets(targets, F, "optimal_probe")
-    check_memory(
+    checks.check_memory(
         5 * F.numel() * F.element_size(),
         "optimal_probe",
         "optimal_probe_loss needs less, because it does not form the weights",
@@ -89,7 +81,7 @@ def optimal_probe(
     rounding = dict(atol=8 * eps * F.norm().item(), rtol=max(F.shape) * eps)
     W = torch.linalg.pinv(center(F), **rounding) @ center(Y)
     b = Y.mean(0) - F.mean(0) @ W
-    check_computed(torch.cat([W, b[None]]), "optimal_probe", "the weights")
+    checks.check_computed(torch.cat([W, b[None]]), "optimal_probe", "the weights")
     return W, b
 
 # %% ../../nbs/prior/01_loss_equivalence.ipynb #83f32336
@@ -103,12 +95,12 @@ def label_graph(
     G_ij = 1 if y_i = y_j, else 0.
     Reference: Task Priors, Definition 2.2.
     """
-    y = check_labels(labels, "label_graph")
+    y = checks.check_labels(labels, "label_graph")
     if len(y) != 1:
         rule = "labels must be one task"
-        refuse("label_graph", rule, f"{len(y)} tasks", "pass one row at a time")
-    dtype = check_dtype(dtype, "label_graph")
-    check_memory(
+        checks.refuse("label_graph", rule, f"{len(y)} tasks", "pass one row at a time")
+    dtype = checks.check_dtype(dtype, "label_graph")
+    checks.check_memory(
         y.numel() ** 2 * (1 + dtype.itemsize),
         "label_graph",
         "relative_objective needs no graph",
@@ -128,7 +120,7 @@ def relative_objective(
     Reference: Task Priors, Definition 2.2 and Theorem 2.3, eq. (2).
     """
     V = kernel_factor(features, "projection")
-    y = check_labels(labels, "relative_objective", n=len(V)).to(V.device)
+    y = checks.check_labels(labels, "relative_objective", n=len(V)).to(V.device)
     q = int(y.max()) + 1
     sums = (V.new_zeros(q, V.shape[1]).index_add_(0, task, V) for task in y)
     return torch.stack([s.square().sum() for s in sums])
@@ -146,4 +138,4 @@ def optimal_probe_loss(
     V = kernel_factor(features, "projection")
     Yc = center(_targets(targets, V, "optimal_probe_loss"))
     loss = (Yc - V @ (V.T @ Yc)).square().sum() / len(V)
-    return check_computed(loss, "optimal_probe_loss", "the loss")
+    return checks.check_computed(loss, "optimal_probe_loss", "the loss")

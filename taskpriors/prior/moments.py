@@ -15,19 +15,7 @@ import torch
 from torch import Tensor
 
 from ..checks import ArrayLike, Axes, DataFrame, ExecutorLike, check_count
-from taskpriors.prior.pair_sums import (
-    block_copies,
-    block_shape,
-    check_overflow,
-    diagonal_cumulants,
-    factor_kernel,
-    gram_,
-    margins,
-    pair_problem,
-    points_per_block,
-    score_cumulants,
-    sum_blocks,
-)
+from . import pair_sums
 from ..results import Result, new_axes
 from ..signatures import documented
 
@@ -79,20 +67,20 @@ def moment_sums(
     n_sums = 1 + 2 * len(odds) * len(models)
     total = torch.zeros(n_sums, dtype=torch.float64, device=buffers.device)
     for block in blocks:
-        shape = block_shape(block)
+        shape = pair_sums.block_shape(block)
         K, M, scratch, *coins = buffers[:, : math.prod(shape)].view(-1, *shape)
         tanhs, spreads = coins[::2], coins[1::2]
-        gram_(K, prior, block, hollow=True)
+        pair_sums.gram_(K, prior, block, hollow=True)
         sums = [torch.abs(K, out=scratch).sum()]
         for o, t, w, tiny in zip(odds, tanhs, spreads, small, strict=True):
             x = K if o == 1 else torch.mul(K, o, out=M)
             coins_(x, t, w, scratch, small=tiny)
         for terms in models:
-            gram_(M, terms, block, hollow=True)
+            pair_sums.gram_(M, terms, block, hollow=True)
             sums += [torch.mul(M, t, out=scratch).sum() for t in tanhs]
             M.mul_(M)
             sums += [torch.mul(M, w, out=scratch).sum() for w in spreads]
-        total.add_(torch.stack(sums), alpha=block_copies(block))
+        total.add_(torch.stack(sums), alpha=pair_sums.block_copies(block))
     return total
 
 # %% ../../nbs/prior/04_moments.ipynb #4358b23a
@@ -182,7 +170,7 @@ def trace_moments(
     Takes O(n^2 r) time and O(block_size^2) memory.
     Reference: Task Priors, Theorem 2.6.
     """
-    p = pair_problem(
+    p = pair_sums.pair_problem(
         M,
         prior,
         temperature,
@@ -196,7 +184,7 @@ def trace_moments(
     first = p.odds[0]
     largest = p.prior_diagonal.max().item()
     single = p.dtype == torch.float32
-    size = points_per_block(p, 3 + 2 * n_temps, p.dtype.itemsize)
+    size = pair_sums.points_per_block(p, 3 + 2 * n_temps, p.dtype.itemsize)
     fn = partial(
         moment_sums,
         prior=[(p.prior, p.prior, first)],
@@ -206,12 +194,12 @@ def trace_moments(
         size=size,
         dtype=p.dtype,
     )
-    total = check_overflow(sum_blocks(fn, p, size), p.caller)
+    total = pair_sums.check_overflow(pair_sums.sum_blocks(fn, p, size), p.caller)
     scale = total[0].item() / first / (n * (n - 1))
     tanh_sums, spread_sums = total[1:].view(-1, 2, n_temps).unbind(1)
-    parts = [margins(Z) for Z in p.models]
+    parts = [pair_sums.margins(Z) for Z in p.models]
     half_sums = torch.stack([part.off_diagonal for part in parts])[:, None] / 2
-    diagonal = diagonal_cumulants(p, [part.diagonal for part in parts], 2)
+    diagonal = pair_sums.diagonal_cumulants(p, [part.diagonal for part in parts], 2)
     return TraceMoments(
         mean=p.shaped(tanh_sums / 2 + half_sums + diagonal[..., 0]),
         variance=p.shaped(spread_sums * p.twice + diagonal[..., 1]),
@@ -240,7 +228,7 @@ def trace_cumulants(
     of a single model or temperature are dropped.
     Reference: Task Priors, Theorem 2.6 (k = 1, 2); the proof for all k is in the notebook.
     """
-    p = pair_problem(
+    p = pair_sums.pair_problem(
         M,
         prior,
         temperature,
@@ -251,4 +239,6 @@ def trace_cumulants(
         progress=progress,
     )
     order = check_count(order, p.caller, "order", high=20)
-    return p.shaped(score_cumulants(p, [factor_kernel(Z) for Z in p.models], order))
+    return p.shaped(
+        pair_sums.score_cumulants(p, [pair_sums.factor_kernel(Z) for Z in p.models], order)
+    )

@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..checks import ArrayLike, Seed, check_count, check_features, check_generator, refuse
+from .. import checks
+from ..checks import ArrayLike, Seed
 from ..signatures import documented
 
 # %% ../../nbs/prior/23_next_labels.ipynb #c42d7fdc
@@ -46,9 +47,9 @@ class Duels:
         self.settle(i, 1.0)
         while missing > _TINY and self.open.any():
             j = self.nearest(i)
-            given = min(missing, self.p[j])
-            missing -= given
-            self.settle(j, self.p[j] - given)
+            mass = min(missing, self.p[j])
+            missing -= mass
+            self.settle(j, self.p[j] - mass)
 
     def duel(self) -> None:
         i = int(self.g.choice(np.flatnonzero(self.open)))
@@ -74,12 +75,12 @@ LOOKED_AT = 4096  # points among which a sample is spread, at most
 def _halvings(distances, labelled, rows, g):  # rows in an order whose beginnings are spread
     order: list = []
     while len(rows) > 1:
-        there = np.concatenate([labelled, rows])
-        share = (len(labelled) + len(rows) / 2) / len(there)
-        duels = Duels(distances[np.ix_(there, there)], np.full(len(there), share), g)
+        points = np.concatenate([labelled, rows])
+        share = (len(labelled) + len(rows) / 2) / len(points)
+        duels = Duels(distances[np.ix_(points, points)], np.full(len(points), share), g)
         for i in range(len(labelled)):
             duels.take(i)
-        half = there[duels.decide()]
+        half = points[duels.decide()]
         stays = rows[np.isin(rows, half)]
         order[:0] = g.permutation(rows[~np.isin(rows, half)]).tolist()
         if len(stays) == len(rows):
@@ -116,14 +117,14 @@ def spread_points(
     Reference: local pivotal method, Grafström, Lundström and Schelin (2012).
     """
     caller = "spread_points"
-    X = check_features(coordinates, caller, "coordinates", min_rows=1)
-    seed = int(torch.randint(2**62, (), generator=check_generator(seed, caller)))
+    X = checks.check_features(coordinates, caller, "coordinates", min_rows=1)
+    seed = int(torch.randint(2**62, (), generator=checks.check_generator(seed, caller)))
     g = np.random.default_rng(seed)
     done = np.zeros(0, int) if labelled is None else np.unique(np.asarray(labelled, int))
     if len(done) and not 0 <= done[0] <= done[-1] < len(X):
         got = f"{done[0]} to {done[-1]} of {len(X)} points"
-        refuse(caller, "labelled must hold rows of points", got, "number the points from 0")
-    k = check_count(n_points, caller, "n_points", high=len(X) - len(done))
+        checks.refuse(caller, "labelled must hold rows of points", got, "number the points from 0")
+    k = checks.check_count(n_points, caller, "n_points", high=len(X) - len(done))
     done, fresh = points_looked_at(len(X), done, g, max(LOOKED_AT, 2 * k))
     rows = np.concatenate([done, fresh])
     near = X[torch.as_tensor(rows)].double()

@@ -11,18 +11,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from .. import checks
 from ..blocks import row_blocks
-from taskpriors.checks import (
-    ArrayLike,
-    as_tensor,
-    check_choice,
-    check_features,
-    check_finite,
-    check_number,
-    check_same_n,
-    check_tensor,
-    refuse,
-)
+from ..checks import ArrayLike
 from .edges import checked_odds
 from ..signatures import documented
 
@@ -106,38 +97,40 @@ def _positive_unit_rows(X):
         rule = "features must have rows of positive norm"
         got = f"zero in row {int((norms == 0).flatten().nonzero()[0])}"
         remedy = "end the encoder without a ReLU, or use statistic='heldout'"
-        refuse("TaskPriorLoss", rule, got, remedy)
+        checks.refuse("TaskPriorLoss", rule, got, remedy)
     return X / norms
 
 
 def _about(C, center):  # unit rows about their mean: the batch's own, or the given one
     if center is None:
         return C - C.mean(0)
-    center = check_tensor(center, "TaskPriorLoss", "center")
+    center = checks.check_tensor(center, "TaskPriorLoss", "center")
     if center.shape != C.shape[1:]:
         rule = f"center must have shape ({C.shape[1]},)"
-        refuse("TaskPriorLoss", rule, tuple(center.shape), "pass the mean of the unit rows")
-    return C - check_finite(center, "TaskPriorLoss", "center").to(C)
+        checks.refuse("TaskPriorLoss", rule, tuple(center.shape), "pass the mean of the unit rows")
+    return C - checks.check_finite(center, "TaskPriorLoss", "center").to(C)
 
 # %% ../../nbs/prior/18_objective.ipynb #6062f838
 def _as_index(index, n, device):  # distinct points of the prior, as int64
     me = "TaskPriorLoss"
     if index is None:
         return torch.arange(n, device=device)
-    i = as_tensor(index, me, "index").to(device)
+    i = checks.as_tensor(index, me, "index").to(device)
     if i.ndim != 1 or i.is_floating_point() or i.dtype == torch.bool:
         rule, got = (
             "index must be a vector of whole numbers",
             f"{i.dtype} of shape {tuple(i.shape)}",
         )
-        refuse(me, rule, got, "pass the positions of the batch's points in the prior", TypeError)
+        checks.refuse(
+            me, rule, got, "pass the positions of the batch's points in the prior", TypeError
+        )
     if len(i) < 2 or i.min() < 0 or i.max() >= n:
         rule = f"index must hold at least two points of the prior's {n}"
-        refuse(me, rule, f"{len(i)} in {i.tolist()[:4]}...", "check the data loader")
+        checks.refuse(me, rule, f"{len(i)} in {i.tolist()[:4]}...", "check the data loader")
     if len(i.unique()) < len(i):
         got = f"{len(i) - len(i.unique())} repeated"
         remedy = "draw batches without replacement; give one view of a point per batch"
-        refuse(me, "index must hold each point once", got, remedy)
+        checks.refuse(me, "index must hold each point once", got, remedy)
     return i
 
 # %% ../../nbs/prior/18_objective.ipynb #dff99300
@@ -160,9 +153,9 @@ class TaskPriorStatistics(nn.Module):
         Z, self.odds = checked_odds(prior, temperature, graphs, "TaskPriorLoss")
         self.temperature = float(temperature)
         self.graphs = graphs
-        self.alpha = check_number(alpha, "TaskPriorLoss", "alpha", low=0, low_open=True)
-        known = ("trace", "hsic", "heldout")
-        self.statistic = check_choice(statistic, known, "TaskPriorLoss", "statistic")
+        self.alpha = checks.check_number(alpha, "TaskPriorLoss", "alpha", low=0, low_open=True)
+        statistics = ("trace", "hsic", "heldout")
+        self.statistic = checks.check_choice(statistic, statistics, "TaskPriorLoss", "statistic")
         self.undirected = graphs == "undirected"
         self.register_buffer("prior", Z.detach())
         self.hot = statistic == "hsic"
@@ -177,9 +170,9 @@ class TaskPriorStatistics(nn.Module):
         center: Tensor | None = None,  # of unit rows over all points; None: the batch's own
     ) -> TaskStatistics:
         "Estimates from one minibatch, drawn uniformly without replacement."
-        X = check_features(features, "TaskPriorLoss")
+        X = checks.check_features(features, "TaskPriorLoss")
         i = _as_index(index, len(self.prior), self.prior.device)
-        check_same_n("TaskPriorLoss", features=len(X), index=len(i))
+        checks.check_same_n("TaskPriorLoss", features=len(X), index=len(i))
         table = edge_table(self.prior[i], self.odds, self.undirected, self.hot)
         P, W = (a.to(X) for a in table)
         if self.statistic == "heldout":
@@ -214,7 +207,7 @@ class TaskPriorLoss(nn.Module):
         **options: Any,  # of TaskPriorStatistics: statistic, alpha, graphs
     ) -> None:
         super().__init__()
-        self.weight = check_number(weight, "TaskPriorLoss", "weight", low=0)
+        self.weight = checks.check_number(weight, "TaskPriorLoss", "weight", low=0)
         self.statistics = TaskPriorStatistics(prior, temperature, **options)
         self.sign = 1 if self.statistics.statistic == "heldout" else -1
 

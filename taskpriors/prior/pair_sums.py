@@ -13,21 +13,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from .. import checks
 from ..blocks import map_blocks, pair_blocks, row_blocks
-from taskpriors.checks import (
-    ArrayLike,
-    ExecutorLike,
-    check_choice,
-    check_count,
-    check_executor,
-    check_features,
-    check_flag,
-    check_memory,
-    check_same_n,
-    check_temperatures,
-    check_tensor,
-    refuse,
-)
+from ..checks import ArrayLike, ExecutorLike
 from .edges import GRAPHS
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d18
@@ -72,14 +60,14 @@ def is_sequence(
 def checked_models(
     M: ArrayLike | Mapping,  # a factor, shape (n, r), or a dictionary name -> factor
     caller: str,  # who asks
-) -> dict:  # name -> factor; a single one is called "model"
+) -> dict[str, Tensor]:  # name -> factor; a single one is called "model"
     "Models by name, each a finite factor."
     if not isinstance(M, Mapping):
-        return {"model": check_features(M, caller, "M")}
+        return {"model": checks.check_features(M, caller, "M")}
     if not M:
         rule = "M must hold at least one model"
-        refuse(caller, rule, "an empty dictionary", "pass a factor or name -> factor")
-    return {name: check_features(Z, caller, f"model {name!r}") for name, Z in M.items()}
+        checks.refuse(caller, rule, "an empty dictionary", "pass a factor or name -> factor")
+    return {name: checks.check_features(Z, caller, f"model {name!r}") for name, Z in M.items()}
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d20
 class Margins(NamedTuple):
@@ -115,26 +103,26 @@ def pair_problem(
     progress: bool = False,  # show a bar on standard error
 ) -> PairProblem:
     "Check the arguments that all statistics of Tr(MG) share."
-    check_choice(graphs, GRAPHS, caller, "graphs")
-    check_executor(executor, caller)
-    prior = check_features(prior, caller, "prior").detach()
-    temperatures = check_temperatures(temperature, caller)
+    checks.check_choice(graphs, GRAPHS, caller, "graphs")
+    checks.check_executor(executor, caller)
+    prior = checks.check_features(prior, caller, "prior").detach()
+    temperatures = checks.check_temperatures(temperature, caller)
     models = {name: Z.detach() for name, Z in checked_models(M, caller).items()}
     factors = [prior, *models.values()]
-    check_same_n(caller, prior=len(prior), **{str(k): len(Z) for k, Z in models.items()})
+    checks.check_same_n(caller, prior=len(prior), **{str(k): len(Z) for k, Z in models.items()})
     devices = {str(Z.device) for Z in factors}
     if len(devices) > 1:
         rule = "models and prior must lie on one device"
-        refuse(caller, rule, devices, "move them with .to(device)")
+        checks.refuse(caller, rule, devices, "move them with .to(device)")
     if block_size is not None:
-        block_size = check_count(block_size, caller, "block_size")
+        block_size = checks.check_count(block_size, caller, "block_size")
     dtype = max((Z.dtype for Z in factors), key=lambda d: d.itemsize)
     twice = 2 if graphs == "undirected" else 1
     odds = (twice / temperatures).tolist()
     if max(odds) > torch.finfo(dtype).max:
         rule = f"1/temperature must be finite in {dtype}"
         remedy = "rescale the kernel or pass float64 factors"
-        refuse(caller, rule, temperatures.min().item(), remedy)
+        checks.refuse(caller, rule, temperatures.min().item(), remedy)
     return PairProblem(
         caller=caller,
         names=tuple(map(str, models)),
@@ -149,7 +137,7 @@ def pair_problem(
         dtype=dtype,
         block_size=block_size,
         executor=executor,
-        progress=check_flag(progress, caller, "progress"),
+        progress=checks.check_flag(progress, caller, "progress"),
     )
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d28
@@ -178,7 +166,7 @@ def kernel_difference(
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d2a
 def block_shape(
     block: tuple,  # (rows, columns), slices of points
-) -> tuple:
+) -> tuple[int, int]:
     "Number of rows and of columns of a block."
     rows, cols = block
     return rows.stop - rows.start, cols.stop - cols.start
@@ -201,8 +189,8 @@ def gram_(
 ) -> Tensor:  # `out`
     "Overwrite `out` with a block of the kernel."
     rows, cols = block
-    for k, (left, right, a) in enumerate(terms):
-        out.addmm_(left[rows].to(out.dtype), right[cols].to(out.dtype).T, beta=int(k > 0), alpha=a)
+    for k, (L, R, a) in enumerate(terms):
+        out.addmm_(L[rows].to(out.dtype), R[cols].to(out.dtype).T, beta=int(k > 0), alpha=a)
     if hollow and rows == cols:
         out.fill_diagonal_(0)
     return out
@@ -230,7 +218,7 @@ def points_per_block(
     if problem.block_size is not None:
         size = min(n, problem.block_size)
         device = problem.prior.device
-        check_memory(
+        checks.check_memory(
             n_buffers * itemsize * size**2, problem.caller, "lower block_size", device=device
         )
         return size
@@ -273,7 +261,7 @@ def check_overflow(
 ) -> Tensor:  # `x` itself
     "Refuse sums that are not finite."
     if not torch.isfinite(x).all():
-        refuse(
+        checks.refuse(
             caller,
             "powers of the kernel entries must stay within range",
             "an overflow",
@@ -284,7 +272,7 @@ def check_overflow(
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d3c
 def next_polynomial(
     R: Sequence,  # coefficients, lowest power first
-) -> list:
+) -> list[float]:
     "Coefficients of (1 - t^2) R'/2 - t R, lowest power first."
     out = [0.0] * (len(R) + 1)
     for power, c in enumerate(R):
@@ -328,10 +316,12 @@ def bernoulli_cumulants(
     order: int,  # highest cumulant
 ) -> Tensor:  # shape (order, ...), float64
     "Cumulants 1 to `order` of coins, accurate at any log-odds."
-    x = check_tensor(log_odds, "bernoulli_cumulants", "log_odds").double()
-    order = check_count(order, "bernoulli_cumulants", "order")
+    x = checks.check_tensor(log_odds, "bernoulli_cumulants", "log_odds").double()
+    order = checks.check_count(order, "bernoulli_cumulants", "order")
     if x.isnan().any():
-        refuse("bernoulli_cumulants", "log_odds must be numbers", "nan", "drop or impute them")
+        checks.refuse(
+            "bernoulli_cumulants", "log_odds must be numbers", "nan", "drop or impute them"
+        )
     return coin_cumulants(x, order)
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d4a

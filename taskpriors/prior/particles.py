@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from .. import checks
 from ..blocks import row_blocks, with_bar
-from ..checks import ArrayLike, Seed, check_generator, check_number, check_tensor, refuse
-from .prefix import check_given, check_sampler, log_normalisers, pair_scale
+from ..checks import ArrayLike, Seed
+from . import prefix
 from .prefix_blocks import draw_block, draw_uniforms, encode_labels
 
 # %% ../../nbs/prior/10_particles.ipynb #d755be69
@@ -30,11 +31,11 @@ class PottsModel:
         pi: Tensor | None = None,
         tau: float | None = None,
         *,
-        known: Tensor | None = None,
+        clamped: Tensor | None = None,
     ) -> None:
         self.n = len(Z)
-        self.known = known  # classes of the first points, which no sampler changes; or None
-        self.n_known = 0 if known is None else len(known)
+        self.clamped = clamped  # classes of the first points, which no sampler changes; or None
+        self.n_clamped = 0 if clamped is None else len(clamped)
         self.q = q
         self.T = T
         self.pi: Any = pi  # float64, on the device of Z
@@ -50,15 +51,15 @@ class PottsModel:
             self.kappa = 1 / (tau * self.n) ** 2
             self.B = torch.cat([Z, Z.new_ones(self.n, 1)], 1)
 
-    def free_blocks(self, size: int) -> list:
+    def free_blocks(self, size: int) -> list[slice]:
         "Slices of at most `size` points that cover those whose labels are not known."
-        k = self.n_known
+        k = self.n_clamped
         return [slice(b.start + k, b.stop + k) for b in row_blocks(self.n - k, size)]
 
     def hold(self, Y: Tensor) -> Tensor:
         "Write the known labels into Y, shape (n, m), in place."
-        if self.known is not None:
-            Y[: self.n_known] = self.known[:, None].to(Y)
+        if self.clamped is not None:
+            Y[: self.n_clamped] = self.clamped[:, None].to(Y)
         return Y
 
     def coef(self, beta: float) -> float | Tensor:
@@ -111,16 +112,16 @@ def check_proportions(
     caller: str,  # who asks
 ) -> tuple[Tensor | None, float | None]:  # shares that sum to one, float64, and the tolerance
     "Return class proportions and their tolerance, or raise `ValueError`; None leaves both out."
-    tau = check_number(tau, caller, "tolerance", low=0, low_open=True)
+    tau = checks.check_number(tau, caller, "tolerance", low=0, low_open=True)
     if pi is None:
         return None, None
-    pi = check_tensor(pi, caller, "class_proportions").double().cpu()
+    pi = checks.check_tensor(pi, caller, "class_proportions").double().cpu()
     if pi.shape != (q,):
         rule = f"class_proportions must hold {q} numbers"
-        refuse(caller, rule, f"shape {tuple(pi.shape)}", "pass one share per class")
+        checks.refuse(caller, rule, f"shape {tuple(pi.shape)}", "pass one share per class")
     if not (pi > 0).all() or abs(pi.sum().item() - 1) > 1e-6:
         rule = "class_proportions must be positive and sum to one"
-        refuse(caller, rule, pi.tolist(), "divide them by their sum")
+        checks.refuse(caller, rule, pi.tolist(), "divide them by their sum")
     return pi / pi.sum(), tau
 
 # %% ../../nbs/prior/10_particles.ipynb #68381ff1
@@ -142,29 +143,29 @@ def checked_problem(
     tolerance: float,  # spread of the shares around them
     seed: Seed | None,  # int, torch.Generator or None
     caller: str,  # who asks
-    given: ArrayLike | None = None,  # known classes, shape (n,); -1 where a label is not known
+    labels: ArrayLike | None = None,  # known classes, shape (n,); -1 where a label is not known
 ) -> Problem:
     "Judge the arguments that all samplers of the label measure share."
-    Z, T, q, _ = check_sampler(Z, temperature, n_classes, n_tasks, caller, label_bytes=18)
-    pair_scale(Z, T, caller)
+    Z, T, q, _ = prefix.check_sampler(Z, temperature, n_classes, n_tasks, caller, label_bytes=18)
+    prefix.pair_scale(Z, T, caller)
     n = len(Z)
     pi, tau = check_proportions(class_proportions, tolerance, q, caller)
     if tau is not None and tau * n < 0.5:
         rule = "tolerance must leave room to move one point"
-        refuse(caller, rule, f"{tau:.3g} for {n} points", f"pass at least {0.5 / n:.2g}")
-    g = check_generator(seed, caller, Z.device)
-    order, known = torch.arange(n, device=Z.device), None
-    given = check_given(given, caller, n=n, n_classes=q, device=Z.device)
-    if given is not None:
+        checks.refuse(caller, rule, f"{tau:.3g} for {n} points", f"pass at least {0.5 / n:.2g}")
+    g = checks.check_generator(seed, caller, Z.device)
+    order, clamped = torch.arange(n, device=Z.device), None
+    labels = prefix.check_given(labels, caller, n=n, n_classes=q, device=Z.device)
+    if labels is not None:
         if pi is not None:
             rule = "class_proportions cannot be kept while labels are given"
-            refuse(caller, rule, "both", "leave one of the two out")
-        first = (given >= 0).nonzero()[:, 0]
-        order, known = (given < 0).nonzero()[:, 0], given[first]
+            checks.refuse(caller, rule, "both", "leave one of the two out")
+        first = (labels >= 0).nonzero()[:, 0]
+        order, clamped = (labels < 0).nonzero()[:, 0], labels[first]
     order = order[torch.randperm(len(order), generator=g, device=g.device).to(Z.device)]
-    if known is not None:
+    if clamped is not None:
         order = torch.cat([first, order])
-    return Problem(PottsModel(Z[order], T, q, pi, tau, known=known), order, g)
+    return Problem(PottsModel(Z[order], T, q, pi, tau, clamped=clamped), order, g)
 
 # %% ../../nbs/prior/10_particles.ipynb #ce7a2b8c
 class ParticleCloud:
@@ -230,10 +231,10 @@ def too_few_ancestors(
     cloud: ParticleCloud,
 ) -> str:  # a reason for distrust, or ""
     "Are fewer ancestors left than standard errors need?"
-    left = cloud.n_ancestors()
-    if left >= MIN_ANCESTORS:
+    n_ancestors = cloud.n_ancestors()
+    if n_ancestors >= MIN_ANCESTORS:
         return ""
-    family = f"{len(cloud.log_w)} particles that descend from {left:.1f} effective ancestors"
+    family = f"{len(cloud.log_w)} particles that descend from {n_ancestors:.1f} effective ancestors"
     return f"{family}, fewer than {MIN_ANCESTORS}"
 
 # %% ../../nbs/prior/10_particles.ipynb #dcf2cc7f
@@ -259,11 +260,11 @@ def _log_constant(P):  # what the weights of all particles share, diagonal of K 
     n, q, pi = P.n, P.q, P.pi
     off_diagonal = P.total.square().sum().item() - P.trace_K
     kernel = off_diagonal * beta / q + P.trace_K * beta
-    if P.known is not None:  # the couplings of known labels, less their mean over classes
-        B = P.B[: P.n_known].double()
-        S = torch.nn.functional.one_hot(P.known, q).double().T @ B
-        own = (1 - 1 / q) * B.square().sum()
-        kernel += beta * (S.square().sum() - S.sum(0).square().sum() / q - own).item()
+    if P.clamped is not None:  # the couplings of known labels, less their mean over classes
+        B = P.B[: P.n_clamped].double()
+        S = torch.nn.functional.one_hot(P.clamped, q).double().T @ B
+        diagonal = (1 - 1 / q) * B.square().sum()
+        kernel += beta * (S.square().sum() - S.sum(0).square().sum() / q - diagonal).item()
     if pi is None:
         return kernel
     pairs = n * n / q - n * (n - 1) / (2 * q) - n / 2 - n * n * pi.square().sum().item() / 2
@@ -275,8 +276,8 @@ def _drift(P, start, S):  # log of that factor over a block; start: counts befor
         return 0.0
     v = (P.kappa * (P.pi[1:] - 1 / P.q)).to(S)
     b = len(S)
-    left = torch.arange(b - 1, -1, -1, device=S.device, dtype=S.dtype)  # points still to come
-    counts = b * start + torch.einsum("b,bkm->km", left, S)
+    remaining = torch.arange(b - 1, -1, -1, device=S.device, dtype=S.dtype)  # points still to come
+    counts = b * start + torch.einsum("b,bkm->km", remaining, S)
     return torch.einsum("k,km->m", v, counts).double()
 
 # %% ../../nbs/prior/10_particles.ipynb #037424d8
@@ -287,10 +288,10 @@ def _propose_block(P, rows, U, g):  # -> what is drawn, increments of log weight
     u = draw_uniforms(len(B), m, q, g, P.B)
     F = (A @ U).view(-1, q - 1, m) + P.field(torch.arange(rows.start + 1, rows.stop + 1))
     J = (A @ B.T).tril(-1)
-    drawn = draw_block(F, J, u)
-    F += (J @ drawn.codes.flatten(1)).view_as(F)  # the scores at which labels were drawn
-    increments = (log_normalisers(F) - F.sum(1) / q).double().sum(0)
-    return drawn, increments + _drift(P, U[-1].view(q - 1, m), drawn.codes)
+    block = draw_block(F, J, u)
+    F += (J @ block.codes.flatten(1)).view_as(F)  # the scores at which labels were drawn
+    increments = (prefix.log_normalisers(F) - F.sum(1) / q).double().sum(0)
+    return block, increments + _drift(P, U[-1].view(q - 1, m), block.codes)
 
 # %% ../../nbs/prior/10_particles.ipynb #873c4b94
 class _Block(NamedTuple):
@@ -330,21 +331,21 @@ def particle_filter(
     "Draw weighted labelings point by point; the weights make them exact."
     cloud = ParticleCloud(m, P.B.device, log_z=_log_constant(P))
     U = P.B.new_zeros(P.B.shape[1], (P.q - 1) * m)
-    if P.known is not None:
-        codes = encode_labels(P.known[:, None], P.q, P.B.dtype)[:, :, 0]
-        U += (P.B[: P.n_known].T @ codes).repeat_interleave(m, 1)
-    if P.n_known == P.n:
+    if P.clamped is not None:
+        codes = encode_labels(P.clamped[:, None], P.q, P.B.dtype)[:, :, 0]
+        U += (P.B[: P.n_clamped].T @ codes).repeat_interleave(m, 1)
+    if P.n_clamped == P.n:
         cloud.weigh(torch.zeros_like(cloud.log_w))
     past = []
     for rows in with_bar(P.free_blocks(every), progress, desc="points"):
-        drawn, increments = _propose_block(P, rows, U, g)
+        block, increments = _propose_block(P, rows, U, g)
         cloud.weigh(increments)
-        U.addmm_(P.B[rows].T, drawn.codes.flatten(1))
+        U.addmm_(P.B[rows].T, block.codes.flatten(1))
         keep = None
         if rows.stop < P.n and cloud.ess[-1] < resample_below * m:
             keep = cloud.resample(g)
             U = U.view(-1, P.q - 1, m)[:, :, keep].flatten(1)
-        past.append(_Block(rows, drawn.labels, keep))
+        past.append(_Block(rows, block.labels, keep))
     return ParticleState(1 / P.T, _trace_back(P, past, m), U, cloud)
 
 # %% ../../nbs/prior/10_particles.ipynb #68f28c43
@@ -364,10 +365,10 @@ def gibbs_sweep(
         A = B * P.coef(beta)
         J = A @ B.T
         u = draw_uniforms(len(B), m, q, g, P.B)
-        others = A @ U - J.tril() @ old.flatten(1)  # without the points that J adds as drawn
-        drawn = draw_block(others.view_as(old) + field, J, u)
-        U.addmm_(B.T, (drawn.codes - old).flatten(1))
-        Y[rows] = drawn.labels
+        scores = A @ U - J.tril() @ old.flatten(1)  # without the points that J adds as drawn
+        block = draw_block(scores.view_as(old) + field, J, u)
+        U.addmm_(B.T, (block.codes - old).flatten(1))
+        Y[rows] = block.labels
 
 # %% ../../nbs/prior/10_particles.ipynb #d0f34b67
 def class_sizes(
@@ -435,7 +436,7 @@ def independent_labels(
 
 def _hot_start(P, m, g):  # -> state of independent labels, not weighed
     Y = independent_labels(P, m, g)
-    cloud = ParticleCloud(m, P.B.device, log_z=(P.n - P.n_known) * math.log(P.q))
+    cloud = ParticleCloud(m, P.B.device, log_z=(P.n - P.n_clamped) * math.log(P.q))
     return ParticleState(0.0, Y, factor_sums(P, Y), cloud)
 
 # %% ../../nbs/prior/10_particles.ipynb #fd53c607

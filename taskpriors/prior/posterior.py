@@ -15,23 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from taskpriors.checks import (
-    ArrayLike,
-    Seed,
-    check_computed,
-    check_count,
-    check_finite,
-    check_generator,
-    check_instance,
-    check_memory,
-    check_number,
-    check_same_n,
-    check_same_points,
-    check_several,
-    check_similarity,
-    check_tensor,
-    refuse,
-)
+from .. import checks
+from ..checks import ArrayLike, Seed
 from .calibration import critical_temperature
 from .heldout import error_on_basis
 from .left_out_groups import check_groups, error_without_groups
@@ -53,13 +38,13 @@ def sequential_log_probs(
     never = math.log(n_classes - c) if n_classes > c else -math.inf  # classes without a label
     out = K.new_empty(len(orders), len(scales), k)
     for row, order in zip(out, orders, strict=True):
-        own = codes[order]
-        members = own.cumsum(0) - own
+        ordered = codes[order]
+        members = ordered.cumsum(0) - ordered
         empty = n_classes - (members > 0).sum(1)
-        opens = (members * own).sum(1) == 0
-        scores = scales[:, None, None] * (K[order][:, order].tril(-1) @ own)
-        others = scores.new_full((len(scales), k, 1), never)
-        row[:] = (scores * own).sum(2) - torch.cat([scores, others], 2).logsumexp(2)
+        opens = (members * ordered).sum(1) == 0
+        scores = scales[:, None, None] * (K[order][:, order].tril(-1) @ ordered)
+        unseen = scores.new_full((len(scales), k, 1), never)
+        row[:] = (scores * ordered).sum(2) - torch.cat([scores, unseen], 2).logsumexp(2)
         row += torch.where(opens, empty.log(), 0.0)
     return out
 
@@ -95,19 +80,21 @@ def _known(labels, n, n_classes, caller):  # which points, their classes from 0,
     names, classes = y[points].unique(return_inverse=True)
     q = max(2, len(names))
     if n_classes is not None:
-        q = check_count(n_classes, caller, "n_classes", low=2)
+        q = checks.check_count(n_classes, caller, "n_classes", low=2)
     if len(names) > q:
         rule = "n_classes must be at least the number of classes that labels name"
-        refuse(caller, rule, f"{q} for {len(names)} classes", "raise it or leave it out")
+        checks.refuse(caller, rule, f"{q} for {len(names)} classes", "raise it or leave it out")
     return points, classes, q
 
 
-def _eigenvalues(given, factors, caller):  # the largest of each kernel, float64
-    if given is None:
-        given = [critical_temperature(Z, 2) for Z in factors]  # 2 lambda_1 over two classes
-    given = check_several(given, caller, "top_eigenvalues")
-    check_same_n(caller, factors=len(factors), top_eigenvalues=len(given))
-    values = [check_number(v, caller, "top_eigenvalues", low=0, low_open=True) for v in given]
+def _eigenvalues(largest, factors, caller):  # the largest of each kernel, float64
+    if largest is None:
+        largest = [critical_temperature(Z, 2) for Z in factors]  # 2 lambda_1 over two classes
+    largest = checks.check_several(largest, caller, "top_eigenvalues")
+    checks.check_same_n(caller, factors=len(factors), top_eigenvalues=len(largest))
+    values = [
+        checks.check_number(v, caller, "top_eigenvalues", low=0, low_open=True) for v in largest
+    ]
     return torch.tensor(values, dtype=torch.float64)
 
 
@@ -131,17 +118,19 @@ def label_evidence(
     Reference: Task Priors, section 2.4, Algorithm 1; the average over temperatures is ours.
     """
     caller = "label_evidence"
-    factors = check_same_points(factors, caller, "factors")
+    factors = checks.check_same_points(factors, caller, "factors")
     points, classes, q = _known(labels, len(factors[0]), n_classes, caller)
-    n_orders = check_count(orders, caller, "orders", high=10**4)
-    several = check_several(gains, caller, "gains")
-    grid = [check_number(x, caller, "gains", low=1e-6, high=1e6) for x in several]
+    n_orders = checks.check_count(orders, caller, "orders", high=10**4)
+    several = checks.check_several(gains, caller, "gains")
+    grid = [checks.check_number(x, caller, "gains", low=1e-6, high=1e6) for x in several]
     gains = torch.tensor(grid, dtype=torch.float64)
     top = _eigenvalues(top_eigenvalues, factors, caller)
-    g = check_generator(seed, caller)
+    g = checks.check_generator(seed, caller)
     k, c = len(points), len(classes.unique())
     entries = 3 * k * k + k * (len(gains) * (n_orders + 3 * c) + n_orders * len(factors))
-    check_memory(8 * entries, caller, "pass fewer labels or orders", device=factors[0].device)
+    checks.check_memory(
+        8 * entries, caller, "pass fewer labels or orders", device=factors[0].device
+    )
     visited = torch.stack(
         [torch.randperm(k, generator=g, device=g.device) for _ in range(n_orders)]
     )
@@ -154,7 +143,7 @@ def label_evidence(
         so_far = steps.cumsum(2).logsumexp(1) - math.log(len(gains))
         predictive.append(so_far.diff(dim=1, prepend=so_far.new_zeros(n_orders, 1)))
     remedy = "pass factors of about unit scale"
-    of_gains = check_computed(torch.stack(by_gain), caller, "the evidence", remedy)
+    of_gains = checks.check_computed(torch.stack(by_gain), caller, "the evidence", remedy)
     best = (of_gains - (gains / USUAL_GAIN).log().square() / 2).argmax(1)
     return LabelEvidence(
         log_evidence=of_gains.logsumexp(1) - math.log(len(gains)),
@@ -202,17 +191,23 @@ def posterior_weights(
     """
     caller = "posterior_weights"
     remedy = "pass label_evidence(factors, labels)"
-    check_instance(evidence, LabelEvidence, caller, "evidence", remedy=remedy)
-    w = check_finite(check_tensor(weights, caller, "weights"), caller, "weights").double().cpu()
+    checks.check_instance(evidence, LabelEvidence, caller, "evidence", remedy=remedy)
+    w = (
+        checks.check_finite(checks.check_tensor(weights, caller, "weights"), caller, "weights")
+        .double()
+        .cpu()
+    )
     if w.ndim != 1 or not len(w) or w.min() < 0 or w.max() <= 0:
         rule, got = "weights must be one number per judge, none negative", f"shape {tuple(w.shape)}"
-        refuse(caller, rule, got, "pass elect_prior(cross).weights")
-    check_same_n(caller, weights=len(w), evidence=len(evidence.log_evidence))
-    fade = check_number(fade, caller, "fade", low=1e-6, high=1e9)
-    powers = POWERS if power is None else [check_number(power, caller, "power", low=0, high=100)]
+        checks.refuse(caller, rule, got, "pass elect_prior(cross).weights")
+    checks.check_same_n(caller, weights=len(w), evidence=len(evidence.log_evidence))
+    fade = checks.check_number(fade, caller, "fade", low=1e-6, high=1e9)
+    powers = (
+        POWERS if power is None else [checks.check_number(power, caller, "power", low=0, high=100)]
+    )
     seats = torch.ones_like(w)
     if similarity is not None:
-        copies = check_similarity(similarity, caller, len(w))
+        copies = checks.check_similarity(similarity, caller, len(w))
         seats = copies.clone().fill_diagonal_(1).sum(1)
     w = w / w.sum()
     k = evidence.n_labels
@@ -222,16 +217,16 @@ def posterior_weights(
     step = evidence.predictive
     before = step.cumsum(2) - step
     fading = fade / (fade + torch.arange(k))
-    losses, found = [], []
+    losses, candidates = [], []
     for t in powers:
         log_w = t * before + fading * prior[:, None, None] + share[:, None, None]
         losses.append(-(log_w.log_softmax(0) + step).logsumexp(0).sum(1).mean())
         log_w = t * evidence.log_evidence + fade / (fade + k) * prior + share
-        found.append(log_w.softmax(0))
+        candidates.append(log_w.softmax(0))
     loss = torch.stack(losses)
     shares = (-loss).softmax(0)
     return PosteriorWeights(
-        weights=shares @ torch.stack(found) if k else w,
+        weights=shares @ torch.stack(candidates) if k else w,
         powers=torch.tensor(powers, dtype=torch.float64),
         shares=shares,
         log_loss=loss,
@@ -254,18 +249,18 @@ def posterior_tasks(
     """
     caller = "posterior_tasks"
     remedy = "pass label_evidence(factors, labels)"
-    check_instance(evidence, LabelEvidence, caller, "evidence", remedy=remedy)
-    factors = check_same_points(factors, caller, "factors")
-    check_same_n(caller, factors=len(factors), evidence=len(evidence.gain))
+    checks.check_instance(evidence, LabelEvidence, caller, "evidence", remedy=remedy)
+    factors = checks.check_same_points(factors, caller, "factors")
+    checks.check_same_n(caller, factors=len(factors), evidence=len(evidence.gain))
     q = evidence.n_classes
     points, classes, _ = _known(labels, len(factors[0]), q, caller)
-    given = torch.full((len(factors[0]),), -1)
-    given[points] = classes
-    n_tasks = check_count(n_tasks, caller, "n_tasks")
-    n_orders = min(n_tasks, check_count(n_orders, caller, "n_orders"))
+    clamped = torch.full((len(factors[0]),), -1)
+    clamped[points] = classes
+    n_tasks = checks.check_count(n_tasks, caller, "n_tasks")
+    n_orders = min(n_tasks, checks.check_count(n_orders, caller, "n_orders"))
     temperatures = (evidence.top_eigenvalues / (q * evidence.gain)).tolist()
-    how: dict[str, Any] = dict(n_tasks=n_tasks, n_orders=n_orders, given=given, seed=seed)
-    return sample_labels_of_priors(factors, temperatures, q, **how)
+    options: dict[str, Any] = dict(n_tasks=n_tasks, n_orders=n_orders, given=clamped, seed=seed)
+    return sample_labels_of_priors(factors, temperatures, q, **options)
 
 # %% ../../nbs/prior/22_posterior.ipynb #ef451975
 @documented
@@ -307,13 +302,13 @@ def labelled_skill(
     Reference: Efron and Stein 1981 for the jackknife.
     """
     caller = "labelled_skill"
-    features = check_same_points(features, caller, "features")
+    features = checks.check_same_points(features, caller, "features")
     points, classes, q = _known(labels, len(features[0]), None, caller)
     k = len(points)
     if k < 4 or classes.max() < 1:
         rule = "labels must name at least two classes and four points"
         got = f"{len(classes.unique())} classes and {k} points"
-        refuse(caller, rule, got, "label more points")
+        checks.refuse(caller, rule, got, "label more points")
     skills, values = [], []
     grouping = None if groups is None else _grouping_of(groups, points, len(features[0]), caller)
     for X in features:
@@ -381,18 +376,22 @@ def small_area(
     """
     caller = "small_area"
     remedy = "pass labelled_skill(features, labels)"
-    check_instance(direct, LabelledSkill, caller, "direct", remedy=remedy)
-    s = check_finite(check_tensor(skill, caller, "skill"), caller, "skill").double().cpu()
+    checks.check_instance(direct, LabelledSkill, caller, "direct", remedy=remedy)
+    s = (
+        checks.check_finite(checks.check_tensor(skill, caller, "skill"), caller, "skill")
+        .double()
+        .cpu()
+    )
     if s.ndim != 1 or len(s) < 2:
         rule, got = "skill must hold one number for each of two models or more", tuple(s.shape)
-        refuse(caller, rule, f"shape {got}", "pass shape (n_models,)")
-    check_same_n(caller, skill=len(s), direct=len(direct.skill))
-    growth = check_number(growth, caller, "growth", low=0, high=1e6)
-    spread = check_number(spread, caller, "spread", low=1e-6, high=1e6)
+        checks.refuse(caller, rule, f"shape {got}", "pass shape (n_models,)")
+    checks.check_same_n(caller, skill=len(s), direct=len(direct.skill))
+    growth = checks.check_number(growth, caller, "growth", low=0, high=1e6)
+    spread = checks.check_number(spread, caller, "spread", low=1e-6, high=1e6)
     k = direct.n_labels
     unseen = 1.0
     if n_points is not None:
-        unseen = 1 - k / check_count(n_points, caller, "n_points", low=k)
+        unseen = 1 - k / checks.check_count(n_points, caller, "n_points", low=k)
     contrasts = simplex_codes(len(s))
     inflated = unseen * (1 + growth * direct.n_classes / k)
     D = shrunk_covariance(direct.points.T @ contrasts) / k * inflated
@@ -405,10 +404,10 @@ def small_area(
     likelihood = (-((A + d).log() + gap.square() / (A + d)).sum(1) / 2).softmax(0)
     moves = A / (A + d) * gap
     move = likelihood @ moves
-    own = likelihood @ (A * d / (A + d))
+    within = likelihood @ (A * d / (A + d))
     between = (moves - move).T @ (likelihood[:, None] * (moves - move))
     return SmallArea(
         skill=s + axes @ move,
         shrinkage=(likelihood @ (d / (A + d))).mean().item(),
-        covariance=axes @ (own.diag() + between) @ axes.T,
+        covariance=axes @ (within.diag() + between) @ axes.T,
     )

@@ -11,22 +11,9 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
+from .. import checks
 from ..blocks import row_blocks, with_bar
-from taskpriors.checks import (
-    ArrayLike,
-    Seed,
-    as_tensor,
-    check_choice,
-    check_count,
-    check_features,
-    check_flag,
-    check_generator,
-    check_labels,
-    check_memory,
-    check_same_n,
-    check_temperature,
-    refuse,
-)
+from ..checks import ArrayLike, Seed
 from .prefix_blocks import draw_uniforms, encode_labels, fill_labels
 from ..signatures import documented
 
@@ -47,13 +34,13 @@ def check_sampler(
     label_bytes: int = 12,  # that the caller needs for each label
 ) -> tuple[Tensor, float, int, int]:  # the four, checked
     "Judge what every sampler of labels takes, and the memory that it will need."
-    Z = check_features(Z, caller, "Z").detach()
-    T = check_temperature(temperature, caller)
-    q = check_count(n_classes, caller, "n_classes", low=2, high=2**15 - 1)
-    m = check_count(n_tasks, caller, "n_tasks")
+    Z = checks.check_features(Z, caller, "Z").detach()
+    T = checks.check_temperature(temperature, caller)
+    q = checks.check_count(n_classes, caller, "n_classes", low=2, high=2**15 - 1)
+    m = checks.check_count(n_tasks, caller, "n_tasks")
     floats = Z.numel() + (Z.shape[1] + 6 * _BLOCK) * (q - 1) * m
     n_bytes = Z.element_size() * floats + label_bytes * len(Z) * m
-    check_memory(n_bytes, caller, "draw fewer tasks per call", device=Z.device)
+    checks.check_memory(n_bytes, caller, "draw fewer tasks per call", device=Z.device)
     return Z, T, q, m
 
 # %% ../../nbs/prior/08_prefix.ipynb #acb22e5a
@@ -68,11 +55,11 @@ def pair_scale(
     convention: str = "exact",  # pair term K/T ("paper") or 2K/T ("exact")
 ) -> float:  # a/T
     "Return the factor a/T of the scores, or raise `ValueError` where they would overflow."
-    a = _PAIR_TERM[check_choice(convention, tuple(_PAIR_TERM), caller, "convention")]
+    a = _PAIR_TERM[checks.check_choice(convention, tuple(_PAIR_TERM), caller, "convention")]
     top = Z.abs().max().double().item()
     bound = max(a / T, 1) * len(Z) * Z.shape[1] * max(top, 1) ** 2  # also of K alone
     if not bound < torch.finfo(Z.dtype).max / 8:
-        refuse(
+        checks.refuse(
             caller,
             f"scores Z Z^T/temperature must stay finite in {Z.dtype}",
             f"temperature {T:.3g} for entries up to {top:.3g}",
@@ -92,7 +79,7 @@ def copy_transposed(
 
 # %% ../../nbs/prior/08_prefix.ipynb #8dae3dbe
 def check_given(
-    given: ArrayLike | None,  # class of each point, shape (n,), -1 where it is not known
+    labels: ArrayLike | None,  # class of each point, shape (n,), -1 where it is not known
     caller: str,  # who asks
     *,
     n: int,  # number of points
@@ -101,21 +88,21 @@ def check_given(
     name: str = "given",  # the argument's name
 ) -> Tensor | None:  # shape (n,), int64; None if no label is known
     "Judge the labels that are known."
-    if given is None:
+    if labels is None:
         return None
-    y = as_tensor(given, caller, name)
+    y = checks.as_tensor(labels, caller, name)
     if y.ndim != 1:
         rule, got = f"{name} must hold one class for each point", f"shape {tuple(y.shape)}"
-        refuse(caller, rule, got, "pass shape (n,), with -1 where a label is not known")
+        checks.refuse(caller, rule, got, "pass shape (n,), with -1 where a label is not known")
     if (y < -1).any():
         rule = f"{name} must be at least -1, which stands for a label that is not known"
-        refuse(caller, rule, y.min().item(), "encode classes as 0, 1, 2, ...")
+        checks.refuse(caller, rule, y.min().item(), "encode classes as 0, 1, 2, ...")
     unknown = y == -1
     classes = torch.where(unknown, 0, y)
-    known = check_labels(classes, caller, n=n, n_classes=n_classes, name=name)[0]
+    checked = checks.check_labels(classes, caller, n=n, n_classes=n_classes, name=name)[0]
     if unknown.all():
         return None
-    return torch.where(unknown, -1, known).to(device)
+    return torch.where(unknown, -1, checked).to(device)
 
 # %% ../../nbs/prior/08_prefix.ipynb #3115f047
 _SIDE_BY_SIDE = 2**22  # most numbers that a batch of orders holds beside the labels
@@ -135,12 +122,12 @@ def _batches(parts, width, q):
     yield batch
 
 
-def _deal_tasks(labels, priors, q, g, *, given=None, n_orders=1, shuffle=True, progress=False):
+def _deal_tasks(labels, priors, q, g, *, clamped=None, n_orders=1, shuffle=True, progress=False):
     "Fill labels (n_priors, m, n) with tasks, dealt out to orders that all priors share."
     Z = priors[0][0]
-    if given is None:
-        given = torch.full(labels.shape[2:], -1, device=Z.device)
-    drawn_points = (given < 0).nonzero()[:, 0]
+    if clamped is None:
+        clamped = torch.full(labels.shape[2:], -1, device=Z.device)
+    drawn_points = (clamped < 0).nonzero()[:, 0]
     n = len(drawn_points)
     width = sum(F.shape[1] for F, _ in priors)
     batches = list(_batches(labels.tensor_split(n_orders, 1), width, q))
@@ -163,11 +150,11 @@ def _deal_tasks(labels, priors, q, g, *, given=None, n_orders=1, shuffle=True, p
         if ahead:
             uniforms = torch.stack(ahead).split(size, 1)
         dtype = torch.uint8 if q <= 256 else torch.int16
-        drawn = torch.empty(len(labels), len(batch), n, m, dtype=dtype, device=Z.device)
-        fill_labels(drawn, priors, torch.stack(orders), uniforms, q, known=given)
+        sampled = torch.empty(len(labels), len(batch), n, m, dtype=dtype, device=Z.device)
+        fill_labels(sampled, priors, torch.stack(orders), uniforms, q, known=clamped)
         for k, order in enumerate(orders):
-            for out, y in zip(batch[k], drawn[:, k], strict=True):
-                task = given.to(dtype)[:, None].repeat(1, m)
+            for out, y in zip(batch[k], sampled[:, k], strict=True):
+                task = clamped.to(dtype)[:, None].repeat(1, m)
                 task[order] = y
                 copy_transposed(out, task.to(out.device))
 
@@ -196,14 +183,15 @@ def sample_labels(
     caller = "sample_labels"
     Z, T, q, m = check_sampler(Z, temperature, n_classes, n_tasks, caller)
     scale = pair_scale(Z, T, caller, convention=convention)
-    check_flag(progress, caller, "progress")
-    shuffle = check_flag(shuffle, caller, "shuffle")
-    k = check_count(n_orders, caller, "n_orders", high=m if shuffle else 1)
+    checks.check_flag(progress, caller, "progress")
+    shuffle = checks.check_flag(shuffle, caller, "shuffle")
+    k = checks.check_count(n_orders, caller, "n_orders", high=m if shuffle else 1)
     given = check_given(given, caller, n=len(Z), n_classes=q, device=Z.device)
-    g = check_generator(seed, caller, Z.device)
+    g = checks.check_generator(seed, caller, Z.device)
     labels = torch.empty(m, len(Z), dtype=torch.int64, device=Z.device)
-    how = dict(given=given, n_orders=k, shuffle=shuffle, progress=progress)
-    _deal_tasks(labels[None], [(Z, scale)], q, g, **how)
+    priors = [(Z, scale)]
+    options = dict(n_orders=k, shuffle=shuffle, progress=progress)
+    _deal_tasks(labels[None], priors, q, g, clamped=given, **options)
     return labels
 
 # %% ../../nbs/prior/08_prefix.ipynb #b02b768b
@@ -221,25 +209,25 @@ def sample_labels_of_priors(
     "The tasks that `sample_labels` draws from each prior with this seed, drawn side by side."
     caller = "sample_labels_of_priors"
     if not len(factors):
-        refuse(caller, "factors must hold at least one prior", "none", "pass one or several")
-    check_same_n(caller, factors=len(factors), temperatures=len(temperatures))
+        checks.refuse(caller, "factors must hold at least one prior", "none", "pass one or several")
+    checks.check_same_n(caller, factors=len(factors), temperatures=len(temperatures))
     priors: list = []
     for Z, T in zip(factors, temperatures, strict=True):
         Z, T, q, m = check_sampler(Z, T, n_classes, n_tasks, caller)
         priors.append((Z, pair_scale(Z, T, caller, convention=convention)))
-        n, own = (len(priors[i][0]) for i in (0, -1))
-        check_same_n(caller, **{"factor 0": n, f"factor {len(priors) - 1}": own})
-    k = check_count(n_orders, caller, "n_orders", high=m)
+        n, n_last = (len(priors[i][0]) for i in (0, -1))
+        checks.check_same_n(caller, **{"factor 0": n, f"factor {len(priors) - 1}": n_last})
+    k = checks.check_count(n_orders, caller, "n_orders", high=m)
     given = check_given(given, caller, n=n, n_classes=q)
     labels = torch.empty(len(priors), m, n, dtype=torch.int64)
-    g = check_generator(seed, caller, priors[0][0].device)
+    g = checks.check_generator(seed, caller, priors[0][0].device)
     start = g.get_state()
     for kind in dict.fromkeys((Z.dtype, Z.device) for Z, _ in priors):
         at = [i for i, (Z, _) in enumerate(priors) if (Z.dtype, Z.device) == kind]
         alike = torch.empty(len(at), m, n, dtype=torch.int64)
         g.set_state(start)
-        known = None if given is None else given.to(kind[1])
-        _deal_tasks(alike, [priors[i] for i in at], q, g, given=known, n_orders=k)
+        clamped = None if given is None else given.to(kind[1])
+        _deal_tasks(alike, [priors[i] for i in at], q, g, clamped=clamped, n_orders=k)
         labels[at] = alike
     return labels
 
@@ -262,15 +250,15 @@ def sample_many_labels(
     Reference: Task Priors, section 2.4, eq. (7) and Algorithm 1.
     """
     caller = "sample_many_labels"
-    check_flag(progress, caller, "progress")
-    q = check_count(n_classes, caller, "n_classes", low=2, high=256)
+    checks.check_flag(progress, caller, "progress")
+    q = checks.check_count(n_classes, caller, "n_classes", low=2, high=256)
     Z, T, q, m = check_sampler(Z, temperature, q, n_tasks, caller, label_bytes=3)
     scale = pair_scale(Z, T, caller, convention=convention)
-    k = check_count(n_orders, caller, "n_orders", high=m)
+    k = checks.check_count(n_orders, caller, "n_orders", high=m)
     given = check_given(given, caller, n=len(Z), n_classes=q, device=Z.device)
-    g = check_generator(seed, caller)
+    g = checks.check_generator(seed, caller)
     labels = torch.empty(m, len(Z), dtype=torch.uint8)
-    _deal_tasks(labels[None], [(Z, scale)], q, g, given=given, n_orders=k, progress=progress)
+    _deal_tasks(labels[None], [(Z, scale)], q, g, clamped=given, n_orders=k, progress=progress)
     return labels
 
 # %% ../../nbs/prior/08_prefix.ipynb #4dd8a87b
@@ -294,10 +282,12 @@ def prefix_log_prob(
     caller = "prefix_log_prob"
     Z, T, q, _ = check_sampler(Z, temperature, n_classes, 1, caller)
     scale = pair_scale(Z, T, caller, convention=convention)
-    y = check_labels(labels, caller, n=len(Z), n_classes=q).T
+    y = checks.check_labels(labels, caller, n=len(Z), n_classes=q).T
     m = y.shape[1]
     floats = 2 * (Z.shape[1] + 5 * _BLOCK) * (q - 1) * m
-    check_memory(Z.element_size() * floats, caller, "pass fewer tasks per call", device=Z.device)
+    checks.check_memory(
+        Z.element_size() * floats, caller, "pass fewer tasks per call", device=Z.device
+    )
     U = Z.new_zeros(Z.shape[1], (q - 1) * m)
     total = torch.zeros(m, dtype=torch.float64, device=Z.device)
     for rows in row_blocks(len(Z), _BLOCK):

@@ -102,9 +102,9 @@ def fill_labels(
     U = [Z.new_zeros(k, Z.shape[1], width) for Z, _ in priors]
     if known is not None:
         first = (known >= 0).nonzero()[:, 0]
-        for own, (Z, _) in zip(U, priors, strict=True):
+        for sums, (Z, _) in zip(U, priors, strict=True):
             codes = encode_labels(known[first, None], n_classes, Z.dtype)[:, :, 0]
-            own += (Z[first].T @ codes).repeat_interleave(m, 1)
+            sums += (Z[first].T @ codes).repeat_interleave(m, 1)
     start = 0
     for u in uniforms:
         b = u.shape[1]
@@ -116,8 +116,8 @@ def fill_labels(
             scaled = scale * Zb[i]
             torch.bmm(scaled, U[i], out=F[i])
             torch.bmm(scaled, Zb[i].mT, out=J[i])
-        drawn = draw_block(F.unflatten(-1, (n_classes - 1, m)), J, u)
-        labels[:, :, places] = drawn.labels
-        for own, B, S in zip(U, Zb, drawn.codes.flatten(-2), strict=True):
-            own.baddbmm_(B.mT, S)
+        block = draw_block(F.unflatten(-1, (n_classes - 1, m)), J, u)
+        labels[:, :, places] = block.labels
+        for sums, B, S in zip(U, Zb, block.codes.flatten(-2), strict=True):
+            sums.baddbmm_(B.mT, S)
         start += b

@@ -8,6 +8,7 @@ __all__ = ['Regime']
 # %% ../../nbs/prior/17_regime.ipynb #432db878
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,8 +28,15 @@ class Regime(Result):
     verdict: str  # what that means for tasks as labels
 
 # %% ../../nbs/prior/17_regime.ipynb #58ef75f7
-def pair_means(Z: Tensor, odds: float, temperature: float) -> tuple:
-    "Means over pairs i < j of |K_ij|/T and of the entropy of an edge in bits."
+class PairMeans(NamedTuple):
+    "Means over pairs i < j."
+
+    ratio: float  # of |K_ij|/T
+    entropy: float  # of an edge, in bits
+
+
+def pair_means(Z: Tensor, odds: float, temperature: float) -> PairMeans:
+    "How strong the couplings of a kernel are, and how random its edges."
     total = torch.zeros(2, dtype=torch.float64, device=Z.device)
     for rows, cols in pair_blocks(len(Z), 1024):
         K = (Z[rows] @ Z[cols].T).abs()
@@ -38,7 +46,7 @@ def pair_means(Z: Tensor, odds: float, temperature: float) -> tuple:
             upper = values.triu(1) if rows == cols else values
             total[k] += upper.sum(dtype=torch.float64)
     n_pairs = len(Z) * (len(Z) - 1) / 2
-    return tuple((total / n_pairs).tolist())
+    return PairMeans(*(total / n_pairs).tolist())
 
 # %% ../../nbs/prior/17_regime.ipynb #71b1fb13
 def label_entropy(Z: Tensor, temperature: float) -> float:

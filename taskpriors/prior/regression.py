@@ -9,31 +9,23 @@ __all__ = ['expected_regression_error']
 import torch
 from torch import Tensor
 
-from taskpriors.checks import (
-    ArrayLike,
-    check_computed,
-    check_features,
-    check_memory,
-    check_number,
-    check_same_n,
-    refuse,
-)
+from .. import checks, ridge
+from ..checks import ArrayLike
 from .edge_errors import weighted_gram
 from .heldout import HeldoutError, check_penalties, choose_penalty
-from ..ridge import RidgeBasis, decompose, loo_residuals, loo_slack, residual_filter
 from ..ridge_tasks import TaskMoments, loo_pseudo_values, training_parts
 from ..signatures import documented
 
 # %% ../../nbs/prior/21_regression.ipynb #2d0a7614
 def _gaussian_variance(
-    basis: RidgeBasis,
+    basis: ridge.RidgeBasis,
     Z: Tensor,  # centred factor of the kernel, shape (n, r)
     noise: float,
     alpha: float,
     caller: str,
 ) -> Tensor:  # 2 Tr((Q (Z Z' + noise I))^2) / n^2
-    keep, f = residual_filter(basis, alpha)
-    w = loo_slack(basis, [alpha], caller)[0] ** -2
+    keep, f = ridge.residual_filter(basis, alpha)
+    w = ridge.loo_slack(basis, [alpha], caller)[0] ** -2
     U, Z, n = basis.U.double(), Z.double(), len(Z)
 
     def residual(M):  # (I - H) M
@@ -50,7 +42,7 @@ def _gaussian_variance(
 
 # %% ../../nbs/prior/21_regression.ipynb #38c420ad
 def _moments(
-    basis: RidgeBasis,
+    basis: ridge.RidgeBasis,
     Z: Tensor,  # centred factor of the kernel, shape (n, r)
     noise: float = 0.0,
 ) -> TaskMoments:
@@ -80,23 +72,23 @@ def expected_regression_error(
     Reference: Task Priors, Theorem 2.6, carried over from label graphs to real targets.
     """
     caller = "expected_regression_error"
-    X = check_features(features, caller)
-    Z = check_features(prior, caller, "prior")
-    noise = check_number(noise, caller, "noise", low=0)
-    check_same_n(caller, features=len(X), prior=len(Z))
-    basis = decompose(X)
+    X = checks.check_features(features, caller)
+    Z = checks.check_features(prior, caller, "prior")
+    noise = checks.check_number(noise, caller, "noise", low=0)
+    checks.check_same_n(caller, features=len(X), prior=len(Z))
+    basis = ridge.decompose(X)
     penalties = check_penalties(alpha, alphas, caller)
     n = len(Z)
     k, r = Z.shape[1], basis.U.shape[1]
     entries = n * max(r + 6 * k, 3 * r + 2 * k)
     n_bytes = 8 * entries + basis.U.element_size() * n * (3 * r + k)
-    check_memory(n_bytes, caller, "pass factors of fewer columns", device=X.device)
+    checks.check_memory(n_bytes, caller, "pass factors of fewer columns", device=X.device)
     Zc = (Z - Z.mean(0)).to(basis.U)
     moments = _moments(basis, Zc, noise)
     choice = choose_penalty(basis, moments, penalties, caller)
     variance = _gaussian_variance(basis, Zc, noise, choice.alpha, caller)
     figures = torch.tensor([variance.item(), choice.error, choice.baseline], dtype=torch.float64)
-    check_computed(figures, caller, "the error and its variance")
+    checks.check_computed(figures, caller, "the error and its variance")
     return HeldoutError(
         variance=variance.item(), measure="gaussian", standard_error=0.0, **choice._asdict()
     )
@@ -115,30 +107,30 @@ def target_error(
     Reference: Task Priors, Theorem 2.6, carried over from label graphs to real targets.
     """
     caller = "target_error"
-    X = check_features(features, caller)
-    T = check_features(targets, caller, "targets").double()
-    check_same_n(caller, features=len(X), targets=len(T))
+    X = checks.check_features(features, caller)
+    T = checks.check_features(targets, caller, "targets").double()
+    checks.check_same_n(caller, features=len(X), targets=len(T))
     T = (T - T.mean(0)).to(X.device)
     size = T.square().mean(0).sqrt()
     if not (size > 0).all():
         bad = int((size == 0).nonzero()[0])
-        refuse(caller, "targets must vary", f"column {bad}, a constant", "drop it")
+        checks.refuse(caller, "targets must vary", f"column {bad}, a constant", "drop it")
     n, m = T.shape
     n_bytes = 8 * n * (6 * m + 3 * min(X.shape))
-    check_memory(n_bytes, caller, "pass fewer targets or points", device=X.device)
-    basis = decompose(X)
+    checks.check_memory(n_bytes, caller, "pass fewer targets or points", device=X.device)
+    basis = ridge.decompose(X)
     T = (T / size / m**0.5).to(basis.U)
     choice = choose_penalty(basis, _moments(basis, T), check_penalties(None, None, caller), caller)
-    residuals = loo_residuals(basis, T.T, choice.alpha)
+    residuals = ridge.loo_residuals(basis, T.T, choice.alpha)
     squares = residuals.double().square()
     training = training_parts(basis, residuals, choice.alpha).sum(0).double()
-    own = squares.sum(0)
+    point_errors = squares.sum(0)
     return HeldoutError(
         variance=None,
         measure="target",
         standard_error=None,
-        point_errors=own,
+        point_errors=point_errors,
         task_errors=m * squares.mean(1),
-        pseudo_values=loo_pseudo_values(basis, own, training, choice.alpha),
+        pseudo_values=loo_pseudo_values(basis, point_errors, training, choice.alpha),
         **choice._asdict(),
     )

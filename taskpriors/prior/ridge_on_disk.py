@@ -11,19 +11,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from .. import checks
 from ..blocks import evenly, row_blocks
-from taskpriors.checks import (
-    ArrayLike,
-    Seed,
-    as_tensor,
-    check_computed,
-    check_count,
-    check_labels,
-    check_memory,
-    check_same_n,
-    check_split,
-    refuse,
-)
+from ..checks import ArrayLike, Seed
 from ..inputs.row_blocks import RowMatrix, RowsLike, open_rows
 from .heldout import HeldoutError
 from ..probes import ProbeResult
@@ -60,23 +50,25 @@ def check_row_tasks(
     n_classes: int | None = None,  # q; None is one more than the largest label
 ) -> RowTasks:
     "Judge labels without making them larger."
-    y = as_tensor(labels, caller, "labels")
+    y = checks.as_tensor(labels, caller, "labels")
     if y.is_floating_point() or y.dtype == torch.bool or y.ndim not in (1, 2) or not y.numel():
         rule = "labels must be whole numbers of shape (n_tasks, n)"
-        refuse(caller, rule, f"{y.dtype} of shape {tuple(y.shape)}", "pass labels.to(torch.uint8)")
+        checks.refuse(
+            caller, rule, f"{y.dtype} of shape {tuple(y.shape)}", "pass labels.to(torch.uint8)"
+        )
     y = y.reshape(-1, y.shape[-1])
     if y.dtype in (torch.uint16, torch.uint32, torch.uint64):  # torch has no least of these
-        y = check_labels(y, caller)
-    check_same_n(caller, features=n, labels=y.shape[1])
+        y = checks.check_labels(y, caller)
+    checks.check_same_n(caller, features=n, labels=y.shape[1])
     low, high = int(y.min()), int(y.max())
     q = (
         max(2, high + 1)
         if n_classes is None
-        else check_count(n_classes, caller, "n_classes", low=2)
+        else checks.check_count(n_classes, caller, "n_classes", low=2)
     )
     if low < 0 or high >= q:
         rule = f"labels must be at least 0 and below {q}"
-        refuse(caller, rule, low if low < 0 else high, "encode classes as 0, 1, 2, ...")
+        checks.refuse(caller, rule, low if low < 0 else high, "encode classes as 0, 1, 2, ...")
     return RowTasks(y, simplex_codes(q))
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #d0118f59
@@ -132,10 +124,10 @@ class _ClassSums:  # of rows minus a shift, by the class of one labelling
 
     def cross(self, codes):
         codes = codes.to(self.rows)
-        found = _Cross(self.rows.shape[1], codes.shape[1], self.rows.device)
-        found.products += self.rows.T @ codes
-        found.targets += self.counts @ codes
-        return found
+        cross = _Cross(self.rows.shape[1], codes.shape[1], self.rows.device)
+        cross.products += self.rows.T @ codes
+        cross.targets += self.counts @ codes
+        return cross
 
 
 def _centred_sums(shift, gram, cross):  # RowSums
@@ -158,13 +150,13 @@ def _check_pass(rows, tasks, block_size):
     k = sum(map(_code_columns, tasks))
     if block_size is None:
         block_size = rows.block_rows(8 * (4 * d + 2 * k))
-    block = min(n, check_count(block_size, "row_sums", "block_size"))
+    block = min(n, checks.check_count(block_size, "row_sums", "block_size"))
     if n <= d + 1:
         remedy = "pass the features in memory to expected_heldout_error or ridge_probes"
-        refuse("row_sums", f"{rows.name} must have more than {d + 1} points", n, remedy)
+        checks.refuse("row_sums", f"{rows.name} must have more than {d + 1} points", n, remedy)
     n_bytes = 8 * (4 * d * d + 3 * d * k) + 8 * block * (4 * d + 2 * k)
     remedy = "lower block_size or pass fewer tasks"
-    check_memory(n_bytes, "row_sums", remedy, device=rows.device)
+    checks.check_memory(n_bytes, "row_sums", remedy, device=rows.device)
     return block
 
 
@@ -173,26 +165,26 @@ def row_sums(
     tasks: RowTasks,  # over all points
     part: tuple | None = None,  # mask (n,) of some points, and the tasks of these points
     *,
-    known: RowTasks | None = None,  # one further task over all points, of any number of classes
+    further: RowTasks | None = None,  # one further task over all points, of any number of classes
     block_size: int | None = None,  # rows read at a time; None is 8 MB of them
-) -> list:  # RowSums over all points, then those of the part and of the further task, if given
+) -> list[RowSums]:  # over all points, then of the part and of the further task, if given
     "Sums over the rows of a file, in one pass."
     size = _check_pass(rows, [tasks] if part is None else [tasks, part[1]], block_size)
     n, d = rows.shape
     shift = rows.read(slice(0, min(n, 4096))).mean(0)
     whole = _Cross(d, _code_columns(tasks), rows.device)
     of_part: Any = None
-    of_known: Any = None
+    of_further: Any = None
     inside, outside = _Gram(d, rows.device), _Gram(d, rows.device)
     if part is not None:
         of_part = _Cross(d, _code_columns(part[1]), rows.device)
-    if known is not None:
-        of_known = _ClassSums(known.n_classes, d, rows.device)
+    if further is not None:
+        of_further = _ClassSums(further.n_classes, d, rows.device)
     for block, X in rows.blocks(size):
         off = X - shift
         whole.add(off, tasks.targets(block, X))
-        if known is not None:
-            of_known.add(off, known.labels[0, block])
+        if further is not None:
+            of_further.add(off, further.labels[0, block])
         if part is None:
             outside.add(off)
             continue
@@ -203,15 +195,19 @@ def row_sums(
         outside.add(off[~mask])
         of_part.add(of_some, part[1].targets(some, X))
     gram = inside.joined(outside)
-    check_computed(gram.second, "row_sums", f"the Gram matrix of {rows.name}", "rescale them")
+    checks.check_computed(
+        gram.second, "row_sums", f"the Gram matrix of {rows.name}", "rescale them"
+    )
     if off.any() and not gram.second.any():
         got = f"differences of {off.abs().max().item():.3g}"
-        refuse("row_sums", f"the squares of {rows.name} must not vanish", got, "rescale them")
+        checks.refuse(
+            "row_sums", f"the squares of {rows.name} must not vanish", got, "rescale them"
+        )
     sums = [_centred_sums(shift, gram, whole)]
     if part is not None:
         sums.append(_centred_sums(shift, inside, of_part))
-    if known is not None:
-        sums.append(_centred_sums(shift, gram, of_known.cross(known.codes)))
+    if further is not None:
+        sums.append(_centred_sums(shift, gram, of_further.cross(further.codes)))
     return sums
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #f4b780c7
@@ -275,8 +271,8 @@ _CHOOSING = 2**11  # points that the penalty is chosen by, where not all points 
 def _code_spread(
     fit, tasks
 ):  # of the codes of each task about their mean, shape (n_tasks,), float64
-    own = fit.target_mean.view(len(tasks.labels), -1).square().sum(1)
-    return 1 - 1 / tasks.n_classes - own
+    mean_squares = fit.target_mean.view(len(tasks.labels), -1).square().sum(1)
+    return 1 - 1 / tasks.n_classes - mean_squares
 
 
 def _filter(fit, alpha):
@@ -348,11 +344,11 @@ def _squares_beside(fit, U, f, weights):  # sum over judged i != j of weight_i A
 
 def _judge(fit, sample, tasks, alpha):  # fields of HeldoutError that depend on residuals
     m, f = len(tasks.labels), _filter(fit, alpha)
-    h, beside = _leverages(fit, sample.U, torch.stack([f, f**2]))
+    h, off_diagonal = _leverages(fit, sample.U, torch.stack([f, f**2]))
     if h.max() > 0.9:  # what such a point adds to a sum is taken off again
         sample = sample._replace(U=sample.U.double())
     U = sample.U
-    beside = beside - h**2
+    off_diagonal = off_diagonal - h**2
     slack, level = 1 - h, 1 - (1 + f.sum()) / fit.n
     each = (fit.n - 1) / (len(U) - 1)  # points that another point of the sample stands for
     excess = slack**-2 - level**-2
@@ -370,23 +366,23 @@ def _judge(fit, sample, tasks, alpha):  # fields of HeldoutError that depend on 
     own_weight = h * (level**-2 + each * excess)
     training = []
     for points, part, Y in sample.parts():
-        own, others = (part @ both).split(Y.shape[1], 1)
-        R = Y - own
-        others = others + each * shift.to(U) - own_weight[points, None].to(U) * R
-        training.append(-(R * others).sum(1).double() / slack[points] / m)
+        predictions, effect = (part @ both).split(Y.shape[1], 1)
+        R = Y - predictions
+        effect = effect + each * shift.to(U) - own_weight[points, None].to(U) * R
+        training.append(-(R * effect).sum(1).double() / slack[points] / m)
     squares, training = torch.cat(squares), torch.cat(training)
-    own = fit.C.square().view(len(f), m, tasks.n_classes - 1).sum(2)
-    whole = _code_spread(fit, tasks) - (2 * f - f**2) @ own / fit.n
+    power = fit.C.square().view(len(f), m, tasks.n_classes - 1).sum(2)
+    whole = _code_spread(fit, tasks) - (2 * f - f**2) @ power / fit.n
     by_task = whole / level**2 + excess @ squares / len(U)
     by_point = squares.mean(1) / slack**2
     scaled = by_point / slack
-    own = level**-2 * beside + each * _squares_beside(fit, U, f, excess)
-    others = scaled.mean() * beside
-    others = others + each * _squares_beside(fit, U, f, scaled - scaled.mean())
-    pseudo = by_point * (1 - own) + 2 * training - 2 * others / slack
-    found = dict(task_errors=by_task, point_errors=by_point, pseudo_values=pseudo)
-    found["sampled_values"] = excess * squares.mean(1)
-    return {name: values.cpu() for name, values in found.items()}
+    as_judge = level**-2 * off_diagonal + each * _squares_beside(fit, U, f, excess)
+    as_teacher = scaled.mean() * off_diagonal
+    as_teacher = as_teacher + each * _squares_beside(fit, U, f, scaled - scaled.mean())
+    pseudo = by_point * (1 - as_judge) + 2 * training - 2 * as_teacher / slack
+    parts = dict(task_errors=by_task, point_errors=by_point, pseudo_values=pseudo)
+    parts["sampled_values"] = excess * squares.mean(1)
+    return {name: values.cpu() for name, values in parts.items()}
 
 
 def _of_all(fit, rows, tasks, n_judged):  # the sample among all points
@@ -395,13 +391,13 @@ def _of_all(fit, rows, tasks, n_judged):  # the sample among all points
 
 def _heldout(fit, sample, tasks, caller):
     alpha, grid, errors = _choose(fit, sample, tasks)
-    found = _judge(fit, sample, tasks, alpha)
-    by_task = found["task_errors"]
+    parts = _judge(fit, sample, tasks, alpha)
+    by_task = parts["task_errors"]
     error, m = by_task.mean().item(), len(by_task)
     baseline = (fit.n / (fit.n - 1)) ** 2 * _code_spread(fit, tasks).mean().item()
     if not baseline > 1e-12:
         got, remedy = f"an intercept alone errs by {baseline:.3g}", "sample tasks of two classes"
-        refuse(caller, "tasks must distinguish points", got, remedy)
+        checks.refuse(caller, "tasks must distinguish points", got, remedy)
     return HeldoutError(
         error=error,
         skill=1 - error / baseline,
@@ -412,7 +408,7 @@ def _heldout(fit, sample, tasks, caller):
         standard_error=(by_task.std() / m**0.5).item() if m > 1 else None,
         alphas=grid,
         errors=errors,
-        **found,
+        **parts,
     )
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #b570e916
@@ -435,7 +431,7 @@ def heldout_error_of_rows(
     caller = "heldout_error_of_rows"
     rows = open_rows(features)
     tasks = check_row_tasks(labels, len(rows), caller, n_classes=n_classes)
-    n_judged = check_count(n_judged, caller, "n_judged", low=2)
+    n_judged = checks.check_count(n_judged, caller, "n_judged", low=2)
     fit = fit_rows(row_sums(rows, tasks, block_size=block_size)[0])
     return _heldout(fit, _of_all(fit, rows, tasks, n_judged), tasks, caller)
 
@@ -484,9 +480,9 @@ def _probes(fit, rows, tasks, mask, n_judged):  # ProbeResult
     right = torch.cat(right, 1)
     recalls, present = [], []
     for c in range(tasks.n_classes):
-        own = labels == c
-        recalls.append((right & own).sum(1).double() / own.sum(1).clamp(min=1))
-        present.append(own.any(1))
+        members = labels == c
+        recalls.append((right & members).sum(1).double() / members.sum(1).clamp(min=1))
+        present.append(members.any(1))
     return ProbeResult(
         accuracy=right.double().mean(1),
         balanced_accuracy=torch.stack(recalls).sum(0) / torch.stack(present).sum(0),
@@ -527,19 +523,21 @@ def scores_of_rows(
     n = len(rows)
     tasks = check_row_tasks(labels, n, caller, n_classes=n_classes)
     probed = check_row_tasks(probe_labels, n, caller, n_classes=n_classes)
-    n_judged = check_count(n_judged, caller, "n_judged", low=2)
-    mask = check_split(train, n, caller, seed=seed)
+    n_judged = checks.check_count(n_judged, caller, "n_judged", low=2)
+    mask = checks.check_split(train, n, caller, seed=seed)
     if int(mask.sum()) <= rows.shape[1] + 1:
         got = f"{int(mask.sum())} of them"
         remedy = "raise train, or pass the features in memory to ridge_probes"
         rule = f"probes must be fitted to more than {rows.shape[1] + 1} points"
-        refuse(caller, rule, got, remedy)
+        checks.refuse(caller, rule, got, remedy)
     if known is not None:
         known = check_row_tasks(known, n, caller)
         if len(known.labels) != 1:
             got = f"{len(known.labels)} rows"
-            refuse(caller, "known must hold one class for each point", got, "pass shape (n,)")
-    sums = row_sums(rows, tasks, (mask, probed), known=known, block_size=block_size)
+            checks.refuse(
+                caller, "known must hold one class for each point", got, "pass shape (n,)"
+            )
+    sums = row_sums(rows, tasks, (mask, probed), further=known, block_size=block_size)
     fit = fit_rows(sums[0])
     error = _heldout(fit, _of_all(fit, rows, tasks, n_judged), tasks, caller)
     probes = _probes(fit_rows(sums[1]), rows, probed, mask, n_judged)

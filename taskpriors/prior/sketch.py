@@ -18,14 +18,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ..blocks import evenly, row_blocks
 from ..checks import ArrayLike, Seed, check_count, check_generator, check_number
+from . import pair_sums
 from .moments import TraceMoments, coins_
-from taskpriors.prior.pair_sums import (
-    PairProblem,
-    check_overflow,
-    diagonal_cumulants,
-    margins,
-    pair_problem,
-)
 from ..signatures import documented
 
 # %% ../../nbs/prior/05_sketch.ipynb #6f712933
@@ -64,7 +58,10 @@ def power_sum(
         monomials(A[b].double(), p).T @ monomials(B[b].double(), q)
         for b in row_blocks(len(A), 1024)
     )
-    return cross.square().sum() - margins(A).diagonal ** p @ margins(B).diagonal ** q
+    return (
+        cross.square().sum()
+        - pair_sums.margins(A).diagonal ** p @ pair_sums.margins(B).diagonal ** q
+    )
 
 # %% ../../nbs/prior/05_sketch.ipynb #5a113b6b
 _LEADING = 8  # directions of which powers are taken
@@ -100,7 +97,7 @@ def near_cells(
     height: Any = 0
     for F in factors:
         W = torch.randn(F.shape[1], steps, generator=generator, dtype=torch.float64).to(F)
-        length = margins(F).diagonal.sqrt().clamp(min=1e-300)
+        length = pair_sums.margins(F).diagonal.sqrt().clamp(min=1e-300)
         height = height + (F @ W).double() / length[:, None]
     cell = torch.zeros(n, dtype=torch.int64, device=device)
     for k in range(steps):
@@ -114,8 +111,8 @@ _CELL = 256  # points in a cell
 
 
 def near_partitions(
-    problem: PairProblem,
-) -> list:  # of cells of the points, each of shape (n,)
+    problem: pair_sums.PairProblem,
+) -> list[Tensor]:  # cells of the points, each of shape (n,)
     "Two partitions into cells of near points that hold a sixteenth of all pairs at most."
     n = len(problem.prior)
     most = min(_CELL, n // 32)
@@ -127,12 +124,12 @@ def near_partitions(
 class Sketched(NamedTuple):
     "What blocks are formed from."
 
-    problem: PairProblem
+    problem: pair_sums.PairProblem
     leading: list  # coordinates of prior and models along leading directions, (n, 8) each
     partitions: list  # cells of the points, shape (n,) each
 
     @property
-    def small(self) -> list:  # are log-odds so small that float32 needs the series of tanh?
+    def small(self) -> list[bool]:  # are log-odds so small that float32 needs the series of tanh?
         largest = self.problem.prior_diagonal.max().item()
         single = self.problem.dtype == torch.float32
         return [single and largest * o < 1 / 64 for o in self.problem.odds]
@@ -208,8 +205,8 @@ def sums_within_cells(
 ) -> _Lots:
     "Sums over all ordered pairs i != j that share a cell."
     device = sketched.problem.prior.device
-    seen = [torch.arange(len(sketched.problem.prior), device=device)]
-    found = []
+    levels = [torch.arange(len(sketched.problem.prior), device=device)]
+    lots = []
     for cell in sketched.partitions:
         sizes = cell.bincount()
         points = pad_sequence(cell.argsort().split(sizes.tolist()), batch_first=True)
@@ -217,9 +214,9 @@ def sums_within_cells(
         weight = (torch.arange(largest, device=device) < sizes[:, None]).double()
         for some in row_blocks(len(points), max(1, _CELL**2 // largest**2)):
             side = Side(points[some], weight[some])
-            found.append(_lot_sums(sketched, side, side, seen))
-        seen = [*seen, cell]
-    return _Lots(*(torch.cat(parts).sum(0) for parts in zip(*found, strict=True)))
+            lots.append(_lot_sums(sketched, side, side, levels))
+        levels = [*levels, cell]
+    return _Lots(*(torch.cat(parts).sum(0) for parts in zip(*lots, strict=True)))
 
 # %% ../../nbs/prior/05_sketch.ipynb #4b6d001d
 def control_sums(
@@ -240,13 +237,13 @@ def control_sums(
 
 # %% ../../nbs/prior/05_sketch.ipynb #c4d207c7
 def point_probabilities(
-    problem: PairProblem,
+    problem: pair_sums.PairProblem,
 ) -> Tensor:
     "Probability with which each point is drawn, shape (n,)."
     k = problem.prior_diagonal.sqrt()
     parts = [torch.ones_like(k)]
     for Z in problem.models:
-        a = margins(Z).diagonal.sqrt()
+        a = pair_sums.margins(Z).diagonal.sqrt()
         parts += [v if v.any() else torch.ones_like(v) for v in (a, a * a, a * k)]
     share = [1 / 4] + [3 / 4 / (len(parts) - 1)] * (len(parts) - 1)
     out: Any = sum(w * v / v.sum() for w, v in zip(share, parts, strict=True))
@@ -283,8 +280,8 @@ def _drawn_lots(draws, n_lots):
     n, ends = len(b), draws.probabilities.cumsum(0)
     for first in range(0, n_lots, _LEAST_LOTS):
         shape = (min(_LEAST_LOTS, n_lots - first), 2, draws.side)
-        how = dict(generator=draws.generator, device=b.device, dtype=torch.float64)
-        points = torch.searchsorted(ends, torch.rand(shape, **how)).clamp(max=n - 1)
+        uniform = dict(generator=draws.generator, device=b.device, dtype=torch.float64)
+        points = torch.searchsorted(ends, torch.rand(shape, **uniform)).clamp(max=n - 1)
         weight = 1 / (b[points] * draws.side)
         for some in row_blocks(len(points), draws.together):
             rows = Side(points[some, 0], weight[some, 0] / n)
@@ -303,18 +300,25 @@ class Pilot(NamedTuple):
     n_lots: int
 
 
-def _run_pilot(draws, n_lots, known):
+def _run_pilot(draws, n_lots, control_means):
     total: Any = 0, 0, 0, 0, 0
     for y, c, _ in _drawn_lots(draws, n_lots):
-        d = c - known
+        d = c - control_means
         sums = [y, y * y, d, d[..., None] * d[..., None, :], y[..., None] * d[..., None, :]]
         total = [a + part.sum(0) for a, part in zip(total, sums, strict=True)]
     return Pilot._make([*total, n_lots])
 
 # %% ../../nbs/prior/05_sketch.ipynb #54091d03
+class ControlFit(NamedTuple):
+    "What the control variates explain."
+
+    slopes: Tensor  # least-squares slopes of y, shape (n_models, 2, n_temps, 2)
+    residual: Tensor  # variance of y that they leave, shape (n_models, 2, n_temps)
+
+
 def control_slopes(
     pilot: Pilot,
-) -> tuple:
+) -> ControlFit:
     "Least-squares slopes of y on the control variates, and the variance that they leave."
     y, yy, d, dd, yd = (part / pilot.n_lots for part in pilot[:-1])
     spread = dd - d[..., None] * d[..., None, :]
@@ -324,8 +328,8 @@ def control_slopes(
     correlation = spread / (unit[..., None] * unit[..., None, :])
     inverse = torch.linalg.pinv(correlation, rtol=1e-9, hermitian=True)
     beta = (along / unit[..., None, :]) @ inverse / unit[..., None, :]
-    left = (yy - y * y) - (beta * (2 * along - beta @ spread)).sum(-1)
-    return beta, left.clamp(min=0)
+    residual = (yy - y * y) - (beta * (2 * along - beta @ spread)).sum(-1)
+    return ControlFit(beta, residual.clamp(min=0))
 
 
 def controlled(
@@ -341,7 +345,7 @@ _NEIGHBOURS = 2**17  # pairs of neighbours to be looked at
 
 
 def near_pairs(
-    problem: PairProblem,
+    problem: pair_sums.PairProblem,
     partitions: Sequence,  # cells of the points
 ) -> Tensor:
     "Pairs of near points that share no cell, side by side in random directions, (2, n_pairs)."
@@ -351,7 +355,7 @@ def near_pairs(
     pairs = []
     for F in factors:
         W = torch.randn(F.shape[1], 8, generator=generator, dtype=torch.float64).to(F)
-        length = margins(F).diagonal.sqrt().clamp(min=1e-300)
+        length = pair_sums.margins(F).diagonal.sqrt().clamp(min=1e-300)
         height = (F @ W).double() / length[:, None]
         for order in height.argsort(0).T:
             both = torch.stack([order[:-1], order[1:]])
@@ -369,7 +373,7 @@ def largest_residual(
     *,
     beta: Tensor,
     start: Tensor,
-    known: Tensor,
+    control_means: Tensor,
 ) -> Tensor:
     "Largest weighted residual about start of neighbours that share no cell; the shape of start."
     b = draws.probabilities
@@ -380,7 +384,7 @@ def largest_residual(
         rows = Side(i[block], 1 / (b[i[block]] * n))
         cols = Side(j[block], 1 / (b[j[block]] * (n - 1)))
         y, c, _ = _lot_sums(draws.sketched, rows, cols, [])
-        r = controlled(y, c - known, beta) - start
+        r = controlled(y, c - control_means, beta) - start
         largest = torch.maximum(largest, r.abs().amax(0))
     return largest
 
@@ -395,11 +399,11 @@ class _MomentScale(NamedTuple):
         return self.exact + self.weight * mean, self.weight * error
 
 
-def _lots_needed(scale, mean, left, missed, *, rel_tol):
+def _lots_needed(scale, mean, residual, missed, *, rel_tol):
     "Lots after which the standard error is within the tolerance, by the pilot."
     value, _ = scale.moments(mean, 0)
     goal = (rel_tol * value.abs() / scale.weight).clamp(min=1e-150)  # its square is not zero
-    needed = torch.maximum(1.5 * left / goal**2, 3 * missed / goal)
+    needed = torch.maximum(1.5 * residual / goal**2, 3 * missed / goal)
     return int(needed.max().clamp(_LEAST_LOTS, 2.0**40).ceil())
 
 # %% ../../nbs/prior/05_sketch.ipynb #7c768228
@@ -407,11 +411,11 @@ class FreshLots(NamedTuple):
     "Sums over drawn lots, for fixed slopes."
 
     powers: Tensor  # of r - start, three: shape (3, n_models, 2, n_temps)
-    controls: Tensor  # of the first of c - known, two powers: shape (2, n_models, 2, 1)
+    controls: Tensor  # of the first of c - control_means, two powers: shape (2, n_models, 2, 1)
     kernel: Tensor  # of abs(K_ij), a scalar
     n_lots: int
 
-    def mean_and_error(self) -> tuple:  # of r - start
+    def mean_and_error(self) -> tuple[Tensor, Tensor]:  # of r - start
         first, second, _ = self.powers / self.n_lots
         return first, ((second - first**2).clamp(min=0) / (self.n_lots - 1)).sqrt()
 
@@ -422,19 +426,19 @@ class FreshLots(NamedTuple):
         third = third - 3 * first * second + 2 * first**3
         return third**2 > 0.04 * self.n_lots * variance**3
 
-    def controls_off(self, known: Tensor, rounding: float) -> Tensor:
+    def controls_off(self, control_means: Tensor, rounding: float) -> Tensor:
         "Do the control variates miss their known means by more than four standard errors?"
         first, second = self.controls / self.n_lots
         error = ((second - first**2).clamp(min=0) / (self.n_lots - 1)).sqrt()
-        return first.abs() > 4 * error + rounding * known.abs()
+        return first.abs() > 4 * error + rounding * control_means.abs()
 
 
-def _fresh_lots(draws, n_lots, *, beta, start, known):
+def _fresh_lots(draws, n_lots, *, beta, start, control_means):
     powers: Any = 0
     controls: Any = 0
     kernel: Any = 0
     for y, c, K in _drawn_lots(draws, n_lots):
-        off = c - known
+        off = c - control_means
         r = controlled(y, off, beta) - start
         powers = powers + torch.stack([r.sum(0), (r * r).sum(0), (r**3).sum(0)])
         first = off[..., :1]
@@ -484,7 +488,7 @@ def sketch_trace_moments(
     Reference: Task Priors, Theorem 2.6, whose sums are estimated.
     """
     caller = "sketch_trace_moments"
-    p = pair_problem(M, prior, temperature, graphs=graphs, caller=caller)
+    p = pair_sums.pair_problem(M, prior, temperature, graphs=graphs, caller=caller)
     generator = check_generator(seed, caller, p.prior.device)
     rel_tol = check_number(rel_tol, caller, "rel_tol", low=0, low_open=True)
     block = check_count(block_size, caller, "block_size")
@@ -497,27 +501,27 @@ def sketch_trace_moments(
     )
     within = sums_within_cells(sketched)
     of_sum = within.y.new_tensor([1.0, p.twice])[:, None]
-    parts = [margins(Z) for Z in p.models]
-    exact = diagonal_cumulants(p, [part.diagonal for part in parts], 2).mT.clone()
+    parts = [pair_sums.margins(Z) for Z in p.models]
+    exact = pair_sums.diagonal_cumulants(p, [part.diagonal for part in parts], 2).mT.clone()
     exact[:, 0] += torch.stack([part.off_diagonal for part in parts])[:, None] / 2
     scale = _MomentScale(exact + of_sum * within.y, of_sum * n * (n - 1))
-    known = (control_sums(sketched) - within.c) / (n * (n - 1))
+    control_means = (control_sums(sketched) - within.c) / (n * (n - 1))
     draws = Draws(sketched, generator, side, max(1, block // side**2), point_probabilities(p))
-    pilot = _run_pilot(draws, _LEAST_LOTS, known)
+    pilot = _run_pilot(draws, _LEAST_LOTS, control_means)
     for sums in pilot[:-1]:
-        check_overflow(sums, caller)
-    beta, left = control_slopes(pilot)
+        pair_sums.check_overflow(sums, caller)
+    beta, residual = control_slopes(pilot)
     start = controlled(pilot.y, pilot.d, beta) / pilot.n_lots
-    fixed = dict(beta=beta, start=start, known=known)
+    fixed = dict(beta=beta, start=start, control_means=control_means)
     missed = 2 * largest_residual(draws, **fixed) / side**2  # of a sum over lots
-    needed = _lots_needed(scale, start, left, missed, rel_tol=rel_tol)
+    needed = _lots_needed(scale, start, residual, missed, rel_tol=rel_tol)
     doubtful = partial(_doubtful, start=start, scale=scale, rel_tol=rel_tol)
     most = n_lots - pilot.n_lots
     fresh, used = _draw_fresh(draws, needed, most, doubtful=doubtful, **fixed)
     mean, error = fresh.mean_and_error()
     value, error = scale.moments(start + mean, torch.hypot(error, missed / fresh.n_lots))
     rounding = 1e-9 if p.dtype == torch.float64 else 1e-5
-    heavy = doubtful(fresh) or fresh.controls_off(known[..., :1], rounding).any()
+    heavy = doubtful(fresh) or fresh.controls_off(control_means[..., :1], rounding).any()
     kernel = within.kernel + fresh.kernel / fresh.n_lots * n * (n - 1)
     return SketchedMoments(
         mean=p.shaped(value[:, 0]),

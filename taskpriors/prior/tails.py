@@ -16,21 +16,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..checks import ArrayLike, ExecutorLike, check_choice, check_number, refuse
-from taskpriors.prior.pair_sums import (
-    block_copies,
-    check_overflow,
-    coin_cumulants,
-    dense_block,
-    diagonal_cumulants,
-    factor_kernel,
-    is_sequence,
-    kernel_difference,
-    margins,
-    pair_problem,
-    points_per_block,
-    score_cumulants,
-    sum_blocks,
-)
+from . import pair_sums
 from ..signatures import documented
 
 # %% ../../nbs/prior/06_tails.ipynb #f2f9286b
@@ -46,11 +32,11 @@ def _joint_sums(blocks, *, prior, models, odds, dtype):
     "The same over i != j: float64, shape (n_odds, n_models, n_models + 1)."
     total = 0
     for block in blocks:
-        K = dense_block(prior, block, dtype)
-        hollow = (dense_block(terms, block, dtype, hollow=True) for terms in models)
+        K = pair_sums.dense_block(prior, block, dtype)
+        hollow = (pair_sums.dense_block(terms, block, dtype, hollow=True) for terms in models)
         S = torch.stack([M.flatten() for M in hollow])
         sums = torch.stack([_joint_block(S, (o * K).flatten()) for o in odds])
-        total = total + sums * block_copies(block)
+        total = total + sums * pair_sums.block_copies(block)
     return total
 
 # %% ../../nbs/prior/06_tails.ipynb #5c7e0002
@@ -70,14 +56,14 @@ def _joint_law(problem):
         odds=problem.odds,
         dtype=problem.dtype,
     )
-    size = points_per_block(problem, 2 * len(problem.models) + 6)
-    total = check_overflow(sum_blocks(fn, problem, size), problem.caller)
-    diagonals = [margins(Z).diagonal for Z in problem.models]
-    mean = total[..., -1] + diagonal_cumulants(problem, diagonals, 1)[..., 0].T
+    size = pair_sums.points_per_block(problem, 2 * len(problem.models) + 6)
+    total = pair_sums.check_overflow(pair_sums.sum_blocks(fn, problem, size), problem.caller)
+    diagonals = [pair_sums.margins(Z).diagonal for Z in problem.models]
+    mean = total[..., -1] + pair_sums.diagonal_cumulants(problem, diagonals, 1)[..., 0].T
     covariance = total[..., :-1] * problem.twice
     if problem.twice == 1:
         m = torch.stack(diagonals)
-        coins = [coin_cumulants(o * problem.prior_diagonal, 2) for o in problem.odds]
+        coins = [pair_sums.coin_cumulants(o * problem.prior_diagonal, 2) for o in problem.odds]
         covariance = covariance + torch.stack([(m * w) @ m.T for _, w in coins])
     return _JointLaw(mean, covariance)
 
@@ -97,7 +83,7 @@ def trace_covariance(
     cov = sum_ij A_ij B_ij p_ij (1 - p_ij); a single temperature drops its dimension.
     Reference: Task Priors, Theorem 2.6, polarised.
     """
-    p = pair_problem(
+    p = pair_sums.pair_problem(
         models,
         prior,
         temperature,
@@ -116,7 +102,7 @@ def _tilted_coins(x, D, s):
     side = torch.where(x > 0, -y, y)
     rare = -x.abs()
     C = softplus(side + rare, threshold=40) - softplus(rare) - torch.sigmoid(rare) * side
-    k = coin_cumulants(x + y, 3)
+    k = pair_sums.coin_cumulants(x + y, 3)
     slope = D * (k[0] - torch.sigmoid(x))
     return torch.stack([C.sum(), slope.sum(), (D * D * k[1]).sum(), (D**3 * k[2]).sum()])
 
@@ -144,9 +130,9 @@ def tilted_sums(
     "Sums over i != j of C, C', C'' and C''': float64, shape (4, n_odds, n_tilts)."
     total: Any = 0
     for block in blocks:
-        K = dense_block(prior, block, dtype)
-        D = dense_block(model, block, dtype, hollow=True) * twice
-        total = total + _tilted_table(K, D, odds, tilts) * (block_copies(block) / twice)
+        K = pair_sums.dense_block(prior, block, dtype)
+        D = pair_sums.dense_block(model, block, dtype, hollow=True) * twice
+        total = total + _tilted_table(K, D, odds, tilts) * (pair_sums.block_copies(block) / twice)
     return total
 
 # %% ../../nbs/prior/06_tails.ipynb #34731967
@@ -161,7 +147,7 @@ class _Generating(NamedTuple):
 
 def _generating_function(problem, kernel):
     "The function tilts (n_temps, n_tilts) -> _Generating for the statistic Tr(DG) of a Kernel D."
-    size = points_per_block(problem, 12)
+    size = pair_sums.points_per_block(problem, 12)
 
     def at(tilts):
         fn = partial(
@@ -173,7 +159,7 @@ def _generating_function(problem, kernel):
             twice=problem.twice,
             dtype=problem.dtype,
         )
-        total = sum_blocks(fn, problem, size)
+        total = pair_sums.sum_blocks(fn, problem, size)
         if problem.twice == 1:
             args = problem.prior_diagonal, kernel.diagonal, problem.odds, tilts
             total = total + _tilted_table(*args)
@@ -291,8 +277,8 @@ def _check_different(A, B, kernel, caller):
 # %% ../../nbs/prior/06_tails.ipynb #f6a3d2ba
 def _rounding_kernel(A, B):
     "Kernel a a^T whose entries, times `_rounding_share`, bound the rounding of A A^T - B B^T."
-    a = (margins(A).diagonal + margins(B).diagonal).sqrt()
-    return factor_kernel(a[:, None])
+    a = (pair_sums.margins(A).diagonal + pair_sums.margins(B).diagonal).sqrt()
+    return pair_sums.factor_kernel(a[:, None])
 
 
 def _rounding_share(A, B):
@@ -305,10 +291,10 @@ def _above_or_tie(problem, kernel, cumulants, tie, method):
     "`_probability_above`, and 1/2 at the temperatures of `tie`."
     above = torch.full_like(cumulants[0], 0.5)
     if not tie.all():
-        told = (~tie).nonzero()[:, 0]
-        odds = [problem.odds[k] for k in told.tolist()]
-        some = problem._replace(odds=odds, temperatures=problem.temperatures[told.cpu()])
-        above[told] = _probability_above(some, kernel, cumulants[:, told], method)
+        untied = (~tie).nonzero()[:, 0]
+        odds = [problem.odds[k] for k in untied.tolist()]
+        some = problem._replace(odds=odds, temperatures=problem.temperatures[untied.cpu()])
+        above[untied] = _probability_above(some, kernel, cumulants[:, untied], method)
     return above
 
 # %% ../../nbs/prior/06_tails.ipynb #f0774477
@@ -330,7 +316,7 @@ def outperform_probability(
     where C is the log generating function of the centred difference and C'(s) = -mean.
     Reference: Lugannani and Rice (1980); Barndorff-Nielsen (1986) for the form with r.
     """
-    p = pair_problem(
+    p = pair_sums.pair_problem(
         dict(A=A, B=B),
         prior,
         temperature,
@@ -340,9 +326,9 @@ def outperform_probability(
         executor=executor,
     )
     check_choice(method, ("normal", "edgeworth", "saddlepoint"), p.caller, "method")
-    difference = kernel_difference(*p.models)
+    difference = pair_sums.kernel_difference(*p.models)
     _check_different(p.models[0], p.models[1], difference, p.caller)
-    cumulants, scale = score_cumulants(p, [difference, _rounding_kernel(*p.models)], 4).mT
+    cumulants, scale = pair_sums.score_cumulants(p, [difference, _rounding_kernel(*p.models)], 4).mT
     share = _rounding_share(*p.models)
     mean, sd = cumulants[0].abs(), cumulants[1].sqrt()
     tie = (mean <= share * scale[0]) & (sd <= share * scale[1].sqrt())
@@ -364,7 +350,7 @@ def outperform_matrix(
 
     1/2 on the diagonal and between equal kernels; a single temperature drops its dimension.
     """
-    p = pair_problem(
+    p = pair_sums.pair_problem(
         models,
         prior,
         temperature,
@@ -425,7 +411,7 @@ def trace_quantile(
     skewness g1 and kurtosis g2; dimensions of a single model, temperature or level are dropped.
     Reference: Cornish and Fisher (1938); saddlepoint as in `outperform_probability`.
     """
-    problem = pair_problem(
+    problem = pair_sums.pair_problem(
         M,
         prior,
         temperature,
@@ -435,15 +421,15 @@ def trace_quantile(
         executor=executor,
     )
     check_choice(method, ("normal", "cornish-fisher", "saddlepoint"), problem.caller, "method")
-    levels: Any = p if is_sequence(p) else [p]
+    levels: Any = p if pair_sums.is_sequence(p) else [p]
     caller = problem.caller
     if len(levels) == 0:
         refuse(caller, "p must hold at least one level", "none", "pass one or several")
     inside: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
     numbers = [check_number(level, caller, "p", **inside) for level in levels]
     z = torch.special.ndtri(problem.prior_diagonal.new_tensor(numbers))
-    kernels = [factor_kernel(Z) for Z in problem.models]
-    cumulants = score_cumulants(problem, kernels, 4)
+    kernels = [pair_sums.factor_kernel(Z) for Z in problem.models]
+    cumulants = pair_sums.score_cumulants(problem, kernels, 4)
     if (cumulants[..., 1] <= 0).any():
         rule = "Tr(MG) must vary between tasks"
         refuse(problem.caller, rule, "a variance of 0", "raise the temperature")
@@ -453,4 +439,4 @@ def trace_quantile(
     else:
         x = _series_quantile(cumulants, z, method)
     x = problem.shaped(x)
-    return x if is_sequence(p) else x[..., 0]
+    return x if pair_sums.is_sequence(p) else x[..., 0]

@@ -15,23 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from taskpriors.checks import (
-    ArrayLike,
-    DataFrame,
-    ExecutorLike,
-    Seed,
-    check_choice,
-    check_count,
-    check_features,
-    check_flag,
-    check_generator,
-    check_labels,
-    check_memory,
-    check_number,
-    check_same_n,
-    check_temperature,
-    refuse,
-)
+from .. import checks
+from ..checks import ArrayLike, DataFrame, ExecutorLike, Seed
 from ..kernels import center as center_rows
 from ..kernels import cholesky_factor, kernel_factor, product_factor
 from . import edges, heldout
@@ -51,9 +36,9 @@ from ..signatures import documented
 # %% ../../nbs/prior/17_task_prior.ipynb #ca1d8008
 def _label_factor(labels) -> Tensor:
     "Factor of the mean label graph of known tasks, shape (n, sum of their numbers of classes)."
-    y = check_labels(labels, "TaskPrior.from_labels")
+    y = checks.check_labels(labels, "TaskPrior.from_labels")
     n_tasks, n = y.shape
-    check_memory(
+    checks.check_memory(
         20 * n * sum(len(task.unique()) for task in y),
         "TaskPrior.from_labels",
         "pass fewer tasks, or one with partition_moments",
@@ -66,7 +51,7 @@ def _label_factor(labels) -> Tensor:
 def _dense_view_factor(n_samples, n_views) -> Tensor:
     "Factor of the graph that joins the views of a sample, shape (n_samples * n_views, n_samples)."
     Y = view_factor(n_samples, n_views)
-    check_memory(
+    checks.check_memory(
         12 * Y.shape[0] * Y.shape[1],
         "TaskPrior.from_views",
         "use partition_moments, which needs no dense factor",
@@ -79,7 +64,7 @@ def _model_factors(models, kernel, caller):
     if isinstance(models, Mapping):
         return {name: _model_factors(X, kernel, caller) for name, X in models.items()}
     if kernel is None:
-        return check_features(models, caller, "models")
+        return checks.check_features(models, caller, "models")
     return kernel_factor(models, kernel)
 
 # %% ../../nbs/prior/17_task_prior.ipynb #a15b17ba
@@ -129,14 +114,14 @@ class TaskPrior(Result):
     known: Tensor | None = None  # classes that are known, shape (n,), -1 elsewhere; see `given`
 
     def __post_init__(self):
-        factor = check_features(self.factor, "TaskPrior", "factor").detach()
-        temperature = check_temperature(self.temperature, "TaskPrior")
-        check_choice(self.graphs, edges.GRAPHS, "TaskPrior", "graphs")
-        how: dict[str, Any] = dict(n=len(factor), device=factor.device, name="known")
-        known = check_given(self.known, "TaskPrior", **how)
+        factor = checks.check_features(self.factor, "TaskPrior", "factor").detach()
+        temperature = checks.check_temperature(self.temperature, "TaskPrior")
+        checks.check_choice(self.graphs, edges.GRAPHS, "TaskPrior", "graphs")
+        options: dict[str, Any] = dict(n=len(factor), device=factor.device, name="known")
+        clamped = check_given(self.known, "TaskPrior", **options)
         object.__setattr__(self, "factor", factor)
         object.__setattr__(self, "temperature", temperature)
-        object.__setattr__(self, "known", known)
+        object.__setattr__(self, "known", clamped)
 
     @classmethod
     def from_features(
@@ -163,7 +148,7 @@ class TaskPrior(Result):
     ) -> "TaskPrior":
         "The prior of a dense kernel, by pivoted Cholesky factorisation."
         Z = cholesky_factor(K, rank=rank)
-        center = check_flag(center, "TaskPrior.from_kernel", "center")
+        center = checks.check_flag(center, "TaskPrior.from_kernel", "center")
         return cls(center_rows(Z) if center else Z, temperature, graphs)
 
     @classmethod
@@ -177,7 +162,7 @@ class TaskPrior(Result):
     ) -> "TaskPrior":
         "The prior whose kernel is the mean label graph of known tasks."
         Z = _label_factor(labels)
-        center = check_flag(center, "TaskPrior.from_labels", "center")
+        center = checks.check_flag(center, "TaskPrior.from_labels", "center")
         return cls(center_rows(Z) if center else Z, temperature, graphs)
 
     @classmethod
@@ -192,7 +177,7 @@ class TaskPrior(Result):
     ) -> "TaskPrior":
         "The prior of self-supervision: views of a sample belong together (Proposition 2.7)."
         Z = _dense_view_factor(n_samples, n_views)
-        center = check_flag(center, "TaskPrior.from_views", "center")
+        center = checks.check_flag(center, "TaskPrior.from_views", "center")
         return cls(center_rows(Z) if center else Z, temperature, graphs)
 
     def __len__(self):
@@ -211,24 +196,24 @@ class TaskPrior(Result):
         "The product of two priors on the same points, at temperature 1 (section 2.2)."
         if not isinstance(other, TaskPrior):
             return NotImplemented
-        check_same_n("TaskPrior", left=len(self), right=len(other))
+        checks.check_same_n("TaskPrior", left=len(self), right=len(other))
         if self.graphs != other.graphs:
-            refuse(
+            checks.refuse(
                 "TaskPrior",
                 "priors in a product must be over the same family of graphs",
                 f"{self.graphs!r} and {other.graphs!r}",
                 "build both with the same graphs=",
             )
-        known = [p.known for p in (self, other) if p.known is not None]
-        if len(known) == 2 and not known[0].equal(known[1]):
-            refuse(
+        clamped = [p.known for p in (self, other) if p.known is not None]
+        if len(clamped) == 2 and not clamped[0].equal(clamped[1]):
+            checks.refuse(
                 "TaskPrior",
                 "priors in a product must have the same labels",
                 "others",
                 "multiply the priors first, then use .given(labels)",
             )
         pairs = [(p.factor, p.temperature) for p in (self, other)]
-        return TaskPrior(product_factor(pairs), 1.0, self.graphs, known[0] if known else None)
+        return TaskPrior(product_factor(pairs), 1.0, self.graphs, clamped[0] if clamped else None)
 
     def given(
         self,
@@ -236,12 +221,12 @@ class TaskPrior(Result):
     ) -> "TaskPrior":
         "The same prior once some labels are known: `sample` and `labelings` keep them."
         caller = "TaskPrior.given"
-        known = check_given(labels, caller, n=len(self), device=self.factor.device, name="labels")
-        return replace(self, known=known)
+        clamped = check_given(labels, caller, n=len(self), device=self.factor.device, name="labels")
+        return replace(self, known=clamped)
 
     def _without_labels(self, caller):
         if self.known is not None:
-            refuse(
+            checks.refuse(
                 caller,
                 "edges that are drawn one by one cannot keep labels",
                 f"{int((self.known >= 0).sum())} labels",
@@ -261,8 +246,8 @@ class TaskPrior(Result):
         device: str | torch.device,  # torch device, or its name
     ) -> "TaskPrior":
         "The same prior on another device."
-        known = None if self.known is None else self.known.to(device)
-        return replace(self, factor=self.factor.to(device), known=known)
+        clamped = None if self.known is None else self.known.to(device)
+        return replace(self, factor=self.factor.to(device), known=clamped)
 
     def regime(self) -> Regime:
         "Where T lies between tasks of coins and one task only; one pass over the pairs."
@@ -284,13 +269,13 @@ class TaskPrior(Result):
         ratio: float = 1.0,  # wanted mean of |K_ij|/T over pairs i != j
     ) -> "TaskPrior":
         "The same kernel at the temperature where mean |K_ij|/T is `ratio`."
-        ratio = check_number(ratio, "TaskPrior.at_ratio", "ratio", low=0, low_open=True)
+        ratio = checks.check_number(ratio, "TaskPrior.at_ratio", "ratio", low=0, low_open=True)
         Z, odds = edges.checked_odds(
             self.factor, self.temperature, self.graphs, "TaskPrior.at_ratio"
         )
-        now = pair_means(Z, odds, self.temperature)[0]
+        now = pair_means(Z, odds, self.temperature).ratio
         if now == 0:
-            refuse(
+            checks.refuse(
                 "TaskPrior.at_ratio",
                 "the kernel must be non-zero between some points",
                 "zeros",
@@ -307,10 +292,10 @@ class TaskPrior(Result):
         **options: Any,  # of calibrate_temperature
     ) -> "TaskPrior":
         "The same kernel at the temperature where its tasks are as diverse as wanted."
-        found = calibrate_temperature(
+        calibration = calibrate_temperature(
             self.factor, n_classes, diversity=diversity, seed=seed, **options
         )
-        return self.at(found.temperature)
+        return self.at(calibration.temperature)
 
     def edge_probabilities(self) -> Tensor:  # shape (n, n); dense, so for small n
         "P(G_ij = 1) of every pair (Lemma 2.5)."
@@ -348,7 +333,7 @@ class TaskPrior(Result):
         "Mean and variance over tasks of Tr(MG) (Theorem 2.6)."
         caller = "TaskPrior.moments"
         self._without_labels(caller)
-        check_choice(pairs, ("all", "sampled"), caller, "pairs")
+        checks.check_choice(pairs, ("all", "sampled"), caller, "pairs")
         factors = _model_factors(models, kernel, caller)
         estimate = trace_moments if pairs == "all" else sketch_trace_moments
         return estimate(factors, self.factor, self.temperature, graphs=self.graphs, **options)
@@ -393,7 +378,7 @@ class TaskPrior(Result):
             return heldout.expected_heldout_error(features, labels, **options)
         self._without_labels("TaskPrior.heldout_error")
         if self.graphs != "undirected":
-            refuse(
+            checks.refuse(
                 "TaskPrior.heldout_error",
                 "the tasks must be undirected graphs, as those of labels are",
                 repr(self.graphs),
@@ -422,23 +407,23 @@ class TaskPrior(Result):
     ) -> ModelScores:
         "Score several models by held-out error, neighbours and trace, all over one law of tasks."
         if not isinstance(models, Mapping):
-            refuse(
+            checks.refuse(
                 "TaskPrior.compare",
                 "models must be a dictionary name -> features",
                 type(models).__name__,
                 "give each model a name",
                 TypeError,
             )
-        how: dict[str, Any] = dict(labels=labels, variance=False, executor=executor)
+        settings: dict[str, Any] = dict(labels=labels, variance=False, executor=executor)
         if labels is None:
-            how["check_edges"] = False  # once for all models, below
-        errors = [self.heldout_error(X, **how) for X in models.values()]
+            settings["check_edges"] = False  # once for all models, below
+        errors = [self.heldout_error(X, **settings) for X in models.values()]
         if labels is None:
             trace = self.moments(models, executor=executor)
             mean, variance = trace.mean.cpu(), trace.variance.cpu()
             near = [self.precision_at_k(X, k, executor=executor) for X in models.values()]
-            found = edges.least_eigenvalue(self.factor, self.temperature, graphs=self.graphs)
-            reasons = [found.reason, *(e.reason for e in errors)]
+            least = edges.least_eigenvalue(self.factor, self.temperature, graphs=self.graphs)
+            reasons = [least.reason, *(e.reason for e in errors)]
         else:
             factors = [kernel_factor(X) for X in models.values()]
             traces = [heldout.trace_over_labels(Z, labels) for Z in factors]
@@ -484,14 +469,14 @@ class TaskPrior(Result):
     ) -> Tensor:  # labels, shape (n_tasks, n)
         "Draw tasks as labels, equally weighted; warns if they are not to be trusted."
         caller = "TaskPrior.sample"
-        n_tasks = check_count(n_tasks, caller, "n_tasks")
-        g = check_generator(seed, caller)
+        n_tasks = checks.check_count(n_tasks, caller, "n_tasks")
+        g = checks.check_generator(seed, caller)
         if isinstance(method, str) and method == "prefix":
             options = {"convention": "exact", **options, "n_tasks": n_tasks, "seed": g}
             options["given"] = self.known
             return sample_labels(self.factor, self.temperature, n_classes, **options)
         if n_particles is None:
             n_particles = max(1000, n_tasks)
-        check_count(n_particles, caller, "n_particles", low=n_tasks)
-        found = self.labelings(n_classes, n_particles, method=method, seed=g, **options)
-        return _equal_draws(found, n_tasks, g)
+        checks.check_count(n_particles, caller, "n_particles", low=n_tasks)
+        labelings = self.labelings(n_classes, n_particles, method=method, seed=g, **options)
+        return _equal_draws(labelings, n_tasks, g)

@@ -12,22 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from taskpriors.checks import (
-    ArrayLike,
-    check_choice,
-    check_count,
-    check_dtype,
-    check_finite,
-    check_flag,
-    check_labels,
-    check_memory,
-    check_number,
-    check_same_n,
-    check_temperatures,
-    check_tensor,
-    power_to_one,
-    refuse,
-)
+from .. import checks
+from ..checks import ArrayLike
 from .edges import GRAPHS
 from .moments import TraceMoments
 from .pair_sums import check_overflow, checked_models, is_sequence
@@ -43,9 +29,9 @@ def view_labels(
     label of point i = floor(i / V), i = 0, ..., N V - 1.
     Reference: Task Priors, Proposition 2.7.
     """
-    N = check_count(n_samples, "view_labels", "n_samples")
-    V = check_count(n_views, "view_labels", "n_views")
-    check_memory(8 * N * (V + 1), "view_labels", "lower n_samples or n_views")
+    N = checks.check_count(n_samples, "view_labels", "n_samples")
+    V = checks.check_count(n_views, "view_labels", "n_views")
+    checks.check_memory(8 * N * (V + 1), "view_labels", "lower n_samples or n_views")
     return torch.arange(N).repeat_interleave(V)
 
 # %% ../../nbs/prior/07_views.ipynb #b975aeb3
@@ -61,8 +47,8 @@ def view_graph(
     Reference: Task Priors, Proposition 2.7.
     """
     y = view_labels(n_samples, n_views)
-    dtype = check_dtype(dtype, "view_graph")
-    check_memory(
+    dtype = checks.check_dtype(dtype, "view_graph")
+    checks.check_memory(
         len(y) ** 2 * (1 + dtype.itemsize),
         "view_graph",
         "view_factor and partition_moments need no graph",
@@ -81,10 +67,10 @@ def view_factor(
     Y_ij = 1 if floor(i / V) = j, else 0; Y @ Y.T is the view graph.
     Reference: Task Priors, Proposition 2.7.
     """
-    N = check_count(n_samples, "view_factor", "n_samples")
-    n = N * check_count(n_views, "view_factor", "n_views")
-    dtype = check_dtype(dtype, "view_factor")
-    check_memory((32 + dtype.itemsize) * n, "view_factor", "lower n_samples or n_views")
+    N = checks.check_count(n_samples, "view_factor", "n_samples")
+    n = N * checks.check_count(n_views, "view_factor", "n_views")
+    dtype = checks.check_dtype(dtype, "view_factor")
+    checks.check_memory((32 + dtype.itemsize) * n, "view_factor", "lower n_samples or n_views")
     y = view_labels(n_samples, n_views)
     return torch.sparse_coo_tensor(
         torch.stack([torch.arange(n), y]),
@@ -106,9 +92,9 @@ class _Sums(NamedTuple):
 def partition_sums(
     Z: Tensor,  # factor of M, shape (n, r)
     y: Tensor,  # classes, shape (n,)
-) -> tuple:  # sums of M, and of its squares
+) -> tuple[_Sums, _Sums]:  # sums of M, and of its squares
     "Sums of M_ij and of M_ij^2, from a factor of size one: its fourth powers must not overflow."
-    p = power_to_one(Z)
+    p = checks.power_to_one(Z)
     Z = Z * p
     double: dict[str, Any] = dict(dtype=torch.float64)
     norms = Z.square().sum(1, **double)
@@ -180,38 +166,38 @@ def partition_moments(
     """
     caller = "partition_moments"
     models = checked_models(M, caller)
-    center = check_flag(center, caller, "center")
-    T = check_temperatures(temperature, caller)
-    y = check_labels(labels, caller)
-    check_same_n(caller, labels=y.shape[1], **{str(k): len(Z) for k, Z in models.items()})
+    center = checks.check_flag(center, caller, "center")
+    T = checks.check_temperatures(temperature, caller)
+    y = checks.check_labels(labels, caller)
+    checks.check_same_n(caller, labels=y.shape[1], **{str(k): len(Z) for k, Z in models.items()})
     if len(y) != 1:
         rule = "labels must be one partition"
-        refuse(caller, rule, f"{len(y)} rows", "use trace_moments for a sum of several")
+        checks.refuse(caller, rule, f"{len(y)} rows", "use trace_moments for a sum of several")
     y, sizes = y[0].unique(return_inverse=True, return_counts=True)[1:]
     if center and sizes.min() < sizes.max():
-        refuse(
+        checks.refuse(
             caller,
             "center=True needs classes of one size",
             f"{int(sizes.min())} to {int(sizes.max())} points",
             "use center=False, or trace_moments with a centred factor",
         )
-    check_choice(graphs, GRAPHS, caller, "graphs")
+    checks.check_choice(graphs, GRAPHS, caller, "graphs")
     odds = (2 if graphs == "undirected" else 1) / T
     if not odds.isfinite().all():
         got = f"temperature = {T.min().item():.3g}"
-        refuse(caller, "1/temperature must be finite", got, "raise the temperature")
+        checks.refuse(caller, "1/temperature must be finite", got, "raise the temperature")
     columns = max(Z.shape[1] for Z in models.values())
     n_bytes = 8 * (len(y) + len(sizes)) * columns + 2**26
-    check_memory(n_bytes, caller, "pass factors of fewer columns", device=y.device)
+    checks.check_memory(n_bytes, caller, "pass factors of fewer columns", device=y.device)
     n, q = sizes.sum().item(), len(sizes)
     inside, between = (1 - 1 / q, -1 / q) if center else (1.0, 0.0)
     same = (sizes * (sizes - 1)).sum().item() / (n * (n - 1))
     kernel = _TwoValues(inside, between, same * abs(inside) + (1 - same) * abs(between))
-    found = []
+    moments = []
     for Z in models.values():
         values, squares = partition_sums(Z, y.to(Z.device))
-        found.append(_two_coin_moments(values, squares, kernel, odds.to(Z.device), graphs))
-    mean, variance = (check_overflow(torch.stack(v), caller) for v in zip(*found, strict=True))
+        moments.append(_two_coin_moments(values, squares, kernel, odds.to(Z.device), graphs))
+    mean, variance = (check_overflow(torch.stack(v), caller) for v in zip(*moments, strict=True))
     if not is_sequence(temperature):
         mean, variance, T = mean[:, 0], variance[:, 0], T[0]
     if not isinstance(M, Mapping):
@@ -240,15 +226,15 @@ def view_features(
     Reference: Fisher 1936; Task Priors, Proposition 2.7.
     """
     caller = "view_features"
-    X = check_finite(check_tensor(views, caller, "views"), caller, "views")
+    X = checks.check_finite(checks.check_tensor(views, caller, "views"), caller, "views")
     if X.ndim != 3 or min(X.shape) < 1 or min(X.shape[:2]) < 2:
         rule = "views must hold two views of two samples, shape (n_samples, n_views, d)"
-        refuse(caller, rule, f"shape {tuple(X.shape)}", "stack the features of each view")
+        checks.refuse(caller, rule, f"shape {tuple(X.shape)}", "stack the features of each view")
     n_bytes = 8 * (4 * X.numel() + 3 * X.shape[2] ** 2)
-    check_memory(n_bytes, caller, "pass fewer features", device=X.device)
+    checks.check_memory(n_bytes, caller, "pass fewer features", device=X.device)
     X = X.detach().double()
     X = X / X.abs().max().clamp(min=torch.finfo(X.dtype).tiny)
-    shrinkage = check_number(shrinkage, caller, "shrinkage", low=0, high=1, low_open=True)
+    shrinkage = checks.check_number(shrinkage, caller, "shrinkage", low=0, high=1, low_open=True)
     n, n_views, d = X.shape
     means = X.mean(1)
     within = (X - means[:, None]).reshape(-1, d)
@@ -256,7 +242,7 @@ def view_features(
     rounding = 1e-28 * X.square().sum(2).mean()  # squared rounding of a mean
     for spread, what in ((within, "views of a sample"), (between, "samples")):
         if not spread.square().sum(1).mean() > rounding:
-            refuse(caller, f"{what} must differ", "equal features", "pass augmented views")
+            checks.refuse(caller, f"{what} must differ", "equal features", "pass augmented views")
     W = within.T @ within / (n * (n_views - 1))
     ridge = shrinkage * W.trace() / d * torch.eye(d, dtype=W.dtype, device=W.device)
     L = torch.linalg.cholesky((1 - shrinkage) * W + ridge)

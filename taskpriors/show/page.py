@@ -51,13 +51,13 @@ def _as_text(value):  # of a setting
 
 # %% ../../nbs/show/04_page.ipynb #ee56b992
 def _tasks(record):  # what the page says of each task that was drawn
-    drawn, models = record["drawn"], record["models"]
-    for k, number in enumerate(drawn["tasks"]):
+    tasks, models = record["drawn"], record["models"]
+    for k, number in enumerate(tasks["tasks"]):
         accuracy = [row[k] for row in record["drawn_accuracy"]]
         order = sorted(range(len(models)), key=lambda i: -accuracy[i])
         best, worst = order[0], order[-1]
         classes: list = [[] for _ in range(record["settings"]["n_classes"])]
-        for point, c in enumerate(drawn["classes"][k]):
+        for point, c in enumerate(tasks["classes"][k]):
             classes[c].append(point)
         yield dict(
             number=number + 1,
@@ -126,7 +126,7 @@ def report_page(
         tasks=list(_tasks(record)) if record["drawn"] else [],
         options={name.replace("_", " "): value for name, value in options.items()},
         versions=versions,
-        digests={name: about["features"] for name, about in models.items()},
+        digests={name: entry["features"] for name, entry in models.items()},
         data=json_ready(shown | dict(values=record["table"]["values"])),
         script=Markup(script),
         script_hash=f"sha256-{digest}",

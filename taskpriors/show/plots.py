@@ -58,9 +58,9 @@ def plot_skills(
     edge = 0.04 * (high - low) or 0.01
     ax.set_xlim(low - edge, high + edge)
     n_tied = int((rows.tier == 1).sum()) - 1
-    beside = f"\n{n_tied} cannot be told apart from it (blue)" if n_tied else ""
+    note = f"\n{n_tied} cannot be told apart from it (blue)" if n_tied else ""
     xlabel = "skill relative to the first, 95 % intervals of all leads at once"
-    ax.set(xlabel=xlabel, title=f"{title}, with skill {rows.skill.iloc[-1]:.2f}{beside}")
+    ax.set(xlabel=xlabel, title=f"{title}, with skill {rows.skill.iloc[-1]:.2f}{note}")
     return ax
 
 # %% ../../nbs/show/03_plots.ipynb #d78f203f
@@ -82,14 +82,14 @@ def plot_accuracies(
 
 
 def drawn_png(
-    drawn: Any,  # axes, or an array of the axes of a figure
+    axes: Any,  # axes, or an array of the axes of a figure
     *,
     dpi: float | None = 120,  # None: of the style
 ) -> bytes:
     "The figure as a file; it is closed."
     import matplotlib.pyplot as plt
 
-    figure = getattr(drawn, "figure", None) or drawn.flat[0].figure
+    figure = getattr(axes, "figure", None) or axes.flat[0].figure
     held = io.BytesIO()
     figure.savefig(held, format="png", dpi=dpi)
     plt.close(figure)
@@ -98,14 +98,14 @@ def drawn_png(
 
 @in_style
 def panels_png(
-    left: Callable,  # axes -> None; draws the wide panel
-    right: Callable,  # axes -> None; draws the other one
+    wide: Callable,  # axes -> None; draws the wide panel
+    narrow: Callable,  # axes -> None; draws the other one
     *,
     n_rows: int,  # models in the wide panel
 ) -> bytes:  # PNG
     "Two plots side by side, as a file."
     panels = new_panels(1, 2, figsize=(13, max(4, 1.6 + 0.2 * n_rows)), width_ratios=(3, 2))[0]
-    for draw, ax in zip((left, right), panels, strict=True):
+    for draw, ax in zip((wide, narrow), panels, strict=True):
         draw(ax)
     return drawn_png(panels, dpi=None)
 

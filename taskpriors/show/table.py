@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..checks import DataFrame
-from .words import counted, counted_points, failure_lines, short_count, shortened
+from . import words
 from ..transfer.registry import LABEL_ACCURACY
 
 # %% ../../nbs/show/02_table.ipynb #00c60f03
@@ -83,7 +83,7 @@ def cell_text(
 ) -> str:
     "A number as its column writes it."
     if column == "parameters":
-        return short_count(value)  # type: ignore[arg-type]  # a number or None in this column
+        return words.short_count(value)  # type: ignore[arg-type]  # a number or None in this column
     if column in _DIGITS:
         written = format(value, _DIGITS[column])
         return written.lstrip("-") if float(written) == 0 else written
@@ -97,7 +97,7 @@ def table_lines(
     rows = [[column_of(name).heading for name in frame]]
     for model, *values in frame.itertuples(index=False):
         cells = [cell_text(c, v) for c, v in zip(frame.columns[1:], values, strict=True)]
-        rows.append([shortened(model, 30), *cells])
+        rows.append([words.shortened(model, 30), *cells])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     rows.insert(1, ["-" * width for width in widths])
     right = [[cell.rjust(w) for cell, w in zip(row, widths, strict=True)] for row in rows]
@@ -115,14 +115,14 @@ def ranking_text(
     company: Sequence = (),  # what a reader should know before the verdict
 ) -> str:
     "A ranking in print: what to take, the table, how the scores did, and what to do next."
-    tasks, without = "the tasks of one law for all", ""
+    tasks, footnote = "the tasks of one law for all", ""
     errors = "points and tasks, for the law as given"
     if "prior_skill" in frame:
         tasks, errors = "tasks that agree with the labels", "points and labels to come"
-        without = "no labels: the same over all tasks of the law.\n"
+        footnote = "no labels: the same over all tasks of the law.\n"
     legend = (
         f"skill: 1 - error/error of a constant, over {tasks}.\n"
-        f"±: its standard error over {errors}.\n{without}"
+        f"±: its standard error over {errors}.\n{footnote}"
         "P(best): probability that this skill is the highest; one task of yours may differ."
         "\nModels of one tier cannot be told apart from its first."
     )
@@ -173,10 +173,10 @@ def agreement_lines(
             lines.append(f"{line}   (95 % of random orders)")
             continue
         held = dict(dim=row["given_dimension"], params=row.get("given_parameters", math.nan))
-        given = [f"{name} {value:+.2f}" for name, value in held.items() if not math.isnan(value)]
-        if given and "given_parameters" in row:
-            line += f"   given {', '.join(given)}"
-        elif given:
+        partials = [f"{name} {value:+.2f}" for name, value in held.items() if not math.isnan(value)]
+        if partials and "given_parameters" in row:
+            line += f"   given {', '.join(partials)}"
+        elif partials:
             line += f"   {row['given_dimension']:+.2f} given the dimension"
         if row["higher_is_better"] is not None:
             line += f"   ({'higher' if row['higher_is_better'] else 'lower'} is better)"
@@ -196,7 +196,9 @@ def _labels_line(labels):
         classes = "1 class" if labels["n_classes"] == 1 else f"{labels['n_classes']} classes"
         return f"Labels: {classes}, {labels['source']}."
     several = ": skill and LogME are means over them" if labels["n_targets"] > 1 else ""
-    return f"Labels: {counted(labels['n_targets'], 'real target')}, {labels['source']}{several}."
+    return (
+        f"Labels: {words.counted(labels['n_targets'], 'real target')}, {labels['source']}{several}."
+    )
 
 
 def run_summary(
@@ -212,7 +214,7 @@ def run_summary(
     labels = settings.get("labels")
     lines = [
         f"Held-out accuracy of {settings['probe']} probes on {settings['n_tasks']} tasks "
-        f"of {settings['n_classes']} classes; {counted_points(settings)}.",
+        f"of {settings['n_classes']} classes; {words.counted_points(settings)}.",
         textwrap.fill(f"Prior: {settings['prior']}.", width, break_on_hyphens=False),
         *([_labels_line(labels)] if labels else []),
         *(textwrap.fill(note, width) for note in settings.get("notes", ())),
@@ -221,7 +223,7 @@ def run_summary(
         "Spearman correlation with probe accuracy, 95 % interval over models:",
         *agreement_lines(agreement, n_models),
     ]
-    lines += [f"\nFAILED {line}" for line in failure_lines(failures)]
+    lines += [f"\nFAILED {line}" for line in words.failure_lines(failures)]
     if reason:
         lines += ["", edges_note(reason)]
     return "\n".join(lines)

@@ -139,8 +139,8 @@ def labelled_pair(
     frame: DataFrame,  # pandas.DataFrame of a ranking with prior_skill, best first
 ) -> tuple:  # names of two models
     "The first, and the rival that its lead is told over: the first without labels, or the second."
-    first, without = frame.model[0], frame.model[frame.prior_skill.idxmax()]
-    return first, frame.model[1] if without == first else without
+    first, prior_first = frame.model[0], frame.model[frame.prior_skill.idxmax()]
+    return first, frame.model[1] if prior_first == first else prior_first
 
 
 def no_signal(
@@ -159,22 +159,26 @@ def labelled_verdict(
     "Which model to take with the labels that are known, and which without them."
     first, k = frame.model[0], labels["n_labels"]
     everything = k == labels["n"]
-    known = "all labels" if everything else f"your {counted(k, 'label')}"
+    evidence = "all labels" if everything else f"your {counted(k, 'label')}"
     if "n_targets" in labels:
-        known = "your targets"
+        evidence = "your targets"
     if len(frame) == 1:
         return f"Only {first} was ranked: there is nothing to choose from."
-    without = frame.model[frame.prior_skill.idxmax()]
+    prior_first = frame.model[frame.prior_skill.idxmax()]
     if everything and no_signal(frame):
         what = "targets" if "n_targets" in labels else "labels"
-        asked = f"are {what} and rows in the same order?"
-        silent = f"Not one model is certain to predict the {what} better than a constant; {asked}"
-        return f"{silent} Without them take {without}."
+        question = f"are {what} and rows in the same order?"
+        silent = (
+            f"Not one model is certain to predict the {what} better than a constant; {question}"
+        )
+        return f"{silent} Without them take {prior_first}."
     rival = labelled_pair(frame)[1]
-    sentences = [f"With {known} take {first}, and without them, too."]
-    if without != first:
-        name = known[0].upper() + known[1:]
-        sentences = [f"{name} change the choice: with them take {first}, without them {without}."]
+    sentences = [f"With {evidence} take {first}, and without them, too."]
+    if prior_first != first:
+        name = evidence[0].upper() + evidence[1:]
+        sentences = [
+            f"{name} change the choice: with them take {first}, without them {prior_first}."
+        ]
     lead = compare(first, rival)
     more = more_labels(first, rival)
     skill = f"{lead.lead:.3f} of skill ({lead.low:.3f} to {lead.high:.3f})"

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from .. import checks
 from ..blocks import open_bar
-from ..checks import check_count, check_flag, check_number, check_rounds
 from ..inputs.encoders import evaluating
 from ..results import Result
 from .curves import SynBenchSettings, checked_settings
@@ -61,13 +61,13 @@ def synthetic_accuracy(
     "Standard and robust accuracy of a linear head on the synthetic task (Table 1)."
     who = "synthetic_accuracy"
     s = checked_settings(settings, changes)
-    attack_eps = check_number(attack_eps, who, "attack_eps", low=0)
-    n_steps = check_rounds(n_steps, who, "n_steps")
-    batch_size = check_count(batch_size, who, "batch_size")
-    seed = check_count(seed, who, "seed", low=0)
+    attack_eps = checks.check_number(attack_eps, who, "attack_eps", low=0)
+    n_steps = checks.check_rounds(n_steps, who, "n_steps")
+    batch_size = checks.check_count(batch_size, who, "batch_size")
+    seed = checks.check_count(seed, who, "seed", low=0)
     encoder = image_encoder(model, input_size, s.normalize, normalize_by, device)
     standard, robust = [], []
-    bar = open_bar(check_flag(progress, who, "progress"), total=len(s.scales), unit="scale")
+    bar = open_bar(checks.check_flag(progress, who, "progress"), total=len(s.scales), unit="scale")
     with evaluating(encoder.network.forward, encoder.network.device), bar:
         for scale in s.scales:
             task = task_at(scale, s, encoder.shape)

@@ -13,18 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from taskpriors.checks import (
-    ArrayLike,
-    Axes,
-    DataFrame,
-    check_choice,
-    check_finite,
-    check_instance,
-    check_load,
-    check_number,
-    check_tensor,
-    refuse,
-)
+from .. import checks
+from ..checks import ArrayLike, Axes, DataFrame
 from ..results import Result, new_axes
 from ..store import load_tensors, save_tensors
 from .gaussians import CovarianceLike
@@ -36,22 +26,24 @@ def _curve_points(
     threshold,
 ) -> tuple[Tensor, Tensor, Tensor]:  # float64; the thresholds with at least one dimension
     who = "score_integral"
-    a = check_finite(check_tensor(accuracy, who, "accuracy"), who, "accuracy").double()
-    b = check_finite(check_tensor(bound, who, "bound"), who, "bound").double()
-    check_tensor(threshold, who, "threshold")  # a list would lose digits on its way
+    a = checks.check_finite(
+        checks.check_tensor(accuracy, who, "accuracy"), who, "accuracy"
+    ).double()
+    b = checks.check_finite(checks.check_tensor(bound, who, "bound"), who, "bound").double()
+    checks.check_tensor(threshold, who, "threshold")  # a list would lose digits on its way
     t = torch.atleast_1d(torch.as_tensor(threshold, dtype=torch.float64))
-    check_finite(t, who, "threshold")
+    checks.check_finite(t, who, "threshold")
     if t.numel() == 0:
-        refuse(who, "threshold must hold at least one number", "none", "pass one or several")
+        checks.refuse(who, "threshold must hold at least one number", "none", "pass one or several")
     if a.shape != b.shape or a.ndim not in (1, 2):
         rule = "accuracy and bound must share a shape (n_scales,) or (n_scales, n_eps)"
         got = f"{tuple(a.shape)} and {tuple(b.shape)}"
-        refuse(who, rule, got, "pass one pair per scale")
+        checks.refuse(who, rule, got, "pass one pair per scale")
     if a.min() < 0 or a.max() > 1:
         got = f"{a.min():.4g} to {a.max():.4g}"
-        refuse(who, "accuracy must lie in [0, 1]", got, "pass shares, not percentages")
+        checks.refuse(who, "accuracy must lie in [0, 1]", got, "pass shares, not percentages")
     if t.min() < 0 or t.max() >= 1:
-        refuse(who, "threshold must lie in [0, 1)", f"{t.tolist()}", "pass accuracies")
+        checks.refuse(who, "threshold must lie in [0, 1)", f"{t.tolist()}", "pass accuracies")
     return a, b, t
 
 # %% ../../nbs/synbench/03_curves.ipynb #b45044ca
@@ -143,31 +135,31 @@ def checked_settings(
     who = "synbench_score"
     remedy = "pass SynBenchSettings() or .paper()"
     s = SynBenchSettings() if settings is None else settings
-    check_instance(s, SynBenchSettings, who, "settings", remedy=remedy)
+    checks.check_instance(s, SynBenchSettings, who, "settings", remedy=remedy)
     names = [f.name for f in fields(SynBenchSettings)]
     unknown = sorted(set(changes) - set(names))
     if unknown:
         rule = "options must be fields of SynBenchSettings"
-        refuse(who, rule, f"{unknown}", f"use {', '.join(names)}", TypeError)
+        checks.refuse(who, rule, f"{unknown}", f"use {', '.join(names)}", TypeError)
     s = replace(s, **changes)
     for name, choices in _CHOICES.items():
-        check_choice(getattr(s, name), choices, who, name)
-    check_number(s.tau, who, "tau", **_OPEN_UNIT)
+        checks.check_choice(getattr(s, name), choices, who, name)
+    checks.check_number(s.tau, who, "tau", **_OPEN_UNIT)
     if not isinstance(s.pixel_mean, str):
-        check_number(s.pixel_mean, who, "pixel_mean")
+        checks.check_number(s.pixel_mean, who, "pixel_mean")
     elif s.pixel_mean != "0.5/sqrt(d)":
         rule = "pixel_mean must be a number or '0.5/sqrt(d)'"
-        refuse(who, rule, repr(s.pixel_mean), "pass one of those")
+        checks.refuse(who, rule, repr(s.pixel_mean), "pass one of those")
     several: dict[str, Any] = {}
     for name, bounds in _BOUNDS.items():
         values = torch.as_tensor(getattr(s, name), dtype=torch.float64).flatten().tolist()
         if not values:
-            refuse(who, f"{name} must not be empty", "none", "pass at least one number")
-        several[name] = tuple(check_number(v, who, name, **bounds) for v in values)
+            checks.refuse(who, f"{name} must not be empty", "none", "pass at least one number")
+        several[name] = tuple(checks.check_number(v, who, name, **bounds) for v in values)
     s = replace(s, **several)
     judged = 5 * len(s.eps) * len(s.scales)  # bytes: an answer and a margin at each
-    check_load(s.n_train, who, "n_train", low=4, bytes_each=SAMPLE_BYTES)
-    check_load(s.n_test, who, "n_test", low=4, bytes_each=SAMPLE_BYTES + judged)
+    checks.check_load(s.n_train, who, "n_train", low=4, bytes_each=SAMPLE_BYTES)
+    checks.check_load(s.n_test, who, "n_test", low=4, bytes_each=SAMPLE_BYTES + judged)
     return s
 
 # %% ../../nbs/synbench/03_curves.ipynb #acbb9c75
@@ -208,8 +200,8 @@ class SynBenchResult(Result):
         bound_mean: str | None = None,  # "samples" or "batches"; None: as it is
     ) -> "SynBenchResult":  # over the same margins
         "The same margins scored at other thresholds, without a forward pass (Table 6)."
-        asked = dict(threshold=threshold, integral=integral, bound_mean=bound_mean)
-        changes = {name: value for name, value in asked.items() if value is not None}
+        options = dict(threshold=threshold, integral=integral, bound_mean=bound_mean)
+        changes = {name: value for name, value in options.items() if value is not None}
         return replace(self, settings=checked_settings(self.settings, changes))
 
     def save(
@@ -220,7 +212,7 @@ class SynBenchResult(Result):
         path = Path(path).expanduser()
         if path.suffix != ".safetensors":
             rule, remedy = "the file must end in .safetensors", "name it model.safetensors"
-            refuse("SynBenchResult.save", rule, path.name, remedy)
+            checks.refuse("SynBenchResult.save", rule, path.name, remedy)
         settings = {f.name: getattr(self.settings, f.name) for f in fields(self.settings)}
         if not isinstance(settings["covariance"], str):
             settings["covariance"] = type(settings["covariance"]).__name__
@@ -228,7 +220,9 @@ class SynBenchResult(Result):
         tensors = {f.name: getattr(self, f.name) for f in fields(self)}
         tensors = {name: v for name, v in tensors.items() if isinstance(v, Tensor)}
         if (direction := settings.pop("direction")) is not None:
-            tensors["direction"] = check_tensor(direction, "SynBenchResult.save", "direction")
+            tensors["direction"] = checks.check_tensor(
+                direction, "SynBenchResult.save", "direction"
+            )
         kind = f"SynBenchResult {_LAYOUT}"
         return save_tensors(path, tensors, dict(meta, kind=kind, settings=settings), sidecar=False)
 
@@ -238,16 +232,19 @@ class SynBenchResult(Result):
         path: str | Path,  # a file that `save` wrote
     ) -> "SynBenchResult":
         "Read what `save` wrote; a covariance that was an object comes back as its name."
-        tensors, meta = load_tensors(Path(path).expanduser())
+        stored = load_tensors(Path(path).expanduser())
+        meta, arrays = stored.description, dict[str, Any](stored.tensors)
         if meta.get("kind") != f"SynBenchResult {_LAYOUT}":
             rule, remedy = "the file must hold a SynBenchResult", "score the model again"
-            refuse("SynBenchResult.load", rule, str(meta.get("kind", "another file")), remedy)
-        about: dict[str, Any] = {
+            checks.refuse(
+                "SynBenchResult.load", rule, str(meta.get("kind", "another file")), remedy
+            )
+        options: dict[str, Any] = {
             k: tuple(v) if isinstance(v, list) else v for k, v in meta["settings"].items()
         }
-        known = dict(model=meta["model"], n_features=meta["n_features"], seed=meta["seed"])
-        settings = SynBenchSettings(**about, direction=tensors.pop("direction", None))
-        return cls(settings=settings, **known, **tensors)
+        fields: dict[str, Any] = {k: meta[k] for k in ("model", "n_features", "seed")}
+        settings = SynBenchSettings(**options, direction=arrays.pop("direction", None))
+        return cls(settings=settings, **fields, **arrays)
 
     @property
     def accuracy(self) -> Tensor:  # shape (n_scales, n_eps)
@@ -284,7 +281,7 @@ class SynBenchResult(Result):
         if not bool((whole > 0).all()):
             rule = "some scale must be harder than none at the threshold"
             got = f"no reference accuracy above {t}"
-            refuse("SynBenchResult", rule, got, "add larger scales or lower the threshold")
+            checks.refuse("SynBenchResult", rule, got, "add larger scales or lower the threshold")
         return area(accuracy, bound, t) / whole
 
     @property
@@ -300,15 +297,15 @@ class SynBenchResult(Result):
         seed: int = 0,  # of the draws
     ) -> tuple:  # low and high, shape (n_eps, n_thresholds)
         "Percentile bootstrap over test samples; the training sample is held fixed."
-        level = check_number(level, "interval", "level", **_OPEN_UNIT)
+        level = checks.check_number(level, "interval", "level", **_OPEN_UNIT)
         size = 24 * self.correct.shape[-1]
-        n_draws = check_load(n_draws, "interval", "n_draws", low=20, bytes_each=size)
+        n_draws = checks.check_load(n_draws, "interval", "n_draws", low=20, bytes_each=size)
         g = torch.Generator().manual_seed(seed)
         n, accuracy, bound = self.correct.shape[-1], [], []
         for correct, margin in zip(self.correct, self.margin, strict=True):
-            drawn = torch.randint(n, (n_draws, n), generator=g)
+            picks = torch.randint(n, (n_draws, n), generator=g)
             times = torch.zeros(n_draws, n, dtype=torch.float64)
-            times.scatter_add_(1, drawn, torch.ones_like(times))
+            times.scatter_add_(1, picks, torch.ones_like(times))
             n_right = times @ correct.double().T
             accuracy.append(n_right / n)
             bound.append(times @ (correct * margin.double()).T / n_right.clamp_min(1))

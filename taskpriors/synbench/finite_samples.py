@@ -11,14 +11,8 @@ import math
 import torch
 from torch import Tensor
 
-from taskpriors.checks import (
-    ArrayLike,
-    check_count,
-    check_finite,
-    check_instance,
-    check_tensor,
-    refuse,
-)
+from .. import checks
+from ..checks import ArrayLike
 from .score import SynBenchResult
 
 # %% ../../nbs/synbench/05_finite_samples.ipynb #3cd9c839
@@ -29,19 +23,21 @@ def finite_sample_curve(
 ) -> tuple:  # accuracy and mean scaled bound of correct samples, shape (n_scales,) each
     "Large-n limit, at d/n held, of a rule fitted on n samples of balanced Gaussians, at eps = 0."
     who = "finite_sample_curve"
-    d = check_count(n_features, who, "n_features", low=0)
-    n = check_count(n_train, who, "n_train", low=2)
+    d = checks.check_count(n_features, who, "n_features", low=0)
+    n = checks.check_count(n_train, who, "n_train", low=2)
     if d >= n:
         rule = f"n_train must exceed n_features = {d}"
-        refuse(who, rule, n, "take more samples: the covariance is singular")
-    check_tensor(scales, who, "scales")  # a list would lose digits on its way
+        checks.refuse(who, rule, n, "take more samples: the covariance is singular")
+    checks.check_tensor(scales, who, "scales")  # a list would lose digits on its way
     s, gamma = torch.as_tensor(scales, dtype=torch.float64), d / n
     if s.ndim != 1 or s.numel() == 0:
         rule = "scales must be a vector of distances"
-        refuse(who, rule, f"shape {tuple(s.shape)}", "pass one or several in a list")
-    check_finite(s, who, "scales")
+        checks.refuse(who, rule, f"shape {tuple(s.shape)}", "pass one or several in a list")
+    checks.check_finite(s, who, "scales")
     if not s.min() > 0:
-        refuse(who, "scales must be above 0", f"{s.min():.4g}", "pass distances of the means")
+        checks.refuse(
+            who, "scales must be above 0", f"{s.min():.4g}", "pass distances of the means"
+        )
     mean = s**2 / (s**2 + gamma)
     deviation = ((1 - gamma) * (s**2 + gamma)).rsqrt()
     t = mean / deviation
@@ -54,10 +50,10 @@ def ceiling(
 ) -> Tensor:  # shape (n_thresholds,)
     "Score at eps = 0 of a perfect linear representation with the d and the n of `result`."
     remedy = "pass what synbench_score returns"
-    s = check_instance(result, SynBenchResult, "ceiling", "result", remedy=remedy).settings
+    s = checks.check_instance(result, SynBenchResult, "ceiling", "result", remedy=remedy).settings
     if s.covariance != "identity" or s.tau != 0.5:
         rule = "the closed form needs balanced Gaussian-I tasks"
         got = f"covariance {s.covariance!r:.40}, tau {s.tau}"
-        refuse("ceiling", rule, got, "score nn.Flatten() instead")
+        checks.refuse("ceiling", rule, got, "score nn.Flatten() instead")
     curve = finite_sample_curve(s.scales, result.n_features, s.n_train)
     return result.relative_area(*curve)

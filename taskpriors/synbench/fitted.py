@@ -11,7 +11,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from ..checks import ArrayLike, check_features, check_memory, check_tensor, refuse
+from .. import checks
+from ..checks import ArrayLike
 from ..signatures import documented
 from ..svd import present_classes
 from .curves import SynBenchSettings, checked_settings
@@ -25,8 +26,8 @@ def fitted_covariance(
     "Covariance of images, shrunk towards a multiple of the identity (Ledoit and Wolf 2004)."
     n, d = residuals.shape
     _, s, V = torch.linalg.svd(residuals, full_matrices=False)
-    own = s > s[0] * 1e-10
-    variances, V = s[own].square() / n, V[own]
+    nonzero = s > s[0] * 1e-10
+    variances, V = s[nonzero].square() / n, V[nonzero]
     mean, squares = variances.sum() / d, variances.square().sum()
     noise = (residuals.square().sum(1).square().mean() - squares) / n
     distance = squares - d * mean**2
@@ -37,7 +38,7 @@ def fitted_covariance(
     def act(x, of_own, of_rest):
         if x.shape[1] != d:
             rule, remedy = f"the fitted images have {d} numbers", "fit images of the network's size"
-            refuse("fitted_settings", rule, f"a task of {x.shape[1]}", remedy)
+            checks.refuse("fitted_settings", rule, f"a task of {x.shape[1]}", remedy)
         W = V.to(x)
         return of_rest.to(x) * x + (x @ W.T * (of_own - of_rest).to(x)) @ W
 
@@ -53,7 +54,7 @@ def _about_classes(flat, labels, caller):
     y, counts = y.cpu(), counts.cpu().double()
     if not 2 <= len(counts) <= len(flat) - 2:
         rule, remedy = "labels must be classes that images share", "label more, or leave them out"
-        refuse(caller, rule, f"{len(counts)} classes of {len(flat)} images", remedy)
+        checks.refuse(caller, rule, f"{len(counts)} classes of {len(flat)} images", remedy)
     sums = torch.zeros(len(counts), flat.shape[1], dtype=flat.dtype).index_add(0, y, flat)
     means = sums / counts[:, None]
     between = (means - flat.mean(0)) * counts.sqrt()[:, None]
@@ -77,19 +78,19 @@ def fitted_settings(
     """
     who = "fitted_settings"
     s = checked_settings(settings, {})
-    x = check_tensor(images, who, "images").detach()
+    x = checks.check_tensor(images, who, "images").detach()
     if x.ndim != 4:
         rule, remedy = "images must have shape (n, c, h, w)", "stack images of one size"
-        refuse(who, rule, f"shape {tuple(x.shape)}", remedy)
-    flat = check_features(x.flatten(1), who, "images")
-    check_memory(7 * 8 * flat.numel(), who, "pass fewer images, or smaller ones")
+        checks.refuse(who, rule, f"shape {tuple(x.shape)}", remedy)
+    flat = checks.check_features(x.flatten(1), who, "images")
+    checks.check_memory(7 * 8 * flat.numel(), who, "pass fewer images, or smaller ones")
     flat = flat.double().cpu()
-    about, direction, n_means = flat - flat.mean(0), torch.ones_like(flat[0]), 1
+    deviations, direction, n_means = flat - flat.mean(0), torch.ones_like(flat[0]), 1
     if labels is not None:
-        about, direction, n_means = _about_classes(flat, labels, who)
-    if not about.any():
-        refuse(who, "images of a class must differ", "none that does", "pass more images")
-    covariance = fitted_covariance(about, n_means)
+        deviations, direction, n_means = _about_classes(flat, labels, who)
+    if not deviations.any():
+        checks.refuse(who, "images of a class must differ", "none that does", "pass more images")
+    covariance = fitted_covariance(deviations, n_means)
     u = (direction / direction.norm())[None]
     unit = float((u @ covariance.solve(u).T).sqrt())
     return replace(

@@ -16,25 +16,9 @@ import torch
 from torch import Tensor
 from typing_extensions import TypeAliasType
 
+from .. import checks
 from ..blocks import map_blocks, row_blocks
-from taskpriors.checks import (
-    ArrayLike,
-    ExecutorLike,
-    Seed,
-    check_choice,
-    check_count,
-    check_features,
-    check_finite,
-    check_generator,
-    check_instance,
-    check_load,
-    check_memory,
-    check_number,
-    check_several,
-    check_square,
-    check_tensor,
-    refuse,
-)
+from ..checks import ArrayLike, ExecutorLike, Seed
 from ..inputs.encoders import check_device
 from ..results import Result
 from ..signatures import documented
@@ -47,15 +31,15 @@ class Diagonal:
         self,
         variance: float | ArrayLike = 1.0,  # a number, or shape (d,)
     ) -> None:
-        v = torch.atleast_1d(check_tensor(variance, "Diagonal", "variance").detach())
-        self.variance = check_finite(v, "Diagonal", "variance")
+        v = torch.atleast_1d(checks.check_tensor(variance, "Diagonal", "variance").detach())
+        self.variance = checks.check_finite(v, "Diagonal", "variance")
         if v.ndim != 1 or v.numel() == 0:
             rule = "variance must be one number or one per pixel"
-            refuse("Diagonal", rule, f"shape {tuple(v.shape)}", "pass a vector")
+            checks.refuse("Diagonal", rule, f"shape {tuple(v.shape)}", "pass a vector")
         if v.min() < 0 or v.max() == 0:
             rule = "variance must be non-negative and not all zero"
             got = f"shape {tuple(v.shape)}, least value {v.min():.3g}"
-            refuse("Diagonal", rule, got, "pass one variance or one per pixel")
+            checks.refuse("Diagonal", rule, got, "pass one variance or one per pixel")
         self.plain = len(v) == 1 and float(v) == 1
 
     def color(self, g: Tensor) -> Tensor:
@@ -82,12 +66,12 @@ class Dense:
         self,
         Sigma: ArrayLike,  # shape (d, d)
     ) -> None:
-        S = check_square(Sigma, "Dense", "Sigma").detach().double()
+        S = checks.check_square(Sigma, "Dense", "Sigma").detach().double()
         lam, F = torch.linalg.eigh(S)
         if lam[0] < -1e-8 * lam[-1] or lam[-1] <= 0:
             rule = "Sigma must be positive semidefinite and not zero"
             got = f"eigenvalues from {lam[0]:.3g} to {lam[-1]:.3g}"
-            refuse("Dense", rule, got, "pass a covariance matrix")
+            checks.refuse("Dense", rule, got, "pass a covariance matrix")
         keep = lam > len(S) * torch.finfo(torch.float64).eps * lam[-1]
         self.lam, self.F = lam[keep], F[:, keep]
         self.root = (self.F * self.lam.sqrt()) @ self.F.T
@@ -119,20 +103,22 @@ class Banded:
     ) -> None:
         from scipy.linalg import LinAlgError, cholesky_banded
 
-        b = check_tensor(diagonals, "Banded", "diagonals").detach().double()
-        check_finite(b, "Banded", "diagonals")
-        self.size = check_count(size, "Banded", "size")
+        b = checks.check_tensor(diagonals, "Banded", "diagonals").detach().double()
+        checks.check_finite(b, "Banded", "diagonals")
+        self.size = checks.check_count(size, "Banded", "size")
         if b.ndim not in (1, 2) or not 1 <= len(b) <= size or (b.ndim == 2 and b.shape[1] != size):
             rule = f"diagonals must have shape (k,) or (k, {size}) with k of at most {size}"
             remedy = "pass the main diagonal and those below it"
-            refuse("Banded", rule, f"{tuple(b.shape)}", remedy)
-        check_memory(24 * len(b) * self.size, "Banded", "pass smaller blocks or fewer diagonals")
+            checks.refuse("Banded", rule, f"{tuple(b.shape)}", remedy)
+        checks.check_memory(
+            24 * len(b) * self.size, "Banded", "pass smaller blocks or fewer diagonals"
+        )
         self.diagonals = b if b.ndim == 2 else b[:, None].expand(-1, size)
         try:
             self.L = torch.from_numpy(cholesky_banded(self.diagonals.numpy(), lower=True))
         except LinAlgError:
             rule, got = "the band matrix must be positive definite", self.diagonals[:4, 0].tolist()
-            refuse("Banded", rule, f"diagonals {got}", "lower the off-diagonals")
+            checks.refuse("Banded", rule, f"diagonals {got}", "lower the off-diagonals")
 
     def color(self, g: Tensor) -> Tensor:
         L, g = self.L.to(g), g.reshape(len(g), -1, self.size)
@@ -171,7 +157,7 @@ class Kronecker:
         sizes = [n if p is None else len(p.F) for p, n in zip(self.parts, self.shape, strict=True)]
         if len(self.parts) != len(self.shape) or sizes != list(self.shape):
             rule = f"factors must fit the axes of {self.shape}"
-            refuse("Kronecker", rule, f"sizes {sizes}", "pass one matrix or None per axis")
+            checks.refuse("Kronecker", rule, f"sizes {sizes}", "pass one matrix or None per axis")
 
     def _each(self, v, act):
         x = v.reshape(-1, *self.shape)
@@ -215,14 +201,14 @@ class Colored:
         if getattr(x, "shape", None) != g.shape:
             rule = "the colouring must return as many numbers as it takes"
             got = f"{getattr(x, 'shape', type(x))} from {tuple(g.shape)}"
-            refuse("Colored", rule, got, "return shape (n, d)")
+            checks.refuse("Colored", rule, got, "return shape (n, d)")
         return x
 
     def solve(self, v: Tensor) -> Tensor:
         if self._solve is None:
             rule = "the reference accuracy needs the inverse covariance"
             got, remedy = "a colouring without `solve`", "pass Colored(color, solve)"
-            refuse("Colored", rule, got, remedy, TypeError)
+            checks.refuse("Colored", rule, got, remedy, TypeError)
         return self._solve(v)
 
     def project(self, v: Tensor) -> Tensor:
@@ -237,9 +223,13 @@ class Colored:
 # %% ../../nbs/synbench/02_gaussians.ipynb #a66875e3
 def _image_shape(shape, caller: str, *, n_axes: int | None = None) -> tuple:
     "The sides of an image, each at least one."
-    sides = tuple(check_count(n, caller, "shape") for n in check_several(shape, caller, "shape"))
+    sides = tuple(
+        checks.check_count(n, caller, "shape") for n in checks.check_several(shape, caller, "shape")
+    )
     if n_axes is not None and len(sides) != n_axes:
-        refuse(caller, f"shape must have {n_axes} sides", sides, "pass (channels, height, width)")
+        checks.refuse(
+            caller, f"shape must have {n_axes} sides", sides, "pass (channels, height, width)"
+        )
     return sides
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #ff9e483c
@@ -260,8 +250,8 @@ def mirror_symmetry(
 ) -> Kronecker:
     "Images that equal their mirror image (A.14, first example)."
     shape = _image_shape(shape, "mirror_symmetry")
-    a = check_number(a, "mirror_symmetry", "a", low=0, low_open=True)
-    check_load(shape[-1], "mirror_symmetry", "shape", bytes_each=48 * shape[-1])
+    a = checks.check_number(a, "mirror_symmetry", "a", low=0, low_open=True)
+    checks.check_load(shape[-1], "mirror_symmetry", "shape", bytes_each=48 * shape[-1])
     eye = torch.eye(shape[-1], dtype=torch.float64)
     return Kronecker([None] * (len(shape) - 1) + [a * (eye + eye.flip(1))], shape)
 
@@ -274,9 +264,11 @@ def central_block(
 ) -> Kronecker:
     "Only a central square varies, and its pixels vary together (A.14, second example)."
     shape = _image_shape(shape, "central_block", n_axes=3)
-    check_load(max(shape[1:]), "central_block", "shape", bytes_each=48 * max(shape[1:]))
-    inner = check_count(inner, "central_block", "inner", high=min(shape[1:]))
-    rho = check_number(correlation, "central_block", "correlation", low=0, high=1, high_open=True)
+    checks.check_load(max(shape[1:]), "central_block", "shape", bytes_each=48 * max(shape[1:]))
+    inner = checks.check_count(inner, "central_block", "inner", high=min(shape[1:]))
+    rho = checks.check_number(
+        correlation, "central_block", "correlation", low=0, high=1, high_open=True
+    )
 
     def side(n):
         i, first = torch.arange(n, dtype=torch.float64), (n - inner) // 2
@@ -299,8 +291,8 @@ def _task_root(
 ) -> int:
     "An integer that all randomness of a task derives from."
     if isinstance(seed, int) and not isinstance(seed, bool):
-        return check_count(seed, caller, "seed", low=0)
-    return int(torch.randint(2**62, (1,), generator=check_generator(seed, caller)))
+        return checks.check_count(seed, caller, "seed", low=0)
+    return int(torch.randint(2**62, (1,), generator=checks.check_generator(seed, caller)))
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #b8ffaaa3
 class NoiseStream(NamedTuple):
@@ -391,9 +383,9 @@ class SyntheticTask(Result):
     ) -> Tensor:  # shape (stop - start,), int64
         "Labels of consecutive rows; the first n hold n tau ones to within one."
         root = _task_root(seed, "labels")
-        start = check_count(start, "labels", "start", low=0)
-        stop = check_count(stop, "labels", "stop", low=start)
-        check_memory(24 * (stop - start), "labels", "ask for fewer rows at a time")
+        start = checks.check_count(start, "labels", "start", low=0)
+        stop = checks.check_count(stop, "labels", "stop", low=start)
+        checks.check_memory(24 * (stop - start), "labels", "ask for fewer rows at a time")
         return balanced_labels(root, start, stop, self.tau)
 
     def rows(
@@ -407,10 +399,10 @@ class SyntheticTask(Result):
     ) -> tuple:  # images (stop - start, *shape), float32, and labels
         "Consecutive rows of the endless sample of `seed`."
         root = _task_root(seed, "rows")
-        start = check_count(start, "rows", "start", low=0)
-        stop = check_count(stop, "rows", "stop", low=start)
+        start = checks.check_count(start, "rows", "start", low=0)
+        stop = checks.check_count(stop, "rows", "stop", low=start)
         remedy = "ask for fewer rows at a time, as batches does"
-        check_memory(self._row_bytes() * (stop - start), "rows", remedy, device=device)
+        checks.check_memory(self._row_bytes() * (stop - start), "rows", remedy, device=device)
         y = balanced_labels(root, start, stop, self.tau).to(device)
         noise = NoiseStream(root, len(self.mu), device).rows(start, stop, executor)
         x = self.covariance.color(noise)
@@ -428,7 +420,7 @@ class SyntheticTask(Result):
     ) -> Iterator:  # of images and labels
         "The first `n` rows of the sample of `seed`, a batch at a time."
         root = _task_root(seed, "batches")
-        for s in row_blocks(check_count(n, "batches", "n"), batch_size):
+        for s in row_blocks(checks.check_count(n, "batches", "n"), batch_size):
             yield self.rows(s.start, s.stop, seed=root, device=device, executor=executor)
 
     def sample(
@@ -441,8 +433,8 @@ class SyntheticTask(Result):
     ) -> tuple:  # images (n, *shape) and labels (n,)
         "The first `n` rows at once."
         device = check_device(device, "sample")
-        n_bytes = self._row_bytes() * check_count(n, "sample", "n")
-        check_memory(n_bytes, "sample", "iterate over batches(n) instead", device=device)
+        n_bytes = self._row_bytes() * checks.check_count(n, "sample", "n")
+        checks.check_memory(n_bytes, "sample", "iterate over batches(n) instead", device=device)
         return self.rows(0, n, seed=seed, device=device, executor=executor)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #c7190c05
@@ -452,16 +444,16 @@ def _covariance(
 ) -> Covariance:
     who = "synthetic_task"
     if isinstance(covariance, str):
-        check_choice(covariance, ("identity", "heptadiagonal"), who, "covariance")
+        checks.check_choice(covariance, ("identity", "heptadiagonal"), who, "covariance")
         return Diagonal() if covariance == "identity" else heptadiagonal(shape)
     if isinstance(covariance, (Diagonal, Dense, Banded, Kronecker, Colored)):
         return covariance
     if callable(covariance) and not isinstance(covariance, type):
         return Colored(covariance)
-    S = check_tensor(covariance, who, "covariance")  # type: ignore[arg-type]  # it is the judge
+    S = checks.check_tensor(covariance, who, "covariance")  # type: ignore[arg-type]  # it is the judge
     if S.ndim != 2:
         return Diagonal(S)
-    check_memory(4 * 8 * len(S) ** 2, who, "pass a banded or Kronecker covariance")
+    checks.check_memory(4 * 8 * len(S) ** 2, who, "pass a banded or Kronecker covariance")
     return Dense(S)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #b9e94d5e
@@ -484,23 +476,23 @@ def synthetic_task(
     Reference: Ko et al., SynBench, Section 3 and A.14.
     """
     who = "synthetic_task"
-    sides = (shape,) if isinstance(shape, int) else check_several(shape, who, "shape")
-    shape = tuple(check_count(n, who, "shape") for n in sides)
-    check_memory(24 * math.prod(shape), who, "pass a smaller shape")
-    scale = check_number(scale, who, "scale", low=0)
-    tau = check_number(tau, who, "tau", low=0, high=1, low_open=True, high_open=True)
+    sides = (shape,) if isinstance(shape, int) else checks.check_several(shape, who, "shape")
+    shape = tuple(checks.check_count(n, who, "shape") for n in sides)
+    checks.check_memory(24 * math.prod(shape), who, "pass a smaller shape")
+    scale = checks.check_number(scale, who, "scale", low=0)
+    tau = checks.check_number(tau, who, "tau", low=0, high=1, low_open=True, high_open=True)
     cov = _covariance(covariance, shape)
     if not cov.fits(shape):
         rule = f"the covariance must fit images of shape {shape}"
         got = f"{type(cov).__name__} of another size"
-        refuse(who, rule, got, "build it for this shape")
+        checks.refuse(who, rule, got, "build it for this shape")
     if direction is None:
         direction = torch.ones(math.prod(shape), dtype=torch.float64)
-    u = torch.atleast_1d(check_tensor(direction, who, "direction").detach())
-    u = check_finite(u, who, "direction").double().flatten()
+    u = torch.atleast_1d(checks.check_tensor(direction, who, "direction").detach())
+    u = checks.check_finite(u, who, "direction").double().flatten()
     if len(u) != math.prod(shape) or not u.any():
         rule = f"direction must be a nonzero array of shape {shape}"
-        refuse(who, rule, f"{len(u)} entries", "pass one number per pixel")
+        checks.refuse(who, rule, f"{len(u)} entries", "pass one number per pixel")
     unit = u / u.norm()
     lost = float((unit - cov.project(unit[None])[0]).norm())
     if lost > 1e-6:
@@ -508,12 +500,12 @@ def synthetic_task(
             "the mean must lie in the range of the covariance, or the classes differ without noise"
         )
         remedy = "pass a direction that is constant where the noise is not"
-        refuse(who, rule, f"a share of {lost:.3g} outside of it", remedy)
+        checks.refuse(who, rule, f"a share of {lost:.3g} outside of it", remedy)
     return SyntheticTask(
         scale=scale,
         shape=shape,
         tau=tau,
-        pixel_mean=check_number(pixel_mean, who, "pixel_mean"),
+        pixel_mean=checks.check_number(pixel_mean, who, "pixel_mean"),
         mu=scale * u / u.norm(),
         covariance=cov,
     )
@@ -528,15 +520,15 @@ def _root_factor(
 # %% ../../nbs/synbench/02_gaussians.ipynb #dd350d2c
 def frechet_distance(
     features: ArrayLike,  # shape (n, d)
-    others: ArrayLike,  # shape (m, d)
+    reference: ArrayLike,  # shape (m, d)
 ) -> float:  # at least 0
     "Squared Frechet distance of the Gaussians fitted to two samples; biased upwards by about d/n."
     who = "frechet_distance"
-    X = check_features(features, who, "features").detach().double()
-    Y = check_features(others, who, "others").detach().double()
+    X = checks.check_features(features, who, "features").detach().double()
+    Y = checks.check_features(reference, who, "reference").detach().double()
     if X.shape[1] != Y.shape[1]:
         rule, got = "both samples must have the same features", f"{X.shape[1]} and {Y.shape[1]}"
-        refuse(who, rule, got, "embed both with one model")
+        checks.refuse(who, rule, got, "embed both with one model")
     gap = X.mean(0) - Y.mean(0)
     R, Q = _root_factor(X), _root_factor(Y)
     cross = torch.linalg.svdvals(R @ Q.T).sum()
@@ -561,12 +553,14 @@ def mahalanobis(
 ) -> Tensor:  # squared lengths in units of the noise, shape (n,), float64
     "Squared Mahalanobis distances from the centre of a task (Table 11)."
     who = "mahalanobis"
-    check_instance(task, SyntheticTask, who, "task", remedy="pass what synthetic_task returns")
-    x = check_finite(check_tensor(images, who, "images"), who, "images")
+    checks.check_instance(
+        task, SyntheticTask, who, "task", remedy="pass what synthetic_task returns"
+    )
+    x = checks.check_finite(checks.check_tensor(images, who, "images"), who, "images")
     if x.ndim < 2 or tuple(x.shape[1:]) != task.shape:
         rule = f"images must have shape (n, {', '.join(map(str, task.shape))})"
         remedy = "resize them or build the task at their size"
-        refuse(who, rule, f"{tuple(x.shape)}", remedy)
+        checks.refuse(who, rule, f"{tuple(x.shape)}", remedy)
     v = x.flatten(1).double() - task.pixel_mean
     return (v * task.covariance.solve(v)).sum(1)
 
@@ -582,8 +576,10 @@ def rejects_gaussian(
 
     m = mahalanobis(images, task)
     if len(m) < 5:
-        refuse("rejects_gaussian", "the test needs at least 5 images", f"{len(m)}", "pass more")
-    alpha = check_number(alpha, "rejects_gaussian", "alpha", low=0, high=1)
+        checks.refuse(
+            "rejects_gaussian", "the test needs at least 5 images", f"{len(m)}", "pass more"
+        )
+    alpha = checks.check_number(alpha, "rejects_gaussian", "alpha", low=0, high=1)
     df, nc = task.covariance.rank(len(task.mu)), task.distance**2
     q = m.cpu().numpy()
     p = float(stats.kstest(stats.ncx2.cdf(q, df, nc), "uniform").pvalue)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..checks import ArrayLike, check_count, check_number, check_rounds
-from .robust_probing import Attack, attack_inputs, image_norms, per_image
+from . import robust_probing
 
 # %% ../../nbs/synbench/07_nearest_images.ipynb #bd9b2bfa
 class _Search(NamedTuple):
@@ -47,7 +47,7 @@ class _Nearest(NamedTuple):
         "Per image, the nearer of two."
         closer = distance < self.distance
         return _Nearest(
-            torch.where(per_image(closer, image), image, self.image),
+            torch.where(robust_probing.per_image(closer, image), image, self.image),
             torch.where(closer, distance, self.distance),
         )
 
@@ -57,8 +57,8 @@ def _class_margin(
     y: Tensor,  # labels, shape (n,)
 ) -> Tensor:  # shape (n,)
     "Score of the true class less the best other score."
-    own = scores.gather(1, y[:, None])[:, 0]
-    return own - scores.scatter(1, y[:, None], -math.inf).amax(1)
+    true_score = scores.gather(1, y[:, None])[:, 0]
+    return true_score - scores.scatter(1, y[:, None], -math.inf).amax(1)
 
 # %% ../../nbs/synbench/07_nearest_images.ipynb #d3b36242
 def _descend_by_adam(
@@ -116,13 +116,13 @@ class _Tangent(NamedTuple):
         clip,  # (lowest, highest) pixel
     ):
         "The image of the box nearest to x at which the tangent is at most `aim`."
-        unit = self.slope / image_norms(self.slope).clamp_min(1e-30)
+        unit = self.slope / robust_probing.image_norms(self.slope).clamp_min(1e-30)
 
         def moved(t):
-            return (x - per_image(t, x) * unit).clamp(*clip)
+            return (x - robust_probing.per_image(t, x) * unit).clamp(*clip)
 
         # without a border the length is exact; a flat tangent is not reached at all
-        low = (self.at(x) - aim) / image_norms(self.slope).flatten().clamp_min(1e-30)
+        low = (self.at(x) - aim) / robust_probing.image_norms(self.slope).flatten().clamp_min(1e-30)
         low = low.clamp(0, (clip[1] - clip[0]) * x[0].numel() ** 0.5)
         high = low
         for _ in range(30):
@@ -172,7 +172,7 @@ def _nearer_wrong(
         tangent = _tangent(logits, x, y, rival)
         beyond = -search.kappa - 0.05 * (tangent.value + search.kappa).clamp_min(0)
         image = tangent.nearest_to(x, beyond, search.clip)
-        length = image_norms(image - x).flatten()
+        length = robust_probing.image_norms(image - x).flatten()
         nearest = nearest.or_nearer(image, torch.where(is_wrong(image), length, math.inf))
 
     fooled, goal = nearest.distance < math.inf, x
@@ -181,10 +181,10 @@ def _nearer_wrong(
         low, high = torch.zeros(len(y)).to(goal), torch.ones(len(y)).to(goal)
         for _ in range(10):  # as close to the goal as it stays wrong
             middle = (low + high) / 2
-            wrong = is_wrong(goal + per_image(middle, goal) * (start - goal))
+            wrong = is_wrong(goal + robust_probing.per_image(middle, goal) * (start - goal))
             low, high = torch.where(wrong, low, middle), torch.where(wrong, middle, high)
-        image = goal + per_image(high, goal) * (start - goal)
-        length = image_norms(image - x).flatten()
+        image = goal + robust_probing.per_image(high, goal) * (start - goal)
+        length = robust_probing.image_norms(image - x).flatten()
         nearest = nearest.or_nearer(image, torch.where(fooled, length, math.inf))
         tangent = _tangent(logits, nearest.image, y)
         goal = tangent.nearest_to(x, torch.full_like(length, -search.kappa), search.clip)
@@ -202,10 +202,10 @@ def cw_attack(
     n_weights: int = 6,  # bisection steps on c
     lr: float = 0.05,  # of Adam
     n_projections: int = 5,  # onto tangents of the boundary, at the end; 0 is the plain attack
-) -> Attack:  # nearest misclassified images; the input where `success` is False
+) -> robust_probing.Attack:  # nearest misclassified images; the input where `success` is False
     "Attack of Carlini and Wagner (2017) in the 2-norm: an upper bound on the distance."
     who = "cw_attack"
-    x, y = attack_inputs(logits, images, labels, clip, who)
+    x, y = robust_probing.attack_inputs(logits, images, labels, clip, who)
     search = _Search(
         clip=clip,
         kappa=check_number(kappa, who, "kappa", low=0, high=1e30),
@@ -225,9 +225,9 @@ def cw_attack(
     if n_projections:
         nearest = _nearer_wrong(logits, x, y, nearest, search)
         name += f", {n_projections} projections"
-    return Attack(
+    return robust_probing.Attack(
         images=nearest.image,
         success=nearest.distance < math.inf,
-        distance=image_norms(nearest.image - x).flatten(),
+        distance=robust_probing.image_norms(nearest.image - x).flatten(),
         name=name,
     )

@@ -14,15 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from taskpriors.checks import (
-    ArrayLike,
-    check_choice,
-    check_finite,
-    check_number,
-    check_square,
-    check_tensor,
-    refuse,
-)
+from .. import checks
+from ..checks import ArrayLike
 from ..results import Result
 from ..signatures import documented
 
@@ -55,7 +48,7 @@ def covariance_spectrum(
     if lam.max() <= 0 or lam.min() < -1e-8 * lam.max():
         rule = "Sigma must be a covariance: positive semidefinite and not zero"
         got = f"eigenvalues from {lam.min():.3g} to {lam.max():.3g}"
-        refuse("robust_bayes", rule, got, "pass a covariance matrix")
+        checks.refuse("robust_bayes", rule, got, "pass a covariance matrix")
     keep = lam > rtol * lam.max()
     return _Spectrum(lam[keep], keep, None if F is None else F[:, keep])
 
@@ -223,10 +216,10 @@ class LinearRule(Result):
 
     def decision(self, x: ArrayLike) -> Tensor:  # shape (*eps, n), from points (n, d)
         "Signed value of each rule at each point."
-        x = check_finite(check_tensor(x, "decision", "x"), "decision", "x")
+        x = checks.check_finite(checks.check_tensor(x, "decision", "x"), "decision", "x")
         if x.ndim != 2 or x.shape[1] != len(self.center):
             rule = f"x must have shape (n, {len(self.center)})"
-            refuse("decision", rule, f"shape {tuple(x.shape)}", "flatten the points")
+            checks.refuse("decision", rule, f"shape {tuple(x.shape)}", "flatten the points")
         return self.w @ (x.to(self.center) - self.center).T + self.bias[..., None]
 
     def predict(self, x: ArrayLike) -> Tensor:  # shape (*eps, n), int64
@@ -243,7 +236,7 @@ class LinearRule(Result):
         if not bool(self.w.any(-1).all()):
             rule = "w must not be zero: no perturbation moves a constant guess"
             remedy = "leave out the eps at which `exists` is False"
-            refuse("perturbation", rule, "w = 0", remedy)
+            checks.refuse("perturbation", rule, "w = 0", remedy)
         q = dual_exponent(self.p)
         a = self.w.abs() / self.w.abs().amax(-1, keepdim=True)
         size = (a == 1).to(a) if q == math.inf else a ** (q - 1)  # Hoelder's equality
@@ -257,11 +250,11 @@ def scaled_bound_of_accuracy(
 ) -> Tensor:  # at least 1
     "Expected scaled bound of correct samples as a function of accuracy: Theorem 3.1 (iv)."
     who = "scaled_bound_of_accuracy"
-    a = check_tensor(accuracy, who, "accuracy").double()
+    a = checks.check_tensor(accuracy, who, "accuracy").double()
     if not bool(((a > 0.5) & (a < 1)).all()):
         rule = "accuracy must lie between 1/2 and 1, both excluded"
         got = f"{a.min():.6g} to {a.max():.6g}"
-        refuse(who, rule, got, "drop tasks at chance or without error")
+        checks.refuse(who, rule, got, "drop tasks at chance or without error")
     t = torch.special.ndtri(a)
     return 1 + torch.exp(-(t**2) / 2) / (math.sqrt(2 * math.pi) * t * a)
 
@@ -299,7 +292,7 @@ class RobustBayes(LinearRule):
         radius: float = 0.0,  # p-norm of the perturbations
     ) -> Tensor:  # shape (*eps,)
         "Probability of staying correct under every perturbation of p-norm at most `radius`."
-        radius = check_number(radius, "robust_accuracy", "radius", low=0)
+        radius = checks.check_number(radius, "robust_accuracy", "radius", low=0)
         cost = radius * lp_norm(self.w, dual_exponent(self.p))
         a = self._mix(lambda m: torch.special.ndtr((m - cost) / self.noise))
         return torch.where(self.exists, a, torch.full_like(a, max(self.tau, 1 - self.tau)))
@@ -348,36 +341,44 @@ def _checked_problem(
     rtol: float | None,
 ) -> _Problem:
     who = "robust_bayes"
-    mu = check_finite(torch.atleast_1d(check_tensor(mu, who, "mu").detach()), who, "mu")
+    mu = checks.check_finite(
+        torch.atleast_1d(checks.check_tensor(mu, who, "mu").detach()), who, "mu"
+    )
     if mu.ndim != 1 or len(mu) < 1:
-        refuse(who, "mu must be a vector", f"shape {tuple(mu.shape)}", "pass shape (d,)")
-    Sigma = torch.atleast_1d(check_tensor(Sigma, who, "Sigma").detach())
+        checks.refuse(who, "mu must be a vector", f"shape {tuple(mu.shape)}", "pass shape (d,)")
+    Sigma = torch.atleast_1d(checks.check_tensor(Sigma, who, "Sigma").detach())
     if rtol is None:
         rtol = len(mu) * torch.finfo(Sigma.dtype).eps
-    rtol = check_number(rtol, who, "rtol", low=0, high=1, high_open=True)
+    rtol = checks.check_number(rtol, who, "rtol", low=0, high=1, high_open=True)
     plain = Sigma.ndim == 1 or Sigma.numel() == 1
-    Sigma = check_finite(Sigma, who, "Sigma") if plain else check_square(Sigma, who, "Sigma")
+    Sigma = (
+        checks.check_finite(Sigma, who, "Sigma")
+        if plain
+        else checks.check_square(Sigma, who, "Sigma")
+    )
     if len(Sigma) != len(mu):
         rule = "mu and Sigma must have one dimension in common"
         got = f"{len(mu)} and {tuple(Sigma.shape)}"
-        refuse(who, rule, got, "pass (d,) with (d, d) or (d,)")
+        checks.refuse(who, rule, got, "pass (d,) with (d, d) or (d,)")
     if center is None:
         center = torch.zeros_like(mu)
-    center = check_finite(check_tensor(center, who, "center"), who, "center")
+    center = checks.check_finite(checks.check_tensor(center, who, "center"), who, "center")
     if center.shape != mu.shape:
         rule, remedy = "center must have the shape of mu", "pass the midpoint of the two means"
-        refuse(who, rule, f"{tuple(center.shape)}", remedy)
-    check_finite(check_tensor(eps, who, "eps"), who, "eps")  # a list would lose digits on its way
+        checks.refuse(who, rule, f"{tuple(center.shape)}", remedy)
+    checks.check_finite(
+        checks.check_tensor(eps, who, "eps"), who, "eps"
+    )  # a list would lose digits on its way
     radii = torch.as_tensor(eps, dtype=torch.float64).to(mu.device)
     if radii.ndim > 1 or radii.numel() == 0 or radii.min() < 0:
         rule, got = "eps must be one or several numbers of at least 0", str(radii.tolist())[:60]
-        refuse(who, rule, got, "pass radii")
+        checks.refuse(who, rule, got, "pass radii")
     return _Problem(
         mu=mu.double(),
         Sigma=Sigma.double().to(mu.device),
         center=center.double().to(mu.device),
         eps=radii,
-        p=math.inf if p == math.inf else check_number(p, who, "p", low=1),
+        p=math.inf if p == math.inf else checks.check_number(p, who, "p", low=1),
         rtol=rtol,
     )
 
@@ -393,9 +394,9 @@ def duality_gap(
     if bool((gap > tol).any()):
         rule = f"the solver must close the duality gap to {tol:g}"
         got = f"{gap.nan_to_num().max():.2g} at p = {p:g}"
-        others = " or ".join(f"{k:g}" for k in (1, 2, math.inf) if k != p)
-        remedy = f"use p = {others} in place of {p:g}, or a better conditioned Sigma"
-        refuse("robust_bayes", rule, got, remedy, RuntimeError)
+        exact = " or ".join(f"{k:g}" for k in (1, 2, math.inf) if k != p)
+        remedy = f"use p = {exact} in place of {p:g}, or a better conditioned Sigma"
+        checks.refuse("robust_bayes", rule, got, remedy, RuntimeError)
     return gap
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #162677d4
@@ -423,21 +424,21 @@ def robust_bayes(
     who = "robust_bayes"
     problem = _checked_problem(mu, Sigma, center, eps=eps, p=p, rtol=rtol)
     mu, eps, p = problem.mu, problem.eps, problem.p
-    tau = check_number(tau, who, "tau", low=1e-300, high=1, high_open=True)
+    tau = checks.check_number(tau, who, "tau", low=1e-300, high=1, high_open=True)
     base = covariance_spectrum(problem.Sigma, problem.rtol)
     m = base.into(mu)
     inside = base.back(m)
     reach = float(lp_norm(inside, p))
-    check_choice(eps_scale, ("absolute", "relative"), who, "eps_scale")
+    checks.check_choice(eps_scale, ("absolute", "relative"), who, "eps_scale")
     if eps_scale == "relative":
         eps = eps * reach
-    check_choice(missing, ("raise", "report"), who, "missing")
+    checks.check_choice(missing, ("raise", "report"), who, "missing")
     e = eps.reshape(-1)
     exists = e < reach * (1 - 1e-12)
     if missing == "raise" and not bool(exists.all()):
         norm = f"the {p:g}-norm of mu within the range of Sigma, {reach:.6g}"
         rule = f"eps must be below {norm}: beyond it no classifier is left"
-        refuse(who, rule, f"{e.max():.6g}", "lower eps, or pass missing='report'")
+        checks.refuse(who, rule, f"{e.max():.6g}", "lower eps, or pass missing='report'")
 
     n_iter, radii = 0, torch.where(exists, e, 0.0)
     if p == 2:

@@ -15,20 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from taskpriors.checks import (
-    ArrayLike,
-    Seed,
-    check_count,
-    check_finite,
-    check_generator,
-    check_instance,
-    check_labels,
-    check_number,
-    check_rounds,
-    check_several,
-    check_tensor,
-    refuse,
-)
+from .. import checks
+from ..checks import ArrayLike, Seed
 from ..inputs.encoders import evaluating
 from ..results import Result
 from ..signatures import documented
@@ -56,15 +44,15 @@ def _inputs(
     labels,
     caller: str,
 ) -> tuple[Tensor, Tensor]:
-    x = check_tensor(images, caller, "images").detach()
+    x = checks.check_tensor(images, caller, "images").detach()
     if x.ndim < 2 or x.numel() == 0:
         rule, got = "images must hold at least one image", f"shape {tuple(x.shape)}"
-        refuse(caller, rule, got, "pass shape (n, ...)")
-    check_finite(x, caller, "images")
-    y = check_labels(labels, caller, n=len(x))[0].to(x.device)
+        checks.refuse(caller, rule, got, "pass shape (n, ...)")
+    checks.check_finite(x, caller, "images")
+    y = checks.check_labels(labels, caller, n=len(x))[0].to(x.device)
     if not callable(logits) or isinstance(logits, type):
         rule = "logits must be a function from images to class scores"
-        refuse(caller, rule, type(logits).__name__, "pass probe.on(features_fn)", TypeError)
+        checks.refuse(caller, rule, type(logits).__name__, "pass probe.on(features_fn)", TypeError)
     return x, y
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #5ce77feb
@@ -75,13 +63,15 @@ def _check_clip(
 ):
     if clip is None:
         return
-    sides = check_several(clip, caller, "clip")
+    sides = checks.check_several(clip, caller, "clip")
     if len(sides) != 2:
-        refuse(caller, "clip must be (lowest, highest)", f"{len(sides)} values", "pass two numbers")
-    low, high = (check_number(v, caller, "clip") for v in sides)
+        checks.refuse(
+            caller, "clip must be (lowest, highest)", f"{len(sides)} values", "pass two numbers"
+        )
+    low, high = (checks.check_number(v, caller, "clip") for v in sides)
     if not low < high or x.min() < low or x.max() > high:
         rule, got = f"images must lie in clip = {tuple(clip)}", f"{x.min():.3g} to {x.max():.3g}"
-        refuse(caller, rule, got, "pass their range as (lowest, highest)")
+        checks.refuse(caller, rule, got, "pass their range as (lowest, highest)")
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #ab55b1e2
 def attack_inputs(
@@ -100,10 +90,10 @@ def attack_inputs(
         rule = "logits must return differentiable scores of shape (n, n_classes)"
         shape = tuple(getattr(scores, "shape", ()))
         got = f"{shape}, gradient {getattr(scores, 'requires_grad', False)}"
-        refuse(caller, rule, got, "pass probe.on(features_fn)", TypeError)
+        checks.refuse(caller, rule, got, "pass probe.on(features_fn)", TypeError)
     if y.max() >= scores.shape[1]:
         rule = f"labels must be below the {scores.shape[1]} classes of logits"
-        refuse(caller, rule, int(y.max()), "check the labels")
+        checks.refuse(caller, rule, int(y.max()), "check the labels")
     return x, y
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #f085c28b
@@ -213,15 +203,15 @@ def pgd_attack(
     """
     who = "pgd_attack"
     x, y = attack_inputs(logits, images, labels, clip, who)
-    eps = check_number(eps, who, "eps", low=0)
-    g = check_generator(seed, who)
-    n_steps = check_rounds(n_steps, who, "n_steps")
+    eps = checks.check_number(eps, who, "eps", low=0)
+    g = checks.check_generator(seed, who)
+    n_steps = checks.check_rounds(n_steps, who, "n_steps")
     if step is None:
         step = 2.5 * eps / n_steps
-    step = check_number(step, who, "step", low=0)
+    step = checks.check_number(step, who, "step", low=0)
     ascent = _Ascent(eps=eps, n_steps=n_steps, step=step, clip=clip)
-    check_rounds(restarts, who, "restarts")
-    check_count(batch_size, who, "batch_size")
+    checks.check_rounds(restarts, who, "restarts")
+    checks.check_count(batch_size, who, "batch_size")
     worst = _harmless(x)
     for k in range(restarts):
         direction = torch.randn(x.shape, generator=g).to(x)
@@ -266,7 +256,7 @@ def autoattack(
     "AutoAttack in the 2-norm, by the library adversarial-robustness-toolbox."
     who = "autoattack"
     x, y = attack_inputs(logits, images, labels, clip, who)
-    eps = check_number(eps, who, "eps", low=0, low_open=True)
+    eps = checks.check_number(eps, who, "eps", low=0, low_open=True)
     try:
         from art.attacks.evasion import (
             AutoAttack,
@@ -278,12 +268,12 @@ def autoattack(
     except ImportError:
         rule = "the Adversarial Robustness Toolbox must be installed"
         remedy = "pip install adversarial-robustness-toolbox, or use pgd_attack with restarts"
-        refuse(who, rule, "no module named art", remedy, ImportError)
+        checks.refuse(who, rule, "no module named art", remedy, ImportError)
     model = PyTorchClassifier(
         _Module(lambda x: logits(x)),  # which hides the weights of `logits`, if it has any
         nn.CrossEntropyLoss(),
         tuple(x.shape[1:]),
-        check_count(n_classes, who, "n_classes", low=2),
+        checks.check_count(n_classes, who, "n_classes", low=2),
         clip_values=clip,
         device_type="cpu" if x.device.type == "cpu" else "gpu",
     )
@@ -441,18 +431,18 @@ def robust_linear_probe(
     x, y = _inputs(features_fn, images, labels, who)
     n_labels = int(y.max()) + 1
     if n_classes is not None:
-        n_labels = check_count(n_classes, who, "n_classes", low=n_labels)
-    eps = check_number(eps, who, "eps", low=0, high=1e12)
-    l2 = check_number(l2, who, "l2", low=0, high=1e12)
-    g = check_generator(seed, who)
+        n_labels = checks.check_count(n_classes, who, "n_classes", low=n_labels)
+    eps = checks.check_number(eps, who, "eps", low=0, high=1e12)
+    l2 = checks.check_number(l2, who, "l2", low=0, high=1e12)
+    g = checks.check_generator(seed, who)
     _check_clip(x, clip, who)
-    n_epochs = check_rounds(n_epochs, who, "n_epochs")
-    n_steps = check_rounds(n_steps, who, "n_steps")
+    n_epochs = checks.check_rounds(n_epochs, who, "n_epochs")
+    n_steps = checks.check_rounds(n_steps, who, "n_steps")
     training = _Training(
         l2=l2,
         n_epochs=n_epochs,
-        lr=check_number(lr, who, "lr", low=0, high=1e6),
-        batch_size=check_count(batch_size, who, "batch_size"),
+        lr=checks.check_number(lr, who, "lr", low=0, high=1e6),
+        batch_size=checks.check_count(batch_size, who, "batch_size"),
         g=g,
         ascent=_Ascent(eps=eps, n_steps=n_steps, step=2.5 * eps / n_steps, clip=clip),
     )
@@ -464,8 +454,8 @@ def robust_linear_probe(
         def standardised(x):
             return (features_fn(x).flatten(1).float() - mean) / scale
 
-        own = y.to(z.device)
-        W, loss = _plain_probe((z - mean) / scale, own, max(n_labels, 2), l2)
+        classes = y.to(z.device)
+        W, loss = _plain_probe((z - mean) / scale, classes, max(n_labels, 2), l2)
         losses = loss.float()[None]
         if eps > 0:
             W, losses = _adversarial(standardised, x, y, W.float(), training)
@@ -486,8 +476,16 @@ def choose_eps(
     Reference: Ko et al., SynBench, Section 4.3.
     """
     remedy = "pass what synbench_score returns"
-    s = check_instance(result, SynBenchResult, "choose_eps", "result", remedy=remedy).settings
-    t = s.threshold[0] if threshold is None else check_number(threshold, "choose_eps", "threshold")
+    s = checks.check_instance(
+        result, SynBenchResult, "choose_eps", "result", remedy=remedy
+    ).settings
+    t = (
+        s.threshold[0]
+        if threshold is None
+        else checks.check_number(threshold, "choose_eps", "threshold")
+    )
     if t not in s.threshold:
-        refuse("choose_eps", f"threshold must be one of {s.threshold}", t, "score the model at it")
+        checks.refuse(
+            "choose_eps", f"threshold must be one of {s.threshold}", t, "score the model at it"
+        )
     return s.eps[int(result.score[:, s.threshold.index(t)].argmax())]

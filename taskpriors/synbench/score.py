@@ -19,35 +19,13 @@ import torch
 from torch import Tensor, nn
 
 import taskpriors
+from .. import checks, store
 from ..blocks import map_blocks
-from taskpriors.checks import (
-    ArrayLike,
-    ExecutorLike,
-    check_count,
-    check_features,
-    check_finite,
-    check_flag,
-    check_instance,
-    check_labels,
-    check_load,
-    check_several,
-    check_tensor,
-    refuse,
-)
-from taskpriors.inputs.encoders import (
-    PROBE_IMAGES,
-    BatchEncoder,
-    check_device,
-    description_of,
-    device_of,
-    evaluating,
-    model_name,
-    outputs_digest,
-)
+from ..checks import ArrayLike, ExecutorLike
+from ..inputs import encoders
 from ..inputs.named_models import timm_config, timm_module
 from ..inputs.pooling import pool_output
 from ..signatures import documented
-from ..store import cache_dir, cached, digest_json, digest_tensors
 from taskpriors.synbench.curves import (  # noqa: F401 - promised at this path
     SAMPLE_BYTES,
     SynBenchResult,
@@ -63,7 +41,7 @@ from .robust_bayes import RobustBayes, robust_bayes
 class ImageEncoder(NamedTuple):
     "Images of the task -> features (n, d)."
 
-    network: BatchEncoder  # normalised images -> features
+    network: encoders.BatchEncoder  # normalised images -> features
     shape: tuple  # (channels, height, width)
     mean: Tensor  # of the pixels, per channel or one for all channels
     std: Tensor  # their deviation
@@ -75,7 +53,7 @@ class ImageEncoder(NamedTuple):
 
     def __call__(self, x: Tensor) -> Tensor:
         "Features, without a gradient."
-        return check_finite(self.network(self.normalized(x)), "synbench_score", "features")
+        return checks.check_finite(self.network(self.normalized(x)), "synbench_score", "features")
 
     def differentiable(self, x: Tensor) -> Tensor:
         "The same features with a gradient to the images, for attacks."
@@ -98,11 +76,11 @@ def _pixel_statistics(
     if normalize == "imagenet":
         statistics = _IMAGENET
     elif normalize_by is not None:
-        statistics = check_several(normalize_by, who, "normalize_by")
+        statistics = checks.check_several(normalize_by, who, "normalize_by")
         if len(statistics) != 2:
             rule = "normalize_by must hold the means and the deviations"
-            refuse(who, rule, f"{len(statistics)} values", "pass ((m, ...), (s, ...))")
-        statistics = [check_tensor(row, who, "normalize_by") for row in statistics]
+            checks.refuse(who, rule, f"{len(statistics)} values", "pass ((m, ...), (s, ...))")
+        statistics = [checks.check_tensor(row, who, "normalize_by") for row in statistics]
     elif config:
         statistics = config["mean"], config["std"]
     mean, std = (torch.as_tensor(row, dtype=torch.float32) for row in statistics)
@@ -110,7 +88,7 @@ def _pixel_statistics(
     if not per_channel or std.min() <= 0:
         rule = "normalize must hold a mean and a positive deviation per channel"
         got = f"{mean.tolist()}, {std.tolist()}"
-        refuse(who, rule, got, "pass ((m, ...), (s, ...))")
+        checks.refuse(who, rule, got, "pass ((m, ...), (s, ...))")
     return mean, std
 
 # %% ../../nbs/synbench/03_score.ipynb #e56bc7a3
@@ -123,25 +101,25 @@ def image_encoder(
 ) -> ImageEncoder:
     "A model with its image size and pixel statistics; `evaluating` moves it to the device."
     who = "synbench_score"
-    name = getattr(model, "name", model_name(model)) if callable(model) else str(model)
+    name = getattr(model, "name", encoders.model_name(model)) if callable(model) else str(model)
     if isinstance(model, str):
         model = timm_module(model, who)
     if not callable(model):
         rule = "model must be a timm name, a module or a function"
-        refuse(who, rule, type(model).__name__, "pass one of those", TypeError)
+        checks.refuse(who, rule, type(model).__name__, "pass one of those", TypeError)
     module: Any = model if isinstance(model, nn.Module) else None
     config = timm_config(module)
     shape = input_size or config.get("input_size")
     if not isinstance(shape, (tuple, list, torch.Size)):
         got = "a model that does not carry it" if shape is None else repr(shape)
         remedy = "pass input_size=(channels, height, width)"
-        refuse(who, "the image size must be known", got, remedy)
-    place = device_of(module) or torch.device("cpu")
+        checks.refuse(who, "the image size must be known", got, remedy)
+    place = encoders.device_of(module) or torch.device("cpu")
     if device is not None:
-        place = check_device(device, who)
+        place = encoders.check_device(device, who)
     weights: Any = next(module.parameters(), None) if module is not None else None
     real = weights is not None and weights.is_floating_point()
-    network = BatchEncoder(
+    network = encoders.BatchEncoder(
         caller=who,
         name=name,
         forward=model,
@@ -175,12 +153,12 @@ def feature_rules(
     "Robust Bayes rules of two Gaussians fitted to labelled features (Algorithm 1, lines 11-13)."
     s = SynBenchSettings() if settings is None else settings
     remedy = "pass SynBenchSettings(...) or None"
-    check_instance(s, SynBenchSettings, "feature_rules", "settings", remedy=remedy)
-    z = check_features(features, "feature_rules").detach().double()
-    y = check_labels(labels, "feature_rules", n=len(z), n_classes=2)[0].bool().to(z.device)
+    checks.check_instance(s, SynBenchSettings, "feature_rules", "settings", remedy=remedy)
+    z = checks.check_features(features, "feature_rules").detach().double()
+    y = checks.check_labels(labels, "feature_rules", n=len(z), n_classes=2)[0].bool().to(z.device)
     if not 1 < int(y.sum()) < len(z) - 1:
         rule, got = "each class needs at least 2 samples", f"{int(y.sum())} of {len(z)} in class 1"
-        refuse("feature_rules", rule, got, "raise n_train")
+        checks.refuse("feature_rules", rule, got, "raise n_train")
     m1, m0 = z[y].mean(0), z[~y].mean(0)
     residuals = z - torch.where(y[:, None], m1, m0)
     S = residuals.T @ residuals / (len(z) - 2 if s.pooled == "n-2" else len(z) - 1)
@@ -224,13 +202,13 @@ def _score_key(
     sizes: tuple,  # training sizes
 ) -> str | None:  # hash of what decides a stored scale; None if a second probe differs
     network = encoder.network
-    images = task_at(1.0, s, encoder.shape).rows(0, PROBE_IMAGES, seed=0)[0]
-    with evaluating(network.forward):
-        probe = outputs_digest(lambda: encoder(images.to(network.device)), network.device)
+    images = task_at(1.0, s, encoder.shape).rows(0, encoders.PROBE_IMAGES, seed=0)[0]
+    with encoders.evaluating(network.forward):
+        probe = encoders.outputs_digest(lambda: encoder(images.to(network.device)), network.device)
     if probe is None:
         return None
-    pixels = digest_tensors(dict(images=images, mean=encoder.mean, std=encoder.std))
-    model = [network.name, description_of(network.forward), pixels, probe]
+    pixels = store.digest_tensors(dict(images=images, mean=encoder.mean, std=encoder.std))
+    model = [network.name, encoders.description_of(network.forward), pixels, probe]
     versions = [torch.__version__, taskpriors.__version__]
     free = ("scales", "threshold", "integral", "bound_mean", "n_train")
     decides = {f.name: getattr(s, f.name) for f in fields(s) if f.name not in free}
@@ -238,7 +216,7 @@ def _score_key(
     del decides["direction"]  # the images of the task say both
     where = [network.device.type, list(encoder.shape)]
     layout = 2  # of the files: the description holds the key
-    return digest_json([model, versions, decides, seed, list(sizes), where, layout])
+    return store.digest_json([model, versions, decides, seed, list(sizes), where, layout])
 
 # %% ../../nbs/synbench/03_score.ipynb #0537d131
 class _Run(NamedTuple):
@@ -299,7 +277,7 @@ def _find_or_measure(
         measured = _measure_scale(run, scale)
         return {**measured._asdict(), "n_features": torch.tensor(measured.n_features)}
 
-    t = cached(
+    t = store.cached(
         run.folder / f"scale-{scale:.9g}.safetensors",
         compute,
         dict(key=run.folder.name, scale=scale, seed=run.seed),
@@ -330,21 +308,24 @@ def score_by_n(
     "Scores for several training sizes from the forward passes of the largest: Table 8."
     who = "synbench_score"
     s = checked_settings(settings, changes)
-    seed = check_count(seed, who, "seed", low=0)
+    seed = checks.check_count(seed, who, "seed", low=0)
     if isinstance(sizes, (list, tuple)) and not sizes:
         remedy = "pass at least one number of training samples"
-        refuse("score_by_n", "sizes must not be empty", "none", remedy)
-    sizes = [sizes] if isinstance(sizes, int) else check_several(sizes, "score_by_n", "sizes")
-    progress = check_flag(progress, "score_by_n", "progress")
+        checks.refuse("score_by_n", "sizes must not be empty", "none", remedy)
+    sizes = (
+        [sizes] if isinstance(sizes, int) else checks.check_several(sizes, "score_by_n", "sizes")
+    )
+    progress = checks.check_flag(progress, "score_by_n", "progress")
     encoder = image_encoder(model, input_size, s.normalize, normalize_by, device)
     run = _Run(
         encoder=encoder,
         settings=s,
         sizes=tuple(
-            check_load(n, "score_by_n", "sizes", low=4, bytes_each=SAMPLE_BYTES) for n in sizes
+            checks.check_load(n, "score_by_n", "sizes", low=4, bytes_each=SAMPLE_BYTES)
+            for n in sizes
         ),
         seed=seed,
-        batch_size=check_count(batch_size, who, "batch_size"),
+        batch_size=checks.check_count(batch_size, who, "batch_size"),
         folder=None,
     )
     name, network = encoder.network.name, encoder.network.forward
@@ -352,21 +333,22 @@ def score_by_n(
         if not isinstance(network, nn.Module):
             rule = "a stored score needs a model that can be identified"
             remedy = "pass a module, or cache=None"
-            refuse(who, rule, f"a {type(network).__name__}", remedy, TypeError)
-        with evaluating(network, encoder.network.device):
+            checks.refuse(who, rule, f"a {type(network).__name__}", remedy, TypeError)
+        with encoders.evaluating(network, encoder.network.device):
             key = _score_key(encoder, s, seed, run.sizes)
         if key is None:
-            event = f"{who}: {name} returns other features when it sees the same {PROBE_IMAGES}"
+            same = f"the same {encoders.PROBE_IMAGES} images again, or fails on them"
             warnings.warn(
-                f"{event} images again, or fails on them; nothing is stored.", stacklevel=3
+                f"{who}: {name} returns other features when it sees {same}; nothing is stored.",
+                stacklevel=3,
             )
         else:
-            run = run._replace(folder=cache_dir(cache) / "synbench" / key)
+            run = run._replace(folder=store.cache_dir(cache) / "synbench" / key)
     tasks = [task_at(v, s, encoder.shape) for v in s.scales]
     best = [robust_bayes([task.distance], [1.0], 0.0, tau=task.tau) for task in tasks]
     pairs = [(float(rule.accuracy), float(rule.scaled_bound)) for rule in best]
     reference = torch.tensor(pairs, dtype=torch.float64)
-    with evaluating(network, encoder.network.device):
+    with encoders.evaluating(network, encoder.network.device):
         work = partial(_find_or_measure, run)
         parts = map_blocks(work, s.scales, executor=executor, progress=progress, desc=name)
         correct, margin, n_features = zip(*parts, strict=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from ..checks import check_count, check_load, check_number, check_several, refuse
+from .. import checks
 from .gaussians import Colored, Covariance, Kronecker
 
 # %% ../../nbs/synbench/08_structures.ipynb #5cd6f33d
@@ -24,12 +24,14 @@ def local_symmetry(
 ) -> Kronecker:
     "Only a central square varies, and it equals its mirror image (A.14, third example)."
     who = "local_symmetry"
-    sides = tuple(check_count(n, who, "shape") for n in check_several(shape, who, "shape"))
+    sides = tuple(
+        checks.check_count(n, who, "shape") for n in checks.check_several(shape, who, "shape")
+    )
     if len(sides) != 3:
-        refuse(who, "shape must have 3 sides", sides, "pass (channels, height, width)")
-    check_load(max(sides[1:]), who, "shape", bytes_each=48 * max(sides[1:]))
-    inner = check_count(inner, who, "inner", high=min(sides[1:]))
-    a = check_number(a, who, "a", low=0, low_open=True)
+        checks.refuse(who, "shape must have 3 sides", sides, "pass (channels, height, width)")
+    checks.check_load(max(sides[1:]), who, "shape", bytes_each=48 * max(sides[1:]))
+    inner = checks.check_count(inner, who, "inner", high=min(sides[1:]))
+    a = checks.check_number(a, who, "a", low=0, low_open=True)
 
     def within(n, block):
         first = (n - inner) // 2
@@ -71,13 +73,13 @@ def _solved(
         length = (p * q).sum(1, keepdim=True)
         step = torch.where(open_rows & (length > 0), energy / length, 0.0)
         u, r = u + step * p, r - step * q
-        left = (r * r).sum(1, keepdim=True)
-        p, energy = r + torch.where(open_rows, left / energy, 0.0) * p, left
+        squares = (r * r).sum(1, keepdim=True)
+        p, energy = r + torch.where(open_rows, squares / energy, 0.0) * p, squares
     lost = float((b - sigma(u)).norm() / whole.sum().sqrt())
     if not lost < 1e-6:
         rule = "the mean must lie in the range of the composed covariance"
         remedy = "pass direction=covariance.color(torch.ones(1, d))[0]"
-        refuse("compose_structures", rule, f"a share of {lost:.3g} outside of it", remedy)
+        checks.refuse("compose_structures", rule, f"a share of {lost:.3g} outside of it", remedy)
     return u
 
 # %% ../../nbs/synbench/08_structures.ipynb #39b68db9
@@ -90,13 +92,15 @@ def compose_structures(
 ) -> Colored:  # for `synthetic_task`
     "Structures of an image one inside the other: noise is coloured by the last one first (A.14)."
     who = "compose_structures"
-    sides = tuple(check_count(n, who, "shape") for n in check_several(shape, who, "shape"))
+    sides = tuple(
+        checks.check_count(n, who, "shape") for n in checks.check_several(shape, who, "shape")
+    )
     if not parts:
-        refuse(who, "there must be a structure", "none", "pass mirror_symmetry(shape)")
+        checks.refuse(who, "there must be a structure", "none", "pass mirror_symmetry(shape)")
     for part in parts:
         if not (hasattr(part, "color") and hasattr(part, "fits") and part.fits(sides)):
             rule = f"structures must fit images of shape {sides}"
-            refuse(who, rule, type(part).__name__, "build each for this shape")
+            checks.refuse(who, rule, type(part).__name__, "build each for this shape")
 
     def color(g):
         for part in reversed(parts):

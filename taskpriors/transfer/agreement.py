@@ -15,30 +15,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from taskpriors.checks import (
-    ArrayLike,
-    Seed,
-    check_choice,
-    check_finite,
-    check_flag,
-    check_generator,
-    check_number,
-    check_same_n,
-    check_tensor,
-    refuse,
-)
+from .. import checks
+from ..checks import ArrayLike, Seed
 from ..results import Result
 from ..signatures import documented
-from taskpriors.transfer.orders import (
-    FISHER_LAWS,
-    STATISTICS,
-    check_resamples,
-    family_members,
-    fisher_interval,
-    order_statistic,
-    quantile_interval,
-    resampled_values,
-)
+from . import orders
 
 # %% ../../nbs/transfer/01_agreement.ipynb #da9af54b
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,28 +43,30 @@ def _vectors(caller, method, most_dims=1, **named):
     "The judged vectors of a call, by the names of its parameters; ranks, where the order decides."
     from scipy import stats
 
-    check_choice(method, (*STATISTICS, "top_k"), caller, "method")
+    checks.check_choice(method, (*orders.STATISTICS, "top_k"), caller, "method")
     ranks = method != "pearson"
     out = {}
-    for name, given in named.items():
-        v = check_tensor(given, caller, name).detach().cpu().double()
-        check_finite(v.masked_fill(v.isinf(), 0) if ranks else v, caller, name)
+    for name, values in named.items():
+        v = checks.check_tensor(values, caller, name).detach().cpu().double()
+        checks.check_finite(v.masked_fill(v.isinf(), 0) if ranks else v, caller, name)
         v = v.numpy()
         if not 1 <= v.ndim <= most_dims:
             rule = f"{name} must be one number per model"
-            refuse(caller, rule, f"shape {v.shape}", "pass a vector")
+            checks.refuse(caller, rule, f"shape {v.shape}", "pass a vector")
         if v.shape[-1] < 3:
-            refuse(caller, f"{name} must describe at least 3 models", v.shape[-1], "add models")
+            checks.refuse(
+                caller, f"{name} must describe at least 3 models", v.shape[-1], "add models"
+            )
         flat = (v == v[..., :1]).all(-1)
         if flat.any():
             rule = f"{name} must differ between models"
-            refuse(caller, rule, f"{v[flat].flat[0]:.6g} for all models", "drop this metric")
+            checks.refuse(caller, rule, f"{v[flat].flat[0]:.6g} for all models", "drop this metric")
         out[name] = stats.rankdata(v, axis=-1) if ranks else v
-    check_same_n(caller, **{name: v.shape[-1] for name, v in out.items()})
+    checks.check_same_n(caller, **{name: v.shape[-1] for name, v in out.items()})
     if len({v.shape for v in out.values()}) > 1:
         rule = f"{' and '.join(out)} must hold the same tasks"
         shapes = ", ".join(str(v.shape) for v in out.values())
-        refuse(caller, rule, shapes, "pass one row per task")
+        checks.refuse(caller, rule, shapes, "pass one row per task")
     return list(out.values())
 
 # %% ../../nbs/transfer/01_agreement.ipynb #099be21d
@@ -96,11 +79,11 @@ def agreement_statistic(
 ) -> float:  # 1 is complete agreement
     "Agreement of two orders of the same models, the number alone."
     x, y = _vectors("agreement_statistic", method, scores=scores, truth=truth)
-    return float(order_statistic(method, k, len(x), "agreement_statistic")(x, y))
+    return float(orders.order_statistic(method, k, len(x), "agreement_statistic")(x, y))
 
 # %% ../../nbs/transfer/01_agreement.ipynb #51530b94
 def _check_level(level, caller):
-    return check_number(level, caller, "level", low=0, high=1, low_open=True, high_open=True)
+    return checks.check_number(level, caller, "level", low=0, high=1, low_open=True, high_open=True)
 
 
 @documented
@@ -126,28 +109,30 @@ def rank_agreement(
     """
     me = "rank_agreement"
     x, y = _vectors(me, method, scores=scores, truth=truth)
-    if not check_flag(higher_is_better, me, "higher_is_better"):
+    if not checks.check_flag(higher_is_better, me, "higher_is_better"):
         x = -x
     level = _check_level(level, me)
-    statistic = order_statistic(method, k, len(x), me)
-    families = family_members(groups, len(x), me)
-    default = "fisher" if method in FISHER_LAWS and families is None else "bootstrap"
-    asked = default if interval is None else interval
-    interval = check_choice(asked, ("fisher", "bootstrap"), me, "interval")
+    statistic = orders.order_statistic(method, k, len(x), me)
+    families = orders.family_members(groups, len(x), me)
+    default = "fisher" if method in orders.FISHER_LAWS and families is None else "bootstrap"
+    choice = default if interval is None else interval
+    interval = checks.check_choice(choice, ("fisher", "bootstrap"), me, "interval")
     if interval == "fisher" and families is not None:
         rule = "Fisher's interval takes models as independent"
-        refuse(me, rule, f"{len(families)} families", "pass interval='bootstrap'")
-    if interval == "fisher" and method not in FISHER_LAWS:
-        rule = f"Fisher's interval exists for {', '.join(FISHER_LAWS)}"
-        refuse(me, rule, method, "pass interval='bootstrap'")
-    n_resamples = check_resamples(n_resamples, (x, y), me)
-    check_generator(seed, me)
+        checks.refuse(me, rule, f"{len(families)} families", "pass interval='bootstrap'")
+    if interval == "fisher" and method not in orders.FISHER_LAWS:
+        rule = f"Fisher's interval exists for {', '.join(orders.FISHER_LAWS)}"
+        checks.refuse(me, rule, method, "pass interval='bootstrap'")
+    n_resamples = orders.check_resamples(n_resamples, (x, y), me)
+    checks.check_generator(seed, me)
     value = float(statistic(x, y))
     if interval == "fisher":
-        low, high = fisher_interval(value, len(x), method, level)
+        low, high = orders.fisher_interval(value, len(x), method, level)
     else:
-        values = resampled_values(statistic, (x, y), n_resamples, seed, me, families=families)
-        low, high = quantile_interval(values, level)
+        values = orders.resampled_values(
+            statistic, (x, y), n_resamples, seed, me, families=families
+        )
+        low, high = orders.quantile_interval(values, level)
     return Agreement(
         value=value,
         low=low,
@@ -234,10 +219,10 @@ def compare_agreement(
     me = "compare_agreement"
     a, b, y = _vectors(me, method, 2, first=first, second=second, truth=truth)
     level = _check_level(level, me)
-    n_resamples = check_resamples(n_resamples, (a, b, y), me)
+    n_resamples = orders.check_resamples(n_resamples, (a, b, y), me)
     n = y.shape[-1]
-    families = family_members(groups, n, me)
-    one = order_statistic(method, k, n, me)
+    families = orders.family_members(groups, n, me)
+    one = orders.order_statistic(method, k, n, me)
 
     def mean(x, y):
         tasks = zip(np.atleast_2d(x), np.atleast_2d(y), strict=True)
@@ -246,9 +231,9 @@ def compare_agreement(
     def gap(a, b, y):
         return mean(a, y) - mean(b, y)
 
-    g = check_generator(seed, me)
-    gaps = resampled_values(gap, (a, b, y), n_resamples, g, me, families=families)
-    low, high = quantile_interval(gaps, level)
+    g = checks.check_generator(seed, me)
+    gaps = orders.resampled_values(gap, (a, b, y), n_resamples, g, me, families=families)
+    low, high = orders.quantile_interval(gaps, level)
     scaled = [stats.zscore(v, axis=-1) if method == "pearson" else v for v in (a, b)]
     swaps = exchanges(n, n_resamples, g, families)
     n_units = n if families is None else len(families)
@@ -268,7 +253,7 @@ def compare_agreement(
 # %% ../../nbs/transfer/01_agreement.ipynb #9c561b14
 def _partial(method, *vectors):
     "Partial correlation of the first two vectors given the others; nan where it is undefined."
-    C = np.array([[STATISTICS[method](a, b) for b in vectors] for a in vectors])
+    C = np.array([[orders.STATISTICS[method](a, b) for b in vectors] for a in vectors])
     if np.linalg.eigvalsh(C)[0] < 1e-10:
         return math.nan
     P = np.linalg.inv(C)
@@ -278,7 +263,7 @@ def _partial(method, *vectors):
 def partial_agreement(
     scores: ArrayLike,  # one number per model, shape (n,)
     truth: ArrayLike,  # what they should predict, shape (n,)
-    given: ArrayLike,  # what is held fixed, as the feature dimension: shape (n,), or a list of such
+    covariates: ArrayLike,  # held fixed, as the feature dimension: shape (n,), or a list of such
     *,
     method: str = "spearman",  # "spearman", "pearson", "kendall", "tau_a" or "tau_b"
     higher_is_better: bool = True,  # False: small scores are good, and are negated
@@ -289,26 +274,32 @@ def partial_agreement(
 ) -> Agreement:  # with Fisher's interval, or the bootstrap's over families
     "Correlation of scores with the truth when other variables are held fixed."
     me = "partial_agreement"
-    check_choice(method, tuple(FISHER_LAWS), me, "method")
-    several = isinstance(given, (list, tuple)) and len(given) > 0 and hasattr(given[0], "__len__")
-    columns: Any = given if several else [given]
-    held = {f"given[{i}]": v for i, v in enumerate(columns)}
+    checks.check_choice(method, tuple(orders.FISHER_LAWS), me, "method")
+    several = (
+        isinstance(covariates, (list, tuple))
+        and len(covariates) > 0
+        and hasattr(covariates[0], "__len__")
+    )
+    columns: Any = covariates if several else [covariates]
+    held = {f"covariates[{i}]": v for i, v in enumerate(columns)}
     vectors = _vectors(me, method, scores=scores, truth=truth, **held)
     level = _check_level(level, me)
     n = len(vectors[0])
-    families = family_members(groups, n, me)
-    sign = 1 if check_flag(higher_is_better, me, "higher_is_better") else -1
+    families = orders.family_members(groups, n, me)
+    sign = 1 if checks.check_flag(higher_is_better, me, "higher_is_better") else -1
     value = sign * _partial(method, *vectors)
     if math.isnan(value):
-        rule = "scores, truth and given must not determine each other"
-        refuse(me, rule, "a singular correlation matrix", "drop one of them")
+        rule = "scores, truth and covariates must not determine each other"
+        checks.refuse(me, rule, "a singular correlation matrix", "drop one of them")
     if families is None:
-        low, high = fisher_interval(value, n, method, level, caller=me, n_given=len(vectors) - 2)
+        low, high = orders.fisher_interval(
+            value, n, method, level, caller=me, n_given=len(vectors) - 2
+        )
     else:
-        n_resamples = check_resamples(n_resamples, vectors, me)
+        n_resamples = orders.check_resamples(n_resamples, vectors, me)
         partial = functools.partial(_partial, method)
-        values = resampled_values(partial, vectors, n_resamples, seed, me, families=families)
-        low, high = quantile_interval(sign * values, level)
+        values = orders.resampled_values(partial, vectors, n_resamples, seed, me, families=families)
+        low, high = orders.quantile_interval(sign * values, level)
     return Agreement(
         value=value,
         low=low,
@@ -328,9 +319,11 @@ def static_order(
     from scipy import stats
 
     me = "static_order"
-    Y = check_finite(check_tensor(truths, me, "truths").detach().cpu().double(), me, "truths")
+    Y = checks.check_finite(
+        checks.check_tensor(truths, me, "truths").detach().cpu().double(), me, "truths"
+    )
     if Y.ndim != 2 or len(Y) < 2:
         rule = "truths must hold a row per task, two at least"
-        refuse(me, rule, f"shape {tuple(Y.shape)}", "pass the truth of other tasks too")
+        checks.refuse(me, rule, f"shape {tuple(Y.shape)}", "pass the truth of other tasks too")
     ranks = torch.from_numpy(stats.rankdata(Y.numpy(), axis=1)).double()
     return (ranks.sum(0) - ranks) / (len(Y) - 1)

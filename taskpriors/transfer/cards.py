@@ -103,8 +103,8 @@ def _record(name: str) -> str:
         for where, entry, control in numbers:
             if entry is not None and control is not None:
                 value, low, high = (f"{v:+.2f}" for v in entry)
-                beside = f"{part['control']} {control[0]:+.2f}"
-                shown.append(f"{where} {value} [{low}, {high}] ({beside})")
+                baseline = f"{part['control']} {control[0]:+.2f}"
+                shown.append(f"{where} {value} [{low}, {high}] ({baseline})")
         if shown:
             texts.append(f"{part['measure']}: {', '.join(shown)}")
     return "; ".join(texts) or "no study of this site holds one"

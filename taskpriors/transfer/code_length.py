@@ -16,21 +16,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from .. import checks
 from ..blocks import map_blocks
-from taskpriors.checks import (
-    ArrayLike,
-    Axes,
-    ExecutorLike,
-    check_choice,
-    check_count,
-    check_executor,
-    check_features,
-    check_generator,
-    check_instance,
-    check_load,
-    check_number,
-    refuse,
-)
+from ..checks import ArrayLike, Axes, ExecutorLike
 from ..results import Result, new_axes
 from ..signatures import documented
 from ..svd import FeatureSVD, present_classes
@@ -50,15 +38,15 @@ def linear_learner(
 ) -> Tensor:  # log-probabilities, shape (m, n_classes)
     "Linear head on the training points, mixed with one uniform vote."
     n = len(classes)
-    seen = classes.unique()
+    present = classes.unique()
     P = torch.zeros(len(test), n_classes, dtype=torch.float64, device=test.device)
-    if len(seen) == 1:
-        P[:, seen] = 1.0
+    if len(present) == 1:
+        P[:, present] = 1.0
     else:
         heads = {} if last is None else last
-        key = tuple(seen.tolist())
+        key = tuple(present.tolist())
         heads[key] = fit_head(points, classes, beta=a * n, tol=tol, start=heads.get(key))
-        P[:, seen] = heads[key].logits(test).softmax(1)
+        P[:, present] = heads[key].logits(test).softmax(1)
     return ((n * P + 1 / n_classes) / (n + 1)).log()
 
 # %% ../../nbs/transfer/07_code_length.ipynb #fce0fc44
@@ -124,7 +112,7 @@ def curve_sizes(
 ) -> list:  # increasing, ends at n_max
     "Log-spaced training-set sizes without repetition."
     n_max, n_points, n_min = (
-        check_count(v, "curve_sizes", name)
+        checks.check_count(v, "curve_sizes", name)
         for name, v in dict(n_max=n_max, n_points=n_points, n_min=n_min).items()
     )
     low = max(1, min(n_min, n_max // 2))
@@ -146,7 +134,7 @@ def _held_out_loss(n: int, learner: Callable, split: _Split) -> tuple:  # mean, 
     log_p = learner(split.Z[train], split.y[train], split.Z[split.test], split.n_classes)
     loss = -log_p.gather(1, split.y[split.test][:, None])[:, 0].double()
     if not torch.isfinite(loss).all():
-        refuse(
+        checks.refuse(
             "loss_curve",
             "the learner must give every held-out label a positive probability",
             f"an infinite loss from {n} points",
@@ -169,16 +157,20 @@ def loss_curve(
     executor: ExecutorLike | None = None,  # over the sizes, for a learner of your own
 ) -> LossCurve:
     "Held-out loss at log-spaced training-set sizes, nested in one permutation."
-    X = check_features(features, "loss_curve", min_rows=4).detach()
+    X = checks.check_features(features, "loss_curve", min_rows=4).detach()
     y, counts = present_classes(labels, "loss_curve", n=len(X), device=X.device)
-    share = check_number(valid, "loss_curve", "valid", low=0, high=1, low_open=True, high_open=True)
-    n_points = check_load(n_points, "loss_curve", "n_points", bytes_each=64)
-    n_min = check_count(n_min, "loss_curve", "n_min")
-    executor = check_executor(executor, "loss_curve")
+    share = checks.check_number(
+        valid, "loss_curve", "valid", low=0, high=1, low_open=True, high_open=True
+    )
+    n_points = checks.check_load(n_points, "loss_curve", "n_points", bytes_each=64)
+    n_min = checks.check_count(n_min, "loss_curve", "n_min")
+    executor = checks.check_executor(executor, "loss_curve")
     if learner is not None and (not callable(learner) or isinstance(learner, type)):
         rule = "learner must be a function of training points, classes, test points and n_classes"
-        refuse("loss_curve", rule, type(learner).__name__, "see linear_learner", TypeError)
-    order = torch.randperm(len(X), generator=check_generator(seed, "loss_curve")).to(X.device)
+        checks.refuse("loss_curve", rule, type(learner).__name__, "see linear_learner", TypeError)
+    order = torch.randperm(len(X), generator=checks.check_generator(seed, "loss_curve")).to(
+        X.device
+    )
     test, pool = order.tensor_split([min(len(X) - 2, max(1, round(share * len(X))))])
     Z = varying_svd(X, svd, "loss_curve").scores
     if learner is None:
@@ -203,11 +195,11 @@ def code_length(
 ) -> float:  # nats
     "Area between the loss curve and a floor, from no point to the last size."
     remedy = "pass loss_curve(features, labels)"
-    check_instance(curve, LossCurve, "code_length", "curve", remedy=remedy)
-    floor = check_number(floor, "code_length", "floor")
+    checks.check_instance(curve, LossCurve, "code_length", "curve", remedy=remedy)
+    floor = checks.check_number(floor, "code_length", "floor")
     widths = torch.diff(curve.sizes, prepend=curve.sizes[:1] * 0)
     heights = curve.losses
-    if check_choice(rule, ("right", "left"), "code_length", "rule") == "left":
+    if checks.check_choice(rule, ("right", "left"), "code_length", "rule") == "left":
         start = torch.tensor([math.log(curve.n_classes)], dtype=heights.dtype)
         heights = torch.cat([start, heights[:-1]])
     return float((widths * (heights - floor).clamp_min(0)).sum())
@@ -217,7 +209,7 @@ def _curve(features, labels, curve: LossCurve | None, caller: str, options: dict
     if curve is None:
         return loss_curve(features, labels, **options)
     if not isinstance(curve, LossCurve):
-        refuse(
+        checks.refuse(
             caller,
             "curve must be a LossCurve",
             type(curve).__name__,
@@ -267,7 +259,7 @@ def mdl(
 def _target(eps: float | None, curve: LossCurve, caller: str) -> float:  # nats
     if eps is None:
         return math.log(curve.n_classes) / 2
-    return check_number(eps, caller, "eps", low=0)
+    return checks.check_number(eps, caller, "eps", low=0)
 
 
 @documented
@@ -342,7 +334,9 @@ def code_lengths(
     **kw: Any,  # of loss_curve, for example seed, learner or svd
 ) -> dict:  # metric -> value, all lower is better
     "Validation loss, MDL, SDL and eps-sample complexity of one curve under a setting by name."
-    options, eps, rule = SETTINGS[check_choice(setting, tuple(SETTINGS), "code_lengths", "setting")]
+    options, eps, rule = SETTINGS[
+        checks.check_choice(setting, tuple(SETTINGS), "code_lengths", "setting")
+    ]
     curve = loss_curve(features, labels, **{**options, **kw})
     read = dict(curve=curve)
     return {

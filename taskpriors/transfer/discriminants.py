@@ -13,17 +13,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .. import checks
 from ..blocks import row_blocks
-from taskpriors.checks import (
-    ArrayLike,
-    check_choice,
-    check_count,
-    check_features,
-    check_number,
-    check_several,
-    check_split,
-    refuse,
-)
+from ..checks import ArrayLike
 from ..signatures import documented
 from ..svd import FeatureSVD, class_means, present_classes, use_svd
 from .heads import HeadFit, fit_head, use_head
@@ -66,9 +58,9 @@ def h_score(
 
     Reference: Bao et al. 2019, An information-theoretic approach to transferability.
     """
-    X = check_features(features, "h_score").detach()
+    X = checks.check_features(features, "h_score").detach()
     y, counts = present_classes(labels, "h_score", n=len(X), device=X.device)
-    block_size = check_count(block_size, "h_score", "block_size")
+    block_size = checks.check_count(block_size, "h_score", "block_size")
     if len(counts) == len(X):
         got = f"{len(X)} classes of one point each, so the value is the rank for any features"
         rule = "some class must have two points"
@@ -111,7 +103,7 @@ def varying_svd(
     svd = use_svd(X, svd, caller)
     if len(svd.S) == 0:
         rule, remedy = "features must differ between points", "pass features that vary"
-        refuse(caller, rule, "identical rows", remedy)
+        checks.refuse(caller, rule, "identical rows", remedy)
     return svd
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #e579248c
@@ -129,7 +121,7 @@ def regularized_h_score(
 
     Reference: Ibrahim et al. 2021, Newer is not always better.
     """
-    X = check_features(features, "regularized_h_score").detach()
+    X = checks.check_features(features, "regularized_h_score").detach()
     y, counts = present_classes(labels, "regularized_h_score", n=len(X), device=X.device)
     svd = varying_svd(X, svd, "regularized_h_score")
     rho = ledoit_wolf_shrinkage(svd)
@@ -202,12 +194,12 @@ def sfda(
 
     Reference: Shao et al. 2022, Not all models are equal.
     """
-    X = check_features(features, "sfda").detach()
+    X = checks.check_features(features, "sfda").detach()
     y, counts = present_classes(labels, "sfda", n=len(X), device=X.device)
     if shrinkage is not None:
-        shrinkage = check_number(shrinkage, "sfda", "shrinkage", low=0, high=1)
+        shrinkage = checks.check_number(shrinkage, "sfda", "shrinkage", low=0, high=1)
     svd = varying_svd(X, svd, "sfda")
-    own = y[:, None]
+    label = y[:, None]
     first = lda_posterior(
         svd.scores, y, counts, shrinkage=shrinkage, d=svd.d, squares=svd.S.square()
     )
@@ -217,11 +209,11 @@ def sfda(
         got = f"rank {len(svd.S)} of {len(X)} points in {len(counts)} classes"
         why = f"only the shrinkage of {first.shrinkage:.2g} stands against that"
         _warn_empty("sfda", rule, f"{got}, and {why}", "use regularized_h_score")
-    confidence = first.log_p.exp().softmax(1).gather(1, own)
-    others = (first.means.sum(0) - first.means) / (len(counts) - 1)
-    Z = confidence * svd.scores + (1 - confidence) * others[y]
+    confidence = first.log_p.exp().softmax(1).gather(1, label)
+    other_means = (first.means.sum(0) - first.means) / (len(counts) - 1)
+    Z = confidence * svd.scores + (1 - confidence) * other_means[y]
     second = lda_posterior(Z, y, counts, shrinkage=first.shrinkage, d=svd.d)
-    return float(second.log_p.exp().gather(1, own).mean())
+    return float(second.log_p.exp().gather(1, label).mean())
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #c4b5dc42
 @documented
@@ -240,14 +232,16 @@ def ped(
 
     Reference: Li et al. 2023, Exploring model transferability through the lens of potential energy.
     """
-    X = check_features(features, "ped").detach().double()
+    X = checks.check_features(features, "ped").detach().double()
     y, counts = present_classes(labels, "ped", n=len(X), device=X.device)
-    radius = check_number(radius, "ped", "radius", low=0, high=1e6)
-    time_step = check_number(time_step, "ped", "time_step", low=0, high=1e6)
-    other = X if general is None else check_features(general, "ped").detach().double()
+    radius = checks.check_number(radius, "ped", "radius", low=0, high=1e6)
+    time_step = checks.check_number(time_step, "ped", "time_step", low=0, high=1e6)
+    other = X if general is None else checks.check_features(general, "ped").detach().double()
     if other.shape[1] != X.shape[1]:
         got = f"{other.shape[1]} against {X.shape[1]} columns"
-        refuse("ped", "general must be features of the same model", got, "pass those or None")
+        checks.refuse(
+            "ped", "general must be features of the same model", got, "pass those or None"
+        )
     mean, deviation = other.mean(0), other.std(0, correction=0).clamp_min(1e-3)
     Z, step = (X - mean) / deviation, min(time_step**2 / 2, 1.0)
     centres = class_means(Z, y, counts)
@@ -286,10 +280,10 @@ def gbc(
 
     Reference: Pandy et al. 2022, Transferability estimation using Bhattacharyya class separability.
     """
-    X = check_features(features, "gbc").detach()
+    X = checks.check_features(features, "gbc").detach()
     y, counts = present_classes(labels, "gbc", n=len(X), device=X.device)
-    p = check_count(n_components, "gbc", "n_components")
-    kind = check_choice(covariance, ("diagonal", "spherical"), "gbc", "covariance")
+    p = checks.check_count(n_components, "gbc", "n_components")
+    kind = checks.check_choice(covariance, ("diagonal", "spherical"), "gbc", "covariance")
     Z = varying_svd(X, svd, "gbc").scores[:, :p]
     if len(counts) == len(X):
         got = f"{len(X)} classes of one point each, so no variance and the value 0 for any features"
@@ -325,10 +319,12 @@ def transrate(
 
     Reference: Huang et al. 2022, Frustratingly easy transferability estimation.
     """
-    X = check_features(features, "transrate").detach()
+    X = checks.check_features(features, "transrate").detach()
     y, counts = present_classes(labels, "transrate", n=len(X), device=X.device)
-    eps = check_number(eps, "transrate", "eps", low=1e-100, high=1e100)
-    by_class = check_choice(weights, ("classes", "points"), "transrate", "weights") == "classes"
+    eps = checks.check_number(eps, "transrate", "eps", low=1e-100, high=1e100)
+    by_class = (
+        checks.check_choice(weights, ("classes", "points"), "transrate", "weights") == "classes"
+    )
     svd = use_svd(X, svd, "transrate")
     whole = (svd.S.square() / (len(y) * eps)).log1p().sum() / 2
     class_rates = []
@@ -377,24 +373,26 @@ def linear_valid(
 
     Reference: Ding et al. 2022, PACTran, B.5.
     """
-    X = check_features(features, "linear_valid", min_rows=4).detach()
+    X = checks.check_features(features, "linear_valid", min_rows=4).detach()
     y, _ = present_classes(labels, "linear_valid", n=len(X), device=X.device)
-    a_values = check_several(a, "linear_valid", "a")
-    grid = sorted(check_number(v, "linear_valid", "a", low=0, low_open=True) for v in a_values)
+    a_values = checks.check_several(a, "linear_valid", "a")
+    grid = sorted(
+        checks.check_number(v, "linear_valid", "a", low=0, low_open=True) for v in a_values
+    )
     if isinstance(train, str):
-        check_choice(train, ("first",), "linear_valid", "train")
+        checks.check_choice(train, ("first",), "linear_valid", "train")
         train = torch.arange(len(X)) < len(X) // 2
-    mask = check_split(train, len(X), "linear_valid", seed=seed).to(X.device)
-    seen = y[mask].unique()
-    if len(seen) < 2:
+    mask = checks.check_split(train, len(X), "linear_valid", seed=seed).to(X.device)
+    present = y[mask].unique()
+    if len(present) < 2:
         rule, remedy = "the training part must hold at least two classes", "pass train=.5"
-        refuse("linear_valid", rule, "one", f"shuffle the points or {remedy}")
+        checks.refuse("linear_valid", rule, "one", f"shuffle the points or {remedy}")
     Z = varying_svd(X, svd, "linear_valid").scores
     head = None
     errors = []
     for weight in grid:
         beta = weight * int(mask.sum())
         head = fit_head(Z[mask], y[mask], beta=beta, tol=tol, start=head)
-        predicted = seen[head.logits(Z[~mask]).argmax(1)]
+        predicted = present[head.logits(Z[~mask]).argmax(1)]
         errors.append(float((predicted != y[~mask]).double().mean()))
     return min(errors)

@@ -14,16 +14,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from taskpriors.checks import (
-    ArrayLike,
-    Axes,
-    as_tensor,
-    check_features,
-    check_flag,
-    check_memory,
-    check_same_n,
-    refuse,
-)
+from .. import checks
+from ..checks import ArrayLike, Axes
 from ..results import Result
 from ..signatures import documented
 from ..svd import FeatureSVD, present_classes, raw_rotation, use_svd
@@ -52,11 +44,11 @@ def golden_max(
     "Golden-section search for a maximum in every bracket at once."
     ratio = (5**0.5 - 1) / 2
     for _ in range(n_iter):
-        left = high - ratio * (high - low)
-        right = low + ratio * (high - low)
-        rises = f(right) > f(left)
-        low = torch.where(rises, left, low)
-        high = torch.where(rises, high, right)
+        inner_low = high - ratio * (high - low)
+        inner_high = low + ratio * (high - low)
+        rises = f(inner_high) > f(inner_low)
+        low = torch.where(rises, inner_low, low)
+        high = torch.where(rises, high, inner_high)
     return (low + high) / 2
 
 # %% ../../nbs/transfer/05_evidence.ipynb #d32c0bc3
@@ -132,10 +124,10 @@ def raw_projections(
     inside = svd.U.T @ T
     outside = T - svd.U @ inside - mean
     coordinates = torch.cat([mean[None] * svd.n**0.5, inside])  # along 1/sqrt(n) and U
-    kept = W.T @ coordinates
-    lost = coordinates - W @ kept
+    projected = W.T @ coordinates
+    lost = coordinates - W @ projected
     rest = outside.square().sum(0) + lost.square().sum(0)
-    return Projections(S.square(), kept.square(), rest, svd.n)
+    return Projections(S.square(), projected.square(), rest, svd.n)
 
 # %% ../../nbs/transfer/05_evidence.ipynb #c7231f4f
 def gram_projections(
@@ -145,7 +137,7 @@ def gram_projections(
     "Raw projections from the Gram matrix, or None where squaring would lose digits."
     copy = 0 if F.dtype == torch.float64 else F.numel()
     n_bytes = 8 * (copy + 2 * T.numel() + 3 * F.shape[1] ** 2)
-    check_memory(n_bytes, "log_evidence", "pass fewer points or features", device=F.device)
+    checks.check_memory(n_bytes, "log_evidence", "pass fewer points or features", device=F.device)
     F = F.double()
     s2, V = torch.linalg.eigh(F.T @ F)
     if not s2[0] > 1e-10 * s2[-1]:
@@ -161,7 +153,7 @@ def gram_projections(
 def _refuse_columns(bad, rule, remedy):
     "Name the first bad column of the targets, if there is one."
     if bad.any():
-        refuse("log_evidence", rule, f"column {int(bad.nonzero()[0])}", remedy)
+        checks.refuse("log_evidence", rule, f"column {int(bad.nonzero()[0])}", remedy)
 
 # %% ../../nbs/transfer/05_evidence.ipynb #dd4b790a
 def _noiseless_alpha(parts):
@@ -177,12 +169,12 @@ def log_evidence(
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
 ) -> Evidence:
     "Evidence per point of every target at its best precisions (You et al. 2021), any n and d."
-    F = check_features(features, "log_evidence").detach()
-    T = as_tensor(targets, "log_evidence", "targets").detach()
-    T = check_features(T[:, None] if T.ndim == 1 else T, "log_evidence", "targets")
-    check_same_n("log_evidence", features=len(F), targets=len(T))
+    F = checks.check_features(features, "log_evidence").detach()
+    T = checks.as_tensor(targets, "log_evidence", "targets").detach()
+    T = checks.check_features(T[:, None] if T.ndim == 1 else T, "log_evidence", "targets")
+    checks.check_same_n("log_evidence", features=len(F), targets=len(T))
     T = T.double().to(F.device)
-    intercept = check_flag(intercept, "log_evidence", "intercept")
+    intercept = checks.check_flag(intercept, "log_evidence", "intercept")
     if svd is not None:
         use_svd(F, svd, "log_evidence")
     parts = None
@@ -235,8 +227,8 @@ def logme(
     Mean over targets t of max over alpha, beta of log N(t; 0, I/beta + F F^T/alpha) / n.
     Reference: You et al. 2021, LogME (evidence of a Bayesian linear model).
     """
-    X = check_features(features, "logme")
-    if not check_flag(regression, "logme", "regression"):
+    X = checks.check_features(features, "logme")
+    if not checks.check_flag(regression, "logme", "regression"):
         y, counts = present_classes(labels, "logme", n=len(X))
         labels = torch.eye(len(counts), dtype=torch.float64)[y.cpu()]
     return float(log_evidence(X, labels, intercept=intercept, svd=svd).value.mean())

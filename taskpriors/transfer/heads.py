@@ -17,7 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..checks import ArrayLike, check_count, check_features, check_number, refuse
+from .. import checks
+from ..checks import ArrayLike
 from ..results import Result
 from ..svd import FeatureSVD, present_classes, use_svd
 
@@ -152,17 +153,17 @@ def least_risk(
     max_passes: int,  # passes over the data at most
 ) -> HeadSearch:
     "Head of least regularised risk."
-    found = HeadSearch(theta, math.inf, 0)
+    search = HeadSearch(theta, math.inf, 0)
     if problem.A.numel() >= 1e5:
         single = problem.to(torch.float32)
         rough = _descend(single, theta, max(1, max_passes), goal=max(tol, 5e-6), stall=1e-8)
-        found = _polish(problem, rough.theta, tol, max_passes - rough.passes)
-        found = found._replace(passes=rough.passes + found.passes)
-    if found.slope > tol:
-        left = max(1, max_passes - found.passes)
-        last = _descend(problem, found.theta, left, goal=tol, stall=0.0)
-        found = last._replace(passes=found.passes + last.passes)
-    return found
+        search = _polish(problem, rough.theta, tol, max_passes - rough.passes)
+        search = search._replace(passes=rough.passes + search.passes)
+    if search.slope > tol:
+        remaining = max(1, max_passes - search.passes)
+        last = _descend(problem, search.theta, remaining, goal=tol, stall=0.0)
+        search = last._replace(passes=search.passes + last.passes)
+    return search
 
 # %% ../../nbs/transfer/03_heads.ipynb #0c7b5e43
 class Frame(NamedTuple):
@@ -220,7 +221,7 @@ def _start(head: HeadFit | None, frame: Frame, n_classes: int) -> np.ndarray:
     if head is None:
         return np.zeros(n_classes * (frame.A.shape[1] + 1))
     if not isinstance(head, HeadFit) or head.W.shape != (len(frame.mean), n_classes):
-        refuse(
+        checks.refuse(
             "fit_head",
             "start must be a head for the same features and classes",
             f"{head!r:.80}",
@@ -252,19 +253,19 @@ def fit_head(
 ) -> HeadFit:
     "Multinomial logistic head with an l2 penalty and a free intercept, at its optimum (B.5: RER)."
     me = "fit_head"
-    X = check_features(features, me).detach()
+    X = checks.check_features(features, me).detach()
     y, counts = present_classes(labels, me, n=len(X), device=X.device)
-    beta = check_number(beta, me, "beta", low=0, low_open=True)
-    beta = check_number(beta, me, "beta", low=1e-150, high=1e150)  # 1/beta is finite, too
-    tol = check_number(tol, me, "tol", low=0, low_open=True)
-    max_iter = check_count(max_iter, me, "max_iter")
+    beta = checks.check_number(beta, me, "beta", low=0, low_open=True)
+    beta = checks.check_number(beta, me, "beta", low=1e-150, high=1e150)  # 1/beta is finite, too
+    tol = checks.check_number(tol, me, "tol", low=0, low_open=True)
+    max_iter = checks.check_count(max_iter, me, "max_iter")
     frame = head_frame(X, svd, me)
     Y = torch.eye(len(counts), dtype=frame.A.dtype, device=frame.A.device)[:, y]
     problem = HeadProblem(frame.A, Y, beta)
     theta = _start(start, frame, len(counts))
     with numpy_blas().limit(limits=1):
-        found = least_risk(problem, theta, tol, max_iter)
-    W, b = _unflatten(found.theta, problem)
+        search = least_risk(problem, theta, tol, max_iter)
+    W, b = _unflatten(search.theta, problem)
     W, b = W.T, b[:, 0]
     logits = torch.addmm(b, frame.A, W)
     loss = torch.nn.functional.cross_entropy(logits, y).item()
@@ -276,9 +277,9 @@ def fit_head(
         W=frame.outside(W).contiguous(),
         b=b.contiguous(),
         mean=frame.mean,
-        slope=float(found.slope),
-        converged=bool(found.slope <= tol),
-        n_iter=found.passes,
+        slope=float(search.slope),
+        converged=bool(search.slope <= tol),
+        n_iter=search.passes,
     )
 
 # %% ../../nbs/transfer/03_heads.ipynb #d6a5e203
@@ -291,12 +292,12 @@ def use_head(
     **kw: Any,  # of fit_head
 ) -> HeadFit:
     "Return `head` if it is the one for `beta = a n`, or fit it; warn if it did not converge."
-    X = check_features(features, caller).detach()
-    beta = check_number(a, caller, "a", low=0, low_open=True) * len(X)
+    X = checks.check_features(features, caller).detach()
+    beta = checks.check_number(a, caller, "a", low=0, low_open=True) * len(X)
     if head is None:
         head = fit_head(X, labels, beta=beta, **kw)
     elif not isinstance(head, HeadFit) or head.beta != beta or len(head.W) != X.shape[1]:
-        refuse(
+        checks.refuse(
             caller,
             "head must be fit_head(features, labels, beta=a*n)",
             f"{head!r:.80}",

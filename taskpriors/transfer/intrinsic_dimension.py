@@ -14,21 +14,14 @@ import torch
 from scipy.optimize import brentq
 from torch import Tensor
 
-from taskpriors.checks import (
-    ArrayLike,
-    check_choice,
-    check_count,
-    check_features,
-    check_generator,
-    check_number,
-    refuse,
-)
+from .. import checks
+from ..checks import ArrayLike
 from ..signatures import documented
 from .neighbours import Neighbours, distinct_points, use_neighbours
 
 # %% ../../nbs/transfer/10_intrinsic_dimension.ipynb #e231b226
 def _distinct(features, caller: str) -> Tensor:  # shape (n_distinct, d), float64
-    X = check_features(features, caller).detach()
+    X = checks.check_features(features, caller).detach()
     keep = distinct_points(X)
     if len(keep) < len(X):
         warnings.warn(
@@ -44,25 +37,25 @@ def _log_ratios(X: Tensor, first: int, second: int, neighbours, caller: str) -> 
     "Logarithms of the ratio of two neighbour distances, shape (n,), non-negative."
     if len(X) <= second:
         rule = f"more than {second} points must differ"
-        refuse(caller, rule, len(X), "pass more points or a smaller scale")
+        checks.refuse(caller, rule, len(X), "pass more points or a smaller scale")
     stale = neighbours is None or len(neighbours.indices) != len(X)
     table = use_neighbours(X, second, None if stale else neighbours, caller)
     ratios = (table.distances[:, second - 1] / table.distances[:, first - 1]).log()
     if ratios.sum() <= 0:
         rule = "neighbours must lie at different distances"
-        refuse(caller, rule, "ties at all points", "pass data that do not lie on a grid")
+        checks.refuse(caller, rule, "ties at all points", "pass data that do not lie on a grid")
     return ratios
 
 # %% ../../nbs/transfer/10_intrinsic_dimension.ipynb #3ccd47f6
 def _warn_of_near_copies(logs: Tensor):  # of the ratios, exponential with one rate
     n, rate = len(logs), math.log(2) / max(float(logs.median()), 1e-300)
     near = logs > (math.log(n) + 7) / rate  # of exponential ones, one in a thousand samples has any
-    left = logs[~near]
-    if len(left) > 1 and logs.sum() > 1.1 * left.mean() * n:
+    rest = logs[~near]
+    if len(rest) > 1 and logs.sum() > 1.1 * rest.mean() * n:
         warnings.warn(
             f"twonn: points should not have near copies. Got {int(near.sum())} of {n} points that "
             f"lie far nearer to one point than to any other; the dimension of the others is "
-            f"{float((len(left) - 1) / left.sum()):.3g}, see method='fit'.",
+            f"{float((len(rest) - 1) / rest.sum()):.3g}, see method='fit'.",
             RuntimeWarning,
             stacklevel=3,
         )
@@ -83,19 +76,19 @@ def twonn(
 
     Reference: Facco et al. 2017, Estimating the intrinsic dimension of datasets.
     """
-    check_choice(method, ("likelihood", "fit"), "twonn", "method")
-    discard = check_number(discard, "twonn", "discard", low=0, high=1, high_open=True)
+    checks.check_choice(method, ("likelihood", "fit"), "twonn", "method")
+    discard = checks.check_number(discard, "twonn", "discard", low=0, high=1, high_open=True)
     logs = _log_ratios(_distinct(features, "twonn"), 1, 2, neighbours, "twonn")
     n = len(logs)
     if method == "likelihood":
         _warn_of_near_copies(logs)
         return float((n - 1) / logs.sum())
-    kept = max(1, min(n - 1, math.floor(n * (1 - discard))))
-    x = logs.sort().values[:kept]
-    y = -torch.log1p(-torch.arange(1, kept + 1, dtype=x.dtype, device=x.device) / n)
+    n_used = max(1, min(n - 1, math.floor(n * (1 - discard))))
+    x = logs.sort().values[:n_used]
+    y = -torch.log1p(-torch.arange(1, n_used + 1, dtype=x.dtype, device=x.device) / n)
     if x.square().sum() == 0:
         rule = "neighbours must lie at different distances"
-        refuse("twonn", rule, "ties at the points that are kept", "lower discard")
+        checks.refuse("twonn", rule, "ties at the points that are kept", "lower discard")
     return float((x @ y) / x.square().sum())
 
 # %% ../../nbs/transfer/10_intrinsic_dimension.ipynb #5244d850
@@ -112,7 +105,7 @@ def gride(
 
     Reference: Denti et al. 2022, The generalized ratios intrinsic dimension estimator.
     """
-    n1 = check_count(scale, "gride", "scale", high=2**31)
+    n1 = checks.check_count(scale, "gride", "scale", high=2**31)
     n2 = 2 * n1
     logs = _log_ratios(_distinct(features, "gride"), n1, n2, neighbours, "gride")
     total, n = logs.sum(), len(logs)
@@ -158,13 +151,13 @@ def idest(
 
     Reference: Mordacq, Kalogeiton and Oudot 2026, IdEst; Costa and Hero 2004.
     """
-    check_choice(against, ("edges", "points"), "idest", "against")
-    n_sizes = check_count(n_sizes, "idest", "n_sizes", low=2)
-    max_points = check_count(max_points, "idest", "max_points", low=16)
+    checks.check_choice(against, ("edges", "points"), "idest", "against")
+    n_sizes = checks.check_count(n_sizes, "idest", "n_sizes", low=2)
+    max_points = checks.check_count(max_points, "idest", "max_points", low=16)
     X = _distinct(features, "idest").double()
     if len(X) < 16:
-        refuse("idest", "at least 16 points must differ", len(X), "pass more points")
-    order = torch.randperm(len(X), generator=check_generator(seed, "idest"))[:max_points]
+        checks.refuse("idest", "at least 16 points must differ", len(X), "pass more points")
+    order = torch.randperm(len(X), generator=checks.check_generator(seed, "idest"))[:max_points]
     X = X[order.to(X.device)]
     X = X - X.mean(0)
     X = X / X.norm(dim=1).max()
@@ -175,5 +168,7 @@ def idest(
     slope = float(np.polyfit(counts, lengths, 1)[0])
     if not slope < 1:
         got = f"a slope of {slope:.3f}"
-        refuse("idest", "the tree must grow more slowly than its size", got, 'try against="edges"')
+        checks.refuse(
+            "idest", "the tree must grow more slowly than its size", got, 'try against="edges"'
+        )
     return 1 / (1 - slope)

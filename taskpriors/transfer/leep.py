@@ -9,19 +9,9 @@ __all__ = ['leep', 'nce', 'nleep']
 import torch
 from torch import Tensor
 
+from .. import checks
 from ..blocks import row_blocks
-from taskpriors.checks import (
-    ArrayLike,
-    as_tensor,
-    check_choice,
-    check_count,
-    check_features,
-    check_labels,
-    check_number,
-    check_probs,
-    check_same_n,
-    refuse,
-)
+from ..checks import ArrayLike
 from ..signatures import documented
 from ..svd import FeatureSVD, present_classes, use_svd
 
@@ -53,9 +43,9 @@ def leep(
     mean_i log sum_z P(y_i given z) M_iz, with P(y, z) = sum of M_iz over points of class y, over n.
     Reference: Nguyen et al. 2020, LEEP.
     """
-    M = check_probs(source_probs, "leep").detach()
+    M = checks.check_probs(source_probs, "leep").detach()
     y, counts = present_classes(labels, "leep", n=len(M), device=M.device)
-    block_size = check_count(block_size, "leep", "block_size")
+    block_size = checks.check_count(block_size, "leep", "block_size")
     J = joint_probability(M, y, len(counts), block_size=block_size)
     conditional = J / J.sum(0).clamp_min(torch.finfo(J.dtype).tiny)
     total = 0.0
@@ -77,13 +67,13 @@ def nce(
     sum_yz P(y, z) log P(y given z); "soft" takes the joint of the probabilities.
     Reference: Tran et al. 2019, NCE.
     """
-    soft = check_choice(variant, ("hard", "soft"), "nce", "variant") == "soft"
-    if soft or as_tensor(source, "nce", "source").ndim == 2:
-        z = check_probs(source, "nce").detach()
+    soft = checks.check_choice(variant, ("hard", "soft"), "nce", "variant") == "soft"
+    if soft or checks.as_tensor(source, "nce", "source").ndim == 2:
+        z = checks.check_probs(source, "nce").detach()
     else:
-        z = check_labels(source, "nce", name="source")[0]
+        z = checks.check_labels(source, "nce", name="source")[0]
     y, counts = present_classes(labels, "nce", device=z.device)
-    check_same_n("nce", source=len(z), labels=len(y))
+    checks.check_same_n("nce", source=len(z), labels=len(y))
     if soft:
         J = joint_probability(z, y, len(counts)).T
     else:
@@ -102,9 +92,9 @@ def mixture_size(
     rule: str = "pactran",  # "pactran" or "five" (5 K, Li et al. 2021)
 ) -> int:
     "Number of mixture components by a published rule, at most the number of points."
-    check_choice(rule, ("pactran", "five"), "mixture_size", "rule")
-    n = check_count(n, "mixture_size", "n")
-    n_classes = check_count(n_classes, "mixture_size", "n_classes")
+    checks.check_choice(rule, ("pactran", "five"), "mixture_size", "rule")
+    n = checks.check_count(n, "mixture_size", "n")
+    n_classes = checks.check_count(n_classes, "mixture_size", "n_classes")
     size = 5 * n_classes if rule == "five" else int(max(min(n_classes, 0.2 * n), 0.1 * n))
     return max(1, min(size, n))
 
@@ -119,12 +109,12 @@ def fitted_mixture(
     from sklearn.mixture import GaussianMixture
 
     me = "mixture_probs"
-    n_components = check_count(n_components, me, "n_components", high=svd.n)
-    check_number(variance, me, "variance", low=0, high=1, low_open=True)
-    seed = check_count(seed, me, "seed", low=0, high=2**32 - 1)
+    n_components = checks.check_count(n_components, me, "n_components", high=svd.n)
+    checks.check_number(variance, me, "variance", low=0, high=1, low_open=True)
+    seed = checks.check_count(seed, me, "seed", low=0, high=2**32 - 1)
     if len(svd.S) == 0:
         rule = "features must differ between points"
-        refuse(me, rule, "identical rows", "pass features that vary")
+        checks.refuse(me, rule, "identical rows", "pass features that vary")
     share = svd.S.square().cumsum(0) / svd.S.square().sum()
     p = min(int((share < variance - 1e-12).sum()) + 1, len(share))
     scores = svd.scores[:, :p] * (svd.n**0.5 / svd.S[0])  # the first column has variance one
@@ -154,7 +144,7 @@ def task_mixture(
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
 ) -> Tensor:  # shape (n, mixture_size(n, K))
     "Posterior of a mixture with as many components as points and classes ask for."
-    X = check_features(features, "mixture_probs").detach()
+    X = checks.check_features(features, "mixture_probs").detach()
     _, counts = present_classes(labels, "mixture_probs", n=len(X))
     return mixture_probs(X, mixture_size(len(X), len(counts)), seed=seed, svd=svd)
 
@@ -175,7 +165,7 @@ def nleep(
     leep(mixture_probs(features, n_components), labels).
     Reference: Li et al. 2021, N-LEEP.
     """
-    X = check_features(features, "nleep").detach()
+    X = checks.check_features(features, "nleep").detach()
     y, counts = present_classes(labels, "nleep", n=len(X))
     if mixture is None:
         if n_components is None:

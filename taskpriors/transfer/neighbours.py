@@ -14,16 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from taskpriors.checks import (
-    ArrayLike,
-    check_choice,
-    check_count,
-    check_features,
-    check_generator,
-    check_memory,
-    refuse,
-)
-from ..pairs import EXTRA, Pairs, nearest_points, use_pairs
+from .. import checks, pairs
+from ..checks import ArrayLike
 from ..results import Result
 from ..signatures import documented
 from ..svd import is_made_of, note_origin, present_classes
@@ -33,7 +25,7 @@ def distinct_points(
     features: ArrayLike,  # shape (n, d)
 ) -> Tensor:  # shape (n_distinct,), index of the first occurrence of each point, increasing
     "Indices of the points that are not copies of an earlier point."
-    X = check_features(features, "distinct_points").detach()
+    X = checks.check_features(features, "distinct_points").detach()
     _, inverse = X.unique(dim=0, return_inverse=True)
     first = torch.full((int(inverse.max()) + 1,), len(X), device=X.device)
     order = torch.arange(len(X), device=X.device)
@@ -44,7 +36,7 @@ def count_copies(
     features: ArrayLike,  # shape (n, d)
 ) -> int:  # points that are copies of an earlier one
     "Number of points whose features equal those of an earlier point."
-    X = check_features(features, "count_copies").detach()
+    X = checks.check_features(features, "count_copies").detach()
     return len(X) - len(distinct_points(X))
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #81143e8c
@@ -67,14 +59,14 @@ def nearest_neighbours(
     k: int = 16,  # neighbours of each point, itself not among them
 ) -> Neighbours:
     "The k nearest other points of each point in Euclidean distance, exactly, in blocks."
-    X = check_features(features, "nearest_neighbours").detach()
-    k = check_count(k, "nearest_neighbours", "k", high=len(X) - 1)
-    n_bytes = 8 * (3 * X.numel() + 3 * (k + EXTRA) * len(X)) + 5 * 2**24
-    check_memory(n_bytes, "nearest_neighbours", "pass fewer points", device=X.device)
+    X = checks.check_features(features, "nearest_neighbours").detach()
+    k = checks.check_count(k, "nearest_neighbours", "k", high=len(X) - 1)
+    n_bytes = 8 * (3 * X.numel() + 3 * (k + pairs.EXTRA) * len(X)) + 5 * 2**24
+    checks.check_memory(n_bytes, "nearest_neighbours", "pass fewer points", device=X.device)
     mean = X.double().mean(0)
     F = X.double() - mean
-    distances, found = nearest_points(F, k)
-    return note_origin(Neighbours(distances, found, mean), features)
+    distances, positions = pairs.nearest_points(F, k)
+    return note_origin(Neighbours(distances, positions, mean), features)
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #d8d37ef6
 def use_neighbours(
@@ -85,8 +77,8 @@ def use_neighbours(
     caller: str,  # who asks
 ) -> Neighbours:
     "Return `neighbours` if it belongs to `features` and holds `k` of them, or compute it."
-    X = check_features(features, caller).detach()
-    k = check_count(k, caller, "k", high=len(X) - 1)
+    X = checks.check_features(features, caller).detach()
+    k = checks.check_count(k, caller, "k", high=len(X) - 1)
     if neighbours is None:
         return nearest_neighbours(X, k)
     if isinstance(neighbours, Neighbours) and is_made_of(neighbours, X) and k <= neighbours.k:
@@ -94,7 +86,7 @@ def use_neighbours(
     fits = isinstance(neighbours, Neighbours) and len(neighbours.indices) == len(X)
     if not fits or neighbours.k < k or not torch.equal(neighbours.mean, X.double().mean(0)):
         rule = f"neighbours must be nearest_neighbours of these features with k of at least {k}"
-        refuse(caller, rule, f"{neighbours!r:.60}", "pass a wider table or None")
+        checks.refuse(caller, rule, f"{neighbours!r:.60}", "pass a wider table or None")
     return note_origin(neighbours, X)
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #3251214d
@@ -105,7 +97,9 @@ def unit_rows(
     "Rows divided by their norms; a zero row is refused."
     norm = X.double().norm(dim=-1, keepdim=True)
     if (norm == 0).any():
-        refuse(caller, "rows must not be zero", f"{int((norm == 0).sum())} zero rows", "drop them")
+        checks.refuse(
+            caller, "rows must not be zero", f"{int((norm == 0).sum())} zero rows", "drop them"
+        )
     return X / norm
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #521fb176
@@ -125,10 +119,10 @@ def knn_accuracy(
 
     Reference: Cover and Hart 1967, Nearest neighbor pattern classification.
     """
-    X = check_features(features, "knn_accuracy").detach()
+    X = checks.check_features(features, "knn_accuracy").detach()
     y, counts = present_classes(labels, "knn_accuracy", n=len(X), device=X.device)
-    check_choice(metric, ("euclidean", "cosine"), "knn_accuracy", "metric")
-    k = check_count(k, "knn_accuracy", "k", high=len(X) - 1)
+    checks.check_choice(metric, ("euclidean", "cosine"), "knn_accuracy", "metric")
+    k = checks.check_count(k, "knn_accuracy", "k", high=len(X) - 1)
     if metric == "cosine":
         X, neighbours = unit_rows(X, "knn_accuracy"), None
     voters = use_neighbours(X, k, neighbours, "knn_accuracy").indices[:, :k]
@@ -146,7 +140,7 @@ def cluster_learnability(
     *,
     n_clusters: int | None = None,  # of k-means; None is the root of n
     seed: int = 0,  # of k-means and of the order of the points
-    all_pairs: Pairs | None = None,  # pass_over_pairs(features, seed=seed), if at hand
+    all_pairs: pairs.Pairs | None = None,  # pass_over_pairs(features, seed=seed), if at hand
 ) -> float:  # in [0, 1], higher is better
     """Share of points whose k-means cluster a 1-NN classifier tells from the points before.
 
@@ -157,17 +151,19 @@ def cluster_learnability(
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
-    X = check_features(features, "cluster_learnability", min_rows=4).detach()
+    X = checks.check_features(features, "cluster_learnability", min_rows=4).detach()
     if n_clusters is None:
         n_clusters = max(2, round(len(X) ** 0.5))
-    n_clusters = check_count(n_clusters, "cluster_learnability", "n_clusters", low=2, high=len(X))
-    order = torch.randperm(len(X), generator=check_generator(seed, "cluster_learnability"))
+    n_clusters = checks.check_count(
+        n_clusters, "cluster_learnability", "n_clusters", low=2, high=len(X)
+    )
+    order = torch.randperm(len(X), generator=checks.check_generator(seed, "cluster_learnability"))
     F = X.double()[order.to(X.device)]
     F = F - F.mean(0)
     scale = F.square().mean().sqrt()
     if scale == 0:
         rule = "features must differ between points"
-        refuse("cluster_learnability", rule, "identical rows", "pass features that vary")
+        checks.refuse("cluster_learnability", rule, "identical rows", "pass features that vary")
     F = F / scale
     start = np.random.RandomState(int(order[0]))
     means = KMeans(n_clusters, n_init=1, random_state=start, algorithm="elkan")
@@ -175,11 +171,11 @@ def cluster_learnability(
         warnings.simplefilter("ignore", ConvergenceWarning)
         clusters = torch.from_numpy(means.fit_predict(F.cpu().numpy())).to(X.device)
     if all_pairs is not None:
-        all_pairs = use_pairs(features, all_pairs, "cluster_learnability")
+        all_pairs = pairs.use_pairs(features, all_pairs, "cluster_learnability")
     if all_pairs is not None and all_pairs.seed == seed:
         earlier = all_pairs.earlier
     else:
-        earlier = nearest_points(F, 1, earlier=True)[1][1:, 0]
+        earlier = pairs.nearest_points(F, 1, earlier=True)[1][1:, 0]
     return float((clusters[earlier] == clusters[1:]).double().mean())
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #0adf4a07
@@ -215,10 +211,10 @@ def tmi(
 
     Reference: Xu and Kang 2023, Fast and accurate transferability measurement.
     """
-    check_choice(version, ("derived", "published"), "tmi", "version")
-    X = check_features(features, "tmi").detach().double()
+    checks.check_choice(version, ("derived", "published"), "tmi", "version")
+    X = checks.check_features(features, "tmi").detach().double()
     y, counts = present_classes(labels, "tmi", n=len(X), device=X.device)
-    k = check_count(k, "tmi", "k", high=len(X) - 1)
+    k = checks.check_count(k, "tmi", "k", high=len(X) - 1)
     published = version == "published"
     if not published:
         keep = distinct_points(torch.cat([X, y[:, None].to(X)], 1))
@@ -228,10 +224,10 @@ def tmi(
     if not used:
         rule = "some class must hold more than one point that differs"
         got = f"{len(X)} points in {len(counts)} classes with k = {k}"
-        refuse("tmi", rule, got, "pass more points per class or a smaller k")
+        checks.refuse("tmi", rule, got, "pass more points per class or a smaller k")
     centred = X - X.mean(0)
     total = sum(int(counts[c]) * _class_entropy(centred[y == c], k, published) for c in used)
     if published:
-        kept = len(used) + int((counts == 1).sum())  # a class of one point counts with zero
-        return total / len(X) / kept
+        n_scored = len(used) + int((counts == 1).sum())  # a class of one point counts with zero
+        return total / len(X) / n_scored
     return total / sum(int(counts[c]) for c in used)

@@ -15,15 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from taskpriors.checks import (
-    ArrayLike,
-    Seed,
-    check_choice,
-    check_count,
-    check_generator,
-    check_load,
-    refuse,
-)
+from .. import checks
+from ..checks import ArrayLike, Seed
 
 # %% ../../nbs/transfer/00_orders.ipynb #63493ab7
 def _tau_b(x, y):
@@ -77,8 +70,8 @@ def order_statistic(
     caller: str,  # whose argument it is
 ) -> Callable:  # of two arrays of shape (n,)
     "The function of two vectors that goes by this name."
-    check_choice(method, (*STATISTICS, "top_k"), caller, "method")
-    k = check_count(max(1, n // 4) if k is None else k, caller, "k", high=n - 1)
+    checks.check_choice(method, (*STATISTICS, "top_k"), caller, "method")
+    k = checks.check_count(max(1, n // 4) if k is None else k, caller, "k", high=n - 1)
     if method != "top_k":
         return STATISTICS[method]
     return lambda x, y: float(places_held(x, k) @ places_held(y, k) / k)
@@ -118,7 +111,7 @@ def fisher_interval(
     m = n - n_given
     if m < law.least:
         rule = f"Fisher's interval of {method} needs at least {law.least + n_given} models"
-        refuse(caller, rule, n, "add models or pass interval='bootstrap'")
+        checks.refuse(caller, rule, n, "add models or pass interval='bootstrap'")
     inner = math.copysign(min(abs(r), 1 - law.step(n)), r)
     if abs(inner) == 1:
         return r, r
@@ -135,7 +128,7 @@ def check_resamples(
 ) -> int:  # the same
     "The number of resamples, if memory holds their indices and what they choose."
     size = 16 * arrays[0].shape[-1] + sum(a.nbytes + 128 for a in arrays)
-    return check_load(n_resamples, caller, "n_resamples", low=100, bytes_each=size)
+    return checks.check_load(n_resamples, caller, "n_resamples", low=100, bytes_each=size)
 
 
 def resamples(
@@ -169,20 +162,20 @@ def resampled_values(
     families: list | None = None,  # as family_members returns them; None draws models
 ) -> np.ndarray:  # one number per resample
     "The statistic on resampled models, as far as it is defined."
-    g = check_generator(seed, caller)
+    g = checks.check_generator(seed, caller)
     index, times = resamples(arrays[0].shape[-1], n_resamples, g, families)
     values = np.full(len(index), math.nan)
     for i, chosen in enumerate(index):
-        drawn = [a[..., chosen] for a in arrays]
-        if all((np.ptp(a, axis=-1) > 0).all() for a in drawn):  # every row varies
-            values[i] = statistic(*drawn)
+        sample = [a[..., chosen] for a in arrays]
+        if all((np.ptp(a, axis=-1) > 0).all() for a in sample):  # every row varies
+            values[i] = statistic(*sample)
     n_resamples = times.sum()
     defined = np.isfinite(values)
     values = np.repeat(values[defined], times[defined])
     if len(values) < 0.9 * n_resamples:
         rule = "nine bootstrap resamples of ten must contain distinct values"
         got = f"{len(values)} of {n_resamples}"
-        refuse(caller, rule, got, "add models or use method='top_k'")
+        checks.refuse(caller, rule, got, "add models or use method='top_k'")
     return values
 
 
@@ -209,18 +202,22 @@ def family_members(
     try:
         groups = np.asarray(groups)
     except ValueError:
-        refuse(caller, rule, "lists of several lengths", "pass a label per model")
+        checks.refuse(caller, rule, "lists of several lengths", "pass a label per model")
     if groups.shape != (n,):
-        refuse(caller, rule, f"shape {groups.shape}", "pass a label per model")
+        checks.refuse(caller, rule, f"shape {groups.shape}", "pass a label per model")
     missing = sum(g is None or g != g for g in groups.tolist())
     if missing:
         rule = "groups must name a family for every model"
-        refuse(caller, rule, f"{missing} missing", "let a model without relatives be a family")
+        checks.refuse(
+            caller, rule, f"{missing} missing", "let a model without relatives be a family"
+        )
     try:
         names, family = np.unique(groups, return_inverse=True)
     except TypeError:
-        refuse(caller, "groups must be names or numbers", type(groups[0]).__name__, "pass names")
+        checks.refuse(
+            caller, "groups must be names or numbers", type(groups[0]).__name__, "pass names"
+        )
     if len(names) < LEAST_FAMILIES:
         rule = f"groups must name at least {LEAST_FAMILIES} families"
-        refuse(caller, rule, len(names), "add models of other families")
+        checks.refuse(caller, rule, len(names), "add models of other families")
     return [np.flatnonzero(family == k) for k in range(len(names))]

@@ -15,16 +15,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from taskpriors.checks import (
-    ArrayLike,
-    Axes,
-    check_choice,
-    check_count,
-    check_features,
-    check_number,
-    check_probs,
-    check_several,
-)
+from .. import checks
+from ..checks import ArrayLike, Axes
 from ..results import Result, new_axes
 from ..signatures import documented
 from ..svd import FeatureSVD, present_classes
@@ -64,9 +56,9 @@ class _Mixture(NamedTuple):
 
 
 def _mixture(source_probs, labels, alpha, caller) -> _Mixture:
-    M = check_probs(source_probs, caller).double()
+    M = checks.check_probs(source_probs, caller).double()
     y, counts = present_classes(labels, caller, n=len(M), device=M.device)
-    alpha = check_number(alpha, caller, "alpha", low=0, high=1e12, low_open=True)
+    alpha = checks.check_number(alpha, caller, "alpha", low=0, high=1e12, low_open=True)
     return _Mixture(M, y, alpha * counts.double() / counts.sum() + 1e-10)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #c32833e0
@@ -147,8 +139,8 @@ def _ascend(advance, start: _Round, tol, max_iter, *, may_fall=False) -> _BoundA
         bounds.append(at.bound)
         if len(bounds) > 1:
             gain = (bounds[-1] - bounds[-2]).item()
-            left = abs(gain) if may_fall else max(gain, gains_to_come(gain, before))
-            if left < tol:
+            missing = abs(gain) if may_fall else max(gain, gains_to_come(gain, before))
+            if missing < tol:
                 return _BoundAscent(at, bounds, True)
             before = gain
     return _BoundAscent(at, bounds, False)
@@ -198,8 +190,8 @@ def dirichlet_fit(
     "Variational posterior of PACTran-Dirichlet (appendix A.1), run to convergence."
     me = "dirichlet_fit"
     case = _mixture(source_probs, labels, alpha, me)
-    tol = check_number(tol, me, "tol", low=0)
-    max_iter = check_count(max_iter, me, "max_iter")
+    tol = checks.check_number(tol, me, "tol", low=0)
+    max_iter = checks.check_count(max_iter, me, "max_iter")
     counts = _expected_counts(case.prior, case.M, case.y)
     start = _Round(counts, torch.ones_like(counts[0]))
     advance = partial(_dirichlet_round, case, case.blocks())
@@ -220,8 +212,8 @@ def _normalised_bound(bound, n, n_classes, normalization):
 
 
 def _check_options(variant, variants, normalization, caller):
-    check_choice(variant, variants, caller, "variant")
-    check_choice(normalization, ("NK", "N", "none"), caller, "normalization")
+    checks.check_choice(variant, variants, caller, "variant")
+    checks.check_choice(normalization, ("NK", "N", "none"), caller, "normalization")
 
 
 def _warn_unconverged(caller, fit: VariationalFit):
@@ -289,9 +281,9 @@ def gamma_fit(
     "Variational posterior of PACTran-Gamma (appendix A.2) with prior rate 1, run to convergence."
     me = "gamma_fit"
     case = _mixture(source_probs, labels, alpha, me)
-    tol = check_number(tol, me, "tol", low=0)
-    max_iter = check_count(max_iter, me, "max_iter")
-    free = check_choice(rates, ("optimal", "fixed"), me, "rates") == "optimal"
+    tol = checks.check_number(tol, me, "tol", low=0)
+    max_iter = checks.check_count(max_iter, me, "max_iter")
+    free = checks.check_choice(rates, ("optimal", "fixed"), me, "rates") == "optimal"
     counts = _expected_counts(case.prior, case.M, case.y)
     start = _Round(counts, torch.ones_like(counts[0]), case.M @ counts.sum(0))
     advance = partial(_gamma_round, case, case.blocks(), free=free)
@@ -372,13 +364,13 @@ def flatness(
     "Flatness regulariser FR of PACTran-Gaussian (B.5)."
     me = "flatness"
     n, n_classes, d = (
-        check_count(v, me, name) for name, v in dict(n=n, n_classes=n_classes, d=d).items()
+        checks.check_count(v, me, name) for name, v in dict(n=n, n_classes=n_classes, d=d).items()
     )
     within: dict[str, Any] = dict(low=1e-150, high=1e150)
-    a, b = check_number(a, me, "a", **within), check_number(b, me, "b", **within)
-    trace = check_number(trace, me, "trace", low=0, high=1e150)
+    a, b = checks.check_number(a, me, "a", **within), checks.check_number(b, me, "b", **within)
+    trace = checks.check_number(trace, me, "trace", low=0, high=1e150)
     beta = a * n
-    scale = n if check_choice(hessian, ("mean", "sum"), me, "hessian") == "sum" else 1
+    scale = n if checks.check_choice(hessian, ("mean", "sum"), me, "hessian") == "sum" else 1
     return n_classes * b / (2 * beta) * math.log1p(beta / (n_classes * d) * scale * trace)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #5add5850
@@ -410,11 +402,17 @@ def gaussian_grid(
 ) -> GaussianGrid:
     "RER and FR over the published grid of (a, b): one convex fit per a."
     me = "gaussian_grid"
-    X = check_features(features, me).detach()
+    X = checks.check_features(features, me).detach()
     y, counts = present_classes(labels, me, n=len(X))
-    a = [check_number(v, me, "a", low=0, low_open=True) for v in check_several(a, me, "a")]
-    b = [check_number(v, me, "b", low=0, low_open=True) for v in check_several(b, me, "b")]
-    check_choice(hessian, ("mean", "sum"), me, "hessian")
+    a = [
+        checks.check_number(v, me, "a", low=0, low_open=True)
+        for v in checks.check_several(a, me, "a")
+    ]
+    b = [
+        checks.check_number(v, me, "b", low=0, low_open=True)
+        for v in checks.check_several(b, me, "b")
+    ]
+    checks.check_choice(hessian, ("mean", "sum"), me, "hessian")
     heads: list[HeadFit] = []
     for v in a:
         near = heads[-1] if heads else None
@@ -452,8 +450,8 @@ def pactran_gaussian(
     Reference: Ding et al., PACTran (2022), appendix A.3, eqs. (19) to (21), and B.5.
     """
     me = "pactran_gaussian"
-    b = check_number(b, me, "b", low=0, low_open=True)
-    check_choice(hessian, ("mean", "sum"), me, "hessian")
+    b = checks.check_number(b, me, "b", low=0, low_open=True)
+    checks.check_choice(hessian, ("mean", "sum"), me, "hessian")
     fit = use_head(features, labels, a, head, me, tol=tol, max_iter=max_iter, svd=svd)
     d, K = fit.W.shape
     return fit.risk + flatness(fit.trace, len(features), K, a=a, b=b, d=d, hessian=hessian)

@@ -17,22 +17,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from taskpriors.checks import (
-    ArrayLike,
-    DataFrame,
-    as_tensor,
-    check_choice,
-    check_count,
-    check_features,
-    check_finite,
-    check_flag,
-    check_generator,
-    check_instance,
-    check_same_n,
-    check_several,
-    check_tensor,
-    refuse,
-)
+from .. import checks
+from ..checks import ArrayLike, DataFrame
 from ..pairs import Pairs, pass_over_pairs
 from ..probes import label_accuracy
 from ..results import Result
@@ -206,9 +192,9 @@ class Workspace:
         return loss_curve(features, labels, seed=self.seed, svd=self.svd)
 
     def score(self, metric: Metric) -> float:
-        own = [self.inputs[k] for k in metric.needs]
+        arguments = [self.inputs[k] for k in metric.needs]
         options = [*metric.shares, *(["seed"] if metric.takes("seed") else [])]
-        return metric(*own, **{k: getattr(self, k) for k in options})
+        return metric(*arguments, **{k: getattr(self, k) for k in options})
 
 # %% ../../nbs/transfer/15_registry.ipynb #bdac1889
 @dataclass(frozen=True, eq=False, repr=False)
@@ -243,8 +229,8 @@ class TransferScores(Result):
         rows = []
         for name in self.values:
             same = METRICS[name].invariances
-            own = dict(n=self.n, centred="shift" in same, scale_free="scale" in same)
-            rows.append(dict(metric=name, **own))
+            settings = dict(n=self.n, centred="shift" in same, scale_free="scale" in same)
+            rows.append(dict(metric=name, **settings))
         return pd.DataFrame(rows).set_index("metric")
 
 # %% ../../nbs/transfer/15_registry.ipynb #366edf32
@@ -253,22 +239,24 @@ def _asked_for(metrics, inputs: dict) -> list:  # names in METRICS
     if metrics is None:
         names = [k for k, m in METRICS.items() if set(m.needs) <= set(inputs)]
     else:
-        names = check_several(metrics, me, "metrics")
+        names = checks.check_several(metrics, me, "metrics")
     if not names:
         rule = "at least one metric must be computable"
-        refuse(me, rule, f"inputs {list(inputs)}", "pass features and labels")
+        checks.refuse(me, rule, f"inputs {list(inputs)}", "pass features and labels")
     for name in names:
         if not isinstance(name, str) or name not in METRICS:
             if isinstance(name, str) and name in COMBINED:
                 terms = ", ".join(terms_of([name]))
                 remedy = f"ask rank_models for it, or for its terms here: {terms}"
-                refuse(me, f"{name} is normalised over the models of a table", "one model", remedy)
+                checks.refuse(
+                    me, f"{name} is normalised over the models of a table", "one model", remedy
+                )
             rule = "metrics must be names in METRICS"
-            refuse(me, rule, repr(name), "choose among taskpriors.METRICS")
+            checks.refuse(me, rule, repr(name), "choose among taskpriors.METRICS")
         missing = [k for k in METRICS[name].needs if k not in inputs]
         if missing:
             rule = f"{name} needs {' and '.join(METRICS[name].needs)}"
-            refuse(me, rule, f"no {missing[0]}", f"pass {missing[0]}= or leave {name} out")
+            checks.refuse(me, rule, f"no {missing[0]}", f"pass {missing[0]}= or leave {name} out")
     return names
 
 # %% ../../nbs/transfer/15_registry.ipynb #a2d12589
@@ -285,7 +273,7 @@ def transfer_scores(
     on_error: str = "raise",  # "raise", or "keep": list a refusal with its reason
 ) -> TransferScores:
     "Any metrics of the registry on one task, over one SVD."
-    given = dict(
+    arguments = dict(
         features=features,
         labels=labels,
         source_probs=source_probs,
@@ -293,18 +281,20 @@ def transfer_scores(
         reference=reference,
     )
     inputs = {}
-    for name, value in given.items():
+    for name, value in arguments.items():
         if value is None:
             continue
-        found = check_finite(as_tensor(value, "transfer_scores", name), "transfer_scores", name)
-        if found.ndim == 0:
+        array = checks.check_finite(
+            checks.as_tensor(value, "transfer_scores", name), "transfer_scores", name
+        )
+        if array.ndim == 0:
             rule = f"{name} must have a row per point"
-            refuse("transfer_scores", rule, "one number", "pass an array")
-        inputs[name] = found
+            checks.refuse("transfer_scores", rule, "one number", "pass an array")
+        inputs[name] = array
     names = _asked_for(metrics, inputs)
-    check_count(seed, "transfer_scores", "seed", low=0, high=2**32 - 1)
-    check_same_n("transfer_scores", **{k: len(v) for k, v in inputs.items()})
-    check_choice(on_error, ("raise", "keep"), "transfer_scores", "on_error")
+    checks.check_count(seed, "transfer_scores", "seed", low=0, high=2**32 - 1)
+    checks.check_same_n("transfer_scores", **{k: len(v) for k, v in inputs.items()})
+    checks.check_choice(on_error, ("raise", "keep"), "transfer_scores", "on_error")
     space = Workspace(inputs, seed)
     values, refused = {}, {}
     for name in names:
@@ -350,23 +340,25 @@ def metric_convergence(
     seed: int = 0,  # of the subsets
 ) -> Convergence:
     "Values of a label-free metric on random subsets: does it depend on the number of points?"
-    X = check_features(features, "metric_convergence", min_rows=16).detach()
-    n_draws = check_count(n_draws, "metric_convergence", "n_draws", low=2)
+    X = checks.check_features(features, "metric_convergence", min_rows=16).detach()
+    n_draws = checks.check_count(n_draws, "metric_convergence", "n_draws", low=2)
     if not callable(metric):
         free = [k for k, m in METRICS.items() if m.needs == ("features",)]
         if metric not in free:
             rule = "metric must be a function or the name of a label-free metric"
             remedy = f"choose among {', '.join(free)}"[:200]
-            refuse("metric_convergence", rule, repr(metric), remedy)
+            checks.refuse("metric_convergence", rule, repr(metric), remedy)
         metric = METRICS[metric]
     if sizes is None:
         sizes = [len(X) // 8, len(X) // 4, len(X) // 2, len(X)]
-    sizes = as_tensor(sizes, "metric_convergence", "sizes").flatten().tolist()
-    sizes = [check_count(n, "metric_convergence", "sizes", low=2, high=len(X)) for n in sizes]
+    sizes = checks.as_tensor(sizes, "metric_convergence", "sizes").flatten().tolist()
+    sizes = [
+        checks.check_count(n, "metric_convergence", "sizes", low=2, high=len(X)) for n in sizes
+    ]
     if len(sizes) < 2 or sorted(set(sizes)) != sizes:
         rule = "sizes must be two numbers or more that increase"
-        refuse("metric_convergence", rule, sizes, "pass for example [100, 200, 400]")
-    g = check_generator(seed, "metric_convergence")
+        checks.refuse("metric_convergence", rule, sizes, "pass for example [100, 200, 400]")
+    g = checks.check_generator(seed, "metric_convergence")
     draws = [[torch.randperm(len(X), generator=g)[:n] for _ in range(n_draws)] for n in sizes]
     values = [[float(metric(X[index.to(X.device)])) for index in row] for row in draws]
     name: Any = getattr(metric, "name", None) or getattr(metric, "__name__", "metric")
@@ -407,26 +399,28 @@ def combine_over_models(
     Reference: Lu et al. 2022; Gholami et al. 2023; Wang et al. 2023.
     """
     me = "combine_over_models"
-    oriented = check_flag(oriented, me, "oriented")
-    check_instance(columns, Mapping, me, "columns", remedy="pass a dictionary of metric -> values")
-    known = {k: v for k, v in columns.items() if isinstance(k, str) and k in METRICS}
-    known = {k: check_tensor(v, me, k).detach().double() for k, v in known.items()}
-    if known:
-        check_same_n(me, **{k: len(v) for k, v in known.items()})
+    oriented = checks.check_flag(oriented, me, "oriented")
+    checks.check_instance(
+        columns, Mapping, me, "columns", remedy="pass a dictionary of metric -> values"
+    )
+    scores = {k: v for k, v in columns.items() if isinstance(k, str) and k in METRICS}
+    scores = {k: checks.check_tensor(v, me, k).detach().double() for k, v in scores.items()}
+    if scores:
+        checks.check_same_n(me, **{k: len(v) for k, v in scores.items()})
     out = {}
     for name, (rule, weights) in COMBINED.items():
-        if not set(weights) <= set(known):
+        if not set(weights) <= set(scores):
             continue
         raw = {
-            k: -known[k] if oriented and not METRICS[k].higher_is_better else known[k]
+            k: -scores[k] if oriented and not METRICS[k].higher_is_better else scores[k]
             for k in weights
         }
-        there = torch.stack([v.isfinite() for v in raw.values()]).all(0)
-        if there.sum() < 2:
+        finite = torch.stack([v.isfinite() for v in raw.values()]).all(0)
+        if finite.sum() < 2:
             continue
-        total = torch.full(there.shape, math.nan, dtype=torch.float64)
-        total[there] = sum(w * _normalised(raw[k][there], rule) for k, w in weights.items())
-        out[f"{name} over {int(there.sum())} models"] = total
+        total = torch.full(finite.shape, math.nan, dtype=torch.float64)
+        total[finite] = sum(w * _normalised(raw[k][finite], rule) for k, w in weights.items())
+        out[f"{name} over {int(finite.sum())} models"] = total
     return out
 
 # %% ../../nbs/transfer/15_registry.ipynb #a0c1e042
@@ -446,12 +440,12 @@ def combination_note(
 ) -> str:  # one sentence
     "What a column that was combined over models is made of."
     rule, weights = COMBINED[column.split()[0]]
-    how = "scaled from 0 to 1" if rule == "range" else "standardised"
+    scaling = "scaled from 0 to 1" if rule == "range" else "standardised"
     parts = [
         f"{'-' if w < 0 else '+'} {f'{abs(w):g} ' * (abs(w) != 1)}{k}" for k, w in weights.items()
     ]
     total = " ".join(parts).removeprefix("+ ")
-    return f"{column}: {total}, each {how} over them; another model moves the values of all."
+    return f"{column}: {total}, each {scaling} over them; another model moves the values of all."
 
 # %% ../../nbs/transfer/15_registry.ipynb #900d265d
 LABEL_ACCURACY = "label accuracy"
@@ -484,16 +478,16 @@ def metric_functions(
     seed: int = 0,  # of splits and mixtures
 ) -> dict:  # name -> function of features (n, d), larger is better; last the probe's accuracy
     "Metrics of the registry as functions of the features, for `rank_models`."
-    given = {"features"} if labels is None else {"features", "labels"}
-    known = [k for k, m in METRICS.items() if set(m.needs) <= given]
-    check_count(seed, "metric_functions", "seed", low=0, high=2**32 - 1)
-    metrics = terms_of(check_several(metrics, "metric_functions", "metrics"))
+    inputs = {"features"} if labels is None else {"features", "labels"}
+    usable = [k for k, m in METRICS.items() if set(m.needs) <= inputs]
+    checks.check_count(seed, "metric_functions", "seed", low=0, high=2**32 - 1)
+    metrics = terms_of(checks.check_several(metrics, "metric_functions", "metrics"))
     for name in metrics:
-        if name not in known:
-            near = [] if name in METRICS else difflib.get_close_matches(str(name), known, 1)
-            refuse(
+        if name not in usable:
+            near = [] if name in METRICS else difflib.get_close_matches(str(name), usable, 1)
+            checks.refuse(
                 "metric_functions",
-                f"metrics must be names in METRICS that need {' and '.join(sorted(given))}",
+                f"metrics must be names in METRICS that need {' and '.join(sorted(inputs))}",
                 repr(name),
                 f"did you mean {near[0]}" if near else "choose among those in metric_table()",
             )

@@ -13,18 +13,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .. import checks
 from ..blocks import row_blocks
-from taskpriors.checks import (
-    ArrayLike,
-    Seed,
-    check_choice,
-    check_count,
-    check_features,
-    check_generator,
-    check_number,
-    power_to_one,
-    refuse,
-)
+from ..checks import ArrayLike, Seed
 from ..signatures import documented
 from ..svd import FeatureSVD, class_means, present_classes
 from .discriminants import varying_svd
@@ -42,17 +33,17 @@ def centroid_accuracy(
 
     Reference: Hastie, Tibshirani and Friedman 2009, The elements of statistical learning.
     """
-    X = check_features(features, "centroid_accuracy").detach().double()
+    X = checks.check_features(features, "centroid_accuracy").detach().double()
     y, counts = present_classes(labels, "centroid_accuracy", n=len(X), device=X.device)
     X = X - X.mean(0)
     means = class_means(X, y, counts)
-    own = (X - means[y]).square().sum(1) * (counts / (counts - 1.0)).square()[y]
-    own = own.masked_fill(counts[y] == 1, torch.inf)
+    to_own_mean = (X - means[y]).square().sum(1) * (counts / (counts - 1.0)).square()[y]
+    to_own_mean = to_own_mean.masked_fill(counts[y] == 1, torch.inf)
     right = 0
     for rows in row_blocks(len(X), max(1, 2**22 // len(counts))):
         D = torch.cdist(X[rows], means, compute_mode="donot_use_mm_for_euclid_dist").square()
         D.scatter_(1, y[rows, None], torch.inf)
-        right += int((own[rows] < D.min(1).values).sum())
+        right += int((to_own_mean[rows] < D.min(1).values).sum())
     return right / len(X)
 
 # %% ../../nbs/transfer/11_separation.ipynb #eca1954e
@@ -68,7 +59,9 @@ def stratified_folds(
     seed: Seed | None,  # of the order of the points
 ) -> Tensor:  # part of each point, shape (n,)
     "Parts of the points that share out every class, and the small classes over the parts."
-    order = torch.randperm(len(y), generator=check_generator(seed, "lda_accuracy")).to(y.device)
+    order = torch.randperm(len(y), generator=checks.check_generator(seed, "lda_accuracy")).to(
+        y.device
+    )
     member = torch.nn.functional.one_hot(y[order])
     place = member.cumsum(0).gather(1, y[order, None])[:, 0] - 1  # within the class
     first = member.argmax(0)[y[order]]  # spreads small classes over the folds
@@ -94,20 +87,20 @@ def lda_accuracy(
     """
     from sklearn.covariance import ledoit_wolf
 
-    X = check_features(features, "lda_accuracy").detach()
+    X = checks.check_features(features, "lda_accuracy").detach()
     y, _ = present_classes(labels, "lda_accuracy", n=len(X), device=X.device)
-    n_folds = check_count(n_folds, "lda_accuracy", "n_folds", low=2, high=len(X))
+    n_folds = checks.check_count(n_folds, "lda_accuracy", "n_folds", low=2, high=len(X))
     svd = varying_svd(X, svd, "lda_accuracy")
     Z = svd.scores / svd.S[0]
     folds, right = stratified_folds(y, n_folds, seed), 0
     for fold in range(n_folds):
         held = folds == fold
-        classes, own, counts = y[~held].unique(return_inverse=True, return_counts=True)
-        means = class_means(Z[~held], own, counts)
-        within = Z[~held] - means[own]
+        classes, y_train, counts = y[~held].unique(return_inverse=True, return_counts=True)
+        means = class_means(Z[~held], y_train, counts)
+        within = Z[~held] - means[y_train]
         if within.square().sum() <= 1e-24 * len(within):
             rule = "some class must vary in the training folds"
-            refuse("lda_accuracy", rule, "no variance in any", "pass more points per class")
+            checks.refuse("lda_accuracy", rule, "no variance in any", "pass more points per class")
         S = torch.from_numpy(ledoit_wolf(within.cpu().numpy(), assume_centered=True)[0]).to(Z)
         ridge = 1e-12 * S.trace() / len(S) * torch.eye(len(S), dtype=S.dtype, device=S.device)
         scores = _linear_rule(Z[held], means, S + ridge, counts / counts.sum())
@@ -120,7 +113,7 @@ def energy_score(
     features: ArrayLike,  # outputs of the model, shape (n, d)
 ) -> float:  # higher is better
     "Mean log sum of exponentials of the features: the raw energy of ETran (Gholami et al. 2023)."
-    X = check_features(features, "energy_score").detach().double()
+    X = checks.check_features(features, "energy_score").detach().double()
     return float(X.logsumexp(1).mean())
 
 
@@ -139,8 +132,8 @@ def lda_score(
 
     Reference: Gholami et al. 2023, ETran: energy-based transferability estimation.
     """
-    check_choice(version, ("derived", "published"), "lda_score", "version")
-    X = check_features(features, "lda_score").detach()
+    checks.check_choice(version, ("derived", "published"), "lda_score", "version")
+    X = checks.check_features(features, "lda_score").detach()
     y, counts = present_classes(labels, "lda_score", n=len(X), device=X.device)
     svd = varying_svd(X, svd, "lda_score")
     Z, prior = svd.scores, counts / len(X)
@@ -155,7 +148,9 @@ def lda_score(
         S = (1 - share) * S + share * S.trace() / svd.d * eye
         if not S.diagonal().min() > 0:
             rule = "some class must vary"
-            refuse("lda_score", rule, "no variance within classes", 'pass version="published"')
+            checks.refuse(
+                "lda_score", rule, "no variance within classes", 'pass version="published"'
+            )
         S = S + 1e-12 * S.trace() / svd.d * eye
     posterior = _linear_rule(Z, means, S, prior).softmax(1)
     return float(posterior.gather(1, y[:, None]).mean())
@@ -188,16 +183,16 @@ def collapse_terms(
 ) -> CollapseTerms:
     "The three terms of NCTI, from one discriminant analysis (Wang et al. 2023)."
     me = "collapse_terms"
-    X = check_features(features, me).detach()
+    X = checks.check_features(features, me).detach()
     y, counts = present_classes(labels, me, n=len(X), device=X.device)
-    p = check_count(n_components, me, "n_components")
+    p = checks.check_count(n_components, me, "n_components")
     svd = varying_svd(X, svd, me)
     unit = svd.S[0] / len(X) ** 0.5
     Z = svd.scores[:, :p] / unit
     means, prior = class_means(Z, y, counts), counts / len(X)
     if (Z - means[y]).square().sum() <= 1e-24 * Z.square().sum():  # as far as rounding tells
         got = f"no variance in any of {len(counts)} classes"
-        refuse(me, "some class must vary", got, "pass more points per class")
+        checks.refuse(me, "some class must vary", got, "pass more points per class")
     between = means.T @ (prior[:, None] * means)
     total = Z.T @ Z / len(X)
     share = math.exp(-float(svd.S[: min(p, 32)].square().sum()) / (len(X) - 1))
@@ -231,7 +226,7 @@ def _use_collapse(features, labels, collapse, svd, caller: str) -> CollapseTerms
         return collapse_terms(features, labels, svd=svd)
     if not isinstance(collapse, CollapseTerms):
         rule = "collapse must be collapse_terms of these features"
-        refuse(caller, rule, f"{collapse!r:.60}", "pass it or None")
+        checks.refuse(caller, rule, f"{collapse!r:.60}", "pass it or None")
     return collapse
 
 
@@ -288,11 +283,11 @@ def parc(
     """
     from scipy.stats import rankdata
 
-    X = check_features(features, "parc").detach().double()
+    X = checks.check_features(features, "parc").detach().double()
     y, _ = present_classes(labels, "parc", n=len(X), device=X.device)
-    max_points = check_count(max_points, "parc", "max_points", low=4)
+    max_points = checks.check_count(max_points, "parc", "max_points", low=4)
     if len(X) > max_points:
-        chosen = torch.randperm(len(X), generator=check_generator(seed, "parc"))[:max_points]
+        chosen = torch.randperm(len(X), generator=checks.check_generator(seed, "parc"))[:max_points]
         X, y = X[chosen.to(X.device)], y[chosen.to(X.device)]
         present_classes(y, "parc")
     X = X - X.mean(0)
@@ -302,7 +297,7 @@ def parc(
     norm = X.norm(dim=1, keepdim=True)
     if not norm.min() > 1e-9 * X.shape[1] ** 0.5:
         rule = "standardised rows must vary over their coordinates"
-        refuse("parc", rule, f"{int((norm <= 1e-9).sum())} constant rows", "drop them")
+        checks.refuse("parc", rule, f"{int((norm <= 1e-9).sum())} constant rows", "drop them")
     X = X / norm
     i, j = torch.triu_indices(len(X), len(X), 1, device=X.device)
     ranks = torch.from_numpy(rankdata((1 - X @ X.T)[i, j].cpu().numpy())).to(X)
@@ -311,16 +306,16 @@ def parc(
     length = ranks.norm() * apart.norm()
     if length == 0:
         rule = "distances must differ, of features and of labels"
-        refuse("parc", rule, "equal distances", "pass classes with several points")
+        checks.refuse("parc", rule, "equal distances", "pass classes with several points")
     return float(ranks @ apart / length)
 
 # %% ../../nbs/transfer/11_separation.ipynb #f74a5357
 def _drawn_points(features, labels, max_points: int, seed, caller: str) -> tuple:
     "At most so many points, in float64, and their classes 0..K-1."
-    X = check_features(features, caller).detach().double()
+    X = checks.check_features(features, caller).detach().double()
     y, _ = present_classes(labels, caller, n=len(X), device=X.device)
-    max_points = check_count(max_points, caller, "max_points", low=4)
-    g = check_generator(seed, caller)
+    max_points = checks.check_count(max_points, caller, "max_points", low=4)
+    g = checks.check_generator(seed, caller)
     if len(X) > max_points:
         chosen = torch.randperm(len(X), generator=g)[:max_points].to(X.device)
         X, y = X[chosen], present_classes(y[chosen], caller)[0]
@@ -344,13 +339,13 @@ def concept_variation(
     Reference: Vilalta 1999; as a transferability metric, Singh et al. 2025.
     """
     me = "concept_variation"
-    alpha = check_number(alpha, me, "alpha", low=0, high=1e6)
+    alpha = checks.check_number(alpha, me, "alpha", low=0, high=1e6)
     X, y = _drawn_points(features, labels, max_points, seed, me)
-    X = X * power_to_one(X)
+    X = X * checks.power_to_one(X)
     low, high = X.min(0).values, X.max(0).values
     width = high - low
     if not width.max() > 0:
-        refuse(me, "features must differ between points", "identical rows", "pass others")
+        checks.refuse(me, "features must differ between points", "identical rows", "pass others")
     X = (X - low) / torch.where(width > 1e-12 * width.max(), width, torch.inf)
     reach, total = X.shape[1] ** 0.5, 0.0
     for rows in row_blocks(len(X), max(1, 2**22 // len(X))):
@@ -376,7 +371,7 @@ def interclass_distance(
     """
     me = "interclass_distance"
     X, y = _drawn_points(features, labels, max_points, seed, me)
-    scale = power_to_one(X)
+    scale = checks.power_to_one(X)
     X = X * scale
     X = X - X.mean(0)
     member = torch.nn.functional.one_hot(y).double()

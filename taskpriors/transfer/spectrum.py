@@ -14,33 +14,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .. import checks
 from ..blocks import row_blocks
-from taskpriors.checks import (
-    ArrayLike,
-    check_choice,
-    check_computed,
-    check_count,
-    check_features,
-    check_finite,
-    check_flag,
-    check_generator,
-    check_load,
-    check_memory,
-    check_number,
-    check_same_n,
-    check_several,
-    check_tensor,
-    power_to_one,
-    refuse,
-)
+from ..checks import ArrayLike
 from ..signatures import documented
 from ..svd import FeatureSVD, raw_rotation, use_svd
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #7d47ac0c
 def _as_shares(weights, caller: str) -> Tensor:  # shape (k,), float64, sums to one
-    w = check_finite(check_tensor(weights, caller, "weights").detach().double(), caller, "weights")
+    w = checks.check_finite(
+        checks.check_tensor(weights, caller, "weights").detach().double(), caller, "weights"
+    )
     if w.ndim != 1 or w.numel() == 0 or w.min() < 0 or w.sum() == 0:
-        refuse(
+        checks.refuse(
             caller,
             "weights must be one vector of non-negative numbers, not all zero",
             f"shape {tuple(w.shape)}",
@@ -78,10 +64,10 @@ def rankme(
     Reference: Garrido et al. 2023, RankMe.
     """
     svd = use_svd(features, svd, "rankme")
-    center = check_flag(center, "rankme", "center")
+    center = checks.check_flag(center, "rankme", "center")
     S = svd.S if center else raw_rotation(svd)[1]
     if len(S) == 0:
-        refuse(
+        checks.refuse(
             "rankme",
             "features must not vanish",
             "identical rows" if center else "a zero matrix",
@@ -108,7 +94,7 @@ def _spectrum(
     if len(S) == 0:
         rule = "features must differ between points" if center else "features must not vanish"
         got = "identical rows" if center else "a zero matrix"
-        refuse(caller, rule, got, "pass features that vary")
+        checks.refuse(caller, rule, got, "pass features that vary")
     return S
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #bae21848
@@ -155,7 +141,9 @@ def decay_exponent(
         first = 1
     if min(last, len(S)) <= first:
         got = f"ranks {first} to {min(last, len(S))}"
-        refuse("alpha_req", "the fit needs two ranks", got, "lower first or pass more features")
+        checks.refuse(
+            "alpha_req", "the fit needs two ranks", got, "lower first or pass more features"
+        )
     ranks = torch.arange(1, len(S) + 1, dtype=S.dtype, device=S.device)[first - 1 : last]
     weights = 1 / ranks / (1 / ranks).sum()
     x, y = ranks.log(), 2 * S[first - 1 : last].log()
@@ -171,8 +159,8 @@ def alpha_req(
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
 ) -> float:  # exponent, near 1 is said to be good
     "Exponent of the decay of the covariance eigenvalues (Agrawal et al. 2022)."
-    first = check_count(first, "alpha_req", "first")
-    last = check_count(last, "alpha_req", "last", low=first + 1)
+    first = checks.check_count(first, "alpha_req", "first")
+    last = checks.check_count(last, "alpha_req", "last", low=first + 1)
     S = _spectrum(features, svd, True, "alpha_req")
     return decay_exponent(S, first=first, last=last)
 
@@ -204,14 +192,16 @@ def participation_dimension(
     Reference: Gao et al. 2017; Chun et al. 2025.
     """
     name = "participation_dimension"
-    check_choice(estimator, ("unbiased", "biased"), name, "estimator")
+    checks.check_choice(estimator, ("unbiased", "biased"), name, "estimator")
     S = _spectrum(features, svd, True, name)
     if estimator == "biased":
         return participation_ratio(S.square())
     svd = use_svd(features, svd, name)
     n = svd.n
     if n < 4:
-        refuse(name, "features must hold at least 4 points", n, 'pass more or estimator="biased"')
+        checks.refuse(
+            name, "features must hold at least 4 points", n, 'pass more or estimator="biased"'
+        )
     a = svd.U.square() @ (S / S[0]).square()
     total, fourth = a.sum(), (S / S[0]).pow(4).sum()
     q = 2 * n * a.square().sum() + 2 * total**2 + 4 * fourth
@@ -224,7 +214,7 @@ def participation_dimension(
     if denominator <= 0:
         got = f"{n} points with an estimate of {float(denominator):.3g} (largest variance 1)"
         rule = "the squared covariance must have a positive estimate"
-        refuse(name, rule, got, 'pass more points or estimator="biased"')
+        checks.refuse(name, rule, got, 'pass more points or estimator="biased"')
     return float(numerator / denominator)
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #90dee370
@@ -234,17 +224,17 @@ def check_views(
     copies: int = 0,  # arrays of this size that the caller will hold
 ) -> Tensor:  # shape (n, n_views, d), float64
     "Views of two samples or more, two or more of each, all numbers finite."
-    X = check_tensor(views, caller, "views").detach()
+    X = checks.check_tensor(views, caller, "views").detach()
     if X.ndim != 3 or X.shape[0] < 2 or X.shape[1] < 2:
-        refuse(
+        checks.refuse(
             caller,
             "views must have shape (n, n_views, d) with at least 2 samples and 2 views",
             f"shape {tuple(X.shape)}",
             "stack the views on dimension 1",
         )
-    check_finite(X, caller, "views")
+    checks.check_finite(X, caller, "views")
     copies += X.dtype != torch.float64
-    check_memory(8 * copies * X.numel(), caller, "pass fewer samples", device=X.device)
+    checks.check_memory(8 * copies * X.numel(), caller, "pass fewer samples", device=X.device)
     return X.double()
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #0c4fe975
@@ -263,8 +253,8 @@ def lidar(
     Reference: Thilak et al. 2023, LiDAR.
     """
     X = check_views(views, "lidar", copies=2)
-    delta = check_number(delta, "lidar", "delta", low=0, low_open=True)
-    relative = check_choice(scale, ("relative", "absolute"), "lidar", "scale") == "relative"
+    delta = checks.check_number(delta, "lidar", "delta", low=0, low_open=True)
+    relative = checks.check_choice(scale, ("relative", "absolute"), "lidar", "scale") == "relative"
     d = X.shape[2]
     means = X.mean(1)
     B = means - means.mean(0)
@@ -273,9 +263,9 @@ def lidar(
     rounding = 1e-28 * X.square().sum(2).mean()  # squared rounding of a mean
     if relative and W.trace() <= rounding:
         remedy = 'pass augmented views or scale="absolute"'
-        refuse("lidar", "views of a sample must differ", "identical views", remedy)
+        checks.refuse("lidar", "views of a sample must differ", "identical views", remedy)
     if B.square().sum(1).mean() <= rounding:
-        refuse("lidar", "samples must differ", "equal view means", "pass several samples")
+        checks.refuse("lidar", "samples must differ", "equal view means", "pass several samples")
     ridge = delta * W.trace().item() / d if relative else delta
     L = torch.linalg.cholesky(W + ridge * torch.eye(d, dtype=W.dtype, device=W.device))
     whitened = torch.linalg.solve_triangular(L, B.T, upper=False)
@@ -288,13 +278,13 @@ def _centred_pair(
     min_rows: int,  # least number of points
     caller: str,  # who asks
 ) -> tuple:  # both without their mean rows, float64
-    X = check_features(features, caller, min_rows=min_rows).detach()
-    Y = check_features(other, caller, "other").detach()
-    check_same_n(caller, features=len(X), other=len(Y))
+    X = checks.check_features(features, caller, min_rows=min_rows).detach()
+    Y = checks.check_features(other, caller, "other").detach()
+    checks.check_same_n(caller, features=len(X), other=len(Y))
     wide = max(X.shape[1], Y.shape[1])
     cross = wide * (min(X.shape[1], Y.shape[1]) if caller == "hsic" else wide)
     n_bytes = 16 * (X.numel() + Y.numel()) + max(16 * cross, 8 * len(X) * wide)
-    check_memory(n_bytes, caller, "pass fewer points or features", device=X.device)
+    checks.check_memory(n_bytes, caller, "pass fewer points or features", device=X.device)
     X, Y = X.double(), Y.double()
     return X - X.mean(0), Y - Y.mean(0)
 
@@ -332,13 +322,13 @@ def hsic(
 
     Reference: Gretton et al. 2005; Song et al. 2012.
     """
-    check_choice(estimator, tuple(_LEAST_POINTS), "hsic", "estimator")
-    block_size = check_count(block_size, "hsic", "block_size")
+    checks.check_choice(estimator, tuple(_LEAST_POINTS), "hsic", "estimator")
+    block_size = checks.check_count(block_size, "hsic", "block_size")
     X, Y = _centred_pair(features, other, _LEAST_POINTS[estimator], "hsic")
-    p, q = power_to_one(X), power_to_one(Y)
-    found = _hsic(X * p, Y * q, estimator == "biased", block_size)
-    scaled = torch.tensor(found, dtype=torch.float64) / p / p / q / q
-    return float(check_computed(scaled, "hsic", "HSIC", "rescale the features"))
+    p, q = checks.power_to_one(X), checks.power_to_one(Y)
+    raw = _hsic(X * p, Y * q, estimator == "biased", block_size)
+    scaled = torch.tensor(raw, dtype=torch.float64) / p / p / q / q
+    return float(checks.check_computed(scaled, "hsic", "HSIC", "rescale the features"))
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #1d74ecf1
 @documented
@@ -355,14 +345,14 @@ def cka(
 
     Reference: Kornblith et al. 2019, Similarity of neural network representations revisited.
     """
-    check_choice(estimator, tuple(_LEAST_POINTS), "cka", "estimator")
-    block_size = check_count(block_size, "cka", "block_size")
+    checks.check_choice(estimator, tuple(_LEAST_POINTS), "cka", "estimator")
+    block_size = checks.check_count(block_size, "cka", "block_size")
     X, Y = _centred_pair(features, other, _LEAST_POINTS[estimator], "cka")
-    X, Y = X * power_to_one(X), Y * power_to_one(Y)  # fourth powers must not overflow
+    X, Y = X * checks.power_to_one(X), Y * checks.power_to_one(Y)  # fourth powers must not overflow
     run: dict[str, Any] = dict(biased=estimator == "biased", block_size=block_size)
     xx, yy = _hsic(X, X, **run), _hsic(Y, Y, **run)
     if not (xx > 0 and yy > 0):
-        refuse(
+        checks.refuse(
             "cka",
             "both representations must vary",
             f"HSIC with themselves of {xx:.3g} and {yy:.3g}",
@@ -378,9 +368,12 @@ def noise_cka(
     seed: int = 0,
 ) -> tuple:  # biased and unbiased CKA, one each per dimension
     "CKA of two independent Gaussian representations, for both estimators."
-    g = check_generator(seed, "noise_cka")
-    dims = [check_count(d, "noise_cka", "dims") for d in check_several(dims, "noise_cka", "dims")]
-    n = check_load(n, "noise_cka", "n", low=4, bytes_each=8 * sum(dims))
+    g = checks.check_generator(seed, "noise_cka")
+    dims = [
+        checks.check_count(d, "noise_cka", "dims")
+        for d in checks.check_several(dims, "noise_cka", "dims")
+    ]
+    n = checks.check_load(n, "noise_cka", "n", low=4, bytes_each=8 * sum(dims))
     pairs = [(torch.randn(n, d, generator=g), torch.randn(n, d, generator=g)) for d in dims]
     biased = [cka(a, b, estimator="biased") for a, b in pairs]
     unbiased = [cka(a, b) for a, b in pairs]

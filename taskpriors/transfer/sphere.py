@@ -10,15 +10,9 @@ import math
 
 import torch
 
+from .. import checks
 from ..blocks import pair_blocks
-from taskpriors.checks import (
-    ArrayLike,
-    check_count,
-    check_features,
-    check_memory,
-    check_number,
-    refuse,
-)
+from ..checks import ArrayLike
 from ..pairs import Pairs, use_pairs
 from ..signatures import documented
 from .neighbours import unit_rows
@@ -49,15 +43,17 @@ def uniformity(
         if all_pairs.t == t and all_pairs.potential:
             n = len(all_pairs.indices)
             return math.log(all_pairs.potential) - math.log(n * (n - 1) / 2)
-    X = check_features(features, "uniformity").detach()
-    check_memory(20 * X.numel(), "uniformity", "pass fewer points or features", device=X.device)
-    t = check_number(t, "uniformity", "t", low=0, high=1e150, low_open=True)
+    X = checks.check_features(features, "uniformity").detach()
+    checks.check_memory(
+        20 * X.numel(), "uniformity", "pass fewer points or features", device=X.device
+    )
+    t = checks.check_number(t, "uniformity", "t", low=0, high=1e150, low_open=True)
     single = X.dtype != torch.float64 and t <= 16  # potentials of e^-64 and more
     X = unit_rows(X, "uniformity")
     X = X.float() if single else X
-    block_size = check_count(block_size, "uniformity", "block_size")
+    block_size = checks.check_count(block_size, "uniformity", "block_size")
     n_bytes = 3 * 8 * min(block_size, len(X)) ** 2
-    check_memory(n_bytes, "uniformity", "lower block_size", device=X.device)
+    checks.check_memory(n_bytes, "uniformity", "lower block_size", device=X.device)
     total = 0.0
     for rows, cols in pair_blocks(len(X), block_size):
         E = (X[rows] @ X[cols].T).sub_(1).clamp_(max=0).mul_(2 * t).exp_()
@@ -68,7 +64,9 @@ def uniformity(
             total += float(sums)
     if total == 0:
         rule = "t must leave some pair a potential above zero"
-        refuse("uniformity", rule, f"t = {t:.3g}, under which every pair's vanishes", "lower t")
+        checks.refuse(
+            "uniformity", rule, f"t = {t:.3g}, under which every pair's vanishes", "lower t"
+        )
     return math.log(total) - math.log(len(X) * (len(X) - 1) / 2)
 
 # %% ../../nbs/transfer/12_sphere.ipynb #6c62a51f
@@ -77,7 +75,7 @@ def mean_cosine(
     features: ArrayLike,  # shape (n, d)
 ) -> float:  # in [-1/(n - 1), 1], lower is better
     "Anisotropy: mean cosine of two points (Ethayarajh 2019)."
-    X = unit_rows(check_features(features, "mean_cosine").detach(), "mean_cosine")
+    X = unit_rows(checks.check_features(features, "mean_cosine").detach(), "mean_cosine")
     n = len(X)
     return float((X.sum(0).square().sum() - n) / (n * (n - 1)))
 
@@ -87,10 +85,10 @@ def self_clustering(
     features: ArrayLike,  # shape (n, d)
 ) -> float:  # 0 for uniform points, 1 for a collapse, lower is better
     "Sum of squared cosines, between its mean for uniform points and its maximum (Tsitsulin 2023)."
-    X = unit_rows(check_features(features, "self_clustering").detach(), "self_clustering")
+    X = unit_rows(checks.check_features(features, "self_clustering").detach(), "self_clustering")
     n, d = X.shape
     if d < 2:
-        refuse(
+        checks.refuse(
             "self_clustering", "features must have 2 dimensions", d, "pass a wider representation"
         )
     uniform = n + n * (n - 1) / d
@@ -103,5 +101,5 @@ def normalized_std(
     features: ArrayLike,  # shape (n, d)
 ) -> float:  # 0 for a complete collapse, about 1 for isotropic points, higher is better
     "Mean deviation of the coordinates of unit vectors, times sqrt(d) (Chen and He 2021)."
-    X = unit_rows(check_features(features, "normalized_std").detach(), "normalized_std")
+    X = unit_rows(checks.check_features(features, "normalized_std").detach(), "normalized_std")
     return float(X.std(0).mean()) * X.shape[1] ** 0.5
