@@ -186,9 +186,12 @@ def _with_points(table: Table) -> Table:
 _SEPARATORS = (",", ";", "\t", "|")
 
 
-def _counts(words: Sequence) -> bool:
-    "Do the words number the rows, from 0 or from 1, in any order?"
-    if not words or not all(_WHOLE.fullmatch(word) for word in words):
+def counts(
+    entries: Sequence,  # words or numbers
+) -> bool:
+    "Do the entries number the rows, each once, from 0 or from 1, in any order?"
+    words = [f"{x:.0f}" if isinstance(x, float) and x.is_integer() else str(x) for x in entries]
+    if not words or not all(map(_WHOLE.fullmatch, words)):
         return False
     numbers = sorted(map(int, words))
     return numbers in (list(range(len(words))), list(range(1, len(words) + 1)))
@@ -196,7 +199,7 @@ def _counts(words: Sequence) -> bool:
 
 def _are_row_names(words: Sequence) -> bool:
     quoted = all(isinstance(word, Quoted) for word in words)
-    return len(set(words)) == len(words) and (quoted or _counts(words))
+    return len(set(words)) == len(words) and (quoted or counts(words))
 
 
 class _Fit(NamedTuple):
@@ -511,7 +514,7 @@ def _form_of(text: str, name: str, caller: str) -> _NumberForm:
             names = names and names[: width - 1]
             notes = (f"Each line of {name} ends with a separator, which is taken as no column.",)
             width -= 1
-    elif names and len(names) == width - 1 and _counts([row[0] for row in others]):
+    elif names and len(names) == width - 1 and _are_row_names([row[0] for row in others]):
         names = ["", *names]
     if names and len(names) != width:
         got = f"{len(names)} fields in the first line and {width} in the second"
@@ -607,7 +610,7 @@ def read_numbers(
         frame = pd.DataFrame(np.array(values).reshape(len(values), form.width))
     if form.names is not None:
         frame.columns = [str(s).strip() or f"Unnamed: {k}" for k, s in enumerate(form.names)]
-    elif form.width > 1 and len(frame) > 1 and _counts([f"{x:g}" for x in frame[0]]):
+    elif form.width > 1 and len(frame) > 1 and counts(frame[0].tolist()):
         if frame[0].is_monotonic_increasing:
             rule = f"{name} must have no column of row numbers"
             refuse(caller, rule, "a first column that counts the rows", "drop it")
