@@ -444,15 +444,23 @@ def _entries_of(labels: Any, asked: str | None, caller: str) -> Any:  # Entries,
         if asked is None and labels.shape[1] > 1 and not set(plain) & set(LABEL_NAMES):
             if all(kind.kind in "biuf" for kind in labels.dtypes):
                 return labels.to_numpy()
-        return entries_of_table(table, asked, caller)
+        return _with_usual_index(entries_of_table(table, asked, caller))
     if asked is not None:
         rule = "label_column must be of a table"
         refuse(caller, rule, type(labels).__name__, "leave it out, or pass a file or a data frame")
     if hasattr(labels, "iloc") and hasattr(labels, "index"):
         frame = tables.of_frame(labels.to_frame("label"), "the series")
-        if len(frame.columns) > 1:
-            return Entries(labels.tolist(), (Key("its index", frame.cells[0], "its index"),))
+        keys = [Key("its index", cells, "its index") for cells in frame.cells[:-1]]
+        return _with_usual_index(Entries(labels.tolist(), tuple(keys)))
     return labels
+
+
+def _with_usual_index(entries: Entries) -> Entries:
+    "Pandas' index 0, 1, 2, ... as the last key; it counts where points are called so."
+    usual = Key("its index", list(range(len(entries.values))), "its order")
+    if any(key.kind == "unnamed: 0" or key.kind == "its index" for key in entries.keys):
+        return entries
+    return entries._replace(keys=(*entries.keys, usual))
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ac881f47
 def _parts_of(path: object) -> tuple:
@@ -535,9 +543,10 @@ def _by_name(
     find, left_out = PointFinder(names), PointFinder(skipped)
     for key in entries.keys:
         cells = [_key_text(cell) for cell in key.cells]
-        if key.kind in (*ROW_NAMES, "its index") and all(map(str.isdecimal, cells)):
-            continue
-        rows = [find.rows(cell, numbered=bool(key.kind)) for cell in cells]
+        if key.kind in (*ROW_NAMES, "its index", "its order") and all(map(str.isdecimal, cells)):
+            rows = [find.whole.get((cell,), []) for cell in cells]  # 1 is not 1.png
+        else:
+            rows = [find.rows(cell, numbered=bool(key.kind)) for cell in cells]
         fits = [
             len(at) == 1 or (not at and bool(left_out.rows(cell)))
             for at, cell in zip(rows, cells, strict=True)
@@ -545,7 +554,9 @@ def _by_name(
         if all(fits) and (key.kind or len(set(cells)) == len(cells)):
             return Placement([at[0] if at else None for at in rows])
         named = key.kind in PATH_NAMES or (key.kind == "the keys" and not tables.counts(cells))
-        if named or (key.kind not in ("", *ROW_NAMES, "its index") and 2 * sum(fits) > len(fits)):
+        if named or (
+            key.kind not in ("", *ROW_NAMES, "its index", "its order") and 2 * sum(fits) > len(fits)
+        ):
             bad = fits.index(False) if False in fits else 0
             _refuse_unfit(cells[bad], len(rows[bad]), n, caller)
     return None
@@ -555,6 +566,8 @@ def _by_number(entries: Entries, n: int) -> Placement | None:
     "Rows by the column that numbers the points."
     for key in entries.keys:
         whole = [_key_text(cell).strip() for cell in key.cells]
+        if key.kind == "its order":
+            continue
         if not all(map(str.isdecimal, whole)) or len(set(whole)) < len(whole):
             continue
         rows = list(map(int, whole))
@@ -590,7 +603,7 @@ def placement(
     by_number = by_name or _by_number(entries, n)
     if by_number is not None:
         return by_number
-    key = next((key for key in entries.keys if key.kind), None)
+    key = next((key for key in entries.keys if key.kind not in ("", "its order")), None)
     if len(entries.values) != n and names is None and key is not None:
         rule = "labels must say which points they are of"
         got = f"the path {str(key.cells[0])[:60]!r} for points without paths"
