@@ -325,6 +325,22 @@ def _checked_targets(targets: Tensor, n: int, caller: str) -> GivenLabels:
             refuse(caller, rule, which, "drop these points, or pass labels + 1 if -1 is a value")
     return GivenLabels(torch.zeros(n, dtype=torch.int64), (), notes, targets)
 
+# %% ../../nbs/inputs/01_row_labels.ipynb #fd86d1bd
+def column_classes(
+    cells: list,  # of a table
+    caller: str,  # who asks
+) -> GivenLabels:
+    "The classes in a column."
+    return _classes(_plain_list(cells, caller), caller, ask=False)
+
+
+def are_targets(
+    cells: list,  # of a table
+) -> bool:
+    "Are there numbers with fractions in a column of numbers?"
+    values = [value for value in _sorted_out(_plain_list(cells, "")).values if value is not None]
+    return not any(isinstance(v, str) for v in values) and any(v != round(v) for v in values)
+
 # %% ../../nbs/inputs/01_row_labels.ipynb #edbdf20e
 LABEL_NAMES = ("label", "labels", "target", "targets", "class", "classes", "category", "y")
 PATH_NAMES = ("path", "file", "filename", "file_name", "image", "image_path", "img", "img_path")
