@@ -594,10 +594,12 @@ def load_images(
 ) -> ImageSource:
     """Open images of any kind, read them once, and leave out, with a warning, what is no image.
 
-    A path is a folder, or a file .npy, .zip, .tar, or .csv, .tsv, .jsonl, .parquet (of paths). A name set has rows (image, label) or
-    dictionaries. An array has shape (n, H, W), (n, H, W, 3) or (n, 3, H, W). Files of 16 bits and
-    of floats in [0, 1] are scaled to 8 bits by that range; other ranges are refused. Files of 16
-    bits that hold no value above 2**b - 1, b = 8, 10, 12 or 14, are scaled by that, with a warning.
+    A path is a folder, or a file .npy, .zip, .tar, or a table of paths (.csv, .tsv, .jsonl,
+    .parquet). A name is "digits", or a data set such as hfds/NAME, torch/NAME or tfds/NAME. A data
+    set has rows (image, label) or dictionaries. An array has shape (n, H, W), (n, H, W, 3) or
+    (n, 3, H, W). Files of 16 bits and of floats in [0, 1] are scaled to 8 bits by that range; other
+    ranges are refused. Where files of 16 bits hold no value above 2**b - 1, b = 8, 10, 12 or 14,
+    they are scaled by that, with a warning.
     """
     how = dict(
         progress=check_flag(progress, "load_images", "progress"),

@@ -24,6 +24,7 @@ from taskpriors.checks import (
     ArrayLike,
     as_tensor,
     check_features,
+    check_instance,
     check_labels,
     check_same_n,
     refuse,
@@ -60,6 +61,19 @@ class Points(Protocol):
     labels_from: str
 
     def __len__(self) -> int: ...
+
+# %% ../../nbs/inputs/01_row_labels.ipynb #403a99d0
+def labels_of_column(
+    labels: Any,  # as for rank_models
+    column: str,  # name of the column
+    caller: str = "rank_models",  # who asks
+) -> LabelColumn:
+    "The labels in a column of a table."
+    check_instance(column, str, caller, "label_column", remedy="pass the name of a column")
+    if labels is None or isinstance(labels, bool):
+        rule, remedy = "label_column must be of a table of labels", "pass labels=FILE"
+        refuse(caller, rule, f"labels={labels}", f"{remedy}, or load_texts(..., label_column=)")
+    return LabelColumn(labels, column)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ce1b029a
 _MISSING_WORDS = {"nan", "none", "na", "n/a", "#n/a", "<na>", "null", "nat"}

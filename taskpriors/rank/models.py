@@ -31,7 +31,7 @@ from ..inputs.images import ImagesLike
 from ..inputs.row_blocks import open_rows
 from ..inputs.texts import TextsLike
 from .company import AnyModel, ModelsLike, RankOptions, named_models, texts_for
-from .known_labels import LabelsLike
+from .known_labels import LabelsLike, labels_of_column
 from .laws import JudgesLike, read_law
 from .ranking import Ranking
 from .run import run, run_on_disk
@@ -159,6 +159,7 @@ def rank_models(
     images: ImagesLike | None = None,  # for load_images; None: digits, or none if all are features
     *,
     labels: LabelsLike | None = None,  # of all points or of some, see below
+    label_column: str | None = None,  # of a table of labels; None: label, or the only one
     texts: TextsLike | None = None,  # what load_texts opens, instead of images; see embed_texts
     prior: AnyModel | None = None,  # "elected" (None), "product", "others", model, factor (n, r)
     judges: JudgesLike | None = "standing",  # networks that vote and are not ranked, see below
@@ -196,8 +197,10 @@ def rank_models(
     on its tasks above that of the best of them. Temperatures are in the unit of M. A metric is
     better when higher, and is cached if it has a `key`; "synbench" among names scores the networks
     themselves.
-    `labels` are an array or list (-1, NaN, None or an empty text where not known), a dict or a csv
-    of rows or paths and labels, another file, or True for those of the points. They decide the
+    `labels` are an array or list (NaN, None or an empty text where not known), a series, a dict of
+    rows or paths and labels, a table whose rows have such a key (csv, tsv, json, parquet, a data
+    frame), another file, or True for those of the points. A -1 is unknown beside classes 0, 1, 2,
+    ..., and a class beside 1, or 0 and 1. What was decided is in the notes. Labels decide the
     order: the skill is over tasks that agree with them, "prior_skill" stands beside it, and metrics
     with labels are added. Numbers with fractions, floats (n, m) and several labels (n, m) of 0 and
     1 are real targets, and the skill is the mean over them of ridge regression. Features that stay
@@ -207,6 +210,8 @@ def rank_models(
     """
     _check_embedding_options(how)
     check_flag(overwrite, "rank_models", "overwrite")
+    if label_column is not None:
+        labels = labels_of_column(labels, label_column)
     _check_call(models, prior, metrics, out)
     options = RankOptions(
         kernel=kernel,
