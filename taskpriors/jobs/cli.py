@@ -112,7 +112,8 @@ _LABEL_WORDS = dict(
     metavar="FILE or METRIC",
     help="files of labels (.csv, .tsv, .json, .parquet, .npy, .txt), or none if the points carry "
     "them; words that are no file are transfer metrics to add (default: logme pactran_gaussian "
-    "regularized_h_score linear_valid), beside how well all columns order the models by probe accuracy on those labels",
+    "regularized_h_score linear_valid), beside how well all columns order the models by probe "
+    "accuracy on those labels",
 )
 _JUDGES = dict(
     nargs="+",
