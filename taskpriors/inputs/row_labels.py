@@ -104,7 +104,7 @@ def missing_words(
     doubtful = [word for word in counts if word.lower() in _MISSING_WORDS]
     quoted = {word.strip() for word in words if isinstance(word, tables.Quoted)}
     others = {word: k for word, k in counts.items() if word not in doubtful}
-    of_numbers = all(map(_NUMBER.fullmatch, others))
+    of_numbers = bool(others) and all(map(_NUMBER.fullmatch, others))
     unknown, notes = [], []
     for word in doubtful:
         many = counts[word] >= max(_MANY, min(others.values(), default=0))

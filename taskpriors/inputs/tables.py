@@ -247,11 +247,11 @@ def _single_column(
         if separator == "," and has_decimal_commas(words):
             continue
         bare = [word for word in words if not isinstance(word, Quoted)]
-        inside = re.compile(re.escape(separator) + r"(?!\s|$)")
-        if prose and not any(inside.search(word) for word in bare):
-            notes = (f"Separators in the lines of {name} are read as parts of its one column.",)
-        elif prose or separator != "|":
+        inside = re.escape(separator) + (r"(?!\s|$)" if prose else "")
+        some = any if separator == "," else all  # of the others a cell may hold one by itself
+        if some(re.search(inside, word) for word in bare) and (prose or separator != "|"):
             return fit
+        notes = (f"Separators in the lines of {name} are read as parts of its one column.",)
     return plain._replace(notes=notes)
 
 
@@ -283,13 +283,16 @@ def _refuse_misfit(fit: _Fit, name: str, caller: str) -> None:
 
 
 def _refuse_swallowed(rows: list, name: str, caller: str) -> None:
-    width = len(rows[0])
+    width, seen = len(rows[0]), [set(column) for column in zip(*rows[1:], strict=True)]
     for k, row in enumerate(rows):
-        for cell in row:
+        for j, cell in enumerate(row):
             if not isinstance(cell, Quoted) or cell.count("\n") < 2 or width < 2:
                 continue
-            inner = cell.split("\n")[1:-1]
-            if any(max(map(line.count, _SEPARATORS)) >= width - 1 for line in inner):
+            inner = [line.rstrip("\r") for line in cell.split("\n")[1:-1]]
+            split = [line.split(s) for s in _SEPARATORS for line in inner if s in line]
+            whole = [words for words in split if len(words) == width]
+            others = [i for i in range(width) if i != j]
+            if len(whole) >= len(inner) and all(w[i] in seen[i] for w in whole for i in others):
                 rule = f"the quotation marks of {shortened(name, 40)} must close in their cells"
                 got = f"{len(inner) + 2} lines in one cell of row {k}: {shortened(cell, 40)!r}"
                 refuse(caller, rule, got, "double the mark that opens it, and quote that cell")
