@@ -93,6 +93,12 @@ def to_rgb(
     return _in_8_bits(image, kind, depth).convert("RGB")
 
 # %% ../../nbs/inputs/04_image_source.ipynb #d970d358
+def _encoded(image, exif_rotation):  # bytes of a PIL image of 16 bits
+    out = io.BytesIO()
+    (_upright(image) if exif_rotation else image).save(out, "png")
+    return out.getvalue()
+
+
 def image_content(item: Any, exif_rotation: bool = True) -> Any:  # encoded bytes or an RGB image
     "What an item of a source holds."
     from PIL import Image
@@ -107,7 +113,8 @@ def image_content(item: Any, exif_rotation: bool = True) -> Any:  # encoded byte
         with item:
             return item.read()
     if isinstance(item, Image.Image):
-        return to_rgb(item, exif_rotation)
+        deep = item.mode.startswith("I;16")
+        return _encoded(item, exif_rotation) if deep else to_rgb(item, exif_rotation)
     if isinstance(item, Tensor) and item.ndim == 3:
         if item.shape[0] in (1, 3) and item.shape[-1] not in (1, 3):
             item = item.movedim(0, -1)

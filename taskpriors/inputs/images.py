@@ -78,7 +78,7 @@ def _looks_like_an_image(start: bytes) -> bool:  # the first 16 bytes of a file
 class LeftOut(NamedTuple):
     "What lies among the images and is none."
 
-    hidden: list  # names of hidden and system folders and files
+    hidden: list  # of the images in them: names of hidden and system folders and files
     foreign: Counter  # ending -> number of files
 
     def say(
@@ -89,7 +89,7 @@ class LeftOut(NamedTuple):
         parts = []
         if self.hidden:
             n, names = len(self.hidden), ", ".join(sorted(set(self.hidden))[:4])
-            parts.append(f"{n} hidden or system {'entries' if n > 1 else 'entry'} ({names})")
+            parts.append(f"{n} image{'s' * (n > 1)} that hidden or system folders hold ({names})")
         if self.foreign:
             kinds = ", ".join(f"{n} {ending}" for ending, n in sorted(self.foreign.items()))
             parts.append(f"files that Pillow does not read ({kinds}), which .png or .jpg would be")
@@ -105,10 +105,10 @@ def _is_image(
     left_out: LeftOut,
 ) -> bool:
     "Is a file an image by its ending, or by its first bytes if its ending says nothing?"
-    if is_hidden(name):
-        left_out.hidden.append(name)
-        return False
     ending = os.path.splitext(name)[1].lower()
+    if is_hidden(name):
+        left_out.hidden.extend([name] * (ending in types))
+        return False
     if ending in types:
         return True
     if start is None or ending in _OTHER:
@@ -159,7 +159,9 @@ def _walk(folder, left_out, inside=()):
         except OSError:  # a link to itself, which cannot be read either
             is_folder = False
         if is_folder and is_hidden(entry.name):
-            left_out.hidden.append(entry.name)
+            inner = (name for _, _, names in os.walk(entry.path) for name in names)
+            endings = (os.path.splitext(name)[1].lower() for name in inner)
+            left_out.hidden.extend(entry.name for ending in endings if ending in IMAGE_TYPES)
         elif is_folder:
             yield from _walk(entry.path, left_out, (*inside, place))
         else:
@@ -323,7 +325,8 @@ def _load_archive(path, limit, how, *, class_map="", input_key=None, **others): 
         *folders, last = PurePosixPath(name).parts
         hidden = next((folder for folder in folders if is_hidden(folder)), None)
         if hidden is not None:
-            left_out.hidden.append(hidden)
+            ending = os.path.splitext(last)[1].lower()
+            left_out.hidden.extend([hidden] * (ending in types))
         elif _is_image(last, types, None, left_out):
             found.append((name, os.path.basename(os.path.dirname(name))))
         elif not input_key and os.path.splitext(last)[1].lower() in _FOREIGN:

@@ -10,9 +10,11 @@ import math
 import numbers
 import os
 import re
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -715,6 +717,9 @@ def read_labels(
     "The labels that somebody has, of some points or of all."
     if labels is None or labels is False:
         return None
+    if isinstance(labels, GivenLabels):
+        check_same_n(caller, models=n, labels=len(labels.classes))
+        return labels
     asked, own = None, labels is True
     if isinstance(labels, LabelColumn):
         labels, asked = labels.source, labels.column
@@ -743,3 +748,42 @@ def read_labels(
     are_words = not written and any(isinstance(label, str) for label in in_order)
     classes = _classes(in_order, caller, ask=not own and not are_words)
     return _checked_classes(classes._replace(notes=(*notes, *classes.notes)), n, caller)
+
+# %% ../../nbs/inputs/01_row_labels.ipynb #d1d32ed2
+class NamedRows(NamedTuple):
+    "Models whose rows are in one order, and the names of the rows."
+
+    models: dict  # name -> model
+    points: Any  # with `names`, for `read_labels`; None if no data frame names its rows
+
+
+def rows_of_frames(
+    models: dict,  # name -> model
+    caller: str,  # who asks
+) -> NamedRows:
+    "Models with the rows of data frames in one order, by the index."
+    frames = {k: m for k, m in models.items() if hasattr(m, "iloc") and hasattr(m, "columns")}
+    named = {}
+    for name, frame in frames.items():
+        index = frame.index
+        usual = tables.is_usual_index(index) or not index.is_unique
+        if not usual and not tables.counts(index.tolist()):
+            named[name] = frame
+    if not named:
+        return NamedRows(models, None)
+    first, order = next(iter(named)), next(iter(named.values())).index
+    for name, frame in named.items():
+        other = frame.index.difference(order, sort=False).tolist()
+        if len(frame) != len(order) or other:
+            rule = "data frames of features must hold the same points"
+            got = f"{len(order)} rows in {first!r:.40}, {len(frame)} in {name!r:.40}"
+            got += f", where {other[0]!r:.40} is another" if other else ""
+            remedy = "correct the index, or frame.reset_index(drop=True) if the order is right"
+            refuse(caller, rule, got, remedy)
+    unlike = [name for name, frame in named.items() if not frame.index.equals(order)]
+    if unlike:
+        said = f"the rows of {', '.join(map(repr, unlike[:3]))} are put in the order of {first!r}"
+        warnings.warn(f"{caller}: {said}, by their index.", stacklevel=3)
+    ordered = {name: named[name].loc[order] if name in named else m for name, m in models.items()}
+    names = [_key_text(row) for row in order]
+    return NamedRows(ordered, SimpleNamespace(names=names, skipped=(), labels=None))

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -350,6 +350,14 @@ def of_records(
     return Table(name, tuple(map(str, columns)), cells)
 
 
+def is_usual_index(
+    index: Any,  # of a data frame
+) -> bool:
+    "Does an index say nothing: 0, 1, 2, ... in order, or several levels?"
+    counts_up = getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1
+    return counts_up or getattr(index, "nlevels", 1) > 1
+
+
 def of_frame(
     frame: DataFrame,
     name: str,  # what to call the table
@@ -357,8 +365,7 @@ def of_frame(
     "The table of a data frame; its index is a column without a name, unless it only counts."
     columns, cells = list(frame.columns), [frame.iloc[:, k].tolist() for k in range(frame.shape[1])]
     index = frame.index
-    counts = getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1
-    if not counts and getattr(index, "nlevels", 1) == 1:
+    if not is_usual_index(index):
         columns, cells = ["", *columns], [index.tolist(), *cells]
     return Table(name, tuple(str(column).strip() for column in columns), tuple(cells))
 

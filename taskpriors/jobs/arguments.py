@@ -39,7 +39,7 @@ def label_options(
     column: str | None = None,  # of --label-column
 ) -> dict:  # options of rank_models
     "Labels and metrics of a ranking; a metric that is not known is refused first."
-    from taskpriors.rank.known_labels import labels_of_column, labels_of_files
+    from taskpriors.inputs.row_labels import labels_of_column, labels_of_files
     from taskpriors.rank.synbench_column import without_synbench
     from taskpriors.transfer.registry import metric_functions
 

@@ -18,7 +18,6 @@ from taskpriors.inputs.row_labels import (  # noqa: F401  promised at this path
     GivenLabels,
     LabelColumn,
     LabelsLike,
-    labels_of_column,
     labels_of_files,
     read_labels,
 )

@@ -26,12 +26,13 @@ from taskpriors.checks import (
     check_instance,
     refuse,
 )
+from ..inputs import row_labels
 from ..inputs.embed import embed_features
 from ..inputs.images import ImagesLike
 from ..inputs.row_blocks import open_rows
 from ..inputs.texts import TextsLike
 from .company import AnyModel, ModelsLike, RankOptions, named_models, texts_for
-from .known_labels import LabelsLike, labels_of_column
+from .known_labels import LabelsLike
 from .laws import JudgesLike, read_law
 from .ranking import Ranking
 from .run import run, run_on_disk
@@ -211,7 +212,7 @@ def rank_models(
     _check_embedding_options(how)
     check_flag(overwrite, "rank_models", "overwrite")
     if label_column is not None:
-        labels = labels_of_column(labels, label_column)
+        labels = row_labels.labels_of_column(labels, label_column)
     _check_call(models, prior, metrics, out)
     options = RankOptions(
         kernel=kernel,
@@ -230,6 +231,11 @@ def rank_models(
     )
     check_flag(plan, "rank_models", "plan")
     named = named_models(models)
+    if images is None and texts is None:
+        rows_by_name = row_labels.rows_of_frames(named, "rank_models")
+        named, points = rows_by_name.models, rows_by_name.points
+        if points is not None:
+            labels = row_labels.read_labels(labels, points, len(points.names))
     statistics, scores = without_synbench(metrics)
     asked: dict[str, Any] = dict(models=named, labels=labels, metrics=metrics)
     asked |= dict(prior=prior, probe=probe, kernel=kernel, how=how, judges=judges)
