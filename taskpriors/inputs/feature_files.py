@@ -6,12 +6,11 @@
 __all__ = []
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #f1a3370f
-import codecs
-import csv
 import hashlib
 import json
 import mmap
 import re
+import warnings
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +21,7 @@ import torch
 from torch import Tensor
 
 from ..checks import ArrayLike, DataFrame, check_memory, refuse
+from . import tables
 from .remote import is_url, local_copy
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #b5ccc673
@@ -132,133 +132,27 @@ def _with_room(
         check_memory(4 * values.size, caller, "store them as float32, which is mapped as it is")
     return values
 
-# %% ../../nbs/inputs/01_feature_files.ipynb #a69fc825
-_SEPARATORS = (",", ";", "\t", "|", " ")
-_FIRST_LINES = 100  # of a table, by which its form is judged
-_ABSENT = {"", "na", "n/a", "#n/a", "nan", "<na>", "null", "none"}
-_WHOLE = re.compile(r"[+-]?\d+")
-_COMMENT = re.compile(r"\s*#+(?!N/A)")
-
-
-class _TextForm(NamedTuple):
-    "How the rows of a table are written in a text."
-
-    encoding: str
-    separator: str
-    names: list | None  # of the columns
-    skip: int  # lines above the first row
-
-
-def _split_line(line: str, separator: str) -> list:
-    if separator == " ":
-        return line.split()
-    return next(csv.reader([line.rstrip("\n")], delimiter=separator, skipinitialspace=True))
-
-
-def _is_number(word: str) -> bool:  # or one that is missing
-    if word.strip().lower() in _ABSENT:
-        return True
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
-
-
-def _are_rows(lines: list, separator: str) -> bool:
-    rows = [_split_line(line, separator) for line in lines]
-    one_length = len({len(row) for row in rows}) == 1 and len(rows[0]) > 1
-    return one_length and all(_is_number(word) for row in rows for word in row)
-
-
-def _names_in(first: list, others: list, path: Path, caller: str) -> bool:
-    "Is the first line of a table, of numbers, one of names?"
-    counted = first[1:] if first[0] == "" else first
-    if not others or not counted or not all(map(_WHOLE.fullmatch, counted)):
-        return False
-    whole = any(map(_WHOLE.fullmatch, (word for row in others for word in row)))
-    if first[0] == "" or (not whole and len(first) > 1):
-        return True
-    d = len(counted)
-    if list(map(int, counted)) in (list(range(d)), list(range(1, d + 1))) or not whole:
-        rule = f"the first line of {path.name[-60:]} must be a point, or names that are words"
-        refuse(caller, rule, ",".join(first)[:40], "name the columns, or write 1.0 for 1")
-    return False
-
-
-def _form_of(path: Path, caller: str) -> _TextForm:
-    with path.open("rb") as file:
-        mark = file.read(2)
-    encoding = "utf-16" if mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
-    comment, skip = "", 0
-    lines: list[str] = []
-    with path.open(encoding=encoding) as file:
-        for k, line in enumerate(file):
-            if not lines and _COMMENT.match(line):
-                comment = _COMMENT.sub("", line, count=1)
-            elif line.strip():
-                lines.append(line)
-                skip = k if len(lines) == 1 else skip
-            if len(lines) > _FIRST_LINES:
-                break
-    if not lines:
-        refuse(caller, f"{path.name[-80:]} must hold rows of numbers", "none", "check the file")
-    body = lines[1:] or lines
-    separator = next((s for s in _SEPARATORS if _are_rows(body, s)), ",")
-    first, *others = (_split_line(line, separator) for line in lines)
-    above = _split_line(comment.strip(), separator) if comment.strip() else []
-    names = None
-    if not all(map(_is_number, first)) or _names_in(first, others, path, caller):
-        names, skip = first, skip + 1
-    elif len(above) == len(first) and not all(map(_is_number, above)):
-        names = above
-    if others and len(others[0]) != len(first):
-        got = f"{len(first)} fields in the first line and {len(others[0])} in the second"
-        rule = f"the lines of {path.name[-60:]} must have one length"
-        refuse(caller, rule, got, "give every column one name, and row numbers none")
-    return _TextForm(encoding, separator, names, skip)
-
-
-def read_csv(
-    path: Path,
-    caller: str,  # who asks
-) -> DataFrame:
-    "A table of numbers in any dialect of csv, with or without names of columns."
-    import pandas as pd
-
-    form = _form_of(path, caller)
-    separator = r"\s+" if form.separator == " " else form.separator
-    with path.open(encoding=form.encoding) as file:
-        for _ in range(form.skip):
-            file.readline()
-        frame = pd.read_csv(file, sep=separator, header=None, skipinitialspace=True)
-    if form.names is not None:
-        frame.columns = [name or f"Unnamed: {k}" for k, name in enumerate(form.names)]
-    elif frame.shape[1] > 1 and frame[0].dtype == "int64" and len(frame) > 1:
-        counted = np.arange(len(frame)) + int(frame[0][0])
-        if frame[0][0] in (0, 1) and (frame[0].to_numpy() == counted).all():
-            rule = f"{path.name[-60:]} must have no column of row numbers"
-            refuse(caller, rule, "a first column that counts the rows", "drop it")
-    return frame
-
-# %% ../../nbs/inputs/01_feature_files.ipynb #a1be8d98
-def read_parquet(
-    path: Path,
-    caller: str,  # who asks
-) -> DataFrame:
-    "A table in a parquet file."
-    import pandas as pd
-
-    try:
-        return pd.read_parquet(path)
-    except ImportError:
-        rule = "a parquet file needs pyarrow"
-        remedy = "pip install 'taskpriors[data]', or store a csv or npy"
-        refuse(caller, rule, f"{path.name} and no such package", remedy, ImportError)
-
 # %% ../../nbs/inputs/01_feature_files.ipynb #d963fd6f
 _NO_FEATURES = {"label", "labels", "target", "targets", "class", "y", "id", "index", "unnamed: 0"}
 _VECTORS = ("features", "embedding", "embeddings")
+_ROW_NUMBERS = {"", "unnamed: 0", "index", "row", "id"}
+
+
+def _in_order(frame: DataFrame, what: str, caller: str) -> DataFrame:
+    "The rows in the order that their numbers say, without the numbers."
+    named = [name for name in frame.columns if tables.plain_name(name) in _ROW_NUMBERS]
+    numbers, column = frame.index, "its index"
+    for name in named:
+        if tables.counts(frame[name].tolist()):
+            numbers, column, frame = frame[name], f"the column {name!r}", frame.drop(columns=name)
+            break
+    else:
+        if numbers.is_monotonic_increasing or not tables.counts(numbers.tolist()):
+            return frame
+    order = np.argsort(numbers.to_numpy(), kind="stable")
+    said = f"{caller}: the rows of {what} are taken in the order of {column}, which counts them"
+    warnings.warn(f"{said}; drop it to keep them as they stand.", stacklevel=2)
+    return frame.iloc[order]
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #2e30d35c
 def table_values(
@@ -273,12 +167,14 @@ def table_values(
     cells = frame[named[0]].tolist() if named else []
     vectors = cells if cells and isinstance(cells[0], (list, tuple, np.ndarray)) else None
     if vectors is not None:
+        vectors = _in_order(frame, what, caller)[named[0]].tolist()
         if len({np.shape(v) for v in vectors}) > 1:
             rule, remedy = f"{what} must have vectors of one length", "pad or drop the others"
             refuse(caller, rule, "several lengths", remedy)
         return np.array(vectors)
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
+    frame = _in_order(frame, what, caller)
     for name, kind in frame.dtypes.items():
         if not is_numeric_dtype(kind) and not is_bool_dtype(kind):
             rule = f"{what} must have columns of numbers only"
@@ -287,11 +183,26 @@ def table_values(
         if str(name).lower() in _NO_FEATURES:
             rule = f"{what} must have no column of labels or row numbers"
             remedy = "drop it (labels go to labels=), or rename it if it is a feature"
+            if tables.plain_name(name) in _ROW_NUMBERS:
+                remedy = "sort the rows by it and drop it, or rename it if it is a feature"
             refuse(caller, rule, repr(name), remedy)
     values = frame.to_numpy()
     if values.dtype == object:  # columns that know missing values
         values = frame.to_numpy(dtype="float64", na_value=np.nan)
     return values
+
+# %% ../../nbs/inputs/01_feature_files.ipynb #0c7bb10a
+def table_in(
+    path: Path,
+    caller: str,  # who asks
+) -> np.ndarray:  # shape (n, d)
+    "The features in a file that holds a table."
+    if tables.kind_of(path) == ".parquet":
+        return table_values(tables.read_parquet(path, caller), caller, path.name[-80:])
+    numbers = tables.read_numbers(path, caller)
+    for note in numbers.notes:
+        warnings.warn(f"{caller}: {note}", stacklevel=2)
+    return table_values(numbers.frame, caller, path.name[-80:])
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #b222f822
 class Rows(NamedTuple):
@@ -400,14 +311,6 @@ def _refuse_folder(
     refuse(caller, rule, folder.name, remedy)
 
 
-def _table_in(
-    path: Path,
-    caller: str,
-) -> np.ndarray:
-    frame = read_csv(path, caller) if path.suffix == ".csv" else read_parquet(path, caller)
-    return table_values(frame, caller, path.name[-80:])
-
-
 def _read_arrays(
     path: Path,
     key: str | None,
@@ -439,6 +342,6 @@ def read_features(
         _refuse_folder(path, caller)
     if path.is_dir():
         return _looked_into(path, caller, lambda: read_mteb_cache(path, caller))
-    if path.suffix in (".csv", ".parquet"):
-        return Rows(_looked_into(path, caller, lambda: _table_in(path, caller)), "")
+    if tables.kind_of(path) in (".parquet", *tables.TEXT_TABLES):
+        return Rows(_looked_into(path, caller, lambda: table_in(path, caller)), "")
     return Rows(_looked_into(path, caller, lambda: _read_arrays(path, key, caller)), "")

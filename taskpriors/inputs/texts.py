@@ -37,6 +37,7 @@ from taskpriors.checks import (
     check_same_n,
     refuse,
 )
+from . import row_labels, tables
 from .accepted_models import Encoder, is_features, load_encoder
 from .embed import Features, embed_features
 from .encoders import device_of, model_name, module_of
@@ -62,10 +63,15 @@ def _words(
         return None
     if values.ndim != 1 or values.dtype.kind not in "OUT":
         return None
-    for k, value in enumerate(values.tolist()):
-        if not isinstance(value, str) or value.strip().lower() in ("", "nan"):
+    entries = list(labels) if isinstance(labels, (list, tuple)) else values.tolist()
+    missing = row_labels.missing_words(entries)
+    for k, value in enumerate(entries):
+        blank = row_labels.is_blank(value) or str(value).strip() in missing.unknown
+        if not isinstance(value, str) or blank:
             rule, remedy = "every text must have a label", "drop the text, or leave labels out"
             refuse("load_texts", rule, f"{value!r:.40} at position {k}", remedy)
+    for note in missing.notes:
+        warnings.warn(f"load_texts: {note}", stacklevel=2)
     return values.astype(str)
 
 
@@ -98,7 +104,8 @@ class TextSource:
     """Texts in a fixed order: `len`, `[i]` (a string) and `.subset`.
 
     `.fingerprint` names the content, `.labels` holds the classes or None, `.classes` what they
-    are called, and `.name` is what to call the source.
+    are called, `.names` what a table calls the texts or None, and `.name` is what to call the
+    source.
     """
 
     kind = "texts"  # what its points are called
@@ -111,6 +118,7 @@ class TextSource:
         *,
         labels: ArrayLike | None = None,  # class of each text, words or numbers, shape (n,)
         labels_from: str = "the texts",  # where the labels come from, in words
+        names: Sequence | None = None,  # what to call each text, such as its id
     ) -> None:
         for k, text in enumerate(texts):
             if not isinstance(text, str):
@@ -122,6 +130,7 @@ class TextSource:
         self.texts, self.name, self.labels_from = tuple(texts), name, labels_from
         if not self.texts:
             refuse("load_texts", f"{name} must hold a text", "none", "check the source")
+        self.names = None if names is None else tuple(map(str, names))
         self.labels, self.classes = None, ()
         if labels is not None:
             self.labels, self.classes = _classes(labels, len(self))
@@ -146,46 +155,75 @@ class TextSource:
         new = copy(self)
         new.texts = tuple(self.texts[i] for i in keep)
         new.labels = None if self.labels is None else self.labels[keep]
+        new.names = None if self.names is None else tuple(self.names[i] for i in keep)
         new.fingerprint = _digest(new.texts)
         return new
 
-# %% ../../nbs/inputs/07_texts.ipynb #2cc189a0
-def _open_table(
-    path: Path,
-):  # pandas.DataFrame
-    if path.suffix not in (".csv", ".tsv", ".parquet"):
-        rule = "texts must be a list, or a file .csv, .tsv or .parquet"
-        refuse("load_texts", rule, repr(path.name[-80:]), "pass the list of texts")
-    if not path.is_file():
-        rule, remedy = "a file of texts must exist", "check the path"
-        refuse("load_texts", rule, repr(str(path)[-80:]), remedy, FileNotFoundError)
-    try:
-        import pandas as pd
-
-        if path.suffix == ".parquet":
-            return pd.read_parquet(path)
-        separator = "\t" if path.suffix == ".tsv" else ","
-        how = dict(dtype=str, keep_default_na=False, skip_blank_lines=False, encoding="utf-8-sig")
-        return pd.read_csv(path, sep=separator, **how)
-    except Exception as e:  # readers raise many types
-        got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
-        refuse("load_texts", f"{path.name[-80:]} must hold a table", got, "check the file", OSError)
-
-# %% ../../nbs/inputs/07_texts.ipynb #680b3b7e
-def _column(
-    table,  # pandas.DataFrame
-    name: str | None,  # asked for
-    usual: str,  # taken if it is there and no name is given
-):  # a column; None if none is asked for and the usual one is not there
-    if name is None:
-        return table[usual] if usual in table else None
-    if name not in table:
-        got = ", ".join(map(str, table.columns))
-        refuse("load_texts", f"the column {name!r:.60} must exist", got[:120], "name one of these")
-    return table[name]
-
 # %% ../../nbs/inputs/07_texts.ipynb #b0bb18fe
 TextsLike = TypeAliasType("TextsLike", str | os.PathLike | ArrayLike | TextSource)
+
+# %% ../../nbs/inputs/07_texts.ipynb #725a02f6
+_TEXT_NAMES = {"text", *row_labels.LABEL_NAMES}
+
+
+def _table_of(
+    source: Any,
+    text_column: str | None,
+    label_column: str | None,
+) -> tables.Table | None:
+    "The table that texts stand in; None if they stand in none."
+    if isinstance(source, (str, os.PathLike)):
+        path = Path(source).expanduser()
+        if not tables.kind_of(path):
+            rule = f"texts must be a list, or a file {', '.join(tables.TABLE_FILES)}"
+            refuse("load_texts", rule, repr(path.name[-80:]), "pass a list of texts")
+        if not path.is_file():
+            rule, remedy = "a file of texts must exist", "check the path"
+            refuse("load_texts", rule, repr(str(path)[-80:]), remedy, FileNotFoundError)
+        asked = {tables.plain_name(column) for column in (text_column, label_column) if column}
+        return tables.read(path, "load_texts", wanted=asked or _TEXT_NAMES, prose=True)
+    if not hasattr(source, "columns"):
+        return None
+    if hasattr(source, "iloc"):
+        return tables.of_frame(source, "the data frame")
+    columns = list(source.columns)
+    return tables.Table("the data frame", tuple(columns), tuple(list(source[c]) for c in columns))
+
+
+def _text_place(table: tables.Table, asked: str | None, of_file: bool) -> int:
+    "Which column holds the texts."
+    if asked is not None:
+        return table.place_of(asked, "load_texts", "text_column")
+    plain = [tables.plain_name(column) for column in table.columns]
+    if plain.count("text") == 1:
+        return plain.index("text")
+    other = {*row_labels.LABEL_NAMES, *row_labels.KEY_NAMES} - {"" if len(plain) == 1 else None}
+    places = [k for k, name in enumerate(plain) if name not in other]
+    if of_file and len(plain) == 1 and plain != [""]:
+        rule = f"the one column of {table.name[-60:]} must be headed text, or named"
+        got = f"{table.columns[0][:60]!r} in the first line, which may be a text"
+        refuse("load_texts", rule, got, "write text above it, or name it with text_column=")
+    if len(places) != 1:
+        rule, remedy = "a table of texts must have the column text", "name one with text_column="
+        refuse("load_texts", rule, ", ".join(table.columns)[:120], remedy)
+    return places[0]
+
+
+def _label_place(table: tables.Table, asked: str | None) -> int | None:
+    plain = [tables.plain_name(column) for column in table.columns]
+    if asked is None and plain.count("label") != 1:
+        return None
+    return row_labels.label_place(table, asked, "load_texts")
+
+
+def _names_in(table: tables.Table, text: int) -> list | None:
+    "What the table calls its texts: the first usual column without a name twice."
+    for wanted in row_labels.KEY_NAMES:
+        for k, column in enumerate(table.columns):
+            cells = table.cells[k]
+            if k != text and tables.plain_name(column) == wanted and len(set(cells)) == len(cells):
+                return cells
+    return None
 
 # %% ../../nbs/inputs/07_texts.ipynb #1a7717ba
 def _limited(
@@ -199,7 +237,7 @@ def _limited(
 
 @documented
 def load_texts(
-    source: TextsLike,  # list of strings, data frame, or path of a .csv, .tsv or .parquet file
+    source: TextsLike,  # list of strings, data frame, or file .csv .tsv .txt .jsonl .json .parquet
     *,
     text_column: str | None = None,  # of a table; None: "text", or the only column of a data frame
     label_column: str | None = None,  # of a table; None: "label" if there is one
@@ -213,41 +251,33 @@ def load_texts(
     """
     if isinstance(source, TextSource):
         return _limited(source, limit)
-    name, labels_from, file = "texts", "the texts", ""
-    if isinstance(source, (str, os.PathLike)):
-        path = Path(source).expanduser()
-        source, name, file = _open_table(path), path.stem, path.name
-    if hasattr(source, "columns"):
-        file = "" if file.endswith(".parquet") else file
-        table: Any = source
-        found = _column(table, text_column, "text")
-        if found is None and table.shape[1] == 1:
-            if file:
-                rule = f"the one column of {file[-60:]} must be headed text, or named"
-                got = f"{str(table.columns[0])[:60]!r} in the first line, which may be a text"
-                refuse("load_texts", rule, got, "write text above it, or name it with text_column=")
-            found = table[table.columns[0]]
-        if found is None:
-            got = ", ".join(map(str, table.columns))[:120]
-            rule, remedy = (
-                "a table of texts must have the column text",
-                "name one with text_column=",
-            )
-            refuse("load_texts", rule, got, remedy)
-        texts: Any = found
-        if labels is None:
-            labels = _column(source, label_column, "label")
-            labels_from = f"the column {label_column or 'label'!r} of {name}"
+    name, labels_from, names = "texts", "the texts", None
+    table = _table_of(source, text_column, label_column)
+    if table is not None:
+        name = Path(table.name).stem if isinstance(source, (str, os.PathLike)) else name
+        at = _text_place(table, text_column, isinstance(source, (str, os.PathLike)))
+        texts: Any = table.cells[at]
+        names = _names_in(table, at)
+        label = _label_place(table, label_column)
+        if labels is None and label is not None:
+            labels = table.cells[label]
+            labels_from = f"the column {table.columns[label]!r} of {name}"
+        for note in table.notes:
+            warnings.warn(f"load_texts: {note}", stacklevel=2)
     else:
         if text_column is not None or label_column is not None:
             rule, remedy = "a column must be named of a table", "leave it out"
             refuse("load_texts", rule, type(source).__name__, remedy, TypeError)
         texts = source
+        if hasattr(source, "iloc") and hasattr(source, "index"):
+            series: Any = source
+            frame = tables.of_frame(series.to_frame("text"), "the series")
+            names = _names_in(frame, len(frame.columns) - 1)
     is_list = hasattr(texts, "__iter__") and hasattr(texts, "__len__")
     if not is_list or isinstance(texts, (type, bytes, Mapping, Set)):
         rule, remedy = "texts must be a list, a table or a file", "pass a list of strings"
         refuse("load_texts", rule, type(source).__name__, remedy, TypeError)
-    opened = TextSource(list(texts), name, labels=labels, labels_from=labels_from)
+    opened = TextSource(list(texts), name, labels=labels, labels_from=labels_from, names=names)
     return _limited(opened, limit)
 
 # %% ../../nbs/inputs/07_texts.ipynb #95c9425b

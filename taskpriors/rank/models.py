@@ -27,6 +27,7 @@ from taskpriors.checks import (
     check_split,
     refuse,
 )
+from ..inputs import row_labels
 from ..inputs.embed import embed_features
 from ..inputs.images import ImagesLike
 from ..inputs.row_blocks import open_rows
@@ -177,6 +178,16 @@ def _plan_of(rows, choice, options):  # RankingPlan
         elected=choice.kind == "elected",
     )
 
+
+def _rank_rows(models, images, options, choice, *, needs, plan, asked):  # Ranking, or RankingPlan
+    rows, failures = _opened(models, choice, options)
+    if lost := [name for name in needs if name not in ("probe", "kernel", "prior")]:
+        rule, remedy = "rows on disk must be ranked without it", "or pass on_disk=False"
+        refuse("rank_models", rule, lost[0], f"leave it out, {remedy}")
+    if plan:
+        return _plan_of(rows, choice, options)
+    return run(rows, images, options, failures=failures, on_disk=True, **asked)
+
 # %% ../../nbs/rank/13_models.ipynb #f0f006d8
 @documented
 def rank_models(
@@ -184,6 +195,7 @@ def rank_models(
     images: ImagesLike | None = None,  # for load_images; None: digits, or none if all are features
     *,
     labels: LabelsLike | None = None,  # of all points or of some, see below
+    label_column: str | None = None,  # of a table of labels; None: label, or the only one
     texts: TextsLike | None = None,  # what load_texts opens, instead of images; see embed_texts
     groups: ArrayLike | None = None,  # of each point (patient, video), (n,): left out whole
     prior: AnyModel | None = None,  # "elected" (None), "product", "others", model, factor (n, r)
@@ -223,8 +235,10 @@ def rank_models(
     on its tasks above that of the best of them. Temperatures are in the unit of M. A metric is
     better when higher, and is cached if it has a `key`; "synbench" among names scores the networks
     themselves.
-    `labels` are an array or list (-1, NaN, None or an empty text where not known), a dict or a csv
-    of rows or paths and labels, another file, or True for those of the points. They decide the
+    `labels` are an array or list (NaN, None or an empty text where not known), a series, a dict of
+    rows or paths and labels, a table whose rows have such a key (csv, tsv, json, parquet, a data
+    frame), another file, or True for those of the points. A -1 is unknown beside classes 0, 1, 2,
+    ..., and a class beside 1, or 0 and 1. What was decided is in the notes. Labels decide the
     order: the skill is over tasks that agree with them, "prior_skill" stands beside it, and metrics
     with labels are added. Numbers with fractions, floats (n, m) and several labels (n, m) of 0 and
     1 are real targets, and the skill is the mean over them of ridge regression. Features that stay
@@ -242,6 +256,8 @@ def rank_models(
     _check_further_options(how)
     check_flag(overwrite, me, "overwrite")
     check_flag(plan, me, "plan")
+    if label_column is not None:
+        labels = row_labels.labels_of_column(labels, label_column)
     _check_call(models, prior, metrics, out)
     embedding = {name: value for name, value in how.items() if name not in ON_DISK}
     options = RankOptions(
@@ -262,6 +278,11 @@ def rank_models(
         **{name: how[name] for name in ON_DISK if name in how},
     )
     named = named_models(models)
+    if images is None and texts is None:
+        rows_by_name = row_labels.rows_of_frames(named, "rank_models")
+        named, points = rows_by_name.models, rows_by_name.points
+        if points is not None:
+            labels = row_labels.read_labels(labels, points, len(points.names))
     statistics, scores = without_synbench(metrics)
     choice = read_prior(prior, named)
     needs = _needs_memory(options, choice, statistics, scores, how)
@@ -272,14 +293,11 @@ def rank_models(
         images = texts_for(texts, images, models)
     asked: dict[str, Any] = dict(prior=prior, labels=labels, judges=judges, controls=controls)
     if on_disk:
-        where = replace(options, embedding=dict(device=how.get("device") or "cpu"))
-        rows, failures = _opened(named, choice, where)
-        if lost := [name for name in needs if name not in ("probe", "kernel", "prior")]:
-            rule, remedy = "rows on disk must be ranked without it", "or pass on_disk=False"
-            refuse(me, rule, lost[0], f"leave it out, {remedy}")
+        device = how.get("device") or "cpu"
+        where = replace(options, embedding=dict(device=device))
+        ranking = _rank_rows(named, images, where, choice, needs=needs, plan=plan, asked=asked)
         if plan:
-            return _plan_of(rows, choice, where)
-        ranking = run(rows, images, where, failures=failures, on_disk=True, **asked)
+            return ranking
     elif plan:
         rule = f"plan needs rows on disk, or files of more than {ALL_PAIRS:,} points"
         refuse(me, rule, "other models or options", "leave it out, or pass on_disk=True")
