@@ -45,6 +45,7 @@ from taskpriors.inputs.encoders import (
 from .image_source import ImageSource
 from .images import ImagesLike, load_images
 from .loaders import LoadedBatches
+from .sources import source_of
 from ..results import Result
 from ..signatures import documented
 from taskpriors.store import (
@@ -150,7 +151,7 @@ class _Seen(NamedTuple):
     "What the probe saw."
 
     digest: str  # of the features of a few images
-    dim: int  # setup many features an image has
+    dim: int  # features of an image
 
 
 def look_at_few(
@@ -470,14 +471,15 @@ def embed_features(
         points = LoadedBatches(points)
     elif points is not None and not hasattr(points, "fingerprint"):
         points = load_images(points)
-    if isinstance(points, LoadedBatches) and not isinstance(model, Encoder):
-        if transform is not None or isinstance(model, tuple):
+    source = source_of(model)
+    if isinstance(points, LoadedBatches) and not isinstance(source, Encoder):
+        if transform is not None or getattr(source, "partner", None) is not None:
             rule = "a loader's batches must go to the model as they are"
             remedy = "leave the transform to the loader's data set, or pass pictures"
             refuse("embed", rule, "a transform or processor", remedy, TypeError)
         transform = passed_on
     enc = load_encoder(
-        model,
+        source,
         transform=transform,
         pooling=pooling,
         name=name,

@@ -25,25 +25,6 @@ from ..checks import refuse
 from .pooling import pool_output
 from ..store import digest_tensors
 
-# %% ../../nbs/inputs/03_encoders.ipynb #56a00e75
-def module_of(
-    model: Callable,  # a module, a method of a module, or any other callable
-) -> nn.Module | None:  # None if no module can be seen
-    "The module that holds the weights of a model."
-    for owner in (model, getattr(model, "__self__", None)):
-        if isinstance(owner, nn.Module):
-            return owner
-    return None
-
-# %% ../../nbs/inputs/03_encoders.ipynb #a77a94ef
-def model_name(
-    model: Callable,  # as in `module_of`
-) -> str:
-    "What to call a model: the name of its class or of its function."
-    owner = getattr(model, "__self__", model)
-    name = getattr(model, "__qualname__", type(owner).__name__)
-    return name.replace("<lambda>", "function")
-
 # %% ../../nbs/inputs/03_encoders.ipynb #fb52b662
 def device_of(
     module: nn.Module | None,
@@ -123,7 +104,7 @@ def evaluating(
 ) -> Iterator[None]:
     "Put modules into evaluation mode, and a module on a device, and back afterwards."
     modes = [(m, m.training) for module in modules_within(model) for m in module.modules()]
-    moved = model if isinstance(model, nn.Module) and device is not None else None
+    moved = model if model in modules_within(model) and device is not None else None
     home = device_of(moved)
     try:
         for m, _ in modes:

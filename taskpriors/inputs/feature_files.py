@@ -22,52 +22,12 @@ import torch
 from torch import Tensor
 
 from ..checks import ArrayLike, DataFrame, check_memory, refuse
-from .remote import is_url, local_copy
-
-# %% ../../nbs/inputs/01_feature_files.ipynb #b5ccc673
-FEATURE_FILES = (".npy", ".npz", ".pt", ".pth", ".safetensors", ".csv", ".parquet")
-_CACHE_FILES = ("vectors.npy", "index.json", "dimension")
-_WITH_KEY = re.compile(r"(.+\.npz):([^:/\\]+)")
-
-
-def split_key(
-    path: str | Path,  # of a file, or FILE.npz:KEY, or the same at a URL
-) -> tuple:  # Path, or the text of a URL, and the key or None
-    "The file, and the name of the array in it if one is named."
-    found = _WITH_KEY.fullmatch(str(path))
-    file, key = found.groups() if found else (path, None)
-    return file if is_url(file) else Path(file).expanduser(), key
-
-# %% ../../nbs/inputs/01_feature_files.ipynb #d592be1a
-def _is_cache(
-    folder: Path,
-) -> bool:
-    return all((folder / name).is_file() for name in _CACHE_FILES)
-
-
-def is_feature_file(
-    model: object,  # anything that may be ranked
-) -> bool:
-    "Does a model name a file or folder that holds its features?"
-    if isinstance(model, Path):
-        return model.suffix != ".onnx"
-    if is_url(model):
-        return str(split_key(model)[0]).endswith(FEATURE_FILES)
-    if not isinstance(model, str) or "@" in model:
-        return False
-    file, key = split_key(model)
-    if key is not None or (":" not in model and model.endswith(FEATURE_FILES)):
-        return True
-    return ":" not in model and _is_cache(file)
-
-# %% ../../nbs/inputs/01_feature_files.ipynb #cf02bceb
-def file_name(
-    model: str | Path,  # a file or folder of features
-) -> str:
-    "What to call a model that is given by a file."
-    file, key = split_key(model)
-    stem = Path(file).name if Path(file).is_dir() else Path(file).stem
-    return stem if key is None else f"{stem}:{key}"
+from . import sources
+from .remote import local_copy
+from taskpriors.inputs.sources import (  # noqa: F401 - promised at this path
+    is_feature_file,
+    split_key,
+)
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #244cdfc7
 _BOMB = 2**28  # bytes from which a compressed array is looked at
@@ -340,7 +300,7 @@ def _looked_into(
 def _remedy_for(
     path: Path,
 ) -> str:
-    if _is_cache(path.parent):
+    if sources.is_vector_cache(path.parent):
         return "it is part of a cache of mteb: name its folder"
     return "check the file" if path.exists() else "check the path"
 
@@ -394,8 +354,8 @@ def _refuse_folder(
     folder: Path,
     caller: str,
 ):
-    tasks = sorted(path.name for path in folder.iterdir() if _is_cache(path))
-    rule = "a folder of features must be one that NumpyCache of mteb wrote"
+    tasks = sorted(path.name for path in folder.iterdir() if sources.is_vector_cache(path))
+    rule = "a folder must hold a network, or features that NumpyCache of mteb wrote"
     remedy = f"name the folder of one task, e.g. {tasks[0]}" if tasks else "name a file of features"
     refuse(caller, rule, folder.name, remedy)
 
@@ -419,23 +379,29 @@ def _read_arrays(
     return _with_room(_chosen(_stored(path, key), path, key, caller), caller)
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #a3b484ad
+def _in_memory(values: Any, caller: str) -> ArrayLike:  # an array, a memory map or a data frame
+    if isinstance(values, np.memmap):
+        return _with_room(private_map(values), caller)
+    if all(hasattr(values, name) for name in ("dtypes", "columns", "drop")):
+        return table_values(values, caller) if hasattr(values, "iloc") else values.to_numpy()
+    return values
+
+
 def read_features(
-    source: str | Path | ArrayLike,  # a path, FILE.npz:KEY, a folder of mteb's cache, or an array
+    source: str | Path | ArrayLike | sources.Source,  # a file, FILE.npz:KEY, a folder, an array
     caller: str,  # who asks
 ) -> Rows:
     "Features as they are stored, mapped where that is possible."
-    if isinstance(source, np.memmap):
-        return Rows(_with_room(private_map(source), caller), "")
-    if hasattr(source, "dtypes") and hasattr(source, "columns") and hasattr(source, "drop"):
-        frame: Any = source
-        values = frame.to_numpy() if not hasattr(frame, "iloc") else table_values(frame, caller)
-        return Rows(values, "")
-    if not isinstance(source, (str, Path)):
-        return Rows(source, "")
-    path, key = split_key(source)
-    if is_url(path):
-        path = local_copy(path, caller)
-    if path.is_dir() and not _is_cache(path):
+    source = sources.source_of(source)
+    if isinstance(source, sources.Matrix):
+        return Rows(_in_memory(source.values, caller), "")
+    if isinstance(source, sources.Url):
+        source = sources.FeatureFile(local_copy(source.url, caller), source.key)
+    if not isinstance(source, sources.FeatureFile):
+        rule, remedy = "features must be an array, a data frame or a file", "pass one of these"
+        refuse(caller, rule, source.label, remedy, TypeError)
+    path, key = source.path, source.key
+    if path.is_dir() and not sources.is_vector_cache(path):
         _refuse_folder(path, caller)
     if path.is_dir():
         return _looked_into(path, caller, lambda: read_mteb_cache(path, caller))

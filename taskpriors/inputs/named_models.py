@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from ..checks import refuse
-from .feature_files import is_feature_file
+from .sources import Name, is_repository, source_of
 from ..refusals import listed
 
 # %% ../../nbs/inputs/03_named_models.ipynb #11bfc461
@@ -185,25 +185,19 @@ def timm_config(
 
     return timm.data.resolve_model_data_config(module)
 
-# %% ../../nbs/inputs/03_named_models.ipynb #a3905c3f
-def is_repository(
-    name: object,  # of a model
-) -> bool:
-    "Is a name OWNER/NAME, and no file, folder or zoo/NAME?"
-    if not isinstance(name, str) or name.startswith("zoo/") or Path(name).expanduser().exists():
-        return False
-    return re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name) is not None
-
 # %% ../../nbs/inputs/03_named_models.ipynb #7ddca41f
 def repositories_of(
-    name: str,  # of a model
+    model: Any,  # anything that may be ranked; only a name has a repository
     texts: bool,  # does it read texts?
 ) -> list:  # of OWNER/NAME
     "Repositories of which any may have the weights of a model."
+    source = source_of(model)
+    if not isinstance(source, Name):
+        return []
+    name = source.text
     if is_repository(name):
         return [name]
-    is_file = is_feature_file(name) or name.endswith(".onnx") or Path(name).exists()
-    if is_file or re.fullmatch(r"[\w.-]+", name) is None:
+    if Path(name).exists() or re.fullmatch(r"[\w.-]+", name) is None:
         return []
     if texts:
         return [f"sentence-transformers/{name}", name]
@@ -242,8 +236,9 @@ def check_names(
     "Refuse names whose weights cannot be had here, all at once, before any work."
     from huggingface_hub import constants
 
-    repositories = {m: repositories_of(m, texts) for m in models if isinstance(m, str)}
-    repositories = {name: found for name, found in repositories.items() if found}
+    named = [model for model in map(source_of, models) if isinstance(model, Name)]
+    repositories = {model.text: repositories_of(model, texts) for model in named}
+    repositories = {name: places for name, places in repositories.items() if places}
     missing = [name for name, found in repositories.items() if not any(map(cached_snapshot, found))]
     if not missing or not (constants.HF_HUB_OFFLINE or not _hub_answers()):
         return

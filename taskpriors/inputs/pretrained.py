@@ -15,28 +15,6 @@ from torch import Tensor, nn
 from ..checks import check_choice, refuse
 from .pooling import POOLINGS, choose_output, pool_output
 
-# %% ../../nbs/inputs/03_pretrained.ipynb #2ebb4c08
-def of_transformers(
-    obj: object,  # anything
-) -> bool:
-    "Is an object a network, a processor or a tokenizer of transformers?"
-    return any(cls.__module__.partition(".")[0] == "transformers" for cls in type(obj).__mro__)
-
-# %% ../../nbs/inputs/03_pretrained.ipynb #8175ce45
-def network_name(
-    network: Any,  # of transformers
-) -> str:
-    "What to call a network: OWNER/NAME where it was loaded from, otherwise its class."
-    path = getattr(getattr(network, "config", None), "name_or_path", "") or ""
-    return path if path and not path.startswith(("/", ".", "~")) else type(network).__name__
-
-# %% ../../nbs/inputs/03_pretrained.ipynb #10556148
-def is_processor(
-    obj: object,  # anything
-) -> bool:
-    "Is an object a processor or a tokenizer of transformers?"
-    return of_transformers(obj) and not isinstance(obj, nn.Module)
-
 # %% ../../nbs/inputs/03_pretrained.ipynb #dd589fdf
 class PooledModel(nn.Module):
     "A network of transformers as a function from a batch to one vector per input."

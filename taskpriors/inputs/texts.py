@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -37,13 +37,13 @@ from taskpriors.checks import (
     check_same_n,
     refuse,
 )
-from .accepted_models import Encoder, is_features, load_encoder
+from . import sources
+from .accepted_models import Encoder, load_encoder
 from .embed import Features, embed_features
-from .encoders import device_of, model_name, module_of
+from .encoders import device_of
 from taskpriors.inputs.named_models import (
     cached_snapshot,
     check_names,
-    is_repository,
     quiet_libraries,
     transformers_model,
 )
@@ -287,10 +287,6 @@ class TokenEncoder(nn.Module):
     ) -> None:
         super().__init__()
         tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
-        if not isinstance(model, nn.Module) or not callable(tokenizer):
-            rule, remedy = "a pair must be (module, tokenizer)", "load both from one name"
-            got = f"({type(model).__name__}, {type(tokenizer).__name__})"
-            refuse("embed", rule, got, remedy, TypeError)
         if getattr(tokenizer, "pad_token", "") is None:
             remedy = "set tokenizer.pad_token, e.g. to tokenizer.eos_token"
             refuse("embed", "the tokenizer must know how to pad", "no pad_token", remedy)
@@ -341,14 +337,14 @@ def _encode_by_loader(
 
 
 def encode_method(
-    model: Any,  # with a method encode
+    encode: Callable,  # the method of a model
 ) -> Callable:  # list of texts -> rows
     "The method `encode` of a model, also where it follows the protocol of mteb."
-    known = inspect.signature(model.encode).parameters
+    known = inspect.signature(encode).parameters
     if "task_metadata" in known:
-        return partial(_encode_by_loader, encode=model.encode)
+        return partial(_encode_by_loader, encode=encode)
     quiet = dict(show_progress_bar=False, convert_to_tensor=True)
-    return partial(model.encode, **{k: v for k, v in quiet.items() if k in known})
+    return partial(encode, **{k: v for k, v in quiet.items() if k in known})
 
 # %% ../../nbs/inputs/07_texts.ipynb #86253f75
 def word_means(
@@ -385,7 +381,7 @@ def _joint(
     "Is it a model of pictures and texts, such as CLIP?"
     folder = Path(name) if Path(name).is_dir() else cached_snapshot(name)
     file = None if folder is None else folder / "config.json"
-    if file is None and is_repository(name):
+    if file is None and sources.is_repository(name):
         from huggingface_hub import hf_hub_download
 
         try:
@@ -428,24 +424,37 @@ def _named_sentence_model(
         refuse("embed", f"{name[-60:]!r} must be a text model", got, remedy, OSError)
 
 
-def _encode_function(
-    model,
+class _Encoding(NamedTuple):
+    encode: Callable  # list of texts -> rows
+    module: nn.Module | None  # with the weights, if they can be seen
+
+
+def _encoding_of(
+    source: sources.Source,
     pooling: str | None,  # of token-level models
-) -> tuple:  # function of a list of texts, module with the weights or None
-    if isinstance(model, tuple) and len(model) == 2:
-        found = TokenEncoder(*model, pooling=pooling)
-        return found, found
-    if hasattr(model, "encode"):
-        return encode_method(model), module_of(model)
-    if isinstance(model, nn.Module):
-        rule = "a module of texts needs its tokenizer"
-        refuse("embed", rule, type(model).__name__, "pass (module, tokenizer)", TypeError)
-    if callable(model):
-        return model, module_of(model)
-    if hasattr(model, "transform"):
-        return model.transform, None
-    rule = "model must be a text encoder: a function, (module, tokenizer), or have encode"
-    refuse("embed", rule, type(model).__name__, "see embed_texts", TypeError)
+) -> _Encoding:
+    match source:
+        case sources.Network(partner=None, encode=None):
+            rule = "a module of texts needs its tokenizer"
+            refuse("embed", rule, source.label, "pass (module, tokenizer)", TypeError)
+        case sources.Network(partner=None) | sources.Function(partner=None):
+            encode = source.model if source.encode is None else encode_method(source.encode)
+            return _Encoding(encode, source.module)
+        case sources.Network():
+            tokens = TokenEncoder(source.model, source.partner, pooling)
+            return _Encoding(tokens, tokens)
+        case sources.TextEncoder(encode=None):
+            return _Encoding(source.model.transform, None)
+        case sources.TextEncoder():
+            return _Encoding(encode_method(source.encode), None)
+        case sources.Function():
+            got = f"({type(source.model).__name__}, {type(source.partner).__name__})"
+        case sources.Unknown():
+            got = source.kind
+        case _:
+            got = source.label
+    rule = "model must be a text encoder: a function, a pair (module, tokenizer), or have encode"
+    refuse("embed", rule, got, "see embed_texts", TypeError)
 
 # %% ../../nbs/inputs/07_texts.ipynb #44a8b786
 class _Positions:
@@ -490,18 +499,22 @@ def _rows_at(
 
 # %% ../../nbs/inputs/07_texts.ipynb #ee1e9658
 def _text_encoder(
-    model,
+    source: sources.Source,
     texts: TextSource,  # in the order of the batches
     *,
     pooling: str | None,
-    name: str | None,
+    name: str,
 ) -> Encoder:
-    if isinstance(model, str):
-        name, model = name or model, _named_text_model(model, pooling)
-    encode, module = _encode_function(model, pooling)
-    name = name or model_name(model[0] if isinstance(model, tuple) else model)
+    if isinstance(source, sources.Name):
+        source = sources.source_of(_named_text_model(source.text, pooling))
+    encode, module = _encoding_of(source, pooling)
     forward = partial(_rows_at, encode=encode, texts=texts, name=name, widths=set())
     return Encoder(name, forward, module, transform=_as_position)
+
+
+def _is_pooled(source):
+    paired = isinstance(source, (sources.Network, sources.Function)) and source.partner is not None
+    return paired or isinstance(source, (sources.Name, sources.Unknown))
 
 
 class SupportsEncode(Protocol):
@@ -544,21 +557,21 @@ def embed_texts(
     texts = load_texts(texts)
     if name is not None:
         check_instance(name, str, "embed", "name", remedy="pass a text or None")
-    if pooling is not None and not isinstance(model, (tuple, str)):
-        rule, got = "pooling is for names and for (module, tokenizer)", type(model).__name__
-        refuse("embed", rule, f"{pooling!r:.40} for {got}", "leave it out")
+    source = sources.source_of(model)
+    if pooling is not None and not _is_pooled(source):
+        rule = "pooling is for names and for (module, tokenizer)"
+        refuse("embed", rule, f"{pooling!r:.40} for {source.label_at(0)}", "leave it out")
     if how.pop("transform", None) is not None:
         refuse("embed", "transform is for images", "texts", "leave it out", TypeError)
-    if is_features(model):
-        return embed_features(load_encoder(model, name=name), texts, **how)
-    if isinstance(model, Mapping) or hasattr(model, "key_to_index"):
-        name = name or "vectors"
-        rows = word_means(model, texts, name)
-        return embed_features(load_encoder(rows, name=name), texts, **how)
+    name = name or source.label
+    if isinstance(source, sources.WordVectors):
+        source = sources.Matrix(word_means(source.vectors, texts, name))
+    if isinstance(source, Encoder) or sources.is_given(source):
+        return embed_features(load_encoder(source, name=name), texts, **how)
     order = torch.tensor(sorted(range(len(texts)), key=lambda i: (-len(texts[i]), texts[i])))
     view = texts.subset(order)
     view.name = "texts"  # so that a file found under another name is the same
-    enc = _text_encoder(model, view, pooling=pooling, name=name)
+    enc = _text_encoder(source, view, pooling=pooling, name=name)
     points = _Positions(view, texts.name)
     found = embed_features(enc, points, **dict(num_workers=0) | how)
     return replace(found, features=found.features[order.argsort()])

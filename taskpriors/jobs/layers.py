@@ -22,6 +22,7 @@ from ..inputs.loaders import LoadedBatches, split_batch
 from ..inputs.named_models import transformers_model
 from ..inputs.pooling import pool_tokens
 from ..inputs.pretrained import PooledModel
+from ..inputs.sources import Name, Network, source_of
 from ..inputs.texts import TextsLike, TextSource, TokenEncoder, load_texts
 from taskpriors.jobs.fixed_tasks import (
     FixedPoints,
@@ -88,12 +89,12 @@ def pooled_views(
     return {name: views[name] for name in pool}
 
 # %% ../../nbs/jobs/05_layers.ipynb #8ed2b1fa
-def _n_prefix(model):  # tokens before those of the patches
-    if hasattr(model, "num_prefix_tokens"):
-        return model.num_prefix_tokens
+def _n_prefix(module):  # tokens before those of the patches
+    if hasattr(module, "num_prefix_tokens"):
+        return module.num_prefix_tokens
     ends = ("cls_token", "class_embedding")  # of transformers
-    has_class = any(name.endswith(ends) for name, _ in model.named_parameters())
-    return has_class + getattr(getattr(model, "config", None), "num_register_tokens", 0)
+    has_class = any(name.endswith(ends) for name, _ in module.named_parameters())
+    return has_class + getattr(getattr(module, "config", None), "num_register_tokens", 0)
 
 
 class _Views:
@@ -185,18 +186,16 @@ class TextPoints(FixedPoints):
             yield self.encoder.tokens(some)
 
 
-def _open_texts(model, texts, n_points, batch_size, caller):  # module, TextPoints
-    if isinstance(model, str):
-        model = transformers_model(model, caller, texts=True)[:2]
-    elif hasattr(model, "tokenizer") and hasattr(model, "encode"):  # of sentence-transformers
-        model = getattr(model[0], "auto_model", model[0]), model.tokenizer
-    if not isinstance(model, tuple) or len(model) != 2:
-        rule, remedy = (
-            "layers of texts need a network and its tokenizer",
-            "pass the pair, or a name",
-        )
-        refuse(caller, rule, type(model).__name__, remedy, TypeError)
-    encoder = TokenEncoder(*model)
+def _open_texts(source, texts, n_points, batch_size, caller):  # module, TextPoints
+    if isinstance(source, Name):
+        source = Network(*transformers_model(source.text, caller, texts=True)[:2])
+    elif isinstance(source, Network):
+        source = source.with_tokenizer()
+    if not isinstance(source, Network) or source.partner is None:
+        rule = "layers of texts need a network and its tokenizer"
+        remedy = "pass the pair, or a name"
+        refuse(caller, rule, source.label, remedy, TypeError)
+    encoder = TokenEncoder(source.model, source.partner)
     points = TextPoints(load_texts(texts), encoder, n_points, batch_size)
     return _tower(encoder.model, "text_model"), points
 
@@ -222,21 +221,24 @@ def open_layers(
     if (images is None) == (texts is None):
         rule, got = "points must be images or texts", "none" if texts is None else "both"
         refuse(caller, rule, got, "pass one of them", TypeError)
+    source = source_of(model)
     if texts is not None:
-        return _open_texts(model, texts, n_points, batch_size, caller)
-    if not isinstance(model, (nn.Module, str, tuple)):
+        return _open_texts(source, texts, n_points, batch_size, caller)
+    if not isinstance(source, (Network, Name)):
         rule = "model must be a module, a name or (network, processor)"
-        refuse(caller, rule, type(model).__name__, "pass an nn.Module", TypeError)
-    if isinstance(model, tuple) and _ready(images):
+        refuse(caller, rule, source.label_at(0), "pass an nn.Module", TypeError)
+    if source.partner is not None and _ready(images):
         rule = "a processor needs pictures"
         got = f"{type(images).__name__}, which goes to the model as it is"
         refuse(caller, rule, got, "pass the network alone, or what load_images opens", TypeError)
+    module: Any = getattr(source, "model", None)
+    if isinstance(source, Name) or source.partner is not None or not _ready(images):
+        enc = load_encoder(source, transform=transform)
+        module = enc.module
+        images = images if isinstance(images, FixedPoints) else _model_inputs(images, enc)
     if isinstance(images, FixedPoints):
-        return model, images
-    if isinstance(model, (str, tuple)) or not _ready(images):
-        enc = load_encoder(model, transform=transform)
-        model, images = enc.module, _model_inputs(images, enc)
-    return _tower(model, "vision_model"), LayerPoints(images, n_points, batch_size, 0)
+        return module, images
+    return _tower(module, "vision_model"), LayerPoints(images, n_points, batch_size, 0)
 
 # %% ../../nbs/jobs/05_layers.ipynb #d50fbe0f
 def _layer_rows(module, points, layers, pool, caller):  # "layer/pooling" -> features, (n, d)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import Tensor
 
 from taskpriors.checks import (
     ArrayLike,
@@ -35,6 +35,7 @@ from taskpriors.checks import (
 )
 from ..inputs.encoders import device_of, evaluating
 from ..inputs.pooling import pool_output, pool_tokens
+from ..inputs.sources import Function, Matrix, Network, source_of
 from .collapse import alpha_on_basis, normalized_deviation, rankme_on_basis
 from taskpriors.jobs.fixed_tasks import (
     FixedPoints,
@@ -124,9 +125,8 @@ def encode(
     pool: str | Callable | None = None,  # of maps and tokens: "mean", "cls", "max" or a function
 ) -> Tensor | dict:  # shape (n, d), float32, on the CPU; by name if there are several heads
     "Features of the points, without a trace in the model or the generators."
-    if isinstance(model, nn.parallel.DistributedDataParallel):
-        model = model.module
-    module = model if isinstance(model, nn.Module) else None
+    source: Any = source_of(model)
+    model, module = source.model, source.module if isinstance(source, Network) else None
     device = device_of(module)
     weights = (w.dtype for w in module.parameters()) if module is not None else ()
     dtype = next((kind for kind in weights if kind.is_floating_point), None)
@@ -442,12 +442,16 @@ class Monitor:
         return None if undecided else max(steps, key=lambda s: s.skill).step
 
     def _features(self, model):
-        if torch.is_tensor(model) or isinstance(model, np.ndarray):
+        source = source_of(model)
+        if isinstance(source, Matrix):
             X = check_tensor(model, "Monitor", "features").detach().float().cpu()
         elif self.points is None:
             rule = "a model needs images to look at"
             remedy = "pass features (n, d), or images to Monitor"
             refuse("Monitor", rule, type(model).__name__, remedy, TypeError)
+        elif not isinstance(source, (Network, Function)):
+            rule, remedy = "a model must be a module or a function", "pass one, or features (n, d)"
+            refuse("Monitor", rule, source.label_at(0), remedy, TypeError)
         else:
             return encode(model, self.points, features=self.features, pool=self.pool)
         if X.ndim != 2 or len(X) not in (self.n_all, len(self.index)):

@@ -22,9 +22,10 @@ from ..blocks import evenly, open_bar, with_bar
 from ..checks import Axes, check_choice, check_count, check_number, check_same_n, refuse
 from ..inputs.accepted_models import Encoder, ModelLike, load_encoder
 from ..inputs.embed import CacheLike, embed_features
-from ..inputs.encoders import check_device, default_device, description_of, module_of
+from ..inputs.encoders import check_device, default_device, description_of
 from ..inputs.images import ImagesLike, load_images
 from ..inputs.pooling import pool_output
+from ..inputs.sources import source_of
 from ..kernels import kernel_factor
 from taskpriors.papers.fine_tuning import (
     PRECISIONS,
@@ -226,7 +227,7 @@ def fine_tune_with_prior(
     law = tuning_prior(start if prior is None else prior, source, temperature, **options)
     inputs = ImageInputs([source], start.transform)
     forward = deepcopy(start.forward)
-    module: Any = module_of(forward)
+    module: Any = source_of(forward).module
     if not any(free := [p.requires_grad for p in module.parameters()]):
         module.requires_grad_(True)
     tuned = replace(start, forward=forward, module=module.to(where))

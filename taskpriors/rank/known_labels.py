@@ -27,9 +27,9 @@ from taskpriors.checks import (
     check_same_n,
     refuse,
 )
-from ..inputs.feature_files import split_key
 from ..inputs.image_source import ImageSource
 from ..inputs.remote import is_url, local_copy
+from ..inputs.sources import split_key
 from ..inputs.texts import TextSource
 from .company import reason_of, with_plain_names
 from ..show.words import counted, plain_text, shortened

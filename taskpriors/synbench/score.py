@@ -41,11 +41,11 @@ from taskpriors.inputs.encoders import (
     description_of,
     device_of,
     evaluating,
-    model_name,
     outputs_digest,
 )
 from ..inputs.named_models import timm_config, timm_module
 from ..inputs.pooling import pool_output
+from ..inputs.sources import Function, Name, Network, source_of
 from ..signatures import documented
 from ..store import cache_dir, cached, digest_json, digest_tensors
 from taskpriors.synbench.curves import (  # noqa: F401 - promised at this path
@@ -123,13 +123,14 @@ def image_encoder(
 ) -> ImageEncoder:
     "A model with its image size and pixel statistics; `evaluating` moves it to the device."
     who = "synbench_score"
-    name = getattr(model, "name", model_name(model)) if callable(model) else str(model)
-    if isinstance(model, str):
-        model = timm_module(model, who)
-    if not callable(model):
+    source = source_of(model)
+    name = getattr(model, "name", source.label)
+    if isinstance(source, Name):
+        source = Network(timm_module(source.text, who))
+    if not isinstance(source, (Network, Function)):
         rule = "model must be a timm name, a module or a function"
-        refuse(who, rule, type(model).__name__, "pass one of those", TypeError)
-    module: Any = model if isinstance(model, nn.Module) else None
+        refuse(who, rule, getattr(source, "kind", source.label), "pass one of those", TypeError)
+    module: Any = source.module if isinstance(source, Network) else None
     config = timm_config(module)
     shape = input_size or config.get("input_size")
     if not isinstance(shape, (tuple, list, torch.Size)):
@@ -144,7 +145,7 @@ def image_encoder(
     network = BatchEncoder(
         caller=who,
         name=name,
-        forward=model,
+        forward=source.model,
         device=place,
         dtype=weights.dtype if real else torch.float32,
         pooling="flatten",
