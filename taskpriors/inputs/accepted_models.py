@@ -146,7 +146,7 @@ def load_encoder(
 ) -> Encoder:
     "Find or build a model, with its weights, its transform and its name."
     _check_description(transform, pooling, name, cache)
-    source = sources.source_of(model)
+    source: Any = sources.source_of(model)
     if isinstance(source, Encoder):
         return source
     if sources.is_given(source):

@@ -10,10 +10,12 @@ import functools
 import inspect
 import json
 import re
+import threading
 import types
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
@@ -23,6 +25,7 @@ from torch import Tensor, nn
 
 from ..checks import refuse
 from .pooling import pool_output
+from .sources import Network, source_of
 from ..store import digest_tensors
 
 # %% ../../nbs/inputs/03_encoders.ipynb #fb52b662
@@ -65,60 +68,135 @@ def default_device() -> torch.device:
     return torch.device("cpu")
 
 # %% ../../nbs/inputs/03_encoders.ipynb #ac789357
-def _parts_of(obj) -> list:  # what an object may call
+_PLAIN = (Tensor, np.ndarray, str, bytes, int, float, complex, type(None), types.ModuleType, type)
+_FOREIGN = ("torch", "torchvision", "numpy", "builtins", "timm", "transformers", "functools")
+_MANY = 10_000  # objects that are looked at
+
+
+def _names_read(code: types.CodeType) -> set:  # by a function, and by the functions inside it
+    inner = [k for k in code.co_consts if isinstance(k, types.CodeType)]
+    return set(code.co_names).union(*map(_names_read, inner))
+
+
+def _read_by(function: types.FunctionType) -> list:  # what its closure and global names hold
+    names = _names_read(function.__code__)
+    read = [value for name, value in function.__globals__.items() if name in names]
+    for place in (x for x in read if isinstance(x, (types.ModuleType, type)) and not _foreign(x)):
+        read = read + [value for name, value in vars(place).items() if name in names]
+    cells = []
+    for cell in function.__closure__ or ():
+        try:
+            cells.append(cell.cell_contents)
+        except ValueError:  # a name of the closure has no value yet
+            continue
+    defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    return [*cells, *defaults, *read]
+
+
+def _foreign(obj: Any) -> bool:  # is it from a library that is not looked into?
+    home = obj.__name__ if isinstance(obj, types.ModuleType) else getattr(obj, "__module__", "")
+    return (home or "").partition(".")[0] in _FOREIGN
+
+
+def _parts_of(obj: Any) -> list:  # what an object may call
     if isinstance(obj, functools.partial):
         return [obj.func, *obj.args, *obj.keywords.values()]
-    if inspect.ismethod(obj):
-        return [obj.__self__, obj.__func__]
+    if isinstance(obj, (types.MethodType, staticmethod, classmethod)):
+        return [getattr(obj, "__self__", None), obj.__func__]
     if isinstance(obj, Mapping):
         return list(obj.values())
-    if isinstance(obj, (list, tuple)):
+    if isinstance(obj, (list, tuple, set, frozenset, deque)):
         return list(obj)
-    if not inspect.isfunction(obj):
-        return list(getattr(obj, "__dict__", {}).values())
-    try:
-        seen = inspect.getclosurevars(obj)
-    except ValueError:  # a name of the closure has no value yet
-        return []
-    return [*seen.nonlocals.values(), *seen.globals.values(), *(obj.__defaults__ or ())]
+    if isinstance(obj, types.FunctionType):
+        return _read_by(obj)
+    parts = list(getattr(obj, "__dict__", {}).values())
+    for cls in (cls for cls in type(obj).__mro__ if not _foreign(cls)):
+        held = [v for v in vars(cls).values() if isinstance(v, types.MemberDescriptorType)]
+        parts += [slot.__get__(obj) for slot in held if hasattr(obj, slot.__name__)]
+        parts += [v for v in vars(cls).values() if not isinstance(v, types.MemberDescriptorType)]
+    return parts
 
 
 def modules_within(
     obj: object,  # a module, a function, a bound method, a partial, or anything that holds one
-    depth: int = 5,  # how far to follow what holds what
 ) -> list:  # of nn.Module
     "The networks that a callable runs, as far as they can be seen from outside."
-    if isinstance(obj, nn.Module):
-        return [obj]
-    plain = isinstance(obj, (type, types.ModuleType, Tensor, np.ndarray, str, bytes))
-    foreign = (getattr(obj, "__module__", None) or "").partition(".")[0] in ("torch", "builtins")
-    if plain or foreign or depth == 0:
-        return []
-    return [module for part in _parts_of(obj) for module in modules_within(part, depth - 1)]
+    modules: list = []
+    waiting, seen = deque([obj]), {}
+    while waiting and len(seen) < _MANY:
+        part: Any = waiting.popleft()
+        if id(part) in seen or isinstance(part, _PLAIN):
+            continue
+        seen[id(part)] = part  # which is kept alive, so that its number stays its own
+        if isinstance(part, nn.Module):
+            modules.append(part)
+        elif isinstance(part, (Mapping, list, tuple, functools.partial)) or not _foreign(part):
+            waiting.extend(_parts_of(part))
+    return modules
 
 # %% ../../nbs/inputs/03_encoders.ipynb #e1fcd1b3
+@dataclass
+class _State:
+    "Modes and buffers of the modules that were met, as they were before."
+
+    modes: dict = field(default_factory=dict)  # module -> training
+    buffers: list = field(default_factory=list)  # (module, name, tensor, copy of it)
+
+    def quiet(self, module: nn.Module) -> None:
+        "Put one module, without its parts, into evaluation mode."
+        if module in self.modes:
+            return
+        self.modes[module] = module.training
+        for name, buffer in module._buffers.items():
+            if buffer is not None:
+                self.buffers.append((module, name, buffer, buffer.detach().clone()))
+        module.training = False
+
+    def restore(self) -> None:
+        "Put all back."
+        for module, training in self.modes.items():
+            module.training = training
+        for module, name, buffer, before in self.buffers:
+            now = module._buffers.get(name)
+            if now is not None and torch.equal(now.to(before.device), before):
+                continue
+            with torch.no_grad():
+                buffer.copy_(before)
+            module._buffers[name] = buffer
+
+
 @contextmanager
 def evaluating(
-    model: object,  # a module, or anything that holds modules; anything else is left alone
+    model: object,  # a module, or anything that holds or runs modules
     device: str | torch.device | None = None,  # where to run a module; None is where it is
 ) -> Iterator[None]:
-    "Put modules into evaluation mode, and a module on a device, and back afterwards."
-    modes = [(m, m.training) for module in modules_within(model) for m in module.modules()]
-    moved = model if model in modules_within(model) and device is not None else None
+    "Put what runs into evaluation mode, and a module on a device, and back afterwards."
+    state, here = _State(), threading.get_ident()
+    moved: Any = model if isinstance(source_of(model), Network) and device is not None else None
     home = device_of(moved)
+
+    def meet(module, inputs):
+        if threading.get_ident() == here:  # another thread may train
+            state.quiet(module)
+
+    hook = nn.modules.module.register_module_forward_pre_hook(meet)
     try:
-        for m, _ in modes:
-            m.training = False
+        for module in modules_within(model):
+            for part in module.modules():
+                state.quiet(part)
         if moved is not None:
             moved.to(device)
         yield
     finally:
+        hook.remove()
         if moved is not None and home is not None:
             moved.to(home)
-        for m, mode in reversed(modes):  # the first entry of a module that is held twice is right
-            m.training = mode
+        state.restore()
 
 # %% ../../nbs/inputs/03_encoders.ipynb #4444e88b
+_FAULTS = (RuntimeError, ValueError, TypeError, AttributeError, AssertionError, LookupError)
+
+
 @dataclass(frozen=True, kw_only=True)
 class BatchEncoder:
     "A model as a function from a batch of n inputs to features, shape (n, d), float32."
@@ -161,7 +239,7 @@ class BatchEncoder:
             rule = f"{self.name} must fit on {self.device}"
             got = f"batches of {n} inputs"
             refuse(self.caller, rule, got, "pass a smaller batch_size", MemoryError)
-        except (RuntimeError, ValueError, TypeError, AttributeError, AssertionError) as e:
+        except _FAULTS as e:
             if str(e).startswith(f"{self.caller}: "):
                 raise  # a sentence of ours already
             rule = f"{self.name} must accept batches of its inputs"

@@ -29,6 +29,9 @@ from taskpriors.inputs.sources import (  # noqa: F401 - promised at this path
     split_key,
 )
 
+# %% ../../nbs/inputs/01_feature_files.ipynb #26094d74
+FEATURE_FILES = (".npy", ".npz", ".pt", ".pth", ".safetensors", ".csv", ".parquet")
+
 # %% ../../nbs/inputs/01_feature_files.ipynb #244cdfc7
 _BOMB = 2**28  # bytes from which a compressed array is looked at
 _DENSEST = 100  # how many times shorter than its content it may be

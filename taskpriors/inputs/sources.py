@@ -22,6 +22,7 @@ from .remote import is_url
 _ENDINGS = "npy npz pt pth ckpt bin safetensors csv tsv txt parquet feather arrow json jsonl"
 _ENDINGS += " pkl pickle joblib h5 hdf5 mat xlsx xls zip tar gz bz2 xz zst zarr dat tfrecord"
 FILE_ENDINGS = tuple(f".{ending}" for ending in _ENDINGS.split())  # of files that may hold numbers
+_SPREAD = nn.parallel.DistributedDataParallel
 _CACHE_FILES = ("vectors.npy", "index.json", "dimension")
 _NETWORK_FILES = ("config.json", "modules.json")
 _WITH_KEY = re.compile(r"(.+\.npz):([^:/\\]+)")
@@ -267,7 +268,7 @@ class TextEncoder(Source):
     module = None
 
     @property
-    def encode(self) -> Callable | None:
+    def encode(self) -> Any:
         "Its method `encode`."
         return getattr(self.model, "encode", None)
 
@@ -344,7 +345,7 @@ def _of_text(
 
 
 def _of_pair(pair: tuple) -> Source:
-    first = source_of(pair[0]) if len(pair) == 2 and callable(pair[1]) else Unknown(pair)
+    first: Any = source_of(pair[0]) if len(pair) == 2 and callable(pair[1]) else Unknown(pair)
     runs = isinstance(first, (Name, Network, Function, OnnxNetwork)) and first.partner is None
     return replace(first, partner=pair[1]) if runs else Unknown(pair)
 
@@ -377,8 +378,8 @@ def source_of(
     if isinstance(model, tuple):
         return _of_pair(model)
     if isinstance(model, nn.Module):
-        spread = isinstance(model, nn.parallel.DistributedDataParallel)
-        return Network(model.module if spread else model)
+        inner: Any = model.module if isinstance(model, _SPREAD) else model
+        return Network(inner)
     return _of_object(model)
 
 # %% ../../nbs/inputs/00_sources.ipynb #a00be726

@@ -227,7 +227,8 @@ def fine_tune_with_prior(
     law = tuning_prior(start if prior is None else prior, source, temperature, **options)
     inputs = ImageInputs([source], start.transform)
     forward = deepcopy(start.forward)
-    module: Any = source_of(forward).module
+    copied: Any = source_of(forward)
+    module = copied.module
     if not any(free := [p.requires_grad for p in module.parameters()]):
         module.requires_grad_(True)
     tuned = replace(start, forward=forward, module=module.to(where))
