@@ -9,7 +9,9 @@ __all__ = []
 import functools
 import inspect
 import json
+import random
 import re
+import sys
 import threading
 import types
 from collections import deque
@@ -69,7 +71,8 @@ def default_device() -> torch.device:
 
 # %% ../../nbs/inputs/03_encoders.ipynb #ac789357
 _PLAIN = (Tensor, np.ndarray, str, bytes, int, float, complex, type(None), types.ModuleType, type)
-_FOREIGN = ("torch", "torchvision", "numpy", "builtins", "timm", "transformers", "functools")
+_FOREIGN = {"torch", "torchvision", "numpy", "timm", "transformers", *sys.stdlib_module_names}
+_FOREIGN -= {"__main__"}
 _MANY = 10_000  # objects that are looked at
 
 
@@ -111,9 +114,10 @@ def _parts_of(obj: Any) -> list:  # what an object may call
         return _read_by(obj)
     parts = list(getattr(obj, "__dict__", {}).values())
     for cls in (cls for cls in type(obj).__mro__ if not _foreign(cls)):
-        held = [v for v in vars(cls).values() if isinstance(v, types.MemberDescriptorType)]
-        parts += [slot.__get__(obj) for slot in held if hasattr(obj, slot.__name__)]
-        parts += [v for v in vars(cls).values() if not isinstance(v, types.MemberDescriptorType)]
+        slots = vars(cls).get("__slots__", ())
+        named = (slots,) if isinstance(slots, str) else slots
+        parts += [getattr(obj, name, None) for name in named]
+        parts += list(vars(cls).values())
     return parts
 
 
@@ -122,7 +126,8 @@ def modules_within(
 ) -> list:  # of nn.Module
     "The networks that a callable runs, as far as they can be seen from outside."
     modules: list = []
-    waiting, seen = deque([obj]), {}
+    waiting = deque([obj])
+    seen: dict = {}
     while waiting and len(seen) < _MANY:
         part: Any = waiting.popleft()
         if id(part) in seen or isinstance(part, _PLAIN):
@@ -222,6 +227,8 @@ class BatchEncoder:
             out = self._output(x, n)
             if not isinstance(out, Tensor):
                 out = pool_output(out, self.pooling, self.caller, self.name)
+            if n == 1 and out.ndim == 1:  # squeezed
+                out = out[None]
             if out.ndim == 0 or len(out) != n:
                 rule = "the model must return one feature vector per input"
                 got = f"{tuple(out.shape)} for {n} inputs"
@@ -354,7 +361,22 @@ def description_of(
     return [printed_form(obj), _class_source(type(obj)), _own_settings(obj)]
 
 # %% ../../nbs/inputs/03_encoders.ipynb #dca165d4
-PROBE_IMAGES = 8  # at most; the model sees each of them twice
+PROBE_IMAGES = 6  # at most; the model sees each of them twice, and three of them alone
+
+
+@contextmanager
+def unmoved_generators(
+    device: torch.device | None = None,  # where the model runs
+) -> Iterator[None]:
+    "Within this context what is drawn at random does not move the caller's generators."
+    state = np.random.get_state(), random.getstate()
+    gpus = [device] if device is not None and device.type == "cuda" else []
+    try:
+        with torch.random.fork_rng(devices=gpus):
+            yield
+    finally:
+        np.random.set_state(state[0])
+        random.setstate(state[1])
 
 
 def outputs_digest(
@@ -363,10 +385,9 @@ def outputs_digest(
 ) -> str | None:  # 64 hexadecimal digits; None if a second evaluation differs, or one fails
     "Digest of what a model returns for its probe, bit for bit."
     threads = torch.get_num_threads()
-    gpus = [device] if device.type == "cuda" else []
     torch.set_num_threads(1)
     try:
-        with torch.random.fork_rng(devices=gpus):
+        with unmoved_generators(device):
             first, second = (digest_tensors(dict(outputs=evaluate())) for _ in range(2))
     except (RuntimeError, MemoryError):  # the run itself will say why, if it fails as well
         return None
