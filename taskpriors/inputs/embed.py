@@ -183,11 +183,17 @@ class Probe:
             kind=getattr(images, "kind", "images"),
         )
         self.together: Tensor | None = None  # features of all of them in one batch
+        self._taken = network.taken
 
     def evaluate(self) -> Tensor:  # shape (k, d)
         "The features of all of them in one batch."
         self.together = self.look.features(range(self.n))
         return self.together
+
+    @property
+    def pooling(self) -> str:
+        "How outputs became vectors; empty where the model returned vectors."
+        return ", ".join(sorted(self._taken - {""}))
 
     def digest(self) -> str | None:  # None if the model does not return the same features twice
         "What the model does, as one word."
@@ -449,6 +455,7 @@ def _find_or_compute(
     setup: Setup,
     cache: CacheLike | None,
 ) -> Features:
+    own: Any = enc.module
     with evaluating(enc.forward if enc.module is None else enc.module, setup.device):
         probe = Probe(enc, images, setup)
         digest = None if cache is False else probe.digest()
@@ -459,9 +466,11 @@ def _find_or_compute(
             path = root / "features" / f"{name}-{key[:20]}.safetensors"
             dim = probe.together.shape[1]
             entry = _Entry(root=root, path=path, key=key, n=len(images), dim=dim)
-            return _find_or_store(enc, images, setup, entry, probe)
+            stored = _find_or_store(enc, images, setup, entry, probe)
+            return replace(stored, pooling=getattr(own, "pooled_by", "") or probe.pooling)
         probe.check()
         new = _compute(enc, images, setup, None)
+        new = replace(new, pooling=getattr(own, "pooled_by", "") or probe.pooling)
     if cache is False:
         return new
     event = f"embed: {enc.name} returns other features when it sees the same {PROBE_IMAGES} points"
@@ -535,8 +544,7 @@ def embed_features(
         rule = "images must be given unless the model is features"
         refuse("embed", rule, "None", "pass what load_images opens", TypeError)
     features = _find_or_compute(enc, points, setup, cache)
-    pooled_by = getattr(enc.module, "pooled_by", None) or enc.pooling or ""
-    return replace(features, parameters=n_parameters(enc.module), pooling=pooled_by)
+    return replace(features, parameters=n_parameters(enc.module))
 
 # %% ../../nbs/inputs/06_embed.ipynb #1e61a39e
 @documented

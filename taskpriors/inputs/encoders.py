@@ -26,7 +26,8 @@ import torch
 from torch import Tensor, nn
 
 from ..checks import refuse
-from .pooling import pool_output
+from .axes import channels_of
+from .pooling import choose_output, pool_output, pooling_words
 from .sources import Network, source_of
 from ..store import digest_tensors
 
@@ -170,21 +171,28 @@ class _State:
             module._buffers[name] = buffer
 
 
+_HERE = threading.local()  # its state is that of the outermost `evaluating` of this thread
+
+
+def _quiet_here(module: nn.Module, inputs: tuple) -> None:
+    state = getattr(_HERE, "state", None)
+    if state is not None:  # otherwise another thread runs it, which may train
+        state.quiet(module)
+
+
 @contextmanager
 def evaluating(
     model: object,  # a module, or anything that holds or runs modules
     device: str | torch.device | None = None,  # where to run a module; None is where it is
 ) -> Iterator[None]:
     "Put what runs into evaluation mode, and a module on a device, and back afterwards."
-    state, here = _State(), threading.get_ident()
+    outer = getattr(_HERE, "state", None)
+    state = _HERE.state = _State() if outer is None else outer
     moved: Any = model if isinstance(source_of(model), Network) and device is not None else None
     home = device_of(moved)
 
-    def meet(module, inputs):
-        if threading.get_ident() == here:  # another thread may train
-            state.quiet(module)
-
-    hook = nn.modules.module.register_module_forward_pre_hook(meet)
+    meet = nn.modules.module.register_module_forward_pre_hook
+    hook = meet(_quiet_here) if outer is None else None
     try:
         for module in modules_within(model):
             for part in module.modules():
@@ -193,10 +201,12 @@ def evaluating(
             moved.to(device)
         yield
     finally:
-        hook.remove()
         if moved is not None and home is not None:
             moved.to(home)
-        state.restore()
+        if hook is not None:
+            hook.remove()
+            _HERE.state = None
+            state.restore()
 
 # %% ../../nbs/inputs/03_encoders.ipynb #4444e88b
 _FAULTS = (RuntimeError, ValueError, TypeError, AttributeError, AssertionError, LookupError)
@@ -213,6 +223,8 @@ class BatchEncoder:
     dtype: torch.dtype | None = None  # that batches are converted to; None leaves them
     precision: str = "float32"  # of the forward pass; "bfloat16" and "float16" by autocast
     pooling: str | None = None  # as in `pool_output`
+    taken: set = field(default_factory=set)  # how outputs became vectors, in words
+    axes: list = field(default_factory=list)  # axis of the channels of a map, once it is known
 
     def __call__(self, x: Tensor | Mapping) -> Tensor:
         "Features of one batch."
@@ -225,15 +237,31 @@ class BatchEncoder:
         half = getattr(torch, self.precision) if mixed else None
         with torch.inference_mode(), torch.autocast(self.device.type, half, enabled=mixed):
             out = self._output(x, n)
+            out, pooling = choose_output(out, self.pooling, self.caller, self.name)
             if not isinstance(out, Tensor):
-                out = pool_output(out, self.pooling, self.caller, self.name)
+                pool_output(out, pooling, self.caller, self.name)  # refuses
             if n == 1 and out.ndim == 1:  # squeezed
                 out = out[None]
             if out.ndim == 0 or len(out) != n:
                 rule = "the model must return one feature vector per input"
                 got = f"{tuple(out.shape)} for {n} inputs"
                 refuse(self.caller, rule, got, "wrap it in a function that does")
-            return pool_output(out, self.pooling, self.caller, self.name).float()
+            self.taken.add(pooling_words(out, pooling))
+            last = out.ndim == 4 and pooling != "flatten" and self._axis_of(x) == 3
+            pooling = None if pooling == "pooler" else pooling
+            rows = pool_output(out, pooling, self.caller, self.name, channels_last=last)
+            return rows.float()
+
+    def _axis_of(self, x):  # of the channels of a map, asked once
+        if not self.axes:
+            few = {k: v[:2] for k, v in x.items()} if isinstance(x, dict) else x[:2]
+            module = self.forward if isinstance(self.forward, nn.Module) else None
+            self.axes.append(channels_of(self._chosen, few, module, self.caller))
+        return self.axes[0]
+
+    def _chosen(self, x):  # of the outputs, the tensor that is pooled
+        n = len(next(iter(x.values()))) if isinstance(x, dict) else len(x)
+        return choose_output(self._output(x, n), self.pooling, self.caller, self.name).out
 
     def _moved(self, x, converted=True):
         return x.to(self.device, self.dtype if converted else None, non_blocking=True)

@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from ..checks import ArrayLike, Axes, check_choice, check_count, refuse
 from ..inputs.accepted_models import load_encoder
+from ..inputs.axes import ChannelAxes, chosen_axis
 from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
 from ..inputs.loaders import LoadedBatches, split_batch
@@ -106,7 +107,9 @@ class _Views:
         modules = dict(model.named_modules())
         self.hooks = [modules[name].register_forward_hook(self._keeper(name)) for name in layers]
         self.n_prefix = _n_prefix(model)
-        self.channels_last = getattr(model, "output_fmt", "NCHW") == "NHWC"
+        self.asked, self.pictures = False, None
+        self.axes: dict = {}  # layer -> axis of the channels of its map
+        self.mode: ChannelAxes | None = None  # while the axes are asked
 
     def _keeper(self, name):
         def keep(module, inputs, out):
@@ -115,20 +118,35 @@ class _Views:
                 rule = "layers must return a tensor, or a tuple that starts with one"
                 got = f"{type(out).__name__} of {name!r}"
                 refuse(self.caller, rule, got, "name a layer inside of it", TypeError)
+            if self.mode is not None and out.ndim == 4:
+                self.axes[name] = chosen_axis(
+                    self.mode.of(out), out, self.pictures, module, self.caller
+                )
             self.outputs[name] = out.clone()  # a later layer may work in place
 
         return keep
 
+    def _ask_axes(self, model, x):
+        with ChannelAxes() as self.mode:
+            self.pictures = self.mode.put_pictures(x)
+            model(**x) if isinstance(x, dict) else model(x)
+        self.mode = None
+
     def __call__(self, model, x):
+        if self.asked is False:
+            few = {k: v[:2] for k, v in x.items()} if isinstance(x, dict) else x[:2]
+            self._ask_axes(model, few)
+            self.asked = True
         self.outputs = {}
         model(**x) if isinstance(x, dict) else model(x)
         views = {}
-        how: dict[str, Any] = dict(n_prefix=self.n_prefix, channels_last=self.channels_last)
+        how: dict[str, Any] = dict(n_prefix=self.n_prefix)
         if isinstance(x, Mapping):
             how["mask"] = x.get("attention_mask")
         for layer in self.layers:
             if layer not in self.outputs:
                 refuse(self.caller, "layers must run", repr(layer), "name another")
+            how["channels_last"] = self.axes.get(layer) == 3
             for name, X in pooled_views(self.outputs[layer], self.pool, **how).items():
                 views[f"{layer}/{name}".rstrip("/")] = X.float()
         if not views:

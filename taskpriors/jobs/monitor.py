@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,6 +34,7 @@ from taskpriors.checks import (
     check_tensor,
     refuse,
 )
+from ..inputs.axes import channels_of
 from ..inputs.encoders import device_of, evaluating
 from ..inputs.pooling import pool_output, pool_tokens
 from ..inputs.sources import Function, Matrix, Network, source_of
@@ -87,7 +89,7 @@ def _moved(x, device, dtype):
     return x.to(device, dtype if x.is_floating_point() else None)
 
 # %% ../../nbs/jobs/01_monitor.ipynb #29cc305b
-def _pooled(out, pool, n, mask):  # mask: 0 where a token is padding, or None
+def _pooled(out, pool, n, mask, last):  # mask: 0 where a token is padding; last: channels are
     caller = "Monitor"
     if not torch.is_tensor(out):
         names = f" with {', '.join(map(str, out))}"[:60] if isinstance(out, Mapping) else ""
@@ -102,7 +104,7 @@ def _pooled(out, pool, n, mask):  # mask: 0 where a token is padding, or None
     elif padded and out.ndim == 3:
         out = pool_tokens(out, mask, pool or "mean")
     else:
-        out = pool_output(out, POOLS[pool], caller, "the model")
+        out = pool_output(out, POOLS[pool], caller, "the model", channels_last=last)
     if out.ndim != 2 or len(out) != n:
         rule = "the model must return one feature vector per input"
         refuse(caller, rule, f"{tuple(out.shape)} for {n} inputs", "pass pool= or features=")
@@ -115,6 +117,10 @@ def _heads(out, several):  # name -> output
     if not out:
         refuse("Monitor", "features must return a head", "an empty dictionary", "name one")
     return {str(name): head for name, head in out.items()}
+
+
+def _head(call, model, several, name, x):
+    return _heads(call(model, x), several)[name]
 
 
 def encode(
@@ -131,14 +137,23 @@ def encode(
     weights = (w.dtype for w in module.parameters()) if module is not None else ()
     dtype = next((kind for kind in weights if kind.is_floating_point), None)
     call = features if features is not None else lambda model, x: model(x)
-    rows = []
+    rows: list = []
+    last: dict = {}  # head -> does its map have its channels last?
+    own_pool = callable(pool)
     with without_trace(model), evaluating(features):
         for x in points:
             n = len(next(iter(x.values()))) if isinstance(x, Mapping) else len(x)
             x = _moved(x, device, dtype)
             mask = x.get("attention_mask") if isinstance(x, Mapping) else None
             heads = _heads(call(model, x), features is not None)
-            rows.append({name: _pooled(out, pool, n, mask) for name, out in heads.items()})
+            for name, out in heads.items():
+                if torch.is_tensor(out) and out.ndim == 4 and name not in last and not own_pool:
+                    few = {k: v[:2] for k, v in x.items()} if isinstance(x, Mapping) else x[:2]
+                    again = partial(_head, call, model, features is not None, name)
+                    last[name] = channels_of(again, few, module, "Monitor") == 3
+            rows.append(
+                {k: _pooled(out, pool, n, mask, last.get(k, False)) for k, out in heads.items()}
+            )
     joined = {name: torch.cat([row[name] for row in rows]) for name in rows[0]}
     return joined.get("", joined)
 
