@@ -6,6 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #12798be2
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
@@ -27,12 +28,19 @@ from .encoders import description_of
 from .feature_files import read_features
 from .image_source import ImageSource, reading_digest
 from taskpriors.inputs.named_models import (
+    repooled,
     timm_config,
     timm_module,
     transformers_model,
 )
 from .onnx import OnnxModel
-from .pretrained import PooledModel, picture_transform
+from taskpriors.inputs.pretrained import (
+    CLASSIFIER_INPUT,
+    Headless,
+    PooledModel,
+    class_layers,
+    picture_transform,
+)
 from .zoo import zoo_model, zoo_transform
 from taskpriors.store import (
     cache_dir,
@@ -50,6 +58,7 @@ class Encoder(sources.Source):
     transform: Callable | None = None  # PIL image -> tensor
     pooling: str | None = None  # how outputs with more than two dimensions become vectors
     features: Tensor | None = None  # of a model whose features exist already
+    taken: str = ""  # of the network, in words, if it is known before it runs
     points: str = ""  # digest of the names of the points that given features say
 
     def key(
@@ -136,6 +145,12 @@ def _of_features(source, name):  # Encoder
     return Encoder(name or source.label, None, features=rows, points=points)
 
 
+def _without_classes(module, pooling, name):  # what the network gives under its name
+    if pooling is not None and sources.comes_from(module, "timm"):
+        return repooled(copy.deepcopy(module), pooling, name, "embed")
+    return Headless(module)
+
+
 def load_encoder(
     model: ModelLike,  # see `embed`
     *,
@@ -151,9 +166,11 @@ def load_encoder(
         return source
     if sources.is_given(source):
         return _of_features(source, name)
-    name, transform = name or source.label, transform or getattr(source, "partner", None)
+    taken, name = "", name or source.label
+    transform = transform or getattr(source, "partner", None)
     if isinstance(source, sources.Name):
         named = _open_named(source, pooling, cache)
+        taken = "" if source.of_zoo or source.of_hub or pooling else CLASSIFIER_INPUT
         source, pooling = sources.Network(named.forward), named.pooling
         transform = transform or named.transform
     elif isinstance(source, sources.OnnxNetwork):
@@ -161,11 +178,14 @@ def load_encoder(
     if not isinstance(source, (sources.Network, sources.Function)):
         _refuse_source(source)
     forward, module, processed = source.model, source.module, source.of_transformers
+    carried = module  # carries the transform of timm, if it is of timm
     if sources.of_transformers(transform):
         transform = picture_transform(transform)
     if processed:
         forward = module = PooledModel(source.model, pooling)
         pooling = None  # is done by it
+    elif isinstance(source, sources.Network) and class_layers(module):
+        forward = module = _without_classes(module, pooling, name)
     if transform is None:
-        transform = _own_transform(module, processed)
-    return Encoder(name, forward, module, transform=transform, pooling=pooling)
+        transform = _own_transform(carried, processed)
+    return Encoder(name, forward, module, transform=transform, pooling=pooling, taken=taken)

@@ -449,13 +449,16 @@ def _find_or_store(
     return new
 
 # %% ../../nbs/inputs/06_embed.ipynb #b94d700b
+def _pooling(enc: Encoder, probe: Probe) -> str:
+    return getattr(enc.module, "pooled_by", "") or enc.taken or probe.pooling
+
+
 def _find_or_compute(
     enc: Encoder,
     images: ImageSource,
     setup: Setup,
     cache: CacheLike | None,
 ) -> Features:
-    own: Any = enc.module
     with evaluating(enc.forward if enc.module is None else enc.module, setup.device):
         probe = Probe(enc, images, setup)
         digest = None if cache is False else probe.digest()
@@ -467,10 +470,10 @@ def _find_or_compute(
             dim = probe.together.shape[1]
             entry = _Entry(root=root, path=path, key=key, n=len(images), dim=dim)
             stored = _find_or_store(enc, images, setup, entry, probe)
-            return replace(stored, pooling=getattr(own, "pooled_by", "") or probe.pooling)
+            return replace(stored, pooling=_pooling(enc, probe))
         probe.check()
         new = _compute(enc, images, setup, None)
-        new = replace(new, pooling=getattr(own, "pooled_by", "") or probe.pooling)
+        new = replace(new, pooling=_pooling(enc, probe))
     if cache is False:
         return new
     event = f"embed: {enc.name} returns other features when it sees the same {PROBE_IMAGES} points"

@@ -64,11 +64,19 @@ def is_repository(
     return re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name) is not None
 
 
+def comes_from(
+    obj: object,  # anything
+    library: str,  # "timm", "torchvision" or "transformers"
+) -> bool:
+    "Does the class of an object descend from one of a library?"
+    return any(cls.__module__.partition(".")[0] == library for cls in type(obj).__mro__)
+
+
 def of_transformers(
     obj: object,  # anything
 ) -> bool:
     "Is an object a network, a processor or a tokenizer of transformers?"
-    return any(cls.__module__.partition(".")[0] == "transformers" for cls in type(obj).__mro__)
+    return comes_from(obj, "transformers")
 
 # %% ../../nbs/inputs/00_sources.ipynb #39228fc0
 class Source:

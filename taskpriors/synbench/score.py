@@ -45,6 +45,7 @@ from taskpriors.inputs.encoders import (
 )
 from ..inputs.named_models import timm_config, timm_module
 from ..inputs.pooling import pool_output
+from ..inputs.pretrained import Headless, class_layers
 from ..inputs.sources import Function, Name, Network, source_of
 from ..signatures import documented
 from ..store import cache_dir, cached, digest_json, digest_tensors
@@ -131,6 +132,7 @@ def image_encoder(
         rule = "model must be a timm name, a module or a function"
         refuse(who, rule, getattr(source, "kind", source.label), "pass one of those", TypeError)
     module: Any = source.module if isinstance(source, Network) else None
+    forward = Headless(module) if module is not None and class_layers(module) else source.model
     config = timm_config(module)
     shape = input_size or config.get("input_size")
     if not isinstance(shape, (tuple, list, torch.Size)):
@@ -145,7 +147,7 @@ def image_encoder(
     network = BatchEncoder(
         caller=who,
         name=name,
-        forward=source.model,
+        forward=forward,
         device=place,
         dtype=weights.dtype if real else torch.float32,
         pooling="flatten",
