@@ -12,7 +12,8 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -48,6 +49,7 @@ from taskpriors.inputs.named_models import (
     transformers_model,
 )
 from .pretrained import PooledModel
+from .sources import Network, source_of
 from ..signatures import documented
 
 # %% ../../nbs/inputs/07_texts.ipynb #62d4363e
@@ -276,6 +278,41 @@ def as_rows(
 _NO_LIMIT = 10**6  # tokens; a longer limit stands for none
 
 
+_POSITIONS = re.compile(r"(position_embeddings?|embed_positions|wpe)$")
+
+
+def position_tables(
+    network: nn.Module,  # of texts
+) -> list:  # of nn.Embedding
+    "The tables in which a network looks up the absolute position of a token."
+    named = [(k, m) for k, m in network.named_modules() if "vision" not in k]
+    return [m for k, m in named if _POSITIONS.search(k) and isinstance(m, nn.Embedding)]
+
+
+def position_limits(
+    network: nn.Module,  # of texts
+) -> list:  # of numbers of tokens, perhaps None
+    "How many tokens a network has positions for; some tables keep rows for other uses."
+    config = getattr(network, "config", None)
+    said = getattr(getattr(config, "text_config", config), "max_position_embeddings", None)
+    tables = position_tables(network)
+    kept = [getattr(m, "offset", 0) if m.padding_idx is None else m.padding_idx + 1 for m in tables]
+    rows = [m.num_embeddings - k for m, k in zip(tables, kept, strict=True)]
+    return [said, *rows]
+
+
+def right_padded(
+    batch: Mapping,  # tokens with their mask, name -> tensor (n, t)
+) -> dict:  # the same, the padding behind the tokens
+    "Tokens that begin at position 0, which is where a network counts from."
+    mask = batch.get("attention_mask")
+    if mask is None or bool(mask[:, 0].all()):
+        return dict(batch)
+    steps = torch.arange(mask.shape[1], device=mask.device)
+    order = (steps + mask.argmax(1, keepdim=True)) % mask.shape[1]
+    return {k: v.gather(1, order) if v.shape == mask.shape else v for k, v in batch.items()}
+
+
 class TokenEncoder(nn.Module):
     "A token-level model with its tokenizer, as a function from texts to one vector each."
 
@@ -291,14 +328,12 @@ class TokenEncoder(nn.Module):
             remedy = "set tokenizer.pad_token, e.g. to tokenizer.eos_token"
             refuse("embed", "the tokenizer must know how to pad", "no pad_token", remedy)
         self.model, self.tokenizer = PooledModel(model, pooling), tokenizer
-        config = getattr(model, "config", None)
-        known = [
-            getattr(tokenizer, "model_max_length", None),
-            getattr(getattr(config, "text_config", config), "max_position_embeddings", None),
-        ]
+        limits = [getattr(tokenizer, "model_max_length", None), *position_limits(model)]
         self.longest = min(
-            (k for k in known if isinstance(k, int) and 0 < k < _NO_LIMIT), default=None
+            (k for k in limits if isinstance(k, int) and 0 < k < _NO_LIMIT), default=None
         )
+        kind = getattr(getattr(model, "config", None), "model_type", None) or ""
+        self.padding = "max_length" if kind.startswith("siglip") else True  # it reads the last
 
     @property
     def pooled_by(self) -> str:
@@ -307,10 +342,10 @@ class TokenEncoder(nn.Module):
 
     def tokens(self, texts: Sequence) -> dict:
         "Tokens of texts with their mask, name -> tensor (n, t), where the network is."
-        how = dict(padding=True, truncation=self.longest is not None, return_tensors="pt")
+        how = dict(padding=self.padding, truncation=self.longest is not None, return_tensors="pt")
         batch = self.tokenizer(list(texts), max_length=self.longest, **how)
         device = device_of(self.model)
-        return {k: v.to(device) for k, v in batch.items()}
+        return {k: v.to(device) for k, v in right_padded(batch).items()}
 
     def forward(self, texts: Sequence) -> Tensor:
         return self.model(**self.tokens(texts))
@@ -336,6 +371,30 @@ def _encode_by_loader(
     return encode(loader, **about, batch_size=len(texts))
 
 
+@contextmanager
+def _within_positions(model: Any) -> Iterator[None]:
+    "A model of sentence-transformers pads behind the tokens, and cuts what has no position."
+    source = source_of(model)
+    network = source.with_tokenizer() if isinstance(source, Network) else None
+    tables = [] if network is None or network is source else position_tables(network.model)
+    limits = [k for k in position_limits(network.model) if k] if tables and network else []
+    longest, side = getattr(model, "max_seq_length", None), None
+    if limits:
+        side, network.partner.padding_side = network.partner.padding_side, "right"
+        model.max_seq_length = min(limits) if longest is None else min(longest, *limits)
+    try:
+        yield
+    finally:
+        if side is not None:
+            network.partner.padding_side = side
+            model.max_seq_length = longest
+
+
+def _encode_within(texts: list, *, encode: Callable, **options: Any) -> Any:
+    with _within_positions(getattr(encode, "__self__", encode)):
+        return encode(texts, **options)
+
+
 def encode_method(
     encode: Callable,  # the method of a model
 ) -> Callable:  # list of texts -> rows
@@ -344,7 +403,8 @@ def encode_method(
     if "task_metadata" in known:
         return partial(_encode_by_loader, encode=encode)
     quiet = dict(show_progress_bar=False, convert_to_tensor=True)
-    return partial(encode, **{k: v for k, v in quiet.items() if k in known})
+    options = {k: v for k, v in quiet.items() if k in known}
+    return partial(_encode_within, encode=encode, **options)
 
 # %% ../../nbs/inputs/07_texts.ipynb #86253f75
 def word_means(
