@@ -12,8 +12,9 @@ import hashlib
 import json
 import mmap
 import re
+import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +32,16 @@ from taskpriors.inputs.sources import (  # noqa: F401 - promised at this path
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #26094d74
 FEATURE_FILES = (".npy", ".npz", ".pt", ".pth", ".safetensors", ".csv", ".parquet")
+_TABLES = (".csv", ".tsv", ".txt", ".parquet", ".jsonl", ".json", ".feather")
+_ARRAYS = (".npy", ".npz", ".pt", ".pth", ".ckpt", ".bin", ".safetensors")
+_PACKED = (".gz", ".bz2", ".xz")
+_CURES = {
+    ".pkl": "a pickle can run code; store its array by np.save",
+    ".h5": "store the data set by np.save('FILE.npy', h5py.File(...)[NAME][:])",
+    ".mat": "store the array by np.save('FILE.npy', scipy.io.loadmat(...)[NAME])",
+    ".xlsx": "save the sheet as .csv",
+}
+_CURES |= {".pickle": _CURES[".pkl"], ".joblib": _CURES[".pkl"], ".hdf5": _CURES[".h5"]}
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #244cdfc7
 _BOMB = 2**28  # bytes from which a compressed array is looked at
@@ -305,6 +316,8 @@ def _remedy_for(
 ) -> str:
     if sources.is_vector_cache(path.parent):
         return "it is part of a cache of mteb: name its folder"
+    if path.exists() and path.suffix in (".pt", ".pth"):
+        return "store the tensor alone, by torch.save(X, FILE)"
     return "check the file" if path.exists() else "check the path"
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #538e9c99
@@ -326,8 +339,27 @@ def _stored(
         from safetensors.torch import load_file
 
         return load_file(path)
-    found = torch.load(path, map_location="cpu", weights_only=True)
-    return {"features": found} if isinstance(found, Tensor) else dict(found)
+    return _named_tensors(torch.load(path, map_location="cpu", weights_only=True))
+
+
+def _named_tensors(saved: Any) -> dict:  # name -> array
+    "What torch saved: a tensor, tensors by name, batches, or features beside labels."
+    if isinstance(saved, Tensor):
+        return {"features": saved.detach()}
+    if isinstance(saved, Mapping):
+        tensors = {k: v.detach() if isinstance(v, Tensor) else v for k, v in saved.items()}
+        matrices = [k for k, v in tensors.items() if getattr(v, "ndim", 0) == 2]
+        one = len(matrices) == 1 and "features" not in tensors
+        return {"features": tensors[matrices[0]]} if one else tensors
+    parts = [_named_tensors(part) for part in saved]
+    if parts and all("features" in part for part in parts):
+        rows = [part["features"] for part in parts]
+        matrices = [x for x in rows if x.ndim == 2]
+        if len(matrices) == 1 and all(x.shape == matrices[0].shape[:1] for x in rows if x.ndim < 2):
+            return {"features": matrices[0]}  # labels beside it
+        if len({x.shape[1:] for x in rows}) == 1:
+            return {"features": torch.cat(rows) if rows[0].ndim > 1 else torch.stack(rows)}
+    return dict(enumerate(saved))
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #5094a5ee
 def _chosen(
@@ -363,12 +395,82 @@ def _refuse_folder(
     refuse(caller, rule, folder.name, remedy)
 
 
+def read_feather(
+    path: Path,
+    caller: str,  # who asks
+) -> DataFrame:
+    "A table in a feather file."
+    import pandas as pd
+
+    return pd.read_feather(path)
+
+
+def read_json(
+    path: Path,
+) -> DataFrame:
+    "Rows in a file of json: objects with one name a column, or lists, one a line or one list."
+    import pandas as pd
+
+    text = path.read_text(encoding="utf-8-sig")
+    if path.suffix.lower() == ".json":
+        return pd.DataFrame(json.loads(text))
+    return pd.DataFrame([json.loads(line) for line in text.splitlines() if line.strip()])
+
+
 def _table_in(
     path: Path,
     caller: str,
 ) -> np.ndarray:
-    frame = read_csv(path, caller) if path.suffix == ".csv" else read_parquet(path, caller)
+    readers: dict = {".parquet": read_parquet, ".feather": read_feather}
+    ending = path.suffix.lower()
+    if ending in (".json", ".jsonl"):
+        frame = read_json(path)
+    else:
+        frame = readers.get(ending, read_csv)(path, caller)
     return table_values(frame, caller, path.name[-80:])
+
+
+def _unpacked(
+    path: Path,
+    folder: str,  # where the content goes
+    caller: str,
+) -> Path:
+    "The content of a packed file, unless it is far longer than features of its size would be."
+    import bz2
+    import gzip
+    import lzma
+
+    opened: Any = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}[path.suffix.lower()]
+    most = max(_BOMB, _DENSEST * path.stat().st_size)
+    inner = Path(folder) / path.stem
+    with opened(path, "rb") as packed, inner.open("wb") as whole:
+        while block := packed.read(2**20):
+            whole.write(block)
+            if whole.tell() > most:
+                rule, got = f"{path.name[-80:]} must hold features", "far more bytes than that"
+                refuse(caller, rule, got, "if they are features, store them with np.savez")
+    return inner
+
+
+def _read_file(
+    path: Path,
+    key: str | None,
+    caller: str,
+):  # an array or a tensor
+    ending = path.suffix.lower()
+    if ending in _PACKED:
+        with tempfile.TemporaryDirectory() as folder:
+            values = _read_file(_unpacked(path, folder, caller), key, caller)
+            return torch.tensor(np.array(values)) if isinstance(values, np.memmap) else values
+    if ending in _TABLES and key is None:
+        return _table_in(path, caller)
+    if ending in _ARRAYS:
+        return _read_arrays(path, key, caller)
+    rule = f"{path.name[-60:]} must be a file of features"
+    if not path.exists():
+        refuse(caller, rule, "no such file", "check the path", OSError)
+    remedy = _CURES.get(ending, f"store them as one of {', '.join(FEATURE_FILES)}")
+    refuse(caller, rule, f"the ending {path.suffix or 'none'}", remedy)
 
 
 def _read_arrays(
@@ -387,7 +489,7 @@ def _in_memory(values: Any, caller: str) -> ArrayLike:  # an array, a memory map
         return _with_room(private_map(values), caller)
     if all(hasattr(values, name) for name in ("dtypes", "columns", "drop")):
         return table_values(values, caller) if hasattr(values, "iloc") else values.to_numpy()
-    return values
+    return values.detach() if isinstance(values, Tensor) else values
 
 
 def read_features(
@@ -408,6 +510,4 @@ def read_features(
         _refuse_folder(path, caller)
     if path.is_dir():
         return _looked_into(path, caller, lambda: read_mteb_cache(path, caller))
-    if path.suffix in (".csv", ".parquet"):
-        return Rows(_looked_into(path, caller, lambda: _table_in(path, caller)), "")
-    return Rows(_looked_into(path, caller, lambda: _read_arrays(path, key, caller)), "")
+    return Rows(_looked_into(path, caller, lambda: _read_file(path, key, caller)), "")
