@@ -9,10 +9,10 @@ __all__ = []
 import hashlib
 import json
 import mmap
-import re
+import tempfile
 import warnings
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,53 +21,25 @@ import torch
 from torch import Tensor
 
 from ..checks import ArrayLike, DataFrame, check_memory, refuse
-from . import tables
-from .remote import is_url, local_copy
+from . import sources, tables
+from .remote import local_copy
+from taskpriors.inputs.sources import (  # noqa: F401 - promised at this path
+    is_feature_file,
+    split_key,
+)
 
-# %% ../../nbs/inputs/01_feature_files.ipynb #b5ccc673
+# %% ../../nbs/inputs/01_feature_files.ipynb #26094d74
 FEATURE_FILES = (".npy", ".npz", ".pt", ".pth", ".safetensors", ".csv", ".parquet")
-_CACHE_FILES = ("vectors.npy", "index.json", "dimension")
-_WITH_KEY = re.compile(r"(.+\.npz):([^:/\\]+)")
-
-
-def split_key(
-    path: str | Path,  # of a file, or FILE.npz:KEY, or the same at a URL
-) -> tuple:  # Path, or the text of a URL, and the key or None
-    "The file, and the name of the array in it if one is named."
-    found = _WITH_KEY.fullmatch(str(path))
-    file, key = found.groups() if found else (path, None)
-    return file if is_url(file) else Path(file).expanduser(), key
-
-# %% ../../nbs/inputs/01_feature_files.ipynb #d592be1a
-def _is_cache(
-    folder: Path,
-) -> bool:
-    return all((folder / name).is_file() for name in _CACHE_FILES)
-
-
-def is_feature_file(
-    model: object,  # anything that may be ranked
-) -> bool:
-    "Does a model name a file or folder that holds its features?"
-    if isinstance(model, Path):
-        return model.suffix != ".onnx"
-    if is_url(model):
-        return str(split_key(model)[0]).endswith(FEATURE_FILES)
-    if not isinstance(model, str) or "@" in model:
-        return False
-    file, key = split_key(model)
-    if key is not None or (":" not in model and model.endswith(FEATURE_FILES)):
-        return True
-    return ":" not in model and _is_cache(file)
-
-# %% ../../nbs/inputs/01_feature_files.ipynb #cf02bceb
-def file_name(
-    model: str | Path,  # a file or folder of features
-) -> str:
-    "What to call a model that is given by a file."
-    file, key = split_key(model)
-    stem = Path(file).name if Path(file).is_dir() else Path(file).stem
-    return stem if key is None else f"{stem}:{key}"
+_TABLES = (".csv", ".tsv", ".txt", ".parquet", ".jsonl", ".json", ".feather")
+_ARRAYS = (".npy", ".npz", ".pt", ".pth", ".ckpt", ".bin", ".safetensors")
+_PACKED = (".gz", ".bz2", ".xz")
+_CURES = {
+    ".pkl": "a pickle can run code; store its array by np.save",
+    ".h5": "store the data set by np.save('FILE.npy', h5py.File(...)[NAME][:])",
+    ".mat": "store the array by np.save('FILE.npy', scipy.io.loadmat(...)[NAME])",
+    ".xlsx": "save the sheet as .csv",
+}
+_CURES |= {".pickle": _CURES[".pkl"], ".joblib": _CURES[".pkl"], ".hdf5": _CURES[".h5"]}
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #244cdfc7
 _BOMB = 2**28  # bytes from which a compressed array is looked at
@@ -251,8 +223,10 @@ def _looked_into(
 def _remedy_for(
     path: Path,
 ) -> str:
-    if _is_cache(path.parent):
+    if sources.is_vector_cache(path.parent):
         return "it is part of a cache of mteb: name its folder"
+    if path.exists() and path.suffix in (".pt", ".pth"):
+        return "store the tensor alone, by torch.save(X, FILE)"
     return "check the file" if path.exists() else "check the path"
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #538e9c99
@@ -274,8 +248,27 @@ def _stored(
         from safetensors.torch import load_file
 
         return load_file(path)
-    found = torch.load(path, map_location="cpu", weights_only=True)
-    return {"features": found} if isinstance(found, Tensor) else dict(found)
+    return _named_tensors(torch.load(path, map_location="cpu", weights_only=True))
+
+
+def _named_tensors(saved: Any) -> dict:  # name -> array
+    "What torch saved: a tensor, tensors by name, batches, or features beside labels."
+    if isinstance(saved, Tensor):
+        return {"features": saved.detach()}
+    if isinstance(saved, Mapping):
+        tensors = {k: v.detach() if isinstance(v, Tensor) else v for k, v in saved.items()}
+        matrices = [k for k, v in tensors.items() if getattr(v, "ndim", 0) == 2]
+        one = len(matrices) == 1 and "features" not in tensors
+        return {"features": tensors[matrices[0]]} if one else tensors
+    parts = [_named_tensors(part) for part in saved]
+    if parts and all("features" in part for part in parts):
+        rows = [part["features"] for part in parts]
+        matrices = [x for x in rows if x.ndim == 2]
+        if len(matrices) == 1 and all(x.shape == matrices[0].shape[:1] for x in rows if x.ndim < 2):
+            return {"features": matrices[0]}  # labels beside it
+        if len({x.shape[1:] for x in rows}) == 1:
+            return {"features": torch.cat(rows) if rows[0].ndim > 1 else torch.stack(rows)}
+    return dict(enumerate(saved))
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #5094a5ee
 def _chosen(
@@ -305,10 +298,84 @@ def _refuse_folder(
     folder: Path,
     caller: str,
 ):
-    tasks = sorted(path.name for path in folder.iterdir() if _is_cache(path))
-    rule = "a folder of features must be one that NumpyCache of mteb wrote"
+    tasks = sorted(path.name for path in folder.iterdir() if sources.is_vector_cache(path))
+    rule = "a folder must hold a network, or features that NumpyCache of mteb wrote"
     remedy = f"name the folder of one task, e.g. {tasks[0]}" if tasks else "name a file of features"
     refuse(caller, rule, folder.name, remedy)
+
+
+def read_feather(
+    path: Path,
+    caller: str,  # who asks
+) -> DataFrame:
+    "A table in a feather file."
+    import pandas as pd
+
+    return pd.read_feather(path)
+
+
+def read_json(
+    path: Path,
+) -> DataFrame:
+    "Rows in a file of json: objects with one name a column, or lists, one a line or one list."
+    import pandas as pd
+
+    text = path.read_text(encoding="utf-8-sig")
+    if path.suffix.lower() == ".json":
+        return pd.DataFrame(json.loads(text))
+    return pd.DataFrame([json.loads(line) for line in text.splitlines() if line.strip()])
+
+
+def _frame_in(
+    path: Path,
+    caller: str,
+) -> DataFrame:
+    return read_feather(path, caller) if path.suffix.lower() == ".feather" else read_json(path)
+
+
+def _unpacked(
+    path: Path,
+    folder: str,  # where the content goes
+    caller: str,
+) -> Path:
+    "The content of a packed file, unless it is far longer than features of its size would be."
+    import bz2
+    import gzip
+    import lzma
+
+    opened: Any = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}[path.suffix.lower()]
+    most = max(_BOMB, _DENSEST * path.stat().st_size)
+    inner = Path(folder) / path.stem
+    with opened(path, "rb") as packed, inner.open("wb") as whole:
+        while block := packed.read(2**20):
+            whole.write(block)
+            if whole.tell() > most:
+                rule, got = f"{path.name[-80:]} must hold features", "far more bytes than that"
+                refuse(caller, rule, got, "if they are features, store them with np.savez")
+    return inner
+
+
+def _read_file(
+    path: Path,
+    key: str | None,
+    caller: str,
+):  # an array or a tensor
+    ending = path.suffix.lower()
+    if ending in _PACKED:
+        with tempfile.TemporaryDirectory() as folder:
+            values = _read_file(_unpacked(path, folder, caller), key, caller)
+            return torch.tensor(np.array(values)) if isinstance(values, np.memmap) else values
+    if ending in (".json", ".jsonl", ".feather") and key is None:
+        return table_values(_frame_in(path, caller), caller, path.name[-80:])
+    if ending in _TABLES and key is None:
+        return table_in(path, caller)
+    if ending in _ARRAYS:
+        return _read_arrays(path, key, caller)
+    rule = f"{path.name[-60:]} must be a file of features"
+    if not path.exists():
+        refuse(caller, rule, "no such file", "check the path", OSError)
+    remedy = _CURES.get(ending, f"store them as one of {', '.join(FEATURE_FILES)}")
+    refuse(caller, rule, f"the ending {path.suffix or 'none'}", remedy)
 
 
 def _read_arrays(
@@ -322,26 +389,30 @@ def _read_arrays(
     return _with_room(_chosen(_stored(path, key), path, key, caller), caller)
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #a3b484ad
+def _in_memory(values: Any, caller: str) -> ArrayLike:  # an array, a memory map or a data frame
+    if isinstance(values, np.memmap):
+        return _with_room(private_map(values), caller)
+    if all(hasattr(values, name) for name in ("dtypes", "columns", "drop")):
+        return table_values(values, caller) if hasattr(values, "iloc") else values.to_numpy()
+    return values.detach() if isinstance(values, Tensor) else values
+
+
 def read_features(
-    source: str | Path | ArrayLike,  # a path, FILE.npz:KEY, a folder of mteb's cache, or an array
+    source: str | Path | ArrayLike | sources.Source,  # a file, FILE.npz:KEY, a folder, an array
     caller: str,  # who asks
 ) -> Rows:
     "Features as they are stored, mapped where that is possible."
-    if isinstance(source, np.memmap):
-        return Rows(_with_room(private_map(source), caller), "")
-    if hasattr(source, "dtypes") and hasattr(source, "columns") and hasattr(source, "drop"):
-        frame: Any = source
-        values = frame.to_numpy() if not hasattr(frame, "iloc") else table_values(frame, caller)
-        return Rows(values, "")
-    if not isinstance(source, (str, Path)):
-        return Rows(source, "")
-    path, key = split_key(source)
-    if is_url(path):
-        path = local_copy(path, caller)
-    if path.is_dir() and not _is_cache(path):
+    source = sources.source_of(source)
+    if isinstance(source, sources.Matrix):
+        return Rows(_in_memory(source.values, caller), "")
+    if isinstance(source, sources.Url):
+        source = sources.FeatureFile(local_copy(source.url, caller), source.key)
+    if not isinstance(source, sources.FeatureFile):
+        rule, remedy = "features must be an array, a data frame or a file", "pass one of these"
+        refuse(caller, rule, source.label, remedy, TypeError)
+    path, key = source.path, source.key
+    if path.is_dir() and not sources.is_vector_cache(path):
         _refuse_folder(path, caller)
     if path.is_dir():
         return _looked_into(path, caller, lambda: read_mteb_cache(path, caller))
-    if tables.kind_of(path) in (".parquet", *tables.TEXT_TABLES):
-        return Rows(_looked_into(path, caller, lambda: table_in(path, caller)), "")
-    return Rows(_looked_into(path, caller, lambda: _read_arrays(path, key, caller)), "")
+    return Rows(_looked_into(path, caller, lambda: _read_file(path, key, caller)), "")

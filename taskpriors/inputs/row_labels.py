@@ -34,6 +34,7 @@ from taskpriors.checks import (
 from . import tables
 from .feature_files import split_key
 from .remote import is_url, local_copy
+from .sources import Matrix, source_of
 from ..refusals import shortened
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #b09bcb73
@@ -753,7 +754,7 @@ def read_labels(
 class NamedRows(NamedTuple):
     "Models whose rows are in one order, and the names of the rows."
 
-    models: dict  # name -> model
+    models: dict  # name -> Source
     points: Any  # with `names`, for `read_labels`; None if no data frame names its rows
 
 
@@ -762,7 +763,8 @@ def rows_of_frames(
     caller: str,  # who asks
 ) -> NamedRows:
     "Models with the rows of data frames in one order, by the index."
-    frames = {k: m for k, m in models.items() if hasattr(m, "iloc") and hasattr(m, "columns")}
+    read = {k: source_of(model) for k, model in models.items()}
+    frames = {k: s.values for k, s in read.items() if isinstance(s, Matrix) and s.is_frame}
     named = {}
     for name, frame in frames.items():
         index = frame.index
@@ -770,7 +772,7 @@ def rows_of_frames(
         if not usual and not tables.counts(index.tolist()):
             named[name] = frame
     if not named:
-        return NamedRows(models, None)
+        return NamedRows(read, None)
     first, order = next(iter(named)), next(iter(named.values())).index
     for name, frame in named.items():
         other = frame.index.difference(order, sort=False).tolist()
@@ -784,6 +786,6 @@ def rows_of_frames(
     if unlike:
         said = f"the rows of {', '.join(map(repr, unlike[:3]))} are put in the order of {first!r}"
         warnings.warn(f"{caller}: {said}, by their index.", stacklevel=3)
-    ordered = {name: named[name].loc[order] if name in named else m for name, m in models.items()}
+    ordered = {k: Matrix(named[k].loc[order]) if k in named else s for k, s in read.items()}
     names = [_key_text(row) for row in order]
     return NamedRows(ordered, SimpleNamespace(names=names, skipped=(), labels=None))

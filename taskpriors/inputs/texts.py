@@ -12,13 +12,14 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -37,18 +38,18 @@ from taskpriors.checks import (
     check_same_n,
     refuse,
 )
-from . import row_labels, tables
-from .accepted_models import Encoder, is_features, load_encoder
+from . import row_labels, sources, tables
+from .accepted_models import Encoder, load_encoder
 from .embed import Features, embed_features
-from .encoders import device_of, model_name, module_of
+from .encoders import device_of
 from taskpriors.inputs.named_models import (
     cached_snapshot,
     check_names,
-    is_repository,
     quiet_libraries,
     transformers_model,
 )
 from .pretrained import PooledModel
+from .sources import Network, source_of
 from ..signatures import documented
 
 # %% ../../nbs/inputs/07_texts.ipynb #62d4363e
@@ -306,6 +307,41 @@ def as_rows(
 _NO_LIMIT = 10**6  # tokens; a longer limit stands for none
 
 
+_POSITIONS = re.compile(r"(position_embeddings?|embed_positions|wpe)$")
+
+
+def position_tables(
+    network: nn.Module,  # of texts
+) -> list:  # of nn.Embedding
+    "The tables in which a network looks up the absolute position of a token."
+    named = [(k, m) for k, m in network.named_modules() if "vision" not in k]
+    return [m for k, m in named if _POSITIONS.search(k) and isinstance(m, nn.Embedding)]
+
+
+def position_limits(
+    network: nn.Module,  # of texts
+) -> list:  # of numbers of tokens, perhaps None
+    "How many tokens a network has positions for; some tables keep rows for other uses."
+    config = getattr(network, "config", None)
+    said = getattr(getattr(config, "text_config", config), "max_position_embeddings", None)
+    tables = position_tables(network)
+    kept = [getattr(m, "offset", 0) if m.padding_idx is None else m.padding_idx + 1 for m in tables]
+    rows = [m.num_embeddings - k for m, k in zip(tables, kept, strict=True)]
+    return [said, *rows]
+
+
+def right_padded(
+    batch: Mapping,  # tokens with their mask, name -> tensor (n, t)
+) -> dict:  # the same, the padding behind the tokens
+    "Tokens that begin at position 0, which is where a network counts from."
+    mask = batch.get("attention_mask")
+    if mask is None or bool(mask[:, 0].all()):
+        return dict(batch)
+    steps = torch.arange(mask.shape[1], device=mask.device)
+    order = (steps + mask.argmax(1, keepdim=True)) % mask.shape[1]
+    return {k: v.gather(1, order) if v.shape == mask.shape else v for k, v in batch.items()}
+
+
 class TokenEncoder(nn.Module):
     "A token-level model with its tokenizer, as a function from texts to one vector each."
 
@@ -317,22 +353,16 @@ class TokenEncoder(nn.Module):
     ) -> None:
         super().__init__()
         tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
-        if not isinstance(model, nn.Module) or not callable(tokenizer):
-            rule, remedy = "a pair must be (module, tokenizer)", "load both from one name"
-            got = f"({type(model).__name__}, {type(tokenizer).__name__})"
-            refuse("embed", rule, got, remedy, TypeError)
         if getattr(tokenizer, "pad_token", "") is None:
             remedy = "set tokenizer.pad_token, e.g. to tokenizer.eos_token"
             refuse("embed", "the tokenizer must know how to pad", "no pad_token", remedy)
         self.model, self.tokenizer = PooledModel(model, pooling), tokenizer
-        config = getattr(model, "config", None)
-        known = [
-            getattr(tokenizer, "model_max_length", None),
-            getattr(getattr(config, "text_config", config), "max_position_embeddings", None),
-        ]
+        limits = [getattr(tokenizer, "model_max_length", None), *position_limits(model)]
         self.longest = min(
-            (k for k in known if isinstance(k, int) and 0 < k < _NO_LIMIT), default=None
+            (k for k in limits if isinstance(k, int) and 0 < k < _NO_LIMIT), default=None
         )
+        kind = getattr(getattr(model, "config", None), "model_type", None) or ""
+        self.padding = "max_length" if kind.startswith("siglip") else True  # it reads the last
 
     @property
     def pooled_by(self) -> str:
@@ -341,10 +371,10 @@ class TokenEncoder(nn.Module):
 
     def tokens(self, texts: Sequence) -> dict:
         "Tokens of texts with their mask, name -> tensor (n, t), where the network is."
-        how = dict(padding=True, truncation=self.longest is not None, return_tensors="pt")
+        how = dict(padding=self.padding, truncation=self.longest is not None, return_tensors="pt")
         batch = self.tokenizer(list(texts), max_length=self.longest, **how)
         device = device_of(self.model)
-        return {k: v.to(device) for k, v in batch.items()}
+        return {k: v.to(device) for k, v in right_padded(batch).items()}
 
     def forward(self, texts: Sequence) -> Tensor:
         return self.model(**self.tokens(texts))
@@ -370,15 +400,40 @@ def _encode_by_loader(
     return encode(loader, **about, batch_size=len(texts))
 
 
+@contextmanager
+def _within_positions(model: Any) -> Iterator[None]:
+    "A model of sentence-transformers pads behind the tokens, and cuts what has no position."
+    source = source_of(model)
+    network = source.with_tokenizer() if isinstance(source, Network) else None
+    tables = [] if network is None or network is source else position_tables(network.model)
+    limits = [k for k in position_limits(network.model) if k] if tables and network else []
+    longest, side = getattr(model, "max_seq_length", None), None
+    if limits:
+        side, network.partner.padding_side = network.partner.padding_side, "right"
+        model.max_seq_length = min(limits) if longest is None else min(longest, *limits)
+    try:
+        yield
+    finally:
+        if side is not None:
+            network.partner.padding_side = side
+            model.max_seq_length = longest
+
+
+def _encode_within(texts: list, *, encode: Callable, **options: Any) -> Any:
+    with _within_positions(getattr(encode, "__self__", encode)):
+        return encode(texts, **options)
+
+
 def encode_method(
-    model: Any,  # with a method encode
+    encode: Callable,  # the method of a model
 ) -> Callable:  # list of texts -> rows
     "The method `encode` of a model, also where it follows the protocol of mteb."
-    known = inspect.signature(model.encode).parameters
+    known = inspect.signature(encode).parameters
     if "task_metadata" in known:
-        return partial(_encode_by_loader, encode=model.encode)
+        return partial(_encode_by_loader, encode=encode)
     quiet = dict(show_progress_bar=False, convert_to_tensor=True)
-    return partial(model.encode, **{k: v for k, v in quiet.items() if k in known})
+    options = {k: v for k, v in quiet.items() if k in known}
+    return partial(_encode_within, encode=encode, **options)
 
 # %% ../../nbs/inputs/07_texts.ipynb #86253f75
 def word_means(
@@ -415,7 +470,7 @@ def _joint(
     "Is it a model of pictures and texts, such as CLIP?"
     folder = Path(name) if Path(name).is_dir() else cached_snapshot(name)
     file = None if folder is None else folder / "config.json"
-    if file is None and is_repository(name):
+    if file is None and sources.is_repository(name):
         from huggingface_hub import hf_hub_download
 
         try:
@@ -458,24 +513,37 @@ def _named_sentence_model(
         refuse("embed", f"{name[-60:]!r} must be a text model", got, remedy, OSError)
 
 
-def _encode_function(
-    model,
+class _Encoding(NamedTuple):
+    encode: Callable  # list of texts -> rows
+    module: nn.Module | None  # with the weights, if they can be seen
+
+
+def _encoding_of(
+    source: sources.Source,
     pooling: str | None,  # of token-level models
-) -> tuple:  # function of a list of texts, module with the weights or None
-    if isinstance(model, tuple) and len(model) == 2:
-        found = TokenEncoder(*model, pooling=pooling)
-        return found, found
-    if hasattr(model, "encode"):
-        return encode_method(model), module_of(model)
-    if isinstance(model, nn.Module):
-        rule = "a module of texts needs its tokenizer"
-        refuse("embed", rule, type(model).__name__, "pass (module, tokenizer)", TypeError)
-    if callable(model):
-        return model, module_of(model)
-    if hasattr(model, "transform"):
-        return model.transform, None
-    rule = "model must be a text encoder: a function, (module, tokenizer), or have encode"
-    refuse("embed", rule, type(model).__name__, "see embed_texts", TypeError)
+) -> _Encoding:
+    match source:
+        case sources.Network(partner=None, encode=None):
+            rule = "a module of texts needs its tokenizer"
+            refuse("embed", rule, source.label, "pass (module, tokenizer)", TypeError)
+        case sources.Network(partner=None) | sources.Function(partner=None):
+            encode = source.model if source.encode is None else encode_method(source.encode)
+            return _Encoding(encode, source.module)
+        case sources.Network():
+            tokens = TokenEncoder(source.model, source.partner, pooling)
+            return _Encoding(tokens, tokens)
+        case sources.TextEncoder(encode=None):
+            return _Encoding(source.model.transform, None)
+        case sources.TextEncoder():
+            return _Encoding(encode_method(source.encode), None)
+        case sources.Function():
+            got = f"({type(source.model).__name__}, {type(source.partner).__name__})"
+        case sources.Unknown():
+            got = source.kind
+        case _:
+            got = source.label
+    rule = "model must be a text encoder: a function, a pair (module, tokenizer), or have encode"
+    refuse("embed", rule, got, "see embed_texts", TypeError)
 
 # %% ../../nbs/inputs/07_texts.ipynb #44a8b786
 class _Positions:
@@ -520,18 +588,22 @@ def _rows_at(
 
 # %% ../../nbs/inputs/07_texts.ipynb #ee1e9658
 def _text_encoder(
-    model,
+    source: sources.Source,
     texts: TextSource,  # in the order of the batches
     *,
     pooling: str | None,
-    name: str | None,
+    name: str,
 ) -> Encoder:
-    if isinstance(model, str):
-        name, model = name or model, _named_text_model(model, pooling)
-    encode, module = _encode_function(model, pooling)
-    name = name or model_name(model[0] if isinstance(model, tuple) else model)
+    if isinstance(source, sources.Name):
+        source = sources.source_of(_named_text_model(source.text, pooling))
+    encode, module = _encoding_of(source, pooling)
     forward = partial(_rows_at, encode=encode, texts=texts, name=name, widths=set())
     return Encoder(name, forward, module, transform=_as_position)
+
+
+def _is_pooled(source):
+    paired = isinstance(source, (sources.Network, sources.Function)) and source.partner is not None
+    return paired or isinstance(source, (sources.Name, sources.Unknown))
 
 
 class SupportsEncode(Protocol):
@@ -574,21 +646,21 @@ def embed_texts(
     texts = load_texts(texts)
     if name is not None:
         check_instance(name, str, "embed", "name", remedy="pass a text or None")
-    if pooling is not None and not isinstance(model, (tuple, str)):
-        rule, got = "pooling is for names and for (module, tokenizer)", type(model).__name__
-        refuse("embed", rule, f"{pooling!r:.40} for {got}", "leave it out")
+    source = sources.source_of(model)
+    if pooling is not None and not _is_pooled(source):
+        rule = "pooling is for names and for (module, tokenizer)"
+        refuse("embed", rule, f"{pooling!r:.40} for {source.label_at(0)}", "leave it out")
     if how.pop("transform", None) is not None:
         refuse("embed", "transform is for images", "texts", "leave it out", TypeError)
-    if is_features(model):
-        return embed_features(load_encoder(model, name=name), texts, **how)
-    if isinstance(model, Mapping) or hasattr(model, "key_to_index"):
-        name = name or "vectors"
-        rows = word_means(model, texts, name)
-        return embed_features(load_encoder(rows, name=name), texts, **how)
+    name = name or source.label
+    if isinstance(source, sources.WordVectors):
+        source = sources.Matrix(word_means(source.vectors, texts, name))
+    if isinstance(source, Encoder) or sources.is_given(source):
+        return embed_features(load_encoder(source, name=name), texts, **how)
     order = torch.tensor(sorted(range(len(texts)), key=lambda i: (-len(texts[i]), texts[i])))
     view = texts.subset(order)
     view.name = "texts"  # so that a file found under another name is the same
-    enc = _text_encoder(model, view, pooling=pooling, name=name)
+    enc = _text_encoder(source, view, pooling=pooling, name=name)
     points = _Positions(view, texts.name)
     found = embed_features(enc, points, **dict(num_workers=0) | how)
     return replace(found, features=found.features[order.argsort()])

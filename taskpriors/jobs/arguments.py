@@ -175,8 +175,8 @@ def load_points(
     given: dict,  # option -> value
 ) -> Any:  # ImageSource, TextSource, or None if all models are features
     "The points of a ranking."
-    from taskpriors.inputs.feature_files import is_feature_file
     from taskpriors.inputs.images import load_images
+    from taskpriors.inputs.sources import is_feature_file
 
     if "texts" in given:
         return _load_texts(given)

@@ -16,12 +16,14 @@ from torch.utils.data import DataLoader, Dataset
 
 from ..checks import ArrayLike, Axes, check_choice, check_count, refuse
 from ..inputs.accepted_models import load_encoder
+from ..inputs.axes import ChannelAxes, chosen_axis
 from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
 from ..inputs.loaders import LoadedBatches, split_batch
 from ..inputs.named_models import transformers_model
 from ..inputs.pooling import pool_tokens
 from ..inputs.pretrained import PooledModel
+from ..inputs.sources import Name, Network, source_of
 from ..inputs.texts import TextsLike, TextSource, TokenEncoder, load_texts
 from . import fixed_tasks
 from .monitor import encode
@@ -83,12 +85,12 @@ def pooled_views(
     return {name: views[name] for name in pool}
 
 # %% ../../nbs/jobs/05_layers.ipynb #8ed2b1fa
-def _n_prefix(model):  # tokens before those of the patches
-    if hasattr(model, "num_prefix_tokens"):
-        return model.num_prefix_tokens
+def _n_prefix(module):  # tokens before those of the patches
+    if hasattr(module, "num_prefix_tokens"):
+        return module.num_prefix_tokens
     ends = ("cls_token", "class_embedding")  # of transformers
-    has_class = any(name.endswith(ends) for name, _ in model.named_parameters())
-    return has_class + getattr(getattr(model, "config", None), "num_register_tokens", 0)
+    has_class = any(name.endswith(ends) for name, _ in module.named_parameters())
+    return has_class + getattr(getattr(module, "config", None), "num_register_tokens", 0)
 
 
 class _Views:
@@ -100,7 +102,9 @@ class _Views:
         modules = dict(model.named_modules())
         self.hooks = [modules[name].register_forward_hook(self._keeper(name)) for name in layers]
         self.n_prefix = _n_prefix(model)
-        self.channels_last = getattr(model, "output_fmt", "NCHW") == "NHWC"
+        self.asked, self.pictures = False, None
+        self.axes: dict = {}  # layer -> axis of the channels of its map
+        self.mode: ChannelAxes | None = None  # while the axes are asked
 
     def _keeper(self, name):
         def keep(module, inputs, out):
@@ -109,20 +113,35 @@ class _Views:
                 rule = "layers must return a tensor, or a tuple that starts with one"
                 got = f"{type(out).__name__} of {name!r}"
                 refuse(self.caller, rule, got, "name a layer inside of it", TypeError)
+            if self.mode is not None and out.ndim == 4:
+                self.axes[name] = chosen_axis(
+                    self.mode.of(out), out, self.pictures, module, self.caller
+                )
             self.outputs[name] = out.clone()  # a later layer may work in place
 
         return keep
 
+    def _ask_axes(self, model, x):
+        with ChannelAxes() as self.mode:
+            self.pictures = self.mode.put_pictures(x)
+            model(**x) if isinstance(x, dict) else model(x)
+        self.mode = None
+
     def __call__(self, model, x):
+        if self.asked is False:
+            few = {k: v[:2] for k, v in x.items()} if isinstance(x, dict) else x[:2]
+            self._ask_axes(model, few)
+            self.asked = True
         self.outputs = {}
         model(**x) if isinstance(x, dict) else model(x)
         views = {}
-        how: dict[str, Any] = dict(n_prefix=self.n_prefix, channels_last=self.channels_last)
+        how: dict[str, Any] = dict(n_prefix=self.n_prefix)
         if isinstance(x, Mapping):
             how["mask"] = x.get("attention_mask")
         for layer in self.layers:
             if layer not in self.outputs:
                 refuse(self.caller, "layers must run", repr(layer), "name another")
+            how["channels_last"] = self.axes.get(layer) == 3
             for name, X in pooled_views(self.outputs[layer], self.pool, **how).items():
                 views[f"{layer}/{name}".rstrip("/")] = X.float()
         if not views:
@@ -180,18 +199,16 @@ class TextPoints(fixed_tasks.FixedPoints):
             yield self.encoder.tokens(some)
 
 
-def _open_texts(model, texts, n_points, batch_size, caller):  # module, TextPoints
-    if isinstance(model, str):
-        model = transformers_model(model, caller, texts=True)[:2]
-    elif hasattr(model, "tokenizer") and hasattr(model, "encode"):  # of sentence-transformers
-        model = getattr(model[0], "auto_model", model[0]), model.tokenizer
-    if not isinstance(model, tuple) or len(model) != 2:
-        rule, remedy = (
-            "layers of texts need a network and its tokenizer",
-            "pass the pair, or a name",
-        )
-        refuse(caller, rule, type(model).__name__, remedy, TypeError)
-    encoder = TokenEncoder(*model)
+def _open_texts(source, texts, n_points, batch_size, caller):  # module, TextPoints
+    if isinstance(source, Name):
+        source = Network(*transformers_model(source.text, caller, texts=True)[:2])
+    elif isinstance(source, Network):
+        source = source.with_tokenizer()
+    if not isinstance(source, Network) or source.partner is None:
+        rule = "layers of texts need a network and its tokenizer"
+        remedy = "pass the pair, or a name"
+        refuse(caller, rule, source.label, remedy, TypeError)
+    encoder = TokenEncoder(source.model, source.partner)
     points = TextPoints(load_texts(texts), encoder, n_points, batch_size)
     return _tower(encoder.model, "text_model"), points
 
@@ -217,21 +234,26 @@ def open_layers(
     if (images is None) == (texts is None):
         rule, got = "points must be images or texts", "none" if texts is None else "both"
         refuse(caller, rule, got, "pass one of them", TypeError)
+    source = source_of(model)
     if texts is not None:
-        return _open_texts(model, texts, n_points, batch_size, caller)
-    if not isinstance(model, (nn.Module, str, tuple)):
+        return _open_texts(source, texts, n_points, batch_size, caller)
+    if not isinstance(source, (Network, Name)):
         rule = "model must be a module, a name or (network, processor)"
-        refuse(caller, rule, type(model).__name__, "pass an nn.Module", TypeError)
-    if isinstance(model, tuple) and _ready(images):
+        refuse(caller, rule, source.label_at(0), "pass an nn.Module", TypeError)
+    if source.partner is not None and _ready(images):
         rule = "a processor needs pictures"
         got = f"{type(images).__name__}, which goes to the model as it is"
         refuse(caller, rule, got, "pass the network alone, or what load_images opens", TypeError)
+    module: Any = getattr(source, "model", None)
+    if isinstance(source, Name) or source.partner is not None or not _ready(images):
+        enc = load_encoder(source, transform=transform)
+        module = enc.module
+        images = (
+            images if isinstance(images, fixed_tasks.FixedPoints) else _model_inputs(images, enc)
+        )
     if isinstance(images, fixed_tasks.FixedPoints):
-        return model, images
-    if isinstance(model, (str, tuple)) or not _ready(images):
-        enc = load_encoder(model, transform=transform)
-        model, images = enc.module, _model_inputs(images, enc)
-    return _tower(model, "vision_model"), LayerPoints(images, n_points, batch_size, 0)
+        return module, images
+    return _tower(module, "vision_model"), LayerPoints(images, n_points, batch_size, 0)
 
 # %% ../../nbs/jobs/05_layers.ipynb #d50fbe0f
 def _layer_rows(module, points, layers, pool, caller):  # "layer/pooling" -> features, (n, d)

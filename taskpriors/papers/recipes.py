@@ -21,7 +21,8 @@ import torch
 from ..checks import DataFrame, check_choice, refuse
 from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
-from ..inputs.named_models import cached_snapshot, is_repository
+from ..inputs.named_models import cached_snapshot
+from ..inputs.sources import is_repository
 from ..results import Result
 from ..show.words import counted, shortened
 from ..store import cache_dir

@@ -31,6 +31,7 @@ from ..inputs import row_labels
 from ..inputs.embed import embed_features
 from ..inputs.images import ImagesLike
 from ..inputs.row_blocks import open_rows
+from ..inputs.sources import FeatureFile, Matrix, Unknown, Url, source_of
 from ..inputs.texts import TextsLike
 from .company import AnyModel, ModelsLike, RankOptions, named_models, texts_for
 from .cost import plan_ranking
@@ -86,10 +87,9 @@ def _check_further_options(how):
 def _check_call(models, prior, metrics, out):
     "Refuse what can be no model, prior, set of metrics or directory, before any work."
     me = "rank_models"
-    if models is not None and not isinstance(models, (str, Path)) and not callable(models):
+    if models is not None and isinstance(source_of(models), Unknown):
         remedy = "pass a list of models, or a dictionary name -> model"
-        kinds = (Iterable, torch.Tensor)
-        check_instance(models, kinds, me, "models", remedy=remedy)
+        check_instance(models, Iterable, me, "models", remedy=remedy)
     if isinstance(prior, (np.ndarray, torch.Tensor)):
         check_features(prior, me, "prior")
     elif prior is not None and not callable(prior):
@@ -115,9 +115,13 @@ def _check_call(models, prior, metrics, out):
 _FLOATS = 3 * 4  # bytes that a ranking in memory holds for each number in the files
 
 
-def _is_matrix_file(model):
-    named = isinstance(model, (str, Path)) and Path(model).suffix in (".npy", ".safetensors")
-    return named or isinstance(model, np.memmap)
+def _is_matrix_file(source):
+    match source:
+        case FeatureFile(path=place) | Url(url=place):
+            return source.key is None and str(place).endswith((".npy", ".safetensors"))
+        case Matrix(values=np.memmap()):
+            return True
+    return False
 
 
 def _rows_in_files(models):  # name -> RowMatrix, if all models are matrices in files
@@ -134,7 +138,7 @@ def _needs_memory(options, choice, statistics, scores, how):  # what rows on dis
     needs = ["metrics"] * bool(statistics or scores)
     needs += ["probe"] * (options.probe != "ridge")
     needs += ["kernel"] * (options.kernel not in ("cosine", "linear"))
-    elsewhere = choice.kind == "model" and not _is_matrix_file(choice.source)
+    elsewhere = choice.kind == "model" and not _is_matrix_file(source_of(choice.source))
     needs += ["prior"] * (choice.kind == "others" or elsewhere)
     return needs + [name for name in how if name not in ("device", *ON_DISK)]
 

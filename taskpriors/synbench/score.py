@@ -25,6 +25,8 @@ from ..checks import ArrayLike, ExecutorLike
 from ..inputs import encoders
 from ..inputs.named_models import timm_config, timm_module
 from ..inputs.pooling import pool_output
+from ..inputs.pretrained import Headless, class_layers
+from ..inputs.sources import Function, Name, Network, source_of
 from ..signatures import documented
 from taskpriors.synbench.curves import (  # noqa: F401 - promised at this path
     SAMPLE_BYTES,
@@ -101,13 +103,17 @@ def image_encoder(
 ) -> ImageEncoder:
     "A model with its image size and pixel statistics; `evaluating` moves it to the device."
     who = "synbench_score"
-    name = getattr(model, "name", encoders.model_name(model)) if callable(model) else str(model)
-    if isinstance(model, str):
-        model = timm_module(model, who)
-    if not callable(model):
+    source = source_of(model)
+    name = getattr(model, "name", source.label)
+    if isinstance(source, Name):
+        source = Network(timm_module(source.text, who))
+    if not isinstance(source, (Network, Function)):
         rule = "model must be a timm name, a module or a function"
-        checks.refuse(who, rule, type(model).__name__, "pass one of those", TypeError)
-    module: Any = model if isinstance(model, nn.Module) else None
+        checks.refuse(
+            who, rule, getattr(source, "kind", source.label), "pass one of those", TypeError
+        )
+    module: Any = source.module if isinstance(source, Network) else None
+    forward = Headless(module) if module is not None and class_layers(module) else source.model
     config = timm_config(module)
     shape = input_size or config.get("input_size")
     if not isinstance(shape, (tuple, list, torch.Size)):
@@ -122,7 +128,7 @@ def image_encoder(
     network = encoders.BatchEncoder(
         caller=who,
         name=name,
-        forward=model,
+        forward=forward,
         device=place,
         dtype=weights.dtype if real else torch.float32,
         pooling="flatten",
