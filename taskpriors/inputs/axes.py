@@ -110,7 +110,9 @@ class ChannelAxes(TorchFunctionMode):
                 return kept
         return None
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict | None = None
+    ) -> Any:
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
         for part in out if isinstance(out, (tuple, list)) else [out]:

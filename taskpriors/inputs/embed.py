@@ -465,7 +465,7 @@ def _find_or_compute(
         if digest is not None and probe.together is not None:
             key = enc.key(images, setup.dtype, digest)
             name = re.sub(r"[^A-Za-z0-9.]+", "_", enc.name)[-80:]
-            root = cache_dir(cache)
+            root = cache_dir(cache or None)
             path = root / "features" / f"{name}-{key[:20]}.safetensors"
             dim = probe.together.shape[1]
             entry = _Entry(root=root, path=path, key=key, n=len(images), dim=dim)

@@ -170,7 +170,7 @@ def without_masks(
     named: Mapping,  # its inputs
 ) -> Iterator[dict]:  # more inputs
     "A masked autoencoder sees whole pictures, in the order of their patches."
-    config = getattr(network, "config", None)
+    config: Any = getattr(network, "config", None)
     ratio = getattr(config, "mask_ratio", None)
     draws = "noise" in inspect.signature(network.forward).parameters
     if ratio is None or not draws or "pixel_values" not in named:
@@ -201,7 +201,8 @@ class PooledModel(nn.Module):
         base = getattr(network, "base_model", network)
         self._heads = [] if pooling is not None else class_layers(network)
         self.network, self.pooling = network if self._heads else base, pooling
-        self._pooled_by, self._axis = "", None
+        self._pooled_by = ""
+        self._axis: int | None = None  # of the channels of a map
         self._has_pooler = is_pooler_trained(base)
         if pooling == "pooler" and not self._has_pooler:
             rule = f"{type(base).__name__} must have weights of a pooler for pooling='pooler'"

@@ -71,6 +71,12 @@ def _same(one: object, other: object) -> bool:
     return one.shape == other.shape and bool(torch.allclose(one, other, equal_nan=True))
 
 
+def _size_of(apart: float) -> str:
+    if apart == float("inf"):
+        return "NaN, infinity or another width"
+    return f"a difference of {apart:.0%} of their spread"
+
+
 def check_encoder(
     look: Look,
     together: Tensor,  # features of the few inputs in one batch, shape (k, d)
@@ -92,7 +98,7 @@ def check_encoder(
     again = difference(together, look.features(list(range(size))), allowed.least)
     if again > allowed.share:
         rule = f"features of {name} must be the same in each call"
-        refuse(caller, rule, f"a difference of {again:.0%} of their spread", _STEADY)
+        refuse(caller, rule, _size_of(again), _STEADY)
     rule = f"features of {name} must not depend on the rest of the batch"
-    got = f"a difference of {apart:.0%} of their spread when an input is alone"
+    got = f"{_size_of(apart)} when an input is alone"
     refuse(caller, rule, got, _TEXTS if look.kind == "texts" else _PICTURES)

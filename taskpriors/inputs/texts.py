@@ -404,19 +404,18 @@ def _encode_by_loader(
 def _within_positions(model: Any) -> Iterator[None]:
     "A model of sentence-transformers pads behind the tokens, and cuts what has no position."
     source = source_of(model)
-    network = source.with_tokenizer() if isinstance(source, Network) else None
-    tables = [] if network is None or network is source else position_tables(network.model)
-    limits = [k for k in position_limits(network.model) if k] if tables and network else []
-    longest, side = getattr(model, "max_seq_length", None), None
-    if limits:
-        side, network.partner.padding_side = network.partner.padding_side, "right"
-        model.max_seq_length = min(limits) if longest is None else min(longest, *limits)
+    network: Any = source.with_tokenizer() if isinstance(source, Network) else source
+    if network is source or not position_tables(network.model):
+        yield
+        return
+    tokenizer, longest = network.partner, model.max_seq_length
+    side = tokenizer.padding_side
+    limits = [k for k in [longest, *position_limits(network.model)] if k]
+    tokenizer.padding_side, model.max_seq_length = "right", min(limits)
     try:
         yield
     finally:
-        if side is not None:
-            network.partner.padding_side = side
-            model.max_seq_length = longest
+        tokenizer.padding_side, model.max_seq_length = side, longest
 
 
 def _encode_within(texts: list, *, encode: Callable, **options: Any) -> Any:
@@ -432,7 +431,7 @@ def encode_method(
     if "task_metadata" in known:
         return partial(_encode_by_loader, encode=encode)
     quiet = dict(show_progress_bar=False, convert_to_tensor=True)
-    options = {k: v for k, v in quiet.items() if k in known}
+    options: dict[str, Any] = {k: v for k, v in quiet.items() if k in known}
     return partial(_encode_within, encode=encode, **options)
 
 # %% ../../nbs/inputs/07_texts.ipynb #86253f75

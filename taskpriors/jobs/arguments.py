@@ -65,13 +65,14 @@ _DATA_SETS = ("digits", "hfds", "hfids", "tfds", "wds", "torch")
 def files_in_folders(
     models: list,  # words of --models
 ) -> list:  # the same, a folder of features replaced by its files in the order of their names
-    "Rank what is in a folder; a folder of mteb, which is one model, stays."
+    "Rank what is in a folder; a folder of mteb or of a network, which is one model, stays."
     found = []
     for model in models:
         folder = os.path.expanduser(model)
         inside = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
         files = [os.path.join(model, name) for name in inside if name.endswith(_FEATURE_FILES)]
         is_one = not files or {"vectors.npy", "index.json", "dimension"} <= set(inside)
+        is_one = is_one or bool({"config.json", "modules.json"} & set(inside))  # a network
         found += [model] if is_one else files
     return found
 
@@ -83,7 +84,8 @@ def _paths_in(given):  # pairs (option, path)
         yield "--texts", given["texts"]
     for model in [*given.get("models", ()), given.get("prior", "")]:
         word = _file_in(model)
-        if word.endswith(_FEATURE_FILES) and "@" not in word and ":" not in word:
+        elsewhere = "@" in word or "://" in word or word.startswith(("hf-hub:", "local-dir:"))
+        if word.endswith(_FEATURE_FILES) and not elsewhere:
             yield "--prior" if model == given.get("prior") else "--models", word
     for word in map(_file_in, given.get("labels", ())):
         if word.endswith(_LABEL_FILES):

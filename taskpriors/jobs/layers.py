@@ -17,12 +17,14 @@ from torch.utils.data import DataLoader, Dataset
 from ..checks import ArrayLike, Axes, check_choice, check_count, refuse
 from ..inputs.accepted_models import load_encoder
 from ..inputs.axes import ChannelAxes, chosen_axis
+from ..inputs.encoders import PROBE_IMAGES
 from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
 from ..inputs.loaders import LoadedBatches, split_batch
 from ..inputs.named_models import transformers_model
 from ..inputs.pooling import pool_tokens
-from ..inputs.pretrained import PooledModel
+from ..inputs.pretrained import PooledModel, without_masks
+from ..inputs.probe import EXACT, HALF, ON_GPU, Look, check_encoder
 from ..inputs.sources import Name, Network, source_of
 from ..inputs.texts import TextsLike, TextSource, TokenEncoder, load_texts
 from . import fixed_tasks
@@ -93,6 +95,12 @@ def _n_prefix(module):  # tokens before those of the patches
     return has_class + getattr(getattr(module, "config", None), "num_register_tokens", 0)
 
 
+def _run(model, x):  # a masked autoencoder sees whole pictures
+    named = x if isinstance(x, dict) else dict(pixel_values=x)
+    with without_masks(model, named) as more:
+        model(**x, **more) if isinstance(x, dict) else model(x, **more)
+
+
 class _Views:
     "Calls a model and returns the pooled outputs of its layers side by side."
 
@@ -124,7 +132,7 @@ class _Views:
     def _ask_axes(self, model, x):
         with ChannelAxes() as self.mode:
             self.pictures = self.mode.put_pictures(x)
-            model(**x) if isinstance(x, dict) else model(x)
+            _run(model, x)
         self.mode = None
 
     def __call__(self, model, x):
@@ -133,7 +141,7 @@ class _Views:
             self._ask_axes(model, few)
             self.asked = True
         self.outputs = {}
-        model(**x) if isinstance(x, dict) else model(x)
+        _run(model, x)
         views = {}
         how: dict[str, Any] = dict(n_prefix=self.n_prefix)
         if isinstance(x, Mapping):
@@ -256,6 +264,26 @@ def open_layers(
     return _tower(module, "vision_model"), LayerPoints(images, n_points, batch_size, 0)
 
 # %% ../../nbs/jobs/05_layers.ipynb #d50fbe0f
+def _check_steady(module, points, views, caller):
+    "Look at the layers for a few inputs, in one batch and alone, as `embed` does."
+    first = next(iter(points))
+    named = isinstance(first, Mapping)
+    size = min(PROBE_IMAGES, len(next(iter(first.values())) if named else first))
+
+    def some(rows):
+        part = {k: v[rows] for k, v in first.items()} if named else first[rows]
+        one: Any = [part]
+        return encode(module, one, features=views)
+
+    def row(i):
+        return {k: v[i] for k, v in first.items()} if named else first[i]
+
+    halves = any(w.dtype in (torch.float16, torch.bfloat16) for w in module.parameters())
+    tolerance = HALF if halves else ON_GPU if torch.cuda.is_available() else EXACT
+    look = Look(features=some, inputs=row, tolerance=tolerance, kind="texts" if named else "images")
+    check_encoder(look, some(list(range(size))), "the layers", caller)
+
+
 def _layer_rows(module, points, layers, pool, caller):  # "layer/pooling" -> features, (n, d)
     pool = (pool,) if isinstance(pool, str) else tuple(pool)
     for name in pool:
@@ -268,6 +296,7 @@ def _layer_rows(module, points, layers, pool, caller):  # "layer/pooling" -> fea
             refuse(caller, "layers must be modules", repr(name)[:60], f"the blocks are {near}")
     views = _Views(module, layers, pool, caller)
     try:
+        _check_steady(module, points, views, caller)
         X: Any = encode(module, points, features=views)
     finally:
         for hook in views.hooks:
