@@ -389,6 +389,8 @@ def _load_table(path, limit, how, *, input_key=None, target_key=None, **others):
         input_key = plain[table.place_of(input_key, "load_images", "input_key")]
     if target_key is not None:
         target_key = plain[table.place_of(target_key, "load_images", "target_key")]
+    if plain == [""]:  # a list of paths, one a line
+        plain = ["path"]
     image, label = _columns_in(plain, (input_key, target_key), _PATH_KEYS)
     paths = [str(file).strip() for file in table.cells[plain.index(image)]]
     some = evenly(len(table), limit).tolist()

@@ -618,14 +618,25 @@ def _by_number(entries: Entries, n: int) -> Placement | None:
     return None
 
 
+def _by_text(entries: Entries, texts: Sequence) -> Placement | None:
+    "Rows by the column that repeats the texts themselves."
+    places = {text: k for k, text in enumerate(texts)}
+    for key in entries.keys:
+        rows = [places.get(cell) if isinstance(cell, str) else None for cell in key.cells]
+        if rows and None not in rows and len(places) == len(texts):
+            return Placement(rows)
+    return None
+
+
 def placement(
     entries: Entries,
-    names: Sequence | None,  # of the points, if they have any
-    skipped: Sequence,  # names of points that were left out
+    points: Any,  # a source of images or texts, or None
     n: int,  # number of points
     caller: str,  # who asks
 ) -> Placement:
     "Which points labels are of: by a row, a name, a number, and by order if nothing names them."
+    names, texts = getattr(points, "names", None), getattr(points, "texts", ())
+    skipped = [name for name, _ in getattr(points, "skipped", ())]
     numbered = next((key for key in entries.keys if key.kind == "row"), None)
     if numbered is None and entries.keys and entries.keys[0].kind == "the keys":
         of_rows = all(isinstance(cell, (int, np.integer)) for cell in entries.keys[0].cells)
@@ -633,7 +644,7 @@ def placement(
     if numbered is not None:
         return Placement([_row_of(cell, n, caller) for cell in numbered.cells])
     by_name = None if names is None else _by_name(entries, names, skipped, n, caller)
-    by_number = by_name or _by_number(entries, n)
+    by_number = by_name or _by_text(entries, texts) or _by_number(entries, n)
     if by_number is not None:
         return by_number
     key = next((key for key in entries.keys if key.kind not in ("", "its order")), None)
@@ -733,8 +744,7 @@ def read_labels(
     notes: tuple = ()
     if isinstance(read, Entries):
         entries = _without_empty_rows(read)
-        skipped = [name for name, _ in getattr(images, "skipped", ())]
-        place = placement(entries, getattr(images, "names", None), skipped, n, caller)
+        place = placement(entries, images, n, caller)
         read = entries.values
         if place.rows is not None:
             read = _placed(entries, place.rows, n, caller)

@@ -314,6 +314,7 @@ def _read_text(
         lines = [row[0] for row in fields_of(text, "\0")]
         lines = lines[:-1] if lines[-1] == "" else lines
         return Table(name, ("",), (lines,))
+    text, notes = _without_comments(text, name, wanted)
     fit = _best_fit(text, name, wanted, prose)
     _refuse_misfit(fit, name, caller)
     _refuse_swallowed(fit.rows, name, caller)
@@ -321,8 +322,25 @@ def _read_text(
     cells = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
     if columns[-1] == "" and len(columns) > 1 and not any(map(str.strip, cells[-1])):
         columns, cells = columns[:-1], cells[:-1]
-    table = Table(name, tuple(str(column).strip() for column in columns), tuple(cells), fit.notes)
+    table = Table(
+        name, tuple(str(column).strip() for column in columns), tuple(cells), (*notes, *fit.notes)
+    )
     return _with_points(table)
+
+
+def _without_comments(text: str, name: str, wanted: Collection) -> tuple:  # text and notes
+    "A text without lines of comments above it; a comment with a name that is looked for is none."
+    n_comments, end = 0, re.compile(_line_end(text))
+    while text.startswith("#"):
+        line, *rest = end.split(text, 1)
+        words = re.split(r"[,;\t|]", line.lstrip("#"))
+        if not rest or any(plain_name(word) in wanted for word in words):
+            text = text.lstrip("# ")
+            break
+        text, n_comments = rest[0], n_comments + 1
+    if n_comments == 0:
+        return text, ()
+    return text, (f"Lines of comments above {name} are left out ({n_comments}).",)
 
 
 def _is_list(text: str, wanted: Collection) -> bool:
@@ -550,7 +568,8 @@ def _row_of_numbers(row: list, k: int, form: _NumberForm, name: str, caller: str
         column = repr(form.names[at]) if form.names else at + 1
         rule = f"{name} must have columns of numbers only"
         got = f"{shortened(row[at], 30)!r} in row {k + 1} of column {column}"
-        refuse(caller, rule, got, "drop that column", TypeError)
+        remedy = "drop that column; if it names the points, sort the rows by it before"
+        refuse(caller, rule, got, remedy, TypeError)
     return np.array(values)
 
 
