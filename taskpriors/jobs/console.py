@@ -10,6 +10,7 @@ import argparse
 import difflib
 import os
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TextIO
 
 from .arguments import config_words, read_config
@@ -24,7 +25,9 @@ else:  # a typing error costs no import of torch
 class Command(argparse.ArgumentParser):
     "The parser of one command."
 
-    def parse_known_args(self, args: Any | None = None, namespace: Any | None = None) -> Any:
+    def parse_known_args(
+        self, args: Any | None = None, namespace: Any | None = None
+    ) -> tuple[Any, list[str]]:  # what is known, and other words
         "Take options from --config, and refuse an unknown one with the nearest that there is."
         flags = self._option_string_actions
         if "--config" in flags:
@@ -34,12 +37,12 @@ class Command(argparse.ArgumentParser):
             if file is not None:
                 options = read_config(file, self.prog.split()[-1])
                 args = [*config_words(options, flags), *(args or ())]
-        known, unknown = super().parse_known_args(args, namespace)
+        parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
             near = difflib.get_close_matches(unknown[0].partition("=")[0], flags, n=1)
             remedy = f"; did you mean {near[0]}?" if near else ""
             self.error(f"unrecognized arguments: {' '.join(unknown)}{remedy}")
-        return known, unknown
+        return parsed, unknown
 
 # %% ../../nbs/jobs/07_console.ipynb #c323145f
 _FIRST_TO_GO = ("worst_decile", "parameters", "dimension", "behind", "accuracy", "prior_skill")
@@ -50,7 +53,7 @@ def fitted_table(
     frame: DataFrame,  # pandas.DataFrame of a ranking, best first, the columns of the print
     width: int,  # characters of a line
     rows: int = _ROWS,  # at most; one more than that is shown, too
-) -> list:  # of lines
+) -> list[str]:  # lines
     "The table in lines of at most `width` characters, and how many rows are left out."
     from taskpriors.show.table import table_lines
 
@@ -135,14 +138,14 @@ def complain(
     print(f"taskpriors: {text}", file=sys.stderr)
 
 
-def warn_once() -> Any:  # for warnings.showwarning
+def warn_once() -> Callable[..., None]:  # for warnings.showwarning
     "A function that prints each warning at its first time."
-    said = set()
+    printed = set()
 
     def show(message, *_args, **_kwargs):
-        if str(message) not in said:
+        if str(message) not in printed:
             complain(message)
-        said.add(str(message))
+        printed.add(str(message))
 
     return show
 

@@ -8,7 +8,7 @@ __all__ = ['TaskExplorer', 'draw_task', 'explore']
 # %% ../../nbs/jobs/07_explore.ipynb #6c190829
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -21,6 +21,9 @@ from ..prior.calibration import critical_temperature
 from ..prior.prefix import sample_labels
 from ..show.plots import tsne
 from ..signatures import documented
+
+if TYPE_CHECKING:
+    from ipywidgets import Widget
 
 # %% ../../nbs/jobs/07_explore.ipynb #21cfb471
 def _pca_map(X):  # (n, 2)
@@ -66,7 +69,7 @@ def warmth_marks(
     Z: Tensor,  # factor of the kernel
     strength: float,  # its kernel_strength
     q: int,  # classes
-) -> dict:
+) -> dict[str, float]:
     "Warmths at which labels of q classes are coins, have structure, and are frozen."
     onset = float(critical_temperature(Z, q)) / strength
     return {"coins": onset, "structure": onset / 10, "frozen": 0.1}
@@ -307,7 +310,7 @@ def explore(
     *,
     images: Sequence | np.ndarray | Tensor | None = None,  # n of them, shown on a click
     **explorer: Any,  # precomputed maps or factors for TaskExplorer
-) -> Any:  # ipywidgets.Widget
+) -> "Widget":
     "A picture of a task, and controls for temperature, classes, sampler, prior and map."
     w, events = _widgets()
     if features is None:
@@ -328,14 +331,14 @@ def explore(
     size = dict(flex="none", align_self="flex-start")  # their own; a box would stretch them
     picture = w.Image(format="png", layout=w.Layout(**size))
     thumbnail = w.Image(format="png", layout=w.Layout(**size, display="none"))  # until a click
-    said = w.Label(value="Click a point to see what it is.")
+    caption = w.Label(value="Click a point to see what it is.")
 
     def update(_=None):
         picture.value = redraw(state, **{name: c.value for name, c in controls.items()})
 
     def show(across, up):
         k = point_at(state.coordinates(controls["view"].value), across, up)
-        said.value = f"point {k}"
+        caption.value = f"point {k}"
         if images is not None:
             thumbnail.value = thumbnail_png(images[k])
             thumbnail.layout.display = "block"
@@ -344,7 +347,7 @@ def explore(
         control.observe(update, "value")
     update()
     marks = _mark_buttons(w, state, controls)
-    side = w.VBox([*controls.values(), marks, said, thumbnail])
+    side = w.VBox([*controls.values(), marks, caption, thumbnail])
     box = w.HBox([picture, side])
     box.clicks = _on_click(w, events.Event, picture, show)  # kept alive with the box
     return box

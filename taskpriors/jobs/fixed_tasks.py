@@ -32,7 +32,7 @@ from ..ridge import decompose
 # %% ../../nbs/jobs/01_fixed_tasks.ipynb #75c412e3
 def image_references(
     images: Tensor,  # shape (n, channels, height, width)
-) -> dict:  # name -> features, shape (n, d), float32
+) -> dict[str, Tensor]:  # name -> features, shape (n, d), float32
     "Features that are known before any training: coarse pixels, and gradient histograms."
     x = images.float()
     height, width = (min(side, 16) for side in x.shape[2:])
@@ -128,8 +128,10 @@ def fixed_tasks(
     "Tasks of the mean of the kernels of the references."
     Z = reference_factor(reference)
     prior = TaskPrior(Z, task_temperature(Z, n_classes))
-    how: dict[str, Any] = dict(method="prefix", convention="paper", n_orders=min(ORDERS, n_tasks))
-    return prior.sample(n_classes, n_tasks, seed=seed, **how)
+    options: dict[str, Any] = dict(
+        method="prefix", convention="paper", n_orders=min(ORDERS, n_tasks)
+    )
+    return prior.sample(n_classes, n_tasks, seed=seed, **options)
 
 # %% ../../nbs/jobs/01_fixed_tasks.ipynb #7170b723
 def _check_loader(loader):
@@ -145,8 +147,8 @@ def _check_loader(loader):
         got = f"a loader with a {type(batches.sampler).__name__}"
         checks.refuse(caller, "images must come in the same order each time", got, remedy)
     if batches.drop_last and len(loader.dataset) % batches.batch_size:
-        left = len(loader.dataset) % batches.batch_size
-        checks.refuse(caller, "no image may be dropped", f"a loader that drops {left}", remedy)
+        remainder = len(loader.dataset) % batches.batch_size
+        checks.refuse(caller, "no image may be dropped", f"a loader that drops {remainder}", remedy)
 
 # %% ../../nbs/jobs/01_fixed_tasks.ipynb #454b8458
 def _input_of(batch):
@@ -220,7 +222,7 @@ def known_references(
     caller: str,  # who asks
     *,
     patches: int | None = None,  # seed of patches of the images; None: pixels and gradients
-) -> dict:  # name -> features of all points, shape (n, d), float32
+) -> dict[str, Tensor]:  # name -> features of all points, shape (n, d), float32
     "Features from outside of the training run, of which the prior is made."
     if reference is None:
         return _own_references(points, caller, patches)
@@ -244,8 +246,8 @@ def _own_references(points, caller, patches):
         remedy = "pass a data set whose transform makes tensors, or reference=features"
         checks.refuse(caller, rule, got, remedy)
     if patches is not None and min(inputs[0].shape[2:]) >= 16:
-        found = patch_features(torch.cat([_reduced(x) for x in inputs]), seed=patches)
-        some = dict(patches=level_components(found))
+        patch_values = patch_features(torch.cat([_reduced(x) for x in inputs]), seed=patches)
+        some = dict(patches=level_components(patch_values))
     else:
         some = image_references(torch.cat([x.cpu() for x in inputs]))
     return {name: _at_their_places(X, points) for name, X in some.items()}
@@ -276,13 +278,13 @@ def as_pictures(
 def jury_references(
     points: FixedPoints,
     progress: bool = True,  # say what it costs, and show a bar
-) -> dict:  # name -> features of all points, (n, d), float32; none if there is no jury
+) -> dict[str, Tensor]:  # name -> features of all points, (n, d), float32; none if there is no jury
     "Features of the standing jury, where the inputs are pictures."
     jury = standing_jury("images")
     pictures = as_pictures(points) if len(jury.jurors) > 1 else None
     if pictures is None:
         return {}
-    seen, failed = see_inputs(jury, pictures, RankOptions(progress=progress))
+    judges, failed = see_inputs(jury, pictures, RankOptions(progress=progress))
     for name, why in failed.items():
         warnings.warn(f"Monitor: {name} does not judge: {why}", stacklevel=4)
-    return {name: _at_their_places(model.features.cpu(), points) for name, model in seen.items()}
+    return {name: _at_their_places(model.features.cpu(), points) for name, model in judges.items()}

@@ -38,13 +38,13 @@ from ..signatures import documented
 # %% ../../nbs/jobs/05_layers.ipynb #02f1c728
 def layer_names(
     model: nn.Module,
-) -> list:  # of strings, as in `named_modules`, in the order of the forward pass
+) -> list[str]:  # as in `named_modules`, in the order of the forward pass
     "The blocks of a model, by name."
-    known = {name for name, _ in model.named_modules()}
+    module_names = {name for name, _ in model.named_modules()}
     stages = getattr(model, "feature_info", None) or ()
-    found = [stage["module"] for stage in stages if stage.get("module") in known]
-    if len(found) > 1:
-        return list(dict.fromkeys(found))
+    stage_names = [stage["module"] for stage in stages if stage.get("module") in module_names]
+    if len(stage_names) > 1:
+        return list(dict.fromkeys(stage_names))
     lists = [
         (len(module), name, module)
         for name, module in model.named_modules()
@@ -52,7 +52,7 @@ def layer_names(
     ]
     if not lists:
         return [name for name, _ in model.named_children()]
-    _, name, blocks = max(lists, key=lambda found: found[0])
+    _, name, blocks = max(lists, key=lambda entry: entry[0])
     return [f"{name}.{k}".lstrip(".") for k, _ in blocks.named_children()]
 
 # %% ../../nbs/jobs/05_layers.ipynb #5957a96f
@@ -66,7 +66,7 @@ def pooled_views(
     n_prefix: int = 0,  # tokens before those of the patches
     channels_last: bool = False,  # are maps (n, h, w, d)?
     mask: Tensor | None = None,  # 0 where a token is padding, shape (n, t)
-) -> dict:  # pooling -> features, shape (n, d)
+) -> dict[str, Tensor]:  # pooling -> features, shape (n, d)
     "What a layer returns as one vector per input, in each way that applies."
     if out.ndim == 2:
         return {"": out}
@@ -116,13 +116,13 @@ class _Views:
         self.outputs = {}
         model(**x) if isinstance(x, dict) else model(x)
         views = {}
-        how: dict[str, Any] = dict(n_prefix=self.n_prefix, channels_last=self.channels_last)
+        options: dict[str, Any] = dict(n_prefix=self.n_prefix, channels_last=self.channels_last)
         if isinstance(x, Mapping):
-            how["mask"] = x.get("attention_mask")
+            options["mask"] = x.get("attention_mask")
         for layer in self.layers:
             if layer not in self.outputs:
                 refuse(self.caller, "layers must run", repr(layer), "name another")
-            for name, X in pooled_views(self.outputs[layer], self.pool, **how).items():
+            for name, X in pooled_views(self.outputs[layer], self.pool, **options).items():
                 views[f"{layer}/{name}".rstrip("/")] = X.float()
         if not views:
             refuse(self.caller, "a pooling must apply", self.pool, "add 'mean'")
@@ -179,7 +179,14 @@ class TextPoints(fixed_tasks.FixedPoints):
             yield self.encoder.tokens(some)
 
 
-def _open_texts(model, texts, n_points, batch_size, caller):  # module, TextPoints
+class OpenLayers(NamedTuple):
+    "A network whose layers are looked at, and its inputs in a fixed order."
+
+    module: nn.Module
+    points: Any  # FixedPoints; TextPoints where the inputs are texts
+
+
+def _open_texts(model, texts, n_points, batch_size, caller):  # OpenLayers
     if isinstance(model, str):
         model = transformers_model(model, caller, texts=True)[:2]
     elif hasattr(model, "tokenizer") and hasattr(model, "encode"):  # of sentence-transformers
@@ -192,7 +199,7 @@ def _open_texts(model, texts, n_points, batch_size, caller):  # module, TextPoin
         refuse(caller, rule, type(model).__name__, remedy, TypeError)
     encoder = TokenEncoder(*model)
     points = TextPoints(load_texts(texts), encoder, n_points, batch_size)
-    return _tower(encoder.model, "text_model"), points
+    return OpenLayers(_tower(encoder.model, "text_model"), points)
 
 
 def _tower(module, name):  # of a network of pictures and texts the part for one of them
@@ -209,7 +216,7 @@ def open_layers(
     n_points: int = 5000,  # at most
     batch_size: int = 64,  # inputs in a forward pass
     caller: str = "layer_features",  # whom a refusal names
-) -> tuple:  # the module, and its inputs as FixedPoints
+) -> OpenLayers:
     "The module behind a name, and its inputs in a fixed order."
     n_points = check_count(n_points, caller, "n_points", low=2)
     batch_size = check_count(batch_size, caller, "batch_size")
@@ -225,22 +232,23 @@ def open_layers(
         rule = "a processor needs pictures"
         got = f"{type(images).__name__}, which goes to the model as it is"
         refuse(caller, rule, got, "pass the network alone, or what load_images opens", TypeError)
-    if isinstance(images, fixed_tasks.FixedPoints):
-        return model, images
+    if isinstance(images, fixed_tasks.FixedPoints) and isinstance(model, nn.Module):
+        return OpenLayers(model, images)
     if isinstance(model, (str, tuple)) or not _ready(images):
         enc = load_encoder(model, transform=transform)
         model, images = enc.module, _model_inputs(images, enc)
-    return _tower(model, "vision_model"), LayerPoints(images, n_points, batch_size, 0)
+    points = LayerPoints(images, n_points, batch_size, 0)
+    return OpenLayers(_tower(model, "vision_model"), points)
 
 # %% ../../nbs/jobs/05_layers.ipynb #d50fbe0f
 def _layer_rows(module, points, layers, pool, caller):  # "layer/pooling" -> features, (n, d)
     pool = (pool,) if isinstance(pool, str) else tuple(pool)
     for name in pool:
         check_choice(name, LAYER_POOLINGS, caller, "pool")
-    known = dict(module.named_modules())
+    modules = dict(module.named_modules())
     layers = layer_names(module) if layers is None else list(layers)
     for name in layers:
-        if name not in known:
+        if name not in modules:
             near = ", ".join(layer_names(module)[:4])
             refuse(caller, "layers must be modules", repr(name)[:60], f"the blocks are {near}")
     views = _Views(module, layers, pool, caller)
@@ -263,10 +271,10 @@ def layer_features(
     transform: Callable | None = None,  # PIL image -> tensor; None is the model's own
     n_points: int = 5000,  # at most, a seeded subset
     batch_size: int = 64,  # inputs in a forward pass
-) -> dict:  # "layer/pooling" -> features, shape (n, d), float32
+) -> dict[str, Tensor]:  # "layer/pooling" -> features, shape (n, d), float32
     "Features of all layers, from one pass over the images."
-    how: dict[str, Any] = dict(transform=transform, n_points=n_points, batch_size=batch_size)
-    module, points = open_layers(model, images, texts=texts, **how)
+    options: dict[str, Any] = dict(transform=transform, n_points=n_points, batch_size=batch_size)
+    module, points = open_layers(model, images, texts=texts, **options)
     return _layer_rows(module, points, layers, pool, "layer_features")
 
 # %% ../../nbs/jobs/05_layers.ipynb #dd5599a6
@@ -289,11 +297,11 @@ def unit_variance(
 
 
 def share_explained(
-    known: Sequence,  # features, each of shape (n, d)
+    references: Sequence,  # features, each of shape (n, d)
     features: ArrayLike,  # shape (n, d)
 ) -> float:
     "Share of the unit features that a probe on the others predicts."
-    both = torch.cat([unit_variance(X) for X in known], 1)
+    both = torch.cat([unit_variance(X) for X in references], 1)
     return cross_skill([both], [kernel_factor(features)], measure="gaussian").item()
 
 
@@ -332,8 +340,8 @@ _SEVERAL = "pass reference= features of several other networks"
 
 
 def _given_judge(points, reference):
-    known = fixed_tasks.known_references(points, reference, "rank_layers")
-    chosen = {name: X[points.index] for name, X in known.items()}
+    references = fixed_tasks.known_references(points, reference, "rank_layers")
+    chosen = {name: X[points.index] for name, X in references.items()}
     caution = ""
     if len(chosen) == 1:
         caution = f"One reference judges, which may know other classes than yours: {_SEVERAL}."
@@ -348,40 +356,42 @@ def _jury_judge(points, judges, options):  # None if no jury sees the inputs
     jury = standing_jury(source.kind)
     if len(jury.jurors) < 2:  # a single reference judges layers badly
         return None
-    how = {name: options[name] for name in ("cache", "progress") if name in options}
-    seen, failed = see_inputs(jury, source.subset(points.index), RankOptions(**how))
-    if not seen:
+    settings = {name: options[name] for name in ("cache", "progress") if name in options}
+    views, failed = see_inputs(jury, source.subset(points.index), RankOptions(**settings))
+    if not views:
         return None
     caution = " ".join(f"{name} does not judge: {why}" for name, why in failed.items())
-    told = "1 network that is" if len(seen) == 1 else f"{len(seen)} networks that are"
-    described = f"{told} not ranked ({', '.join(seen)})"
-    return _Judge({name: model.features for name, model in seen.items()}, described, caution)
+    number = "1 network that is" if len(views) == 1 else f"{len(views)} networks that are"
+    described = f"{number} not ranked ({', '.join(views)})"
+    return _Judge({name: model.features for name, model in views.items()}, described, caution)
 
 
-def _default_judge(points, found):
+def _default_judge(points, features):
     of_texts = isinstance(points, TextPoints)
     what = "words" if of_texts else "pixels"
     if of_texts:
-        known = dict(words=word_features(points.texts.texts))
+        references = dict(words=word_features(points.texts.texts))
     else:
-        known = fixed_tasks.known_references(points, None, "rank_layers")
-        known = {name: X[points.index] for name, X in known.items()}
-    alive = [name for name, X in found.items() if X.isfinite().all() and X.std(0).max() > 0]
+        references = fixed_tasks.known_references(points, None, "rank_layers")
+        references = {name: X[points.index] for name, X in references.items()}
+    alive = [name for name, X in features.items() if X.isfinite().all() and X.std(0).max() > 0]
     if not alive:
         refuse("rank_layers", "a layer must vary", "constants only", "check the weights")
-    last_rows = found[alive[-1]]
+    last_rows = features[alive[-1]]
     if of_texts:
-        share = share_explained(list(known.values()), last_rows)
+        share = share_explained(list(references.values()), last_rows)
     else:
         share = explained_by_pixels(last_rows, torch.cat([x.cpu() for x in points]))
-    told = f"{what} explain {max(share, 0):.0%} of the last layer"
+    explained = f"{what} explain {max(share, 0):.0%} of the last layer"
     if share >= 0.5:
-        return _Judge(known, f"{'words' if of_texts else 'pixels and gradients'} ({told})", "")
+        return _Judge(
+            references, f"{'words' if of_texts else 'pixels and gradients'} ({explained})", ""
+        )
     last = alive[-1].rpartition("/")[0] or alive[-1]
-    chosen = {name: found[name] for name in alive if (name.rpartition("/")[0] or name) == last}
-    caution = f"No reference was given and {told}, so the last layer judges: an earlier layer"
+    chosen = {name: features[name] for name in alive if (name.rpartition("/")[0] or name) == last}
+    caution = f"No reference was given and {explained}, so the last layer judges: an earlier layer"
     caution += f" that is better would not be found; {_SEVERAL}."
-    return _Judge(chosen, f"the last layer ({told})", caution)
+    return _Judge(chosen, f"the last layer ({explained})", caution)
 
 # %% ../../nbs/jobs/05_layers.ipynb #bb3fe2c0
 @documented
@@ -395,8 +405,8 @@ class LayerRanking(Ranking):
         caution = self.settings.get("caution", "")
         # a sequential network numbers its modules
         named = [f"layer {name}" if name[0].isdigit() else name for name in self.models]
-        known = {f.name: getattr(self, f.name) for f in fields(Ranking)} | dict(models=(*named,))
-        return f"{Ranking(**known).verdict} {caution}".rstrip()
+        values = {f.name: getattr(self, f.name) for f in fields(Ranking)} | dict(models=(*named,))
+        return f"{Ranking(**values).verdict} {caution}".rstrip()
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "Skill over depth with 95 % intervals, one line a pooling; the first is marked."
@@ -405,13 +415,13 @@ class LayerRanking(Ranking):
         depth = {layer: k for k, layer in enumerate(dict.fromkeys(s[0] for s in split))}
         reach = 1.96 * self.certainty.of_skill().covariance.diagonal().sqrt()
         pools = list(dict.fromkeys(s[2] for s in split))
-        beside = {pool: 0.12 * (k - (len(pools) - 1) / 2) for k, pool in enumerate(pools)}
+        offsets = {pool: 0.12 * (k - (len(pools) - 1) / 2) for k, pool in enumerate(pools)}
         for k, pool in enumerate(pools):
             rows = [i for i, s in enumerate(split) if s[2] == pool]
-            x = [depth[split[i][0]] + beside[pool] for i in rows]
+            x = [depth[split[i][0]] + offsets[pool] for i in rows]
             ax.errorbar(x, self.skill[rows], reach[rows], fmt="o-", color=f"C{k % 4}", label=pool)
         first = int(self.skill.argmax())
-        x = depth[split[first][0]] + beside[split[first][2]]
+        x = depth[split[first][0]] + offsets[split[first][2]]
         ax.plot(x, self.skill[first], "s", ms=9, mfc="none", color="black")
         names = list(depth)
         step = max(1, len(names) // 8)
@@ -434,20 +444,20 @@ def _labels_there(labels, points, images):
     source: Any = points.source if of_texts else getattr(points.data, "images", None)
     if labels is True and isinstance(images, DataLoader):
         source = LoadedBatches(images, caller="rank_layers")
-    known = read_labels(labels, source, points.n_all, "rank_layers")
-    if known is None:
+    checked = read_labels(labels, source, points.n_all, "rank_layers")
+    if checked is None:
         return _LabelsThere(None)
-    told = labels_record(known, labels, source)["source"]
-    if known.targets is not None:
-        return _LabelsThere(known.targets[points.index], told)
-    there = known.classes[points.index].tolist()
-    named = [*known.names, None]  # the class -1 is the last, which nobody knows
-    k = int((known.classes >= 0).sum())
-    lost = k - sum(c >= 0 for c in there)
+    origin = labels_record(checked, labels, source)["source"]
+    if checked.targets is not None:
+        return _LabelsThere(checked.targets[points.index], origin)
+    classes = checked.classes[points.index].tolist()
+    named = [*checked.names, None]  # the class -1 is the last, which nobody knows
+    k = int((checked.classes >= 0).sum())
+    lost = k - sum(c >= 0 for c in classes)
     notes: tuple = ()
     if lost and k < points.n_all:
         notes = (f"{lost} of {k} labels are of inputs that were not looked at; raise n_points.",)
-    return _LabelsThere([named[c] for c in there], told, notes)
+    return _LabelsThere([named[c] for c in classes], origin, notes)
 
 
 @documented
@@ -479,27 +489,27 @@ def rank_layers(
     if judges not in (None, False, "standing"):
         rule, remedy = "judges must be 'standing' or False", "pass features as reference="
         refuse("rank_layers", rule, repr(judges)[:40], remedy)
-    how: dict[str, Any] = dict(transform=transform, n_points=n_points, batch_size=batch_size)
-    module, points = open_layers(model, images, texts=texts, **how, caller="rank_layers")
-    given = _labels_there(labels, points, images)
-    found = _layer_rows(module, points, layers, pool, "rank_layers")
+    reading: dict[str, Any] = dict(transform=transform, n_points=n_points, batch_size=batch_size)
+    module, points = open_layers(model, images, texts=texts, **reading, caller="rank_layers")
+    checked = _labels_there(labels, points, images)
+    features = _layer_rows(module, points, layers, pool, "rank_layers")
     judge = None
     if "prior" not in options:
         if reference is not None:
             judge = _given_judge(points, reference)
         else:
-            judge = _jury_judge(points, judges, options) or _default_judge(points, found)
+            judge = _jury_judge(points, judges, options) or _default_judge(points, features)
         options["prior"] = fixed_tasks.reference_factor(judge.features)
-    ranking = rank_models(found, None, labels=given.labels, judges=False, **options)
+    ranking = rank_models(features, None, labels=checked.labels, judges=False, **options)
     settings = dict(ranking.settings)
     if judge is not None:
         settings |= dict(prior=judge.described, caution=judge.caution)
     if texts is not None:
         settings |= dict(points="texts", images=points.texts.name)
-    if given.labels is not None:
-        settings["labels"] = dict(settings["labels"], source=given.source)
-        settings["notes"] = [*settings["notes"], *given.notes]
-    known = {f.name: getattr(ranking, f.name) for f in fields(Ranking)} | dict(settings=settings)
+    if checked.labels is not None:
+        settings["labels"] = dict(settings["labels"], source=checked.source)
+        settings["notes"] = [*settings["notes"], *checked.notes]
+    values = {f.name: getattr(ranking, f.name) for f in fields(Ranking)} | dict(settings=settings)
     if ranking.to_label is not None:
-        known["to_label"] = points.index[ranking.to_label]
-    return LayerRanking(**known)
+        values["to_label"] = points.index[ranking.to_label]
+    return LayerRanking(**values)

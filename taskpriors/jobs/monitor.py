@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -146,17 +146,17 @@ class Step(Result):
     point_errors: Tensor | None = None  # pseudo-values over the error of a constant, shape (n,)
     task_errors: Tensor | None = None  # over the error of a constant, shape (n_tasks,)
 
-    def named(self) -> dict:  # name -> float
+    def named(self) -> dict[str, float]:
         "The skills of heads, and further numbers, by the names of their columns."
         heads = {f"skill/{name}": value for name, value in (self.heads or {}).items()}
         return heads | (self.metrics or {})
 
-    def numbers(self) -> dict:  # name -> float, without what is missing
+    def numbers(self) -> dict[str, float]:  # without what is missing
         "The numbers of a curve: skill, its error, what stands beside it, and the heads."
         names = ("skill", "se", "rankme", "alpha_req", "deviation", "loss")
-        found = {name: getattr(self, name) for name in names}
-        found |= self.named()
-        return {name: value for name, value in found.items() if not math.isnan(value)}
+        values = {name: getattr(self, name) for name in names}
+        values |= self.named()
+        return {name: value for name, value in values.items() if not math.isnan(value)}
 
 
 _BESIDE = ("point_errors", "task_errors", "heads", "metrics")
@@ -168,10 +168,13 @@ class _Answer(NamedTuple):  # of rank zero to all
     error: str
 
 
+_T = TypeVar("_T")
+
+
 def from_rank_zero(
-    work: Callable,  # () -> result, called on rank zero alone
+    work: Callable[[], _T],  # () -> result, called on rank zero alone
     sync: bool = True,  # False: this process works alone, whatever others do
-) -> Any:  # the result, on every rank
+) -> _T:  # the result, on every rank
     "Let rank zero work and the others wait; an error is raised on every rank."
     if not sync or not (dist.is_available() and dist.is_initialized()):
         return work()
@@ -260,7 +263,7 @@ class Monitor:
         self.points = None
         if images is not None:
             self.points = fixed_tasks.FixedPoints(images, n_points, batch_size, seed)
-        how = dict(n_tasks=n_tasks, n_classes=n_classes, seed=seed)
+        options = dict(n_tasks=n_tasks, n_classes=n_classes, seed=seed)
         with without_trace(None):
             references = {}
             if reference is None and self.points is not None and judges == "standing":
@@ -274,7 +277,7 @@ class Monitor:
             self.n_all = len(next(iter(references.values())))
             self.index = fixed_tasks.subset_of(self.n_all, n_points, seed)
             references = {name: X[self.index] for name, X in references.items()}
-            self.labels = fixed_tasks.fixed_tasks(references, **how)
+            self.labels = fixed_tasks.fixed_tasks(references, **options)
         self.groups = _chosen_groups(groups, self.index, self.n_all)
         self.history: list = []
         self._csv = None if csv is None else Path(csv).expanduser()
@@ -302,18 +305,18 @@ class Monitor:
         if torch.is_tensor(loss):
             loss = loss.item()
         loss = math.nan if loss is None else float(loss)
-        found = from_rank_zero(lambda: self._measure(model, step, loss), self.sync)
+        latest = from_rank_zero(lambda: self._measure(model, step, loss), self.sync)
         was = next((s.collapsed for s in reversed(self.history) if s.step < step), False)
         self.history = sorted(
-            [s for s in self.history if s.step != step] + [found], key=lambda s: s.step
+            [s for s in self.history if s.step != step] + [latest], key=lambda s: s.step
         )
-        if found.collapsed and not was:
-            _warn_of_collapse(found, self.collapse)
+        if latest.collapsed and not was:
+            _warn_of_collapse(latest, self.collapse)
         self._write()
         if self.log is not None and self._is_writer():
-            for name, value in found.numbers().items():
+            for name, value in latest.numbers().items():
                 self.log(f"taskpriors/{name}", value, step)
-        return found.skill
+        return latest.skill
 
     def due(
         self,
@@ -339,7 +342,7 @@ class Monitor:
         self,
         *,
         level: float = 0.95,  # of the intervals of all leads at once
-    ) -> list:  # of steps
+    ) -> list[int]:  # steps
         "The highest step and those that cannot be told from it, in the order of training."
         steps = sorted(self._usable("ties"), key=lambda s: -s.skill)
         if len(steps) == 1:
@@ -365,11 +368,11 @@ class Monitor:
         if best is None:
             why = "No step can be named: the first and others cannot be told from the highest."
             return f"{why} Pass reference=features of a trained network, or more points."
-        others = [str(step) for step in ties if step != best]
-        if not others:
+        tied = [str(step) for step in ties if step != best]
+        if not tied:
             return f"Take step {best}."
-        more = f" and {len(others) - 5} more" if others[5:] else ""
-        return f"Take step {best}. Not told apart from it: {', '.join(others[:5])}{more}."
+        more = f" and {len(tied) - 5} more" if tied[5:] else ""
+        return f"Take step {best}. Not told apart from it: {', '.join(tied[:5])}{more}."
 
     def to_frame(self) -> DataFrame:
         "One row per measured step."
@@ -405,7 +408,7 @@ class Monitor:
         ax.legend()
         return ax
 
-    def state_dict(self) -> dict:  # of tensors, numbers and strings, for torch.save
+    def state_dict(self) -> dict[str, Any]:  # for torch.save
         "The tasks and the history, so that a resumed run goes on with both."
         steps = [{f.name: getattr(s, f.name) for f in fields(Step)} for s in self.history]
         return dict(labels=self.labels.to(torch.int16), history=steps, last=self._last)
@@ -449,19 +452,19 @@ class Monitor:
         start = time.perf_counter()
         X = self._features(model)
         heads = X if isinstance(X, dict) else {"": X}
-        first, *others = heads
-        known = dict(step=step, loss=loss, dimension=heads[first].shape[1])
-        found, failure = attempt(self._judge, heads[first])
-        if others:
-            skills = {name: self._skill(heads[name]) for name in others}
-            known["heads"] = {first: math.nan if failure else found["skill"], **skills}
+        first, *other_heads = heads
+        entries = dict(step=step, loss=loss, dimension=heads[first].shape[1])
+        judgement, failure = attempt(self._judge, heads[first])
+        if other_heads:
+            skills = {name: self._skill(heads[name]) for name in other_heads}
+            entries["heads"] = {first: math.nan if failure else judgement["skill"], **skills}
         if self.metrics:
-            known["metrics"] = {name: self._number(name, model) for name in self.metrics}
-        known["seconds"] = time.perf_counter() - start
+            entries["metrics"] = {name: self._number(name, model) for name in self.metrics}
+        entries["seconds"] = time.perf_counter() - start
         if failure:
             missing: Any = dict.fromkeys(("skill", "se", "rankme", "deviation"), math.nan)
-            return Step(**known, **missing, collapsed=False, failure=failure)
-        return Step(**known, **found)
+            return Step(**entries, **missing, collapsed=False, failure=failure)
+        return Step(**entries, **judgement)
 
     def _number(self, name, model):  # NaN if it fails
         metric = self.metrics[name]
@@ -502,8 +505,8 @@ class Monitor:
         )
 
     def _skill(self, X):  # of one more head; NaN if it fails
-        found, failure = attempt(self._judge, X)
-        return math.nan if failure else found["skill"]
+        judgement, failure = attempt(self._judge, X)
+        return math.nan if failure else judgement["skill"]
 
     def _errors(self, points, tasks):
         orders = task_orders(tasks.shape[1])
@@ -527,9 +530,9 @@ class Monitor:
         for s in self._usable(caller):
             if s.step == step:
                 return s
-        known = ", ".join(str(s.step) for s in self._usable(caller)[-5:])
+        last_steps = ", ".join(str(s.step) for s in self._usable(caller)[-5:])
         rule = "the step must have been measured"
-        checks.refuse(f"Monitor.{caller}", rule, repr(step), f"the last ones are {known}")
+        checks.refuse(f"Monitor.{caller}", rule, repr(step), f"the last ones are {last_steps}")
 
     def _is_writer(self):
         alone = not (self.sync and dist.is_available() and dist.is_initialized())
@@ -544,13 +547,15 @@ class Monitor:
 
 # %% ../../nbs/jobs/01_monitor.ipynb #d6884ea2
 def _checked_metrics(metrics):  # name -> function of the model, or SynBenchSettings
-    known = {} if metrics is None else metrics
-    named = isinstance(known, Mapping)
-    if not named or not all(callable(f) or isinstance(f, SynBenchSettings) for f in known.values()):
+    functions = {} if metrics is None else metrics
+    named = isinstance(functions, Mapping)
+    if not named or not all(
+        callable(f) or isinstance(f, SynBenchSettings) for f in functions.values()
+    ):
         rule = "metrics must be name -> function of the model, or SynBenchSettings"
         got = type(metrics).__name__
         checks.refuse("Monitor", rule, got, "pass {'synbench': SynBenchSettings()}", TypeError)
-    return dict(known)
+    return dict(functions)
 
 
 def _chosen_groups(groups, index, n_all):

@@ -39,11 +39,11 @@ class MonitorCallback(Callback):
         skill = self.monitor(module, step=trainer.current_epoch)
         if skill is None:
             return
-        found = next(s for s in self.monitor.history if s.step == trainer.current_epoch)
-        for name, value in found.numbers().items():
+        step = next(s for s in self.monitor.history if s.step == trainer.current_epoch)
+        for name, value in step.numbers().items():
             module.log(f"taskpriors/{name}", value, rank_zero_only=False, sync_dist=False)
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
         "The state of the monitor, kept in the trainer's checkpoints."
         return self.monitor.state_dict()
 

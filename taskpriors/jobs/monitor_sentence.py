@@ -40,11 +40,11 @@ class TaskPriorEvaluator(SentenceEvaluator):
 
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
-    ) -> dict:
+    ) -> dict[str, float]:
         "Embed the texts and return the metrics; each call is a step of the monitor."
         chosen = [self.texts[i] for i in self.monitor.index.tolist()]
-        how = dict(batch_size=self.batch_size, convert_to_tensor=True, show_progress_bar=False)
-        self.monitor(model.encode(chosen, **how).float().cpu())
-        found = self.monitor.history[-1]
+        options = dict(batch_size=self.batch_size, convert_to_tensor=True, show_progress_bar=False)
+        self.monitor(model.encode(chosen, **options).float().cpu())
+        step = self.monitor.history[-1]
         stem = self.primary_metric.removesuffix("skill")
-        return {f"{stem}{name}": getattr(found, name) for name in ("skill", "rankme", "deviation")}
+        return {f"{stem}{name}": getattr(step, name) for name in ("skill", "rankme", "deviation")}

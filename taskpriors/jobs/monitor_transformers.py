@@ -43,11 +43,11 @@ class MonitorCallback(TrainerCallback):
         "Measure, and add the numbers to the metrics and to the trainer's log."
         if self.monitor(model, step=state.global_step) is None:  # type: ignore[arg-type]  # it is there
             return
-        found = next(s for s in self.monitor.history if s.step == state.global_step)
-        if found.failure:
+        step = next(s for s in self.monitor.history if s.step == state.global_step)
+        if step.failure:
             return
         named = {
-            f"eval_taskpriors_{name}": getattr(found, name)
+            f"eval_taskpriors_{name}": getattr(step, name)
             for name in ("skill", "rankme", "deviation")
         }
         if metrics is not None:

@@ -85,8 +85,8 @@ def plot_tasks(
     tasks = sample_labels(Z, T, n_classes, n_tasks=n_tasks, n_orders=n_tasks, seed=seed)
     panels = [(y, "a task from the prior") for y in tasks]
     if labels is not None:
-        given = checks.check_labels(labels, "plot_tasks", n=len(Z))[0]
-        panels.insert(0, (given, "the given labels"))
+        task_labels = checks.check_labels(labels, "plot_tasks", n=len(Z))[0]
+        panels.insert(0, (task_labels, "the given labels"))
     axes = _axes(len(panels))[0]
     for ax, (y, title) in zip(axes, panels, strict=True):
         _paint(ax, xy, y, title)
@@ -106,8 +106,8 @@ def _list_names(ax, names):
 
 # %% ../../nbs/papers/12_figures.ipynb #58bf830d
 def _correlation_title(x, y, of=""):
-    found = agreement_or_reason(rank_agreement, x, y, method="spearman")
-    return found if isinstance(found, str) else f"Spearman {found}{of}"
+    correlation = agreement_or_reason(rank_agreement, x, y, method="spearman")
+    return correlation if isinstance(correlation, str) else f"Spearman {correlation}{of}"
 
 # %% ../../nbs/papers/12_figures.ipynb #a9fbd1b6
 @in_style
@@ -159,9 +159,9 @@ def plot_predictions(
     remedy = "pass what rank_models returns"
     checks.check_instance(ranking, Ranking, "plot_predictions", "ranking", remedy=remedy)
     accuracies = ranking.accuracies
-    left, right = axes = _axes(2, size=(4.4, 3.8))[0]
+    left_ax, right_ax = axes = _axes(2, size=(4.4, 3.8))[0]
     _plot_prediction(
-        left,
+        left_ax,
         ranking.mean,
         accuracies.mean(1),
         error=accuracies.std(1) / accuracies.shape[1] ** 0.5,
@@ -169,13 +169,13 @@ def plot_predictions(
         ylabel="mean accuracy over tasks",
     )
     _plot_prediction(
-        right,
+        right_ax,
         ranking.variance,
         accuracies.var(1),
         xlabel="Var Tr(MG)",
         ylabel="variance of accuracy over tasks",
     )
-    _list_names(right, ranking.models)
+    _list_names(right_ax, ranking.models)
     return axes
 
 # %% ../../nbs/papers/12_figures.ipynb #6489c28f
@@ -204,8 +204,8 @@ def prior_ablation(
 # %% ../../nbs/papers/12_figures.ipynb #4d86a41e
 def _list_priors(ax, priors):
     entries = zip(*ax.get_legend_handles_labels(), strict=True)
-    kept = [(handle, name[-24:]) for handle, name in entries if name in priors]
-    handles, names = zip(*kept, strict=True)
+    selected = [(handle, name[-24:]) for handle, name in entries if name in priors]
+    handles, names = zip(*selected, strict=True)
     ax.legend(handles, names, title="prior", loc="upper left", bbox_to_anchor=(1, 1))
 
 # %% ../../nbs/papers/12_figures.ipynb #6b8c3bd4

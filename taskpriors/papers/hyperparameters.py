@@ -45,7 +45,7 @@ def choose_grid(
     grids: list,  # GaussianGrid of every checkpoint, same (a, b)
     *,
     reference: ArrayLike | None = None,  # score per checkpoint, lower is better; None: spread ratio
-) -> tuple:  # (a, b)
+) -> tuple[float, float]:  # (a, b)
     "Hyper-parameters by a rule of B.5: spread ratio closest to 1, or Kendall's tau-b."
     _check_grids(grids, "choose_grid")
     if reference is None:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -40,8 +40,8 @@ _LABELS = (".csv", ".tsv", ".npy", ".npz", ".txt")
 
 
 def _beside(folder, stem, endings):  # Path or None
-    found = [folder / f"{stem}{ending}" for ending in endings]
-    return next((path for path in found if path.is_file()), None)
+    paths = [folder / f"{stem}{ending}" for ending in endings]
+    return next((path for path in paths if path.is_file()), None)
 
 
 def is_feature_folder(
@@ -55,12 +55,19 @@ def _array(path):
     return torch.as_tensor(read_features(path, _ME).values)
 
 
+class FolderTask(NamedTuple):
+    "A task of files."
+
+    task: subsamples.CheckpointTask
+    heads: dict[str, tuple]  # name of a model -> weight and bias of its own classifier
+
+
 def folder_task(
     task: str,  # folder
     models: Sequence,  # names of files in it, without endings
     *,
     train: float = 0.8,  # share of the training points if there is no train.npy
-) -> tuple:  # CheckpointTask, and model -> head
+) -> FolderTask:
     "A task from files of features, labels, source probabilities and heads."
     folder = Path(task).expanduser()
     features, probs, heads = {}, {}, {}
@@ -70,17 +77,18 @@ def folder_task(
             rule, remedy = f"{folder.name} must hold a file of features of {model}", "embed it"
             refuse(_ME, rule, f"no {model}.npy or the like", remedy, FileNotFoundError)
         features[model] = _array(path)
-        if given := _beside(folder, f"{model}.probs", FEATURE_FILES):
-            probs[model] = _array(given)
-        if given := _beside(folder, f"{model}.head", (".npz",)):
-            heads[model] = tuple(_array(f"{given}:{name}") for name in ("weight", "bias"))
-    given = read_labels(_beside(folder, "labels", _LABELS), None, len(features[models[0]]), _ME)
-    if given is None or given.classes.min() < 0:
+        if file := _beside(folder, f"{model}.probs", FEATURE_FILES):
+            probs[model] = _array(file)
+        if file := _beside(folder, f"{model}.head", (".npz",)):
+            heads[model] = tuple(_array(f"{file}:{name}") for name in ("weight", "bias"))
+    labels = read_labels(_beside(folder, "labels", _LABELS), None, len(features[models[0]]), _ME)
+    if labels is None or labels.classes.min() < 0:
         rule = f"{folder.name} must have a label for each point"
         refuse(_ME, rule, "points without", "leave these points out")
     mask = _beside(folder, "train", (".npy",))
     split = train if mask is None else torch.from_numpy(_mask(mask))
-    return subsamples.CheckpointTask(folder.name, features, given.classes, split, probs), heads
+    checked = subsamples.CheckpointTask(folder.name, features, labels.classes, split, probs)
+    return FolderTask(checked, heads)
 
 
 def _mask(path):
@@ -98,8 +106,8 @@ def question_folder(
     import pandas as pd
 
     place = Path(folder).expanduser()
-    given: dict[str, dict] = dict(images={}, questions={})
-    for part, features in given.items():
+    features_of: dict[str, dict] = dict(images={}, questions={})
+    for part, features in features_of.items():
         for path in sorted((place / part).glob("*")):
             if path.suffix not in FEATURE_FILES:
                 continue
@@ -107,13 +115,13 @@ def question_folder(
                 rule = "a checkpoint must have one file of features"
                 refuse(_ME, rule, f"a second one, {part}/{path.name}", "remove one of them")
             features[path.stem] = _array(path)
-    missing = [part for part, files in given.items() if not files]
+    missing = [part for part, files in features_of.items() if not files]
     missing += [] if (place / "answers.csv").is_file() else ["answers.csv"]
     if missing:
         rule = "a folder of questions must hold images/, questions/ and answers.csv"
         remedy = "name files of features after their checkpoints"
         refuse(_ME, rule, f"no {missing[0]}", remedy, FileNotFoundError)
-    images, questions = given["images"], given["questions"]
+    images, questions = features_of["images"], features_of["questions"]
     if len(questions) == 1 and len(images) > 1:
         questions = dict.fromkeys(images, next(iter(questions.values())))
     words = pd.read_csv(place / "answers.csv", dtype=str)
@@ -176,14 +184,14 @@ def image_task(
     split: Any = train
     if len(parts) > 1:
         split = torch.arange(len(labels)) < len(parts[0])
-    features, own = {}, {}
+    features, image_inputs = {}, {}
     for model, network in networks.items():
         encoder = load_encoder(network)
         rows = [embed_features(encoder, part, **options).features for part in parts]
         features[model] = torch.cat(rows)
         if inputs:
-            own[model] = ImageInputs(parts, encoder.transform)
-    return subsamples.CheckpointTask(name, features, labels, split, inputs=own or None)
+            image_inputs[model] = ImageInputs(parts, encoder.transform)
+    return subsamples.CheckpointTask(name, features, labels, split, inputs=image_inputs or None)
 
 
 def _network(name):
@@ -198,8 +206,8 @@ def family_of(
 ) -> str:
     "The letters that a name begins with: resnet of resnet50.a1_in1k."
     stem = re.split(r"[/:]", model)[-1]
-    found = re.match(r"[A-Za-z]+", stem)
-    return found[0].lower() if found else stem
+    letters = re.match(r"[A-Za-z]+", stem)
+    return letters[0].lower() if letters else stem
 
 # %% ../../nbs/papers/09_neucrab_files.ipynb #545ff566
 def neucrab_page(
@@ -231,12 +239,12 @@ def neucrab_page(
         (title, table.to_html(float_format="{:.3f}".format)) for title, table in shown.items()
     ]
     body = "\n".join(f"<h2>{_escaped(title)}</h2>\n{text}" for title, text in parts)
-    said = _escaped(repr(result).split("\n")[0])
+    heading = _escaped(repr(result).split("\n")[0])
     style = "body{font:15px sans-serif;max-width:70em;margin:2em auto}img{max-width:100%}"
     style += "td,th{padding:.1em .6em;text-align:right}table{border-collapse:collapse}"
     return (
         f'<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8"><title>NeuCRaB</title>'
-        f"<style>{style}</style>\n<h1>{said}</h1>\n{body}\n</html>\n"
+        f"<style>{style}</style>\n<h1>{heading}</h1>\n{body}\n</html>\n"
     )
 
 
@@ -286,15 +294,15 @@ def cost_table(
     "Operations, counted, and seconds, measured, of the metrics of Table 8 on one subsample each."
     import pandas as pd
 
-    found = []
+    tables = []
     for task in tasks:
         ready = subsamples.ready_task(task, list(checkpoints))
         pool = ready.train.nonzero().flatten()
         for c, per in itertools.product(checkpoints, per_class):
             X, y, P = ready.rows(c.name, subsamples.subsample(ready.y, pool, per, 0))
             at = dict(task=task.name, model=c.name, per_class=per)
-            found.append(metric_costs(X, y, source_probs=P).assign(**at))
-    table = pd.concat(found, ignore_index=True)
+            tables.append(metric_costs(X, y, source_probs=P).assign(**at))
+    table = pd.concat(tables, ignore_index=True)
     return table[["task", "model", "per_class", "metric", "points", "operations", "seconds"]]
 
 
@@ -350,12 +358,12 @@ def score_checkpoints(
         if task in of_images:
             source = load_images(task, limit=limit, progress=progress)
             networks = dict(zip(models, models, strict=True))
-            given: dict[str, Any] = dict(train=train, inputs=fine_tune)
-            ready.append(image_task(Path(task).name, [source], networks, **given, **embedding))
+            options: dict[str, Any] = dict(train=train, inputs=fine_tune)
+            ready.append(image_task(Path(task).name, [source], networks, **options, **embedding))
         else:
-            made, own = folder_task(task, models, train=train)
-            ready.append(made)
-            heads |= own
+            checkpoint_task, task_heads = folder_task(task, models, train=train)
+            ready.append(checkpoint_task)
+            heads |= task_heads
     if of_images:
         heads |= {m: head for m in models if (head := source_head(m)) is not None}
     named = _families(models, families)

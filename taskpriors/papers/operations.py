@@ -137,19 +137,19 @@ def metric_costs(
     me = "metric_costs"
     X = checks.check_features(features, me).detach()
     y, _ = present_classes(labels, me, n=len(X))
-    given: dict = dict(features=X, labels=y)
+    arguments: dict = dict(features=X, labels=y)
     if source_probs is not None:
-        given["source_probs"] = checks.check_probs(source_probs, me, n=len(X))
+        arguments["source_probs"] = checks.check_probs(source_probs, me, n=len(X))
     out = []
     for row in checks.check_several(rows, me, "rows"):
         name = TABLE_8[checks.check_choice(row, tuple(TABLE_8), me, "rows")]
         needs = ("features", "labels") if name == "grid" else METRICS[name].needs
-        if not set(needs) <= set(given):
+        if not set(needs) <= set(arguments):
             continue
         function = gaussian_grid if name == "grid" else METRICS[name].function
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
-            operations, seconds = _timed(lambda f=function, n=needs: f(*(given[k] for k in n)))
+            operations, seconds = _timed(lambda f=function, n=needs: f(*(arguments[k] for k in n)))
         if name.startswith("n"):
             operations += mixture_operations(X, y)
         out.append(dict(metric=row, points=len(X), operations=operations, seconds=seconds))

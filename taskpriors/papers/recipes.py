@@ -66,7 +66,7 @@ class Item(Result):
     small: bool  # are networks, data and settings those of a small run?
 
     @property
-    def usable(self) -> dict:
+    def usable(self) -> dict[str, str]:
         "The networks that have a name."
         return {k: v for k, v in self.networks.items() if not v.startswith(NONE)}
 
@@ -95,7 +95,7 @@ class Item(Result):
 @lru_cache
 def read_recipes(
     name: str,  # of a paper, see PAPERS
-) -> dict:
+) -> dict[str, Any]:
     "The recipes of one paper, as its file has them."
     return packaged_toml(f"papers/{name}.toml")
 
@@ -133,11 +133,11 @@ def _item(recipes, entry, miniature) -> Item:
 def paper_items(
     *,
     miniature: bool = False,  # of a small run
-) -> dict:  # name -> Item
+) -> dict[str, Item]:
     "All items that have a recipe."
     every = [read_recipes(name) for name in PAPERS.values()]
-    found = [_item(recipes, entry, miniature) for recipes in every for entry in recipes["items"]]
-    return {item.name: item for item in found}
+    items = [_item(recipes, entry, miniature) for recipes in every for entry in recipes["items"]]
+    return {item.name: item for item in items}
 
 # %% ../../nbs/papers/13_recipes.ipynb #c4ba4ccf
 def network_problem(
@@ -197,11 +197,11 @@ def is_cached(
     config = timm.get_pretrained_cfg(name)
     if config is None or not config.hf_hub_id:
         return False
-    found = (
+    paths = (
         try_to_load_from_cache(config.hf_hub_id, f)
         for f in ("model.safetensors", "pytorch_model.bin")
     )
-    return any(isinstance(path, str) for path in found)
+    return any(isinstance(path, str) for path in paths)
 
 # %% ../../nbs/papers/13_recipes.ipynb #f133d404
 def open_data(
@@ -319,12 +319,12 @@ _RATES = {"a processor": 1e11, "a GPU": 2e13}  # operations a second, of single 
 def plan_summary(
     item: Item,
     plan: DataFrame,  # of plan_item
-) -> list:  # of sentences
+) -> list[str]:  # sentences
     "What an item will fetch, hold and compute, added up."
-    said = []
+    sentences = []
     if "download_mib" in plan:
         networks = counted(int(plan["cached"].eq(False).sum()), "network")
-        said += [
+        sentences += [
             f"Weights: {_size(1024 * gib_to_fetch(plan))} of {networks} are not here yet; "
             f"{free_disk():.0f} GiB are free where they go.",
             f"Memory: {_size(plan['download_mib'].max())} for the largest network, one at a time, "
@@ -333,16 +333,16 @@ def plan_summary(
         n = item.n_images
         flop = 1e9 * plan["gflop_per_image"].sum() * (n or 1000)
         times = [f"{_duration(flop / rate)} on {name}" for name, rate in _RATES.items()]
-        said.append(
+        sentences.append(
             f"Forward passes: {n or 'each 1000'} images a network, about {' or '.join(times)} "
             "(at 100 GFLOP and 20 TFLOP a second). Probes, attacks and rules come on top."
         )
-    said += [
+    sentences += [
         f"Images: {name} {'must be passed' if 'folder' in source else 'will be fetched'}"
         f"{': ' + source['folder'] if 'folder' in source else ''}."
         for name, source in item.data.items()
     ]
-    return said or [f"It needs {item.needs}."]
+    return sentences or [f"It needs {item.needs}."]
 
 
 def _duration(seconds):
@@ -367,14 +367,16 @@ class ItemPlan:
         parts = []
         if len(self.networks):
             problem = self.networks["problem"]
-            found = self.networks[problem == ""].drop(columns="problem")
-            if "cached" in found:
-                found = found.assign(cached=found["cached"].map({True: "yes", False: "no"}))
-            found = found.rename(columns=_HEADINGS)
-            if len(found):
-                room = max(12, 55 - found["weights"].str.len().max())
+            networks = self.networks[problem == ""].drop(columns="problem")
+            if "cached" in networks:
+                networks = networks.assign(
+                    cached=networks["cached"].map({True: "yes", False: "no"})
+                )
+            networks = networks.rename(columns=_HEADINGS)
+            if len(networks):
+                room = max(12, 55 - networks["weights"].str.len().max())
                 short = {"MiB": "{:.0f}".format, "network": lambda name: shortened(name, room)}
-                parts += [found.to_string(index=False, na_rep="", formatters=short), ""]
+                parts += [networks.to_string(index=False, na_rep="", formatters=short), ""]
             for why, some in self.networks[problem != ""].groupby("problem", sort=False):
                 parts.append(wrap(f"Left out: {', '.join(some['network'])} ({why})."))
         return "\n".join([*parts, *map(wrap, self.summary)])

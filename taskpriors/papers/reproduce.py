@@ -51,12 +51,12 @@ def compare_cells(
 
 # %% ../../nbs/papers/16_reproduce.ipynb #0d9e59ba
 def folders_of_data(
-    given: str | Path | Sequence | None,  # a folder, or NAME=FOLDER, or several
+    entries: str | Path | Sequence | None,  # a folder, or NAME=FOLDER, or several
     item: recipes.Item,
-) -> dict:  # data set of the item -> folder of images
+) -> dict[str, str]:  # data set of the item -> folder of images
     "A folder alone serves all data sets; NAME=FOLDER serves one of them."
     folders: dict = {}
-    for text in [given] if isinstance(given, (str, Path)) else given or ():
+    for text in [entries] if isinstance(entries, (str, Path)) else entries or ():
         name, named, path = str(text).partition("=")
         if named and name in item.data:
             folders[name] = path

@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 from urllib.request import Request, urlopen
 
 from ..checks import DataFrame, check_choice, refuse
@@ -20,7 +21,9 @@ from ..toml import packaged_toml
 
 # %% ../../nbs/papers/01_study_data.ipynb #503ad3bd
 @lru_cache
-def study_data() -> dict:  # name -> kind, repository, commit, licence, path and sha256 or files
+def study_data() -> dict[
+    str, dict[str, Any]
+]:  # name -> kind, repository, commit, licence, path and hashes
     "Where the networks, images and texts of the studies come from."
     return packaged_toml("papers/study_data.toml")
 

@@ -52,9 +52,9 @@ def _images_at(source, size):  # shape (n, *size), between 0 and 1
     return torch.stack(rows).movedim(-1, 1).double() / 255
 
 
-def _settings_like(source, network, how, settings):  # SynBenchSettings
+def _settings_like(source, network, options, settings):  # SynBenchSettings
     module = timm_module(network, "score_networks") if isinstance(network, str) else network
-    size = how.get("input_size") or timm_config(module)["input_size"]
+    size = options.get("input_size") or timm_config(module)["input_size"]
     labels = source.labels
     if labels is not None and not 2 <= len(torch.as_tensor(labels).unique()) <= len(source) - 2:
         labels = None
@@ -99,29 +99,33 @@ def score_networks(
     who = "score_networks"
     models = [str(m) for m in check_several(models, who, "models")]
     stems = _file_names(models)
-    given: dict[str, Any] = dict(n_train=n_train, n_test=n_test, covariance=covariance)
-    given |= {k: tuple(v) for k, v in dict(eps=eps, scales=scales).items() if v is not None}
+    changes: dict[str, Any] = dict(n_train=n_train, n_test=n_test, covariance=covariance)
+    changes |= {k: tuple(v) for k, v in dict(eps=eps, scales=scales).items() if v is not None}
     settings = CONVENTIONS[check_choice(convention, tuple(CONVENTIONS), who, "convention")]()
-    how: dict[str, Any] = dict(batch_size=batch_size, seed=seed, device=device, progress=progress)
+    options: dict[str, Any] = dict(
+        batch_size=batch_size, seed=seed, device=device, progress=progress
+    )
     if like is not None and covariance != "identity":
         refuse(who, "like and covariance exclude each other", covariance, "leave one out")
     source = None if like is None else load_images(like, limit=limit, progress=progress)
     place, scores, curves = Path(out).expanduser(), [], []
     for model, stem in zip(models, stems, strict=True):
         if model.endswith(".safetensors"):
-            result, network, own = SynBenchResult.load(model), None, {}
+            result, network, preprocessing = SynBenchResult.load(model), None, {}
         else:
-            network, own = scored_network(model)
-            fields = replace(settings, **given)
+            network, preprocessing = scored_network(model)
+            fields = replace(settings, **changes)
             if source is not None:
-                fields = _settings_like(source, network, own, fields)
-            result = synbench_score(network, settings=fields, cache=cache, **own, **how)
+                fields = _settings_like(source, network, preprocessing, fields)
+            result = synbench_score(
+                network, settings=fields, cache=cache, **preprocessing, **options
+            )
             result.save(place / f"{stem}.safetensors")
         result = result.at(tuple(threshold))
         row = result.to_frame().assign(model=stem)
         if accuracy and network is not None:
-            found = synthetic_accuracy(network, settings=fields, **own, **how)
-            row = row.assign(standard_accuracy=found.sa, robust_accuracy=found.ra)
+            accuracies = synthetic_accuracy(network, settings=fields, **preprocessing, **options)
+            row = row.assign(standard_accuracy=accuracies.sa, robust_accuracy=accuracies.ra)
         scores.append(row)
         curves.append(_curves(result).assign(model=stem))
         write_file(place / f"{stem}.png", drawn_png(result.plot()))

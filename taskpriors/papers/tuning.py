@@ -117,8 +117,8 @@ def prior_objective(
 ) -> Callable:  # (features (m, d), their positions (m,)) -> scalar to minimise
     "`TaskPriorLoss` in a unit in which learning rates do not depend on the prior."
     Z, T = prior.factor.float(), prior.temperature
-    how: dict[str, Any] = dict(statistic=recipe.statistic, graphs=prior.graphs)
-    loss = TaskPriorLoss(Z, T, recipe.weight, **how).to(device)
+    options: dict[str, Any] = dict(statistic=recipe.statistic, graphs=prior.graphs)
+    loss = TaskPriorLoss(Z, T, recipe.weight, **options).to(device)
     heldout = recipe.statistic == "heldout"
     unit = 1.0 if heldout else edge_deviation(prior)
 
@@ -135,7 +135,7 @@ def prior_objective(
 
 # %% ../../nbs/papers/10_tuning.ipynb #f528480a
 def _train_network(
-    tuned, inputs, law, recipe, *, num_workers, progress, **kept
+    tuned, inputs, law, recipe, *, num_workers, progress, **storage
 ):  # mean losses, seconds
     "Train the network of an encoder in place."
     module, n = tuned.module, len(inputs)
@@ -143,8 +143,8 @@ def _train_network(
     per_epoch = n // min(recipe.batch_size, n)
     n_steps = recipe.n_epochs * per_epoch
     objective = prior_objective(law, recipe, where)
-    told = f"fine-tune {tuned.name}"
-    bar = open_bar(progress, desc=told, total=n_steps, unit="step")
+    label = f"fine-tune {tuned.name}"
+    bar = open_bar(progress, desc=label, total=n_steps, unit="step")
 
     def batches(step):
         bar.update(step)
@@ -152,13 +152,13 @@ def _train_network(
             n, recipe.batch_size, n_steps, seed=recipe.seed, start=step
         )
         pairs = fine_tuning.input_batches(inputs, order, device=where, num_workers=num_workers)
-        return with_bar(pairs, bar, desc=told)
+        return with_bar(pairs, bar, desc=label)
 
     def loss(_, batch):
         x, i = batch
         return objective(pool_output(tuned.forward(x), tuned.pooling, _ME, tuned.name), i)
 
-    how = fine_tuning.Descent(
+    schedule = fine_tuning.Descent(
         recipe.rate,
         n_steps,
         weight_decay=recipe.weight_decay,
@@ -167,7 +167,7 @@ def _train_network(
         save_after=range(per_epoch, n_steps, per_epoch),
     )
     with bar:
-        ended = fine_tuning.descend(module.train(), batches, loss, how, **kept)
+        ended = fine_tuning.descend(module.train(), batches, loss, schedule, **storage)
     if not ended.losses.isfinite().all():
         rule, got = "the loss must stay finite", f"{ended.losses[-1]} at step {len(ended.losses)}"
         checks.refuse(_ME, rule, got, "lower rate", RuntimeError)
@@ -235,19 +235,26 @@ def fine_tune_with_prior(
     )
     key = store.digest_json(parts)
     done = Path(out or "").expanduser() / f"prior-tuned-{key[:20]}.safetensors"
-    wanted = dict(key=key, losses=list, seconds=float)
-    found = out and store.find_tensors(done, wanted, module.state_dict(), caller=_ME)
-    if found:
-        module.load_state_dict(found[0])
-        losses, seconds = torch.tensor(found[1]["losses"], dtype=torch.float64), found[1]["seconds"]
+    expected = dict(key=key, losses=list, seconds=float)
+    stored = out and store.find_tensors(done, expected, module.state_dict(), caller=_ME)
+    if stored:
+        module.load_state_dict(stored[0])
+        losses, seconds = (
+            torch.tensor(stored[1]["losses"], dtype=torch.float64),
+            stored[1]["seconds"],
+        )
     else:
         path = done.with_suffix(".run.safetensors") if out else None
-        kept: dict[str, Any] = dict(path=path, key=key)
+        storage: dict[str, Any] = dict(path=path, key=key)
         run: dict[str, Any] = dict(num_workers=num_workers, progress=progress)
-        losses, seconds = _train_network(tuned, inputs, law, recipe, **run, **kept)
+        losses, seconds = _train_network(tuned, inputs, law, recipe, **run, **storage)
         module.train(start.module.training)
-        told = dict(key=key, losses=losses.tolist(), seconds=seconds, name=f"{start.name}, tuned")
-        if path is not None and store.keep_tensors(done, module.state_dict(), told, sidecar=False):
+        description = dict(
+            key=key, losses=losses.tolist(), seconds=seconds, name=f"{start.name}, tuned"
+        )
+        if path is not None and store.keep_tensors(
+            done, module.state_dict(), description, sidecar=False
+        ):
             path.unlink(missing_ok=True)
     return PriorTuned(
         losses=losses,

@@ -92,7 +92,7 @@ def cell_text(
 # %% ../../nbs/show/02_table.ipynb #e556c3ed
 def table_lines(
     frame: DataFrame,  # pandas.DataFrame of a ranking, its first column the model
-) -> list:  # strings
+) -> list[str]:
     "The table as lines of text with aligned columns."
     rows = [[column_of(name).heading for name in frame]]
     for model, *values in frame.itertuples(index=False):
@@ -154,7 +154,7 @@ def ranking_html(
 def agreement_lines(
     agreement: DataFrame,  # pandas.DataFrame of Ranking.agreement
     n_models: int,  # ranked
-) -> list:  # strings
+) -> list[str]:
     "The agreement of each statistic with trained probes, a line each."
     if n_models < 4:
         few = "model is" if n_models == 1 else "models are"
@@ -242,7 +242,7 @@ def json_ready(
 
 def json_rows(
     frame: DataFrame,  # pandas.DataFrame
-) -> list:  # of dictionaries column -> value
+) -> list[dict[str, Any]]:
     "The rows of a table for JSON."
     return json_ready(frame.to_dict("records"))
 
@@ -261,7 +261,7 @@ def csv_text(
 # %% ../../nbs/show/02_table.ipynb #6c744e50
 def table_record(
     frame: DataFrame,  # pandas.DataFrame of a ranking, best first
-) -> dict:  # what JSON can hold: names, columns, cells, values
+) -> dict[str, Any]:  # what JSON can hold: names, columns, cells, values
     "The table for a page."
     rows = json_rows(frame)
     return dict(

@@ -54,7 +54,7 @@ def short_count(
 # %% ../../nbs/show/01_words.ipynb #463f1b7b
 def failure_lines(
     failures: Mapping,  # model, or "statistic of model" -> why it is missing
-) -> list:  # of text
+) -> list[str]:
     "Why results are missing, one line for each reason."
     groups: dict = {}
     for name, why in failures.items():
@@ -137,7 +137,7 @@ def share_interval(
 
 def labelled_pair(
     frame: DataFrame,  # pandas.DataFrame of a ranking with prior_skill, best first
-) -> tuple:  # names of two models
+) -> tuple[str, str]:  # names of two models
     "The first, and the rival that its lead is told over: the first without labels, or the second."
     first, prior_first = frame.model[0], frame.model[frame.prior_skill.idxmax()]
     return first, frame.model[1] if prior_first == first else prior_first

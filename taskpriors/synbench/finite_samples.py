@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/synbench/05_finite_samples.ipynb #662d551a
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,11 +17,18 @@ from ..checks import ArrayLike
 from .score import SynBenchResult
 
 # %% ../../nbs/synbench/05_finite_samples.ipynb #3cd9c839
+class SampleCurve(NamedTuple):
+    "Accuracy and bound of a rule that was fitted to a sample."
+
+    accuracy: Tensor  # shape (n_scales,)
+    bound: Tensor  # mean scaled bound of correct samples, shape (n_scales,)
+
+
 def finite_sample_curve(
     scales: ArrayLike,  # distances of the means in units of the noise: s for Gaussian-I
     n_features: int,  # d
     n_train: int,  # n, above d
-) -> tuple:  # accuracy and mean scaled bound of correct samples, shape (n_scales,) each
+) -> SampleCurve:
     "Large-n limit, at d/n held, of a rule fitted on n samples of balanced Gaussians, at eps = 0."
     who = "finite_sample_curve"
     d = checks.check_count(n_features, who, "n_features", low=0)
@@ -42,7 +50,8 @@ def finite_sample_curve(
     deviation = ((1 - gamma) * (s**2 + gamma)).rsqrt()
     t = mean / deviation
     a = torch.special.ndtr(t)
-    return a, mean + deviation * torch.exp(-(t**2) / 2) / (math.sqrt(2 * math.pi) * a)
+    bound = mean + deviation * torch.exp(-(t**2) / 2) / (math.sqrt(2 * math.pi) * a)
+    return SampleCurve(a, bound)
 
 # %% ../../nbs/synbench/05_finite_samples.ipynb #1b1644a6
 def ceiling(

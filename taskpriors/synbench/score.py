@@ -304,7 +304,7 @@ def score_by_n(
     executor: ExecutorLike | None = None,  # over scales
     progress: bool = True,  # a bar on standard error
     **changes: Any,  # fields of SynBenchSettings
-) -> list:  # SynBenchResult, one per size
+) -> list[SynBenchResult]:  # one per size
     "Scores for several training sizes from the forward passes of the largest: Table 8."
     who = "synbench_score"
     s = checked_settings(settings, changes)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from ..checks import DataFrame, refuse
 from ..results import Result
@@ -29,7 +30,7 @@ RECORD_FILE = Path(str(files("taskpriors.transfer") / "record.json"))
 @cache
 def read_record(
     path: str | Path = RECORD_FILE,  # of the file
-) -> dict:  # study -> its part
+) -> dict[str, Any]:  # study -> its part
     "What studies have written of how well metrics order models."
     return json.loads(Path(path).read_text(encoding="utf-8"))
 

@@ -109,7 +109,7 @@ def curve_sizes(
     n_max: int,  # most training points
     n_points: int = 10,  # sizes wanted
     n_min: int = 10,  # least training points, at most half of n_max
-) -> list:  # increasing, ends at n_max
+) -> list[int]:  # increasing, ends at n_max
     "Log-spaced training-set sizes without repetition."
     n_max, n_points, n_min = (
         checks.check_count(v, "curve_sizes", name)
@@ -129,7 +129,9 @@ class _Split(NamedTuple):
     pool: Tensor  # positions of the others, in the order in which they join the training set
 
 # %% ../../nbs/transfer/07_code_length.ipynb #5b96d917
-def _held_out_loss(n: int, learner: Callable, split: _Split) -> tuple:  # mean, standard error
+def _held_out_loss(
+    n: int, learner: Callable, split: _Split
+) -> tuple[Tensor, Tensor]:  # mean, standard error
     train = split.pool[:n]
     log_p = learner(split.Z[train], split.y[train], split.Z[split.test], split.n_classes)
     loss = -log_p.gather(1, split.y[split.test][:, None])[:, 0].double()
@@ -332,7 +334,7 @@ def code_lengths(
     *,
     setting: str = "default",  # "default", "synbench" (Table 7) or "prequential" (Voita and Titov)
     **kw: Any,  # of loss_curve, for example seed, learner or svd
-) -> dict:  # metric -> value, all lower is better
+) -> dict[str, float]:  # of each metric; all lower is better
     "Validation loss, MDL, SDL and eps-sample complexity of one curve under a setting by name."
     options, eps, rule = SETTINGS[
         checks.check_choice(setting, tuple(SETTINGS), "code_lengths", "setting")

@@ -28,7 +28,7 @@ class ClassSums(NamedTuple):
     def above_rounding(
         self,
         eps: float,  # spacing of the features' numbers at one
-    ) -> tuple:  # ClassSums without directions of rounding, and the least eigenvalue that is none
+    ) -> "CutSums":
         "The sums without the directions that rounding of the features makes."
         d = len(self.V)
         squares = self.n * self.mean.square().sum()
@@ -38,7 +38,14 @@ class ClassSums(NamedTuple):
         least += d * torch.finfo(torch.float64).eps * largest
         keep = self.s**2 > least
         s, V, inside = self.s[keep], self.V[:, keep], self.inside[keep]
-        return self._replace(s=s, V=V, inside=inside), least
+        return CutSums(self._replace(s=s, V=V, inside=inside), least)
+
+
+class CutSums(NamedTuple):
+    "Sums without directions of rounding."
+
+    sums: ClassSums
+    least: float  # eigenvalue that is not rounding
 
 # %% ../../nbs/transfer/06_from_sums.ipynb #e9a6b050
 def logme_from_sums(

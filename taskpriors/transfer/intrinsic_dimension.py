@@ -126,7 +126,7 @@ def gride(
 def tree_lengths(
     X: Tensor,  # points that were checked, shape (n, d)
     sizes: list,  # numbers of points
-) -> list:  # of numbers
+) -> list[float]:
     "Length of the minimum spanning tree of the first n points, for each n."
     from scipy.cluster.hierarchy import linkage
     from scipy.spatial.distance import pdist, squareform

@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -103,7 +103,7 @@ def fisher_interval(
     *,
     caller: str = "rank_agreement",  # whose interval it is
     n_given: int = 0,  # variables held fixed
-) -> tuple:  # lower and upper end
+) -> tuple[float, float]:  # lower and upper end
     "Lower and upper end of Fisher's interval around `r`."
     from scipy import stats
 
@@ -131,16 +131,23 @@ def check_resamples(
     return checks.check_load(n_resamples, caller, "n_resamples", low=100, bytes_each=size)
 
 
+class Resamples(NamedTuple):
+    "Models that bootstrap resamples draw."
+
+    positions: Any  # of the models of each resample, sequences of integers
+    times: np.ndarray  # multiplicity of each resample, shape (n_resamples,)
+
+
 def resamples(
     n: int,  # models
     n_resamples: int,  # bootstrap resamples
     generator: torch.Generator | None,  # of the draws
     families: list | None = None,  # as family_members returns them; None draws models
-) -> tuple:  # positions of the models of each resample, and its multiplicity
+) -> Resamples:
     "Models or families drawn with replacement; all draws of families, if they are few enough."
     if families is None:
         index = torch.randint(n, (n_resamples, n), generator=generator).numpy()
-        return index, np.ones(n_resamples, dtype=int)
+        return Resamples(index, np.ones(n_resamples, dtype=int))
     k = len(families)
     if math.comb(2 * k - 1, k) <= n_resamples:
         picks = list(itertools.combinations_with_replacement(range(k), k))
@@ -149,7 +156,8 @@ def resamples(
     else:
         picks = torch.randint(k, (n_resamples, k), generator=generator).tolist()
         times = [1] * n_resamples
-    return [np.concatenate([families[i] for i in row]) for row in picks], np.array(times)
+    index = [np.concatenate([families[i] for i in row]) for row in picks]
+    return Resamples(index, np.array(times))
 
 
 def resampled_values(
@@ -182,9 +190,10 @@ def resampled_values(
 def quantile_interval(
     values: np.ndarray,  # as resampled_values returns them
     level: float,  # nominal coverage
-) -> tuple:  # lower and upper end
+) -> tuple[float, float]:  # lower and upper end
     "The middle of the resampled values."
-    return tuple(np.quantile(values, [(1 - level) / 2, (1 + level) / 2]).tolist())
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2]).tolist()
+    return low, high
 
 # %% ../../nbs/transfer/00_orders.ipynb #b37a4000
 LEAST_FAMILIES = 5

@@ -62,16 +62,23 @@ def _mixture(source_probs, labels, alpha, caller) -> _Mixture:
     return _Mixture(M, y, alpha * counts.double() / counts.sum() + 1e-10)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #c32833e0
+class Responsibilities(NamedTuple):
+    "Source classes that explain each point, and the bound on the log-likelihood that they give."
+
+    q: Tensor  # shape (n, n_source)
+    bound: Tensor  # a scalar
+
+
 def responsibilities(
     logM: Tensor,  # log source probabilities, shape (n, n_source)
     expected_log: Tensor,  # expected log-weights, shape (K, n_source)
     y: Tensor,  # classes 0..K-1, shape (n,)
-) -> tuple:  # shape (n, n_source), and a scalar
+) -> Responsibilities:
     "Posterior of the hidden source class and its part of the bound."
     logits = logM + expected_log[y]
     log_q = logits - logits.logsumexp(1, keepdim=True)
     q = log_q.exp()
-    return q, torch.where(q > 0, q * (logM - log_q), q * 0).sum()
+    return Responsibilities(q, torch.where(q > 0, q * (logM - log_q), q * 0).sum())
 
 
 def _expected_counts(prior, q, y):
@@ -79,10 +86,17 @@ def _expected_counts(prior, q, y):
     return prior[:, None].expand(-1, q.shape[1]).index_add(0, y, q)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #46cc2347
+class MixtureStep(NamedTuple):
+    "What one step of variational EM sums over the points."
+
+    counts: Tensor  # expected points of each source class, shape (K, n_source)
+    bound: Tensor  # a scalar
+
+
 def mixture_step(
     blocks: list,  # source probabilities of the points of each class, shape (m, n_source)
     E: Tensor,  # expected log-weights, shape (K, n_source)
-) -> tuple:
+) -> MixtureStep:
     "Expected counts (K, S) and the responsibilities' part of the bound."
     class_counts, log_r = [], []
     for M, e in zip(blocks, E, strict=True):
@@ -98,7 +112,7 @@ def mixture_step(
             class_counts.append((logits - lse).exp().sum(0))
             log_r.append(lse.sum())
     counts = torch.stack(class_counts)
-    return counts, torch.stack(log_r).sum() - (counts * E).sum()
+    return MixtureStep(counts, torch.stack(log_r).sum() - (counts * E).sum())
 
 # %% ../../nbs/transfer/04_pactran.ipynb #68c0d5a9
 class _Round(NamedTuple):

@@ -234,7 +234,7 @@ class TransferScores(Result):
         return pd.DataFrame(rows).set_index("metric")
 
 # %% ../../nbs/transfer/15_registry.ipynb #366edf32
-def _asked_for(metrics, inputs: dict) -> list:  # names in METRICS
+def _asked_for(metrics, inputs: dict) -> list[str]:  # names in METRICS
     me = "transfer_scores"
     if metrics is None:
         names = [k for k, m in METRICS.items() if set(m.needs) <= set(inputs)]
@@ -391,7 +391,9 @@ def combine_over_models(
     columns: Mapping,  # name in METRICS -> values of the models, (n_models,), NaN if none
     *,
     oriented: bool = False,  # are the signs turned so that larger is better, as in a ranking?
-) -> dict:  # "ncti over 5 models" -> values, larger is better, for each score whose terms are there
+) -> dict[
+    str, Tensor
+]:  # "ncti over 5 models" -> values, larger is better, for each score whose terms are there
     """CLID, ETran and NCTI from their terms: each normalised over the models of the table, added.
 
     A model without one of the terms has no value and is not among those that normalise.
@@ -426,7 +428,7 @@ def combine_over_models(
 # %% ../../nbs/transfer/15_registry.ipynb #a0c1e042
 def terms_of(
     names: Iterable[str],  # names in METRICS or COMBINED
-) -> list:  # each once
+) -> list[str]:  # each once
     "Names of metrics, with the terms in the place of scores that are combined over models."
     terms: list[str] = []
     for name in names:
@@ -476,7 +478,9 @@ def metric_functions(
     metrics: Sequence = LABEL_METRICS,  # names in METRICS or COMBINED that need no more
     *,
     seed: int = 0,  # of splits and mixtures
-) -> dict:  # name -> function of features (n, d), larger is better; last the probe's accuracy
+) -> dict[
+    str, Any
+]:  # name -> function of features (n, d), larger is better; last the probe's accuracy
     "Metrics of the registry as functions of the features, for `rank_models`."
     inputs = {"features"} if labels is None else {"features", "labels"}
     usable = [k for k, m in METRICS.items() if set(m.needs) <= inputs]

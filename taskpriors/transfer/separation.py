@@ -310,7 +310,7 @@ def parc(
     return float(ranks @ apart / length)
 
 # %% ../../nbs/transfer/11_separation.ipynb #f74a5357
-def _drawn_points(features, labels, max_points: int, seed, caller: str) -> tuple:
+def _drawn_points(features, labels, max_points: int, seed, caller: str) -> tuple[Tensor, Tensor]:
     "At most so many points, in float64, and their classes 0..K-1."
     X = checks.check_features(features, caller).detach().double()
     y, _ = present_classes(labels, caller, n=len(X), device=X.device)

@@ -277,7 +277,7 @@ def _centred_pair(
     other,  # shape (n, e)
     min_rows: int,  # least number of points
     caller: str,  # who asks
-) -> tuple:  # both without their mean rows, float64
+) -> tuple[Tensor, Tensor]:  # both without their mean rows, float64
     X = checks.check_features(features, caller, min_rows=min_rows).detach()
     Y = checks.check_features(other, caller, "other").detach()
     checks.check_same_n(caller, features=len(X), other=len(Y))
@@ -366,7 +366,7 @@ def noise_cka(
     *,
     n: int = 50,  # points
     seed: int = 0,
-) -> tuple:  # biased and unbiased CKA, one each per dimension
+) -> tuple[Tensor, Tensor]:  # biased and unbiased CKA, one each per dimension
     "CKA of two independent Gaussian representations, for both estimators."
     g = checks.check_generator(seed, "noise_cka")
     dims = [
