@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from . import checks
-from .blocks import evenly, row_blocks
+from . import blocks, checks
 from .checks import ArrayLike
 from .results import Result
 from .signatures import documented
@@ -23,7 +22,7 @@ from .signatures import documented
 def _center(Z):
     mean = Z.mean(0, keepdim=True, dtype=torch.float64)
     out = Z.new_empty(Z.shape)
-    for rows in row_blocks(len(Z), 4096):
+    for rows in blocks.row_blocks(len(Z), 4096):
         out[rows] = (Z[rows].double() - mean).to(Z.dtype)
     return out
 
@@ -33,8 +32,8 @@ def center(
 ) -> Tensor:  # shape (n, r), rows sum to zero
     "Subtract the mean row, so that `Z @ Z.T` becomes `H @ K @ H`."
     Z = checks.check_features(Z, "center", "Z")
-    blocks = 2 * 8 * min(len(Z), 4096) * Z.shape[1]
-    n_bytes = max(8 * Z.numel(), Z.numel() * Z.element_size() + blocks)
+    buffers = 2 * 8 * min(len(Z), 4096) * Z.shape[1]
+    n_bytes = max(8 * Z.numel(), Z.numel() * Z.element_size() + buffers)
     checks.check_memory(n_bytes, "center", "pass fewer points or fewer columns", device=Z.device)
     return _center(Z)
 
@@ -131,7 +130,7 @@ def cholesky_factor(
 # %% ../nbs/workshop/06_kernels.ipynb #c323f4dd
 def _median_distance(X):
     "Median distance between at most 1,000 points, evenly spaced."
-    some = evenly(len(X), 1000, down=True)
+    some = blocks.evenly(len(X), 1000, down=True)
     p = checks.power_to_one(X)
     s = torch.pdist(X[some].double() * p).median().item() / p
     if s == 0:
@@ -144,9 +143,8 @@ def _rbf_columns(X, s, rank, tol):  # factor (n, k), pivots, unexplained varianc
     "Pivoted Cholesky of the RBF kernel, column by column."
     n = len(X)
     residual = torch.ones(n, dtype=X.dtype, device=X.device)
-    p = checks.power_to_one(
-        torch.tensor(s, dtype=X.dtype)
-    )  # s * s may overflow or vanish; (s p)^2 not
+    # s * s may overflow or vanish; (s p)^2 not
+    p = checks.power_to_one(torch.tensor(s, dtype=X.dtype))
     Z = X.new_zeros(n, 0)
     pivots: list[int] = []
     while len(pivots) < rank and residual.sum() > tol * n:
@@ -213,14 +211,14 @@ def _cosine_factor(X, center):
     "Unit rows, centred on request, in the precision of X."
     top, norms = _tops(X), []
     mean = X.new_zeros(X.shape[1], dtype=torch.float64)
-    blocks = row_blocks(len(X), 512)  # that fit a cache
-    for b in blocks:
+    slices = blocks.row_blocks(len(X), 512)  # that fit a cache
+    for b in slices:
         rows = X[b] / top[b]
         norms.append(torch.linalg.vector_norm(rows, dim=1, keepdim=True).clamp(min=1e-12))
         if center:
             mean = mean + (norms[-1].reciprocal() / len(X)).T[0] @ rows
     out = X.new_empty(X.shape)
-    for b, norm in zip(blocks, norms, strict=True):
+    for b, norm in zip(slices, norms, strict=True):
         out[b] = torch.addcdiv(-mean, X[b] / top[b], norm).to(X.dtype)
     return out
 

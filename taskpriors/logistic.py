@@ -14,10 +14,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from . import checks
+from . import checks, ridge
 from .checks import ArrayLike
 from .results import Result
-from .ridge import RidgeBasis, ridge_basis
 from .ridge_tasks import check_tasks
 
 # %% ../nbs/workshop/07_logistic.ipynb #48bfef3f
@@ -210,7 +209,9 @@ def check_solver(C: float, tol: float, max_iter: int, caller: str) -> _Solver:
     )
 
 # %% ../nbs/workshop/07_logistic.ipynb #2a857685
-def check_fit_memory(basis: RidgeBasis, tasks: int, n: int, *, n_classes: int, caller: str) -> None:
+def check_fit_memory(
+    basis: ridge.RidgeBasis, tasks: int, n: int, *, n_classes: int, caller: str
+) -> None:
     "Refuse a block of logistic probes that does not fit, before any is fitted."
     fitted, r = basis.U.shape
     logits = max(11 * fitted, 6 * (n - fitted)) * tasks * n_classes
@@ -230,7 +231,7 @@ class BlockFit(NamedTuple):
 def fit_block(
     y: Tensor,  # labels of the tasks, shape (m, n)
     q: int,  # classes
-    basis: RidgeBasis,
+    basis: ridge.RidgeBasis,
     solver: _Solver,
 ) -> BlockFit:
     "Fit the probes of several tasks, each on the classes that it has."
@@ -272,7 +273,7 @@ def logistic_fit(
     X = checks.check_features(features, "logistic_fit")
     y, q, _ = check_tasks(labels, X, n_classes, "logistic_fit")
     solver = check_solver(C, tol, max_iter, "logistic_fit")
-    basis = ridge_basis(X)
+    basis = ridge.ridge_basis(X)
     check_fit_memory(basis, len(y), len(X), n_classes=q, caller="logistic_fit")
     W, done, n_iter = fit_block(y, q, basis, solver)
     coef = W[..., :-1].double() / (0.5 * basis.s**2 + solver.alpha).sqrt() @ basis.V.T

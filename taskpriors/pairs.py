@@ -15,11 +15,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from . import checks
+from . import checks, svd
 from .blocks import row_blocks
 from .checks import ArrayLike
 from .results import Result
-from .svd import is_made_of, note_origin
 
 # %% ../nbs/workshop/09_pairs.ipynb #717fcaba
 EXTRA = 4  # candidates beside the k that are wanted
@@ -288,7 +287,7 @@ def pass_over_pairs(
         t=t,
         mean=mean,
     )
-    return note_origin(pairs, features)
+    return svd.note_origin(pairs, features)
 
 # %% ../nbs/workshop/09_pairs.ipynb #53face09
 def use_pairs(
@@ -297,11 +296,11 @@ def use_pairs(
     caller: str,  # who asks
 ) -> Pairs:
     "Return `pairs` if it belongs to `features`."
-    if isinstance(pairs, Pairs) and is_made_of(pairs, features):
+    if isinstance(pairs, Pairs) and svd.is_made_of(pairs, features):
         return pairs
     X = checks.check_features(features, caller).detach()
     fits = isinstance(pairs, Pairs) and len(pairs.indices) == len(X)
     if not fits or not torch.equal(pairs.mean, X.double().mean(0)):
         rule = "pairs must be pass_over_pairs of these features"
         checks.refuse(caller, rule, f"{pairs!r:.60}", "pass it or None")
-    return note_origin(pairs, features)
+    return svd.note_origin(pairs, features)

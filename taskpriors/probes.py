@@ -14,15 +14,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from . import checks, logistic, ridge, ridge_tasks
-from .blocks import map_blocks, row_blocks
+from . import blocks, checks, logistic, results, ridge, ridge_tasks
 from .checks import ArrayLike, Axes, DataFrame, ExecutorLike, Seed
-from .results import Result, new_axes
 from .signatures import documented
 
 # %% ../nbs/workshop/08_probes.ipynb #a9e9b8fb
 @dataclass(frozen=True, eq=False, repr=False)
-class ProbeResult(Result):
+class ProbeResult(results.Result):
     """Accuracy of one linear probe per task, on points that it was not fitted to.
 
     The loss is a mean over points: the squared error summed over classes for ridge probes, the log
@@ -53,7 +51,7 @@ class ProbeResult(Result):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "Histogram of accuracy over tasks."
-        ax = new_axes(ax)
+        ax = results.new_axes(ax)
         mean = self.accuracy.mean().item()
         ax.hist(self.accuracy.cpu().numpy(), bins=min(40, max(5, len(self.accuracy) // 10)))
         ax.axvline(mean, color="black", label=f"mean {mean:.3f}")
@@ -117,8 +115,8 @@ def _held_out_block(rows, *, basis, labels, codes, alpha, mask, new):
 # %% ../nbs/workshop/08_probes.ipynb #5c952504
 def _over_blocks(fn, n_tasks, size, *, executor, progress):  # a list of tensors over all tasks
     "Run a function of a slice of tasks over all of them, and join what it returns."
-    blocks = row_blocks(n_tasks, size)
-    parts = map_blocks(fn, blocks, executor=executor, progress=progress, desc="probes")
+    slices = blocks.row_blocks(n_tasks, size)
+    parts = blocks.map_blocks(fn, slices, executor=executor, progress=progress, desc="probes")
     return [torch.cat(part) for part in zip(*parts, strict=True)]
 
 # %% ../nbs/workshop/08_probes.ipynb #5e1d0a91
@@ -244,7 +242,7 @@ def label_accuracy(
     ridge_tasks.check_task_memory(basis, 1, len(X), n_classes=q, caller=caller)
     grid, errors = ridge_tasks.grid_errors(basis, ridge_tasks.label_moments(basis, y), caller)
     of_class = torch.zeros(q, basis.U.shape[1], dtype=torch.float64, device=y.device)
-    for rows in row_blocks(len(X), 4096):
+    for rows in blocks.row_blocks(len(X), 4096):
         of_class.index_add_(0, y[0, rows], basis.U[rows].double())
     hits = ridge.stratified_hits(
         basis.U,

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from . import checks, ridge
-from .blocks import map_blocks, row_blocks
+from . import blocks, checks, ridge
 from .checks import ArrayLike, ExecutorLike
 from .results import Result
 
@@ -139,8 +138,8 @@ def task_moments(
     m, n = tasks.labels.shape
     few = m * (tasks.n_classes - 1) < basis.U.shape[1]
     fn = partial(_moment_block, basis=basis, tasks=tasks, weights=weights, few=few)
-    blocks = row_blocks(m, task_block(block_size, n, tasks.n_classes))
-    parts = map_blocks(fn, blocks, executor=executor)
+    slices = blocks.row_blocks(m, task_block(block_size, n, tasks.n_classes))
+    parts = blocks.map_blocks(fn, slices, executor=executor)
     first = next(parts)
     diag, cross, inner = first.diag, first.cross, first.inner
     for part in parts:
@@ -171,9 +170,9 @@ def gram_strips(
 ) -> Iterator:  # of slices of columns, and U.T @ diag(w) @ U there, shape (stop, k, columns)
     "Weighted Gram matrices down to the diagonal, which count twice above it."
     w = weights.T.to(U)
-    for cols in row_blocks(U.shape[1], 64):
+    for cols in blocks.row_blocks(U.shape[1], 64):
         gram: Any = 0.0
-        for b in row_blocks(len(U), 8192):
+        for b in blocks.row_blocks(len(U), 8192):
             weighted = w[b, :, None] * U[b, None, cols]
             gram = gram + (U[b, : cols.stop].T @ weighted.flatten(1)).double()
         gram[: cols.start] *= 2
@@ -206,11 +205,11 @@ def inner_terms(
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #32dd6a20
 def _root_terms(U, root, weight, f):  # what `inner_terms` gives for one law, from its root
-    blocks = row_blocks(len(U), 8192)
+    slices = blocks.row_blocks(len(U), 8192)
     out = f.new_zeros(len(f))
     for k, (w, g) in enumerate(zip(weight, f, strict=True)):
         FL = (g[:, None] * root).to(U)
-        out[k] = sum(w[b] @ (U[b] @ FL).square().sum(1).double() for b in blocks)
+        out[k] = sum(w[b] @ (U[b] @ FL).square().sum(1).double() for b in slices)
     return out
 
 
@@ -224,8 +223,8 @@ def _quadratic_terms(U, laws, weight, f):  # by the cheaper of the two routes, (
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #40315467
 def _linear_term(U, law, weight, keep, f):  # of the first two terms, weighted, at each penalty
-    blocks = row_blocks(len(U), 8192)
-    cross = sum(weight[:, b] @ (U[b] * law.cross[b]).double() for b in blocks)
+    slices = blocks.row_blocks(len(U), 8192)
+    cross = sum(weight[:, b] @ (U[b] * law.cross[b]).double() for b in slices)
     return keep * (weight @ law.diag - 2 * (f * cross).sum(1))
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #84b0c39c
@@ -259,7 +258,7 @@ def loo_point_errors(
     keep, f = ridge.residual_filter(basis, alpha)
     root: Any = f[:, None] * moments.inner if moments.root else None
     out = torch.empty_like(slack)
-    for b in row_blocks(len(out), 8192):
+    for b in blocks.row_blocks(len(out), 8192):
         U = basis.U[b].double()
         inner = U @ root if moments.root else U * f
         if moments.root:
@@ -297,14 +296,14 @@ def squares_beside(
     ones = basis.U.new_full((n, 1), n**-0.5)
     W = torch.cat([basis.U, ones], 1)
     G = torch.cat([f, f.new_tensor([keep])])
-    diagonal = torch.cat([W[b].double().square() @ G for b in row_blocks(n, 4096)])
+    diagonal = torch.cat([W[b].double().square() @ G for b in blocks.row_blocks(n, 4096)])
     if diagonal.abs().max() > 0.9:
         W = W.double()
     WG = W * G.to(W)
     whole = torch.zeros_like(weights)
     for cols, gram in gram_strips(W, weights):
         S = gram.flatten(1).to(W)
-        for b in row_blocks(n, 4096):
+        for b in blocks.row_blocks(n, 4096):
             strip = (WG[b, : cols.stop] @ S).unflatten(1, gram.shape[1:])
             whole[:, b] += (strip * WG[b, None, cols]).sum(2, dtype=torch.float64).T
     return whole - weights * diagonal.square()

@@ -16,7 +16,7 @@ from ..blocks import row_blocks
 from ..checks import ArrayLike, check_features
 from ..ridge import RidgeBasis
 from ..svd import rank_cutoff
-from ..transfer.spectrum import decay_exponent, effective_rank
+from ..transfer import spectrum
 
 # %% ../../nbs/jobs/01_collapse.ipynb #7ffb2759
 def normalized_deviation(
@@ -49,7 +49,7 @@ def rankme_on_basis(
     top = torch.cat([inside, rest[None]]) * len(basis.U) ** 0.5
     squares = torch.cat([basis.s.square(), torch.zeros_like(rest)[None]])
     gram = torch.diag(squares) + top.outer(top)
-    return effective_rank(torch.linalg.eigvalsh(gram).clamp(min=0).sqrt())
+    return spectrum.effective_rank(torch.linalg.eigvalsh(gram).clamp(min=0).sqrt())
 
 
 def alpha_on_basis(
@@ -62,4 +62,4 @@ def alpha_on_basis(
         return math.nan
     largest = max(s[0].item(), n**0.5 * basis.mean.norm().item())
     s = s[s > rank_cutoff(features, largest, torch.finfo(features.dtype).eps)]
-    return decay_exponent(s) if len(s) > 1 else math.nan
+    return spectrum.decay_exponent(s) if len(s) > 1 else math.nan

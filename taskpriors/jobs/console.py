@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TextIO
 
-from .arguments import config_words, read_config
+from . import arguments
 
 if TYPE_CHECKING:
     from taskpriors.checks import DataFrame
@@ -35,8 +35,8 @@ class Command(argparse.ArgumentParser):
             early.add_argument("--config")
             file = early.parse_known_args(args)[0].config
             if file is not None:
-                options = read_config(file, self.prog.split()[-1])
-                args = [*config_words(options, flags), *(args or ())]
+                options = arguments.read_config(file, self.prog.split()[-1])
+                args = [*arguments.config_words(options, flags), *(args or ())]
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
             near = difflib.get_close_matches(unknown[0].partition("=")[0], flags, n=1)

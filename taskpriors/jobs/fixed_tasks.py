@@ -24,9 +24,8 @@ from ..inputs.images import ImagesLike, load_images
 from ..inputs.zoo import Gradients
 from ..kernels import kernel_factor
 from ..prior.task_prior import TaskPrior
-from ..rank.company import ORDERS, RankOptions
+from ..rank import company, shared_prior
 from ..rank.jury import see_inputs, standing_jury
-from ..rank.shared_prior import shared_prior, task_temperature
 from ..ridge import decompose
 
 # %% ../../nbs/jobs/01_fixed_tasks.ipynb #75c412e3
@@ -113,7 +112,7 @@ def reference_factor(
     reference: Mapping,  # name -> features, shape (n, d)
 ) -> Tensor:  # of the mean of their kernels of Frobenius norm one, shape (n, r)
     "The prior of several references, each with one say."
-    return shared_prior(
+    return shared_prior.shared_prior(
         {name: kernel_factor(X, scale="frobenius") for name, X in reference.items()}
     )
 
@@ -127,9 +126,9 @@ def fixed_tasks(
 ) -> Tensor:  # labels, shape (n_tasks, n), int64
     "Tasks of the mean of the kernels of the references."
     Z = reference_factor(reference)
-    prior = TaskPrior(Z, task_temperature(Z, n_classes))
+    prior = TaskPrior(Z, shared_prior.task_temperature(Z, n_classes))
     options: dict[str, Any] = dict(
-        method="prefix", convention="paper", n_orders=min(ORDERS, n_tasks)
+        method="prefix", convention="paper", n_orders=min(company.ORDERS, n_tasks)
     )
     return prior.sample(n_classes, n_tasks, seed=seed, **options)
 
@@ -284,7 +283,7 @@ def jury_references(
     pictures = as_pictures(points) if len(jury.jurors) > 1 else None
     if pictures is None:
         return {}
-    judges, failed = see_inputs(jury, pictures, RankOptions(progress=progress))
+    judges, failed = see_inputs(jury, pictures, company.RankOptions(progress=progress))
     for name, why in failed.items():
         warnings.warn(f"Monitor: {name} does not judge: {why}", stacklevel=4)
     return {name: _at_their_places(model.features.cpu(), points) for name, model in judges.items()}

@@ -14,22 +14,24 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from ..checks import ArrayLike, Axes, check_choice, check_count, refuse
+from .. import checks
+from ..checks import ArrayLike, Axes
+from ..inputs import loaders
 from ..inputs.accepted_models import load_encoder
 from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
-from ..inputs.loaders import LoadedBatches, split_batch
 from ..inputs.named_models import transformers_model
 from ..inputs.pooling import pool_tokens
 from ..inputs.pretrained import PooledModel
 from ..inputs.texts import TextsLike, TextSource, TokenEncoder, load_texts
 from . import fixed_tasks
+from .fixed_tasks import InputsLike
 from .monitor import encode
 from ..kernels import kernel_factor
 from ..prior.cross_skill import cross_skill
+from ..rank import known_labels
 from ..rank.company import RankOptions
 from ..rank.jury import see_inputs, standing_jury
-from ..rank.known_labels import LabelsLike, labels_record, read_labels
 from ..rank.models import rank_models
 from ..rank.ranking import Ranking
 from ..results import new_axes
@@ -107,7 +109,7 @@ class _Views:
             if not isinstance(out, Tensor):
                 rule = "layers must return a tensor, or a tuple that starts with one"
                 got = f"{type(out).__name__} of {name!r}"
-                refuse(self.caller, rule, got, "name a layer inside of it", TypeError)
+                checks.refuse(self.caller, rule, got, "name a layer inside of it", TypeError)
             self.outputs[name] = out.clone()  # a later layer may work in place
 
         return keep
@@ -121,11 +123,11 @@ class _Views:
             options["mask"] = x.get("attention_mask")
         for layer in self.layers:
             if layer not in self.outputs:
-                refuse(self.caller, "layers must run", repr(layer), "name another")
+                checks.refuse(self.caller, "layers must run", repr(layer), "name another")
             for name, X in pooled_views(self.outputs[layer], self.pool, **options).items():
                 views[f"{layer}/{name}".rstrip("/")] = X.float()
         if not views:
-            refuse(self.caller, "a pooling must apply", self.pool, "add 'mean'")
+            checks.refuse(self.caller, "a pooling must apply", self.pool, "add 'mean'")
         self.widths = {name: X.shape[1] for name, X in views.items()}
         return torch.cat(list(views.values()), 1)
 
@@ -157,7 +159,11 @@ class LayerPoints(fixed_tasks.FixedPoints):
 
     def __iter__(self):
         for batch in super().__iter__():
-            yield split_batch(batch, "rank_layers").inputs if isinstance(batch, Mapping) else batch
+            yield (
+                loaders.split_batch(batch, "rank_layers").inputs
+                if isinstance(batch, Mapping)
+                else batch
+            )
 
 
 class TextPoints(fixed_tasks.FixedPoints):
@@ -196,7 +202,7 @@ def _open_texts(model, texts, n_points, batch_size, caller):  # OpenLayers
             "layers of texts need a network and its tokenizer",
             "pass the pair, or a name",
         )
-        refuse(caller, rule, type(model).__name__, remedy, TypeError)
+        checks.refuse(caller, rule, type(model).__name__, remedy, TypeError)
     encoder = TokenEncoder(*model)
     points = TextPoints(load_texts(texts), encoder, n_points, batch_size)
     return OpenLayers(_tower(encoder.model, "text_model"), points)
@@ -209,7 +215,7 @@ def _tower(module, name):  # of a network of pictures and texts the part for one
 
 def open_layers(
     model: nn.Module | str | tuple,  # as for `layer_features`
-    images: fixed_tasks.InputsLike | None,  # as for `layer_features`
+    images: InputsLike | None,  # as for `layer_features`
     *,
     texts: TextsLike | None = None,  # as for `layer_features`
     transform: Callable | None = None,  # PIL image -> tensor; None is the model's own
@@ -218,20 +224,22 @@ def open_layers(
     caller: str = "layer_features",  # whom a refusal names
 ) -> OpenLayers:
     "The module behind a name, and its inputs in a fixed order."
-    n_points = check_count(n_points, caller, "n_points", low=2)
-    batch_size = check_count(batch_size, caller, "batch_size")
+    n_points = checks.check_count(n_points, caller, "n_points", low=2)
+    batch_size = checks.check_count(batch_size, caller, "batch_size")
     if (images is None) == (texts is None):
         rule, got = "points must be images or texts", "none" if texts is None else "both"
-        refuse(caller, rule, got, "pass one of them", TypeError)
+        checks.refuse(caller, rule, got, "pass one of them", TypeError)
     if texts is not None:
         return _open_texts(model, texts, n_points, batch_size, caller)
     if not isinstance(model, (nn.Module, str, tuple)):
         rule = "model must be a module, a name or (network, processor)"
-        refuse(caller, rule, type(model).__name__, "pass an nn.Module", TypeError)
+        checks.refuse(caller, rule, type(model).__name__, "pass an nn.Module", TypeError)
     if isinstance(model, tuple) and _ready(images):
         rule = "a processor needs pictures"
         got = f"{type(images).__name__}, which goes to the model as it is"
-        refuse(caller, rule, got, "pass the network alone, or what load_images opens", TypeError)
+        checks.refuse(
+            caller, rule, got, "pass the network alone, or what load_images opens", TypeError
+        )
     if isinstance(images, fixed_tasks.FixedPoints) and isinstance(model, nn.Module):
         return OpenLayers(model, images)
     if isinstance(model, (str, tuple)) or not _ready(images):
@@ -244,13 +252,15 @@ def open_layers(
 def _layer_rows(module, points, layers, pool, caller):  # "layer/pooling" -> features, (n, d)
     pool = (pool,) if isinstance(pool, str) else tuple(pool)
     for name in pool:
-        check_choice(name, LAYER_POOLINGS, caller, "pool")
+        checks.check_choice(name, LAYER_POOLINGS, caller, "pool")
     modules = dict(module.named_modules())
     layers = layer_names(module) if layers is None else list(layers)
     for name in layers:
         if name not in modules:
             near = ", ".join(layer_names(module)[:4])
-            refuse(caller, "layers must be modules", repr(name)[:60], f"the blocks are {near}")
+            checks.refuse(
+                caller, "layers must be modules", repr(name)[:60], f"the blocks are {near}"
+            )
     views = _Views(module, layers, pool, caller)
     try:
         X: Any = encode(module, points, features=views)
@@ -262,8 +272,7 @@ def _layer_rows(module, points, layers, pool, caller):  # "layer/pooling" -> fea
 
 def layer_features(
     model: nn.Module | str | tuple,  # module, (network, processor or tokenizer), or a name
-    images: fixed_tasks.InputsLike
-    | None = None,  # tensor (n, ...), loader, or what `load_images` opens
+    images: InputsLike | None = None,  # tensor (n, ...), loader, or what `load_images` opens
     *,
     texts: TextsLike | None = None,  # what `load_texts` opens, instead of images
     layers: Sequence | None = None,  # names of modules; None: `layer_names`
@@ -325,7 +334,9 @@ def word_features(
     try:
         counts = TfidfVectorizer(token_pattern=r"\S+", sublinear_tf=True).fit_transform(texts)
     except ValueError as e:
-        refuse("rank_layers", "texts must hold words", str(e), "pass reference= of the texts")
+        checks.refuse(
+            "rank_layers", "texts must hold words", str(e), "pass reference= of the texts"
+        )
     reduced = TruncatedSVD(min(n_directions, *counts.shape), random_state=0).fit_transform(counts)
     return torch.from_numpy(reduced).float()
 
@@ -376,7 +387,7 @@ def _default_judge(points, features):
         references = {name: X[points.index] for name, X in references.items()}
     alive = [name for name, X in features.items() if X.isfinite().all() and X.std(0).max() > 0]
     if not alive:
-        refuse("rank_layers", "a layer must vary", "constants only", "check the weights")
+        checks.refuse("rank_layers", "a layer must vary", "constants only", "check the weights")
     last_rows = features[alive[-1]]
     if of_texts:
         share = share_explained(list(references.values()), last_rows)
@@ -443,11 +454,11 @@ def _labels_there(labels, points, images):
     of_texts = isinstance(points, TextPoints)
     source: Any = points.source if of_texts else getattr(points.data, "images", None)
     if labels is True and isinstance(images, DataLoader):
-        source = LoadedBatches(images, caller="rank_layers")
-    checked = read_labels(labels, source, points.n_all, "rank_layers")
+        source = loaders.LoadedBatches(images, caller="rank_layers")
+    checked = known_labels.read_labels(labels, source, points.n_all, "rank_layers")
     if checked is None:
         return _LabelsThere(None)
-    origin = labels_record(checked, labels, source)["source"]
+    origin = known_labels.labels_record(checked, labels, source)["source"]
     if checked.targets is not None:
         return _LabelsThere(checked.targets[points.index], origin)
     classes = checked.classes[points.index].tolist()
@@ -463,8 +474,7 @@ def _labels_there(labels, points, images):
 @documented
 def rank_layers(
     model: nn.Module | str | tuple,  # module, (network, processor or tokenizer), or a name
-    images: fixed_tasks.InputsLike
-    | None = None,  # tensor (n, ...), loader, or what `load_images` opens
+    images: InputsLike | None = None,  # tensor (n, ...), loader, or what `load_images` opens
     *,
     texts: TextsLike | None = None,  # what `load_texts` opens, instead of images
     reference: ArrayLike | Mapping | None = None,  # features that judge, perhaps by name; see below
@@ -473,7 +483,7 @@ def rank_layers(
     transform: Callable | None = None,  # PIL image -> tensor; None is the model's own
     n_points: int = 5000,  # points at most, a seeded subset
     batch_size: int = 64,  # inputs in a forward pass
-    labels: LabelsLike | None = None,  # of all inputs, as for `rank_models`
+    labels: known_labels.LabelsLike | None = None,  # of all inputs, as for `rank_models`
     judges: str | bool | None = "standing",  # of pictures and texts, without reference; or False
     **options: Any,  # of `rank_models`: prior, n_tasks, n_classes, seed and more
 ) -> LayerRanking:  # its plot is a curve over depth
@@ -488,7 +498,7 @@ def rank_layers(
     """
     if judges not in (None, False, "standing"):
         rule, remedy = "judges must be 'standing' or False", "pass features as reference="
-        refuse("rank_layers", rule, repr(judges)[:40], remedy)
+        checks.refuse("rank_layers", rule, repr(judges)[:40], remedy)
     reading: dict[str, Any] = dict(transform=transform, n_points=n_points, batch_size=batch_size)
     module, points = open_layers(model, images, texts=texts, **reading, caller="rank_layers")
     checked = _labels_there(labels, points, images)

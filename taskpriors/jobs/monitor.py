@@ -21,22 +21,19 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from .. import checks
+from .. import checks, results
 from ..checks import ArrayLike, Axes, DataFrame
-from ..inputs.encoders import device_of, evaluating
-from ..inputs.pooling import pool_output, pool_tokens
+from ..inputs import encoders, pooling
 from . import fixed_tasks
 from .collapse import alpha_on_basis, normalized_deviation, rankme_on_basis
 from ..prior.heldout import error_on_basis
+from ..rank import errors, tiers
 from ..rank.company import attempt
-from ..rank.errors import error_law, lead_errors
 from ..rank.laws import task_orders
-from ..rank.tiers import normal_quantile, probability_ahead, rank_tiers
-from ..results import Result, new_axes
 from ..ridge import decompose
 from ..signatures import documented
 from ..store import write_file
-from ..synbench.score import SynBenchSettings, synbench_score
+from ..synbench import score
 
 # %% ../../nbs/jobs/01_monitor.ipynb #d6c6a80d
 @contextmanager
@@ -47,7 +44,7 @@ def without_trace(
     state = torch.get_rng_state(), np.random.get_state(), random.getstate()
     gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
     try:
-        with evaluating(model), torch.no_grad():
+        with encoders.evaluating(model), torch.no_grad():
             yield
     finally:
         torch.clear_autocast_cache()
@@ -82,9 +79,9 @@ def _pooled(out, pool, n, mask):  # mask: 0 where a token is padding, or None
     elif padded and out.ndim == 3 and pool == "max":
         out = out.masked_fill(mask[..., None] == 0, -torch.inf).amax(1)
     elif padded and out.ndim == 3:
-        out = pool_tokens(out, mask, pool or "mean")
+        out = pooling.pool_tokens(out, mask, pool or "mean")
     else:
-        out = pool_output(out, POOLS[pool], caller, "the model")
+        out = pooling.pool_output(out, POOLS[pool], caller, "the model")
     if out.ndim != 2 or len(out) != n:
         rule = "the model must return one feature vector per input"
         checks.refuse(caller, rule, f"{tuple(out.shape)} for {n} inputs", "pass pool= or features=")
@@ -110,12 +107,12 @@ def encode(
     if isinstance(model, nn.parallel.DistributedDataParallel):
         model = model.module
     module = model if isinstance(model, nn.Module) else None
-    device = device_of(module)
+    device = encoders.device_of(module)
     weights = (w.dtype for w in module.parameters()) if module is not None else ()
     dtype = next((kind for kind in weights if kind.is_floating_point), None)
     call = features if features is not None else lambda model, x: model(x)
     rows = []
-    with without_trace(model), evaluating(features):
+    with without_trace(model), encoders.evaluating(features):
         for x in points:
             n = len(next(iter(x.values()))) if isinstance(x, Mapping) else len(x)
             x = _moved(x, device, dtype)
@@ -127,7 +124,7 @@ def encode(
 
 # %% ../../nbs/jobs/01_monitor.ipynb #53fae9a8
 @dataclass(frozen=True, eq=False, repr=False)
-class Step(Result):
+class Step(results.Result):
     "What was measured at one step of training; NaN throughout if it failed."
 
     step: int
@@ -335,8 +332,8 @@ class Monitor:
         if a == b:
             return 0.5
         law = self._law(steps)
-        se, freedom = (x[0, 1] for x in (lead_errors(law.covariance), law.freedom))
-        return probability_ahead(steps[0].skill - steps[1].skill, se, freedom).item()
+        se, freedom = (x[0, 1] for x in (errors.lead_errors(law.covariance), law.freedom))
+        return tiers.probability_ahead(steps[0].skill - steps[1].skill, se, freedom).item()
 
     def ties(
         self,
@@ -349,7 +346,9 @@ class Monitor:
             return [steps[0].step]
         skill = torch.tensor([s.skill for s in steps], dtype=torch.float64)
         law = self._law(steps)
-        tier = rank_tiers(skill, law.covariance, freedom=law.freedom, level=level).tier.tolist()
+        tier = tiers.rank_tiers(
+            skill, law.covariance, freedom=law.freedom, level=level
+        ).tier.tolist()
         return sorted(s.step for s, t in zip(steps, tier, strict=True) if t == 1)
 
     def best(
@@ -386,10 +385,10 @@ class Monitor:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "Skill over steps with 95 % intervals; the highest step, collapses, failures are marked."
-        ax = new_axes(ax)
+        ax = results.new_axes(ax)
         steps = self._usable("plot")
         x, y = [s.step for s in steps], np.array([s.skill for s in steps])
-        reach = normal_quantile(0.95) * np.array([s.se for s in steps])
+        reach = tiers.normal_quantile(0.95) * np.array([s.se for s in steps])
         ax.fill_between(x, y - reach, y + reach, alpha=0.25, color="C0", lw=0)
         ax.plot(x, y, "o-", color="C0", label="skill, 95 % interval")
         highest = max(steps, key=lambda s: s.skill)
@@ -470,12 +469,12 @@ class Monitor:
         metric = self.metrics[name]
 
         def found():
-            if not isinstance(metric, SynBenchSettings):
+            if not isinstance(metric, score.SynBenchSettings):
                 return float(metric(model))
             if self.points is None:
                 checks.refuse("Monitor", "a SynBench score needs images", "none", "pass images")
             shape = tuple(next(iter(self.points)).shape[1:])
-            result = synbench_score(model, settings=metric, input_size=shape, progress=False)
+            result = score.synbench_score(model, settings=metric, input_size=shape, progress=False)
             return float(result.score[0, 0])
 
         with without_trace(model):
@@ -510,7 +509,7 @@ class Monitor:
 
     def _errors(self, points, tasks):
         orders = task_orders(tasks.shape[1])
-        return error_law(points, tasks, groups=self.groups, task_groups=orders)
+        return errors.error_law(points, tasks, groups=self.groups, task_groups=orders)
 
     def _law(self, steps):
         points = torch.stack([s.point_errors for s in steps])
@@ -550,7 +549,7 @@ def _checked_metrics(metrics):  # name -> function of the model, or SynBenchSett
     functions = {} if metrics is None else metrics
     named = isinstance(functions, Mapping)
     if not named or not all(
-        callable(f) or isinstance(f, SynBenchSettings) for f in functions.values()
+        callable(f) or isinstance(f, score.SynBenchSettings) for f in functions.values()
     ):
         rule = "metrics must be name -> function of the model, or SynBenchSettings"
         got = type(metrics).__name__

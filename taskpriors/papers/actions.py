@@ -21,23 +21,19 @@ from ..inputs.accepted_models import load_encoder
 from ..inputs.encoders import evaluating
 from ..inputs.image_source import ImageSource
 from ..kernels import kernel_factor
-from . import neucrab_files, recipes
+from . import neucrab_files, operations, recipes, tau_tables
 from .figures import tsne_map
 from .hyperparameters import spread_ratios
 from .neucrab import neucrab
-from .operations import TABLE_8, count_operations
 from .questions import question_task, toy_questions
 from .subsamples import Checkpoint
-from .tau_tables import grids_of, subsample_table
 from ..prior.diversity import task_diversity
 from ..prior.task_prior import TaskPrior
 from ..rank.models import rank_models
 from ..results import new_axes
-from ..synbench import score
+from ..synbench import gaussians, robust_probing, score
 from ..synbench.accuracy import synthetic_accuracy
-from ..synbench.gaussians import frechet_distance, rejects_gaussian, synthetic_task
-from ..synbench.robust_probing import autoattack, pgd_attack, robust_linear_probe
-from ..transfer.agreement import agreement_statistic, rank_agreement
+from ..transfer import agreement
 from ..transfer.code_length import code_lengths
 from ..transfer.discriminants import sfda
 from ..transfer.evidence import logme
@@ -120,7 +116,7 @@ def _by_size(job: Job) -> tuple[list, Any]:
             score.score_by_n(network, sizes, settings=s, **job.options) for s in both.values()
         ]
         encoder = score.image_encoder(network, None, "model", None, job.options.get("device"))
-        task = synthetic_task(_BASE_SCALE, encoder.shape)
+        task = gaussians.synthetic_task(_BASE_SCALE, encoder.shape)
         with evaluating(encoder.network.forward, encoder.network.device):
             z, y = (
                 values.cpu() for values in score.task_features(encoder, task, max(sizes), 0, batch)
@@ -169,7 +165,7 @@ def _printed_correlations(job: Job) -> tuple[list, Any]:
     for row in table["row"].unique():
         if row in wide.index and row != "Accuracy (%)":
             values = torch.tensor(wide.loc[row].to_numpy())
-            r = rank_agreement(values, truth, method="pearson")
+            r = agreement.rank_agreement(values, truth, method="pearson")
             cells.append(Cell(row, "Pearson", None, r.value, 0.0))
     return cells, partial(_draw_correlations, cells)
 
@@ -238,16 +234,16 @@ def _robust_cells(job, encoder, parts, at):  # of one network on one data set
     radii = s.get("eps", [0.0])
     for eps in radii:
         steps = dict(n_steps=s.get("attack_steps", 5), n_epochs=1 if job.item.small else 5)
-        head = robust_linear_probe(
+        head = robust_probing.robust_linear_probe(
             encoder.differentiable, x, y, eps, n_classes=n_classes, clip=(0, 1), **steps
         )
         standard = head.accuracy(encoder.differentiable, x2, y2)
         logits = head.on(encoder.differentiable)
         if s.get("attack") == "auto" and not job.item.small:
-            held = autoattack(logits, x2, y2, 0.2, n_classes=n_classes)
+            held = robust_probing.autoattack(logits, x2, y2, 0.2, n_classes=n_classes)
         else:
             few = s.get("attack_steps", 20)
-            held = pgd_attack(logits, x2, y2, 0.2, n_steps=few, clip=(0, 1))
+            held = robust_probing.pgd_attack(logits, x2, y2, 0.2, n_steps=few, clip=(0, 1))
         both = (100 * standard, 100 * held.robust_accuracy)
         plain = both if plain is None else plain
         for k, kind in enumerate(("SA", "RA")):
@@ -267,12 +263,12 @@ def _distances(job: Job) -> tuple[list, Any]:
         source = recipes.open_data(job.item, name, folder=job.folders.get(name), progress=False)
         x = resized_pixels(source, shape, n)[0]
         for label, covariance in (("Gaussian-I", "identity"), ("Gaussian-H", "heptadiagonal")):
-            task = synthetic_task(1.0, shape, covariance=covariance)
-            fit = rejects_gaussian(x, task)
+            task = gaussians.synthetic_task(1.0, shape, covariance=covariance)
+            fit = gaussians.rejects_gaussian(x, task)
             if job.item.item == "Table 20":
                 cells.append(Cell(name, label, fit.published_p, fit.p_value))
             else:
-                fid = frechet_distance(x.flatten(1), task.sample(len(x))[0].flatten(1))
+                fid = gaussians.frechet_distance(x.flatten(1), task.sample(len(x))[0].flatten(1))
                 cells.append(Cell(name, f"FID, {label}", None, fid))
                 cells.append(Cell(name, f"MD, {label}", fit.mean_distance, fit.mean_distance))
     return cells, None
@@ -308,7 +304,7 @@ def _edges(job: Job) -> tuple[list, Any]:
 def _agreements(published, derived, at):
     for quantity, with_what in (("mean", "mean probe accuracy"), ("variance", "probe accuracy")):
         correlations = [
-            rank_agreement(getattr(r, quantity), r.accuracy, method="spearman")
+            agreement.rank_agreement(getattr(r, quantity), r.accuracy, method="spearman")
             for r in (published, derived)
         ]
         error = (correlations[1].high - correlations[1].low) / 2
@@ -370,7 +366,7 @@ def _labels(job: Job) -> tuple[list, Any]:
     return cells, draw
 
 # %% ../../nbs/papers/15_actions.ipynb #d6f6efc4
-_PRINTED = {row: metric for row, metric in TABLE_8.items() if not row.startswith("PT-")}
+_PRINTED = {row: metric for row, metric in operations.TABLE_8.items() if not row.startswith("PT-")}
 _PRINTED |= {"PT-Gauss grid": "pactran_gaussian, valid", "PT-Gauss fix": "pactran_gaussian"}
 
 
@@ -445,7 +441,10 @@ def _grid_cells(result):  # the points of both columns of the figure, of the fir
     task = result.truth["task"].iloc[0]
     error = result.error()[task]
     for per, cell in result.scores.query("seed == 0").groupby("per_class", sort=False):
-        table, ratios = subsample_table(cell), spread_ratios(grids_of(cell)).flatten()
+        table, ratios = (
+            tau_tables.subsample_table(cell),
+            spread_ratios(tau_tables.grids_of(cell)).flatten(),
+        )
         errors = error.loc[table.index].to_numpy()
         for ratio, name in zip(ratios, table.filter(like="grid ").columns, strict=True):
             row = f"N/K = {per}, (a, b) = ({name[5:].replace(' ', ', ')})"
@@ -454,7 +453,7 @@ def _grid_cells(result):  # the points of both columns of the figure, of the fir
             for what, truth in truths.items():
                 if truth is not None and len(set(truth)) > 1 and len(set(table[name])) > 1:
                     a, b = (
-                        agreement_statistic(table[name].to_numpy(), truth, method=m)
+                        agreement.agreement_statistic(table[name].to_numpy(), truth, method=m)
                         for m in ("tau_a", "tau_b")
                     )
                     cells.append(Cell(row, f"tau with {what}", a, b))
@@ -492,7 +491,7 @@ def _costs(job, task):  # GFLOPS of metrics, and of the features of as many imag
         for called, network in job.networks.items():
             module: Any = load_encoder(network).forward
             with torch.no_grad():
-                one = count_operations(partial(module, task.inputs[called][0][None]))
+                one = operations.count_operations(partial(module, task.inputs[called][0][None]))
             cells.append(Cell(f"features of {called}", f"{at}, GFLOP", None, n_points * one / 1e9))
     return cells, None
 

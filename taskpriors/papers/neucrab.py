@@ -20,13 +20,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from .. import checks, store
+from .. import checks, results, store
 from ..blocks import open_bar
 from ..checks import Axes, DataFrame, Series
 from ..inputs.encoders import description_of
 from . import fine_tuning, subsamples, tau_tables
 from .hyperparameters import plot_choices
-from ..results import Result, new_axes, new_panels
 from ..signatures import documented
 from ..transfer import registry
 from ..transfer.pactran import gaussian_grid
@@ -179,7 +178,7 @@ class _Shelf(NamedTuple):
 # %% ../../nbs/papers/06_neucrab.ipynb #b3c0ebaa
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
-class NeuCRaBPlan(Result):
+class NeuCRaBPlan(results.Result):
     "What a run would compute."
 
     table: DataFrame  # a row per kind, task and size: pieces, kept, points, seconds left, inputs
@@ -238,7 +237,7 @@ def _plan(pieces, shelf, ready, recipe):  # NeuCRaBPlan
 # %% ../../nbs/papers/06_neucrab.ipynb #034893e4
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
-class NeuCRaB(Result):
+class NeuCRaB(results.Result):
     "Truth and scores of checkpoints on tasks, and how well the scores order the checkpoints."
 
     truth: DataFrame  # task, model, dim, head, tuned: errors in [0, 1], NaN if not fine-tuned
@@ -332,7 +331,7 @@ class NeuCRaB(Result):
     def plot(self, ax: Axes | None = None, *, truth: str = "best") -> Axes:
         "Mean tau of every metric with its interval over families; lines at the baselines."
         table = self.to_frame(truth)
-        ax = new_axes(ax, figsize=(6, 0.18 * len(table) + 1.2))
+        ax = results.new_axes(ax, figsize=(6, 0.18 * len(table) + 1.2))
         places = range(len(table))[::-1]
         ax.plot(table["all"], places, "o", ms=4)
         ax.hlines(places, table["low"], table["high"], lw=1)
@@ -356,7 +355,7 @@ class NeuCRaB(Result):
         """
         checks.check_choice(task, self.truth["task"].unique().tolist(), ME, "task")
         error, sizes = self.error(truth)[task], self.settings["per_class"]
-        axes = new_panels(len(sizes), 2, figsize=(9, 3 * len(sizes)))
+        axes = results.new_panels(len(sizes), 2, figsize=(9, 3 * len(sizes)))
         for per, (left_ax, right_ax) in zip(sizes, axes, strict=True):
             of = self.scores[(self.scores["task"] == task) & (self.scores["per_class"] == per)]
             cell = of[(of["seed"] == seed) & of["model"].isin(error.index)]

@@ -18,21 +18,20 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from ..checks import DataFrame, check_number, check_several, refuse
+from .. import checks, store
+from ..checks import DataFrame
+from ..inputs import feature_files
 from ..inputs.accepted_models import load_encoder
 from ..inputs.embed import embed_features
 from ..inputs.encoders import description_of
-from ..inputs.feature_files import FEATURE_FILES, read_features
 from ..inputs.images import load_images
-from . import subsamples
+from . import neucrab, subsamples
 from .fine_tuning import TuningRecipe
-from .neucrab import NeuCRaB, NeuCRaBPlan, neucrab
 from .operations import metric_costs
 from .questions import question_task
 from ..prior.heldout import expected_heldout_error
 from ..rank.known_labels import read_labels
 from ..show.plots import drawn_png
-from ..store import digest_json, write_file
 
 # %% ../../nbs/papers/09_neucrab_files.ipynb #c9bbd39a
 _ME = "neucrab"
@@ -52,7 +51,7 @@ def is_feature_folder(
 
 
 def _array(path):
-    return torch.as_tensor(read_features(path, _ME).values)
+    return torch.as_tensor(feature_files.read_features(path, _ME).values)
 
 
 class FolderTask(NamedTuple):
@@ -72,19 +71,19 @@ def folder_task(
     folder = Path(task).expanduser()
     features, probs, heads = {}, {}, {}
     for model in models:
-        path = _beside(folder, model, FEATURE_FILES)
+        path = _beside(folder, model, feature_files.FEATURE_FILES)
         if path is None:
             rule, remedy = f"{folder.name} must hold a file of features of {model}", "embed it"
-            refuse(_ME, rule, f"no {model}.npy or the like", remedy, FileNotFoundError)
+            checks.refuse(_ME, rule, f"no {model}.npy or the like", remedy, FileNotFoundError)
         features[model] = _array(path)
-        if file := _beside(folder, f"{model}.probs", FEATURE_FILES):
+        if file := _beside(folder, f"{model}.probs", feature_files.FEATURE_FILES):
             probs[model] = _array(file)
         if file := _beside(folder, f"{model}.head", (".npz",)):
             heads[model] = tuple(_array(f"{file}:{name}") for name in ("weight", "bias"))
     labels = read_labels(_beside(folder, "labels", _LABELS), None, len(features[models[0]]), _ME)
     if labels is None or labels.classes.min() < 0:
         rule = f"{folder.name} must have a label for each point"
-        refuse(_ME, rule, "points without", "leave these points out")
+        checks.refuse(_ME, rule, "points without", "leave these points out")
     mask = _beside(folder, "train", (".npy",))
     split = train if mask is None else torch.from_numpy(_mask(mask))
     checked = subsamples.CheckpointTask(folder.name, features, labels.classes, split, probs)
@@ -109,18 +108,18 @@ def question_folder(
     features_of: dict[str, dict] = dict(images={}, questions={})
     for part, features in features_of.items():
         for path in sorted((place / part).glob("*")):
-            if path.suffix not in FEATURE_FILES:
+            if path.suffix not in feature_files.FEATURE_FILES:
                 continue
             if path.stem in features:
                 rule = "a checkpoint must have one file of features"
-                refuse(_ME, rule, f"a second one, {part}/{path.name}", "remove one of them")
+                checks.refuse(_ME, rule, f"a second one, {part}/{path.name}", "remove one of them")
             features[path.stem] = _array(path)
     missing = [part for part, files in features_of.items() if not files]
     missing += [] if (place / "answers.csv").is_file() else ["answers.csv"]
     if missing:
         rule = "a folder of questions must hold images/, questions/ and answers.csv"
         remedy = "name files of features after their checkpoints"
-        refuse(_ME, rule, f"no {missing[0]}", remedy, FileNotFoundError)
+        checks.refuse(_ME, rule, f"no {missing[0]}", remedy, FileNotFoundError)
     images, questions = features_of["images"], features_of["questions"]
     if len(questions) == 1 and len(images) > 1:
         questions = dict.fromkeys(images, next(iter(questions.values())))
@@ -140,7 +139,7 @@ class ImageInputs(Dataset):
         self.parts, self.transform = parts, transform
         self.ends = torch.tensor([len(part) for part in parts]).cumsum(0).tolist()
         named = [part.fingerprint for part in parts]
-        self.fingerprint = digest_json([*named, description_of(transform)])
+        self.fingerprint = store.digest_json([*named, description_of(transform)])
 
     def __len__(self):
         return self.ends[-1]
@@ -179,7 +178,7 @@ def image_task(
     for part in parts:
         if part.labels is None:
             rule, remedy = f"the images of {name} must have labels", "name a folder of subfolders"
-            refuse(_ME, rule, "none", remedy)
+            checks.refuse(_ME, rule, "none", remedy)
     labels = torch.cat([torch.as_tensor(part.labels) for part in parts])
     split: Any = train
     if len(parts) > 1:
@@ -197,7 +196,9 @@ def image_task(
 def _network(name):
     module = load_encoder(name).module
     if module is None:
-        refuse(_ME, "fine-tuning needs a network", repr(name), "leave it out, or --fine-tune")
+        checks.refuse(
+            _ME, "fine-tuning needs a network", repr(name), "leave it out, or --fine-tune"
+        )
     return module
 
 
@@ -211,7 +212,7 @@ def family_of(
 
 # %% ../../nbs/papers/09_neucrab_files.ipynb #545ff566
 def neucrab_page(
-    result: NeuCRaB,
+    result: neucrab.NeuCRaB,
 ) -> str:  # HTML
     "One self-contained page: how well each metric orders the checkpoints."
     import matplotlib.pyplot as plt
@@ -270,7 +271,7 @@ def _families(models, file):  # model -> family
     table = pd.read_csv(Path(file).expanduser())
     if not {"model", "family"} <= set(table.columns):
         rule, remedy = "--families must be a csv of model and family", "name its columns so"
-        refuse(_ME, rule, ", ".join(map(str, table.columns)), remedy)
+        checks.refuse(_ME, rule, ", ".join(map(str, table.columns)), remedy)
     named = dict(zip(table["model"], table["family"].astype(str), strict=True))
     return {m: named.get(m, m) for m in models}
 
@@ -280,10 +281,10 @@ def _tables(result, place):  # write csv files, the page and the result
     written = dict(truth=result.truth, scores=_long_scores(result))
     if len(result.families) > 2:
         written |= dict(summary=result.to_frame().reset_index(), taus=result.taus())
-        write_file(place / "index.html", neucrab_page(result))
+        store.write_file(place / "index.html", neucrab_page(result))
     for name, table in written.items():
         text = table.to_csv(index=False, lineterminator="\n")
-        write_file(place / f"{name}.csv", text)
+        store.write_file(place / f"{name}.csv", text)
 
 
 def cost_table(
@@ -341,13 +342,15 @@ def score_checkpoints(
     plan: bool = False,  # say what would be computed, and stop
     cache: str | None = None,  # directory for finished pieces
     progress: bool = True,  # bars on standard error
-) -> NeuCRaB | NeuCRaBPlan:
+) -> neucrab.NeuCRaB | neucrab.NeuCRaBPlan:
     "Score checkpoints on tasks of files or images; write csv files and a page."
-    models = [str(m) for m in check_several(models, _ME, "models")]
-    tasks = [str(t) for t in check_several(tasks, _ME, "tasks")]
+    models = [str(m) for m in checks.check_several(models, _ME, "models")]
+    tasks = [str(t) for t in checks.check_several(tasks, _ME, "tasks")]
     if twice := sorted({m for m in models if models.count(m) > 1}):
-        refuse(_ME, "checkpoints must have different names", f"{twice[0]} twice", "rename one")
-    check_number(train, _ME, "train", low=0, high=1, low_open=True, high_open=True)
+        checks.refuse(
+            _ME, "checkpoints must have different names", f"{twice[0]} twice", "rename one"
+        )
+    checks.check_number(train, _ME, "train", low=0, high=1, low_open=True, high_open=True)
     ready = []
     heads: dict = {}
     embedding: dict[str, Any] = dict(
@@ -380,7 +383,7 @@ def score_checkpoints(
     grid: dict[str, Any] = {k: tuple(v) for k, v in both.items() if v is not None}
     recipe = TuningRecipe(batch_size=tuning_batch, **grid) if fine_tune else None
     sizes = [int(k) if str(k).isdigit() else k for k in per_class]
-    result = neucrab(
+    result = neucrab.neucrab(
         checkpoints,
         ready,
         per_class=sizes,
@@ -394,10 +397,10 @@ def score_checkpoints(
         cache=cache,
         progress=progress,
     )
-    if isinstance(result, NeuCRaB):
+    if isinstance(result, neucrab.NeuCRaB):
         place = Path(out).expanduser()
         _tables(result, place)
         if costs:
             text = cost_table(ready, checkpoints, sizes).to_csv(index=False, lineterminator="\n")
-            write_file(place / "costs.csv", text)
+            store.write_file(place / "costs.csv", text)
     return result

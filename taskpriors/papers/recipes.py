@@ -18,12 +18,13 @@ from typing import Any
 
 import torch
 
-from ..checks import DataFrame, check_choice, refuse
+from .. import checks
+from ..checks import DataFrame
+from ..inputs import named_models
 from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
-from ..inputs.named_models import cached_snapshot, is_repository
 from ..results import Result
-from ..show.words import counted, shortened
+from ..show import words
 from ..store import cache_dir
 from ..synbench.curves import SynBenchSettings
 from ..toml import packaged_toml
@@ -39,7 +40,7 @@ def published_table(
     "The numbers that a paper prints in one of its tables."
     import pandas as pd
 
-    name = PAPERS[check_choice(paper, tuple(PAPERS), "published_table", "paper")]
+    name = PAPERS[checks.check_choice(paper, tuple(PAPERS), "published_table", "paper")]
     with (files("taskpriors") / "papers" / f"{name}.csv").open(encoding="utf-8") as f:
         rows = pd.read_csv(f, dtype=str, keep_default_na=False)
     return rows[rows["table"] == table].drop(columns="table").reset_index(drop=True)
@@ -87,7 +88,7 @@ class Item(Result):
         "What it takes, in words."
         missing = len(self.networks) - len(self.usable)
         unpublished = f" ({missing} not published)" if missing else ""
-        parts = [counted(len(self.usable), "network") + unpublished] if self.networks else []
+        parts = [words.counted(len(self.usable), "network") + unpublished] if self.networks else []
         parts += ["the images of " + ", ".join(self.data)] if self.data else []
         return " and ".join(parts) or "nothing but printed numbers"
 
@@ -150,7 +151,7 @@ def network_problem(
         return name.removeprefix(NONE)
     if name.startswith("zoo/"):
         return ""
-    if is_repository(name):
+    if named_models.is_repository(name):
         return "" if find_spec("transformers") else "it needs pip install taskpriors[transformers]"
     base, _, tag = name.partition("@")[0].partition(".")
     if not timm.is_model(base):
@@ -169,7 +170,7 @@ def data_problem(
     if "folder" in source:
         return source["folder"]
     if "hub" in source:
-        if not is_repository(source["hub"]):
+        if not named_models.is_repository(source["hub"]):
             return f"{source['hub']} is not OWNER/NAME, as data sets of the hub are called"
         return "" if find_spec("datasets") else "it needs pip install taskpriors[data]"
     kind = getattr(torchvision.datasets, source["torchvision"], None)
@@ -189,8 +190,8 @@ def is_cached(
     "Can the network be built here and now, without a download?"
     if name.startswith("zoo/") or "@" in name:
         return True
-    if is_repository(name):
-        return cached_snapshot(name) is not None
+    if named_models.is_repository(name):
+        return named_models.cached_snapshot(name) is not None
     import timm
     from huggingface_hub import try_to_load_from_cache
 
@@ -219,7 +220,9 @@ def open_data(
     if "images" in source:
         return load_images(source["images"], limit=item.limit, progress=progress)
     if problem := data_problem(source):
-        refuse(who, f"the images of {name} must be named", problem, "pass --folder FOLDER", OSError)
+        checks.refuse(
+            who, f"the images of {name} must be named", problem, "pass --folder FOLDER", OSError
+        )
     if "hub" in source:
         return load_images(
             f"hfds/{source['hub']}", limit=item.limit, progress=progress, **source[part]
@@ -234,7 +237,7 @@ def open_data(
     except Exception as e:  # torchvision and the network raise many types
         got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
         remedy = "go where there is a network, or pass --folder FOLDER"
-        refuse(who, f"the images of {name} must be fetched", got, remedy, OSError)
+        checks.refuse(who, f"the images of {name} must be fetched", got, remedy, OSError)
     return load_images(ds, limit=item.limit, progress=progress)
 
 # %% ../../nbs/papers/13_recipes.ipynb #a5be317b
@@ -245,7 +248,7 @@ def item_table() -> DataFrame:  # one row per item
     rows = []
     for item in paper_items().values():
         absent = sum(not is_cached(name) for name in item.usable.values())
-        lacks = [counted(absent, "network") + " to fetch"] if absent else []
+        lacks = [words.counted(absent, "network") + " to fetch"] if absent else []
         lacks += ["the images"] if item.data else []
         here = "yes" if not lacks else f"no: {' and '.join(lacks)}"
         rows.append(dict(item=item.name, shows=item.title, needs=item.needs, here=here))
@@ -263,7 +266,7 @@ def plan_item(
     rows = []
     for called, name in item.networks.items():
         row: dict[str, Any] = dict(network=called, weights=name, problem=network_problem(name))
-        if is_repository(name):
+        if named_models.is_repository(name):
             row["cached"] = is_cached(name)
         elif not row["problem"] and not name.startswith("zoo/"):
             import timm
@@ -323,7 +326,7 @@ def plan_summary(
     "What an item will fetch, hold and compute, added up."
     sentences = []
     if "download_mib" in plan:
-        networks = counted(int(plan["cached"].eq(False).sum()), "network")
+        networks = words.counted(int(plan["cached"].eq(False).sum()), "network")
         sentences += [
             f"Weights: {_size(1024 * gib_to_fetch(plan))} of {networks} are not here yet; "
             f"{free_disk():.0f} GiB are free where they go.",
@@ -348,8 +351,8 @@ def plan_summary(
 def _duration(seconds):
     for unit, size in (("hour", 3600), ("minute", 60)):
         if seconds >= 2 * size:
-            return counted(round(seconds / size), unit)
-    return counted(max(1, round(seconds)), "second")
+            return words.counted(round(seconds / size), unit)
+    return words.counted(max(1, round(seconds)), "second")
 
 # %% ../../nbs/papers/13_recipes.ipynb #32aaddea
 _HEADINGS = {"cached": "here", "download_mib": "MiB", "gflop_per_image": "GFLOP/image"}
@@ -375,7 +378,10 @@ class ItemPlan:
             networks = networks.rename(columns=_HEADINGS)
             if len(networks):
                 room = max(12, 55 - networks["weights"].str.len().max())
-                short = {"MiB": "{:.0f}".format, "network": lambda name: shortened(name, room)}
+                short = {
+                    "MiB": "{:.0f}".format,
+                    "network": lambda name: words.shortened(name, room),
+                }
                 parts += [networks.to_string(index=False, na_rep="", formatters=short), ""]
             for why, some in self.networks[problem != ""].groupby("problem", sort=False):
                 parts.append(wrap(f"Left out: {', '.join(some['network'])} ({why})."))

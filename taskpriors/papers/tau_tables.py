@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from ..checks import DataFrame, Series, check_number, refuse
+from .. import checks
+from ..checks import DataFrame, Series
 from .hyperparameters import choose_grid
+from ..transfer import orders
 from ..transfer.agreement import compare_agreement
-from ..transfer.orders import LEAST_FAMILIES, family_members, resamples
 from ..transfer.pactran import GaussianGrid
 
 # %% ../../nbs/papers/05_tau_tables.ipynb #a41d4599
@@ -192,7 +193,9 @@ def score_stack(
         if key[0] in tasks
     }
     if not tables:
-        refuse("score_stack", "rows must hold a task of error", "none", "pass both of one run")
+        checks.refuse(
+            "score_stack", "rows must hold a task of error", "none", "pass both of one run"
+        )
     first = next(iter(tables.values()))
     scores = {
         k: np.stack([t[k].to_numpy(dtype=float) for t in tables.values()])
@@ -215,14 +218,14 @@ def family_intervals(
     "Intervals of mean tau over tasks, sizes and subsamples, with families drawn again."
     import pandas as pd
 
-    level = check_number(level, "family_intervals", "level", low=0, high=1)
+    level = checks.check_number(level, "family_intervals", "level", low=0, high=1)
     scores, truth, models, keys = score_stack(rows, error)
     groups = [families.get(m, m) for m in models]
     out: dict = {}
-    if len(set(groups)) >= LEAST_FAMILIES:
-        members = family_members(groups, len(models), "family_intervals")
+    if len(set(groups)) >= orders.LEAST_FAMILIES:
+        members = orders.family_members(groups, len(models), "family_intervals")
         generator = torch.Generator().manual_seed(seed)
-        samples, times = resamples(len(models), n_resamples, generator, members)
+        samples, times = orders.resamples(len(models), n_resamples, generator, members)
         weights = np.stack([np.bincount(index, minlength=len(models)) for index in samples])
         share = _task_weights(keys)
         for metric, values in scores.items():
@@ -261,7 +264,7 @@ def mean_ranks(
     lacks = [k for k in metrics if k not in scores]
     if lacks:
         rule = "a metric to compare must have a score for every checkpoint"
-        refuse("mean_ranks", rule, f"{lacks[0]} without one", "leave it out")
+        checks.refuse("mean_ranks", rule, f"{lacks[0]} without one", "leave it out")
     cells = sorted({key[:2] for key in keys}, key=[key[:2] for key in keys].index)
     at = [[i for i, key in enumerate(keys) if key[:2] == cell] for cell in cells]
     ranks = {k: stats.rankdata(scores[k], axis=1) for k in metrics}
@@ -286,7 +289,7 @@ def metric_leads(
     ranks, truth, models, _ = mean_ranks(rows, error, [first, *metrics])
     by_task = taus.groupby(["metric", "task"])["tau"].mean().unstack("task")
     groups = [families.get(m, m) for m in models]
-    grouped = groups if len(set(groups)) >= LEAST_FAMILIES else None
+    grouped = groups if len(set(groups)) >= orders.LEAST_FAMILIES else None
     out = {}
     for k in metrics:
         varied = (np.ptp(ranks[first], axis=1) > 0) & (np.ptp(ranks[k], axis=1) > 0)

@@ -18,8 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .. import checks, store
-from ..blocks import evenly, open_bar, with_bar
+from .. import blocks, checks, results, store
 from ..checks import Axes
 from ..inputs import encoders
 from ..inputs.accepted_models import Encoder, ModelLike, load_encoder
@@ -33,13 +32,12 @@ from ..prior.edges import edge_probabilities
 from ..prior.objective import TaskPriorLoss
 from ..prior.task_prior import TaskPrior
 from ..rank.shared_prior import task_temperature
-from ..results import Result, new_axes
 from ..signatures import documented
 
 # %% ../../nbs/papers/10_tuning.ipynb #3db8f126
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
-class PriorTuned(Result):
+class PriorTuned(results.Result):
     "A network that was fine-tuned with the prior-aware loss, and the path of its loss."
 
     losses: Tensor  # mean loss of each epoch, shape (n_epochs,), float64
@@ -51,7 +49,7 @@ class PriorTuned(Result):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "Mean loss of each epoch."
-        ax = new_axes(ax)
+        ax = results.new_axes(ax)
         ax.plot(range(1, len(self.losses) + 1), self.losses, "o-")
         ax.set(xlabel="epoch", ylabel="mean loss", title=f"prior-aware loss, {self.statistic}")
         return ax
@@ -80,7 +78,7 @@ def edge_deviation(
     n_points: int = 1000,  # that are looked at, at most, evenly spaced
 ) -> float:  # root mean square, positive unless the kernel is constant
     "How far edge probabilities are from the means of their rows and columns."
-    some = prior.factor[evenly(len(prior.factor), n_points)]
+    some = prior.factor[blocks.evenly(len(prior.factor), n_points)]
     P = edge_probabilities(some, prior.temperature, graphs=prior.graphs)
     tilted = P - P.mean(0) - P.mean(1, keepdim=True) + P.mean()
     return tilted.square().mean().sqrt().item()
@@ -144,7 +142,7 @@ def _train_network(
     n_steps = recipe.n_epochs * per_epoch
     objective = prior_objective(law, recipe, where)
     label = f"fine-tune {tuned.name}"
-    bar = open_bar(progress, desc=label, total=n_steps, unit="step")
+    bar = blocks.open_bar(progress, desc=label, total=n_steps, unit="step")
 
     def batches(step):
         bar.update(step)
@@ -152,7 +150,7 @@ def _train_network(
             n, recipe.batch_size, n_steps, seed=recipe.seed, start=step
         )
         pairs = fine_tuning.input_batches(inputs, order, device=where, num_workers=num_workers)
-        return with_bar(pairs, bar, desc=label)
+        return blocks.with_bar(pairs, bar, desc=label)
 
     def loss(_, batch):
         x, i = batch

@@ -15,13 +15,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import checks
+from .. import checks, results
 from ..checks import ArrayLike, Axes, Seed
-from . import particles
-from .chains import reason_against_chains, watch_chains
+from . import chains, particles
 from .diversity import n_distinct_tasks, pairwise_rand
 from ..probes import ridge_probes
-from ..results import Result, new_axes
 from ..signatures import documented
 
 # %% ../../nbs/prior/13_calibration.ipynb #bc2dae51
@@ -104,7 +102,7 @@ def _at_stops(states, betas):  # those of the states that are at one of the inve
 
 # %% ../../nbs/prior/13_calibration.ipynb #1988836c
 @dataclass(frozen=True, eq=False, repr=False)
-class TemperatureScan(Result):
+class TemperatureScan(results.Result):
     "Tasks at several temperatures, from one annealing run; vectors (n_temperatures,), float64."
 
     temperature: Tensor  # falling
@@ -120,7 +118,7 @@ class TemperatureScan(Result):
 
     def plot(self, axes: Axes | None = None) -> Axes:
         "Similarity, class balance and probe accuracy over temperature."
-        ax = new_axes(axes)
+        ax = results.new_axes(axes)
         x = self.temperature
         alike = "adjusted Rand index of two tasks"
         ax.errorbar(x, self.rand_index, 2 * self.rand_index_se, fmt="o-", ms=3, label=alike)
@@ -221,7 +219,7 @@ def temperature_scan(
 
 # %% ../../nbs/prior/13_calibration.ipynb #2165801e
 @dataclass(frozen=True, eq=False, repr=False)
-class Calibration(Result):
+class Calibration(results.Result):
     "The temperature at which tasks are as diverse as wanted."
 
     temperature: float  # in the unit of K
@@ -235,7 +233,7 @@ class Calibration(Result):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "Diversity over temperature, with the answer marked."
-        ax = new_axes(ax)
+        ax = results.new_axes(ax)
         errors = 2 * self.standard_errors.nan_to_num()
         ax.errorbar(self.temperatures, self.diversities, errors, fmt="o-", ms=3)
         ax.plot([self.temperature], [self.diversity], "s", label=f"T = {self.temperature:.3g}")
@@ -315,7 +313,9 @@ def _reason_against_cooled(P, state, g):  # a reason for distrust, or ""
     here.T = 1 / state.beta
     cold = particles.particle_filter(here, m, g, resample_below=0.0).labels
     Y = torch.cat([cold, state.labels[:, :m]], 1)
-    return reason_against_chains(watch_chains(here, state.beta, Y, g, sweeps=_SWEEPS_OF_CHECK))
+    return chains.reason_against_chains(
+        chains.watch_chains(here, state.beta, Y, g, sweeps=_SWEEPS_OF_CHECK)
+    )
 
 # %% ../../nbs/prior/13_calibration.ipynb #1924774a
 @documented

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import blocks, checks, ridge_tasks
+from .. import blocks, checks, ridge, ridge_tasks
 from ..checks import ArrayLike, ExecutorLike
 from .edges import checked_odds
-from ..ridge import RidgeBasis, loo_slack, residual_filter
 
 # %% ../../nbs/prior/15_edge_errors.ipynb #1f3c096c
 class EdgeLaw(NamedTuple):
@@ -69,7 +68,9 @@ def _edge_strip(rows: slice, law: EdgeLaw, U: Tensor, size: int) -> tuple[Tensor
     return PU, total
 
 # %% ../../nbs/prior/15_edge_errors.ipynb #a7e13ac5
-def moments_of_edges(basis: RidgeBasis, law: EdgeLaw, run: PairPass) -> ridge_tasks.TaskMoments:
+def moments_of_edges(
+    basis: ridge.RidgeBasis, law: EdgeLaw, run: PairPass
+) -> ridge_tasks.TaskMoments:
     "What `edge_moments` returns, for a law and a pass that have been judged."
     U = basis.U
     n = len(U)
@@ -101,7 +102,7 @@ def moments_of_edges(basis: RidgeBasis, law: EdgeLaw, run: PairPass) -> ridge_ta
 
 # %% ../../nbs/prior/15_edge_errors.ipynb #1ae71aed
 def edge_moments(
-    basis: RidgeBasis,  # of the features whose probes are judged
+    basis: ridge.RidgeBasis,  # of the features whose probes are judged
     Z: Tensor,  # factor of the prior kernel, shape (n, r)
     temperature: float,  # T > 0, in the units of K
     *,
@@ -114,7 +115,7 @@ def edge_moments(
     `block_size` squared pairs exist at a time, in each worker of the executor.
     """
     remedy = "pass ridge_basis(features)"
-    checks.check_instance(basis, RidgeBasis, "edge_moments", "basis", remedy=remedy)
+    checks.check_instance(basis, ridge.RidgeBasis, "edge_moments", "basis", remedy=remedy)
     law = edge_law(Z, temperature, basis.U, "edge_moments")
     return moments_of_edges(basis, law, PairPass("edge_moments", block_size, executor, progress))
 
@@ -138,7 +139,7 @@ def _variance_block(block: tuple, law: EdgeLaw, L: Tensor, R: Tensor) -> Tensor:
     return total if rows == cols else 2 * total
 
 
-def variance_of_edges(basis: RidgeBasis, law: EdgeLaw, alpha: float, run: PairPass) -> Tensor:
+def variance_of_edges(basis: ridge.RidgeBasis, law: EdgeLaw, alpha: float, run: PairPass) -> Tensor:
     "What `edge_variance` returns, for a law and a pass that have been judged."
     U = basis.U
     n = len(U)
@@ -146,8 +147,8 @@ def variance_of_edges(basis: RidgeBasis, law: EdgeLaw, alpha: float, run: PairPa
     entries = 6 * U.numel() + 4 * min(size, n) ** 2
     remedy = "lower block_size or pass variance=False"
     checks.check_memory(U.element_size() * entries, run.caller, remedy, device=U.device)
-    keep, f = residual_filter(basis, alpha)
-    w = loo_slack(basis, [alpha], run.caller)[0] ** -2
+    keep, f = ridge.residual_filter(basis, alpha)
+    w = ridge.loo_slack(basis, [alpha], run.caller)[0] ** -2
     W = torch.cat([U, U.new_full((n, 1), n**-0.5)], 1)
     G = torch.cat([f, f.new_tensor([keep])])
     L, R = W @ (G[:, None] * weighted_gram(W, w) * G).to(W), W
@@ -162,7 +163,7 @@ def variance_of_edges(basis: RidgeBasis, law: EdgeLaw, alpha: float, run: PairPa
 
 # %% ../../nbs/prior/15_edge_errors.ipynb #d8f6cb80
 def edge_variance(
-    basis: RidgeBasis,  # of the features whose probes are judged
+    basis: ridge.RidgeBasis,  # of the features whose probes are judged
     Z: Tensor,  # factor of the prior kernel, shape (n, r)
     temperature: float,  # T > 0, in the units of K
     alpha: float,  # ridge penalty
@@ -173,7 +174,7 @@ def edge_variance(
 ) -> Tensor:  # a float64 scalar
     "Variance of the leave-one-out error over tasks with independent undirected edges."
     remedy = "pass ridge_basis(features)"
-    checks.check_instance(basis, RidgeBasis, "edge_variance", "basis", remedy=remedy)
+    checks.check_instance(basis, ridge.RidgeBasis, "edge_variance", "basis", remedy=remedy)
     law = edge_law(Z, temperature, basis.U, "edge_variance")
     alpha = checks.check_number(alpha, "edge_variance", "alpha", low=0)
     run = PairPass("edge_variance", block_size, executor, progress)

@@ -13,13 +13,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .. import checks
+from .. import checks, results
 from ..checks import ArrayLike, Axes, DataFrame
-from ..results import Result, new_axes
 
 # %% ../../nbs/prior/12_estimates.ipynb #94d9fae5
 @dataclass(frozen=True, eq=False, repr=False)
-class Estimate(Result):
+class Estimate(results.Result):
     "Means over tasks."
 
     mean: Tensor  # float64
@@ -32,7 +31,7 @@ def _dof(W):  # of a sum of squares over families of these weights
 
 # %% ../../nbs/prior/12_estimates.ipynb #fa2db905
 @dataclass(frozen=True, eq=False, repr=False)
-class LabelTraceMoments(Result):
+class LabelTraceMoments(results.Result):
     "Mean and variance of Tr(MG) over tasks, with standard errors."
 
     mean: float
@@ -127,7 +126,7 @@ def _pair_sums(labels, w, q):  # weight of the tasks in which y_i = y_j, (n, n)
 
 # %% ../../nbs/prior/12_estimates.ipynb #7e08eb97
 @dataclass(frozen=True, eq=False, repr=False)
-class Labelings(Result):
+class Labelings(results.Result):
     """Tasks from the label measure, their weights and what is known about their errors.
 
     The mean of f is the sum of w f, with w = exp(log_weights); its squared standard error is the
@@ -292,7 +291,7 @@ class Labelings(Result):
         if self.history is None:
             got, remedy = "labelings that were listed", "plot the result of sample_labelings"
             checks.refuse("Labelings.plot", "a plot needs the path of a sampler", got, remedy)
-        ax = new_axes(ax)
+        ax = results.new_axes(ax)
         ax.plot(torch.arange(1, len(self.history) + 1), self.history)
         if self.method == "gibbs":
             ax.set(xlabel="sweep", ylabel="mean Tr(GK)")

@@ -14,15 +14,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import checks, ridge_tasks
-from ..blocks import map_blocks, row_blocks
+from .. import blocks, checks, results, ridge, ridge_tasks
 from ..checks import ArrayLike, Axes, DataFrame, ExecutorLike
 from ..kernels import kernel_factor
-from . import edge_errors
-from .edges import checked_odds, least_eigenvalue
+from . import edge_errors, edges
 from .estimates import Labelings
-from ..results import Result, new_axes
-from ..ridge import RidgeBasis, decompose, loo_residuals
 from ..signatures import documented
 
 # %% ../../nbs/prior/15_heldout.ipynb #604d9c52
@@ -40,12 +36,12 @@ def heldout_matrix(
         device=X.device,
     )
     unit_targets = torch.eye(n, dtype=torch.float64, device=X.device)
-    residuals = loo_residuals(decompose(X.double()), unit_targets, alpha)  # R'
+    residuals = ridge.loo_residuals(ridge.decompose(X.double()), unit_targets, alpha)  # R'
     return residuals @ residuals.T
 
 # %% ../../nbs/prior/15_heldout.ipynb #ac6dbb11
 @dataclass(frozen=True, eq=False, repr=False)
-class HeldoutError(Result):
+class HeldoutError(results.Result):
     """Expected leave-one-out error of ridge probes over a law of tasks.
 
     `standard_error` is 0 where the expectation is exact, None for one task or `variance=False`.
@@ -72,11 +68,11 @@ class HeldoutError(Result):
     def to_frame(self) -> DataFrame:
         "One row per penalty tried."
         curves = replace(self, point_errors=None, task_errors=None, pseudo_values=None)
-        return Result.to_frame(replace(curves, sampled_values=None))
+        return results.Result.to_frame(replace(curves, sampled_values=None))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "Expected error over the penalties tried."
-        ax = new_axes(ax)
+        ax = results.new_axes(ax)
         if self.alphas is not None and self.errors is not None:
             ax.plot(self.alphas.cpu(), self.errors.cpu(), label="expected held-out error")
         ax.plot([self.alpha], [self.error], "o", label=f"least: skill {self.skill:.3f}")
@@ -129,7 +125,7 @@ class ChosenPenalty(NamedTuple):
 
 
 def choose_penalty(
-    basis: RidgeBasis,  # of the features whose probes are judged
+    basis: ridge.RidgeBasis,  # of the features whose probes are judged
     moments: ridge_tasks.TaskMoments,  # of the law of tasks
     penalties: Penalties,  # of `check_penalties`
     caller: str,  # who asks
@@ -209,7 +205,7 @@ def _standard_error(w: Tensor, off: Tensor, law: _LabelLaw) -> float | None:
 # %% ../../nbs/prior/15_heldout.ipynb #11874aee
 def _task_errors(
     rows: slice,
-    basis: RidgeBasis,
+    basis: ridge.RidgeBasis,
     tasks: ridge_tasks.CheckedTasks,
     weights: Tensor,
     *,
@@ -217,7 +213,9 @@ def _task_errors(
     points: bool,
 ) -> tuple[Tensor, Tensor | None]:
     "Errors of these tasks; with `points` their share of the errors and training parts of points."
-    residuals = loo_residuals(basis, ridge_tasks.code_rows(tasks.labels[rows], tasks.codes), alpha)
+    residuals = ridge.loo_residuals(
+        basis, ridge_tasks.code_rows(tasks.labels[rows], tasks.codes), alpha
+    )
     squares = residuals.square().sum(0)
     errors = squares.mean(1, dtype=torch.float64)
     if not points:
@@ -227,7 +225,7 @@ def _task_errors(
 
 
 def _error_over_labels(
-    basis: RidgeBasis,
+    basis: ridge.RidgeBasis,
     law: _LabelLaw,
     penalties: Penalties,
     caller: str,
@@ -258,7 +256,7 @@ def _error_over_labels(
     part = partial(
         _task_errors, basis=basis, tasks=tasks, weights=w, alpha=choice.alpha, points=points
     )
-    parts = map_blocks(part, row_blocks(m, size), executor=executor)
+    parts = blocks.map_blocks(part, blocks.row_blocks(m, size), executor=executor)
     errors, point_parts = zip(*parts, strict=True)
     errors = torch.cat(errors)
     point_errors = pseudo_values = None
@@ -314,7 +312,7 @@ def expected_heldout_error(
         checks.check_same_n(caller, features=len(X), labels=law.labels.shape[-1])
     else:
         law = edge_errors.edge_law(law, temperature, X, caller)
-    basis = decompose(X, standardize=standardize)
+    basis = ridge.decompose(X, standardize=standardize)
     penalties = check_penalties(alpha, alphas, caller)
     if isinstance(law, _LabelLaw):
         return _error_over_labels(
@@ -343,7 +341,7 @@ def expected_heldout_error(
             stacklevel=2,
         )
     elif check_edges:
-        reason = least_eigenvalue(law.Z, 2 / law.odds).reason
+        reason = edges.least_eigenvalue(law.Z, 2 / law.odds).reason
     return HeldoutError(
         variance=spread,
         measure="edge",
@@ -356,7 +354,7 @@ def expected_heldout_error(
 
 # %% ../../nbs/prior/15_heldout.ipynb #3c0e50b5
 def error_on_basis(
-    basis: RidgeBasis,  # of the features whose probes are judged
+    basis: ridge.RidgeBasis,  # of the features whose probes are judged
     labels: Tensor,  # of equally likely tasks, shape (n_tasks, n), int64
     caller: str,  # who asks
     *,
@@ -435,7 +433,7 @@ def precision_at_k(
     size = checks.check_count(block_size, caller, "block_size")
     n_bytes = (2 * X.element_size() + 5) * min(size, n) * n
     checks.check_memory(n_bytes, caller, "lower block_size", device=X.device)
-    blocks = row_blocks(n, size)
+    slices = blocks.row_blocks(n, size)
     if isinstance(law, _LabelLaw):
         labels = ridge_tasks.check_tasks(law.labels, X, None, caller).labels
         w = ridge_tasks.check_weights(law.weights, len(labels), caller).to(X.device)
@@ -443,9 +441,9 @@ def precision_at_k(
     else:
         Z = checks.check_features(law, caller, "prior").to(X)
         checks.check_same_n(caller, features=n, prior=len(Z))
-        Z, odds = checked_odds(Z, temperature, graphs, caller)
+        Z, odds = edges.checked_odds(Z, temperature, graphs, caller)
         part = partial(_mean_edges, X=X, k=k, law=edge_errors.EdgeLaw(Z, odds))
-    return (sum(map_blocks(part, blocks, executor=executor)) / (n * k)).item()
+    return (sum(blocks.map_blocks(part, slices, executor=executor)) / (n * k)).item()
 
 # %% ../../nbs/prior/15_heldout.ipynb #0f1a359a
 def trace_over_labels(
@@ -464,7 +462,7 @@ def trace_over_labels(
     m, n = tasks.labels.shape
     w = ridge_tasks.check_weights(law.weights, m, caller).to(Z.device)
     traces = Z.new_zeros(m)
-    for rows in row_blocks(m, ridge_tasks.task_block(None, n, tasks.n_classes)):
+    for rows in blocks.row_blocks(m, ridge_tasks.task_block(None, n, tasks.n_classes)):
         y = tasks.labels[rows]
         for c in y.unique():
             traces[rows] += ((y == c).to(Z) @ Z).square().sum(1)

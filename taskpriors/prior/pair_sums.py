@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import checks
-from ..blocks import map_blocks, pair_blocks, row_blocks
+from .. import blocks, checks
 from ..checks import ArrayLike, ExecutorLike
 from .edges import GRAPHS
 
@@ -83,7 +82,7 @@ def margins(
     "Diagonal of `Z @ Z.T`, and the sum of its other entries."
     diagonal = []
     column: Any = 0
-    for rows in row_blocks(len(Z), 256):
+    for rows in blocks.row_blocks(len(Z), 256):
         part = Z[rows].double()
         column = column + part.sum(0)
         diagonal.append((part * part).sum(1))
@@ -243,11 +242,11 @@ def sum_blocks(
     size: int,  # points in a block
 ) -> Tensor:  # the sum of what `fn` returns
     "Sum `fn` over the blocks of the upper triangle."
-    blocks = pair_blocks(len(problem.prior), size)
-    n_lists = _n_lists(problem, len(blocks))
-    parts = map_blocks(
+    slices = blocks.pair_blocks(len(problem.prior), size)
+    n_lists = _n_lists(problem, len(slices))
+    parts = blocks.map_blocks(
         fn,
-        [blocks[k::n_lists] for k in range(n_lists)],
+        [slices[k::n_lists] for k in range(n_lists)],
         executor=problem.executor,
         progress=problem.progress,
         desc="pairs of points",
@@ -337,10 +336,10 @@ def _weighted_powers(M, coins):
 
 
 @torch.no_grad()
-def _cumulant_sums(blocks, *, prior, models, odds, order, dtype):
+def _cumulant_sums(slices, *, prior, models, odds, order, dtype):
     "Sums over i != j of M_ij^k kappa_k(odds*K_ij): float64, shape (n_models, n_odds, order)."
     total = 0
-    for block in blocks:
+    for block in slices:
         K = dense_block(prior, block, dtype)
         coins = [coin_cumulants(o * K, order) for o in odds]
         hollow = (dense_block(terms, block, dtype, hollow=True) for terms in models)

@@ -13,11 +13,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import checks
-from ..blocks import row_blocks, with_bar
+from .. import blocks, checks
 from ..checks import ArrayLike, Seed
-from . import prefix
-from .prefix_blocks import draw_block, draw_uniforms, encode_labels
+from . import prefix, prefix_blocks
 
 # %% ../../nbs/prior/10_particles.ipynb #d755be69
 class PottsModel:
@@ -54,7 +52,7 @@ class PottsModel:
     def free_blocks(self, size: int) -> list[slice]:
         "Slices of at most `size` points that cover those whose labels are not known."
         k = self.n_clamped
-        return [slice(b.start + k, b.stop + k) for b in row_blocks(self.n - k, size)]
+        return [slice(b.start + k, b.stop + k) for b in blocks.row_blocks(self.n - k, size)]
 
     def hold(self, Y: Tensor) -> Tensor:
         "Write the known labels into Y, shape (n, m), in place."
@@ -100,8 +98,8 @@ def factor_sums(
 ) -> Tensor:  # B^T codes, shape (r, (q - 1) m)
     "Sum the rows of B, times the codes of their labels."
     return sum(  # type: ignore[return-value]  # there is a block
-        P.B[rows].T @ encode_labels(Y[rows], P.q, P.B.dtype).flatten(1)
-        for rows in row_blocks(P.n, 256)
+        P.B[rows].T @ prefix_blocks.encode_labels(Y[rows], P.q, P.B.dtype).flatten(1)
+        for rows in blocks.row_blocks(P.n, 256)
     )
 
 # %% ../../nbs/prior/10_particles.ipynb #73ea5989
@@ -285,10 +283,10 @@ def _propose_block(P, rows, U, g):  # -> what is drawn, increments of log weight
     q, m = P.q, U.shape[1] // (P.q - 1)
     B = P.B[rows]
     A = B * P.coef(1 / P.T)
-    u = draw_uniforms(len(B), m, q, g, P.B)
+    u = prefix_blocks.draw_uniforms(len(B), m, q, g, P.B)
     F = (A @ U).view(-1, q - 1, m) + P.field(torch.arange(rows.start + 1, rows.stop + 1))
     J = (A @ B.T).tril(-1)
-    block = draw_block(F, J, u)
+    block = prefix_blocks.draw_block(F, J, u)
     F += (J @ block.codes.flatten(1)).view_as(F)  # the scores at which labels were drawn
     increments = (prefix.log_normalisers(F) - F.sum(1) / q).double().sum(0)
     return block, increments + _drift(P, U[-1].view(q - 1, m), block.codes)
@@ -332,12 +330,12 @@ def particle_filter(
     cloud = ParticleCloud(m, P.B.device, log_z=_log_constant(P))
     U = P.B.new_zeros(P.B.shape[1], (P.q - 1) * m)
     if P.clamped is not None:
-        codes = encode_labels(P.clamped[:, None], P.q, P.B.dtype)[:, :, 0]
+        codes = prefix_blocks.encode_labels(P.clamped[:, None], P.q, P.B.dtype)[:, :, 0]
         U += (P.B[: P.n_clamped].T @ codes).repeat_interleave(m, 1)
     if P.n_clamped == P.n:
         cloud.weigh(torch.zeros_like(cloud.log_w))
     past = []
-    for rows in with_bar(P.free_blocks(every), progress, desc="points"):
+    for rows in blocks.with_bar(P.free_blocks(every), progress, desc="points"):
         block, increments = _propose_block(P, rows, U, g)
         cloud.weigh(increments)
         U.addmm_(P.B[rows].T, block.codes.flatten(1))
@@ -361,12 +359,12 @@ def gibbs_sweep(
     field = P.field(P.n)
     for rows in P.free_blocks(32):
         B = P.B[rows]
-        old = encode_labels(Y[rows], q, P.B.dtype)
+        old = prefix_blocks.encode_labels(Y[rows], q, P.B.dtype)
         A = B * P.coef(beta)
         J = A @ B.T
-        u = draw_uniforms(len(B), m, q, g, P.B)
+        u = prefix_blocks.draw_uniforms(len(B), m, q, g, P.B)
         scores = A @ U - J.tril() @ old.flatten(1)  # without the points that J adds as drawn
-        block = draw_block(scores.view_as(old) + field, J, u)
+        block = prefix_blocks.draw_block(scores.view_as(old) + field, J, u)
         U.addmm_(B.T, (block.codes - old).flatten(1))
         Y[rows] = block.labels
 
@@ -413,7 +411,7 @@ def exchange_classes(
     a, b = a.to(device), b.to(device)
     accept = u.log() < exchange_gain(P, class_sizes(P, U), a, b)
     names = _exchange_names(q, a, torch.where(accept, b, a))
-    for rows in row_blocks(P.n, 256):
+    for rows in blocks.row_blocks(P.n, 256):
         Y[rows] = names.gather(0, Y[rows].long()).to(Y.dtype)
     V = U.view(-1, q - 1, m)
     V = torch.cat([torch.zeros_like(V[:, :1]), V], 1)

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
-from .. import checks
-from ..blocks import row_blocks, with_bar
+from .. import blocks, checks
 from ..checks import ArrayLike, Seed
-from .prefix_blocks import draw_uniforms, encode_labels, fill_labels
+from . import prefix_blocks
 from ..signatures import documented
 
 # %% ../../nbs/prior/08_prefix.ipynb #8384c53f
@@ -74,7 +73,7 @@ def copy_transposed(
     size: int = 256,  # points in a piece
 ) -> None:
     "Copy `y.T` into `out`, piece by piece."
-    for rows in row_blocks(len(y), size):
+    for rows in blocks.row_blocks(len(y), size):
         out[:, rows] = y[rows].T
 
 # %% ../../nbs/prior/08_prefix.ipynb #8dae3dbe
@@ -131,7 +130,7 @@ def _deal_tasks(labels, priors, q, g, *, clamped=None, n_orders=1, shuffle=True,
     n = len(drawn_points)
     width = sum(F.shape[1] for F, _ in priors)
     batches = list(_batches(labels.tensor_split(n_orders, 1), width, q))
-    for batch in with_bar(batches, progress and n_orders > 1, desc="orders"):
+    for batch in blocks.with_bar(batches, progress and n_orders > 1, desc="orders"):
         m = batch[0].shape[1]
         orders, ahead = [], []
         for _ in batch:
@@ -140,18 +139,20 @@ def _deal_tasks(labels, priors, q, g, *, clamped=None, n_orders=1, shuffle=True,
                 order = order[torch.randperm(n, generator=g, device=g.device).to(Z.device)]
             orders.append(order)
             if len(batch) > 1:
-                ahead.append(draw_uniforms(n, m, q, g, Z))
+                ahead.append(prefix_blocks.draw_uniforms(n, m, q, g, Z))
         columns = len(labels) * len(batch) * (q - 1) * m
         size = max(32, min(_BLOCK, n // 16, 2**16 // columns))
-        blocks = with_bar(row_blocks(n, size), progress and n_orders == 1, desc="points")
+        slices = blocks.with_bar(
+            blocks.row_blocks(n, size), progress and n_orders == 1, desc="points"
+        )
         uniforms: Iterable = (
-            draw_uniforms(rows.stop - rows.start, m, q, g, Z)[None] for rows in blocks
+            prefix_blocks.draw_uniforms(rows.stop - rows.start, m, q, g, Z)[None] for rows in slices
         )
         if ahead:
             uniforms = torch.stack(ahead).split(size, 1)
         dtype = torch.uint8 if q <= 256 else torch.int16
         sampled = torch.empty(len(labels), len(batch), n, m, dtype=dtype, device=Z.device)
-        fill_labels(sampled, priors, torch.stack(orders), uniforms, q, known=clamped)
+        prefix_blocks.fill_labels(sampled, priors, torch.stack(orders), uniforms, q, known=clamped)
         for k, order in enumerate(orders):
             for out, y in zip(batch[k], sampled[:, k], strict=True):
                 task = clamped.to(dtype)[:, None].repeat(1, m)
@@ -290,8 +291,8 @@ def prefix_log_prob(
     )
     U = Z.new_zeros(Z.shape[1], (q - 1) * m)
     total = torch.zeros(m, dtype=torch.float64, device=Z.device)
-    for rows in row_blocks(len(Z), _BLOCK):
-        S = encode_labels(y[rows], q, Z.dtype).flatten(1)
+    for rows in blocks.row_blocks(len(Z), _BLOCK):
+        S = prefix_blocks.encode_labels(y[rows], q, Z.dtype).flatten(1)
         A = scale * Z[rows]
         earlier = torch.tril(A @ Z[rows].T, -1) @ S + A @ U
         d = earlier.view(-1, q - 1, m)

@@ -9,11 +9,10 @@ __all__ = ['expected_regression_error']
 import torch
 from torch import Tensor
 
-from .. import checks, ridge
+from .. import checks, ridge, ridge_tasks
 from ..checks import ArrayLike
+from . import heldout
 from .edge_errors import weighted_gram
-from .heldout import HeldoutError, check_penalties, choose_penalty
-from ..ridge_tasks import TaskMoments, loo_pseudo_values, training_parts
 from ..signatures import documented
 
 # %% ../../nbs/prior/21_regression.ipynb #2d0a7614
@@ -45,10 +44,10 @@ def _moments(
     basis: ridge.RidgeBasis,
     Z: Tensor,  # centred factor of the kernel, shape (n, r)
     noise: float = 0.0,
-) -> TaskMoments:
+) -> ridge_tasks.TaskMoments:
     B = basis.U.T @ Z
     noise_part = noise * torch.eye(len(B), dtype=torch.float64, device=B.device)
-    return TaskMoments(
+    return ridge_tasks.TaskMoments(
         diag=Z.square().sum(1, dtype=torch.float64) + noise * (1 - 1 / len(Z)),
         cross=Z @ B.T + noise * basis.U,
         inner=(B @ B.T).double() + noise_part,
@@ -63,7 +62,7 @@ def expected_regression_error(
     noise: float = 0.0,  # variance of independent noise on the targets, in units of the kernel
     alpha: float | None = None,  # ridge penalty; None: the one with the least expected error
     alphas: ArrayLike | None = None,  # penalties to choose from; None: those of `grid_errors`
-) -> HeldoutError:
+) -> heldout.HeldoutError:
     """Expected error on unseen points of ridge regression, over targets of a Gaussian process.
 
     The error is Tr(Q (K + noise I)) / n with K = Z Z' and Q as in `expected_heldout_error`; its
@@ -77,7 +76,7 @@ def expected_regression_error(
     noise = checks.check_number(noise, caller, "noise", low=0)
     checks.check_same_n(caller, features=len(X), prior=len(Z))
     basis = ridge.decompose(X)
-    penalties = check_penalties(alpha, alphas, caller)
+    penalties = heldout.check_penalties(alpha, alphas, caller)
     n = len(Z)
     k, r = Z.shape[1], basis.U.shape[1]
     entries = n * max(r + 6 * k, 3 * r + 2 * k)
@@ -85,11 +84,11 @@ def expected_regression_error(
     checks.check_memory(n_bytes, caller, "pass factors of fewer columns", device=X.device)
     Zc = (Z - Z.mean(0)).to(basis.U)
     moments = _moments(basis, Zc, noise)
-    choice = choose_penalty(basis, moments, penalties, caller)
+    choice = heldout.choose_penalty(basis, moments, penalties, caller)
     variance = _gaussian_variance(basis, Zc, noise, choice.alpha, caller)
     figures = torch.tensor([variance.item(), choice.error, choice.baseline], dtype=torch.float64)
     checks.check_computed(figures, caller, "the error and its variance")
-    return HeldoutError(
+    return heldout.HeldoutError(
         variance=variance.item(), measure="gaussian", standard_error=0.0, **choice._asdict()
     )
 
@@ -98,7 +97,7 @@ def expected_regression_error(
 def target_error(
     features: ArrayLike,  # of the model that is judged, shape (n, d)
     targets: ArrayLike,  # real targets, or several labels as 0 and 1, shape (n, m)
-) -> HeldoutError:  # task_errors are those of the targets, shape (m,)
+) -> heldout.HeldoutError:  # task_errors are those of the targets, shape (m,)
     """Leave-one-out error of ridge regression of known targets, in units of their variances.
 
     It is the mean over targets, at the penalty for which that is least. It equals
@@ -120,17 +119,19 @@ def target_error(
     checks.check_memory(n_bytes, caller, "pass fewer targets or points", device=X.device)
     basis = ridge.decompose(X)
     T = (T / size / m**0.5).to(basis.U)
-    choice = choose_penalty(basis, _moments(basis, T), check_penalties(None, None, caller), caller)
+    choice = heldout.choose_penalty(
+        basis, _moments(basis, T), heldout.check_penalties(None, None, caller), caller
+    )
     residuals = ridge.loo_residuals(basis, T.T, choice.alpha)
     squares = residuals.double().square()
-    training = training_parts(basis, residuals, choice.alpha).sum(0).double()
+    training = ridge_tasks.training_parts(basis, residuals, choice.alpha).sum(0).double()
     point_errors = squares.sum(0)
-    return HeldoutError(
+    return heldout.HeldoutError(
         variance=None,
         measure="target",
         standard_error=None,
         point_errors=point_errors,
         task_errors=m * squares.mean(1),
-        pseudo_values=loo_pseudo_values(basis, point_errors, training, choice.alpha),
+        pseudo_values=ridge_tasks.loo_pseudo_values(basis, point_errors, training, choice.alpha),
         **choice._asdict(),
     )

@@ -11,14 +11,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import checks
-from ..blocks import evenly, row_blocks
+from .. import blocks, checks, ridge, ridge_tasks
 from ..checks import ArrayLike, Seed
-from ..inputs.row_blocks import RowMatrix, RowsLike, open_rows
+from ..inputs import row_blocks
 from .heldout import HeldoutError
 from ..probes import ProbeResult
-from ..ridge import simplex_codes, stratified_hits
-from ..ridge_tasks import MOST_LOST, alpha_grid
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #0d223c14
 class RowTasks(NamedTuple):
@@ -69,7 +66,7 @@ def check_row_tasks(
     if low < 0 or high >= q:
         rule = f"labels must be at least 0 and below {q}"
         checks.refuse(caller, rule, low if low < 0 else high, "encode classes as 0, 1, 2, ...")
-    return RowTasks(y, simplex_codes(q))
+    return RowTasks(y, ridge.simplex_codes(q))
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #d0118f59
 class RowSums(NamedTuple):
@@ -161,7 +158,7 @@ def _check_pass(rows, tasks, block_size):
 
 
 def row_sums(
-    rows: RowMatrix,  # features, shape (n, d), n above d + 1
+    rows: row_blocks.RowMatrix,  # features, shape (n, d), n above d + 1
     tasks: RowTasks,  # over all points
     part: tuple | None = None,  # mask (n,) of some points, and the tasks of these points
     *,
@@ -246,7 +243,7 @@ class _Sample(NamedTuple):
     target_mean: Tensor  # of the codes over the fitted points, shape (k,)
 
     def parts(self):  # points, their coordinates, and their codes minus the mean
-        for points in row_blocks(len(self.U), _PART):
+        for points in blocks.row_blocks(len(self.U), _PART):
             Y = self.tasks.targets(points, self.U)
             yield points, self.U[points], Y - self.target_mean
 
@@ -259,7 +256,7 @@ def _sample(fit, rows, tasks, index):
     W = fit.V / fit.s
     X = rows.take(index)
     U = X.new_empty(len(X), len(fit.s))
-    for points in row_blocks(len(X), _PART):
+    for points in blocks.row_blocks(len(X), _PART):
         U[points] = (X[points].double() - fit.mean) @ W
     tasks = tasks._replace(labels=tasks.labels[:, index])
     return _Sample(U, tasks, fit.target_mean.to(X.dtype))
@@ -312,10 +309,10 @@ def _grid_errors(fit, sample, tasks, alphas):  # mean over tasks at each penalty
     whole = _code_spread(fit, tasks).sum() - (2 * f - f**2) @ fit.C.square().sum(1) / fit.n
     tol = 4 * max(len(fit.s), 1) ** 0.5 * torch.finfo(sample.U.dtype).eps
     lost = torch.finfo(sample.U.dtype).eps * slack.pow(-2).mean(1)
-    usable = (slack.amin(1) > tol) & (lost <= MOST_LOST)
+    usable = (slack.amin(1) > tol) & (lost <= ridge_tasks.MOST_LOST)
     index = torch.arange(len(sample.U))
     if fit.n > len(sample.U):
-        index = evenly(len(index), _CHOOSING)
+        index = blocks.evenly(len(index), _CHOOSING)
     weight = (slack[:, index] ** -2 - level[:, None] ** -2).where(usable[:, None], 0.0)
     squares = _weighted_squares(fit, sample.some(index), weight, f)
     error = whole / level**2 + squares / len(index)
@@ -323,7 +320,7 @@ def _grid_errors(fit, sample, tasks, alphas):  # mean over tasks at each penalty
 
 
 def _choose(fit, sample, tasks):  # penalty, penalties tried, their errors
-    grid = alpha_grid(fit)
+    grid = ridge_tasks.alpha_grid(fit)
     errors = _grid_errors(fit, sample, tasks, grid).cpu()
     grid, errors = grid[~errors.isnan()], errors[~errors.isnan()]
     return grid[errors.argmin()].item(), grid, errors
@@ -334,7 +331,7 @@ def _squares_beside(fit, U, f, weights):  # sum over judged i != j of weight_i A
     W = torch.cat([U, ones], 1)
     G = torch.cat([f, f.new_ones(1)])
     gram: Any = 0.0
-    for points in row_blocks(len(W), _PART):
+    for points in blocks.row_blocks(len(W), _PART):
         part = W[points]
         gram = gram + ((part * weights[points, None].to(W)).T @ part).double()
     root = (G[:, None] * gram * G).to(W)
@@ -386,7 +383,7 @@ def _judge(fit, sample, tasks, alpha):  # fields of HeldoutError that depend on 
 
 
 def _of_all(fit, rows, tasks, n_judged):  # the sample among all points
-    return _sample(fit, rows, tasks, evenly(fit.n, n_judged))
+    return _sample(fit, rows, tasks, blocks.evenly(fit.n, n_judged))
 
 
 def _heldout(fit, sample, tasks, caller):
@@ -416,7 +413,7 @@ JUDGED = 2**14  # points of the sample
 
 
 def heldout_error_of_rows(
-    features: RowsLike,  # what open_rows takes, shape (n, d), n above d + 1
+    features: row_blocks.RowsLike,  # what open_rows takes, shape (n, d), n above d + 1
     labels: ArrayLike,  # sampled tasks as whole numbers of any type, shape (n_tasks, n)
     *,
     n_classes: int | None = None,  # q; None is one more than the largest label
@@ -429,7 +426,7 @@ def heldout_error_of_rows(
     leave-one-out adds to it: exact if all are judged.
     """
     caller = "heldout_error_of_rows"
-    rows = open_rows(features)
+    rows = row_blocks.open_rows(features)
     tasks = check_row_tasks(labels, len(rows), caller, n_classes=n_classes)
     n_judged = checks.check_count(n_judged, caller, "n_judged", low=2)
     fit = fit_rows(row_sums(rows, tasks, block_size=block_size)[0])
@@ -449,7 +446,7 @@ def _of_known(fit, rows, tasks, n_judged, caller):  # KnownLabels
     sample = _of_all(fit, rows, tasks, n_judged)
     error = _heldout(fit, sample, tasks, caller)
     alphas = error.alphas[error.errors.argmin() :].tolist()
-    hits = stratified_hits(
+    hits = ridge.stratified_hits(
         sample.U,
         sample.tasks.labels[0].long().to(sample.U.device),
         ((1.0, _filter(fit, alpha)) for alpha in alphas),
@@ -464,10 +461,10 @@ def _of_known(fit, rows, tasks, n_judged, caller):  # KnownLabels
 def _probes(fit, rows, tasks, mask, n_judged):  # ProbeResult
     fitted = mask.nonzero().flatten()
     if len(fitted) > n_judged:
-        fitted = fitted[evenly(len(fitted), min(n_judged, _CHOOSING))]
+        fitted = fitted[blocks.evenly(len(fitted), min(n_judged, _CHOOSING))]
     alpha, grid, errors = _choose(fit, _sample(fit, rows, tasks, fitted), tasks)
     held_out = (~mask).nonzero().flatten()
-    new = _sample(fit, rows, tasks, held_out[evenly(len(held_out), n_judged)])
+    new = _sample(fit, rows, tasks, held_out[blocks.evenly(len(held_out), n_judged)])
     m, labels = len(tasks.labels), new.tasks.labels
     coef, codes = (_filter(fit, alpha)[:, None] * fit.C).to(new.U), tasks.codes.to(new.U)
     right, loss = [], torch.zeros(m, dtype=torch.float64)
@@ -506,7 +503,7 @@ class RowScores(NamedTuple):
 
 
 def scores_of_rows(
-    features: RowsLike,  # what open_rows takes, shape (n, d), n above d + 1
+    features: row_blocks.RowsLike,  # what open_rows takes, shape (n, d), n above d + 1
     labels: ArrayLike,  # tasks for the held-out error, whole numbers, shape (n_tasks, n)
     probe_labels: ArrayLike,  # tasks for the probes, shape (n_probe_tasks, n)
     train: float | ArrayLike,  # fraction or mask of the points that probes are fitted to
@@ -519,7 +516,7 @@ def scores_of_rows(
 ) -> RowScores:
     "Held-out error over some tasks and accuracy of probes on others, in one pass over a file."
     caller = "scores_of_rows"
-    rows = open_rows(features)
+    rows = row_blocks.open_rows(features)
     n = len(rows)
     tasks = check_row_tasks(labels, n, caller, n_classes=n_classes)
     probed = check_row_tasks(probe_labels, n, caller, n_classes=n_classes)

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from ..blocks import evenly, row_blocks
-from ..checks import ArrayLike, Seed, check_count, check_generator, check_number
+from .. import blocks, checks
+from ..checks import ArrayLike, Seed
 from . import pair_sums
 from .moments import TraceMoments, coins_
 from ..signatures import documented
@@ -56,7 +56,7 @@ def power_sum(
     p, q = powers
     cross: Any = sum(
         monomials(A[b].double(), p).T @ monomials(B[b].double(), q)
-        for b in row_blocks(len(A), 1024)
+        for b in blocks.row_blocks(len(A), 1024)
     )
     return (
         cross.square().sum()
@@ -71,7 +71,7 @@ def leading_coordinates(
     Z: Tensor,  # a factor, shape (n, r)
 ) -> Tensor:  # shape (n, at most 8)
     "Coordinates along the leading directions, the longest row of length 1."
-    some = evenly(len(Z), 2**14, down=True)
+    some = blocks.evenly(len(Z), 2**14, down=True)
     X = Z[some.to(Z.device)].double()
     X = X / X.abs().max().clamp(min=1e-300)
     if Z.shape[1] > _LEADING:
@@ -212,7 +212,7 @@ def sums_within_cells(
         points = pad_sequence(cell.argsort().split(sizes.tolist()), batch_first=True)
         largest = points.shape[1]
         weight = (torch.arange(largest, device=device) < sizes[:, None]).double()
-        for some in row_blocks(len(points), max(1, _CELL**2 // largest**2)):
+        for some in blocks.row_blocks(len(points), max(1, _CELL**2 // largest**2)):
             side = Side(points[some], weight[some])
             lots.append(_lot_sums(sketched, side, side, levels))
         levels = [*levels, cell]
@@ -283,7 +283,7 @@ def _drawn_lots(draws, n_lots):
         uniform = dict(generator=draws.generator, device=b.device, dtype=torch.float64)
         points = torch.searchsorted(ends, torch.rand(shape, **uniform)).clamp(max=n - 1)
         weight = 1 / (b[points] * draws.side)
-        for some in row_blocks(len(points), draws.together):
+        for some in blocks.row_blocks(len(points), draws.together):
             rows = Side(points[some, 0], weight[some, 0] / n)
             cols = Side(points[some, 1], weight[some, 1] / (n - 1))
             yield _lot_sums(draws.sketched, rows, cols, partitions)
@@ -380,7 +380,7 @@ def largest_residual(
     n = len(b)
     i, j = near_pairs(draws.sketched.problem, draws.sketched.partitions)[..., None]
     largest = torch.zeros_like(start)
-    for block in row_blocks(len(i), 2048):
+    for block in blocks.row_blocks(len(i), 2048):
         rows = Side(i[block], 1 / (b[i[block]] * n))
         cols = Side(j[block], 1 / (b[j[block]] * (n - 1)))
         y, c, _ = _lot_sums(draws.sketched, rows, cols, [])
@@ -489,10 +489,10 @@ def sketch_trace_moments(
     """
     caller = "sketch_trace_moments"
     p = pair_sums.pair_problem(M, prior, temperature, graphs=graphs, caller=caller)
-    generator = check_generator(seed, caller, p.prior.device)
-    rel_tol = check_number(rel_tol, caller, "rel_tol", low=0, low_open=True)
-    block = check_count(block_size, caller, "block_size")
-    max_pairs = check_count(max_pairs, caller, "max_pairs", low=2 * _PAIRS_PER_LOT)
+    generator = checks.check_generator(seed, caller, p.prior.device)
+    rel_tol = checks.check_number(rel_tol, caller, "rel_tol", low=0, low_open=True)
+    block = checks.check_count(block_size, caller, "block_size")
+    max_pairs = checks.check_count(max_pairs, caller, "max_pairs", low=2 * _PAIRS_PER_LOT)
     side = lot_side(max_pairs)
     n_lots = max_pairs // side**2
     n = len(p.prior)

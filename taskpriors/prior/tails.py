@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from ..checks import ArrayLike, ExecutorLike, check_choice, check_number, refuse
+from .. import checks
+from ..checks import ArrayLike, ExecutorLike
 from . import pair_sums
 from ..signatures import documented
 
@@ -216,7 +217,7 @@ def increasing_root(
         reach = 2 * s.abs() + 4 * step
         newton = torch.maximum(torch.minimum(s - value / slope, s + reach), s - reach)
         s = torch.where(value.abs() <= _CLOSE, s, bracket.kept_inside(newton))
-    refuse(
+    checks.refuse(
         caller,
         "the saddlepoint must exist",
         "a probability below that of one extreme graph",
@@ -272,7 +273,7 @@ def _check_different(A, B, kernel, caller):
     "A model is not compared with itself."
     if torch.equal(A @ A[0], B @ B[0]) and not kernel.diagonal.any():
         rule = "A and B must be different kernels"
-        refuse(caller, rule, "the same one twice", "compare two models")
+        checks.refuse(caller, rule, "the same one twice", "compare two models")
 
 # %% ../../nbs/prior/06_tails.ipynb #f6a3d2ba
 def _rounding_kernel(A, B):
@@ -325,7 +326,7 @@ def outperform_probability(
         block_size=block_size,
         executor=executor,
     )
-    check_choice(method, ("normal", "edgeworth", "saddlepoint"), p.caller, "method")
+    checks.check_choice(method, ("normal", "edgeworth", "saddlepoint"), p.caller, "method")
     difference = pair_sums.kernel_difference(*p.models)
     _check_different(p.models[0], p.models[1], difference, p.caller)
     cumulants, scale = pair_sums.score_cumulants(p, [difference, _rounding_kernel(*p.models)], 4).mT
@@ -420,19 +421,21 @@ def trace_quantile(
         block_size=block_size,
         executor=executor,
     )
-    check_choice(method, ("normal", "cornish-fisher", "saddlepoint"), problem.caller, "method")
+    checks.check_choice(
+        method, ("normal", "cornish-fisher", "saddlepoint"), problem.caller, "method"
+    )
     levels: Any = p if pair_sums.is_sequence(p) else [p]
     caller = problem.caller
     if len(levels) == 0:
-        refuse(caller, "p must hold at least one level", "none", "pass one or several")
+        checks.refuse(caller, "p must hold at least one level", "none", "pass one or several")
     inside: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
-    numbers = [check_number(level, caller, "p", **inside) for level in levels]
+    numbers = [checks.check_number(level, caller, "p", **inside) for level in levels]
     z = torch.special.ndtri(problem.prior_diagonal.new_tensor(numbers))
     kernels = [pair_sums.factor_kernel(Z) for Z in problem.models]
     cumulants = pair_sums.score_cumulants(problem, kernels, 4)
     if (cumulants[..., 1] <= 0).any():
         rule = "Tr(MG) must vary between tasks"
-        refuse(problem.caller, rule, "a variance of 0", "raise the temperature")
+        checks.refuse(problem.caller, rule, "a variance of 0", "raise the temperature")
     if method == "saddlepoint":
         parts = zip(kernels, cumulants, strict=True)
         x = torch.stack([_saddlepoint_quantile(problem, k, c, z) for k, c in parts])

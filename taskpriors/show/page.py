@@ -15,8 +15,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ..checks import check_instance, refuse
-from .plots import lead_span, parameters_svg
+from .. import checks
+from . import plots
 from .table import json_ready
 from .words import counted, counted_points, shortened
 
@@ -99,7 +99,7 @@ def report_page(
     cut = min((verdict.index(end) + len(end) for end in ends if end in verdict), default=None)
     span = None
     if "reach" in rows[0]:
-        span = lead_span([row["behind"] for row in rows], [row["reach"] for row in rows])
+        span = plots.lead_span([row["behind"] for row in rows], [row["reach"] for row in rows])
     sized = [row for row in rows if row.get("parameters") is not None]
     judges = [row for row in rows if "judge_weight" in row]
     contents = dict(table="Models", parameters="Parameters", pairs="Head to head")
@@ -120,7 +120,7 @@ def report_page(
         span=span,
         label_path=record.get("label_path"),
         label_agreement=record.get("label_agreement"),
-        chart=Markup(parameters_svg(pd.DataFrame(sized))) if len(sized) > 1 else None,
+        chart=Markup(plots.parameters_svg(pd.DataFrame(sized))) if len(sized) > 1 else None,
         n_unsized=len(rows) - len(sized),
         judges=sorted(judges, key=lambda row: -row["judge_weight"])[:HEAD_TO_HEAD],
         tasks=list(_tasks(record)) if record["drawn"] else [],
@@ -140,12 +140,14 @@ def check_report_path(
 ) -> Path:
     "Return the path of a report, or refuse one that cannot be written."
     remedy = "pass the path of an .html file"
-    path = Path(check_instance(path, (str, os.PathLike), caller, "report", remedy=remedy))
+    path = Path(checks.check_instance(path, (str, os.PathLike), caller, "report", remedy=remedy))
     path = path.expanduser()
     got = repr(str(path)[-99:])
     if path.suffix.lower() not in (".html", ".htm") or path.is_dir():
-        refuse(caller, "report must be the path of an .html file", got, "choose another name")
+        checks.refuse(
+            caller, "report must be the path of an .html file", got, "choose another name"
+        )
     nearest = next(folder for folder in path.absolute().parents if folder.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        refuse(caller, "report must be writable", got, "choose another directory", OSError)
+        checks.refuse(caller, "report must be writable", got, "choose another directory", OSError)
     return path

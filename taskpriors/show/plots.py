@@ -18,9 +18,9 @@ from xml.etree import ElementTree
 import torch
 from torch import Tensor
 
+from .. import results
 from ..checks import Axes, DataFrame
-from ..results import in_style, new_axes, new_panels
-from .words import counted, short_count, shortened
+from . import words
 
 # %% ../../nbs/show/03_plots.ipynb #34912234
 def lead_span(
@@ -40,9 +40,9 @@ def plot_skills(
     ax: Axes | None = None,  # matplotlib axes; None opens a figure
 ) -> Axes:
     "How far each model is behind the first, in the order of the table, tier by tier."
-    ax = new_axes(ax, figsize=(6.4, 1.3 + 0.19 * len(frame)))
+    ax = results.new_axes(ax, figsize=(6.4, 1.3 + 0.19 * len(frame)))
     rows = frame[::-1].reset_index(drop=True)
-    names = [shortened(name, 30) for name in rows.model]
+    names = [words.shortened(name, 30) for name in rows.model]
     ax.set_yticks(rows.index, names)
     title = f"{names[-1]} is first"
     if "reach" not in rows:
@@ -73,7 +73,7 @@ def plot_accuracies(
     ax: Axes | None = None,  # matplotlib axes; None opens a figure
 ) -> Axes:
     "Mean accuracy of probes, with its standard deviation over tasks, against a statistic."
-    ax = new_axes(ax)
+    ax = results.new_axes(ax)
     mean, spread = accuracies.mean(1), accuracies.std(1)
     ax.errorbar(values, mean, spread, fmt="none", ecolor="C0", elinewidth=1, alpha=0.4)
     ax.plot(values, mean, "o", color="C0")
@@ -96,7 +96,7 @@ def drawn_png(
     return held.getvalue()
 
 
-@in_style
+@results.in_style
 def panels_png(
     wide: Callable,  # axes -> None; draws the wide panel
     narrow: Callable,  # axes -> None; draws the other one
@@ -104,7 +104,9 @@ def panels_png(
     n_rows: int,  # models in the wide panel
 ) -> bytes:  # PNG
     "Two plots side by side, as a file."
-    panels = new_panels(1, 2, figsize=(13, max(4, 1.6 + 0.2 * n_rows)), width_ratios=(3, 2))[0]
+    panels = results.new_panels(
+        1, 2, figsize=(13, max(4, 1.6 + 0.2 * n_rows)), width_ratios=(3, 2)
+    )[0]
     for draw, ax in zip((wide, narrow), panels, strict=True):
         draw(ax)
     return drawn_png(panels, dpi=None)
@@ -174,7 +176,7 @@ def _sized_axes(figure, sizes, low, high):  # parameters along x, skill from low
     else:
         ax.set_xscale("log")
         ax.set_xlim(10 ** (first - 0.2), 10 ** (last + 0.2))
-    ax.set_xticks(ticks, [short_count(x) if x else "none" for x in ticks])
+    ax.set_xticks(ticks, [words.short_count(x) if x else "none" for x in ticks])
     ax.xaxis.set_minor_locator(NullLocator())
     room = 0.05 * max(high - low, 1e-6)
     ax.set_ylim(low - room, high + room)
@@ -208,7 +210,7 @@ def _name_points(ax, frame):  # in the order of the frame
         taken.append(Bbox([(x - 6, y - 6), (x + 6, y + 6)]))
         bars.append(Bbox([(x - 1, low), (x + 1, high)]))
     for row in frame.itertuples():
-        name, at = shortened(row.model, 29), (row.parameters, row.skill)
+        name, at = words.shortened(row.model, 29), (row.parameters, row.skill)
         box = _name_box(ax, name, at, taken + bars)
         if box is None and not row.beaten:
             box = _name_box(ax, name, at, taken)
@@ -250,6 +252,6 @@ def parameters_svg(
             ax.plot([x], [row.skill], "o", ms=10, gid=f"point {k}", **mark)
         figure.draw_without_rendering()  # places the axes
         _name_points(ax, frame)
-        label = f"Skill against parameters of {counted(len(frame), 'model')}; "
+        label = f"Skill against parameters of {words.counted(len(frame), 'model')}; "
         label += f"{frame.model[0]} has the highest skill."
         return _inline_svg(figure, label, titles)

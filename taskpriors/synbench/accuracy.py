@@ -18,9 +18,7 @@ from .. import checks
 from ..blocks import open_bar
 from ..inputs.encoders import evaluating
 from ..results import Result
-from .curves import SynBenchSettings, checked_settings
-from .robust_probing import pgd_attack, robust_linear_probe
-from .score import image_encoder, task_at, task_features
+from . import curves, robust_probing, score
 
 # %% ../../nbs/synbench/09_accuracy.ipynb #49e3983b
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -49,7 +47,7 @@ def synthetic_accuracy(
     *,
     attack_eps: float = 0.2,  # largest 2-norm of the perturbation; Table 1 has 0.2
     n_steps: int = 20,  # of the attack
-    settings: SynBenchSettings | None = None,  # and the following as in `synbench_score`
+    settings: curves.SynBenchSettings | None = None,  # and the following as in `synbench_score`
     input_size: tuple | None = None,  # (channels, height, width)
     normalize_by: tuple | None = None,  # ((means), (deviations))
     batch_size: int = 64,  # images at a time
@@ -60,21 +58,21 @@ def synthetic_accuracy(
 ) -> SyntheticAccuracy:
     "Standard and robust accuracy of a linear head on the synthetic task (Table 1)."
     who = "synthetic_accuracy"
-    s = checked_settings(settings, changes)
+    s = curves.checked_settings(settings, changes)
     attack_eps = checks.check_number(attack_eps, who, "attack_eps", low=0)
     n_steps = checks.check_rounds(n_steps, who, "n_steps")
     batch_size = checks.check_count(batch_size, who, "batch_size")
     seed = checks.check_count(seed, who, "seed", low=0)
-    encoder = image_encoder(model, input_size, s.normalize, normalize_by, device)
+    encoder = score.image_encoder(model, input_size, s.normalize, normalize_by, device)
     standard, robust = [], []
     bar = open_bar(checks.check_flag(progress, who, "progress"), total=len(s.scales), unit="scale")
     with evaluating(encoder.network.forward, encoder.network.device), bar:
         for scale in s.scales:
-            task = task_at(scale, s, encoder.shape)
+            task = score.task_at(scale, s, encoder.shape)
             words = np.random.SeedSequence([seed, round(scale * 1e9)]).generate_state(2, np.uint64)
             train, test = (int(v >> np.uint64(2)) for v in words)
-            z, y = task_features(encoder, task, s.n_train, train, batch_size)
-            head = robust_linear_probe(nn.Flatten(), z, y, 0.0, n_classes=2).on(
+            z, y = score.task_features(encoder, task, s.n_train, train, batch_size)
+            head = robust_probing.robust_linear_probe(nn.Flatten(), z, y, 0.0, n_classes=2).on(
                 encoder.differentiable
             )
             right, held = [], []
@@ -83,7 +81,9 @@ def synthetic_accuracy(
             ):
                 with torch.no_grad():
                     right.append(head(x).argmax(1) == y)
-                held.append(~pgd_attack(head, x, y, attack_eps, n_steps=n_steps).success)
+                held.append(
+                    ~robust_probing.pgd_attack(head, x, y, attack_eps, n_steps=n_steps).success
+                )
             standard.append(torch.cat(right).double().mean())
             robust.append(torch.cat(held).double().mean())
             bar.update()

@@ -13,10 +13,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import checks
+from .. import checks, results, store
 from ..checks import ArrayLike, Axes, DataFrame
-from ..results import Result, new_axes
-from ..store import load_tensors, save_tensors
 from .gaussians import CovarianceLike
 
 # %% ../../nbs/synbench/03_curves.ipynb #0e00fad3
@@ -187,7 +185,7 @@ _LAYOUT = 1  # of the files that hold a result
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class SynBenchResult(Result):
+class SynBenchResult(results.Result):
     "SynBench scores of one network, with the curves they come from."
 
     model: str  # its name
@@ -231,7 +229,9 @@ class SynBenchResult(Result):
                 direction, "SynBenchResult.save", "direction"
             )
         kind = f"SynBenchResult {_LAYOUT}"
-        return save_tensors(path, tensors, dict(meta, kind=kind, settings=settings), sidecar=False)
+        return store.save_tensors(
+            path, tensors, dict(meta, kind=kind, settings=settings), sidecar=False
+        )
 
     @classmethod
     def load(
@@ -239,7 +239,7 @@ class SynBenchResult(Result):
         path: str | Path,  # a file that `save` wrote
     ) -> "SynBenchResult":
         "Read what `save` wrote; a covariance that was an object comes back as its name."
-        stored = load_tensors(Path(path).expanduser())
+        stored = store.load_tensors(Path(path).expanduser())
         meta, arrays = stored.description, dict[str, Any](stored.tensors)
         if meta.get("kind") != f"SynBenchResult {_LAYOUT}":
             rule, remedy = "the file must hold a SynBenchResult", "score the model again"
@@ -338,7 +338,7 @@ class SynBenchResult(Result):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "Curves of images and features for up to three eps, with the areas compared: Figure 3."
-        ax, s, start = new_axes(ax), self.settings, self.settings.threshold[0]
+        ax, s, start = results.new_axes(ax), self.settings, self.settings.threshold[0]
         t = torch.linspace(0.5, 1, 501, dtype=torch.float64)
         features, images = self.curve(t)
         curves = [(images, "C3", "-", "images")]

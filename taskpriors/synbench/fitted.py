@@ -15,7 +15,7 @@ from .. import checks
 from ..checks import ArrayLike
 from ..signatures import documented
 from ..svd import present_classes
-from .curves import SynBenchSettings, checked_settings
+from . import curves
 from .gaussians import Colored
 
 # %% ../../nbs/synbench/11_fitted.ipynb #89370539
@@ -66,8 +66,8 @@ def fitted_settings(
     images: ArrayLike,  # shape (n, channels, height, width), in the units of `pixel_mean`
     labels: ArrayLike | None = None,  # class of each image, (n,); None: one cloud of all
     *,
-    settings: SynBenchSettings | None = None,  # whose other fields are kept
-) -> SynBenchSettings:  # for images of this size
+    settings: curves.SynBenchSettings | None = None,  # whose other fields are kept
+) -> curves.SynBenchSettings:  # for images of this size
     """Settings of a SynBench score whose clouds are like some images.
 
     Noise varies as the images do about their class means, the clouds stand apart where the class
@@ -77,7 +77,7 @@ def fitted_settings(
     Reference: ours, after Ko et al., SynBench, section 4.4; Ledoit and Wolf 2004 for the shrinkage.
     """
     who = "fitted_settings"
-    s = checked_settings(settings, {})
+    s = curves.checked_settings(settings, {})
     x = checks.check_tensor(images, who, "images").detach()
     if x.ndim != 4:
         rule, remedy = "images must have shape (n, c, h, w)", "stack images of one size"

@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 from typing_extensions import TypeAliasType
 
-from .. import checks
-from ..blocks import map_blocks, row_blocks
+from .. import blocks, checks
 from ..checks import ArrayLike, ExecutorLike, Seed
 from ..inputs.encoders import check_device
 from ..results import Result
@@ -331,7 +330,7 @@ class NoiseStream(NamedTuple):
             block = self.fill(i, torch.empty(size, self.dim, device=self.device))
             part.copy_(block[low - i * size : high - i * size])
 
-        for _ in map_blocks(draw, range(start // size, -(-stop // size)), executor=executor):
+        for _ in blocks.map_blocks(draw, range(start // size, -(-stop // size)), executor=executor):
             pass
         return out
 
@@ -427,7 +426,7 @@ class SyntheticTask(Result):
     ) -> Iterator:  # of images and labels
         "The first `n` rows of the sample of `seed`, a batch at a time."
         root = _task_root(seed, "batches")
-        for s in row_blocks(checks.check_count(n, "batches", "n"), batch_size):
+        for s in blocks.row_blocks(checks.check_count(n, "batches", "n"), batch_size):
             yield self.rows(s.start, s.stop, seed=root, device=device, executor=executor)
 
     def sample(

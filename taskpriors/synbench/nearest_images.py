@@ -13,7 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..checks import ArrayLike, check_count, check_number, check_rounds
+from .. import checks
+from ..checks import ArrayLike
 from . import robust_probing
 
 # %% ../../nbs/synbench/07_nearest_images.ipynb #bd9b2bfa
@@ -208,12 +209,12 @@ def cw_attack(
     x, y = robust_probing.attack_inputs(logits, images, labels, clip, who)
     search = _Search(
         clip=clip,
-        kappa=check_number(kappa, who, "kappa", low=0, high=1e30),
-        n_steps=check_rounds(n_steps, who, "n_steps"),
-        lr=check_number(lr, who, "lr", low=0, high=1e6, low_open=True),
-        n_projections=check_count(n_projections, who, "n_projections", low=0),
+        kappa=checks.check_number(kappa, who, "kappa", low=0, high=1e30),
+        n_steps=checks.check_rounds(n_steps, who, "n_steps"),
+        lr=checks.check_number(lr, who, "lr", low=0, high=1e6, low_open=True),
+        n_projections=checks.check_count(n_projections, who, "n_projections", low=0),
     )
-    n_weights = check_rounds(n_weights, who, "n_weights")
+    n_weights = checks.check_rounds(n_weights, who, "n_weights")
     never = torch.full((len(x),), math.inf).to(x)
     weights = _Weights(torch.ones_like(never), torch.zeros_like(never), never)
     nearest = _Nearest(x, never)

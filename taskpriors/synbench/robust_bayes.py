@@ -366,9 +366,8 @@ def _checked_problem(
     if center.shape != mu.shape:
         rule, remedy = "center must have the shape of mu", "pass the midpoint of the two means"
         checks.refuse(who, rule, f"{tuple(center.shape)}", remedy)
-    checks.check_finite(
-        checks.check_tensor(eps, who, "eps"), who, "eps"
-    )  # a list would lose digits on its way
+    # a list would lose digits on its way
+    checks.check_finite(checks.check_tensor(eps, who, "eps"), who, "eps")
     radii = torch.as_tensor(eps, dtype=torch.float64).to(mu.device)
     if radii.ndim > 1 or radii.numel() == 0 or radii.min() < 0:
         rule, got = "eps must be one or several numbers of at least 0", str(radii.tolist())[:60]

@@ -22,10 +22,10 @@ import taskpriors
 from .. import checks, store
 from ..blocks import map_blocks
 from ..checks import ArrayLike, ExecutorLike
-from ..inputs import encoders
-from ..inputs.named_models import timm_config, timm_module
+from ..inputs import encoders, named_models
 from ..inputs.pooling import pool_output
 from ..signatures import documented
+from . import gaussians, robust_bayes
 from taskpriors.synbench.curves import (  # noqa: F401 - promised at this path
     SAMPLE_BYTES,
     SynBenchResult,
@@ -34,8 +34,6 @@ from taskpriors.synbench.curves import (  # noqa: F401 - promised at this path
     grid_integral,
     score_integral,
 )
-from .gaussians import SyntheticTask, synthetic_task
-from .robust_bayes import RobustBayes, robust_bayes
 
 # %% ../../nbs/synbench/03_score.ipynb #a29104dc
 class ImageEncoder(NamedTuple):
@@ -103,12 +101,12 @@ def image_encoder(
     who = "synbench_score"
     name = getattr(model, "name", encoders.model_name(model)) if callable(model) else str(model)
     if isinstance(model, str):
-        model = timm_module(model, who)
+        model = named_models.timm_module(model, who)
     if not callable(model):
         rule = "model must be a timm name, a module or a function"
         checks.refuse(who, rule, type(model).__name__, "pass one of those", TypeError)
     module: Any = model if isinstance(model, nn.Module) else None
-    config = timm_config(module)
+    config = named_models.timm_config(module)
     shape = input_size or config.get("input_size")
     if not isinstance(shape, (tuple, list, torch.Size)):
         got = "a model that does not carry it" if shape is None else repr(shape)
@@ -133,7 +131,7 @@ def image_encoder(
 # %% ../../nbs/synbench/03_score.ipynb #c099ea74
 def task_features(
     encoder: ImageEncoder,
-    task: SyntheticTask,
+    task: gaussians.SyntheticTask,
     n: int,  # samples
     seed: int,
     batch_size: int,
@@ -149,7 +147,7 @@ def feature_rules(
     features: ArrayLike,  # of the training samples, shape (n, d)
     labels: ArrayLike,  # 0 or 1, shape (n,)
     settings: SynBenchSettings | None = None,  # eps, tau, treatment of the covariance
-) -> RobustBayes | None:  # one rule per eps; None if the features are constant
+) -> robust_bayes.RobustBayes | None:  # one rule per eps; None if the features are constant
     "Robust Bayes rules of two Gaussians fitted to labelled features (Algorithm 1, lines 11-13)."
     s = SynBenchSettings() if settings is None else settings
     remedy = "pass SynBenchSettings(...) or None"
@@ -170,7 +168,7 @@ def feature_rules(
     cut = s.eigenvalue_cut
     if cut is not None and s.cut_scale == "absolute":
         cut = min(cut / float(torch.linalg.matrix_norm(S, 2)), 1 - 1e-12)
-    return robust_bayes(
+    return robust_bayes.robust_bayes(
         (m1 - m0) / 2,
         S,
         torch.tensor(s.eps),
@@ -186,13 +184,13 @@ def task_at(
     scale: float,
     s: SynBenchSettings,
     shape: tuple,  # of an image
-) -> SyntheticTask:
+) -> gaussians.SyntheticTask:
     "The task of one scale."
     center = s.pixel_mean
     if isinstance(center, str):
         center = 0.5 / math.sqrt(math.prod(shape))
     clouds: dict[str, Any] = dict(covariance=s.covariance, direction=s.direction, tau=s.tau)
-    return synthetic_task(scale, shape, pixel_mean=center, **clouds)
+    return gaussians.synthetic_task(scale, shape, pixel_mean=center, **clouds)
 
 # %% ../../nbs/synbench/03_score.ipynb #80c22bc5
 def _score_key(
@@ -345,7 +343,7 @@ def score_by_n(
         else:
             run = run._replace(folder=store.cache_dir(cache) / "synbench" / key)
     tasks = [task_at(v, s, encoder.shape) for v in s.scales]
-    best = [robust_bayes([task.distance], [1.0], 0.0, tau=task.tau) for task in tasks]
+    best = [robust_bayes.robust_bayes([task.distance], [1.0], 0.0, tau=task.tau) for task in tasks]
     pairs = [(float(rule.accuracy), float(rule.scaled_bound)) for rule in best]
     reference = torch.tensor(pairs, dtype=torch.float64)
     with encoders.evaluating(network, encoder.network.device):

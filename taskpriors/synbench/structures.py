@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from .. import checks
-from .gaussians import Colored, Covariance, Kronecker
+from . import gaussians
 
 # %% ../../nbs/synbench/08_structures.ipynb #5cd6f33d
 def local_symmetry(
@@ -21,7 +21,7 @@ def local_symmetry(
     *,
     inner: int,  # side of the central region in pixels
     a: float = 1.0,  # variance of a pixel of the region
-) -> Kronecker:
+) -> gaussians.Kronecker:
     "Only a central square varies, and it equals its mirror image (A.14, third example)."
     who = "local_symmetry"
     sides = tuple(
@@ -41,7 +41,7 @@ def local_symmetry(
 
     eye = torch.eye(inner, dtype=torch.float64)
     rows, columns = within(sides[1], eye), within(sides[2], a * (eye + eye.flip(1)))
-    return Kronecker([None, rows, columns], sides)
+    return gaussians.Kronecker([None, rows, columns], sides)
 
 # %% ../../nbs/synbench/08_structures.ipynb #71d85262
 def _transposed(
@@ -88,8 +88,8 @@ _DENSE = 1024  # pixels up to which the rank is computed
 
 def compose_structures(
     shape: Sequence[int],  # image shape (channels, height, width)
-    *parts: Covariance,  # structures, the most global first
-) -> Colored:  # for `synthetic_task`
+    *parts: gaussians.Covariance,  # structures, the most global first
+) -> gaussians.Colored:  # for `synthetic_task`
     "Structures of an image one inside the other: noise is coloured by the last one first (A.14)."
     who = "compose_structures"
     sides = tuple(
@@ -114,4 +114,4 @@ def compose_structures(
     rank = min(part.rank(d) for part in parts)  # an upper bound
     if d <= _DENSE:
         rank = int(torch.linalg.matrix_rank(color(torch.eye(d, dtype=torch.float64)), rtol=1e-10))
-    return Colored(color, lambda v: _solved(sigma, v).to(v), rank)
+    return gaussians.Colored(color, lambda v: _solved(sigma, v).to(v), rank)

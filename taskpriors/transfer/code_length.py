@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import checks
+from .. import checks, results
 from ..blocks import map_blocks
 from ..checks import ArrayLike, Axes, ExecutorLike
-from ..results import Result, new_axes
 from ..signatures import documented
 from ..svd import FeatureSVD, present_classes
 from .discriminants import varying_svd
@@ -88,7 +87,7 @@ def mlp_learner(
 
 # %% ../../nbs/transfer/07_code_length.ipynb #e6becfa2
 @dataclass(frozen=True, eq=False, repr=False)
-class LossCurve(Result):
+class LossCurve(results.Result):
     "Held-out log loss of a learner against the number of training points."
 
     sizes: Tensor  # training points, increasing, shape (m,), int64
@@ -99,7 +98,7 @@ class LossCurve(Result):
 
     def plot(self, ax: Axes | None = None, label: str | None = None) -> Axes:
         "Loss against training points with one standard error."
-        ax = new_axes(ax)
+        ax = results.new_axes(ax)
         ax.errorbar(self.sizes, self.losses, self.errors, marker="o", capsize=2, label=label)
         ax.set(xscale="log", xlabel="training points", ylabel="held-out loss (nats)")
         return ax

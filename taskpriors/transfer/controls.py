@@ -8,7 +8,8 @@ __all__ = ['width', 'random_number']
 # %% ../../nbs/transfer/13_controls.ipynb #65808839
 import torch
 
-from ..checks import ArrayLike, check_count, check_features
+from .. import checks
+from ..checks import ArrayLike
 from ..signatures import documented
 from ..store import digest_tensors
 
@@ -18,7 +19,7 @@ def width(
     features: ArrayLike,  # shape (n, d)
 ) -> float:  # d, higher is better
     "Number of features: a control, which looks at no value."
-    return float(check_features(features, "width").shape[1])
+    return float(checks.check_features(features, "width").shape[1])
 
 # %% ../../nbs/transfer/13_controls.ipynb #ed3d549f
 @documented
@@ -28,7 +29,7 @@ def random_number(
     seed: int = 0,  # another seed is another number
 ) -> float:  # in [0, 1), higher is better
     "A uniform number that belongs to the features and knows nothing of them: a control."
-    X = check_features(features, "random_number").detach()
-    seed = check_count(seed, "random_number", "seed", low=0, high=2**32 - 1)
+    X = checks.check_features(features, "random_number").detach()
+    seed = checks.check_count(seed, "random_number", "seed", low=0, high=2**32 - 1)
     digest = digest_tensors(dict(features=X.float().cpu(), seed=torch.tensor([seed])))
     return int(digest[:12], 16) / 16**12

@@ -18,7 +18,7 @@ from ..blocks import row_blocks
 from ..checks import ArrayLike
 from ..signatures import documented
 from ..svd import FeatureSVD, class_means, present_classes, use_svd
-from .heads import HeadFit, fit_head, use_head
+from . import heads
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #7ccdf748
 def _streamed_h_score(X: Tensor, y: Tensor, counts: Tensor, block_size: int) -> float | None:
@@ -345,7 +345,7 @@ def linear(
     *,
     a: float = 1.0,  # weight of the prior: beta = a n
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
-    head: HeadFit | None = None,  # fit_head(features, labels, beta=a*n), if at hand
+    head: heads.HeadFit | None = None,  # fit_head(features, labels, beta=a*n), if at hand
 ) -> float:  # nats, lower is better
     """LINEAR: regularised empirical risk of the best linear head.
 
@@ -353,7 +353,7 @@ def linear(
 
     Reference: Ding et al. 2022, PACTran, B.5.
     """
-    return use_head(features, labels, a, head, "linear", svd=svd).risk
+    return heads.use_head(features, labels, a, head, "linear", svd=svd).risk
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #29b79dac
 @documented
@@ -392,7 +392,7 @@ def linear_valid(
     errors = []
     for weight in grid:
         beta = weight * int(mask.sum())
-        head = fit_head(Z[mask], y[mask], beta=beta, tol=tol, start=head)
+        head = heads.fit_head(Z[mask], y[mask], beta=beta, tol=tol, start=head)
         predicted = present[head.logits(Z[~mask]).argmax(1)]
         errors.append(float((predicted != y[~mask]).double().mean()))
     return min(errors)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .evidence import best_ratio, evidence_profile
+from . import evidence
 
 # %% ../../nbs/transfer/06_from_sums.ipynb #6ee4bbdb
 class ClassSums(NamedTuple):
@@ -64,8 +64,13 @@ def logme_from_sums(
     if not (rest > 1e-9 * n * share).all():
         return -math.inf
     parts = (w[keep], z, rest, n)
-    ratios = [best_ratio(*parts), torch.full_like(rest, math.inf)]
-    return torch.stack([evidence_profile(ratio, *parts) for ratio in ratios]).amax(0).mean().item()
+    ratios = [evidence.best_ratio(*parts), torch.full_like(rest, math.inf)]
+    return (
+        torch.stack([evidence.evidence_profile(ratio, *parts) for ratio in ratios])
+        .amax(0)
+        .mean()
+        .item()
+    )
 
 # %% ../../nbs/transfer/06_from_sums.ipynb #d8e05c6a
 def h_score_from_sums(

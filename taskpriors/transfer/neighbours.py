@@ -14,11 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import checks, pairs
+from .. import checks, pairs, svd
 from ..checks import ArrayLike
 from ..results import Result
 from ..signatures import documented
-from ..svd import is_made_of, note_origin, present_classes
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #1ebf30ad
 def distinct_points(
@@ -66,7 +65,7 @@ def nearest_neighbours(
     mean = X.double().mean(0)
     F = X.double() - mean
     distances, positions = pairs.nearest_points(F, k)
-    return note_origin(Neighbours(distances, positions, mean), features)
+    return svd.note_origin(Neighbours(distances, positions, mean), features)
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #d8d37ef6
 def use_neighbours(
@@ -81,13 +80,13 @@ def use_neighbours(
     k = checks.check_count(k, caller, "k", high=len(X) - 1)
     if neighbours is None:
         return nearest_neighbours(X, k)
-    if isinstance(neighbours, Neighbours) and is_made_of(neighbours, X) and k <= neighbours.k:
+    if isinstance(neighbours, Neighbours) and svd.is_made_of(neighbours, X) and k <= neighbours.k:
         return neighbours
     fits = isinstance(neighbours, Neighbours) and len(neighbours.indices) == len(X)
     if not fits or neighbours.k < k or not torch.equal(neighbours.mean, X.double().mean(0)):
         rule = f"neighbours must be nearest_neighbours of these features with k of at least {k}"
         checks.refuse(caller, rule, f"{neighbours!r:.60}", "pass a wider table or None")
-    return note_origin(neighbours, X)
+    return svd.note_origin(neighbours, X)
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #3251214d
 def unit_rows(
@@ -120,7 +119,7 @@ def knn_accuracy(
     Reference: Cover and Hart 1967, Nearest neighbor pattern classification.
     """
     X = checks.check_features(features, "knn_accuracy").detach()
-    y, counts = present_classes(labels, "knn_accuracy", n=len(X), device=X.device)
+    y, counts = svd.present_classes(labels, "knn_accuracy", n=len(X), device=X.device)
     checks.check_choice(metric, ("euclidean", "cosine"), "knn_accuracy", "metric")
     k = checks.check_count(k, "knn_accuracy", "k", high=len(X) - 1)
     if metric == "cosine":
@@ -213,7 +212,7 @@ def tmi(
     """
     checks.check_choice(version, ("derived", "published"), "tmi", "version")
     X = checks.check_features(features, "tmi").detach().double()
-    y, counts = present_classes(labels, "tmi", n=len(X), device=X.device)
+    y, counts = svd.present_classes(labels, "tmi", n=len(X), device=X.device)
     k = checks.check_count(k, "tmi", "k", high=len(X) - 1)
     published = version == "published"
     if not published:

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import checks
+from .. import checks, results
 from ..checks import ArrayLike, Axes
-from ..results import Result, new_axes
 from ..signatures import documented
 from ..svd import FeatureSVD, present_classes
 from .heads import HeadFit, fit_head, use_head
@@ -25,7 +24,7 @@ from .leep import task_mixture
 
 # %% ../../nbs/transfer/04_pactran.ipynb #d23c98b4
 @dataclass(frozen=True, eq=False, repr=False)
-class VariationalFit(Result):
+class VariationalFit(results.Result):
     "Variational bound on the log-evidence of the labels under a mixture of source classes."
 
     bound: float  # lower bound on the log-evidence, nats
@@ -38,7 +37,7 @@ class VariationalFit(Result):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "Distance to the last bound, round by round."
-        ax = new_axes(ax)
+        ax = results.new_axes(ax)
         ax.semilogy(range(1, self.n_iter), (self.bound - self.bounds[:-1]).clamp_min(1e-12).cpu())
         ax.set(xlabel="round", ylabel="nats below the final bound")
         return ax
@@ -389,7 +388,7 @@ def flatness(
 
 # %% ../../nbs/transfer/04_pactran.ipynb #5add5850
 @dataclass(frozen=True, eq=False, repr=False)
-class GaussianGrid(Result):
+class GaussianGrid(results.Result):
     "PACTran-Gaussian of one checkpoint over a grid of hyper-parameters."
 
     a: Tensor  # beta/n, shape (A,)

@@ -17,20 +17,17 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import checks
+from .. import checks, pairs
 from ..checks import ArrayLike, DataFrame
-from ..pairs import Pairs, pass_over_pairs
 from ..probes import label_accuracy
 from ..results import Result
 from ..signatures import documented
 from ..store import digest_tensors
 from ..svd import FeatureSVD, feature_svd, present_classes
-from .code_length import LossCurve, loss_curve
-from .heads import HeadFit, fit_head
+from . import code_length, heads, separation
 from .leep import task_mixture
 from .metrics import metric_rows, metrics
 from .neighbours import Neighbours, count_copies
-from .separation import CollapseTerms, collapse_terms
 
 # %% ../../nbs/transfer/15_registry.ipynb #bc1e40b0
 def _input_rows(inputs, index):
@@ -163,9 +160,9 @@ class Workspace:
         return feature_svd(self.inputs["features"])
 
     @cached_property
-    def all_pairs(self) -> Pairs:
+    def all_pairs(self) -> pairs.Pairs:
         features = self.inputs["features"]
-        return pass_over_pairs(features, min(8, len(features) - 1), seed=self.seed)
+        return pairs.pass_over_pairs(features, min(8, len(features) - 1), seed=self.seed)
 
     @cached_property
     def neighbours(self) -> Neighbours:
@@ -173,8 +170,10 @@ class Workspace:
         return Neighbours(table.distances, table.indices, table.mean)
 
     @cached_property
-    def collapse(self) -> CollapseTerms:
-        return collapse_terms(self.inputs["features"], self.inputs["labels"], svd=self.svd)
+    def collapse(self) -> separation.CollapseTerms:
+        return separation.collapse_terms(
+            self.inputs["features"], self.inputs["labels"], svd=self.svd
+        )
 
     @cached_property
     def mixture(self) -> Tensor:
@@ -182,14 +181,14 @@ class Workspace:
         return task_mixture(features, labels, seed=self.seed, svd=self.svd)
 
     @cached_property
-    def head(self) -> HeadFit:
+    def head(self) -> heads.HeadFit:
         features, labels = self.inputs["features"], self.inputs["labels"]
-        return fit_head(features, labels, beta=float(self.svd.n), svd=self.svd)
+        return heads.fit_head(features, labels, beta=float(self.svd.n), svd=self.svd)
 
     @cached_property
-    def curve(self) -> LossCurve:
+    def curve(self) -> code_length.LossCurve:
         features, labels = self.inputs["features"], self.inputs["labels"]
-        return loss_curve(features, labels, seed=self.seed, svd=self.svd)
+        return code_length.loss_curve(features, labels, seed=self.seed, svd=self.svd)
 
     def score(self, metric: Metric) -> float:
         arguments = [self.inputs[k] for k in metric.needs]
