@@ -26,6 +26,7 @@ from ..checks import ArrayLike, Axes, DataFrame
 from ..inputs import encoders, pooling
 from . import fixed_tasks
 from .collapse import alpha_on_basis, normalized_deviation, rankme_on_basis
+from .fixed_tasks import InputsLike
 from ..prior.heldout import error_on_basis
 from ..rank import errors, tiers
 from ..rank.company import attempt
@@ -219,8 +220,7 @@ class Monitor:
 
     def __init__(
         self,
-        images: fixed_tasks.InputsLike
-        | None = None,  # array, list, data set or loader; None: features only
+        images: InputsLike | None = None,  # array, list, data set or loader; None: features only
         *,
         reference: ArrayLike | Mapping | None = None,  # features (n, d); None: see judges
         judges: str | bool | None = "standing",  # networks that see the images, without reference

@@ -441,10 +441,8 @@ def _grid_cells(result):  # the points of both columns of the figure, of the fir
     task = result.truth["task"].iloc[0]
     error = result.error()[task]
     for per, cell in result.scores.query("seed == 0").groupby("per_class", sort=False):
-        table, ratios = (
-            tau_tables.subsample_table(cell),
-            spread_ratios(tau_tables.grids_of(cell)).flatten(),
-        )
+        table = tau_tables.subsample_table(cell)
+        ratios = spread_ratios(tau_tables.grids_of(cell)).flatten()
         errors = error.loc[table.index].to_numpy()
         for ratio, name in zip(ratios, table.filter(like="grid ").columns, strict=True):
             row = f"N/K = {per}, (a, b) = ({name[5:].replace(' ', ', ')})"
@@ -464,8 +462,8 @@ def _questions(job: Job) -> tuple[list, Any]:
     if not job.folders:  # a small run
         toys = {f"noise {v}": toy_questions(noise=v) for v in (0.1, 0.8, 3.0)}
         images = {name: toy.images for name, toy in toys.items()}
-        _, questions, answers = toys["noise 0.1"]
-        task = question_task("toy", images, questions, answers)
+        toy = toys["noise 0.1"]
+        task = question_task("toy", images, toy.questions, toy.answers)
     else:
         task = neucrab_files.question_folder(next(iter(job.folders.values())))
     s, options = job.item.settings, {k: job.options.get(k) for k in ("cache", "progress")}

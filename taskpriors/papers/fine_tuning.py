@@ -161,17 +161,17 @@ def descend(
     optimizer = torch.optim.SGD(
         weights, schedule.rate, momentum=schedule.momentum, weight_decay=schedule.weight_decay
     )
-    half = schedule.precision == "float16"
-    scaler = torch.amp.GradScaler(device.type, enabled=half)
+    scaler = torch.amp.GradScaler(device.type, enabled=schedule.precision == "float16")
     step, spent, losses = 0, 0.0, torch.zeros(schedule.n_steps, dtype=torch.float64)
     expected = dict(key=key, step=int, seconds=float, scaler=dict)
     stored = path and store.find_tensors(
         path, expected, _state(module, optimizer, losses), caller="descend"
     )
     if stored:
-        _restore(module, optimizer, stored[0])
-        step, spent, losses = stored[1]["step"], stored[1]["seconds"], stored[0]["losses"]
-        scaler.load_state_dict(stored[1]["scaler"])
+        _restore(module, optimizer, stored.tensors)
+        losses = stored.tensors["losses"]
+        step, spent = stored.description["step"], stored.description["seconds"]
+        scaler.load_state_dict(stored.description["scaler"])
 
     def keep():
         if path is not None:

@@ -105,12 +105,8 @@ def _head_pieces(ready, checkpoint):
 
 def _least_error(network, inputs, y, train, options):
     module = network if isinstance(network, nn.Module) else network()
-    return min(
-        [
-            1.0,
-            *(run.error for run in fine_tuning.tuning_errors(module, inputs, y, train, **options)),
-        ]
-    )
+    runs = fine_tuning.tuning_errors(module, inputs, y, train, **options)
+    return min([1.0, *(run.error for run in runs)])
 
 
 def _tuning_pieces(ready, checkpoint, options):
@@ -345,9 +341,7 @@ class NeuCRaB(results.Result):
         ax.set(xlabel="Kendall's tau, mean over tasks and sizes", title=f"First: {first}")
         return ax
 
-    def plot_grid(
-        self, task: str, *, truth: str = "best", seed: int = 0
-    ) -> np.ndarray:  # of matplotlib axes
+    def plot_grid(self, task: str, *, truth: str = "best", seed: int = 0) -> np.ndarray:
         """Both columns of Figures 3 to 11, a row per N/K; returns the array of axes.
 
         Left: agreement with the error against the spread ratio. Right: against agreement with

@@ -85,11 +85,8 @@ def check_needs(
         rule = f"{item.name} needs all of its parts"
         remedy = "see --plan, go where there is a network, or try --miniature"
         checks.refuse("reproduce", rule, "; ".join(lacks), remedy, OSError)
-    if (
-        absent
-        and (size := recipes.gib_to_fetch(recipes.plan_item(item, count=False)))
-        > recipes.free_disk()
-    ):
+    size = recipes.gib_to_fetch(recipes.plan_item(item, count=False)) if absent else 0.0
+    if size > recipes.free_disk():
         got = f"{size:.1f} GiB to fetch and {recipes.free_disk():.1f} GiB free"
         checks.refuse("reproduce", "the disk must hold the weights", got, "set HF_HOME", OSError)
 

@@ -236,11 +236,9 @@ def fine_tune_with_prior(
     expected = dict(key=key, losses=list, seconds=float)
     stored = out and store.find_tensors(done, expected, module.state_dict(), caller=_ME)
     if stored:
-        module.load_state_dict(stored[0])
-        losses, seconds = (
-            torch.tensor(stored[1]["losses"], dtype=torch.float64),
-            stored[1]["seconds"],
-        )
+        module.load_state_dict(stored.tensors)
+        losses = torch.tensor(stored.description["losses"], dtype=torch.float64)
+        seconds = stored.description["seconds"]
     else:
         path = done.with_suffix(".run.safetensors") if out else None
         storage: dict[str, Any] = dict(path=path, key=key)

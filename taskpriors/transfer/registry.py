@@ -390,9 +390,7 @@ def combine_over_models(
     columns: Mapping,  # name in METRICS -> values of the models, (n_models,), NaN if none
     *,
     oriented: bool = False,  # are the signs turned so that larger is better, as in a ranking?
-) -> dict[
-    str, Tensor
-]:  # "ncti over 5 models" -> values, larger is better, for each score whose terms are there
+) -> dict[str, Tensor]:  # "ncti over 5 models" -> values, larger is better
     """CLID, ETran and NCTI from their terms: each normalised over the models of the table, added.
 
     A model without one of the terms has no value and is not among those that normalise.
@@ -477,9 +475,7 @@ def metric_functions(
     metrics: Sequence = LABEL_METRICS,  # names in METRICS or COMBINED that need no more
     *,
     seed: int = 0,  # of splits and mixtures
-) -> dict[
-    str, Any
-]:  # name -> function of features (n, d), larger is better; last the probe's accuracy
+) -> dict[str, Any]:  # name -> function of features, larger is better; last the accuracy
     "Metrics of the registry as functions of the features, for `rank_models`."
     inputs = {"features"} if labels is None else {"features", "labels"}
     usable = [k for k, m in METRICS.items() if set(m.needs) <= inputs]
