@@ -234,8 +234,9 @@ def open_layers(
     if not isinstance(model, (nn.Module, str, tuple)):
         rule = "model must be a module, a name or (network, processor)"
         checks.refuse(caller, rule, type(model).__name__, "pass an nn.Module", TypeError)
-    if isinstance(model, tuple) and _ready(images):
-        rule = "a processor needs pictures"
+    fixed = isinstance(images, fixed_tasks.FixedPoints)
+    if isinstance(model, tuple) and (fixed or _ready(images)) or isinstance(model, str) and fixed:
+        rule = f"a {'name' if isinstance(model, str) else 'processor'} needs pictures"
         got = f"{type(images).__name__}, which goes to the model as it is"
         checks.refuse(
             caller, rule, got, "pass the network alone, or what load_images opens", TypeError
