@@ -204,13 +204,13 @@ def check_several(
 def check_computed(
     x: Tensor,  # what was computed
     caller: str,  # who asks
-    what: str,  # its name
+    name: str,  # its name
     remedy: str = "rescale the arguments or pass float64",  # what to do about it
 ) -> Tensor:  # `x` itself
     "Return `x` if it is finite, or raise `ValueError`."
     ends = torch.stack(x.aminmax()) if x.numel() else x  # no second array of this size
     if not torch.isfinite(ends).all():
-        refuse(caller, f"{what} must stay finite in {x.dtype}", "an overflow", remedy)
+        refuse(caller, f"{name} must stay finite in {x.dtype}", "an overflow", remedy)
     return x
 
 # %% ../nbs/workshop/01_checks.ipynb #885ea9e0

@@ -261,26 +261,28 @@ def outside_agreement(
     """
     import pandas as pd
 
-    me = "outside_agreement"
-    checks.check_instance(ranking, Ranking, me, "ranking", remedy="pass what rank_models returned")
+    caller = "outside_agreement"
+    checks.check_instance(
+        ranking, Ranking, caller, "ranking", remedy="pass what rank_models returned"
+    )
     columns = dict(truth=truth) if given is None else dict(truth=truth, given=given)
     table = {}
-    for what, values in columns.items():
+    for column, values in columns.items():
         if not isinstance(values, (Mapping, pd.Series)):
-            rule, remedy = f"{what} must be numbers by model", "pass a column of the table"
-            checks.refuse(me, rule, type(values).__name__, remedy, TypeError)
+            rule, remedy = f"{column} must be numbers by model", "pass a column of the table"
+            checks.refuse(caller, rule, type(values).__name__, remedy, TypeError)
         frame = pd.DataFrame(dict(value=pd.Series(values, dtype=object)))
         matched = match_models(frame, ranking.models, aliases=aliases).value
         try:
             matched = matched.astype(float)
         except (TypeError, ValueError):
-            rule, remedy = f"{what} must be numbers by model", "pass a column of numbers"
-            checks.refuse(me, rule, "something else", remedy, TypeError)
-        table[what] = torch.tensor(matched.tolist(), dtype=torch.float64)
-        n_known = int(table[what].isfinite().sum())
+            rule, remedy = f"{column} must be numbers by model", "pass a column of numbers"
+            checks.refuse(caller, rule, "something else", remedy, TypeError)
+        table[column] = torch.tensor(matched.tolist(), dtype=torch.float64)
+        n_known = int(table[column].isfinite().sum())
         if n_known < 3:
-            rule, remedy = f"{what} must know at least 3 of the models", "pass aliases="
-            checks.refuse(me, rule, f"{n_known} of {len(ranking.models)}", remedy)
+            rule, remedy = f"{column} must know at least 3 of the models", "pass aliases="
+            checks.refuse(caller, rule, f"{n_known} of {len(ranking.models)}", remedy)
     rows = []
     for name in ("skill", "mean", "variance", *ranking.extra, "dimension"):
         values = ranking.extra[name] if name in ranking.extra else getattr(ranking, name)

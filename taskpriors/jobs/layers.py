@@ -380,7 +380,7 @@ def _jury_judge(points, judges, options):  # None if no jury sees the inputs
 
 def _default_judge(points, features):
     of_texts = isinstance(points, TextPoints)
-    what = "words" if of_texts else "pixels"
+    inputs = "words" if of_texts else "pixels"
     if of_texts:
         references = dict(words=word_features(points.texts.texts))
     else:
@@ -394,7 +394,7 @@ def _default_judge(points, features):
         share = share_explained(list(references.values()), last_rows)
     else:
         share = explained_by_pixels(last_rows, torch.cat([x.cpu() for x in points]))
-    explained = f"{what} explain {max(share, 0):.0%} of the last layer"
+    explained = f"{inputs} explain {max(share, 0):.0%} of the last layer"
     if share >= 0.5:
         return _Judge(
             references, f"{'words' if of_texts else 'pixels and gradients'} ({explained})", ""

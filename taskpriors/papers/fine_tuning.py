@@ -416,26 +416,26 @@ def fine_tune(
     cosine. A run that was killed goes on from its checkpoint; one that is done is read.
     Reference: Ding et al., PACTran (2022), appendix B.3.
     """
-    me = "fine_tune"
-    checks.check_instance(module, nn.Module, me, "module", remedy="pass a torch module")
+    caller = "fine_tune"
+    checks.check_instance(module, nn.Module, caller, "module", remedy="pass a torch module")
     if not isinstance(inputs, (Tensor, Dataset)):
         rule, remedy = "inputs must be a tensor or a data set", "stack them, or wrap them"
-        checks.refuse(me, rule, type(inputs).__name__, remedy, TypeError)
-    y, mask = check_task(labels, train, len(inputs), me)  # type: ignore[arg-type]
-    recipe = check_recipe(recipe, me)
-    rate = checks.check_number(rate, me, "rate", low=0, low_open=True)
-    n_steps = checks.check_count(n_steps, me, "n_steps")
-    checks.check_choice(precision, PRECISIONS, me, "precision")
-    num_workers = checks.check_count(num_workers, me, "num_workers", low=0)
-    save_every = checks.check_number(save_every, me, "save_every", low=0)
-    where = encoders.default_device() if device is None else encoders.check_device(device, me)
+        checks.refuse(caller, rule, type(inputs).__name__, remedy, TypeError)
+    y, mask = check_task(labels, train, len(inputs), caller)  # type: ignore[arg-type]
+    recipe = check_recipe(recipe, caller)
+    rate = checks.check_number(rate, caller, "rate", low=0, low_open=True)
+    n_steps = checks.check_count(n_steps, caller, "n_steps")
+    checks.check_choice(precision, PRECISIONS, caller, "precision")
+    num_workers = checks.check_count(num_workers, caller, "num_workers", low=0)
+    save_every = checks.check_number(save_every, caller, "save_every", low=0)
+    where = encoders.default_device() if device is None else encoders.check_device(device, caller)
 
     key, done, going = "", None, None
     if folder is not None:
         parts = dict(
             weights=store.digest_tensors(module.state_dict()),
             model=encoders.description_of(module),
-            inputs=inputs_digest(inputs, me),
+            inputs=inputs_digest(inputs, caller),
             task=store.digest_tensors(dict(labels=y, train=mask)),
             run=[rate, n_steps, pooling, precision, asdict(recipe) | dict(rates=(), steps=())],
         )
@@ -467,7 +467,7 @@ def fine_tune(
         )
 
     name = f"{type(module).__name__}, fine-tuned"
-    result = store.cached_json(done, compute, key, caller=me, name=name, root=root)
+    result = store.cached_json(done, compute, key, caller=caller, name=name, root=root)
     if going is not None:
         going.unlink(missing_ok=True)
     return FineTuned(**result)

@@ -133,15 +133,15 @@ def metric_costs(
     """
     import pandas as pd
 
-    me = "metric_costs"
-    X = checks.check_features(features, me).detach()
-    y, _ = svd.present_classes(labels, me, n=len(X))
+    caller = "metric_costs"
+    X = checks.check_features(features, caller).detach()
+    y, _ = svd.present_classes(labels, caller, n=len(X))
     arguments: dict = dict(features=X, labels=y)
     if source_probs is not None:
-        arguments["source_probs"] = checks.check_probs(source_probs, me, n=len(X))
+        arguments["source_probs"] = checks.check_probs(source_probs, caller, n=len(X))
     out = []
-    for row in checks.check_several(rows, me, "rows"):
-        name = TABLE_8[checks.check_choice(row, tuple(TABLE_8), me, "rows")]
+    for row in checks.check_several(rows, caller, "rows"):
+        name = TABLE_8[checks.check_choice(row, tuple(TABLE_8), caller, "rows")]
         needs = ("features", "labels") if name == "grid" else METRICS[name].needs
         if not set(needs) <= set(arguments):
             continue

@@ -38,13 +38,13 @@ def fused_features(
     The inner product of two rows is (1 + a)(1 + b) - 1, with a and b those of the components.
     Reference: in the place of the multimodal encoder of Ding et al., PACTran (2022), appendix C.1.
     """
-    who = "fused_features"
-    x, z = checks.check_same_points([images, questions], who, "images and questions")
-    most = checks.check_count(n_components, who, "n_components")
+    caller = "fused_features"
+    x, z = checks.check_same_points([images, questions], caller, "images and questions")
+    most = checks.check_count(n_components, caller, "n_components")
     for name, X in dict(images=x, questions=z).items():
         if not (X - X[0]).any():
             checks.refuse(
-                who, f"features of {name} must differ", "one row", "check how they are read"
+                caller, f"features of {name} must differ", "one row", "check how they are read"
             )
     x, z = _components(x, most), _components(z, most)
     return torch.cat([x, z, (x[:, :, None] * z[:, None]).flatten(1)], 1).float()
@@ -86,20 +86,20 @@ def drawn_answers(
     seed: Seed | None = 0,
 ) -> Tensor:  # shape (n,), int64; -1 where the drawn answer is no class
     "The answer of one annotator a question, drawn at random."
-    who = "drawn_answers"
-    votes = checks.as_tensor(answers, who, "answers").cpu()
+    caller = "drawn_answers"
+    votes = checks.as_tensor(answers, caller, "answers").cpu()
     if votes.ndim != 2 or votes.is_floating_point() or votes.min() < -1:
         rule, remedy = "answers must be whole numbers (n, A), -1 for none", "number the answers"
-        checks.refuse(who, rule, f"{votes.dtype} of shape {tuple(votes.shape)}", remedy)
+        checks.refuse(caller, rule, f"{votes.dtype} of shape {tuple(votes.shape)}", remedy)
     if (votes < 0).all(1).any():
         row = int((votes < 0).all(1).nonzero()[0])
         checks.refuse(
-            who, "each question must have an answer", f"none in row {row}", "leave it out"
+            caller, "each question must have an answer", f"none in row {row}", "leave it out"
         )
     names, counts = votes[votes >= 0].unique(return_counts=True)
-    most = checks.check_count(n_answers, who, "n_answers", low=2)
+    most = checks.check_count(n_answers, caller, "n_answers", low=2)
     classes = names[counts.argsort(descending=True, stable=True)[:most]]
-    chance = torch.rand(votes.shape, generator=checks.check_generator(seed, who)).masked_fill(
+    chance = torch.rand(votes.shape, generator=checks.check_generator(seed, caller)).masked_fill(
         votes < 0, -1
     )
     sampled = votes.gather(1, chance.argmax(1)[:, None])[:, 0].long()
@@ -111,16 +111,16 @@ def answer_accuracy(
     answers: ArrayLike,  # of each annotator, shape (n, A); -1 where one gave none
 ) -> float:  # in [0, 1]
     "Accuracy of answers where several are right, mean over the ways to leave an annotator out."
-    who = "answer_accuracy"
-    votes, guess = (checks.as_tensor(x, who, "answers").cpu() for x in (answers, guesses))
+    caller = "answer_accuracy"
+    votes, guess = (checks.as_tensor(x, caller, "answers").cpu() for x in (answers, guesses))
     if votes.ndim != 2 or guess.shape != votes.shape[:1]:
         got = f"shapes {tuple(guess.shape)} and {tuple(votes.shape)}"
         checks.refuse(
-            who, "guesses must be (n,) and answers (n, A)", got, "pass one guess a question"
+            caller, "guesses must be (n,) and answers (n, A)", got, "pass one guess a question"
         )
     n_votes = (votes >= 0).sum(1)
     if not n_votes.all():
-        checks.refuse(who, "each question must have an answer", "one without", "leave it out")
+        checks.refuse(caller, "each question must have an answer", "one without", "leave it out")
     m = ((votes == guess[:, None]) & (votes >= 0)).sum(1).double()
     agreeing = m / n_votes
     accuracy = agreeing * ((m - 1) / 3).clamp(0, 1) + (1 - agreeing) * (m / 3).clamp(0, 1)
@@ -143,18 +143,20 @@ def question_task(
 
     Reference: Ding et al., PACTran (2022), appendix C; the draw is ours.
     """
-    who = "question_task"
+    caller = "question_task"
     if not isinstance(images, Mapping) or not images:
         rule, remedy = "images must be checkpoint -> features", "pass {'a': features}"
-        checks.refuse(who, rule, type(images).__name__, remedy, TypeError)
+        checks.refuse(caller, rule, type(images).__name__, remedy, TypeError)
     questions_of = questions if isinstance(questions, Mapping) else dict.fromkeys(images, questions)
     if missing := [model for model in images if model not in questions_of]:
-        checks.refuse(who, "every checkpoint needs features of questions", missing[0], "add them")
+        checks.refuse(
+            caller, "every checkpoint needs features of questions", missing[0], "add them"
+        )
     labels = drawn_answers(answers, n_answers=n_answers, seed=seed)
     answered = labels >= 0
     features = {}
     for model, X in images.items():
-        x, z = (checks.check_features(part, who, model) for part in (X, questions_of[model]))
-        checks.check_same_n(who, answers=len(labels), images=len(x), questions=len(z))
+        x, z = (checks.check_features(part, caller, model) for part in (X, questions_of[model]))
+        checks.check_same_n(caller, answers=len(labels), images=len(x), questions=len(z))
         features[model] = fused_features(x[answered], z[answered], n_components=n_components)
     return CheckpointTask(name, features, labels[answered], train)

@@ -214,14 +214,14 @@ def open_data(
     progress: bool = True,
 ) -> ImageSource:
     "The images of an item, fetched if they are not there."
-    source, who = item.data[name], "reproduce"
+    source, caller = item.data[name], "reproduce"
     if folder is not None:
         return load_images(str(folder), limit=item.limit, progress=progress)
     if "images" in source:
         return load_images(source["images"], limit=item.limit, progress=progress)
     if problem := data_problem(source):
         checks.refuse(
-            who, f"the images of {name} must be named", problem, "pass --folder FOLDER", OSError
+            caller, f"the images of {name} must be named", problem, "pass --folder FOLDER", OSError
         )
     if "hub" in source:
         return load_images(
@@ -237,7 +237,7 @@ def open_data(
     except Exception as e:  # torchvision and the network raise many types
         got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
         remedy = "go where there is a network, or pass --folder FOLDER"
-        checks.refuse(who, f"the images of {name} must be fetched", got, remedy, OSError)
+        checks.refuse(caller, f"the images of {name} must be fetched", got, remedy, OSError)
     return load_images(ds, limit=item.limit, progress=progress)
 
 # %% ../../nbs/papers/13_recipes.ipynb #a5be317b

@@ -99,17 +99,19 @@ def score_networks(
     "Score networks on synthetic tasks whose optimum is known, without data."
     import pandas as pd
 
-    who = "score_networks"
-    models = [str(m) for m in checks.check_several(models, who, "models")]
+    caller = "score_networks"
+    models = [str(m) for m in checks.check_several(models, caller, "models")]
     stems = _file_names(models)
     changes: dict[str, Any] = dict(n_train=n_train, n_test=n_test, covariance=covariance)
     changes |= {k: tuple(v) for k, v in dict(eps=eps, scales=scales).items() if v is not None}
-    settings = CONVENTIONS[checks.check_choice(convention, tuple(CONVENTIONS), who, "convention")]()
+    settings = CONVENTIONS[
+        checks.check_choice(convention, tuple(CONVENTIONS), caller, "convention")
+    ]()
     options: dict[str, Any] = dict(
         batch_size=batch_size, seed=seed, device=device, progress=progress
     )
     if like is not None and covariance != "identity":
-        checks.refuse(who, "like and covariance exclude each other", covariance, "leave one out")
+        checks.refuse(caller, "like and covariance exclude each other", covariance, "leave one out")
     source = None if like is None else load_images(like, limit=limit, progress=progress)
     place, scores, curves = Path(out).expanduser(), [], []
     for model, stem in zip(models, stems, strict=True):

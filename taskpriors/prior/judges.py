@@ -33,12 +33,12 @@ def _check_cross(cross, caller):
     return S
 
 
-def _positions_mask(positions, k, caller, what):  # bool, shape (k,)
+def _positions_mask(positions, k, caller, name):  # bool, shape (k,)
     if not (isinstance(positions, Sequence) and len(positions) == 0):
-        positions = checks.check_several(positions, caller, what)
+        positions = checks.check_several(positions, caller, name)
     mask = torch.zeros(k, dtype=torch.bool)
     for position in positions:
-        mask[checks.check_count(position, caller, what, low=0, high=k - 1)] = True
+        mask[checks.check_count(position, caller, name, low=0, high=k - 1)] = True
     return mask
 
 

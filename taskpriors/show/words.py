@@ -166,10 +166,10 @@ def labelled_verdict(
         return f"Only {first} was ranked: there is nothing to choose from."
     prior_first = frame.model[frame.prior_skill.idxmax()]
     if everything and no_signal(frame):
-        what = "targets" if "n_targets" in labels else "labels"
-        question = f"are {what} and rows in the same order?"
+        noun = "targets" if "n_targets" in labels else "labels"
+        question = f"are {noun} and rows in the same order?"
         silent = (
-            f"Not one model is certain to predict the {what} better than a constant; {question}"
+            f"Not one model is certain to predict the {noun} better than a constant; {question}"
         )
         return f"{silent} Without them take {prior_first}."
     rival = labelled_pair(frame)[1]

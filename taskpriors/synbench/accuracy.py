@@ -57,15 +57,17 @@ def synthetic_accuracy(
     **changes: Any,  # fields of SynBenchSettings: scales, n_train, n_test, ...
 ) -> SyntheticAccuracy:
     "Standard and robust accuracy of a linear head on the synthetic task (Table 1)."
-    who = "synthetic_accuracy"
+    caller = "synthetic_accuracy"
     s = curves.checked_settings(settings, changes)
-    attack_eps = checks.check_number(attack_eps, who, "attack_eps", low=0)
-    n_steps = checks.check_rounds(n_steps, who, "n_steps")
-    batch_size = checks.check_count(batch_size, who, "batch_size")
-    seed = checks.check_count(seed, who, "seed", low=0)
+    attack_eps = checks.check_number(attack_eps, caller, "attack_eps", low=0)
+    n_steps = checks.check_rounds(n_steps, caller, "n_steps")
+    batch_size = checks.check_count(batch_size, caller, "batch_size")
+    seed = checks.check_count(seed, caller, "seed", low=0)
     encoder = score.image_encoder(model, input_size, s.normalize, normalize_by, device)
     standard, robust = [], []
-    bar = open_bar(checks.check_flag(progress, who, "progress"), total=len(s.scales), unit="scale")
+    bar = open_bar(
+        checks.check_flag(progress, caller, "progress"), total=len(s.scales), unit="scale"
+    )
     with evaluating(encoder.network.forward, encoder.network.device), bar:
         for scale in s.scales:
             task = score.task_at(scale, s, encoder.shape)

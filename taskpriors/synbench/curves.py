@@ -23,25 +23,27 @@ def _curve_points(
     bound,
     threshold,
 ) -> tuple[Tensor, Tensor, Tensor]:  # float64; the thresholds with at least one dimension
-    who = "score_integral"
+    caller = "score_integral"
     a = checks.check_finite(
-        checks.check_tensor(accuracy, who, "accuracy"), who, "accuracy"
+        checks.check_tensor(accuracy, caller, "accuracy"), caller, "accuracy"
     ).double()
-    b = checks.check_finite(checks.check_tensor(bound, who, "bound"), who, "bound").double()
-    checks.check_tensor(threshold, who, "threshold")  # a list would lose digits on its way
+    b = checks.check_finite(checks.check_tensor(bound, caller, "bound"), caller, "bound").double()
+    checks.check_tensor(threshold, caller, "threshold")  # a list would lose digits on its way
     t = torch.atleast_1d(torch.as_tensor(threshold, dtype=torch.float64))
-    checks.check_finite(t, who, "threshold")
+    checks.check_finite(t, caller, "threshold")
     if t.numel() == 0:
-        checks.refuse(who, "threshold must hold at least one number", "none", "pass one or several")
+        checks.refuse(
+            caller, "threshold must hold at least one number", "none", "pass one or several"
+        )
     if a.shape != b.shape or a.ndim not in (1, 2):
         rule = "accuracy and bound must share a shape (n_scales,) or (n_scales, n_eps)"
         got = f"{tuple(a.shape)} and {tuple(b.shape)}"
-        checks.refuse(who, rule, got, "pass one pair per scale")
+        checks.refuse(caller, rule, got, "pass one pair per scale")
     if a.min() < 0 or a.max() > 1:
         got = f"{a.min():.4g} to {a.max():.4g}"
-        checks.refuse(who, "accuracy must lie in [0, 1]", got, "pass shares, not percentages")
+        checks.refuse(caller, "accuracy must lie in [0, 1]", got, "pass shares, not percentages")
     if t.min() < 0 or t.max() >= 1:
-        checks.refuse(who, "threshold must lie in [0, 1)", f"{t.tolist()}", "pass accuracies")
+        checks.refuse(caller, "threshold must lie in [0, 1)", f"{t.tolist()}", "pass accuracies")
     return a, b, t
 
 # %% ../../nbs/synbench/03_curves.ipynb #b45044ca
@@ -130,34 +132,34 @@ def checked_settings(
     changes: dict,  # field -> value
 ) -> SynBenchSettings:
     "Settings with some fields changed, or a sentence about a field that cannot be used."
-    who = "synbench_score"
+    caller = "synbench_score"
     remedy = "pass SynBenchSettings() or .paper()"
     s = SynBenchSettings() if settings is None else settings
-    checks.check_instance(s, SynBenchSettings, who, "settings", remedy=remedy)
+    checks.check_instance(s, SynBenchSettings, caller, "settings", remedy=remedy)
     names = [f.name for f in fields(SynBenchSettings)]
     unknown = sorted(set(changes) - set(names))
     if unknown:
         rule = "options must be fields of SynBenchSettings"
-        checks.refuse(who, rule, f"{unknown}", f"use {', '.join(names)}", TypeError)
+        checks.refuse(caller, rule, f"{unknown}", f"use {', '.join(names)}", TypeError)
     s = replace(s, **changes)
     for name, choices in _CHOICES.items():
-        checks.check_choice(getattr(s, name), choices, who, name)
-    checks.check_number(s.tau, who, "tau", **_OPEN_UNIT)
+        checks.check_choice(getattr(s, name), choices, caller, name)
+    checks.check_number(s.tau, caller, "tau", **_OPEN_UNIT)
     if not isinstance(s.pixel_mean, str):
-        checks.check_number(s.pixel_mean, who, "pixel_mean")
+        checks.check_number(s.pixel_mean, caller, "pixel_mean")
     elif s.pixel_mean != "0.5/sqrt(d)":
         rule = "pixel_mean must be a number or '0.5/sqrt(d)'"
-        checks.refuse(who, rule, repr(s.pixel_mean), "pass one of those")
+        checks.refuse(caller, rule, repr(s.pixel_mean), "pass one of those")
     several: dict[str, Any] = {}
     for name, bounds in _BOUNDS.items():
         values = torch.as_tensor(getattr(s, name), dtype=torch.float64).flatten().tolist()
         if not values:
-            checks.refuse(who, f"{name} must not be empty", "none", "pass at least one number")
-        several[name] = tuple(checks.check_number(v, who, name, **bounds) for v in values)
+            checks.refuse(caller, f"{name} must not be empty", "none", "pass at least one number")
+        several[name] = tuple(checks.check_number(v, caller, name, **bounds) for v in values)
     s = replace(s, **several)
     judged = 5 * len(s.eps) * len(s.scales)  # bytes: an answer and a margin at each
-    checks.check_load(s.n_train, who, "n_train", low=4, bytes_each=SAMPLE_BYTES)
-    checks.check_load(s.n_test, who, "n_test", low=4, bytes_each=SAMPLE_BYTES + judged)
+    checks.check_load(s.n_train, caller, "n_train", low=4, bytes_each=SAMPLE_BYTES)
+    checks.check_load(s.n_test, caller, "n_test", low=4, bytes_each=SAMPLE_BYTES + judged)
     return s
 
 # %% ../../nbs/synbench/03_curves.ipynb #acbb9c75

@@ -30,21 +30,21 @@ def finite_sample_curve(
     n_train: int,  # n, above d
 ) -> SampleCurve:
     "Large-n limit, at d/n held, of a rule fitted on n samples of balanced Gaussians, at eps = 0."
-    who = "finite_sample_curve"
-    d = checks.check_count(n_features, who, "n_features", low=0)
-    n = checks.check_count(n_train, who, "n_train", low=2)
+    caller = "finite_sample_curve"
+    d = checks.check_count(n_features, caller, "n_features", low=0)
+    n = checks.check_count(n_train, caller, "n_train", low=2)
     if d >= n:
         rule = f"n_train must exceed n_features = {d}"
-        checks.refuse(who, rule, n, "take more samples: the covariance is singular")
-    checks.check_tensor(scales, who, "scales")  # a list would lose digits on its way
+        checks.refuse(caller, rule, n, "take more samples: the covariance is singular")
+    checks.check_tensor(scales, caller, "scales")  # a list would lose digits on its way
     s, gamma = torch.as_tensor(scales, dtype=torch.float64), d / n
     if s.ndim != 1 or s.numel() == 0:
         rule = "scales must be a vector of distances"
-        checks.refuse(who, rule, f"shape {tuple(s.shape)}", "pass one or several in a list")
-    checks.check_finite(s, who, "scales")
+        checks.refuse(caller, rule, f"shape {tuple(s.shape)}", "pass one or several in a list")
+    checks.check_finite(s, caller, "scales")
     if not s.min() > 0:
         checks.refuse(
-            who, "scales must be above 0", f"{s.min():.4g}", "pass distances of the means"
+            caller, "scales must be above 0", f"{s.min():.4g}", "pass distances of the means"
         )
     mean = s**2 / (s**2 + gamma)
     deviation = ((1 - gamma) * (s**2 + gamma)).rsqrt()

@@ -76,20 +76,20 @@ def fitted_settings(
 
     Reference: ours, after Ko et al., SynBench, section 4.4; Ledoit and Wolf 2004 for the shrinkage.
     """
-    who = "fitted_settings"
+    caller = "fitted_settings"
     s = curves.checked_settings(settings, {})
-    x = checks.check_tensor(images, who, "images").detach()
+    x = checks.check_tensor(images, caller, "images").detach()
     if x.ndim != 4:
         rule, remedy = "images must have shape (n, c, h, w)", "stack images of one size"
-        checks.refuse(who, rule, f"shape {tuple(x.shape)}", remedy)
-    flat = checks.check_features(x.flatten(1), who, "images")
-    checks.check_memory(7 * 8 * flat.numel(), who, "pass fewer images, or smaller ones")
+        checks.refuse(caller, rule, f"shape {tuple(x.shape)}", remedy)
+    flat = checks.check_features(x.flatten(1), caller, "images")
+    checks.check_memory(7 * 8 * flat.numel(), caller, "pass fewer images, or smaller ones")
     flat = flat.double().cpu()
     deviations, direction, n_means = flat - flat.mean(0), torch.ones_like(flat[0]), 1
     if labels is not None:
-        deviations, direction, n_means = _about_classes(flat, labels, who)
+        deviations, direction, n_means = _about_classes(flat, labels, caller)
     if not deviations.any():
-        checks.refuse(who, "images of a class must differ", "none that does", "pass more images")
+        checks.refuse(caller, "images of a class must differ", "none that does", "pass more images")
     covariance = fitted_covariance(deviations, n_means)
     u = (direction / direction.norm())[None]
     unit = float((u @ covariance.solve(u).T).sqrt())

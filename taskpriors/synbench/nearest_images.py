@@ -205,16 +205,16 @@ def cw_attack(
     n_projections: int = 5,  # onto tangents of the boundary, at the end; 0 is the plain attack
 ) -> robust_probing.Attack:  # nearest misclassified images; the input where `success` is False
     "Attack of Carlini and Wagner (2017) in the 2-norm: an upper bound on the distance."
-    who = "cw_attack"
-    x, y = robust_probing.attack_inputs(logits, images, labels, clip, who)
+    caller = "cw_attack"
+    x, y = robust_probing.attack_inputs(logits, images, labels, clip, caller)
     search = _Search(
         clip=clip,
-        kappa=checks.check_number(kappa, who, "kappa", low=0, high=1e30),
-        n_steps=checks.check_rounds(n_steps, who, "n_steps"),
-        lr=checks.check_number(lr, who, "lr", low=0, high=1e6, low_open=True),
-        n_projections=checks.check_count(n_projections, who, "n_projections", low=0),
+        kappa=checks.check_number(kappa, caller, "kappa", low=0, high=1e30),
+        n_steps=checks.check_rounds(n_steps, caller, "n_steps"),
+        lr=checks.check_number(lr, caller, "lr", low=0, high=1e6, low_open=True),
+        n_projections=checks.check_count(n_projections, caller, "n_projections", low=0),
     )
-    n_weights = checks.check_rounds(n_weights, who, "n_weights")
+    n_weights = checks.check_rounds(n_weights, caller, "n_weights")
     never = torch.full((len(x),), math.inf).to(x)
     weights = _Weights(torch.ones_like(never), torch.zeros_like(never), never)
     nearest = _Nearest(x, never)

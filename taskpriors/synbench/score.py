@@ -69,16 +69,16 @@ def _pixel_statistics(
     config: Mapping,  # of timm
     n_channels: int,
 ) -> tuple[Tensor, Tensor]:  # mean and deviation, per channel or one for all
-    who = "synbench_score"
+    caller = "synbench_score"
     statistics: Any = ((0.0,), (1.0,))
     if normalize == "imagenet":
         statistics = _IMAGENET
     elif normalize_by is not None:
-        statistics = checks.check_several(normalize_by, who, "normalize_by")
+        statistics = checks.check_several(normalize_by, caller, "normalize_by")
         if len(statistics) != 2:
             rule = "normalize_by must hold the means and the deviations"
-            checks.refuse(who, rule, f"{len(statistics)} values", "pass ((m, ...), (s, ...))")
-        statistics = [checks.check_tensor(row, who, "normalize_by") for row in statistics]
+            checks.refuse(caller, rule, f"{len(statistics)} values", "pass ((m, ...), (s, ...))")
+        statistics = [checks.check_tensor(row, caller, "normalize_by") for row in statistics]
     elif config:
         statistics = config["mean"], config["std"]
     mean, std = (torch.as_tensor(row, dtype=torch.float32) for row in statistics)
@@ -86,7 +86,7 @@ def _pixel_statistics(
     if not per_channel or std.min() <= 0:
         rule = "normalize must hold a mean and a positive deviation per channel"
         got = f"{mean.tolist()}, {std.tolist()}"
-        checks.refuse(who, rule, got, "pass ((m, ...), (s, ...))")
+        checks.refuse(caller, rule, got, "pass ((m, ...), (s, ...))")
     return mean, std
 
 # %% ../../nbs/synbench/03_score.ipynb #e56bc7a3
@@ -98,27 +98,27 @@ def image_encoder(
     device: str | torch.device | None,  # None is where the model is
 ) -> ImageEncoder:
     "A model with its image size and pixel statistics; `evaluating` moves it to the device."
-    who = "synbench_score"
+    caller = "synbench_score"
     name = getattr(model, "name", encoders.model_name(model)) if callable(model) else str(model)
     if isinstance(model, str):
-        model = named_models.timm_module(model, who)
+        model = named_models.timm_module(model, caller)
     if not callable(model):
         rule = "model must be a timm name, a module or a function"
-        checks.refuse(who, rule, type(model).__name__, "pass one of those", TypeError)
+        checks.refuse(caller, rule, type(model).__name__, "pass one of those", TypeError)
     module: Any = model if isinstance(model, nn.Module) else None
     config = named_models.timm_config(module)
     shape = input_size or config.get("input_size")
     if not isinstance(shape, (tuple, list, torch.Size)):
         got = "a model that does not carry it" if shape is None else repr(shape)
         remedy = "pass input_size=(channels, height, width)"
-        checks.refuse(who, "the image size must be known", got, remedy)
+        checks.refuse(caller, "the image size must be known", got, remedy)
     place = encoders.device_of(module) or torch.device("cpu")
     if device is not None:
-        place = encoders.check_device(device, who)
+        place = encoders.check_device(device, caller)
     weights: Any = next(module.parameters(), None) if module is not None else None
     real = weights is not None and weights.is_floating_point()
     network = encoders.BatchEncoder(
-        caller=who,
+        caller=caller,
         name=name,
         forward=model,
         device=place,
@@ -304,9 +304,9 @@ def score_by_n(
     **changes: Any,  # fields of SynBenchSettings
 ) -> list[SynBenchResult]:  # one per size
     "Scores for several training sizes from the forward passes of the largest: Table 8."
-    who = "synbench_score"
+    caller = "synbench_score"
     s = checked_settings(settings, changes)
-    seed = checks.check_count(seed, who, "seed", low=0)
+    seed = checks.check_count(seed, caller, "seed", low=0)
     if isinstance(sizes, (list, tuple)) and not sizes:
         remedy = "pass at least one number of training samples"
         checks.refuse("score_by_n", "sizes must not be empty", "none", remedy)
@@ -323,7 +323,7 @@ def score_by_n(
             for n in sizes
         ),
         seed=seed,
-        batch_size=checks.check_count(batch_size, who, "batch_size"),
+        batch_size=checks.check_count(batch_size, caller, "batch_size"),
         folder=None,
     )
     name, network = encoder.network.name, encoder.network.forward
@@ -331,13 +331,13 @@ def score_by_n(
         if not isinstance(network, nn.Module):
             rule = "a stored score needs a model that can be identified"
             remedy = "pass a module, or cache=None"
-            checks.refuse(who, rule, f"a {type(network).__name__}", remedy, TypeError)
+            checks.refuse(caller, rule, f"a {type(network).__name__}", remedy, TypeError)
         with encoders.evaluating(network, encoder.network.device):
             key = _score_key(encoder, s, seed, run.sizes)
         if key is None:
             same = f"the same {encoders.PROBE_IMAGES} images again, or fails on them"
             warnings.warn(
-                f"{who}: {name} returns other features when it sees {same}; nothing is stored.",
+                f"{caller}: {name} returns other features when it sees {same}; nothing is stored.",
                 stacklevel=3,
             )
         else:

@@ -44,31 +44,33 @@ def score_over_seeds(
     "SynBench score with the spread over training and test samples."
     from scipy import stats
 
-    who = "score_over_seeds"
-    seeds = checks.check_several(seeds, who, "seeds")
-    level = checks.check_number(level, who, "level", low=0, high=1, low_open=True, high_open=True)
+    caller = "score_over_seeds"
+    seeds = checks.check_several(seeds, caller, "seeds")
+    level = checks.check_number(
+        level, caller, "level", low=0, high=1, low_open=True, high_open=True
+    )
     if len(seeds) < 2:
-        checks.refuse(who, "an interval needs at least two seeds", len(seeds), "pass more")
+        checks.refuse(caller, "an interval needs at least two seeds", len(seeds), "pass more")
     if len(seeds) > _MOST_SEEDS:
         rule = f"at most {_MOST_SEEDS} seeds can be scored one after another"
-        checks.refuse(who, rule, len(seeds), "pass fewer")
+        checks.refuse(caller, rule, len(seeds), "pass fewer")
     s = torch.stack([synbench_score(model, seed=k, **options).score for k in seeds])
     mean, error = s.mean(0), s.std(0) / math.sqrt(len(seeds))
     half = float(stats.t.ppf((1 + level) / 2, len(seeds) - 1)) * error
     return SeedScores(mean=mean, low=mean - half, high=mean + half, scores=s, level=level)
 
 # %% ../../nbs/synbench/06_seeds_and_classes.ipynb #1b19d5cf
-def _shares(class_priors, who):
+def _shares(class_priors, caller):
     "The probabilities of the classes, or a sentence about them."
     rho = []
-    for prior in checks.check_several(class_priors, who, "class_priors"):
+    for prior in checks.check_several(class_priors, caller, "class_priors"):
         checks.check_number(
-            prior, who, "class_priors", low=0, high=1, low_open=True, high_open=True
+            prior, caller, "class_priors", low=0, high=1, low_open=True, high_open=True
         )
         rho.append(round(prior, 12))
     if abs(sum(rho) - 1) > 1e-6:
         rule, remedy = "class_priors must sum to one", "pass the share of each class"
-        checks.refuse(who, rule, sum(rho), remedy)
+        checks.refuse(caller, rule, sum(rho), remedy)
     return rho
 
 

@@ -23,15 +23,15 @@ def local_symmetry(
     a: float = 1.0,  # variance of a pixel of the region
 ) -> gaussians.Kronecker:
     "Only a central square varies, and it equals its mirror image (A.14, third example)."
-    who = "local_symmetry"
+    caller = "local_symmetry"
     sides = tuple(
-        checks.check_count(n, who, "shape") for n in checks.check_several(shape, who, "shape")
+        checks.check_count(n, caller, "shape") for n in checks.check_several(shape, caller, "shape")
     )
     if len(sides) != 3:
-        checks.refuse(who, "shape must have 3 sides", sides, "pass (channels, height, width)")
-    checks.check_load(max(sides[1:]), who, "shape", bytes_each=48 * max(sides[1:]))
-    inner = checks.check_count(inner, who, "inner", high=min(sides[1:]))
-    a = checks.check_number(a, who, "a", low=0, low_open=True)
+        checks.refuse(caller, "shape must have 3 sides", sides, "pass (channels, height, width)")
+    checks.check_load(max(sides[1:]), caller, "shape", bytes_each=48 * max(sides[1:]))
+    inner = checks.check_count(inner, caller, "inner", high=min(sides[1:]))
+    a = checks.check_number(a, caller, "a", low=0, low_open=True)
 
     def within(n, block):
         first = (n - inner) // 2
@@ -91,16 +91,16 @@ def compose_structures(
     *parts: gaussians.Covariance,  # structures, the most global first
 ) -> gaussians.Colored:  # for `synthetic_task`
     "Structures of an image one inside the other: noise is coloured by the last one first (A.14)."
-    who = "compose_structures"
+    caller = "compose_structures"
     sides = tuple(
-        checks.check_count(n, who, "shape") for n in checks.check_several(shape, who, "shape")
+        checks.check_count(n, caller, "shape") for n in checks.check_several(shape, caller, "shape")
     )
     if not parts:
-        checks.refuse(who, "there must be a structure", "none", "pass mirror_symmetry(shape)")
+        checks.refuse(caller, "there must be a structure", "none", "pass mirror_symmetry(shape)")
     for part in parts:
         if not (hasattr(part, "color") and hasattr(part, "fits") and part.fits(sides)):
             rule = f"structures must fit images of shape {sides}"
-            checks.refuse(who, rule, type(part).__name__, "build each for this shape")
+            checks.refuse(caller, rule, type(part).__name__, "build each for this shape")
 
     def color(g):
         for part in reversed(parts):

@@ -107,30 +107,30 @@ def rank_agreement(
     Raises ValueError where the statistic is undefined.
     Reference: SynBench, A.17 (Fisher's interval); PACTran, B.8 (Kendall's tau).
     """
-    me = "rank_agreement"
-    x, y = _vectors(me, method, scores=scores, truth=truth)
-    if not checks.check_flag(higher_is_better, me, "higher_is_better"):
+    caller = "rank_agreement"
+    x, y = _vectors(caller, method, scores=scores, truth=truth)
+    if not checks.check_flag(higher_is_better, caller, "higher_is_better"):
         x = -x
-    level = _check_level(level, me)
-    statistic = orders.order_statistic(method, k, len(x), me)
-    families = orders.family_members(groups, len(x), me)
+    level = _check_level(level, caller)
+    statistic = orders.order_statistic(method, k, len(x), caller)
+    families = orders.family_members(groups, len(x), caller)
     default = "fisher" if method in orders.FISHER_LAWS and families is None else "bootstrap"
     choice = default if interval is None else interval
-    interval = checks.check_choice(choice, ("fisher", "bootstrap"), me, "interval")
+    interval = checks.check_choice(choice, ("fisher", "bootstrap"), caller, "interval")
     if interval == "fisher" and families is not None:
         rule = "Fisher's interval takes models as independent"
-        checks.refuse(me, rule, f"{len(families)} families", "pass interval='bootstrap'")
+        checks.refuse(caller, rule, f"{len(families)} families", "pass interval='bootstrap'")
     if interval == "fisher" and method not in orders.FISHER_LAWS:
         rule = f"Fisher's interval exists for {', '.join(orders.FISHER_LAWS)}"
-        checks.refuse(me, rule, method, "pass interval='bootstrap'")
-    n_resamples = orders.check_resamples(n_resamples, (x, y), me)
-    checks.check_generator(seed, me)
+        checks.refuse(caller, rule, method, "pass interval='bootstrap'")
+    n_resamples = orders.check_resamples(n_resamples, (x, y), caller)
+    checks.check_generator(seed, caller)
     value = float(statistic(x, y))
     if interval == "fisher":
         low, high = orders.fisher_interval(value, len(x), method, level)
     else:
         values = orders.resampled_values(
-            statistic, (x, y), n_resamples, seed, me, families=families
+            statistic, (x, y), n_resamples, seed, caller, families=families
         )
         low, high = orders.quantile_interval(values, level)
     return Agreement(
@@ -216,13 +216,13 @@ def compare_agreement(
     """
     from scipy import stats
 
-    me = "compare_agreement"
-    a, b, y = _vectors(me, method, 2, first=first, second=second, truth=truth)
-    level = _check_level(level, me)
-    n_resamples = orders.check_resamples(n_resamples, (a, b, y), me)
+    caller = "compare_agreement"
+    a, b, y = _vectors(caller, method, 2, first=first, second=second, truth=truth)
+    level = _check_level(level, caller)
+    n_resamples = orders.check_resamples(n_resamples, (a, b, y), caller)
     n = y.shape[-1]
-    families = orders.family_members(groups, n, me)
-    one = orders.order_statistic(method, k, n, me)
+    families = orders.family_members(groups, n, caller)
+    one = orders.order_statistic(method, k, n, caller)
 
     def mean(x, y):
         tasks = zip(np.atleast_2d(x), np.atleast_2d(y), strict=True)
@@ -231,8 +231,8 @@ def compare_agreement(
     def gap(a, b, y):
         return mean(a, y) - mean(b, y)
 
-    g = checks.check_generator(seed, me)
-    gaps = orders.resampled_values(gap, (a, b, y), n_resamples, g, me, families=families)
+    g = checks.check_generator(seed, caller)
+    gaps = orders.resampled_values(gap, (a, b, y), n_resamples, g, caller, families=families)
     low, high = orders.quantile_interval(gaps, level)
     scaled = [stats.zscore(v, axis=-1) if method == "pearson" else v for v in (a, b)]
     swaps = exchanges(n, n_resamples, g, families)
@@ -273,8 +273,8 @@ def partial_agreement(
     seed: Seed | None = 0,  # of the bootstrap
 ) -> Agreement:  # with Fisher's interval, or the bootstrap's over families
     "Correlation of scores with the truth when other variables are held fixed."
-    me = "partial_agreement"
-    checks.check_choice(method, tuple(orders.FISHER_LAWS), me, "method")
+    caller = "partial_agreement"
+    checks.check_choice(method, tuple(orders.FISHER_LAWS), caller, "method")
     several = (
         isinstance(covariates, (list, tuple))
         and len(covariates) > 0
@@ -282,23 +282,25 @@ def partial_agreement(
     )
     columns: Any = covariates if several else [covariates]
     held = {f"covariates[{i}]": v for i, v in enumerate(columns)}
-    vectors = _vectors(me, method, scores=scores, truth=truth, **held)
-    level = _check_level(level, me)
+    vectors = _vectors(caller, method, scores=scores, truth=truth, **held)
+    level = _check_level(level, caller)
     n = len(vectors[0])
-    families = orders.family_members(groups, n, me)
-    sign = 1 if checks.check_flag(higher_is_better, me, "higher_is_better") else -1
+    families = orders.family_members(groups, n, caller)
+    sign = 1 if checks.check_flag(higher_is_better, caller, "higher_is_better") else -1
     value = sign * _partial(method, *vectors)
     if math.isnan(value):
         rule = "scores, truth and covariates must not determine each other"
-        checks.refuse(me, rule, "a singular correlation matrix", "drop one of them")
+        checks.refuse(caller, rule, "a singular correlation matrix", "drop one of them")
     if families is None:
         low, high = orders.fisher_interval(
-            value, n, method, level, caller=me, n_given=len(vectors) - 2
+            value, n, method, level, caller=caller, n_given=len(vectors) - 2
         )
     else:
-        n_resamples = orders.check_resamples(n_resamples, vectors, me)
+        n_resamples = orders.check_resamples(n_resamples, vectors, caller)
         partial = functools.partial(_partial, method)
-        values = orders.resampled_values(partial, vectors, n_resamples, seed, me, families=families)
+        values = orders.resampled_values(
+            partial, vectors, n_resamples, seed, caller, families=families
+        )
         low, high = orders.quantile_interval(sign * values, level)
     return Agreement(
         value=value,
@@ -318,12 +320,12 @@ def static_order(
     "Mean rank of each model on all tasks but one: the static order that a score must beat."
     from scipy import stats
 
-    me = "static_order"
+    caller = "static_order"
     Y = checks.check_finite(
-        checks.check_tensor(truths, me, "truths").detach().cpu().double(), me, "truths"
+        checks.check_tensor(truths, caller, "truths").detach().cpu().double(), caller, "truths"
     )
     if Y.ndim != 2 or len(Y) < 2:
         rule = "truths must hold a row per task, two at least"
-        checks.refuse(me, rule, f"shape {tuple(Y.shape)}", "pass the truth of other tasks too")
+        checks.refuse(caller, rule, f"shape {tuple(Y.shape)}", "pass the truth of other tasks too")
     ranks = torch.from_numpy(stats.rankdata(Y.numpy(), axis=1)).double()
     return (ranks.sum(0) - ranks) / (len(Y) - 1)

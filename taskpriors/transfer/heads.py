@@ -255,14 +255,16 @@ def fit_head(
     start: HeadFit | None = None,  # a head to start from; the optimum does not depend on it
 ) -> HeadFit:
     "Multinomial logistic head with an l2 penalty and a free intercept, at its optimum (B.5: RER)."
-    me = "fit_head"
-    X = checks.check_features(features, me).detach()
-    y, counts = present_classes(labels, me, n=len(X), device=X.device)
-    beta = checks.check_number(beta, me, "beta", low=0, low_open=True)
-    beta = checks.check_number(beta, me, "beta", low=1e-150, high=1e150)  # 1/beta is finite, too
-    tol = checks.check_number(tol, me, "tol", low=0, low_open=True)
-    max_iter = checks.check_count(max_iter, me, "max_iter")
-    frame = head_frame(X, svd, me)
+    caller = "fit_head"
+    X = checks.check_features(features, caller).detach()
+    y, counts = present_classes(labels, caller, n=len(X), device=X.device)
+    beta = checks.check_number(beta, caller, "beta", low=0, low_open=True)
+    beta = checks.check_number(
+        beta, caller, "beta", low=1e-150, high=1e150
+    )  # 1/beta is finite, too
+    tol = checks.check_number(tol, caller, "tol", low=0, low_open=True)
+    max_iter = checks.check_count(max_iter, caller, "max_iter")
+    frame = head_frame(X, svd, caller)
     Y = torch.eye(len(counts), dtype=frame.A.dtype, device=frame.A.device)[:, y]
     problem = HeadProblem(frame.A, Y, beta)
     theta = _start(start, frame, len(counts))

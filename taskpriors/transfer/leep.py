@@ -121,13 +121,13 @@ def fitted_mixture(
     "A full-covariance Gaussian mixture on the leading principal components."
     from sklearn.mixture import GaussianMixture
 
-    me = "mixture_probs"
-    n_components = checks.check_count(n_components, me, "n_components", high=svd.n)
-    checks.check_number(variance, me, "variance", low=0, high=1, low_open=True)
-    seed = checks.check_count(seed, me, "seed", low=0, high=2**32 - 1)
+    caller = "mixture_probs"
+    n_components = checks.check_count(n_components, caller, "n_components", high=svd.n)
+    checks.check_number(variance, caller, "variance", low=0, high=1, low_open=True)
+    seed = checks.check_count(seed, caller, "seed", low=0, high=2**32 - 1)
     if len(svd.S) == 0:
         rule = "features must differ between points"
-        checks.refuse(me, rule, "identical rows", "pass features that vary")
+        checks.refuse(caller, rule, "identical rows", "pass features that vary")
     share = svd.S.square().cumsum(0) / svd.S.square().sum()
     p = min(int((share < variance - 1e-12).sum()) + 1, len(share))
     scores = svd.scores[:, :p] * (svd.n**0.5 / svd.S[0])  # the first column has variance one

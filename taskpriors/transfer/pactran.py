@@ -201,10 +201,10 @@ def dirichlet_fit(
     max_iter: int = 5000,  # rounds at most
 ) -> VariationalFit:
     "Variational posterior of PACTran-Dirichlet (appendix A.1), run to convergence."
-    me = "dirichlet_fit"
-    case = _mixture(source_probs, labels, alpha, me)
-    tol = checks.check_number(tol, me, "tol", low=0)
-    max_iter = checks.check_count(max_iter, me, "max_iter")
+    caller = "dirichlet_fit"
+    case = _mixture(source_probs, labels, alpha, caller)
+    tol = checks.check_number(tol, caller, "tol", low=0)
+    max_iter = checks.check_count(max_iter, caller, "max_iter")
     counts = _expected_counts(case.prior, case.M, case.y)
     start = _Round(counts, torch.ones_like(counts[0]))
     advance = partial(_dirichlet_round, case, case.blocks())
@@ -255,16 +255,16 @@ def pactran_dirichlet(
     c_yz = alpha_y + sum of q_i(z) over the points of class y, at the q of the largest bound.
     Reference: Ding et al., PACTran (2022), appendix A.1, eq. (15).
     """
-    me = "pactran_dirichlet"
-    _check_options(variant, ("bound", "published"), normalization, me)
+    caller = "pactran_dirichlet"
+    _check_options(variant, ("bound", "published"), normalization, caller)
     if variant == "published":
-        case = _mixture(source_probs, labels, alpha, me)
+        case = _mixture(source_probs, labels, alpha, caller)
         counts, value = _published_rounds(case, _dirichlet_log)
         sums = torch.lgamma(case.prior.sum()) - torch.lgamma(counts.sum(0))
         value = (value + sums.sum()).item()
         return _normalised_bound(value, len(case.y), len(case.prior), normalization)
     fit = dirichlet_fit(source_probs, labels, alpha=alpha, tol=tol, max_iter=max_iter)
-    _warn_unconverged(me, fit)
+    _warn_unconverged(caller, fit)
     return _normalised_bound(fit.bound, len(fit.posterior), len(fit.counts), normalization)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #5d3e08b6
@@ -292,11 +292,11 @@ def gamma_fit(
     max_iter: int = 5000,  # rounds at most
 ) -> VariationalFit:
     "Variational posterior of PACTran-Gamma (appendix A.2) with prior rate 1, run to convergence."
-    me = "gamma_fit"
-    case = _mixture(source_probs, labels, alpha, me)
-    tol = checks.check_number(tol, me, "tol", low=0)
-    max_iter = checks.check_count(max_iter, me, "max_iter")
-    free = checks.check_choice(rates, ("optimal", "fixed"), me, "rates") == "optimal"
+    caller = "gamma_fit"
+    case = _mixture(source_probs, labels, alpha, caller)
+    tol = checks.check_number(tol, caller, "tol", low=0)
+    max_iter = checks.check_count(max_iter, caller, "max_iter")
+    free = checks.check_choice(rates, ("optimal", "fixed"), caller, "rates") == "optimal"
     counts = _expected_counts(case.prior, case.M, case.y)
     start = _Round(counts, torch.ones_like(counts[0]), case.M @ counts.sum(0))
     advance = partial(_gamma_round, case, case.blocks(), free=free)
@@ -322,17 +322,17 @@ def pactran_gamma(
     lam_i = sum_yz M(x_i)_z c_yz. The default maximises over the rates, too.
     Reference: Ding et al., PACTran (2022), appendix A.2, eqs. (17) and (18).
     """
-    me = "pactran_gamma"
-    _check_options(variant, ("bound", "fixed", "published"), normalization, me)
+    caller = "pactran_gamma"
+    _check_options(variant, ("bound", "fixed", "published"), normalization, caller)
     if variant == "published":
-        case = _mixture(source_probs, labels, alpha, me)
+        case = _mixture(source_probs, labels, alpha, caller)
         counts, value = _published_rounds(case, torch.digamma)
         n, K = len(case.y), len(case.prior)
         value = (value - (case.M @ counts.sum(0)).log().sum()).item() + n - n * K
         return _normalised_bound(value, n, K, normalization)
     rates = "fixed" if variant == "fixed" else "optimal"
     fit = gamma_fit(source_probs, labels, alpha=alpha, rates=rates, tol=tol, max_iter=max_iter)
-    _warn_unconverged(me, fit)
+    _warn_unconverged(caller, fit)
     return _normalised_bound(fit.bound, len(fit.posterior), len(fit.counts), normalization)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #aff74859
@@ -375,15 +375,19 @@ def flatness(
     hessian: str = "mean",  # "mean" (derivation) or "sum" (as released, n times larger)
 ) -> float:  # nats
     "Flatness regulariser FR of PACTran-Gaussian (B.5)."
-    me = "flatness"
+    caller = "flatness"
     n, n_classes, d = (
-        checks.check_count(v, me, name) for name, v in dict(n=n, n_classes=n_classes, d=d).items()
+        checks.check_count(v, caller, name)
+        for name, v in dict(n=n, n_classes=n_classes, d=d).items()
     )
     within: dict[str, Any] = dict(low=1e-150, high=1e150)
-    a, b = checks.check_number(a, me, "a", **within), checks.check_number(b, me, "b", **within)
-    trace = checks.check_number(trace, me, "trace", low=0, high=1e150)
+    a, b = (
+        checks.check_number(a, caller, "a", **within),
+        checks.check_number(b, caller, "b", **within),
+    )
+    trace = checks.check_number(trace, caller, "trace", low=0, high=1e150)
     beta = a * n
-    scale = n if checks.check_choice(hessian, ("mean", "sum"), me, "hessian") == "sum" else 1
+    scale = n if checks.check_choice(hessian, ("mean", "sum"), caller, "hessian") == "sum" else 1
     return n_classes * b / (2 * beta) * math.log1p(beta / (n_classes * d) * scale * trace)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #5add5850
@@ -414,18 +418,18 @@ def gaussian_grid(
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
 ) -> GaussianGrid:
     "RER and FR over the published grid of (a, b): one convex fit per a."
-    me = "gaussian_grid"
-    X = checks.check_features(features, me).detach()
-    y, counts = present_classes(labels, me, n=len(X))
+    caller = "gaussian_grid"
+    X = checks.check_features(features, caller).detach()
+    y, counts = present_classes(labels, caller, n=len(X))
     a = [
-        checks.check_number(v, me, "a", low=0, low_open=True)
-        for v in checks.check_several(a, me, "a")
+        checks.check_number(v, caller, "a", low=0, low_open=True)
+        for v in checks.check_several(a, caller, "a")
     ]
     b = [
-        checks.check_number(v, me, "b", low=0, low_open=True)
-        for v in checks.check_several(b, me, "b")
+        checks.check_number(v, caller, "b", low=0, low_open=True)
+        for v in checks.check_several(b, caller, "b")
     ]
-    checks.check_choice(hessian, ("mean", "sum"), me, "hessian")
+    checks.check_choice(hessian, ("mean", "sum"), caller, "hessian")
     heads: list[HeadFit] = []
     for v in a:
         near = heads[-1] if heads else None
@@ -462,9 +466,9 @@ def pactran_gaussian(
     K b / (2 beta) * ln(1 + beta / (K d) * trace of the Hessian of L), with beta = a n.
     Reference: Ding et al., PACTran (2022), appendix A.3, eqs. (19) to (21), and B.5.
     """
-    me = "pactran_gaussian"
-    b = checks.check_number(b, me, "b", low=0, low_open=True)
-    checks.check_choice(hessian, ("mean", "sum"), me, "hessian")
-    fit = use_head(features, labels, a, head, me, tol=tol, max_iter=max_iter, svd=svd)
+    caller = "pactran_gaussian"
+    b = checks.check_number(b, caller, "b", low=0, low_open=True)
+    checks.check_choice(hessian, ("mean", "sum"), caller, "hessian")
+    fit = use_head(features, labels, a, head, caller, tol=tol, max_iter=max_iter, svd=svd)
     d, K = fit.W.shape
     return fit.risk + flatness(fit.trace, len(features), K, a=a, b=b, d=d, hessian=hessian)

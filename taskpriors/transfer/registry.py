@@ -234,28 +234,30 @@ class TransferScores(Result):
 
 # %% ../../nbs/transfer/15_registry.ipynb #366edf32
 def _asked_for(metrics, inputs: dict) -> list[str]:  # names in METRICS
-    me = "transfer_scores"
+    caller = "transfer_scores"
     if metrics is None:
         names = [k for k, m in METRICS.items() if set(m.needs) <= set(inputs)]
     else:
-        names = checks.check_several(metrics, me, "metrics")
+        names = checks.check_several(metrics, caller, "metrics")
     if not names:
         rule = "at least one metric must be computable"
-        checks.refuse(me, rule, f"inputs {list(inputs)}", "pass features and labels")
+        checks.refuse(caller, rule, f"inputs {list(inputs)}", "pass features and labels")
     for name in names:
         if not isinstance(name, str) or name not in METRICS:
             if isinstance(name, str) and name in COMBINED:
                 terms = ", ".join(terms_of([name]))
                 remedy = f"ask rank_models for it, or for its terms here: {terms}"
                 checks.refuse(
-                    me, f"{name} is normalised over the models of a table", "one model", remedy
+                    caller, f"{name} is normalised over the models of a table", "one model", remedy
                 )
             rule = "metrics must be names in METRICS"
-            checks.refuse(me, rule, repr(name), "choose among taskpriors.METRICS")
+            checks.refuse(caller, rule, repr(name), "choose among taskpriors.METRICS")
         missing = [k for k in METRICS[name].needs if k not in inputs]
         if missing:
             rule = f"{name} needs {' and '.join(METRICS[name].needs)}"
-            checks.refuse(me, rule, f"no {missing[0]}", f"pass {missing[0]}= or leave {name} out")
+            checks.refuse(
+                caller, rule, f"no {missing[0]}", f"pass {missing[0]}= or leave {name} out"
+            )
     return names
 
 # %% ../../nbs/transfer/15_registry.ipynb #a2d12589
@@ -397,15 +399,15 @@ def combine_over_models(
 
     Reference: Lu et al. 2022; Gholami et al. 2023; Wang et al. 2023.
     """
-    me = "combine_over_models"
-    oriented = checks.check_flag(oriented, me, "oriented")
+    caller = "combine_over_models"
+    oriented = checks.check_flag(oriented, caller, "oriented")
     checks.check_instance(
-        columns, Mapping, me, "columns", remedy="pass a dictionary of metric -> values"
+        columns, Mapping, caller, "columns", remedy="pass a dictionary of metric -> values"
     )
     scores = {k: v for k, v in columns.items() if isinstance(k, str) and k in METRICS}
-    scores = {k: checks.check_tensor(v, me, k).detach().double() for k, v in scores.items()}
+    scores = {k: checks.check_tensor(v, caller, k).detach().double() for k, v in scores.items()}
     if scores:
-        checks.check_same_n(me, **{k: len(v) for k, v in scores.items()})
+        checks.check_same_n(caller, **{k: len(v) for k, v in scores.items()})
     out = {}
     for name, (rule, weights) in COMBINED.items():
         if not set(weights) <= set(scores):

@@ -182,17 +182,17 @@ def collapse_terms(
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
 ) -> CollapseTerms:
     "The three terms of NCTI, from one discriminant analysis (Wang et al. 2023)."
-    me = "collapse_terms"
-    X = checks.check_features(features, me).detach()
-    y, counts = present_classes(labels, me, n=len(X), device=X.device)
-    p = checks.check_count(n_components, me, "n_components")
-    svd = varying_svd(X, svd, me)
+    caller = "collapse_terms"
+    X = checks.check_features(features, caller).detach()
+    y, counts = present_classes(labels, caller, n=len(X), device=X.device)
+    p = checks.check_count(n_components, caller, "n_components")
+    svd = varying_svd(X, svd, caller)
     unit = svd.S[0] / len(X) ** 0.5
     Z = svd.scores[:, :p] / unit
     means, prior = class_means(Z, y, counts), counts / len(X)
     if (Z - means[y]).square().sum() <= 1e-24 * Z.square().sum():  # as far as rounding tells
         got = f"no variance in any of {len(counts)} classes"
-        checks.refuse(me, "some class must vary", got, "pass more points per class")
+        checks.refuse(caller, "some class must vary", got, "pass more points per class")
     between = means.T @ (prior[:, None] * means)
     total = Z.T @ Z / len(X)
     share = math.exp(-float(svd.S[: min(p, 32)].square().sum()) / (len(X) - 1))
@@ -338,14 +338,16 @@ def concept_variation(
 
     Reference: Vilalta 1999; as a transferability metric, Singh et al. 2025.
     """
-    me = "concept_variation"
-    alpha = checks.check_number(alpha, me, "alpha", low=0, high=1e6)
-    X, y = _drawn_points(features, labels, max_points, seed, me)
+    caller = "concept_variation"
+    alpha = checks.check_number(alpha, caller, "alpha", low=0, high=1e6)
+    X, y = _drawn_points(features, labels, max_points, seed, caller)
     X = X * checks.power_to_one(X)
     low, high = X.min(0).values, X.max(0).values
     width = high - low
     if not width.max() > 0:
-        checks.refuse(me, "features must differ between points", "identical rows", "pass others")
+        checks.refuse(
+            caller, "features must differ between points", "identical rows", "pass others"
+        )
     X = (X - low) / torch.where(width > 1e-12 * width.max(), width, torch.inf)
     reach, total = X.shape[1] ** 0.5, 0.0
     for rows in row_blocks(len(X), max(1, 2**22 // len(X))):
@@ -369,8 +371,8 @@ def interclass_distance(
 
     Reference: Bezdek and Pal 1998; as a transferability metric, Singh et al. 2025.
     """
-    me = "interclass_distance"
-    X, y = _drawn_points(features, labels, max_points, seed, me)
+    caller = "interclass_distance"
+    X, y = _drawn_points(features, labels, max_points, seed, caller)
     scale = checks.power_to_one(X)
     X = X * scale
     X = X - X.mean(0)
