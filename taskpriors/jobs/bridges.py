@@ -38,8 +38,8 @@ def _mean_of_scores(
         rule = f"{path.name[-80:]} must hold scores"
         got, remedy = ", ".join(map(str, record))[:100], "read older files with mteb itself"
         checks.refuse("from_mteb", rule, got, remedy)
-    found = [part["main_score"] for split in scores.values() for part in split]
-    return math.fsum(found) / len(found) if found else math.nan
+    main_scores = [part["main_score"] for split in scores.values() for part in split]
+    return math.fsum(main_scores) / len(main_scores) if main_scores else math.nan
 
 
 def _model_of(
@@ -66,8 +66,8 @@ def _json_rows(
         name = model.get("model_name") or _model_of(path)
         revision = model.get("model_revision") or path.absolute().parent.name
         for task in model.get("task_results", [model]):
-            about = task.get("task_name", path.stem)
-            row = dict(model_name=name, model_revision=revision, task_name=about)
+            task_name = task.get("task_name", path.stem)
+            row = dict(model_name=name, model_revision=revision, task_name=task_name)
             yield dict(row, score=_mean_of_scores(task, path))
 
 # %% ../../nbs/jobs/06_bridges.ipynb #6d154b4a
@@ -133,8 +133,8 @@ def _plain_numbers(
 
     if pd.api.types.is_numeric_dtype(column):
         return column
-    found = pd.to_numeric(column.astype(str).str.replace(",", ""), errors="coerce")
-    return column if found.isna().any() else found
+    numeric = pd.to_numeric(column.astype(str).str.replace(",", ""), errors="coerce")
+    return column if numeric.isna().any() else numeric
 
 
 @documented
@@ -185,10 +185,10 @@ def _default_tag(
     import timm
 
     try:
-        found = timm.get_pretrained_cfg(name, allow_unregistered=False)
+        config = timm.get_pretrained_cfg(name, allow_unregistered=False)
     except RuntimeError:  # timm knows no such model
         return None
-    return getattr(found, "tag", None) or None
+    return getattr(config, "tag", None) or None
 
 
 def known_names(
@@ -196,20 +196,20 @@ def known_names(
     *,
     aliases: Mapping | None = None,  # name -> name in the table, beside HUB_ALIASES
     tagged: bool = True,  # do the names of the table have tags?
-) -> list:  # of names, the surest first
+) -> list[str]:  # the surest first
     "The names under which a table may have the same weights."
     tagged = checks.check_flag(tagged, "known_names", "tagged")
     aliases = {} if aliases is None else aliases
     checks.check_instance(aliases, Mapping, "known_names", "aliases", remedy="pass name -> name")
     for name in aliases.values():
         checks.check_instance(name, str, "known_names", "an alias", remedy="pass name -> name")
-    known = HUB_ALIASES | dict(aliases)
-    names = [model, known.get(model)]
+    alias_of = HUB_ALIASES | dict(aliases)
+    names = [model, alias_of.get(model)]
     plain = model
     for prefix in ("hf-hub:", "hf_hub:", "timm/"):
         plain = plain.removeprefix(prefix)
-    names += [plain, known.get(plain)]
-    timm_name = known.get(plain, plain)
+    names += [plain, alias_of.get(plain)]
+    timm_name = alias_of.get(plain, plain)
     if "/" not in timm_name and "@" not in timm_name and ":" not in timm_name:
         base, _, tag = timm_name.partition(".")
         default = _default_tag(base)
@@ -235,15 +235,15 @@ def match_models(
     if not models or not all(isinstance(model, str) for model in models):
         rule, remedy = "models must be a list of names", "pass the models of a ranking"
         checks.refuse("match_models", rule, type(models[0] if models else models).__name__, remedy)
-    there = set(table.index)
-    tagged = any("." in str(name) for name in there)
+    available = set(table.index)
+    tagged = any("." in str(name) for name in available)
     rows = []
     for model in models:
         names = known_names(model, aliases=aliases, tagged=tagged)
-        rows.append(next((name for name in names if name in there), None))
-    found = table.reindex(rows)
-    found.index = models
-    return found
+        rows.append(next((name for name in names if name in available), None))
+    matched = table.reindex(rows)
+    matched.index = models
+    return matched
 
 # %% ../../nbs/jobs/06_bridges.ipynb #40c6e6d4
 @documented
@@ -261,26 +261,28 @@ def outside_agreement(
     """
     import pandas as pd
 
-    me = "outside_agreement"
-    checks.check_instance(ranking, Ranking, me, "ranking", remedy="pass what rank_models returned")
+    caller = "outside_agreement"
+    checks.check_instance(
+        ranking, Ranking, caller, "ranking", remedy="pass what rank_models returned"
+    )
     columns = dict(truth=truth) if given is None else dict(truth=truth, given=given)
     table = {}
-    for what, values in columns.items():
+    for column, values in columns.items():
         if not isinstance(values, (Mapping, pd.Series)):
-            rule, remedy = f"{what} must be numbers by model", "pass a column of the table"
-            checks.refuse(me, rule, type(values).__name__, remedy, TypeError)
+            rule, remedy = f"{column} must be numbers by model", "pass a column of the table"
+            checks.refuse(caller, rule, type(values).__name__, remedy, TypeError)
         frame = pd.DataFrame(dict(value=pd.Series(values, dtype=object)))
-        found = match_models(frame, ranking.models, aliases=aliases).value
+        matched = match_models(frame, ranking.models, aliases=aliases).value
         try:
-            found = found.astype(float)
+            matched = matched.astype(float)
         except (TypeError, ValueError):
-            rule, remedy = f"{what} must be numbers by model", "pass a column of numbers"
-            checks.refuse(me, rule, "something else", remedy, TypeError)
-        table[what] = torch.tensor(found.tolist(), dtype=torch.float64)
-        n_known = int(table[what].isfinite().sum())
+            rule, remedy = f"{column} must be numbers by model", "pass a column of numbers"
+            checks.refuse(caller, rule, "something else", remedy, TypeError)
+        table[column] = torch.tensor(matched.tolist(), dtype=torch.float64)
+        n_known = int(table[column].isfinite().sum())
         if n_known < 3:
-            rule, remedy = f"{what} must know at least 3 of the models", "pass aliases="
-            checks.refuse(me, rule, f"{n_known} of {len(ranking.models)}", remedy)
+            rule, remedy = f"{column} must know at least 3 of the models", "pass aliases="
+            checks.refuse(caller, rule, f"{n_known} of {len(ranking.models)}", remedy)
     rows = []
     for name in ("skill", "mean", "variance", *ranking.extra, "dimension"):
         values = ranking.extra[name] if name in ranking.extra else getattr(ranking, name)
@@ -289,15 +291,15 @@ def outside_agreement(
 
 
 def _outside_row(statistic, values, truth, given=None) -> dict[str, Any]:  # of common models
-    known = ~(values.isnan() | truth.isnan())
+    common = ~(values.isnan() | truth.isnan())
     controls = {}
     if given is not None:
-        known &= ~given.isnan()
-        controls = dict(given=given[known])
-    found = agreement_row(statistic, values[known], truth[known], controls)
-    row = {name: found[name] for name in ("statistic", "spearman", "low", "high")}
-    row |= dict(models=int(known.sum()), note=found["note"])
-    return row if given is None else dict(row, given=found["given_given"])
+        common &= ~given.isnan()
+        controls = dict(given=given[common])
+    entry = agreement_row(statistic, values[common], truth[common], controls)
+    row = {name: entry[name] for name in ("statistic", "spearman", "low", "high")}
+    row |= dict(models=int(common.sum()), note=entry["note"])
+    return row if given is None else dict(row, given=entry["given_given"])
 
 # %% ../../nbs/jobs/06_bridges.ipynb #67a74583
 def _features_of(
@@ -328,12 +330,12 @@ class FeatureScorer:
 
     def __call__(self, estimator: Any, X: Any, y: Any | None = None, **_: Any) -> float:
         "Score the features that a fitted estimator makes of `X`; `y` is not looked at."
-        made = _dense(_features_of(estimator, X))
-        features = checks.check_features(made, "scorer", "features of the estimator")
+        outputs = _dense(_features_of(estimator, X))
+        features = checks.check_features(outputs, "scorer", "features of the estimator")
         if self.statistic == "rankme":
             return float(rankme(features))
-        made = _dense(X if self.prior is None else self.prior(X))
-        Z = kernel_factor(checks.check_features(made, "scorer", "prior"), scale="frobenius")
+        outputs = _dense(X if self.prior is None else self.prior(X))
+        Z = kernel_factor(checks.check_features(outputs, "scorer", "prior"), scale="frobenius")
         temperature = task_temperature(Z, self.n_classes)
         tasks = TaskPrior(Z, temperature).sample(
             self.n_classes,

@@ -21,23 +21,19 @@ from ..inputs.accepted_models import load_encoder
 from ..inputs.encoders import evaluating
 from ..inputs.image_source import ImageSource
 from ..kernels import kernel_factor
-from . import neucrab_files, recipes
+from . import neucrab_files, operations, recipes, tau_tables
 from .figures import tsne_map
 from .hyperparameters import spread_ratios
 from .neucrab import neucrab
-from .operations import TABLE_8, count_operations
 from .questions import question_task, toy_questions
 from .subsamples import Checkpoint
-from .tau_tables import grids_of, subsample_table
 from ..prior.diversity import task_diversity
 from ..prior.task_prior import TaskPrior
 from ..rank.models import rank_models
 from ..results import new_axes
-from ..synbench import score
+from ..synbench import gaussians, robust_probing, score
 from ..synbench.accuracy import synthetic_accuracy
-from ..synbench.gaussians import frechet_distance, rejects_gaussian, synthetic_task
-from ..synbench.robust_probing import autoattack, pgd_attack, robust_linear_probe
-from ..transfer.agreement import agreement_statistic, rank_agreement
+from ..transfer import agreement
 from ..transfer.code_length import code_lengths
 from ..transfer.discriminants import sfda
 from ..transfer.evidence import logme
@@ -66,20 +62,20 @@ _SCORED = ("scales", "n_train", "n_test", "eps", "threshold", "covariance")
 
 
 def _settings(item):  # name of the convention -> SynBenchSettings
-    given = {k: v for k, v in item.settings.items() if k in _SCORED}
-    given = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+    options = {k: v for k, v in item.settings.items() if k in _SCORED}
+    options = {k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
     both = dict(convention=score.SynBenchSettings.released(), derived=score.SynBenchSettings())
-    return {name: replace(s, **given) for name, s in both.items()}
+    return {name: replace(s, **options) for name, s in both.items()}
 
 
 def _synbench_cells(job: Job) -> tuple[list, Any]:
     cells, curves = [], []
     for called, network in job.networks.items():
-        found = {
+        results = {
             name: score.score_by_n(network, (s.n_train,), settings=s, **job.options)[0]
             for name, s in _settings(job.item).items()
         }
-        ours = found["derived"]
+        ours = results["derived"]
         low, high = ours.interval()
         for k, e in enumerate(ours.settings.eps):
             for j, t in enumerate(ours.settings.threshold):
@@ -88,16 +84,16 @@ def _synbench_cells(job: Job) -> tuple[list, Any]:
                     Cell(
                         f"{called}, a_T = {t:g}" if several else called,
                         "SynBench" if len(ours.settings.eps) == 1 else f"eps = {e:g}",
-                        float(found["convention"].score[k, j]),
+                        float(results["convention"].score[k, j]),
                         float(ours.score[k, j]),
                         float(high[k, j] - low[k, j]) / 2,
                     )
                 )
         if job.item.settings.get("accuracy"):
-            how = {k: v for k, v in job.options.items() if k != "cache"}
+            options = {k: v for k, v in job.options.items() if k != "cache"}
             steps = job.item.settings.get("attack_steps", 20)
             settings = _settings(job.item)["derived"]
-            a = synthetic_accuracy(network, settings=settings, n_steps=steps, **how)
+            a = synthetic_accuracy(network, settings=settings, n_steps=steps, **options)
             cells += [Cell(called, k, None, 100 * v) for k, v in (("SA", a.sa), ("RA", a.ra))]
         curves.append(ours)
     return cells, curves[0].plot if curves else None
@@ -120,10 +116,10 @@ def _by_size(job: Job) -> tuple[list, Any]:
             score.score_by_n(network, sizes, settings=s, **job.options) for s in both.values()
         ]
         encoder = score.image_encoder(network, None, "model", None, job.options.get("device"))
-        task = synthetic_task(_BASE_SCALE, encoder.shape)
+        task = gaussians.synthetic_task(_BASE_SCALE, encoder.shape)
         with evaluating(encoder.network.forward, encoder.network.device):
             z, y = (
-                found.cpu() for found in score.task_features(encoder, task, max(sizes), 0, batch)
+                values.cpu() for values in score.task_features(encoder, task, max(sizes), 0, batch)
             )
         for k, n in enumerate(sizes):
             pair = [float(results[k].score[0, 0]) for results in scored]
@@ -169,7 +165,7 @@ def _printed_correlations(job: Job) -> tuple[list, Any]:
     for row in table["row"].unique():
         if row in wide.index and row != "Accuracy (%)":
             values = torch.tensor(wide.loc[row].to_numpy())
-            r = rank_agreement(values, truth, method="pearson")
+            r = agreement.rank_agreement(values, truth, method="pearson")
             cells.append(Cell(row, "Pearson", None, r.value, 0.0))
     return cells, partial(_draw_correlations, cells)
 
@@ -182,24 +178,31 @@ def _draw_correlations(cells):
     return ax
 
 # %% ../../nbs/papers/15_actions.ipynb #1dccb918
+class Pixels(NamedTuple):
+    "Images of one size, and their classes."
+
+    images: torch.Tensor  # in [0, 1], shape (n, C, H, W)
+    classes: torch.Tensor  # shape (n,)
+
+
 def resized_pixels(
     source: ImageSource,
     shape: Sequence,  # of an image, (C, H, W)
     n: int,  # at most so many images, evenly spaced
     share: Sequence = (0, 1),  # (k, m): every m-th image from number k on
-) -> tuple:  # images in [0, 1], shape (n, C, H, W), and classes
+) -> Pixels:
     "Images of one shape and their classes."
     from torchvision.transforms import functional as tf
 
     first, every = share
-    own = torch.arange(first, len(source), every)
-    rows = own[evenly(len(own), n)].tolist()
+    members = torch.arange(first, len(source), every)
+    rows = members[evenly(len(members), n)].tolist()
     check_memory(4 * len(rows) * math.prod(shape), "reproduce", "pass --folder with fewer images")
     pixels = torch.empty(len(rows), *shape)
     for k, i in enumerate(rows):
         pixels[k] = tf.to_tensor(tf.resize(source[i], list(shape[1:]), antialias=True))[: shape[0]]
     classes = torch.as_tensor(source.labels).unique(return_inverse=True)[1]
-    return pixels, classes[rows]
+    return Pixels(pixels, classes[rows])
 
 
 def _robust_probing(job: Job) -> tuple[list, Any]:
@@ -231,16 +234,16 @@ def _robust_cells(job, encoder, parts, at):  # of one network on one data set
     radii = s.get("eps", [0.0])
     for eps in radii:
         steps = dict(n_steps=s.get("attack_steps", 5), n_epochs=1 if job.item.small else 5)
-        head = robust_linear_probe(
+        head = robust_probing.robust_linear_probe(
             encoder.differentiable, x, y, eps, n_classes=n_classes, clip=(0, 1), **steps
         )
         standard = head.accuracy(encoder.differentiable, x2, y2)
         logits = head.on(encoder.differentiable)
         if s.get("attack") == "auto" and not job.item.small:
-            held = autoattack(logits, x2, y2, 0.2, n_classes=n_classes)
+            held = robust_probing.autoattack(logits, x2, y2, 0.2, n_classes=n_classes)
         else:
             few = s.get("attack_steps", 20)
-            held = pgd_attack(logits, x2, y2, 0.2, n_steps=few, clip=(0, 1))
+            held = robust_probing.pgd_attack(logits, x2, y2, 0.2, n_steps=few, clip=(0, 1))
         both = (100 * standard, 100 * held.robust_accuracy)
         plain = both if plain is None else plain
         for k, kind in enumerate(("SA", "RA")):
@@ -260,12 +263,12 @@ def _distances(job: Job) -> tuple[list, Any]:
         source = recipes.open_data(job.item, name, folder=job.folders.get(name), progress=False)
         x = resized_pixels(source, shape, n)[0]
         for label, covariance in (("Gaussian-I", "identity"), ("Gaussian-H", "heptadiagonal")):
-            task = synthetic_task(1.0, shape, covariance=covariance)
-            fit = rejects_gaussian(x, task)
+            task = gaussians.synthetic_task(1.0, shape, covariance=covariance)
+            fit = gaussians.rejects_gaussian(x, task)
             if job.item.item == "Table 20":
                 cells.append(Cell(name, label, fit.published_p, fit.p_value))
             else:
-                fid = frechet_distance(x.flatten(1), task.sample(len(x))[0].flatten(1))
+                fid = gaussians.frechet_distance(x.flatten(1), task.sample(len(x))[0].flatten(1))
                 cells.append(Cell(name, f"FID, {label}", None, fid))
                 cells.append(Cell(name, f"MD, {label}", fit.mean_distance, fit.mean_distance))
     return cells, None
@@ -300,13 +303,13 @@ def _edges(job: Job) -> tuple[list, Any]:
 
 def _agreements(published, derived, at):
     for quantity, with_what in (("mean", "mean probe accuracy"), ("variance", "probe accuracy")):
-        found = [
-            rank_agreement(getattr(r, quantity), r.accuracy, method="spearman")
+        correlations = [
+            agreement.rank_agreement(getattr(r, quantity), r.accuracy, method="spearman")
             for r in (published, derived)
         ]
-        error = (found[1].high - found[1].low) / 2
+        error = (correlations[1].high - correlations[1].low) / 2
         row = f"Spearman of the {quantity} of Tr(GK)"
-        yield Cell(row, with_what + at, found[0].value, found[1].value, error)
+        yield Cell(row, with_what + at, correlations[0].value, correlations[1].value, error)
 
 
 def _distribution(job: Job) -> tuple[list, Any]:
@@ -314,8 +317,8 @@ def _distribution(job: Job) -> tuple[list, Any]:
     images = _only_images(job)
     first = dict(list(job.networks.items())[:1])
     n_classes = min(s["n_classes"], len(set(torch.as_tensor(images.labels).tolist())))
-    how = dict(n_tasks=s["n_tasks"], n_classes=n_classes, **job.options)
-    ranking = rank_models(first, images, labels=True, metrics=["logme"], **how)
+    options = dict(n_tasks=s["n_tasks"], n_classes=n_classes, **job.options)
+    ranking = rank_models(first, images, labels=True, metrics=["logme"], **options)
     label, accuracies = float(ranking.extra["label accuracy"][0]), ranking.accuracies[0]
     cells = [
         Cell("the labels", "accuracy", None, label),
@@ -337,7 +340,7 @@ def _distribution(job: Job) -> tuple[list, Any]:
 def _labels(job: Job) -> tuple[list, Any]:
     from taskpriors.inputs.embed import embed_features
 
-    s, cells, drawn = job.item.settings, [], []
+    s, cells, examples = job.item.settings, [], []
     images = _only_images(job)
     X = embed_features(next(iter(job.networks.values())), images, **job.options).features
     prior = TaskPrior(kernel_factor(X, scale="frobenius"), 1.0)
@@ -348,14 +351,14 @@ def _labels(job: Job) -> tuple[list, Any]:
         cells.append(
             Cell(row, "distinct tasks of 8", None, float(task_diversity(tasks).n_distinct))
         )
-        drawn.append((row, tasks[0]))
+        examples.append((row, tasks[0]))
 
     def draw():
         from taskpriors.results import new_panels
 
         xy = tsne_map(X)
-        axes = new_panels(1, len(drawn), figsize=(3 * len(drawn), 3))[0]
-        for ax, (row, task) in zip(axes, drawn, strict=True):
+        axes = new_panels(1, len(examples), figsize=(3 * len(examples), 3))[0]
+        for ax, (row, task) in zip(axes, examples, strict=True):
             ax.scatter(*xy.T, c=task.numpy(), s=4, cmap="tab10")
             ax.set(title=f"T is {row}", xticks=[], yticks=[])
         return axes[0]
@@ -363,13 +366,13 @@ def _labels(job: Job) -> tuple[list, Any]:
     return cells, draw
 
 # %% ../../nbs/papers/15_actions.ipynb #d6f6efc4
-_PRINTED = {row: metric for row, metric in TABLE_8.items() if not row.startswith("PT-")}
+_PRINTED = {row: metric for row, metric in operations.TABLE_8.items() if not row.startswith("PT-")}
 _PRINTED |= {"PT-Gauss grid": "pactran_gaussian, valid", "PT-Gauss fix": "pactran_gaussian"}
 
 
 def _sizes(job):  # N/K
-    given = job.item.settings["per_class"]
-    return given if isinstance(given, list) else [given]
+    sizes = job.item.settings["per_class"]
+    return sizes if isinstance(sizes, list) else [sizes]
 
 
 def _image_tasks(job, **also):  # list of CheckpointTask
@@ -438,7 +441,8 @@ def _grid_cells(result):  # the points of both columns of the figure, of the fir
     task = result.truth["task"].iloc[0]
     error = result.error()[task]
     for per, cell in result.scores.query("seed == 0").groupby("per_class", sort=False):
-        table, ratios = subsample_table(cell), spread_ratios(grids_of(cell)).flatten()
+        table = tau_tables.subsample_table(cell)
+        ratios = spread_ratios(tau_tables.grids_of(cell)).flatten()
         errors = error.loc[table.index].to_numpy()
         for ratio, name in zip(ratios, table.filter(like="grid ").columns, strict=True):
             row = f"N/K = {per}, (a, b) = ({name[5:].replace(' ', ', ')})"
@@ -447,7 +451,7 @@ def _grid_cells(result):  # the points of both columns of the figure, of the fir
             for what, truth in truths.items():
                 if truth is not None and len(set(truth)) > 1 and len(set(table[name])) > 1:
                     a, b = (
-                        agreement_statistic(table[name].to_numpy(), truth, method=m)
+                        agreement.agreement_statistic(table[name].to_numpy(), truth, method=m)
                         for m in ("tau_a", "tau_b")
                     )
                     cells.append(Cell(row, f"tau with {what}", a, b))
@@ -456,16 +460,16 @@ def _grid_cells(result):  # the points of both columns of the figure, of the fir
 
 def _questions(job: Job) -> tuple[list, Any]:
     if not job.folders:  # a small run
-        made = {f"noise {v}": toy_questions(noise=v) for v in (0.1, 0.8, 3.0)}
-        images = {name: found[0] for name, found in made.items()}
-        _, questions, answers = made["noise 0.1"]
-        task = question_task("toy", images, questions, answers)
+        toys = {f"noise {v}": toy_questions(noise=v) for v in (0.1, 0.8, 3.0)}
+        images = {name: toy.images for name, toy in toys.items()}
+        toy = toys["noise 0.1"]
+        task = question_task("toy", images, toy.questions, toy.answers)
     else:
         task = neucrab_files.question_folder(next(iter(job.folders.values())))
-    s, kept = job.item.settings, {k: job.options.get(k) for k in ("cache", "progress")}
-    how: dict[str, Any] = dict(per_class=_sizes(job), n_seeds=s.get("n_seeds", 5), **kept)
+    s, options = job.item.settings, {k: job.options.get(k) for k in ("cache", "progress")}
+    settings: dict[str, Any] = dict(per_class=_sizes(job), n_seeds=s.get("n_seeds", 5), **options)
     names = [Checkpoint(model, family=neucrab_files.family_of(model)) for model in task.features]
-    result = neucrab(names, [task], metrics=["linear_valid"], **how)
+    result = neucrab(names, [task], metrics=["linear_valid"], **settings)
     return _grid_cells(result), partial(_first_panel, result)
 
 
@@ -485,7 +489,7 @@ def _costs(job, task):  # GFLOPS of metrics, and of the features of as many imag
         for called, network in job.networks.items():
             module: Any = load_encoder(network).forward
             with torch.no_grad():
-                one = count_operations(partial(module, task.inputs[called][0][None]))
+                one = operations.count_operations(partial(module, task.inputs[called][0][None]))
             cells.append(Cell(f"features of {called}", f"{at}, GFLOP", None, n_points * one / 1e9))
     return cells, None
 

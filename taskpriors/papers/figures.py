@@ -11,15 +11,14 @@ from collections.abc import Mapping
 import numpy as np
 from torch import Tensor
 
-from .. import checks
+from .. import checks, results
 from ..checks import ArrayLike, Axes, DataFrame
 from ..kernels import kernel_factor
 from ..prior.moments import trace_moments
 from ..prior.prefix import sample_labels
+from ..rank import shared_prior
 from ..rank.agreement import agreement_or_reason
 from ..rank.ranking import Ranking
-from ..rank.shared_prior import edge_temperature, shared_prior, task_temperature
-from ..results import in_style, new_axes, new_panels
 from ..show.plots import tsne
 from ..transfer.agreement import rank_agreement
 
@@ -45,7 +44,7 @@ def _factor_and_map(features, xy, *, seed, caller):  # factor (n, r), coordinate
 
 # %% ../../nbs/papers/12_figures.ipynb #f6e8f3a0
 def _axes(n_cols, n_rows=1, *, size=(2.8, 2.8)):  # (n_rows, n_cols) axes, each of `size` inches
-    return new_panels(n_rows, n_cols, figsize=(n_cols * size[0], n_rows * size[1]))
+    return results.new_panels(n_rows, n_cols, figsize=(n_cols * size[0], n_rows * size[1]))
 
 # %% ../../nbs/papers/12_figures.ipynb #960112f9
 def _colors(n):
@@ -67,7 +66,7 @@ def _paint(ax, xy, y, title):
 _MOST_PANELS = 400  # more can neither be drawn in a minute nor be seen
 
 
-@in_style
+@results.in_style
 def plot_tasks(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike | None = None,  # that the images came with, (n,); None leaves their panel out
@@ -81,12 +80,12 @@ def plot_tasks(
     "The given labels beside tasks sampled from the prior, on a t-SNE map (Task Priors, Figure 1)."
     checks.check_count(n_tasks, "plot_tasks", "n_tasks", high=_MOST_PANELS)
     Z, xy = _factor_and_map(features, xy, seed=seed, caller="plot_tasks")
-    T = task_temperature(Z, n_classes) if temperature is None else temperature
+    T = shared_prior.task_temperature(Z, n_classes) if temperature is None else temperature
     tasks = sample_labels(Z, T, n_classes, n_tasks=n_tasks, n_orders=n_tasks, seed=seed)
     panels = [(y, "a task from the prior") for y in tasks]
     if labels is not None:
-        given = checks.check_labels(labels, "plot_tasks", n=len(Z))[0]
-        panels.insert(0, (given, "the given labels"))
+        task_labels = checks.check_labels(labels, "plot_tasks", n=len(Z))[0]
+        panels.insert(0, (task_labels, "the given labels"))
     axes = _axes(len(panels))[0]
     for ax, (y, title) in zip(axes, panels, strict=True):
         _paint(ax, xy, y, title)
@@ -106,11 +105,11 @@ def _list_names(ax, names):
 
 # %% ../../nbs/papers/12_figures.ipynb #58bf830d
 def _correlation_title(x, y, of=""):
-    found = agreement_or_reason(rank_agreement, x, y, method="spearman")
-    return found if isinstance(found, str) else f"Spearman {found}{of}"
+    correlation = agreement_or_reason(rank_agreement, x, y, method="spearman")
+    return correlation if isinstance(correlation, str) else f"Spearman {correlation}{of}"
 
 # %% ../../nbs/papers/12_figures.ipynb #a9fbd1b6
-@in_style
+@results.in_style
 def plot_moments(
     ranking: Ranking,  # of rank_models
     *,
@@ -126,7 +125,7 @@ def plot_moments(
     if families is not None:
         remedy = "pass a dictionary model -> family"
         checks.check_instance(families, Mapping, "plot_moments", "families", remedy=remedy)
-    ax = _axes(1, size=(6.6, 3.8))[0, 0] if ax is None else new_axes(ax)
+    ax = _axes(1, size=(6.6, 3.8))[0, 0] if ax is None else results.new_axes(ax)
     mean, variance = ranking.mean, ranking.variance
     style = dict(color="C0")
     if families is not None:
@@ -151,7 +150,7 @@ def _plot_prediction(ax, x, y, *, error=None, xlabel, ylabel):
     ax.set(xlabel=xlabel, ylabel=ylabel, title=_correlation_title(x, y))
 
 # %% ../../nbs/papers/12_figures.ipynb #89228c26
-@in_style
+@results.in_style
 def plot_predictions(
     ranking: Ranking,  # of rank_models
 ) -> np.ndarray:  # two matplotlib axes
@@ -159,9 +158,9 @@ def plot_predictions(
     remedy = "pass what rank_models returns"
     checks.check_instance(ranking, Ranking, "plot_predictions", "ranking", remedy=remedy)
     accuracies = ranking.accuracies
-    left, right = axes = _axes(2, size=(4.4, 3.8))[0]
+    left_ax, right_ax = axes = _axes(2, size=(4.4, 3.8))[0]
     _plot_prediction(
-        left,
+        left_ax,
         ranking.mean,
         accuracies.mean(1),
         error=accuracies.std(1) / accuracies.shape[1] ** 0.5,
@@ -169,13 +168,13 @@ def plot_predictions(
         ylabel="mean accuracy over tasks",
     )
     _plot_prediction(
-        right,
+        right_ax,
         ranking.variance,
         accuracies.var(1),
         xlabel="Var Tr(MG)",
         ylabel="variance of accuracy over tasks",
     )
-    _list_names(right, ranking.models)
+    _list_names(right_ax, ranking.models)
     return axes
 
 # %% ../../nbs/papers/12_figures.ipynb #6489c28f
@@ -194,8 +193,8 @@ def prior_ablation(
         rule = "features must hold at least two models"
         checks.refuse("prior_ablation", rule, len(factors), "add models")
     frames = []
-    for prior, P in {**factors, "product": shared_prior(factors)}.items():
-        T = edge_temperature(P) if temperature is None else temperature
+    for prior, P in {**factors, "product": shared_prior.shared_prior(factors)}.items():
+        T = shared_prior.edge_temperature(P) if temperature is None else temperature
         m = trace_moments(factors, P, T, graphs="directed")
         rows = dict(prior=prior, model=list(factors), mean=m.mean, variance=m.variance)
         frames.append(pd.DataFrame(rows))
@@ -204,12 +203,12 @@ def prior_ablation(
 # %% ../../nbs/papers/12_figures.ipynb #4d86a41e
 def _list_priors(ax, priors):
     entries = zip(*ax.get_legend_handles_labels(), strict=True)
-    kept = [(handle, name[-24:]) for handle, name in entries if name in priors]
-    handles, names = zip(*kept, strict=True)
+    selected = [(handle, name[-24:]) for handle, name in entries if name in priors]
+    handles, names = zip(*selected, strict=True)
     ax.legend(handles, names, title="prior", loc="upper left", bbox_to_anchor=(1, 1))
 
 # %% ../../nbs/papers/12_figures.ipynb #6b8c3bd4
-@in_style
+@results.in_style
 def plot_priors(
     features: Mapping,  # model -> features (n, d)
     *,
@@ -221,7 +220,7 @@ def plot_priors(
 
     frame = prior_ablation(features, temperature=temperature)
     frame["own"] = frame.prior == frame.model
-    ax = _axes(1, size=(6.8, 4.2))[0, 0] if ax is None else new_axes(ax)
+    ax = _axes(1, size=(6.8, 4.2))[0, 0] if ax is None else results.new_axes(ax)
     sns.scatterplot(
         frame,
         x="mean",
@@ -244,7 +243,7 @@ def plot_priors(
     return ax
 
 # %% ../../nbs/papers/12_figures.ipynb #05150661
-@in_style
+@results.in_style
 def plot_temperatures(
     features: ArrayLike,  # shape (n, d)
     temperatures: ArrayLike = (0.03, 0.3, 1.0, 10.0),  # in units of task_temperature
@@ -260,7 +259,7 @@ def plot_temperatures(
     most = max(1, _MOST_PANELS // len(multiples))
     n_rows = checks.check_count(n_tasks, "plot_temperatures", "n_tasks", high=most)
     Z, xy = _factor_and_map(features, xy, seed=seed, caller="plot_temperatures")
-    unit = task_temperature(Z, n_classes)
+    unit = shared_prior.task_temperature(Z, n_classes)
     axes = _axes(len(multiples), n_rows, size=(2.1, 2.2))
     for column, t in zip(axes.T, multiples, strict=True):
         tasks = sample_labels(Z, t * unit, n_classes, n_tasks=n_rows, n_orders=n_rows, seed=seed)

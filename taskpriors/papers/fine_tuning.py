@@ -32,19 +32,26 @@ from ..transfer.heads import fit_head
 DECAYS = (0.01, 0.1, 1.0, 10.0, 100.0)  # times the number of training points: beta
 
 
+class CheckedTask(NamedTuple):
+    "Labels and training points of a task."
+
+    classes: Tensor  # shape (n,), int64
+    train: Tensor  # mask of the training points, shape (n,)
+
+
 def check_task(
     labels: ArrayLike,  # class of each point, shape (n,)
     train: ArrayLike,  # mask of the training points, shape (n,)
     n: int,  # points
     caller: str,  # who asks
-) -> tuple:  # classes (n,), int64, and the mask
+) -> CheckedTask:
     "Labels and training mask of a task that can be learned and tested."
     mask = checks.check_split(train, n, caller).cpu()
     y, _ = present_classes(labels, caller, n=n)
     if len(y[mask].unique()) < 2:
         rule, remedy = "the training points must have two classes", "choose other training points"
         checks.refuse(caller, rule, len(y[mask].unique()), remedy)
-    return y.cpu(), mask
+    return CheckedTask(y.cpu(), mask)
 
 
 def best_head_error(
@@ -59,15 +66,15 @@ def best_head_error(
     X = checks.check_features(features, "best_head_error").detach()
     y, mask = check_task(labels, train, len(X), "best_head_error")
     y, mask = y.to(X.device), mask.to(X.device)
-    seen = y[mask].unique()
+    present = y[mask].unique()
     errors = []
     head = None
-    given = checks.check_several(decays, "best_head_error", "decays")
+    values = checks.check_several(decays, "best_head_error", "decays")
     for a in sorted(
-        checks.check_number(v, "best_head_error", "decays", low=0, low_open=True) for v in given
+        checks.check_number(v, "best_head_error", "decays", low=0, low_open=True) for v in values
     ):
         head = fit_head(X[mask], y[mask], beta=a * int(mask.sum()), tol=tol, start=head)
-        guess = seen[head.logits(X[~mask]).argmax(1)]
+        guess = present[head.logits(X[~mask]).argmax(1)]
         errors.append((guess != y[~mask]).double().mean().item())
     return min(errors)
 
@@ -142,7 +149,7 @@ def descend(
     module: nn.Module,  # is trained in place, on the device where it lies
     batches: Callable,  # first step -> iterator over batches
     loss: Callable,  # (module, batch) -> scalar to minimise
-    how: Descent,  # rate, steps and precision
+    schedule: Descent,  # rate, steps and precision
     *,
     path: str | Path | None = None,  # of the checkpoint, .safetensors; None keeps none
     key: str = "",  # names the run: a checkpoint of another one is not used
@@ -152,35 +159,35 @@ def descend(
     device = next(module.parameters()).device
     weights = [p for p in module.parameters() if p.requires_grad]
     optimizer = torch.optim.SGD(
-        weights, how.rate, momentum=how.momentum, weight_decay=how.weight_decay
+        weights, schedule.rate, momentum=schedule.momentum, weight_decay=schedule.weight_decay
     )
-    half = how.precision == "float16"
-    scaler = torch.amp.GradScaler(device.type, enabled=half)
-    step, spent, losses = 0, 0.0, torch.zeros(how.n_steps, dtype=torch.float64)
-    wanted = dict(key=key, step=int, seconds=float, scaler=dict)
-    found = path and store.find_tensors(
-        path, wanted, _state(module, optimizer, losses), caller="descend"
+    scaler = torch.amp.GradScaler(device.type, enabled=schedule.precision == "float16")
+    step, spent, losses = 0, 0.0, torch.zeros(schedule.n_steps, dtype=torch.float64)
+    expected = dict(key=key, step=int, seconds=float, scaler=dict)
+    stored = path and store.find_tensors(
+        path, expected, _state(module, optimizer, losses), caller="descend"
     )
-    if found:
-        _restore(module, optimizer, found[0])
-        step, spent, losses = found[1]["step"], found[1]["seconds"], found[0]["losses"]
-        scaler.load_state_dict(found[1]["scaler"])
+    if stored:
+        _restore(module, optimizer, stored.tensors)
+        losses = stored.tensors["losses"]
+        step, spent = stored.description["step"], stored.description["seconds"]
+        scaler.load_state_dict(stored.description["scaler"])
 
     def keep():
         if path is not None:
-            about = dict(key=key, step=step, seconds=spent, scaler=scaler.state_dict())
+            description = dict(key=key, step=step, seconds=spent, scaler=scaler.state_dict())
             tensors = _state(module, optimizer, losses)
-            store.keep_tensors(path, tensors, about, sidecar=False, root=root)
+            store.keep_tensors(path, tensors, description, sidecar=False, root=root)
 
     began = saved = time.perf_counter()
-    dtype = getattr(torch, how.precision)
+    dtype = getattr(torch, schedule.precision)
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        for batch in batches(step) if step < how.n_steps else ():
+        for batch in batches(step) if step < schedule.n_steps else ():
             torch.manual_seed(step)
             for group in optimizer.param_groups:
-                group["lr"] = how.rate_at(step)
+                group["lr"] = schedule.rate_at(step)
             optimizer.zero_grad(set_to_none=True)
-            with torch.autocast(device.type, dtype, enabled=how.precision != "float32"):
+            with torch.autocast(device.type, dtype, enabled=schedule.precision != "float32"):
                 value = loss(module, batch)
             losses[step] = value.item()
             step += 1
@@ -190,7 +197,7 @@ def descend(
             scaler.step(optimizer)
             scaler.update()
             now = time.perf_counter()
-            if step in how.save_after or now - saved >= how.save_every:
+            if step in schedule.save_after or now - saved >= schedule.save_every:
                 spent, began, saved = spent + now - began, now, now
                 keep()
     spent += time.perf_counter() - began
@@ -211,7 +218,7 @@ class TuningRecipe:
     start: str = "zero"  # the head: "zero" (ours), or "fitted" to the features
     seed: int = 0  # of the order of the points
 
-    def attempts(self) -> list:  # of pairs (rate, steps)
+    def attempts(self) -> list[tuple[float, int]]:  # (rate, steps)
         "All pairs of a rate and a length."
         return [(rate, n) for n in self.steps for rate in self.rates]
 
@@ -348,11 +355,11 @@ class _Task(NamedTuple):
     num_workers: int
 
 
-def _tuned(module, task, recipe, how, **kept):  # Trained, and the test error
+def _tuned(module, task, recipe, schedule, **storage):  # Trained, and the test error
     "Fine-tune a copy of a network with a head, and test it."
     inputs, y, mask, pooling, where = task[:5]
     run: dict[str, Any] = dict(device=where, num_workers=task.num_workers)
-    look: dict[str, Any] = dict(batch_size=recipe.batch_size, precision=how.precision, **run)
+    look: dict[str, Any] = dict(batch_size=recipe.batch_size, precision=schedule.precision, **run)
     train_rows, test_rows = mask.nonzero().flatten(), (~mask).nonzero().flatten()
     body = deepcopy(module).to(where).requires_grad_(True).eval()
 
@@ -361,15 +368,15 @@ def _tuned(module, task, recipe, how, **kept):  # Trained, and the test error
 
     fitted = recipe.start == "fitted"
     X = _outputs(pooled, inputs, train_rows if fitted else train_rows[:2], **look)
-    seen = y[mask].unique()
-    network = _WithHead(body, X.shape[1], len(seen), pooling).to(where)
+    present = y[mask].unique()
+    network = _WithHead(body, X.shape[1], len(present), pooling).to(where)
     if fitted:
         _with_fitted_head(network, X, y[mask])
-    targets = torch.searchsorted(seen, y)
+    targets = torch.searchsorted(present, y)
 
     def batches(start):
         order = epoch_batches(
-            len(train_rows), recipe.batch_size, how.n_steps, seed=recipe.seed, start=start
+            len(train_rows), recipe.batch_size, schedule.n_steps, seed=recipe.seed, start=start
         )
         return input_batches(inputs, (train_rows[i] for i in order), **run)
 
@@ -377,11 +384,11 @@ def _tuned(module, task, recipe, how, **kept):  # Trained, and the test error
         x, i = batch
         return F.cross_entropy(f(x), targets[i].to(where))
 
-    ended = descend(network.train(), batches, loss, how, **kept)
+    ended = descend(network.train(), batches, loss, schedule, **storage)
     error = 1.0
     if ended.losses.isfinite().all():
         logits = _outputs(network.eval(), inputs, test_rows, **look)
-        error = (seen[logits.argmax(1)] != y[test_rows]).double().mean().item()
+        error = (present[logits.argmax(1)] != y[test_rows]).double().mean().item()
     return ended, error
 
 
@@ -409,26 +416,26 @@ def fine_tune(
     cosine. A run that was killed goes on from its checkpoint; one that is done is read.
     Reference: Ding et al., PACTran (2022), appendix B.3.
     """
-    me = "fine_tune"
-    checks.check_instance(module, nn.Module, me, "module", remedy="pass a torch module")
+    caller = "fine_tune"
+    checks.check_instance(module, nn.Module, caller, "module", remedy="pass a torch module")
     if not isinstance(inputs, (Tensor, Dataset)):
         rule, remedy = "inputs must be a tensor or a data set", "stack them, or wrap them"
-        checks.refuse(me, rule, type(inputs).__name__, remedy, TypeError)
-    y, mask = check_task(labels, train, len(inputs), me)  # type: ignore[arg-type]
-    recipe = check_recipe(recipe, me)
-    rate = checks.check_number(rate, me, "rate", low=0, low_open=True)
-    n_steps = checks.check_count(n_steps, me, "n_steps")
-    checks.check_choice(precision, PRECISIONS, me, "precision")
-    num_workers = checks.check_count(num_workers, me, "num_workers", low=0)
-    save_every = checks.check_number(save_every, me, "save_every", low=0)
-    where = encoders.default_device() if device is None else encoders.check_device(device, me)
+        checks.refuse(caller, rule, type(inputs).__name__, remedy, TypeError)
+    y, mask = check_task(labels, train, len(inputs), caller)  # type: ignore[arg-type]
+    recipe = check_recipe(recipe, caller)
+    rate = checks.check_number(rate, caller, "rate", low=0, low_open=True)
+    n_steps = checks.check_count(n_steps, caller, "n_steps")
+    checks.check_choice(precision, PRECISIONS, caller, "precision")
+    num_workers = checks.check_count(num_workers, caller, "num_workers", low=0)
+    save_every = checks.check_number(save_every, caller, "save_every", low=0)
+    where = encoders.default_device() if device is None else encoders.check_device(device, caller)
 
     key, done, going = "", None, None
     if folder is not None:
         parts = dict(
             weights=store.digest_tensors(module.state_dict()),
             model=encoders.description_of(module),
-            inputs=inputs_digest(inputs, me),
+            inputs=inputs_digest(inputs, caller),
             task=store.digest_tensors(dict(labels=y, train=mask)),
             run=[rate, n_steps, pooling, precision, asdict(recipe) | dict(rates=(), steps=())],
         )
@@ -436,7 +443,7 @@ def fine_tune(
         done = Path(folder) / f"tuned-{key[:20]}.safetensors"
         going = done.with_suffix(".run.safetensors")
 
-    how = Descent(
+    schedule = Descent(
         rate=rate,
         n_steps=n_steps,
         momentum=recipe.momentum,
@@ -447,7 +454,7 @@ def fine_tune(
     task = _Task(inputs, y, mask, pooling, where, num_workers)
 
     def compute():
-        ended, error = _tuned(module, task, recipe, how, path=going, key=key, root=root)
+        ended, error = _tuned(module, task, recipe, schedule, path=going, key=key, root=root)
         last = ended.losses[-1].item()
         diverged = not math.isfinite(last)
         return dict(
@@ -460,7 +467,7 @@ def fine_tune(
         )
 
     name = f"{type(module).__name__}, fine-tuned"
-    result = store.cached_json(done, compute, key, caller=me, name=name, root=root)
+    result = store.cached_json(done, compute, key, caller=caller, name=name, root=root)
     if going is not None:
         going.unlink(missing_ok=True)
     return FineTuned(**result)
@@ -475,7 +482,7 @@ def tuning_errors(
     *,
     recipe: TuningRecipe = TuningRecipe(),  # rates and lengths to try, and the rest
     **options: Any,  # of `fine_tune`: pooling, precision, device, num_workers, folder, save_every
-) -> list:  # of FineTuned, one an attempt
+) -> list[FineTuned]:  # one an attempt
     "All attempts of a recipe at fine-tuning a checkpoint; the least error is its truth (B.3)."
     recipe = check_recipe(recipe, "tuning_errors")
     return [

@@ -9,18 +9,21 @@ __all__ = []
 import torch
 from torch import Tensor
 
-from ..checks import ArrayLike, Axes, check_instance, refuse
+from .. import checks
+from ..checks import ArrayLike, Axes
 from ..results import new_axes
 from ..transfer.agreement import agreement_statistic
 
 # %% ../../nbs/papers/04_hyperparameters.ipynb #436205b2
 def _check_grids(grids: list, caller: str):
     "Refuse what is no list of grids."
-    check_instance(grids, (list, tuple), caller, "grids", remedy="pass one GaussianGrid each")
+    checks.check_instance(
+        grids, (list, tuple), caller, "grids", remedy="pass one GaussianGrid each"
+    )
     for grid in grids:
         if not all(isinstance(getattr(grid, part, None), Tensor) for part in ("a", "b", "score")):
             rule, remedy = "grids must hold a, b and score", "pass what gaussian_grid returns"
-            refuse(caller, rule, type(grid).__name__, remedy, TypeError)
+            checks.refuse(caller, rule, type(grid).__name__, remedy, TypeError)
 
 
 def spread_ratios(
@@ -32,12 +35,12 @@ def spread_ratios(
     _check_grids(grids, "spread_ratios")
     if len(grids) < 2:
         rule, remedy = "grids must hold at least two checkpoints", "pass one grid per checkpoint"
-        refuse("spread_ratios", rule, len(grids), remedy)
+        checks.refuse("spread_ratios", rule, len(grids), remedy)
     flat = torch.from_numpy(iqr(torch.stack([g.flat for g in grids]).numpy(), axis=0))
     risk = torch.from_numpy(iqr(torch.stack([g.risk for g in grids]).numpy(), axis=0))
     if (risk == 0).any():
         rule, got = "risks must differ between checkpoints", "an interquartile range of 0"
-        refuse("spread_ratios", rule, got, "pass more checkpoints")
+        checks.refuse("spread_ratios", rule, got, "pass more checkpoints")
     return flat / risk[:, None]
 
 # %% ../../nbs/papers/04_hyperparameters.ipynb #d4f10b86
@@ -45,7 +48,7 @@ def choose_grid(
     grids: list,  # GaussianGrid of every checkpoint, same (a, b)
     *,
     reference: ArrayLike | None = None,  # score per checkpoint, lower is better; None: spread ratio
-) -> tuple:  # (a, b)
+) -> tuple[float, float]:  # (a, b)
     "Hyper-parameters by a rule of B.5: spread ratio closest to 1, or Kendall's tau-b."
     _check_grids(grids, "choose_grid")
     if reference is None:

@@ -16,16 +16,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import nn
 
-from .. import checks, store
+from .. import checks, results, store
 from ..blocks import open_bar
 from ..checks import Axes, DataFrame, Series
 from ..inputs.encoders import description_of
 from . import fine_tuning, subsamples, tau_tables
 from .hyperparameters import plot_choices
-from ..results import Result, new_axes, new_panels
 from ..signatures import documented
 from ..transfer import registry
 from ..transfer.pactran import gaussian_grid
@@ -44,8 +44,8 @@ class _Scoring(NamedTuple):
 
 def _scores(ready, name, index, scoring):  # what json can hold
     X, y, P = ready.rows(name, index)
-    given = {"features", "labels"} | ({"source_probs"} if P is not None else set())
-    names = [k for k in scoring.metrics if set(registry.METRICS[k].needs) <= given]
+    available = {"features", "labels"} | ({"source_probs"} if P is not None else set())
+    names = [k for k in scoring.metrics if set(registry.METRICS[k].needs) <= available]
     began = time.perf_counter()
     with warnings.catch_warnings():
         # few points warn of short curves and full ranks, which are the subject here
@@ -99,34 +99,32 @@ def _head_pieces(ready, checkpoint):
     key = store.digest_tensors(dict(features=X, labels=ready.y, train=ready.train), "heads")
     compute = partial(_head_piece, X, ready.y, ready.train)
     yield _Piece(
-        "heads", ready.given.name, name, subsamples.FULL, 0, len(X), X.shape[1], key, compute
+        "heads", ready.task.name, name, subsamples.FULL, 0, len(X), X.shape[1], key, compute
     )
 
 
 def _least_error(network, inputs, y, train, options):
     module = network if isinstance(network, nn.Module) else network()
-    return min(
-        [
-            1.0,
-            *(run.error for run in fine_tuning.tuning_errors(module, inputs, y, train, **options)),
-        ]
-    )
+    runs = fine_tuning.tuning_errors(module, inputs, y, train, **options)
+    return min([1.0, *(run.error for run in runs)])
 
 
 def _tuning_pieces(ready, checkpoint, options):
-    task, name = ready.given, checkpoint.name
+    task, name = ready.task, checkpoint.name
     inputs = task.inputs.get(name) if isinstance(task.inputs, Mapping) else task.inputs
     attempt, depends = task.attempts.get(name), {}
     if attempt is not None:
         depends = dict(attempt=description_of(attempt))
     elif options is not None and checkpoint.network is not None and inputs is not None:
         attempt = partial(_least_error, checkpoint.network, inputs, ready.y, ready.train, options)
-        said = {k: str(v) for k, v in options.items() if k not in ("folder", "save_every")}
+        recorded = {k: str(v) for k, v in options.items() if k not in ("folder", "save_every")}
         network = description_of(checkpoint.network)
-        depends = dict(network=network, inputs=fine_tuning.inputs_digest(inputs, ME), options=said)
+        depends = dict(
+            network=network, inputs=fine_tuning.inputs_digest(inputs, ME), options=recorded
+        )
     if attempt is not None:
-        own = store.digest_tensors(dict(labels=ready.y, train=ready.train))
-        key = store.digest_json(dict(depends, task=own, kind="fine-tuning"))
+        task_digest = store.digest_tensors(dict(labels=ready.y, train=ready.train))
+        key = store.digest_json(dict(depends, task=task_digest, kind="fine-tuning"))
         n, d = len(ready.y), ready.features[name].shape[1]
         compute = partial(_tuned_piece, attempt)
         yield _Piece("fine-tuning", task.name, name, subsamples.FULL, 0, n, d, key, compute)
@@ -135,20 +133,20 @@ def _tuning_pieces(ready, checkpoint, options):
 def _score_pieces(ready, checkpoint, scoring, sizes):
     name = checkpoint.name
     pool = ready.train.nonzero().flatten()
-    about = dict(
+    context = dict(
         metrics=scoring.metrics,
         seed=scoring.seed,
         definitions=registry.DEFINITIONS,
         grid=tau_tables.GRID,
     )
-    about["extra"] = {k: description_of(f) for k, f in scoring.extra.items()}
+    context["extra"] = {k: description_of(f) for k, f in scoring.extra.items()}
     for per, seed in sizes:
         index = subsamples.subsample(ready.y, pool, per, seed)
         x, y, P = ready.rows(name, index)
-        seen = dict(features=x, labels=y) | ({} if P is None else dict(source=P))
-        key = store.digest_tensors(seen, store.digest_json(about))
+        sample = dict(features=x, labels=y) | ({} if P is None else dict(source=P))
+        key = store.digest_tensors(sample, store.digest_json(context))
         compute = partial(_scores, ready, name, index, scoring)
-        task = ready.given.name
+        task = ready.task.name
         yield _Piece("scores", task, name, per, seed, len(index), x.shape[1], key, compute)
 
 # %% ../../nbs/papers/06_neucrab.ipynb #73493857
@@ -176,7 +174,7 @@ class _Shelf(NamedTuple):
 # %% ../../nbs/papers/06_neucrab.ipynb #b3c0ebaa
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
-class NeuCRaBPlan(Result):
+class NeuCRaBPlan(results.Result):
     "What a run would compute."
 
     table: DataFrame  # a row per kind, task and size: pieces, kept, points, seconds left, inputs
@@ -184,12 +182,12 @@ class NeuCRaBPlan(Result):
     n_bytes: float  # held at once, about: all features, and the working set of the largest piece
 
     def __repr__(self):
-        left = int((self.table["pieces"] - self.table["kept"]).sum())
-        said = f"{left} of {int(self.table['pieces'].sum())} pieces to compute"
-        said += f", about {self.seconds / 60:.1f} minutes and {self.n_bytes / 2**20:.0f} MiB"
+        remaining = int((self.table["pieces"] - self.table["kept"]).sum())
+        text = f"{remaining} of {int(self.table['pieces'].sum())} pieces to compute"
+        text += f", about {self.seconds / 60:.1f} minutes and {self.n_bytes / 2**20:.0f} MiB"
         if self.table["inputs"].sum():
-            said += f", and {self.table['inputs'].sum():.3g} inputs to fine-tune on"
-        return f"{said}\n{self.table.to_string(index=False)}"
+            text += f", and {self.table['inputs'].sum():.3g} inputs to fine-tune on"
+        return f"{text}\n{self.table.to_string(index=False)}"
 
     def to_frame(self) -> DataFrame:
         "One row per kind of piece, task and size."
@@ -198,8 +196,8 @@ class NeuCRaBPlan(Result):
 
 def _measured(pieces, shelf):  # seconds of one piece, from one that is kept or computed now
     for piece in pieces:
-        if found := shelf.find(piece):
-            return found["seconds"], piece
+        if result := shelf.find(piece):
+            return result["seconds"], piece
     least = min(pieces, key=lambda p: (p.n, -p.d))
     return shelf.do(least)["seconds"], least
 
@@ -217,15 +215,15 @@ def _plan(pieces, shelf, ready, recipe):  # NeuCRaBPlan
         every = [p for group in sizes.values() for p in group]
         paced = _measured(every, shelf) if kind != "fine-tuning" else None
         for per, group in sizes.items():
-            kept = sum(shelf.find(p) is not None for p in group)
+            n_stored = sum(shelf.find(p) is not None for p in group)
             row: dict[str, Any] = dict(kind=kind, task=task, per_class=per, pieces=len(group))
-            row |= dict(kept=kept, points=group[0].n, seconds=0.0, inputs=0)
+            row |= dict(kept=n_stored, points=group[0].n, seconds=0.0, inputs=0)
             if paced:
                 seconds, piece = paced
-                row["seconds"] = (len(group) - kept) * seconds * group[0].n / piece.n
+                row["seconds"] = (len(group) - n_stored) * seconds * group[0].n / piece.n
             elif recipe is not None:
                 steps = sum(n for _, n in recipe.attempts())
-                row["inputs"] = (len(group) - kept) * steps * recipe.batch_size
+                row["inputs"] = (len(group) - n_stored) * steps * recipe.batch_size
             rows.append(row)
     table = pd.DataFrame(rows).round(1)
     held = sum(X.nbytes for r in ready for X in r.features.values())
@@ -235,7 +233,7 @@ def _plan(pieces, shelf, ready, recipe):  # NeuCRaBPlan
 # %% ../../nbs/papers/06_neucrab.ipynb #034893e4
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
-class NeuCRaB(Result):
+class NeuCRaB(results.Result):
     "Truth and scores of checkpoints on tasks, and how well the scores order the checkpoints."
 
     truth: DataFrame  # task, model, dim, head, tuned: errors in [0, 1], NaN if not fine-tuned
@@ -272,7 +270,7 @@ class NeuCRaB(Result):
         truth: str = "best",  # or "head" or "tuned"
         *,
         value: str = "tau",  # "tau" (tau-b), "tau_a" (as B.8 prints it) or "lost", in points
-    ) -> dict:  # N/K -> metrics x tasks, as text
+    ) -> dict[Any, DataFrame]:  # N/K -> metrics x tasks, as text
         "Tables 4 to 6: for each N/K, means over subsamples with their standard errors."
         checks.check_choice(value, ("tau", "tau_a", "lost"), ME, "value")
         return tau_tables.tables_by_size(self.taus(truth), value=value)
@@ -291,8 +289,8 @@ class NeuCRaB(Result):
         both = tau_tables.family_intervals(self.scores, error, self.families, level=level)
         by_task = taus.groupby(["metric", "task", "per_class"])[["tau_a", "lost"]].mean()
         means = by_task.groupby(["metric", "task"]).mean().groupby("metric").mean()
-        found = both.reindex(summary.index).round(3)
-        return summary.join(found).join(means.round(3))
+        rounded = both.reindex(summary.index).round(3)
+        return summary.join(rounded).join(means.round(3))
 
     def leads(
         self,
@@ -308,10 +306,10 @@ class NeuCRaB(Result):
         usable = set.intersection(*(set(v) for v in self.scores["values"]))
         names = [k for k in tau_tables.over_tasks(taus).index if k in usable]
         first = names[0] if first is None else checks.check_choice(first, names, ME, "first")
-        others = [k for k in (names if metrics is None else metrics) if k != first]
-        how: dict[str, Any] = dict(families=self.families, n_resamples=n_resamples)
+        rivals = [k for k in (names if metrics is None else metrics) if k != first]
+        options: dict[str, Any] = dict(families=self.families, n_resamples=n_resamples)
         table = tau_tables.metric_leads(
-            self.scores, error, taus, metrics=others, first=first, **how
+            self.scores, error, taus, metrics=rivals, first=first, **options
         )
         return table.assign(
             established=tau_tables.established(table, error.index.get_level_values(0).nunique())
@@ -320,16 +318,16 @@ class NeuCRaB(Result):
     def __repr__(self):
         n_tasks, n_models = self.truth["task"].nunique(), self.truth["model"].nunique()
         sizes = ", ".join(map(str, self.settings["per_class"]))
-        said = f"NeuCRaB: {n_models} checkpoints of {len(set(self.families.values()))} families"
-        said += f" on {n_tasks} task{'s' * (n_tasks > 1)}, N/K = {sizes}"
+        text = f"NeuCRaB: {n_models} checkpoints of {len(set(self.families.values()))} families"
+        text += f" on {n_tasks} task{'s' * (n_tasks > 1)}, N/K = {sizes}"
         if n_models < 3:
-            return f"{said}\n{self.truth.round(3).to_string(index=False)}"
-        return f"{said}\n{self.to_frame().head(10).round(2).to_string()}"
+            return f"{text}\n{self.truth.round(3).to_string(index=False)}"
+        return f"{text}\n{self.to_frame().head(10).round(2).to_string()}"
 
     def plot(self, ax: Axes | None = None, *, truth: str = "best") -> Axes:
         "Mean tau of every metric with its interval over families; lines at the baselines."
         table = self.to_frame(truth)
-        ax = new_axes(ax, figsize=(6, 0.18 * len(table) + 1.2))
+        ax = results.new_axes(ax, figsize=(6, 0.18 * len(table) + 1.2))
         places = range(len(table))[::-1]
         ax.plot(table["all"], places, "o", ms=4)
         ax.hlines(places, table["low"], table["high"], lw=1)
@@ -343,7 +341,7 @@ class NeuCRaB(Result):
         ax.set(xlabel="Kendall's tau, mean over tasks and sizes", title=f"First: {first}")
         return ax
 
-    def plot_grid(self, task: str, *, truth: str = "best", seed: int = 0) -> Any:
+    def plot_grid(self, task: str, *, truth: str = "best", seed: int = 0) -> np.ndarray:
         """Both columns of Figures 3 to 11, a row per N/K; returns the array of axes.
 
         Left: agreement with the error against the spread ratio. Right: against agreement with
@@ -351,15 +349,15 @@ class NeuCRaB(Result):
         """
         checks.check_choice(task, self.truth["task"].unique().tolist(), ME, "task")
         error, sizes = self.error(truth)[task], self.settings["per_class"]
-        axes = new_panels(len(sizes), 2, figsize=(9, 3 * len(sizes)))
-        for per, (left, right) in zip(sizes, axes, strict=True):
+        axes = results.new_panels(len(sizes), 2, figsize=(9, 3 * len(sizes)))
+        for per, (left_ax, right_ax) in zip(sizes, axes, strict=True):
             of = self.scores[(self.scores["task"] == task) & (self.scores["per_class"] == per)]
             cell = of[(of["seed"] == seed) & of["model"].isin(error.index)]
             grids, errors = tau_tables.grids_of(cell), error.loc[cell["model"]].to_numpy()
             valid = [-values.get("linear_valid", math.nan) for values in cell["values"]]
-            plot_choices(grids, errors, left)
-            plot_choices(grids, errors, right, reference=valid)
-            left.set(title=f"{task}, N/K = {per}")
+            plot_choices(grids, errors, left_ax)
+            plot_choices(grids, errors, right_ax, reference=valid)
+            left_ax.set(title=f"{task}, N/K = {per}")
         return axes
 
     def save(self, path: str | Path) -> Path:  # the file
@@ -386,8 +384,8 @@ class NeuCRaB(Result):
 
 # %% ../../nbs/papers/06_neucrab.ipynb #89b2578c
 def _judged_checkpoints(models):
-    given = checks.check_several(models, ME, "models")
-    checkpoints = [subsamples.Checkpoint(m) if isinstance(m, str) else m for m in given]
+    entries = checks.check_several(models, ME, "models")
+    checkpoints = [subsamples.Checkpoint(m) if isinstance(m, str) else m for m in entries]
     for c in checkpoints:
         checks.check_instance(
             c, subsamples.Checkpoint, ME, "a model", remedy="pass a name or a Checkpoint"
@@ -405,8 +403,8 @@ def _named_once(things, what):
 
 def _judged_metrics(metrics):
     if metrics is None:
-        given = {"features", "labels", "source_probs"}
-        return [k for k, m in registry.METRICS.items() if set(m.needs) <= given]
+        available = {"features", "labels", "source_probs"}
+        return [k for k, m in registry.METRICS.items() if set(m.needs) <= available]
     names = registry.terms_of(checks.check_several(metrics, ME, "metrics"))
     for name in names:
         checks.check_choice(name, tuple(registry.METRICS), ME, "metrics")
@@ -447,9 +445,9 @@ def neucrab(
     import pandas as pd
 
     checkpoints = _judged_checkpoints(models)
-    given = checks.check_several(tasks, ME, "tasks")
-    ready = [subsamples.ready_task(task, checkpoints) for task in given]
-    _named_once(given, "tasks")
+    task_list = checks.check_several(tasks, ME, "tasks")
+    ready = [subsamples.ready_task(task, checkpoints) for task in task_list]
+    _named_once(task_list, "tasks")
     sizes = checks.check_several(per_class, ME, "per_class")
     sizes = [
         k if k == subsamples.FULL else checks.check_count(k, ME, "per_class")
@@ -465,8 +463,8 @@ def neucrab(
     options = None
     if recipe is not None:
         folder = None if root is None else root / "neucrab"
-        own = dict(recipe=fine_tuning.check_recipe(recipe, ME), folder=folder, root=root)
-        options = own | dict(tuning or {})
+        defaults = dict(recipe=fine_tuning.check_recipe(recipe, ME), folder=folder, root=root)
+        options = defaults | dict(tuning or {})
     draws = [(k, s) for k in sizes for s in range(1 if k == subsamples.FULL else n_seeds)]
     pieces = [
         piece
@@ -482,18 +480,18 @@ def neucrab(
         return _plan(pieces, shelf, ready, recipe)
     errors: dict = {}
     rows = []
-    for piece, found in _collected(pieces, shelf, progress):
+    for piece, result in _collected(pieces, shelf, progress):
         at = dict(task=piece.task, model=piece.model)
         if piece.kind == "scores":
-            rows.append(dict(at, per_class=piece.per_class, seed=piece.seed, **found))
+            rows.append(dict(at, per_class=piece.per_class, seed=piece.seed, **result))
         else:
             none = dict(at, dim=piece.d, head=math.nan, tuned=math.nan)
             column = "head" if piece.kind == "heads" else "tuned"
-            errors.setdefault((piece.task, piece.model), none)[column] = found["error"]
-    order = [task.name for task in given]
+            errors.setdefault((piece.task, piece.model), none)[column] = result["error"]
+    order = [task.name for task in task_list]
     truth, scores = (
-        pd.DataFrame(sorted(found, key=lambda row: order.index(row["task"])))
-        for found in (errors.values(), rows)
+        pd.DataFrame(sorted(result, key=lambda row: order.index(row["task"])))
+        for result in (errors.values(), rows)
     )
     families = {c.name: c.family or c.name for c in checkpoints}
     return NeuCRaB(truth, scores, families, dict(per_class=sizes, n_seeds=n_seeds, seed=seed))

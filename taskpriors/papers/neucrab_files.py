@@ -12,27 +12,26 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from ..checks import DataFrame, check_number, check_several, refuse
+from .. import checks, store
+from ..checks import DataFrame
+from ..inputs import feature_files
 from ..inputs.accepted_models import load_encoder
 from ..inputs.embed import embed_features
 from ..inputs.encoders import description_of
-from ..inputs.feature_files import FEATURE_FILES, read_features
 from ..inputs.images import load_images
-from . import subsamples
+from . import neucrab, subsamples
 from .fine_tuning import TuningRecipe
-from .neucrab import NeuCRaB, NeuCRaBPlan, neucrab
 from .operations import metric_costs
 from .questions import question_task
 from ..prior.heldout import expected_heldout_error
 from ..rank.known_labels import read_labels
 from ..show.plots import drawn_png
-from ..store import digest_json, write_file
 
 # %% ../../nbs/papers/09_neucrab_files.ipynb #c9bbd39a
 _ME = "neucrab"
@@ -40,8 +39,8 @@ _LABELS = (".csv", ".tsv", ".npy", ".npz", ".txt")
 
 
 def _beside(folder, stem, endings):  # Path or None
-    found = [folder / f"{stem}{ending}" for ending in endings]
-    return next((path for path in found if path.is_file()), None)
+    paths = [folder / f"{stem}{ending}" for ending in endings]
+    return next((path for path in paths if path.is_file()), None)
 
 
 def is_feature_folder(
@@ -52,7 +51,14 @@ def is_feature_folder(
 
 
 def _array(path):
-    return torch.as_tensor(read_features(path, _ME).values)
+    return torch.as_tensor(feature_files.read_features(path, _ME).values)
+
+
+class FolderTask(NamedTuple):
+    "A task of files."
+
+    task: subsamples.CheckpointTask
+    heads: dict[str, tuple]  # name of a model -> weight and bias of its own classifier
 
 
 def folder_task(
@@ -60,27 +66,28 @@ def folder_task(
     models: Sequence,  # names of files in it, without endings
     *,
     train: float = 0.8,  # share of the training points if there is no train.npy
-) -> tuple:  # CheckpointTask, and model -> head
+) -> FolderTask:
     "A task from files of features, labels, source probabilities and heads."
     folder = Path(task).expanduser()
     features, probs, heads = {}, {}, {}
     for model in models:
-        path = _beside(folder, model, FEATURE_FILES)
+        path = _beside(folder, model, feature_files.FEATURE_FILES)
         if path is None:
             rule, remedy = f"{folder.name} must hold a file of features of {model}", "embed it"
-            refuse(_ME, rule, f"no {model}.npy or the like", remedy, FileNotFoundError)
+            checks.refuse(_ME, rule, f"no {model}.npy or the like", remedy, FileNotFoundError)
         features[model] = _array(path)
-        if given := _beside(folder, f"{model}.probs", FEATURE_FILES):
-            probs[model] = _array(given)
-        if given := _beside(folder, f"{model}.head", (".npz",)):
-            heads[model] = tuple(_array(f"{given}:{name}") for name in ("weight", "bias"))
-    given = read_labels(_beside(folder, "labels", _LABELS), None, len(features[models[0]]), _ME)
-    if given is None or given.classes.min() < 0:
+        if file := _beside(folder, f"{model}.probs", feature_files.FEATURE_FILES):
+            probs[model] = _array(file)
+        if file := _beside(folder, f"{model}.head", (".npz",)):
+            heads[model] = tuple(_array(f"{file}:{name}") for name in ("weight", "bias"))
+    labels = read_labels(_beside(folder, "labels", _LABELS), None, len(features[models[0]]), _ME)
+    if labels is None or labels.classes.min() < 0:
         rule = f"{folder.name} must have a label for each point"
-        refuse(_ME, rule, "points without", "leave these points out")
+        checks.refuse(_ME, rule, "points without", "leave these points out")
     mask = _beside(folder, "train", (".npy",))
     split = train if mask is None else torch.from_numpy(_mask(mask))
-    return subsamples.CheckpointTask(folder.name, features, given.classes, split, probs), heads
+    checked = subsamples.CheckpointTask(folder.name, features, labels.classes, split, probs)
+    return FolderTask(checked, heads)
 
 
 def _mask(path):
@@ -98,22 +105,22 @@ def question_folder(
     import pandas as pd
 
     place = Path(folder).expanduser()
-    given: dict[str, dict] = dict(images={}, questions={})
-    for part, features in given.items():
+    features_of: dict[str, dict] = dict(images={}, questions={})
+    for part, features in features_of.items():
         for path in sorted((place / part).glob("*")):
-            if path.suffix not in FEATURE_FILES:
+            if path.suffix not in feature_files.FEATURE_FILES:
                 continue
             if path.stem in features:
                 rule = "a checkpoint must have one file of features"
-                refuse(_ME, rule, f"a second one, {part}/{path.name}", "remove one of them")
+                checks.refuse(_ME, rule, f"a second one, {part}/{path.name}", "remove one of them")
             features[path.stem] = _array(path)
-    missing = [part for part, files in given.items() if not files]
+    missing = [part for part, files in features_of.items() if not files]
     missing += [] if (place / "answers.csv").is_file() else ["answers.csv"]
     if missing:
         rule = "a folder of questions must hold images/, questions/ and answers.csv"
         remedy = "name files of features after their checkpoints"
-        refuse(_ME, rule, f"no {missing[0]}", remedy, FileNotFoundError)
-    images, questions = given["images"], given["questions"]
+        checks.refuse(_ME, rule, f"no {missing[0]}", remedy, FileNotFoundError)
+    images, questions = features_of["images"], features_of["questions"]
     if len(questions) == 1 and len(images) > 1:
         questions = dict.fromkeys(images, next(iter(questions.values())))
     words = pd.read_csv(place / "answers.csv", dtype=str)
@@ -132,7 +139,7 @@ class ImageInputs(Dataset):
         self.parts, self.transform = parts, transform
         self.ends = torch.tensor([len(part) for part in parts]).cumsum(0).tolist()
         named = [part.fingerprint for part in parts]
-        self.fingerprint = digest_json([*named, description_of(transform)])
+        self.fingerprint = store.digest_json([*named, description_of(transform)])
 
     def __len__(self):
         return self.ends[-1]
@@ -171,25 +178,27 @@ def image_task(
     for part in parts:
         if part.labels is None:
             rule, remedy = f"the images of {name} must have labels", "name a folder of subfolders"
-            refuse(_ME, rule, "none", remedy)
+            checks.refuse(_ME, rule, "none", remedy)
     labels = torch.cat([torch.as_tensor(part.labels) for part in parts])
     split: Any = train
     if len(parts) > 1:
         split = torch.arange(len(labels)) < len(parts[0])
-    features, own = {}, {}
+    features, image_inputs = {}, {}
     for model, network in networks.items():
         encoder = load_encoder(network)
         rows = [embed_features(encoder, part, **options).features for part in parts]
         features[model] = torch.cat(rows)
         if inputs:
-            own[model] = ImageInputs(parts, encoder.transform)
-    return subsamples.CheckpointTask(name, features, labels, split, inputs=own or None)
+            image_inputs[model] = ImageInputs(parts, encoder.transform)
+    return subsamples.CheckpointTask(name, features, labels, split, inputs=image_inputs or None)
 
 
 def _network(name):
     module = load_encoder(name).module
     if module is None:
-        refuse(_ME, "fine-tuning needs a network", repr(name), "leave it out, or --fine-tune")
+        checks.refuse(
+            _ME, "fine-tuning needs a network", repr(name), "leave it out, or --fine-tune"
+        )
     return module
 
 
@@ -198,12 +207,12 @@ def family_of(
 ) -> str:
     "The letters that a name begins with: resnet of resnet50.a1_in1k."
     stem = re.split(r"[/:]", model)[-1]
-    found = re.match(r"[A-Za-z]+", stem)
-    return found[0].lower() if found else stem
+    letters = re.match(r"[A-Za-z]+", stem)
+    return letters[0].lower() if letters else stem
 
 # %% ../../nbs/papers/09_neucrab_files.ipynb #545ff566
 def neucrab_page(
-    result: NeuCRaB,
+    result: neucrab.NeuCRaB,
 ) -> str:  # HTML
     "One self-contained page: how well each metric orders the checkpoints."
     import matplotlib.pyplot as plt
@@ -231,12 +240,12 @@ def neucrab_page(
         (title, table.to_html(float_format="{:.3f}".format)) for title, table in shown.items()
     ]
     body = "\n".join(f"<h2>{_escaped(title)}</h2>\n{text}" for title, text in parts)
-    said = _escaped(repr(result).split("\n")[0])
+    heading = _escaped(repr(result).split("\n")[0])
     style = "body{font:15px sans-serif;max-width:70em;margin:2em auto}img{max-width:100%}"
     style += "td,th{padding:.1em .6em;text-align:right}table{border-collapse:collapse}"
     return (
         f'<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8"><title>NeuCRaB</title>'
-        f"<style>{style}</style>\n<h1>{said}</h1>\n{body}\n</html>\n"
+        f"<style>{style}</style>\n<h1>{heading}</h1>\n{body}\n</html>\n"
     )
 
 
@@ -262,7 +271,7 @@ def _families(models, file):  # model -> family
     table = pd.read_csv(Path(file).expanduser())
     if not {"model", "family"} <= set(table.columns):
         rule, remedy = "--families must be a csv of model and family", "name its columns so"
-        refuse(_ME, rule, ", ".join(map(str, table.columns)), remedy)
+        checks.refuse(_ME, rule, ", ".join(map(str, table.columns)), remedy)
     named = dict(zip(table["model"], table["family"].astype(str), strict=True))
     return {m: named.get(m, m) for m in models}
 
@@ -272,10 +281,10 @@ def _tables(result, place):  # write csv files, the page and the result
     written = dict(truth=result.truth, scores=_long_scores(result))
     if len(result.families) > 2:
         written |= dict(summary=result.to_frame().reset_index(), taus=result.taus())
-        write_file(place / "index.html", neucrab_page(result))
+        store.write_file(place / "index.html", neucrab_page(result))
     for name, table in written.items():
         text = table.to_csv(index=False, lineterminator="\n")
-        write_file(place / f"{name}.csv", text)
+        store.write_file(place / f"{name}.csv", text)
 
 
 def cost_table(
@@ -286,15 +295,15 @@ def cost_table(
     "Operations, counted, and seconds, measured, of the metrics of Table 8 on one subsample each."
     import pandas as pd
 
-    found = []
+    tables = []
     for task in tasks:
         ready = subsamples.ready_task(task, list(checkpoints))
         pool = ready.train.nonzero().flatten()
         for c, per in itertools.product(checkpoints, per_class):
             X, y, P = ready.rows(c.name, subsamples.subsample(ready.y, pool, per, 0))
             at = dict(task=task.name, model=c.name, per_class=per)
-            found.append(metric_costs(X, y, source_probs=P).assign(**at))
-    table = pd.concat(found, ignore_index=True)
+            tables.append(metric_costs(X, y, source_probs=P).assign(**at))
+    table = pd.concat(tables, ignore_index=True)
     return table[["task", "model", "per_class", "metric", "points", "operations", "seconds"]]
 
 
@@ -333,13 +342,15 @@ def score_checkpoints(
     plan: bool = False,  # say what would be computed, and stop
     cache: str | None = None,  # directory for finished pieces
     progress: bool = True,  # bars on standard error
-) -> NeuCRaB | NeuCRaBPlan:
+) -> neucrab.NeuCRaB | neucrab.NeuCRaBPlan:
     "Score checkpoints on tasks of files or images; write csv files and a page."
-    models = [str(m) for m in check_several(models, _ME, "models")]
-    tasks = [str(t) for t in check_several(tasks, _ME, "tasks")]
+    models = [str(m) for m in checks.check_several(models, _ME, "models")]
+    tasks = [str(t) for t in checks.check_several(tasks, _ME, "tasks")]
     if twice := sorted({m for m in models if models.count(m) > 1}):
-        refuse(_ME, "checkpoints must have different names", f"{twice[0]} twice", "rename one")
-    check_number(train, _ME, "train", low=0, high=1, low_open=True, high_open=True)
+        checks.refuse(
+            _ME, "checkpoints must have different names", f"{twice[0]} twice", "rename one"
+        )
+    checks.check_number(train, _ME, "train", low=0, high=1, low_open=True, high_open=True)
     ready = []
     heads: dict = {}
     embedding: dict[str, Any] = dict(
@@ -350,12 +361,12 @@ def score_checkpoints(
         if task in of_images:
             source = load_images(task, limit=limit, progress=progress)
             networks = dict(zip(models, models, strict=True))
-            given: dict[str, Any] = dict(train=train, inputs=fine_tune)
-            ready.append(image_task(Path(task).name, [source], networks, **given, **embedding))
+            options: dict[str, Any] = dict(train=train, inputs=fine_tune)
+            ready.append(image_task(Path(task).name, [source], networks, **options, **embedding))
         else:
-            made, own = folder_task(task, models, train=train)
-            ready.append(made)
-            heads |= own
+            checkpoint_task, task_heads = folder_task(task, models, train=train)
+            ready.append(checkpoint_task)
+            heads |= task_heads
     if of_images:
         heads |= {m: head for m in models if (head := source_head(m)) is not None}
     named = _families(models, families)
@@ -372,7 +383,7 @@ def score_checkpoints(
     grid: dict[str, Any] = {k: tuple(v) for k, v in both.items() if v is not None}
     recipe = TuningRecipe(batch_size=tuning_batch, **grid) if fine_tune else None
     sizes = [int(k) if str(k).isdigit() else k for k in per_class]
-    result = neucrab(
+    result = neucrab.neucrab(
         checkpoints,
         ready,
         per_class=sizes,
@@ -386,10 +397,10 @@ def score_checkpoints(
         cache=cache,
         progress=progress,
     )
-    if isinstance(result, NeuCRaB):
+    if isinstance(result, neucrab.NeuCRaB):
         place = Path(out).expanduser()
         _tables(result, place)
         if costs:
             text = cost_table(ready, checkpoints, sizes).to_csv(index=False, lineterminator="\n")
-            write_file(place / "costs.csv", text)
+            store.write_file(place / "costs.csv", text)
     return result

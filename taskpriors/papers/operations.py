@@ -17,11 +17,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-from .. import checks
+from .. import checks, svd
 from ..checks import ArrayLike, DataFrame
 from ..signatures import documented
-from ..svd import feature_svd, present_classes
-from ..transfer.leep import fitted_mixture, mixture_size
+from ..transfer import leep
 from ..transfer.pactran import gaussian_grid
 from ..transfer.registry import METRICS
 
@@ -104,9 +103,9 @@ def mixture_operations(
 ) -> int:
     "Operations of fitting the mixture of N-LEEP, from its shape and the rounds that it took."
     X = checks.check_features(features, "mixture_operations").detach()
-    _, counts = present_classes(labels, "mixture_operations", n=len(X))
-    k = mixture_size(len(X), len(counts))
-    mixture, Z = fitted_mixture(feature_svd(X), k)
+    _, counts = svd.present_classes(labels, "mixture_operations", n=len(X))
+    k = leep.mixture_size(len(X), len(counts))
+    mixture, Z = leep.fitted_mixture(svd.feature_svd(X), k)
     n, r = Z.shape
     return mixture.n_iter_ * (4 * n * k * r**2 + k * r**3 // 3)
 
@@ -134,22 +133,22 @@ def metric_costs(
     """
     import pandas as pd
 
-    me = "metric_costs"
-    X = checks.check_features(features, me).detach()
-    y, _ = present_classes(labels, me, n=len(X))
-    given: dict = dict(features=X, labels=y)
+    caller = "metric_costs"
+    X = checks.check_features(features, caller).detach()
+    y, _ = svd.present_classes(labels, caller, n=len(X))
+    arguments: dict = dict(features=X, labels=y)
     if source_probs is not None:
-        given["source_probs"] = checks.check_probs(source_probs, me, n=len(X))
+        arguments["source_probs"] = checks.check_probs(source_probs, caller, n=len(X))
     out = []
-    for row in checks.check_several(rows, me, "rows"):
-        name = TABLE_8[checks.check_choice(row, tuple(TABLE_8), me, "rows")]
+    for row in checks.check_several(rows, caller, "rows"):
+        name = TABLE_8[checks.check_choice(row, tuple(TABLE_8), caller, "rows")]
         needs = ("features", "labels") if name == "grid" else METRICS[name].needs
-        if not set(needs) <= set(given):
+        if not set(needs) <= set(arguments):
             continue
         function = gaussian_grid if name == "grid" else METRICS[name].function
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
-            operations, seconds = _timed(lambda f=function, n=needs: f(*(given[k] for k in n)))
+            operations, seconds = _timed(lambda f=function, n=needs: f(*(arguments[k] for k in n)))
         if name.startswith("n"):
             operations += mixture_operations(X, y)
         out.append(dict(metric=row, points=len(X), operations=operations, seconds=seconds))

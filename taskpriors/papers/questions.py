@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/papers/08_questions.ipynb #b59bcc7f
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,8 +22,8 @@ def _components(X, most):  # shape (n, k), of mean square length one
     X = X.double() - X.double().mean(0)
     U, s, _ = torch.linalg.svd(X, full_matrices=False)
     keep = (s > s[0] * 1e-10).nonzero().flatten()[:most]
-    found = U[:, keep] * s[keep]
-    return found * (len(X) / found.square().sum()).sqrt()
+    components = U[:, keep] * s[keep]
+    return components * (len(X) / components.square().sum()).sqrt()
 
 
 @documented
@@ -37,36 +38,45 @@ def fused_features(
     The inner product of two rows is (1 + a)(1 + b) - 1, with a and b those of the components.
     Reference: in the place of the multimodal encoder of Ding et al., PACTran (2022), appendix C.1.
     """
-    who = "fused_features"
-    x, z = checks.check_same_points([images, questions], who, "images and questions")
-    most = checks.check_count(n_components, who, "n_components")
+    caller = "fused_features"
+    x, z = checks.check_same_points([images, questions], caller, "images and questions")
+    most = checks.check_count(n_components, caller, "n_components")
     for name, X in dict(images=x, questions=z).items():
         if not (X - X[0]).any():
             checks.refuse(
-                who, f"features of {name} must differ", "one row", "check how they are read"
+                caller, f"features of {name} must differ", "one row", "check how they are read"
             )
     x, z = _components(x, most), _components(z, most)
     return torch.cat([x, z, (x[:, :, None] * z[:, None]).flatten(1)], 1).float()
 
 # %% ../../nbs/papers/08_questions.ipynb #431aebbe
+class ToyQuestions(NamedTuple):
+    "Questions about images, made for a small run."
+
+    images: Tensor  # features, shape (n, 12)
+    questions: Tensor  # features, shape (n, 4)
+    answers: Tensor  # of ten annotators, shape (n, 10)
+
+
 def toy_questions(
     n: int = 600,  # questions
     *,
     noise: float = 0.3,  # in the features of the images
     wrong: float = 0.15,  # share of the answers that are drawn anew
     seed: Seed | None = 0,
-) -> tuple:  # images (n, 12), questions (n, 4), answers (n, 10)
+) -> ToyQuestions:
     "Questions for the colour of one of two objects; neither set of features knows the answer."
     g = checks.check_generator(seed, "toy_questions")
     n = checks.check_count(n, "toy_questions", "n", low=10)
     colours, side = torch.randint(4, (n, 2), generator=g), torch.randint(2, (n,), generator=g)
     mix, words = torch.randn(8, 12, generator=g), torch.randn(2, 4, generator=g)
-    seen = torch.nn.functional.one_hot(colours, 4).flatten(1).float()
-    images = seen @ mix + noise * torch.randn(n, 12, generator=g)
+    one_hot = torch.nn.functional.one_hot(colours, 4).flatten(1).float()
+    images = one_hot @ mix + noise * torch.randn(n, 12, generator=g)
     questions = words[side] + 0.1 * torch.randn(n, 4, generator=g)
     true = colours.gather(1, side[:, None]).expand(-1, 10)
     anew = torch.rand(n, 10, generator=g) < wrong
-    return images, questions, torch.where(anew, torch.randint(4, (n, 10), generator=g), true)
+    answers = torch.where(anew, torch.randint(4, (n, 10), generator=g), true)
+    return ToyQuestions(images, questions, answers)
 
 # %% ../../nbs/papers/08_questions.ipynb #e56a7928
 def drawn_answers(
@@ -76,24 +86,24 @@ def drawn_answers(
     seed: Seed | None = 0,
 ) -> Tensor:  # shape (n,), int64; -1 where the drawn answer is no class
     "The answer of one annotator a question, drawn at random."
-    who = "drawn_answers"
-    given = checks.as_tensor(answers, who, "answers").cpu()
-    if given.ndim != 2 or given.is_floating_point() or given.min() < -1:
+    caller = "drawn_answers"
+    votes = checks.as_tensor(answers, caller, "answers").cpu()
+    if votes.ndim != 2 or votes.is_floating_point() or votes.min() < -1:
         rule, remedy = "answers must be whole numbers (n, A), -1 for none", "number the answers"
-        checks.refuse(who, rule, f"{given.dtype} of shape {tuple(given.shape)}", remedy)
-    if (given < 0).all(1).any():
-        row = int((given < 0).all(1).nonzero()[0])
+        checks.refuse(caller, rule, f"{votes.dtype} of shape {tuple(votes.shape)}", remedy)
+    if (votes < 0).all(1).any():
+        row = int((votes < 0).all(1).nonzero()[0])
         checks.refuse(
-            who, "each question must have an answer", f"none in row {row}", "leave it out"
+            caller, "each question must have an answer", f"none in row {row}", "leave it out"
         )
-    names, counts = given[given >= 0].unique(return_counts=True)
-    most = checks.check_count(n_answers, who, "n_answers", low=2)
+    names, counts = votes[votes >= 0].unique(return_counts=True)
+    most = checks.check_count(n_answers, caller, "n_answers", low=2)
     classes = names[counts.argsort(descending=True, stable=True)[:most]]
-    chance = torch.rand(given.shape, generator=checks.check_generator(seed, who)).masked_fill(
-        given < 0, -1
+    chance = torch.rand(votes.shape, generator=checks.check_generator(seed, caller)).masked_fill(
+        votes < 0, -1
     )
-    drawn = given.gather(1, chance.argmax(1)[:, None])[:, 0].long()
-    return torch.where(torch.isin(drawn, classes), drawn, -1)
+    sampled = votes.gather(1, chance.argmax(1)[:, None])[:, 0].long()
+    return torch.where(torch.isin(sampled, classes), sampled, -1)
 
 # %% ../../nbs/papers/08_questions.ipynb #309e6ddc
 def answer_accuracy(
@@ -101,20 +111,20 @@ def answer_accuracy(
     answers: ArrayLike,  # of each annotator, shape (n, A); -1 where one gave none
 ) -> float:  # in [0, 1]
     "Accuracy of answers where several are right, mean over the ways to leave an annotator out."
-    who = "answer_accuracy"
-    given, guess = (checks.as_tensor(x, who, "answers").cpu() for x in (answers, guesses))
-    if given.ndim != 2 or guess.shape != given.shape[:1]:
-        got = f"shapes {tuple(guess.shape)} and {tuple(given.shape)}"
+    caller = "answer_accuracy"
+    votes, guess = (checks.as_tensor(x, caller, "answers").cpu() for x in (answers, guesses))
+    if votes.ndim != 2 or guess.shape != votes.shape[:1]:
+        got = f"shapes {tuple(guess.shape)} and {tuple(votes.shape)}"
         checks.refuse(
-            who, "guesses must be (n,) and answers (n, A)", got, "pass one guess a question"
+            caller, "guesses must be (n,) and answers (n, A)", got, "pass one guess a question"
         )
-    there = (given >= 0).sum(1)
-    if not there.all():
-        checks.refuse(who, "each question must have an answer", "one without", "leave it out")
-    m = ((given == guess[:, None]) & (given >= 0)).sum(1).double()
-    left = m / there
-    found = left * ((m - 1) / 3).clamp(0, 1) + (1 - left) * (m / 3).clamp(0, 1)
-    return found.mean().item()
+    n_votes = (votes >= 0).sum(1)
+    if not n_votes.all():
+        checks.refuse(caller, "each question must have an answer", "one without", "leave it out")
+    m = ((votes == guess[:, None]) & (votes >= 0)).sum(1).double()
+    agreeing = m / n_votes
+    accuracy = agreeing * ((m - 1) / 3).clamp(0, 1) + (1 - agreeing) * (m / 3).clamp(0, 1)
+    return accuracy.mean().item()
 
 # %% ../../nbs/papers/08_questions.ipynb #8cea4d2f
 @documented
@@ -133,18 +143,20 @@ def question_task(
 
     Reference: Ding et al., PACTran (2022), appendix C; the draw is ours.
     """
-    who = "question_task"
+    caller = "question_task"
     if not isinstance(images, Mapping) or not images:
         rule, remedy = "images must be checkpoint -> features", "pass {'a': features}"
-        checks.refuse(who, rule, type(images).__name__, remedy, TypeError)
-    own = questions if isinstance(questions, Mapping) else dict.fromkeys(images, questions)
-    if missing := [model for model in images if model not in own]:
-        checks.refuse(who, "every checkpoint needs features of questions", missing[0], "add them")
+        checks.refuse(caller, rule, type(images).__name__, remedy, TypeError)
+    questions_of = questions if isinstance(questions, Mapping) else dict.fromkeys(images, questions)
+    if missing := [model for model in images if model not in questions_of]:
+        checks.refuse(
+            caller, "every checkpoint needs features of questions", missing[0], "add them"
+        )
     labels = drawn_answers(answers, n_answers=n_answers, seed=seed)
-    kept = labels >= 0
+    answered = labels >= 0
     features = {}
     for model, X in images.items():
-        x, z = (checks.check_features(part, who, model) for part in (X, own[model]))
-        checks.check_same_n(who, answers=len(labels), images=len(x), questions=len(z))
-        features[model] = fused_features(x[kept], z[kept], n_components=n_components)
-    return CheckpointTask(name, features, labels[kept], train)
+        x, z = (checks.check_features(part, caller, model) for part in (X, questions_of[model]))
+        checks.check_same_n(caller, answers=len(labels), images=len(x), questions=len(z))
+        features[model] = fused_features(x[answered], z[answered], n_components=n_components)
+    return CheckpointTask(name, features, labels[answered], train)

@@ -18,13 +18,13 @@ from typing import Any
 
 import torch
 
-from ..checks import DataFrame, check_choice, refuse
+from .. import checks
+from ..checks import DataFrame
+from ..inputs import named_models
 from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
-from ..inputs.named_models import cached_snapshot
-from ..inputs.sources import is_repository
 from ..results import Result
-from ..show.words import counted, shortened
+from ..show import words
 from ..store import cache_dir
 from ..synbench.curves import SynBenchSettings
 from ..toml import packaged_toml
@@ -40,7 +40,7 @@ def published_table(
     "The numbers that a paper prints in one of its tables."
     import pandas as pd
 
-    name = PAPERS[check_choice(paper, tuple(PAPERS), "published_table", "paper")]
+    name = PAPERS[checks.check_choice(paper, tuple(PAPERS), "published_table", "paper")]
     with (files("taskpriors") / "papers" / f"{name}.csv").open(encoding="utf-8") as f:
         rows = pd.read_csv(f, dtype=str, keep_default_na=False)
     return rows[rows["table"] == table].drop(columns="table").reset_index(drop=True)
@@ -67,7 +67,7 @@ class Item(Result):
     small: bool  # are networks, data and settings those of a small run?
 
     @property
-    def usable(self) -> dict:
+    def usable(self) -> dict[str, str]:
         "The networks that have a name."
         return {k: v for k, v in self.networks.items() if not v.startswith(NONE)}
 
@@ -88,7 +88,7 @@ class Item(Result):
         "What it takes, in words."
         missing = len(self.networks) - len(self.usable)
         unpublished = f" ({missing} not published)" if missing else ""
-        parts = [counted(len(self.usable), "network") + unpublished] if self.networks else []
+        parts = [words.counted(len(self.usable), "network") + unpublished] if self.networks else []
         parts += ["the images of " + ", ".join(self.data)] if self.data else []
         return " and ".join(parts) or "nothing but printed numbers"
 
@@ -96,7 +96,7 @@ class Item(Result):
 @lru_cache
 def read_recipes(
     name: str,  # of a paper, see PAPERS
-) -> dict:
+) -> dict[str, Any]:
     "The recipes of one paper, as its file has them."
     return packaged_toml(f"papers/{name}.toml")
 
@@ -134,11 +134,11 @@ def _item(recipes, entry, miniature) -> Item:
 def paper_items(
     *,
     miniature: bool = False,  # of a small run
-) -> dict:  # name -> Item
+) -> dict[str, Item]:
     "All items that have a recipe."
     every = [read_recipes(name) for name in PAPERS.values()]
-    found = [_item(recipes, entry, miniature) for recipes in every for entry in recipes["items"]]
-    return {item.name: item for item in found}
+    items = [_item(recipes, entry, miniature) for recipes in every for entry in recipes["items"]]
+    return {item.name: item for item in items}
 
 # %% ../../nbs/papers/13_recipes.ipynb #c4ba4ccf
 def network_problem(
@@ -151,7 +151,7 @@ def network_problem(
         return name.removeprefix(NONE)
     if name.startswith("zoo/"):
         return ""
-    if is_repository(name):
+    if named_models.is_repository(name):
         return "" if find_spec("transformers") else "it needs pip install taskpriors[transformers]"
     base, _, tag = name.partition("@")[0].partition(".")
     if not timm.is_model(base):
@@ -170,7 +170,7 @@ def data_problem(
     if "folder" in source:
         return source["folder"]
     if "hub" in source:
-        if not is_repository(source["hub"]):
+        if not named_models.is_repository(source["hub"]):
             return f"{source['hub']} is not OWNER/NAME, as data sets of the hub are called"
         return "" if find_spec("datasets") else "it needs pip install taskpriors[data]"
     kind = getattr(torchvision.datasets, source["torchvision"], None)
@@ -190,19 +190,19 @@ def is_cached(
     "Can the network be built here and now, without a download?"
     if name.startswith("zoo/") or "@" in name:
         return True
-    if is_repository(name):
-        return cached_snapshot(name) is not None
+    if named_models.is_repository(name):
+        return named_models.cached_snapshot(name) is not None
     import timm
     from huggingface_hub import try_to_load_from_cache
 
     config = timm.get_pretrained_cfg(name)
     if config is None or not config.hf_hub_id:
         return False
-    found = (
+    paths = (
         try_to_load_from_cache(config.hf_hub_id, f)
         for f in ("model.safetensors", "pytorch_model.bin")
     )
-    return any(isinstance(path, str) for path in found)
+    return any(isinstance(path, str) for path in paths)
 
 # %% ../../nbs/papers/13_recipes.ipynb #f133d404
 def open_data(
@@ -214,13 +214,15 @@ def open_data(
     progress: bool = True,
 ) -> ImageSource:
     "The images of an item, fetched if they are not there."
-    source, who = item.data[name], "reproduce"
+    source, caller = item.data[name], "reproduce"
     if folder is not None:
         return load_images(str(folder), limit=item.limit, progress=progress)
     if "images" in source:
         return load_images(source["images"], limit=item.limit, progress=progress)
     if problem := data_problem(source):
-        refuse(who, f"the images of {name} must be named", problem, "pass --folder FOLDER", OSError)
+        checks.refuse(
+            caller, f"the images of {name} must be named", problem, "pass --folder FOLDER", OSError
+        )
     if "hub" in source:
         return load_images(
             f"hfds/{source['hub']}", limit=item.limit, progress=progress, **source[part]
@@ -235,7 +237,7 @@ def open_data(
     except Exception as e:  # torchvision and the network raise many types
         got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
         remedy = "go where there is a network, or pass --folder FOLDER"
-        refuse(who, f"the images of {name} must be fetched", got, remedy, OSError)
+        checks.refuse(caller, f"the images of {name} must be fetched", got, remedy, OSError)
     return load_images(ds, limit=item.limit, progress=progress)
 
 # %% ../../nbs/papers/13_recipes.ipynb #a5be317b
@@ -246,7 +248,7 @@ def item_table() -> DataFrame:  # one row per item
     rows = []
     for item in paper_items().values():
         absent = sum(not is_cached(name) for name in item.usable.values())
-        lacks = [counted(absent, "network") + " to fetch"] if absent else []
+        lacks = [words.counted(absent, "network") + " to fetch"] if absent else []
         lacks += ["the images"] if item.data else []
         here = "yes" if not lacks else f"no: {' and '.join(lacks)}"
         rows.append(dict(item=item.name, shows=item.title, needs=item.needs, here=here))
@@ -264,7 +266,7 @@ def plan_item(
     rows = []
     for called, name in item.networks.items():
         row: dict[str, Any] = dict(network=called, weights=name, problem=network_problem(name))
-        if is_repository(name):
+        if named_models.is_repository(name):
             row["cached"] = is_cached(name)
         elif not row["problem"] and not name.startswith("zoo/"):
             import timm
@@ -320,12 +322,12 @@ _RATES = {"a processor": 1e11, "a GPU": 2e13}  # operations a second, of single 
 def plan_summary(
     item: Item,
     plan: DataFrame,  # of plan_item
-) -> list:  # of sentences
+) -> list[str]:  # sentences
     "What an item will fetch, hold and compute, added up."
-    said = []
+    sentences = []
     if "download_mib" in plan:
-        networks = counted(int(plan["cached"].eq(False).sum()), "network")
-        said += [
+        networks = words.counted(int(plan["cached"].eq(False).sum()), "network")
+        sentences += [
             f"Weights: {_size(1024 * gib_to_fetch(plan))} of {networks} are not here yet; "
             f"{free_disk():.0f} GiB are free where they go.",
             f"Memory: {_size(plan['download_mib'].max())} for the largest network, one at a time, "
@@ -334,23 +336,23 @@ def plan_summary(
         n = item.n_images
         flop = 1e9 * plan["gflop_per_image"].sum() * (n or 1000)
         times = [f"{_duration(flop / rate)} on {name}" for name, rate in _RATES.items()]
-        said.append(
+        sentences.append(
             f"Forward passes: {n or 'each 1000'} images a network, about {' or '.join(times)} "
             "(at 100 GFLOP and 20 TFLOP a second). Probes, attacks and rules come on top."
         )
-    said += [
+    sentences += [
         f"Images: {name} {'must be passed' if 'folder' in source else 'will be fetched'}"
         f"{': ' + source['folder'] if 'folder' in source else ''}."
         for name, source in item.data.items()
     ]
-    return said or [f"It needs {item.needs}."]
+    return sentences or [f"It needs {item.needs}."]
 
 
 def _duration(seconds):
     for unit, size in (("hour", 3600), ("minute", 60)):
         if seconds >= 2 * size:
-            return counted(round(seconds / size), unit)
-    return counted(max(1, round(seconds)), "second")
+            return words.counted(round(seconds / size), unit)
+    return words.counted(max(1, round(seconds)), "second")
 
 # %% ../../nbs/papers/13_recipes.ipynb #32aaddea
 _HEADINGS = {"cached": "here", "download_mib": "MiB", "gflop_per_image": "GFLOP/image"}
@@ -368,14 +370,19 @@ class ItemPlan:
         parts = []
         if len(self.networks):
             problem = self.networks["problem"]
-            found = self.networks[problem == ""].drop(columns="problem")
-            if "cached" in found:
-                found = found.assign(cached=found["cached"].map({True: "yes", False: "no"}))
-            found = found.rename(columns=_HEADINGS)
-            if len(found):
-                room = max(12, 55 - found["weights"].str.len().max())
-                short = {"MiB": "{:.0f}".format, "network": lambda name: shortened(name, room)}
-                parts += [found.to_string(index=False, na_rep="", formatters=short), ""]
+            networks = self.networks[problem == ""].drop(columns="problem")
+            if "cached" in networks:
+                networks = networks.assign(
+                    cached=networks["cached"].map({True: "yes", False: "no"})
+                )
+            networks = networks.rename(columns=_HEADINGS)
+            if len(networks):
+                room = max(12, 55 - networks["weights"].str.len().max())
+                short = {
+                    "MiB": "{:.0f}".format,
+                    "network": lambda name: words.shortened(name, room),
+                }
+                parts += [networks.to_string(index=False, na_rep="", formatters=short), ""]
             for why, some in self.networks[problem != ""].groupby("problem", sort=False):
                 parts.append(wrap(f"Left out: {', '.join(some['network'])} ({why})."))
         return "\n".join([*parts, *map(wrap, self.summary)])

@@ -12,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..checks import DataFrame, check_choice, refuse
-from . import recipes
-from .actions import ACTIONS, Job
+from .. import checks
+from ..checks import DataFrame
+from . import actions, recipes
 from ..show.plots import drawn_png
 from ..show.words import counted
 from ..store import write_file
@@ -51,18 +51,18 @@ def compare_cells(
 
 # %% ../../nbs/papers/16_reproduce.ipynb #0d9e59ba
 def folders_of_data(
-    given: str | Path | Sequence | None,  # a folder, or NAME=FOLDER, or several
+    entries: str | Path | Sequence | None,  # a folder, or NAME=FOLDER, or several
     item: recipes.Item,
-) -> dict:  # data set of the item -> folder of images
+) -> dict[str, str]:  # data set of the item -> folder of images
     "A folder alone serves all data sets; NAME=FOLDER serves one of them."
     folders: dict = {}
-    for text in [given] if isinstance(given, (str, Path)) else given or ():
+    for text in [entries] if isinstance(entries, (str, Path)) else entries or ():
         name, named, path = str(text).partition("=")
         if named and name in item.data:
             folders[name] = path
         elif named and not Path(text).exists():
             rule, remedy = "NAME=FOLDER must name a data set of the item", "see --plan"
-            refuse("reproduce", rule, f"{name}, not {' or '.join(item.data)}", remedy)
+            checks.refuse("reproduce", rule, f"{name}, not {' or '.join(item.data)}", remedy)
         else:
             folders = dict.fromkeys(item.data, str(text)) | folders
     return folders
@@ -84,14 +84,11 @@ def check_needs(
     if lacks:
         rule = f"{item.name} needs all of its parts"
         remedy = "see --plan, go where there is a network, or try --miniature"
-        refuse("reproduce", rule, "; ".join(lacks), remedy, OSError)
-    if (
-        absent
-        and (size := recipes.gib_to_fetch(recipes.plan_item(item, count=False)))
-        > recipes.free_disk()
-    ):
+        checks.refuse("reproduce", rule, "; ".join(lacks), remedy, OSError)
+    size = recipes.gib_to_fetch(recipes.plan_item(item, count=False)) if absent else 0.0
+    if size > recipes.free_disk():
         got = f"{size:.1f} GiB to fetch and {recipes.free_disk():.1f} GiB free"
-        refuse("reproduce", "the disk must hold the weights", got, "set HF_HOME", OSError)
+        checks.refuse("reproduce", "the disk must hold the weights", got, "set HF_HOME", OSError)
 
 
 def with_data_at_hand(
@@ -127,11 +124,11 @@ def reproduce(
 ) -> Any:  # pandas.DataFrame of the table, or ItemPlan
     "Compute a figure or table of the papers; write the table and the picture (`attrs`: where)."
     items = recipes.paper_items(miniature=miniature)
-    chosen = items[check_choice(item, tuple(items), "reproduce", "item")]
+    chosen = items[checks.check_choice(item, tuple(items), "reproduce", "item")]
     if plan:
         return recipes.plan_of(chosen)
     if chosen.networks and not chosen.usable:
-        refuse(
+        checks.refuse(
             "reproduce", "an item needs networks", "none that is published", "see --plan", OSError
         )
     folders = folders_of_data(folder, chosen)
@@ -140,7 +137,9 @@ def reproduce(
     options: dict[str, Any] = dict(batch_size=batch_size, cache=cache, progress=progress)
     if device is not None:
         options["device"] = device
-    cells, draw = ACTIONS[chosen.action](Job(chosen, chosen.usable, folders, options))
+    cells, draw = actions.ACTIONS[chosen.action](
+        actions.Job(chosen, chosen.usable, folders, options)
+    )
     table = compare_cells(cells, chosen)
     place = Path(out).expanduser() / chosen.name
     text = table.to_csv(index=False, lineterminator="\n")

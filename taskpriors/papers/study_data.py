@@ -12,15 +12,17 @@ import subprocess
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 from urllib.request import Request, urlopen
 
-from ..checks import DataFrame, check_choice, refuse
+from .. import checks
+from ..checks import DataFrame
 from ..store import cache_dir
 from ..toml import packaged_toml
 
 # %% ../../nbs/papers/01_study_data.ipynb #503ad3bd
 @lru_cache
-def study_data() -> dict:  # name -> kind, repository, commit, licence, path and sha256 or files
+def study_data() -> dict[str, dict[str, Any]]:  # name -> kind, source, licence, hashes
     "Where the networks, images and texts of the studies come from."
     return packaged_toml("papers/study_data.toml")
 
@@ -40,7 +42,7 @@ _STEP = 2**20  # bytes at a time
 def _refuse_network(name, e):
     got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
     remedy = "go where there is a network; the same command goes on where it stopped"
-    refuse("fetch_study_data", f"{name} must be fetched", got, remedy, OSError)
+    checks.refuse("fetch_study_data", f"{name} must be fetched", got, remedy, OSError)
 
 
 def _fetch_file(name, entry, place):
@@ -58,7 +60,7 @@ def _fetch_file(name, entry, place):
     if hashlib.sha256(part.read_bytes()).hexdigest() != entry["sha256"]:
         part.unlink()
         rule, got = f"{name} must have its checksum", "another content"
-        refuse("fetch_study_data", rule, got, "fetch it again", OSError)
+        checks.refuse("fetch_study_data", rule, got, "fetch it again", OSError)
     os.replace(part, place)
 
 
@@ -92,7 +94,7 @@ def fetch_study_data(
     out: str | None = None,  # directory; None is study_data in the cache
 ) -> Path:  # the file, or the folder of the repository
     "Fetch a network or set of the studies and check it; what is there is not fetched again."
-    entry = study_data()[check_choice(name, tuple(study_data()), "fetch_study_data", "name")]
+    entry = study_data()[checks.check_choice(name, tuple(study_data()), "fetch_study_data", "name")]
     root = cache_dir() / "study_data" if out is None else Path(out).expanduser()
     if "sha256" in entry:
         place = root / name / Path(entry["path"]).name

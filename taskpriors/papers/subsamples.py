@@ -49,20 +49,28 @@ class CheckpointTask:
     attempts: Mapping = field(default_factory=dict)  # name -> () -> error of another fine-tuning
 
 # %% ../../nbs/papers/03_subsamples.ipynb #806a8cd1
+class Rows(NamedTuple):
+    "What a checkpoint says of some points."
+
+    features: Tensor  # shape (n, d)
+    labels: Tensor  # classes 0..K-1, shape (n,)
+    source_probs: Tensor | None  # shape (n, n_source)
+
+
 class ReadyTask(NamedTuple):
     "A task that was judged."
 
-    given: CheckpointTask
+    task: CheckpointTask
     y: Tensor  # classes 0..K-1, shape (n,)
     train: Tensor  # mask, shape (n,)
     features: dict  # name of a checkpoint -> (n, d)
     source: dict  # name -> function of rows, that gives probabilities; or None
 
-    def rows(self, name: str, index: Tensor) -> tuple:
+    def rows(self, name: str, index: Tensor) -> Rows:
         "Features, labels and source probabilities (or None) of a checkpoint at some positions."
         X, source = self.features[name], self.source[name]
         P = None if source is None else source(index)
-        return X[index.to(X.device)], self.y[index].to(X.device), P
+        return Rows(X[index.to(X.device)], self.y[index].to(X.device), P)
 
 
 def _head_probs(X, head, index):
@@ -71,11 +79,11 @@ def _head_probs(X, head, index):
 
 
 def _source_of(task, checkpoint, X):  # function of rows, or None
-    given, name = task.source_probs.get(checkpoint.name), checkpoint.name
-    if callable(given) or (given is None and checkpoint.head is None):
-        return given
-    if given is not None:
-        return checks.check_probs(given, ME, n=len(X), name=f"source_probs of {name}").__getitem__
+    source, name = task.source_probs.get(checkpoint.name), checkpoint.name
+    if callable(source) or (source is None and checkpoint.head is None):
+        return source
+    if source is not None:
+        return checks.check_probs(source, ME, n=len(X), name=f"source_probs of {name}").__getitem__
     pair = checks.check_instance(
         checkpoint.head, (tuple, list), ME, "head", remedy="pass (weight, bias) of the classifier"
     )
@@ -130,8 +138,10 @@ def subsample(
     if per_class == FULL:
         return pool
     g = torch.Generator().manual_seed(seed)
-    own = {int(k): pool[y[pool] == k] for k in y.unique()}
-    index = torch.cat([v[torch.randperm(len(v), generator=g)[:per_class]] for v in own.values()])
+    members = {int(k): pool[y[pool] == k] for k in y.unique()}
+    index = torch.cat(
+        [v[torch.randperm(len(v), generator=g)[:per_class]] for v in members.values()]
+    )
     return index[torch.randperm(len(index), generator=g)]
 
 
@@ -143,6 +153,6 @@ def check_sizes(
     least = int(ready.y[ready.train].bincount(minlength=int(ready.y.max()) + 1).min())
     too_large = [k for k in per_class if k != FULL and k > least]
     if too_large:
-        rule = f"{ready.given.name} must have N/K training points of every class"
+        rule = f"{ready.task.name} must have N/K training points of every class"
         got = f"N/K = {max(too_large)} and a class of {least}"
         checks.refuse(ME, rule, got, "leave that size out, or merge rare classes")

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..checks import DataFrame, check_choice, check_several, refuse
+from .. import checks
+from ..checks import DataFrame
+from ..inputs import named_models
 from ..inputs.images import load_images
-from ..inputs.named_models import timm_config, timm_module
 from ..rank.synbench_column import scored_network
 from ..show.plots import drawn_png
 from ..store import write_file
@@ -40,7 +41,7 @@ def _file_names(models):
     twice = sorted({s for s in stems if stems.count(s) > 1})
     if twice:
         rule, remedy = "models must have different names", "score them in two runs"
-        refuse("score_networks", rule, ", ".join(twice), remedy)
+        checks.refuse("score_networks", rule, ", ".join(twice), remedy)
     return stems
 
 
@@ -52,9 +53,11 @@ def _images_at(source, size):  # shape (n, *size), between 0 and 1
     return torch.stack(rows).movedim(-1, 1).double() / 255
 
 
-def _settings_like(source, network, how, settings):  # SynBenchSettings
-    module = timm_module(network, "score_networks") if isinstance(network, str) else network
-    size = how.get("input_size") or timm_config(module)["input_size"]
+def _settings_like(source, network, options, settings):  # SynBenchSettings
+    module = (
+        named_models.timm_module(network, "score_networks") if isinstance(network, str) else network
+    )
+    size = options.get("input_size") or named_models.timm_config(module)["input_size"]
     labels = source.labels
     if labels is not None and not 2 <= len(torch.as_tensor(labels).unique()) <= len(source) - 2:
         labels = None
@@ -96,32 +99,38 @@ def score_networks(
     "Score networks on synthetic tasks whose optimum is known, without data."
     import pandas as pd
 
-    who = "score_networks"
-    models = [str(m) for m in check_several(models, who, "models")]
+    caller = "score_networks"
+    models = [str(m) for m in checks.check_several(models, caller, "models")]
     stems = _file_names(models)
-    given: dict[str, Any] = dict(n_train=n_train, n_test=n_test, covariance=covariance)
-    given |= {k: tuple(v) for k, v in dict(eps=eps, scales=scales).items() if v is not None}
-    settings = CONVENTIONS[check_choice(convention, tuple(CONVENTIONS), who, "convention")]()
-    how: dict[str, Any] = dict(batch_size=batch_size, seed=seed, device=device, progress=progress)
+    changes: dict[str, Any] = dict(n_train=n_train, n_test=n_test, covariance=covariance)
+    changes |= {k: tuple(v) for k, v in dict(eps=eps, scales=scales).items() if v is not None}
+    settings = CONVENTIONS[
+        checks.check_choice(convention, tuple(CONVENTIONS), caller, "convention")
+    ]()
+    options: dict[str, Any] = dict(
+        batch_size=batch_size, seed=seed, device=device, progress=progress
+    )
     if like is not None and covariance != "identity":
-        refuse(who, "like and covariance exclude each other", covariance, "leave one out")
+        checks.refuse(caller, "like and covariance exclude each other", covariance, "leave one out")
     source = None if like is None else load_images(like, limit=limit, progress=progress)
     place, scores, curves = Path(out).expanduser(), [], []
     for model, stem in zip(models, stems, strict=True):
         if model.endswith(".safetensors"):
-            result, network, own = SynBenchResult.load(model), None, {}
+            result, network, preprocessing = SynBenchResult.load(model), None, {}
         else:
-            network, own = scored_network(model)
-            fields = replace(settings, **given)
+            network, preprocessing = scored_network(model)
+            fields = replace(settings, **changes)
             if source is not None:
-                fields = _settings_like(source, network, own, fields)
-            result = synbench_score(network, settings=fields, cache=cache, **own, **how)
+                fields = _settings_like(source, network, preprocessing, fields)
+            result = synbench_score(
+                network, settings=fields, cache=cache, **preprocessing, **options
+            )
             result.save(place / f"{stem}.safetensors")
         result = result.at(tuple(threshold))
         row = result.to_frame().assign(model=stem)
         if accuracy and network is not None:
-            found = synthetic_accuracy(network, settings=fields, **own, **how)
-            row = row.assign(standard_accuracy=found.sa, robust_accuracy=found.ra)
+            accuracies = synthetic_accuracy(network, settings=fields, **preprocessing, **options)
+            row = row.assign(standard_accuracy=accuracies.sa, robust_accuracy=accuracies.ra)
         scores.append(row)
         curves.append(_curves(result).assign(model=stem))
         write_file(place / f"{stem}.png", drawn_png(result.plot()))

@@ -9,14 +9,16 @@ __all__ = []
 import itertools
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from ..checks import DataFrame, Series, check_number, refuse
+from .. import checks
+from ..checks import DataFrame, Series
 from .hyperparameters import choose_grid
+from ..transfer import orders
 from ..transfer.agreement import compare_agreement
-from ..transfer.orders import LEAST_FAMILIES, family_members, resamples
 from ..transfer.pactran import GaussianGrid
 
 # %% ../../nbs/papers/05_tau_tables.ipynb #a41d4599
@@ -42,8 +44,8 @@ def weighted_taus(
 
     truths = total(b * b)
     if method == "tau_a":
-        drawn = weights.sum(1)
-        scale = drawn * (drawn - 1.0)
+        size = weights.sum(1)
+        scale = size * (size - 1.0)
     else:
         scale = np.sqrt(total(a * a) * truths)
     agreed = total(a * b)
@@ -57,7 +59,7 @@ GRID = dict(a=(0.1, 1.0, 10.0), b=(1.0, 10.0, 100.0, 1000.0))  # of B.5
 
 def grids_of(
     rows: DataFrame,  # of one subsample, a row per checkpoint
-) -> list:  # of GaussianGrid
+) -> list[GaussianGrid]:
     "The PACTran-Gaussian grids of a subsample's checkpoints."
     vector = partial(torch.tensor, dtype=torch.float64)
     a, b = map(vector, GRID.values())
@@ -70,7 +72,7 @@ def grids_of(
 
 def chosen_pairs(
     rows: DataFrame,  # of one subsample, a row per checkpoint
-) -> dict:  # rule -> (a, b), without the rules that are undefined there
+) -> dict[str, tuple[float, float]]:  # rule -> (a, b), without the rules that are undefined there
     "The pair that each rule of B.5 takes: the spread ratio, and agreement with LINEAR-VALID."
     grids, chosen = grids_of(rows), {}
     valid = [values.get("linear_valid") for values in rows["values"]]
@@ -106,17 +108,26 @@ def _cell_agreement(rows, error):  # metric -> tau, tau_a and points lost on one
     table = subsample_table(rows)
     table = table.loc[:, ~table.isna().any().to_numpy()]
     scores, truth = table.to_numpy(dtype=float).T, -error.loc[table.index].to_numpy()
-    once = np.ones((1, len(truth)))
-    tau, tau_a = (weighted_taus(scores, truth, once, method=m)[:, 0] for m in ("tau_b", "tau_a"))
+    unit_weights = np.ones((1, len(truth)))
+    tau, tau_a = (
+        weighted_taus(scores, truth, unit_weights, method=m)[:, 0] for m in ("tau_b", "tau_a")
+    )
     first = scores == scores.max(1, keepdims=True)
     lost = 100 * (truth.max() - (first * truth).sum(1) / first.sum(1))
     return zip(table.columns, tau, tau_a, lost, strict=True)
 
 
+class SubsampleTaus(NamedTuple):
+    "How well metrics order checkpoints, subsample by subsample."
+
+    table: DataFrame  # task, per_class, seed, metric, tau, tau_a, lost
+    best: str  # the column of the pair (a, b) that is best in hindsight
+
+
 def subsample_taus(
     rows: DataFrame,  # scores, see above
     error: Series,  # over (task, model); rows of other tasks and models are left out
-) -> tuple:  # a table of task, per_class, seed, metric, tau, tau_a, lost; the best pair's column
+) -> SubsampleTaus:
     "Agreement of every metric on every subsample, and PACTran-Gaussian at the best pair."
     import pandas as pd
 
@@ -131,14 +142,14 @@ def subsample_taus(
     on_grid = long["metric"].str.startswith("grid")
     best = long[on_grid].groupby("metric", sort=False)["tau"].mean().idxmax()
     hindsight = long[long["metric"] == best].assign(metric="pactran_gaussian, hindsight")
-    return pd.concat([long[~on_grid], hindsight], ignore_index=True), best
+    return SubsampleTaus(pd.concat([long[~on_grid], hindsight], ignore_index=True), best)
 
 # %% ../../nbs/papers/05_tau_tables.ipynb #073235aa
 def tables_by_size(
     taus: DataFrame,  # of `subsample_taus`
     *,
     value: str = "tau",  # "tau", "tau_a" or "lost"
-) -> dict:  # N/K -> table of metrics x tasks, as text
+) -> dict[Any, DataFrame]:  # N/K -> table of metrics x tasks, as text
     "For each N/K, the mean over subsamples with its standard error (Tables 4 to 6)."
     digits = 1 if value == "lost" else 2
     cell = taus.groupby(["per_class", "metric", "task"])[value].agg(["mean", "sem"])
@@ -160,10 +171,19 @@ def over_tasks(
     return table.sort_values("all", ascending=False).round(3)
 
 # %% ../../nbs/papers/05_tau_tables.ipynb #3c9aa1d5
+class ScoreStack(NamedTuple):
+    "Scores and truth of all models in every cell, a task at a size and a seed."
+
+    scores: dict[str, np.ndarray]  # of each metric, shape (n_cells, n)
+    truth: np.ndarray  # shape (n_cells, n)
+    models: list[str]
+    cells: list[tuple]  # (task, size, seed)
+
+
 def score_stack(
     rows: DataFrame,  # scores, see above
     error: Series,  # over (task, model)
-) -> tuple:  # metric -> scores (n_cells, n); truth, same shape; the models; (task, size, seed)s
+) -> ScoreStack:
     "Scores of each metric on all subsamples, as far as all have it, in one order of the models."
     tasks = list(dict.fromkeys(error.index.get_level_values(0)))
     models = sorted(set.intersection(*(set(error[t].index) for t in tasks)))
@@ -173,7 +193,9 @@ def score_stack(
         if key[0] in tasks
     }
     if not tables:
-        refuse("score_stack", "rows must hold a task of error", "none", "pass both of one run")
+        checks.refuse(
+            "score_stack", "rows must hold a task of error", "none", "pass both of one run"
+        )
     first = next(iter(tables.values()))
     scores = {
         k: np.stack([t[k].to_numpy(dtype=float) for t in tables.values()])
@@ -181,7 +203,7 @@ def score_stack(
         if all(k in t and t[k].notna().all() for t in tables.values())
     }
     truth = np.stack([-error[key[0]].loc[models].to_numpy() for key in tables])
-    return scores, truth, models, list(tables)
+    return ScoreStack(scores, truth, models, list(tables))
 
 
 def family_intervals(
@@ -196,15 +218,15 @@ def family_intervals(
     "Intervals of mean tau over tasks, sizes and subsamples, with families drawn again."
     import pandas as pd
 
-    level = check_number(level, "family_intervals", "level", low=0, high=1)
+    level = checks.check_number(level, "family_intervals", "level", low=0, high=1)
     scores, truth, models, keys = score_stack(rows, error)
     groups = [families.get(m, m) for m in models]
     out: dict = {}
-    if len(set(groups)) >= LEAST_FAMILIES:
-        members = family_members(groups, len(models), "family_intervals")
+    if len(set(groups)) >= orders.LEAST_FAMILIES:
+        members = orders.family_members(groups, len(models), "family_intervals")
         generator = torch.Generator().manual_seed(seed)
-        drawn, times = resamples(len(models), n_resamples, generator, members)
-        weights = np.stack([np.bincount(index, minlength=len(models)) for index in drawn])
+        samples, times = orders.resamples(len(models), n_resamples, generator, members)
+        weights = np.stack([np.bincount(index, minlength=len(models)) for index in samples])
         share = _task_weights(keys)
         for metric, values in scores.items():
             means = share @ weighted_taus(values, truth, weights)
@@ -221,11 +243,20 @@ def _task_weights(keys):  # mean over seeds, then sizes, then tasks
     return np.array([1 / (len(tasks) * len(sizes[k[0]]) * alike.count(k[:2])) for k in keys])
 
 # %% ../../nbs/papers/05_tau_tables.ipynb #a0d68d7b
+class MeanRanks(NamedTuple):
+    "Ranks of the models, averaged over the seeds of a cell."
+
+    ranks: dict[str, np.ndarray]  # of each metric, shape (n_cells, n)
+    truth: np.ndarray  # shape (n_cells, n)
+    models: list[str]
+    tasks: list[str]  # of the cells
+
+
 def mean_ranks(
     rows: DataFrame,  # scores, see above
     error: Series,  # over (task, model)
     metrics: Sequence,  # columns of `subsample_table`
-) -> tuple:  # metric -> ranks (n_cells, n); truth, same shape; the models; the task of each cell
+) -> MeanRanks:
     "Scores as ranks, averaged over the subsamples of a task and size."
     from scipy import stats
 
@@ -233,12 +264,13 @@ def mean_ranks(
     lacks = [k for k in metrics if k not in scores]
     if lacks:
         rule = "a metric to compare must have a score for every checkpoint"
-        refuse("mean_ranks", rule, f"{lacks[0]} without one", "leave it out")
+        checks.refuse("mean_ranks", rule, f"{lacks[0]} without one", "leave it out")
     cells = sorted({key[:2] for key in keys}, key=[key[:2] for key in keys].index)
     at = [[i for i, key in enumerate(keys) if key[:2] == cell] for cell in cells]
     ranks = {k: stats.rankdata(scores[k], axis=1) for k in metrics}
     means = {k: np.stack([v[i].mean(0) for i in at]) for k, v in ranks.items()}
-    return means, np.stack([truth[i[0]] for i in at]), models, [task for task, _ in cells]
+    tasks = [task for task, _ in cells]
+    return MeanRanks(means, np.stack([truth[i[0]] for i in at]), models, tasks)
 
 
 def metric_leads(
@@ -257,7 +289,7 @@ def metric_leads(
     ranks, truth, models, _ = mean_ranks(rows, error, [first, *metrics])
     by_task = taus.groupby(["metric", "task"])["tau"].mean().unstack("task")
     groups = [families.get(m, m) for m in models]
-    grouped = groups if len(set(groups)) >= LEAST_FAMILIES else None
+    grouped = groups if len(set(groups)) >= orders.LEAST_FAMILIES else None
     out = {}
     for k in metrics:
         varied = (np.ptp(ranks[first], axis=1) > 0) & (np.ptp(ranks[k], axis=1) > 0)

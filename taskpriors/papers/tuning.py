@@ -18,8 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .. import checks, store
-from ..blocks import evenly, open_bar, with_bar
+from .. import blocks, checks, results, store
 from ..checks import Axes
 from ..inputs import encoders
 from ..inputs.accepted_models import Encoder, ModelLike, load_encoder
@@ -34,13 +33,12 @@ from ..prior.edges import edge_probabilities
 from ..prior.objective import TaskPriorLoss
 from ..prior.task_prior import TaskPrior
 from ..rank.shared_prior import task_temperature
-from ..results import Result, new_axes
 from ..signatures import documented
 
 # %% ../../nbs/papers/10_tuning.ipynb #3db8f126
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
-class PriorTuned(Result):
+class PriorTuned(results.Result):
     "A network that was fine-tuned with the prior-aware loss, and the path of its loss."
 
     losses: Tensor  # mean loss of each epoch, shape (n_epochs,), float64
@@ -52,7 +50,7 @@ class PriorTuned(Result):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "Mean loss of each epoch."
-        ax = new_axes(ax)
+        ax = results.new_axes(ax)
         ax.plot(range(1, len(self.losses) + 1), self.losses, "o-")
         ax.set(xlabel="epoch", ylabel="mean loss", title=f"prior-aware loss, {self.statistic}")
         return ax
@@ -81,7 +79,7 @@ def edge_deviation(
     n_points: int = 1000,  # that are looked at, at most, evenly spaced
 ) -> float:  # root mean square, positive unless the kernel is constant
     "How far edge probabilities are from the means of their rows and columns."
-    some = prior.factor[evenly(len(prior.factor), n_points)]
+    some = prior.factor[blocks.evenly(len(prior.factor), n_points)]
     P = edge_probabilities(some, prior.temperature, graphs=prior.graphs)
     tilted = P - P.mean(0) - P.mean(1, keepdim=True) + P.mean()
     return tilted.square().mean().sqrt().item()
@@ -118,8 +116,8 @@ def prior_objective(
 ) -> Callable:  # (features (m, d), their positions (m,)) -> scalar to minimise
     "`TaskPriorLoss` in a unit in which learning rates do not depend on the prior."
     Z, T = prior.factor.float(), prior.temperature
-    how: dict[str, Any] = dict(statistic=recipe.statistic, graphs=prior.graphs)
-    loss = TaskPriorLoss(Z, T, recipe.weight, **how).to(device)
+    options: dict[str, Any] = dict(statistic=recipe.statistic, graphs=prior.graphs)
+    loss = TaskPriorLoss(Z, T, recipe.weight, **options).to(device)
     heldout = recipe.statistic == "heldout"
     unit = 1.0 if heldout else edge_deviation(prior)
 
@@ -136,7 +134,7 @@ def prior_objective(
 
 # %% ../../nbs/papers/10_tuning.ipynb #f528480a
 def _train_network(
-    tuned, inputs, law, recipe, *, num_workers, progress, **kept
+    tuned, inputs, law, recipe, *, num_workers, progress, **storage
 ):  # mean losses, seconds
     "Train the network of an encoder in place."
     module, n = tuned.module, len(inputs)
@@ -144,8 +142,8 @@ def _train_network(
     per_epoch = n // min(recipe.batch_size, n)
     n_steps = recipe.n_epochs * per_epoch
     objective = prior_objective(law, recipe, where)
-    told = f"fine-tune {tuned.name}"
-    bar = open_bar(progress, desc=told, total=n_steps, unit="step")
+    label = f"fine-tune {tuned.name}"
+    bar = blocks.open_bar(progress, desc=label, total=n_steps, unit="step")
 
     def batches(step):
         bar.update(step)
@@ -153,13 +151,13 @@ def _train_network(
             n, recipe.batch_size, n_steps, seed=recipe.seed, start=step
         )
         pairs = fine_tuning.input_batches(inputs, order, device=where, num_workers=num_workers)
-        return with_bar(pairs, bar, desc=told)
+        return blocks.with_bar(pairs, bar, desc=label)
 
     def loss(_, batch):
         x, i = batch
         return objective(pool_output(tuned.forward(x), tuned.pooling, _ME, tuned.name), i)
 
-    how = fine_tuning.Descent(
+    schedule = fine_tuning.Descent(
         recipe.rate,
         n_steps,
         weight_decay=recipe.weight_decay,
@@ -168,7 +166,7 @@ def _train_network(
         save_after=range(per_epoch, n_steps, per_epoch),
     )
     with bar:
-        ended = fine_tuning.descend(module.train(), batches, loss, how, **kept)
+        ended = fine_tuning.descend(module.train(), batches, loss, schedule, **storage)
     if not ended.losses.isfinite().all():
         rule, got = "the loss must stay finite", f"{ended.losses[-1]} at step {len(ended.losses)}"
         checks.refuse(_ME, rule, got, "lower rate", RuntimeError)
@@ -237,19 +235,24 @@ def fine_tune_with_prior(
     )
     key = store.digest_json(parts)
     done = Path(out or "").expanduser() / f"prior-tuned-{key[:20]}.safetensors"
-    wanted = dict(key=key, losses=list, seconds=float)
-    found = out and store.find_tensors(done, wanted, module.state_dict(), caller=_ME)
-    if found:
-        module.load_state_dict(found[0])
-        losses, seconds = torch.tensor(found[1]["losses"], dtype=torch.float64), found[1]["seconds"]
+    expected = dict(key=key, losses=list, seconds=float)
+    stored = out and store.find_tensors(done, expected, module.state_dict(), caller=_ME)
+    if stored:
+        module.load_state_dict(stored.tensors)
+        losses = torch.tensor(stored.description["losses"], dtype=torch.float64)
+        seconds = stored.description["seconds"]
     else:
         path = done.with_suffix(".run.safetensors") if out else None
-        kept: dict[str, Any] = dict(path=path, key=key)
+        storage: dict[str, Any] = dict(path=path, key=key)
         run: dict[str, Any] = dict(num_workers=num_workers, progress=progress)
-        losses, seconds = _train_network(tuned, inputs, law, recipe, **run, **kept)
+        losses, seconds = _train_network(tuned, inputs, law, recipe, **run, **storage)
         module.train(start.module.training)
-        told = dict(key=key, losses=losses.tolist(), seconds=seconds, name=f"{start.name}, tuned")
-        if path is not None and store.keep_tensors(done, module.state_dict(), told, sidecar=False):
+        description = dict(
+            key=key, losses=losses.tolist(), seconds=seconds, name=f"{start.name}, tuned"
+        )
+        if path is not None and store.keep_tensors(
+            done, module.state_dict(), description, sidecar=False
+        ):
             path.unlink(missing_ok=True)
     return PriorTuned(
         losses=losses,

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from .. import checks
-from ..blocks import evenly, map_blocks, pair_blocks, row_blocks
+from .. import blocks, checks
 from ..checks import ArrayLike, ExecutorLike, Seed
 from ..signatures import documented
 
@@ -104,7 +103,7 @@ def log_partition(
     n_bytes = 3 * min(size, len(Z)) ** 2 * Z.element_size()
     checks.check_memory(n_bytes, "log_partition", "lower block_size", device=Z.device)
     part = partial(_log_partition_block, Z=Z, odds=odds, graphs=graphs)
-    total = sum(map_blocks(part, pair_blocks(len(Z), size), executor=executor))
+    total = sum(blocks.map_blocks(part, blocks.pair_blocks(len(Z), size), executor=executor))
     if graphs == "directed":
         return total
     return total + odds / 2 * Z.square().sum(dtype=torch.float64)
@@ -159,7 +158,7 @@ def graph_log_prob(
     n_bytes = 5 * min(size, len(Z)) * len(Z) * Z.element_size()
     checks.check_memory(n_bytes, "graph_log_prob", "lower block_size", device=Z.device)
     out = torch.zeros(len(G), dtype=torch.float64, device=Z.device)
-    for rows in row_blocks(len(Z), size):
+    for rows in blocks.row_blocks(len(Z), size):
         x = odds * (Z[rows] @ Z.T)
         for k, g in enumerate(G):
             loss = softplus(torch.where(g[rows], -x, x), threshold=40)
@@ -198,7 +197,7 @@ def sample_graphs(
     P = edge_probabilities(Z, temperature, graphs=graphs)
     g = checks.check_generator(seed, "sample_graphs", P.device)
     G = torch.empty(m, n, n, dtype=torch.bool, device=P.device)
-    for some in row_blocks(m, max(1, 2**20 // n**2)):
+    for some in blocks.row_blocks(m, max(1, 2**20 // n**2)):
         G[some] = torch.rand(G[some].shape, generator=g, dtype=torch.float64, device=P.device) < P
     return G.triu() | G.triu().mT if graphs == "undirected" else G
 
@@ -242,21 +241,21 @@ def least_eigenvalue(
     caller = "least_eigenvalue"
     Z, odds = checked_odds(Z, temperature, graphs, caller)
     if n_points is not None and checks.check_count(n_points, caller, "n_points", low=2) < len(Z):
-        Z = Z[evenly(len(Z), n_points, down=True)]
+        Z = Z[blocks.evenly(len(Z), n_points, down=True)]
     Z = Z.double()
     n = len(Z)
-    blocks = list(row_blocks(n, checks.check_count(block_size, caller, "block_size")))
+    slices = list(blocks.row_blocks(n, checks.check_count(block_size, caller, "block_size")))
     if n < 32:  # too few points for Lanczos steps
         P = _edge_rows(slice(0, n), Z, odds)
         return LeastEigenvalue(torch.linalg.eigvalsh(P)[0].item(), 0.0, n, 0)
-    held = [_edge_rows(rows, Z, odds) for rows in blocks] if n <= 4096 else None
+    held = [_edge_rows(rows, Z, odds) for rows in slices] if n <= 4096 else None
     n_products = 0
 
     def times(v):
         nonlocal n_products
         n_products += 1
         v = torch.as_tensor(v.reshape(-1)).to(Z)
-        parts = held or (_edge_rows(rows, Z, odds) for rows in blocks)
+        parts = held or (_edge_rows(rows, Z, odds) for rows in slices)
         return torch.cat([P @ v for P in parts]).cpu().numpy()
 
     start = torch.randn(n, generator=checks.check_generator(0, caller), dtype=Z.dtype).numpy()

@@ -9,9 +9,8 @@ __all__ = ['probe_loss', 'optimal_probe', 'label_graph', 'relative_objective', '
 import torch
 from torch import Tensor
 
-from .. import checks
+from .. import checks, kernels
 from ..checks import ArrayLike
-from ..kernels import center, kernel_factor
 
 # %% ../../nbs/prior/01_loss_equivalence.ipynb #324f1d3e
 def _targets(targets, features: Tensor, caller: str) -> Tensor:  # shape (n, q), as the features
@@ -79,7 +78,7 @@ def optimal_probe(
     )
     eps = torch.finfo(F.dtype).eps
     rounding = dict(atol=8 * eps * F.norm().item(), rtol=max(F.shape) * eps)
-    W = torch.linalg.pinv(center(F), **rounding) @ center(Y)
+    W = torch.linalg.pinv(kernels.center(F), **rounding) @ kernels.center(Y)
     b = Y.mean(0) - F.mean(0) @ W
     checks.check_computed(torch.cat([W, b[None]]), "optimal_probe", "the weights")
     return W, b
@@ -119,7 +118,7 @@ def relative_objective(
     loss of the best probe, which is (Tr(H G) - Tr(V^T G V)) / n.
     Reference: Task Priors, Definition 2.2 and Theorem 2.3, eq. (2).
     """
-    V = kernel_factor(features, "projection")
+    V = kernels.kernel_factor(features, "projection")
     y = checks.check_labels(labels, "relative_objective", n=len(V)).to(V.device)
     q = int(y.max()) + 1
     sums = (V.new_zeros(q, V.shape[1]).index_add_(0, task, V) for task in y)
@@ -135,7 +134,7 @@ def optimal_probe_loss(
     min over W, b of probe_loss = (Tr(H Y Y^T) - Tr(V^T Y Y^T V)) / n, computed from the residual.
     Reference: Task Priors, Theorem 2.3, eq. (2) with its constant.
     """
-    V = kernel_factor(features, "projection")
-    Yc = center(_targets(targets, V, "optimal_probe_loss"))
+    V = kernels.kernel_factor(features, "projection")
+    Yc = kernels.center(_targets(targets, V, "optimal_probe_loss"))
     loss = (Yc - V @ (V.T @ Yc)).square().sum() / len(V)
     return checks.check_computed(loss, "optimal_probe_loss", "the loss")

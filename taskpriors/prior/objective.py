@@ -112,25 +112,25 @@ def _about(C, center):  # unit rows about their mean: the batch's own, or the gi
 
 # %% ../../nbs/prior/18_objective.ipynb #6062f838
 def _as_index(index, n, device):  # distinct points of the prior, as int64
-    me = "TaskPriorLoss"
+    caller = "TaskPriorLoss"
     if index is None:
         return torch.arange(n, device=device)
-    i = checks.as_tensor(index, me, "index").to(device)
+    i = checks.as_tensor(index, caller, "index").to(device)
     if i.ndim != 1 or i.is_floating_point() or i.dtype == torch.bool:
         rule, got = (
             "index must be a vector of whole numbers",
             f"{i.dtype} of shape {tuple(i.shape)}",
         )
         checks.refuse(
-            me, rule, got, "pass the positions of the batch's points in the prior", TypeError
+            caller, rule, got, "pass the positions of the batch's points in the prior", TypeError
         )
     if len(i) < 2 or i.min() < 0 or i.max() >= n:
         rule = f"index must hold at least two points of the prior's {n}"
-        checks.refuse(me, rule, f"{len(i)} in {i.tolist()[:4]}...", "check the data loader")
+        checks.refuse(caller, rule, f"{len(i)} in {i.tolist()[:4]}...", "check the data loader")
     if len(i.unique()) < len(i):
         got = f"{len(i) - len(i.unique())} repeated"
         remedy = "draw batches without replacement; give one view of a point per batch"
-        checks.refuse(me, "index must hold each point once", got, remedy)
+        checks.refuse(caller, "index must hold each point once", got, remedy)
     return i
 
 # %% ../../nbs/prior/18_objective.ipynb #dff99300

@@ -15,14 +15,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import checks
+from .. import checks, ridge
 from ..checks import ArrayLike, Seed
+from . import prefix
 from .calibration import critical_temperature
 from .heldout import error_on_basis
 from .left_out_groups import check_groups, error_without_groups
-from .prefix import check_given, sample_labels_of_priors
 from ..results import Result
-from ..ridge import decompose, simplex_codes
 from ..signatures import documented
 
 # %% ../../nbs/prior/22_posterior.ipynb #eb484b78
@@ -74,7 +73,7 @@ class LabelEvidence(Result):
 
 # %% ../../nbs/prior/22_posterior.ipynb #605bc71a
 def _known(labels, n, n_classes, caller):  # which points, their classes from 0, and q
-    y = check_given(labels, caller, n=n, name="labels")
+    y = prefix.check_given(labels, caller, n=n, name="labels")
     y = torch.full((n,), -1) if y is None else y.cpu()
     points = (y >= 0).nonzero()[:, 0]
     names, classes = y[points].unique(return_inverse=True)
@@ -260,7 +259,7 @@ def posterior_tasks(
     n_orders = min(n_tasks, checks.check_count(n_orders, caller, "n_orders"))
     temperatures = (evidence.top_eigenvalues / (q * evidence.gain)).tolist()
     options: dict[str, Any] = dict(n_tasks=n_tasks, n_orders=n_orders, given=clamped, seed=seed)
-    return sample_labels_of_priors(factors, temperatures, q, **options)
+    return prefix.sample_labels_of_priors(factors, temperatures, q, **options)
 
 # %% ../../nbs/prior/22_posterior.ipynb #ef451975
 @documented
@@ -312,7 +311,7 @@ def labelled_skill(
     skills, values = [], []
     grouping = None if groups is None else _grouping_of(groups, points, len(features[0]), caller)
     for X in features:
-        basis = decompose(X[points.to(X.device)].double())
+        basis = ridge.decompose(X[points.to(X.device)].double())
         tasks = classes[None].to(X.device)
         if grouping is None:
             error = error_on_basis(basis, tasks, caller)
@@ -392,7 +391,7 @@ def small_area(
     unseen = 1.0
     if n_points is not None:
         unseen = 1 - k / checks.check_count(n_points, caller, "n_points", low=k)
-    contrasts = simplex_codes(len(s))
+    contrasts = ridge.simplex_codes(len(s))
     inflated = unseen * (1 + growth * direct.n_classes / k)
     D = shrunk_covariance(direct.points.T @ contrasts) / k * inflated
     d, turn = torch.linalg.eigh(D)

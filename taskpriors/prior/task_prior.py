@@ -15,17 +15,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from .. import checks
+from .. import checks, kernels
 from ..checks import ArrayLike, DataFrame, ExecutorLike, Seed
 from ..kernels import center as center_rows
-from ..kernels import cholesky_factor, kernel_factor, product_factor
-from . import edges, heldout
+from . import edges, heldout, prefix
 from .calibration import critical_temperature
 from .estimates import Labelings
 from .heldout import HeldoutError
 from .labelings import calibrate_temperature, sample_labelings
 from .moments import TraceMoments, trace_cumulants, trace_moments
-from .prefix import check_given, sample_labels
 from .regime import Regime, label_entropy, pair_means, regime_verdict
 from .sketch import sketch_trace_moments
 from .tails import outperform_probability
@@ -65,7 +63,7 @@ def _model_factors(models, kernel, caller):
         return {name: _model_factors(X, kernel, caller) for name, X in models.items()}
     if kernel is None:
         return checks.check_features(models, caller, "models")
-    return kernel_factor(models, kernel)
+    return kernels.kernel_factor(models, kernel)
 
 # %% ../../nbs/prior/17_task_prior.ipynb #a15b17ba
 @dataclass(frozen=True, eq=False, repr=False)
@@ -118,7 +116,7 @@ class TaskPrior(Result):
         temperature = checks.check_temperature(self.temperature, "TaskPrior")
         checks.check_choice(self.graphs, edges.GRAPHS, "TaskPrior", "graphs")
         options: dict[str, Any] = dict(n=len(factor), device=factor.device, name="known")
-        clamped = check_given(self.known, "TaskPrior", **options)
+        clamped = prefix.check_given(self.known, "TaskPrior", **options)
         object.__setattr__(self, "factor", factor)
         object.__setattr__(self, "temperature", temperature)
         object.__setattr__(self, "known", clamped)
@@ -134,7 +132,7 @@ class TaskPrior(Result):
         **options: Any,  # of kernel_factor: center, scale, bandwidth, rank, tol
     ) -> "TaskPrior":
         "The prior of a representation, by its centred cosine kernel or another (section 2.2)."
-        return cls(kernel_factor(features, kernel, **options), temperature, graphs)
+        return cls(kernels.kernel_factor(features, kernel, **options), temperature, graphs)
 
     @classmethod
     def from_kernel(
@@ -147,7 +145,7 @@ class TaskPrior(Result):
         graphs: str = "undirected",  # "undirected" or "directed"
     ) -> "TaskPrior":
         "The prior of a dense kernel, by pivoted Cholesky factorisation."
-        Z = cholesky_factor(K, rank=rank)
+        Z = kernels.cholesky_factor(K, rank=rank)
         center = checks.check_flag(center, "TaskPrior.from_kernel", "center")
         return cls(center_rows(Z) if center else Z, temperature, graphs)
 
@@ -213,7 +211,9 @@ class TaskPrior(Result):
                 "multiply the priors first, then use .given(labels)",
             )
         pairs = [(p.factor, p.temperature) for p in (self, other)]
-        return TaskPrior(product_factor(pairs), 1.0, self.graphs, clamped[0] if clamped else None)
+        return TaskPrior(
+            kernels.product_factor(pairs), 1.0, self.graphs, clamped[0] if clamped else None
+        )
 
     def given(
         self,
@@ -221,7 +221,9 @@ class TaskPrior(Result):
     ) -> "TaskPrior":
         "The same prior once some labels are known: `sample` and `labelings` keep them."
         caller = "TaskPrior.given"
-        clamped = check_given(labels, caller, n=len(self), device=self.factor.device, name="labels")
+        clamped = prefix.check_given(
+            labels, caller, n=len(self), device=self.factor.device, name="labels"
+        )
         return replace(self, known=clamped)
 
     def _without_labels(self, caller):
@@ -425,7 +427,7 @@ class TaskPrior(Result):
             least = edges.least_eigenvalue(self.factor, self.temperature, graphs=self.graphs)
             reasons = [least.reason, *(e.reason for e in errors)]
         else:
-            factors = [kernel_factor(X) for X in models.values()]
+            factors = [kernels.kernel_factor(X) for X in models.values()]
             traces = [heldout.trace_over_labels(Z, labels) for Z in factors]
             mean, variance = torch.tensor(traces, dtype=torch.float64).T
             options: dict[str, Any] = dict(k=k, executor=executor)
@@ -474,7 +476,7 @@ class TaskPrior(Result):
         if isinstance(method, str) and method == "prefix":
             options = {"convention": "exact", **options, "n_tasks": n_tasks, "seed": g}
             options["given"] = self.known
-            return sample_labels(self.factor, self.temperature, n_classes, **options)
+            return prefix.sample_labels(self.factor, self.temperature, n_classes, **options)
         if n_particles is None:
             n_particles = max(1000, n_tasks)
         checks.check_count(n_particles, caller, "n_particles", low=n_tasks)

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from .. import checks
 from ..checks import ArrayLike
+from . import pair_sums
 from .edges import GRAPHS
 from .moments import TraceMoments
-from .pair_sums import check_overflow, checked_models, is_sequence
 from ..signatures import documented
 
 # %% ../../nbs/prior/07_views.ipynb #0086d860
@@ -165,7 +165,7 @@ def partition_moments(
     Reference: Task Priors, Theorem 2.6 and Proposition 2.7.
     """
     caller = "partition_moments"
-    models = checked_models(M, caller)
+    models = pair_sums.checked_models(M, caller)
     center = checks.check_flag(center, caller, "center")
     T = checks.check_temperatures(temperature, caller)
     y = checks.check_labels(labels, caller)
@@ -197,8 +197,10 @@ def partition_moments(
     for Z in models.values():
         values, squares = partition_sums(Z, y.to(Z.device))
         moments.append(_two_coin_moments(values, squares, kernel, odds.to(Z.device), graphs))
-    mean, variance = (check_overflow(torch.stack(v), caller) for v in zip(*moments, strict=True))
-    if not is_sequence(temperature):
+    mean, variance = (
+        pair_sums.check_overflow(torch.stack(v), caller) for v in zip(*moments, strict=True)
+    )
+    if not pair_sums.is_sequence(temperature):
         mean, variance, T = mean[:, 0], variance[:, 0], T[0]
     if not isinstance(M, Mapping):
         mean, variance = mean[0], variance[0]

@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/synbench/05_finite_samples.ipynb #662d551a
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,33 +17,41 @@ from ..checks import ArrayLike
 from .score import SynBenchResult
 
 # %% ../../nbs/synbench/05_finite_samples.ipynb #3cd9c839
+class SampleCurve(NamedTuple):
+    "Accuracy and bound of a rule that was fitted to a sample."
+
+    accuracy: Tensor  # shape (n_scales,)
+    bound: Tensor  # mean scaled bound of correct samples, shape (n_scales,)
+
+
 def finite_sample_curve(
     scales: ArrayLike,  # distances of the means in units of the noise: s for Gaussian-I
     n_features: int,  # d
     n_train: int,  # n, above d
-) -> tuple:  # accuracy and mean scaled bound of correct samples, shape (n_scales,) each
+) -> SampleCurve:
     "Large-n limit, at d/n held, of a rule fitted on n samples of balanced Gaussians, at eps = 0."
-    who = "finite_sample_curve"
-    d = checks.check_count(n_features, who, "n_features", low=0)
-    n = checks.check_count(n_train, who, "n_train", low=2)
+    caller = "finite_sample_curve"
+    d = checks.check_count(n_features, caller, "n_features", low=0)
+    n = checks.check_count(n_train, caller, "n_train", low=2)
     if d >= n:
         rule = f"n_train must exceed n_features = {d}"
-        checks.refuse(who, rule, n, "take more samples: the covariance is singular")
-    checks.check_tensor(scales, who, "scales")  # a list would lose digits on its way
+        checks.refuse(caller, rule, n, "take more samples: the covariance is singular")
+    checks.check_tensor(scales, caller, "scales")  # a list would lose digits on its way
     s, gamma = torch.as_tensor(scales, dtype=torch.float64), d / n
     if s.ndim != 1 or s.numel() == 0:
         rule = "scales must be a vector of distances"
-        checks.refuse(who, rule, f"shape {tuple(s.shape)}", "pass one or several in a list")
-    checks.check_finite(s, who, "scales")
+        checks.refuse(caller, rule, f"shape {tuple(s.shape)}", "pass one or several in a list")
+    checks.check_finite(s, caller, "scales")
     if not s.min() > 0:
         checks.refuse(
-            who, "scales must be above 0", f"{s.min():.4g}", "pass distances of the means"
+            caller, "scales must be above 0", f"{s.min():.4g}", "pass distances of the means"
         )
     mean = s**2 / (s**2 + gamma)
     deviation = ((1 - gamma) * (s**2 + gamma)).rsqrt()
     t = mean / deviation
     a = torch.special.ndtr(t)
-    return a, mean + deviation * torch.exp(-(t**2) / 2) / (math.sqrt(2 * math.pi) * a)
+    bound = mean + deviation * torch.exp(-(t**2) / 2) / (math.sqrt(2 * math.pi) * a)
+    return SampleCurve(a, bound)
 
 # %% ../../nbs/synbench/05_finite_samples.ipynb #1b1644a6
 def ceiling(

@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 from typing_extensions import TypeAliasType
 
-from .. import checks
-from ..blocks import map_blocks, row_blocks
+from .. import blocks, checks
 from ..checks import ArrayLike, ExecutorLike, Seed
 from ..inputs.encoders import check_device
 from ..results import Result
@@ -221,7 +220,7 @@ class Colored:
         return True
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #a66875e3
-def _image_shape(shape, caller: str, *, n_axes: int | None = None) -> tuple:
+def _image_shape(shape, caller: str, *, n_axes: int | None = None) -> tuple[int, ...]:
     "The sides of an image, each at least one."
     sides = tuple(
         checks.check_count(n, caller, "shape") for n in checks.check_several(shape, caller, "shape")
@@ -331,7 +330,7 @@ class NoiseStream(NamedTuple):
             block = self.fill(i, torch.empty(size, self.dim, device=self.device))
             part.copy_(block[low - i * size : high - i * size])
 
-        for _ in map_blocks(draw, range(start // size, -(-stop // size)), executor=executor):
+        for _ in blocks.map_blocks(draw, range(start // size, -(-stop // size)), executor=executor):
             pass
         return out
 
@@ -350,6 +349,13 @@ def balanced_labels(
 # %% ../../nbs/synbench/02_gaussians.ipynb #765ed74b
 Covariance = TypeAliasType("Covariance", Diagonal | Dense | Banded | Kronecker | Colored)
 CovarianceLike = TypeAliasType("CovarianceLike", str | ArrayLike | Covariance | Callable)
+
+# %% ../../nbs/synbench/02_gaussians.ipynb #7fed3b44
+class Sample(NamedTuple):
+    "Images of two classes, and their labels."
+
+    images: Tensor  # shape (n, *shape), float32
+    labels: Tensor  # shape (n,)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #19945098
 @dataclass(frozen=True, eq=False, repr=False)
@@ -396,7 +402,7 @@ class SyntheticTask(Result):
         seed: Seed | None = 0,
         device: str | torch.device = "cpu",  # where they are drawn
         executor: ExecutorLike | None = None,  # over blocks of rows
-    ) -> tuple:  # images (stop - start, *shape), float32, and labels
+    ) -> Sample:  # images of shape (stop - start, *shape)
         "Consecutive rows of the endless sample of `seed`."
         root = _task_root(seed, "rows")
         start = checks.check_count(start, "rows", "start", low=0)
@@ -407,7 +413,7 @@ class SyntheticTask(Result):
         noise = NoiseStream(root, len(self.mu), device).rows(start, stop, executor)
         x = self.covariance.color(noise)
         x = x.add_(self.pixel_mean).addcmul_(2 * y[:, None].to(x) - 1, self.mu.to(x))
-        return x.reshape(-1, *self.shape), y
+        return Sample(x.reshape(-1, *self.shape), y)
 
     def batches(
         self,
@@ -420,7 +426,7 @@ class SyntheticTask(Result):
     ) -> Iterator:  # of images and labels
         "The first `n` rows of the sample of `seed`, a batch at a time."
         root = _task_root(seed, "batches")
-        for s in row_blocks(checks.check_count(n, "batches", "n"), batch_size):
+        for s in blocks.row_blocks(checks.check_count(n, "batches", "n"), batch_size):
             yield self.rows(s.start, s.stop, seed=root, device=device, executor=executor)
 
     def sample(
@@ -430,7 +436,7 @@ class SyntheticTask(Result):
         seed: Seed | None = 0,
         device: str | torch.device = "cpu",
         executor: ExecutorLike | None = None,
-    ) -> tuple:  # images (n, *shape) and labels (n,)
+    ) -> Sample:  # images of shape (n, *shape)
         "The first `n` rows at once."
         device = check_device(device, "sample")
         n_bytes = self._row_bytes() * checks.check_count(n, "sample", "n")
@@ -442,18 +448,18 @@ def _covariance(
     covariance: CovarianceLike,  # as in `synthetic_task`
     shape: tuple,  # of an image
 ) -> Covariance:
-    who = "synthetic_task"
+    caller = "synthetic_task"
     if isinstance(covariance, str):
-        checks.check_choice(covariance, ("identity", "heptadiagonal"), who, "covariance")
+        checks.check_choice(covariance, ("identity", "heptadiagonal"), caller, "covariance")
         return Diagonal() if covariance == "identity" else heptadiagonal(shape)
     if isinstance(covariance, (Diagonal, Dense, Banded, Kronecker, Colored)):
         return covariance
     if callable(covariance) and not isinstance(covariance, type):
         return Colored(covariance)
-    S = checks.check_tensor(covariance, who, "covariance")  # type: ignore[arg-type]  # it is the judge
+    S = checks.check_tensor(covariance, caller, "covariance")  # type: ignore[arg-type]  # it is the judge
     if S.ndim != 2:
         return Diagonal(S)
-    checks.check_memory(4 * 8 * len(S) ** 2, who, "pass a banded or Kronecker covariance")
+    checks.check_memory(4 * 8 * len(S) ** 2, caller, "pass a banded or Kronecker covariance")
     return Dense(S)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #b9e94d5e
@@ -475,24 +481,24 @@ def synthetic_task(
 
     Reference: Ko et al., SynBench, Section 3 and A.14.
     """
-    who = "synthetic_task"
-    sides = (shape,) if isinstance(shape, int) else checks.check_several(shape, who, "shape")
-    shape = tuple(checks.check_count(n, who, "shape") for n in sides)
-    checks.check_memory(24 * math.prod(shape), who, "pass a smaller shape")
-    scale = checks.check_number(scale, who, "scale", low=0)
-    tau = checks.check_number(tau, who, "tau", low=0, high=1, low_open=True, high_open=True)
+    caller = "synthetic_task"
+    sides = (shape,) if isinstance(shape, int) else checks.check_several(shape, caller, "shape")
+    shape = tuple(checks.check_count(n, caller, "shape") for n in sides)
+    checks.check_memory(24 * math.prod(shape), caller, "pass a smaller shape")
+    scale = checks.check_number(scale, caller, "scale", low=0)
+    tau = checks.check_number(tau, caller, "tau", low=0, high=1, low_open=True, high_open=True)
     cov = _covariance(covariance, shape)
     if not cov.fits(shape):
         rule = f"the covariance must fit images of shape {shape}"
         got = f"{type(cov).__name__} of another size"
-        checks.refuse(who, rule, got, "build it for this shape")
+        checks.refuse(caller, rule, got, "build it for this shape")
     if direction is None:
         direction = torch.ones(math.prod(shape), dtype=torch.float64)
-    u = torch.atleast_1d(checks.check_tensor(direction, who, "direction").detach())
-    u = checks.check_finite(u, who, "direction").double().flatten()
+    u = torch.atleast_1d(checks.check_tensor(direction, caller, "direction").detach())
+    u = checks.check_finite(u, caller, "direction").double().flatten()
     if len(u) != math.prod(shape) or not u.any():
         rule = f"direction must be a nonzero array of shape {shape}"
-        checks.refuse(who, rule, f"{len(u)} entries", "pass one number per pixel")
+        checks.refuse(caller, rule, f"{len(u)} entries", "pass one number per pixel")
     unit = u / u.norm()
     lost = float((unit - cov.project(unit[None])[0]).norm())
     if lost > 1e-6:
@@ -500,12 +506,12 @@ def synthetic_task(
             "the mean must lie in the range of the covariance, or the classes differ without noise"
         )
         remedy = "pass a direction that is constant where the noise is not"
-        checks.refuse(who, rule, f"a share of {lost:.3g} outside of it", remedy)
+        checks.refuse(caller, rule, f"a share of {lost:.3g} outside of it", remedy)
     return SyntheticTask(
         scale=scale,
         shape=shape,
         tau=tau,
-        pixel_mean=checks.check_number(pixel_mean, who, "pixel_mean"),
+        pixel_mean=checks.check_number(pixel_mean, caller, "pixel_mean"),
         mu=scale * u / u.norm(),
         covariance=cov,
     )
@@ -523,12 +529,12 @@ def frechet_distance(
     reference: ArrayLike,  # shape (m, d)
 ) -> float:  # at least 0
     "Squared Frechet distance of the Gaussians fitted to two samples; biased upwards by about d/n."
-    who = "frechet_distance"
-    X = checks.check_features(features, who, "features").detach().double()
-    Y = checks.check_features(reference, who, "reference").detach().double()
+    caller = "frechet_distance"
+    X = checks.check_features(features, caller, "features").detach().double()
+    Y = checks.check_features(reference, caller, "reference").detach().double()
     if X.shape[1] != Y.shape[1]:
         rule, got = "both samples must have the same features", f"{X.shape[1]} and {Y.shape[1]}"
-        checks.refuse(who, rule, got, "embed both with one model")
+        checks.refuse(caller, rule, got, "embed both with one model")
     gap = X.mean(0) - Y.mean(0)
     R, Q = _root_factor(X), _root_factor(Y)
     cross = torch.linalg.svdvals(R @ Q.T).sum()
@@ -552,15 +558,15 @@ def mahalanobis(
     task: SyntheticTask,  # whose clouds they are compared with
 ) -> Tensor:  # squared lengths in units of the noise, shape (n,), float64
     "Squared Mahalanobis distances from the centre of a task (Table 11)."
-    who = "mahalanobis"
+    caller = "mahalanobis"
     checks.check_instance(
-        task, SyntheticTask, who, "task", remedy="pass what synthetic_task returns"
+        task, SyntheticTask, caller, "task", remedy="pass what synthetic_task returns"
     )
-    x = checks.check_finite(checks.check_tensor(images, who, "images"), who, "images")
+    x = checks.check_finite(checks.check_tensor(images, caller, "images"), caller, "images")
     if x.ndim < 2 or tuple(x.shape[1:]) != task.shape:
         rule = f"images must have shape (n, {', '.join(map(str, task.shape))})"
         remedy = "resize them or build the task at their size"
-        checks.refuse(who, rule, f"{tuple(x.shape)}", remedy)
+        checks.refuse(caller, rule, f"{tuple(x.shape)}", remedy)
     v = x.flatten(1).double() - task.pixel_mean
     return (v * task.covariance.solve(v)).sum(1)
 

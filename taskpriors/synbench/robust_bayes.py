@@ -249,12 +249,12 @@ def scaled_bound_of_accuracy(
     accuracy: float | ArrayLike,  # of the Bayes rule of balanced classes, in (1/2, 1)
 ) -> Tensor:  # at least 1
     "Expected scaled bound of correct samples as a function of accuracy: Theorem 3.1 (iv)."
-    who = "scaled_bound_of_accuracy"
-    a = checks.check_tensor(accuracy, who, "accuracy").double()
+    caller = "scaled_bound_of_accuracy"
+    a = checks.check_tensor(accuracy, caller, "accuracy").double()
     if not bool(((a > 0.5) & (a < 1)).all()):
         rule = "accuracy must lie between 1/2 and 1, both excluded"
         got = f"{a.min():.6g} to {a.max():.6g}"
-        checks.refuse(who, rule, got, "drop tasks at chance or without error")
+        checks.refuse(caller, rule, got, "drop tasks at chance or without error")
     t = torch.special.ndtri(a)
     return 1 + torch.exp(-(t**2) / 2) / (math.sqrt(2 * math.pi) * t * a)
 
@@ -340,45 +340,44 @@ def _checked_problem(
     p: float,
     rtol: float | None,
 ) -> _Problem:
-    who = "robust_bayes"
+    caller = "robust_bayes"
     mu = checks.check_finite(
-        torch.atleast_1d(checks.check_tensor(mu, who, "mu").detach()), who, "mu"
+        torch.atleast_1d(checks.check_tensor(mu, caller, "mu").detach()), caller, "mu"
     )
     if mu.ndim != 1 or len(mu) < 1:
-        checks.refuse(who, "mu must be a vector", f"shape {tuple(mu.shape)}", "pass shape (d,)")
-    Sigma = torch.atleast_1d(checks.check_tensor(Sigma, who, "Sigma").detach())
+        checks.refuse(caller, "mu must be a vector", f"shape {tuple(mu.shape)}", "pass shape (d,)")
+    Sigma = torch.atleast_1d(checks.check_tensor(Sigma, caller, "Sigma").detach())
     if rtol is None:
         rtol = len(mu) * torch.finfo(Sigma.dtype).eps
-    rtol = checks.check_number(rtol, who, "rtol", low=0, high=1, high_open=True)
+    rtol = checks.check_number(rtol, caller, "rtol", low=0, high=1, high_open=True)
     plain = Sigma.ndim == 1 or Sigma.numel() == 1
     Sigma = (
-        checks.check_finite(Sigma, who, "Sigma")
+        checks.check_finite(Sigma, caller, "Sigma")
         if plain
-        else checks.check_square(Sigma, who, "Sigma")
+        else checks.check_square(Sigma, caller, "Sigma")
     )
     if len(Sigma) != len(mu):
         rule = "mu and Sigma must have one dimension in common"
         got = f"{len(mu)} and {tuple(Sigma.shape)}"
-        checks.refuse(who, rule, got, "pass (d,) with (d, d) or (d,)")
+        checks.refuse(caller, rule, got, "pass (d,) with (d, d) or (d,)")
     if center is None:
         center = torch.zeros_like(mu)
-    center = checks.check_finite(checks.check_tensor(center, who, "center"), who, "center")
+    center = checks.check_finite(checks.check_tensor(center, caller, "center"), caller, "center")
     if center.shape != mu.shape:
         rule, remedy = "center must have the shape of mu", "pass the midpoint of the two means"
-        checks.refuse(who, rule, f"{tuple(center.shape)}", remedy)
-    checks.check_finite(
-        checks.check_tensor(eps, who, "eps"), who, "eps"
-    )  # a list would lose digits on its way
+        checks.refuse(caller, rule, f"{tuple(center.shape)}", remedy)
+    # a list would lose digits on its way
+    checks.check_finite(checks.check_tensor(eps, caller, "eps"), caller, "eps")
     radii = torch.as_tensor(eps, dtype=torch.float64).to(mu.device)
     if radii.ndim > 1 or radii.numel() == 0 or radii.min() < 0:
         rule, got = "eps must be one or several numbers of at least 0", str(radii.tolist())[:60]
-        checks.refuse(who, rule, got, "pass radii")
+        checks.refuse(caller, rule, got, "pass radii")
     return _Problem(
         mu=mu.double(),
         Sigma=Sigma.double().to(mu.device),
         center=center.double().to(mu.device),
         eps=radii,
-        p=math.inf if p == math.inf else checks.check_number(p, who, "p", low=1),
+        p=math.inf if p == math.inf else checks.check_number(p, caller, "p", low=1),
         rtol=rtol,
     )
 
@@ -421,24 +420,24 @@ def robust_bayes(
 
     Reference: Ko et al., SynBench, Theorems 3.1, A.2 and A.3.
     """
-    who = "robust_bayes"
+    caller = "robust_bayes"
     problem = _checked_problem(mu, Sigma, center, eps=eps, p=p, rtol=rtol)
     mu, eps, p = problem.mu, problem.eps, problem.p
-    tau = checks.check_number(tau, who, "tau", low=1e-300, high=1, high_open=True)
+    tau = checks.check_number(tau, caller, "tau", low=1e-300, high=1, high_open=True)
     base = covariance_spectrum(problem.Sigma, problem.rtol)
     m = base.into(mu)
     inside = base.back(m)
     reach = float(lp_norm(inside, p))
-    checks.check_choice(eps_scale, ("absolute", "relative"), who, "eps_scale")
+    checks.check_choice(eps_scale, ("absolute", "relative"), caller, "eps_scale")
     if eps_scale == "relative":
         eps = eps * reach
-    checks.check_choice(missing, ("raise", "report"), who, "missing")
+    checks.check_choice(missing, ("raise", "report"), caller, "missing")
     e = eps.reshape(-1)
     exists = e < reach * (1 - 1e-12)
     if missing == "raise" and not bool(exists.all()):
         norm = f"the {p:g}-norm of mu within the range of Sigma, {reach:.6g}"
         rule = f"eps must be below {norm}: beyond it no classifier is left"
-        checks.refuse(who, rule, f"{e.max():.6g}", "lower eps, or pass missing='report'")
+        checks.refuse(caller, rule, f"{e.max():.6g}", "lower eps, or pass missing='report'")
 
     n_iter, radii = 0, torch.where(exists, e, 0.0)
     if p == 2:

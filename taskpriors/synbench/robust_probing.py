@@ -201,17 +201,17 @@ def pgd_attack(
 
     Reference: Madry et al. (2018); Ko et al., SynBench, Table 1.
     """
-    who = "pgd_attack"
-    x, y = attack_inputs(logits, images, labels, clip, who)
-    eps = checks.check_number(eps, who, "eps", low=0)
-    g = checks.check_generator(seed, who)
-    n_steps = checks.check_rounds(n_steps, who, "n_steps")
+    caller = "pgd_attack"
+    x, y = attack_inputs(logits, images, labels, clip, caller)
+    eps = checks.check_number(eps, caller, "eps", low=0)
+    g = checks.check_generator(seed, caller)
+    n_steps = checks.check_rounds(n_steps, caller, "n_steps")
     if step is None:
         step = 2.5 * eps / n_steps
-    step = checks.check_number(step, who, "step", low=0)
+    step = checks.check_number(step, caller, "step", low=0)
     ascent = _Ascent(eps=eps, n_steps=n_steps, step=step, clip=clip)
-    checks.check_rounds(restarts, who, "restarts")
-    checks.check_count(batch_size, who, "batch_size")
+    checks.check_rounds(restarts, caller, "restarts")
+    checks.check_count(batch_size, caller, "batch_size")
     worst = _harmless(x)
     for k in range(restarts):
         direction = torch.randn(x.shape, generator=g).to(x)
@@ -254,9 +254,9 @@ def autoattack(
     batch_size: int = 64,  # images at a time
 ) -> Attack:  # the attacked images
     "AutoAttack in the 2-norm, by the library adversarial-robustness-toolbox."
-    who = "autoattack"
-    x, y = attack_inputs(logits, images, labels, clip, who)
-    eps = checks.check_number(eps, who, "eps", low=0, low_open=True)
+    caller = "autoattack"
+    x, y = attack_inputs(logits, images, labels, clip, caller)
+    eps = checks.check_number(eps, caller, "eps", low=0, low_open=True)
     try:
         from art.attacks.evasion import (
             AutoAttack,
@@ -268,12 +268,12 @@ def autoattack(
     except ImportError:
         rule = "the Adversarial Robustness Toolbox must be installed"
         remedy = "pip install adversarial-robustness-toolbox, or use pgd_attack with restarts"
-        checks.refuse(who, rule, "no module named art", remedy, ImportError)
+        checks.refuse(caller, rule, "no module named art", remedy, ImportError)
     model = PyTorchClassifier(
         _Module(lambda x: logits(x)),  # which hides the weights of `logits`, if it has any
         nn.CrossEntropyLoss(),
         tuple(x.shape[1:]),
-        checks.check_count(n_classes, who, "n_classes", low=2),
+        checks.check_count(n_classes, caller, "n_classes", low=2),
         clip_values=clip,
         device_type="cpu" if x.device.type == "cpu" else "gpu",
     )
@@ -427,22 +427,22 @@ def robust_linear_probe(
 
     Reference: Ko et al., SynBench, Section 4.3.
     """
-    who = "robust_linear_probe"
-    x, y = _inputs(features_fn, images, labels, who)
+    caller = "robust_linear_probe"
+    x, y = _inputs(features_fn, images, labels, caller)
     n_labels = int(y.max()) + 1
     if n_classes is not None:
-        n_labels = checks.check_count(n_classes, who, "n_classes", low=n_labels)
-    eps = checks.check_number(eps, who, "eps", low=0, high=1e12)
-    l2 = checks.check_number(l2, who, "l2", low=0, high=1e12)
-    g = checks.check_generator(seed, who)
-    _check_clip(x, clip, who)
-    n_epochs = checks.check_rounds(n_epochs, who, "n_epochs")
-    n_steps = checks.check_rounds(n_steps, who, "n_steps")
+        n_labels = checks.check_count(n_classes, caller, "n_classes", low=n_labels)
+    eps = checks.check_number(eps, caller, "eps", low=0, high=1e12)
+    l2 = checks.check_number(l2, caller, "l2", low=0, high=1e12)
+    g = checks.check_generator(seed, caller)
+    _check_clip(x, clip, caller)
+    n_epochs = checks.check_rounds(n_epochs, caller, "n_epochs")
+    n_steps = checks.check_rounds(n_steps, caller, "n_steps")
     training = _Training(
         l2=l2,
         n_epochs=n_epochs,
-        lr=checks.check_number(lr, who, "lr", low=0, high=1e6),
-        batch_size=checks.check_count(batch_size, who, "batch_size"),
+        lr=checks.check_number(lr, caller, "lr", low=0, high=1e6),
+        batch_size=checks.check_count(batch_size, caller, "batch_size"),
         g=g,
         ascent=_Ascent(eps=eps, n_steps=n_steps, step=2.5 * eps / n_steps, clip=clip),
     )

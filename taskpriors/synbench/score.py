@@ -22,12 +22,12 @@ import taskpriors
 from .. import checks, store
 from ..blocks import map_blocks
 from ..checks import ArrayLike, ExecutorLike
-from ..inputs import encoders
-from ..inputs.named_models import timm_config, timm_module
+from ..inputs import encoders, named_models
 from ..inputs.pooling import pool_output
 from ..inputs.pretrained import Headless, class_layers
 from ..inputs.sources import Function, Name, Network, source_of
 from ..signatures import documented
+from . import gaussians, robust_bayes
 from taskpriors.synbench.curves import (  # noqa: F401 - promised at this path
     SAMPLE_BYTES,
     SynBenchResult,
@@ -36,8 +36,6 @@ from taskpriors.synbench.curves import (  # noqa: F401 - promised at this path
     grid_integral,
     score_integral,
 )
-from .gaussians import SyntheticTask, synthetic_task
-from .robust_bayes import RobustBayes, robust_bayes
 
 # %% ../../nbs/synbench/03_score.ipynb #a29104dc
 class ImageEncoder(NamedTuple):
@@ -73,16 +71,16 @@ def _pixel_statistics(
     config: Mapping,  # of timm
     n_channels: int,
 ) -> tuple[Tensor, Tensor]:  # mean and deviation, per channel or one for all
-    who = "synbench_score"
+    caller = "synbench_score"
     statistics: Any = ((0.0,), (1.0,))
     if normalize == "imagenet":
         statistics = _IMAGENET
     elif normalize_by is not None:
-        statistics = checks.check_several(normalize_by, who, "normalize_by")
+        statistics = checks.check_several(normalize_by, caller, "normalize_by")
         if len(statistics) != 2:
             rule = "normalize_by must hold the means and the deviations"
-            checks.refuse(who, rule, f"{len(statistics)} values", "pass ((m, ...), (s, ...))")
-        statistics = [checks.check_tensor(row, who, "normalize_by") for row in statistics]
+            checks.refuse(caller, rule, f"{len(statistics)} values", "pass ((m, ...), (s, ...))")
+        statistics = [checks.check_tensor(row, caller, "normalize_by") for row in statistics]
     elif config:
         statistics = config["mean"], config["std"]
     mean, std = (torch.as_tensor(row, dtype=torch.float32) for row in statistics)
@@ -90,7 +88,7 @@ def _pixel_statistics(
     if not per_channel or std.min() <= 0:
         rule = "normalize must hold a mean and a positive deviation per channel"
         got = f"{mean.tolist()}, {std.tolist()}"
-        checks.refuse(who, rule, got, "pass ((m, ...), (s, ...))")
+        checks.refuse(caller, rule, got, "pass ((m, ...), (s, ...))")
     return mean, std
 
 # %% ../../nbs/synbench/03_score.ipynb #e56bc7a3
@@ -102,31 +100,31 @@ def image_encoder(
     device: str | torch.device | None,  # None is where the model is
 ) -> ImageEncoder:
     "A model with its image size and pixel statistics; `evaluating` moves it to the device."
-    who = "synbench_score"
+    caller = "synbench_score"
     source = source_of(model)
     name = getattr(model, "name", source.label)
     if isinstance(source, Name):
-        source = Network(timm_module(source.text, who))
+        source = Network(named_models.timm_module(source.text, caller))
     if not isinstance(source, (Network, Function)):
         rule = "model must be a timm name, a module or a function"
         checks.refuse(
-            who, rule, getattr(source, "kind", source.label), "pass one of those", TypeError
+            caller, rule, getattr(source, "kind", source.label), "pass one of those", TypeError
         )
     module: Any = source.module if isinstance(source, Network) else None
     forward = Headless(module) if module is not None and class_layers(module) else source.model
-    config = timm_config(module)
+    config = named_models.timm_config(module)
     shape = input_size or config.get("input_size")
     if not isinstance(shape, (tuple, list, torch.Size)):
         got = "a model that does not carry it" if shape is None else repr(shape)
         remedy = "pass input_size=(channels, height, width)"
-        checks.refuse(who, "the image size must be known", got, remedy)
+        checks.refuse(caller, "the image size must be known", got, remedy)
     place = encoders.device_of(module) or torch.device("cpu")
     if device is not None:
-        place = encoders.check_device(device, who)
+        place = encoders.check_device(device, caller)
     weights: Any = next(module.parameters(), None) if module is not None else None
     real = weights is not None and weights.is_floating_point()
     network = encoders.BatchEncoder(
-        caller=who,
+        caller=caller,
         name=name,
         forward=forward,
         device=place,
@@ -139,7 +137,7 @@ def image_encoder(
 # %% ../../nbs/synbench/03_score.ipynb #c099ea74
 def task_features(
     encoder: ImageEncoder,
-    task: SyntheticTask,
+    task: gaussians.SyntheticTask,
     n: int,  # samples
     seed: int,
     batch_size: int,
@@ -155,7 +153,7 @@ def feature_rules(
     features: ArrayLike,  # of the training samples, shape (n, d)
     labels: ArrayLike,  # 0 or 1, shape (n,)
     settings: SynBenchSettings | None = None,  # eps, tau, treatment of the covariance
-) -> RobustBayes | None:  # one rule per eps; None if the features are constant
+) -> robust_bayes.RobustBayes | None:  # one rule per eps; None if the features are constant
     "Robust Bayes rules of two Gaussians fitted to labelled features (Algorithm 1, lines 11-13)."
     s = SynBenchSettings() if settings is None else settings
     remedy = "pass SynBenchSettings(...) or None"
@@ -176,7 +174,7 @@ def feature_rules(
     cut = s.eigenvalue_cut
     if cut is not None and s.cut_scale == "absolute":
         cut = min(cut / float(torch.linalg.matrix_norm(S, 2)), 1 - 1e-12)
-    return robust_bayes(
+    return robust_bayes.robust_bayes(
         (m1 - m0) / 2,
         S,
         torch.tensor(s.eps),
@@ -192,13 +190,13 @@ def task_at(
     scale: float,
     s: SynBenchSettings,
     shape: tuple,  # of an image
-) -> SyntheticTask:
+) -> gaussians.SyntheticTask:
     "The task of one scale."
     center = s.pixel_mean
     if isinstance(center, str):
         center = 0.5 / math.sqrt(math.prod(shape))
     clouds: dict[str, Any] = dict(covariance=s.covariance, direction=s.direction, tau=s.tau)
-    return synthetic_task(scale, shape, pixel_mean=center, **clouds)
+    return gaussians.synthetic_task(scale, shape, pixel_mean=center, **clouds)
 
 # %% ../../nbs/synbench/03_score.ipynb #80c22bc5
 def _score_key(
@@ -310,11 +308,11 @@ def score_by_n(
     executor: ExecutorLike | None = None,  # over scales
     progress: bool = True,  # a bar on standard error
     **changes: Any,  # fields of SynBenchSettings
-) -> list:  # SynBenchResult, one per size
+) -> list[SynBenchResult]:  # one per size
     "Scores for several training sizes from the forward passes of the largest: Table 8."
-    who = "synbench_score"
+    caller = "synbench_score"
     s = checked_settings(settings, changes)
-    seed = checks.check_count(seed, who, "seed", low=0)
+    seed = checks.check_count(seed, caller, "seed", low=0)
     if isinstance(sizes, (list, tuple)) and not sizes:
         remedy = "pass at least one number of training samples"
         checks.refuse("score_by_n", "sizes must not be empty", "none", remedy)
@@ -331,7 +329,7 @@ def score_by_n(
             for n in sizes
         ),
         seed=seed,
-        batch_size=checks.check_count(batch_size, who, "batch_size"),
+        batch_size=checks.check_count(batch_size, caller, "batch_size"),
         folder=None,
     )
     name, network = encoder.network.name, encoder.network.forward
@@ -339,19 +337,19 @@ def score_by_n(
         if not isinstance(network, nn.Module):
             rule = "a stored score needs a model that can be identified"
             remedy = "pass a module, or cache=None"
-            checks.refuse(who, rule, f"a {type(network).__name__}", remedy, TypeError)
+            checks.refuse(caller, rule, f"a {type(network).__name__}", remedy, TypeError)
         with encoders.evaluating(network, encoder.network.device):
             key = _score_key(encoder, s, seed, run.sizes)
         if key is None:
             same = f"the same {encoders.PROBE_IMAGES} images again, or fails on them"
             warnings.warn(
-                f"{who}: {name} returns other features when it sees {same}; nothing is stored.",
+                f"{caller}: {name} returns other features when it sees {same}; nothing is stored.",
                 stacklevel=3,
             )
         else:
             run = run._replace(folder=store.cache_dir(cache) / "synbench" / key)
     tasks = [task_at(v, s, encoder.shape) for v in s.scales]
-    best = [robust_bayes([task.distance], [1.0], 0.0, tau=task.tau) for task in tasks]
+    best = [robust_bayes.robust_bayes([task.distance], [1.0], 0.0, tau=task.tau) for task in tasks]
     pairs = [(float(rule.accuracy), float(rule.scaled_bound)) for rule in best]
     reference = torch.tensor(pairs, dtype=torch.float64)
     with encoders.evaluating(network, encoder.network.device):

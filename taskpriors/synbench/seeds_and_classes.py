@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..checks import check_number, check_several, refuse
+from .. import checks
 from ..results import Result
 from .score import synbench_score
 
@@ -44,29 +44,33 @@ def score_over_seeds(
     "SynBench score with the spread over training and test samples."
     from scipy import stats
 
-    who = "score_over_seeds"
-    seeds = check_several(seeds, who, "seeds")
-    level = check_number(level, who, "level", low=0, high=1, low_open=True, high_open=True)
+    caller = "score_over_seeds"
+    seeds = checks.check_several(seeds, caller, "seeds")
+    level = checks.check_number(
+        level, caller, "level", low=0, high=1, low_open=True, high_open=True
+    )
     if len(seeds) < 2:
-        refuse(who, "an interval needs at least two seeds", len(seeds), "pass more")
+        checks.refuse(caller, "an interval needs at least two seeds", len(seeds), "pass more")
     if len(seeds) > _MOST_SEEDS:
         rule = f"at most {_MOST_SEEDS} seeds can be scored one after another"
-        refuse(who, rule, len(seeds), "pass fewer")
+        checks.refuse(caller, rule, len(seeds), "pass fewer")
     s = torch.stack([synbench_score(model, seed=k, **options).score for k in seeds])
     mean, error = s.mean(0), s.std(0) / math.sqrt(len(seeds))
     half = float(stats.t.ppf((1 + level) / 2, len(seeds) - 1)) * error
     return SeedScores(mean=mean, low=mean - half, high=mean + half, scores=s, level=level)
 
 # %% ../../nbs/synbench/06_seeds_and_classes.ipynb #1b19d5cf
-def _shares(class_priors, who):
+def _shares(class_priors, caller):
     "The probabilities of the classes, or a sentence about them."
     rho = []
-    for prior in check_several(class_priors, who, "class_priors"):
-        check_number(prior, who, "class_priors", low=0, high=1, low_open=True, high_open=True)
+    for prior in checks.check_several(class_priors, caller, "class_priors"):
+        checks.check_number(
+            prior, caller, "class_priors", low=0, high=1, low_open=True, high_open=True
+        )
         rho.append(round(prior, 12))
     if abs(sum(rho) - 1) > 1e-6:
         rule, remedy = "class_priors must sum to one", "pass the share of each class"
-        refuse(who, rule, sum(rho), remedy)
+        checks.refuse(caller, rule, sum(rho), remedy)
     return rho
 
 
@@ -94,6 +98,6 @@ def one_vs_one_score(
     rho = _shares(class_priors, "one_vs_one_score")
     if len(rho) < 2:
         rule, remedy = "a pair needs two classes", "pass the share of each class"
-        refuse("one_vs_one_score", rule, len(rho), remedy)
+        checks.refuse("one_vs_one_score", rule, len(rho), remedy)
     taus = [round(max(a, b) / (a + b), 12) for a, b in combinations(rho, 2)]
     return _mean_score(model, taus, options)

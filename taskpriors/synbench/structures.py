@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from .. import checks
-from .gaussians import Colored, Covariance, Kronecker
+from . import gaussians
 
 # %% ../../nbs/synbench/08_structures.ipynb #5cd6f33d
 def local_symmetry(
@@ -21,17 +21,17 @@ def local_symmetry(
     *,
     inner: int,  # side of the central region in pixels
     a: float = 1.0,  # variance of a pixel of the region
-) -> Kronecker:
+) -> gaussians.Kronecker:
     "Only a central square varies, and it equals its mirror image (A.14, third example)."
-    who = "local_symmetry"
+    caller = "local_symmetry"
     sides = tuple(
-        checks.check_count(n, who, "shape") for n in checks.check_several(shape, who, "shape")
+        checks.check_count(n, caller, "shape") for n in checks.check_several(shape, caller, "shape")
     )
     if len(sides) != 3:
-        checks.refuse(who, "shape must have 3 sides", sides, "pass (channels, height, width)")
-    checks.check_load(max(sides[1:]), who, "shape", bytes_each=48 * max(sides[1:]))
-    inner = checks.check_count(inner, who, "inner", high=min(sides[1:]))
-    a = checks.check_number(a, who, "a", low=0, low_open=True)
+        checks.refuse(caller, "shape must have 3 sides", sides, "pass (channels, height, width)")
+    checks.check_load(max(sides[1:]), caller, "shape", bytes_each=48 * max(sides[1:]))
+    inner = checks.check_count(inner, caller, "inner", high=min(sides[1:]))
+    a = checks.check_number(a, caller, "a", low=0, low_open=True)
 
     def within(n, block):
         first = (n - inner) // 2
@@ -41,7 +41,7 @@ def local_symmetry(
 
     eye = torch.eye(inner, dtype=torch.float64)
     rows, columns = within(sides[1], eye), within(sides[2], a * (eye + eye.flip(1)))
-    return Kronecker([None, rows, columns], sides)
+    return gaussians.Kronecker([None, rows, columns], sides)
 
 # %% ../../nbs/synbench/08_structures.ipynb #71d85262
 def _transposed(
@@ -88,19 +88,19 @@ _DENSE = 1024  # pixels up to which the rank is computed
 
 def compose_structures(
     shape: Sequence[int],  # image shape (channels, height, width)
-    *parts: Covariance,  # structures, the most global first
-) -> Colored:  # for `synthetic_task`
+    *parts: gaussians.Covariance,  # structures, the most global first
+) -> gaussians.Colored:  # for `synthetic_task`
     "Structures of an image one inside the other: noise is coloured by the last one first (A.14)."
-    who = "compose_structures"
+    caller = "compose_structures"
     sides = tuple(
-        checks.check_count(n, who, "shape") for n in checks.check_several(shape, who, "shape")
+        checks.check_count(n, caller, "shape") for n in checks.check_several(shape, caller, "shape")
     )
     if not parts:
-        checks.refuse(who, "there must be a structure", "none", "pass mirror_symmetry(shape)")
+        checks.refuse(caller, "there must be a structure", "none", "pass mirror_symmetry(shape)")
     for part in parts:
         if not (hasattr(part, "color") and hasattr(part, "fits") and part.fits(sides)):
             rule = f"structures must fit images of shape {sides}"
-            checks.refuse(who, rule, type(part).__name__, "build each for this shape")
+            checks.refuse(caller, rule, type(part).__name__, "build each for this shape")
 
     def color(g):
         for part in reversed(parts):
@@ -114,4 +114,4 @@ def compose_structures(
     rank = min(part.rank(d) for part in parts)  # an upper bound
     if d <= _DENSE:
         rank = int(torch.linalg.matrix_rank(color(torch.eye(d, dtype=torch.float64)), rtol=1e-10))
-    return Colored(color, lambda v: _solved(sigma, v).to(v), rank)
+    return gaussians.Colored(color, lambda v: _solved(sigma, v).to(v), rank)

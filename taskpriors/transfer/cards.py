@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from ..checks import DataFrame, refuse
 from ..results import Result
 from ..signatures import documented
 from ..store import write_file
-from .registry import COMBINED, METRICS, terms_of
+from . import registry
 
 # %% ../../nbs/transfer/16_cards.ipynb #0524f8c6
 RECORD_FILE = Path(str(files("taskpriors.transfer") / "record.json"))
@@ -29,7 +30,7 @@ RECORD_FILE = Path(str(files("taskpriors.transfer") / "record.json"))
 @cache
 def read_record(
     path: str | Path = RECORD_FILE,  # of the file
-) -> dict:  # study -> its part
+) -> dict[str, Any]:  # study -> its part
     "What studies have written of how well metrics order models."
     return json.loads(Path(path).read_text(encoding="utf-8"))
 
@@ -115,13 +116,15 @@ def describe_metric(
     metric: str,  # name in METRICS, such as "logme"
 ) -> Card:  # prints itself
     "The card of a metric: formula, direction, input, cost, trap, source, record, chapter."
-    if metric not in METRICS:
-        near = difflib.get_close_matches(str(metric), METRICS, 3) or ["taskpriors.METRICS"]
+    if metric not in registry.METRICS:
+        near = difflib.get_close_matches(str(metric), registry.METRICS, 3) or ["taskpriors.METRICS"]
         remedy = f"see {' or '.join(near)}"
-        if isinstance(metric, str) and metric in COMBINED:
-            remedy = f"it is made over a table of {' and '.join(terms_of([metric]))}; see these"
+        if isinstance(metric, str) and metric in registry.COMBINED:
+            remedy = (
+                f"it is made over a table of {' and '.join(registry.terms_of([metric]))}; see these"
+            )
         refuse("describe_metric", "metric must be a name in METRICS", repr(metric)[:60], remedy)
-    m = METRICS[metric]
+    m = registry.METRICS[metric]
     control = " (a control)" if m.trivial else ""
     page = m.function.__module__.removeprefix("taskpriors.").replace(".", "/")
     return Card(
@@ -142,7 +145,7 @@ def card_table() -> DataFrame:
     "Name, direction, input and trap of every metric."
     import pandas as pd
 
-    cards = [describe_metric(name) for name in METRICS]
+    cards = [describe_metric(name) for name in registry.METRICS]
     rows = [
         dict(metric=c.name, better=c.direction.split()[0], needs=c.needs, trap=c.trap)
         for c in cards

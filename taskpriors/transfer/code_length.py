@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import checks
+from .. import checks, results
 from ..blocks import map_blocks
 from ..checks import ArrayLike, Axes, ExecutorLike
-from ..results import Result, new_axes
 from ..signatures import documented
 from ..svd import FeatureSVD, present_classes
 from .discriminants import varying_svd
@@ -88,7 +87,7 @@ def mlp_learner(
 
 # %% ../../nbs/transfer/07_code_length.ipynb #e6becfa2
 @dataclass(frozen=True, eq=False, repr=False)
-class LossCurve(Result):
+class LossCurve(results.Result):
     "Held-out log loss of a learner against the number of training points."
 
     sizes: Tensor  # training points, increasing, shape (m,), int64
@@ -99,7 +98,7 @@ class LossCurve(Result):
 
     def plot(self, ax: Axes | None = None, label: str | None = None) -> Axes:
         "Loss against training points with one standard error."
-        ax = new_axes(ax)
+        ax = results.new_axes(ax)
         ax.errorbar(self.sizes, self.losses, self.errors, marker="o", capsize=2, label=label)
         ax.set(xscale="log", xlabel="training points", ylabel="held-out loss (nats)")
         return ax
@@ -109,7 +108,7 @@ def curve_sizes(
     n_max: int,  # most training points
     n_points: int = 10,  # sizes wanted
     n_min: int = 10,  # least training points, at most half of n_max
-) -> list:  # increasing, ends at n_max
+) -> list[int]:  # increasing, ends at n_max
     "Log-spaced training-set sizes without repetition."
     n_max, n_points, n_min = (
         checks.check_count(v, "curve_sizes", name)
@@ -129,7 +128,9 @@ class _Split(NamedTuple):
     pool: Tensor  # positions of the others, in the order in which they join the training set
 
 # %% ../../nbs/transfer/07_code_length.ipynb #5b96d917
-def _held_out_loss(n: int, learner: Callable, split: _Split) -> tuple:  # mean, standard error
+def _held_out_loss(
+    n: int, learner: Callable, split: _Split
+) -> tuple[Tensor, Tensor]:  # mean, standard error
     train = split.pool[:n]
     log_p = learner(split.Z[train], split.y[train], split.Z[split.test], split.n_classes)
     loss = -log_p.gather(1, split.y[split.test][:, None])[:, 0].double()
@@ -332,7 +333,7 @@ def code_lengths(
     *,
     setting: str = "default",  # "default", "synbench" (Table 7) or "prequential" (Voita and Titov)
     **kw: Any,  # of loss_curve, for example seed, learner or svd
-) -> dict:  # metric -> value, all lower is better
+) -> dict[str, float]:  # of each metric; all lower is better
     "Validation loss, MDL, SDL and eps-sample complexity of one curve under a setting by name."
     options, eps, rule = SETTINGS[
         checks.check_choice(setting, tuple(SETTINGS), "code_lengths", "setting")

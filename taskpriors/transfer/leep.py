@@ -6,6 +6,9 @@
 __all__ = ['leep', 'nce', 'nleep']
 
 # %% ../../nbs/transfer/02_leep.ipynb #9ad864d6
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,6 +17,9 @@ from ..blocks import row_blocks
 from ..checks import ArrayLike
 from ..signatures import documented
 from ..svd import FeatureSVD, present_classes, use_svd
+
+if TYPE_CHECKING:
+    from sklearn.mixture import GaussianMixture
 
 # %% ../../nbs/transfer/02_leep.ipynb #7dd63e06
 def joint_probability(
@@ -99,27 +105,35 @@ def mixture_size(
     return max(1, min(size, n))
 
 # %% ../../nbs/transfer/02_leep.ipynb #619f11ad
+class FittedMixture(NamedTuple):
+    "A Gaussian mixture, and the points that it is fitted to."
+
+    mixture: "GaussianMixture"  # of scikit-learn
+    points: np.ndarray  # shape (n, p)
+
+
 def fitted_mixture(
     svd: FeatureSVD,  # of the features, shape (n, d)
     n_components: int,  # mixture components
     variance: float = 0.8,  # share of the variance the principal components hold
     seed: int = 0,  # of the mixture's initialisation
-) -> tuple:  # scikit-learn's GaussianMixture, and what it is fitted to, array (n, p)
+) -> FittedMixture:
     "A full-covariance Gaussian mixture on the leading principal components."
     from sklearn.mixture import GaussianMixture
 
-    me = "mixture_probs"
-    n_components = checks.check_count(n_components, me, "n_components", high=svd.n)
-    checks.check_number(variance, me, "variance", low=0, high=1, low_open=True)
-    seed = checks.check_count(seed, me, "seed", low=0, high=2**32 - 1)
+    caller = "mixture_probs"
+    n_components = checks.check_count(n_components, caller, "n_components", high=svd.n)
+    checks.check_number(variance, caller, "variance", low=0, high=1, low_open=True)
+    seed = checks.check_count(seed, caller, "seed", low=0, high=2**32 - 1)
     if len(svd.S) == 0:
         rule = "features must differ between points"
-        checks.refuse(me, rule, "identical rows", "pass features that vary")
+        checks.refuse(caller, rule, "identical rows", "pass features that vary")
     share = svd.S.square().cumsum(0) / svd.S.square().sum()
     p = min(int((share < variance - 1e-12).sum()) + 1, len(share))
     scores = svd.scores[:, :p] * (svd.n**0.5 / svd.S[0])  # the first column has variance one
     Z = scores.detach().cpu().numpy()
-    return GaussianMixture(n_components, max_iter=300, random_state=seed).fit(Z), Z
+    mixture = GaussianMixture(n_components, max_iter=300, random_state=seed)
+    return FittedMixture(mixture.fit(Z), Z)
 
 
 def mixture_probs(
