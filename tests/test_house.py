@@ -141,6 +141,12 @@ def test_no_module_hides_an_import(path):
     assert "__getattr__" not in functions
 
 
+def is_the_package(node, path):
+    "Does an import name the package itself, by its name or by dots?"
+    depth = len(path.relative_to(ROOT / "taskpriors").parts)
+    return node.module == "taskpriors" or (node.module is None and node.level == depth)
+
+
 def entered_by_the_front_door(path):
     "Names that a module reads behind `taskpriors.`, or imports from the package itself."
     nodes = list(ast.walk(tree_of(path)))
@@ -149,7 +155,7 @@ def entered_by_the_front_door(path):
     for node in nodes:
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) in package:
             yield node.attr
-        if isinstance(node, ast.ImportFrom) and node.module in (None, "taskpriors"):
+        if isinstance(node, ast.ImportFrom) and is_the_package(node, path):
             yield from (alias.name for alias in node.names)
 
 

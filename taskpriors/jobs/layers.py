@@ -261,21 +261,19 @@ def open_layers(
     if not isinstance(source, (Network, Name)):
         rule = "model must be a module, a name or (network, processor)"
         checks.refuse(caller, rule, source.label_at(0), "pass an nn.Module", TypeError)
-    if source.partner is not None and _ready(images):
-        rule = "a processor needs pictures"
+    fixed = isinstance(images, fixed_tasks.FixedPoints)
+    is_name, paired = isinstance(source, Name), source.partner is not None
+    if paired and (fixed or _ready(images)) or is_name and fixed:
+        rule = f"a {'name' if is_name else 'processor'} needs pictures"
         got = f"{type(images).__name__}, which goes to the model as it is"
-        checks.refuse(
-            caller, rule, got, "pass the network alone, or what load_images opens", TypeError
-        )
+        remedy = "pass the network alone, or what load_images opens"
+        checks.refuse(caller, rule, got, remedy, TypeError)
     module: Any = getattr(source, "model", None)
-    if isinstance(source, Name) or source.partner is not None or not _ready(images):
-        enc = load_encoder(source, transform=transform)
-        module = enc.module
-        images = (
-            images if isinstance(images, fixed_tasks.FixedPoints) else _model_inputs(images, enc)
-        )
-    if isinstance(images, fixed_tasks.FixedPoints):
+    if fixed:
         return OpenLayers(module, images)
+    if is_name or paired or not _ready(images):
+        enc = load_encoder(source, transform=transform)
+        module, images = enc.module, _model_inputs(images, enc)
     points = LayerPoints(images, n_points, batch_size, 0)
     return OpenLayers(_tower(module, "vision_model"), points)
 
