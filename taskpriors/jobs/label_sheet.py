@@ -7,6 +7,7 @@ __all__ = ['label_sheet']
 
 # %% ../../nbs/jobs/07_label_sheet.ipynb #d5b895a3
 import csv
+import io
 import os
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from ..inputs.texts import TextsLike, load_texts
 from ..rank.record import picture_address
 from ..show.words import counted, shortened
 from ..signatures import documented
+from ..store import write_files
 
 # %% ../../nbs/jobs/07_label_sheet.ipynb #034effc2
 _PAGE = """<!doctype html>
@@ -46,7 +48,7 @@ it empty, and rank again with <code>--labels {{ sheet }}</code> and earlier shee
 """
 
 
-def _write_page(path, sheet, points):  # points: row, path or text, and an image or the text
+def _page(sheet, points):  # html; points: row, path or text, and an image or the text
     from jinja2 import Environment
 
     of_texts = isinstance(points[0][2], str)
@@ -57,8 +59,11 @@ def _write_page(path, sheet, points):  # points: row, path or text, and an image
     title = f"{counted(len(points), 'point')} to label"
     page = Environment(autoescape=True).from_string(_PAGE)
     width = "20rem" if of_texts else "160px"
-    html = page.render(title=title, sheet=sheet.name, points=shown, width=width)
-    path.write_text(html, encoding="utf-8")
+    return page.render(title=title, sheet=sheet.name, points=shown, width=width)
+
+
+def _as_bytes(text):  # of names that are not UTF-8, the bytes as \\udcff
+    return text.encode("utf-8", "backslashreplace")
 
 # %% ../../nbs/jobs/07_label_sheet.ipynb #71d7bac0
 @documented
@@ -95,14 +100,16 @@ def label_sheet(
         got = f"{tuple(chosen.shape)} from {chosen.min()} to {chosen.max()}, of {n} points"
         refuse(caller, "rows must be rows of the points", got, "pass Ranking.next_labels(20)")
     told = source if texts is not None else getattr(source, "names", None)
-    with out.open("x", encoding="utf-8", newline="") as file:
-        write = csv.writer(file).writerow
-        write(["row", *([] if told is None else ["image" if texts is None else "text"]), "label"])
-        for i in chosen.tolist():
-            write([i, *([] if told is None else [told[i]]), ""])
+    sheet = io.StringIO(newline="")
+    write = csv.writer(sheet).writerow
+    write(["row", *([] if told is None else ["image" if texts is None else "text"]), "label"])
+    for i in chosen.tolist():
+        write([i, *([] if told is None else [told[i]]), ""])
+    contents = {out: _as_bytes(sheet.getvalue())}
     if show:
         points = [(i, told and told[i], source[i]) for i in chosen.tolist()]
-        _write_page(out.with_suffix(".html"), out, points)
+        contents[out.with_suffix(".html")] = _as_bytes(_page(out, points))
+    write_files(contents)
     return out
 
 # %% ../../nbs/jobs/07_label_sheet.ipynb #d8bfd85d
