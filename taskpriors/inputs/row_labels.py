@@ -13,7 +13,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol
 
@@ -496,11 +496,12 @@ def _with_usual_index(entries: Entries) -> Entries:
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ac881f47
 def _parts_of(path: object) -> tuple:
-    return PurePosixPath(str(path).strip().replace("\\", "/")).parts
+    words = str(path).strip().replace("\\", "/").split("/")
+    return tuple(word for word in words if word not in ("", "."))
 
 
 def _stem_of(parts: tuple) -> tuple:
-    return (*parts[:-1], PurePosixPath(parts[-1]).stem) if parts else parts
+    return (*parts[:-1], parts[-1].rpartition(".")[0] or parts[-1]) if parts else parts
 
 
 class PointFinder:
@@ -514,12 +515,12 @@ class PointFinder:
         for i, name in enumerate(names):
             parts = _parts_of(name)
             self.whole.setdefault(parts, []).append(i)
+            stem = _stem_of(parts)
             for k in range(len(parts)):
                 self.ends.setdefault(parts[k:], []).append(i)
-                self.stems.setdefault(_stem_of(parts[k:]), []).append(i)
-            stem = _stem_of(parts)[-1:]
-            if stem and stem[0].isdecimal():
-                self.numbers.setdefault(int(stem[0]), []).append(i)
+                self.stems.setdefault(stem[k:], []).append(i)
+            if stem and stem[-1].isdecimal():
+                self.numbers.setdefault(int(stem[-1]), []).append(i)
 
     def rows(
         self,
