@@ -109,11 +109,11 @@ def fields_of(
             continue
         row: list = []
         while True:
-            found = cell.match(text, at)
-            assert found is not None
-            quoted = found[1] is not None
-            row.append(Quoted(found[1].replace('""', '"')) if quoted else found[2])
-            at = found.end()
+            field = cell.match(text, at)
+            assert field is not None
+            quoted = field[1] is not None
+            row.append(Quoted(field[1].replace('""', '"')) if quoted else field[2])
+            at = field.end()
             if not text.startswith(separator, at):
                 break
             at += 1
