@@ -13,7 +13,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol
 
@@ -150,10 +150,10 @@ class _Sorted(NamedTuple):
 def _sorted_out(entries: list) -> _Sorted:
     "Entries as words, or as numbers if all words are numbers that stay apart."
     missing = missing_words(entries)
-    known = [None if is_blank(entry) else entry for entry in entries]
-    if not any(isinstance(entry, (str, bool, np.bool_)) for entry in known):
-        return _Sorted(known, {}, ())
-    words = [None if entry is None else str(entry).strip() for entry in known]
+    filled = [None if is_blank(entry) else entry for entry in entries]
+    if not any(isinstance(entry, (str, bool, np.bool_)) for entry in filled):
+        return _Sorted(filled, {}, ())
+    words = [None if entry is None else str(entry).strip() for entry in filled]
     words = [None if word in missing.unknown else word for word in words]
     spelled = Counter(word for word in words if word is not None)
     if not all(map(_NUMBER.fullmatch, spelled)):
@@ -497,11 +497,12 @@ def _with_usual_index(entries: Entries) -> Entries:
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ac881f47
 def _parts_of(path: object) -> tuple:
-    return PurePosixPath(str(path).strip().replace("\\", "/")).parts
+    words = str(path).strip().replace("\\", "/").split("/")
+    return tuple(word for word in words if word not in ("", "."))
 
 
 def _stem_of(parts: tuple) -> tuple:
-    return (*parts[:-1], PurePosixPath(parts[-1]).stem) if parts else parts
+    return (*parts[:-1], parts[-1].rpartition(".")[0] or parts[-1]) if parts else parts
 
 
 class PointFinder:
@@ -515,12 +516,12 @@ class PointFinder:
         for i, name in enumerate(names):
             parts = _parts_of(name)
             self.whole.setdefault(parts, []).append(i)
+            stem = _stem_of(parts)
             for k in range(len(parts)):
                 self.ends.setdefault(parts[k:], []).append(i)
-                self.stems.setdefault(_stem_of(parts[k:]), []).append(i)
-            stem = _stem_of(parts)[-1:]
-            if stem and stem[0].isdecimal():
-                self.numbers.setdefault(int(stem[0]), []).append(i)
+                self.stems.setdefault(stem[k:], []).append(i)
+            if stem and stem[-1].isdecimal():
+                self.numbers.setdefault(int(stem[-1]), []).append(i)
 
     def rows(
         self,
@@ -709,15 +710,15 @@ def labels_of_files(
 # %% ../../nbs/inputs/01_row_labels.ipynb #2991ff84
 def _without_empty_rows(entries: Entries) -> Entries:
     "The entries without those of which neither the label nor any key says something."
-    kept = [
+    filled = [
         k
         for k, value in enumerate(entries.values)
         if not is_blank(value) or any(not is_blank(key.cells[k]) for key in entries.keys)
     ]
-    if not entries.keys or len(kept) == len(entries.values):
+    if not entries.keys or len(filled) == len(entries.values):
         return entries
-    keys = tuple(key._replace(cells=[key.cells[k] for k in kept]) for key in entries.keys)
-    return entries._replace(values=[entries.values[k] for k in kept], keys=keys)
+    keys = tuple(key._replace(cells=[key.cells[k] for k in filled]) for key in entries.keys)
+    return entries._replace(values=[entries.values[k] for k in filled], keys=keys)
 
 
 def read_labels(
@@ -732,15 +733,15 @@ def read_labels(
     if isinstance(labels, GivenLabels):
         check_same_n(caller, models=n, labels=len(labels.classes))
         return labels
-    asked, own = None, labels is True
+    asked, of_points = None, labels is True
     if isinstance(labels, LabelColumn):
         labels, asked = labels.source, labels.column
-    if own:
+    if of_points:
         labels = getattr(images, "labels", None)
         if labels is None:
             remedy = "pass labels, a folder with subfolders, or texts with labels"
             refuse(caller, "labels=True needs points with labels", "none", remedy)
-    read: Any = labels if own else _entries_of(labels, asked, caller)
+    read: Any = labels if of_points else _entries_of(labels, asked, caller)
     notes: tuple = ()
     if isinstance(read, Entries):
         entries = _without_empty_rows(read)
@@ -751,13 +752,13 @@ def read_labels(
         notes = (*entries.notes, *place.notes)
     targets = _as_targets(read)
     if targets is not None:
-        given = _checked_targets(targets, n, caller)
-        return given._replace(notes=(*notes, *given.notes))
+        checked = _checked_targets(targets, n, caller)
+        return checked._replace(notes=(*notes, *checked.notes))
     in_order = _plain_list(read, caller)
     check_same_n(caller, models=n, labels=len(in_order))
     written = isinstance(labels, (str, os.PathLike))
     are_words = not written and any(isinstance(label, str) for label in in_order)
-    classes = _classes(in_order, caller, ask=not own and not are_words)
+    classes = _classes(in_order, caller, ask=not of_points and not are_words)
     return _checked_classes(classes._replace(notes=(*notes, *classes.notes)), n, caller)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #d1d32ed2

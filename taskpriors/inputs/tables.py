@@ -61,6 +61,8 @@ def text_in(
         refuse(caller, f"{name} must be written in UTF-8", got, remedy)
     if "\0" in text:
         refuse(caller, f"{name} must hold text", "characters that are zero", "save it as UTF-8")
+    if text.startswith("sep=") and text[5:6] in ("\r", "\n"):  # as Excel begins a file
+        return text[5:].lstrip("\r\n")
     return text
 
 # %% ../../nbs/inputs/00_tables.ipynb #d6f7e9cf
@@ -107,11 +109,11 @@ def fields_of(
             continue
         row: list = []
         while True:
-            found = cell.match(text, at)
-            assert found is not None
-            quoted = found[1] is not None
-            row.append(Quoted(found[1].replace('""', '"')) if quoted else found[2])
-            at = found.end()
+            field = cell.match(text, at)
+            assert field is not None
+            quoted = field[1] is not None
+            row.append(Quoted(field[1].replace('""', '"')) if quoted else field[2])
+            at = field.end()
             if not text.startswith(separator, at):
                 break
             at += 1
@@ -238,7 +240,7 @@ def _single_column(
     plain = _fitted(whole, name)
     words = [row[0] for row in plain.rows[1:]]
     notes: tuple = ()
-    for separator in _SEPARATORS:
+    for separator in (s for s in _SEPARATORS if s in text):
         fit = _fitted(list(fields_of(text, separator)), name)
         if fit.misfit is None and (fit.notes or all(len(row) == 1 for row in fit.rows)):
             if fit.notes:
@@ -306,8 +308,6 @@ def _read_text(
 ) -> Table:
     "The table in a text of lines and separators."
     text, name = text_in(path, caller), path.name
-    if text.startswith("sep=") and text[5:6] in ("\r", "\n"):  # as Excel begins a file
-        text = text[5:].lstrip("\r\n")
     if not text.strip():
         refuse(caller, f"{shortened(name, 60)} must hold a table", "no line", "check the file")
     if path.suffixes[:1] == [".txt"] and _is_list(text, wanted):
@@ -317,7 +317,8 @@ def _read_text(
     text, notes = _without_comments(text, name, wanted)
     fit = _best_fit(text, name, wanted, prose)
     _refuse_misfit(fit, name, caller)
-    _refuse_swallowed(fit.rows, name, caller)
+    if '"' in text:
+        _refuse_swallowed(fit.rows, name, caller)
     columns, *rows = fit.rows
     cells = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
     if columns[-1] == "" and len(columns) > 1 and not any(map(str.strip, cells[-1])):
