@@ -295,7 +295,7 @@ NAMES = {
     "source_probs targets views xy reference nleep.mixture point_errors task_errors "
     "rank_tiers.covariance cross similarity general "
     "truths freedom judging_errors",
-    "vector": "mu b first second covariates scores truth weights nce.source error "
+    "vector": "mu b first second given covariates scores truth weights nce.source error "
     "TaskPriorStatistics.forward.center TaskPriorLoss.forward.center robust_bayes.center "
     "index class_proportions direction covariance skill judged",
     "labels": "labels probe_labels known sample_labels.given sample_many_labels.given",

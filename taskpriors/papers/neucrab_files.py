@@ -25,8 +25,9 @@ from ..inputs.accepted_models import load_encoder
 from ..inputs.embed import embed_features
 from ..inputs.encoders import description_of
 from ..inputs.images import load_images
-from . import neucrab, subsamples
+from . import subsamples
 from .fine_tuning import TuningRecipe
+from .neucrab import NeuCRaB, NeuCRaBPlan, neucrab
 from .operations import metric_costs
 from .questions import question_task
 from ..prior.heldout import expected_heldout_error
@@ -212,7 +213,7 @@ def family_of(
 
 # %% ../../nbs/papers/09_neucrab_files.ipynb #545ff566
 def neucrab_page(
-    result: neucrab.NeuCRaB,
+    result: NeuCRaB,
 ) -> str:  # HTML
     "One self-contained page: how well each metric orders the checkpoints."
     import matplotlib.pyplot as plt
@@ -342,7 +343,7 @@ def score_checkpoints(
     plan: bool = False,  # say what would be computed, and stop
     cache: str | None = None,  # directory for finished pieces
     progress: bool = True,  # bars on standard error
-) -> neucrab.NeuCRaB | neucrab.NeuCRaBPlan:
+) -> NeuCRaB | NeuCRaBPlan:
     "Score checkpoints on tasks of files or images; write csv files and a page."
     models = [str(m) for m in checks.check_several(models, _ME, "models")]
     tasks = [str(t) for t in checks.check_several(tasks, _ME, "tasks")]
@@ -383,7 +384,7 @@ def score_checkpoints(
     grid: dict[str, Any] = {k: tuple(v) for k, v in both.items() if v is not None}
     recipe = TuningRecipe(batch_size=tuning_batch, **grid) if fine_tune else None
     sizes = [int(k) if str(k).isdigit() else k for k in per_class]
-    result = neucrab.neucrab(
+    result = neucrab(
         checkpoints,
         ready,
         per_class=sizes,
@@ -397,7 +398,7 @@ def score_checkpoints(
         cache=cache,
         progress=progress,
     )
-    if isinstance(result, neucrab.NeuCRaB):
+    if isinstance(result, NeuCRaB):
         place = Path(out).expanduser()
         _tables(result, place)
         if costs:

@@ -27,7 +27,7 @@ from ..inputs.pooling import pool_output
 from ..inputs.pretrained import Headless, class_layers
 from ..inputs.sources import Function, Name, Network, source_of
 from ..signatures import documented
-from . import gaussians, robust_bayes
+from . import gaussians
 from taskpriors.synbench.curves import (  # noqa: F401 - promised at this path
     SAMPLE_BYTES,
     SynBenchResult,
@@ -36,6 +36,7 @@ from taskpriors.synbench.curves import (  # noqa: F401 - promised at this path
     grid_integral,
     score_integral,
 )
+from .robust_bayes import RobustBayes, robust_bayes
 
 # %% ../../nbs/synbench/03_score.ipynb #a29104dc
 class ImageEncoder(NamedTuple):
@@ -153,7 +154,7 @@ def feature_rules(
     features: ArrayLike,  # of the training samples, shape (n, d)
     labels: ArrayLike,  # 0 or 1, shape (n,)
     settings: SynBenchSettings | None = None,  # eps, tau, treatment of the covariance
-) -> robust_bayes.RobustBayes | None:  # one rule per eps; None if the features are constant
+) -> RobustBayes | None:  # one rule per eps; None if the features are constant
     "Robust Bayes rules of two Gaussians fitted to labelled features (Algorithm 1, lines 11-13)."
     s = SynBenchSettings() if settings is None else settings
     remedy = "pass SynBenchSettings(...) or None"
@@ -174,7 +175,7 @@ def feature_rules(
     cut = s.eigenvalue_cut
     if cut is not None and s.cut_scale == "absolute":
         cut = min(cut / float(torch.linalg.matrix_norm(S, 2)), 1 - 1e-12)
-    return robust_bayes.robust_bayes(
+    return robust_bayes(
         (m1 - m0) / 2,
         S,
         torch.tensor(s.eps),
@@ -349,7 +350,7 @@ def score_by_n(
         else:
             run = run._replace(folder=store.cache_dir(cache) / "synbench" / key)
     tasks = [task_at(v, s, encoder.shape) for v in s.scales]
-    best = [robust_bayes.robust_bayes([task.distance], [1.0], 0.0, tau=task.tau) for task in tasks]
+    best = [robust_bayes([task.distance], [1.0], 0.0, tau=task.tau) for task in tasks]
     pairs = [(float(rule.accuracy), float(rule.scaled_bound)) for rule in best]
     reference = torch.tensor(pairs, dtype=torch.float64)
     with encoders.evaluating(network, encoder.network.device):
