@@ -496,9 +496,8 @@ class Monitor:
         X = check_features(X, "Monitor")
         basis = decompose(X)
         error = error_on_basis(basis, self.labels, "Monitor")
-        assert error.pseudo_values is not None and error.task_errors is not None
-        points = error.pseudo_values / error.baseline
-        tasks = error.task_errors / error.baseline
+        points, tasks = error.point_ratios, error.task_ratios
+        assert points is not None and tasks is not None
         deviation = normalized_deviation(X)
         return dict(
             skill=error.skill,

@@ -302,9 +302,9 @@ def labelled_skill(
     for X in features:
         basis = decompose(X[points.to(X.device)].double())
         error = error_on_basis(basis, classes[None].to(X.device), caller)
-        assert error.pseudo_values is not None
+        assert error.point_ratios is not None
         skills.append(error.skill)
-        values.append((1 - error.pseudo_values / error.baseline).cpu())
+        values.append((1 - error.point_ratios).cpu())
     of_points = torch.stack(values)
     return LabelledSkill(
         skill=torch.tensor(skills, dtype=torch.float64),

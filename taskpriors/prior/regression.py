@@ -19,7 +19,13 @@ from taskpriors.checks import (
     refuse,
 )
 from .edge_errors import weighted_gram
-from .heldout import HeldoutError, check_penalties, choose_penalty
+from taskpriors.prior.heldout import (
+    HeldoutError,
+    check_penalties,
+    choose_penalty,
+    constant_values,
+    ratio_values,
+)
 from ..ridge import RidgeBasis, decompose, loo_residuals, loo_slack, residual_filter
 from ..ridge_tasks import TaskMoments, loo_pseudo_values, training_parts
 from ..signatures import documented
@@ -133,12 +139,18 @@ def target_error(
     squares = residuals.double().square()
     training = training_parts(basis, residuals, choice.alpha).sum(0).double()
     own = squares.sum(0)
+    pseudo_values = loo_pseudo_values(basis, own, training, choice.alpha)
+    errors, share = squares.mean(1, keepdim=True), choice.baseline / m
+    parts = squares + errors / choice.error * (pseudo_values - own)  # of each target, (m, n)
+    constants = constant_values(T.T.double().square(), 1 / m, n)
     return HeldoutError(
         variance=None,
         measure="target",
         standard_error=None,
         point_errors=own,
         task_errors=m * squares.mean(1),
-        pseudo_values=loo_pseudo_values(basis, own, training, choice.alpha),
+        pseudo_values=pseudo_values,
+        point_ratios=ratio_values(parts, constants, errors, share, n).mean(0),
+        task_ratios=errors[:, 0] / share,
         **choice._asdict(),
     )

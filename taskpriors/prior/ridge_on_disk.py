@@ -25,7 +25,7 @@ from taskpriors.checks import (
     refuse,
 )
 from ..inputs.row_blocks import RowMatrix, RowsLike, open_rows
-from .heldout import HeldoutError
+from .heldout import HeldoutError, constant_values, ratio_values
 from ..probes import ProbeResult
 from ..ridge import simplex_codes, stratified_hits
 from ..ridge_tasks import MOST_LOST, alpha_grid
@@ -357,10 +357,11 @@ def _judge(fit, sample, tasks, alpha):  # fields of HeldoutError that depend on 
     each = (fit.n - 1) / (len(U) - 1)  # points that another point of the sample stands for
     excess = slack**-2 - level**-2
     fitted = f[:, None] * fit.C
-    squares = []
+    squares, sizes = [], []
     products, shift = torch.zeros_like(fitted), fitted.new_zeros(fitted.shape[1])
     for points, part, Y in sample.parts():
         R = Y - part @ fitted.to(U)
+        sizes.append(Y.square().sum(1).double() / m)
         squares.append(R.square().view(len(R), m, -1).sum(2).double())
         weighted = excess[points, None].to(U) * R
         products += part.T @ weighted
@@ -384,9 +385,14 @@ def _judge(fit, sample, tasks, alpha):  # fields of HeldoutError that depend on 
     others = scaled.mean() * beside
     others = others + each * _squares_beside(fit, U, f, scaled - scaled.mean())
     pseudo = by_point * (1 - own) + 2 * training - 2 * others / slack
-    found = dict(task_errors=by_task, point_errors=by_point, pseudo_values=pseudo)
-    found["sampled_values"] = excess * squares.mean(1)
-    return {name: values.cpu() for name, values in found.items()}
+    spread = (fit.n / (fit.n - 1)) ** 2 * _code_spread(fit, tasks)
+    mean_errors = by_task.mean(), spread.mean()
+    constants = constant_values(torch.cat(sizes), _code_spread(fit, tasks).mean(), fit.n)
+    judged = dict(task_errors=by_task, point_errors=by_point, pseudo_values=pseudo)
+    judged["sampled_values"] = excess * squares.mean(1)
+    judged["point_ratios"] = ratio_values(pseudo, constants, *mean_errors, fit.n)
+    judged["task_ratios"] = ratio_values(by_task, spread, *mean_errors)
+    return {name: values.cpu() for name, values in judged.items()}
 
 
 def _of_all(fit, rows, tasks, n_judged):  # the sample among all points

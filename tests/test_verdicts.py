@@ -1,0 +1,54 @@
+"""Verdicts that an audit found wrong: each kind by several inputs, the right value by another route."""
+
+import pytest
+import torch
+
+from taskpriors.rank.models import rank_models
+
+QUIET = dict(n_tasks=20, progress=False, cache=False, judges=False)
+
+
+def two_models(seed, n, signal):
+    "Six features each, of which the first of one model sees the signal well and of the other badly."
+    g = torch.Generator().manual_seed(seed)
+    noise = torch.randn(2, n, 6, generator=g, dtype=torch.float64)
+    noise[0, :, 0] += 1.9 * signal
+    noise[1, :, 0] += 0.6 * signal
+    return dict(worse=noise[1].numpy(), better=noise[0].numpy())
+
+
+def rare_classes(seed, n=1000, share=0.05):
+    g = torch.Generator().manual_seed(seed)
+    y = (torch.rand(n, generator=g) < share).long()
+    return two_models(seed, n, y), y
+
+
+def heavy_targets(seed, n=600):
+    g = torch.Generator().manual_seed(100 + seed)
+    y = torch.randn(n, 2, generator=g, dtype=torch.float64)
+    return two_models(seed, n, y[:, 0]), y.exp()
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_rare_class_is_a_signal(seed, on_disk):
+    models, y = rare_classes(seed)
+    ranking = rank_models(models, labels=y, on_disk=on_disk, **QUIET)
+    assert ranking.models[ranking.skill.argmax()] == "better"
+    assert "Not one model" not in ranking.verdict and "take better" in ranking.verdict
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_heavy_targets_are_a_signal(seed):
+    models, y = heavy_targets(seed)
+    ranking = rank_models(models, labels=y, **QUIET)
+    assert "Not one model" not in ranking.verdict and "take better" in ranking.verdict
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+@pytest.mark.parametrize("share", [0.05, 0.5])
+def test_labels_in_another_order_are_no_signal(share, on_disk):
+    models, y = rare_classes(0, share=share)
+    mixed = y[torch.randperm(len(y), generator=torch.Generator().manual_seed(9))]
+    ranking = rank_models(models, labels=mixed, on_disk=on_disk, **QUIET)
+    assert ranking.verdict.startswith("Not one model is certain")
