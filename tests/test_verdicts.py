@@ -1,4 +1,4 @@
-"""Verdicts that an audit found wrong: each kind by several inputs, the right value by another route."""
+"""Verdicts that an audit found wrong, each kind by several inputs."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ QUIET = dict(n_tasks=20, progress=False, cache=False, judges=False)
 
 
 def two_models(seed, n, signal):
-    "Six features each, of which the first of one model sees the signal well and of the other badly."
+    "Six features each; the first of one sees the signal well, that of the other badly."
     g = torch.Generator().manual_seed(seed)
     noise = torch.randn(2, n, 6, generator=g, dtype=torch.float64)
     noise[0, :, 0] += 1.9 * signal

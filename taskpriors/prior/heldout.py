@@ -110,7 +110,8 @@ class HeldoutError(Result):
     def to_frame(self) -> DataFrame:
         "One row per penalty tried."
         long = ("point_errors", "task_errors", "pseudo_values", "sampled_values")
-        curves = replace(self, **dict.fromkeys([*long, "point_ratios", "task_ratios"]))
+        blank: dict[str, Any] = dict.fromkeys([*long, "point_ratios", "task_ratios"])
+        curves = replace(self, **blank)
         return Result.to_frame(curves)
 
     def plot(self, ax: Axes | None = None) -> Axes:

@@ -357,11 +357,10 @@ def _judge(fit, sample, tasks, alpha):  # fields of HeldoutError that depend on 
     each = (fit.n - 1) / (len(U) - 1)  # points that another point of the sample stands for
     excess = slack**-2 - level**-2
     fitted = f[:, None] * fit.C
-    squares, sizes = [], []
+    squares = []
     products, shift = torch.zeros_like(fitted), fitted.new_zeros(fitted.shape[1])
     for points, part, Y in sample.parts():
         R = Y - part @ fitted.to(U)
-        sizes.append(Y.square().sum(1).double() / m)
         squares.append(R.square().view(len(R), m, -1).sum(2).double())
         weighted = excess[points, None].to(U) * R
         products += part.T @ weighted
@@ -385,14 +384,22 @@ def _judge(fit, sample, tasks, alpha):  # fields of HeldoutError that depend on 
     others = scaled.mean() * beside
     others = others + each * _squares_beside(fit, U, f, scaled - scaled.mean())
     pseudo = by_point * (1 - own) + 2 * training - 2 * others / slack
-    spread = (fit.n / (fit.n - 1)) ** 2 * _code_spread(fit, tasks)
-    mean_errors = by_task.mean(), spread.mean()
-    constants = constant_values(torch.cat(sizes), _code_spread(fit, tasks).mean(), fit.n)
     judged = dict(task_errors=by_task, point_errors=by_point, pseudo_values=pseudo)
     judged["sampled_values"] = excess * squares.mean(1)
-    judged["point_ratios"] = ratio_values(pseudo, constants, *mean_errors, fit.n)
-    judged["task_ratios"] = ratio_values(by_task, spread, *mean_errors)
     return {name: values.cpu() for name, values in judged.items()}
+
+
+def _ratios(fit, sample, tasks, judged):  # fields of HeldoutError that count the constant's error
+    spread = _code_spread(fit, tasks).cpu()
+    each = [Y.square().sum(1).double().cpu() for _, _, Y in sample.parts()]
+    of_points = constant_values(torch.cat(each) / len(spread), spread.mean(), fit.n)
+    of_tasks = (fit.n / (fit.n - 1)) ** 2 * spread
+    values, by_task = judged["pseudo_values"], judged["task_errors"]
+    means = by_task.mean(), of_tasks.mean()
+    return dict(
+        point_ratios=ratio_values(values, of_points, *means, fit.n),
+        task_ratios=ratio_values(by_task, of_tasks, *means),
+    )
 
 
 def _of_all(fit, rows, tasks, n_judged):  # the sample among all points
@@ -419,6 +426,7 @@ def _heldout(fit, sample, tasks, caller):
         alphas=grid,
         errors=errors,
         **found,
+        **_ratios(fit, sample, tasks, found),
     )
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #b570e916
