@@ -52,3 +52,15 @@ def test_labels_in_another_order_are_no_signal(share, on_disk):
     mixed = y[torch.randperm(len(y), generator=torch.Generator().manual_seed(9))]
     ranking = rank_models(models, labels=mixed, on_disk=on_disk, **QUIET)
     assert ranking.verdict.startswith("Not one model is certain")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_company_of_copies_is_one_tier(seed):
+    g = torch.Generator().manual_seed(seed)
+    X = torch.randn(200, 12, generator=g) @ torch.randn(12, 12, generator=g)
+    turn = torch.linalg.qr(torch.randn(12, 12, generator=g))[0]
+    copies = dict(a=X, same=X.clone(), turned=X @ turn, scaled=3.7 * X, shifted=X + 0.1)
+    for names in (["a", "same"], ["a", "turned", "scaled"], list(copies)):
+        ranking = rank_models({name: copies[name] for name in names}, **QUIET)
+        assert ranking.tiers().tier.tolist() == [1] * len(names)
+        assert not ranking.settled and "is behind" not in ranking.verdict

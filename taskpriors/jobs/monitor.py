@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,6 +43,9 @@ from taskpriors.jobs.fixed_tasks import (
     fixed_tasks,
     jury_references,
     known_references,
+    same_sketch,
+    sketch_of_points,
+    sketch_of_rows,
     subset_of,
 )
 from ..prior.heldout import error_on_basis
@@ -289,6 +293,7 @@ class Monitor:
             self.index = subset_of(self.n_all, n_points, seed)
             references = {name: X[self.index] for name, X in references.items()}
             self.labels = fixed_tasks(references, **how)
+        self._reference = next(iter(references.values()))
         self.groups = _chosen_groups(groups, self.index, self.n_all)
         self.history: list = []
         self._csv = None if csv is None else Path(csv).expanduser()
@@ -420,7 +425,8 @@ class Monitor:
     def state_dict(self) -> dict:  # of tensors, numbers and strings, for torch.save
         "The tasks and the history, so that a resumed run goes on with both."
         steps = [{f.name: getattr(s, f.name) for f in fields(Step)} for s in self.history]
-        return dict(labels=self.labels.to(torch.int16), history=steps, last=self._last)
+        tasks = dict(labels=self.labels.to(torch.int16), index=self.index, sketch=self._sketch)
+        return dict(tasks, history=steps, last=self._last)
 
     def load_state_dict(
         self,
@@ -432,9 +438,28 @@ class Monitor:
             rule = "the state must belong to as many points"
             got = f"{state['labels'].shape[1]} points where there are {n}"
             refuse("Monitor.load_state_dict", rule, got, "pass the same images and n_points")
+        self._check_points(state)
         self.labels = state["labels"].long()
         self.history = [Step(**row) for row in state["history"]]
         self._last, self._resumed = state["last"], True
+
+    @cached_property
+    def _sketch(self):  # of the points, in their order
+        if self.points is None:
+            return sketch_of_rows(self._reference)
+        with without_trace(None):
+            return sketch_of_points(self.points)
+
+    def _check_points(self, state):  # of another run
+        caller, rule = "Monitor.load_state_dict", "the state must belong to the same points"
+        index, sketch = state.get("index"), state.get("sketch")
+        if index is not None and not torch.equal(index, self.index):
+            refuse(caller, rule, "another subset of them", "pass the same n_points and seed")
+        if sketch is None or self._sketch is None:
+            return
+        if len(sketch) != len(self._sketch) or not same_sketch(sketch, self._sketch):
+            remedy = "pass the images, or the reference, of that run in their order"
+            refuse(caller, rule, "other points, or the same in another order", remedy)
 
     def _best_of(self, ties):  # the highest step; None if the first is among several
         steps = self._usable("best")
