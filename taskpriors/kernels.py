@@ -213,8 +213,9 @@ def _warn_of_zero_rows(X):
     zero = (~X.any(1)).nonzero().flatten()
     if 0 < len(zero) < len(X):
         told = "kernel_factor: the cosine kernel needs rows of positive norm. "
-        told += f"Got {len(zero)} zero rows, the first is row {int(zero[0])}; "
-        told += "their similarity to every point is 0, so drop them if they mean nothing."
+        several = f"{len(zero)} zero rows, the first is row" if len(zero) > 1 else "a zero row, row"
+        told += f"Got {several} {int(zero[0])}; "
+        told += "the similarity to every point is 0 there, so drop what means nothing."
         warnings.warn(told, stacklevel=3)
 
 # %% ../nbs/workshop/06_kernels.ipynb #9bf40c52

@@ -1,5 +1,7 @@
 """Verdicts that an audit found wrong, each kind by several inputs."""
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -64,3 +66,39 @@ def test_a_company_of_copies_is_one_tier(seed):
         ranking = rank_models({name: copies[name] for name in names}, **QUIET)
         assert ranking.tiers().tier.tolist() == [1] * len(names)
         assert not ranking.settled and "is behind" not in ranking.verdict
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_scale_of_all_features_changes_nothing_on_disk(dtype):
+    models, _ = rare_classes(1, n=300)
+    models["third"] = models["better"] @ np.diag([1, 0.5, 0.5, 0.2, 0.2, 0.1]) + 0.1
+    plain = None
+    for scale in (1, 1e-13, 1e-20, 1e18, 1e25):
+        rows = {name: (torch.tensor(X) * scale).to(dtype) for name, X in models.items()}
+        skill = rank_models(rows, on_disk=True, n_tasks=20, progress=False, cache=False).skill
+        plain = skill if plain is None else plain
+        torch.testing.assert_close(skill, plain, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "form", [list, np.array, torch.tensor, lambda x: np.array(x).astype(str), pd.Series]
+)
+def test_groups_come_in_any_form(form):
+    models, _ = rare_classes(2, n=120)
+    ranking = rank_models(models, **QUIET)
+    number = [k // 4 for k in range(120)]
+    plain = str(ranking.compare("worse", "better", groups=number))
+    assert str(ranking.compare("worse", "better")) != plain
+    for groups in (form(number), [np.int64(k) for k in number], [f"g{k}" for k in number]):
+        assert str(ranking.compare("worse", "better", groups=groups)) == plain
+
+
+@pytest.mark.parametrize("n_labels", [1, 2])
+def test_one_label_is_singular(n_labels):
+    models, y = rare_classes(3, n=120)
+    labels = {k: int(y[k]) for k in range(n_labels)}
+    verdict = rank_models(models, labels=labels, **QUIET).verdict
+    known = "our 1 label " if n_labels == 1 else "our 2 labels "
+    assert known in verdict and ("change" in verdict or "without" in verdict)
+    assert ("label change " not in verdict) and ("labels changes" not in verdict)
+    assert ("without it" in verdict) == (n_labels == 1)

@@ -55,6 +55,7 @@ from ..rank.laws import task_orders
 from ..rank.tiers import normal_quantile, probability_ahead, rank_tiers
 from ..results import Result, new_axes
 from ..ridge import decompose
+from ..show.words import counted
 from ..signatures import documented
 from ..store import write_file
 from ..synbench.score import SynBenchSettings, synbench_score
@@ -302,7 +303,7 @@ class Monitor:
 
     def __repr__(self):
         n_tasks, n = self.labels.shape
-        return f"Monitor({n} points, {n_tasks} tasks, {len(self.history)} steps)"
+        return f"Monitor({n} points, {n_tasks} tasks, {counted(len(self.history), 'step')})"
 
     def __call__(
         self,

@@ -171,10 +171,12 @@ def labelled_verdict(
         silent = f"Not one model is certain to predict the {what} better than a constant; {asked}"
         return f"{silent} Without them take {without}."
     rival = labelled_pair(frame)[1]
-    sentences = [f"With {known} take {first}, and without them, too."]
+    change, them = ("changes", "it") if known == "your 1 label" else ("change", "them")
+    sentences = [f"With {known} take {first}, and without {them}, too."]
     if without != first:
         name = known[0].upper() + known[1:]
-        sentences = [f"{name} change the choice: with them take {first}, without them {without}."]
+        choice = f"with {them} take {first}, without {them} {without}"
+        sentences = [f"{name} {change} the choice: {choice}."]
     lead = compare(first, rival)
     more = more_labels(first, rival)
     skill = f"{lead.lead:.3f} of skill ({lead.low:.3f} to {lead.high:.3f})"
