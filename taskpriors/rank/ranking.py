@@ -195,7 +195,9 @@ class Ranking(Result):
         self,
         n_labels: int = 20,
     ) -> Tensor:  # rows of points, shape (n_labels,), in the order to label them
-        """Points to label next, spread over what the judges see, each as probable as any other.
+        """Points to label next, spread over what the judges see.
+
+        The first ones are each as probable as any other; later ones keep away from labelled points.
 
         Rank again with their labels: `label_sheet` writes a file that `labels=` takes.
         """
