@@ -188,13 +188,15 @@ def check_finite(
 
 # %% ../nbs/workshop/01_checks.ipynb #bc03eab2
 def check_several(
-    x: Any,  # a list, tuple, range, or an array or tensor of one dimension
+    x: Any,  # a list, tuple, range, or an array, tensor or Series of one dimension
     caller: str,  # who asks
     name: str,  # the argument's name
 ) -> list[Any]:  # its values, at least one
     "Return the values of a sequence as a list, or raise `TypeError`."
+    x = x.to_numpy() if hasattr(x, "to_numpy") else x  # a Series of pandas
     if isinstance(x, (Tensor, np.ndarray)):
-        x = as_tensor(x, caller, name)
+        words = isinstance(x, np.ndarray) and x.dtype.kind in "OU"
+        x = x if words else as_tensor(x, caller, name)
         x = x.tolist() if x.ndim == 1 else []
     if not isinstance(x, Sequence) or isinstance(x, (str, bytes)) or not x:
         rule = f"{name} must be a list of at least one value"

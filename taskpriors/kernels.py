@@ -202,8 +202,9 @@ def _warn_of_zero_rows(X):
     zero = (~X.any(1)).nonzero().flatten()
     if 0 < len(zero) < len(X):
         notice = "kernel_factor: the cosine kernel needs rows of positive norm. "
-        notice += f"Got {len(zero)} zero rows, the first is row {int(zero[0])}; "
-        notice += "their similarity to every point is 0, so drop them if they mean nothing."
+        several = f"{len(zero)} zero rows, the first is row" if len(zero) > 1 else "a zero row, row"
+        notice += f"Got {several} {int(zero[0])}; "
+        notice += "the similarity to every point is 0 there, so drop what means nothing."
         warnings.warn(notice, stacklevel=3)
 
 # %% ../nbs/workshop/06_kernels.ipynb #9bf40c52

@@ -365,7 +365,7 @@ def test_the_cache_is_shown_and_cleared(shelf, tmp_path):
     assert (code, err) == (0, "") and out.startswith("cache\n")
     for kind, n in (
         ("election", 1),
-        ("skill of points", 6),
+        ("skill and ratios", 6),
         ("probes of points", 6),
         ("moments", 6),
         ("left by killed runs", 1),

@@ -6,8 +6,9 @@
 __all__ = []
 
 # %% ../../nbs/jobs/01_fixed_tasks.ipynb #48e965a2
+import copy
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSample
 from typing_extensions import TypeAliasType
 
 from .. import checks
-from ..blocks import row_blocks
+from ..blocks import evenly, row_blocks
 from ..checks import ArrayLike
 from ..inputs.image_source import ImageSource
 from ..inputs.images import ImagesLike, load_images
@@ -213,6 +214,56 @@ def subset_of(
         return torch.arange(n)
     g = torch.Generator().manual_seed(seed)
     return torch.randperm(n, generator=g)[:n_points].sort().values
+
+# %% ../../nbs/jobs/01_fixed_tasks.ipynb #459c730e
+SKETCHED = 64  # inputs, at most
+
+
+def _held_by(point):  # one input as a vector, float64
+    if isinstance(point, Mapping):
+        return torch.cat([_held_by(value) for value in point.values()])
+    if isinstance(point, str):
+        point = list(point.encode())
+    return torch.as_tensor(np.asarray(point)).double().flatten()
+
+
+def _points_of(batch):  # list of inputs
+    if isinstance(batch, Mapping):
+        columns = {name: values for name, values in batch.items() if hasattr(values, "__len__")}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return list(batch.cpu()) if torch.is_tensor(batch) else list(batch)
+
+
+def sketch_of_rows(
+    rows: Sequence | Tensor,  # n inputs, or features (n, d)
+) -> Tensor:  # shape (n, 3), float64
+    "Mean, standard deviation and product with a wave of what each point holds."
+    sketch = []
+    for row in rows:
+        v = _held_by(row)
+        wave = torch.arange(len(v), dtype=torch.float64).cos()
+        sketch.append(torch.stack([v.mean(), v.std(correction=0), v @ wave / len(v)]))
+    return torch.stack(sketch)
+
+
+def same_sketch(
+    a: Tensor,  # shape (n, 3)
+    b: Tensor,  # of as many points
+) -> bool:
+    "Are they of the same points, up to what decoders and processors differ by?"
+    return bool(((a - b).abs() <= 1e-3 * b.abs().amax(0)).all())
+
+
+def sketch_of_points(
+    points: FixedPoints,
+) -> Tensor | None:  # shape (n, 3), n at most SKETCHED; None where they change from call to call
+    "The sketch of some of the inputs, evenly spaced."
+    some = copy.copy(points)
+    some.index = points.index[evenly(len(points), SKETCHED)]
+    first, second = (
+        sketch_of_rows([row for batch in some for row in _points_of(batch)]) for _ in range(2)
+    )
+    return first if same_sketch(first, second) else None
 
 # %% ../../nbs/jobs/01_fixed_tasks.ipynb #f7f505be
 def known_references(

@@ -517,7 +517,8 @@ def _labels_there(labels, points, images):
     lost = k - sum(c >= 0 for c in classes)
     notes: tuple = ()
     if lost and k < points.n_all:
-        notes = (f"{lost} of {k} labels are of inputs that were not looked at; raise n_points.",)
+        of = "is of an input that was" if lost == 1 else "are of inputs that were"
+        notes = (f"{lost} of {k} labels {of} not looked at; raise n_points.",)
     return _LabelsThere([named[c] for c in classes], origin, notes)
 
 

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -36,6 +36,7 @@ from ..rank import errors, tiers
 from ..rank.company import attempt
 from ..rank.laws import task_orders
 from ..ridge import decompose
+from ..show.words import counted
 from ..signatures import documented
 from ..store import write_file
 from ..synbench import score
@@ -291,6 +292,7 @@ class Monitor:
             self.index = fixed_tasks.subset_of(self.n_all, n_points, seed)
             references = {name: X[self.index] for name, X in references.items()}
             self.labels = fixed_tasks.fixed_tasks(references, **options)
+        self._reference = next(iter(references.values()))
         self.groups = _chosen_groups(groups, self.index, self.n_all)
         self.history: list = []
         self._csv = None if csv is None else Path(csv).expanduser()
@@ -299,7 +301,7 @@ class Monitor:
 
     def __repr__(self):
         n_tasks, n = self.labels.shape
-        return f"Monitor({n} points, {n_tasks} tasks, {len(self.history)} steps)"
+        return f"Monitor({n} points, {n_tasks} tasks, {counted(len(self.history), 'step')})"
 
     def __call__(
         self,
@@ -426,7 +428,8 @@ class Monitor:
     def state_dict(self) -> dict[str, Any]:  # for torch.save
         "The tasks and the history, so that a resumed run goes on with both."
         steps = [{f.name: getattr(s, f.name) for f in fields(Step)} for s in self.history]
-        return dict(labels=self.labels.to(torch.int16), history=steps, last=self._last)
+        tasks = dict(labels=self.labels.to(torch.int16), index=self.index, sketch=self._sketch)
+        return dict(tasks, history=steps, last=self._last)
 
     def load_state_dict(
         self,
@@ -438,9 +441,28 @@ class Monitor:
             rule = "the state must belong to as many points"
             got = f"{state['labels'].shape[1]} points where there are {n}"
             checks.refuse("Monitor.load_state_dict", rule, got, "pass the same images and n_points")
+        self._check_points(state)
         self.labels = state["labels"].long()
         self.history = [Step(**row) for row in state["history"]]
         self._last, self._resumed = state["last"], True
+
+    @cached_property
+    def _sketch(self):  # of the points, in their order
+        if self.points is None:
+            return fixed_tasks.sketch_of_rows(self._reference)
+        with without_trace(None):
+            return fixed_tasks.sketch_of_points(self.points)
+
+    def _check_points(self, state):  # of another run
+        caller, rule = "Monitor.load_state_dict", "the state must belong to the same points"
+        index, sketch = state.get("index"), state.get("sketch")
+        if index is not None and not torch.equal(index, self.index):
+            checks.refuse(caller, rule, "another subset of them", "pass the same n_points and seed")
+        if sketch is None or self._sketch is None:
+            return
+        if len(sketch) != len(self._sketch) or not fixed_tasks.same_sketch(sketch, self._sketch):
+            remedy = "pass the images, or the reference, of that run in their order"
+            checks.refuse(caller, rule, "other points, or the same in another order", remedy)
 
     def _best_of(self, ties):  # the highest step; None if the first is among several
         steps = self._usable("best")
@@ -511,9 +533,8 @@ class Monitor:
             error = error_on_basis(basis, self.labels, "Monitor")
         else:
             error = error_without_groups(basis, self.labels, self.groups, "Monitor")
-        assert error.pseudo_values is not None and error.task_errors is not None
-        points = error.pseudo_values / error.baseline
-        tasks = error.task_errors / error.baseline
+        points, tasks = error.point_ratios, error.task_ratios
+        assert points is not None and tasks is not None
         deviation = normalized_deviation(X)
         return dict(
             skill=error.skill,

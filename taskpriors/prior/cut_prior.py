@@ -57,7 +57,9 @@ class RowKernel(NamedTuple):
 def _lengths(X, kind):  # by which rows are divided
     if kind == "linear":
         return 1.0
-    return torch.linalg.vector_norm(X, dim=1, keepdim=True).clamp(min=1e-12)
+    top = X.abs().amax(1, keepdim=True)  # squares of very short or long rows leave the range
+    top = torch.where(top > 0, top, 1)
+    return top * torch.linalg.vector_norm(X / top, dim=1, keepdim=True).clamp(min=1e-12)
 
 
 def _rows_of(X, kind):

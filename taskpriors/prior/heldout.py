@@ -64,11 +64,15 @@ class HeldoutError(results.Result):
     task_errors: Tensor | None = field(default=None, repr=False)  # of sampled labels, (n_tasks,)
     pseudo_values: Tensor | None = field(default=None, repr=False)  # of sampled labels, (n,)
     sampled_values: Tensor | None = field(default=None, repr=False)  # from disk, see there, (n,)
+    point_ratios: Tensor | None = field(default=None, repr=False)  # of error/baseline, (n,)
+    task_ratios: Tensor | None = field(default=None, repr=False)  # the same, shape (n_tasks,)
 
     def to_frame(self) -> DataFrame:
         "One row per penalty tried."
-        curves = replace(self, point_errors=None, task_errors=None, pseudo_values=None)
-        return results.Result.to_frame(replace(curves, sampled_values=None))
+        long = ("point_errors", "task_errors", "pseudo_values", "sampled_values")
+        blank: dict[str, Any] = dict.fromkeys([*long, "point_ratios", "task_ratios"])
+        curves = replace(self, **blank)
+        return results.Result.to_frame(curves)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "Expected error over the penalties tried."
@@ -202,6 +206,42 @@ def _standard_error(w: Tensor, off: Tensor, law: _LabelLaw) -> float | None:
     free = 1 - W.square().sum().item()
     return (R.square().sum() / free).sqrt().item() if free > 1e-12 else None
 
+# %% ../../nbs/prior/15_heldout.ipynb #9414fefe
+def ratio_values(
+    values: Tensor,  # e_i, of points or of tasks
+    constants: Tensor,  # b_i, of the intercept alone
+    error: Tensor | float,  # E
+    baseline: Tensor | float,  # B
+    n: int | None = None,  # points; None: linearised
+) -> Tensor:  # of the shape of values
+    "Pseudo-values of error/baseline."
+    off = constants - baseline
+    without = baseline
+    if n is not None:  # a class of one point has no error without it
+        without = torch.maximum(baseline - off / (n - 1), baseline / 4 + 0 * off)
+    return error / baseline + (values - error - error / baseline * off) / without
+
+# %% ../../nbs/prior/15_heldout.ipynb #aca694a2
+def constant_values(
+    squares: Tensor,  # c_i, mean over tasks, shape (..., n), or of some of the points
+    mean: Tensor | float,  # of the squares of all points
+    n: int,  # points
+) -> Tensor:  # of the shape of squares
+    "Pseudo-values of the leave-one-out error of the intercept alone."
+    total = n * mean
+    without = (n - 1) * (total - n / (n - 1) * squares) / max(n - 2, 1) ** 2
+    return n**2 * total / (n - 1) ** 2 - (n - 1) * without
+
+
+def constant_errors(
+    labels: Tensor,  # shape (n_tasks, n)
+    n_classes: int,
+) -> Tensor:  # shape (n_tasks,), float64
+    "Leave-one-out error of the intercept alone on each task."
+    n = labels.shape[1]
+    shares = torch.stack([(labels == c).double().mean(1) for c in range(n_classes)])
+    return (n / (n - 1)) ** 2 * (1 - shares.square().sum(0))
+
 # %% ../../nbs/prior/15_heldout.ipynb #11874aee
 def _task_errors(
     rows: slice,
@@ -259,11 +299,15 @@ def _error_over_labels(
     parts = blocks.map_blocks(part, blocks.row_blocks(m, size), executor=executor)
     errors, point_parts = zip(*parts, strict=True)
     errors = torch.cat(errors)
-    point_errors = pseudo_values = None
+    point_errors = pseudo_values = point_ratios = None
+    mean_errors = choice.error, choice.baseline
     if points:
         point_errors, training = sum(point_parts)
         pseudo_values = ridge_tasks.loo_pseudo_values(basis, point_errors, training, choice.alpha)
+        constants = constant_values(moments.diag, moments.diag.mean(), n)
+        point_ratios = ratio_values(pseudo_values, constants, *mean_errors, n)
     off = errors - choice.error
+    constants = constant_errors(tasks.labels, tasks.n_classes)
     return HeldoutError(
         variance=(w @ off**2).item(),
         standard_error=_standard_error(w, off, law),
@@ -271,6 +315,8 @@ def _error_over_labels(
         point_errors=point_errors,
         pseudo_values=pseudo_values,
         task_errors=errors,
+        point_ratios=point_ratios,
+        task_ratios=ratio_values(errors, constants, *mean_errors),
         **choice._asdict(),
     )
 

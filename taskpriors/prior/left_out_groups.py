@@ -5,7 +5,8 @@
 # %% auto #0
 __all__ = []
 
-# %% ../../nbs/prior/15_left_out_groups.ipynb #031dbfa0
+# %% ../../nbs/prior/15_left_out_groups.ipynb #052356c6
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -22,11 +23,11 @@ from taskpriors.checks import (
     check_several,
     refuse,
 )
-from .heldout import HeldoutError
+from .heldout import HeldoutError, ratio_values
 from ..ridge import RidgeBasis, decompose, residual_filter, simplex_codes
 from ..ridge_tasks import MOST_LOST, alpha_grid, check_tasks, code_rows
 
-# %% ../../nbs/prior/15_left_out_groups.ipynb #8b0e156b
+# %% ../../nbs/prior/15_left_out_groups.ipynb #cfc9b1c9
 class Grouping(NamedTuple):
     "Points by their groups."
 
@@ -93,7 +94,7 @@ def split_groups(
     first = max(1, min(m - 1, int((reached <= share * n).sum())))
     return torch.isin(grouping.number, order[:first])
 
-# %% ../../nbs/prior/15_left_out_groups.ipynb #7b02002e
+# %% ../../nbs/prior/15_left_out_groups.ipynb #b0f88456
 class BlockInverses(NamedTuple):
     "What it takes to leave each group out at one penalty."
 
@@ -150,7 +151,7 @@ def group_residuals(
     R = residual_map(basis, alpha, targets.to(basis.U))
     return grouping.parts_of(block_inverses(basis, grouping, alpha).matrices, R)
 
-# %% ../../nbs/prior/15_left_out_groups.ipynb #e1b5c0bf
+# %% ../../nbs/prior/15_left_out_groups.ipynb #8a72ac47
 def _constant_residuals(grouping, T):  # of a constant fitted to the other groups, shape (n, k)
     number = grouping.number.to(T.device)
     sums = T.new_zeros(grouping.n_groups, T.shape[1]).index_add_(0, number, T)
@@ -226,7 +227,20 @@ def _inner(B, C):  # of the columns of each group, both (n, n_groups, size)
     return torch.einsum("ngs,ngt->gst", B, C)
 
 
-def _error_of_columns(basis, T, grouping, caller):  # fields of HeldoutError; T has centred columns
+def group_values(
+    basis: RidgeBasis,
+    grouping: Grouping,
+    choice: PenaltyChoice,
+) -> Tensor:  # shape (n,), float64
+    "Pseudo-values of the mean error, whose sums over groups are those of the groups."
+    E = choice.residuals
+    S = grouping.parts_of(choice.inverses.matrices, E)
+    first = (E * (residual_map(basis, choice.alpha, S) - E)).sum(1, dtype=torch.float64)
+    own = E.double().square().sum(1)
+    return own + 2 * first - second_order_change(basis, grouping, choice)
+
+
+def _error_of_columns(basis, T, grouping, caller):  # errors of columns, of a constant, fields
     n, k = T.shape
     check_memory(8 * 6 * n * k, caller, "pass fewer tasks or points", device=T.device)
     baseline = _constant_residuals(grouping, T).double().square().sum().item() / n
@@ -234,12 +248,13 @@ def _error_of_columns(basis, T, grouping, caller):  # fields of HeldoutError; T 
         got = f"an intercept alone errs by {baseline:.3g}"
         refuse(caller, "tasks must distinguish points", got, "pass tasks of two classes at least")
     choice = best_penalty(basis, T, grouping, caller)
-    E = choice.residuals
-    S = grouping.parts_of(choice.inverses.matrices, E)
-    squares = E.double().square()
-    first = (E * (residual_map(basis, choice.alpha, S) - E)).sum(1, dtype=torch.float64)
-    own = squares.sum(1)
-    error = own.mean().item()
+    squares = choice.residuals.double().square()
+    alone = replace(basis, U=basis.U[:, :0], s=basis.s[:0], V=basis.V[:, :0])
+    constant = PenaltyChoice(
+        1.0, _constant_residuals(grouping, T), block_inverses(alone, grouping, 1.0)
+    )
+    error, values = squares.sum(1).mean().item(), group_values(basis, grouping, choice)
+    constants = group_values(alone, grouping, constant)
     fields: dict[str, Any] = dict(
         error=error,
         skill=1 - error / baseline,
@@ -247,10 +262,12 @@ def _error_of_columns(basis, T, grouping, caller):  # fields of HeldoutError; T 
         baseline=baseline,
         variance=None,
         standard_error=None,
-        point_errors=own,
-        pseudo_values=own + 2 * first - second_order_change(basis, grouping, choice),
+        point_errors=squares.sum(1),
+        pseudo_values=values,
+        point_ratios=ratio_values(values, constants, error, baseline, n),
     )
-    return squares.mean(0), fields
+    of_tasks = _constant_residuals(grouping, T).double().square().mean(0)
+    return squares.mean(0), of_tasks, fields
 
 
 def error_without_groups(
@@ -265,20 +282,22 @@ def error_without_groups(
         T = (tasks - tasks.mean(1, keepdim=True)).double()
         size = T.square().mean(1, keepdim=True).sqrt()
         T = (T / size / len(T) ** 0.5).T.to(basis.U)
-        squares, fields = _error_of_columns(basis, T, grouping, caller)
+        squares, constants, fields = _error_of_columns(basis, T, grouping, caller)
+        fields["task_ratios"] = squares / constants
         return HeldoutError(measure="target", task_errors=len(tasks) * squares, **fields)
     labels, q, _ = check_tasks(tasks, basis.U, None, caller)
     m = len(labels)
     codes = code_rows(labels, simplex_codes(q).to(basis.U)).flatten(0, 1).T
     codes = (codes - codes.mean(0)) / m**0.5
-    squares, fields = _error_of_columns(basis, codes, grouping, caller)
-    errors = m * squares.view(q - 1, m).sum(0)
+    squares, constants, fields = _error_of_columns(basis, codes, grouping, caller)
+    errors, constants = (m * x.view(q - 1, m).sum(0) for x in (squares, constants))
+    fields["task_ratios"] = ratio_values(errors, constants, fields["error"], fields["baseline"])
     variance = (errors - fields["error"]).square().mean().item()
     deviation = None if m == 1 else (variance / (m - 1)) ** 0.5
     fields |= dict(variance=variance, standard_error=deviation)
     return HeldoutError(measure="label", task_errors=errors, **fields)
 
-# %% ../../nbs/prior/15_left_out_groups.ipynb #3aa6a318
+# %% ../../nbs/prior/15_left_out_groups.ipynb #9682b784
 def accuracy_without_groups(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
@@ -295,7 +314,7 @@ def accuracy_without_groups(
     scores = (T - choice.residuals + codes[y[0]].mean(0)) @ codes.T
     return (scores.argmax(1) == y[0]).double().mean().item()
 
-# %% ../../nbs/prior/15_left_out_groups.ipynb #60ccb126
+# %% ../../nbs/prior/15_left_out_groups.ipynb #093c3258
 def _skills_over_laws(X, planes, grouping, caller):  # planes: (n_laws, n, k), centred columns
     basis = decompose(X)
     T = planes.to(basis.U)

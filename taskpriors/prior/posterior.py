@@ -317,9 +317,9 @@ def labelled_skill(
             error = error_on_basis(basis, tasks, caller)
         else:
             error = error_without_groups(basis, tasks, grouping.number, caller)
-        assert error.pseudo_values is not None
+        assert error.point_ratios is not None
         skills.append(error.skill)
-        values.append((1 - error.pseudo_values / error.baseline).cpu())
+        values.append((1 - error.point_ratios).cpu())
     of_points = torch.stack(values)
     if grouping is not None:
         of_points = _means_of_groups(of_points, grouping)

@@ -126,12 +126,18 @@ def target_error(
     squares = residuals.double().square()
     training = ridge_tasks.training_parts(basis, residuals, choice.alpha).sum(0).double()
     point_errors = squares.sum(0)
+    values = ridge_tasks.loo_pseudo_values(basis, point_errors, training, choice.alpha)
+    errors, share = squares.mean(1, keepdim=True), choice.baseline / m
+    parts = squares + errors / choice.error * (values - point_errors)  # of each target, (m, n)
+    constants = heldout.constant_values(T.T.double().square(), 1 / m, n)
     return heldout.HeldoutError(
         variance=None,
         measure="target",
         standard_error=None,
         point_errors=point_errors,
         task_errors=m * squares.mean(1),
-        pseudo_values=ridge_tasks.loo_pseudo_values(basis, point_errors, training, choice.alpha),
+        pseudo_values=values,
+        point_ratios=heldout.ratio_values(parts, constants, errors, share, n).mean(0),
+        task_ratios=errors[:, 0] / share,
         **choice._asdict(),
     )

@@ -14,7 +14,7 @@ from torch import Tensor
 from .. import blocks, checks, ridge, ridge_tasks
 from ..checks import ArrayLike, Seed
 from ..inputs import row_blocks
-from .heldout import HeldoutError
+from .heldout import HeldoutError, constant_values, ratio_values
 from ..probes import ProbeResult
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #0d223c14
@@ -382,6 +382,19 @@ def _judge(fit, sample, tasks, alpha):  # fields of HeldoutError that depend on 
     return {name: values.cpu() for name, values in parts.items()}
 
 
+def _ratios(fit, sample, tasks, judged):  # fields of HeldoutError that count the constant's error
+    spread = _code_spread(fit, tasks).cpu()
+    each = [Y.square().sum(1).double().cpu() for _, _, Y in sample.parts()]
+    of_points = constant_values(torch.cat(each) / len(spread), spread.mean(), fit.n)
+    of_tasks = (fit.n / (fit.n - 1)) ** 2 * spread
+    values, by_task = judged["pseudo_values"], judged["task_errors"]
+    means = by_task.mean(), of_tasks.mean()
+    return dict(
+        point_ratios=ratio_values(values, of_points, *means, fit.n),
+        task_ratios=ratio_values(by_task, of_tasks, *means),
+    )
+
+
 def _of_all(fit, rows, tasks, n_judged):  # the sample among all points
     return _sample(fit, rows, tasks, blocks.evenly(fit.n, n_judged))
 
@@ -406,6 +419,7 @@ def _heldout(fit, sample, tasks, caller):
         alphas=grid,
         errors=errors,
         **parts,
+        **_ratios(fit, sample, tasks, parts),
     )
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #b570e916

@@ -104,6 +104,7 @@ class Certainty:
     def _of_points(self, groups):  # options of error_law
         n, m = self.ranking.settings.get("n"), self.ranking.point_errors.shape[1]
         groups = self.ranking.groups if groups is None else groups
+        groups = None if groups is None else check_several(groups, "compare", "groups")
         options = dict(groups=groups, judging_errors=self.ranking.judging_errors)
         if groups is None or m == n or len(groups) != n:
             return options

@@ -82,9 +82,8 @@ class RankingPlan(Result):
     def __str__(self):
         minutes = self.seconds / 60
         told = f"{minutes:.0f} minutes" if minutes >= 1.5 else f"{self.seconds:.0f} seconds"
-        return (
-            f"{self.n_models} models, {self.n:,} points: about {told}, {self.n_bytes / 1e9:.1f} GB"
-        )
+        models = "1 model" if self.n_models == 1 else f"{self.n_models} models"
+        return f"{models}, {self.n:,} points: about {told}, {self.n_bytes / 1e9:.1f} GB"
 
 
 _BASE_BYTES = 8 * 10**8  # of Python, torch and blocks of rows, as measured

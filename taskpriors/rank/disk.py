@@ -152,14 +152,14 @@ def _scored(rows, job):  # RowScores
         start = time.perf_counter()
         how = dict(n_classes=job.n_classes, n_judged=job.n_judged, known=known)
         error, probes, of_known = scores_of_rows(rows, labels, probed, job.mask, **how)
-        pseudo, sampled = error.pseudo_values, error.sampled_values
-        assert pseudo is not None and sampled is not None and error.task_errors is not None
-        share = len(pseudo) / len(rows)
+        ratios, sampled = error.point_ratios, error.sampled_values
+        assert ratios is not None and sampled is not None and error.task_ratios is not None
+        share = len(ratios) / len(rows)
         return RowScores(
             skill=company.scalar(error.skill),
-            points=(pseudo.mean() + share**0.5 * (pseudo - pseudo.mean())) / error.baseline,
+            points=ratios.mean() + share**0.5 * (ratios - ratios.mean()),
             sampled=(1 - share) ** 0.5 * sampled / error.baseline,
-            tasks=error.task_errors / error.baseline,
+            tasks=error.task_ratios,
             accuracy=probes.accuracy,
             right=probes.point_accuracy,
             **_of_labels(of_known, torch.finfo(rows.dtype).eps),
@@ -171,7 +171,7 @@ def _scored(rows, job):  # RowScores
     sizes = [(), (m,), (m,), (len(labels),), (len(labels),), (right,), ()]
     sizes += [()] * (0 if known is None else len(LABEL_COLUMNS))
     file = _file_key(rows)
-    key = dict(what="scores of rows", file=file, tasks=job.digest, judged=job.n_judged)
+    key = dict(what="scores and ratios of rows", file=file, tasks=job.digest, judged=job.n_judged)
     if known is not None:
         key["definitions"] = DEFINITIONS
     key |= dict(n_classes=job.n_classes, device=str(rows.device), penalties=MOST_LOST)

@@ -21,8 +21,8 @@ class ModelScores(NamedTuple):
     "Expected held-out skill of a model over tasks, and what it is the mean of."
 
     skill: Tensor  # 1 - error/error of a constant, float64
-    points: Tensor  # pseudo-values of the error, over that of a constant, (n,) or (n_judged,)
-    tasks: Tensor  # errors over that of a constant, shape (n_tasks,)
+    points: Tensor  # pseudo-values of error over that of a constant, (n,) or (n_judged,)
+    tasks: Tensor  # the same of tasks, see ratio_values, shape (n_tasks,)
     seconds: Tensor  # that it took
     sampled: Tensor | None = None  # what a sample of the points adds, (n_judged,); None: all judge
 

@@ -8,6 +8,7 @@ __all__ = []
 # %% ../../nbs/rank/01_error_law.ipynb #595ee321
 import math
 from collections.abc import Sequence
+from numbers import Real
 from typing import NamedTuple
 
 import torch
@@ -46,12 +47,12 @@ def _group_index(groups, n, caller):
         return None
     names = check_several(groups, caller, "groups")
     check_same_n(caller, columns=n, groups=len(names))
-    if not all(isinstance(name, (str, int, float)) for name in names):
+    if not all(isinstance(name, (str, Real)) for name in names):  # also numpy's
         refuse(caller, "groups must be names or numbers", type(names[0]).__name__, "pass names")
-    numbers = {name: k for k, name in enumerate(dict.fromkeys(names))}
-    if len(numbers) < 2:
-        refuse(caller, "groups must be at least 2", str(len(numbers)), "leave groups out")
-    return torch.tensor([numbers[name] for name in names])
+    position = {name: k for k, name in enumerate(dict.fromkeys(names))}
+    if len(position) < 2:
+        refuse(caller, "groups must be at least 2", str(len(position)), "leave groups out")
+    return torch.tensor([position[name] for name in names])
 
 # %% ../../nbs/rank/01_error_law.ipynb #3d7469ad
 def _check_errors(errors, caller, name):

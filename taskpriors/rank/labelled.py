@@ -16,6 +16,7 @@ from torch import Tensor
 
 from ..blocks import evenly
 from ..checks import check_generator
+from ..prior.heldout import constant_errors
 from ..prior.posterior import label_evidence, labelled_skill, posterior_weights, small_area
 from . import company, laws
 from .engine import Engine, Evidence, ModelScores
@@ -154,10 +155,10 @@ def task_ratios(
     tasks: Tensor,  # shape (n_tasks, n)
 ) -> Tensor:  # error over that of a constant on the same task, shape (n_models, n_tasks)
     "Errors of each task in its own unit."
-    shares = [(tasks == c).double().mean(1) for c in range(int(tasks.max()) + 1)]
-    baselines = 1 - torch.stack(shares).square().sum(0)
-    errors = torch.stack([scores.tasks for scores in skills.values()])
-    return errors * (baselines.mean() / baselines)
+    constants = constant_errors(tasks, int(tasks.max()) + 1)
+    ratios = torch.stack([scores.tasks for scores in skills.values()])
+    mean = ratios.mean(1, keepdim=True)
+    return mean + (ratios - mean) * (constants.mean() / constants)
 
 
 LOOKED_AT = 4096  # labelled points, at most, whose skill joins

@@ -136,7 +136,7 @@ def feature_copies(
     "How much each two models are copies, whatever their shift."
     pick = evenly(len(features[0]), n_points, down=True)
     seen = [X[pick.to(X.device)].double() for X in features]
-    rows = [torch.nn.functional.normalize(X - X.mean(0)) for X in seen]
+    rows = [torch.nn.functional.normalize(X - X.mean(0), eps=1e-150) for X in seen]
     return copy_similarity(rows, n_points=n_points)
 
 

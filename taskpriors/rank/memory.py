@@ -157,15 +157,15 @@ def _skill(job, options):
         else:
             error = error_on_basis(decompose(X), tasks, "expected_heldout_error")
         seconds = time.perf_counter() - start
-        assert error.pseudo_values is not None and error.task_errors is not None
+        assert error.point_ratios is not None and error.task_ratios is not None
         return engine.ModelScores(
             skill=company.scalar(error.skill),
-            points=(error.pseudo_values / error.baseline).cpu(),
-            tasks=(error.task_errors / error.baseline).cpu(),
+            points=error.point_ratios.cpu(),
+            tasks=error.task_ratios.cpu(),
             seconds=company.scalar(seconds),
         )
 
-    about = dict(what="skill of points", tasks=job.digest, device=str(device), penalties=MOST_LOST)
+    about = dict(what="skill and ratios", tasks=job.digest, device=str(device), penalties=MOST_LOST)
     if options.groups is not None:
         about["groups"] = digest_tensors(dict(groups=options.groups))
     blank, (n_tasks, n) = company.blank, job.labels.shape

@@ -161,12 +161,15 @@ class Ranking(Result):
     @property
     def verdict(self) -> str:
         "Which model to take, which others cannot be told apart from it, and how far the next is."
+        frame, copies = self.to_frame(), self.settings.get("copies", "")
         if self.prior_skill is not None:
             labels = dict(self.settings["labels"], n=self.settings["n"])
-            return labelled_verdict(self.to_frame(), self.compare, labels, self.labels_to_settle)
-        loss = self.settings.get("expected_loss")
-        unjudged = self.settings.get("unjudged", "")
-        return verdict(self.to_frame(), self.compare, loss=loss, unjudged=unjudged)
+            told = labelled_verdict(frame, self.compare, labels, self.labels_to_settle)
+        else:
+            loss = self.settings.get("expected_loss")
+            unjudged = self.settings.get("unjudged", "")
+            told = verdict(frame, self.compare, loss=loss, unjudged=unjudged)
+        return f"{told} {copies}".strip()
 
     def labels_to_settle(
         self,
@@ -196,7 +199,9 @@ class Ranking(Result):
         self,
         n_labels: int = 20,
     ) -> Tensor:  # rows of points, shape (n_labels,), in the order to label them
-        """Points to label next, spread over what the judges see, each as probable as any other.
+        """Points to label next, spread over what the judges see.
+
+        The first ones are each as probable as any other; later ones keep away from labelled points.
 
         Rank again with their labels: `label_sheet` writes a file that `labels=` takes.
         """

@@ -23,6 +23,7 @@ from ..inputs.images import ImagesLike
 from ..inputs.texts import TextSource
 from ..prior.left_out_groups import check_groups, split_groups
 from ..prior.next_labels import jury_coordinates, points_looked_at, spread_points
+from ..prior.point_copies import copies_note, copies_of_points, numbered
 from . import company, jury, known_labels, laws, record
 from .company import RankOptions
 from .disk import DiskEngine
@@ -134,6 +135,30 @@ def _check_classes(n, options):  # of tasks on n points
         rule = "a class of a task needs a point that trains and one that judges, on average"
         remedy = f"pass n_classes of at most {side}, or more points"
         refuse(options.caller, rule, f"{options.n_classes} classes, {n} points", remedy)
+
+
+_ALIKE = 0.01  # share of points in groups of copies from which these are left out together
+
+
+def copies_as_groups(
+    options: RankOptions,
+    models: Mapping,  # name -> Model, whose features are in memory
+) -> tuple[RankOptions, str]:  # with groups if many points are copies; a sentence about copies
+    "Points that are copies of each other in every model are no independent points."
+    features = sorted((model.features for model in models.values()), key=lambda X: X.shape[1])
+    groups = copies_of_points(features[0])
+    for X in features[1:]:
+        if len(groups.unique()) == len(groups):
+            return options, ""
+        groups = numbered(torch.stack([groups, copies_of_points(X)], 1))
+    sizes = groups.bincount()
+    if len(sizes) == len(groups):
+        return options, ""
+    note = copies_note(groups)
+    if len(sizes) < 2 or (sizes[groups] > 1).double().mean() < _ALIKE:
+        return options, note
+    told = "They are left out together; pass groups=range(n) to take them as independent."
+    return replace(options, groups=groups), f"{note} {told}"
 
 
 def split_points(
@@ -322,6 +347,9 @@ def rank_with(
     if source is None:
         known = known_labels.read_labels(labels, None, n, caller)
     engine.check(group.models, known)
+    copied = ""
+    if options.groups is None and isinstance(engine, MemoryEngine):
+        options, copied = copies_as_groups(options, group.models)
     options, mask = split_points(options, n)
     votes = n_voters if choice.kind == "elected" and n_voters > 2 else 0
     steps = engine.steps(votes, len(group.models), labelled=known is not None)
@@ -333,6 +361,7 @@ def rank_with(
     settings = settings_of(findings, options, labels=labels, known=known, **how)
     silent = [f"{name} does not judge: {why}" for name, why in group.unseated.items()]
     settings["notes"] += silent
+    settings["copies"] = copied
     settings["unjudged"] = jury.unjudged_words(len(findings.models), group.jury)
     return assemble(findings, settings, options, **how)
 

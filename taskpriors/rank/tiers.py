@@ -141,7 +141,7 @@ def simultaneous_quantile(
     for draws in _draws(covariance, n_draws, seed).split(size):
         z = (draws[:, pairs[0]] - draws[:, pairs[1]]).abs() / se
         largest.append(z.amax(1))
-    return torch.cat(largest).quantile(level).item()
+    return max(torch.cat(largest).quantile(level).item(), normal_quantile(level))
 
 # %% ../../nbs/rank/02_tiers.ipynb #1ea3c82e
 def lead_margins(

@@ -173,12 +173,12 @@ def labelled_verdict(
         )
         return f"{silent} Without them take {prior_first}."
     rival = labelled_pair(frame)[1]
-    sentences = [f"With {evidence} take {first}, and without them, too."]
+    change, them = ("changes", "it") if evidence == "your 1 label" else ("change", "them")
+    sentences = [f"With {evidence} take {first}, and without {them}, too."]
     if prior_first != first:
         name = evidence[0].upper() + evidence[1:]
-        sentences = [
-            f"{name} change the choice: with them take {first}, without them {prior_first}."
-        ]
+        choice = f"with {them} take {first}, without {them} {prior_first}"
+        sentences = [f"{name} {change} the choice: {choice}."]
     lead = compare(first, rival)
     more = more_labels(first, rival)
     skill = f"{lead.lead:.3f} of skill ({lead.low:.3f} to {lead.high:.3f})"
