@@ -111,8 +111,9 @@ def spread_points(
     """Points to label, of which neighbours are seldom both; a first sample prefers no point.
 
     Without `labelled` each point has the same probability. With it, points near labelled ones are
-    less probable, and those that are nearest to nobody more. Any beginning of the order is spread as well. No labelled point is named again, and what is near
-    one comes late. Of more than 4,096 points a random choice of as many is looked at.
+    less probable, and those that are nearest to nobody more. Any beginning of the order is spread
+    as well. No labelled point is named again, and what is near one comes late. Of more than 4,096
+    points a random choice of as many is looked at.
 
     Reference: local pivotal method, Grafström, Lundström and Schelin (2012).
     """

@@ -25,6 +25,7 @@ from taskpriors.checks import (
 )
 from .agreement import agreement_row
 from .certainty import Certainty
+from .errors import carried_by_few
 from taskpriors.rank.outputs import (
     correlations,
     free_folder,
@@ -160,12 +161,15 @@ class Ranking(Result):
     @property
     def verdict(self) -> str:
         "Which model to take, which others cannot be told apart from it, and how far the next is."
+        n, errors = self.settings.get("n"), self.point_errors
+        heavy = errors is not None and carried_by_few(errors, n)
+        doubt = " A few points carry the errors: intervals may be too short." if heavy else ""
         if self.prior_skill is not None:
-            labels = dict(self.settings["labels"], n=self.settings["n"])
-            return labelled_verdict(self.to_frame(), self.compare, labels, self.labels_to_settle)
+            labels, frame = dict(self.settings["labels"], n=self.settings["n"]), self.to_frame()
+            return labelled_verdict(frame, self.compare, labels, self.labels_to_settle) + doubt
         loss = self.settings.get("expected_loss")
         unjudged = self.settings.get("unjudged", "")
-        return verdict(self.to_frame(), self.compare, loss=loss, unjudged=unjudged)
+        return verdict(self.to_frame(), self.compare, loss=loss, unjudged=unjudged) + doubt
 
     def labels_to_settle(
         self,
