@@ -102,3 +102,16 @@ def test_one_label_is_singular(n_labels):
     assert known in verdict and ("change" in verdict or "without" in verdict)
     assert ("label change " not in verdict) and ("labels changes" not in verdict)
     assert ("without it" in verdict) == (n_labels == 1)
+
+
+@pytest.mark.parametrize("freedom", [1.5, 2.5, None])
+@pytest.mark.parametrize("labelled", [False, True])
+def test_rows_of_heavy_lengths_are_said_in_the_verdict(freedom, labelled):
+    rng = np.random.default_rng(0)
+    seen = rng.normal(size=(500, 10))
+    length = 1.0 if freedom is None else np.abs(rng.standard_t(freedom, (500, 1))) + 0.05
+    noisy = [seen + s * rng.normal(size=seen.shape) for s in (0.5, 1.0, 2.0)]
+    models = {f"m{k}": length * X for k, X in enumerate(noisy)}
+    labels = (seen[:, 0] > 0).astype(int) if labelled else None
+    verdict = rank_models(models, labels=labels, **QUIET).verdict
+    assert ("A few points carry the errors" in verdict) == (freedom is not None)

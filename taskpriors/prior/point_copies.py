@@ -6,6 +6,8 @@
 __all__ = []
 
 # %% ../../nbs/prior/16_point_copies.ipynb #2a094582
+from typing import NamedTuple
+
 import torch
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -19,11 +21,18 @@ MOST = 8192  # distinct rows among which near copies are looked for
 _NEAR, _FAR = 8, 16  # neighbours whose distances give the dimension
 
 
-def neighbour_distances(
+class Neighbours(NamedTuple):
+    "Of each of n points, the nearest first."
+
+    distances: Tensor  # shape (n, k), float64
+    rows: Tensor  # shape (n, k)
+
+
+def nearest_others(
     X: Tensor,  # distinct rows, shape (n, d), float64
     k: int,
-) -> tuple[Tensor, Tensor]:  # distances, ascending, and rows of the k nearest others, (n, k)
-    "Exact distances of each point to its nearest others."
+) -> Neighbours:
+    "The k nearest others of each point, at exact distances."
     squares, near, distances = X.square().sum(1), [], []
     for b in row_blocks(len(X), 1024):
         gaps = squares - 2 * X[b] @ X.T
@@ -33,18 +42,17 @@ def neighbour_distances(
     for b in row_blocks(len(X), max(1, 2**22 // (k * X.shape[1]))):
         distances.append(torch.linalg.vector_norm(X[near[b]] - X[b, None], dim=2))
     ascending, order = torch.cat(distances).sort(1)
-    return ascending, near.gather(1, order)
+    return Neighbours(ascending, near.gather(1, order))
 
 
 def near_pairs(
     X: Tensor,  # distinct rows, shape (n, d), float64
-) -> tuple[Tensor, Tensor]:  # rows of points and of their near copies
+) -> Tensor:  # rows of points and of their near copies, shape (2, n_pairs)
     "Neighbours before a gap that chance does not make."
     n, k = len(X), min(_FAR, len(X) - 1)
     if n < 4:
-        nobody = torch.zeros(0, dtype=torch.int64)
-        return nobody, nobody
-    r, near = neighbour_distances(X, k)
+        return torch.zeros(2, 0, dtype=torch.int64)
+    r, near = nearest_others(X, k)
     inner = min(_NEAR, k - 1)
     spread = (r[:, -1] / r[:, inner - 1]).log().median().item()
     dimension = torch.tensor(k / inner).log().item() / max(spread, 1e-12)
@@ -54,7 +62,7 @@ def near_pairs(
     )
     before = short.flip(1).cumsum(1).flip(1) > 0  # up to the last gap
     points, places = before.nonzero(as_tuple=True)
-    return points, near[points, places]
+    return torch.stack([points, near[points, places]])
 
 # %% ../../nbs/prior/16_point_copies.ipynb #8869a5c7
 def copies_of_points(

@@ -264,7 +264,8 @@ def carried_by_few(
         return ""
     m, (a, b) = by_point.shape[1], torch.triu_indices(len(by_point), len(by_point), 1)
     freedom = degrees_of_freedom(by_point, None)[a, b].median().item()
-    sign, more, heavy = f"{freedom:.0f} degrees of freedom", "", False
+    degrees = "1 degree" if round(freedom) == 1 else f"{freedom:.0f} degrees"
+    sign, more, heavy = f"{degrees} of freedom", "", False
     if m < (n_points or 0):
         index = tail_index(by_point)[a, b].nanmedian().item()
         heavy = index < 2  # below it the variance is infinite

@@ -25,6 +25,7 @@ from taskpriors.checks import (
 )
 from .agreement import agreement_row
 from .certainty import Certainty
+from .errors import carried_by_few
 from taskpriors.rank.outputs import (
     correlations,
     free_folder,
@@ -161,15 +162,19 @@ class Ranking(Result):
     @property
     def verdict(self) -> str:
         "Which model to take, which others cannot be told apart from it, and how far the next is."
-        frame, copies = self.to_frame(), self.settings.get("copies", "")
+        frame, errors = self.to_frame(), self.point_errors
         if self.prior_skill is not None:
             labels = dict(self.settings["labels"], n=self.settings["n"])
-            told = labelled_verdict(frame, self.compare, labels, self.labels_to_settle)
+            sentences = [labelled_verdict(frame, self.compare, labels, self.labels_to_settle)]
         else:
             loss = self.settings.get("expected_loss")
             unjudged = self.settings.get("unjudged", "")
-            told = verdict(frame, self.compare, loss=loss, unjudged=unjudged)
-        return f"{told} {copies}".strip()
+            sentences = [verdict(frame, self.compare, loss=loss, unjudged=unjudged)]
+        if errors is not None and carried_by_few(errors, self.settings.get("n")):
+            sentences.append("A few points carry the errors: intervals may be too short.")
+        if copies := self.settings.get("copies"):
+            sentences.append(copies)
+        return " ".join(sentences)
 
     def labels_to_settle(
         self,
