@@ -121,6 +121,12 @@ def why_not_plain(
     return None
 
 # %% ../nbs/workshop/01_checks.ipynb #da1d3adb
+def _shareable(a: np.ndarray) -> np.ndarray:  # with torch: writable, forwards, native bytes
+    if not a.dtype.isnative:
+        return a.astype(a.dtype.newbyteorder("="))
+    return a if a.flags.writeable and min(a.strides, default=0) >= 0 else a.copy()
+
+
 def as_tensor(
     X: float | ArrayLike,  # an array, nested list or tensor of real numbers, dense or sparse
     caller: str,  # who asks
@@ -137,9 +143,7 @@ def as_tensor(
     try:
         if not isinstance(X, Tensor) and hasattr(X, "__array__"):
             X = np.asarray(X)
-        if isinstance(X, np.ndarray) and not (X.flags.writeable and min(X.strides, default=0) >= 0):
-            X = X.copy()  # torch cannot share it
-        X = torch.as_tensor(X)
+        X = torch.as_tensor(_shareable(X) if isinstance(X, np.ndarray) else X)
     except (TypeError, ValueError, RuntimeError, OverflowError, AttributeError) as e:
         got = f"{type(X).__name__} ({shown(e, 80)})"
         refuse(caller, rule, got, "pass a tensor, an array or equally long lists", TypeError)

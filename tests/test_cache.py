@@ -464,7 +464,7 @@ def test_features_of_an_older_reader_are_not_found(tmp_path, monkeypatch):
 
     now = run()
     assert run().cached
-    changes = dict(_in_8_bits=lambda image, kind: image, _upright=lambda image: image)
+    changes = dict(_in_8_bits=lambda image, kind, depth=16: image, _upright=lambda image: image)
     for name, old in changes.items():
         with monkeypatch.context() as patch:
             patch.setattr(reader, name, old)

@@ -436,3 +436,38 @@ def test_mypy_finds_nothing():
         text=True,
     )
     assert done.returncode == 0, done.stdout[:2000] + done.stderr[:500]
+
+
+def asked_of_a_model(path):
+    "Calls that ask what a model is: its class, what it can do, or whether it is called."
+    types = {node.name for node in tree_of(SOURCES).body if isinstance(node, ast.ClassDef)}
+    types |= {"Encoder", "Mapping", "Iterable"}  # a model that was opened, and how several stand
+    for node in ast.walk(tree_of(path)):
+        if not isinstance(node, ast.Call) or ast.unparse(node.func) not in QUESTIONS:
+            continue
+        subject, *kinds = map(ast.unparse, node.args)
+        named = {k for kind in kinds for k in re.findall(r"\w+", kind)} - {"sources"}
+        if subject in ("model", "models") and not (named and named <= types):
+            yield ast.unparse(node)
+
+
+SOURCES = ROOT / "taskpriors" / "inputs" / "sources.py"
+QUESTIONS = ("isinstance", "issubclass", "callable", "hasattr")
+TAKES_MODELS = [
+    p for p in ROOMS if name_of(p).split(".")[0] in ("inputs", "rank", "jobs", "synbench")
+]
+
+
+@pytest.mark.parametrize("path", TAKES_MODELS, ids=name_of)
+def test_one_module_asks_what_a_model_is(path):
+    "`source_of` answers with a type of ours, and the others look at the type."
+    if path != SOURCES and name_of(path) != "jobs.bridges":  # whose models are names in a table
+        assert not list(asked_of_a_model(path))
+        defined = {n.name for n in ast.walk(tree_of(path)) if isinstance(n, ast.FunctionDef)}
+        assert not {
+            n for n in defined if re.match(r"_?is_(model|file|feature|url|onnx|name)", n)
+        } - {"is_url"}
+
+
+def test_the_question_is_asked_in_one_module():
+    assert list(asked_of_a_model(SOURCES))

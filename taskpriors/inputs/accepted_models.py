@@ -6,13 +6,12 @@
 __all__ = []
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #12798be2
-import os
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple, TypeGuard
+from os import PathLike
+from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from typing_extensions import TypeAliasType
@@ -24,24 +23,22 @@ from taskpriors.checks import (
     check_instance,
     refuse,
 )
-from taskpriors.inputs.encoders import (
-    description_of,
-    model_name,
-    module_of,
-)
-from .feature_files import file_name, is_feature_file, read_features
+from . import sources
+from .encoders import description_of
+from .feature_files import read_features
 from .image_source import ImageSource, reading_digest
 from taskpriors.inputs.named_models import (
-    is_repository,
+    repooled,
     timm_config,
     timm_module,
     transformers_model,
 )
-from .onnx import OnnxModel, is_onnx
+from .onnx import OnnxModel
 from taskpriors.inputs.pretrained import (
+    CLASSIFIER_INPUT,
+    Headless,
     PooledModel,
-    network_name,
-    of_transformers,
+    class_layers,
     picture_transform,
 )
 from .zoo import zoo_model, zoo_transform
@@ -52,15 +49,16 @@ from taskpriors.store import (
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #7a383810
 @dataclass
-class Encoder:
+class Encoder(sources.Source):
     "A model ready to embed: a callable, its module (if any), one image's transform and the name."
 
     name: str  # what to call it
     forward: Any  # batch -> output; None if the features exist
     module: nn.Module | None = None  # what holds the weights
     transform: Callable | None = None  # PIL image -> tensor
-    pooling: str | None = None  # setup outputs with more than two dimensions become vectors
+    pooling: str | None = None  # how outputs with more than two dimensions become vectors
     features: Tensor | None = None  # of a model whose features exist already
+    taken: str = ""  # of the network, in words, if it is known before it runs
     points: str = ""  # digest of the names of the points that given features say
 
     def key(
@@ -86,16 +84,8 @@ class Encoder:
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #7bd4a90a
 ModelLike = TypeAliasType(
-    "ModelLike", str | os.PathLike | nn.Module | Callable | tuple | ArrayLike | Encoder
+    "ModelLike", str | PathLike | nn.Module | Callable | tuple | ArrayLike | sources.Source
 )
-
-
-def is_features(
-    model: object,  # see `embed`
-) -> TypeGuard[str | Path | ArrayLike]:
-    "Is a model given by its features: an array, a data frame or a file?"
-    array = isinstance(model, (Tensor, np.ndarray)) or hasattr(model, "to_numpy")
-    return array or is_feature_file(model)
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #841de217
 def _check_description(transform: Any, pooling: Any, name: Any, cache: Any):
@@ -110,10 +100,10 @@ def _check_description(transform: Any, pooling: Any, name: Any, cache: Any):
         refuse("embed", rule, type(transform).__name__, "pass one, or None", TypeError)
 
 
-def _own_transform(module, named):  # PIL image -> tensor
-    if not (named or hasattr(module, "pretrained_cfg")):
+def _own_transform(module, processed):  # PIL image -> tensor; processed: of transformers
+    if not hasattr(module, "pretrained_cfg"):
         rule, remedy = "a module or function needs transform=", "pass a function of a PIL image"
-        if of_transformers(getattr(module, "network", None)):
+        if processed:
             remedy = "pass the pair (network, processor)"
         refuse("embed", rule, "none", remedy, TypeError)
     from timm.data import create_transform
@@ -127,29 +117,38 @@ class _Named(NamedTuple):
     transform: Any  # PIL image -> tensor, or a processor; None is that of timm
 
 
-def _open_named(name, pooling, cache):  # _Named
-    if name.startswith("zoo/"):
+def _open_named(source, pooling, cache):  # _Named
+    name = source.text
+    if source.of_zoo:
         return _Named(zoo_model(name[4:], cache=cache), pooling, zoo_transform)
-    if name.startswith("timm/"):
-        name = f"hf-hub:{name}"
-    if is_repository(name) or (Path(name) / "config.json").is_file():
+    if source.of_hub:
         network, processor, own = transformers_model(name, "embed")
         return _Named(network, pooling or own, processor)
+    name = f"hf-hub:{name}" if name.startswith("timm/") else name
     return _Named(timm_module(name, "embed", pooling=pooling), pooling, None)
 
 
-def _taken_apart(model, transform, name):  # the model itself, its transform and its name
-    if isinstance(model, tuple):
-        runs = callable(model[0]) or isinstance(model[0], (str, os.PathLike)) or is_onnx(model[0])
-        if len(model) != 2 or not runs or not callable(model[1]):
+def _refuse_source(source):  # what can be no model of images
+    rule, remedy = "model must be a name, a module, a function, or features", "see embed"
+    match source:
+        case sources.Unknown(value=tuple()):
             rule = "a pair must be (module, transform), or (network, processor) of transformers"
-            got = f"({', '.join(type(part).__name__ for part in model)})"
-            refuse("embed", rule, got, "pass these two", TypeError)
-        model, transform = model[0], transform or model[1]
-    if is_onnx(model):
-        name = name or (Path(model).stem if isinstance(model, (str, os.PathLike)) else None)
-        model = OnnxModel(model)
-    return model, transform, name
+            refuse("embed", rule, source.kind, "pass these two", TypeError)
+        case sources.Unknown():
+            refuse("embed", rule, source.kind, remedy, TypeError)
+    refuse("embed", rule, source.label, "pass texts to embed_texts", TypeError)
+
+
+def _of_features(source, name):  # Encoder
+    values, points = read_features(source, "embed")
+    rows = check_features(values, "embed", min_rows=1)
+    return Encoder(name or source.label, None, features=rows, points=points)
+
+
+def _without_classes(module, pooling, name):  # what the network gives under its name
+    if pooling is not None and sources.comes_from(module, "timm"):
+        return repooled(copy.deepcopy(module), pooling, name, "embed")
+    return Headless(module)
 
 
 def load_encoder(
@@ -158,33 +157,35 @@ def load_encoder(
     transform: Callable | None = None,  # PIL image -> tensor; None is the model's own
     pooling: str | None = None,  # see `embed_features`
     name: str | None = None,  # what to call it
-    cache: str | os.PathLike | None = None,  # directory where the zoo keeps its weights
+    cache: str | PathLike | None = None,  # directory where the zoo keeps its weights
 ) -> Encoder:
     "Find or build a model, with its weights, its transform and its name."
     _check_description(transform, pooling, name, cache)
-    if isinstance(model, Encoder):
-        return model
-    model, transform, name = _taken_apart(model, transform, name)
-    forward: Any = model
-    if is_features(model):
-        name = name or (file_name(forward) if is_feature_file(model) else "features")
-        values, points = read_features(model, "embed")
-        rows = check_features(values, "embed", min_rows=1)
-        return Encoder(name, None, features=rows, points=points)
-    if isinstance(model, str):
-        named = _open_named(model, pooling, cache)
-        forward, pooling, transform = named.forward, named.pooling, transform or named.transform
-    elif not callable(model):
-        rule = "model must be a name, a module, a function, or features"
-        refuse("embed", rule, type(model).__name__, "see embed", TypeError)
-    module: Any = module_of(forward)
-    if of_transformers(transform):
+    source: Any = sources.source_of(model)
+    if isinstance(source, Encoder):
+        return source
+    if sources.is_given(source):
+        return _of_features(source, name)
+    taken, name = "", name or source.label
+    transform = transform or getattr(source, "partner", None)
+    if isinstance(source, sources.Name):
+        named = _open_named(source, pooling, cache)
+        taken = "" if source.of_zoo or source.of_hub or pooling else CLASSIFIER_INPUT
+        source, pooling = sources.Network(named.forward), named.pooling
+        transform = transform or named.transform
+    elif isinstance(source, sources.OnnxNetwork):
+        source = sources.Function(OnnxModel(source.model))
+    if not isinstance(source, (sources.Network, sources.Function)):
+        _refuse_source(source)
+    forward, module, processed = source.model, source.module, source.of_transformers
+    carried = module  # carries the transform of timm, if it is of timm
+    if sources.of_transformers(transform):
         transform = picture_transform(transform)
-    if of_transformers(forward):
-        name = name or network_name(forward)
-        forward = module = PooledModel(forward, pooling)
+    if processed:
+        forward = module = PooledModel(source.model, pooling)
         pooling = None  # is done by it
+    elif isinstance(source, sources.Network) and class_layers(module):
+        forward = module = _without_classes(module, pooling, name)
     if transform is None:
-        transform = _own_transform(module, isinstance(model, str))
-    name = name or (model if isinstance(model, str) else model_name(forward))
-    return Encoder(name, forward, module, transform=transform, pooling=pooling)
+        transform = _own_transform(carried, processed)
+    return Encoder(name, forward, module, transform=transform, pooling=pooling, taken=taken)

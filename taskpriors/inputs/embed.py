@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,10 +42,13 @@ from taskpriors.inputs.encoders import (
     n_parameters,
     outputs_digest,
     printed_form,
+    unmoved_generators,
 )
 from .image_source import ImageSource
 from .images import ImagesLike, load_images
-from .loaders import LoadedBatches
+from .loaders import LoadedBatches, n_inputs
+from .probe import EXACT, HALF, ON_GPU, Look, check_encoder
+from .sources import source_of
 from ..results import Result
 from ..signatures import documented
 from taskpriors.store import (
@@ -146,38 +150,67 @@ def feature_batches(
         yield out
 
 # %% ../../nbs/inputs/06_embed.ipynb #dcc7d3bd
-class _Seen(NamedTuple):
-    "What the probe saw."
-
-    digest: str  # of the features of a few images
-    dim: int  # setup many features an image has
+def _is_half(enc: Encoder, setup: Setup) -> bool:
+    weights = enc.module.parameters() if enc.module is not None else ()
+    return setup.dtype != "float32" or any(w.dtype in _HALF for w in weights)
 
 
-def look_at_few(
-    enc: Encoder,
-    images: ImageSource,
-    setup: Setup,
-) -> _Seen | None:  # None if the model does not return the same features twice
-    "Look at the features of a few images."
-    network = _batch_encoder(enc, setup)
-    dims = set()
-    if isinstance(images, LoadedBatches):
-        named = isinstance(images.first, Mapping)
-        first = images.first if named else dict(x=images.first)
-        few: Any = {name: x[:PROBE_IMAGES] for name, x in first.items()}
-        few = few if named else few["x"]
-    else:
-        rows = _Prepared(images, enc.transform, 0)
-        spread = evenly(len(images), PROBE_IMAGES).tolist()
-        few = None
+_HALF = (torch.float16, torch.bfloat16)
 
-    def evaluate():
-        out = network(_stack([rows[i] for i in spread]) if few is None else few)
-        dims.add(out.shape[1])
-        return out
 
-    digest = outputs_digest(evaluate, setup.device)
-    return None if digest is None else _Seen(digest, dims.pop())
+class Probe:
+    "A few of the inputs, from the first to the last, and what a model makes of them."
+
+    def __init__(self, enc: Encoder, images: ImageSource, setup: Setup) -> None:
+        network = _batch_encoder(enc, setup)
+        if isinstance(images, LoadedBatches):
+            places = list(range(min(n_inputs(images.first), PROBE_IMAGES)))
+            row_at: Callable = partial(_row_of, images.first)
+        else:
+            places = evenly(len(images), PROBE_IMAGES).tolist()
+            row_at = _Prepared(images, enc.transform, 0).__getitem__
+
+        def prepare(i):
+            return row_at(places[i])
+
+        self.n = len(places)
+        on_gpu = ON_GPU if setup.device.type == "cuda" else EXACT
+        self.name, self.device = enc.name, setup.device
+        self.look = Look(
+            features=lambda some: network(_stack([prepare(i) for i in some])).cpu(),
+            inputs=prepare,
+            tolerance=HALF if _is_half(enc, setup) else on_gpu,
+            kind=getattr(images, "kind", "images"),
+        )
+        self.together: Tensor | None = None  # features of all of them in one batch
+        self._taken = network.taken
+
+    def evaluate(self) -> Tensor:  # shape (k, d)
+        "The features of all of them in one batch."
+        self.together = self.look.features(range(self.n))
+        return self.together
+
+    @property
+    def pooling(self) -> str:
+        "How outputs became vectors; empty where the model returned vectors."
+        return ", ".join(sorted(self._taken - {""}))
+
+    def digest(self) -> str | None:  # None if the model does not return the same features twice
+        "What the model does, as one word."
+        return outputs_digest(self.evaluate, self.device)
+
+    def check(self) -> None:
+        "Refuse a model whose features are random, or depend on the batch."
+        with unmoved_generators(self.device):
+            try:
+                together = self.evaluate() if self.together is None else self.together
+            except (RuntimeError, MemoryError):  # the run itself will say why, if it fails as well
+                return
+            check_encoder(self.look, together, self.name)
+
+
+def _row_of(batch: Any, i: int) -> Any:  # a tensor, or name -> tensor
+    return {name: x[i] for name, x in batch.items()} if isinstance(batch, Mapping) else batch[i]
 
 # %% ../../nbs/inputs/06_embed.ipynb #8a30bbc6
 class _Entry(NamedTuple):
@@ -384,6 +417,7 @@ def _find_or_store(
     images: ImageSource,
     setup: Setup,
     entry: _Entry,
+    probe: Probe,
 ) -> Features:
     if stored := _lookup(enc, images, setup, entry, None):
         if os.path.isdir(entry.parts):
@@ -392,6 +426,7 @@ def _find_or_store(
     with locked(entry.path):
         if stored := _lookup(enc, images, setup, entry, "embed"):
             return stored  # another process was faster
+        probe.check()
         new = _compute(enc, images, setup, entry)
         description = dict(
             name=new.name,
@@ -414,24 +449,33 @@ def _find_or_store(
     return new
 
 # %% ../../nbs/inputs/06_embed.ipynb #b94d700b
+def _pooling(enc: Encoder, probe: Probe) -> str:
+    return getattr(enc.module, "pooled_by", "") or enc.taken or probe.pooling
+
+
 def _find_or_compute(
     enc: Encoder,
     images: ImageSource,
     setup: Setup,
     cache: CacheLike | None,
 ) -> Features:
-    if cache is False:
-        return _compute(enc, images, setup, None)
     with evaluating(enc.forward if enc.module is None else enc.module, setup.device):
-        seen = look_at_few(enc, images, setup)
-        if seen is not None:
-            key = enc.key(images, setup.dtype, seen.digest)
+        probe = Probe(enc, images, setup)
+        digest = None if cache is False else probe.digest()
+        if digest is not None and probe.together is not None:
+            key = enc.key(images, setup.dtype, digest)
             name = re.sub(r"[^A-Za-z0-9.]+", "_", enc.name)[-80:]
-            root = cache_dir(cache)
+            root = cache_dir(cache or None)
             path = root / "features" / f"{name}-{key[:20]}.safetensors"
-            entry = _Entry(root=root, path=path, key=key, n=len(images), dim=seen.dim)
-            return _find_or_store(enc, images, setup, entry)
+            dim = probe.together.shape[1]
+            entry = _Entry(root=root, path=path, key=key, n=len(images), dim=dim)
+            stored = _find_or_store(enc, images, setup, entry, probe)
+            return replace(stored, pooling=_pooling(enc, probe))
+        probe.check()
         new = _compute(enc, images, setup, None)
+        new = replace(new, pooling=_pooling(enc, probe))
+    if cache is False:
+        return new
     event = f"embed: {enc.name} returns other features when it sees the same {PROBE_IMAGES} points"
     warnings.warn(f"{event} again, or fails on them; nothing of it is cached.", stacklevel=3)
     return new
@@ -470,14 +514,15 @@ def embed_features(
         points = LoadedBatches(points)
     elif points is not None and not hasattr(points, "fingerprint"):
         points = load_images(points)
-    if isinstance(points, LoadedBatches) and not isinstance(model, Encoder):
-        if transform is not None or isinstance(model, tuple):
+    source = source_of(model)
+    if isinstance(points, LoadedBatches) and not isinstance(source, Encoder):
+        if transform is not None or getattr(source, "partner", None) is not None:
             rule = "a loader's batches must go to the model as they are"
             remedy = "leave the transform to the loader's data set, or pass pictures"
             refuse("embed", rule, "a transform or processor", remedy, TypeError)
         transform = passed_on
     enc = load_encoder(
-        model,
+        source,
         transform=transform,
         pooling=pooling,
         name=name,
@@ -502,8 +547,7 @@ def embed_features(
         rule = "images must be given unless the model is features"
         refuse("embed", rule, "None", "pass what load_images opens", TypeError)
     features = _find_or_compute(enc, points, setup, cache)
-    pooled_by = getattr(enc.module, "pooled_by", None) or enc.pooling or ""
-    return replace(features, parameters=n_parameters(enc.module), pooling=pooled_by)
+    return replace(features, parameters=n_parameters(enc.module))
 
 # %% ../../nbs/inputs/06_embed.ipynb #1e61a39e
 @documented

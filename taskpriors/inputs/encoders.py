@@ -9,11 +9,15 @@ __all__ = []
 import functools
 import inspect
 import json
+import random
 import re
+import sys
+import threading
 import types
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
@@ -22,27 +26,10 @@ import torch
 from torch import Tensor, nn
 
 from ..checks import refuse
-from .pooling import pool_output
+from .axes import channels_of
+from .pooling import choose_output, pool_output, pooling_words
+from .sources import Network, source_of
 from ..store import digest_tensors
-
-# %% ../../nbs/inputs/03_encoders.ipynb #56a00e75
-def module_of(
-    model: Callable,  # a module, a method of a module, or any other callable
-) -> nn.Module | None:  # None if no module can be seen
-    "The module that holds the weights of a model."
-    for owner in (model, getattr(model, "__self__", None)):
-        if isinstance(owner, nn.Module):
-            return owner
-    return None
-
-# %% ../../nbs/inputs/03_encoders.ipynb #a77a94ef
-def model_name(
-    model: Callable,  # as in `module_of`
-) -> str:
-    "What to call a model: the name of its class or of its function."
-    owner = getattr(model, "__self__", model)
-    name = getattr(model, "__qualname__", type(owner).__name__)
-    return name.replace("<lambda>", "function")
 
 # %% ../../nbs/inputs/03_encoders.ipynb #fb52b662
 def device_of(
@@ -84,60 +71,147 @@ def default_device() -> torch.device:
     return torch.device("cpu")
 
 # %% ../../nbs/inputs/03_encoders.ipynb #ac789357
-def _parts_of(obj) -> list:  # what an object may call
+_PLAIN = (Tensor, np.ndarray, str, bytes, int, float, complex, type(None), types.ModuleType, type)
+_FOREIGN = {"torch", "torchvision", "numpy", "timm", "transformers", *sys.stdlib_module_names}
+_FOREIGN -= {"__main__"}
+_MANY = 10_000  # objects that are looked at
+
+
+def _names_read(code: types.CodeType) -> set:  # by a function, and by the functions inside it
+    inner = [k for k in code.co_consts if isinstance(k, types.CodeType)]
+    return set(code.co_names).union(*map(_names_read, inner))
+
+
+def _read_by(function: types.FunctionType) -> list:  # what its closure and global names hold
+    names = _names_read(function.__code__)
+    read = [value for name, value in function.__globals__.items() if name in names]
+    for place in (x for x in read if isinstance(x, (types.ModuleType, type)) and not _foreign(x)):
+        read = read + [value for name, value in vars(place).items() if name in names]
+    cells = []
+    for cell in function.__closure__ or ():
+        try:
+            cells.append(cell.cell_contents)
+        except ValueError:  # a name of the closure has no value yet
+            continue
+    defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    return [*cells, *defaults, *read]
+
+
+def _foreign(obj: Any) -> bool:  # is it from a library that is not looked into?
+    home = obj.__name__ if isinstance(obj, types.ModuleType) else getattr(obj, "__module__", "")
+    return (home or "").partition(".")[0] in _FOREIGN
+
+
+def _parts_of(obj: Any) -> list:  # what an object may call
     if isinstance(obj, functools.partial):
         return [obj.func, *obj.args, *obj.keywords.values()]
-    if inspect.ismethod(obj):
-        return [obj.__self__, obj.__func__]
+    if isinstance(obj, (types.MethodType, staticmethod, classmethod)):
+        return [getattr(obj, "__self__", None), obj.__func__]
     if isinstance(obj, Mapping):
         return list(obj.values())
-    if isinstance(obj, (list, tuple)):
+    if isinstance(obj, (list, tuple, set, frozenset, deque)):
         return list(obj)
-    if not inspect.isfunction(obj):
-        return list(getattr(obj, "__dict__", {}).values())
-    try:
-        seen = inspect.getclosurevars(obj)
-    except ValueError:  # a name of the closure has no value yet
-        return []
-    return [*seen.nonlocals.values(), *seen.globals.values(), *(obj.__defaults__ or ())]
+    if isinstance(obj, types.FunctionType):
+        return _read_by(obj)
+    parts = list(getattr(obj, "__dict__", {}).values())
+    for cls in (cls for cls in type(obj).__mro__ if not _foreign(cls)):
+        slots = vars(cls).get("__slots__", ())
+        named = (slots,) if isinstance(slots, str) else slots
+        parts += [getattr(obj, name, None) for name in named]
+        parts += list(vars(cls).values())
+    return parts
 
 
 def modules_within(
     obj: object,  # a module, a function, a bound method, a partial, or anything that holds one
-    depth: int = 5,  # how far to follow what holds what
 ) -> list:  # of nn.Module
     "The networks that a callable runs, as far as they can be seen from outside."
-    if isinstance(obj, nn.Module):
-        return [obj]
-    plain = isinstance(obj, (type, types.ModuleType, Tensor, np.ndarray, str, bytes))
-    foreign = (getattr(obj, "__module__", None) or "").partition(".")[0] in ("torch", "builtins")
-    if plain or foreign or depth == 0:
-        return []
-    return [module for part in _parts_of(obj) for module in modules_within(part, depth - 1)]
+    modules: list = []
+    waiting = deque([obj])
+    seen: dict = {}
+    while waiting and len(seen) < _MANY:
+        part: Any = waiting.popleft()
+        if id(part) in seen or isinstance(part, _PLAIN):
+            continue
+        seen[id(part)] = part  # which is kept alive, so that its number stays its own
+        if isinstance(part, nn.Module):
+            modules.append(part)
+        elif isinstance(part, (Mapping, list, tuple, functools.partial)) or not _foreign(part):
+            waiting.extend(_parts_of(part))
+    return modules
 
 # %% ../../nbs/inputs/03_encoders.ipynb #e1fcd1b3
+@dataclass
+class _State:
+    "Modes and buffers of the modules that were met, as they were before."
+
+    modes: dict = field(default_factory=dict)  # module -> training
+    buffers: list = field(default_factory=list)  # (module, name, tensor, copy of it)
+
+    def quiet(self, module: nn.Module) -> None:
+        "Put one module, without its parts, into evaluation mode."
+        if module in self.modes:
+            return
+        self.modes[module] = module.training
+        for name, buffer in module._buffers.items():
+            if buffer is not None:
+                self.buffers.append((module, name, buffer, buffer.detach().clone()))
+        module.training = False
+
+    def restore(self) -> None:
+        "Put all back."
+        for module, training in self.modes.items():
+            module.training = training
+        for module, name, buffer, before in self.buffers:
+            now = module._buffers.get(name)
+            if now is not None and torch.equal(now.to(before.device), before):
+                continue
+            with torch.no_grad():
+                buffer.copy_(before)
+            module._buffers[name] = buffer
+
+
+_HERE = threading.local()  # its state is that of the outermost `evaluating` of this thread
+
+
+def _quiet_here(module: nn.Module, inputs: tuple) -> None:
+    state = getattr(_HERE, "state", None)
+    if state is not None:  # otherwise another thread runs it, which may train
+        state.quiet(module)
+
+
 @contextmanager
 def evaluating(
-    model: object,  # a module, or anything that holds modules; anything else is left alone
+    model: object,  # a module, or anything that holds or runs modules
     device: str | torch.device | None = None,  # where to run a module; None is where it is
 ) -> Iterator[None]:
-    "Put modules into evaluation mode, and a module on a device, and back afterwards."
-    modes = [(m, m.training) for module in modules_within(model) for m in module.modules()]
-    moved = model if isinstance(model, nn.Module) and device is not None else None
+    "Put what runs into evaluation mode, and a module on a device, and back afterwards."
+    outer = getattr(_HERE, "state", None)
+    state = _HERE.state = _State() if outer is None else outer
+    moved: Any = model if isinstance(source_of(model), Network) and device is not None else None
     home = device_of(moved)
+
+    meet = nn.modules.module.register_module_forward_pre_hook
+    hook = meet(_quiet_here) if outer is None else None
     try:
-        for m, _ in modes:
-            m.training = False
+        for module in modules_within(model):
+            for part in module.modules():
+                state.quiet(part)
         if moved is not None:
             moved.to(device)
         yield
     finally:
         if moved is not None and home is not None:
             moved.to(home)
-        for m, mode in reversed(modes):  # the first entry of a module that is held twice is right
-            m.training = mode
+        if hook is not None:
+            hook.remove()
+            _HERE.state = None
+            state.restore()
 
 # %% ../../nbs/inputs/03_encoders.ipynb #4444e88b
+_FAULTS = (RuntimeError, ValueError, TypeError, AttributeError, AssertionError, LookupError)
+
+
 @dataclass(frozen=True, kw_only=True)
 class BatchEncoder:
     "A model as a function from a batch of n inputs to features, shape (n, d), float32."
@@ -149,6 +223,8 @@ class BatchEncoder:
     dtype: torch.dtype | None = None  # that batches are converted to; None leaves them
     precision: str = "float32"  # of the forward pass; "bfloat16" and "float16" by autocast
     pooling: str | None = None  # as in `pool_output`
+    taken: set = field(default_factory=set)  # how outputs became vectors, in words
+    axes: list = field(default_factory=list)  # axis of the channels of a map, once it is known
 
     def __call__(self, x: Tensor | Mapping) -> Tensor:
         "Features of one batch."
@@ -161,13 +237,31 @@ class BatchEncoder:
         half = getattr(torch, self.precision) if mixed else None
         with torch.inference_mode(), torch.autocast(self.device.type, half, enabled=mixed):
             out = self._output(x, n)
+            out, pooling = choose_output(out, self.pooling, self.caller, self.name)
             if not isinstance(out, Tensor):
-                out = pool_output(out, self.pooling, self.caller, self.name)
+                pool_output(out, pooling, self.caller, self.name)  # refuses
+            if n == 1 and out.ndim == 1:  # squeezed
+                out = out[None]
             if out.ndim == 0 or len(out) != n:
                 rule = "the model must return one feature vector per input"
                 got = f"{tuple(out.shape)} for {n} inputs"
                 refuse(self.caller, rule, got, "wrap it in a function that does")
-            return pool_output(out, self.pooling, self.caller, self.name).float()
+            self.taken.add(pooling_words(out, pooling))
+            last = out.ndim == 4 and pooling != "flatten" and self._axis_of(x) == 3
+            pooling = None if pooling == "pooler" else pooling
+            rows = pool_output(out, pooling, self.caller, self.name, channels_last=last)
+            return rows.float()
+
+    def _axis_of(self, x):  # of the channels of a map, asked once
+        if not self.axes:
+            few = {k: v[:2] for k, v in x.items()} if isinstance(x, dict) else x[:2]
+            module = self.forward if isinstance(self.forward, nn.Module) else None
+            self.axes.append(channels_of(self._chosen, few, module, self.caller))
+        return self.axes[0]
+
+    def _chosen(self, x):  # of the outputs, the tensor that is pooled
+        n = len(next(iter(x.values()))) if isinstance(x, dict) else len(x)
+        return choose_output(self._output(x, n), self.pooling, self.caller, self.name).out
 
     def _moved(self, x, converted=True):
         return x.to(self.device, self.dtype if converted else None, non_blocking=True)
@@ -180,7 +274,7 @@ class BatchEncoder:
             rule = f"{self.name} must fit on {self.device}"
             got = f"batches of {n} inputs"
             refuse(self.caller, rule, got, "pass a smaller batch_size", MemoryError)
-        except (RuntimeError, ValueError, TypeError, AttributeError, AssertionError) as e:
+        except _FAULTS as e:
             if str(e).startswith(f"{self.caller}: "):
                 raise  # a sentence of ours already
             rule = f"{self.name} must accept batches of its inputs"
@@ -295,7 +389,22 @@ def description_of(
     return [printed_form(obj), _class_source(type(obj)), _own_settings(obj)]
 
 # %% ../../nbs/inputs/03_encoders.ipynb #dca165d4
-PROBE_IMAGES = 8  # at most; the model sees each of them twice
+PROBE_IMAGES = 6  # at most; the model sees each of them twice, and three of them alone
+
+
+@contextmanager
+def unmoved_generators(
+    device: torch.device | None = None,  # where the model runs
+) -> Iterator[None]:
+    "Within this context what is drawn at random does not move the caller's generators."
+    state = np.random.get_state(), random.getstate()
+    gpus = [device] if device is not None and device.type == "cuda" else []
+    try:
+        with torch.random.fork_rng(devices=gpus):
+            yield
+    finally:
+        np.random.set_state(state[0])
+        random.setstate(state[1])
 
 
 def outputs_digest(
@@ -304,10 +413,9 @@ def outputs_digest(
 ) -> str | None:  # 64 hexadecimal digits; None if a second evaluation differs, or one fails
     "Digest of what a model returns for its probe, bit for bit."
     threads = torch.get_num_threads()
-    gpus = [device] if device.type == "cuda" else []
     torch.set_num_threads(1)
     try:
-        with torch.random.fork_rng(devices=gpus):
+        with unmoved_generators(device):
             first, second = (digest_tensors(dict(outputs=evaluate())) for _ in range(2))
     except (RuntimeError, MemoryError):  # the run itself will say why, if it fails as well
         return None

@@ -6,14 +6,13 @@
 __all__ = []
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #f1a3370f
-import codecs
-import csv
 import hashlib
 import json
 import mmap
-import re
+import tempfile
+import warnings
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,52 +21,25 @@ import torch
 from torch import Tensor
 
 from ..checks import ArrayLike, DataFrame, check_memory, refuse
-from .remote import is_url, local_copy
+from . import sources, tables
+from .remote import local_copy
+from taskpriors.inputs.sources import (  # noqa: F401 - promised at this path
+    is_feature_file,
+    split_key,
+)
 
-# %% ../../nbs/inputs/01_feature_files.ipynb #b5ccc673
+# %% ../../nbs/inputs/01_feature_files.ipynb #26094d74
 FEATURE_FILES = (".npy", ".npz", ".pt", ".pth", ".safetensors", ".csv", ".parquet")
-_CACHE_FILES = ("vectors.npy", "index.json", "dimension")
-_WITH_KEY = re.compile(r"(.+\.npz):([^:/\\]+)")
-
-
-def split_key(
-    path: str | Path,  # of a file, or FILE.npz:KEY, or the same at a URL
-) -> tuple:  # Path, or the text of a URL, and the key or None
-    "The file, and the name of the array in it if one is named."
-    found = _WITH_KEY.fullmatch(str(path))
-    file, key = found.groups() if found else (path, None)
-    return file if is_url(file) else Path(file).expanduser(), key
-
-# %% ../../nbs/inputs/01_feature_files.ipynb #d592be1a
-def _is_cache(
-    folder: Path,
-) -> bool:
-    return all((folder / name).is_file() for name in _CACHE_FILES)
-
-
-def is_feature_file(
-    model: object,  # anything that may be ranked
-) -> bool:
-    "Does a model name a file or folder that holds its features?"
-    if isinstance(model, Path):
-        return model.suffix != ".onnx"
-    if is_url(model):
-        return str(split_key(model)[0]).endswith(FEATURE_FILES)
-    if not isinstance(model, str) or "@" in model:
-        return False
-    file, key = split_key(model)
-    if key is not None or (":" not in model and model.endswith(FEATURE_FILES)):
-        return True
-    return ":" not in model and _is_cache(file)
-
-# %% ../../nbs/inputs/01_feature_files.ipynb #cf02bceb
-def file_name(
-    model: str | Path,  # a file or folder of features
-) -> str:
-    "What to call a model that is given by a file."
-    file, key = split_key(model)
-    stem = Path(file).name if Path(file).is_dir() else Path(file).stem
-    return stem if key is None else f"{stem}:{key}"
+_TABLES = (".csv", ".tsv", ".txt", ".parquet", ".jsonl", ".json", ".feather")
+_ARRAYS = (".npy", ".npz", ".pt", ".pth", ".ckpt", ".bin", ".safetensors")
+_PACKED = (".gz", ".bz2", ".xz")
+_CURES = {
+    ".pkl": "a pickle can run code; store its array by np.save",
+    ".h5": "store the data set by np.save('FILE.npy', h5py.File(...)[NAME][:])",
+    ".mat": "store the array by np.save('FILE.npy', scipy.io.loadmat(...)[NAME])",
+    ".xlsx": "save the sheet as .csv",
+}
+_CURES |= {".pickle": _CURES[".pkl"], ".joblib": _CURES[".pkl"], ".hdf5": _CURES[".h5"]}
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #244cdfc7
 _BOMB = 2**28  # bytes from which a compressed array is looked at
@@ -132,133 +104,27 @@ def _with_room(
         check_memory(4 * values.size, caller, "store them as float32, which is mapped as it is")
     return values
 
-# %% ../../nbs/inputs/01_feature_files.ipynb #a69fc825
-_SEPARATORS = (",", ";", "\t", "|", " ")
-_FIRST_LINES = 100  # of a table, by which its form is judged
-_ABSENT = {"", "na", "n/a", "#n/a", "nan", "<na>", "null", "none"}
-_WHOLE = re.compile(r"[+-]?\d+")
-_COMMENT = re.compile(r"\s*#+(?!N/A)")
-
-
-class _TextForm(NamedTuple):
-    "How the rows of a table are written in a text."
-
-    encoding: str
-    separator: str
-    names: list | None  # of the columns
-    skip: int  # lines above the first row
-
-
-def _split_line(line: str, separator: str) -> list:
-    if separator == " ":
-        return line.split()
-    return next(csv.reader([line.rstrip("\n")], delimiter=separator, skipinitialspace=True))
-
-
-def _is_number(word: str) -> bool:  # or one that is missing
-    if word.strip().lower() in _ABSENT:
-        return True
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
-
-
-def _are_rows(lines: list, separator: str) -> bool:
-    rows = [_split_line(line, separator) for line in lines]
-    one_length = len({len(row) for row in rows}) == 1 and len(rows[0]) > 1
-    return one_length and all(_is_number(word) for row in rows for word in row)
-
-
-def _names_in(first: list, others: list, path: Path, caller: str) -> bool:
-    "Is the first line of a table, of numbers, one of names?"
-    counted = first[1:] if first[0] == "" else first
-    if not others or not counted or not all(map(_WHOLE.fullmatch, counted)):
-        return False
-    whole = any(map(_WHOLE.fullmatch, (word for row in others for word in row)))
-    if first[0] == "" or (not whole and len(first) > 1):
-        return True
-    d = len(counted)
-    if list(map(int, counted)) in (list(range(d)), list(range(1, d + 1))) or not whole:
-        rule = f"the first line of {path.name[-60:]} must be a point, or names that are words"
-        refuse(caller, rule, ",".join(first)[:40], "name the columns, or write 1.0 for 1")
-    return False
-
-
-def _form_of(path: Path, caller: str) -> _TextForm:
-    with path.open("rb") as file:
-        mark = file.read(2)
-    encoding = "utf-16" if mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
-    comment, skip = "", 0
-    lines: list[str] = []
-    with path.open(encoding=encoding) as file:
-        for k, line in enumerate(file):
-            if not lines and _COMMENT.match(line):
-                comment = _COMMENT.sub("", line, count=1)
-            elif line.strip():
-                lines.append(line)
-                skip = k if len(lines) == 1 else skip
-            if len(lines) > _FIRST_LINES:
-                break
-    if not lines:
-        refuse(caller, f"{path.name[-80:]} must hold rows of numbers", "none", "check the file")
-    body = lines[1:] or lines
-    separator = next((s for s in _SEPARATORS if _are_rows(body, s)), ",")
-    first, *others = (_split_line(line, separator) for line in lines)
-    above = _split_line(comment.strip(), separator) if comment.strip() else []
-    names = None
-    if not all(map(_is_number, first)) or _names_in(first, others, path, caller):
-        names, skip = first, skip + 1
-    elif len(above) == len(first) and not all(map(_is_number, above)):
-        names = above
-    if others and len(others[0]) != len(first):
-        got = f"{len(first)} fields in the first line and {len(others[0])} in the second"
-        rule = f"the lines of {path.name[-60:]} must have one length"
-        refuse(caller, rule, got, "give every column one name, and row numbers none")
-    return _TextForm(encoding, separator, names, skip)
-
-
-def read_csv(
-    path: Path,
-    caller: str,  # who asks
-) -> DataFrame:
-    "A table of numbers in any dialect of csv, with or without names of columns."
-    import pandas as pd
-
-    form = _form_of(path, caller)
-    separator = r"\s+" if form.separator == " " else form.separator
-    with path.open(encoding=form.encoding) as file:
-        for _ in range(form.skip):
-            file.readline()
-        frame = pd.read_csv(file, sep=separator, header=None, skipinitialspace=True)
-    if form.names is not None:
-        frame.columns = [name or f"Unnamed: {k}" for k, name in enumerate(form.names)]
-    elif frame.shape[1] > 1 and frame[0].dtype == "int64" and len(frame) > 1:
-        counted = np.arange(len(frame)) + int(frame[0][0])
-        if frame[0][0] in (0, 1) and (frame[0].to_numpy() == counted).all():
-            rule = f"{path.name[-60:]} must have no column of row numbers"
-            refuse(caller, rule, "a first column that counts the rows", "drop it")
-    return frame
-
-# %% ../../nbs/inputs/01_feature_files.ipynb #a1be8d98
-def read_parquet(
-    path: Path,
-    caller: str,  # who asks
-) -> DataFrame:
-    "A table in a parquet file."
-    import pandas as pd
-
-    try:
-        return pd.read_parquet(path)
-    except ImportError:
-        rule = "a parquet file needs pyarrow"
-        remedy = "pip install 'taskpriors[data]', or store a csv or npy"
-        refuse(caller, rule, f"{path.name} and no such package", remedy, ImportError)
-
 # %% ../../nbs/inputs/01_feature_files.ipynb #d963fd6f
 _NO_FEATURES = {"label", "labels", "target", "targets", "class", "y", "id", "index", "unnamed: 0"}
 _VECTORS = ("features", "embedding", "embeddings")
+_ROW_NUMBERS = {"", "unnamed: 0", "index", "row", "id"}
+
+
+def _in_order(frame: DataFrame, what: str, caller: str) -> DataFrame:
+    "The rows in the order that their numbers say, without the numbers."
+    named = [name for name in frame.columns if tables.plain_name(name) in _ROW_NUMBERS]
+    numbers, column = frame.index, "its index"
+    for name in named:
+        if tables.counts(frame[name].tolist()):
+            numbers, column, frame = frame[name], f"the column {name!r}", frame.drop(columns=name)
+            break
+    else:
+        if numbers.is_monotonic_increasing or not tables.counts(numbers.tolist()):
+            return frame
+    order = np.argsort(numbers.to_numpy(), kind="stable")
+    said = f"{caller}: the rows of {what} are taken in the order of {column}, which counts them"
+    warnings.warn(f"{said}; drop it to keep them as they stand.", stacklevel=2)
+    return frame.iloc[order]
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #2e30d35c
 def table_values(
@@ -273,12 +139,14 @@ def table_values(
     cells = frame[named[0]].tolist() if named else []
     vectors = cells if cells and isinstance(cells[0], (list, tuple, np.ndarray)) else None
     if vectors is not None:
+        vectors = _in_order(frame, what, caller)[named[0]].tolist()
         if len({np.shape(v) for v in vectors}) > 1:
             rule, remedy = f"{what} must have vectors of one length", "pad or drop the others"
             refuse(caller, rule, "several lengths", remedy)
         return np.array(vectors)
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
+    frame = _in_order(frame, what, caller)
     for name, kind in frame.dtypes.items():
         if not is_numeric_dtype(kind) and not is_bool_dtype(kind):
             rule = f"{what} must have columns of numbers only"
@@ -287,11 +155,26 @@ def table_values(
         if str(name).lower() in _NO_FEATURES:
             rule = f"{what} must have no column of labels or row numbers"
             remedy = "drop it (labels go to labels=), or rename it if it is a feature"
+            if tables.plain_name(name) in _ROW_NUMBERS:
+                remedy = "sort the rows by it and drop it, or rename it if it is a feature"
             refuse(caller, rule, repr(name), remedy)
     values = frame.to_numpy()
     if values.dtype == object:  # columns that know missing values
         values = frame.to_numpy(dtype="float64", na_value=np.nan)
     return values
+
+# %% ../../nbs/inputs/01_feature_files.ipynb #0c7bb10a
+def table_in(
+    path: Path,
+    caller: str,  # who asks
+) -> np.ndarray:  # shape (n, d)
+    "The features in a file that holds a table."
+    if tables.kind_of(path) == ".parquet":
+        return table_values(tables.read_parquet(path, caller), caller, path.name[-80:])
+    numbers = tables.read_numbers(path, caller)
+    for note in numbers.notes:
+        warnings.warn(f"{caller}: {note}", stacklevel=2)
+    return table_values(numbers.frame, caller, path.name[-80:])
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #b222f822
 class Rows(NamedTuple):
@@ -340,8 +223,10 @@ def _looked_into(
 def _remedy_for(
     path: Path,
 ) -> str:
-    if _is_cache(path.parent):
+    if sources.is_vector_cache(path.parent):
         return "it is part of a cache of mteb: name its folder"
+    if path.exists() and path.suffix in (".pt", ".pth"):
+        return "store the tensor alone, by torch.save(X, FILE)"
     return "check the file" if path.exists() else "check the path"
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #538e9c99
@@ -363,8 +248,27 @@ def _stored(
         from safetensors.torch import load_file
 
         return load_file(path)
-    found = torch.load(path, map_location="cpu", weights_only=True)
-    return {"features": found} if isinstance(found, Tensor) else dict(found)
+    return _named_tensors(torch.load(path, map_location="cpu", weights_only=True))
+
+
+def _named_tensors(saved: Any) -> dict:  # name -> array
+    "What torch saved: a tensor, tensors by name, batches, or features beside labels."
+    if isinstance(saved, Tensor):
+        return {"features": saved.detach()}
+    if isinstance(saved, Mapping):
+        tensors = {k: v.detach() if isinstance(v, Tensor) else v for k, v in saved.items()}
+        matrices = [k for k, v in tensors.items() if getattr(v, "ndim", 0) == 2]
+        one = len(matrices) == 1 and "features" not in tensors
+        return {"features": tensors[matrices[0]]} if one else tensors
+    parts = [_named_tensors(part) for part in saved]
+    if parts and all("features" in part for part in parts):
+        rows = [part["features"] for part in parts]
+        matrices = [x for x in rows if x.ndim == 2]
+        if len(matrices) == 1 and all(x.shape == matrices[0].shape[:1] for x in rows if x.ndim < 2):
+            return {"features": matrices[0]}  # labels beside it
+        if len({x.shape[1:] for x in rows}) == 1:
+            return {"features": torch.cat(rows) if rows[0].ndim > 1 else torch.stack(rows)}
+    return dict(enumerate(saved))
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #5094a5ee
 def _chosen(
@@ -394,18 +298,84 @@ def _refuse_folder(
     folder: Path,
     caller: str,
 ):
-    tasks = sorted(path.name for path in folder.iterdir() if _is_cache(path))
-    rule = "a folder of features must be one that NumpyCache of mteb wrote"
+    tasks = sorted(path.name for path in folder.iterdir() if sources.is_vector_cache(path))
+    rule = "a folder must hold a network, or features that NumpyCache of mteb wrote"
     remedy = f"name the folder of one task, e.g. {tasks[0]}" if tasks else "name a file of features"
     refuse(caller, rule, folder.name, remedy)
 
 
-def _table_in(
+def read_feather(
+    path: Path,
+    caller: str,  # who asks
+) -> DataFrame:
+    "A table in a feather file."
+    import pandas as pd
+
+    return pd.read_feather(path)
+
+
+def read_json(
+    path: Path,
+) -> DataFrame:
+    "Rows in a file of json: objects with one name a column, or lists, one a line or one list."
+    import pandas as pd
+
+    text = path.read_text(encoding="utf-8-sig")
+    if path.suffix.lower() == ".json":
+        return pd.DataFrame(json.loads(text))
+    return pd.DataFrame([json.loads(line) for line in text.splitlines() if line.strip()])
+
+
+def _frame_in(
     path: Path,
     caller: str,
-) -> np.ndarray:
-    frame = read_csv(path, caller) if path.suffix == ".csv" else read_parquet(path, caller)
-    return table_values(frame, caller, path.name[-80:])
+) -> DataFrame:
+    return read_feather(path, caller) if path.suffix.lower() == ".feather" else read_json(path)
+
+
+def _unpacked(
+    path: Path,
+    folder: str,  # where the content goes
+    caller: str,
+) -> Path:
+    "The content of a packed file, unless it is far longer than features of its size would be."
+    import bz2
+    import gzip
+    import lzma
+
+    opened: Any = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}[path.suffix.lower()]
+    most = max(_BOMB, _DENSEST * path.stat().st_size)
+    inner = Path(folder) / path.stem
+    with opened(path, "rb") as packed, inner.open("wb") as whole:
+        while block := packed.read(2**20):
+            whole.write(block)
+            if whole.tell() > most:
+                rule, got = f"{path.name[-80:]} must hold features", "far more bytes than that"
+                refuse(caller, rule, got, "if they are features, store them with np.savez")
+    return inner
+
+
+def _read_file(
+    path: Path,
+    key: str | None,
+    caller: str,
+):  # an array or a tensor
+    ending = path.suffix.lower()
+    if ending in _PACKED:
+        with tempfile.TemporaryDirectory() as folder:
+            values = _read_file(_unpacked(path, folder, caller), key, caller)
+            return torch.tensor(np.array(values)) if isinstance(values, np.memmap) else values
+    if ending in (".json", ".jsonl", ".feather") and key is None:
+        return table_values(_frame_in(path, caller), caller, path.name[-80:])
+    if ending in _TABLES and key is None:
+        return table_in(path, caller)
+    if ending in _ARRAYS:
+        return _read_arrays(path, key, caller)
+    rule = f"{path.name[-60:]} must be a file of features"
+    if not path.exists():
+        refuse(caller, rule, "no such file", "check the path", OSError)
+    remedy = _CURES.get(ending, f"store them as one of {', '.join(FEATURE_FILES)}")
+    refuse(caller, rule, f"the ending {path.suffix or 'none'}", remedy)
 
 
 def _read_arrays(
@@ -419,26 +389,30 @@ def _read_arrays(
     return _with_room(_chosen(_stored(path, key), path, key, caller), caller)
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #a3b484ad
+def _in_memory(values: Any, caller: str) -> ArrayLike:  # an array, a memory map or a data frame
+    if isinstance(values, np.memmap):
+        return _with_room(private_map(values), caller)
+    if all(hasattr(values, name) for name in ("dtypes", "columns", "drop")):
+        return table_values(values, caller) if hasattr(values, "iloc") else values.to_numpy()
+    return values.detach() if isinstance(values, Tensor) else values
+
+
 def read_features(
-    source: str | Path | ArrayLike,  # a path, FILE.npz:KEY, a folder of mteb's cache, or an array
+    source: str | Path | ArrayLike | sources.Source,  # a file, FILE.npz:KEY, a folder, an array
     caller: str,  # who asks
 ) -> Rows:
     "Features as they are stored, mapped where that is possible."
-    if isinstance(source, np.memmap):
-        return Rows(_with_room(private_map(source), caller), "")
-    if hasattr(source, "dtypes") and hasattr(source, "columns") and hasattr(source, "drop"):
-        frame: Any = source
-        values = frame.to_numpy() if not hasattr(frame, "iloc") else table_values(frame, caller)
-        return Rows(values, "")
-    if not isinstance(source, (str, Path)):
-        return Rows(source, "")
-    path, key = split_key(source)
-    if is_url(path):
-        path = local_copy(path, caller)
-    if path.is_dir() and not _is_cache(path):
+    source = sources.source_of(source)
+    if isinstance(source, sources.Matrix):
+        return Rows(_in_memory(source.values, caller), "")
+    if isinstance(source, sources.Url):
+        source = sources.FeatureFile(local_copy(source.url, caller), source.key)
+    if not isinstance(source, sources.FeatureFile):
+        rule, remedy = "features must be an array, a data frame or a file", "pass one of these"
+        refuse(caller, rule, source.label, remedy, TypeError)
+    path, key = source.path, source.key
+    if path.is_dir() and not sources.is_vector_cache(path):
         _refuse_folder(path, caller)
     if path.is_dir():
         return _looked_into(path, caller, lambda: read_mteb_cache(path, caller))
-    if path.suffix in (".csv", ".parquet"):
-        return Rows(_looked_into(path, caller, lambda: _table_in(path, caller)), "")
-    return Rows(_looked_into(path, caller, lambda: _read_arrays(path, key, caller)), "")
+    return Rows(_looked_into(path, caller, lambda: _read_file(path, key, caller)), "")

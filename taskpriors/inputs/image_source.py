@@ -50,13 +50,20 @@ def rgb_pixels(
     return np.rint(a * 255).astype(np.uint8)
 
 # %% ../../nbs/inputs/04_image_source.ipynb #ec98410c
-def _in_8_bits(image, kind):  # PIL image whose channels have 8 bits
+_DEPTHS = (8, 10, 12, 14, 16)  # bits that files of 16 bits may use
+
+
+def _has_16_bits(image, kind):
+    return image.mode.startswith("I;16") or (image.mode == "I" and kind in ("PNG", "PPM"))
+
+
+def _in_8_bits(image, kind, depth=16):  # PIL image whose channels have 8 bits
     "A PIL image of file type `kind`; 16 bits and floats are scaled by the range of their format."
     from PIL import Image
 
-    has_16_bits = image.mode.startswith("I;16")
-    if has_16_bits or (image.mode == "I" and kind in ("PNG", "PPM")):
-        return Image.fromarray(np.rint(np.asarray(image) / 257).astype(np.uint8))
+    if _has_16_bits(image, kind):
+        levels = np.asarray(image) * (255 / (2**depth - 1))
+        return Image.fromarray(np.rint(levels.clip(0, 255)).astype(np.uint8))
     if image.mode in ("I", "F"):
         return Image.fromarray(rgb_pixels(np.asarray(image)))
     return image
@@ -77,14 +84,21 @@ def _upright(image):  # PIL image
 def to_rgb(
     image: Any,  # PIL image of any mode
     exif_rotation: bool = True,
+    depth: int = 16,  # bits that images of 16 bits use
 ) -> Any:  # PIL image in RGB
     "A PIL image of any mode in RGB, upright unless it is to stay as it is stored."
     kind = image.format
     if exif_rotation:
         image = _upright(image)
-    return _in_8_bits(image, kind).convert("RGB")
+    return _in_8_bits(image, kind, depth).convert("RGB")
 
 # %% ../../nbs/inputs/04_image_source.ipynb #d970d358
+def _encoded(image, exif_rotation):  # bytes of a PIL image of 16 bits
+    out = io.BytesIO()
+    (_upright(image) if exif_rotation else image).save(out, "png")
+    return out.getvalue()
+
+
 def image_content(item: Any, exif_rotation: bool = True) -> Any:  # encoded bytes or an RGB image
     "What an item of a source holds."
     from PIL import Image
@@ -99,7 +113,8 @@ def image_content(item: Any, exif_rotation: bool = True) -> Any:  # encoded byte
         with item:
             return item.read()
     if isinstance(item, Image.Image):
-        return to_rgb(item, exif_rotation)
+        deep = item.mode.startswith("I;16")
+        return _encoded(item, exif_rotation) if deep else to_rgb(item, exif_rotation)
     if isinstance(item, Tensor) and item.ndim == 3:
         if item.shape[0] in (1, 3) and item.shape[-1] not in (1, 3):
             item = item.movedim(0, -1)
@@ -124,18 +139,19 @@ def _image_digest(content):  # 32 bytes
 def decode_image(
     content: Any,  # encoded bytes, or a PIL image
     exif_rotation: bool = True,
+    depth: int = 16,  # bits that images of 16 bits use
 ) -> Any:  # PIL image in RGB
     "The image that encoded bytes or pixels hold."
     from PIL import Image
 
     if not isinstance(content, bytes):
         return content
-    return to_rgb(Image.open(io.BytesIO(content)), exif_rotation)
+    return to_rgb(Image.open(io.BytesIO(content)), exif_rotation, depth)
 
 
 def check_decodes(
     content: Any,  # encoded bytes, or a PIL image
-) -> None:
+) -> int | None:  # the brightest value of an image of 16 bits, None of others
     "Raise what the decoder raises if the content is not a whole image."
     from PIL import Image
 
@@ -143,8 +159,11 @@ def check_decodes(
         image = Image.open(io.BytesIO(content))
         image.draft("RGB", (1, 1))
         image.load()
+        if _has_16_bits(image, image.format):
+            return int(np.asarray(image).max())
         if image.mode not in ("L", "RGB"):
             to_rgb(image)
+    return None
 
 # %% ../../nbs/inputs/04_image_source.ipynb #50cf459e
 _SMALL = (
@@ -214,7 +233,7 @@ def why_unreadable(e: BaseException) -> str:
     return f"{type(e).__name__}: {e}".split("\n")[0][:120]
 
 
-def _inspect(items, i, exif_rotation=True):  # (hash, label), or the reason why not
+def _inspect(items, i, exif_rotation=True):  # (hash, label, brightest value), or why not
     "Look at one item of a source."
     try:
         item = items[i]
@@ -227,12 +246,12 @@ def _inspect(items, i, exif_rotation=True):  # (hash, label), or the reason why 
         remedy += " (without labels, give the image column twice)"
         refuse("load_images", rule, f"none called {e}", remedy)
     try:
-        check_decodes(content)
+        brightest = check_decodes(content)
     except MemoryError:
         raise
     except Exception as e:
         return why_unreadable(e)
-    return _image_digest(content), _label(item)
+    return _image_digest(content), _label(item), brightest
 
 # %% ../../nbs/inputs/04_image_source.ipynb #d52b488f
 def _inspect_all(items, n_threads, progress, exif_rotation):  # a list of what _inspect returns
@@ -290,12 +309,22 @@ class ImageSource:
             got = f"{len(found)} images, the first: {found[0] if found else 'none'}"
             refuse("load_images", f"{name} must hold a readable image", got, "check the source")
         self._digests = [found[i][0] for i in self.index]
+        self.depth = self._depth_of([found[i][2] for i in self.index])
         y = [found[i][1] if labels is None else int(labels[i]) for i in self.index]
         self.labels = _class_numbers(y)
         if self.skipped:
             told = f"load_images: {len(self.skipped)} of {len(found)} images cannot be read and are"
             first, why = self.skipped[0]
             warnings.warn(f"{told} left out, the first is {first} ({why}).", stacklevel=3)
+
+    def _depth_of(self, brightest):  # bits that the images of 16 bits use
+        values = [value for value in brightest if value is not None]
+        depth = next(bits for bits in _DEPTHS if max(values, default=65535) < 2**bits)
+        if depth < 16:
+            told = f"load_images: {len(values)} images of 16 bits hold no value above"
+            told = f"{told} {2**depth - 1} and are read as images of {depth} bits; if they are"
+            warnings.warn(f"{told} dark, pass arrays in [0, 1].", stacklevel=4)
+        return depth
 
     def __len__(self):
         return len(self.index)
@@ -308,7 +337,7 @@ class ImageSource:
             rule = "an image must stay as it was when it was first read"
             remedy = "load the images again, without random transforms"
             refuse(f"{self.name}[{i}]", rule, "other content", remedy, RuntimeError)
-        return decode_image(content, self.exif_rotation)
+        return decode_image(content, self.exif_rotation, self.depth)
 
     def __repr__(self):
         about = f"n={len(self)}, fingerprint={self.fingerprint[:12]}, skipped={len(self.skipped)}"
@@ -318,6 +347,7 @@ class ImageSource:
     def fingerprint(self) -> str:
         "SHA-256 of the content of all images, in their order."
         as_seen = b"" if self.exif_rotation else b"as stored, without EXIF rotation"
+        as_seen += b"" if self.depth == 16 else f"{self.depth} of 16 bits".encode()
         return hashlib.sha256(b"".join(self._digests) + as_seen).hexdigest()
 
     def subset(

@@ -11,9 +11,11 @@ import tarfile
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -30,6 +32,7 @@ from taskpriors.checks import (
     check_memory,
     refuse,
 )
+from . import row_labels, tables
 from taskpriors.inputs.image_source import (
     ImageSource,
     MapDataset,
@@ -42,8 +45,81 @@ from ..store import cache_dir
 
 # %% ../../nbs/inputs/04_images.ipynb #28777d90
 IMAGE_TYPES = tuple(
-    ".png .jpg .jpeg .jpe .bmp .gif .webp .tif .tiff .ppm .pgm .pbm .jp2 .avif".split()
+    ".png .jpg .jpeg .jpe .jfif .bmp .gif .webp .tif .tiff .ppm .pgm .pbm .jp2 .avif".split()
 )
+_FOREIGN = frozenset(  # endings of pictures that Pillow does not read, or not as they are meant
+    ".heic .heif .hif .jxl .cr2 .cr3 .nef .arw .dng .orf .rw2 .raf .raw .svg .psd .eps .pdf .dcm "
+    ".exr .hdr .nii .czi .mp4 .mov .avi .mkv .webm".split()
+)
+_OTHER = frozenset(  # endings of files beside the images, which are never opened
+    ".txt .csv .tsv .json .jsonl .xml .yaml .yml .md .html .py .ipynb .npy .npz .pt .pth .pkl .h5 "
+    ".parquet .safetensors .zip .tar .gz .log .ini .db .lock .sha256 .md5".split()
+)
+_SYSTEM = {"@eadir", "__macosx", "#recycle", "@recycle", "$recycle.bin", "lost+found"}
+_SYSTEM |= {"system volume information", "__pycache__", "#snapshot", "@tmp"}
+_FIRST_BYTES = (
+    *(b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*"),
+    b"\0\0\0\x0cjP  ",
+)
+
+
+def is_hidden(
+    name: str,  # of a file or folder
+) -> bool:
+    "Is it one that programs leave for themselves?"
+    return name.startswith(".") or name.lower() in _SYSTEM
+
+
+def _looks_like_an_image(start: bytes) -> bool:  # the first 16 bytes of a file
+    webp = start[:4] == b"RIFF" and start[8:12] == b"WEBP"
+    return start.startswith(_FIRST_BYTES) or webp or start[4:12] == b"ftypavif"
+
+
+class LeftOut(NamedTuple):
+    "What lies among the images and is none."
+
+    hidden: list  # of the images in them: names of hidden and system folders and files
+    foreign: Counter  # ending -> number of files
+
+    def say(
+        self,
+        place: str,  # folder or archive
+    ) -> None:
+        "Warn of what is left out, if anything is."
+        parts = []
+        if self.hidden:
+            n, names = len(self.hidden), ", ".join(sorted(set(self.hidden))[:4])
+            parts.append(f"{n} image{'s' * (n > 1)} that hidden or system folders hold ({names})")
+        if self.foreign:
+            kinds = ", ".join(f"{n} {ending}" for ending, n in sorted(self.foreign.items()))
+            parts.append(f"files that Pillow does not read ({kinds}), which .png or .jpg would be")
+        if parts:
+            told = f"load_images: left out of {place}: {', and '.join(parts)}."
+            warnings.warn(told, stacklevel=5)
+
+
+def _is_image(
+    name: str,
+    types: Sequence,  # endings of images
+    start: Callable | None,  # of no argument: the first bytes; None if endings decide
+    left_out: LeftOut,
+) -> bool:
+    "Is a file an image by its ending, or by its first bytes if its ending says nothing?"
+    ending = os.path.splitext(name)[1].lower()
+    if is_hidden(name):
+        left_out.hidden.extend([name] * (ending in types))
+        return False
+    if ending in types:
+        return True
+    if start is None or ending in _OTHER:
+        return False
+    if ending in _FOREIGN:
+        left_out.foreign[ending] += 1
+        return False
+    try:
+        return _looks_like_an_image(start())
+    except OSError:
+        return False
 
 # %% ../../nbs/inputs/04_images.ipynb #321d4c7d
 def open_dataset(
@@ -66,7 +142,7 @@ def open_dataset(
         refuse("load_images", f"{name or kwargs['root']} must open", got, remedy, kind)
 
 # %% ../../nbs/inputs/04_images.ipynb #8ed4bc13
-def _walk(folder, inside=()):
+def _walk(folder, left_out, inside=()):
     "Pairs (subfolder, file name) of a folder; links to a folder that holds them are not followed."
     place = Path(folder).resolve()
     if any(outer.is_relative_to(place) for outer in inside):
@@ -82,8 +158,12 @@ def _walk(folder, inside=()):
             is_folder = entry.is_dir()
         except OSError:  # a link to itself, which cannot be read either
             is_folder = False
-        if is_folder:
-            yield from _walk(entry.path, (*inside, place))
+        if is_folder and is_hidden(entry.name):
+            inner = (name for _, _, names in os.walk(entry.path) for name in names)
+            endings = (os.path.splitext(name)[1].lower() for name in inner)
+            left_out.hidden.extend(entry.name for ending in endings if ending in IMAGE_TYPES)
+        elif is_folder:
+            yield from _walk(entry.path, left_out, (*inside, place))
         else:
             yield folder, entry.name
 
@@ -94,12 +174,22 @@ def list_images(
     class_map: Any,  # name -> class, a file of them, or nothing
 ) -> tuple:  # pairs (path, class); name -> class
     "Images of a folder in timm's order, with their classes."
-    found = [
-        (os.path.join(place, name), "" if place == folder else os.path.basename(place))
-        for place, name in _walk(folder)
-        if os.path.splitext(name)[1].lower() in types
-    ]
+    left_out, found = LeftOut([], Counter()), []
+    by_content = types is IMAGE_TYPES
+    for place, name in _walk(folder, left_out):
+        path = os.path.join(place, name)
+        start = partial(_start_of, path) if by_content else None
+        if _is_image(name, types, start, left_out):
+            found.append((path, "" if place == folder else os.path.basename(place)))
+    left_out.say(os.path.basename(os.path.abspath(folder)))
     return _in_timm_order(found, folder, class_map)
+
+
+def _start_of(path):  # bytes
+    if not os.path.isfile(path):
+        return b""
+    with open(path, "rb") as file:
+        return file.read(16)
 
 
 def _in_timm_order(found, folder, class_map):  # pairs (path, class), name -> class
@@ -230,11 +320,18 @@ def _load_archive(path, limit, how, *, class_map="", input_key=None, **others): 
     _refuse_options(others, "an archive", "class_map and input_key")
     types = input_key.split(";") if input_key else IMAGE_TYPES
     members = _list_archive(path)
-    found = [
-        (name, os.path.basename(os.path.dirname(name)))
-        for name in members
-        if os.path.splitext(name)[1].lower() in types and not name.startswith("__MACOSX/")
-    ]
+    left_out, found = LeftOut([], Counter()), []
+    for name in members:
+        *folders, last = PurePosixPath(name).parts
+        hidden = next((folder for folder in folders if is_hidden(folder)), None)
+        if hidden is not None:
+            ending = os.path.splitext(last)[1].lower()
+            left_out.hidden.extend([hidden] * (ending in types))
+        elif _is_image(last, types, None, left_out):
+            found.append((name, os.path.basename(os.path.dirname(name))))
+        elif not input_key and os.path.splitext(last)[1].lower() in _FOREIGN:
+            left_out.foreign[os.path.splitext(last)[1].lower()] += 1
+    left_out.say(path.name)
     samples, classes = _in_timm_order(found, str(path.parent), class_map)
     if not samples:
         _refuse_empty(path.name, types)
@@ -280,38 +377,58 @@ def _columns_in(columns, keys, usual):  # name of the images' column, name of th
     return image, label
 
 
-def _load_csv(path, limit, how, *, input_key=None, target_key=None, **others):  # ImageSource
-    "Images whose paths a csv file lists."
-    import pandas as pd
-
-    _refuse_options(others, "a csv file", "input_key and target_key")
-    try:
-        frame = pd.read_csv(path)
-    except ValueError as e:  # of pandas, or of the encoding
-        got, remedy = why_unreadable(e), "store a line of column names and one path a line"
-        refuse("load_images", f"{path.name} must be a table of paths", got, remedy)
-    frame = frame.iloc[evenly(len(frame), limit).tolist()]
-    image, label = _columns_in(frame.columns, (input_key, target_key), _PATH_KEYS)
-    files = [path.parent / str(file) for file in frame[image]]
-    labels = None if label is None else _codes(frame[label])
+def _load_table(path, limit, how, *, input_key=None, target_key=None, **others):  # ImageSource
+    "Images whose paths a table lists."
+    _refuse_options(others, "a table", "input_key and target_key")
+    asked = [tables.plain_name(key) for key in (input_key, target_key) if key]
+    table = tables.read(path, "load_images", wanted=asked or {*_PATH_KEYS, *_LABEL_KEYS})
+    for note in table.notes:
+        warnings.warn(f"load_images: {note}", stacklevel=3)
+    plain = [tables.plain_name(column) for column in table.columns]
+    if input_key is not None:
+        input_key = plain[table.place_of(input_key, "load_images", "input_key")]
+    if target_key is not None:
+        target_key = plain[table.place_of(target_key, "load_images", "target_key")]
+    if plain == [""]:  # a list of paths, one a line
+        plain = ["path"]
+    image, label = _columns_in(plain, (input_key, target_key), _PATH_KEYS)
+    paths = [str(file).strip() for file in table.cells[plain.index(image)]]
+    some = evenly(len(table), limit).tolist()
+    labels = None if label is None else _codes(table.cells[plain.index(label)], label, path.name)
     return ImageSource(
-        files,
+        [path.parent / paths[i] for i in some],
         path.name,
-        labels=labels,
-        names=[str(file) for file in frame[image]],
+        labels=None if labels is None else [labels[i] for i in some],
+        names=[paths[i] for i in some],
         n_threads=min(8, os.cpu_count() or 1),
         labels_from=f"the column {label!r} of {path.name}",
         **how,
     )
 
 
-def _codes(column):  # whole numbers of at least 0; -1 where there is no label
+def _codes(cells, column, table):  # whole numbers of at least 0; None if there are no classes
     "Classes in a column of a table: whole numbers as they are, words in alphabetical order."
-    import pandas as pd
-
-    if pd.api.types.is_integer_dtype(column) and not column.isna().any():
-        return column.to_numpy()
-    return pd.factorize(column, sort=True)[0]
+    if row_labels.are_targets(cells):
+        warnings.warn(
+            f"load_images: the numbers in the column {column!r} of {table} have fractions and are "
+            f"no classes; pass labels={table!r} to rank by them.",
+            stacklevel=4,
+        )
+        return None
+    given = row_labels.column_classes(cells, "load_images")
+    n_blank = int((given.classes < 0).sum())
+    notes = list(given.notes)
+    if n_blank:
+        notes.append(
+            f"{n_blank} of {len(cells)} images have no label in {table}, so none gets one; "
+            f"pass labels={table!r} to rank by the others."
+        )
+    for note in notes:
+        warnings.warn(f"load_images: {note}", stacklevel=4)
+    if all(name.isdecimal() and str(int(name)) == name for name in given.names):
+        numbers = [int(name) for name in given.names]
+        return [numbers[c] if c >= 0 else -1 for c in given.classes.tolist()]
+    return given.classes.tolist()
 
 # %% ../../nbs/inputs/04_images.ipynb #f4e8d43f
 def _pair(row, keys=(None, None)):  # an image, or a tuple (image, label, ...)
@@ -421,13 +538,14 @@ def _load_named(source, split, limit, how, **kwargs):  # ImageSource
 # %% ../../nbs/inputs/04_images.ipynb #3c921614
 def _load_file(path, limit, how, **kwargs):  # ImageSource
     "Images of an archive or of a table of paths."
-    kinds = {".csv": _load_csv, ".zip": _load_archive, ".tar": _load_archive}
-    if not path.is_file() or path.suffix not in kinds:
+    if path.is_file() and tables.kind_of(path):
+        return _load_table(path, limit, how, **kwargs)
+    if not path.is_file() or path.suffix not in (".zip", ".tar"):
         rule = "images must be a folder, or a file .npy, .csv, .zip or .tar"
         packed = path.name.endswith((".tar.gz", ".tgz", ".tar.bz2", ".tar.xz"))
         remedy = "unpack it and name" if packed else "pass a list of paths, or name"
         refuse("load_images", rule, f"the file {path.name}", f"{remedy} the folder")
-    return kinds[path.suffix](path, limit, how, **kwargs)
+    return _load_archive(path, limit, how, **kwargs)
 
 # %% ../../nbs/inputs/04_images.ipynb #bddd7d2e
 def _load_object(source, split, limit, how, *, input_key=None, target_key=None, **others):
@@ -481,10 +599,12 @@ def load_images(
 ) -> ImageSource:
     """Open images of any kind, read them once, and leave out, with a warning, what is no image.
 
-    A path is a folder, or a file .npy, .csv (of paths), .zip or .tar. A name is "digits", or a
-    data set such as hfds/NAME, torch/NAME or tfds/NAME. A data set has rows (image, label) or
-    dictionaries. An array has shape (n, H, W), (n, H, W, 3) or (n, 3, H, W). Files of 16 bits and
-    of floats in [0, 1] are scaled to 8 bits by that range; other ranges are refused.
+    A path is a folder, or a file .npy, .zip, .tar, or a table of paths (.csv, .tsv, .jsonl,
+    .parquet). A name is "digits", or a data set such as hfds/NAME, torch/NAME or tfds/NAME. A data
+    set has rows (image, label) or dictionaries. An array has shape (n, H, W), (n, H, W, 3) or
+    (n, 3, H, W). Files of 16 bits and of floats in [0, 1] are scaled to 8 bits by that range; other
+    ranges are refused. Where files of 16 bits hold no value above 2**b - 1, b = 8, 10, 12 or 14,
+    they are scaled by that, with a warning.
     """
     how = dict(
         progress=check_flag(progress, "load_images", "progress"),

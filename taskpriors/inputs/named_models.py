@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from ..checks import refuse
-from .feature_files import is_feature_file
+from .sources import Name, is_repository, source_of
 from ..refusals import listed
 
 # %% ../../nbs/inputs/03_named_models.ipynb #11bfc461
@@ -154,17 +154,16 @@ def timm_module(
                 module = timm.create_model(name, num_classes=0, **kwargs).eval()
         except Exception as e:  # timm, the hub and torch raise many types
             _refuse_weights(spec, e, caller)
-    if pooling is not None:
-        _repool(module, pooling, spec, caller)
-    return module
+    return module if pooling is None else repooled(module, pooling, spec, caller)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #4c176685
-def _repool(
-    module: Any,  # of timm
-    pooling: str,
-    spec: str,
-    caller: str,
-):
+def repooled(
+    module: Any,  # of timm, which is changed
+    pooling: str,  # of timm
+    spec: str,  # its name
+    caller: str,  # who asks
+) -> nn.Module:  # the same, without classifier
+    "A network of timm with another pooling."
     try:
         module.reset_classifier(0, pooling)
     except (AssertionError, TypeError, KeyError) as e:
@@ -173,6 +172,7 @@ def _repool(
             "leave it out, or try 'avg', 'max' or 'token'",
         )
         refuse(caller, rule, f"{pooling!r} ({e})", remedy)
+    return module
 
 # %% ../../nbs/inputs/03_named_models.ipynb #6905019a
 def timm_config(
@@ -185,25 +185,19 @@ def timm_config(
 
     return timm.data.resolve_model_data_config(module)
 
-# %% ../../nbs/inputs/03_named_models.ipynb #a3905c3f
-def is_repository(
-    name: object,  # of a model
-) -> bool:
-    "Is a name OWNER/NAME, and no file, folder or zoo/NAME?"
-    if not isinstance(name, str) or name.startswith("zoo/") or Path(name).expanduser().exists():
-        return False
-    return re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name) is not None
-
 # %% ../../nbs/inputs/03_named_models.ipynb #7ddca41f
 def repositories_of(
-    name: str,  # of a model
+    model: Any,  # anything that may be ranked; only a name has a repository
     texts: bool,  # does it read texts?
 ) -> list:  # of OWNER/NAME
     "Repositories of which any may have the weights of a model."
+    source = source_of(model)
+    if not isinstance(source, Name):
+        return []
+    name = source.text
     if is_repository(name):
         return [name]
-    is_file = is_feature_file(name) or name.endswith(".onnx") or Path(name).exists()
-    if is_file or re.fullmatch(r"[\w.-]+", name) is None:
+    if Path(name).exists() or re.fullmatch(r"[\w.-]+", name) is None:
         return []
     if texts:
         return [f"sentence-transformers/{name}", name]
@@ -242,8 +236,9 @@ def check_names(
     "Refuse names whose weights cannot be had here, all at once, before any work."
     from huggingface_hub import constants
 
-    repositories = {m: repositories_of(m, texts) for m in models if isinstance(m, str)}
-    repositories = {name: found for name, found in repositories.items() if found}
+    named = [model for model in map(source_of, models) if isinstance(model, Name)]
+    repositories = {model.text: repositories_of(model, texts) for model in named}
+    repositories = {name: places for name, places in repositories.items() if places}
     missing = [name for name, found in repositories.items() if not any(map(cached_snapshot, found))]
     if not missing or not (constants.HF_HUB_OFFLINE or not _hub_answers()):
         return

@@ -22,15 +22,6 @@ _TYPES = {"float": "float32", "float16": "float16", "double": "float64", "uint8"
 _TYPES = {f"tensor({name})": numbers for name, numbers in _TYPES.items()}
 
 
-def is_onnx(
-    model: object,  # anything that may be ranked
-) -> bool:
-    "Is this a file of the ONNX format, or an open session?"
-    if isinstance(model, (str, os.PathLike)):
-        return os.fspath(model).endswith(".onnx")
-    return all(hasattr(model, name) for name in ("run", "get_inputs", "get_outputs"))
-
-
 def _open_session(path, caller):  # onnxruntime.InferenceSession
     try:
         from onnxruntime import InferenceSession
@@ -49,20 +40,21 @@ class OnnxModel:
 
     def __init__(
         self,
-        model: Any,  # path of a file .onnx, or an onnxruntime.InferenceSession
+        network: Any,  # path of a file .onnx, or an onnxruntime.InferenceSession
         output: str | None = None,  # name of the output that holds the features; None: the first
     ) -> None:
         caller, self.digest = "OnnxModel", ""
-        if isinstance(model, (str, os.PathLike)):
-            path = Path(model).expanduser()
+        session = network
+        if isinstance(network, (str, os.PathLike)):
+            path = Path(network).expanduser()
             if not path.is_file():
                 refuse(caller, "a file .onnx must exist", repr(str(path)[-80:]), "check", OSError)
             self.digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            model = _open_session(path, caller)
-        self._session = model
-        names = [out.name for out in model.get_outputs()]
+            session = _open_session(path, caller)
+        self._session = session
+        names = [out.name for out in session.get_outputs()]
         self.output = names[0] if output is None else check_choice(output, names, caller, "output")
-        inputs = model.get_inputs()
+        inputs = session.get_inputs()
         if len(inputs) != 1 or inputs[0].type not in _TYPES:
             rule = "a network must have one input, of pictures as numbers"
             got = ", ".join(f"{found.name} {found.type}" for found in inputs)

@@ -87,6 +87,16 @@ POOLINGS = (None, "avg", "mean", "max", "token", "cls", "last", "flatten", "pool
 _SAME = dict(avg="mean", token="cls")  # two names of one pooling
 
 
+def pooling_words(
+    out: Any,  # a tensor
+    pooling: str | None,  # as in `pool_output`
+) -> str:  # empty where the model returned vectors
+    "How the outputs of a model become one vector per input."
+    if pooling in ("flatten", "pooler"):
+        return pooling
+    return "" if getattr(out, "ndim", 2) == 2 else _SAME.get(pooling or "mean", pooling or "mean")
+
+
 def pool_output(
     out: Any,  # shape (n, d), (n, d, h, w) or (n, t, d), or outputs that hold one such tensor
     pooling: str | None,  # of `POOLINGS`; None is "pooler" if there is one, else "mean"
@@ -94,6 +104,7 @@ def pool_output(
     name: str,  # of the model
     *,
     mask: Tensor | None = None,  # 0 where a token is padding, shape (n, t)
+    channels_last: bool = False,  # are maps (n, h, w, d)?
 ) -> Tensor:  # shape (n, d)
     "Outputs of a model as one vector per input."
     out, pooling = choose_output(out, pooling, caller, name)
@@ -110,7 +121,8 @@ def pool_output(
         return out
     check_choice(pooling, POOLINGS, caller, "pooling")
     pooling = _SAME.get(pooling or "mean", pooling or "mean")
-    tokens = out if out.ndim == 3 else out.flatten(2).transpose(1, 2)
+    maps = out.flatten(1, -2) if channels_last else out.flatten(2).transpose(1, 2)
+    tokens = out if out.ndim == 3 else maps
     if mask is not None and mask.shape == tokens.shape[:2]:
         return pool_tokens(tokens, mask, pooling)
     if pooling == "max":

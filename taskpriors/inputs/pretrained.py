@@ -6,36 +6,185 @@
 __all__ = []
 
 # %% ../../nbs/inputs/03_pretrained.ipynb #fd6dd02d
-from collections.abc import Callable, Mapping
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from ..checks import check_choice, refuse
-from .pooling import POOLINGS, choose_output, pool_output
+from .axes import channels_of
+from .named_models import cached_snapshot
+from taskpriors.inputs.pooling import (
+    POOLINGS,
+    Chosen,
+    choose_output,
+    pool_output,
+    pool_tokens,
+    pooling_words,
+)
+from .sources import comes_from
 
-# %% ../../nbs/inputs/03_pretrained.ipynb #2ebb4c08
-def of_transformers(
-    obj: object,  # anything
+# %% ../../nbs/inputs/03_pretrained.ipynb #b800b087
+CLASSIFIER_INPUT = "classifier input"  # as `Features.pooling` says it
+_CLASSIFIES = re.compile(r"For(Image|Video|Audio|Sequence)Classification")
+_HEADS = ("fc", "classifier", "head", "heads", "last_linear")  # of torchvision
+_NO_CLASSES = ("segmentation", "detection", "optical_flow", "quantization")
+
+
+def _last_layer(module: nn.Module) -> nn.Module:
+    layers = [m for m in module.modules() if isinstance(m, (nn.Linear, nn.Conv2d))]
+    return layers[-1] if layers else module
+
+
+def _of_timm(network: Any) -> list:
+    heads = network.get_classifier() if getattr(network, "num_classes", 0) else ()
+    heads = [*heads] if isinstance(heads, (tuple, list, nn.ModuleList)) else [heads]
+    return [_last_layer(head) for head in heads if isinstance(head, nn.Module)]
+
+
+def _of_torchvision(network: Any) -> list:
+    home = next(k.__module__ for k in type(network).__mro__ if "torchvision." in k.__module__)
+    if any(word in home for word in _NO_CLASSES):
+        return []
+    named = dict(network.named_children())
+    return [_last_layer(named[name]) for name in _HEADS if name in named][:1]
+
+
+def _of_transformers(network: Any) -> list:
+    if not any(_CLASSIFIES.search(cls.__name__) for cls in type(network).__mro__):
+        return []
+    beside = {k: m for k, m in network.named_children() if m is not network.base_model}
+    heads = {k: m for k, m in beside.items() if re.search("classifier|score|head|logits", k)}
+    heads = {k: m for k, m in heads.items() if not k.startswith("pre_")}
+    return [_last_layer(head) for head in heads.values()]
+
+
+def class_layers(
+    network: nn.Module,
+) -> list:  # of modules; empty if it classifies nothing
+    "The last layers of the classifiers of a network of timm, torchvision or transformers."
+    if comes_from(network, "timm") and hasattr(network, "get_classifier"):
+        return _of_timm(network)
+    if comes_from(network, "torchvision"):
+        return _of_torchvision(network)
+    return _of_transformers(network) if comes_from(network, "transformers") else []
+
+
+def read_by(
+    layers: list,  # of a network
+    run: Callable,  # () -> outputs of the network, which are not looked at
+    name: str,  # of the network
+    *,
+    mask: Tensor | None = None,  # 0 where a token is padding, shape (n, t)
+) -> Tensor:  # shape (n, d)
+    "The vector that layers read while a network runs; the mean of several; the last of tokens."
+    taken: list = []
+    hooks = [m.register_forward_pre_hook(lambda _, given: taken.append(given[0])) for m in layers]
+    try:
+        run()
+    except ValueError:  # raised behind the head, as for a network that knows no padding
+        if len(taken) < len(layers):
+            raise
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if not taken:
+        refuse("embed", f"the classifier of {name} must run", "none", "pass a function instead")
+    rows = [_one_vector(x, mask) for x in taken[-len(layers) :]]
+    return torch.stack(rows).mean(0) if len(rows) > 1 else rows[0]
+
+
+def _one_vector(x: Tensor, mask: Tensor | None) -> Tensor:  # shape (n, d)
+    if x.ndim == 3:
+        return x[:, -1] if mask is None else pool_tokens(x, mask, "last")
+    return x.mean((2, 3)) if x.ndim == 4 else x
+
+
+class Headless(nn.Module):
+    "A network of pictures without its classifier: what the classifier reads."
+
+    pooled_by = CLASSIFIER_INPUT
+
+    def __init__(
+        self,
+        network: nn.Module,  # of timm or torchvision
+    ) -> None:
+        super().__init__()
+        self.network, self._heads = network, class_layers(network)
+        head: Any = getattr(network, "forward_head", None)
+        self._by_timm = head is not None and "pre_logits" in inspect.signature(head).parameters
+
+    def forward(self, x: Tensor) -> Tensor:
+        network: Any = self.network
+        if self._by_timm:
+            return network.forward_head(network.forward_features(x), pre_logits=True)
+        return read_by(self._heads, partial(network, x), type(network).__name__)
+
+# %% ../../nbs/inputs/03_pretrained.ipynb #f9663860
+def stored_names(
+    place: str,  # OWNER/NAME, or a folder
+) -> list | None:  # None if they cannot be read
+    "The names of the weights in a checkpoint of transformers."
+    folder = Path(place) if Path(place).is_dir() else None
+    if folder is None and re.fullmatch(r"[\w.-]+(/[\w.-]+)?", place):
+        folder = cached_snapshot(place)
+    if folder is None:
+        return None
+    index = folder / "model.safetensors.index.json"
+    if index.is_file():
+        return list(json.loads(index.read_text(encoding="utf-8"))["weight_map"])
+    whole = folder / "model.safetensors"
+    if not whole.is_file():
+        return None
+    from safetensors import safe_open
+
+    with safe_open(whole, "pt") as weights:
+        return list(weights.keys())
+
+
+def is_pooler_trained(
+    network: nn.Module,  # of transformers
 ) -> bool:
-    "Is an object a network, a processor or a tokenizer of transformers?"
-    return any(cls.__module__.partition(".")[0] == "transformers" for cls in type(obj).__mro__)
+    "False for a pooler that the checkpoint lacks and that nobody has trained since."
+    pooler = getattr(network, "pooler", None)
+    if not isinstance(pooler, nn.Module):
+        return True
+    place = getattr(getattr(network, "config", None), "name_or_path", "") or ""
+    names = stored_names(place) if isinstance(place, str) and place else None
+    if names is None or any("pooler" in name for name in names):
+        return True
+    biases = [b for name, b in pooler.named_parameters() if name.endswith("bias")]
+    return any(bool(b.any()) for b in biases)
 
-# %% ../../nbs/inputs/03_pretrained.ipynb #8175ce45
-def network_name(
+
+@contextmanager
+def without_masks(
     network: Any,  # of transformers
-) -> str:
-    "What to call a network: OWNER/NAME where it was loaded from, otherwise its class."
-    path = getattr(getattr(network, "config", None), "name_or_path", "") or ""
-    return path if path and not path.startswith(("/", ".", "~")) else type(network).__name__
-
-# %% ../../nbs/inputs/03_pretrained.ipynb #10556148
-def is_processor(
-    obj: object,  # anything
-) -> bool:
-    "Is an object a processor or a tokenizer of transformers?"
-    return of_transformers(obj) and not isinstance(obj, nn.Module)
+    named: Mapping,  # its inputs
+) -> Iterator[dict]:  # more inputs
+    "A masked autoencoder sees whole pictures, in the order of their patches."
+    config: Any = getattr(network, "config", None)
+    ratio = getattr(config, "mask_ratio", None)
+    draws = "noise" in inspect.signature(network.forward).parameters
+    if ratio is None or not draws or "pixel_values" not in named:
+        yield {}
+        return
+    embeddings = next(m for m in network.modules() if hasattr(m, "patch_embeddings"))
+    patches = embeddings.patch_embeddings.num_patches
+    pixels = named["pixel_values"]
+    order = torch.arange(patches, device=pixels.device, dtype=torch.float32)
+    config.mask_ratio = 0.0
+    try:
+        yield dict(noise=order.expand(len(pixels), -1))
+    finally:
+        config.mask_ratio = ratio
 
 # %% ../../nbs/inputs/03_pretrained.ipynb #dd589fdf
 class PooledModel(nn.Module):
@@ -45,12 +194,19 @@ class PooledModel(nn.Module):
         self,
         network: nn.Module,  # takes tensors by name, returns outputs with names
         pooling: str
-        | None = None,  # see `pool_output`; None: own vector of pictures, mean of texts
+        | None = None,  # see `pool_output`; None: what classes are read from, else its own
     ) -> None:
         super().__init__()
         check_choice(pooling, POOLINGS, "embed", "pooling")
-        self.network, self.pooling = getattr(network, "base_model", network), pooling
+        base = getattr(network, "base_model", network)
+        self._heads = [] if pooling is not None else class_layers(network)
+        self.network, self.pooling = network if self._heads else base, pooling
         self._pooled_by = ""
+        self._axis: int | None = None  # of the channels of a map
+        self._has_pooler = is_pooler_trained(base)
+        if pooling == "pooler" and not self._has_pooler:
+            rule = f"{type(base).__name__} must have weights of a pooler for pooling='pooler'"
+            refuse("embed", rule, "a checkpoint without them", "choose 'mean' or 'cls'")
 
     @property
     def pooled_by(self) -> str:
@@ -65,17 +221,33 @@ class PooledModel(nn.Module):
             main = getattr(self.network, "main_input_name", "pixel_values")
             joint = main == "input_ids" and batch.is_floating_point()
             named = {"pixel_values" if joint else main: batch}
+        mask = named.get("attention_mask", named.get("pixel_attention_mask"))
+        name = type(self.network).__name__
+        if self._heads:
+            self._pooled_by = CLASSIFIER_INPUT
+            return read_by(self._heads, partial(self.network, **named), name, mask=mask)
+        out, used = self._chosen(named)
+        self._pooled_by = pooling_words(out, used)
+        if getattr(out, "ndim", 2) == 4 and self._axis is None:
+            few = {k: v[:2] if isinstance(v, Tensor) else v for k, v in named.items()}
+            self._axis = channels_of(self._map, few, self.network, "embed")
+        pooling = None if used == "pooler" else used
+        return pool_output(out, pooling, "embed", name, mask=mask, channels_last=self._axis == 3)
+
+    def _chosen(self, named: Mapping) -> Chosen:
         texts = "input_ids" in named and "pixel_values" not in named
         joint = getattr(self.network, "get_text_features" if texts else "get_image_features", None)
-        out = self.network(**named) if joint is None else joint(**named)
-        pooling = "mean" if self.pooling is None and texts and joint is None else self.pooling
+        with without_masks(self.network, named) as more:
+            out = self.network(**named, **more) if joint is None else joint(**named)
+        pooling = self.pooling
+        if pooling is None and joint is None:
+            pooling = "mean" if texts else None if self._has_pooler else "cls"
         if joint is None and isinstance(out, tuple):
             out = out[0]
-        out, used = choose_output(out, pooling, "embed", type(self.network).__name__)
-        self._pooled_by = used or ""
-        pooling = None if used == "pooler" else used
-        mask = named.get("attention_mask", named.get("pixel_attention_mask"))
-        return pool_output(out, pooling, "embed", type(self.network).__name__, mask=mask)
+        return choose_output(out, pooling, "embed", type(self.network).__name__)
+
+    def _map(self, named: Mapping) -> Tensor:
+        return self._chosen(named).out
 
 # %% ../../nbs/inputs/03_pretrained.ipynb #719f1349
 def _processed(image, *, processor):  # PIL image -> tensor, or name -> tensor

@@ -31,6 +31,7 @@ from taskpriors.checks import (
     refuse,
 )
 from .remote import is_url, read_bytes, remote_stamp
+from .sources import FeatureFile, Matrix, Source, Url, source_of
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #1011f479
 class Layout(NamedTuple):
@@ -270,7 +271,7 @@ class RowMatrix:
             refuse("RowMatrix", rule, got, "drop or impute such rows")
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #1e85c1f6
-RowsLike = TypeAliasType("RowsLike", str | os.PathLike | ArrayLike | RowMatrix)
+RowsLike = TypeAliasType("RowsLike", str | os.PathLike | ArrayLike | Source | RowMatrix)
 _KINDS = (".npy", ".safetensors")
 
 
@@ -315,14 +316,18 @@ def open_rows(
         device = _checked_device(device)
     if isinstance(source, RowMatrix):
         return source if device is None else replace(source, device=device)
-    array: Any
-    if isinstance(source, (str, os.PathLike)):
-        path = source if is_url(source) else Path(source).expanduser().absolute()
-        layout, array, name = _file_layout(path, key), None, name or Path(path).stem
-    else:
-        layout, array, name = map_layout(source), None, name or "features"
-    if layout is None:
-        array = _array_of(source, name)
+    array: Any = None
+    opened = source_of(source)
+    name = name or opened.label
+    match opened:
+        case FeatureFile():
+            layout = _file_layout(opened.path.absolute(), opened.key or key)
+        case Url():
+            layout = _file_layout(opened.url, opened.key or key)
+        case _:
+            values = opened.values if isinstance(opened, Matrix) else source
+            layout = map_layout(values)
+            array = _array_of(values, name) if layout is None else None
     stamp = _stamp(layout.path) if layout else None
     shape = tuple((layout or array).shape)
     if len(shape) != 2 or shape[0] < 2 or shape[1] < 1:

@@ -12,13 +12,14 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -37,17 +38,18 @@ from taskpriors.checks import (
     check_same_n,
     refuse,
 )
-from .accepted_models import Encoder, is_features, load_encoder
+from . import row_labels, sources, tables
+from .accepted_models import Encoder, load_encoder
 from .embed import Features, embed_features
-from .encoders import device_of, model_name, module_of
+from .encoders import device_of
 from taskpriors.inputs.named_models import (
     cached_snapshot,
     check_names,
-    is_repository,
     quiet_libraries,
     transformers_model,
 )
 from .pretrained import PooledModel
+from .sources import Network, source_of
 from ..signatures import documented
 
 # %% ../../nbs/inputs/07_texts.ipynb #62d4363e
@@ -62,10 +64,15 @@ def _words(
         return None
     if values.ndim != 1 or values.dtype.kind not in "OUT":
         return None
-    for k, value in enumerate(values.tolist()):
-        if not isinstance(value, str) or value.strip().lower() in ("", "nan"):
+    entries = list(labels) if isinstance(labels, (list, tuple)) else values.tolist()
+    missing = row_labels.missing_words(entries)
+    for k, value in enumerate(entries):
+        blank = row_labels.is_blank(value) or str(value).strip() in missing.unknown
+        if not isinstance(value, str) or blank:
             rule, remedy = "every text must have a label", "drop the text, or leave labels out"
             refuse("load_texts", rule, f"{value!r:.40} at position {k}", remedy)
+    for note in missing.notes:
+        warnings.warn(f"load_texts: {note}", stacklevel=2)
     return values.astype(str)
 
 
@@ -98,7 +105,8 @@ class TextSource:
     """Texts in a fixed order: `len`, `[i]` (a string) and `.subset`.
 
     `.fingerprint` names the content, `.labels` holds the classes or None, `.classes` what they
-    are called, and `.name` is what to call the source.
+    are called, `.names` what a table calls the texts or None, and `.name` is what to call the
+    source.
     """
 
     kind = "texts"  # what its points are called
@@ -111,6 +119,7 @@ class TextSource:
         *,
         labels: ArrayLike | None = None,  # class of each text, words or numbers, shape (n,)
         labels_from: str = "the texts",  # where the labels come from, in words
+        names: Sequence | None = None,  # what to call each text, such as its id
     ) -> None:
         for k, text in enumerate(texts):
             if not isinstance(text, str):
@@ -122,6 +131,7 @@ class TextSource:
         self.texts, self.name, self.labels_from = tuple(texts), name, labels_from
         if not self.texts:
             refuse("load_texts", f"{name} must hold a text", "none", "check the source")
+        self.names = None if names is None else tuple(map(str, names))
         self.labels, self.classes = None, ()
         if labels is not None:
             self.labels, self.classes = _classes(labels, len(self))
@@ -146,46 +156,75 @@ class TextSource:
         new = copy(self)
         new.texts = tuple(self.texts[i] for i in keep)
         new.labels = None if self.labels is None else self.labels[keep]
+        new.names = None if self.names is None else tuple(self.names[i] for i in keep)
         new.fingerprint = _digest(new.texts)
         return new
 
-# %% ../../nbs/inputs/07_texts.ipynb #2cc189a0
-def _open_table(
-    path: Path,
-):  # pandas.DataFrame
-    if path.suffix not in (".csv", ".tsv", ".parquet"):
-        rule = "texts must be a list, or a file .csv, .tsv or .parquet"
-        refuse("load_texts", rule, repr(path.name[-80:]), "pass the list of texts")
-    if not path.is_file():
-        rule, remedy = "a file of texts must exist", "check the path"
-        refuse("load_texts", rule, repr(str(path)[-80:]), remedy, FileNotFoundError)
-    try:
-        import pandas as pd
-
-        if path.suffix == ".parquet":
-            return pd.read_parquet(path)
-        separator = "\t" if path.suffix == ".tsv" else ","
-        how = dict(dtype=str, keep_default_na=False, skip_blank_lines=False, encoding="utf-8-sig")
-        return pd.read_csv(path, sep=separator, **how)
-    except Exception as e:  # readers raise many types
-        got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
-        refuse("load_texts", f"{path.name[-80:]} must hold a table", got, "check the file", OSError)
-
-# %% ../../nbs/inputs/07_texts.ipynb #680b3b7e
-def _column(
-    table,  # pandas.DataFrame
-    name: str | None,  # asked for
-    usual: str,  # taken if it is there and no name is given
-):  # a column; None if none is asked for and the usual one is not there
-    if name is None:
-        return table[usual] if usual in table else None
-    if name not in table:
-        got = ", ".join(map(str, table.columns))
-        refuse("load_texts", f"the column {name!r:.60} must exist", got[:120], "name one of these")
-    return table[name]
-
 # %% ../../nbs/inputs/07_texts.ipynb #b0bb18fe
 TextsLike = TypeAliasType("TextsLike", str | os.PathLike | ArrayLike | TextSource)
+
+# %% ../../nbs/inputs/07_texts.ipynb #725a02f6
+_TEXT_NAMES = {"text", *row_labels.LABEL_NAMES}
+
+
+def _table_of(
+    source: Any,
+    text_column: str | None,
+    label_column: str | None,
+) -> tables.Table | None:
+    "The table that texts stand in; None if they stand in none."
+    if isinstance(source, (str, os.PathLike)):
+        path = Path(source).expanduser()
+        if not tables.kind_of(path):
+            rule = f"texts must be a list, or a file {', '.join(tables.TABLE_FILES)}"
+            refuse("load_texts", rule, repr(path.name[-80:]), "pass a list of texts")
+        if not path.is_file():
+            rule, remedy = "a file of texts must exist", "check the path"
+            refuse("load_texts", rule, repr(str(path)[-80:]), remedy, FileNotFoundError)
+        asked = {tables.plain_name(column) for column in (text_column, label_column) if column}
+        return tables.read(path, "load_texts", wanted=asked or _TEXT_NAMES, prose=True)
+    if not hasattr(source, "columns"):
+        return None
+    if hasattr(source, "iloc"):
+        return tables.of_frame(source, "the data frame")
+    columns = list(source.columns)
+    return tables.Table("the data frame", tuple(columns), tuple(list(source[c]) for c in columns))
+
+
+def _text_place(table: tables.Table, asked: str | None, of_file: bool) -> int:
+    "Which column holds the texts."
+    if asked is not None:
+        return table.place_of(asked, "load_texts", "text_column")
+    plain = [tables.plain_name(column) for column in table.columns]
+    if plain.count("text") == 1:
+        return plain.index("text")
+    other = {*row_labels.LABEL_NAMES, *row_labels.KEY_NAMES} - {"" if len(plain) == 1 else None}
+    places = [k for k, name in enumerate(plain) if name not in other]
+    if of_file and len(plain) == 1 and plain != [""]:
+        rule = f"the one column of {table.name[-60:]} must be headed text, or named"
+        got = f"{table.columns[0][:60]!r} in the first line, which may be a text"
+        refuse("load_texts", rule, got, "write text above it, or name it with text_column=")
+    if len(places) != 1:
+        rule, remedy = "a table of texts must have the column text", "name one with text_column="
+        refuse("load_texts", rule, ", ".join(table.columns)[:120], remedy)
+    return places[0]
+
+
+def _label_place(table: tables.Table, asked: str | None) -> int | None:
+    plain = [tables.plain_name(column) for column in table.columns]
+    if asked is None and plain.count("label") != 1:
+        return None
+    return row_labels.label_place(table, asked, "load_texts")
+
+
+def _names_in(table: tables.Table, text: int) -> list | None:
+    "What the table calls its texts: the first usual column without a name twice."
+    for wanted in row_labels.KEY_NAMES:
+        for k, column in enumerate(table.columns):
+            cells = table.cells[k]
+            if k != text and tables.plain_name(column) == wanted and len(set(cells)) == len(cells):
+                return cells
+    return None
 
 # %% ../../nbs/inputs/07_texts.ipynb #1a7717ba
 def _limited(
@@ -199,7 +238,7 @@ def _limited(
 
 @documented
 def load_texts(
-    source: TextsLike,  # list of strings, data frame, or path of a .csv, .tsv or .parquet file
+    source: TextsLike,  # list of strings, data frame, or file .csv .tsv .txt .jsonl .json .parquet
     *,
     text_column: str | None = None,  # of a table; None: "text", or the only column of a data frame
     label_column: str | None = None,  # of a table; None: "label" if there is one
@@ -213,41 +252,33 @@ def load_texts(
     """
     if isinstance(source, TextSource):
         return _limited(source, limit)
-    name, labels_from, file = "texts", "the texts", ""
-    if isinstance(source, (str, os.PathLike)):
-        path = Path(source).expanduser()
-        source, name, file = _open_table(path), path.stem, path.name
-    if hasattr(source, "columns"):
-        file = "" if file.endswith(".parquet") else file
-        table: Any = source
-        found = _column(table, text_column, "text")
-        if found is None and table.shape[1] == 1:
-            if file:
-                rule = f"the one column of {file[-60:]} must be headed text, or named"
-                got = f"{str(table.columns[0])[:60]!r} in the first line, which may be a text"
-                refuse("load_texts", rule, got, "write text above it, or name it with text_column=")
-            found = table[table.columns[0]]
-        if found is None:
-            got = ", ".join(map(str, table.columns))[:120]
-            rule, remedy = (
-                "a table of texts must have the column text",
-                "name one with text_column=",
-            )
-            refuse("load_texts", rule, got, remedy)
-        texts: Any = found
-        if labels is None:
-            labels = _column(source, label_column, "label")
-            labels_from = f"the column {label_column or 'label'!r} of {name}"
+    name, labels_from, names = "texts", "the texts", None
+    table = _table_of(source, text_column, label_column)
+    if table is not None:
+        name = Path(table.name).stem if isinstance(source, (str, os.PathLike)) else name
+        at = _text_place(table, text_column, isinstance(source, (str, os.PathLike)))
+        texts: Any = table.cells[at]
+        names = _names_in(table, at)
+        label = _label_place(table, label_column)
+        if labels is None and label is not None:
+            labels = table.cells[label]
+            labels_from = f"the column {table.columns[label]!r} of {name}"
+        for note in table.notes:
+            warnings.warn(f"load_texts: {note}", stacklevel=2)
     else:
         if text_column is not None or label_column is not None:
             rule, remedy = "a column must be named of a table", "leave it out"
             refuse("load_texts", rule, type(source).__name__, remedy, TypeError)
         texts = source
+        if hasattr(source, "iloc") and hasattr(source, "index"):
+            series: Any = source
+            frame = tables.of_frame(series.to_frame("text"), "the series")
+            names = _names_in(frame, len(frame.columns) - 1)
     is_list = hasattr(texts, "__iter__") and hasattr(texts, "__len__")
     if not is_list or isinstance(texts, (type, bytes, Mapping, Set)):
         rule, remedy = "texts must be a list, a table or a file", "pass a list of strings"
         refuse("load_texts", rule, type(source).__name__, remedy, TypeError)
-    opened = TextSource(list(texts), name, labels=labels, labels_from=labels_from)
+    opened = TextSource(list(texts), name, labels=labels, labels_from=labels_from, names=names)
     return _limited(opened, limit)
 
 # %% ../../nbs/inputs/07_texts.ipynb #95c9425b
@@ -276,6 +307,41 @@ def as_rows(
 _NO_LIMIT = 10**6  # tokens; a longer limit stands for none
 
 
+_POSITIONS = re.compile(r"(position_embeddings?|embed_positions|wpe)$")
+
+
+def position_tables(
+    network: nn.Module,  # of texts
+) -> list:  # of nn.Embedding
+    "The tables in which a network looks up the absolute position of a token."
+    named = [(k, m) for k, m in network.named_modules() if "vision" not in k]
+    return [m for k, m in named if _POSITIONS.search(k) and isinstance(m, nn.Embedding)]
+
+
+def position_limits(
+    network: nn.Module,  # of texts
+) -> list:  # of numbers of tokens, perhaps None
+    "How many tokens a network has positions for; some tables keep rows for other uses."
+    config = getattr(network, "config", None)
+    said = getattr(getattr(config, "text_config", config), "max_position_embeddings", None)
+    tables = position_tables(network)
+    kept = [getattr(m, "offset", 0) if m.padding_idx is None else m.padding_idx + 1 for m in tables]
+    rows = [m.num_embeddings - k for m, k in zip(tables, kept, strict=True)]
+    return [said, *rows]
+
+
+def right_padded(
+    batch: Mapping,  # tokens with their mask, name -> tensor (n, t)
+) -> dict:  # the same, the padding behind the tokens
+    "Tokens that begin at position 0, which is where a network counts from."
+    mask = batch.get("attention_mask")
+    if mask is None or bool(mask[:, 0].all()):
+        return dict(batch)
+    steps = torch.arange(mask.shape[1], device=mask.device)
+    order = (steps + mask.argmax(1, keepdim=True)) % mask.shape[1]
+    return {k: v.gather(1, order) if v.shape == mask.shape else v for k, v in batch.items()}
+
+
 class TokenEncoder(nn.Module):
     "A token-level model with its tokenizer, as a function from texts to one vector each."
 
@@ -287,22 +353,16 @@ class TokenEncoder(nn.Module):
     ) -> None:
         super().__init__()
         tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
-        if not isinstance(model, nn.Module) or not callable(tokenizer):
-            rule, remedy = "a pair must be (module, tokenizer)", "load both from one name"
-            got = f"({type(model).__name__}, {type(tokenizer).__name__})"
-            refuse("embed", rule, got, remedy, TypeError)
         if getattr(tokenizer, "pad_token", "") is None:
             remedy = "set tokenizer.pad_token, e.g. to tokenizer.eos_token"
             refuse("embed", "the tokenizer must know how to pad", "no pad_token", remedy)
         self.model, self.tokenizer = PooledModel(model, pooling), tokenizer
-        config = getattr(model, "config", None)
-        known = [
-            getattr(tokenizer, "model_max_length", None),
-            getattr(getattr(config, "text_config", config), "max_position_embeddings", None),
-        ]
+        limits = [getattr(tokenizer, "model_max_length", None), *position_limits(model)]
         self.longest = min(
-            (k for k in known if isinstance(k, int) and 0 < k < _NO_LIMIT), default=None
+            (k for k in limits if isinstance(k, int) and 0 < k < _NO_LIMIT), default=None
         )
+        kind = getattr(getattr(model, "config", None), "model_type", None) or ""
+        self.padding = "max_length" if kind.startswith("siglip") else True  # it reads the last
 
     @property
     def pooled_by(self) -> str:
@@ -311,10 +371,10 @@ class TokenEncoder(nn.Module):
 
     def tokens(self, texts: Sequence) -> dict:
         "Tokens of texts with their mask, name -> tensor (n, t), where the network is."
-        how = dict(padding=True, truncation=self.longest is not None, return_tensors="pt")
+        how = dict(padding=self.padding, truncation=self.longest is not None, return_tensors="pt")
         batch = self.tokenizer(list(texts), max_length=self.longest, **how)
         device = device_of(self.model)
-        return {k: v.to(device) for k, v in batch.items()}
+        return {k: v.to(device) for k, v in right_padded(batch).items()}
 
     def forward(self, texts: Sequence) -> Tensor:
         return self.model(**self.tokens(texts))
@@ -340,15 +400,39 @@ def _encode_by_loader(
     return encode(loader, **about, batch_size=len(texts))
 
 
+@contextmanager
+def _within_positions(model: Any) -> Iterator[None]:
+    "A model of sentence-transformers pads behind the tokens, and cuts what has no position."
+    source = source_of(model)
+    network: Any = source.with_tokenizer() if isinstance(source, Network) else source
+    if network is source or not position_tables(network.model):
+        yield
+        return
+    tokenizer, longest = network.partner, model.max_seq_length
+    side = tokenizer.padding_side
+    limits = [k for k in [longest, *position_limits(network.model)] if k]
+    tokenizer.padding_side, model.max_seq_length = "right", min(limits)
+    try:
+        yield
+    finally:
+        tokenizer.padding_side, model.max_seq_length = side, longest
+
+
+def _encode_within(texts: list, *, encode: Callable, **options: Any) -> Any:
+    with _within_positions(getattr(encode, "__self__", encode)):
+        return encode(texts, **options)
+
+
 def encode_method(
-    model: Any,  # with a method encode
+    encode: Callable,  # the method of a model
 ) -> Callable:  # list of texts -> rows
     "The method `encode` of a model, also where it follows the protocol of mteb."
-    known = inspect.signature(model.encode).parameters
+    known = inspect.signature(encode).parameters
     if "task_metadata" in known:
-        return partial(_encode_by_loader, encode=model.encode)
+        return partial(_encode_by_loader, encode=encode)
     quiet = dict(show_progress_bar=False, convert_to_tensor=True)
-    return partial(model.encode, **{k: v for k, v in quiet.items() if k in known})
+    options: dict[str, Any] = {k: v for k, v in quiet.items() if k in known}
+    return partial(_encode_within, encode=encode, **options)
 
 # %% ../../nbs/inputs/07_texts.ipynb #86253f75
 def word_means(
@@ -385,7 +469,7 @@ def _joint(
     "Is it a model of pictures and texts, such as CLIP?"
     folder = Path(name) if Path(name).is_dir() else cached_snapshot(name)
     file = None if folder is None else folder / "config.json"
-    if file is None and is_repository(name):
+    if file is None and sources.is_repository(name):
         from huggingface_hub import hf_hub_download
 
         try:
@@ -428,24 +512,37 @@ def _named_sentence_model(
         refuse("embed", f"{name[-60:]!r} must be a text model", got, remedy, OSError)
 
 
-def _encode_function(
-    model,
+class _Encoding(NamedTuple):
+    encode: Callable  # list of texts -> rows
+    module: nn.Module | None  # with the weights, if they can be seen
+
+
+def _encoding_of(
+    source: sources.Source,
     pooling: str | None,  # of token-level models
-) -> tuple:  # function of a list of texts, module with the weights or None
-    if isinstance(model, tuple) and len(model) == 2:
-        found = TokenEncoder(*model, pooling=pooling)
-        return found, found
-    if hasattr(model, "encode"):
-        return encode_method(model), module_of(model)
-    if isinstance(model, nn.Module):
-        rule = "a module of texts needs its tokenizer"
-        refuse("embed", rule, type(model).__name__, "pass (module, tokenizer)", TypeError)
-    if callable(model):
-        return model, module_of(model)
-    if hasattr(model, "transform"):
-        return model.transform, None
-    rule = "model must be a text encoder: a function, (module, tokenizer), or have encode"
-    refuse("embed", rule, type(model).__name__, "see embed_texts", TypeError)
+) -> _Encoding:
+    match source:
+        case sources.Network(partner=None, encode=None):
+            rule = "a module of texts needs its tokenizer"
+            refuse("embed", rule, source.label, "pass (module, tokenizer)", TypeError)
+        case sources.Network(partner=None) | sources.Function(partner=None):
+            encode = source.model if source.encode is None else encode_method(source.encode)
+            return _Encoding(encode, source.module)
+        case sources.Network():
+            tokens = TokenEncoder(source.model, source.partner, pooling)
+            return _Encoding(tokens, tokens)
+        case sources.TextEncoder(encode=None):
+            return _Encoding(source.model.transform, None)
+        case sources.TextEncoder():
+            return _Encoding(encode_method(source.encode), None)
+        case sources.Function():
+            got = f"({type(source.model).__name__}, {type(source.partner).__name__})"
+        case sources.Unknown():
+            got = source.kind
+        case _:
+            got = source.label
+    rule = "model must be a text encoder: a function, a pair (module, tokenizer), or have encode"
+    refuse("embed", rule, got, "see embed_texts", TypeError)
 
 # %% ../../nbs/inputs/07_texts.ipynb #44a8b786
 class _Positions:
@@ -490,18 +587,22 @@ def _rows_at(
 
 # %% ../../nbs/inputs/07_texts.ipynb #ee1e9658
 def _text_encoder(
-    model,
+    source: sources.Source,
     texts: TextSource,  # in the order of the batches
     *,
     pooling: str | None,
-    name: str | None,
+    name: str,
 ) -> Encoder:
-    if isinstance(model, str):
-        name, model = name or model, _named_text_model(model, pooling)
-    encode, module = _encode_function(model, pooling)
-    name = name or model_name(model[0] if isinstance(model, tuple) else model)
+    if isinstance(source, sources.Name):
+        source = sources.source_of(_named_text_model(source.text, pooling))
+    encode, module = _encoding_of(source, pooling)
     forward = partial(_rows_at, encode=encode, texts=texts, name=name, widths=set())
     return Encoder(name, forward, module, transform=_as_position)
+
+
+def _is_pooled(source):
+    paired = isinstance(source, (sources.Network, sources.Function)) and source.partner is not None
+    return paired or isinstance(source, (sources.Name, sources.Unknown))
 
 
 class SupportsEncode(Protocol):
@@ -544,21 +645,21 @@ def embed_texts(
     texts = load_texts(texts)
     if name is not None:
         check_instance(name, str, "embed", "name", remedy="pass a text or None")
-    if pooling is not None and not isinstance(model, (tuple, str)):
-        rule, got = "pooling is for names and for (module, tokenizer)", type(model).__name__
-        refuse("embed", rule, f"{pooling!r:.40} for {got}", "leave it out")
+    source = sources.source_of(model)
+    if pooling is not None and not _is_pooled(source):
+        rule = "pooling is for names and for (module, tokenizer)"
+        refuse("embed", rule, f"{pooling!r:.40} for {source.label_at(0)}", "leave it out")
     if how.pop("transform", None) is not None:
         refuse("embed", "transform is for images", "texts", "leave it out", TypeError)
-    if is_features(model):
-        return embed_features(load_encoder(model, name=name), texts, **how)
-    if isinstance(model, Mapping) or hasattr(model, "key_to_index"):
-        name = name or "vectors"
-        rows = word_means(model, texts, name)
-        return embed_features(load_encoder(rows, name=name), texts, **how)
+    name = name or source.label
+    if isinstance(source, sources.WordVectors):
+        source = sources.Matrix(word_means(source.vectors, texts, name))
+    if isinstance(source, Encoder) or sources.is_given(source):
+        return embed_features(load_encoder(source, name=name), texts, **how)
     order = torch.tensor(sorted(range(len(texts)), key=lambda i: (-len(texts[i]), texts[i])))
     view = texts.subset(order)
     view.name = "texts"  # so that a file found under another name is the same
-    enc = _text_encoder(model, view, pooling=pooling, name=name)
+    enc = _text_encoder(source, view, pooling=pooling, name=name)
     points = _Positions(view, texts.name)
     found = embed_features(enc, points, **dict(num_workers=0) | how)
     return replace(found, features=found.features[order.argsort()])

@@ -16,7 +16,8 @@ from typing import Any
 from ..toml import tomllib
 
 # %% ../../nbs/jobs/07_arguments.ipynb #bf77a27b
-_LABEL_FILES = (".csv", ".tsv", ".npy", ".npz", ".txt")
+_LABEL_FILES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet", ".npy", ".npz")
+_LABEL_FILES += (".csv.gz", ".tsv.gz", ".txt.gz", ".jsonl.gz")
 
 
 def _file_in(word):  # of FILE or FILE.npz:KEY
@@ -35,9 +36,10 @@ def label_words(
 def label_options(
     images: object,  # of load_images, or None
     words: list,  # of --labels
+    column: str | None = None,  # of --label-column
 ) -> dict:  # options of rank_models
     "Labels and metrics of a ranking; a metric that is not known is refused first."
-    from taskpriors.rank.known_labels import labels_of_files
+    from taskpriors.inputs.row_labels import labels_of_column, labels_of_files
     from taskpriors.rank.synbench_column import without_synbench
     from taskpriors.transfer.registry import metric_functions
 
@@ -50,7 +52,9 @@ def label_options(
             "--labels needs points with labels, or a file. Got none; name a file, "
             "a data set or a folder with one subfolder per class, or leave --labels out"
         )
-    labels = labels_of_files(files) if len(files) > 1 else (files or [True])[0]
+    labels = labels_of_files(files, column=column) if len(files) > 1 else (files or [True])[0]
+    if column is not None and len(files) == 1:
+        labels = labels_of_column(labels, column)
     return dict(labels=labels, metrics=names or None)
 
 # %% ../../nbs/jobs/07_arguments.ipynb #7851567a
@@ -61,13 +65,14 @@ _DATA_SETS = ("digits", "hfds", "hfids", "tfds", "wds", "torch")
 def files_in_folders(
     models: list,  # words of --models
 ) -> list:  # the same, a folder of features replaced by its files in the order of their names
-    "Rank what is in a folder; a folder of mteb, which is one model, stays."
+    "Rank what is in a folder; a folder of mteb or of a network, which is one model, stays."
     found = []
     for model in models:
         folder = os.path.expanduser(model)
         inside = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
         files = [os.path.join(model, name) for name in inside if name.endswith(_FEATURE_FILES)]
         is_one = not files or {"vectors.npy", "index.json", "dimension"} <= set(inside)
+        is_one = is_one or bool({"config.json", "modules.json"} & set(inside))  # a network
         found += [model] if is_one else files
     return found
 
@@ -79,7 +84,8 @@ def _paths_in(given):  # pairs (option, path)
         yield "--texts", given["texts"]
     for model in [*given.get("models", ()), given.get("prior", "")]:
         word = _file_in(model)
-        if word.endswith(_FEATURE_FILES) and "@" not in word and ":" not in word:
+        elsewhere = "@" in word or "://" in word or word.startswith(("hf-hub:", "local-dir:"))
+        if word.endswith(_FEATURE_FILES) and not elsewhere:
             yield "--prior" if model == given.get("prior") else "--models", word
     for word in map(_file_in, given.get("labels", ())):
         if word.endswith(_LABEL_FILES):
@@ -145,10 +151,13 @@ def check_text_options(
 ) -> None:
     "Refuse an option of images with texts, and the other way round."
     of_images, of_texts = ("split", "exif_rotation"), _OF_TEXTS[1:]
+    if label_words(given.get("labels", []))[0]:
+        of_texts = of_texts[:1]
     for name in of_images if "texts" in given else of_texts:
         if name in given:
             word = name.replace("_", "-")
             needs = "images" if name in of_images else "--texts"
+            needs += " and files of --labels" if name == "label_column" else ""
             raise ValueError(f"--{word} is for {needs}. Got none; leave it out")
 
 
@@ -156,7 +165,9 @@ def _load_texts(given):  # a TextSource
     from taskpriors.inputs.texts import load_texts
     from taskpriors.rank.company import texts_for
 
-    how = {k: given[k] for k in ("text_column", "label_column", "limit") if k in given}
+    of_file = bool(label_words(given.get("labels", []))[0])
+    names = ("text_column", "limit", *(() if of_file else ("label_column",)))
+    how = {k: given[k] for k in names if k in given}
     texts = load_texts(given["texts"], **how)
     models = [given["model"]] if "model" in given else given.get("models")
     return texts_for(texts, given.get("images"), models)
@@ -166,8 +177,8 @@ def load_points(
     given: dict,  # option -> value
 ) -> Any:  # ImageSource, TextSource, or None if all models are features
     "The points of a ranking."
-    from taskpriors.inputs.feature_files import is_feature_file
     from taskpriors.inputs.images import load_images
+    from taskpriors.inputs.sources import is_feature_file
 
     if "texts" in given:
         return _load_texts(given)

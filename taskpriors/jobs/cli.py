@@ -79,15 +79,22 @@ _CACHE = dict(
 _IMAGES = dict(
     source=dict(
         flag="--images",
-        help="folder, file (.npy, .zip, .tar, or a .csv of paths), digits, or a data set: "
-        "hfds/NAME, torch/NAME, tfds/NAME, wds/NAME (default: none if all models are files of "
-        "features, otherwise scikit-learn's digits)",
+        help="folder, file (.npy, .zip, .tar, or a table of paths: .csv, .tsv, .jsonl), digits, or "
+        "a data set: hfds/NAME, torch/NAME, tfds/NAME, wds/NAME (default: none if all models are "
+        "files of features, otherwise scikit-learn's digits)",
     ),
     limit=dict(help="use at most so many images or texts"),
     progress=None,
 )
 _TEXTS = dict(
-    source=dict(flag="--texts", help="file .csv, .tsv or .parquet of texts, instead of images"),
+    source=dict(
+        flag="--texts",
+        help="file of texts, instead of images: .csv, .tsv, .txt, .json, .jsonl or .parquet",
+    ),
+    label_column=dict(
+        help="column of the labels in the files of --labels, or else in --texts (default: label, "
+        "or the only one that names no points)"
+    ),
     **dict.fromkeys(("labels", "limit")),
 )
 _FILES = dict(
@@ -103,9 +110,10 @@ _FILES = dict(
 _LABEL_WORDS = dict(
     nargs="*",
     metavar="FILE or METRIC",
-    help="files of labels (.csv, .npy, .txt), or none if the points carry them; words that are no "
-    "file are transfer metrics to add (default: logme pactran_gaussian regularized_h_score "
-    "linear_valid), beside how well all columns order the models by probe accuracy on those labels",
+    help="files of labels (.csv, .tsv, .json, .parquet, .npy, .txt), or none if the points carry "
+    "them; words that are no file are transfer metrics to add (default: logme pactran_gaussian "
+    "regularized_h_score linear_valid), beside how well all columns order the models by probe "
+    "accuracy on those labels",
 )
 _JUDGES = dict(
     nargs="+",
@@ -135,7 +143,7 @@ _RANK = {
         ),
         judges=_JUDGES,
         **_FILES,
-        **dict.fromkeys(("images", "texts", "metrics", "executor")),
+        **dict.fromkeys(("images", "texts", "metrics", "executor", "label_column")),
     ),
     "inputs.embed.embed_features": dict.fromkeys(
         ("model", "images", "transform", "name", "cache", "progress")
@@ -164,7 +172,7 @@ _LAYERS = {
     "rank.models.rank_models": dict(
         **_FILES,
         **dict.fromkeys(("models", "images", "labels", "texts", "prior", "judges", "controls")),
-        **dict.fromkeys(("metrics", "plan", "executor")),
+        **dict.fromkeys(("metrics", "plan", "executor", "label_column")),
     ),
 }
 
@@ -246,7 +254,8 @@ def run_rank(
     report = _report_path(given)
     judge_options(given)
     images = load_points(given)
-    labels = label_options(images, args.labels) if "labels" in given else {}
+    column = given.get("label_column")
+    labels = label_options(images, args.labels, column) if "labels" in given else {}
     out = args.out if "overwrite" in given else free_folder(args.out)
     ranking = rank_models(images=images, out=out, overwrite=True, **own_options(given), **labels)
     if "plan" in given:
@@ -273,7 +282,7 @@ def run_layers(
     check_text_options(given)
     opened = load_points(given)
     if "labels" in given:
-        options |= label_options(opened, args.labels)
+        options |= label_options(opened, args.labels, given.get("label_column"))
     points = {"texts" if "texts" in given else "images": opened}
     ranking = rank_layers(options.pop("model"), **points, **options)
     _tell(ranking, ranking.save(args.out, overwrite="overwrite" in given), given, report)

@@ -18,17 +18,22 @@ from .. import checks
 from ..checks import ArrayLike, Axes
 from ..inputs import loaders
 from ..inputs.accepted_models import load_encoder
+from ..inputs.axes import ChannelAxes, chosen_axis
+from ..inputs.encoders import PROBE_IMAGES
 from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
 from ..inputs.named_models import transformers_model
 from ..inputs.pooling import pool_tokens
-from ..inputs.pretrained import PooledModel
+from ..inputs.pretrained import PooledModel, without_masks
+from ..inputs.probe import EXACT, HALF, ON_GPU, Look, check_encoder
+from ..inputs.sources import Name, Network, source_of
 from ..inputs.texts import TextsLike, TextSource, TokenEncoder, load_texts
 from . import fixed_tasks
 from .fixed_tasks import InputsLike
 from .monitor import encode
 from ..kernels import kernel_factor
 from ..prior.cross_skill import cross_skill
+from ..prior.left_out_groups import check_groups
 from ..rank import known_labels
 from ..rank.company import RankOptions
 from ..rank.jury import see_inputs, standing_jury
@@ -84,12 +89,18 @@ def pooled_views(
     return {name: views[name] for name in pool}
 
 # %% ../../nbs/jobs/05_layers.ipynb #8ed2b1fa
-def _n_prefix(model):  # tokens before those of the patches
-    if hasattr(model, "num_prefix_tokens"):
-        return model.num_prefix_tokens
+def _n_prefix(module):  # tokens before those of the patches
+    if hasattr(module, "num_prefix_tokens"):
+        return module.num_prefix_tokens
     ends = ("cls_token", "class_embedding")  # of transformers
-    has_class = any(name.endswith(ends) for name, _ in model.named_parameters())
-    return has_class + getattr(getattr(model, "config", None), "num_register_tokens", 0)
+    has_class = any(name.endswith(ends) for name, _ in module.named_parameters())
+    return has_class + getattr(getattr(module, "config", None), "num_register_tokens", 0)
+
+
+def _run(model, x):  # a masked autoencoder sees whole pictures
+    named = x if isinstance(x, dict) else dict(pixel_values=x)
+    with without_masks(model, named) as more:
+        model(**x, **more) if isinstance(x, dict) else model(x, **more)
 
 
 class _Views:
@@ -101,7 +112,9 @@ class _Views:
         modules = dict(model.named_modules())
         self.hooks = [modules[name].register_forward_hook(self._keeper(name)) for name in layers]
         self.n_prefix = _n_prefix(model)
-        self.channels_last = getattr(model, "output_fmt", "NCHW") == "NHWC"
+        self.asked, self.pictures = False, None
+        self.axes: dict = {}  # layer -> axis of the channels of its map
+        self.mode: ChannelAxes | None = None  # while the axes are asked
 
     def _keeper(self, name):
         def keep(module, inputs, out):
@@ -110,20 +123,35 @@ class _Views:
                 rule = "layers must return a tensor, or a tuple that starts with one"
                 got = f"{type(out).__name__} of {name!r}"
                 checks.refuse(self.caller, rule, got, "name a layer inside of it", TypeError)
+            if self.mode is not None and out.ndim == 4:
+                self.axes[name] = chosen_axis(
+                    self.mode.of(out), out, self.pictures, module, self.caller
+                )
             self.outputs[name] = out.clone()  # a later layer may work in place
 
         return keep
 
+    def _ask_axes(self, model, x):
+        with ChannelAxes() as self.mode:
+            self.pictures = self.mode.put_pictures(x)
+            _run(model, x)
+        self.mode = None
+
     def __call__(self, model, x):
+        if self.asked is False:
+            few = {k: v[:2] for k, v in x.items()} if isinstance(x, dict) else x[:2]
+            self._ask_axes(model, few)
+            self.asked = True
         self.outputs = {}
-        model(**x) if isinstance(x, dict) else model(x)
+        _run(model, x)
         views = {}
-        options: dict[str, Any] = dict(n_prefix=self.n_prefix, channels_last=self.channels_last)
+        options: dict[str, Any] = dict(n_prefix=self.n_prefix)
         if isinstance(x, Mapping):
             options["mask"] = x.get("attention_mask")
         for layer in self.layers:
             if layer not in self.outputs:
                 checks.refuse(self.caller, "layers must run", repr(layer), "name another")
+            options["channels_last"] = self.axes.get(layer) == 3
             for name, X in pooled_views(self.outputs[layer], self.pool, **options).items():
                 views[f"{layer}/{name}".rstrip("/")] = X.float()
         if not views:
@@ -192,18 +220,16 @@ class OpenLayers(NamedTuple):
     points: Any  # FixedPoints; TextPoints where the inputs are texts
 
 
-def _open_texts(model, texts, n_points, batch_size, caller):  # OpenLayers
-    if isinstance(model, str):
-        model = transformers_model(model, caller, texts=True)[:2]
-    elif hasattr(model, "tokenizer") and hasattr(model, "encode"):  # of sentence-transformers
-        model = getattr(model[0], "auto_model", model[0]), model.tokenizer
-    if not isinstance(model, tuple) or len(model) != 2:
-        rule, remedy = (
-            "layers of texts need a network and its tokenizer",
-            "pass the pair, or a name",
-        )
-        checks.refuse(caller, rule, type(model).__name__, remedy, TypeError)
-    encoder = TokenEncoder(*model)
+def _open_texts(source, texts, n_points, batch_size, caller):  # OpenLayers
+    if isinstance(source, Name):
+        source = Network(*transformers_model(source.text, caller, texts=True)[:2])
+    elif isinstance(source, Network):
+        source = source.with_tokenizer()
+    if not isinstance(source, Network) or source.partner is None:
+        rule = "layers of texts need a network and its tokenizer"
+        remedy = "pass the pair, or a name"
+        checks.refuse(caller, rule, source.label, remedy, TypeError)
+    encoder = TokenEncoder(source.model, source.partner)
     points = TextPoints(load_texts(texts), encoder, n_points, batch_size)
     return OpenLayers(_tower(encoder.model, "text_model"), points)
 
@@ -229,27 +255,51 @@ def open_layers(
     if (images is None) == (texts is None):
         rule, got = "points must be images or texts", "none" if texts is None else "both"
         checks.refuse(caller, rule, got, "pass one of them", TypeError)
+    source = source_of(model)
     if texts is not None:
-        return _open_texts(model, texts, n_points, batch_size, caller)
-    if not isinstance(model, (nn.Module, str, tuple)):
+        return _open_texts(source, texts, n_points, batch_size, caller)
+    if not isinstance(source, (Network, Name)):
         rule = "model must be a module, a name or (network, processor)"
-        checks.refuse(caller, rule, type(model).__name__, "pass an nn.Module", TypeError)
-    fixed = isinstance(images, fixed_tasks.FixedPoints)
-    if isinstance(model, tuple) and (fixed or _ready(images)) or isinstance(model, str) and fixed:
-        rule = f"a {'name' if isinstance(model, str) else 'processor'} needs pictures"
+        checks.refuse(caller, rule, source.label_at(0), "pass an nn.Module", TypeError)
+    if source.partner is not None and _ready(images):
+        rule = "a processor needs pictures"
         got = f"{type(images).__name__}, which goes to the model as it is"
         checks.refuse(
             caller, rule, got, "pass the network alone, or what load_images opens", TypeError
         )
-    if isinstance(images, fixed_tasks.FixedPoints) and isinstance(model, nn.Module):
-        return OpenLayers(model, images)
-    if isinstance(model, (str, tuple)) or not _ready(images):
-        enc = load_encoder(model, transform=transform)
-        model, images = enc.module, _model_inputs(images, enc)
+    module: Any = getattr(source, "model", None)
+    if isinstance(source, Name) or source.partner is not None or not _ready(images):
+        enc = load_encoder(source, transform=transform)
+        module = enc.module
+        images = (
+            images if isinstance(images, fixed_tasks.FixedPoints) else _model_inputs(images, enc)
+        )
+    if isinstance(images, fixed_tasks.FixedPoints):
+        return OpenLayers(module, images)
     points = LayerPoints(images, n_points, batch_size, 0)
-    return OpenLayers(_tower(model, "vision_model"), points)
+    return OpenLayers(_tower(module, "vision_model"), points)
 
 # %% ../../nbs/jobs/05_layers.ipynb #d50fbe0f
+def _check_steady(module, points, views, caller):
+    "Look at the layers for a few inputs, in one batch and alone, as `embed` does."
+    first = next(iter(points))
+    named = isinstance(first, Mapping)
+    size = min(PROBE_IMAGES, len(next(iter(first.values())) if named else first))
+
+    def some(rows):
+        part = {k: v[rows] for k, v in first.items()} if named else first[rows]
+        one: Any = [part]
+        return encode(module, one, features=views)
+
+    def row(i):
+        return {k: v[i] for k, v in first.items()} if named else first[i]
+
+    halves = any(w.dtype in (torch.float16, torch.bfloat16) for w in module.parameters())
+    tolerance = HALF if halves else ON_GPU if torch.cuda.is_available() else EXACT
+    look = Look(features=some, inputs=row, tolerance=tolerance, kind="texts" if named else "images")
+    check_encoder(look, some(list(range(size))), "the layers", caller)
+
+
 def _layer_rows(module, points, layers, pool, caller):  # "layer/pooling" -> features, (n, d)
     pool = (pool,) if isinstance(pool, str) else tuple(pool)
     for name in pool:
@@ -264,6 +314,7 @@ def _layer_rows(module, points, layers, pool, caller):  # "layer/pooling" -> fea
             )
     views = _Views(module, layers, pool, caller)
     try:
+        _check_steady(module, points, views, caller)
         X: Any = encode(module, points, features=views)
     finally:
         for hook in views.hooks:
@@ -485,6 +536,7 @@ def rank_layers(
     n_points: int = 5000,  # points at most, a seeded subset
     batch_size: int = 64,  # inputs in a forward pass
     labels: known_labels.LabelsLike | None = None,  # of all inputs, as for `rank_models`
+    groups: ArrayLike | None = None,  # of all inputs (patient, video): left out whole
     judges: str | bool | None = "standing",  # of pictures and texts, without reference; or False
     **options: Any,  # of `rank_models`: prior, n_tasks, n_classes, seed and more
 ) -> LayerRanking:  # its plot is a curve over depth
@@ -503,6 +555,9 @@ def rank_layers(
     reading: dict[str, Any] = dict(transform=transform, n_points=n_points, batch_size=batch_size)
     module, points = open_layers(model, images, texts=texts, **reading, caller="rank_layers")
     checked = _labels_there(labels, points, images)
+    if groups is not None:
+        number = check_groups(groups, points.n_all, "rank_layers").number
+        options["groups"] = number[points.index]
     features = _layer_rows(module, points, layers, pool, "rank_layers")
     judge = None
     if "prior" not in options:

@@ -13,21 +13,25 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import Tensor
 
 from .. import checks, results
 from ..checks import ArrayLike, Axes, DataFrame
 from ..inputs import encoders, pooling
+from ..inputs.axes import channels_of
+from ..inputs.sources import Function, Matrix, Network, source_of
 from . import fixed_tasks
 from .collapse import alpha_on_basis, normalized_deviation, rankme_on_basis
 from .fixed_tasks import InputsLike
 from ..prior.heldout import error_on_basis
+from ..prior.left_out_groups import error_without_groups
 from ..rank import errors, tiers
 from ..rank.company import attempt
 from ..rank.laws import task_orders
@@ -67,7 +71,7 @@ def _moved(x, device, dtype):
     return x.to(device, dtype if x.is_floating_point() else None)
 
 # %% ../../nbs/jobs/01_monitor.ipynb #29cc305b
-def _pooled(out, pool, n, mask):  # mask: 0 where a token is padding, or None
+def _pooled(out, pool, n, mask, last):  # mask: 0 where a token is padding; last: channels are
     caller = "Monitor"
     if not torch.is_tensor(out):
         names = f" with {', '.join(map(str, out))}"[:60] if isinstance(out, Mapping) else ""
@@ -82,7 +86,7 @@ def _pooled(out, pool, n, mask):  # mask: 0 where a token is padding, or None
     elif padded and out.ndim == 3:
         out = pooling.pool_tokens(out, mask, pool or "mean")
     else:
-        out = pooling.pool_output(out, POOLS[pool], caller, "the model")
+        out = pooling.pool_output(out, POOLS[pool], caller, "the model", channels_last=last)
     if out.ndim != 2 or len(out) != n:
         rule = "the model must return one feature vector per input"
         checks.refuse(caller, rule, f"{tuple(out.shape)} for {n} inputs", "pass pool= or features=")
@@ -97,6 +101,10 @@ def _heads(out, several):  # name -> output
     return {str(name): head for name, head in out.items()}
 
 
+def _head(call, model, several, name, x):
+    return _heads(call(model, x), several)[name]
+
+
 def encode(
     model: Callable,  # module or function of a batch
     points: fixed_tasks.FixedPoints,
@@ -105,21 +113,29 @@ def encode(
     pool: str | Callable | None = None,  # of maps and tokens: "mean", "cls", "max" or a function
 ) -> Tensor | dict:  # shape (n, d), float32, on the CPU; by name if there are several heads
     "Features of the points, without a trace in the model or the generators."
-    if isinstance(model, nn.parallel.DistributedDataParallel):
-        model = model.module
-    module = model if isinstance(model, nn.Module) else None
+    source: Any = source_of(model)
+    model, module = source.model, source.module if isinstance(source, Network) else None
     device = encoders.device_of(module)
     weights = (w.dtype for w in module.parameters()) if module is not None else ()
     dtype = next((kind for kind in weights if kind.is_floating_point), None)
     call = features if features is not None else lambda model, x: model(x)
-    rows = []
+    rows: list = []
+    last: dict = {}  # head -> does its map have its channels last?
+    own_pool = callable(pool)
     with without_trace(model), encoders.evaluating(features):
         for x in points:
             n = len(next(iter(x.values()))) if isinstance(x, Mapping) else len(x)
             x = _moved(x, device, dtype)
             mask = x.get("attention_mask") if isinstance(x, Mapping) else None
             heads = _heads(call(model, x), features is not None)
-            rows.append({name: _pooled(out, pool, n, mask) for name, out in heads.items()})
+            for name, out in heads.items():
+                if torch.is_tensor(out) and out.ndim == 4 and name not in last and not own_pool:
+                    few = {k: v[:2] for k, v in x.items()} if isinstance(x, Mapping) else x[:2]
+                    again = partial(_head, call, model, features is not None, name)
+                    last[name] = channels_of(again, few, module, "Monitor") == 3
+            rows.append(
+                {k: _pooled(out, pool, n, mask, last.get(k, False)) for k, out in heads.items()}
+            )
     joined = {name: torch.cat([row[name] for row in rows]) for name in rows[0]}
     return joined.get("", joined)
 
@@ -432,12 +448,16 @@ class Monitor:
         return None if undecided else max(steps, key=lambda s: s.skill).step
 
     def _features(self, model):
-        if torch.is_tensor(model) or isinstance(model, np.ndarray):
+        source = source_of(model)
+        if isinstance(source, Matrix):
             X = checks.check_tensor(model, "Monitor", "features").detach().float().cpu()
         elif self.points is None:
             rule = "a model needs images to look at"
             remedy = "pass features (n, d), or images to Monitor"
             checks.refuse("Monitor", rule, type(model).__name__, remedy, TypeError)
+        elif not isinstance(source, (Network, Function)):
+            rule, remedy = "a model must be a module or a function", "pass one, or features (n, d)"
+            checks.refuse("Monitor", rule, source.label_at(0), remedy, TypeError)
         else:
             return encode(model, self.points, features=self.features, pool=self.pool)
         if X.ndim != 2 or len(X) not in (self.n_all, len(self.index)):
@@ -487,7 +507,10 @@ class Monitor:
     def _judge(self, X):
         X = checks.check_features(X, "Monitor")
         basis = decompose(X)
-        error = error_on_basis(basis, self.labels, "Monitor")
+        if self.groups is None:
+            error = error_on_basis(basis, self.labels, "Monitor")
+        else:
+            error = error_without_groups(basis, self.labels, self.groups, "Monitor")
         assert error.pseudo_values is not None and error.task_errors is not None
         points = error.pseudo_values / error.baseline
         tasks = error.task_errors / error.baseline

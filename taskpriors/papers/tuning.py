@@ -25,6 +25,7 @@ from ..inputs.accepted_models import Encoder, ModelLike, load_encoder
 from ..inputs.embed import CacheLike, embed_features
 from ..inputs.images import ImagesLike, load_images
 from ..inputs.pooling import pool_output
+from ..inputs.sources import source_of
 from ..kernels import kernel_factor
 from . import fine_tuning
 from .neucrab_files import ImageInputs
@@ -220,7 +221,8 @@ def fine_tune_with_prior(
     law = tuning_prior(start if prior is None else prior, source, temperature, **options)
     inputs = ImageInputs([source], start.transform)
     forward = deepcopy(start.forward)
-    module: Any = encoders.module_of(forward)
+    copied: Any = source_of(forward)
+    module = copied.module
     if not any(free := [p.requires_grad for p in module.parameters()]):
         module.requires_grad_(True)
     tuned = replace(start, forward=forward, module=module.to(where))

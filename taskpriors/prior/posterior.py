@@ -20,6 +20,7 @@ from ..checks import ArrayLike, Seed
 from . import prefix
 from .calibration import critical_temperature
 from .heldout import error_on_basis
+from .left_out_groups import check_groups, error_without_groups
 from ..results import Result
 from ..signatures import documented
 
@@ -274,14 +275,29 @@ class LabelledSkill(Result):
     points: Tensor = field(repr=False)  # pseudo-values of the skill, shape (n_models, k), float64
 
 
+def _grouping_of(groups, points, n, caller):  # Grouping of the labelled points
+    whole = check_groups(groups, n, caller).number
+    return check_groups(whole[points], len(points), caller)
+
+
+def _means_of_groups(values, grouping):  # (m, k) -> (m, n_groups), with the same error of the mean
+    m, k = values.shape
+    mean = values.mean(1, keepdim=True)
+    sums = values.new_zeros(m, grouping.n_groups).index_add_(1, grouping.number, values - mean)
+    return mean + sums * (grouping.n_groups / k) ** 0.5
+
+
 @documented
 def labelled_skill(
     features: Mapping | Sequence,  # of the models, each of shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,), whole numbers; -1 where not known
+    *,
+    groups: ArrayLike | None = None,  # of each point, shape (n,), left out whole; None: points are
 ) -> LabelledSkill:
     """Skill of each model on known labels, with what its covariance over models comes from.
 
-    The covariance of the skills is that of the rows of `points` over the number of labels.
+    The covariance of the skills is that of the rows of `points` over the number of labels; with
+    groups, of which there must be two with labels, these rows have a column for each group.
     Reference: Efron and Stein 1981 for the jackknife.
     """
     caller = "labelled_skill"
@@ -293,13 +309,20 @@ def labelled_skill(
         got = f"{len(classes.unique())} classes and {k} points"
         checks.refuse(caller, rule, got, "label more points")
     skills, values = [], []
+    grouping = None if groups is None else _grouping_of(groups, points, len(features[0]), caller)
     for X in features:
         basis = ridge.decompose(X[points.to(X.device)].double())
-        error = error_on_basis(basis, classes[None].to(X.device), caller)
+        tasks = classes[None].to(X.device)
+        if grouping is None:
+            error = error_on_basis(basis, tasks, caller)
+        else:
+            error = error_without_groups(basis, tasks, grouping.number, caller)
         assert error.pseudo_values is not None
         skills.append(error.skill)
         values.append((1 - error.pseudo_values / error.baseline).cpu())
     of_points = torch.stack(values)
+    if grouping is not None:
+        of_points = _means_of_groups(of_points, grouping)
     return LabelledSkill(
         skill=torch.tensor(skills, dtype=torch.float64),
         standard_error=of_points.std(1) / k**0.5,

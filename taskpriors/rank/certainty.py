@@ -103,6 +103,7 @@ class Certainty:
 
     def _of_points(self, groups):  # options of error_law
         n, m = self.ranking.settings.get("n"), self.ranking.point_errors.shape[1]
+        groups = self.ranking.groups if groups is None else groups
         options = dict(groups=groups, judging_errors=self.ranking.judging_errors)
         if groups is None or m == n or len(groups) != n:
             return options
@@ -124,6 +125,7 @@ class Certainty:
 
     def _of_accuracy_in(self, groups):
         ranking = self.ranking
+        groups = ranking.groups if groups is None else groups
         if groups is not None:
             groups = check_several(groups, "compare", "groups")
             n = ranking.settings.get("n", ranking.point_errors.shape[1])

@@ -35,15 +35,13 @@ from taskpriors.checks import (
     check_temperature,
     refuse,
 )
-from ..inputs.accepted_models import ModelLike, is_features
+from ..inputs import sources
+from ..inputs.accepted_models import ModelLike
 from ..inputs.embed import embed_features
-from ..inputs.feature_files import file_name, is_feature_file
 from ..inputs.image_source import ImageSource
 from ..inputs.images import ImagesLike, load_images
 from ..inputs.loaders import LoadedBatches
 from ..inputs.named_models import check_names
-from ..inputs.onnx import is_onnx
-from ..inputs.pretrained import is_processor, network_name
 from ..inputs.remote import check_scratch
 from ..inputs.texts import TextModelLike, TextsLike, TextSource, embed_texts, load_texts
 from ..inputs.zoo import zoo_names
@@ -99,6 +97,7 @@ class RankOptions:
     controls: tuple = ()  # names of models or judges that are known to be weak
     rank: int = 128  # directions of the prior, where features stay on disk
     n_judged: int = JUDGED  # points whose residuals are formed there
+    groups: Any = None  # of each point, shape (n,): left out whole; None: independent points
     scratch: str | Path | None = None  # where workers find tasks there; None: temporary folder
     caller: str = "rank_models"  # who asks
     bar: Any = None  # of open_bar, which all steps move on; None: each step draws its own
@@ -209,18 +208,8 @@ def over_models(
         refuse(options.caller, "workers must live", shortened(str(e), 90), remedy, RuntimeError)
 
 # %% ../../nbs/rank/03_company.ipynb #a0b621d0
-def _name_of(model, k):
-    if is_feature_file(model):
-        return file_name(model)
-    model = model[0] if isinstance(model, tuple) else model
-    if isinstance(model, (str, Path)):
-        return Path(model).stem if is_onnx(model) else model
-    known = network_name(model)
-    return known if "/" in known else f"{type(model).__name__}_{k}"
+#| export
 
-
-def _longer_name(model, name):  # for files of one name in several folders
-    return f"{Path(model).absolute().parent.name}/{name}" if is_feature_file(model) else name
 
 # %% ../../nbs/rank/03_company.ipynb #8c641faf
 def with_plain_names(
@@ -245,20 +234,18 @@ ModelsLike = TypeAliasType("ModelsLike", AnyModel | Sequence | Mapping)
 
 def named_models(
     models: ModelsLike | None,  # a model, a sequence of models, or name -> model; None is the zoo
-) -> dict:  # name -> model
+) -> dict:  # name -> Source
     "Give each model a name."
     if models is None:
-        return {name: name for name in (f"zoo/{z}" for z in zoo_names())}
+        models = [f"zoo/{name}" for name in zoo_names()]
     if isinstance(models, Mapping):
-        return with_plain_names(models.items(), "models")
-    pair = isinstance(models, tuple) and len(models) == 2 and is_processor(models[1])
-    if isinstance(models, str) or is_features(models) or callable(models) or pair:
-        models = [models]
-    models = list(models)  # type: ignore[arg-type]  # rank_models has judged them
-    names = [_name_of(model, k) for k, model in enumerate(models)]
+        pairs = [(name, sources.source_of(model)) for name, model in models.items()]
+        return with_plain_names(pairs, "models")
+    listed = sources.sources_of(models)
+    names = [source.label_at(k) for k, source in enumerate(listed)]
     pairs = [
-        (_longer_name(model, name) if names.count(name) > 1 else name, model)
-        for name, model in zip(names, models, strict=True)
+        (getattr(source, "longer_label", name) if names.count(name) > 1 else name, source)
+        for name, source in zip(names, listed, strict=True)
     ]
     return with_plain_names(pairs, "models")
 
@@ -417,7 +404,7 @@ def images_for(
     "The images of a ranking, once the names of all models can be had."
     check_names(models.values(), options.caller, texts=isinstance(images, TextSource))
     if images is None:
-        if all(is_features(model) for model in models.values()):
+        if all(map(sources.is_given, map(sources.source_of, models.values()))):
             return None
         images = "digits"
     if isinstance(images, (ImageSource, TextSource)):

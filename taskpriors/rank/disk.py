@@ -578,6 +578,9 @@ class DiskEngine:
     def check(self, models: Mapping, known: GivenLabels | None) -> None:
         "Refuse labels that one pass over the rows cannot use."
         caller = self.options.caller
+        if self.options.groups is not None:
+            rule = "whole groups are left out in memory"
+            refuse(caller, rule, "rows on disk", "rank a sample of whole groups, or on_disk=False")
         if known is not None and known.targets is not None:
             rule, remedy = "features that stay on disk take classes", "rank a sample of them"
             refuse(caller, rule, "real targets", remedy)

@@ -136,6 +136,12 @@ class LabelledSkills(NamedTuple):
     weights: dict[str, float]  # name of each judge -> its weight; empty if all labels are known
 
 
+def _several(groups, points):  # groups of these points; None if they are in one
+    if groups is None or len(groups[points].unique()) < 2:
+        return None
+    return groups[points]
+
+
 class JoinedSkills(NamedTuple):
     "Skills by judges and by labels in one."
 
@@ -162,6 +168,7 @@ def joined_with_labels(
     tasks: Tensor,  # that they are over, shape (n_tasks, n)
     labels: Tensor,  # class of each point, shape (n,); -1 where not known
     models: Mapping,  # name -> Model
+    groups: Tensor | None = None,  # of each point, shape (n,), left out whole
 ) -> JoinedSkills:
     "The judges' skills and the labels' own."
     n, points = len(labels), (labels >= 0).nonzero()[:, 0]
@@ -171,7 +178,8 @@ def joined_with_labels(
     if k >= DIRECT and c > 1 and len(skills) > 1:
         points = points[evenly(k, LOOKED_AT)]
         rows = [company.rows_of(models[name], points) for name in skills]
-        joint = small_area(values, labelled_skill(rows, labels[points]), n_points=n)
+        direct = labelled_skill(rows, labels[points], groups=_several(groups, points))
+        joint = small_area(values, direct, n_points=n)
         values, spread = joint.skill, spread + joint.covariance
     off = (values - values.mean()) * SCALE * c / k
     spread = spread + (1 - k / n) * torch.outer(off, off)
@@ -210,7 +218,7 @@ def skills_with_labels(
     tasks = engine.tasks_with(chosen.judges, known, chosen.temperatures, drawing)
     skills, failures = engine.skills(models, tasks, mask, n_classes=chosen.n_classes)
     company.refuse_unless_any(skills, failures, options.caller)
-    joined = joined_with_labels(skills, tasks, known, models)
+    joined = joined_with_labels(skills, tasks, known, models, options.groups)
     return LabelledSkills(joined.skills, failures, joined.spread, chosen.weights)
 
 # %% ../../nbs/rank/08_labelled.ipynb #22c3f165

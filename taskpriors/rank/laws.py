@@ -24,8 +24,9 @@ from ..blocks import evenly, row_blocks
 from ..checks import check_features, check_generator, check_instance, refuse
 from ..inputs.zoo import zoo_names
 from ..kernels import kernel_factor, product_factor
-from ..prior.cross_skill import cross_skill
+from ..prior.cross_skill import check_sampling, cross_skill, tasks_of_priors
 from ..prior.judges import Judges, copy_similarity, elect_prior, mutual_skill
+from ..prior.left_out_groups import cross_skill_without_groups
 from ..prior.prefix import pair_scale
 from ..prior.prefix_blocks import draw_uniforms, fill_labels
 from taskpriors.rank.company import (
@@ -39,6 +40,7 @@ from taskpriors.rank.company import (
 from .shared_prior import task_temperature
 from ..ridge_tasks import MOST_LOST
 from ..show.words import plain_text, shortened
+from ..store import digest_tensors
 
 # %% ../../nbs/rank/04_laws.ipynb #750fa514
 class Judge(NamedTuple):
@@ -207,13 +209,21 @@ def elect_judges(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # what they say of all points was said
             factors = [kernel_factor(X, options.kernel, scale="frobenius") for X in features]
-        run = dict(executor=options.executor, progress=options.shown)
-        skill = cross_skill(features, factors, **run, **drawing)
+        if options.groups is None:
+            run = dict(executor=options.executor, progress=options.shown)
+            skill = cross_skill(features, factors, **run, **drawing)
+        else:
+            tasks = tasks_of_priors(factors, check_sampling(gain=10.0, **drawing))
+            skill = cross_skill_without_groups(
+                features, tasks, options.groups[index], options.n_classes
+            )
         return Votes(skill=skill, alike=feature_copies(features))
 
     key: dict[str, Any] = dict(what="election", models=[model.digest for model in company.values()])
     key |= dict(drawing, points=len(index), kernel=options.kernel, penalties=MOST_LOST)
     key["device"] = str(options.device)
+    if options.groups is not None:
+        key["groups"] = digest_tensors(dict(groups=options.groups))
     like = Votes(*[blank(len(company), len(company))] * 2)
     named = all(model.digest for model in company.values())
     votes = load_or_compute(key, compute, like, options.cache if named else False)

@@ -24,6 +24,7 @@ from ..inputs.texts import TextSource
 from ..prior.calibration import top_eigenvalue
 from ..prior.edges import LeastEigenvalue, least_eigenvalue
 from ..prior.heldout import error_on_basis
+from ..prior.left_out_groups import accuracy_without_groups, error_without_groups
 from ..prior.moments import TraceMoments
 from ..prior.regression import target_error
 from ..prior.task_prior import TaskPrior
@@ -35,7 +36,7 @@ from .shared_prior import edge_temperature
 from ..ridge import decompose
 from ..ridge_tasks import MOST_LOST
 from ..store import digest_tensors
-from ..transfer.registry import combination_note
+from ..transfer.registry import LABEL_ACCURACY, combination_note
 
 # %% ../../nbs/rank/09_memory.ipynb #0f497757
 def edge_prior(
@@ -149,7 +150,9 @@ def _skill(job, options):
     def compute():
         start = time.perf_counter()
         X, tasks = features.to(device), job.labels.to(device)
-        if tasks.is_floating_point():
+        if options.groups is not None:
+            error = error_without_groups(decompose(X), tasks, options.groups, options.caller)
+        elif tasks.is_floating_point():
             error = target_error(X, tasks.T)
         else:
             error = error_on_basis(decompose(X), tasks, "expected_heldout_error")
@@ -163,6 +166,8 @@ def _skill(job, options):
         )
 
     about = dict(what="skill of points", tasks=job.digest, device=str(device), penalties=MOST_LOST)
+    if options.groups is not None:
+        about["groups"] = digest_tensors(dict(groups=options.groups))
     blank, (n_tasks, n) = company.blank, job.labels.shape
     like = engine.ModelScores(blank(), blank(n), blank(n_tasks), blank())
     key = dict(about, features=job.model.digest)
@@ -284,6 +289,12 @@ def model_metrics(
     return company.Settled({statistic: values_of(statistic) for statistic in metrics}, reasons)
 
 # %% ../../nbs/rank/09_memory.ipynb #0e0a46b3
+def _grouped_accuracy(known, groups, features):  # on labelled points, each group left out
+    points = (known.classes >= 0).nonzero()[:, 0]
+    rows = features[points.to(features.device)]
+    return accuracy_without_groups(rows, known.classes[points], groups[points])
+
+
 @dataclass(frozen=True, eq=False)
 class MemoryEngine:
     "The engine of a ranking whose features are in memory."
@@ -377,6 +388,8 @@ class MemoryEngine:
     ) -> engine.Columns:
         "Further statistics of the models, and those of the literature with labels."
         metrics = metrics_with_labels(metrics, known)
+        if LABEL_ACCURACY in metrics and self.options.groups is not None:
+            metrics[LABEL_ACCURACY] = partial(_grouped_accuracy, known, self.options.groups)
         values, failures = model_metrics(models, metrics, self.options)
         combined = combined_columns(metrics, values)
         notes = [combination_note(name) for name in combined]

@@ -27,9 +27,11 @@ from taskpriors.checks import (
     check_split,
     refuse,
 )
+from ..inputs import row_labels
 from ..inputs.embed import embed_features
 from ..inputs.images import ImagesLike
 from ..inputs.row_blocks import open_rows
+from ..inputs.sources import FeatureFile, Matrix, Unknown, Url, source_of
 from ..inputs.texts import TextsLike
 from .company import AnyModel, ModelsLike, RankOptions, named_models, texts_for
 from .cost import plan_ranking
@@ -85,10 +87,9 @@ def _check_further_options(how):
 def _check_call(models, prior, metrics, out):
     "Refuse what can be no model, prior, set of metrics or directory, before any work."
     me = "rank_models"
-    if models is not None and not isinstance(models, (str, Path)) and not callable(models):
+    if models is not None and isinstance(source_of(models), Unknown):
         remedy = "pass a list of models, or a dictionary name -> model"
-        kinds = (Iterable, torch.Tensor)
-        check_instance(models, kinds, me, "models", remedy=remedy)
+        check_instance(models, Iterable, me, "models", remedy=remedy)
     if isinstance(prior, (np.ndarray, torch.Tensor)):
         check_features(prior, me, "prior")
     elif prior is not None and not callable(prior):
@@ -114,9 +115,13 @@ def _check_call(models, prior, metrics, out):
 _FLOATS = 3 * 4  # bytes that a ranking in memory holds for each number in the files
 
 
-def _is_matrix_file(model):
-    named = isinstance(model, (str, Path)) and Path(model).suffix in (".npy", ".safetensors")
-    return named or isinstance(model, np.memmap)
+def _is_matrix_file(source):
+    match source:
+        case FeatureFile(path=place) | Url(url=place):
+            return source.key is None and str(place).endswith((".npy", ".safetensors"))
+        case Matrix(values=np.memmap()):
+            return True
+    return False
 
 
 def _rows_in_files(models):  # name -> RowMatrix, if all models are matrices in files
@@ -133,7 +138,7 @@ def _needs_memory(options, choice, statistics, scores, how):  # what rows on dis
     needs = ["metrics"] * bool(statistics or scores)
     needs += ["probe"] * (options.probe != "ridge")
     needs += ["kernel"] * (options.kernel not in ("cosine", "linear"))
-    elsewhere = choice.kind == "model" and not _is_matrix_file(choice.source)
+    elsewhere = choice.kind == "model" and not _is_matrix_file(source_of(choice.source))
     needs += ["prior"] * (choice.kind == "others" or elsewhere)
     return needs + [name for name in how if name not in ("device", *ON_DISK)]
 
@@ -177,6 +182,16 @@ def _plan_of(rows, choice, options):  # RankingPlan
         elected=choice.kind == "elected",
     )
 
+
+def _rank_rows(models, images, options, choice, *, needs, plan, asked):  # Ranking, or RankingPlan
+    rows, failures = _opened(models, choice, options)
+    if lost := [name for name in needs if name not in ("probe", "kernel", "prior")]:
+        rule, remedy = "rows on disk must be ranked without it", "or pass on_disk=False"
+        refuse("rank_models", rule, lost[0], f"leave it out, {remedy}")
+    if plan:
+        return _plan_of(rows, choice, options)
+    return run(rows, images, options, failures=failures, on_disk=True, **asked)
+
 # %% ../../nbs/rank/13_models.ipynb #f0f006d8
 @documented
 def rank_models(
@@ -184,7 +199,9 @@ def rank_models(
     images: ImagesLike | None = None,  # for load_images; None: digits, or none if all are features
     *,
     labels: LabelsLike | None = None,  # of all points or of some, see below
+    label_column: str | None = None,  # of a table of labels; None: label, or the only one
     texts: TextsLike | None = None,  # what load_texts opens, instead of images; see embed_texts
+    groups: ArrayLike | None = None,  # of each point (patient, video), (n,): left out whole
     prior: AnyModel | None = None,  # "elected" (None), "product", "others", model, factor (n, r)
     judges: JudgesLike | None = "standing",  # networks that vote and are not ranked, see below
     controls: str | Sequence | None = None,  # names of models known to be weak, that do not judge
@@ -222,12 +239,17 @@ def rank_models(
     on its tasks above that of the best of them. Temperatures are in the unit of M. A metric is
     better when higher, and is cached if it has a `key`; "synbench" among names scores the networks
     themselves.
-    `labels` are an array or list (-1, NaN, None or an empty text where not known), a dict or a csv
-    of rows or paths and labels, another file, or True for those of the points. They decide the
+    `labels` are an array or list (NaN, None or an empty text where not known), a series, a dict of
+    rows or paths and labels, a table whose rows have such a key (csv, tsv, json, parquet, a data
+    frame), another file, or True for those of the points. A -1 is unknown beside classes 0, 1, 2,
+    ..., and a class beside 1, or 0 and 1. What was decided is in the notes. Labels decide the
     order: the skill is over tasks that agree with them, "prior_skill" stands beside it, and metrics
     with labels are added. Numbers with fractions, floats (n, m) and several labels (n, m) of 0 and
     1 are real targets, and the skill is the mean over them of ridge regression. Features that stay
     on disk take classes, and metrics with labels where all points have one.
+    Points of one group (frames of a video, slides of a
+    patient) are no independent points: with `groups` no probe is judged on a group that it has
+    seen, and intervals, tiers and compare() take groups as independent.
     Files of more than 100,000 points, or than fit into memory, are read in blocks of rows where
     they lie, and so is whatever open_rows takes with `on_disk`: the law is cut to its `rank` (128)
     leading directions, `n_judged` points judge (see JUDGED), and workers of an executor find
@@ -238,6 +260,8 @@ def rank_models(
     _check_further_options(how)
     check_flag(overwrite, me, "overwrite")
     check_flag(plan, me, "plan")
+    if label_column is not None:
+        labels = row_labels.labels_of_column(labels, label_column)
     _check_call(models, prior, metrics, out)
     embedding = {name: value for name, value in how.items() if name not in ON_DISK}
     options = RankOptions(
@@ -249,6 +273,7 @@ def rank_models(
         temperature=temperature,
         task_temperature=task_temperature,
         train=train,
+        groups=groups,
         seed=seed,
         cache=cache,
         progress=progress,
@@ -257,6 +282,11 @@ def rank_models(
         **{name: how[name] for name in ON_DISK if name in how},
     )
     named = named_models(models)
+    if images is None and texts is None:
+        rows_by_name = row_labels.rows_of_frames(named, "rank_models")
+        named, points = rows_by_name.models, rows_by_name.points
+        if points is not None:
+            labels = row_labels.read_labels(labels, points, len(points.names))
     statistics, scores = without_synbench(metrics)
     choice = read_prior(prior, named)
     needs = _needs_memory(options, choice, statistics, scores, how)
@@ -267,14 +297,11 @@ def rank_models(
         images = texts_for(texts, images, models)
     asked: dict[str, Any] = dict(prior=prior, labels=labels, judges=judges, controls=controls)
     if on_disk:
-        where = replace(options, embedding=dict(device=how.get("device") or "cpu"))
-        rows, failures = _opened(named, choice, where)
-        if lost := [name for name in needs if name not in ("probe", "kernel", "prior")]:
-            rule, remedy = "rows on disk must be ranked without it", "or pass on_disk=False"
-            refuse(me, rule, lost[0], f"leave it out, {remedy}")
+        device = how.get("device") or "cpu"
+        where = replace(options, embedding=dict(device=device))
+        ranking = _rank_rows(named, images, where, choice, needs=needs, plan=plan, asked=asked)
         if plan:
-            return _plan_of(rows, choice, where)
-        ranking = run(rows, images, where, failures=failures, on_disk=True, **asked)
+            return ranking
     elif plan:
         rule = f"plan needs rows on disk, or files of more than {ALL_PAIRS:,} points"
         refuse(me, rule, "other models or options", "leave it out, or pass on_disk=True")

@@ -72,6 +72,7 @@ class Ranking(Result):
     spread: Tensor | None = None  # covariance of what further labels would settle, (m, m)
     to_label: Tensor | None = None  # rows of points, in the order in which to label them
     milliseconds: Tensor | None = None  # that embedding a point took, (n_models,), NaN: given
+    groups: Tensor | None = None  # of each point, by number, (n,), left out whole; None: of none
 
     @cached_property
     def certainty(self) -> Certainty:

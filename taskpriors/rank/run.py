@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/rank/12_run.ipynb #cbe56cee
 import math
+import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -20,6 +21,7 @@ from ..blocks import evenly, open_bar
 from ..checks import check_same_n, check_split, refuse
 from ..inputs.images import ImagesLike
 from ..inputs.texts import TextSource
+from ..prior.left_out_groups import check_groups, split_groups
 from ..prior.next_labels import jury_coordinates, points_looked_at, spread_points
 from . import company, jury, known_labels, laws, record
 from .company import RankOptions
@@ -134,6 +136,25 @@ def _check_classes(n, options):  # of tasks on n points
         refuse(options.caller, rule, f"{options.n_classes} classes, {n} points", remedy)
 
 
+def split_points(
+    options: RankOptions,
+    n: int,  # points
+) -> tuple[RankOptions, Tensor]:  # with the numbers of the groups; mask (n,), True where one trains
+    "Who trains the probes: a share of the points, or of whole groups."
+    seed = options.seed + 1
+    if options.groups is None:
+        return options, check_split(options.train, n, options.caller, seed=seed)
+    grouping = check_groups(options.groups, n, options.caller)
+    options = replace(options, groups=grouping.number)
+    if isinstance(options.train, numbers.Real):
+        return options, split_groups(grouping, float(options.train), options.caller, seed=seed)
+    mask = check_split(options.train, n, options.caller)
+    parted = grouping.number[mask].unique()
+    if torch.isin(grouping.number[~mask], parted).any():
+        refuse(options.caller, "train must part no group", "points of one on both sides", "mend it")
+    return options, mask
+
+
 def gather(
     engine: Engine,
     named: Mapping,  # name -> model
@@ -210,6 +231,12 @@ def find_scores(
     return Findings(drawn, scores, models, labelled, columns, to_label, failures)
 
 # %% ../../nbs/rank/12_run.ipynb #b4db5cc0
+_GROUPED = (
+    "The {n_points:,} points are in {n_groups:,} groups: a probe is judged on groups that it has "
+    "not seen, and intervals take groups as independent."
+)
+
+
 def settings_of(
     findings: Findings,
     options: RankOptions,
@@ -235,6 +262,9 @@ def settings_of(
         about = known_labels.labels_record(known, labels, source)
         settings["labels"] = about | dict(judges=labelled.weights)
         settings["notes"] += known.notes
+    if options.groups is not None:
+        settings["groups"] = n_groups = len(options.groups.unique())
+        settings["notes"].append(_GROUPED.format(n_points=len(mask), n_groups=n_groups))
     settings["notes"] += findings.columns.notes
     if findings.columns.combined:
         settings["combined"] = findings.columns.combined
@@ -244,26 +274,28 @@ def settings_of(
 def assemble(
     findings: Findings,
     settings: dict,  # of settings_of
+    options: RankOptions,
     mask: Tensor,  # shape (n,), True where a point trains
     source: Any | None,  # of images or texts; None if there are features alone
 ) -> Ranking:
     "A ranking from what was found."
     drawn, scores, models, labelled = findings[:4]
     skills = scores.skills if labelled is None else labelled.skills
-    numbers = _numbers_of(models, drawn.moments, skills, scores.probes)
+    columns = _numbers_of(models, drawn.moments, skills, scores.probes)
     if labelled is not None:
         without = [scores.skills[name].skill for name in models]
-        numbers |= dict(prior_skill=torch.stack(without), spread=labelled.spread)
-    if few := carried_by_few(numbers["point_errors"], len(mask)):
+        columns |= dict(prior_skill=torch.stack(without), spread=labelled.spread)
+    if few := carried_by_few(columns["point_errors"], len(mask)):
         settings["notes"].append(few)
     return Ranking(
-        **numbers,
-        judged=judged_points(mask, numbers["point_accuracy"].shape[1]),
+        **columns,
+        judged=judged_points(mask, columns["point_accuracy"].shape[1]),
         extra=elected_columns(models, drawn.law) | findings.columns.values,
         failures=findings.failures,
         settings=settings,
         drawn=record.draw_tasks(drawn.probe_tasks, mask, source),
         to_label=findings.to_label,
+        groups=options.groups,
         reason=edge_reason(drawn.moments, len(mask)),
     )
 
@@ -290,7 +322,7 @@ def rank_with(
     if source is None:
         known = known_labels.read_labels(labels, None, n, caller)
     engine.check(group.models, known)
-    mask = check_split(options.train, n, caller, seed=options.seed + 1)
+    options, mask = split_points(options, n)
     votes = n_voters if choice.kind == "elected" and n_voters > 2 else 0
     steps = engine.steps(votes, len(group.models), labelled=known is not None)
     with open_bar(options.progress, total=steps, unit="step") as bar:
@@ -302,7 +334,7 @@ def rank_with(
     silent = [f"{name} does not judge: {why}" for name, why in group.unseated.items()]
     settings["notes"] += silent
     settings["unjudged"] = jury.unjudged_words(len(findings.models), group.jury)
-    return assemble(findings, settings, **how)
+    return assemble(findings, settings, options, **how)
 
 
 def run(

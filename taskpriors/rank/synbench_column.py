@@ -9,14 +9,14 @@ __all__ = []
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
 from ..checks import refuse
-from ..inputs.accepted_models import ModelLike, is_features, load_encoder
+from ..inputs import sources
+from ..inputs.accepted_models import ModelLike, load_encoder
 from ..inputs.named_models import timm_config
 from .company import RankOptions, attempt, with_plain_names
 from ..store import cache_dir
@@ -61,13 +61,16 @@ def scored_network(
     model: ModelLike,  # as for `embed`
 ) -> tuple:  # what `synbench_score` takes: the network, and options
     "The network of a model, with the size and the pixel statistics of its images."
-    if is_features(model):
+    source = sources.source_of(model)
+    if sources.is_given(source):
         rule, remedy = "a SynBench score needs a network", "rank the network itself"
         refuse("synbench_score", rule, "features", remedy)
-    named = isinstance(model, str) and ("/" in model or Path(model).is_dir())
-    if not (named or isinstance(model, tuple)):
-        return model, {}
-    encoder = load_encoder(model)
+    match source:
+        case sources.Name(partner=None, of_zoo=False, of_hub=False, text=text) if "/" not in text:
+            return text, {}
+        case sources.Network(partner=None) | sources.Function(partner=None):
+            return source.model, {}
+    encoder = load_encoder(source)
     config = {} if encoder.module is None else timm_config(encoder.module)
     if config:
         return encoder.forward, dict(input_size=config["input_size"])

@@ -24,6 +24,8 @@ from ..blocks import map_blocks
 from ..checks import ArrayLike, ExecutorLike
 from ..inputs import encoders, named_models
 from ..inputs.pooling import pool_output
+from ..inputs.pretrained import Headless, class_layers
+from ..inputs.sources import Function, Name, Network, source_of
 from ..signatures import documented
 from . import gaussians
 from taskpriors.synbench.curves import (  # noqa: F401 - promised at this path
@@ -100,13 +102,17 @@ def image_encoder(
 ) -> ImageEncoder:
     "A model with its image size and pixel statistics; `evaluating` moves it to the device."
     caller = "synbench_score"
-    name = getattr(model, "name", encoders.model_name(model)) if callable(model) else str(model)
-    if isinstance(model, str):
-        model = named_models.timm_module(model, caller)
-    if not callable(model):
+    source = source_of(model)
+    name = getattr(model, "name", source.label)
+    if isinstance(source, Name):
+        source = Network(named_models.timm_module(source.text, caller))
+    if not isinstance(source, (Network, Function)):
         rule = "model must be a timm name, a module or a function"
-        checks.refuse(caller, rule, type(model).__name__, "pass one of those", TypeError)
-    module: Any = model if isinstance(model, nn.Module) else None
+        checks.refuse(
+            caller, rule, getattr(source, "kind", source.label), "pass one of those", TypeError
+        )
+    module: Any = source.module if isinstance(source, Network) else None
+    forward = Headless(module) if module is not None and class_layers(module) else source.model
     config = named_models.timm_config(module)
     shape = input_size or config.get("input_size")
     if not isinstance(shape, (tuple, list, torch.Size)):
@@ -121,7 +127,7 @@ def image_encoder(
     network = encoders.BatchEncoder(
         caller=caller,
         name=name,
-        forward=model,
+        forward=forward,
         device=place,
         dtype=weights.dtype if real else torch.float32,
         pooling="flatten",
