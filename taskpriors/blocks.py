@@ -11,16 +11,13 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from . import checks
 from .checks import ExecutorLike
-
-if TYPE_CHECKING:
-    from tqdm.auto import tqdm
 
 # %% ../nbs/workshop/04_blocks.ipynb #5ee09ae6
 _SLICE_BYTES = 120
@@ -76,7 +73,7 @@ def open_bar(
     desc: str | None = None,  # its label
     total: int | None = None,  # number of items
     unit: str = "it",  # what an item is
-) -> "tqdm":  # which is moved on with `update`
+) -> Any:  # which is moved on with `update`
     "A bar that several loops in a row move on; none under two seconds, or outside a terminal."
     from tqdm.auto import tqdm
 

@@ -8,7 +8,7 @@ __all__ = ['TaskExplorer', 'draw_task', 'explore']
 # %% ../../nbs/jobs/07_explore.ipynb #6c190829
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,9 +21,6 @@ from ..prior.calibration import critical_temperature
 from ..prior.prefix import sample_labels
 from ..show.plots import tsne
 from ..signatures import documented
-
-if TYPE_CHECKING:
-    from ipywidgets import Widget
 
 # %% ../../nbs/jobs/07_explore.ipynb #21cfb471
 def _pca_map(X):  # (n, 2)
@@ -310,7 +307,7 @@ def explore(
     *,
     images: Sequence | np.ndarray | Tensor | None = None,  # n of them, shown on a click
     **explorer: Any,  # precomputed maps or factors for TaskExplorer
-) -> "Widget":
+) -> Any:  # ipywidgets.Widget
     "A picture of a task, and controls for temperature, classes, sampler, prior and map."
     w, events = _widgets()
     if features is None:

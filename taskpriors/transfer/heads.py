@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,9 +21,6 @@ from .. import checks
 from ..checks import ArrayLike
 from ..results import Result
 from ..svd import FeatureSVD, present_classes, use_svd
-
-if TYPE_CHECKING:
-    from threadpoolctl import ThreadpoolController
 
 # %% ../../nbs/transfer/03_heads.ipynb #40c8f1b7
 class HeadProblem(NamedTuple):
@@ -235,7 +232,7 @@ def _start(head: HeadFit | None, frame: Frame, n_classes: int) -> np.ndarray:
 
 # %% ../../nbs/transfer/03_heads.ipynb #53e7a0fc
 @cache
-def numpy_blas() -> "ThreadpoolController":
+def numpy_blas() -> Any:  # ThreadpoolController
     "Controls the threads of numpy's and scipy's BLAS."
     import scipy.linalg  # noqa: F401 - a BLAS that is not loaded is not found
     from threadpoolctl import ThreadpoolController
