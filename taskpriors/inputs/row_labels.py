@@ -800,3 +800,44 @@ def rows_of_frames(
     ordered = {k: Matrix(named[k].loc[order]) if k in named else s for k, s in read.items()}
     names = [_key_text(row) for row in order]
     return NamedRows(ordered, SimpleNamespace(names=names, skipped=(), labels=None))
+
+# %% ../../nbs/inputs/01_row_labels.ipynb #ce5e1508
+GROUP_NAMES = ("group", "groups", "patient", "patient_id", "subject", "subject_id")
+GROUP_NAMES += ("video", "video_id", "participant", "participant_id")
+
+
+class PointGroups(NamedTuple):
+    "The group that each point belongs to."
+
+    names: list  # of the group of each point; None where nobody says it
+    notes: tuple[str, ...] = ()  # what a reader should know of them
+
+
+def _groups_in(path: str, caller: str) -> Any:  # Entries, or an array
+    file, _ = split_key(path)
+    column = None
+    if not is_url(file) and file.is_file() and tables.kind_of(file):
+        table = tables.read(file, caller, wanted={*GROUP_NAMES, *_WANTED})
+        plain = {tables.plain_name(name): name for name in table.columns}
+        column = next((plain[name] for name in GROUP_NAMES if name in plain), None)
+    return _labels_in(path, column, caller)
+
+
+def groups_of_points(
+    groups: Any,  # a list or array of names, a dictionary, a series, or a file of them
+    points: Any,  # a source of images or texts, or None
+    n: int,  # number of points
+    caller: str,  # who asks
+) -> PointGroups:
+    "The group of each point, found by its row, name or number as a label is."
+    if isinstance(groups, (str, os.PathLike)):
+        entries = _groups_in(os.fspath(groups), caller)
+    else:
+        entries = _entries_of(groups, None, caller)
+    if not isinstance(entries, Entries):
+        return PointGroups(entries.tolist() if hasattr(entries, "tolist") else list(entries))
+    entries = _without_empty_rows(entries)
+    place = placement(entries, points, n, caller)
+    names = entries.values if place.rows is None else _placed(entries, place.rows, n, caller)
+    notes = (note.replace("Labels", "Groups", 1) for note in (*entries.notes, *place.notes))
+    return PointGroups(names, tuple(notes))

@@ -122,6 +122,11 @@ _JUDGES = dict(
     "jury, or none: the ranked models alone (default: a jury of good networks if the models see "
     "images or texts)",
 )
+_GROUPS = dict(
+    metavar="FILE",
+    help="the group of each point (patient, video), which is left out whole: a table with a column "
+    "group and one that names points, or one name a line",
+)
 _RANK = {
     "inputs.images.load_images": _IMAGES,
     "inputs.texts.load_texts": _TEXTS,
@@ -142,7 +147,11 @@ _RANK = {
             "others (of all but the model that is judged), or a model",
         ),
         judges=_JUDGES,
+        groups=_GROUPS,
         **_FILES,
+        on_disk=dict(
+            action="store_true", help="read the rows of files where they are, whatever their size"
+        ),
         **dict.fromkeys(("images", "texts", "metrics", "executor", "label_column")),
     ),
     "inputs.embed.embed_features": dict.fromkeys(
@@ -165,6 +174,7 @@ _LAYERS = {
             "transformers",
         ),
         labels=_LABEL_WORDS,
+        groups=_GROUPS,
         **dict.fromkeys(("images", "texts", "transform")),
     ),
     "inputs.images.load_images": _IMAGES,
@@ -172,7 +182,7 @@ _LAYERS = {
     "rank.models.rank_models": dict(
         **_FILES,
         **dict.fromkeys(("models", "images", "labels", "texts", "prior", "judges", "controls")),
-        **dict.fromkeys(("metrics", "plan", "executor", "label_column")),
+        **dict.fromkeys(("metrics", "plan", "executor", "label_column", "groups", "on_disk")),
     ),
 }
 

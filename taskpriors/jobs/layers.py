@@ -26,6 +26,7 @@ from ..inputs.named_models import transformers_model
 from ..inputs.pooling import pool_tokens
 from ..inputs.pretrained import PooledModel, without_masks
 from ..inputs.probe import EXACT, HALF, ON_GPU, Look, check_encoder
+from ..inputs.row_labels import groups_of_points
 from ..inputs.sources import Name, Network, source_of
 from ..inputs.texts import TextsLike, TextSource, TokenEncoder, load_texts
 from . import fixed_tasks
@@ -500,9 +501,14 @@ class _LabelsThere(NamedTuple):
     notes: tuple = ()
 
 
+def _named_points(points):  # the source of all inputs, if there is one
+    if isinstance(points, TextPoints):
+        return points.source
+    return getattr(points.data, "images", None)
+
+
 def _labels_there(labels, points, images):
-    of_texts = isinstance(points, TextPoints)
-    source: Any = points.source if of_texts else getattr(points.data, "images", None)
+    source: Any = _named_points(points)
     if labels is True and isinstance(images, DataLoader):
         source = loaders.LoadedBatches(images, caller="rank_layers")
     checked = known_labels.read_labels(labels, source, points.n_all, "rank_layers")
@@ -535,7 +541,7 @@ def rank_layers(
     n_points: int = 5000,  # points at most, a seeded subset
     batch_size: int = 64,  # inputs in a forward pass
     labels: known_labels.LabelsLike | None = None,  # of all inputs, as for `rank_models`
-    groups: ArrayLike | None = None,  # of all inputs (patient, video): left out whole
+    groups: known_labels.LabelsLike | None = None,  # of all inputs (patient, video): left out whole
     judges: str | bool | None = "standing",  # of pictures and texts, without reference; or False
     **options: Any,  # of `rank_models`: prior, n_tasks, n_classes, seed and more
 ) -> LayerRanking:  # its plot is a curve over depth
@@ -555,7 +561,8 @@ def rank_layers(
     module, points = open_layers(model, images, texts=texts, **reading, caller="rank_layers")
     checked = _labels_there(labels, points, images)
     if groups is not None:
-        number = check_groups(groups, points.n_all, "rank_layers").number
+        named = groups_of_points(groups, _named_points(points), points.n_all, "rank_layers")
+        number = check_groups(named.names, points.n_all, "rank_layers").number
         options["groups"] = number[points.index]
     features = _layer_rows(module, points, layers, pool, "rank_layers")
     judge = None

@@ -201,7 +201,8 @@ def rank_models(
     labels: LabelsLike | None = None,  # of all points or of some, see below
     label_column: str | None = None,  # of a table of labels; None: label, or the only one
     texts: TextsLike | None = None,  # what load_texts opens, instead of images; see embed_texts
-    groups: ArrayLike | None = None,  # of each point (patient, video), (n,): left out whole
+    groups: LabelsLike
+    | None = None,  # of each point (patient, video), list or file: left out whole
     prior: AnyModel | None = None,  # "elected" (None), "product", "others", model, factor (n, r)
     judges: JudgesLike | None = "standing",  # networks that vote and are not ranked, see below
     controls: str | Sequence | None = None,  # names of models known to be weak, that do not judge

@@ -20,6 +20,7 @@ from torch import Tensor
 from ..blocks import evenly, open_bar
 from ..checks import check_same_n, check_split, refuse
 from ..inputs.images import ImagesLike
+from ..inputs.row_labels import groups_of_points
 from ..inputs.texts import TextSource
 from ..prior.left_out_groups import check_groups, split_groups
 from ..prior.next_labels import jury_coordinates, points_looked_at, spread_points
@@ -347,8 +348,11 @@ def rank_with(
     if source is None:
         known = known_labels.read_labels(labels, None, n, caller)
     engine.check(group.models, known)
-    copied = ""
-    if options.groups is None and isinstance(engine, MemoryEngine):
+    copied, notes = "", ()
+    if options.groups is not None:
+        names, notes = groups_of_points(options.groups, source, n, caller)
+        options = replace(options, groups=names)
+    elif isinstance(engine, MemoryEngine):
         options, copied = copies_as_groups(options, group.models)
     options, mask = split_points(options, n)
     votes = n_voters if choice.kind == "elected" and n_voters > 2 else 0
@@ -360,7 +364,7 @@ def rank_with(
     how: dict[str, Any] = dict(mask=mask, source=source)
     settings = settings_of(findings, options, labels=labels, known=known, **how)
     silent = [f"{name} does not judge: {why}" for name, why in group.unseated.items()]
-    settings["notes"] += silent
+    settings["notes"] += [*notes, *silent]
     settings["copies"] = copied
     settings["unjudged"] = jury.unjudged_words(len(findings.models), group.jury)
     return assemble(findings, settings, options, **how)
