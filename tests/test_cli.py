@@ -477,3 +477,26 @@ def test_a_mistyped_option_names_the_nearest_of_its_command(tmp_path, flag):
     code, out, err = run("rank", flag, cwd=tmp_path)
     assert (code, out) == (2, "")
     assert "usage: taskpriors rank" in err and "did you mean --models?" in err
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_groups_of_a_table_are_left_out_whole(tmp_path, on_disk):
+    "Frames of videos, in another order than the rows; from disk they are refused in a sentence."
+    g = np.random.default_rng(0)
+    video = np.arange(200) // 5
+    np.save(
+        tmp_path / "identity.npy", g.normal(size=(40, 20))[video] + 0.2 * g.normal(size=(200, 20))
+    )
+    np.save(tmp_path / "noise.npy", g.normal(size=(200, 20)))
+    lines = [f"{row},v{video[row]}" for row in g.permutation(200)]
+    (tmp_path / "videos.csv").write_text("row,video\n" + "\n".join(lines) + "\n")
+    words = ["rank", "--models", "identity.npy", "noise.npy", "--n-tasks", "20", "--quiet"]
+    words += ["--groups", "videos.csv", *(["--on-disk"] if on_disk else [])]
+    status, out, err = run(*words, cwd=tmp_path)
+    if on_disk:
+        assert status == 2 and "whole groups are left out in memory. Got rows on disk" in err
+        return
+    assert status == 0, err
+    assert "200 points are in 40 groups" in out
+    settings = json.loads((tmp_path / "ranking" / "ranking.json").read_text())["settings"]
+    assert settings["groups"] == 40

@@ -82,6 +82,7 @@ class RankingPlan(Result):
     def __str__(self):
         minutes = self.seconds / 60
         told = f"{minutes:.0f} minutes" if minutes >= 1.5 else f"{self.seconds:.0f} seconds"
+        told = told if self.seconds >= 1.5 else "a second"
         models = "1 model" if self.n_models == 1 else f"{self.n_models} models"
         return f"{models}, {self.n:,} points: about {told}, {self.n_bytes / 1e9:.1f} GB"
 
