@@ -332,6 +332,9 @@ def _checked_targets(targets: Tensor, n: int, caller: str) -> GivenLabels:
     notes: tuple = ()
     if several and values == {0, 1} and (targets.sum(1) == 1).all():
         notes = ("Each point has one label of several: as classes, argmax(1), they decide more.",)
+    whole = all(value == round(value) for value in values)
+    if not several and whole and len(values) <= _FEW:
+        notes = ("One column of floats is taken as a real target; as classes pass labels[:, 0].",)
     if several and -1 in values:
         which = f"{int((targets == -1).sum())} of {targets.numel()} labels are -1"
         others = values - {-1}
