@@ -483,7 +483,7 @@ def _find_or_compute(
 # %% ../../nbs/inputs/06_embed.ipynb #b5a8ecc8
 def embed_features(
     model: ModelLike,  # see `embed`
-    images: ImagesLike | None,  # see `embed`
+    images: ImagesLike | LoadedBatches | None,  # see `embed`
     *,
     transform: Callable | None = None,  # PIL image -> tensor; None is the model's own
     pooling: str | None = None,  # of maps and tokens: avg, max, token; for timm its own names
