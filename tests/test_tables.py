@@ -92,7 +92,7 @@ def same_cells(path, text, dialect, rows, wanted):
     "Are the cells those of Python's reader, where the file has no defect?"
     theirs = list(csv.reader(io.StringIO(text, newline=""), delimiter=dialect["separator"]))
     assert theirs == [list(map(str, row)) for row in rows]
-    table = tables.read(path, "test", wanted=wanted, prose=True)
+    table = tables.read(path, "test", column_names=wanted, prose=True)
     ours = [list(row) for row in zip(*table.cells, strict=True)]
     assert (list(table.columns), ours) == (theirs[0], theirs[1:]), text
 

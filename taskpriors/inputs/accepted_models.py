@@ -122,8 +122,8 @@ def _open_named(source, pooling, cache):  # _Named
     if source.of_zoo:
         return _Named(zoo_model(name[4:], cache=cache), pooling, zoo_transform)
     if source.of_hub:
-        network, processor, own = transformers_model(name, "embed")
-        return _Named(network, pooling or own, processor)
+        network, processor, default_pooling = transformers_model(name, "embed")
+        return _Named(network, pooling or default_pooling, processor)
     name = f"hf-hub:{name}" if name.startswith("timm/") else name
     return _Named(timm_module(name, "embed", pooling=pooling), pooling, None)
 

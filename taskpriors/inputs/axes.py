@@ -47,7 +47,7 @@ def _name_of(func: Any) -> str:
     return getattr(func.__self__, "__name__", "") if name == "__get__" else name
 
 
-def _flat(values: Any) -> list:
+def _flat(values: Any) -> list[Any]:
     if not isinstance(values, (list, tuple)):
         return [values]
     return [x for part in values for x in _flat(part)]
@@ -85,8 +85,8 @@ class ChannelAxes(TorchFunctionMode):
         x: Any,
     ) -> int | None:  # None if nothing is known
         "The axis of the channels of a tensor."
-        there, axis = self._known.get(id(x), (None, None))
-        return axis if there is not None and there() is x else None
+        reference, axis = self._known.get(id(x), (None, None))
+        return axis if reference is not None and reference() is x else None
 
     def _axis(self, func: Any, out: Tensor, args: tuple, kwargs: dict) -> int | None:
         name = _name_of(func)
@@ -106,13 +106,13 @@ class ChannelAxes(TorchFunctionMode):
                 return _moved_axis(func, axis, x.ndim, args[1:], kwargs)
             if name in _CUTS and x.ndim == out.ndim:
                 return axis
-            if (kept := _kept_axis(axis, x.shape, out.shape)) is not None:
-                return kept
+            if (axis_after := _kept_axis(axis, x.shape, out.shape)) is not None:
+                return axis_after
         return None
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict | None = None
-    ) -> Any:
+    ) -> object:
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
         for part in out if isinstance(out, (tuple, list)) else [out]:

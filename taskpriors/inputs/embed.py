@@ -84,7 +84,7 @@ class _Prepared(torch.utils.data.Dataset):
 # %% ../../nbs/inputs/06_embed.ipynb #1c390f7e
 def _stack(
     rows: list,
-) -> Any:  # a tensor, or name -> tensor
+) -> Tensor | dict[str, Any]:
     if isinstance(rows[0], Mapping):
         return {name: _stack([torch.as_tensor(row[name]) for row in rows]) for name in rows[0]}
     shapes = {tuple(x.shape) for x in rows}
@@ -209,7 +209,7 @@ class Probe:
             check_encoder(self.look, together, self.name)
 
 
-def _row_of(batch: Any, i: int) -> Any:  # a tensor, or name -> tensor
+def _row_of(batch: Any, i: int) -> Tensor | dict[str, Tensor]:
     return {name: x[i] for name, x in batch.items()} if isinstance(batch, Mapping) else batch[i]
 
 # %% ../../nbs/inputs/06_embed.ipynb #8a30bbc6
@@ -483,7 +483,7 @@ def _find_or_compute(
 # %% ../../nbs/inputs/06_embed.ipynb #b5a8ecc8
 def embed_features(
     model: ModelLike,  # see `embed`
-    images: ImagesLike | None,  # see `embed`
+    images: ImagesLike | LoadedBatches | None,  # see `embed`
     *,
     transform: Callable | None = None,  # PIL image -> tensor; None is the model's own
     pooling: str | None = None,  # of maps and tokens: avg, max, token; for timm its own names

@@ -82,7 +82,7 @@ def _names_read(code: types.CodeType) -> set:  # by a function, and by the funct
     return set(code.co_names).union(*map(_names_read, inner))
 
 
-def _read_by(function: types.FunctionType) -> list:  # what its closure and global names hold
+def _read_by(function: types.FunctionType) -> list[Any]:  # what its closure and global names hold
     names = _names_read(function.__code__)
     read = [value for name, value in function.__globals__.items() if name in names]
     for place in (x for x in read if isinstance(x, (types.ModuleType, type)) and not _foreign(x)):
@@ -102,7 +102,7 @@ def _foreign(obj: Any) -> bool:  # is it from a library that is not looked into?
     return (home or "").partition(".")[0] in _FOREIGN
 
 
-def _parts_of(obj: Any) -> list:  # what an object may call
+def _parts_of(obj: Any) -> list[Any]:  # what an object may call
     if isinstance(obj, functools.partial):
         return [obj.func, *obj.args, *obj.keywords.values()]
     if isinstance(obj, (types.MethodType, staticmethod, classmethod)):
@@ -124,16 +124,16 @@ def _parts_of(obj: Any) -> list:  # what an object may call
 
 def modules_within(
     obj: object,  # a module, a function, a bound method, a partial, or anything that holds one
-) -> list:  # of nn.Module
+) -> list[nn.Module]:
     "The networks that a callable runs, as far as they can be seen from outside."
     modules: list = []
     waiting = deque([obj])
-    seen: dict = {}
-    while waiting and len(seen) < _MANY:
+    visited: dict = {}
+    while waiting and len(visited) < _MANY:
         part: Any = waiting.popleft()
-        if id(part) in seen or isinstance(part, _PLAIN):
+        if id(part) in visited or isinstance(part, _PLAIN):
             continue
-        seen[id(part)] = part  # which is kept alive, so that its number stays its own
+        visited[id(part)] = part  # which is kept alive, so that its number stays its own
         if isinstance(part, nn.Module):
             modules.append(part)
         elif isinstance(part, (Mapping, list, tuple, functools.partial)) or not _foreign(part):
@@ -280,8 +280,8 @@ class BatchEncoder:
             rule = f"{self.name} must accept batches of its inputs"
             named = x if isinstance(x, Mapping) else {"": x}
             shapes = ", ".join(f"{k} {tuple(v.shape)}".lstrip() for k, v in named.items())
-            said = " ".join(str(e).split())[:160]
-            got = f"{type(e).__name__}: {said} on shape {shapes}"
+            message = " ".join(str(e).split())[:160]
+            got = f"{type(e).__name__}: {message} on shape {shapes}"
             refuse(self.caller, rule, got, "check the model and its inputs", RuntimeError)
 
 # %% ../../nbs/inputs/03_encoders.ipynb #a90fa44b
@@ -300,7 +300,7 @@ def _source(
 # %% ../../nbs/inputs/03_encoders.ipynb #a91897d8
 def _class_source(
     cls: type,
-) -> list:  # per class: its name and the source of its methods
+) -> list[list[str]]:  # per class: its name and the source of its methods
     mine = [k for k in cls.__mro__ if not k.__module__.startswith(("torch.", "builtins"))]
     return [
         [k.__qualname__, *(_source(f) for _, f in sorted(vars(k).items()) if inspect.isfunction(f))]
@@ -317,7 +317,7 @@ def printed_form(
 # %% ../../nbs/inputs/03_encoders.ipynb #9133e9e1
 def _tensors(
     module: nn.Module,
-) -> dict:  # name -> tensor
+) -> dict[str, Tensor]:  # name -> tensor
     return {**module.state_dict(), **dict(module.named_buffers())}
 
 
@@ -338,25 +338,25 @@ def _content(
 # %% ../../nbs/inputs/03_encoders.ipynb #fd25b8f8
 def _own_settings(
     obj,
-) -> dict:  # attributes that json can hold, and digests of tensors, arrays and modules
-    found = {}
+) -> dict[str, Any]:  # attributes that json can hold, and digests of tensors, arrays and modules
+    settings = {}
     for k, v in sorted(getattr(obj, "__dict__", {}).items()):
         if k.startswith("_") or k in ("training", "pretrained_cfg", "default_cfg"):
             continue
         if isinstance(v, (Tensor, np.ndarray, nn.Module)):
-            found[k] = _content(v)
+            settings[k] = _content(v)
             continue
         try:
-            found[k] = json.loads(json.dumps(v, sort_keys=True))
+            settings[k] = json.loads(json.dumps(v, sort_keys=True))
         except (TypeError, ValueError):
             continue
-    return found
+    return settings
 
 # %% ../../nbs/inputs/03_encoders.ipynb #729d22a3
 def description_of(
     obj: Any,  # a module, a function, a bound method, a partial or any other callable
     depth: int = 5,  # how far to follow functions that hold functions
-) -> Any:  # what json can hold
+) -> str | list[Any] | dict[str, Any]:  # what json can hold
     "Everything that decides what a callable returns, as far as it can be seen from outside."
 
     def inner(o):
@@ -368,13 +368,13 @@ def description_of(
     if inspect.ismethod(obj):
         return [_source(obj.__func__), description_of(obj.__self__, depth)]
     if inspect.isfunction(obj):
-        seen = inspect.getclosurevars(obj)
+        closure = inspect.getclosurevars(obj)
         read = {
             k: v
-            for k, v in seen.globals.items()
+            for k, v in closure.globals.items()
             if isinstance(v, nn.Module) or not (callable(v) or inspect.ismodule(v))
         }
-        held = {k: inner(v) for k, v in sorted({**seen.nonlocals, **read}.items())}
+        held = {k: inner(v) for k, v in sorted({**closure.nonlocals, **read}.items())}
         return [_source(obj), printed_form(obj.__defaults__), held]
     if isinstance(obj, nn.Module):
         parts = list(obj.modules())

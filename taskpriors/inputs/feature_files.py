@@ -49,7 +49,7 @@ _DENSEST = 100  # how many times shorter than its content it may be
 def _members(
     path: Path,
     key: str | None,
-) -> list:  # of zipfile.ZipInfo: those of the key, else of 'features', else all
+) -> list[zipfile.ZipInfo]:  # those of the key, else of 'features', else all
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
     named = [m for m in members if m.filename.removesuffix(".npy") == (key or "features")]
@@ -122,8 +122,8 @@ def _in_order(frame: DataFrame, what: str, caller: str) -> DataFrame:
         if numbers.is_monotonic_increasing or not tables.counts(numbers.tolist()):
             return frame
     order = np.argsort(numbers.to_numpy(), kind="stable")
-    said = f"{caller}: the rows of {what} are taken in the order of {column}, which counts them"
-    warnings.warn(f"{said}; drop it to keep them as they stand.", stacklevel=2)
+    message = f"{caller}: the rows of {what} are taken in the order of {column}, which counts them"
+    warnings.warn(f"{message}; drop it to keep them as they stand.", stacklevel=2)
     return frame.iloc[order]
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #2e30d35c
@@ -233,7 +233,7 @@ def _remedy_for(
 def _stored(
     path: Path,
     key: str | None,
-) -> dict:  # name -> array
+) -> dict[str, Any]:  # name -> array
     "What a file of arrays or tensors holds."
     if path.suffix == ".npy":
         return {"features": map_npy(path)}
@@ -251,7 +251,7 @@ def _stored(
     return _named_tensors(torch.load(path, map_location="cpu", weights_only=True))
 
 
-def _named_tensors(saved: Any) -> dict:  # name -> array
+def _named_tensors(saved: Any) -> dict[Any, Any]:  # name -> array
     "What torch saved: a tensor, tensors by name, batches, or features beside labels."
     if isinstance(saved, Tensor):
         return {"features": saved.detach()}
@@ -272,26 +272,26 @@ def _named_tensors(saved: Any) -> dict:  # name -> array
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #5094a5ee
 def _chosen(
-    found: dict,  # name -> array
+    arrays: dict,  # name -> array
     path: Path,
     key: str | None,
     caller: str,
 ):  # an array
-    if key in found and found[key] is not None:
-        return found[key]
-    names = ", ".join(map(repr, found))
+    if key in arrays and arrays[key] is not None:
+        return arrays[key]
+    names = ", ".join(map(repr, arrays))
     if key is not None:
         rule = f"{path.name} must hold the array {key!r}"
         refuse(caller, rule, names, "name one that it holds")
-    if "features" in found:
-        return found["features"]
-    if len(found) != 1:
+    if "features" in arrays:
+        return arrays["features"]
+    if len(arrays) != 1:
         rule = f"{path.name} must hold 'features' or a single array"
         remedy = "store one array, or call it 'features'"
-        if path.suffix == ".npz" and found:
-            remedy = f"name one, e.g. {path.name[-60:]}:{next(iter(found))}"
+        if path.suffix == ".npz" and arrays:
+            remedy = f"name one, e.g. {path.name[-60:]}:{next(iter(arrays))}"
         refuse(caller, rule, names, remedy)
-    return next(iter(found.values()))
+    return next(iter(arrays.values()))
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #3651639d
 def _refuse_folder(

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
@@ -30,6 +30,9 @@ from taskpriors.checks import (
     refuse,
 )
 from ..results import new_axes
+
+if TYPE_CHECKING:
+    import PIL.Image
 
 # %% ../../nbs/inputs/04_image_source.ipynb #15f16062
 def rgb_pixels(
@@ -85,7 +88,7 @@ def to_rgb(
     image: Any,  # PIL image of any mode
     exif_rotation: bool = True,
     depth: int = 16,  # bits that images of 16 bits use
-) -> Any:  # PIL image in RGB
+) -> "PIL.Image.Image":  # in RGB
     "A PIL image of any mode in RGB, upright unless it is to stay as it is stored."
     kind = image.format
     if exif_rotation:
@@ -99,7 +102,9 @@ def _encoded(image, exif_rotation):  # bytes of a PIL image of 16 bits
     return out.getvalue()
 
 
-def image_content(item: Any, exif_rotation: bool = True) -> Any:  # encoded bytes or an RGB image
+def image_content(
+    item: Any, exif_rotation: bool = True
+) -> "bytes | PIL.Image.Image":  # encoded, or in RGB
     "What an item of a source holds."
     from PIL import Image
 
@@ -140,7 +145,7 @@ def decode_image(
     content: Any,  # encoded bytes, or a PIL image
     exif_rotation: bool = True,
     depth: int = 16,  # bits that images of 16 bits use
-) -> Any:  # PIL image in RGB
+) -> "PIL.Image.Image":  # in RGB
     "The image that encoded bytes or pixels hold."
     from PIL import Image
 
@@ -224,8 +229,8 @@ def _class_numbers(labels):  # shape (n,), int64; None if an image has no class
     "Classes of the images: whole numbers as they are, words in alphabetical order."
     if all(isinstance(y, str) for y in labels):
         return torch.from_numpy(np.unique(labels, return_inverse=True)[1].astype(np.int64))
-    known = all(isinstance(y, int) and y >= 0 for y in labels)
-    return torch.tensor(labels) if known else None
+    all_numbered = all(isinstance(y, int) and y >= 0 for y in labels)
+    return torch.tensor(labels) if all_numbered else None
 
 # %% ../../nbs/inputs/04_image_source.ipynb #75aa5688
 def why_unreadable(e: BaseException) -> str:
@@ -300,30 +305,32 @@ class ImageSource:
         self.items, self.name, self.labels_from = items, name, labels_from
         self.exif_rotation = exif_rotation
         n_threads = check_load(n_threads, "load_images", "n_threads", low=0, workers=True)
-        found = _inspect_all(items, n_threads, progress, exif_rotation)
-        self.index = [i for i, f in enumerate(found) if isinstance(f, tuple)]
+        inspected = _inspect_all(items, n_threads, progress, exif_rotation)
+        self.index = [i for i, f in enumerate(inspected) if isinstance(f, tuple)]
         self.names = None if names is None else tuple(str(names[i]) for i in self.index)
-        names = range(len(found)) if names is None else names
-        self.skipped = [(str(names[i]), f) for i, f in enumerate(found) if isinstance(f, str)]
+        names = range(len(inspected)) if names is None else names
+        self.skipped = [(str(names[i]), f) for i, f in enumerate(inspected) if isinstance(f, str)]
         if not self.index:
-            got = f"{len(found)} images, the first: {found[0] if found else 'none'}"
+            got = f"{len(inspected)} images, the first: {inspected[0] if inspected else 'none'}"
             refuse("load_images", f"{name} must hold a readable image", got, "check the source")
-        self._digests = [found[i][0] for i in self.index]
-        self.depth = self._depth_of([found[i][2] for i in self.index])
-        y = [found[i][1] if labels is None else int(labels[i]) for i in self.index]
+        self._digests = [inspected[i][0] for i in self.index]
+        self.depth = self._depth_of([inspected[i][2] for i in self.index])
+        y = [inspected[i][1] if labels is None else int(labels[i]) for i in self.index]
         self.labels = _class_numbers(y)
         if self.skipped:
-            told = f"load_images: {len(self.skipped)} of {len(found)} images cannot be read and are"
+            message = f"load_images: {len(self.skipped)} of {len(inspected)} images cannot be read"
             first, why = self.skipped[0]
-            warnings.warn(f"{told} left out, the first is {first} ({why}).", stacklevel=3)
+            warnings.warn(
+                f"{message} and are left out, the first is {first} ({why}).", stacklevel=3
+            )
 
     def _depth_of(self, brightest):  # bits that the images of 16 bits use
         values = [value for value in brightest if value is not None]
         depth = next(bits for bits in _DEPTHS if max(values, default=65535) < 2**bits)
         if depth < 16:
-            told = f"load_images: {len(values)} images of 16 bits hold no value above"
-            told = f"{told} {2**depth - 1} and are read as images of {depth} bits; if they are"
-            warnings.warn(f"{told} dark, pass arrays in [0, 1].", stacklevel=4)
+            message = f"load_images: {len(values)} images of 16 bits hold no value above"
+            reading = f"{2**depth - 1} and are read as images of {depth} bits; if they are dark"
+            warnings.warn(f"{message} {reading}, pass arrays in [0, 1].", stacklevel=4)
         return depth
 
     def __len__(self):
@@ -340,8 +347,8 @@ class ImageSource:
         return decode_image(content, self.exif_rotation, self.depth)
 
     def __repr__(self):
-        about = f"n={len(self)}, fingerprint={self.fingerprint[:12]}, skipped={len(self.skipped)}"
-        return f"ImageSource({self.name!r}, {about})"
+        summary = f"n={len(self)}, fingerprint={self.fingerprint[:12]}, skipped={len(self.skipped)}"
+        return f"ImageSource({self.name!r}, {summary})"
 
     @property
     def fingerprint(self) -> str:

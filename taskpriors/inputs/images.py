@@ -94,8 +94,8 @@ class LeftOut(NamedTuple):
             kinds = ", ".join(f"{n} {ending}" for ending, n in sorted(self.foreign.items()))
             parts.append(f"files that Pillow does not read ({kinds}), which .png or .jpg would be")
         if parts:
-            told = f"load_images: left out of {place}: {', and '.join(parts)}."
-            warnings.warn(told, stacklevel=5)
+            message = f"load_images: left out of {place}: {', and '.join(parts)}."
+            warnings.warn(message, stacklevel=5)
 
 
 def _is_image(
@@ -125,7 +125,7 @@ def _is_image(
 def open_dataset(
     name: str,  # hfds/, hfids/, tfds/, wds/ or torch/, then a name; empty for a folder at root=
     **kwargs: Any,  # of timm.data.create_dataset
-) -> Any:  # a data set of timm
+) -> Dataset:  # of timm
     "Open a folder or a named data set with timm."
     from timm.data import create_dataset
 
@@ -168,21 +168,28 @@ def _walk(folder, left_out, inside=()):
             yield folder, entry.name
 
 # %% ../../nbs/inputs/04_images.ipynb #d526c232
+class ListedImages(NamedTuple):
+    "Images of a folder or an archive, with their classes."
+
+    samples: list[tuple[str, int]]  # path and class of each
+    classes: dict[str, int]  # name -> class
+
+
 def list_images(
     folder: str,
     types: Sequence,  # endings of names, such as .png
     class_map: Any,  # name -> class, a file of them, or nothing
-) -> tuple:  # pairs (path, class); name -> class
+) -> ListedImages:
     "Images of a folder in timm's order, with their classes."
-    left_out, found = LeftOut([], Counter()), []
+    left_out, pairs = LeftOut([], Counter()), []
     by_content = types is IMAGE_TYPES
     for place, name in _walk(folder, left_out):
         path = os.path.join(place, name)
         start = partial(_start_of, path) if by_content else None
         if _is_image(name, types, start, left_out):
-            found.append((path, "" if place == folder else os.path.basename(place)))
+            pairs.append((path, "" if place == folder else os.path.basename(place)))
     left_out.say(os.path.basename(os.path.abspath(folder)))
-    return _in_timm_order(found, folder, class_map)
+    return _in_timm_order(pairs, folder, class_map)
 
 
 def _start_of(path):  # bytes
@@ -192,7 +199,7 @@ def _start_of(path):  # bytes
         return file.read(16)
 
 
-def _in_timm_order(found, folder, class_map):  # pairs (path, class), name -> class
+def _in_timm_order(pairs, folder, class_map):  # pairs (path, class), name -> class
     "Pairs (path, name of its class) in timm's order, with a number for each class."
     from timm.data.readers.class_map import load_class_map
     from timm.utils.misc import natural_key
@@ -200,10 +207,11 @@ def _in_timm_order(found, folder, class_map):  # pairs (path, class), name -> cl
     if class_map:
         classes = load_class_map(class_map, folder)
     else:
-        names = sorted({label for _, label in found}, key=natural_key)
+        names = sorted({label for _, label in pairs}, key=natural_key)
         classes = {name: k for k, name in enumerate(names)}
-    samples = [(path, classes[label]) for path, label in found if label in classes]
-    return sorted(samples, key=lambda sample: natural_key(sample[0])), classes
+    samples = [(path, classes[label]) for path, label in pairs if label in classes]
+    samples = sorted(samples, key=lambda sample: natural_key(sample[0]))
+    return ListedImages(samples, classes)
 
 # %% ../../nbs/inputs/04_images.ipynb #31bf4a0b
 _SPLITS = (("train", "training"), ("val", "valid", "validation", "eval", "evaluation"))
@@ -211,18 +219,18 @@ _SPLITS = (("train", "training"), ("val", "valid", "validation", "eval", "evalua
 
 def _subfolder(root, split):  # path
     "The subfolder of a split."
-    others = next((names for names in _SPLITS if split in names), ())
-    for name in (split, *others):
+    synonyms = next((names for names in _SPLITS if split in names), ())
+    for name in (split, *synonyms):
         if name and (root / name).is_dir() and (root / name) != root:
             return root / name
     rule = f"split must name a subfolder of {root.name}"
     refuse("load_images", rule, repr(split), "leave split out to read the whole folder")
 
 # %% ../../nbs/inputs/04_images.ipynb #d863ae6f
-def _refuse_options(others, what, known):
+def _refuse_options(options, what, accepted):
     "Refuse options that nothing would read."
-    if others:
-        rule, got = f"{what} takes the options {known}", ", ".join(map(repr, others))[:80]
+    if options:
+        rule, got = f"{what} takes the options {accepted}", ", ".join(map(repr, options))[:80]
         refuse("load_images", rule, got, "leave it out", TypeError)
 
 
@@ -233,7 +241,7 @@ def _refuse_empty(folder, types):
     refuse("load_images", rule, got, "check path and split")
 
 
-def _load_folder(root, split, limit, how, *, class_map="", input_key=None, **others):
+def _load_folder(root, split, limit, options, *, class_map="", input_key=None, **others):
     "Images of a folder, with the subfolders as classes."
     _refuse_options(others, "a folder", "class_map and input_key")
     folder = root if split is None else _subfolder(root, split)
@@ -250,7 +258,7 @@ def _load_folder(root, split, limit, how, *, class_map="", input_key=None, **oth
         names=[os.path.relpath(path, root) for path in paths],
         n_threads=min(8, os.cpu_count() or 1),
         labels_from=f"the subfolders of {root.resolve().name}",
-        **how,
+        **options,
     )
 
 # %% ../../nbs/inputs/04_images.ipynb #75ea9b89
@@ -315,12 +323,12 @@ def _list_archive(path):  # name -> place in the file; None in a zip file
         refuse("load_images", f"{path.name} must open", why_unreadable(e), remedy, OSError)
 
 
-def _load_archive(path, limit, how, *, class_map="", input_key=None, **others):  # ImageSource
+def _load_archive(path, limit, options, *, class_map="", input_key=None, **others):  # ImageSource
     "Images of a zip or tar file, with the folders in it as classes."
     _refuse_options(others, "an archive", "class_map and input_key")
     types = input_key.split(";") if input_key else IMAGE_TYPES
     members = _list_archive(path)
-    left_out, found = LeftOut([], Counter()), []
+    left_out, pairs = LeftOut([], Counter()), []
     for name in members:
         *folders, last = PurePosixPath(name).parts
         hidden = next((folder for folder in folders if is_hidden(folder)), None)
@@ -328,11 +336,11 @@ def _load_archive(path, limit, how, *, class_map="", input_key=None, **others): 
             ending = os.path.splitext(last)[1].lower()
             left_out.hidden.extend([hidden] * (ending in types))
         elif _is_image(last, types, None, left_out):
-            found.append((name, os.path.basename(os.path.dirname(name))))
+            pairs.append((name, os.path.basename(os.path.dirname(name))))
         elif not input_key and os.path.splitext(last)[1].lower() in _FOREIGN:
             left_out.foreign[os.path.splitext(last)[1].lower()] += 1
     left_out.say(path.name)
-    samples, classes = _in_timm_order(found, str(path.parent), class_map)
+    samples, classes = _in_timm_order(pairs, str(path.parent), class_map)
     if not samples:
         _refuse_empty(path.name, types)
     samples = [samples[i] for i in evenly(len(samples), limit).tolist()]
@@ -346,7 +354,7 @@ def _load_archive(path, limit, how, *, class_map="", input_key=None, **others): 
         names=names,
         n_threads=0 if zipped else min(8, os.cpu_count() or 1),
         labels_from=f"the folders in {path.name}",
-        **how,
+        **options,
     )
 
 # %% ../../nbs/inputs/04_images.ipynb #738e67ec
@@ -355,12 +363,12 @@ _IMAGE_KEYS = ("image", "img", "picture")
 _LABEL_KEYS = ("label", "labels", "target", "class")
 
 
-def _key_in(columns, wanted, usual):  # the name, or None
+def _key_in(columns, column, usual):  # the name, or None
     "The column that is wanted, or one of the usual names if there is one of them only."
-    if wanted is not None:
-        return wanted if wanted in columns else None
-    found = [name for name in usual if name in columns]
-    return found[0] if len(found) == 1 else None
+    if column is not None:
+        return column if column in columns else None
+    matches = [name for name in usual if name in columns]
+    return matches[0] if len(matches) == 1 else None
 
 
 def _columns_in(columns, keys, usual):  # name of the images' column, name of the labels' or None
@@ -368,20 +376,20 @@ def _columns_in(columns, keys, usual):  # name of the images' column, name of th
     columns = list(columns)
     image = _key_in(columns, keys[0], usual)
     label = _key_in(columns, keys[1], _LABEL_KEYS)
-    for name, wanted in ((image, "input_key"), (label, "target_key")):
-        asked = keys[wanted == "target_key"]
-        if name is None and (asked is not None or wanted == "input_key"):
-            rule = f"the column of {'images' if wanted == 'input_key' else 'labels'} must be known"
+    for name, option in ((image, "input_key"), (label, "target_key")):
+        column = keys[option == "target_key"]
+        if name is None and (column is not None or option == "input_key"):
+            rule = f"the column of {'images' if option == 'input_key' else 'labels'} must be known"
             got = f"the columns {', '.join(map(repr, columns))}"
-            refuse("load_images", rule, got, f"name one of them with {wanted}=")
+            refuse("load_images", rule, got, f"name one of them with {option}=")
     return image, label
 
 
-def _load_table(path, limit, how, *, input_key=None, target_key=None, **others):  # ImageSource
+def _load_table(path, limit, options, *, input_key=None, target_key=None, **others):  # ImageSource
     "Images whose paths a table lists."
     _refuse_options(others, "a table", "input_key and target_key")
-    asked = [tables.plain_name(key) for key in (input_key, target_key) if key]
-    table = tables.read(path, "load_images", wanted=asked or {*_PATH_KEYS, *_LABEL_KEYS})
+    columns = [tables.plain_name(key) for key in (input_key, target_key) if key]
+    table = tables.read(path, "load_images", column_names=columns or {*_PATH_KEYS, *_LABEL_KEYS})
     for note in table.notes:
         warnings.warn(f"load_images: {note}", stacklevel=3)
     plain = [tables.plain_name(column) for column in table.columns]
@@ -402,7 +410,7 @@ def _load_table(path, limit, how, *, input_key=None, target_key=None, **others):
         names=[paths[i] for i in some],
         n_threads=min(8, os.cpu_count() or 1),
         labels_from=f"the column {label!r} of {path.name}",
-        **how,
+        **options,
     )
 
 
@@ -415,9 +423,9 @@ def _codes(cells, column, table):  # whole numbers of at least 0; None if there 
             stacklevel=4,
         )
         return None
-    given = row_labels.column_classes(cells, "load_images")
-    n_blank = int((given.classes < 0).sum())
-    notes = list(given.notes)
+    column_labels = row_labels.column_classes(cells, "load_images")
+    n_blank = int((column_labels.classes < 0).sum())
+    notes = list(column_labels.notes)
     if n_blank:
         notes.append(
             f"{n_blank} of {len(cells)} images have no label in {table}, so none gets one; "
@@ -425,10 +433,10 @@ def _codes(cells, column, table):  # whole numbers of at least 0; None if there 
         )
     for note in notes:
         warnings.warn(f"load_images: {note}", stacklevel=4)
-    if all(name.isdecimal() and str(int(name)) == name for name in given.names):
-        numbers = [int(name) for name in given.names]
-        return [numbers[c] if c >= 0 else -1 for c in given.classes.tolist()]
-    return given.classes.tolist()
+    if all(name.isdecimal() and str(int(name)) == name for name in column_labels.names):
+        numbers = [int(name) for name in column_labels.names]
+        return [numbers[c] if c >= 0 else -1 for c in column_labels.classes.tolist()]
+    return column_labels.classes.tolist()
 
 # %% ../../nbs/inputs/04_images.ipynb #f4e8d43f
 def _pair(row, keys=(None, None)):  # an image, or a tuple (image, label, ...)
@@ -478,12 +486,14 @@ def _is_stream(source):
     return streams or (hasattr(source, "take") and not hasattr(source, "__len__"))
 
 
-def _load_dataset(ds, name, limit, how, keys=(None, None)):  # ImageSource
+def _load_dataset(ds, name, limit, options, keys=(None, None)):  # ImageSource
     "Images of a data set, streamed or not."
     if _is_stream(ds):
-        return ImageSource(_collect(ds, limit, how["exif_rotation"], keys=keys), name, **how)
+        return ImageSource(
+            _collect(ds, limit, options["exif_rotation"], keys=keys), name, **options
+        )
     items = _Items(ds, evenly(len(ds), limit).tolist(), keys)
-    return ImageSource(items, name, **how)
+    return ImageSource(items, name, **options)
 
 # %% ../../nbs/inputs/04_images.ipynb #a8630df2
 def _load_array(a, name, limit):  # ImageSource
@@ -512,7 +522,7 @@ def _refuse_split(split, name):
         refuse("load_images", rule, repr(split)[:80], "choose the images yourself")
 
 # %% ../../nbs/inputs/04_images.ipynb #5782220a
-def _load_named(source, split, limit, how, **kwargs):  # ImageSource
+def _load_named(source, split, limit, options, **kwargs):  # ImageSource
     "The digits, or a data set by its name."
     if source == "digits":
         from sklearn.datasets import load_digits
@@ -533,22 +543,22 @@ def _load_named(source, split, limit, how, **kwargs):  # ImageSource
     if prefix in ("hfids", "tfds", "wds"):
         kwargs["num_samples"] = limit
     ds = open_dataset(source, split=split or "validation", **kwargs)
-    return _load_dataset(ds, source, limit, how)
+    return _load_dataset(ds, source, limit, options)
 
 # %% ../../nbs/inputs/04_images.ipynb #3c921614
-def _load_file(path, limit, how, **kwargs):  # ImageSource
+def _load_file(path, limit, options, **kwargs):  # ImageSource
     "Images of an archive or of a table of paths."
     if path.is_file() and tables.kind_of(path):
-        return _load_table(path, limit, how, **kwargs)
+        return _load_table(path, limit, options, **kwargs)
     if not path.is_file() or path.suffix not in (".zip", ".tar"):
         rule = "images must be a folder, or a file .npy, .csv, .zip or .tar"
         packed = path.name.endswith((".tar.gz", ".tgz", ".tar.bz2", ".tar.xz"))
         remedy = "unpack it and name" if packed else "pass a list of paths, or name"
         refuse("load_images", rule, f"the file {path.name}", f"{remedy} the folder")
-    return _load_archive(path, limit, how, **kwargs)
+    return _load_archive(path, limit, options, **kwargs)
 
 # %% ../../nbs/inputs/04_images.ipynb #bddd7d2e
-def _load_object(source, split, limit, how, *, input_key=None, target_key=None, **others):
+def _load_object(source, split, limit, options, *, input_key=None, target_key=None, **others):
     "Images that are given as an object."
     _refuse_options(others, "a data set", "input_key and target_key")
     if isinstance(source, torch.utils.data.DataLoader):
@@ -577,7 +587,7 @@ def _load_object(source, split, limit, how, *, input_key=None, target_key=None, 
     is_map = hasattr(source, "__getitem__") and hasattr(source, "__len__")
     if _is_stream(source) or (is_map and not isinstance(source, (type, bytes))):
         name = getattr(source, "name", None) or type(source).__name__
-        return _load_dataset(source, name, limit, how, (input_key, target_key))
+        return _load_dataset(source, name, limit, options, (input_key, target_key))
     rule = "images must be a path, a name, an array, a list or a map-style data set"
     refuse("load_images", rule, type(source).__name__, "see load_images", TypeError)
 
@@ -606,14 +616,14 @@ def load_images(
     ranges are refused. Where files of 16 bits hold no value above 2**b - 1, b = 8, 10, 12 or 14,
     they are scaled by that, with a warning.
     """
-    how = dict(
+    options = dict(
         progress=check_flag(progress, "load_images", "progress"),
         exif_rotation=check_flag(exif_rotation, "load_images", "exif_rotation"),
     )
     if limit is not None:
         limit = check_count(limit, "load_images", "limit")
     if not isinstance(source, (str, os.PathLike)):
-        return _load_object(source, split, limit, how, **kwargs)
+        return _load_object(source, split, limit, options, **kwargs)
     path = Path(source).expanduser()
     if path.suffix == ".npy" and os.path.isfile(path):
         _refuse_split(split, path.name[-80:])
@@ -625,11 +635,11 @@ def load_images(
             refuse("load_images", rule, got, "check the file", OSError)
         return _load_array(a, path.name, limit)
     if os.path.isdir(path):
-        return _load_folder(path, split, limit, how, **kwargs)
+        return _load_folder(path, split, limit, options, **kwargs)
     if os.path.exists(path):
         _refuse_split(split, path.name[-80:])
-        return _load_file(path, limit, how, **kwargs)
-    return _load_named(os.fspath(source), split, limit, how, **kwargs)
+        return _load_file(path, limit, options, **kwargs)
+    return _load_named(os.fspath(source), split, limit, options, **kwargs)
 
 # %% ../../nbs/inputs/04_images.ipynb #f3bcbd2c
 def find_shared_data() -> Path | None:  # None if there is none

@@ -44,24 +44,24 @@ def split_batch(
     caller: str = "embed",  # who asks
 ) -> Batch:
     "Inputs and labels of a batch."
-    given, labels = batch, None
-    if isinstance(given, (tuple, list)) and given and isinstance(given[0], (Tensor, Mapping)):
-        given, *others = given
-        labels = others[0] if others else None
-    if isinstance(given, Mapping):
+    content, labels = batch, None
+    if isinstance(content, (tuple, list)) and content and isinstance(content[0], (Tensor, Mapping)):
+        content, *rest = content
+        labels = rest[0] if rest else None
+    if isinstance(content, Mapping):
         if labels is None:
-            labels = next((given[name] for name in _LABEL_FIELDS if name in given), None)
-        tensors = {k: v for k, v in given.items() if isinstance(v, Tensor) and v.ndim > 1}
+            labels = next((content[name] for name in _LABEL_FIELDS if name in content), None)
+        tensors = {k: v for k, v in content.items() if isinstance(v, Tensor) and v.ndim > 1}
         inputs: Any = {k: v for k, v in tensors.items() if k not in _LABEL_FIELDS}
         if len(inputs) == 1:
             (inputs,) = inputs.values()
     else:
-        inputs = given if isinstance(given, Tensor) and given.ndim else None
+        inputs = content if isinstance(content, Tensor) and content.ndim else None
     if inputs is None or not len(inputs):
         rule = "a batch must be a tensor, a pair (inputs, labels) or a dictionary of tensors"
-        holds = f" of {type(given[0]).__name__}" if isinstance(given, list) and given else ""
+        holds = f" of {type(content[0]).__name__}" if isinstance(content, list) and content else ""
         remedy = "give the loader a collate_fn that stacks them, or pass loader.dataset"
-        refuse(caller, rule, f"{type(given).__name__}{holds}", remedy, TypeError)
+        refuse(caller, rule, f"{type(content).__name__}{holds}", remedy, TypeError)
     return Batch(inputs, _as_labels(labels, n_inputs(inputs)))
 
 
@@ -74,8 +74,8 @@ def n_inputs(
 # %% ../../nbs/inputs/05_loaders.ipynb #ab210cb1
 def _check_order(loader, caller):
     for sampler in (loader.sampler, getattr(loader.batch_sampler, "sampler", None)):
-        drawn = "Random" in type(sampler).__name__ or getattr(sampler, "shuffle", False) is True
-        if drawn:
+        shuffles = "Random" in type(sampler).__name__ or getattr(sampler, "shuffle", False) is True
+        if shuffles:
             rule = "a loader must give its points in the same order each time"
             remedy = "pass DataLoader(loader.dataset, batch_size, shuffle=False)"
             refuse(caller, rule, f"one that shuffles, by a {type(sampler).__name__}", remedy)
@@ -119,8 +119,8 @@ class LoadedBatches:
             labels.append(y)
         if not self._digests:
             refuse(caller, "a loader must give a batch", "none", "check its data set")
-        known = all(y is not None for y in labels)
-        self.labels = torch.cat(labels) if known else None
+        labelled = all(y is not None for y in labels)
+        self.labels = torch.cat(labels) if labelled else None
 
     def __len__(self):
         return len(self._digests)
@@ -146,17 +146,17 @@ class LoadedBatches:
         row = 0
         for batch in self._pass():
             inputs, _ = split_batch(batch, self.caller)
-            seen = _row_digests(inputs)
-            expected = self._digests[row : row + len(seen)]
-            if seen != expected:
-                at = next((k for k, d in enumerate(expected) if d != seen[k]), len(expected))
+            digests = _row_digests(inputs)
+            expected = self._digests[row : row + len(digests)]
+            if digests != expected:
+                at = next((k for k, d in enumerate(expected) if d != digests[k]), len(expected))
                 rule = "a loader must give the same inputs each time"
                 got = f"another input at position {row + at}"
                 remedy = "pass one without shuffling and without random transforms"
                 refuse(self.caller, rule, got, remedy, RuntimeError)
             skip = max(start - row, 0)
-            row += len(seen)
-            if skip >= len(seen):
+            row += len(digests)
+            if skip >= len(digests):
                 continue
             if isinstance(inputs, Mapping):
                 yield {name: x[skip:] for name, x in inputs.items()}

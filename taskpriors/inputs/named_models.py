@@ -32,20 +32,20 @@ def check_timm_name(
     import timm
 
     base, _, tag = name.partition(".")
-    known = timm.is_model(base)
-    tagged = timm.list_pretrained(f"{base}.*") if known else []
-    if known and (not tag or name in tagged):
+    is_model = timm.is_model(base)
+    tagged = timm.list_pretrained(f"{base}.*") if is_model else []
+    if is_model and (not tag or name in tagged):
         return
     near = tagged[:5] or difflib.get_close_matches(base, timm.list_models(), 3, 0.5)
     remedy = f"did you mean {' or '.join(near)}" if near else "see timm.list_models()"
-    rule = f"timm {timm.__version__} must know the {'weights' if known else 'model'}"
+    rule = f"timm {timm.__version__} must know the {'weights' if is_model else 'model'}"
     refuse(caller, rule, repr(name), remedy)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #0489fa8b
 def _timm_weights(
     name: str,
     weights: str,  # "" for timm's own, "untrained", or a file
-) -> dict:  # keyword arguments of timm.create_model
+) -> dict[str, Any]:  # keyword arguments of timm.create_model
     import timm
 
     if weights == "untrained":
@@ -62,7 +62,7 @@ def _timm_weights(
 # %% ../../nbs/inputs/03_named_models.ipynb #3ac68af6
 _PATIENCE = 3.0  # seconds for the hub to answer
 _BELIEVED = 60.0  # seconds for which its answer holds
-_asked: dict = {}  # when the hub was asked, and whether it answered
+_hub_state: dict = {}  # when the hub was asked, and whether it answered
 
 
 def _ask_hub() -> bool:
@@ -80,9 +80,9 @@ def _ask_hub() -> bool:
 def _hub_answers() -> bool:
     "Does the hub answer, or did it within the last minute?"
     now = time.monotonic()
-    if now - _asked.get("at", -math.inf) > _BELIEVED:
-        _asked.update(answers=_ask_hub(), at=now)
-    return _asked["answers"]
+    if now - _hub_state.get("at", -math.inf) > _BELIEVED:
+        _hub_state.update(answers=_ask_hub(), at=now)
+    return _hub_state["answers"]
 
 
 @contextmanager
@@ -101,8 +101,8 @@ def hub_at_once() -> Iterator:
 def _cached_words() -> str:
     from huggingface_hub import constants
 
-    there = Path(constants.HF_HUB_CACHE).glob("models--timm--*/snapshots/*/*")
-    files = [path for path in there if path.suffix in (".safetensors", ".bin", ".pth")]
+    snapshots = Path(constants.HF_HUB_CACHE).glob("models--timm--*/snapshots/*/*")
+    files = [path for path in snapshots if path.suffix in (".safetensors", ".bin", ".pth")]
     names = sorted({path.parts[-4].removeprefix("models--timm--") for path in files})
     return listed(names) if names else "nothing of timm"
 
@@ -189,7 +189,7 @@ def timm_config(
 def repositories_of(
     model: Any,  # anything that may be ranked; only a name has a repository
     texts: bool,  # does it read texts?
-) -> list:  # of OWNER/NAME
+) -> list[str]:  # of OWNER/NAME
     "Repositories of which any may have the weights of a model."
     source = source_of(model)
     if not isinstance(source, Name):
@@ -203,8 +203,8 @@ def repositories_of(
         return [f"sentence-transformers/{name}", name]
     import timm
 
-    known = timm.is_model(name.partition(".")[0])
-    config = timm.get_pretrained_cfg(name, allow_unregistered=False) if known else None
+    is_model = timm.is_model(name.partition(".")[0])
+    config = timm.get_pretrained_cfg(name, allow_unregistered=False) if is_model else None
     return [config.hf_hub_id] if config is not None and config.hf_hub_id else []
 
 # %% ../../nbs/inputs/03_named_models.ipynb #9f5990d8
@@ -239,7 +239,9 @@ def check_names(
     named = [model for model in map(source_of, models) if isinstance(model, Name)]
     repositories = {model.text: repositories_of(model, texts) for model in named}
     repositories = {name: places for name, places in repositories.items() if places}
-    missing = [name for name, found in repositories.items() if not any(map(cached_snapshot, found))]
+    missing = [
+        name for name, addresses in repositories.items() if not any(map(cached_snapshot, addresses))
+    ]
     if not missing or not (constants.HF_HUB_OFFLINE or not _hub_answers()):
         return
     rule = "without a network, weights must be in the cache of the hub"

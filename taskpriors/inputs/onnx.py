@@ -57,7 +57,7 @@ class OnnxModel:
         inputs = session.get_inputs()
         if len(inputs) != 1 or inputs[0].type not in _TYPES:
             rule = "a network must have one input, of pictures as numbers"
-            got = ", ".join(f"{found.name} {found.type}" for found in inputs)
+            got = ", ".join(f"{part.name} {part.type}" for part in inputs)
             refuse(caller, rule, got, "export the part that takes pictures alone")
         self._name, self._type = inputs[0].name, _TYPES[inputs[0].type]
         first = (inputs[0].shape or [None])[0]
@@ -74,6 +74,6 @@ class OnnxModel:
         for start in range(0, len(batch), size):
             part = batch[start : start + size]
             lacking = np.repeat(part[-1:], size - len(part), axis=0)
-            given = {self._name: np.concatenate([part, lacking])}
-            parts.append(self._session.run([self.output], given)[0][: len(part)])
+            feed = {self._name: np.concatenate([part, lacking])}
+            parts.append(self._session.run([self.output], feed)[0][: len(part)])
         return torch.from_numpy(np.concatenate(parts))

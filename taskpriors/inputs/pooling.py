@@ -77,9 +77,9 @@ def choose_output(
     if pooling in (None, "pooler") and vectors is not None:
         return Chosen(vectors.flatten(1), "pooler")
     if pooling == "pooler":
-        known = "a tensor" if isinstance(out, Tensor) else type(out).__name__
+        kind = "a tensor" if isinstance(out, Tensor) else type(out).__name__
         rule = f"{name} must return a vector of its own for pooling='pooler'"
-        refuse(caller, rule, known, "choose 'mean' or 'cls'")
+        refuse(caller, rule, kind, "choose 'mean' or 'cls'")
     return Chosen(out, pooling) if tokens is None else Chosen(tokens, pooling or "mean")
 
 # %% ../../nbs/inputs/02_pooling.ipynb #fe2da093

@@ -43,13 +43,13 @@ def _last_layer(module: nn.Module) -> nn.Module:
     return layers[-1] if layers else module
 
 
-def _of_timm(network: Any) -> list:
+def _of_timm(network: Any) -> list[nn.Module]:
     heads = network.get_classifier() if getattr(network, "num_classes", 0) else ()
     heads = [*heads] if isinstance(heads, (tuple, list, nn.ModuleList)) else [heads]
     return [_last_layer(head) for head in heads if isinstance(head, nn.Module)]
 
 
-def _of_torchvision(network: Any) -> list:
+def _of_torchvision(network: Any) -> list[nn.Module]:
     home = next(k.__module__ for k in type(network).__mro__ if "torchvision." in k.__module__)
     if any(word in home for word in _NO_CLASSES):
         return []
@@ -57,18 +57,18 @@ def _of_torchvision(network: Any) -> list:
     return [_last_layer(named[name]) for name in _HEADS if name in named][:1]
 
 
-def _of_transformers(network: Any) -> list:
+def _of_transformers(network: Any) -> list[nn.Module]:
     if not any(_CLASSIFIES.search(cls.__name__) for cls in type(network).__mro__):
         return []
-    beside = {k: m for k, m in network.named_children() if m is not network.base_model}
-    heads = {k: m for k, m in beside.items() if re.search("classifier|score|head|logits", k)}
+    children = {k: m for k, m in network.named_children() if m is not network.base_model}
+    heads = {k: m for k, m in children.items() if re.search("classifier|score|head|logits", k)}
     heads = {k: m for k, m in heads.items() if not k.startswith("pre_")}
     return [_last_layer(head) for head in heads.values()]
 
 
 def class_layers(
     network: nn.Module,
-) -> list:  # of modules; empty if it classifies nothing
+) -> list[nn.Module]:  # empty if it classifies nothing
     "The last layers of the classifiers of a network of timm, torchvision or transformers."
     if comes_from(network, "timm") and hasattr(network, "get_classifier"):
         return _of_timm(network)
@@ -251,8 +251,8 @@ class PooledModel(nn.Module):
 
 # %% ../../nbs/inputs/03_pretrained.ipynb #719f1349
 def _processed(image, *, processor):  # PIL image -> tensor, or name -> tensor
-    found = processor(images=image, return_tensors="pt")
-    rows = {name: value[0] for name, value in found.items() if isinstance(value, Tensor)}
+    outputs = processor(images=image, return_tensors="pt")
+    rows = {name: value[0] for name, value in outputs.items() if isinstance(value, Tensor)}
     return rows["pixel_values"] if list(rows) == ["pixel_values"] else rows
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import NamedTuple, TypeGuard, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -34,11 +34,14 @@ def is_url(
     return isinstance(source, str) and _URL.match(source) is not None
 
 # %% ../../nbs/inputs/00_remote.ipynb #517667e8
+_Outcome = TypeVar("_Outcome")
+
+
 def _reach(
     url: str,
     caller: str,  # who asks
-    work: Callable,  # function of the file system and the path in it
-) -> Any:  # what it returns
+    work: Callable[..., _Outcome],  # function of the file system and the path in it
+) -> _Outcome:  # of the work
     "Do something at a URL, or say in one sentence why it cannot be done."
     place = url[-80:]
     try:
@@ -59,17 +62,24 @@ def _reach(
 _GAP = 2**17  # bytes that are read in vain sooner than asked around
 
 
+class RemoteStamp(NamedTuple):
+    "What says that a file is still the same."
+
+    size: int  # bytes
+    digest: str  # of all that its server says of it
+
+
 def remote_stamp(
     url: str,  # of a file
     caller: str,  # who asks
-) -> tuple:  # size in bytes, and a text that changes with the content
+) -> RemoteStamp:
     "What says that a file is still the same."
 
     def look(fs, path):
         fs.invalidate_cache()
-        said = fs.info(path)
-        text = str(sorted((key, str(value)) for key, value in said.items()))
-        return said["size"], hashlib.sha256(text.encode()).hexdigest()[:24]
+        info = fs.info(path)
+        text = str(sorted((key, str(value)) for key, value in info.items()))
+        return RemoteStamp(info["size"], hashlib.sha256(text.encode()).hexdigest()[:24])
 
     return _reach(url, caller, look)
 
@@ -93,11 +103,11 @@ def read_bytes(
     def read(fs, path):
         return fs.cat_ranges([path] * len(runs), firsts, ends, on_error="raise")
 
-    found = _reach(url, caller, read)
+    blocks = _reach(url, caller, read)
     out = []
     for start, stop in spans:
         k = bisect_right(firsts, start) - 1
-        out.append(found[k][start - firsts[k] : stop - firsts[k]])
+        out.append(blocks[k][start - firsts[k] : stop - firsts[k]])
     return b"".join(out)
 
 # %% ../../nbs/inputs/00_remote.ipynb #e8699091

@@ -58,11 +58,11 @@ _NUMPY = {"<f2": torch.float16, "<f4": torch.float32, "<f8": torch.float64}
 _SAFE = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64}
 
 
-def _dtype_of(word, known, path):
-    if word not in known:
+def _dtype_of(word, dtypes, path):
+    if word not in dtypes:
         rule = "a file of features must hold little-endian floating-point numbers"
         refuse("open_rows", rule, f"{word} in {Path(path).name}", "save it as float16, 32 or 64")
-    return known[word]
+    return dtypes[word]
 
 
 def _head(path):  # a file of the first bytes at a URL, or the file itself
@@ -107,15 +107,15 @@ def safetensors_layout(
         except (ValueError, AttributeError) as e:
             refuse("open_rows", "a .safetensors file must have its header", e, "save it again")
     if key is None:
-        matrices = [name for name, about in header.items() if len(about["shape"]) == 2]
+        matrices = [name for name, entry in header.items() if len(entry["shape"]) == 2]
         key = "features" if "features" in matrices or len(matrices) != 1 else matrices[0]
     if key not in header:
         got = f"{', '.join(sorted(header))[:120] or 'nothing'} in {Path(path).name}"
         refuse("open_rows", f"a file must hold the tensor {key!r}", got, "pass its key")
-    about = header[key]
-    first = about["data_offsets"][0]
-    dtype = _dtype_of(about["dtype"], _SAFE, path)
-    return Layout(str(path), 8 + length + first, tuple(about["shape"]), dtype)
+    entry = header[key]
+    first = entry["data_offsets"][0]
+    dtype = _dtype_of(entry["dtype"], _SAFE, path)
+    return Layout(str(path), 8 + length + first, tuple(entry["shape"]), dtype)
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #bcc5aefd
 def map_layout(
@@ -139,10 +139,10 @@ def _stamp(path):  # what changes with the content: size, and time of change in 
     try:
         if is_url(path):
             return remote_stamp(path, "open_rows")
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_size, found.st_mtime_ns
+    return status.st_size, status.st_mtime_ns
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -156,15 +156,15 @@ class RowMatrix:
     device: torch.device = _HERE  # where blocks of rows go
 
     @property
-    def shape(self) -> tuple:
+    def shape(self) -> tuple[int, ...]:
         "Points and features, (n, d)."
         return tuple((self.layout or self.array).shape)
 
     @property
     def dtype(self) -> torch.dtype:
         "In which blocks come: float64 if the matrix is, otherwise float32."
-        kept = self.layout.dtype if self.layout else self.array.dtype
-        return torch.float64 if kept in (torch.float64, np.float64) else torch.float32
+        stored = self.layout.dtype if self.layout else self.array.dtype
+        return torch.float64 if stored in (torch.float64, np.float64) else torch.float32
 
     def __len__(self):
         return self.shape[0]
@@ -180,10 +180,10 @@ class RowMatrix:
     ) -> Tensor:  # shape (len(rows), d), float32 or float64
         "These rows, finite, on the device."
         start, stop, _ = rows.indices(len(self))
-        wanted = range(start, max(start, stop))
-        X = self._kept([(start, len(wanted))]).to(self.device).to(self.dtype)
+        span = range(start, max(start, stop))
+        X = self._kept([(start, len(span))]).to(self.device).to(self.dtype)
         if not torch.isfinite(X.sum()):
-            self._refuse_rows(X, wanted)
+            self._refuse_rows(X, span)
         return X
 
     def take(
@@ -244,19 +244,19 @@ class RowMatrix:
             return torch.empty(0, self.shape[1], dtype=self.layout.dtype)
         if is_url(path):
             ends = [begin + length for begin, length in zip(begins, lengths, strict=True)]
-            found = bytearray(read_bytes(path, "RowMatrix", [*zip(begins, ends, strict=True)]))
-            if len(found) < sum(lengths):
+            content = bytearray(read_bytes(path, "RowMatrix", [*zip(begins, ends, strict=True)]))
+            if len(content) < sum(lengths):
                 self._refuse_short(spans[0][0])
         else:
-            found, end = bytearray(sum(lengths)), 0
-            space = memoryview(found)
+            content, end = bytearray(sum(lengths)), 0
+            space = memoryview(content)
             with open(path, "rb") as f:
                 for (start, _), begin, length in zip(spans, begins, lengths, strict=True):
                     f.seek(begin)
                     if f.readinto(space[end : end + length]) < length:
                         self._refuse_short(start)
                     end += length
-        return torch.frombuffer(found, dtype=self.layout.dtype).view(-1, self.shape[1])
+        return torch.frombuffer(content, dtype=self.layout.dtype).view(-1, self.shape[1])
 
     def _refuse_short(self, start):
         rule = f"the file of {self.name} must hold {len(self)} rows"
@@ -342,7 +342,7 @@ def open_rows(
 def open_models(
     models: Mapping,  # name -> what open_rows takes
     caller: str,  # who asks
-) -> dict:  # name -> RowMatrix
+) -> dict[str, RowMatrix]:  # of each name
     "Open the features of several models of the same points."
     check_instance(models, Mapping, caller, "models", remedy="pass a dictionary name -> features")
     if not models:

@@ -106,11 +106,11 @@ def missing_words(
     counts = Counter(word.strip() for word in words)
     doubtful = [word for word in counts if word.lower() in _MISSING_WORDS]
     quoted = {word.strip() for word in words if isinstance(word, tables.Quoted)}
-    others = {word: k for word, k in counts.items() if word not in doubtful}
-    of_numbers = bool(others) and all(map(_NUMBER.fullmatch, others))
+    certain = {word: k for word, k in counts.items() if word not in doubtful}
+    of_numbers = bool(certain) and all(map(_NUMBER.fullmatch, certain))
     unknown, notes = [], []
     for word in doubtful:
-        many = counts[word] >= max(_MANY, min(others.values(), default=0))
+        many = counts[word] >= max(_MANY, min(certain.values(), default=0))
         most = word.lower() == "nan" and 2 * counts[word] > len(words)
         if word in quoted or (many and not most and not of_numbers):
             notes.append(
@@ -174,21 +174,23 @@ def _sorted_out(entries: list) -> _Sorted:
     return _Sorted([None if word is None else of_words[word] for word in words], names, notes)
 
 
-def _is_class(others: set) -> bool:
+def _is_class(values: set) -> bool:
     "Is -1 a class beside these values?"
-    return 1 in others and others <= {0, 1}
+    return 1 in values and values <= {0, 1}
 
 
 def _minus_one(values: list) -> _Sorted:  # without names
     "Whole numbers, with None for a -1 that stands for no label."
-    others, n_known = set(values) - {-1, None}, sum(value is not None for value in values)
+    rest, n_known = set(values) - {-1, None}, sum(value is not None for value in values)
     n_minus = sum(value == -1 for value in values if value is not None)
-    if n_minus == 0 or (others and min(others) < -1):
+    if n_minus == 0 or (rest and min(rest) < -1):
         return _Sorted(values, {}, ())
     which = f"{n_minus} of {n_known} labels are -1"
-    if _is_class(others):
-        beside = " and ".join(map(str, sorted(map(int, others))))
-        note = f"{which} and taken as a class beside {beside}; leave empty (NaN) what is not known."
+    if _is_class(rest):
+        classes = " and ".join(map(str, sorted(map(int, rest))))
+        note = (
+            f"{which} and taken as a class beside {classes}; leave empty (NaN) what is not known."
+        )
         return _Sorted(values, {}, (note,))
     note = f"{which} and taken as unknown; pass labels + 1 if -1 is a class."
     return _Sorted([None if value == -1 else value for value in values], {}, (note,))
@@ -260,7 +262,7 @@ def _is_scalar(value: Any) -> bool:  # an array or tensor of one number, as a da
     return hasattr(value, "item") and getattr(value, "ndim", 1) == 0
 
 
-def _plain_list(labels: Any, caller: str) -> list:  # of numbers, words and blanks
+def _plain_list(labels: Any, caller: str) -> list[Any]:  # of numbers, words and blanks
     "The entries of whatever holds one for each point."
     rule = "labels must be one number or word for each point"
     if isinstance(labels, Tensor) or not isinstance(labels, (np.ndarray, Sequence)):
@@ -282,14 +284,14 @@ def _plain_list(labels: Any, caller: str) -> list:  # of numbers, words and blan
     return values
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #45e39a7a
-def _spelled_twice(names: tuple) -> list:  # pairs of names
-    seen: dict = {}
+def _spelled_twice(names: tuple) -> list[tuple[str, str]]:  # pairs of names
+    first_spelling: dict = {}
     pairs = []
     for name in names:
         plain = "".join(c for c in name.casefold() if c.isalnum()) or name
-        if plain in seen:
-            pairs.append((seen[plain], name))
-        seen.setdefault(plain, name)
+        if plain in first_spelling:
+            pairs.append((first_spelling[plain], name))
+        first_spelling.setdefault(plain, name)
     return pairs
 
 
@@ -337,10 +339,10 @@ def _checked_targets(targets: Tensor, n: int, caller: str) -> GivenLabels:
         notes = ("One column of floats is taken as a real target; as classes pass labels[:, 0].",)
     if several and -1 in values:
         which = f"{int((targets == -1).sum())} of {targets.numel()} labels are -1"
-        others = values - {-1}
-        if _is_class(others):
+        rest = values - {-1}
+        if _is_class(rest):
             notes = (f"{which} and taken as a value; drop their points if they are not known.",)
-        elif others == set(range(len(others))) and len(others) > 1:
+        elif rest == set(range(len(rest))) and len(rest) > 1:
             rule = "several labels of a point must all be known"
             refuse(caller, rule, which, "drop these points, or pass labels + 1 if -1 is a value")
     return GivenLabels(torch.zeros(n, dtype=torch.int64), (), notes, targets)
@@ -389,17 +391,17 @@ class Entries(NamedTuple):
 
 def label_place(
     table: tables.Table,
-    asked: str | None,  # name of the column
+    label_column: str | None,  # name of the column
     caller: str,  # who asks
 ) -> int:
     "Which column of a table holds the labels."
-    if asked is not None:
-        return table.place_of(asked, caller, "label_column")
+    if label_column is not None:
+        return table.place_of(label_column, caller, "label_column")
     plain = [tables.plain_name(column) for column in table.columns]
     named = [k for k, name in enumerate(plain) if name in LABEL_NAMES]
     exact = [k for k in named if plain[k] == "label"]
-    others = [k for k, name in enumerate(plain) if name not in KEY_NAMES]
-    for places in (exact, named, others, range(len(plain))):
+    candidates = [k for k, name in enumerate(plain) if name not in KEY_NAMES]
+    for places in (exact, named, candidates, range(len(plain))):
         if len(places) == 1:
             return places[0]
         if places:
@@ -411,11 +413,11 @@ def label_place(
 
 def entries_of_table(
     table: tables.Table,
-    asked: str | None,  # name of the column of labels
+    label_column: str | None,  # name of the column of labels
     caller: str,  # who asks
 ) -> Entries:
     "The labels in a table, and the columns that may name their points."
-    at = label_place(table, asked, caller)
+    at = label_place(table, label_column, caller)
     keys = []
     for k, column in enumerate(table.columns):
         if k == at:
@@ -423,15 +425,15 @@ def entries_of_table(
         plain = tables.plain_name(column)
         kind = plain or "unnamed: 0"
         kind = kind if kind in KEY_NAMES else ""
-        said = f"the column {column!r}" if column else "the column without a name"
-        keys.append(Key(said, table.cells[k], kind))
+        title = f"the column {column!r}" if column else "the column without a name"
+        keys.append(Key(title, table.cells[k], kind))
     keys.sort(key=lambda key: KEY_NAMES.index(key.kind) if key.kind else len(KEY_NAMES))
     plain = tables.plain_name(table.columns[at])
-    header = "" if plain in (*LABEL_NAMES, "") or asked else table.columns[at]
+    header = "" if plain in (*LABEL_NAMES, "") or label_column else table.columns[at]
     return Entries(table.cells[at], tuple(keys), table.name, header, table.notes)
 
 
-def _entries_in_file(path: Any, asked: str | None, caller: str) -> Any:  # Entries, or an array
+def _entries_in_file(path: Any, label_column: str | None, caller: str) -> Entries | ArrayLike:
     file, key = split_key(path)
     if is_url(file):
         file = local_copy(file, caller)
@@ -451,16 +453,16 @@ def _entries_in_file(path: Any, asked: str | None, caller: str) -> Any:  # Entri
     if not tables.kind_of(file):
         text = tables.text_in(file, caller)
         return text.removesuffix("\n").split("\n")
-    wanted = _WANTED if asked is None else {*_WANTED, tables.plain_name(asked)}
-    table = tables.read(file, caller, wanted=wanted)
+    column_names = _WANTED if label_column is None else {*_WANTED, tables.plain_name(label_column)}
+    table = tables.read(file, caller, column_names=column_names)
     if tables.kind_of(file) == ".txt" and table.columns == ("",):
         return table.cells[0]
-    return entries_of_table(table, asked, caller)
+    return entries_of_table(table, label_column, caller)
 
 
-def _labels_in(path: Any, asked: str | None, caller: str) -> Any:  # Entries, or an array
+def _labels_in(path: Any, label_column: str | None, caller: str) -> Entries | ArrayLike:
     try:
-        return _entries_in_file(path, asked, caller)
+        return _entries_in_file(path, label_column, caller)
     except (ValueError, OSError) as e:  # of numpy, or of a file that cannot be read
         if str(e).startswith(caller):
             raise
@@ -468,20 +470,20 @@ def _labels_in(path: Any, asked: str | None, caller: str) -> Any:  # Entries, or
         refuse(caller, rule, shortened(" ".join(str(e).split()), 120), "save it again")
 
 
-def _entries_of(labels: Any, asked: str | None, caller: str) -> Any:  # Entries, or an array
+def _entries_of(labels: Any, label_column: str | None, caller: str) -> Entries | ArrayLike:
     "What holds labels, with what may name their points; an array or a list stays."
     if isinstance(labels, (str, os.PathLike)):
-        return _labels_in(os.fspath(labels), asked, caller)
+        return _labels_in(os.fspath(labels), label_column, caller)
     if isinstance(labels, Mapping):
         return Entries(list(labels.values()), (Key("the keys", list(labels), "the keys"),))
     if hasattr(labels, "iloc") and hasattr(labels, "columns"):
         table = tables.of_frame(labels, "the data frame")
         plain = [tables.plain_name(column) for column in table.columns]
-        if asked is None and labels.shape[1] > 1 and not set(plain) & set(LABEL_NAMES):
+        if label_column is None and labels.shape[1] > 1 and not set(plain) & set(LABEL_NAMES):
             if all(kind.kind in "biuf" for kind in labels.dtypes):
                 return labels.to_numpy()
-        return _with_usual_index(entries_of_table(table, asked, caller))
-    if asked is not None:
+        return _with_usual_index(entries_of_table(table, label_column, caller))
+    if label_column is not None:
         rule = "label_column must be of a table"
         refuse(caller, rule, type(labels).__name__, "leave it out, or pass a file or a data frame")
     if hasattr(labels, "iloc") and hasattr(labels, "index"):
@@ -499,12 +501,12 @@ def _with_usual_index(entries: Entries) -> Entries:
     return entries._replace(keys=(*entries.keys, usual))
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ac881f47
-def _parts_of(path: object) -> tuple:
+def _parts_of(path: object) -> tuple[str, ...]:
     words = str(path).strip().replace("\\", "/").split("/")
     return tuple(word for word in words if word not in ("", "."))
 
 
-def _stem_of(parts: tuple) -> tuple:
+def _stem_of(parts: tuple) -> tuple[str, ...]:
     return (*parts[:-1], parts[-1].rpartition(".")[0] or parts[-1]) if parts else parts
 
 
@@ -530,7 +532,7 @@ class PointFinder:
         self,
         entry: object,  # of a key
         numbered: bool = True,  # may a number mean a name that is this number?
-    ) -> list:
+    ) -> list[int]:
         "Rows of the points that fit."
         parts = _parts_of(entry)
         if parts in self.whole or parts in self.ends:
@@ -669,7 +671,7 @@ def placement(
     return Placement(None)
 
 
-def _placed(entries: Entries, rows: list, n: int, caller: str) -> list:
+def _placed(entries: Entries, rows: list, n: int, caller: str) -> list[Any]:
     "One label for each point, None where there is none."
     placed: list = [None] * n
     for k, (value, row) in enumerate(zip(entries.values, rows, strict=True)):
@@ -688,11 +690,11 @@ def labels_of_files(
     paths: Sequence,  # of tables with a column row or path
     caller: str = "rank_models",  # who asks
     column: str | None = None,  # that holds the labels; None: label, or the only one
-) -> dict:  # row or path -> label
+) -> dict[Any, Any]:  # row or path -> label
     "The labels in several files, each of some of the points."
     joined: dict = {}
     for path in paths:
-        entries = _labels_in(path, column, caller)
+        entries: Any = _labels_in(path, column, caller)
         keys = entries.keys if isinstance(entries, Entries) else ()
         key = next((key for key in keys if key.kind == "row"), None)
         key = key or next((key for key in keys if key.kind), None)
@@ -736,15 +738,15 @@ def read_labels(
     if isinstance(labels, GivenLabels):
         check_same_n(caller, models=n, labels=len(labels.classes))
         return labels
-    asked, of_points = None, labels is True
+    label_column, of_points = None, labels is True
     if isinstance(labels, LabelColumn):
-        labels, asked = labels.source, labels.column
+        labels, label_column = labels.source, labels.column
     if of_points:
         labels = getattr(images, "labels", None)
         if labels is None:
             remedy = "pass labels, a folder with subfolders, or texts with labels"
             refuse(caller, "labels=True needs points with labels", "none", remedy)
-    read: Any = labels if of_points else _entries_of(labels, asked, caller)
+    read: Any = labels if of_points else _entries_of(labels, label_column, caller)
     notes: tuple = ()
     if isinstance(read, Entries):
         entries = _without_empty_rows(read)
@@ -798,8 +800,10 @@ def rows_of_frames(
             refuse(caller, rule, got, remedy)
     unlike = [name for name, frame in named.items() if not frame.index.equals(order)]
     if unlike:
-        said = f"the rows of {', '.join(map(repr, unlike[:3]))} are put in the order of {first!r}"
-        warnings.warn(f"{caller}: {said}, by their index.", stacklevel=3)
+        message = (
+            f"the rows of {', '.join(map(repr, unlike[:3]))} are put in the order of {first!r}"
+        )
+        warnings.warn(f"{caller}: {message}, by their index.", stacklevel=3)
     ordered = {k: Matrix(named[k].loc[order]) if k in named else s for k, s in read.items()}
     names = [_key_text(row) for row in order]
     return NamedRows(ordered, SimpleNamespace(names=names, skipped=(), labels=None))

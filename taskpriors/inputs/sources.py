@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath, PureWindowsPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor, nn
@@ -29,23 +29,30 @@ _WITH_KEY = re.compile(r"(.+\.npz):([^:/\\]+)")
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
+class KeyedFile(NamedTuple):
+    "A file, and which of its arrays is meant."
+
+    file: Any  # Path, or the text of a URL
+    key: str | None
+
+
 def split_key(
     path: str | os.PathLike,  # of a file, or FILE.npz:KEY, or the same at a URL
-) -> tuple:  # Path, or the text of a URL, and the key or None
+) -> KeyedFile:
     "The file, and the name of the array in it if one is named."
     text = os.fspath(path)
     if is_url(text):
         named = _WITH_KEY.fullmatch(text)
-        return named.groups() if named else (text, None)
+        return KeyedFile(named[1], named[2]) if named else KeyedFile(text, None)
     whole = Path(text).expanduser()
     if not os.path.lexists(whole):
         for colon in re.finditer(r"(?<=\.npz):(?=.)", text):  # a key may hold colons and slashes
             file = Path(text[: colon.start()]).expanduser()
             if file.is_file():
-                return file, text[colon.end() :]
+                return KeyedFile(file, text[colon.end() :])
         if named := _WITH_KEY.fullmatch(text):
-            return Path(named[1]).expanduser(), named[2]
-    return whole, None
+            return KeyedFile(Path(named[1]).expanduser(), named[2])
+    return KeyedFile(whole, None)
 
 
 def is_vector_cache(
@@ -281,7 +288,7 @@ class TextEncoder(Source):
     module = None
 
     @property
-    def encode(self) -> Any:
+    def encode(self) -> Callable | None:
         "Its method `encode`."
         return getattr(self.model, "encode", None)
 
@@ -348,11 +355,11 @@ def _of_text(
         if any((file / name).is_file() for name in _NETWORK_FILES):
             return Name(text)
         return FeatureFile(file) if is_path or in_folder or is_vector_cache(file) else Name(text)
-    there = file.is_file() and (in_folder or "." in text)
+    exists = file.is_file() and (in_folder or "." in text)
     base, at, _ = text.partition("@")
-    if at and not is_path and not there and re.fullmatch(r"[\w.-]+", base):
+    if at and not is_path and not exists and re.fullmatch(r"[\w.-]+", base):
         return Name(text)
-    if is_path or there or text.lower().endswith(FILE_ENDINGS) or _WINDOWS.match(text):
+    if is_path or exists or text.lower().endswith(FILE_ENDINGS) or _WINDOWS.match(text):
         return FeatureFile(file)
     return Name(text)
 
@@ -398,7 +405,7 @@ def source_of(
 # %% ../../nbs/inputs/00_sources.ipynb #a00be726
 def sources_of(
     models: Any,  # a model, or a sequence of models
-) -> list:  # of Source
+) -> list[Source]:
     "The models of a list, or of one model that stands alone."
     processed = isinstance(models, tuple) and len(models) == 2 and of_transformers(models[1])
     several = isinstance(models, tuple) and not processed

@@ -257,7 +257,7 @@ def _single_column(
     return plain._replace(notes=notes)
 
 
-def _best_fit(text: str, name: str, wanted: Collection, prose: bool) -> _Fit:
+def _best_fit(text: str, name: str, column_names: Collection, prose: bool) -> _Fit:
     "The rows of a text under the separator that fits its lines."
     first = next(fields_of(text, "\0"))[0]
     fits = []
@@ -266,7 +266,7 @@ def _best_fit(text: str, name: str, wanted: Collection, prose: bool) -> _Fit:
             continue
         fit = _fitted(list(fields_of(text, separator)), name)
         if len(fit.rows[0]) > 1:
-            named = any(plain_name(column) in wanted for column in fit.rows[0])
+            named = any(plain_name(column) in column_names for column in fit.rows[0])
             fits.append((fit.misfit is not None, not named, fit))
     if not fits:
         return _single_column(text, name, prose)
@@ -285,7 +285,7 @@ def _refuse_misfit(fit: _Fit, name: str, caller: str) -> None:
 
 
 def _refuse_swallowed(rows: list, name: str, caller: str) -> None:
-    width, seen = len(rows[0]), [set(column) for column in zip(*rows[1:], strict=True)]
+    width, values = len(rows[0]), [set(column) for column in zip(*rows[1:], strict=True)]
     for k, row in enumerate(rows):
         for j, cell in enumerate(row):
             if not isinstance(cell, Quoted) or cell.count("\n") < 2 or width < 2:
@@ -293,8 +293,8 @@ def _refuse_swallowed(rows: list, name: str, caller: str) -> None:
             inner = [line.rstrip("\r") for line in cell.split("\n")[1:-1]]
             split = [line.split(s) for s in _SEPARATORS for line in inner if s in line]
             whole = [words for words in split if len(words) == width]
-            others = [i for i in range(width) if i != j]
-            if len(whole) >= len(inner) and all(w[i] in seen[i] for w in whole for i in others):
+            rest = [i for i in range(width) if i != j]
+            if len(whole) >= len(inner) and all(w[i] in values[i] for w in whole for i in rest):
                 rule = f"the quotation marks of {shortened(name, 40)} must close in their cells"
                 got = f"{len(inner) + 2} lines in one cell of row {k}: {shortened(cell, 40)!r}"
                 refuse(caller, rule, got, "double the mark that opens it, and quote that cell")
@@ -303,19 +303,19 @@ def _refuse_swallowed(rows: list, name: str, caller: str) -> None:
 def _read_text(
     path: Path,
     caller: str,
-    wanted: Collection,
+    column_names: Collection,
     prose: bool,
 ) -> Table:
     "The table in a text of lines and separators."
     text, name = text_in(path, caller), path.name
     if not text.strip():
         refuse(caller, f"{shortened(name, 60)} must hold a table", "no line", "check the file")
-    if path.suffixes[:1] == [".txt"] and _is_list(text, wanted):
+    if path.suffixes[:1] == [".txt"] and _is_list(text, column_names):
         lines = [row[0] for row in fields_of(text, "\0")]
         lines = lines[:-1] if lines[-1] == "" else lines
         return Table(name, ("",), (lines,))
-    text, notes = _without_comments(text, name, wanted)
-    fit = _best_fit(text, name, wanted, prose)
+    text, notes = _without_comments(text, name, column_names)
+    fit = _best_fit(text, name, column_names, prose)
     _refuse_misfit(fit, name, caller)
     if '"' in text:
         _refuse_swallowed(fit.rows, name, caller)
@@ -329,26 +329,32 @@ def _read_text(
     return _with_points(table)
 
 
-def _without_comments(text: str, name: str, wanted: Collection) -> tuple:  # text and notes
+class _Uncommented(NamedTuple):
+    text: str
+    notes: tuple[str, ...]
+
+
+def _without_comments(text: str, name: str, column_names: Collection) -> _Uncommented:
     "A text without lines of comments above it; a comment with a name that is looked for is none."
     n_comments, end = 0, re.compile(_line_end(text))
     while text.startswith("#"):
         line, *rest = end.split(text, 1)
         words = re.split(r"[,;\t|]", line.lstrip("#"))
-        if not rest or any(plain_name(word) in wanted for word in words):
+        if not rest or any(plain_name(word) in column_names for word in words):
             text = text.lstrip("# ")
             break
         text, n_comments = rest[0], n_comments + 1
     if n_comments == 0:
-        return text, ()
-    return text, (f"Lines of comments above {name} are left out ({n_comments}).",)
+        return _Uncommented(text, ())
+    note = f"Lines of comments above {name} are left out ({n_comments})."
+    return _Uncommented(text, (note,))
 
 
-def _is_list(text: str, wanted: Collection) -> bool:
+def _is_list(text: str, column_names: Collection) -> bool:
     "Is a .txt file one entry a line, and no table whose columns have names that are looked for?"
     first = next(fields_of(text, "\0"))[0]
     words = [word for separator in _SEPARATORS for word in first.split(separator)]
-    return len(words) == len(_SEPARATORS) or not any(plain_name(w) in wanted for w in words)
+    return len(words) == len(_SEPARATORS) or not any(plain_name(w) in column_names for w in words)
 
 # %% ../../nbs/inputs/00_tables.ipynb #c7988ae6
 def of_records(
@@ -439,7 +445,7 @@ def read(
     path: Path,  # of a file that exists
     caller: str,  # who asks
     *,
-    wanted: Collection = (),  # plain names of columns that are looked for
+    column_names: Collection = (),  # plain names of columns that are looked for
     prose: bool = False,  # may a cell of an only column hold separators that blanks follow?
 ) -> Table:
     "The table in a file, or a sentence about it."
@@ -449,7 +455,7 @@ def read(
             return of_frame(read_parquet(path, caller), path.name)
         if kind in (".json", ".jsonl", ".ndjson"):
             return _read_json(path, caller)
-        return _read_text(path, caller, wanted, prose)
+        return _read_text(path, caller, column_names, prose)
     except Exception as e:  # readers raise many types
         if str(e).startswith(f"{caller}: "):
             raise
@@ -493,12 +499,12 @@ def _are_rows(rows: list) -> bool:
     return one_length and all(_is_number(word) for row in rows for word in row)
 
 
-def _names_in(first: list, others: list, name: str, caller: str) -> bool:
+def _names_in(first: list, body: list, name: str, caller: str) -> bool:
     "Is the first line of a table, of numbers, one of names?"
     counted = first[1:] if first[0] == "" else first
-    if not others or not counted or not all(map(_WHOLE.fullmatch, counted)):
+    if not body or not counted or not all(map(_WHOLE.fullmatch, counted)):
         return False
-    whole = any(map(_WHOLE.fullmatch, (word for row in others for word in row)))
+    whole = any(map(_WHOLE.fullmatch, (word for row in body for word in row)))
     if first[0] == "" or (not whole and len(first) > 1):
         return True
     d = len(counted)
@@ -530,20 +536,20 @@ def _form_of(text: str, name: str, caller: str) -> _NumberForm:
     samples = {s: list(_rows_in(start, s)) for s in (*_SEPARATORS, " ")}
     fitting = (s for s, rows in samples.items() if _are_rows(rows[1:] or rows))
     separator = next(fitting, ",")
-    first, *others = samples[separator]
-    names, notes, width = None, (), len(others[0]) if others else len(first)
+    first, *body = samples[separator]
+    names, notes, width = None, (), len(body[0]) if body else len(first)
     above = comment and next(fields_of(comment, separator))
-    if not all(map(_is_number, first)) or _names_in(first, others, name, caller):
+    if not all(map(_is_number, first)) or _names_in(first, body, name, caller):
         names = first
-        text = end.split(text, 1)[1] if others else ""
+        text = end.split(text, 1)[1] if body else ""
     elif above and len(above) == len(first) and not all(map(_is_number, above)):
         names = above
-    if others and all(row[-1] == "" for row in others) and len(others[0]) > 1:
+    if body and all(row[-1] == "" for row in body) and len(body[0]) > 1:
         if names is None or len(names) == width - 1 or names[-1] == "":
             names = names and names[: width - 1]
             notes = (f"Each line of {name} ends with a separator, which is taken as no column.",)
             width -= 1
-    elif names and len(names) == width - 1 and _are_row_names([row[0] for row in others]):
+    elif names and len(names) == width - 1 and _are_row_names([row[0] for row in body]):
         names = ["", *names]
     if names and len(names) != width:
         got = f"{len(names)} fields in the first line and {width} in the second"
@@ -574,7 +580,7 @@ def _row_of_numbers(row: list, k: int, form: _NumberForm, name: str, caller: str
     return np.array(values)
 
 
-def _with_decimal_commas(form: _NumberForm, name: str, caller: str) -> tuple:  # notes
+def _with_decimal_commas(form: _NumberForm, name: str, caller: str) -> tuple[str, ...]:  # notes
     "What a comma in a number means; a thousand is refused, because it may be a one."
     rows = list(islice(_rows_in(form.text, form.separator), _FIRST_LINES))
     for words in zip(*(row[: form.width] for row in rows), strict=False):

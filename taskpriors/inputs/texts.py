@@ -76,10 +76,15 @@ def _words(
     return values.astype(str)
 
 
+class _TextClasses(NamedTuple):
+    labels: Tensor  # shape (n,), int64
+    names: tuple  # of the classes
+
+
 def _classes(
     labels,  # words or numbers, one a text
     n: int,  # texts
-) -> tuple:  # int64 tensor of shape (n,), names of the classes
+) -> _TextClasses:
     words = _words(labels)
     if words is None:
         y = check_labels(as_tensor(labels, "load_texts", "labels"), "load_texts")[0].cpu()
@@ -88,7 +93,7 @@ def _classes(
         names, y = np.unique(words, return_inverse=True)
         names, y = tuple(names.tolist()), torch.as_tensor(y)
     check_same_n("load_texts", texts=n, labels=len(y))
-    return y, names
+    return _TextClasses(y, names)
 
 # %% ../../nbs/inputs/07_texts.ipynb #4279657a
 def _digest(
@@ -181,8 +186,9 @@ def _table_of(
         if not path.is_file():
             rule, remedy = "a file of texts must exist", "check the path"
             refuse("load_texts", rule, repr(str(path)[-80:]), remedy, FileNotFoundError)
-        asked = {tables.plain_name(column) for column in (text_column, label_column) if column}
-        return tables.read(path, "load_texts", wanted=asked or _TEXT_NAMES, prose=True)
+        columns = filter(None, (text_column, label_column))
+        column_names = set(map(tables.plain_name, columns))
+        return tables.read(path, "load_texts", column_names=column_names or _TEXT_NAMES, prose=True)
     if not hasattr(source, "columns"):
         return None
     if hasattr(source, "iloc"):
@@ -191,10 +197,10 @@ def _table_of(
     return tables.Table("the data frame", tuple(columns), tuple(list(source[c]) for c in columns))
 
 
-def _text_place(table: tables.Table, asked: str | None, of_file: bool) -> int:
+def _text_place(table: tables.Table, text_column: str | None, of_file: bool) -> int:
     "Which column holds the texts."
-    if asked is not None:
-        return table.place_of(asked, "load_texts", "text_column")
+    if text_column is not None:
+        return table.place_of(text_column, "load_texts", "text_column")
     plain = [tables.plain_name(column) for column in table.columns]
     if plain.count("text") == 1:
         return plain.index("text")
@@ -210,19 +216,23 @@ def _text_place(table: tables.Table, asked: str | None, of_file: bool) -> int:
     return places[0]
 
 
-def _label_place(table: tables.Table, asked: str | None) -> int | None:
+def _label_place(table: tables.Table, label_column: str | None) -> int | None:
     plain = [tables.plain_name(column) for column in table.columns]
-    if asked is None and plain.count("label") != 1:
+    if label_column is None and plain.count("label") != 1:
         return None
-    return row_labels.label_place(table, asked, "load_texts")
+    return row_labels.label_place(table, label_column, "load_texts")
 
 
 def _names_in(table: tables.Table, text: int) -> list | None:
     "What the table calls its texts: the first usual column without a name twice."
-    for wanted in row_labels.KEY_NAMES:
+    for key_name in row_labels.KEY_NAMES:
         for k, column in enumerate(table.columns):
             cells = table.cells[k]
-            if k != text and tables.plain_name(column) == wanted and len(set(cells)) == len(cells):
+            if (
+                k != text
+                and tables.plain_name(column) == key_name
+                and len(set(cells)) == len(cells)
+            ):
                 return cells
     return None
 
@@ -312,7 +322,7 @@ _POSITIONS = re.compile(r"(position_embeddings?|embed_positions|wpe)$")
 
 def position_tables(
     network: nn.Module,  # of texts
-) -> list:  # of nn.Embedding
+) -> list[nn.Embedding]:
     "The tables in which a network looks up the absolute position of a token."
     named = [(k, m) for k, m in network.named_modules() if "vision" not in k]
     return [m for k, m in named if _POSITIONS.search(k) and isinstance(m, nn.Embedding)]
@@ -320,19 +330,21 @@ def position_tables(
 
 def position_limits(
     network: nn.Module,  # of texts
-) -> list:  # of numbers of tokens, perhaps None
+) -> list[int | None]:  # numbers of tokens
     "How many tokens a network has positions for; some tables keep rows for other uses."
     config = getattr(network, "config", None)
-    said = getattr(getattr(config, "text_config", config), "max_position_embeddings", None)
+    of_config = getattr(getattr(config, "text_config", config), "max_position_embeddings", None)
     tables = position_tables(network)
-    kept = [getattr(m, "offset", 0) if m.padding_idx is None else m.padding_idx + 1 for m in tables]
-    rows = [m.num_embeddings - k for m, k in zip(tables, kept, strict=True)]
-    return [said, *rows]
+    offsets = [
+        getattr(m, "offset", 0) if m.padding_idx is None else m.padding_idx + 1 for m in tables
+    ]
+    rows = [m.num_embeddings - k for m, k in zip(tables, offsets, strict=True)]
+    return [of_config, *rows]
 
 
 def right_padded(
     batch: Mapping,  # tokens with their mask, name -> tensor (n, t)
-) -> dict:  # the same, the padding behind the tokens
+) -> dict[str, Any]:  # the same, the padding behind the tokens
     "Tokens that begin at position 0, which is where a network counts from."
     mask = batch.get("attention_mask")
     if mask is None or bool(mask[:, 0].all()):
@@ -369,10 +381,12 @@ class TokenEncoder(nn.Module):
         "How the tokens of the last batch became vectors."
         return self.model.pooled_by
 
-    def tokens(self, texts: Sequence) -> dict:
+    def tokens(self, texts: Sequence) -> dict[str, Tensor]:
         "Tokens of texts with their mask, name -> tensor (n, t), where the network is."
-        how = dict(padding=self.padding, truncation=self.longest is not None, return_tensors="pt")
-        batch = self.tokenizer(list(texts), max_length=self.longest, **how)
+        tokenizing = dict(
+            padding=self.padding, truncation=self.longest is not None, return_tensors="pt"
+        )
+        batch = self.tokenizer(list(texts), max_length=self.longest, **tokenizing)
         device = device_of(self.model)
         return {k: v.to(device) for k, v in right_padded(batch).items()}
 
@@ -396,8 +410,8 @@ def _encode_by_loader(
         batch_size=len(texts),
         generator=torch.Generator(),  # without one, a loader draws from the global generator
     )
-    about = dict(task_metadata=_TASK, hf_split="test", hf_subset="default", prompt_type=None)
-    return encode(loader, **about, batch_size=len(texts))
+    metadata = dict(task_metadata=_TASK, hf_split="test", hf_subset="default", prompt_type=None)
+    return encode(loader, **metadata, batch_size=len(texts))
 
 
 @contextmanager
@@ -418,7 +432,7 @@ def _within_positions(model: Any) -> Iterator[None]:
         tokenizer.padding_side, model.max_seq_length = side, longest
 
 
-def _encode_within(texts: list, *, encode: Callable, **options: Any) -> Any:
+def _encode_within(texts: list, *, encode: Callable, **options: Any) -> ArrayLike:
     with _within_positions(getattr(encode, "__self__", encode)):
         return encode(texts, **options)
 
@@ -427,11 +441,11 @@ def encode_method(
     encode: Callable,  # the method of a model
 ) -> Callable:  # list of texts -> rows
     "The method `encode` of a model, also where it follows the protocol of mteb."
-    known = inspect.signature(encode).parameters
-    if "task_metadata" in known:
+    parameters = inspect.signature(encode).parameters
+    if "task_metadata" in parameters:
         return partial(_encode_by_loader, encode=encode)
     quiet = dict(show_progress_bar=False, convert_to_tensor=True)
-    options: dict[str, Any] = {k: v for k, v in quiet.items() if k in known}
+    options: dict[str, Any] = {k: v for k, v in quiet.items() if k in parameters}
     return partial(_encode_within, encode=encode, **options)
 
 # %% ../../nbs/inputs/07_texts.ipynb #86253f75
@@ -443,23 +457,23 @@ def word_means(
     "Mean vector of the known words of each text; zeros where none is known."
     check_instance(name, str, "embed", "name", remedy="pass a text")
     texts = load_texts(texts)
-    known = getattr(vectors, "key_to_index", vectors)
-    first = next(iter(known), None)
+    vocabulary = getattr(vectors, "key_to_index", vectors)
+    first = next(iter(vocabulary), None)
     if first is None:
         refuse("embed", f"{name} must hold words", "none", "check the file of vectors")
     out = torch.zeros(len(texts), len(vectors[first]))
     empty = []
     for k, text in enumerate(texts.texts):
         words = re.findall(r"\w+|[^\w\s]", text)
-        words = [w if w in known else w.lower() for w in words]
-        rows = [np.asarray(vectors[w], dtype=np.float32) for w in words if w in known]
+        words = [w if w in vocabulary else w.lower() for w in words]
+        rows = [np.asarray(vectors[w], dtype=np.float32) for w in words if w in vocabulary]
         if rows:
             out[k] = torch.from_numpy(np.mean(rows, axis=0))
         else:
             empty.append(k)
     if empty:
-        told = f"{len(empty)} of {len(texts)} texts hold no word that {name} knows, the first at"
-        warnings.warn(f"embed: {told} position {empty[0]}; their rows are zero.", stacklevel=2)
+        message = f"{len(empty)} of {len(texts)} texts hold no word that {name} knows, the first at"
+        warnings.warn(f"embed: {message} position {empty[0]}; their rows are zero.", stacklevel=2)
     return out
 
 # %% ../../nbs/inputs/07_texts.ipynb #2a9ff068
@@ -501,8 +515,8 @@ def _named_sentence_model(
         remedy = "pip install taskpriors[sentence], or pass a function of a list of texts"
         refuse("embed", "a name needs sentence-transformers", str(e), remedy, ImportError)
     repositories = [name] if "/" in name else [f"sentence-transformers/{name}", name]
-    found = [] if Path(name).exists() else [*filter(None, map(cached_snapshot, repositories))]
-    source = str(found[0]) if found else name
+    snapshots = [] if Path(name).exists() else [*filter(None, map(cached_snapshot, repositories))]
+    source = str(snapshots[0]) if snapshots else name
     try:
         with quiet_libraries():
             return SentenceTransformer(source, device="cpu")
@@ -534,7 +548,8 @@ def _encoding_of(
         case sources.TextEncoder(encode=None):
             return _Encoding(source.model.transform, None)
         case sources.TextEncoder():
-            return _Encoding(encode_method(source.encode), None)
+            method: Any = source.encode
+            return _Encoding(encode_method(method), None)
         case sources.Function():
             got = f"({type(source.model).__name__}, {type(source.partner).__name__})"
         case sources.Unknown():
@@ -661,5 +676,5 @@ def embed_texts(
     view.name = "texts"  # so that a file found under another name is the same
     enc = _text_encoder(source, view, pooling=pooling, name=name)
     points = _Positions(view, texts.name)
-    found = embed_features(enc, points, **dict(num_workers=0) | how)
-    return replace(found, features=found.features[order.argsort()])
+    features = embed_features(enc, points, **dict(num_workers=0) | how)
+    return replace(features, features=features.features[order.argsort()])

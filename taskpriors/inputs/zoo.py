@@ -247,7 +247,7 @@ ZOO = dict(
 )
 
 # %% ../../nbs/inputs/05_zoo.ipynb #a0089690
-def zoo_names() -> list:  # of strings
+def zoo_names() -> list[str]:
     "The names of the zoo's representations."
     return list(ZOO)
 
@@ -426,7 +426,7 @@ def zoo_features(
     names: Sequence | None = None,  # some of `zoo_names()`; None is all
     cache: str | os.PathLike | None = None,  # directory; None is `cache_dir()`
     progress: bool = True,  # show a bar on standard error while models are trained
-) -> dict:  # name -> (n, d), float32
+) -> dict[str, Tensor]:  # name -> (n, d), float32
     "Features of images under the zoo's representations."
     if not isinstance(images, ImageSource):
         images = load_images("digits" if images is None else images)

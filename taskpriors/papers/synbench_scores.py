@@ -114,9 +114,10 @@ def score_networks(
         checks.refuse(caller, "like and covariance exclude each other", covariance, "leave one out")
     source = None if like is None else load_images(like, limit=limit, progress=progress)
     place, scores, curves = Path(out).expanduser(), [], []
+    preprocessing: dict[str, Any] = {}
     for model, stem in zip(models, stems, strict=True):
         if model.endswith(".safetensors"):
-            result, network, preprocessing = SynBenchResult.load(model), None, {}
+            result, network = SynBenchResult.load(model), None
         else:
             network, preprocessing = scored_network(model)
             fields = replace(settings, **changes)

@@ -33,7 +33,7 @@ def agreement_or_reason(
 def random_agreement(
     truth: Tensor,  # of each model, shape (n_models,)
     n_draws: int = 4000,  # random orders
-) -> dict:  # fields of a row of Ranking.agreement
+) -> dict[str, Any]:  # fields of a row of Ranking.agreement
     "How far from zero the rank correlation of a random order is, in 95 % of all orders."
     from scipy.stats import rankdata
 
@@ -56,20 +56,22 @@ def agreement_row(
     values: Tensor,  # of each model, shape (n_models,), NaN where it failed
     truth: Tensor,  # of each model, shape (n_models,)
     controls: Mapping | None = None,  # name -> value of each model, NaN where it is not known
-) -> dict:
+) -> dict[str, Any]:
     "Spearman correlation of a statistic with the truth, and at each fixed control."
     controls = {} if controls is None else dict(controls)
     better = column_of(statistic).higher_is_better
     row: dict[str, Any] = dict(statistic=statistic, higher_is_better=better)
-    given = [f"given_{control}" for control in reversed(controls)]
-    row |= dict.fromkeys(("spearman", "low", "high", *given), math.nan) | dict(note="")
-    known = ~values.isnan()
-    plain = agreement_or_reason(rank_agreement, values[known], truth[known], method="spearman")
+    partial_columns = [f"given_{control}" for control in reversed(controls)]
+    row |= dict.fromkeys(("spearman", "low", "high", *partial_columns), math.nan) | dict(note="")
+    measured = ~values.isnan()
+    plain = agreement_or_reason(
+        rank_agreement, values[measured], truth[measured], method="spearman"
+    )
     if isinstance(plain, str):
         return row | dict(note=plain)
     row |= dict(spearman=plain.value, low=plain.low, high=plain.high)
     for control, held in controls.items():
-        both = known & ~held.isnan()
+        both = measured & ~held.isnan()
         vectors = (values[both], truth[both], held[both])
         if control != statistic:
             partial = agreement_or_reason(partial_agreement, *vectors)

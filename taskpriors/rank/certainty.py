@@ -81,8 +81,8 @@ class Certainty:
         spread = self.ranking.spread[pair][:, pair]
         rows = []
         for labels in [*(k * 2**i for i in range(60) if k * 2**i < n), n]:
-            left = 0.0 if labels == n else (1 / labels - 1 / n) / (1 / k - 1 / n)
-            law = joint_law([points, _settled(left * spread)])
+            open_share = 0.0 if labels == n else (1 / labels - 1 / n) / (1 / k - 1 / n)
+            law = joint_law([points, _settled(open_share * spread)])
             se, freedom = lead_errors(law.covariance)[0, 1], law.freedom[0, 1]
             reach = (lead_quantile(0.95, freedom) * se).item()
             ahead = probability_ahead(lead, se, freedom).item()

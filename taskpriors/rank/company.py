@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -56,6 +56,9 @@ from taskpriors.store import (
     find_tensors,
     keep_tensors,
 )
+
+if TYPE_CHECKING:
+    from tqdm.auto import tqdm
 
 # %% ../../nbs/rank/03_company.ipynb #00154156
 MAX_SEED = 2**63 - 3  # the streams of tasks add up to 2, and torch takes seeds below 2**63
@@ -121,7 +124,7 @@ class RankOptions:
         check_executor(self.executor, caller)
 
     @property
-    def shown(self) -> Any:  # what `with_bar` takes
+    def shown(self) -> "bool | tqdm":  # what `with_bar` takes
         "The bar of all steps, or whether a step draws its own."
         return self.progress if self.bar is None else self.bar
 
@@ -198,9 +201,9 @@ def over_models(
     items: Iterable,
     options: RankOptions,
     desc: str,  # of the bar
-) -> list:  # results, in the order of the items
+) -> list[Any]:  # results, in the order of the items
     "Run a function over models, by the executor if there is one."
-    run = dict(executor=options.executor, progress=options.shown)
+    run: dict[str, Any] = dict(executor=options.executor, progress=options.shown)
     try:
         return list(map_blocks(fn, items, desc=desc, **run))
     except BrokenExecutor as e:
@@ -215,7 +218,7 @@ def over_models(
 def with_plain_names(
     pairs: Iterable,  # pairs (name, what it names)
     what: str,  # what is named
-) -> dict:  # name -> what it names
+) -> dict[str, Any]:  # name -> what it names
     "A dictionary whose keys are different texts."
     named = {}
     for name, value in pairs:
@@ -234,7 +237,7 @@ ModelsLike = TypeAliasType("ModelsLike", AnyModel | Sequence | Mapping)
 
 def named_models(
     models: ModelsLike | None,  # a model, a sequence of models, or name -> model; None is the zoo
-) -> dict:  # name -> Source
+) -> dict[str, sources.Source]:  # of each name
     "Give each model a name."
     if models is None:
         models = [f"zoo/{name}" for name in zoo_names()]
@@ -279,35 +282,35 @@ def rows_of(
 def gather_model(
     name: str,  # of the model
     model: Any,  # what the user gave: anything embed_features takes, or a module with its transform
-    images: ImageSource | TextSource | None,  # None if the model is features
+    images: ImageSource | TextSource | LoadedBatches | None,  # None if the model is features
     options: RankOptions,
     bar: Any | None = None,  # of all models, which is moved on; None: a bar of its own
 ) -> Model:
     "Embed one model, or take its features from the cache, and form the factor of its kernel."
     progress = options.progress if bar is None else bar
-    how = dict(options.embedding, name=name, cache=options.cache, progress=progress)
+    embedding_options = dict(options.embedding, name=name, cache=options.cache, progress=progress)
     if isinstance(images, TextSource):
-        found = embed_texts(model, images, **how)
+        embedded = embed_texts(model, images, **embedding_options)
     else:
-        found = embed_features(model, images, **how)
-    features = check_features(found.features, "rank_models", f"features of {name}")
+        embedded = embed_features(model, images, **embedding_options)
+    features = check_features(embedded.features, "rank_models", f"features of {name}")
     return Model(
         name=name,
         features=features,
         factor=kernel_factor(features, options.kernel, scale="frobenius"),
-        seconds=found.seconds,
-        device=found.device,
-        dtype=found.dtype,
+        seconds=embedded.seconds,
+        device=embedded.device,
+        dtype=embedded.dtype,
         digest=digest_tensors(dict(features=features)),
-        points=found.points,
-        parameters=found.parameters,
-        pooling=found.pooling,
+        points=embedded.points,
+        parameters=embedded.parameters,
+        pooling=embedded.pooling,
     )
 
 # %% ../../nbs/rank/03_company.ipynb #53b68e09
 def gather_models(
     models: Mapping,  # name -> what the user gave
-    images: ImageSource | TextSource | None,  # an ImageSource; None if all models are features
+    images: ImageSource | TextSource | LoadedBatches | None,  # None if all models are features
     options: RankOptions,
 ) -> Settled:  # name -> Model
     "The models that work, and why the others do not."
@@ -316,8 +319,8 @@ def gather_models(
     attempts = []
     with open_bar(options.progress, total=each * len(models), unit=unit) as bar:
         for k, (name, model) in enumerate(models.items()):
-            told = f"model {k + 1}/{len(models)} {shortened(name, 40)}"
-            bar.set_description(told, refresh=False)
+            progress_text = f"model {k + 1}/{len(models)} {shortened(name, 40)}"
+            bar.set_description(progress_text, refresh=False)
             attempts.append(attempt(gather_model, name, model, images, options, bar))
             bar.update((k + 1) * each - bar.n)  # what was cached or failed
     return settle(models, attempts)
@@ -400,7 +403,7 @@ def images_for(
     images: ImagesLike | TextSource | None,  # as for rank_models
     models: Mapping,  # name -> model
     options: RankOptions,
-) -> Any:  # a source of points; None if all models are features and no images are given
+) -> ImageSource | TextSource | LoadedBatches | None:  # None if all are features without images
     "The images of a ranking, once the names of all models can be had."
     check_names(models.values(), options.caller, texts=isinstance(images, TextSource))
     if images is None:
@@ -444,8 +447,8 @@ def refuse_unless_any(
 
 
 def _check_same_points(models):
-    first, *others = models.items()
-    for other in others:
+    first, *rest = models.items()
+    for other in rest:
         sizes = [(shortened(name, 60), len(model.features)) for name, model in (first, other)]
         if sizes[0][1] != sizes[1][1]:
             got = ", ".join(f"{n} in {name}" for name, n in sizes)

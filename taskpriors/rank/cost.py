@@ -81,10 +81,10 @@ class RankingPlan(Result):
 
     def __str__(self):
         minutes = self.seconds / 60
-        told = f"{minutes:.0f} minutes" if minutes >= 1.5 else f"{self.seconds:.0f} seconds"
-        told = told if self.seconds >= 1.5 else "a second"
+        duration = f"{minutes:.0f} minutes" if minutes >= 1.5 else f"{self.seconds:.0f} seconds"
+        duration = duration if self.seconds >= 1.5 else "a second"
         models = "1 model" if self.n_models == 1 else f"{self.n_models} models"
-        return f"{models}, {self.n:,} points: about {told}, {self.n_bytes / 1e9:.1f} GB"
+        return f"{models}, {self.n:,} points: about {duration}, {self.n_bytes / 1e9:.1f} GB"
 
 
 _BASE_BYTES = 8 * 10**8  # of Python, torch and blocks of rows, as measured
@@ -122,8 +122,10 @@ def election_seconds(
 
 
 def _steps(n, widths, speed, *, n_tasks, n_classes, rank, train, n_judged):  # step -> seconds
-    how: dict[str, Any] = dict(n_tasks=n_tasks, n_classes=n_classes, rank=rank, train=train)
-    work = ranking_work(n, widths, **how)
+    work_options: dict[str, Any] = dict(
+        n_tasks=n_tasks, n_classes=n_classes, rank=rank, train=train
+    )
+    work = ranking_work(n, widths, **work_options)
     columns = n_tasks * (n_classes - 1)
     m, judged, paired = len(widths), min(n, n_judged), min(n, _PAIRED)
     judging = 2.0 * judged * sum(d * (9 * columns + 20 * d) for d in widths)

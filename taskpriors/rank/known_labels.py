@@ -7,10 +7,12 @@ __all__ = []
 
 # %% ../../nbs/rank/07_known_labels.ipynb #c6da46eb
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from torch import Tensor
 
 from ..checks import refuse
 from ..inputs.image_source import ImageSource
@@ -38,27 +40,27 @@ from taskpriors.transfer.registry import (
 # %% ../../nbs/rank/07_known_labels.ipynb #b8e861b8
 def labels_record(
     labels: GivenLabels,
-    given: Any,  # as for rank_models
-    images: ImageSource | TextSource | None = None,  # whose labels they are, if `given` is True
-) -> dict:  # what json can hold
+    argument: Any,  # as for rank_models
+    images: ImageSource | TextSource | None = None,  # whose labels they are, if `argument` is True
+) -> dict[str, Any]:  # what json can hold
     "How many classes labels have, of how many points, and where they come from."
-    if isinstance(given, LabelColumn):
-        given = given.source
-    if given is True and images is not None:
+    if isinstance(argument, LabelColumn):
+        argument = argument.source
+    if argument is True and images is not None:
         source = f"read from {images.labels_from}"
-    elif isinstance(given, (str, os.PathLike)):
-        source = f"read from {Path(given).name}"
+    elif isinstance(argument, (str, os.PathLike)):
+        source = f"read from {Path(argument).name}"
     else:
         source = "as given"
-    known = labels.classes[labels.classes >= 0]
+    classes = labels.classes[labels.classes >= 0]
     if labels.targets is not None:
         counts: dict[str, Any] = dict(n_targets=labels.targets.shape[1])
     else:
-        largest = known.bincount().max().item() / len(known)
+        largest = classes.bincount().max().item() / len(classes)
         counts = dict(n_classes=len(labels.names), largest_class=largest)
     return dict(
         **counts,
-        n_labels=len(known),
+        n_labels=len(classes),
         source=plain_text(source),
         notes=list(labels.notes),
     )
@@ -95,11 +97,11 @@ def _label_functions(labels, names=None):  # name -> function of the features of
 def metrics_with_labels(
     metrics: Mapping | list | tuple | None,  # name -> function of features, or names of metrics
     labels: GivenLabels | None,
-) -> dict:  # name -> function of features
+) -> dict[str, Callable]:  # name -> function of features
     "The further statistics of a ranking."
     if isinstance(metrics, (list, tuple)):
-        known = [name for name in terms_of(metrics) if name in METRICS]
-        needy = [name for name in known if "labels" in METRICS[name].needs]
+        registered = [name for name in terms_of(metrics) if name in METRICS]
+        needy = [name for name in registered if "labels" in METRICS[name].needs]
         if labels is None and needy:
             rule, remedy = "metrics that are named need labels", "pass labels="
             refuse("rank_models", rule, ", ".join(needy), remedy)
@@ -113,8 +115,10 @@ def metrics_with_labels(
 def combined_columns(
     metrics: Mapping,  # name -> function of features
     values: Mapping,  # name -> values of the models, (n_models,), NaN where there is none
-) -> dict:  # "ncti over 5 models" -> values, larger is better
+) -> dict[str, Tensor]:  # "ncti over 5 models" -> values, larger is better
     "Scores that are made of several metrics, each normalised over the models of a ranking."
     keys = {name: getattr(f, "key", None) for name, f in metrics.items()}
-    own = [k for k, key in keys.items() if isinstance(key, dict) and key.get("metric") == k]
-    return combine_over_models({k: values[k] for k in own if k in METRICS}, oriented=True)
+    metric_names = [
+        k for k, key in keys.items() if isinstance(key, dict) and key.get("metric") == k
+    ]
+    return combine_over_models({k: values[k] for k in metric_names if k in METRICS}, oriented=True)

@@ -106,10 +106,10 @@ def labelled_law(
     "The judges that labels choose, each at the temperature that suits it."
     q = max(2, n_classes)
     rows, tops = zip(*evidence, strict=True)
-    how: dict[str, Any] = dict(n_classes=q, top_eigenvalues=tops, seed=options.seed)
-    likely = label_evidence(rows, labels, **how)
-    without = torch.tensor([judge.weight for judge in seats.judges], dtype=torch.float64)
-    weights = posterior_weights(without, likely, similarity=seats.alike).weights.tolist()
+    evidence_options: dict[str, Any] = dict(n_classes=q, top_eigenvalues=tops, seed=options.seed)
+    likely = label_evidence(rows, labels, **evidence_options)
+    prior_weights = torch.tensor([judge.weight for judge in seats.judges], dtype=torch.float64)
+    weights = posterior_weights(prior_weights, likely, similarity=seats.alike).weights.tolist()
     temperatures = (likely.top_eigenvalues / (q * likely.gain)).tolist()
     if options.task_temperature is not None:
         temperatures = [options.task_temperature] * len(weights)
@@ -207,19 +207,19 @@ def skills_with_labels(
     "Skill of each model on the labels' task, as far as the labels say which one it is."
     if labels.is_floating_point():
         return settled_skills(engine.skills(models, labels.T, mask, n_classes=2))
-    known = numbered_by_point(labels)
-    q = int(known.max()) + 1
-    if (known >= 0).all():
-        return settled_skills(engine.skills(models, known[None], mask, n_classes=max(2, q)))
+    classes = numbered_by_point(labels)
+    q = int(classes.max()) + 1
+    if (classes >= 0).all():
+        return settled_skills(engine.skills(models, classes[None], mask, n_classes=max(2, q)))
     options = engine.options
-    seats, points = seats_of(models, law), evidence_points(known, options)
+    seats, points = seats_of(models, law), evidence_points(classes, options)
     evidence = [engine.evidence(judge, points) for judge in seats.judges]
-    chosen = labelled_law(seats, evidence, known[points], options, n_classes=q)
+    chosen = labelled_law(seats, evidence, classes[points], options, n_classes=q)
     drawing = replace(options, n_classes=chosen.n_classes, n_tasks=chosen.n_tasks)
-    tasks = engine.tasks_with(chosen.judges, known, chosen.temperatures, drawing)
+    tasks = engine.tasks_with(chosen.judges, classes, chosen.temperatures, drawing)
     skills, failures = engine.skills(models, tasks, mask, n_classes=chosen.n_classes)
     company.refuse_unless_any(skills, failures, options.caller)
-    joined = joined_with_labels(skills, tasks, known, models, options.groups)
+    joined = joined_with_labels(skills, tasks, classes, models, options.groups)
     return LabelledSkills(joined.skills, failures, joined.spread, chosen.weights)
 
 # %% ../../nbs/rank/08_labelled.ipynb #22c3f165

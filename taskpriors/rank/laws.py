@@ -135,8 +135,8 @@ def feature_copies(
 ) -> Tensor:  # shape (k, k), see copy_similarity
     "How much each two models are copies, whatever their shift."
     pick = evenly(len(features[0]), n_points, down=True)
-    seen = [X[pick.to(X.device)].double() for X in features]
-    rows = [torch.nn.functional.normalize(X - X.mean(0), eps=1e-150) for X in seen]
+    samples = [X[pick.to(X.device)].double() for X in features]
+    rows = [torch.nn.functional.normalize(X - X.mean(0), eps=1e-150) for X in samples]
     return copy_similarity(rows, n_points=n_points)
 
 
@@ -154,15 +154,15 @@ def without_strangers(
     among, across = mutual[:n_models, :n_models], mutual[:n_models, n_models:]
     if across.numel() == 0 or among.max() < _NOISE / n_points or across.max() >= _FAR * among.max():
         return skill
-    known = torch.zeros_like(skill)
-    known[:n_models, :n_models] = skill[:n_models, :n_models]
-    return known
+    among_models = torch.zeros_like(skill)
+    among_models[:n_models, :n_models] = skill[:n_models, :n_models]
+    return among_models
 
 
 def control_positions(
     models: Mapping,  # models and judges, by name
     options: RankOptions,
-) -> list:  # of whole numbers
+) -> list[int]:
     "Where the controls stand among models and judges."
     if missing := [name for name in options.controls if name not in models]:
         remedy = "correct it or leave it out"
@@ -210,7 +210,7 @@ def elect_judges(
             warnings.simplefilter("ignore", UserWarning)  # what they say of all points was said
             factors = [kernel_factor(X, options.kernel, scale="frobenius") for X in features]
         if options.groups is None:
-            run = dict(executor=options.executor, progress=options.shown)
+            run: dict[str, Any] = dict(executor=options.executor, progress=options.shown)
             skill = cross_skill(features, factors, **run, **drawing)
         else:
             tasks = tasks_of_priors(factors, check_sampling(gain=10.0, **drawing))
@@ -251,8 +251,10 @@ def describe_judges(
     jurors = range(n_models, len(names))
     if not jurors:
         return f"judges that the models elected ({weighed(top)})"
-    told = "1 model that is" if len(jurors) == 1 else f"{len(jurors)} models that are"
-    return f"judged by {told} not ranked ({weighed(jurors)}) and by each other ({weighed(top)})"
+    jury_words = "1 model that is" if len(jurors) == 1 else f"{len(jurors)} models that are"
+    return (
+        f"judged by {jury_words} not ranked ({weighed(jurors)}) and by each other ({weighed(top)})"
+    )
 
 # %% ../../nbs/rank/04_laws.ipynb #a057833d
 STANDING = "standing"  # the word for the jury that rank.jury names
@@ -263,7 +265,7 @@ def named_judges(
     judges: JudgesLike | None,  # as for rank_models
     models: Mapping,  # those that are ranked, by name
     choice: PriorChoice,
-) -> dict:  # name -> what the user gave
+) -> dict[str, Any]:  # name -> what the user gave
     "Judges of the user's own that are not ranked, or a sentence about why they cannot judge."
     if judges is None or judges is False or judges == STANDING:
         return {}
@@ -272,19 +274,19 @@ def named_judges(
     check_instance(judges, Mapping, caller, "judges", remedy=remedy)
     if choice.kind != "elected":
         refuse(caller, "judges need an election", choice.description, "pass prior='elected'")
-    own: Any = judges
-    own = with_plain_names(own.items(), "judges")
-    if both := [name for name in own if name in models]:
+    jurors: Any = judges
+    jurors = with_plain_names(jurors.items(), "judges")
+    if both := [name for name in jurors if name in models]:
         remedy = "give the judge another name"
         refuse(caller, "a judge must not have a model's name", shortened(both[0], 80), remedy)
-    return own
+    return jurors
 
 
 def named_controls(
     controls: str | Sequence | None,  # a name or several, or None
     company: Mapping,  # models and judges, by name
     choice: PriorChoice,
-) -> tuple:  # names
+) -> tuple[str, ...]:  # names
     "The models and judges that are known to be weak, or a sentence about why there are none."
     if controls is None:
         return ()
@@ -422,13 +424,13 @@ _HELD_TOGETHER = 2**21  # most numbers that orders drawn together hold
 _DRAWN_TOGETHER = 64  # points drawn together: with few tasks an order, larger ones cost more
 
 
-def _draw_along(Z, scale, orders, uniforms, *, q, known):  # (n_orders, n, m), in these orders
+def _draw_along(Z, scale, orders, uniforms, *, q, classes):  # (n_orders, n, m), in these orders
     n_orders, n, m = uniforms.shape
     labels = torch.empty(1, n_orders, n, m, dtype=torch.int64, device=Z.device)
     numbers = m * n + ((q - 1) * m + 2 * _DRAWN_TOGETHER) * Z.shape[1]
     for part in row_blocks(n_orders, max(1, _HELD_TOGETHER // numbers)):
         blocks = uniforms[part].to(Z.dtype).split(_DRAWN_TOGETHER, 1)
-        fill_labels(labels[:, part], [(Z, scale)], orders[part], blocks, q, known=known)
+        fill_labels(labels[:, part], [(Z, scale)], orders[part], blocks, q, known=classes)
     return labels[0]
 
 
@@ -438,7 +440,7 @@ def sample_tasks(
     *,
     stream: int,  # added to the seed
     temperatures: Sequence | None = None,  # T of each judge; None: of the options
-    given: Tensor | None = None,  # known classes, shape (n,), -1 where a label is not known
+    classes: Tensor | None = None,  # known classes, shape (n,), -1 where a label is not known
 ) -> Tasks:
     "Tasks of a mixture of priors as labels, on the CPU."
     weights = [weight for _, weight in jury]
@@ -448,18 +450,18 @@ def sample_tasks(
     if temperatures is None:
         temperatures = [task_temperature(Z, q) if fixed is None else fixed for Z in factors]
     device = factors[0].device
-    known = torch.full((n,), -1, device=device) if given is None else given.to(device)
-    unknown = (known < 0).nonzero()[:, 0]
+    classes = torch.full((n,), -1, device=device) if classes is None else classes.to(device)
+    unknown = (classes < 0).nonzero()[:, 0]
     judges = task_judges(weights, options.n_tasks)
     turns = torch.nn.functional.one_hot(judges, len(jury)).tensor_split(n_orders)
     most = int(max(turn.sum(0).max() for turn in turns))  # tasks of one judge along one order
     g = check_generator(options.seed + stream, options.caller, options.device)
     orders = unknown.repeat(n_orders, 1)
     uniforms = torch.zeros(*orders.shape, most, dtype=torch.float64, device=device)
-    for order, own, turn in zip(orders, uniforms, turns, strict=True):
+    for order, uniform, turn in zip(orders, uniforms, turns, strict=True):
         order.copy_(unknown[torch.randperm(len(unknown), generator=g, device=g.device)])
         m = min(most, len(turn))
-        own[:, :m] = draw_uniforms(len(unknown), m, q, g, own)
+        uniform[:, :m] = draw_uniforms(len(unknown), m, q, g, uniform)
     labels = torch.empty(options.n_tasks, n, dtype=torch.int64)
     for judge, (Z, T) in enumerate(zip(factors, temperatures, strict=True)):
         counts = torch.stack([turn[:, judge].sum() for turn in turns])
@@ -467,11 +469,11 @@ def sample_tasks(
         if not len(along):
             continue
         scale = pair_scale(Z, T, options.caller, convention="paper")
-        own = uniforms[along, :, : counts.max()]
-        drawn = _draw_along(Z, scale, orders[along], own, q=q, known=known)
-        whole = known[:, None].repeat(len(along), 1, drawn.shape[2])
-        drawn = whole.scatter_(1, orders[along, :, None].expand_as(drawn), drawn)
-        own = [of_order[:, :k].T for of_order, k in zip(drawn, counts[along], strict=True)]
-        labels[judges == judge] = torch.cat(own).cpu()
+        block = uniforms[along, :, : counts.max()]
+        tasks = _draw_along(Z, scale, orders[along], block, q=q, classes=classes)
+        whole = classes[:, None].repeat(len(along), 1, tasks.shape[2])
+        tasks = whole.scatter_(1, orders[along, :, None].expand_as(tasks), tasks)
+        parts = [of_order[:, :k].T for of_order, k in zip(tasks, counts[along], strict=True)]
+        labels[judges == judge] = torch.cat(parts).cpu()
     first = max(range(len(jury)), key=weights.__getitem__)
     return Tasks(labels, temperatures[first], list(temperatures))

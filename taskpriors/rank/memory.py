@@ -20,6 +20,7 @@ from torch import Tensor
 from ..blocks import map_blocks
 from ..checks import check_same_n, refuse
 from ..inputs.image_source import ImageSource
+from ..inputs.loaders import LoadedBatches
 from ..inputs.texts import TextSource
 from ..prior.calibration import top_eigenvalue
 from ..prior.edges import LeastEigenvalue, least_eigenvalue
@@ -69,7 +70,7 @@ def trace_of(
 
 # %% ../../nbs/rank/09_memory.ipynb #8e59d2f3
 def _moment_keys(prior, models):  # name -> all that the moments depend on
-    about = dict(
+    common = dict(
         what="moments",
         edges="least eigenvalue",  # which earlier entries do not hold
         prior=digest_tensors(dict(prior=prior.factor)),
@@ -78,7 +79,7 @@ def _moment_keys(prior, models):  # name -> all that the moments depend on
         device=str(prior.factor.device),
     )
     return {
-        name: dict(about, factor=digest_tensors(dict(factor=model.factor)))
+        name: dict(common, factor=digest_tensors(dict(factor=model.factor)))
         for name, model in models.items()
     }
 
@@ -165,12 +166,14 @@ def _skill(job, options):
             seconds=company.scalar(seconds),
         )
 
-    about = dict(what="skill and ratios", tasks=job.digest, device=str(device), penalties=MOST_LOST)
+    common = dict(
+        what="skill and ratios", tasks=job.digest, device=str(device), penalties=MOST_LOST
+    )
     if options.groups is not None:
-        about["groups"] = digest_tensors(dict(groups=options.groups))
+        common["groups"] = digest_tensors(dict(groups=options.groups))
     blank, (n_tasks, n) = company.blank, job.labels.shape
     like = engine.ModelScores(blank(), blank(n), blank(n_tasks), blank())
-    key = dict(about, features=job.model.digest)
+    key = dict(common, features=job.model.digest)
     return company.attempt(company.load_or_compute, key, compute, like, options.cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #ef68a824
@@ -200,7 +203,7 @@ def fit_probes(
     return logistic_probes(features, labels, train=mask, n_classes=q, standardize=True)
 
 # %% ../../nbs/rank/09_memory.ipynb #a68e278f
-def _probe(model, *, labels, mask, about, options):
+def _probe(model, *, labels, mask, common, options):
     device = options.device
 
     def compute():
@@ -212,7 +215,7 @@ def _probe(model, *, labels, mask, about, options):
         seconds = company.scalar(time.perf_counter() - start)
         return engine.ProbeScores(accuracy=accuracy, points=points, seconds=seconds)
 
-    key = dict(about, features=model.digest, probe=options.probe, device=str(device))
+    key = dict(common, features=model.digest, probe=options.probe, device=str(device))
     key["penalties"] = MOST_LOST
     blank, judged = company.blank, int((~mask).sum())
     like = engine.ProbeScores(blank(len(labels)), blank(judged), blank())
@@ -226,8 +229,8 @@ def model_probes(
     options: company.RankOptions,
 ) -> company.Settled:  # name -> ProbeScores
     "Held-out accuracy of linear probes of each model on each task."
-    about = dict(what="probes of points", tasks=digest_tensors(dict(tasks=labels, mask=mask)))
-    fit = partial(_probe, labels=labels, mask=mask, about=about, options=options.alone())
+    common = dict(what="probes of points", tasks=digest_tensors(dict(tasks=labels, mask=mask)))
+    fit = partial(_probe, labels=labels, mask=mask, common=common, options=options.alone())
     attempts = company.over_models(fit, models.values(), options, "probes")
     return company.settle(models, attempts)
 
@@ -289,10 +292,10 @@ def model_metrics(
     return company.Settled({statistic: values_of(statistic) for statistic in metrics}, reasons)
 
 # %% ../../nbs/rank/09_memory.ipynb #0e0a46b3
-def _grouped_accuracy(known, groups, features):  # on labelled points, each group left out
-    points = (known.classes >= 0).nonzero()[:, 0]
+def _grouped_accuracy(labels, groups, features):  # on labelled points, each group left out
+    points = (labels.classes >= 0).nonzero()[:, 0]
     rows = features[points.to(features.device)]
-    return accuracy_without_groups(rows, known.classes[points], groups[points])
+    return accuracy_without_groups(rows, labels.classes[points], groups[points])
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,7 +303,8 @@ class MemoryEngine:
     "The engine of a ranking whose features are in memory."
 
     options: company.RankOptions
-    source: ImageSource | TextSource | None = None  # what models embed; None: all are features
+    # what models embed; None: all are features
+    source: ImageSource | TextSource | LoadedBatches | None = None
 
     def gather(self, named: Mapping) -> company.Settled:  # name -> Model
         "The models that work, and why the others do not."
@@ -310,7 +314,7 @@ class MemoryEngine:
         "Models whose features are in memory, as they are."
         return jurors
 
-    def check(self, models: Mapping, known: GivenLabels | None) -> None:
+    def check(self, models: Mapping, labels: GivenLabels | None) -> None:
         "Nothing is refused: what does not fit in memory was refused before."
 
     def steps(self, votes: int, n_models: int, *, labelled: bool) -> int:
@@ -352,13 +356,15 @@ class MemoryEngine:
             tasks_of=tasks_of,
         )
 
-    def score(self, drawn: engine.Drawn, mask: Tensor, known: GivenLabels | None) -> engine.Scores:
+    def score(
+        self, law_sample: engine.Drawn, mask: Tensor, labels: GivenLabels | None
+    ) -> engine.Scores:
         "Skill and probes of each model on the tasks, each by itself."
-        tasks = dict.fromkeys(drawn.models, drawn.skill_tasks) | dict(drawn.tasks_of)
-        skills, failures = skills_on_tasks(drawn.models, tasks, self.options)
-        models = {name: drawn.models[name] for name in skills}
-        probes, without = model_probes(models, drawn.probe_tasks, mask, self.options)
-        return engine.Scores(skills, probes, failures | without, {})
+        tasks = dict.fromkeys(law_sample.models, law_sample.skill_tasks) | dict(law_sample.tasks_of)
+        skills, failures = skills_on_tasks(law_sample.models, tasks, self.options)
+        models = {name: law_sample.models[name] for name in skills}
+        probes, unprobed = model_probes(models, law_sample.probe_tasks, mask, self.options)
+        return engine.Scores(skills, probes, failures | unprobed, {})
 
     def skills(
         self, models: Mapping, tasks: Tensor, mask: Tensor, *, n_classes: int
@@ -374,22 +380,22 @@ class MemoryEngine:
     def tasks_with(
         self,
         judges: Sequence[laws.Judge],
-        known: Tensor,  # class of each point, shape (n,); -1 where not known
+        labels: Tensor,  # class of each point, shape (n,); -1 where not known
         temperatures: Sequence[float],  # of the judges
         options: company.RankOptions,
     ) -> Tensor:  # shape (n_tasks, n)
         "Tasks of a mixture that agree with known labels."
         jury = [(laws.judge_factor(judge), judge.weight) for judge in judges]
-        named: dict[str, Any] = dict(temperatures=temperatures, given=known)
+        named: dict[str, Any] = dict(temperatures=temperatures, classes=labels)
         return laws.sample_tasks(jury, options, stream=2, **named).labels
 
     def columns(
-        self, models: Mapping, scores: engine.Scores, known: GivenLabels | None, metrics: Any
+        self, models: Mapping, scores: engine.Scores, labels: GivenLabels | None, metrics: Any
     ) -> engine.Columns:
         "Further statistics of the models, and those of the literature with labels."
-        metrics = metrics_with_labels(metrics, known)
+        metrics = metrics_with_labels(metrics, labels)
         if LABEL_ACCURACY in metrics and self.options.groups is not None:
-            metrics[LABEL_ACCURACY] = partial(_grouped_accuracy, known, self.options.groups)
+            metrics[LABEL_ACCURACY] = partial(_grouped_accuracy, labels, self.options.groups)
         values, failures = model_metrics(models, metrics, self.options)
         combined = combined_columns(metrics, values)
         notes = [combination_note(name) for name in combined]

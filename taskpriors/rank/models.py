@@ -71,15 +71,15 @@ def _check_out(out: Path):
 ON_DISK = ("rank", "n_judged", "scratch")  # options of a ranking whose rows stay on disk
 
 
-def _check_further_options(how):
-    known = set(inspect.signature(embed_features).parameters) - {"model", "images", "name"}
-    known = known - {"cache", "progress"} | set(ON_DISK)
-    for name in how:
-        if name not in known:
+def _check_further_options(further):
+    accepted = set(inspect.signature(embed_features).parameters) - {"model", "images", "name"}
+    accepted = accepted - {"cache", "progress"} | set(ON_DISK)
+    for name in further:
+        if name not in accepted:
             options = inspect.signature(rank_models).parameters
-            near = difflib.get_close_matches(name, [*known, *options], 1, 0.5)
+            near = difflib.get_close_matches(name, [*accepted, *options], 1, 0.5)
             remedy = (
-                f"did you mean {near[0]}" if near else f"choose among {', '.join(sorted(known))}"
+                f"did you mean {near[0]}" if near else f"choose among {', '.join(sorted(accepted))}"
             )
             refuse("rank_models", "options must be known", repr(name[:60]), remedy, TypeError)
 
@@ -134,13 +134,13 @@ def _rows_in_files(models):  # name -> RowMatrix, if all models are matrices in 
     return rows if all(matrix.layout for matrix in rows.values()) else {}
 
 
-def _needs_memory(options, choice, statistics, scores, how):  # what rows on disk cannot give
+def _needs_memory(options, choice, statistics, scores, further):  # what rows on disk cannot give
     needs = ["metrics"] * bool(statistics or scores)
     needs += ["probe"] * (options.probe != "ridge")
     needs += ["kernel"] * (options.kernel not in ("cosine", "linear"))
-    elsewhere = choice.kind == "model" and not _is_matrix_file(source_of(choice.source))
-    needs += ["prior"] * (choice.kind == "others" or elsewhere)
-    return needs + [name for name in how if name not in ("device", *ON_DISK)]
+    embedded_prior = choice.kind == "model" and not _is_matrix_file(source_of(choice.source))
+    needs += ["prior"] * (choice.kind == "others" or embedded_prior)
+    return needs + [name for name in further if name not in ("device", *ON_DISK)]
 
 
 def _stays_on_disk(models, needs):  # do rows stay in their files, if nobody says?
@@ -153,8 +153,8 @@ def _stays_on_disk(models, needs):  # do rows stay in their files, if nobody say
         return True
     if n_bytes > room:
         rule = f"features and factors need {n_bytes / 2**30:.3g} GiB and must fit in memory"
-        without = f"leave out {', '.join(needs)}" if needs else "pass on_disk=True"
-        remedy = f"{without}, or rank a sample of the rows"
+        advice = f"leave out {', '.join(needs)}" if needs else "pass on_disk=True"
+        remedy = f"{advice}, or rank a sample of the rows"
         refuse("rank_models", rule, f"{room / 2**30:.3g} GiB", remedy, MemoryError)
     return False
 
@@ -183,14 +183,16 @@ def _plan_of(rows, choice, options):  # RankingPlan
     )
 
 
-def _rank_rows(models, images, options, choice, *, needs, plan, asked):  # Ranking, or RankingPlan
+def _rank_rows(
+    models, images, options, choice, *, needs, plan, ranking_options
+):  # Ranking, or RankingPlan
     rows, failures = _opened(models, choice, options)
     if lost := [name for name in needs if name not in ("probe", "kernel", "prior")]:
         rule, remedy = "rows on disk must be ranked without it", "or pass on_disk=False"
         refuse("rank_models", rule, lost[0], f"leave it out, {remedy}")
     if plan:
         return _plan_of(rows, choice, options)
-    return run(rows, images, options, failures=failures, on_disk=True, **asked)
+    return run(rows, images, options, failures=failures, on_disk=True, **ranking_options)
 
 # %% ../../nbs/rank/13_models.ipynb #f0f006d8
 @documented
@@ -296,18 +298,22 @@ def rank_models(
     check_flag(on_disk, me, "on_disk")
     if texts is not None:
         images = texts_for(texts, images, models)
-    asked: dict[str, Any] = dict(prior=prior, labels=labels, judges=judges, controls=controls)
+    ranking_options: dict[str, Any] = dict(
+        prior=prior, labels=labels, judges=judges, controls=controls
+    )
     if on_disk:
         device = how.get("device") or "cpu"
         where = replace(options, embedding=dict(device=device))
-        ranking = _rank_rows(named, images, where, choice, needs=needs, plan=plan, asked=asked)
+        ranking = _rank_rows(
+            named, images, where, choice, needs=needs, plan=plan, ranking_options=ranking_options
+        )
         if plan:
             return ranking
     elif plan:
         rule = f"plan needs rows on disk, or files of more than {ALL_PAIRS:,} points"
         refuse(me, rule, "other models or options", "leave it out, or pass on_disk=True")
     else:
-        ranking = run(named, images, options, metrics=statistics, **asked)
+        ranking = run(named, images, options, metrics=statistics, **ranking_options)
         ranking = with_synbench(ranking, named, scores, options)
     if out is not None:
         ranking.save(out, overwrite=overwrite)

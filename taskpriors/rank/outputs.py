@@ -89,26 +89,26 @@ def correlations(
     labels: bool = False,  # with the accuracy on given labels, not on tasks of the prior
 ) -> DataFrame:
     "Spearman correlation of each statistic, and of controls, with probe accuracy."
-    truth, others = ranking.accuracy, dict(ranking.extra)
+    truth, extra = ranking.accuracy, dict(ranking.extra)
     if labels:
-        if LABEL_ACCURACY not in others:
+        if LABEL_ACCURACY not in extra:
             rule, remedy = "labels must be known", "rank with labels=, or pass labels=False"
             refuse("Ranking.agreement", rule, "a ranking without labels", remedy)
-        truth = others.pop(LABEL_ACCURACY)
+        truth = extra.pop(LABEL_ACCURACY)
     controls = {} if ranking.parameters is None else dict(parameters=ranking.parameters)
     controls["dimension"] = ranking.dimension.double()
     statistics = dict(skill=ranking.skill)
     if ranking.prior_skill is not None:
         statistics["prior_skill"] = ranking.prior_skill
-    statistics |= dict(mean=ranking.mean, variance=ranking.variance, **others)
-    facts = [name for name in others if column_of(name).higher_is_better is None]
+    statistics |= dict(mean=ranking.mean, variance=ranking.variance, **extra)
+    facts = [name for name in extra if column_of(name).higher_is_better is None]
     statistics = {name: values for name, values in statistics.items() if name not in facts}
     return agreement_table(statistics, truth, controls)
 
 # %% ../../nbs/rank/09_outputs.ipynb #05879722
 def ranking_record(
     ranking: Any,  # a Ranking
-) -> dict:
+) -> dict[str, Any]:
     "What json can hold of a ranking."
     return dict(
         verdict=ranking.verdict,
@@ -126,13 +126,15 @@ def ranking_record(
 
 def page_record(
     ranking: Any,  # a Ranking
-) -> dict:
+) -> dict[str, Any]:
     "The same, and what only a page shows."
     pairs = None
     if ranking.point_errors is not None:
         best = ranking.skill.argsort(descending=True, stable=True)[:HEAD_TO_HEAD]
         pairs = ranking.head_to_head(best.tolist()).record()
-    drawn = ranking.accuracies[:, ranking.drawn["tasks"]].tolist() if ranking.drawn else None
+    drawn_accuracy = (
+        ranking.accuracies[:, ranking.drawn["tasks"]].tolist() if ranking.drawn else None
+    )
     table = table_record(ranking.short_frame())
     shown = dict(ranking=json_rows(leads_frame(ranking)), table=table, pairs=pairs)
     if ranking.prior_skill is not None and len(ranking.models) > 1:
@@ -141,7 +143,7 @@ def page_record(
         shown |= dict(label_pair=pair, label_path=path.to_dict("records"))
     if LABEL_ACCURACY in ranking.extra:
         shown["label_agreement"] = json_rows(ranking.agreement(labels=True))
-    return dict(ranking_record(ranking), **shown, drawn_accuracy=drawn)
+    return dict(ranking_record(ranking), **shown, drawn_accuracy=drawn_accuracy)
 
 # %% ../../nbs/rank/09_outputs.ipynb #abd042c1
 def free_folder(
@@ -178,7 +180,7 @@ def save_ranking(
 
 def saved_fields(
     out: str | Path,  # directory that `save_ranking` wrote
-) -> dict:  # of a Ranking
+) -> dict[str, Any]:  # of a Ranking
     "The fields of a ranking that was saved."
     from safetensors.torch import load
 
@@ -192,6 +194,6 @@ def saved_fields(
     tensors = load(paths[1].read_bytes())
     columns = record["ranking"][0]  # in their order, which the tensors have not
     extra = {name: tensors.pop(f"extra/{name}") for name in columns if f"extra/{name}" in tensors}
-    kept = {name: record[name] for name in ("failures", "settings", "reason")}
-    kept |= dict(models=tuple(record["models"]), drawn=record.get("drawn"))
-    return dict(extra=extra, **tensors, **kept)
+    record_fields = {name: record[name] for name in ("failures", "settings", "reason")}
+    record_fields |= dict(models=tuple(record["models"]), drawn=record.get("drawn"))
+    return dict(extra=extra, **tensors, **record_fields)

@@ -257,9 +257,11 @@ class Ranking(Result):
         ax: Axes | None = None,  # matplotlib axes; None opens a figure
     ) -> Axes:
         "Probe accuracy, with its standard deviation over tasks, against a statistic."
-        known = dict(skill=self.skill, mean=self.mean, variance=self.variance, **self.extra)
-        known["dimension"] = self.dimension.double()
-        values = known[check_choice(statistic, tuple(known), "plot_agreement", "statistic")]
+        statistics = dict(skill=self.skill, mean=self.mean, variance=self.variance, **self.extra)
+        statistics["dimension"] = self.dimension.double()
+        values = statistics[
+            check_choice(statistic, tuple(statistics), "plot_agreement", "statistic")
+        ]
         row = agreement_row(statistic, values, self.accuracy)
         title = f"Spearman {row['spearman']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
         title += "\nwith probes on the prior's own tasks"

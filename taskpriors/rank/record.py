@@ -40,7 +40,7 @@ def task_record(
     tasks: Tasks,  # that the probes were trained on
     top: float,  # eigenvalue of the judge with the greatest weight
     n_classes: int,
-) -> dict:  # what json can hold
+) -> dict[str, Any]:  # what json can hold
     "What the temperature of tasks did, and how different they came out."
     diversity = task_diversity(tasks.labels, n_classes=n_classes)
     return dict(
@@ -71,8 +71,8 @@ def _company_record(models, law, n_electing):
         ranked = slice(len(law.members) - len(law.jurors))
         names = [shortened(name, 40) for name in law.members[ranked]]
         alike, cross = law.votes.alike[ranked, ranked], law.votes.skill[ranked, ranked]
-        seen = min(n, n_electing)
-        notes = company_notes(names, alike, elected=law.election, cross=cross, n_points=seen)
+        n_points = min(n, n_electing)
+        notes = company_notes(names, alike, elected=law.election, cross=cross, n_points=n_points)
         if _strangers(law):
             notes.append(_STRANGERS)
         return notes
@@ -113,10 +113,10 @@ def describe_run(
     moments: Mapping,  # name -> Moments
     options: RankOptions,
     pairs: str = "all",  # of points, that the moments visited
-) -> dict:  # what json can hold
+) -> dict[str, Any]:  # what json can hold
     "Everything needed to repeat a run, and what its temperatures did."
     edges, controls = next(iter(moments.values())), list(options.controls)
-    asked = ("kernel", "graphs", "probe", "n_tasks", "n_classes", "seed")
+    option_names = ("kernel", "graphs", "probe", "n_tasks", "n_classes", "seed")
     return dict(
         images=plain_text(getattr(images, "name", "given")),
         points=getattr(images, "kind", "images"),
@@ -129,7 +129,7 @@ def describe_run(
         **_loss_record(law),
         **_judge_record(law),
         paired_tasks=not law.of_others,
-        **{name: getattr(options, name) for name in asked},
+        **{name: getattr(options, name) for name in option_names},
         **(dict(controls=controls) if controls else {}),
         temperature=edges.temperature.item(),
         edge_regime=(edges.scale / edges.temperature).item(),
@@ -182,7 +182,7 @@ def draw_tasks(
     labels: Tensor,  # of all tasks, shape (n_tasks, n)
     mask: Tensor,  # shape (n,), True where a point trains
     images: ImageSource | TextSource | Sequence | None,  # what the points are
-) -> dict:  # what json can hold
+) -> dict[str, Any]:  # what json can hold
     "A few tasks with their classes of a few held-out points, and what these points look like."
     tasks = evenly(len(labels), DRAWN).tolist()
     held_out = (~mask.cpu()).nonzero().flatten()

@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from ..checks import ArrayLike, check_count, check_instance, check_similarity
 from ..prior.judges import Judges
@@ -17,7 +18,7 @@ from ..results import Result
 
 # %% ../../nbs/rank/07_reliability.ipynb #9b83e73b
 @cache
-def reliability_record() -> dict:
+def reliability_record() -> dict[str, Any]:
     "What the study of judges has written of companies of models."
     file = files("taskpriors.rank") / "reliability.json"
     return json.loads(file.read_text(encoding="utf-8"))
@@ -51,8 +52,8 @@ def expected_loss(
     n_ranked = k if n_ranked is None else check_count(n_ranked, caller, "n_ranked", high=k)
     record = reliability_record()["alone" if n_ranked == k else "jury"]
     seats = (1 / alike.sum(1).clamp(min=1)).sum().item()
-    own = (judges.weights * judges.cross.diagonal()).sum()
-    reach = (judges.score[:n_ranked].max() / own).item()
+    own_skill = (judges.weights * judges.cross.diagonal()).sum()
+    reach = (judges.score[:n_ranked].max() / own_skill).item()
     reason = ""
     if seats < record["least_seats"]:
         reason = f"{seats:.1f} models that are no copies are too few to outvote one"

@@ -105,9 +105,10 @@ def points_to_label(
         len(labelled), labelled.nonzero()[:, 0].numpy(), np.random.default_rng(seed)
     )
     rows = torch.from_numpy(np.sort(np.concatenate(parts)))
-    near, seen = jury_coordinates(engine.judge_rows(law, rows)), labelled[rows].nonzero()[:, 0]
-    listed = min(LISTED, len(rows) - len(seen))
-    return rows[spread_points(near, listed, labelled=seen, seed=seed)]
+    near = jury_coordinates(engine.judge_rows(law, rows))
+    labelled_rows = labelled[rows].nonzero()[:, 0]
+    listed = min(LISTED, len(rows) - len(labelled_rows))
+    return rows[spread_points(near, listed, labelled=labelled_rows, seed=seed)]
 
 
 def judged_points(
@@ -158,8 +159,8 @@ def copies_as_groups(
     note = copies_note(groups)
     if len(sizes) < 2 or (sizes[groups] > 1).double().mean() < _ALIKE:
         return options, note
-    told = "They are left out together; pass groups=range(n) to take them as independent."
-    return replace(options, groups=groups), f"{note} {told}"
+    remedy = "They are left out together; pass groups=range(n) to take them as independent."
+    return replace(options, groups=groups), f"{note} {remedy}"
 
 
 def split_points(
@@ -205,20 +206,20 @@ def gather(
         kind = getattr(source, "kind", "images")
         check_same_n(options.caller, models=n, **{kind: len(source)})
     called = jury.call_jury(judges, choice, models, source)
-    seen = company.Settled({}, {})
+    seated = company.Settled({}, {})
     if source is not None and called is not None and called.jurors:
-        seen = jury.see_inputs(called, source, options)
-    if seen.results:
-        jurors = {**jurors, **engine.seat(seen.results)}
+        seated = jury.see_inputs(called, source, options)
+    if seated.results:
+        jurors = {**jurors, **engine.seat(seated.results)}
     company.check_rows({**models, **jurors})
     _check_classes(n, options)
-    return Gathered(models, jurors, failures, seen.failures, called)
+    return Gathered(models, jurors, failures, seated.failures, called)
 
 # %% ../../nbs/rank/12_run.ipynb #7d7aaf26
 class Findings(NamedTuple):
     "What an engine found of the models."
 
-    drawn: Drawn
+    law_sample: Drawn
     scores: Scores
     models: dict[str, company.Model]  # those that have all scores
     labelled: LabelledSkills | None  # of these models, if labels are known
@@ -234,27 +235,27 @@ def find_scores(
     *,
     mask: Tensor,  # shape (n,), True where a point trains
     votes: int,  # steps of the bar that an election takes
-    known: known_labels.GivenLabels | None,
+    checked_labels: known_labels.GivenLabels | None,
     metrics: Mapping | list | tuple | None,  # as for rank_models
 ) -> Findings:
     "All numbers of a ranking."
     caller = engine.options.caller
-    drawn = engine.draw(choice, group.models, group.jurors, votes=votes)
-    scores = engine.score(drawn, mask, known)
-    models = _having_all(drawn.models, scores.skills, scores.probes)
-    failures = {**group.failures, **drawn.failures, **scores.failures}
+    law_sample = engine.draw(choice, group.models, group.jurors, votes=votes)
+    scores = engine.score(law_sample, mask, checked_labels)
+    models = _having_all(law_sample.models, scores.skills, scores.probes)
+    failures = {**group.failures, **law_sample.failures, **scores.failures}
     company.refuse_unless_any(models, failures, caller)
     labelled, has_label = None, torch.zeros(len(mask), dtype=torch.bool)
-    if known is not None:
-        has_label = known.classes >= 0
-        truth = known.classes if known.targets is None else known.targets
-        labelled = skills_with_labels(engine, models, drawn.law, truth, mask)
+    if checked_labels is not None:
+        has_label = checked_labels.classes >= 0
+        truth = checked_labels.classes if checked_labels.targets is None else checked_labels.targets
+        labelled = skills_with_labels(engine, models, law_sample.law, truth, mask)
         models, failures = _having_all(models, labelled.skills), failures | labelled.failures
         company.refuse_unless_any(models, failures, caller)
-    columns = engine.columns(models, scores, known, metrics)
-    to_label = points_to_label(engine, drawn.law, has_label)
+    columns = engine.columns(models, scores, checked_labels, metrics)
+    to_label = points_to_label(engine, law_sample.law, has_label)
     failures = failures | columns.failures
-    return Findings(drawn, scores, models, labelled, columns, to_label, failures)
+    return Findings(law_sample, scores, models, labelled, columns, to_label, failures)
 
 # %% ../../nbs/rank/12_run.ipynb #b4db5cc0
 _GROUPED = (
@@ -270,24 +271,24 @@ def settings_of(
     mask: Tensor,  # shape (n,), True where a point trains
     source: Any | None,  # of images or texts; None if there are features alone
     labels: known_labels.LabelsLike | None,  # as for rank_models
-    known: known_labels.GivenLabels | None,
+    checked_labels: known_labels.GivenLabels | None,
 ) -> dict[str, Any]:  # what json can hold
     "How a ranking came about."
-    drawn, labelled = findings.drawn, findings.labelled
+    law_sample, labelled = findings.law_sample, findings.labelled
     settings = record.describe_run(
         models=findings.models,
         images=source,
-        law=drawn.law,
-        tasks=drawn.record,
+        law=law_sample.law,
+        tasks=law_sample.record,
         mask=mask,
-        moments=drawn.moments,
+        moments=law_sample.moments,
         options=options,
-        pairs=drawn.pairs,
+        pairs=law_sample.pairs,
     )
-    if known is not None and labelled is not None:
-        about = known_labels.labels_record(known, labels, source)
-        settings["labels"] = about | dict(judges=labelled.weights)
-        settings["notes"] += known.notes
+    if checked_labels is not None and labelled is not None:
+        label_settings = known_labels.labels_record(checked_labels, labels, source)
+        settings["labels"] = label_settings | dict(judges=labelled.weights)
+        settings["notes"] += checked_labels.notes
     if options.groups is not None:
         settings["groups"] = n_groups = len(options.groups.unique())
         settings["notes"].append(_GROUPED.format(n_points=len(mask), n_groups=n_groups))
@@ -305,24 +306,24 @@ def assemble(
     source: Any | None,  # of images or texts; None if there are features alone
 ) -> Ranking:
     "A ranking from what was found."
-    drawn, scores, models, labelled = findings[:4]
+    law_sample, scores, models, labelled = findings[:4]
     skills = scores.skills if labelled is None else labelled.skills
-    columns = _numbers_of(models, drawn.moments, skills, scores.probes)
+    columns = _numbers_of(models, law_sample.moments, skills, scores.probes)
     if labelled is not None:
-        without = [scores.skills[name].skill for name in models]
-        columns |= dict(prior_skill=torch.stack(without), spread=labelled.spread)
+        prior_skills = [scores.skills[name].skill for name in models]
+        columns |= dict(prior_skill=torch.stack(prior_skills), spread=labelled.spread)
     if few := carried_by_few(columns["point_errors"], len(mask)):
         settings["notes"].append(few)
     return Ranking(
         **columns,
         judged=judged_points(mask, columns["point_accuracy"].shape[1]),
-        extra=elected_columns(models, drawn.law) | findings.columns.values,
+        extra=elected_columns(models, law_sample.law) | findings.columns.values,
         failures=findings.failures,
         settings=settings,
-        drawn=record.draw_tasks(drawn.probe_tasks, mask, source),
+        drawn=record.draw_tasks(law_sample.probe_tasks, mask, source),
         to_label=findings.to_label,
         groups=options.groups,
-        reason=edge_reason(drawn.moments, len(mask)),
+        reason=edge_reason(law_sample.moments, len(mask)),
     )
 
 # %% ../../nbs/rank/12_run.ipynb #f0359917
@@ -339,15 +340,15 @@ def rank_with(
 ) -> Ranking:
     "All steps of a ranking, whose numbers an engine computes."
     options, caller = engine.options, engine.options.caller
-    known = None
+    checked_labels = None
     if source is not None:
-        known = known_labels.read_labels(labels, source, len(source), caller)
+        checked_labels = known_labels.read_labels(labels, source, len(source), caller)
         _check_classes(len(source), options)
     group = gather(engine, named, choice, judges=judges, source=source, failures=failures)
     n, n_voters = len(next(iter(group.models.values())).features), len(group.models | group.jurors)
     if source is None:
-        known = known_labels.read_labels(labels, None, n, caller)
-    engine.check(group.models, known)
+        checked_labels = known_labels.read_labels(labels, None, n, caller)
+    engine.check(group.models, checked_labels)
     copied, notes = "", ()
     if options.groups is not None:
         names, notes = groups_of_points(options.groups, source, n, caller)
@@ -356,18 +357,20 @@ def rank_with(
         options, copied = copies_as_groups(options, group.models)
     options, mask = split_points(options, n)
     votes = n_voters if choice.kind == "elected" and n_voters > 2 else 0
-    steps = engine.steps(votes, len(group.models), labelled=known is not None)
+    steps = engine.steps(votes, len(group.models), labelled=checked_labels is not None)
     with open_bar(options.progress, total=steps, unit="step") as bar:
         busy = replace(engine, options=replace(options, bar=bar))
-        asked: dict[str, Any] = dict(known=known, metrics=metrics)
-        findings = find_scores(busy, group, choice, mask=mask, votes=votes, **asked)
-    how: dict[str, Any] = dict(mask=mask, source=source)
-    settings = settings_of(findings, options, labels=labels, known=known, **how)
+        label_options: dict[str, Any] = dict(checked_labels=checked_labels, metrics=metrics)
+        findings = find_scores(busy, group, choice, mask=mask, votes=votes, **label_options)
+    point_options: dict[str, Any] = dict(mask=mask, source=source)
+    settings = settings_of(
+        findings, options, labels=labels, checked_labels=checked_labels, **point_options
+    )
     silent = [f"{name} does not judge: {why}" for name, why in group.unseated.items()]
     settings["notes"] += [*notes, *silent]
     settings["copies"] = copied
     settings["unjudged"] = jury.unjudged_words(len(findings.models), group.jury)
-    return assemble(findings, settings, options, **how)
+    return assemble(findings, settings, options, **point_options)
 
 
 def run(

@@ -29,12 +29,12 @@ from ..prior.calibration import top_eigenvalue
 def shared_prior(
     factors: Mapping,  # model -> factor of its kernel, of Frobenius norm one, shape (n, r_k)
     *,
-    without: str | None = None,  # leave this model out
+    left_out: str | None = None,  # leave this model out
 ) -> Tensor:  # shape (n, sum of r_k)
     "Factor of the mean of the models' kernels: the product of their priors, each with one say."
     remedy = "pass a dictionary model -> factor"
     check_instance(factors, Mapping, "shared_prior", "factors", remedy=remedy)
-    remaining = [Z for name, Z in factors.items() if name != without]
+    remaining = [Z for name, Z in factors.items() if name != left_out]
     if not remaining:
         refuse("shared_prior", "at least one model must remain", len(factors), "add models")
     return product_factor([(Z, len(remaining)) for Z in remaining])

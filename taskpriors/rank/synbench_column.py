@@ -9,7 +9,7 @@ __all__ = []
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -32,8 +32,8 @@ def without_synbench(
     "Tell scores of networks from statistics of features."
     if isinstance(metrics, (list, tuple)):
         scores = {SYNBENCH: SynBenchSettings()} if SYNBENCH in metrics else {}
-        others = type(metrics)(name for name in metrics if name != SYNBENCH)
-        return others or None, scores
+        rest = type(metrics)(name for name in metrics if name != SYNBENCH)
+        return rest or None, scores
     if isinstance(metrics, Mapping):
         metrics = with_plain_names(metrics.items(), "metrics")
         scores = {k: v for k, v in metrics.items() if isinstance(v, SynBenchSettings)}
@@ -47,8 +47,8 @@ def _pixel_scale(
     "A black and a white image tell how channels are scaled; a gray one checks that they are."
     from PIL import Image
 
-    made = [transform(Image.new("RGB", (64, 64), (v, v, v))) for v in (0, 51, 255)]
-    parts = [next(iter(x.values())) if isinstance(x, Mapping) else x for x in made]
+    scaled = [transform(Image.new("RGB", (64, 64), (v, v, v))) for v in (0, 51, 255)]
+    parts = [next(iter(x.values())) if isinstance(x, Mapping) else x for x in scaled]
     black, gray, white = (x.float().reshape(len(x), -1).mean(1) for x in parts)
     gain = white - black
     if gain.min() <= 0 or not torch.allclose(gray - black, gain / 5, rtol=0.02, atol=0):
@@ -57,9 +57,16 @@ def _pixel_scale(
     return tuple(parts[0].shape), ((-black / gain).tolist(), (1 / gain).tolist())
 
 
+class ScoredNetwork(NamedTuple):
+    "What `synbench_score` takes."
+
+    network: Any  # a name or a module
+    options: dict[str, Any]
+
+
 def scored_network(
     model: ModelLike,  # as for `embed`
-) -> tuple:  # what `synbench_score` takes: the network, and options
+) -> ScoredNetwork:
     "The network of a model, with the size and the pixel statistics of its images."
     source = sources.source_of(model)
     if sources.is_given(source):
@@ -67,15 +74,15 @@ def scored_network(
         refuse("synbench_score", rule, "features", remedy)
     match source:
         case sources.Name(partner=None, of_zoo=False, of_hub=False, text=text) if "/" not in text:
-            return text, {}
+            return ScoredNetwork(text, {})
         case sources.Network(partner=None) | sources.Function(partner=None):
-            return source.model, {}
+            return ScoredNetwork(source.model, {})
     encoder = load_encoder(source)
     config = {} if encoder.module is None else timm_config(encoder.module)
     if config:
-        return encoder.forward, dict(input_size=config["input_size"])
+        return ScoredNetwork(encoder.forward, dict(input_size=config["input_size"]))
     size, statistics = _pixel_scale(encoder.transform)
-    return encoder.forward, dict(input_size=size, normalize_by=statistics)
+    return ScoredNetwork(encoder.forward, dict(input_size=size, normalize_by=statistics))
 
 # %% ../../nbs/rank/07_synbench_column.ipynb #eedb846a
 def with_synbench(
@@ -88,10 +95,12 @@ def with_synbench(
     cache = None if options.cache is False else cache_dir(options.cache)
 
     def score(name, settings):
-        network, how = scored_network(models[name])
-        how |= dict(cache=cache if isinstance(network, (str, nn.Module)) else None)
-        found = synbench_score(network, settings=settings, progress=options.progress, **how)
-        return float(found.score[0, 0])
+        network, scoring_options = scored_network(models[name])
+        scoring_options |= dict(cache=cache if isinstance(network, (str, nn.Module)) else None)
+        result = synbench_score(
+            network, settings=settings, progress=options.progress, **scoring_options
+        )
+        return float(result.score[0, 0])
 
     columns: dict = {}
     declined: dict = {}

@@ -159,13 +159,20 @@ def lead_margins(
     return student_reach(ndtr(-reach), law.freedom) * se
 
 # %% ../../nbs/rank/02_tiers.ipynb #15448c62
+class RankIntervals(NamedTuple):
+    "Best and worst rank of each model, from 1."
+
+    low: Tensor  # shape (n_models,), int64
+    high: Tensor
+
+
 def rank_intervals(
     skill: Tensor,  # shape (n_models,)
     margin: Tensor,  # what a lead must exceed to be told from none, shape (n_models, n_models)
-) -> tuple:  # best and worst rank of each model, from 1
+) -> RankIntervals:
     "The ranks that a model can have if every significant lead is right."
     ahead = skill[:, None] - skill > margin
-    return 1 + ahead.sum(0), len(skill) - ahead.sum(1)
+    return RankIntervals(1 + ahead.sum(0), len(skill) - ahead.sum(1))
 
 # %% ../../nbs/rank/02_tiers.ipynb #9757cfb5
 def tiers_from(
@@ -174,10 +181,10 @@ def tiers_from(
 ) -> Tensor:  # tier of each model, from 1
     "Leaders, and what cannot be told apart from them."
     tier = torch.zeros(len(skill), dtype=torch.long)
-    while (left := tier == 0).any():
-        leader = skill.masked_fill(~left, -torch.inf).argmax()
+    while (unplaced := tier == 0).any():
+        leader = skill.masked_fill(~unplaced, -torch.inf).argmax()
         near = skill[leader] - skill <= margin[leader]
-        tier[left & near] = tier.max() + 1
+        tier[unplaced & near] = tier.max() + 1
     return tier
 
 # %% ../../nbs/rank/02_tiers.ipynb #2f275abb
@@ -195,8 +202,8 @@ def probability_best(
     z = (draws - draws[:, first, None]) / se
     freedom = np.minimum(law.freedom[first].numpy(), _NORMAL)
     student = stdtrit(freedom, ndtr(z.clamp(-8, 8).numpy()))  # at 8 a probability is not yet one
-    drawn = skill - skill[first] + se * torch.from_numpy(student)
-    best = (drawn >= drawn.amax(1, keepdim=True) - ROUNDING).double()
+    skills = skill - skill[first] + se * torch.from_numpy(student)
+    best = (skills >= skills.amax(1, keepdim=True) - ROUNDING).double()
     return (best / best.sum(1, keepdim=True)).mean(0)
 
 # %% ../../nbs/rank/02_tiers.ipynb #834c43fe
@@ -269,13 +276,13 @@ def rank_tiers(
     first = skill.argmax()
     low, high = rank_intervals(skill, margin)
     behind = skill[first] - skill
-    own = torch.where(torch.arange(m) == first, 0.0, margin[first])
+    reach = torch.where(torch.arange(m) == first, 0.0, margin[first])
     return Tiers(
         models=names,
         skill=skill,
         behind=behind,
-        behind_low=behind - own,
-        behind_high=behind + own,
+        behind_low=behind - reach,
+        behind_high=behind + reach,
         p_best=probability_best(skill, law, **draws),
         rank_low=low,
         rank_high=high,
@@ -323,7 +330,7 @@ class HeadToHead(NamedTuple):
             task_probability=probability_ahead(*of_one).mean().item(),
         )
 
-    def record(self) -> dict:  # field -> names or numbers, to six decimals
+    def record(self) -> dict[str, Any]:  # field -> names or numbers, to six decimals
         "What JSON can hold of it, with how far 95 % intervals of the leads reach."
         numbers = self._asdict()
         names = list(numbers.pop("models"))
