@@ -824,7 +824,7 @@ def _groups_in(path: str, caller: str) -> Any:  # Entries, or an array
     file, _ = split_key(path)
     column = None
     if not is_url(file) and file.is_file() and tables.kind_of(file):
-        table = tables.read(file, caller, wanted={*GROUP_NAMES, *_WANTED})
+        table = tables.read(file, caller, column_names={*GROUP_NAMES, *_WANTED})
         plain = {tables.plain_name(name): name for name in table.columns}
         column = next((plain[name] for name in GROUP_NAMES if name in plain), None)
     return _labels_in(path, column, caller)
@@ -842,9 +842,10 @@ def groups_of_points(
     else:
         entries = _entries_of(groups, None, caller)
     if not isinstance(entries, Entries):
-        return PointGroups(entries.tolist() if hasattr(entries, "tolist") else list(entries))
+        names: Any = entries
+        return PointGroups(names.tolist() if hasattr(names, "tolist") else list(names))
     entries = _without_empty_rows(entries)
     place = placement(entries, points, n, caller)
-    names = entries.values if place.rows is None else _placed(entries, place.rows, n, caller)
+    placed = entries.values if place.rows is None else _placed(entries, place.rows, n, caller)
     notes = (note.replace("Labels", "Groups", 1) for note in (*entries.notes, *place.notes))
-    return PointGroups(names, tuple(notes))
+    return PointGroups(placed, tuple(notes))
