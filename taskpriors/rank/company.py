@@ -210,10 +210,6 @@ def over_models(
         remedy = "run again: with a cache, what was finished is not computed again"
         refuse(options.caller, "workers must live", shortened(str(e), 90), remedy, RuntimeError)
 
-# %% ../../nbs/rank/03_company.ipynb #a0b621d0
-#| export
-
-
 # %% ../../nbs/rank/03_company.ipynb #8c641faf
 def with_plain_names(
     pairs: Iterable,  # pairs (name, what it names)
