@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from . import checks
+import taskpriors.checks as checks
 from .checks import ExecutorLike
 
 # %% ../nbs/workshop/04_blocks.ipynb #5ee09ae6

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from . import blocks, checks
+import taskpriors.blocks as blocks
+import taskpriors.checks as checks
 from .checks import ArrayLike
 from .results import Result
 from .signatures import documented

@@ -14,7 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from . import checks, ridge
+import taskpriors.checks as checks
+import taskpriors.ridge as ridge
 from .checks import ArrayLike
 from .results import Result
 from .ridge_tasks import check_tasks

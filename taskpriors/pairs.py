@@ -15,7 +15,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from . import checks, svd
+import taskpriors.checks as checks
+import taskpriors.svd as svd
 from .blocks import row_blocks
 from .checks import ArrayLike
 from .results import Result

@@ -14,7 +14,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from . import blocks, checks, logistic, results, ridge, ridge_tasks
+import taskpriors.blocks as blocks
+import taskpriors.checks as checks
+import taskpriors.logistic as logistic
+import taskpriors.results as results
+import taskpriors.ridge as ridge
+import taskpriors.ridge_tasks as ridge_tasks
 from .checks import ArrayLike, Axes, DataFrame, ExecutorLike, Seed
 from .signatures import documented
 

@@ -14,7 +14,7 @@ import scipy.linalg
 import torch
 from torch import Tensor
 
-from . import checks
+import taskpriors.checks as checks
 from .blocks import row_blocks
 from .checks import ArrayLike
 from .results import Result

@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from . import blocks, checks, ridge
+import taskpriors.blocks as blocks
+import taskpriors.checks as checks
+import taskpriors.ridge as ridge
 from .checks import ArrayLike, ExecutorLike
 from .results import Result
 

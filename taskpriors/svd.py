@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from . import checks
+import taskpriors.checks as checks
 from .checks import ArrayLike
 from .results import Result
 

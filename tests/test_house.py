@@ -96,6 +96,10 @@ def house_imports(path):
     names = {name_of(p) for p in ROOMS}
     lines = path.read_text(encoding="utf-8").splitlines()
     for node in ast.walk(tree_of(path)):
+        for alias in node.names if isinstance(node, ast.Import) else ():
+            target = alias.name.removeprefix("taskpriors.")
+            if target in names:
+                yield target, target, lines[node.lineno - 1]
         if not isinstance(node, ast.ImportFrom):
             continue
         if node.level:

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from .. import checks
+import taskpriors.checks as checks
 from ..checks import DataFrame, Series
 from ..kernels import kernel_factor
 from ..prior.heldout import expected_heldout_error

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import checks
+import taskpriors.checks as checks
 from ..checks import ArrayLike, Axes
 from ..kernels import kernel_factor
 from ..prior.calibration import critical_temperature

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler, Subset
 from typing_extensions import TypeAliasType
 
-from .. import checks
+import taskpriors.checks as checks
 from ..blocks import evenly, row_blocks
 from ..checks import ArrayLike
 from ..inputs.image_source import ImageSource

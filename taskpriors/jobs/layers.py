@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from .. import checks
+import taskpriors.checks as checks
 from ..checks import ArrayLike, Axes
 from ..inputs import loaders
 from ..inputs.accepted_models import load_encoder

@@ -22,7 +22,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from .. import checks, results
+import taskpriors.checks as checks
+import taskpriors.results as results
 from ..checks import ArrayLike, Axes, DataFrame
 from ..inputs import encoders, pooling
 from ..inputs.axes import channels_of

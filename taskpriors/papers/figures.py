@@ -11,7 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 from torch import Tensor
 
-from .. import checks, results
+import taskpriors.checks as checks
+import taskpriors.results as results
 from ..checks import ArrayLike, Axes, DataFrame
 from ..kernels import kernel_factor
 from ..prior.moments import trace_moments

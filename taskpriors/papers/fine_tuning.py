@@ -19,7 +19,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from .. import checks, store
+import taskpriors.checks as checks
+import taskpriors.store as store
 from ..checks import ArrayLike
 from ..inputs import encoders
 from ..inputs.pooling import pool_output

@@ -9,7 +9,7 @@ __all__ = []
 import torch
 from torch import Tensor
 
-from .. import checks
+import taskpriors.checks as checks
 from ..checks import ArrayLike, Axes
 from ..results import new_axes
 from ..transfer.agreement import agreement_statistic

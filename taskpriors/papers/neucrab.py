@@ -20,7 +20,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from .. import checks, results, store
+import taskpriors.checks as checks
+import taskpriors.results as results
+import taskpriors.store as store
 from ..blocks import open_bar
 from ..checks import Axes, DataFrame, Series
 from ..inputs.encoders import description_of

@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from .. import checks, store
+import taskpriors.checks as checks
+import taskpriors.store as store
 from ..checks import DataFrame
 from ..inputs import feature_files
 from ..inputs.accepted_models import load_encoder

@@ -17,7 +17,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-from .. import checks, svd
+import taskpriors.checks as checks
+import taskpriors.svd as svd
 from ..checks import ArrayLike, DataFrame
 from ..signatures import documented
 from ..transfer import leep

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .. import checks
+import taskpriors.checks as checks
 from ..checks import ArrayLike, Seed
 from .subsamples import CheckpointTask
 from ..signatures import documented

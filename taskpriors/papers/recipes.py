@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from .. import checks
+import taskpriors.checks as checks
 from ..checks import DataFrame
 from ..inputs import named_models
 from ..inputs.image_source import ImageSource

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .. import checks
+import taskpriors.checks as checks
 from ..checks import DataFrame
 from . import actions, recipes
 from ..show.plots import drawn_png

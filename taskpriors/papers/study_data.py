@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
-from .. import checks
+import taskpriors.checks as checks
 from ..checks import DataFrame
 from ..store import cache_dir
 from ..toml import packaged_toml

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-from .. import checks
+import taskpriors.checks as checks
 from ..checks import ArrayLike
 from .fine_tuning import check_task
 from ..signatures import documented

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from .. import checks
+import taskpriors.checks as checks
 from ..checks import DataFrame, Series
 from .hyperparameters import choose_grid
 from ..transfer import orders

@@ -18,7 +18,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .. import blocks, checks, results, store
+import taskpriors.blocks as blocks
+import taskpriors.checks as checks
+import taskpriors.results as results
+import taskpriors.store as store
 from ..checks import Axes
 from ..inputs import encoders
 from ..inputs.accepted_models import Encoder, ModelLike, load_encoder

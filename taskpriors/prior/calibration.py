@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import checks, results
+import taskpriors.checks as checks
+import taskpriors.results as results
 from ..checks import ArrayLike, Axes, Seed
 from . import chains, particles
 from .diversity import n_distinct_tasks, pairwise_rand

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import checks, ridge_tasks
+import taskpriors.checks as checks
+import taskpriors.ridge_tasks as ridge_tasks
 from ..blocks import map_blocks
 from ..checks import ExecutorLike, Seed
 from ..kernels import kernel_factor

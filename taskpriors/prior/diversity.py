@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import checks
+import taskpriors.checks as checks
 from ..blocks import pair_blocks
 from ..checks import ArrayLike, Seed
 from ..results import Result

@@ -12,7 +12,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import blocks, checks, ridge, ridge_tasks
+import taskpriors.blocks as blocks
+import taskpriors.checks as checks
+import taskpriors.ridge as ridge
+import taskpriors.ridge_tasks as ridge_tasks
 from ..checks import ArrayLike, ExecutorLike
 from .edges import checked_odds
 

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from .. import blocks, checks
+import taskpriors.blocks as blocks
+import taskpriors.checks as checks
 from ..checks import ArrayLike, ExecutorLike, Seed
 from ..signatures import documented
 

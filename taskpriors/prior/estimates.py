@@ -13,7 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .. import checks, results
+import taskpriors.checks as checks
+import taskpriors.results as results
 from ..checks import ArrayLike, Axes, DataFrame
 
 # %% ../../nbs/prior/12_estimates.ipynb #94d9fae5

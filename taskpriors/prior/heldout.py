@@ -14,7 +14,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import blocks, checks, results, ridge, ridge_tasks
+import taskpriors.blocks as blocks
+import taskpriors.checks as checks
+import taskpriors.results as results
+import taskpriors.ridge as ridge
+import taskpriors.ridge_tasks as ridge_tasks
 from ..checks import ArrayLike, Axes, DataFrame, ExecutorLike
 from ..kernels import kernel_factor
 from . import edge_errors, edges

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .. import checks
+import taskpriors.checks as checks
 from ..blocks import evenly
 from ..checks import ArrayLike
 from .cross_skill import cross_skill  # noqa: F401 - promised at this path

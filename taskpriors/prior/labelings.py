@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .. import checks
+import taskpriors.checks as checks
 from ..blocks import with_bar
 from ..checks import ArrayLike, Seed
 from . import chains, particles, prefix

@@ -9,7 +9,8 @@ __all__ = ['probe_loss', 'optimal_probe', 'label_graph', 'relative_objective', '
 import torch
 from torch import Tensor
 
-from .. import checks, kernels
+import taskpriors.checks as checks
+import taskpriors.kernels as kernels
 from ..checks import ArrayLike
 
 # %% ../../nbs/prior/01_loss_equivalence.ipynb #324f1d3e

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import checks
+import taskpriors.checks as checks
 from ..checks import ArrayLike, Seed
 from ..signatures import documented
 

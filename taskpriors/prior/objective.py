@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from .. import checks
+import taskpriors.checks as checks
 from ..blocks import row_blocks
 from ..checks import ArrayLike
 from .edges import checked_odds

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import blocks, checks
+import taskpriors.blocks as blocks
+import taskpriors.checks as checks
 from ..checks import ArrayLike, Seed
 from . import prefix, prefix_blocks
 

@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import checks, ridge
+import taskpriors.checks as checks
+import taskpriors.ridge as ridge
 from ..checks import ArrayLike, Seed
 from . import prefix
 from .calibration import critical_temperature

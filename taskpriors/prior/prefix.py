@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
-from .. import blocks, checks
+import taskpriors.blocks as blocks
+import taskpriors.checks as checks
 from ..checks import ArrayLike, Seed
 from . import prefix_blocks
 from ..signatures import documented

@@ -9,7 +9,9 @@ __all__ = ['expected_regression_error']
 import torch
 from torch import Tensor
 
-from .. import checks, ridge, ridge_tasks
+import taskpriors.checks as checks
+import taskpriors.ridge as ridge
+import taskpriors.ridge_tasks as ridge_tasks
 from ..checks import ArrayLike
 from . import heldout
 from .edge_errors import weighted_gram

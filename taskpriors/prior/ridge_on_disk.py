@@ -11,7 +11,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import blocks, checks, ridge, ridge_tasks
+import taskpriors.blocks as blocks
+import taskpriors.checks as checks
+import taskpriors.ridge as ridge
+import taskpriors.ridge_tasks as ridge_tasks
 from ..checks import ArrayLike, Seed
 from ..inputs import row_blocks
 from .heldout import HeldoutError, constant_values, ratio_values

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from .. import blocks, checks
+import taskpriors.blocks as blocks
+import taskpriors.checks as checks
 from ..checks import ArrayLike, Seed
 from . import pair_sums
 from .moments import TraceMoments, coins_

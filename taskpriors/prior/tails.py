@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from .. import checks
+import taskpriors.checks as checks
 from ..checks import ArrayLike, ExecutorLike
 from . import pair_sums
 from ..signatures import documented

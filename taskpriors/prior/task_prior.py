@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from .. import checks, kernels
+import taskpriors.checks as checks
+import taskpriors.kernels as kernels
 from ..checks import ArrayLike, DataFrame, ExecutorLike, Seed
 from ..kernels import center as center_rows
 from . import edges, heldout, prefix

@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from .. import checks
+import taskpriors.checks as checks
 from . import plots
 from .table import json_ready
 from .words import counted, counted_points, shortened

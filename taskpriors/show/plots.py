@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 import torch
 from torch import Tensor
 
-from .. import results
+import taskpriors.results as results
 from ..checks import Axes, DataFrame
 from . import words
 

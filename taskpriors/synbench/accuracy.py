@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .. import checks
+import taskpriors.checks as checks
 from ..blocks import open_bar
 from ..inputs.encoders import evaluating
 from ..results import Result

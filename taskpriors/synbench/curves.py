@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import checks, results, store
+import taskpriors.checks as checks
+import taskpriors.results as results
+import taskpriors.store as store
 from ..checks import ArrayLike, Axes, DataFrame
 from .gaussians import CovarianceLike
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from .. import checks
+import taskpriors.checks as checks
 from ..checks import ArrayLike
 from ..signatures import documented
 from ..svd import present_classes

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 from typing_extensions import TypeAliasType
 
-from .. import blocks, checks
+import taskpriors.blocks as blocks
+import taskpriors.checks as checks
 from ..checks import ArrayLike, ExecutorLike, Seed
 from ..inputs.encoders import check_device
 from ..results import Result

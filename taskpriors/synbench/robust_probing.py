@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .. import checks
+import taskpriors.checks as checks
 from ..checks import ArrayLike, Seed
 from ..inputs.encoders import evaluating
 from ..results import Result

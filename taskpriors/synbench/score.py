@@ -19,7 +19,8 @@ import torch
 from torch import Tensor, nn
 
 import taskpriors
-from .. import checks, store
+import taskpriors.checks as checks
+import taskpriors.store as store
 from ..blocks import map_blocks
 from ..checks import ArrayLike, ExecutorLike
 from ..inputs import encoders, named_models

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import checks
+import taskpriors.checks as checks
 from ..results import Result
 from .score import synbench_score
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from .. import checks
+import taskpriors.checks as checks
 from . import gaussians
 
 # %% ../../nbs/synbench/08_structures.ipynb #5cd6f33d

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .. import checks
+import taskpriors.checks as checks
 from ..checks import ArrayLike, Seed
 from ..results import Result
 from ..signatures import documented

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import checks, results
+import taskpriors.checks as checks
+import taskpriors.results as results
 from ..blocks import map_blocks
 from ..checks import ArrayLike, Axes, ExecutorLike
 from ..signatures import documented

@@ -8,7 +8,7 @@ __all__ = ['width', 'random_number']
 # %% ../../nbs/transfer/13_controls.ipynb #65808839
 import torch
 
-from .. import checks
+import taskpriors.checks as checks
 from ..checks import ArrayLike
 from ..signatures import documented
 from ..store import digest_tensors

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import checks
+import taskpriors.checks as checks
 from ..checks import ArrayLike
 from ..results import Result
 from ..svd import FeatureSVD, present_classes, use_svd

@@ -14,7 +14,7 @@ import torch
 from scipy.optimize import brentq
 from torch import Tensor
 
-from .. import checks
+import taskpriors.checks as checks
 from ..checks import ArrayLike
 from ..signatures import documented
 from .neighbours import Neighbours, distinct_points, use_neighbours

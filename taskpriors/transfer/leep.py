@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import checks
+import taskpriors.checks as checks
 from ..blocks import row_blocks
 from ..checks import ArrayLike
 from ..signatures import documented

@@ -14,7 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import checks, pairs, svd
+import taskpriors.checks as checks
+import taskpriors.pairs as pairs
+import taskpriors.svd as svd
 from ..checks import ArrayLike
 from ..results import Result
 from ..signatures import documented

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from .. import checks
+import taskpriors.checks as checks
 from ..checks import ArrayLike, Seed
 
 # %% ../../nbs/transfer/00_orders.ipynb #63493ab7

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import checks, results
+import taskpriors.checks as checks
+import taskpriors.results as results
 from ..checks import ArrayLike, Axes
 from ..signatures import documented
 from ..svd import FeatureSVD, present_classes

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import checks, pairs
+import taskpriors.checks as checks
+import taskpriors.pairs as pairs
 from ..checks import ArrayLike, DataFrame
 from ..probes import label_accuracy
 from ..results import Result

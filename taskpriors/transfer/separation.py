@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .. import checks
+import taskpriors.checks as checks
 from ..blocks import row_blocks
 from ..checks import ArrayLike, Seed
 from ..signatures import documented

@@ -10,7 +10,7 @@ import math
 
 import torch
 
-from .. import checks
+import taskpriors.checks as checks
 from ..blocks import pair_blocks
 from ..checks import ArrayLike
 from ..pairs import Pairs, use_pairs
