@@ -315,7 +315,7 @@ NAMES = {
     "seed": "seed",
     "groups": "groups task_groups rank_tiers.models",
     "flag": "center elected oriented check_edges exif_rotation higher_is_better intercept "
-    "overwrite paired plan points progress regression shuffle standardize tagged "
+    "on_disk overwrite paired plan points progress regression shuffle standardize tagged "
     "expected_heldout_error.variance",
     "word": "measure convention criterion against version "
     "eps_scale estimator graphs hessian interval kernel kind method "
@@ -357,7 +357,7 @@ UNTRIED = {
     "x": "anything that json is to hold",
     "path": "a file of the package or of a study",
     "train": "a fraction or a mask: tests/test_refusals.py",
-    "without": "a key of a dictionary",
+    "left_out": "a key of a dictionary",
     "tokens": "what a language model returned: its notebook tries it",
     "mask": "of tokens",
     "vectors": "a dictionary of words: its notebook tries it",

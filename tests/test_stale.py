@@ -418,16 +418,15 @@ def test_another_process_finds_it_with_any_number_of_threads(tmp_path):
 
 
 @pytest.mark.parametrize("where", ["model", "transform"])
-def test_a_random_model_is_computed_with_one_warning(where, tmp_path):
+def test_a_random_model_is_refused_and_nothing_is_cached(where, tmp_path):
     def noisy(x):
         return x + torch.rand(1)
 
     model, transform = (noisy, flat) if where == "model" else (flat_net, lambda im: noisy(flat(im)))
     how = dict(transform=transform, cache=tmp_path, progress=False)
     for _ in range(2):
-        with pytest.warns(UserWarning, match="nothing of it is cached") as told:
-            got = embed_features(model, IMAGES, **how)
-        assert len(told) == 1 and not got.cached and got.key == ""
+        with pytest.raises(ValueError, match="must be the same in each call|the same of a picture"):
+            embed_features(model, IMAGES, **how)
     assert not list(tmp_path.rglob("*"))
 
 
