@@ -29,6 +29,7 @@ from taskpriors.checks import (
     check_instance,
     check_labels,
     check_same_n,
+    check_several,
     refuse,
 )
 from . import tables
@@ -842,8 +843,7 @@ def groups_of_points(
     else:
         entries = _entries_of(groups, None, caller)
     if not isinstance(entries, Entries):
-        names: Any = entries
-        return PointGroups(names.tolist() if hasattr(names, "tolist") else list(names))
+        return PointGroups(check_several(entries, caller, "groups"))
     entries = _without_empty_rows(entries)
     place = placement(entries, points, n, caller)
     placed = entries.values if place.rows is None else _placed(entries, place.rows, n, caller)
