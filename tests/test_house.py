@@ -481,3 +481,16 @@ def test_one_module_asks_what_a_model_is(path):
 
 def test_the_question_is_asked_in_one_module():
     assert list(asked_of_a_model(SOURCES))
+
+
+@pytest.mark.parametrize("path", ROOMS, ids=name_of)
+def test_annotations_can_be_read(path):
+    "The site shows signatures, and reads each annotation where the function stands."
+    module = importlib.import_module("taskpriors." + name_of(path))
+    for name, thing in vars(module).items():
+        if name.startswith("_") or getattr(thing, "__module__", None) != module.__name__:
+            continue
+        methods = vars(thing).values() if inspect.isclass(thing) else ()
+        for function in (thing, *methods):
+            if inspect.isfunction(function):
+                inspect.signature(function, eval_str=True)

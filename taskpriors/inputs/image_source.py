@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -30,9 +30,6 @@ from taskpriors.checks import (
     refuse,
 )
 from ..results import new_axes
-
-if TYPE_CHECKING:
-    import PIL.Image
 
 # %% ../../nbs/inputs/04_image_source.ipynb #15f16062
 def rgb_pixels(
@@ -88,7 +85,7 @@ def to_rgb(
     image: Any,  # PIL image of any mode
     exif_rotation: bool = True,
     depth: int = 16,  # bits that images of 16 bits use
-) -> "PIL.Image.Image":  # in RGB
+) -> Any:  # PIL image, in RGB
     "A PIL image of any mode in RGB, upright unless it is to stay as it is stored."
     kind = image.format
     if exif_rotation:
@@ -102,9 +99,7 @@ def _encoded(image, exif_rotation):  # bytes of a PIL image of 16 bits
     return out.getvalue()
 
 
-def image_content(
-    item: Any, exif_rotation: bool = True
-) -> "bytes | PIL.Image.Image":  # encoded, or in RGB
+def image_content(item: Any, exif_rotation: bool = True) -> Any:  # bytes, or a PIL image in RGB
     "What an item of a source holds."
     from PIL import Image
 
@@ -145,7 +140,7 @@ def decode_image(
     content: Any,  # encoded bytes, or a PIL image
     exif_rotation: bool = True,
     depth: int = 16,  # bits that images of 16 bits use
-) -> "PIL.Image.Image":  # in RGB
+) -> Any:  # PIL image, in RGB
     "The image that encoded bytes or pixels hold."
     from PIL import Image
 
