@@ -243,16 +243,15 @@ def group_values(
 def _error_of_columns(basis, T, grouping, caller):  # errors of columns, of a constant, fields
     n, k = T.shape
     check_memory(8 * 6 * n * k, caller, "pass fewer tasks or points", device=T.device)
-    baseline = _constant_residuals(grouping, T).double().square().sum().item() / n
+    of_constant = _constant_residuals(grouping, T)
+    baseline = of_constant.double().square().sum().item() / n
     if not baseline > 1e-12:
         got = f"an intercept alone errs by {baseline:.3g}"
         refuse(caller, "tasks must distinguish points", got, "pass tasks of two classes at least")
     choice = best_penalty(basis, T, grouping, caller)
     squares = choice.residuals.double().square()
     alone = replace(basis, U=basis.U[:, :0], s=basis.s[:0], V=basis.V[:, :0])
-    constant = PenaltyChoice(
-        1.0, _constant_residuals(grouping, T), block_inverses(alone, grouping, 1.0)
-    )
+    constant = PenaltyChoice(1.0, of_constant, block_inverses(alone, grouping, 1.0))
     error, values = squares.sum(1).mean().item(), group_values(basis, grouping, choice)
     constants = group_values(alone, grouping, constant)
     fields: dict[str, Any] = dict(
@@ -266,8 +265,7 @@ def _error_of_columns(basis, T, grouping, caller):  # errors of columns, of a co
         pseudo_values=values,
         point_ratios=ratio_values(values, constants, error, baseline, n),
     )
-    of_tasks = _constant_residuals(grouping, T).double().square().mean(0)
-    return squares.mean(0), of_tasks, fields
+    return squares.mean(0), of_constant.double().square().mean(0), fields
 
 
 def error_without_groups(
