@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = []
 
-# %% ../../nbs/rank/05_past_scores.ipynb #cf3f1e8c
+# %% ../../nbs/rank/05_past_scores.ipynb #3a6f3264
 import json
 import numbers
 import os
@@ -21,10 +21,11 @@ from ..checks import DataFrame, Series, check_number, refuse
 from ..inputs.tables import ABSENT, Table, kind_of, of_frame, plain_name, read
 from .model_names import match_names, name_candidates, nearest_name
 from ..refusals import listed, shortened
+from ..show.words import counted
 from ..store import locked, write_file
 from ..transfer.registry import LABEL_ACCURACY
 
-# %% ../../nbs/rank/05_past_scores.ipynb #1af14e33
+# %% ../../nbs/rank/05_past_scores.ipynb #3d1a5142
 class PastScores(NamedTuple):
     "Scores of the ranked models on earlier tasks."
 
@@ -34,7 +35,7 @@ class PastScores(NamedTuple):
     notes: tuple[str, ...]  # sentences that the reader should see
     profiles: Tensor  # skill without labels, (n_tasks, n_models), float64; NaN where not saved
 
-# %% ../../nbs/rank/05_past_scores.ipynb #dd7d0e63
+# %% ../../nbs/rank/05_past_scores.ipynb #345e867c
 _EMPTY = ABSENT | {"-", "\u2013", "\u2014"}
 
 
@@ -54,9 +55,14 @@ def column_of_cells(
     "The numbers in a column, and whether it is one of numbers."
     import pandas as pd
 
+    plain = pd.Series(list(cells))
     words = pd.Series([str(cell).strip() for cell in cells], dtype=object)
+    if pd.api.types.is_numeric_dtype(plain) and not pd.api.types.is_bool_dtype(plain):
+        values, present = plain.astype("float64"), plain.notna()
+        shown = words.where(present, "").tolist()
+        return Column(values, shown, odd="", is_number=bool(present.any()), percent=False)
     bare = words.str.removesuffix("%").str.strip()
-    empty = pd.Series(list(cells), dtype=object).isna() | bare.str.lower().isin(_EMPTY)
+    empty = plain.isna() | bare.str.lower().isin(_EMPTY)
     values = pd.to_numeric(bare.where(~empty, "nan"), errors="coerce").astype("float64")
     odd = words[values.isna() & ~empty]
     return Column(
@@ -67,7 +73,7 @@ def column_of_cells(
         percent=bool(words[values.notna()].str.endswith("%").any()),
     )
 
-# %% ../../nbs/rank/05_past_scores.ipynb #b17d4ad2
+# %% ../../nbs/rank/05_past_scores.ipynb #3edeb38f
 MODEL_COLUMNS = ("model", "model_name", "name", "net", "network", "encoder", "backbone", "arch")
 TASK_COLUMNS = ("task", "task_name", "dataset", "dataset_name", "data", "benchmark")
 TAG_COLUMNS = ("pretrained", "weights", "tag")  # a model is its name and one of these
@@ -97,7 +103,7 @@ def is_fact(
     "Does a name say that its numbers are no scores on one task?"
     return bool(_FACTS.intersection(words_in(name)))
 
-# %% ../../nbs/rank/05_past_scores.ipynb #7003bc88
+# %% ../../nbs/rank/05_past_scores.ipynb #86b2f01c
 class ModelNames(NamedTuple):
     "The place in a table that names models."
 
@@ -127,7 +133,7 @@ def find_models(
         places.append(ModelNames(columns_of_names, names, n_ranked))
     return max(places, key=lambda place: place.n_ranked)
 
-# %% ../../nbs/rank/05_past_scores.ipynb #c3348655
+# %% ../../nbs/rank/05_past_scores.ipynb #703d8bbf
 def _score_column(table: Table, columns: Sequence, places: Sequence, caller: str) -> int:
     "The column of scores among some columns of a table of one score a line."
     usual = {plain_name(table.columns[k]): k for k in places}
@@ -204,7 +210,7 @@ def cells_of(
         unused=[table.columns[k] for k in values if k not in places],
     )
 
-# %% ../../nbs/rank/05_past_scores.ipynb #39bd73fa
+# %% ../../nbs/rank/05_past_scores.ipynb #9232cb46
 class TaskNames(NamedTuple):
     "Names in a table that are scores on tasks."
 
@@ -242,7 +248,7 @@ def find_tasks(
     unused = [name for name in names if name not in task_of]
     return TaskNames(task_of, errors & set(task_of), unused)
 
-# %% ../../nbs/rank/05_past_scores.ipynb #25546c91
+# %% ../../nbs/rank/05_past_scores.ipynb #82c90278
 class Fractions(NamedTuple):
     "Scores in one unit, and how they were read."
 
@@ -285,7 +291,7 @@ def as_fractions(
         note += f"; {n_low} of them are at most one percent"
     return Fractions(values.where(~frame.error, 1 - values), f"{note}.")
 
-# %% ../../nbs/rank/05_past_scores.ipynb #7217afd3
+# %% ../../nbs/rank/05_past_scores.ipynb #d6f42c32
 class Part(NamedTuple):
     "The scores in one table or in one saved ranking."
 
@@ -310,9 +316,9 @@ def read_table(
     elif cells.measure in ERRORS:
         tasks = tasks._replace(errors=set(names))
     if cells.layout == "turned":
-        notes.append(f"{table.name} has tasks in its rows and models in its columns.")
+        notes.append(f"Tasks stand in the rows of {table.name}, and models in its columns.")
     if tasks.unused:
-        notes.append(f"{table.name} has numbers that are not used: {', '.join(tasks.unused)}.")
+        notes.append(f"No scores on tasks in {table.name}: {', '.join(tasks.unused)}.")
     frame = frame[frame.task.isin(list(tasks.task_of))]
     frame = frame.assign(error=frame.task.isin(list(tasks.errors)))
     frame["task"] = frame.task.map(tasks.task_of)
@@ -327,7 +333,7 @@ def read_table(
         notes.append(note)
     return Part(table.name, frame[["model", "task", "value", "repeat"]], {}, tuple(notes))
 
-# %% ../../nbs/rank/05_past_scores.ipynb #1c8b78c1
+# %% ../../nbs/rank/05_past_scores.ipynb #3f7d57c4
 def read_ranking(
     folder: Path,  # that `Ranking.save` wrote
     task: str,  # what to call it
@@ -350,7 +356,7 @@ def read_ranking(
         note = f"The scores of {task} are skills on {labels['n_labels']} labels, at least zero."
     return Part(task, frame, {task: dict(zip(rows.model, skill, strict=True))}, (note,))
 
-# %% ../../nbs/rank/05_past_scores.ipynb #908b21f7
+# %% ../../nbs/rank/05_past_scores.ipynb #a2d31077
 def _is_numbers(x: object) -> bool:
     return isinstance(x, Mapping) and all(
         v is None or (isinstance(v, numbers.Real) and not isinstance(v, bool)) for v in x.values()
@@ -425,11 +431,12 @@ def parts_of(
         remedy = "pass a data frame of models x tasks, or the path of one"
         refuse(caller, rule, type(record).__name__, remedy, TypeError)
 
-# %% ../../nbs/rank/05_past_scores.ipynb #88b1b694
+# %% ../../nbs/rank/05_past_scores.ipynb #5872bcd9
 def one_score_each(
     frame: DataFrame,  # columns model, task, value, repeat
     table: str,  # what to call it
     caller: str,  # who asks
+    remedy: str = "drop one, or say in a column seed, fold or split what differs",
 ) -> Fractions:  # with one value for each model and task, which are its index
     "The mean of repetitions; scores that contradict each other are refused."
     groups = frame.groupby(["model", "task"], sort=False)
@@ -440,12 +447,13 @@ def one_score_each(
         (model, task), row = contradictions.index[0], contradictions.iloc[0]
         rule = f"each model must have one score a task in {shortened(table, 40)}"
         got = f"{row['min']:.4g} and {row['max']:.4g} for {shortened(model, 40)} on {task!r}"
-        refuse(caller, rule, got, "drop one, or say in a column seed, fold or split what differs")
+        refuse(caller, rule, got, remedy)
     n = int(differ.sum())
-    note = f"Means of repetitions are {n} scores of {table}." if n else ""
+    mean = "is a mean" if n == 1 else "are means"
+    note = f"{counted(n, 'score')} of {table} {mean} over repetitions." if n else ""
     return Fractions(scores["mean"].rename("value"), note)
 
-# %% ../../nbs/rank/05_past_scores.ipynb #7c7f29c3
+# %% ../../nbs/rank/05_past_scores.ipynb #86a7bbd6
 def ranked_scores(
     part: Part,
     models: Sequence,  # names in the ranking
@@ -462,10 +470,10 @@ def ranked_scores(
     notes = [*part.notes, note]
     renamed = [f"{model} as {name}" for model, name in match.items() if model != name]
     if renamed:
-        notes.append(f"{part.name} has {listed(renamed, len(renamed))}.")
+        notes.append(f"In {part.name} stand {listed(renamed, len(renamed))}.")
     n_others = len(set(names) - set(match.values()))
     if n_others:
-        notes.append(f"{part.name} has {len(names)} models, of which {n_others} are not ranked.")
+        notes.append(f"Not ranked: {n_others} of {len(names)} models of {part.name}.")
     profiles = {
         task: {model: skills[name] for model, name in match.items()}
         for task, skills in part.profiles.items()
@@ -482,7 +490,7 @@ def missing_note(
     words = [f"{model} (nearest: {name})" if name else model for model, name in near.items()]
     return f"no score of {listed(words, len(words))}"
 
-# %% ../../nbs/rank/05_past_scores.ipynb #a5023e48
+# %% ../../nbs/rank/05_past_scores.ipynb #6923f339
 def read_record(
     record: Any,  # data frame, path, dictionary, folder of saved rankings, or a list of such
     models: Sequence,  # names in the ranking
@@ -499,7 +507,8 @@ def read_record(
         rule, remedy = "a record must have scores of ranked models", "use one name for one model"
         refuse(caller, rule, missing_note(models[:3], names), remedy)
     frame = pd.concat([part.frame for part in ranked if len(part.frame)])
-    matrix = one_score_each(frame, "the record", caller).values.unstack("task")
+    remedy = "drop one, or call the task otherwise in one of the tables"
+    matrix = one_score_each(frame, "the record", caller, remedy).values.unstack("task")
     tasks = dict.fromkeys(task for part in parts for task in part.frame.task)
     matrix = matrix.reindex(index=list(models), columns=[task for task in tasks if task in matrix])
     profiles = {task: skills for part in ranked for task, skills in part.profiles.items()}
@@ -516,7 +525,7 @@ def read_record(
         profiles=torch.tensor(skills.to_numpy(dtype="float64").T.copy()),
     )
 
-# %% ../../nbs/rank/05_past_scores.ipynb #8611ee3f
+# %% ../../nbs/rank/05_past_scores.ipynb #eb9bb7e1
 def to_record(
     ranking: Any,  # a Ranking
     task: str,  # what to call it
@@ -544,7 +553,7 @@ def to_record(
         check_number(score, caller, f"the score of {shortened(model, 60)}", low=0, high=1)
     return frame.astype(dict(score="float64"))
 
-# %% ../../nbs/rank/05_past_scores.ipynb #fdde3bad
+# %% ../../nbs/rank/05_past_scores.ipynb #6afc51b3
 def _existing_record(path: Path, caller: str) -> DataFrame:
     "The rows of a record that was begun, as they are written."
     import pandas as pd
