@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = []
 
-# %% ../../nbs/rank/05_past_scores.ipynb #3a6f3264
+# %% ../../nbs/rank/05_past_scores.ipynb #ae06b6fe
 import json
 import numbers
 import os
@@ -25,7 +25,7 @@ from ..show.words import counted
 from ..store import locked, write_file
 from ..transfer.registry import LABEL_ACCURACY
 
-# %% ../../nbs/rank/05_past_scores.ipynb #3d1a5142
+# %% ../../nbs/rank/05_past_scores.ipynb #fc36d132
 class PastScores(NamedTuple):
     "Scores of the ranked models on earlier tasks."
 
@@ -35,7 +35,7 @@ class PastScores(NamedTuple):
     notes: tuple[str, ...]  # sentences that the reader should see
     profiles: Tensor  # skill without labels, (n_tasks, n_models), float64; NaN where not saved
 
-# %% ../../nbs/rank/05_past_scores.ipynb #345e867c
+# %% ../../nbs/rank/05_past_scores.ipynb #a32a4410
 _EMPTY = ABSENT | {"-", "\u2013", "\u2014"}
 
 
@@ -73,7 +73,7 @@ def column_of_cells(
         percent=bool(words[values.notna()].str.endswith("%").any()),
     )
 
-# %% ../../nbs/rank/05_past_scores.ipynb #3edeb38f
+# %% ../../nbs/rank/05_past_scores.ipynb #00a01782
 MODEL_COLUMNS = ("model", "model_name", "name", "net", "network", "encoder", "backbone", "arch")
 TASK_COLUMNS = ("task", "task_name", "dataset", "dataset_name", "data", "benchmark")
 TAG_COLUMNS = ("pretrained", "weights", "tag")  # a model is its name and one of these
@@ -103,7 +103,7 @@ def is_fact(
     "Does a name say that its numbers are no scores on one task?"
     return bool(_FACTS.intersection(words_in(name)))
 
-# %% ../../nbs/rank/05_past_scores.ipynb #86b2f01c
+# %% ../../nbs/rank/05_past_scores.ipynb #03c81e59
 class ModelNames(NamedTuple):
     "The place in a table that names models."
 
@@ -133,7 +133,7 @@ def find_models(
         places.append(ModelNames(columns_of_names, names, n_ranked))
     return max(places, key=lambda place: place.n_ranked)
 
-# %% ../../nbs/rank/05_past_scores.ipynb #703d8bbf
+# %% ../../nbs/rank/05_past_scores.ipynb #8dc05450
 def _score_column(table: Table, columns: Sequence, places: Sequence, caller: str) -> int:
     "The column of scores among some columns of a table of one score a line."
     usual = {plain_name(table.columns[k]): k for k in places}
@@ -210,7 +210,7 @@ def cells_of(
         unused=[table.columns[k] for k in values if k not in places],
     )
 
-# %% ../../nbs/rank/05_past_scores.ipynb #9232cb46
+# %% ../../nbs/rank/05_past_scores.ipynb #e624f063
 class TaskNames(NamedTuple):
     "Names in a table that are scores on tasks."
 
@@ -248,7 +248,7 @@ def find_tasks(
     unused = [name for name in names if name not in task_of]
     return TaskNames(task_of, errors & set(task_of), unused)
 
-# %% ../../nbs/rank/05_past_scores.ipynb #82c90278
+# %% ../../nbs/rank/05_past_scores.ipynb #f0e3e3bb
 class Fractions(NamedTuple):
     "Scores in one unit, and how they were read."
 
@@ -291,7 +291,7 @@ def as_fractions(
         note += f"; {n_low} of them are at most one percent"
     return Fractions(values.where(~frame.error, 1 - values), f"{note}.")
 
-# %% ../../nbs/rank/05_past_scores.ipynb #d6f42c32
+# %% ../../nbs/rank/05_past_scores.ipynb #ba8e144a
 class Part(NamedTuple):
     "The scores in one table or in one saved ranking."
 
@@ -333,7 +333,7 @@ def read_table(
         notes.append(note)
     return Part(table.name, frame[["model", "task", "value", "repeat"]], {}, tuple(notes))
 
-# %% ../../nbs/rank/05_past_scores.ipynb #3f7d57c4
+# %% ../../nbs/rank/05_past_scores.ipynb #b1c8cae1
 def read_ranking(
     folder: Path,  # that `Ranking.save` wrote
     task: str,  # what to call it
@@ -356,7 +356,7 @@ def read_ranking(
         note = f"The scores of {task} are skills on {labels['n_labels']} labels, at least zero."
     return Part(task, frame, {task: dict(zip(rows.model, skill, strict=True))}, (note,))
 
-# %% ../../nbs/rank/05_past_scores.ipynb #a2d31077
+# %% ../../nbs/rank/05_past_scores.ipynb #72cf2d9f
 def _is_numbers(x: object) -> bool:
     return isinstance(x, Mapping) and all(
         v is None or (isinstance(v, numbers.Real) and not isinstance(v, bool)) for v in x.values()
@@ -431,7 +431,7 @@ def parts_of(
         remedy = "pass a data frame of models x tasks, or the path of one"
         refuse(caller, rule, type(record).__name__, remedy, TypeError)
 
-# %% ../../nbs/rank/05_past_scores.ipynb #5872bcd9
+# %% ../../nbs/rank/05_past_scores.ipynb #6b905e00
 def one_score_each(
     frame: DataFrame,  # columns model, task, value, repeat
     table: str,  # what to call it
@@ -453,7 +453,7 @@ def one_score_each(
     note = f"{counted(n, 'score')} of {table} {mean} over repetitions." if n else ""
     return Fractions(scores["mean"].rename("value"), note)
 
-# %% ../../nbs/rank/05_past_scores.ipynb #86a7bbd6
+# %% ../../nbs/rank/05_past_scores.ipynb #75f8b6b5
 def ranked_scores(
     part: Part,
     models: Sequence,  # names in the ranking
@@ -490,7 +490,7 @@ def missing_note(
     words = [f"{model} (nearest: {name})" if name else model for model, name in near.items()]
     return f"no score of {listed(words, len(words))}"
 
-# %% ../../nbs/rank/05_past_scores.ipynb #6923f339
+# %% ../../nbs/rank/05_past_scores.ipynb #9d8d5165
 def read_record(
     record: Any,  # data frame, path, dictionary, folder of saved rankings, or a list of such
     models: Sequence,  # names in the ranking
@@ -502,14 +502,14 @@ def read_record(
     models = tuple(models)
     parts = list(parts_of(record, "", models, caller))
     ranked = [ranked_scores(part, models, caller) for part in parts]
-    names = list(dict.fromkeys(name for part in parts for name in part.frame.model))
+    names = list(dict.fromkeys(name for part in parts for name in part.frame.model.unique()))
     if not any(len(part.frame) for part in ranked):
         rule, remedy = "a record must have scores of ranked models", "use one name for one model"
         refuse(caller, rule, missing_note(models[:3], names), remedy)
     frame = pd.concat([part.frame for part in ranked if len(part.frame)])
     remedy = "drop one, or call the task otherwise in one of the tables"
     matrix = one_score_each(frame, "the record", caller, remedy).values.unstack("task")
-    tasks = dict.fromkeys(task for part in parts for task in part.frame.task)
+    tasks = dict.fromkeys(task for part in parts for task in part.frame.task.unique())
     matrix = matrix.reindex(index=list(models), columns=[task for task in tasks if task in matrix])
     profiles = {task: skills for part in ranked for task, skills in part.profiles.items()}
     skills = pd.DataFrame(profiles, index=list(models), columns=matrix.columns, dtype="float64")
@@ -525,7 +525,7 @@ def read_record(
         profiles=torch.tensor(skills.to_numpy(dtype="float64").T.copy()),
     )
 
-# %% ../../nbs/rank/05_past_scores.ipynb #eb9bb7e1
+# %% ../../nbs/rank/05_past_scores.ipynb #b530840a
 def to_record(
     ranking: Any,  # a Ranking
     task: str,  # what to call it
@@ -553,7 +553,7 @@ def to_record(
         check_number(score, caller, f"the score of {shortened(model, 60)}", low=0, high=1)
     return frame.astype(dict(score="float64"))
 
-# %% ../../nbs/rank/05_past_scores.ipynb #6afc51b3
+# %% ../../nbs/rank/05_past_scores.ipynb #146b6461
 def _existing_record(path: Path, caller: str) -> DataFrame:
     "The rows of a record that was begun, as they are written."
     import pandas as pd
