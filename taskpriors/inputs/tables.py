@@ -464,7 +464,7 @@ def read(
         refuse(caller, rule, got, "check the file, or save it again", OSError)
 
 # %% ../../nbs/inputs/00_tables.ipynb #f49d46f2
-ABSENT = {"", "na", "n/a", "#n/a", "nan", "<na>", "null", "none"}
+_ABSENT = {"", "na", "n/a", "#n/a", "nan", "<na>", "null", "none"}
 _COMMENT = re.compile(r"\s*#+(?!N/A)")
 _FIRST_LINES = 100  # of a table, by which its form is judged
 
@@ -477,7 +477,7 @@ class Numbers(NamedTuple):
 
 
 def _number_in(word: str) -> float | None:  # None if it is no number
-    if word.strip().lower() in ABSENT:
+    if word.strip().lower() in _ABSENT:
         return float("nan")
     try:
         return float(word.replace(",", ".") if _DECIMAL_COMMA.fullmatch(word) else word)
@@ -616,7 +616,7 @@ def _values_at_once(form: _NumberForm) -> DataFrame | None:
     plain = form.separator in _SEPARATORS and "\r" not in form.text.replace("\r\n", "")
     if '"' in form.text or fields != {form.width + bool(form.notes)} or not plain:
         return None
-    absent = [*ABSENT, *map(str.upper, ABSENT), "NaN", "None", "Null"]
+    absent = [*_ABSENT, *map(str.upper, _ABSENT), "NaN", "None", "Null"]
     options: dict = dict(header=None, keep_default_na=False, na_values=absent, dtype="float64")
     decimal = "," if form.separator != "," and "," in form.text else "."
     try:

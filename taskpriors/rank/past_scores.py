@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from ..checks import DataFrame, Series, check_number, refuse
-from ..inputs.tables import ABSENT, Table, kind_of, of_frame, plain_name, read
+from ..inputs.tables import Table, kind_of, of_frame, plain_name, read
 from .model_names import match_names, name_candidates, nearest_name
 from ..refusals import listed, shortened
 from ..show.words import counted
@@ -36,7 +36,7 @@ class PastScores(NamedTuple):
     profiles: Tensor  # skill without labels, (n_tasks, n_models), float64; NaN where not saved
 
 # %% ../../nbs/rank/05_past_scores.ipynb #a32a4410
-_EMPTY = ABSENT | {"-", "\u2013", "\u2014"}
+_EMPTY = {"", "-", "\u2013", "\u2014", "na", "n/a", "#n/a", "nan", "<na>", "null", "none"}
 
 
 class Column(NamedTuple):
