@@ -26,6 +26,7 @@ from ..rank.company import MAX_SEED
 from ..rank.ranking import Ranking
 from ..rank.shared_prior import task_temperature
 from ..signatures import documented
+from ..toml import packaged_toml
 from ..transfer.spectrum import rankme
 
 # %% ../../nbs/jobs/06_bridges.ipynb #c76e73a6
@@ -160,22 +161,10 @@ def from_timm_results(
     return table.apply(_plain_numbers)
 
 # %% ../../nbs/jobs/06_bridges.ipynb #d050e88d
-HUB_ALIASES = {  # name on the hub -> name in timm of the same weights
-    "facebook/dinov2-small": "vit_small_patch14_dinov2.lvd142m",
-    "facebook/dinov2-base": "vit_base_patch14_dinov2.lvd142m",
-    "facebook/dinov2-large": "vit_large_patch14_dinov2.lvd142m",
-    "facebook/dinov2-giant": "vit_giant_patch14_dinov2.lvd142m",
-    "facebook/dino-vits16": "vit_small_patch16_224.dino",
-    "facebook/dino-vitb16": "vit_base_patch16_224.dino",
-    "facebook/convnext-tiny-224": "convnext_tiny.fb_in1k",
-    "facebook/convnext-base-224": "convnext_base.fb_in1k",
-    "facebook/convnext-base-224-22k-1k": "convnext_base.fb_in22k_ft_in1k",
-    "facebook/deit-small-patch16-224": "deit_small_patch16_224.fb_in1k",
-    "facebook/deit-base-patch16-224": "deit_base_patch16_224.fb_in1k",
-    "microsoft/swin-tiny-patch4-window7-224": "swin_tiny_patch4_window7_224.ms_in1k",
-    "openai/clip-vit-base-patch32": "vit_base_patch32_clip_224.openai",
-    "openai/clip-vit-base-patch16": "vit_base_patch16_clip_224.openai",
-    "openai/clip-vit-large-patch14": "vit_large_patch14_clip_224.openai",
+HUB_ALIASES = {  # another name -> name in timm of the same weights
+    name: timm_name
+    for timm_name, names in packaged_toml("rank/model_names.toml").items()
+    for name in names
 }
 
 
