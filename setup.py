@@ -32,7 +32,7 @@ setup(
         "taskpriors": ["*.mplstyle", "py.typed", "show/report.html", "show/report.js"],
         "taskpriors.papers": ["*.csv", "*.toml"],
         "taskpriors.transfer": ["metrics.toml", "record.json"],
-        "taskpriors.rank": ["jury.toml", "model_names.toml", "reliability.json"],
+        "taskpriors.rank": ["forecast.toml", "jury.toml", "model_names.toml", "reliability.json"],
     },
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg["requirements"].split(),
