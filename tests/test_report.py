@@ -234,6 +234,6 @@ def test_files_that_are_read_reach_the_wheel(tmp_path):
     for folder, names in {
         "show": {"report.html", "report.js", "page.py"},
         "transfer": {"metrics.toml", "record.json", "metrics.py"},
-        "rank": {"jury.toml", "jury.py", "model_names.toml", "reliability.json"},
+        "rank": {"forecast.toml", "jury.toml", "jury.py", "model_names.toml", "reliability.json"},
     }.items():
         assert names <= {path.name for path in (tmp_path / "taskpriors" / folder).iterdir()}
