@@ -320,15 +320,13 @@ class Forecast(Result):
         "The lead of each model with its 95 % interval, the most probable at the top."
         rows = self.order.flip(0).tolist()
         ax = new_axes(ax, figsize=(6.4, 1.3 + 0.24 * len(rows)))
-        mean = self.draws.mean(1, keepdim=True) if self.draws is not None else None
+        leads = None if self.draws is None else self.draws - self.draws.mean(1, keepdim=True)
+        ends = torch.tensor([0.025, 0.975], dtype=torch.float64)
         for place, k in enumerate(rows):
             color = "C0" if self.tier[k] == 1 else "0.5"
             ax.plot([self.lead[k]], [place], "o", color=color)
-            if mean is not None:
-                ends = (self.draws - mean)[:, k].quantile(
-                    torch.tensor([0.025, 0.975], dtype=torch.float64)
-                )
-                ax.plot(ends.tolist(), [place, place], color=color, lw=2)
+            if leads is not None:
+                ax.plot(leads[:, k].quantile(ends).tolist(), [place, place], color=color, lw=2)
                 ax.annotate(
                     f"P(best) {self.p_best[k]:.2f}",
                     (1.01, place),
