@@ -1,7 +1,7 @@
 """A ranking with its intervals, against the products that it cannot do without.
 
 The reckoning: one decomposition of each model's features, one pass of errors over the tasks and one
-sample of tasks from each judge. What a ranking takes beyond that are an election, probes, and
+sample of tasks from each judge. What a ranking takes beyond that are an election, and
 decompositions that an election and a skill do both. `seconds_by_step` says where each second goes.
 """
 
@@ -35,8 +35,6 @@ STEPS = {  # functions as the modules of a ranking know them, by what they are f
     "skills of the election": ("prior.cross_skill._skills",),
     "tasks": ("rank.laws.sample_tasks",),
     "skills": ("rank.memory._skill",),
-    "probes": ("rank.memory.fit_probes",),
-    "moments": ("rank.memory.model_moments",),
 }
 DECOMPOSING = ("rank.memory", "prior.cross_skill", "probes")  # who decomposes
 

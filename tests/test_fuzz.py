@@ -374,6 +374,8 @@ RIGHT = {
     "use_head head None": "the head is fitted",
     "choose_grid reference a vector": "one number per checkpoint",
     "rank_models metrics none": "no further statistics",
+    "scores_of_rows probe_labels None": "no probe is trained",
+    "head_to_head accuracies none": "no probe was trained",
     "known_names aliases none": "no further names",
     "match_models aliases none": "no further names",
     "outside_agreement aliases none": "no further names",

@@ -286,6 +286,8 @@ def outside_agreement(
     rows = []
     for name in ("skill", "mean", "variance", *ranking.extra, "dimension"):
         values = ranking.extra[name] if name in ranking.extra else getattr(ranking, name)
+        if values is None:  # not asked for
+            continue
         rows.append(_outside_row(name, values.double().cpu(), **table))
     return pd.DataFrame(rows)
 

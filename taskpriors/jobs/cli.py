@@ -248,6 +248,15 @@ def _tell(ranking, out, given, report):
         print(f"\n{last_word(ranking, colour=colour)}")
 
 # %% ../../nbs/jobs/08_cli.ipynb #afb3e0ac
+def _with_all(given, options):  # options of rank_models
+    if "all" not in given:
+        return options
+    from taskpriors.rank.models import ON_REQUEST
+
+    names = options.get("metrics")
+    return options | dict(metrics="all" if names is None else [*names, *ON_REQUEST])
+
+
 def run_rank(
     args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
@@ -266,8 +275,9 @@ def run_rank(
     images = load_points(given)
     column = given.get("label_column")
     labels = label_options(images, args.labels, column) if "labels" in given else {}
+    options = _with_all(given, own_options(given) | labels)
     out = args.out if "overwrite" in given else free_folder(args.out)
-    ranking = rank_models(images=images, out=out, overwrite=True, **own_options(given), **labels)
+    ranking = rank_models(images=images, out=out, overwrite=True, **options)
     if "plan" in given:
         print(ranking)
         return 0
@@ -294,6 +304,7 @@ def run_layers(
     if "labels" in given:
         options |= label_options(opened, args.labels, given.get("label_column"))
     points = {"texts" if "texts" in given else "images": opened}
+    options = _with_all(given, options)
     ranking = rank_layers(options.pop("model"), **points, **options)
     _tell(ranking, ranking.save(args.out, overwrite="overwrite" in given), given, report)
     return 0
@@ -528,7 +539,9 @@ _OF_RANKINGS = {
         "repeated; what is typed beside it wins",
     ),
     "--all": dict(
-        action="store_true", help="print all rows and columns, also statistics of literature"
+        action="store_true",
+        help="train probes on further tasks, compute the moments of Tr(MG), and print all rows and "
+        "columns, also statistics of literature",
     ),
 }
 _CLEAR = {"--clear": dict(action="store_true", help="remove what taskpriors wrote, no other file")}

@@ -30,6 +30,7 @@ from .subsamples import Checkpoint
 from ..prior.diversity import task_diversity
 from ..prior.task_prior import TaskPrior
 from ..rank.models import rank_models
+from ..rank.outputs import on_request
 from ..results import new_axes
 from ..synbench import gaussians, robust_probing, score
 from ..synbench.accuracy import synthetic_accuracy
@@ -283,7 +284,7 @@ def _edges(job: Job) -> tuple[list, Any]:
     s, cells, last = job.item.settings, [], None
     images = _only_images(job)
     priors = s["prior"] if isinstance(s["prior"], list) else [s["prior"]]
-    plain = dict(n_classes=2, n_tasks=s["n_tasks"], **job.options)
+    plain = dict(n_classes=2, n_tasks=s["n_tasks"], metrics="all", **job.options)
     for prior in priors:
         law = job.networks[prior] if prior in job.networks else prior
         published = rank_models(
@@ -318,8 +319,10 @@ def _distribution(job: Job) -> tuple[list, Any]:
     first = dict(list(job.networks.items())[:1])
     n_classes = min(s["n_classes"], len(set(torch.as_tensor(images.labels).tolist())))
     options = dict(n_tasks=s["n_tasks"], n_classes=n_classes, **job.options)
-    ranking = rank_models(first, images, labels=True, metrics=["logme"], **options)
-    label, accuracies = float(ranking.extra["label accuracy"][0]), ranking.accuracies[0]
+    asked = ["logme", "accuracy"]
+    ranking = rank_models(first, images, labels=True, metrics=asked, **options)
+    label = float(ranking.extra["label accuracy"][0])
+    accuracies = on_request(ranking.accuracies, "reproduce", "accuracy")[0]
     cells = [
         Cell("the labels", "accuracy", None, label),
         Cell("sampled tasks", "mean accuracy", None, float(accuracies.mean())),

@@ -98,6 +98,8 @@ class RankOptions:
     n_electing: int = 2048  # points on which judges are elected, at most
     n_judging: int = 60  # tasks of each judge in an election, at most
     controls: tuple = ()  # names of models or judges that are known to be weak
+    accuracy: bool = False  # are probes trained on further tasks?
+    moments: bool = False  # are mean and variance of Tr(MG) computed?
     rank: int = 128  # directions of the prior, where features stay on disk
     n_judged: int = JUDGED  # points whose residuals are formed there
     groups: Any = None  # of each point, shape (n,): left out whole; None: independent points

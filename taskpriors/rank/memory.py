@@ -319,12 +319,12 @@ class MemoryEngine:
 
     def steps(self, votes: int, n_models: int, *, labelled: bool) -> int:
         "Of the bar: each vote, and skill, probes and skill with labels of each model."
-        return votes + (3 if labelled else 2) * n_models
+        return votes + (1 + self.options.accuracy + labelled) * n_models
 
     def draw(
         self, choice: laws.PriorChoice, models: Mapping, jurors: Mapping, *, votes: int
     ) -> engine.Drawn:
-        "The law of a prior, two sets of its tasks, and the moments of each model."
+        "The law of a prior, tasks of it for skill and probes, and the moments of each model."
         options = self.options
 
         def kernel_of(choice):
@@ -338,8 +338,10 @@ class MemoryEngine:
         law = laws.law_of(choice, models, options, jurors=jurors, kernel_of=kernel_of)
         options.reach(votes)
         jury = laws.factors_of(law)
-        probed = laws.sample_tasks(jury, options, stream=0)
-        judging = laws.sample_tasks(jury, options, stream=2, temperatures=probed.temperatures)
+        judging = laws.sample_tasks(jury, options, stream=2)
+        probed = None
+        if options.accuracy:
+            probed = laws.sample_tasks(jury, options, stream=0, temperatures=judging.temperatures)
         tasks_of = {
             name: laws.sample_tasks([(laws.judge_factor(judge), 1.0)], options, stream=2).labels
             for name, judge in law.of_others.items()
@@ -349,9 +351,9 @@ class MemoryEngine:
             law=law,
             models=models,
             skill_tasks=judging.labels,
-            probe_tasks=probed.labels,
-            moments=model_moments(models, law, options),
-            record=task_record(probed, top, options.n_classes),
+            probe_tasks=None if probed is None else probed.labels,
+            moments=model_moments(models, law, options) if options.moments else {},
+            record=task_record(judging if probed is None else probed, top, options.n_classes),
             pairs="all" if len(jury[0][0]) <= ALL_PAIRS else "sampled",
             tasks_of=tasks_of,
         )
@@ -359,9 +361,11 @@ class MemoryEngine:
     def score(
         self, law_sample: engine.Drawn, mask: Tensor, labels: GivenLabels | None
     ) -> engine.Scores:
-        "Skill and probes of each model on the tasks, each by itself."
+        "Skill of each model on the tasks, and its probes on others, each by itself."
         tasks = dict.fromkeys(law_sample.models, law_sample.skill_tasks) | dict(law_sample.tasks_of)
         skills, failures = skills_on_tasks(law_sample.models, tasks, self.options)
+        if law_sample.probe_tasks is None:
+            return engine.Scores(skills, {}, failures, {})
         models = {name: law_sample.models[name] for name in skills}
         probes, unprobed = model_probes(models, law_sample.probe_tasks, mask, self.options)
         return engine.Scores(skills, probes, failures | unprobed, {})

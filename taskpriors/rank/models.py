@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -43,6 +43,7 @@ from .ranking import Ranking
 from .run import run
 from .synbench_column import with_synbench, without_synbench
 from ..signatures import documented
+from ..synbench.score import SynBenchSettings
 from ..store import CacheLike
 from ..transfer.registry import metric_functions
 
@@ -68,6 +69,35 @@ def _check_out(out: Path):
         )
 
 # %% ../../nbs/rank/13_models.ipynb #d3734a40
+ON_REQUEST = ("accuracy", "mean", "variance")  # what is computed only if metrics= names it
+
+
+class Requested(NamedTuple):
+    "What `metrics=` asks for."
+
+    statistics: Mapping | list | tuple | None  # of features, as `metrics_with_labels` takes them
+    scores: dict[str, SynBenchSettings]  # of networks, by the name of their column
+    accuracy: bool  # of probes that are trained on further tasks
+    moments: bool  # mean and variance of Tr(MG)
+
+
+def requested(
+    metrics: Mapping | list | tuple | str | None,  # as for rank_models
+) -> Requested:
+    "Tell statistics of features, scores of networks, and what is computed only on request."
+    names: set = set()
+    if isinstance(metrics, str) and metrics == "all":
+        names, metrics = set(ON_REQUEST), None
+    elif isinstance(metrics, (list, tuple)):
+        names = {name for name in ON_REQUEST if name in metrics}
+        metrics = type(metrics)(name for name in metrics if name not in names)
+    elif isinstance(metrics, Mapping):
+        names = {name for name in ON_REQUEST if metrics.get(name) is True}
+        metrics = {name: metric for name, metric in metrics.items() if name not in names}
+    statistics, scores = without_synbench(metrics)
+    return Requested(statistics, scores, "accuracy" in names, bool(names & {"mean", "variance"}))
+
+
 ON_DISK = ("rank", "n_judged", "scratch")  # options of a ranking whose rows stay on disk
 
 
@@ -95,11 +125,11 @@ def _check_call(models, prior, metrics, out):
     elif prior is not None and not callable(prior):
         remedy = "pass 'elected', 'product', 'others', a model or a factor (n, r)"
         check_instance(prior, (str, Path, tuple), me, "prior", remedy=remedy)
-    metrics, _ = without_synbench(metrics)
+    metrics = requested(metrics).statistics
     if isinstance(metrics, (list, tuple)):
         metric_functions([0, 1], metrics)  # judges the names
     elif metrics is not None:
-        remedy = "pass a dictionary name -> function of features"
+        remedy = "pass a dictionary name -> function of features, a list of names, or 'all'"
         check_instance(metrics, Mapping, me, "metrics", remedy=remedy)
         for name, metric in metrics.items():
             if not callable(metric):
@@ -173,14 +203,16 @@ def _opened(models, choice, options):  # Settled: name -> RowMatrix
 def _plan_of(rows, choice, options):  # RankingPlan
     n = len(next(iter(rows.values())))
     mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
+    share = mask.double().mean().item() if options.accuracy else 0.0
     return plan_ranking(
         rows,
         n_tasks=options.n_tasks,
         n_classes=options.n_classes,
         rank=options.rank,
-        train=mask.double().mean().item(),
+        train=share,
         n_judged=options.n_judged,
         elected=choice.kind == "elected",
+        moments=options.moments,
     )
 
 
@@ -209,12 +241,16 @@ def rank_models(
     prior: AnyModel | None = None,  # "elected" (None), "product", "others", model, factor (n, r)
     judges: JudgesLike | None = "standing",  # networks that vote and are not ranked, see below
     controls: str | Sequence | None = None,  # names of models known to be weak, that do not judge
-    metrics: Mapping | list | tuple | None = None,  # name -> function of features; names in METRICS
+    metrics: Mapping
+    | list
+    | tuple
+    | str
+    | None = None,  # names in METRICS, accuracy, mean, variance; name -> function; "all"
     temperature: float | None = None,  # of the edges; None is edge_temperature
     task_temperature: float | None = None,  # of the sampled tasks; None is task_temperature
     n_tasks: int = 200,  # tasks sampled
     n_classes: int = 5,  # classes of a task
-    probe: str = "ridge",  # "ridge" (penalty by leave-one-out) or "logistic" (C = 1)
+    probe: str = "ridge",  # of accuracy: "ridge" (penalty by leave-one-out), "logistic" (C = 1)
     train: float | ArrayLike = 0.5,  # fraction of the points, or mask, that probes are fitted to
     kernel: str = "cosine",  # "cosine", "linear", "projection" or "rbf", of models and prior
     graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
@@ -228,7 +264,7 @@ def rank_models(
     executor: ExecutorLike | None = None,  # over blocks of pairs and over models
     **how: Any,  # of embed_features: device, batch_size, dtype, ...; rank, n_judged, scratch
 ) -> Ranking:  # models that failed are in `failures`; a RankingPlan with `plan`
-    """Rank models by expected held-out skill over tasks, and check it against trained probes.
+    """Rank models by expected held-out skill over tasks, without labels or with them.
 
     Models may be timm names, zoo/NAME, files of features, modules with their transform, or
     arrays. Skill = 1 - error/error of a constant, expected over tasks of one law for all models:
@@ -242,7 +278,9 @@ def rank_models(
     Their weights are in settings["judges"]. With `controls` a judge counts by the skill of others
     on its tasks above that of the best of them. Temperatures are in the unit of M. A metric is
     better when higher, and is cached if it has a `key`; "synbench" among names scores the networks
-    themselves.
+    themselves. Three names are computed only if they are asked for, in a list or as name -> True:
+    "accuracy" trains probes on further tasks of the law (as does probe="logistic"), with which
+    agreement() compares all columns, and "mean" or "variance" are the moments of Tr(MG).
     `labels` are an array or list (NaN, None or an empty text where not known), a series, a dict of
     rows or paths and labels, a table whose rows have such a key (csv, tsv, json, parquet, a data
     frame), another file, or True for those of the points. A -1 is unknown beside classes 0, 1, 2,
@@ -268,6 +306,7 @@ def rank_models(
         labels = row_labels.labels_of_column(labels, label_column)
     _check_call(models, prior, metrics, out)
     embedding = {name: value for name, value in how.items() if name not in ON_DISK}
+    wanted = requested(metrics)
     options = RankOptions(
         kernel=kernel,
         graphs=graphs,
@@ -277,6 +316,8 @@ def rank_models(
         temperature=temperature,
         task_temperature=task_temperature,
         train=train,
+        accuracy=wanted.accuracy or probe == "logistic",
+        moments=wanted.moments,
         groups=groups,
         seed=seed,
         cache=cache,
@@ -291,9 +332,8 @@ def rank_models(
         named, points = rows_by_name.models, rows_by_name.points
         if points is not None:
             labels = row_labels.read_labels(labels, points, len(points.names))
-    statistics, scores = without_synbench(metrics)
     choice = read_prior(prior, named)
-    needs = _needs_memory(options, choice, statistics, scores, how)
+    needs = _needs_memory(options, choice, wanted.statistics, wanted.scores, how)
     if on_disk is None:
         on_disk = _stays_on_disk(named, needs)
     check_flag(on_disk, me, "on_disk")
@@ -314,8 +354,8 @@ def rank_models(
         rule = f"plan needs rows on disk, or files of more than {ALL_PAIRS:,} points"
         refuse(me, rule, "other models or options", "leave it out, or pass on_disk=True")
     else:
-        ranking = run(named, images, options, metrics=statistics, **ranking_options)
-        ranking = with_synbench(ranking, named, scores, options)
+        ranking = run(named, images, options, metrics=wanted.statistics, **ranking_options)
+        ranking = with_synbench(ranking, named, wanted.scores, options)
     if out is not None:
         ranking.save(out, overwrite=overwrite)
     return ranking

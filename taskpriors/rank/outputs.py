@@ -38,6 +38,26 @@ def worst_decile(
     return ascending[..., :n_worst].mean(-1)
 
 # %% ../../nbs/rank/09_outputs.ipynb #4677028d
+def moments_of(
+    ranking: Any,  # a Ranking
+) -> dict[str, Tensor]:  # mean and variance of Tr(MG); empty where they were not asked for
+    "Statistics that are columns only if somebody asked for them."
+    moments = dict(mean=ranking.mean, variance=ranking.variance)
+    return {name: values for name, values in moments.items() if values is not None}
+
+
+def on_request(
+    values: Tensor | None,  # of a ranking
+    caller: str,  # who needs them
+    name: str,  # what `metrics=` calls them
+) -> Tensor:
+    "Numbers that a ranking has only if they were asked for, or how to ask for them."
+    if values is None:
+        rule, remedy = f"a ranking must hold {name}", f'rank with metrics=["{name}"]'
+        refuse(caller, rule, "none", remedy)
+    return values
+
+
 def ranking_frame(
     ranking: Any,  # a Ranking
 ) -> DataFrame:
@@ -55,14 +75,13 @@ def ranking_frame(
         columns |= {name: getattr(tiers, name) for name in ("behind", "p_best", "tier")}
     if ranking.prior_skill is not None:
         columns["prior_skill"] = ranking.prior_skill
-    columns |= dict(
-        accuracy=ranking.accuracy,
-        accuracy_sd=ranking.accuracies.std(1),
-        worst_decile=worst_decile(ranking.accuracies),
-        mean=ranking.mean,
-        variance=ranking.variance,
-        **ranking.extra,
-    )
+    if ranking.accuracies is not None:
+        columns |= dict(
+            accuracy=ranking.accuracy,
+            accuracy_sd=ranking.accuracies.std(1),
+            worst_decile=worst_decile(ranking.accuracies),
+        )
+    columns |= moments_of(ranking) | ranking.extra
     if ranking.milliseconds is not None:
         columns["milliseconds"] = ranking.milliseconds
     columns["seconds"] = ranking.seconds
@@ -89,18 +108,20 @@ def correlations(
     labels: bool = False,  # with the accuracy on given labels, not on tasks of the prior
 ) -> DataFrame:
     "Spearman correlation of each statistic, and of controls, with probe accuracy."
-    truth, extra = ranking.accuracy, dict(ranking.extra)
+    extra = dict(ranking.extra)
     if labels:
         if LABEL_ACCURACY not in extra:
             rule, remedy = "labels must be known", "rank with labels=, or pass labels=False"
             refuse("Ranking.agreement", rule, "a ranking without labels", remedy)
         truth = extra.pop(LABEL_ACCURACY)
+    else:
+        truth = ranking.accuracy
     controls = {} if ranking.parameters is None else dict(parameters=ranking.parameters)
     controls["dimension"] = ranking.dimension.double()
     statistics = dict(skill=ranking.skill)
     if ranking.prior_skill is not None:
         statistics["prior_skill"] = ranking.prior_skill
-    statistics |= dict(mean=ranking.mean, variance=ranking.variance, **extra)
+    statistics |= moments_of(ranking) | extra
     facts = [name for name in extra if column_of(name).higher_is_better is None]
     statistics = {name: values for name, values in statistics.items() if name not in facts}
     return agreement_table(statistics, truth, controls)
@@ -116,7 +137,7 @@ def ranking_record(
         columns={name: column._asdict() for name, column in COLUMNS.items()},
         models=list(ranking.models),
         ranking=json_rows(ranking.to_frame()),
-        agreement=json_rows(ranking.agreement()),
+        agreement=[] if ranking.accuracies is None else json_rows(ranking.agreement()),
         failures=ranking.failures,
         trusted=ranking.trusted,
         reason=ranking.reason,
@@ -132,9 +153,9 @@ def page_record(
     if ranking.point_errors is not None:
         best = ranking.skill.argsort(descending=True, stable=True)[:HEAD_TO_HEAD]
         pairs = ranking.head_to_head(best.tolist()).record()
-    drawn_accuracy = (
-        ranking.accuracies[:, ranking.drawn["tasks"]].tolist() if ranking.drawn else None
-    )
+    drawn_accuracy = None
+    if ranking.drawn and ranking.accuracies is not None:
+        drawn_accuracy = ranking.accuracies[:, ranking.drawn["tasks"]].tolist()
     table = table_record(ranking.short_frame())
     shown = dict(ranking=json_rows(leads_frame(ranking)), table=table, pairs=pairs)
     if ranking.prior_skill is not None and len(ranking.models) > 1:
@@ -167,7 +188,9 @@ def save_ranking(
     tensors = {f.name: getattr(ranking, f.name) for f in fields(ranking)}
     tensors |= {f"extra/{name}": values for name, values in ranking.extra.items()}
     tensors = {k: v.contiguous() for k, v in tensors.items() if isinstance(v, Tensor)}
-    plots = (ranking.plot, partial(ranking.plot_agreement, "skill"))
+    plots: list = [ranking.plot]
+    if ranking.accuracies is not None:
+        plots.append(partial(ranking.plot_agreement, "skill"))
     write_files(
         {
             folder / "ranking.csv": csv_text(ranking.to_frame()),

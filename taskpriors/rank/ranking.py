@@ -30,6 +30,8 @@ from taskpriors.rank.outputs import (
     correlations,
     free_folder,
     leads_frame,
+    moments_of,
+    on_request,
     page_record,
     ranking_frame,
     save_ranking,
@@ -49,26 +51,28 @@ from ..transfer.registry import LABEL_ACCURACY
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
 class Ranking(Result):
-    "Models by expected held-out skill over the tasks of a prior, with probes beside it."
+    "Models by expected held-out skill over the tasks of a prior, with probes if asked for."
 
     models: tuple  # names
     dimension: Tensor  # features of each model, shape (n_models,)
     skill: Tensor  # expected held-out skill, shape (n_models,), float64
-    mean: Tensor  # E Tr(MG), shape (n_models,), float64
-    variance: Tensor  # Var Tr(MG), shape (n_models,), float64
-    accuracies: Tensor  # held-out accuracy of each probe, shape (n_models, n_tasks), float64
     seconds: Tensor  # shape (n_models,)
     extra: dict  # further statistics: name -> shape (n_models,), NaN where one failed
     failures: dict  # model, or "statistic of model" -> why it is missing
     settings: dict  # everything needed to repeat the run
     point_errors: Tensor | None = None  # pseudo-values over the error of a constant, (n_models, n)
     task_errors: Tensor | None = None  # over the error of a constant, shape (n_models, n_tasks)
+    accuracies: Tensor | None = (
+        None  # held-out accuracy of each probe, (n_models, n_tasks), float64
+    )
     point_accuracy: Tensor | None = None  # of the probes, shape (n_models, n_judged)
+    mean: Tensor | None = None  # E Tr(MG), shape (n_models,), float64
+    variance: Tensor | None = None  # Var Tr(MG), shape (n_models,), float64
     reason: str = ""  # why no labels have the edges of `mean` and `variance`
     parameters: Tensor | None = None  # of each model, (n_models,), NaN where unknown; None: of none
     drawn: dict | None = field(default=None, repr=False)  # a few tasks to look at, see draw_tasks
     judging_errors: Tensor | None = None  # of a sample that judges, (n_models, n_judged); None: all
-    judged: Tensor | None = None  # rows of the points that judge the probes, (n_judged,)
+    judged: Tensor | None = None  # rows of the points that judge the probes, (n_judged,), if any
     prior_skill: Tensor | None = None  # skill without labels, if labels are known, (n_models,)
     spread: Tensor | None = None  # covariance of what further labels would settle, (m, m)
     to_label: Tensor | None = None  # rows of points, in the order in which to label them
@@ -81,14 +85,14 @@ class Ranking(Result):
         return Certainty(self)
 
     @property
-    def trusted(self) -> bool:
-        "May labels have the edges of `mean` and `variance`, as far as that is tested?"
-        return not self.reason
+    def trusted(self) -> bool | None:
+        "May labels have the edges of `mean` and `variance`? None where these were not asked for."
+        return None if self.mean is None else not self.reason
 
     @property
     def accuracy(self) -> Tensor:
-        "Mean accuracy over tasks, shape (n_models,)."
-        return self.accuracies.mean(1)
+        "Mean accuracy of the probes over tasks, shape (n_models,)."
+        return on_request(self.accuracies, "Ranking.accuracy", "accuracy").mean(1)
 
     def to_frame(self) -> DataFrame:
         "One row per model, best first."
@@ -131,7 +135,7 @@ class Ranking(Result):
         level: float = 0.95,  # of both intervals
         groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
     ) -> Lead:
-        "How far one model is ahead of another in skill and in accuracy, and how sure that is."
+        "How far one model is ahead of another in skill, and in accuracy if probes were trained."
         level = check_number(
             level, "compare", "level", low=0, high=1, low_open=True, high_open=True
         )
@@ -143,9 +147,11 @@ class Ranking(Result):
         *,
         groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
     ) -> HeadToHead:
-        "Leads of some models over each other in skill and in accuracy."
+        "Leads of some models over each other in skill, and in accuracy if probes were trained."
         of_skill = self.certainty.of_skill(groups).some(rows)
-        accuracy = self.accuracies[rows], self.certainty.of_accuracy(groups).some(rows)
+        accuracy: tuple = ()
+        if self.accuracies is not None:
+            accuracy = self.accuracies[rows], self.certainty.of_accuracy(groups).some(rows)
         assert self.task_errors is not None
         by_task = self.task_errors[rows].double()
         models = [self.models[k] for k in rows]
@@ -156,7 +162,10 @@ class Ranking(Result):
         *,
         labels: bool = False,  # with the accuracy on given labels, not on tasks of the prior
     ) -> DataFrame:
-        "Spearman correlation of each statistic, and of controls, with probe accuracy."
+        """Spearman correlation of each statistic, and of controls, with probe accuracy.
+
+        Probes are trained with `metrics=["accuracy"]`; a probe on given labels needs no such wish.
+        """
         return correlations(self, labels=labels)
 
     @property
@@ -231,7 +240,8 @@ class Ranking(Result):
         literature: bool = False,  # also why E Tr(MG) and Var Tr(MG) are not over labels
     ) -> str:
         "What was done, how well the statistics predicted it, and what failed."
-        n_models, agreement = len(self.models), self.agreement()
+        n_models = len(self.models)
+        agreement = None if self.accuracies is None else self.agreement()
         reason = self.reason if literature else ""
         return run_summary(
             self.settings, agreement, self.failures, n_models=n_models, reason=reason
@@ -257,7 +267,8 @@ class Ranking(Result):
         ax: Axes | None = None,  # matplotlib axes; None opens a figure
     ) -> Axes:
         "Probe accuracy, with its standard deviation over tasks, against a statistic."
-        statistics = dict(skill=self.skill, mean=self.mean, variance=self.variance, **self.extra)
+        accuracies = on_request(self.accuracies, "plot_agreement", "accuracy")
+        statistics = dict(skill=self.skill) | moments_of(self) | self.extra
         statistics["dimension"] = self.dimension.double()
         values = statistics[
             check_choice(statistic, tuple(statistics), "plot_agreement", "statistic")
@@ -266,7 +277,7 @@ class Ranking(Result):
         title = f"Spearman {row['spearman']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
         title += "\nwith probes on the prior's own tasks"
         options = dict(xlabel=column_of(statistic).heading, title=row["note"] or title)
-        return plot_accuracies(values, self.accuracies, ax=ax, **options)
+        return plot_accuracies(values, accuracies, ax=ax, **options)
 
     def save(
         self,

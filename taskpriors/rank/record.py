@@ -110,12 +110,16 @@ def describe_run(
     law: Law,
     tasks: Mapping,  # of task_record
     mask: Tensor,  # shape (n,), True where a point trains
-    moments: Mapping,  # name -> Moments
+    moments: Mapping,  # name -> Moments; empty where they were not asked for
     options: RankOptions,
     pairs: str = "all",  # of points, that the moments visited
 ) -> dict[str, Any]:  # what json can hold
     "Everything needed to repeat a run, and what its temperatures did."
-    edges, controls = next(iter(moments.values())), list(options.controls)
+    controls, edges = list(options.controls), {}
+    for of_edges in list(moments.values())[:1]:
+        regime = (of_edges.scale / of_edges.temperature).item()
+        temperature = of_edges.temperature.item()
+        edges = dict(temperature=temperature, edge_regime=regime, edge_pairs=pairs)
     option_names = ("kernel", "graphs", "probe", "n_tasks", "n_classes", "seed")
     return dict(
         images=plain_text(getattr(images, "name", "given")),
@@ -131,9 +135,7 @@ def describe_run(
         paired_tasks=not law.of_others,
         **{name: getattr(options, name) for name in option_names},
         **(dict(controls=controls) if controls else {}),
-        temperature=edges.temperature.item(),
-        edge_regime=(edges.scale / edges.temperature).item(),
-        edge_pairs=pairs,
+        **edges,
         **tasks,
         n_train=int(mask.sum()),
         device=str(options.device),

@@ -47,6 +47,8 @@ def _having_all(models, *stages):  # models that have all
 
 
 def _numbers_of(models, moments, skills, probes):  # fields of a Ranking, one row per model
+    columns: dict[str, Any] = {}
+
     def stack(results, field):
         return torch.stack([getattr(results[name], field) for name in models])
 
@@ -54,21 +56,22 @@ def _numbers_of(models, moments, skills, probes):  # fields of a Ranking, one ro
     sampled = None  # where rows stay on disk and a sample of the points judges
     if all(skills[name].sampled is not None for name in models) and stack(skills, "sampled").any():
         sampled = stack(skills, "sampled")
-    stages = sum(stack(stage, "seconds") for stage in (moments, skills, probes))
-    return dict(
+    if moments:
+        columns |= dict(mean=stack(moments, "mean"), variance=stack(moments, "variance"))
+    if probes:
+        accuracies, points = stack(probes, "accuracy"), stack(probes, "points")
+        columns |= dict(accuracies=accuracies, point_accuracy=points)
+    stages = sum(stack(stage, "seconds") for stage in (moments, skills, probes) if stage)
+    return columns | dict(
         models=tuple(models),
         dimension=torch.tensor([model.features.shape[1] for model in models.values()]),
         parameters=_if_any([model.parameters for model in models.values()]),
         milliseconds=_if_any(each),
         skill=stack(skills, "skill"),
-        accuracies=stack(probes, "accuracy"),
-        mean=stack(moments, "mean"),
-        variance=stack(moments, "variance"),
         seconds=company.scalar([model.seconds for model in models.values()]) + stages,
         point_errors=stack(skills, "points"),
         judging_errors=sampled,
         task_errors=stack(skills, "tasks"),
-        point_accuracy=stack(probes, "points"),
     )
 
 # %% ../../nbs/rank/12_run.ipynb #71128e22
@@ -242,7 +245,8 @@ def find_scores(
     caller = engine.options.caller
     law_sample = engine.draw(choice, group.models, group.jurors, votes=votes)
     scores = engine.score(law_sample, mask, checked_labels)
-    models = _having_all(law_sample.models, scores.skills, scores.probes)
+    stages = [scores.skills] if law_sample.probe_tasks is None else [scores.skills, scores.probes]
+    models = _having_all(law_sample.models, *stages)
     failures = {**group.failures, **law_sample.failures, **scores.failures}
     company.refuse_unless_any(models, failures, caller)
     labelled, has_label = None, torch.zeros(len(mask), dtype=torch.bool)
@@ -314,16 +318,19 @@ def assemble(
         columns |= dict(prior_skill=torch.stack(prior_skills), spread=labelled.spread)
     if few := carried_by_few(columns["point_errors"], len(mask)):
         settings["notes"].append(few)
+    probed, drawn_tasks = columns.get("point_accuracy"), law_sample.probe_tasks
     return Ranking(
         **columns,
-        judged=judged_points(mask, columns["point_accuracy"].shape[1]),
+        judged=None if probed is None else judged_points(mask, probed.shape[1]),
         extra=elected_columns(models, law_sample.law) | findings.columns.values,
         failures=findings.failures,
         settings=settings,
-        drawn=record.draw_tasks(law_sample.probe_tasks, mask, source),
+        drawn=record.draw_tasks(
+            law_sample.skill_tasks if drawn_tasks is None else drawn_tasks, mask, source
+        ),
         to_label=findings.to_label,
         groups=options.groups,
-        reason=edge_reason(law_sample.moments, len(mask)),
+        reason=edge_reason(law_sample.moments, len(mask)) if law_sample.moments else "",
     )
 
 # %% ../../nbs/rank/12_run.ipynb #f0359917

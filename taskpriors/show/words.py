@@ -104,13 +104,16 @@ def verdict(
     if behind:
         lead = compare(first, behind[0])
         skill = f"{lead.lead:.3f}" if lead.lead >= 0.0005 else "less than 0.0005"
-        also = "and not significantly in accuracy:"
-        if lead.accuracy_low > 0:
-            also = "and by"
+        also = ", and not significantly in accuracy:"
+        if lead.accuracy_lead is None:
+            also = ""
+        elif lead.accuracy_low > 0:
+            also = ", and by"
         elif lead.accuracy_high < 0:
-            also = "but not in accuracy:"
-        sentences.append(f"{behind[0]} is behind by {skill} of skill, {also} {_points(lead)}.")
-    winner = frame.model[frame.accuracy.idxmax()]
+            also = ", but not in accuracy:"
+        points = f" {_points(lead)}" if also else ""
+        sentences.append(f"{behind[0]} is behind by {skill} of skill{also}{points}.")
+    winner = frame.model[frame.accuracy.idxmax()] if "accuracy" in frame else first
     if winner != first:
         lead = compare(winner, first)
         sure = "ahead of it by" if lead.accuracy_low > 0 else "not significantly ahead:"
