@@ -24,6 +24,8 @@ from torch import Tensor
 
 import taskpriors.checks as checks
 import taskpriors.results as results
+import taskpriors.ridge as ridge
+import taskpriors.store as store
 from ..checks import ArrayLike, Axes, DataFrame
 from ..inputs import encoders, pooling
 from ..inputs.axes import channels_of
@@ -33,13 +35,10 @@ from .collapse import alpha_on_basis, normalized_deviation, rankme_on_basis
 from .fixed_tasks import InputsLike
 from ..prior.heldout import error_on_basis
 from ..prior.left_out_groups import error_without_groups
-from ..rank import errors, tiers
+from ..rank import errors, laws, tiers
 from ..rank.company import attempt
-from ..rank.laws import task_orders
-from ..ridge import decompose
 from ..show.words import counted
 from ..signatures import documented
-from ..store import write_file
 from ..synbench import score
 
 # %% ../../nbs/jobs/01_monitor.ipynb #d6c6a80d
@@ -529,7 +528,7 @@ class Monitor:
 
     def _judge(self, X):
         X = checks.check_features(X, "Monitor")
-        basis = decompose(X)
+        basis = ridge.decompose(X)
         if self.groups is None:
             error = error_on_basis(basis, self.labels, "Monitor")
         else:
@@ -553,7 +552,7 @@ class Monitor:
         return math.nan if failure else judgement["skill"]
 
     def _errors(self, points, tasks):
-        orders = task_orders(tasks.shape[1])
+        orders = laws.task_orders(tasks.shape[1])
         return errors.error_law(points, tasks, groups=self.groups, task_groups=orders)
 
     def _law(self, steps):
@@ -587,7 +586,7 @@ class Monitor:
             return
         if not self._resumed:
             self._csv, self._resumed = _free_file(self._csv), True
-        write_file(self._csv, self.to_frame().to_csv(index=False))
+        store.write_file(self._csv, self.to_frame().to_csv(index=False))
 
 # %% ../../nbs/jobs/01_monitor.ipynb #d6884ea2
 def _checked_metrics(metrics):  # name -> function of the model, or SynBenchSettings

@@ -32,7 +32,7 @@ from ..inputs.sources import source_of
 from ..kernels import kernel_factor
 from . import fine_tuning
 from .neucrab_files import ImageInputs
-from ..prior.edges import edge_probabilities
+from ..prior import edges
 from ..prior.objective import TaskPriorLoss
 from ..prior.task_prior import TaskPrior
 from ..rank.shared_prior import task_temperature
@@ -83,7 +83,7 @@ def edge_deviation(
 ) -> float:  # root mean square, positive unless the kernel is constant
     "How far edge probabilities are from the means of their rows and columns."
     some = prior.factor[blocks.evenly(len(prior.factor), n_points)]
-    P = edge_probabilities(some, prior.temperature, graphs=prior.graphs)
+    P = edges.edge_probabilities(some, prior.temperature, graphs=prior.graphs)
     tilted = P - P.mean(0) - P.mean(1, keepdim=True) + P.mean()
     return tilted.square().mean().sqrt().item()
 
