@@ -30,7 +30,7 @@ def cpu(f):
 
 
 STEPS = {  # functions as the modules of a ranking know them, by what they are for
-    "kernels": ("rank.company.kernel_factor", "rank.laws.kernel_factor"),
+    "kernels": ("kernels.kernel_factor", "rank.laws.kernel_factor"),
     "tasks of the election": ("prior.cross_skill.tasks_of_priors",),
     "skills of the election": ("prior.cross_skill._skills",),
     "tasks": ("rank.laws.sample_tasks",),

@@ -34,9 +34,9 @@ from torch import nn
 from taskpriors.inputs.feature_files import read_features
 from taskpriors.inputs.images import load_images
 from taskpriors.inputs.pooling import pool_tokens
+from taskpriors.inputs.row_labels import read_labels
 from taskpriors.jobs.layers import layer_features
 from taskpriors.jobs.monitor import Monitor
-from taskpriors.rank.known_labels import read_labels
 
 SENTENCE = re.compile(r"^[\w.]+: .+\. Got .*; .+\.$", re.S)
 LONGEST = 300  # characters of a message

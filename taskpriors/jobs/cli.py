@@ -248,7 +248,7 @@ def run_rank(
     if "models" in given:
         given["models"] = arguments.files_in_folders(given["models"])
     from taskpriors.rank.models import rank_models
-    from taskpriors.rank.outputs import free_folder
+    from taskpriors.rank.record import free_folder
 
     report = _report_path(given)
     arguments.judge_options(given)

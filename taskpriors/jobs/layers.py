@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import torch
+from ..rank.options import RankOptions
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
@@ -32,9 +33,8 @@ from .monitor import encode
 from ..kernels import kernel_factor
 from ..prior.cross_skill import cross_skill
 from ..prior.left_out_groups import check_groups
-from ..rank import known_labels
-from ..rank.company import RankOptions
 from ..rank.jury import see_inputs, standing_jury
+from ..rank.labelled import labels_record
 from ..rank.models import rank_models
 from ..rank.ranking import Ranking
 from ..results import new_axes
@@ -510,10 +510,10 @@ def _labels_there(labels, points, images):
     source: Any = _named_points(points)
     if labels is True and isinstance(images, DataLoader):
         source = loaders.LoadedBatches(images, caller="rank_layers")
-    checked = known_labels.read_labels(labels, source, points.n_all, "rank_layers")
+    checked = row_labels.read_labels(labels, source, points.n_all, "rank_layers")
     if checked is None:
         return _LabelsThere(None)
-    origin = known_labels.labels_record(checked, labels, source)["source"]
+    origin = labels_record(checked, labels, source)["source"]
     if checked.targets is not None:
         return _LabelsThere(checked.targets[points.index], origin)
     classes = checked.classes[points.index].tolist()
@@ -539,8 +539,8 @@ def rank_layers(
     transform: Callable | None = None,  # PIL image -> tensor; None is the model's own
     n_points: int = 5000,  # points at most, a seeded subset
     batch_size: int = 64,  # inputs in a forward pass
-    labels: known_labels.LabelsLike | None = None,  # of all inputs, as for `rank_models`
-    groups: known_labels.LabelsLike | None = None,  # of all inputs (patient, video): left out whole
+    labels: row_labels.LabelsLike | None = None,  # of all inputs, as for `rank_models`
+    groups: row_labels.LabelsLike | None = None,  # of all inputs (patient, video): left out whole
     judges: str | bool | None = "standing",  # of pictures and texts, without reference; or False
     **options: Any,  # of `rank_models`: prior, n_tasks, n_classes, seed and more
 ) -> LayerRanking:  # its plot is a curve over depth

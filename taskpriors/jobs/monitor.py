@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import torch
 import torch.distributed as dist
+from ..rank.members import attempt
 from torch import Tensor
 
 import taskpriors.checks as checks
@@ -36,7 +37,6 @@ from .fixed_tasks import InputsLike
 from ..prior.heldout import error_on_basis
 from ..prior.left_out_groups import error_without_groups
 from ..rank import errors, laws, tiers
-from ..rank.company import attempt
 from ..show.words import counted
 from ..signatures import documented
 from ..synbench import score

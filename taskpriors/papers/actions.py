@@ -35,7 +35,7 @@ from .subsamples import Checkpoint
 from ..prior.diversity import task_diversity
 from ..prior.task_prior import TaskPrior
 from ..rank.models import rank_models
-from ..rank.outputs import on_request
+from ..rank.record import on_request
 from ..results import new_axes
 from ..synbench import gaussians, robust_probing, score
 from ..synbench.accuracy import synthetic_accuracy

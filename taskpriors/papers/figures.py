@@ -15,9 +15,10 @@ import taskpriors.checks as checks
 import taskpriors.results as results
 from ..checks import ArrayLike, Axes, DataFrame
 from ..kernels import kernel_factor
+from ..prior import shared_prior
 from ..prior.moments import trace_moments
 from ..prior.prefix import sample_labels
-from ..rank import outputs, shared_prior
+from ..rank import record
 from ..rank.agreement import agreement_or_reason
 from ..rank.ranking import Ranking
 from ..show.plots import tsne
@@ -128,7 +129,7 @@ def plot_moments(
         checks.check_instance(families, Mapping, "plot_moments", "families", remedy=remedy)
     ax = _axes(1, size=(6.6, 3.8))[0, 0] if ax is None else results.new_axes(ax)
     mean, variance = (
-        outputs.on_request(getattr(ranking, name), "plot_moments", name)
+        record.on_request(getattr(ranking, name), "plot_moments", name)
         for name in ("mean", "variance")
     )
     style = dict(color="C0")
@@ -161,9 +162,9 @@ def plot_predictions(
     "Mean and variance of probe accuracy against those of Tr(MG) (Task Priors, Figure 4)."
     remedy = "pass what rank_models returns"
     checks.check_instance(ranking, Ranking, "plot_predictions", "ranking", remedy=remedy)
-    accuracies = outputs.on_request(ranking.accuracies, "plot_predictions", "accuracy")
+    accuracies = record.on_request(ranking.accuracies, "plot_predictions", "accuracy")
     mean, variance = (
-        outputs.on_request(getattr(ranking, name), "plot_predictions", name)
+        record.on_request(getattr(ranking, name), "plot_predictions", name)
         for name in ("mean", "variance")
     )
     left_ax, right_ax = axes = _axes(2, size=(4.4, 3.8))[0]

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from ..prior.shared_prior import task_temperature
 from torch import Tensor
 
 import taskpriors.blocks as blocks
@@ -35,7 +36,6 @@ from .neucrab_files import ImageInputs
 from ..prior import edges
 from ..prior.objective import TaskPriorLoss
 from ..prior.task_prior import TaskPrior
-from ..rank.shared_prior import task_temperature
 from ..signatures import documented
 
 # %% ../../nbs/papers/10_tuning.ipynb #3db8f126

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from .options import ORDERS, RankOptions
+
 from ..checks import check_count, check_flag, check_instance, check_number
 from ..inputs.row_blocks import open_models
 from ..prior.ridge_on_disk import JUDGED
-from .company import ORDERS, RankOptions
 from .laws import ELECTION_ORDERS
 from ..results import Result
 

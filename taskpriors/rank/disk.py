@@ -15,22 +15,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from ..prior.shared_prior import edge_temperature, task_temperature
+from .options import RankOptions
 from torch import Tensor
 
 from ..blocks import evenly, release_freed_pages
 from ..checks import check_choice, check_count, check_instance, check_same_n, refuse
 from ..inputs.remote import load_array, save_array, scratch_folder
 from ..inputs.row_blocks import open_models, open_rows
+from ..inputs.row_labels import GivenLabels
 from ..prior.cut_prior import CutPrior, RowKernel, cut_prior, row_kernel
 from ..prior.edges import least_eigenvalue
 from ..prior.moments import trace_moments
 from ..prior.prefix import sample_many_labels
 from ..prior.ridge_on_disk import RowFit, scores_of_rows
 from ..probes import label_accuracy
-from . import company, engine, laws
-from .known_labels import GivenLabels
+from . import engine, laws, members
 from .memory import model_metrics
-from .shared_prior import edge_temperature, task_temperature
 from ..ridge import simplex_codes
 from ..ridge_tasks import MOST_LOST
 from ..store import cache_dir, cached, digest_json, digest_tensors
@@ -138,10 +139,10 @@ def _of_labels(label_scores, eps):  # of KnownLabels: the last fields of RowScor
         return {}
     sums = class_sums(label_scores.fit)
     return dict(
-        logme=company.scalar(logme_from_sums(sums, eps)),
-        regularized_h_score=company.scalar(h_score_from_sums(sums, label_scores.fourth, eps)),
-        label_skill=company.scalar(label_scores.error.skill),
-        label_accuracy=company.scalar(label_scores.accuracy),
+        logme=members.scalar(logme_from_sums(sums, eps)),
+        regularized_h_score=members.scalar(h_score_from_sums(sums, label_scores.fourth, eps)),
+        label_skill=members.scalar(label_scores.error.skill),
+        label_accuracy=members.scalar(label_scores.accuracy),
     )
 
 
@@ -160,17 +161,17 @@ def _scored(rows, job):  # RowScores
         assert ratios is not None and sampled is not None and error.task_ratios is not None
         share = len(ratios) / len(rows)
         return RowScores(
-            skill=company.scalar(error.skill),
+            skill=members.scalar(error.skill),
             points=ratios.mean() + share**0.5 * (ratios - ratios.mean()),
             sampled=(1 - share) ** 0.5 * sampled / error.baseline,
             tasks=error.task_ratios,
             accuracy=None if probes is None else probes.accuracy,
             right=None if probes is None else probes.point_accuracy,
             **_of_labels(of_known, torch.finfo(rows.dtype).eps),
-            seconds=company.scalar(time.perf_counter() - start),
+            seconds=members.scalar(time.perf_counter() - start),
         )
 
-    blank = company.blank
+    blank = members.blank
     m, right = (min(job.n_judged, k) for k in (len(rows), int((~job.mask).sum())))
     like = RowScores(blank(), blank(m), blank(m), blank(len(labels)), blank())
     if probed is not None:
@@ -181,13 +182,13 @@ def _scored(rows, job):  # RowScores
         key["definitions"] = DEFINITIONS
         like = like._replace(**dict.fromkeys(LABEL_COLUMNS.values(), blank()))
     key |= dict(n_classes=job.n_classes, device=str(rows.device), penalties=MOST_LOST)
-    scores = company.load_or_compute(key, compute, like, job.cache if file else False)
+    scores = members.load_or_compute(key, compute, like, job.cache if file else False)
     rows.check_unchanged()
     return scores
 
 
 def _scores_or_reason(rows, job):  # Attempt
-    scores = company.attempt(_scored, rows, job)
+    scores = members.attempt(_scored, rows, job)
     release_freed_pages()
     return scores
 
@@ -203,14 +204,14 @@ class KernelNumbers(NamedTuple):
 def _kernel_of(rows, kind, cache):  # RowKernel
     def compute():
         kernel = row_kernel(rows, kind)
-        scale, trace = company.scalar(kernel.scale), company.scalar(kernel.trace)
+        scale, trace = members.scalar(kernel.scale), members.scalar(kernel.trace)
         return KernelNumbers(kernel.mean.double(), scale, trace)
 
     file = _file_key(rows)
     key = dict(what="kernel of rows", file=file, kind=kind)
-    blank = company.blank
+    blank = members.blank
     like = KernelNumbers(blank(rows.shape[1]), blank(), blank())
-    numbers = company.load_or_compute(key, compute, like, cache if file else False)
+    numbers = members.load_or_compute(key, compute, like, cache if file else False)
     rows.check_unchanged()
     mean = numbers.mean.to(rows.dtype)
     return RowKernel(rows, kind, mean, numbers.scale.item(), numbers.trace.item())
@@ -219,7 +220,7 @@ def _kernel_of(rows, kind, cache):  # RowKernel
 def _row_model(kernel, name):
     rows = kernel.rows
     file = _file_key(rows)
-    return company.Model(
+    return members.Model(
         name=name,
         features=rows,
         factor=kernel,
@@ -232,20 +233,20 @@ def _row_model(kernel, name):
 
 def gather_rows(
     rows: Mapping,  # name -> RowMatrix
-    options: company.RankOptions,
-) -> company.Settled:  # name -> Model
+    options: RankOptions,
+) -> members.Settled:  # name -> Model
     "Models whose features stay on disk, each with the mean and the scale of its kernel."
-    of_rows = partial(company.attempt, _kernel_of, kind=options.kernel, cache=options.cache)
-    attempts = company.over_models(of_rows, rows.values(), options, "kernels")
-    kernels, failures = company.settle(rows, attempts)
+    of_rows = partial(members.attempt, _kernel_of, kind=options.kernel, cache=options.cache)
+    attempts = members.over_models(of_rows, rows.values(), options, "kernels")
+    kernels, failures = members.settle(rows, attempts)
     models = {name: _row_model(kernel, name) for name, kernel in kernels.items()}
-    return company.Settled(models, failures)
+    return members.Settled(models, failures)
 
 
 def open_features(
     models: Mapping,  # name -> features (n, d): file, memory map or array
-    options: company.RankOptions,
-) -> company.Settled:  # name -> RowMatrix
+    options: RankOptions,
+) -> members.Settled:  # name -> RowMatrix
     "Open the features of all models; a file that is missing or cut off fails by itself."
     opened, failures = {}, {}
     for name, source in models.items():
@@ -254,8 +255,8 @@ def open_features(
         except OSError as e:
             failures[name] = " ".join(str(e).split())
     if failures:
-        company.refuse_unless_any(opened, failures, options.caller)
-    return company.Settled(open_models(opened, options.caller), failures)
+        members.refuse_unless_any(opened, failures, options.caller)
+    return members.Settled(open_models(opened, options.caller), failures)
 
 # %% ../../nbs/rank/10_disk.ipynb #b8258ef5
 def _whole(Z):  # CutPrior: the directions of a factor are all there
@@ -265,7 +266,7 @@ def _whole(Z):  # CutPrior: the directions of a factor are all there
 
 def cut_judge(
     judge: laws.Judge,  # whose kernels are RowKernels, or one factor
-    options: company.RankOptions,
+    options: RankOptions,
 ) -> CutPrior:
     "The leading directions of a judge's prior."
     if isinstance(judge.kernels[0], Tensor):
@@ -276,7 +277,7 @@ def cut_judge(
 
 def cut_law(
     law: laws.Law,
-    options: company.RankOptions,
+    options: RankOptions,
 ) -> CutPrior:
     "The leading directions of the mean kernel of a law."
     if len(law.judges) == 1:
@@ -317,7 +318,7 @@ class DrawnTasks(NamedTuple):
 def draw_row_tasks(
     judges: Sequence[laws.Judge],
     n: int,  # points
-    options: company.RankOptions,
+    options: RankOptions,
     *,
     seeds: Sequence,  # of sets of tasks
     cut: CutPrior | None = None,  # of the only judge, where it is at hand
@@ -351,7 +352,7 @@ def draw_row_tasks(
             stream = _TaskStream(
                 folder, judge_T, options.n_classes, n_tasks, n_orders, options.device, classes_file
             )
-            paths = company.over_models(
+            paths = members.over_models(
                 partial(_draw_stream, stream=stream), seeds, options, "tasks"
             )
             arrays = [load_array(path, options.caller) for path in paths]
@@ -388,9 +389,9 @@ def _sample_moments(models, prior, options):  # RowMoments
     return RowMoments(
         mean=sampled.mean.cpu(),
         variance=sampled.variance.cpu(),
-        temperature=company.scalar(T),
-        scale=company.scalar(sampled.scale),
-        least=company.scalar(least).nan_to_num(-math.inf),  # a cache holds no NaN
+        temperature=members.scalar(T),
+        scale=members.scalar(sampled.scale),
+        least=members.scalar(least).nan_to_num(-math.inf),  # a cache holds no NaN
     )
 
 # %% ../../nbs/rank/10_disk.ipynb #c54fd8ee
@@ -416,10 +417,10 @@ def _draw(models, law, options):  # DrawnRows
     return DrawnRows(
         tasks=torch.from_numpy(tasks.labels),
         moments=_sample_moments(models, prior, options) if options.moments else None,
-        task_temperature=company.scalar(tasks.temperature),
-        top=company.scalar(tasks.top),
-        rank=company.scalar(prior.factor.shape[1]),
-        trace_cut=company.scalar(prior.trace_cut),
+        task_temperature=members.scalar(tasks.temperature),
+        top=members.scalar(tasks.top),
+        rank=members.scalar(prior.factor.shape[1]),
+        trace_cut=members.scalar(prior.trace_cut),
     )
 
 
@@ -442,12 +443,12 @@ def _drawn_or_kept(models, law, options):  # DrawnRows, from the cache if it is 
     key |= {name: getattr(options, name) for name in names}
     path = cache_dir(options.cache) / "ranking" / f"{digest_json(key)[:24]}.safetensors"
     m, n = len(models), len(next(iter(rows.values())))
-    like = dict.fromkeys(DrawnRows._fields[:-1], company.blank())
+    like = dict.fromkeys(DrawnRows._fields[:-1], members.blank())
     shape = (len(_task_seeds(options)), options.n_tasks, n)
     like["tasks"] = torch.empty(shape, dtype=torch.uint8, device="meta")
     if options.moments:
-        like |= dict.fromkeys(RowMoments._fields, company.blank())
-        like |= dict.fromkeys(("mean", "variance"), company.blank(m))
+        like |= dict.fromkeys(RowMoments._fields, members.blank())
+        like |= dict.fromkeys(("mean", "variance"), members.blank(m))
 
     def draw():
         rows = _draw(models, law, options)._asdict()
@@ -471,17 +472,17 @@ def _drawn_or_kept(models, law, options):  # DrawnRows, from the cache if it is 
 
 # %% ../../nbs/rank/10_disk.ipynb #660be4e2
 def _without_changed(models, caller):  # Settled, or None if no file has changed
-    checks = [company.attempt(model.features.check_unchanged) for model in models.values()]
-    unchanged, changed = company.settle(models, checks)
+    checks = [members.attempt(model.features.check_unchanged) for model in models.values()]
+    unchanged, changed = members.settle(models, checks)
     if not changed:
         return None
     remaining = {name: models[name] for name in unchanged}
-    company.refuse_unless_any(remaining, changed, caller)
-    return company.Settled(remaining, changed)
+    members.refuse_unless_any(remaining, changed, caller)
+    return members.Settled(remaining, changed)
 
 # %% ../../nbs/rank/10_disk.ipynb #9705b5aa
 def check_streaming(
-    options: company.RankOptions,
+    options: RankOptions,
     rows: Mapping,  # name -> RowMatrix
     mask: Tensor,  # shape (n,), True where a point trains
 ) -> None:
@@ -524,11 +525,11 @@ def score_rows(
     models: Mapping,  # name -> Model
     tasks: Tensor,  # of the skill, shape (n_tasks, n), uint8
     mask: Tensor,  # shape (n,), True where a point trains
-    options: company.RankOptions,
+    options: RankOptions,
     *,
     probed: Tensor | None = None,  # tasks of the probes, shape (n_tasks, n), uint8; None: no probes
     classes: Tensor | None = None,  # of known_classes
-) -> company.Settled:  # name -> RowScores
+) -> members.Settled:  # name -> RowScores
     "Held-out skill, accuracy of probes, and what known labels say, in one pass over each file."
     arrays = dict(skill=tasks, probes=probed, labels=classes)
     arrays = {name: values for name, values in arrays.items() if values is not None}
@@ -550,7 +551,7 @@ def score_rows(
         )
         rows = [model.features for model in models.values()]
         score = partial(_scores_or_reason, job=job)
-        return company.settle(models, company.over_models(score, rows, options, "models"))
+        return members.settle(models, members.over_models(score, rows, options, "models"))
 
 
 def _skill_of(scores):  # ModelScores
@@ -569,10 +570,10 @@ _LEFT_OUT = (
 def _accuracy_on_some(models, labels, options):  # Settled: column of label accuracy
     points = (labels.classes >= 0).nonzero()[:, 0]
     if len(points) > PAIRED or not 2 <= len(labels.names) < len(points):
-        return company.Settled({}, {})
+        return members.Settled({}, {})
     metrics = {LABEL_ACCURACY: partial(label_accuracy, labels=labels.classes[points])}
     rows = {
-        k: replace(model, features=company.rows_of(model, points)) for k, model in models.items()
+        k: replace(model, features=members.rows_of(model, points)) for k, model in models.items()
     }
     return model_metrics(rows, metrics, replace(options, cache=False))
 
@@ -580,7 +581,7 @@ def _accuracy_on_some(models, labels, options):  # Settled: column of label accu
 def _label_columns(scores):  # column -> number, of RowScores with labels
     named = {k: getattr(scores, field) for k, field in LABEL_COLUMNS.items()}
     if named["logme"].isinf():  # the cache takes no NaN
-        named["logme"] = company.scalar(math.nan)
+        named["logme"] = members.scalar(math.nan)
     return named
 
 
@@ -594,7 +595,7 @@ def _moments_of(models, moments):  # name -> Moments, of RowMoments or None
             least=moments.least,
             temperature=moments.temperature,
             scale=moments.scale,
-            seconds=company.scalar(0.0),
+            seconds=members.scalar(0.0),
         )
         for name, mean, variance in zip(models, moments.mean, moments.variance, strict=True)
     }
@@ -608,13 +609,13 @@ def _complete(labels):  # are all points labelled?
 class DiskEngine:
     "The engine of a ranking whose features stay on disk."
 
-    options: company.RankOptions
+    options: RankOptions
 
-    def gather(self, named: Mapping) -> company.Settled:  # name -> Model, of files, URLs or arrays
+    def gather(self, named: Mapping) -> members.Settled:  # name -> Model, of files, URLs or arrays
         "The models whose rows can be read, and why the others cannot."
         rows, failures = open_features(named, self.options)
         models, broken = gather_rows(rows, self.options)
-        return company.Settled(models, failures | broken)
+        return members.Settled(models, failures | broken)
 
     def seat(self, jurors: Mapping) -> Mapping:  # name -> Model
         "Models whose features are in memory, as rows."
@@ -714,7 +715,7 @@ class DiskEngine:
         return engine.Scores(
             skills={name: _skill_of(scores) for name, scores in rows.items()},
             probes={
-                name: engine.ProbeScores(scores.accuracy, scores.right, company.scalar(0.0))
+                name: engine.ProbeScores(scores.accuracy, scores.right, members.scalar(0.0))
                 for name, scores in rows.items()
                 if scores.accuracy is not None and scores.right is not None
             },
@@ -724,11 +725,11 @@ class DiskEngine:
 
     def skills(
         self, models: Mapping, tasks: Tensor, mask: Tensor, *, n_classes: int
-    ) -> company.Settled:  # name -> ModelScores
+    ) -> members.Settled:  # name -> ModelScores
         "Skill of each model over tasks, shape (n_tasks, n), in one pass."
         judged = replace(self.options, n_classes=n_classes)
         rows, failures = score_rows(models, tasks, mask, judged)
-        return company.Settled({k: _skill_of(scores) for k, scores in rows.items()}, failures)
+        return members.Settled({k: _skill_of(scores) for k, scores in rows.items()}, failures)
 
     def evidence(self, judge: laws.Judge, points: Tensor) -> engine.Evidence:
         "A judge at labelled points, from its leading directions."
@@ -740,7 +741,7 @@ class DiskEngine:
         judges: Sequence[laws.Judge],
         labels: Tensor,  # class of each point, shape (n,); -1 where not known
         temperatures: Sequence[float],  # of the judges
-        options: company.RankOptions,
+        options: RankOptions,
     ) -> Tensor:  # shape (n_tasks, n)
         "Tasks of a mixture that agree with known labels."
         named: dict[str, Any] = dict(temperatures=temperatures, classes=labels)
@@ -767,5 +768,5 @@ class DiskEngine:
                 share = judge.weight / len(judge.kernels)
                 if isinstance(kernel, Tensor):
                     yield kernel[points], share
-                elif not company.attempt(kernel.rows.check_unchanged).failure:
+                elif not members.attempt(kernel.rows.check_unchanged).failure:
                     yield kernel.factor(kernel.rows.take(points)), share

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from .members import Settled
+from .options import RankOptions
 from torch import Tensor
 
-from .company import RankOptions, Settled
-from .known_labels import GivenLabels
+from ..inputs.row_labels import GivenLabels
 from .laws import Judge, Law, PriorChoice
 
 # %% ../../nbs/rank/08_engine.ipynb #cdba3d1b

@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from .members import AnyModel, Settled, attempt, gather_models, settle
+from .options import RankOptions
 from torch import Tensor, nn
 
 from taskpriors.checks import (
@@ -39,14 +41,6 @@ from taskpriors.inputs.named_models import (
     timm_module,
 )
 from ..inputs.texts import TextSource
-from taskpriors.rank.company import (
-    AnyModel,
-    RankOptions,
-    Settled,
-    attempt,
-    gather_models,
-    settle,
-)
 from .laws import PriorChoice
 from .reliability import reliability_record
 from ..show.words import counted

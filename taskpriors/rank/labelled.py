@@ -7,20 +7,38 @@ __all__ = []
 
 # %% ../../nbs/rank/08_labelled.ipynb #c935cdd5
 import math
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ..blocks import evenly
-from ..checks import check_generator
+from ..checks import check_generator, refuse
+from ..inputs.image_source import ImageSource
+from ..inputs.row_labels import GivenLabels, LabelColumn
+from ..inputs.texts import TextSource
 from ..prior.heldout import constant_errors
 from ..prior.posterior import label_evidence, labelled_skill, posterior_weights, small_area
-from . import company, laws
+from . import laws, members
 from .engine import Engine, Evidence, ModelScores
+from .options import RankOptions
 from .tiers import normal_quantile
+from ..show.words import plain_text
+from ..store import digest_tensors
+from ..transfer.evidence import logme
+from taskpriors.transfer.registry import (
+    LABEL_ACCURACY,
+    LABEL_METRICS,
+    METRICS,
+    combine_over_models,
+    metric_functions,
+    terms_of,
+)
 
 # %% ../../nbs/rank/08_labelled.ipynb #13c4439f
 class Seats(NamedTuple):
@@ -45,7 +63,7 @@ def seats_of(
     elif law.kind == "elected" and len(models) > 1:  # nobody was elected, so all may be
         n = len(next(iter(models.values())).features)
         index = evenly(n, 512, down=True)
-        rows = [company.rows_of(model, index) for model in models.values()]
+        rows = [members.rows_of(model, index) for model in models.values()]
         alike, names = laws.feature_copies(rows), list(models)
         weights = 1 / alike.clone().fill_diagonal_(1).sum(1)
     else:
@@ -83,7 +101,7 @@ def numbered_by_point(
 
 def evidence_points(
     labels: Tensor,  # class of each point, shape (n,); -1 where not known
-    options: company.RankOptions,
+    options: RankOptions,
 ) -> Tensor:  # shape (k,)
     "The labelled points that weigh the judges: all, or a random choice of many; two at least."
     points = (labels >= 0).nonzero()[:, 0]
@@ -99,7 +117,7 @@ def labelled_law(
     seats: Seats,
     evidence: Sequence[Evidence],  # of each judge at the points of evidence_points
     labels: Tensor,  # class of each of these points, shape (k,)
-    options: company.RankOptions,
+    options: RankOptions,
     *,
     n_classes: int,  # that all labels name
 ) -> LabelledLaw:
@@ -178,7 +196,7 @@ def joined_with_labels(
     spread = torch.cov(task_ratios(skills, tasks)).reshape(len(skills), -1)
     if k >= DIRECT and c > 1 and len(skills) > 1:
         points = points[evenly(k, LOOKED_AT)]
-        rows = [company.rows_of(models[name], points) for name in skills]
+        rows = [members.rows_of(models[name], points) for name in skills]
         direct = labelled_skill(rows, labels[points], groups=_several(groups, points))
         joint = small_area(values, direct, n_points=n)
         values, spread = joint.skill, spread + joint.covariance
@@ -189,7 +207,7 @@ def joined_with_labels(
 
 
 def settled_skills(
-    settled: company.Settled,  # name -> ModelScores
+    settled: members.Settled,  # name -> ModelScores
 ) -> LabelledSkills:
     "Skills on the true task, so that further labels would remove no error."
     m = len(settled.results)
@@ -218,7 +236,7 @@ def skills_with_labels(
     drawing = replace(options, n_classes=chosen.n_classes, n_tasks=chosen.n_tasks)
     tasks = engine.tasks_with(chosen.judges, classes, chosen.temperatures, drawing)
     skills, failures = engine.skills(models, tasks, mask, n_classes=chosen.n_classes)
-    company.refuse_unless_any(skills, failures, options.caller)
+    members.refuse_unless_any(skills, failures, options.caller)
     joined = joined_with_labels(skills, tasks, classes, models, options.groups)
     return LabelledSkills(joined.skills, failures, joined.spread, chosen.weights)
 
@@ -240,3 +258,89 @@ def further_labels(
     share = room / left_open  # of what is open now, that may stay open
     inverse = 1 / n_points + share * (1 / n_labels - 1 / n_points)
     return min(n_points, math.ceil(1 / inverse)) - n_labels
+
+# %% ../../nbs/rank/08_labelled.ipynb #b8e861b8
+def labels_record(
+    labels: GivenLabels,
+    argument: Any,  # as for rank_models
+    images: ImageSource | TextSource | None = None,  # whose labels they are, if `argument` is True
+) -> dict[str, Any]:  # what json can hold
+    "How many classes labels have, of how many points, and where they come from."
+    if isinstance(argument, LabelColumn):
+        argument = argument.source
+    if argument is True and images is not None:
+        source = f"read from {images.labels_from}"
+    elif isinstance(argument, (str, os.PathLike)):
+        source = f"read from {Path(argument).name}"
+    else:
+        source = "as given"
+    classes = labels.classes[labels.classes >= 0]
+    if labels.targets is not None:
+        counts: dict[str, Any] = dict(n_targets=labels.targets.shape[1])
+    else:
+        largest = classes.bincount().max().item() / len(classes)
+        counts = dict(n_classes=len(labels.names), largest_class=largest)
+    return dict(
+        **counts,
+        n_labels=len(classes),
+        source=plain_text(source),
+        notes=list(labels.notes),
+    )
+
+# %% ../../nbs/rank/08_labelled.ipynb #9810d56f
+def _on_labelled(features, metric, points):
+    return metric(features[points.to(features.device)])
+
+
+def _label_functions(labels, names=None):  # name -> function of the features of all points
+    "Metrics of the points that are labelled; real targets have LogME alone."
+    if labels.targets is not None:
+        rest = [name for name in terms_of(names or ()) if name != "logme"]
+        evidence = partial(logme, labels=labels.targets, regression=True)
+        digest = digest_tensors(dict(targets=labels.targets))
+        evidence.key = dict(what="logme of targets", targets=digest)  # type: ignore[attr-defined]
+        return {**(metric_functions(None, rest) if rest else {}), "logme": evidence}
+    points = (labels.classes >= 0).nonzero()[:, 0]
+    classes, metrics = labels.classes[points], names or LABEL_METRICS
+    if len(points) == len(labels.classes):
+        return metric_functions(classes, metrics)
+    if len(labels.names) < 2 or len(labels.names) == len(points):
+        return {}
+    of_rows = digest_tensors(dict(points=points))
+    functions: dict[str, Any] = {}
+    for name, metric in metric_functions(classes, metrics).items():
+        if names is None and name != LABEL_ACCURACY:
+            continue
+        functions[name] = partial(_on_labelled, metric=metric, points=points)
+        functions[name].key = dict(metric.key, points=of_rows)  # type: ignore[attr-defined]
+    return functions
+
+
+def metrics_with_labels(
+    metrics: Mapping | list | tuple | None,  # name -> function of features, or names of metrics
+    labels: GivenLabels | None,
+) -> dict[str, Callable]:  # name -> function of features
+    "The further statistics of a ranking."
+    if isinstance(metrics, (list, tuple)):
+        registered = [name for name in terms_of(metrics) if name in METRICS]
+        needy = [name for name in registered if "labels" in METRICS[name].needs]
+        if labels is None and needy:
+            rule, remedy = "metrics that are named need labels", "pass labels="
+            refuse("rank_models", rule, ", ".join(needy), remedy)
+        if labels is None:
+            return metric_functions(None, metrics)
+        return _label_functions(labels, metrics)
+    metrics = members.with_plain_names((metrics or {}).items(), "metrics")
+    return metrics if labels is None else metrics | _label_functions(labels)
+
+# %% ../../nbs/rank/08_labelled.ipynb #a0c1e052
+def combined_columns(
+    metrics: Mapping,  # name -> function of features
+    values: Mapping,  # name -> values of the models, (n_models,), NaN where there is none
+) -> dict[str, Tensor]:  # "ncti over 5 models" -> values, larger is better
+    "Scores that are made of several metrics, each normalised over the models of a ranking."
+    keys = {name: getattr(f, "key", None) for name, f in metrics.items()}
+    metric_names = [
+        k for k, key in keys.items() if isinstance(key, dict) and key.get("metric") == k
+    ]
+    return combine_over_models({k: values[k] for k in metric_names if k in METRICS}, oriented=True)

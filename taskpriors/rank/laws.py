@@ -17,6 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from ..prior.shared_prior import task_temperature
+from .members import blank, load_or_compute, rows_of, with_plain_names
+from .options import ORDERS, RankOptions
 from torch import Tensor
 from typing_extensions import TypeAliasType
 
@@ -29,15 +32,6 @@ from ..prior.judges import Judges, copy_similarity, elect_prior, mutual_skill
 from ..prior.left_out_groups import cross_skill_without_groups
 from ..prior.prefix import pair_scale
 from ..prior.prefix_blocks import draw_uniforms, fill_labels
-from taskpriors.rank.company import (
-    ORDERS,
-    RankOptions,
-    blank,
-    load_or_compute,
-    rows_of,
-    with_plain_names,
-)
-from .shared_prior import task_temperature
 from ..ridge_tasks import MOST_LOST
 from ..show.words import plain_text, shortened
 from ..store import digest_tensors

@@ -15,12 +15,15 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import torch
+from ..prior.shared_prior import edge_temperature
+from .options import RankOptions
 from torch import Tensor
 
 from ..blocks import map_blocks
 from ..checks import check_same_n, refuse
 from ..inputs.image_source import ImageSource
 from ..inputs.loaders import LoadedBatches
+from ..inputs.row_labels import GivenLabels
 from ..inputs.texts import TextSource
 from ..prior.calibration import top_eigenvalue
 from ..prior.edges import LeastEigenvalue, least_eigenvalue
@@ -30,10 +33,9 @@ from ..prior.moments import TraceMoments
 from ..prior.regression import target_error
 from ..prior.task_prior import TaskPrior
 from ..probes import ProbeResult, held_out_probes, logistic_probes
-from . import company, engine, laws
-from .known_labels import GivenLabels, combined_columns, metrics_with_labels
+from . import engine, laws, members
+from .labelled import combined_columns, metrics_with_labels
 from .record import task_record
-from .shared_prior import edge_temperature
 from ..ridge import decompose
 from ..ridge_tasks import MOST_LOST
 from ..store import digest_tensors
@@ -42,7 +44,7 @@ from ..transfer.registry import LABEL_ACCURACY, combination_note
 # %% ../../nbs/rank/09_memory.ipynb #0f497757
 def edge_prior(
     factor: Tensor,  # of the prior kernel, shape (n, r)
-    options: company.RankOptions,
+    options: RankOptions,
 ) -> TaskPrior:
     "The prior over graphs, on the device of the run, at the temperature of edges."
     factor = factor.to(options.device)
@@ -58,7 +60,7 @@ ALL_PAIRS = 100_000  # points up to which the moments visit every pair
 def trace_of(
     factors: Mapping,  # model -> factor of its kernel, shape (n, r)
     prior: TaskPrior,
-    options: company.RankOptions,
+    options: RankOptions,
     *,
     all_pairs: int = ALL_PAIRS,  # points up to which every pair is visited
 ) -> TraceMoments:
@@ -84,13 +86,13 @@ def _moment_keys(prior, models):  # name -> all that the moments depend on
     }
 
 # %% ../../nbs/rank/09_memory.ipynb #92154fec
-_LIKE_MOMENTS = engine.Moments(*[company.blank()] * len(engine.Moments._fields))
+_LIKE_MOMENTS = engine.Moments(*[members.blank()] * len(engine.Moments._fields))
 
 
 def _moments_under(prior, models, options):  # name -> Moments
     keys = _moment_keys(prior, models)
     results = {
-        name: company.load_result(key, _LIKE_MOMENTS, options.cache) for name, key in keys.items()
+        name: members.load_result(key, _LIKE_MOMENTS, options.cache) for name, key in keys.items()
     }
     missing = [name for name, result in results.items() if result is None]
     if not missing:
@@ -103,19 +105,19 @@ def _moments_under(prior, models, options):  # name -> Moments
         result = engine.Moments(
             mean=trace.mean[k].cpu(),
             variance=trace.variance[k].cpu(),
-            least=company.scalar(least.value).nan_to_num(-math.inf),  # a cache holds no NaN
-            temperature=company.scalar(prior.temperature),
-            scale=company.scalar(trace.kernel_scale),
-            seconds=company.scalar(seconds),
+            least=members.scalar(least.value).nan_to_num(-math.inf),  # a cache holds no NaN
+            temperature=members.scalar(prior.temperature),
+            scale=members.scalar(trace.kernel_scale),
+            seconds=members.scalar(seconds),
         )
-        results[name] = company.keep_result(keys[name], result, options.cache)
+        results[name] = members.keep_result(keys[name], result, options.cache)
     return results
 
 # %% ../../nbs/rank/09_memory.ipynb #12b2cc09
 def model_moments(
     models: Mapping,  # name -> Model
     law: laws.Law,
-    options: company.RankOptions,
+    options: RankOptions,
 ) -> dict[str, engine.Moments]:
     "Mean and variance of Tr(MG) of each model under the prior that judges it."
     if not law.of_others:
@@ -140,7 +142,7 @@ def edge_reason(
 class SkillJob(NamedTuple):
     "What the skill of one model depends on."
 
-    model: company.Model
+    model: members.Model
     labels: Tensor  # shape (n_tasks, n); floats are real targets
     digest: str  # of the labels
 
@@ -160,10 +162,10 @@ def _skill(job, options):
         seconds = time.perf_counter() - start
         assert error.point_ratios is not None and error.task_ratios is not None
         return engine.ModelScores(
-            skill=company.scalar(error.skill),
+            skill=members.scalar(error.skill),
             points=error.point_ratios.cpu(),
             tasks=error.task_ratios.cpu(),
-            seconds=company.scalar(seconds),
+            seconds=members.scalar(seconds),
         )
 
     common = dict(
@@ -171,30 +173,30 @@ def _skill(job, options):
     )
     if options.groups is not None:
         common["groups"] = digest_tensors(dict(groups=options.groups))
-    blank, (n_tasks, n) = company.blank, job.labels.shape
+    blank, (n_tasks, n) = members.blank, job.labels.shape
     like = engine.ModelScores(blank(), blank(n), blank(n_tasks), blank())
     key = dict(common, features=job.model.digest)
-    return company.attempt(company.load_or_compute, key, compute, like, options.cache)
+    return members.attempt(members.load_or_compute, key, compute, like, options.cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #ef68a824
 def skills_on_tasks(
     models: Mapping,  # name -> Model
     tasks: Mapping,  # name -> the tasks that judge the model, shape (n_tasks, n)
-    options: company.RankOptions,
-) -> company.Settled:  # name -> ModelScores
+    options: RankOptions,
+) -> members.Settled:  # name -> ModelScores
     "Expected held-out skill of each model over its tasks."
     digests = {id(labels): digest_tensors(dict(tasks=labels)) for labels in tasks.values()}
     jobs = {k: SkillJob(models[k], y, digests[id(y)]) for k, y in tasks.items()}
     fit = partial(_skill, options=options.alone())
-    attempts = company.over_models(fit, [jobs[name] for name in models], options, "skill")
-    return company.settle(models, attempts)
+    attempts = members.over_models(fit, [jobs[name] for name in models], options, "skill")
+    return members.settle(models, attempts)
 
 # %% ../../nbs/rank/09_memory.ipynb #95319ead
 def fit_probes(
     features: Tensor,  # shape (n, d)
     labels: Tensor,  # shape (n_tasks, n)
     mask: Tensor,  # shape (n,), True where a point trains
-    options: company.RankOptions,
+    options: RankOptions,
 ) -> ProbeResult:
     "Linear probes of the kind that the options name."
     q = options.n_classes
@@ -212,33 +214,33 @@ def _probe(model, *, labels, mask, common, options):
         accuracy = probes.accuracy.cpu()
         assert probes.point_accuracy is not None
         points = probes.point_accuracy.cpu()
-        seconds = company.scalar(time.perf_counter() - start)
+        seconds = members.scalar(time.perf_counter() - start)
         return engine.ProbeScores(accuracy=accuracy, points=points, seconds=seconds)
 
     key = dict(common, features=model.digest, probe=options.probe, device=str(device))
     key["penalties"] = MOST_LOST
-    blank, judged = company.blank, int((~mask).sum())
+    blank, judged = members.blank, int((~mask).sum())
     like = engine.ProbeScores(blank(len(labels)), blank(judged), blank())
-    return company.attempt(company.load_or_compute, key, compute, like, options.cache)
+    return members.attempt(members.load_or_compute, key, compute, like, options.cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #8234d8b4
 def model_probes(
     models: Mapping,  # name -> Model
     labels: Tensor,  # tasks, shape (n_tasks, n)
     mask: Tensor,  # shape (n,), True where a point trains
-    options: company.RankOptions,
-) -> company.Settled:  # name -> ProbeScores
+    options: RankOptions,
+) -> members.Settled:  # name -> ProbeScores
     "Held-out accuracy of linear probes of each model on each task."
     common = dict(what="probes of points", tasks=digest_tensors(dict(tasks=labels, mask=mask)))
     fit = partial(_probe, labels=labels, mask=mask, common=common, options=options.alone())
-    attempts = company.over_models(fit, models.values(), options, "probes")
-    return company.settle(models, attempts)
+    attempts = members.over_models(fit, models.values(), options, "probes")
+    return members.settle(models, attempts)
 
 # %% ../../nbs/rank/09_memory.ipynb #4ac65167
 class MetricJob(NamedTuple):
     "One statistic of one model."
 
-    model: company.Model
+    model: members.Model
     metric: Callable  # features (n, d) -> number
 
 
@@ -257,19 +259,19 @@ def _metric(job, options):
                 "let it raise an error that says why",
             )
             refuse("rank_models", rule, "NaN", remedy)
-        return MetricValue(company.scalar(value))
+        return MetricValue(members.scalar(value))
 
     named = getattr(job.metric, "key", None)
     key = dict(what="metric", metric=named, features=job.model.digest, penalties=MOST_LOST)
-    cache, like = options.cache if named else False, MetricValue(company.blank())
-    return company.attempt(company.load_or_compute, key, compute, like, cache)
+    cache, like = options.cache if named else False, MetricValue(members.blank())
+    return members.attempt(members.load_or_compute, key, compute, like, cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #97cb02ae
 def model_metrics(
     models: Mapping,  # name -> Model
     metrics: Mapping,  # name -> function of features
-    options: company.RankOptions,
-) -> company.Settled:  # statistic -> (n_models,); "statistic of model" -> why it is missing
+    options: RankOptions,
+) -> members.Settled:  # statistic -> (n_models,); "statistic of model" -> why it is missing
     "Further statistics of each model."
     jobs = {
         (statistic, name): MetricJob(model, metric)
@@ -282,14 +284,14 @@ def model_metrics(
         progress=options.progress and options.bar is None and bool(jobs),
         desc="metrics",
     )
-    results, failures = company.settle(jobs, attempts)
-    missing = MetricValue(company.scalar(math.nan))
+    results, failures = members.settle(jobs, attempts)
+    missing = MetricValue(members.scalar(math.nan))
 
     def values_of(statistic):
         return torch.stack([results.get((statistic, k), missing).value for k in models])
 
     reasons = {f"{statistic} of {name}": why for (statistic, name), why in failures.items()}
-    return company.Settled({statistic: values_of(statistic) for statistic in metrics}, reasons)
+    return members.Settled({statistic: values_of(statistic) for statistic in metrics}, reasons)
 
 # %% ../../nbs/rank/09_memory.ipynb #0e0a46b3
 def _grouped_accuracy(labels, groups, features):  # on labelled points, each group left out
@@ -302,13 +304,13 @@ def _grouped_accuracy(labels, groups, features):  # on labelled points, each gro
 class MemoryEngine:
     "The engine of a ranking whose features are in memory."
 
-    options: company.RankOptions
+    options: RankOptions
     # what models embed; None: all are features
     source: ImageSource | TextSource | LoadedBatches | None = None
 
-    def gather(self, named: Mapping) -> company.Settled:  # name -> Model
+    def gather(self, named: Mapping) -> members.Settled:  # name -> Model
         "The models that work, and why the others do not."
-        return company.gather_models(named, self.source, self.options)
+        return members.gather_models(named, self.source, self.options)
 
     def seat(self, jurors: Mapping) -> Mapping:  # name -> Model
         "Models whose features are in memory, as they are."
@@ -330,7 +332,7 @@ class MemoryEngine:
         def kernel_of(choice):
             Z = choice.source
             if choice.kind == "model":
-                Z = company.gather_model(choice.description, Z, self.source, options).factor
+                Z = members.gather_model(choice.description, Z, self.source, options).factor
             n = len(next(iter(models.values())).features)
             check_same_n(options.caller, models=n, prior=len(Z))
             return Z
@@ -372,7 +374,7 @@ class MemoryEngine:
 
     def skills(
         self, models: Mapping, tasks: Tensor, mask: Tensor, *, n_classes: int
-    ) -> company.Settled:  # name -> ModelScores
+    ) -> members.Settled:  # name -> ModelScores
         "Skill of each model over tasks, shape (n_tasks, n); floats are real targets."
         return skills_on_tasks(models, dict.fromkeys(models, tasks), self.options)
 
@@ -386,7 +388,7 @@ class MemoryEngine:
         judges: Sequence[laws.Judge],
         labels: Tensor,  # class of each point, shape (n,); -1 where not known
         temperatures: Sequence[float],  # of the judges
-        options: company.RankOptions,
+        options: RankOptions,
     ) -> Tensor:  # shape (n_tasks, n)
         "Tasks of a mixture that agree with known labels."
         jury = [(laws.judge_factor(judge), judge.weight) for judge in judges]

@@ -8,6 +8,7 @@ __all__ = ['rank_models']
 # %% ../../nbs/rank/13_models.ipynb #baf7dd6c
 import difflib
 import inspect
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import nn
 
 from taskpriors.checks import (
     ArrayLike,
@@ -31,20 +33,22 @@ from ..inputs import row_labels
 from ..inputs.embed import embed_features
 from ..inputs.images import ImagesLike
 from ..inputs.row_blocks import open_rows
+from ..inputs.row_labels import LabelsLike
 from ..inputs.sources import FeatureFile, Matrix, Unknown, Url, source_of
 from ..inputs.texts import TextsLike
-from .company import AnyModel, ModelsLike, RankOptions, named_models, texts_for
+from . import members
 from .cost import plan_ranking
 from .disk import check_streaming, open_features
-from .known_labels import LabelsLike
 from .laws import JudgesLike, read_prior
+from .members import AnyModel, ModelsLike
 from .memory import ALL_PAIRS
+from .options import RankOptions
 from .ranking import Ranking
 from .run import run
-from .synbench_column import with_synbench, without_synbench
 from ..signatures import documented
-from ..synbench.score import SynBenchSettings
-from ..store import CacheLike
+from ..store import CacheLike, cache_dir
+from ..synbench import networks
+from ..synbench.score import SynBenchSettings, synbench_score
 from ..transfer.registry import metric_functions
 
 # %% ../../nbs/rank/13_models.ipynb #347c4605
@@ -67,6 +71,52 @@ def _check_out(out: Path):
             "choose another directory",
             OSError,
         )
+
+# %% ../../nbs/rank/13_models.ipynb #888d43e3
+SYNBENCH = "synbench"
+
+
+def without_synbench(
+    metrics: Any,  # as for rank_models
+) -> tuple[Any, dict]:  # the statistics of features, and name -> SynBenchSettings
+    "Tell scores of networks from statistics of features."
+    if isinstance(metrics, (list, tuple)):
+        scores = {SYNBENCH: SynBenchSettings()} if SYNBENCH in metrics else {}
+        rest = type(metrics)(name for name in metrics if name != SYNBENCH)
+        return rest or None, scores
+    if isinstance(metrics, Mapping):
+        metrics = members.with_plain_names(metrics.items(), "metrics")
+        scores = {k: v for k, v in metrics.items() if isinstance(v, SynBenchSettings)}
+        return {k: v for k, v in metrics.items() if k not in scores}, scores
+    return metrics, {}
+
+# %% ../../nbs/rank/13_models.ipynb #85546068
+def with_synbench(
+    ranking: Any,  # Ranking of these models
+    models: Mapping,  # name -> what the user gave
+    scores: Mapping,  # name of a column -> SynBenchSettings
+    options: RankOptions,
+) -> Any:  # Ranking
+    "The ranking with SynBench scores of its networks among its columns."
+    cache = None if options.cache is False else cache_dir(options.cache)
+
+    def score_of(name, settings):
+        network, scoring_options = networks.scored_network(models[name])
+        scoring_options |= dict(cache=cache if isinstance(network, (str, nn.Module)) else None)
+        result = synbench_score(
+            network, settings=settings, progress=options.progress, **scoring_options
+        )
+        return float(result.score[0, 0])
+
+    columns: dict = {}
+    declined: dict = {}
+    for column, settings in scores.items():
+        attempts = {name: members.attempt(score_of, name, settings) for name in ranking.models}
+        values = [math.nan if a.failure else a.result for a in attempts.values()]
+        columns[column] = torch.tensor(values, dtype=torch.float64)
+        reasons = {name: a.failure for name, a in attempts.items() if a.failure}
+        declined |= {f"{column} of {name}": why for name, why in reasons.items()}
+    return replace(ranking, extra=ranking.extra | columns, failures=ranking.failures | declined)
 
 # %% ../../nbs/rank/13_models.ipynb #d3734a40
 ON_REQUEST = ("accuracy", "mean", "variance")  # what is computed only if metrics= names it
@@ -326,7 +376,7 @@ def rank_models(
         embedding=embedding,
         **{name: how[name] for name in ON_DISK if name in how},
     )
-    named = named_models(models)
+    named = members.named_models(models)
     if images is None and texts is None:
         rows_by_name = row_labels.rows_of_frames(named, "rank_models")
         named, points = rows_by_name.models, rows_by_name.points
@@ -338,7 +388,7 @@ def rank_models(
         on_disk = _stays_on_disk(named, needs)
     check_flag(on_disk, me, "on_disk")
     if texts is not None:
-        images = texts_for(texts, images, models)
+        images = members.texts_for(texts, images, models)
     ranking_options: dict[str, Any] = dict(
         prior=prior, labels=labels, judges=judges, controls=controls
     )

@@ -26,7 +26,7 @@ from taskpriors.checks import (
 from .agreement import agreement_row
 from .certainty import Certainty
 from .errors import carried_by_few
-from taskpriors.rank.outputs import (
+from taskpriors.rank.record import (
     correlations,
     free_folder,
     leads_frame,

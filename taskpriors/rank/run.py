@@ -15,22 +15,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from .options import RankOptions
 from torch import Tensor
 
 from ..blocks import evenly, open_bar
 from ..checks import check_same_n, check_split, refuse
+from ..inputs import row_labels
 from ..inputs.images import ImagesLike
-from ..inputs.row_labels import groups_of_points
 from ..inputs.texts import TextSource
 from ..prior.left_out_groups import check_groups, split_groups
 from ..prior.next_labels import jury_coordinates, points_looked_at, spread_points
 from ..prior.point_copies import copies_note, copies_of_points, numbered
-from . import company, jury, known_labels, laws, record
-from .company import RankOptions
+from . import jury, laws, members, record
 from .disk import DiskEngine
 from .engine import Columns, Drawn, Engine, Scores
 from .errors import carried_by_few
-from .labelled import LabelledSkills, skills_with_labels
+from .labelled import LabelledSkills, labels_record, skills_with_labels
 from .memory import MemoryEngine, edge_reason
 from .ranking import Ranking
 from ..show.words import failure_lines, shortened
@@ -39,7 +39,7 @@ from ..show.words import failure_lines, shortened
 def _if_any(values):  # shape (n_models,), NaN where there is none; None if there is none at all
     if all(value is None for value in values):
         return None
-    return company.scalar([math.nan if value is None else value for value in values])
+    return members.scalar([math.nan if value is None else value for value in values])
 
 
 def _having_all(models, *stages):  # models that have all
@@ -68,7 +68,7 @@ def _numbers_of(models, moments, skills, probes):  # fields of a Ranking, one ro
         parameters=_if_any([model.parameters for model in models.values()]),
         milliseconds=_if_any(each),
         skill=stack(skills, "skill"),
-        seconds=company.scalar([model.seconds for model in models.values()]) + stages,
+        seconds=members.scalar([model.seconds for model in models.values()]) + stages,
         point_errors=stack(skills, "points"),
         judging_errors=sampled,
         task_errors=stack(skills, "tasks"),
@@ -126,8 +126,8 @@ def judged_points(
 class Gathered(NamedTuple):
     "Who takes part in a ranking."
 
-    models: dict[str, company.Model]
-    jurors: dict[str, company.Model]  # who votes and is not ranked
+    models: dict[str, members.Model]
+    jurors: dict[str, members.Model]  # who votes and is not ranked
     failures: dict[str, str]  # name of a model -> why it failed
     unseated: dict[str, str]  # name of a juror -> why it does not vote
     jury: jury.Jury | None
@@ -198,7 +198,7 @@ def gather(
     options = engine.options
     models, broken = engine.gather(named)
     failures = {**failures, **broken}
-    company.refuse_unless_any(models, failures, options.caller)
+    members.refuse_unless_any(models, failures, options.caller)
     also = laws.named_judges(judges, named, choice)
     jurors, silent = engine.gather(also) if also else ({}, {})
     if silent:
@@ -209,12 +209,12 @@ def gather(
         kind = getattr(source, "kind", "images")
         check_same_n(options.caller, models=n, **{kind: len(source)})
     called = jury.call_jury(judges, choice, models, source)
-    seated = company.Settled({}, {})
+    seated = members.Settled({}, {})
     if source is not None and called is not None and called.jurors:
         seated = jury.see_inputs(called, source, options)
     if seated.results:
         jurors = {**jurors, **engine.seat(seated.results)}
-    company.check_rows({**models, **jurors})
+    members.check_rows({**models, **jurors})
     _check_classes(n, options)
     return Gathered(models, jurors, failures, seated.failures, called)
 
@@ -224,7 +224,7 @@ class Findings(NamedTuple):
 
     law_sample: Drawn
     scores: Scores
-    models: dict[str, company.Model]  # those that have all scores
+    models: dict[str, members.Model]  # those that have all scores
     labelled: LabelledSkills | None  # of these models, if labels are known
     columns: Columns
     to_label: Tensor | None  # rows, in the order in which to label them
@@ -238,7 +238,7 @@ def find_scores(
     *,
     mask: Tensor,  # shape (n,), True where a point trains
     votes: int,  # steps of the bar that an election takes
-    checked_labels: known_labels.GivenLabels | None,
+    checked_labels: row_labels.GivenLabels | None,
     metrics: Mapping | list | tuple | None,  # as for rank_models
 ) -> Findings:
     "All numbers of a ranking."
@@ -248,14 +248,14 @@ def find_scores(
     stages = [scores.skills] if law_sample.probe_tasks is None else [scores.skills, scores.probes]
     models = _having_all(law_sample.models, *stages)
     failures = {**group.failures, **law_sample.failures, **scores.failures}
-    company.refuse_unless_any(models, failures, caller)
+    members.refuse_unless_any(models, failures, caller)
     labelled, has_label = None, torch.zeros(len(mask), dtype=torch.bool)
     if checked_labels is not None:
         has_label = checked_labels.classes >= 0
         truth = checked_labels.classes if checked_labels.targets is None else checked_labels.targets
         labelled = skills_with_labels(engine, models, law_sample.law, truth, mask)
         models, failures = _having_all(models, labelled.skills), failures | labelled.failures
-        company.refuse_unless_any(models, failures, caller)
+        members.refuse_unless_any(models, failures, caller)
     columns = engine.columns(models, scores, checked_labels, metrics)
     to_label = points_to_label(engine, law_sample.law, has_label)
     failures = failures | columns.failures
@@ -274,8 +274,8 @@ def settings_of(
     *,
     mask: Tensor,  # shape (n,), True where a point trains
     source: Any | None,  # of images or texts; None if there are features alone
-    labels: known_labels.LabelsLike | None,  # as for rank_models
-    checked_labels: known_labels.GivenLabels | None,
+    labels: row_labels.LabelsLike | None,  # as for rank_models
+    checked_labels: row_labels.GivenLabels | None,
 ) -> dict[str, Any]:  # what json can hold
     "How a ranking came about."
     law_sample, labelled = findings.law_sample, findings.labelled
@@ -290,7 +290,7 @@ def settings_of(
         pairs=law_sample.pairs,
     )
     if checked_labels is not None and labelled is not None:
-        label_settings = known_labels.labels_record(checked_labels, labels, source)
+        label_settings = labels_record(checked_labels, labels, source)
         settings["labels"] = label_settings | dict(judges=labelled.weights)
         settings["notes"] += checked_labels.notes
     if options.groups is not None:
@@ -340,7 +340,7 @@ def rank_with(
     choice: laws.PriorChoice,
     *,
     source: Any | None = None,  # of images or texts; None if there are features alone
-    labels: known_labels.LabelsLike | None = None,  # as for rank_models
+    labels: row_labels.LabelsLike | None = None,  # as for rank_models
     metrics: Mapping | list | tuple | None = None,  # as for rank_models
     judges: laws.JudgesLike | None = None,  # as for rank_models
     failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
@@ -349,16 +349,16 @@ def rank_with(
     options, caller = engine.options, engine.options.caller
     checked_labels = None
     if source is not None:
-        checked_labels = known_labels.read_labels(labels, source, len(source), caller)
+        checked_labels = row_labels.read_labels(labels, source, len(source), caller)
         _check_classes(len(source), options)
     group = gather(engine, named, choice, judges=judges, source=source, failures=failures)
     n, n_voters = len(next(iter(group.models.values())).features), len(group.models | group.jurors)
     if source is None:
-        checked_labels = known_labels.read_labels(labels, None, n, caller)
+        checked_labels = row_labels.read_labels(labels, None, n, caller)
     engine.check(group.models, checked_labels)
     copied, notes = "", ()
     if options.groups is not None:
-        names, notes = groups_of_points(options.groups, source, n, caller)
+        names, notes = row_labels.groups_of_points(options.groups, source, n, caller)
         options = replace(options, groups=names)
     elif isinstance(engine, MemoryEngine):
         options, copied = copies_as_groups(options, group.models)
@@ -385,7 +385,7 @@ def run(
     images: ImagesLike | TextSource | None,  # as for rank_models
     options: RankOptions,
     *,
-    prior: company.AnyModel | None = None,  # as for rank_models
+    prior: members.AnyModel | None = None,  # as for rank_models
     judges: laws.JudgesLike | None = None,  # as for rank_models
     controls: str | Sequence | None = None,  # as for rank_models
     on_disk: bool = False,  # rows stay where they are
@@ -397,9 +397,9 @@ def run(
     controls = laws.named_controls(controls, {**models, **also}, choice)
     options = replace(options, controls=controls)
     if on_disk:
-        source = None if images is None else company.images_for(images, {}, options)
+        source = None if images is None else members.images_for(images, {}, options)
         engine: MemoryEngine | DiskEngine = DiskEngine(options)
     else:
-        source = company.images_for(images, {**models, **also}, options)
+        source = members.images_for(images, {**models, **also}, options)
         engine = MemoryEngine(options, source)
     return rank_with(engine, models, choice, source=source, judges=judges, **asked)
