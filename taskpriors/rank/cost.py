@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from .options import ORDERS, RankOptions
-
-from ..checks import check_count, check_flag, check_instance, check_number
+import taskpriors.checks as checks
 from ..inputs.row_blocks import open_models
 from ..prior.ridge_on_disk import JUDGED
 from .laws import ELECTION_ORDERS
+from .options import ORDERS, RankOptions
 from ..results import Result
 
 # %% ../../nbs/rank/10_cost.ipynb #b74633bd
@@ -160,19 +159,19 @@ def plan_ranking(
     "Predict time and memory of a ranking from disk with these arguments."
     caller = "plan_ranking"
     options: dict[str, Any] = dict(
-        n_tasks=check_count(n_tasks, caller, "n_tasks", low=2),
-        n_classes=check_count(n_classes, caller, "n_classes", low=2, high=256),
-        rank=check_count(rank, caller, "rank"),
+        n_tasks=checks.check_count(n_tasks, caller, "n_tasks", low=2),
+        n_classes=checks.check_count(n_classes, caller, "n_classes", low=2, high=256),
+        rank=checks.check_count(rank, caller, "rank"),
     )
-    options["train"] = check_number(train, caller, "train", low=0, high=1, high_open=True)
-    options_of_judging = dict(n_judged=check_count(n_judged, caller, "n_judged", low=2))
+    options["train"] = checks.check_number(train, caller, "train", low=0, high=1, high_open=True)
+    options_of_judging = dict(n_judged=checks.check_count(n_judged, caller, "n_judged", low=2))
     opened = open_models(models, caller).values()
     n, widths = len(next(iter(opened))), [rows.shape[1] for rows in opened]
-    check_instance(speed, Speed, caller, "speed", remedy="leave it out, or pass a Speed")
+    checks.check_instance(speed, Speed, caller, "speed", remedy="leave it out, or pass a Speed")
     steps = _steps(n, widths, speed, **options, **options_of_judging)
-    if not check_flag(moments, caller, "moments"):
+    if not checks.check_flag(moments, caller, "moments"):
         del steps["pairs"]
-    if check_flag(elected, caller, "elected") and len(widths) > 2:
+    if checks.check_flag(elected, caller, "elected") and len(widths) > 2:
         few = min(RankOptions.n_judging, n_tasks)
         steps["election"] = election_seconds(n, widths, speed, n_classes=n_classes, n_judging=few)
     return RankingPlan(

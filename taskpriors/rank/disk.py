@@ -15,29 +15,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from ..prior.shared_prior import edge_temperature, task_temperature
-from .options import RankOptions
 from torch import Tensor
 
-from ..blocks import evenly, release_freed_pages
+import taskpriors.blocks as blocks
+import taskpriors.store as store
 from ..checks import check_choice, check_count, check_instance, check_same_n, refuse
-from ..inputs.remote import load_array, save_array, scratch_folder
-from ..inputs.row_blocks import open_models, open_rows
+from ..inputs import remote, row_blocks
 from ..inputs.row_labels import GivenLabels
+from ..prior import shared_prior
 from ..prior.cut_prior import CutPrior, RowKernel, cut_prior, row_kernel
 from ..prior.edges import least_eigenvalue
 from ..prior.moments import trace_moments
 from ..prior.prefix import sample_many_labels
 from ..prior.ridge_on_disk import RowFit, scores_of_rows
+from ..prior.shared_prior import task_temperature
 from ..probes import label_accuracy
 from . import engine, laws, members
 from .memory import model_metrics
+from .options import RankOptions
 from ..ridge import simplex_codes
 from ..ridge_tasks import MOST_LOST
-from ..store import cache_dir, cached, digest_json, digest_tensors
 from ..svd import present_classes
-from ..transfer.from_sums import ClassSums, h_score_from_sums, logme_from_sums
-from ..transfer.registry import DEFINITIONS, LABEL_ACCURACY, LABEL_METRICS
+from ..transfer import from_sums, registry
+from ..transfer.from_sums import ClassSums
 
 # %% ../../nbs/rank/10_disk.ipynb #d9398e3c
 PAIRED = 4096  # points among which all pairs are visited
@@ -93,7 +93,7 @@ LABEL_SKILL = "label skill"  # of a ridge probe on known labels, 1 - error/error
 LABEL_COLUMNS = {name: name for name in ("logme", "regularized_h_score")}
 
 # %% ../../nbs/rank/10_disk.ipynb #268dbb6a
-LABEL_COLUMNS |= {LABEL_SKILL: "label_skill", LABEL_ACCURACY: "label_accuracy"}
+LABEL_COLUMNS |= {LABEL_SKILL: "label_skill", registry.LABEL_ACCURACY: "label_accuracy"}
 
 
 _CALLER = "rank_models"
@@ -139,8 +139,10 @@ def _of_labels(label_scores, eps):  # of KnownLabels: the last fields of RowScor
         return {}
     sums = class_sums(label_scores.fit)
     return dict(
-        logme=members.scalar(logme_from_sums(sums, eps)),
-        regularized_h_score=members.scalar(h_score_from_sums(sums, label_scores.fourth, eps)),
+        logme=members.scalar(from_sums.logme_from_sums(sums, eps)),
+        regularized_h_score=members.scalar(
+            from_sums.h_score_from_sums(sums, label_scores.fourth, eps)
+        ),
         label_skill=members.scalar(label_scores.error.skill),
         label_accuracy=members.scalar(label_scores.accuracy),
     )
@@ -148,9 +150,9 @@ def _of_labels(label_scores, eps):  # of KnownLabels: the last fields of RowScor
 
 def _scored(rows, job):  # RowScores
     def array(path):
-        return None if path is None else torch.from_numpy(load_array(path, _CALLER))
+        return None if path is None else torch.from_numpy(remote.load_array(path, _CALLER))
 
-    labels = torch.from_numpy(load_array(job.tasks, _CALLER))
+    labels = torch.from_numpy(remote.load_array(job.tasks, _CALLER))
     probed, classes = array(job.probed), array(job.labels)
 
     def compute():
@@ -179,7 +181,7 @@ def _scored(rows, job):  # RowScores
     file = _file_key(rows)
     key = dict(what="scores and ratios of rows", file=file, tasks=job.digest, judged=job.n_judged)
     if classes is not None:
-        key["definitions"] = DEFINITIONS
+        key["definitions"] = registry.DEFINITIONS
         like = like._replace(**dict.fromkeys(LABEL_COLUMNS.values(), blank()))
     key |= dict(n_classes=job.n_classes, device=str(rows.device), penalties=MOST_LOST)
     scores = members.load_or_compute(key, compute, like, job.cache if file else False)
@@ -189,7 +191,7 @@ def _scored(rows, job):  # RowScores
 
 def _scores_or_reason(rows, job):  # Attempt
     scores = members.attempt(_scored, rows, job)
-    release_freed_pages()
+    blocks.release_freed_pages()
     return scores
 
 # %% ../../nbs/rank/10_disk.ipynb #adf85149
@@ -227,7 +229,7 @@ def _row_model(kernel, name):
         seconds=0.0,
         device=str(rows.device),
         dtype=str(rows.dtype),
-        digest="" if file is None else f"{rows!r}, {digest_json(dict(file=file))[:24]}",
+        digest="" if file is None else f"{rows!r}, {store.digest_json(dict(file=file))[:24]}",
     )
 
 
@@ -251,12 +253,14 @@ def open_features(
     opened, failures = {}, {}
     for name, source in models.items():
         try:
-            opened[name] = open_rows(source, name=name, device=options.embedding.get("device"))
+            opened[name] = row_blocks.open_rows(
+                source, name=name, device=options.embedding.get("device")
+            )
         except OSError as e:
             failures[name] = " ".join(str(e).split())
     if failures:
         members.refuse_unless_any(opened, failures, options.caller)
-    return members.Settled(open_models(opened, options.caller), failures)
+    return members.Settled(row_blocks.open_models(opened, options.caller), failures)
 
 # %% ../../nbs/rank/10_disk.ipynb #b8258ef5
 def _whole(Z):  # CutPrior: the directions of a factor are all there
@@ -298,13 +302,17 @@ class _TaskStream(NamedTuple):  # what a worker needs to draw tasks
 
 
 def _draw_stream(seed, stream):  # path of the tasks, shape (n_tasks, n), uint8
-    Z = torch.from_numpy(load_array(f"{stream.folder}/factor.npy", _CALLER)).to(stream.device)
+    Z = torch.from_numpy(remote.load_array(f"{stream.folder}/factor.npy", _CALLER)).to(
+        stream.device
+    )
     classes = (
-        None if stream.classes is None else torch.from_numpy(load_array(stream.classes, _CALLER))
+        None
+        if stream.classes is None
+        else torch.from_numpy(remote.load_array(stream.classes, _CALLER))
     )
     drawing = dict(n_tasks=stream.n_tasks, n_orders=stream.n_orders, given=classes, seed=seed)
     tasks = sample_many_labels(Z, stream.temperature, stream.n_classes, **drawing)
-    return save_array(f"{stream.folder}/tasks_{seed}.npy", tasks.numpy(), _CALLER)
+    return remote.save_array(f"{stream.folder}/tasks_{seed}.npy", tasks.numpy(), _CALLER)
 
 
 class DrawnTasks(NamedTuple):
@@ -344,18 +352,20 @@ def draw_row_tasks(
         n_tasks = m if len(judges) == 1 else n_orders * most
         if n_tasks == 0:
             continue
-        with scratch_folder(options.scratch, options.caller) as folder:
-            save_array(f"{folder}/factor.npy", prior.factor.numpy(), options.caller)
+        with remote.scratch_folder(options.scratch, options.caller) as folder:
+            remote.save_array(f"{folder}/factor.npy", prior.factor.numpy(), options.caller)
             classes_file = None
             if classes is not None:
-                classes_file = save_array(f"{folder}/classes.npy", classes.numpy(), options.caller)
+                classes_file = remote.save_array(
+                    f"{folder}/classes.npy", classes.numpy(), options.caller
+                )
             stream = _TaskStream(
                 folder, judge_T, options.n_classes, n_tasks, n_orders, options.device, classes_file
             )
             paths = members.over_models(
                 partial(_draw_stream, stream=stream), seeds, options, "tasks"
             )
-            arrays = [load_array(path, options.caller) for path in paths]
+            arrays = [remote.load_array(path, options.caller) for path in paths]
             by_order = [np.array_split(array, n_orders) for array in arrays]
             start = 0
             for k, turn in enumerate(turns):
@@ -378,10 +388,10 @@ class RowMoments(NamedTuple):
 
 def _sample_moments(models, prior, options):  # RowMoments
     n = len(prior.factor)
-    index = evenly(n, PAIRED)
+    index = blocks.evenly(n, PAIRED)
     T = options.temperature
     if T is None:
-        T = edge_temperature(prior.factor)
+        T = shared_prior.edge_temperature(prior.factor)
     factors = {name: m.factor.factor(m.features.take(index)) for name, m in models.items()}
     K = prior.factor[index].to(options.device)
     sampled = sampled_moments(factors, K, n, T, options.graphs)
@@ -441,7 +451,7 @@ def _drawn_or_kept(models, law, options):  # DrawnRows, from the cache if it is 
     names = ("n_tasks", "n_classes", "n_orders", "seed", "graphs", "kernel", "rank")
     names += ("temperature", "task_temperature", "accuracy", "moments")
     key |= {name: getattr(options, name) for name in names}
-    path = cache_dir(options.cache) / "ranking" / f"{digest_json(key)[:24]}.safetensors"
+    path = store.cache_dir(options.cache) / "ranking" / f"{store.digest_json(key)[:24]}.safetensors"
     m, n = len(models), len(next(iter(rows.values())))
     like = dict.fromkeys(DrawnRows._fields[:-1], members.blank())
     shape = (len(_task_seeds(options)), options.n_tasks, n)
@@ -455,14 +465,14 @@ def _drawn_or_kept(models, law, options):  # DrawnRows, from the cache if it is 
         moments = rows.pop("moments")
         return rows if moments is None else rows | moments._asdict()
 
-    tensors = cached(
+    tensors = store.cached(
         path,
         draw,
         key,
         like,
         caller=options.caller,
         infinite=True,
-        root=cache_dir(options.cache),
+        root=store.cache_dir(options.cache),
     )
     numbers = dict(tensors)
     moments = None
@@ -533,10 +543,10 @@ def score_rows(
     "Held-out skill, accuracy of probes, and what known labels say, in one pass over each file."
     arrays = dict(skill=tasks, probes=probed, labels=classes)
     arrays = {name: values for name, values in arrays.items() if values is not None}
-    digest = digest_tensors(arrays if probed is None else dict(arrays, mask=mask))
-    with scratch_folder(options.scratch, options.caller) as folder:
+    digest = store.digest_tensors(arrays if probed is None else dict(arrays, mask=mask))
+    with remote.scratch_folder(options.scratch, options.caller) as folder:
         paths = {
-            name: save_array(f"{folder}/{name}.npy", values.numpy(), options.caller)
+            name: remote.save_array(f"{folder}/{name}.npy", values.numpy(), options.caller)
             for name, values in arrays.items()
         }
         job = RowsJob(
@@ -560,7 +570,7 @@ def _skill_of(scores):  # ModelScores
     )
 
 # %% ../../nbs/rank/10_disk.ipynb #ef0b91f0
-_ITERATED = [name for name in LABEL_METRICS if name not in LABEL_COLUMNS]
+_ITERATED = [name for name in registry.LABEL_METRICS if name not in LABEL_COLUMNS]
 _LEFT_OUT = (
     f"Of the metrics with labels, {' and '.join(_ITERATED)} need all rows in memory and are left "
     "out; rank a sample of the rows for them."
@@ -571,7 +581,7 @@ def _accuracy_on_some(models, labels, options):  # Settled: column of label accu
     points = (labels.classes >= 0).nonzero()[:, 0]
     if len(points) > PAIRED or not 2 <= len(labels.names) < len(points):
         return members.Settled({}, {})
-    metrics = {LABEL_ACCURACY: partial(label_accuracy, labels=labels.classes[points])}
+    metrics = {registry.LABEL_ACCURACY: partial(label_accuracy, labels=labels.classes[points])}
     rows = {
         k: replace(model, features=members.rows_of(model, points)) for k, model in models.items()
     }
@@ -690,7 +700,7 @@ class DiskEngine:
         if choice.kind == "factor":
             check_same_n(self.options.caller, models=n, prior=len(choice.source))
             return choice.source.cpu()
-        rows = open_rows(choice.source, name="prior", device=device)
+        rows = row_blocks.open_rows(choice.source, name="prior", device=device)
         check_same_n(self.options.caller, models=n, prior=len(rows))
         return _kernel_of(rows, self.options.kernel, self.options.cache)
 

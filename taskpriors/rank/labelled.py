@@ -17,28 +17,21 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ..blocks import evenly
-from ..checks import check_generator, refuse
+import taskpriors.blocks as blocks
+import taskpriors.checks as checks
+import taskpriors.store as store
 from ..inputs.image_source import ImageSource
 from ..inputs.row_labels import GivenLabels, LabelColumn
 from ..inputs.texts import TextSource
+from ..prior import posterior
 from ..prior.heldout import constant_errors
-from ..prior.posterior import label_evidence, labelled_skill, posterior_weights, small_area
 from . import laws, members
 from .engine import Engine, Evidence, ModelScores
 from .options import RankOptions
 from .tiers import normal_quantile
 from ..show.words import plain_text
-from ..store import digest_tensors
+from ..transfer import registry
 from ..transfer.evidence import logme
-from taskpriors.transfer.registry import (
-    LABEL_ACCURACY,
-    LABEL_METRICS,
-    METRICS,
-    combine_over_models,
-    metric_functions,
-    terms_of,
-)
 
 # %% ../../nbs/rank/08_labelled.ipynb #13c4439f
 class Seats(NamedTuple):
@@ -62,7 +55,7 @@ def seats_of(
         names = [law.members[k] for k in present]
     elif law.kind == "elected" and len(models) > 1:  # nobody was elected, so all may be
         n = len(next(iter(models.values())).features)
-        index = evenly(n, 512, down=True)
+        index = blocks.evenly(n, 512, down=True)
         rows = [members.rows_of(model, index) for model in models.values()]
         alike, names = laws.feature_copies(rows), list(models)
         weights = 1 / alike.clone().fill_diagonal_(1).sum(1)
@@ -109,7 +102,7 @@ def evidence_points(
         return torch.cat([points, (labels < 0).nonzero()[:1, 0]]).sort().values
     if len(points) <= EVIDENCE:
         return points
-    g = check_generator(options.seed, options.caller)
+    g = checks.check_generator(options.seed, options.caller)
     return points[torch.randperm(len(points), generator=g)[:EVIDENCE].sort().values]
 
 
@@ -125,9 +118,11 @@ def labelled_law(
     q = max(2, n_classes)
     rows, tops = zip(*evidence, strict=True)
     evidence_options: dict[str, Any] = dict(n_classes=q, top_eigenvalues=tops, seed=options.seed)
-    likely = label_evidence(rows, labels, **evidence_options)
+    likely = posterior.label_evidence(rows, labels, **evidence_options)
     prior_weights = torch.tensor([judge.weight for judge in seats.judges], dtype=torch.float64)
-    weights = posterior_weights(prior_weights, likely, similarity=seats.alike).weights.tolist()
+    weights = posterior.posterior_weights(
+        prior_weights, likely, similarity=seats.alike
+    ).weights.tolist()
     temperatures = (likely.top_eigenvalues / (q * likely.gain)).tolist()
     if options.task_temperature is not None:
         temperatures = [options.task_temperature] * len(weights)
@@ -195,10 +190,10 @@ def joined_with_labels(
     values = torch.stack([scores.skill for scores in skills.values()])
     spread = torch.cov(task_ratios(skills, tasks)).reshape(len(skills), -1)
     if k >= DIRECT and c > 1 and len(skills) > 1:
-        points = points[evenly(k, LOOKED_AT)]
+        points = points[blocks.evenly(k, LOOKED_AT)]
         rows = [members.rows_of(models[name], points) for name in skills]
-        direct = labelled_skill(rows, labels[points], groups=_several(groups, points))
-        joint = small_area(values, direct, n_points=n)
+        direct = posterior.labelled_skill(rows, labels[points], groups=_several(groups, points))
+        joint = posterior.small_area(values, direct, n_points=n)
         values, spread = joint.skill, spread + joint.covariance
     off = (values - values.mean()) * SCALE * c / k
     spread = spread + (1 - k / n) * torch.outer(off, off)
@@ -295,21 +290,21 @@ def _on_labelled(features, metric, points):
 def _label_functions(labels, names=None):  # name -> function of the features of all points
     "Metrics of the points that are labelled; real targets have LogME alone."
     if labels.targets is not None:
-        rest = [name for name in terms_of(names or ()) if name != "logme"]
+        rest = [name for name in registry.terms_of(names or ()) if name != "logme"]
         evidence = partial(logme, labels=labels.targets, regression=True)
-        digest = digest_tensors(dict(targets=labels.targets))
+        digest = store.digest_tensors(dict(targets=labels.targets))
         evidence.key = dict(what="logme of targets", targets=digest)  # type: ignore[attr-defined]
-        return {**(metric_functions(None, rest) if rest else {}), "logme": evidence}
+        return {**(registry.metric_functions(None, rest) if rest else {}), "logme": evidence}
     points = (labels.classes >= 0).nonzero()[:, 0]
-    classes, metrics = labels.classes[points], names or LABEL_METRICS
+    classes, metrics = labels.classes[points], names or registry.LABEL_METRICS
     if len(points) == len(labels.classes):
-        return metric_functions(classes, metrics)
+        return registry.metric_functions(classes, metrics)
     if len(labels.names) < 2 or len(labels.names) == len(points):
         return {}
-    of_rows = digest_tensors(dict(points=points))
+    of_rows = store.digest_tensors(dict(points=points))
     functions: dict[str, Any] = {}
-    for name, metric in metric_functions(classes, metrics).items():
-        if names is None and name != LABEL_ACCURACY:
+    for name, metric in registry.metric_functions(classes, metrics).items():
+        if names is None and name != registry.LABEL_ACCURACY:
             continue
         functions[name] = partial(_on_labelled, metric=metric, points=points)
         functions[name].key = dict(metric.key, points=of_rows)  # type: ignore[attr-defined]
@@ -322,13 +317,13 @@ def metrics_with_labels(
 ) -> dict[str, Callable]:  # name -> function of features
     "The further statistics of a ranking."
     if isinstance(metrics, (list, tuple)):
-        registered = [name for name in terms_of(metrics) if name in METRICS]
-        needy = [name for name in registered if "labels" in METRICS[name].needs]
+        registered = [name for name in registry.terms_of(metrics) if name in registry.METRICS]
+        needy = [name for name in registered if "labels" in registry.METRICS[name].needs]
         if labels is None and needy:
             rule, remedy = "metrics that are named need labels", "pass labels="
-            refuse("rank_models", rule, ", ".join(needy), remedy)
+            checks.refuse("rank_models", rule, ", ".join(needy), remedy)
         if labels is None:
-            return metric_functions(None, metrics)
+            return registry.metric_functions(None, metrics)
         return _label_functions(labels, metrics)
     metrics = members.with_plain_names((metrics or {}).items(), "metrics")
     return metrics if labels is None else metrics | _label_functions(labels)
@@ -343,4 +338,6 @@ def combined_columns(
     metric_names = [
         k for k, key in keys.items() if isinstance(key, dict) and key.get("metric") == k
     ]
-    return combine_over_models({k: values[k] for k in metric_names if k in METRICS}, oriented=True)
+    return registry.combine_over_models(
+        {k: values[k] for k in metric_names if k in registry.METRICS}, oriented=True
+    )

@@ -15,31 +15,28 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import torch
-from ..prior.shared_prior import edge_temperature
-from .options import RankOptions
 from torch import Tensor
 
-from ..blocks import map_blocks
-from ..checks import check_same_n, refuse
+import taskpriors.blocks as blocks
+import taskpriors.checks as checks
+import taskpriors.ridge as ridge
+import taskpriors.store as store
 from ..inputs.image_source import ImageSource
 from ..inputs.loaders import LoadedBatches
 from ..inputs.row_labels import GivenLabels
 from ..inputs.texts import TextSource
-from ..prior.calibration import top_eigenvalue
+from ..prior import calibration, left_out_groups, regression, shared_prior
 from ..prior.edges import LeastEigenvalue, least_eigenvalue
 from ..prior.heldout import error_on_basis
-from ..prior.left_out_groups import accuracy_without_groups, error_without_groups
 from ..prior.moments import TraceMoments
-from ..prior.regression import target_error
 from ..prior.task_prior import TaskPrior
 from ..probes import ProbeResult, held_out_probes, logistic_probes
 from . import engine, laws, members
 from .labelled import combined_columns, metrics_with_labels
+from .options import RankOptions
 from .record import task_record
-from ..ridge import decompose
 from ..ridge_tasks import MOST_LOST
-from ..store import digest_tensors
-from ..transfer.registry import LABEL_ACCURACY, combination_note
+from ..transfer import registry
 
 # %% ../../nbs/rank/09_memory.ipynb #0f497757
 def edge_prior(
@@ -50,7 +47,7 @@ def edge_prior(
     factor = factor.to(options.device)
     temperature = options.temperature
     if temperature is None:
-        temperature = edge_temperature(factor)
+        temperature = shared_prior.edge_temperature(factor)
     return TaskPrior(factor, temperature, graphs=options.graphs)
 
 # %% ../../nbs/rank/09_memory.ipynb #5621d890
@@ -75,13 +72,13 @@ def _moment_keys(prior, models):  # name -> all that the moments depend on
     common = dict(
         what="moments",
         edges="least eigenvalue",  # which earlier entries do not hold
-        prior=digest_tensors(dict(prior=prior.factor)),
+        prior=store.digest_tensors(dict(prior=prior.factor)),
         T=prior.temperature,
         graphs=prior.graphs,
         device=str(prior.factor.device),
     )
     return {
-        name: dict(common, factor=digest_tensors(dict(factor=model.factor)))
+        name: dict(common, factor=store.digest_tensors(dict(factor=model.factor)))
         for name, model in models.items()
     }
 
@@ -154,11 +151,13 @@ def _skill(job, options):
         start = time.perf_counter()
         X, tasks = features.to(device), job.labels.to(device)
         if options.groups is not None:
-            error = error_without_groups(decompose(X), tasks, options.groups, options.caller)
+            error = left_out_groups.error_without_groups(
+                ridge.decompose(X), tasks, options.groups, options.caller
+            )
         elif tasks.is_floating_point():
-            error = target_error(X, tasks.T)
+            error = regression.target_error(X, tasks.T)
         else:
-            error = error_on_basis(decompose(X), tasks, "expected_heldout_error")
+            error = error_on_basis(ridge.decompose(X), tasks, "expected_heldout_error")
         seconds = time.perf_counter() - start
         assert error.point_ratios is not None and error.task_ratios is not None
         return engine.ModelScores(
@@ -172,7 +171,7 @@ def _skill(job, options):
         what="skill and ratios", tasks=job.digest, device=str(device), penalties=MOST_LOST
     )
     if options.groups is not None:
-        common["groups"] = digest_tensors(dict(groups=options.groups))
+        common["groups"] = store.digest_tensors(dict(groups=options.groups))
     blank, (n_tasks, n) = members.blank, job.labels.shape
     like = engine.ModelScores(blank(), blank(n), blank(n_tasks), blank())
     key = dict(common, features=job.model.digest)
@@ -185,7 +184,7 @@ def skills_on_tasks(
     options: RankOptions,
 ) -> members.Settled:  # name -> ModelScores
     "Expected held-out skill of each model over its tasks."
-    digests = {id(labels): digest_tensors(dict(tasks=labels)) for labels in tasks.values()}
+    digests = {id(labels): store.digest_tensors(dict(tasks=labels)) for labels in tasks.values()}
     jobs = {k: SkillJob(models[k], y, digests[id(y)]) for k, y in tasks.items()}
     fit = partial(_skill, options=options.alone())
     attempts = members.over_models(fit, [jobs[name] for name in models], options, "skill")
@@ -231,7 +230,9 @@ def model_probes(
     options: RankOptions,
 ) -> members.Settled:  # name -> ProbeScores
     "Held-out accuracy of linear probes of each model on each task."
-    common = dict(what="probes of points", tasks=digest_tensors(dict(tasks=labels, mask=mask)))
+    common = dict(
+        what="probes of points", tasks=store.digest_tensors(dict(tasks=labels, mask=mask))
+    )
     fit = partial(_probe, labels=labels, mask=mask, common=common, options=options.alone())
     attempts = members.over_models(fit, models.values(), options, "probes")
     return members.settle(models, attempts)
@@ -258,7 +259,7 @@ def _metric(job, options):
                 "a further statistic must be a number",
                 "let it raise an error that says why",
             )
-            refuse("rank_models", rule, "NaN", remedy)
+            checks.refuse("rank_models", rule, "NaN", remedy)
         return MetricValue(members.scalar(value))
 
     named = getattr(job.metric, "key", None)
@@ -278,7 +279,7 @@ def model_metrics(
         for name, model in models.items()
         for statistic, metric in metrics.items()
     }
-    attempts = map_blocks(
+    attempts = blocks.map_blocks(
         partial(_metric, options=options),
         jobs.values(),
         progress=options.progress and options.bar is None and bool(jobs),
@@ -297,7 +298,7 @@ def model_metrics(
 def _grouped_accuracy(labels, groups, features):  # on labelled points, each group left out
     points = (labels.classes >= 0).nonzero()[:, 0]
     rows = features[points.to(features.device)]
-    return accuracy_without_groups(rows, labels.classes[points], groups[points])
+    return left_out_groups.accuracy_without_groups(rows, labels.classes[points], groups[points])
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,7 +335,7 @@ class MemoryEngine:
             if choice.kind == "model":
                 Z = members.gather_model(choice.description, Z, self.source, options).factor
             n = len(next(iter(models.values())).features)
-            check_same_n(options.caller, models=n, prior=len(Z))
+            checks.check_same_n(options.caller, models=n, prior=len(Z))
             return Z
 
         law = laws.law_of(choice, models, options, jurors=jurors, kernel_of=kernel_of)
@@ -348,7 +349,7 @@ class MemoryEngine:
             name: laws.sample_tasks([(laws.judge_factor(judge), 1.0)], options, stream=2).labels
             for name, judge in law.of_others.items()
         }
-        top = top_eigenvalue(max(jury, key=itemgetter(1))[0])
+        top = calibration.top_eigenvalue(max(jury, key=itemgetter(1))[0])
         return engine.Drawn(
             law=law,
             models=models,
@@ -381,7 +382,7 @@ class MemoryEngine:
     def evidence(self, judge: laws.Judge, points: Tensor) -> engine.Evidence:
         "A judge at labelled points."
         Z = laws.judge_factor(judge).to(self.options.device)
-        return engine.Evidence(Z[points.to(Z.device)], top_eigenvalue(Z))
+        return engine.Evidence(Z[points.to(Z.device)], calibration.top_eigenvalue(Z))
 
     def tasks_with(
         self,
@@ -400,11 +401,13 @@ class MemoryEngine:
     ) -> engine.Columns:
         "Further statistics of the models, and those of the literature with labels."
         metrics = metrics_with_labels(metrics, labels)
-        if LABEL_ACCURACY in metrics and self.options.groups is not None:
-            metrics[LABEL_ACCURACY] = partial(_grouped_accuracy, labels, self.options.groups)
+        if registry.LABEL_ACCURACY in metrics and self.options.groups is not None:
+            metrics[registry.LABEL_ACCURACY] = partial(
+                _grouped_accuracy, labels, self.options.groups
+            )
         values, failures = model_metrics(models, metrics, self.options)
         combined = combined_columns(metrics, values)
-        notes = [combination_note(name) for name in combined]
+        notes = [registry.combination_note(name) for name in combined]
         return engine.Columns(values | combined, failures, [], notes)
 
     def judge_rows(self, law: laws.Law, points: Tensor) -> Iterable[tuple[Tensor, float]]:

@@ -19,27 +19,16 @@ import numpy as np
 import torch
 from torch import nn
 
-from taskpriors.checks import (
-    ArrayLike,
-    ExecutorLike,
-    available_memory,
-    check_features,
-    check_flag,
-    check_instance,
-    check_split,
-    refuse,
-)
-from ..inputs import row_labels
+import taskpriors.checks as checks
+from ..checks import ArrayLike, ExecutorLike
+from ..inputs import row_blocks, row_labels, sources
 from ..inputs.embed import embed_features
 from ..inputs.images import ImagesLike
-from ..inputs.row_blocks import open_rows
 from ..inputs.row_labels import LabelsLike
-from ..inputs.sources import FeatureFile, Matrix, Unknown, Url, source_of
+from ..inputs.sources import FeatureFile, Matrix, Unknown, Url
 from ..inputs.texts import TextsLike
-from . import members
-from .cost import plan_ranking
-from .disk import check_streaming, open_features
-from .laws import JudgesLike, read_prior
+from . import cost, disk, laws, members
+from .laws import JudgesLike
 from .members import AnyModel, ModelsLike
 from .memory import ALL_PAIRS
 from .options import RankOptions
@@ -49,12 +38,12 @@ from ..signatures import documented
 from ..store import CacheLike, cache_dir
 from ..synbench import networks
 from ..synbench.score import SynBenchSettings, synbench_score
-from ..transfer.registry import metric_functions
+from ..transfer import registry
 
 # %% ../../nbs/rank/13_models.ipynb #347c4605
 def _check_out(out: Path):
     if out.exists() and not out.is_dir():
-        refuse(
+        checks.refuse(
             "rank_models",
             "out must be a directory",
             repr(str(out)[-99:]),
@@ -64,7 +53,7 @@ def _check_out(out: Path):
     out = out.absolute()
     nearest = next(folder for folder in (out, *out.parents) if folder.exists())
     if not os.access(nearest, os.W_OK):
-        refuse(
+        checks.refuse(
             "rank_models",
             "out must be writable",
             repr(str(out)[-99:]),
@@ -161,34 +150,38 @@ def _check_further_options(further):
             remedy = (
                 f"did you mean {near[0]}" if near else f"choose among {', '.join(sorted(accepted))}"
             )
-            refuse("rank_models", "options must be known", repr(name[:60]), remedy, TypeError)
+            checks.refuse(
+                "rank_models", "options must be known", repr(name[:60]), remedy, TypeError
+            )
 
 # %% ../../nbs/rank/13_models.ipynb #9ff4875d
 def _check_call(models, prior, metrics, out):
     "Refuse what can be no model, prior, set of metrics or directory, before any work."
     me = "rank_models"
-    if models is not None and isinstance(source_of(models), Unknown):
+    if models is not None and isinstance(sources.source_of(models), Unknown):
         remedy = "pass a list of models, or a dictionary name -> model"
-        check_instance(models, Iterable, me, "models", remedy=remedy)
+        checks.check_instance(models, Iterable, me, "models", remedy=remedy)
     if isinstance(prior, (np.ndarray, torch.Tensor)):
-        check_features(prior, me, "prior")
+        checks.check_features(prior, me, "prior")
     elif prior is not None and not callable(prior):
         remedy = "pass 'elected', 'product', 'others', a model or a factor (n, r)"
-        check_instance(prior, (str, Path, tuple), me, "prior", remedy=remedy)
+        checks.check_instance(prior, (str, Path, tuple), me, "prior", remedy=remedy)
     metrics = requested(metrics).statistics
     if isinstance(metrics, (list, tuple)):
-        metric_functions([0, 1], metrics)  # judges the names
+        registry.metric_functions([0, 1], metrics)  # judges the names
     elif metrics is not None:
         remedy = "pass a dictionary name -> function of features, a list of names, or 'all'"
-        check_instance(metrics, Mapping, me, "metrics", remedy=remedy)
+        checks.check_instance(metrics, Mapping, me, "metrics", remedy=remedy)
         for name, metric in metrics.items():
             if not callable(metric):
                 rule = f"metric {str(name)[:60]!r} must be a function of features"
-                refuse(me, rule, type(metric).__name__, remedy, TypeError)
+                checks.refuse(me, rule, type(metric).__name__, remedy, TypeError)
     if out is not None:
         remedy = "pass the path of a directory or None"
         _check_out(
-            Path(check_instance(out, (str, os.PathLike), me, "out", remedy=remedy)).expanduser()
+            Path(
+                checks.check_instance(out, (str, os.PathLike), me, "out", remedy=remedy)
+            ).expanduser()
         )
 
 # %% ../../nbs/rank/13_models.ipynb #2e3c733b
@@ -208,7 +201,7 @@ def _rows_in_files(models):  # name -> RowMatrix, if all models are matrices in 
     if not all(map(_is_matrix_file, models.values())):
         return {}
     try:
-        rows = {name: open_rows(model, name=name) for name, model in models.items()}
+        rows = {name: row_blocks.open_rows(model, name=name) for name, model in models.items()}
     except (OSError, ValueError, TypeError, ImportError):  # the stages say what is wrong with it
         return {}
     return rows if all(matrix.layout for matrix in rows.values()) else {}
@@ -219,7 +212,9 @@ def _needs_memory(options, choice, statistics, scores, further):  # what rows on
     needs += ["groups"] * (options.groups is not None)
     needs += ["probe"] * (options.probe != "ridge")
     needs += ["kernel"] * (options.kernel not in ("cosine", "linear"))
-    embedded_prior = choice.kind == "model" and not _is_matrix_file(source_of(choice.source))
+    embedded_prior = choice.kind == "model" and not _is_matrix_file(
+        sources.source_of(choice.source)
+    )
     needs += ["prior"] * (choice.kind == "others" or embedded_prior)
     return needs + [name for name in further if name not in ("device", *ON_DISK)]
 
@@ -229,32 +224,32 @@ def _stays_on_disk(models, needs):  # do rows stay in their files, if nobody say
     if not sizes:
         return False
     streams = not needs and len({n for n, _ in sizes}) == 1 and all(n > 4 * d for n, d in sizes)
-    n_bytes, room = _FLOATS * sum(n * d for n, d in sizes), available_memory()
+    n_bytes, room = _FLOATS * sum(n * d for n, d in sizes), checks.available_memory()
     if streams and (max(sizes)[0] > ALL_PAIRS or n_bytes > room):
         return True
     if n_bytes > room:
         rule = f"features and factors need {n_bytes / 2**30:.3g} GiB and must fit in memory"
         advice = f"leave out {', '.join(needs)}" if needs else "pass on_disk=True"
         remedy = f"{advice}, or rank a sample of the rows"
-        refuse("rank_models", rule, f"{room / 2**30:.3g} GiB", remedy, MemoryError)
+        checks.refuse("rank_models", rule, f"{room / 2**30:.3g} GiB", remedy, MemoryError)
     return False
 
 
 def _opened(models, choice, options):  # Settled: name -> RowMatrix
-    rows = open_features(models, options)
+    rows = disk.open_features(models, options)
     if choice.kind == "model":
-        open_rows(choice.source, name="prior")
+        row_blocks.open_rows(choice.source, name="prior")
     n = len(next(iter(rows.results.values())))
-    mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
-    check_streaming(options, rows.results, mask)
+    mask = checks.check_split(options.train, n, options.caller, seed=options.seed + 1)
+    disk.check_streaming(options, rows.results, mask)
     return rows
 
 
 def _plan_of(rows, choice, options):  # RankingPlan
     n = len(next(iter(rows.values())))
-    mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
+    mask = checks.check_split(options.train, n, options.caller, seed=options.seed + 1)
     share = mask.double().mean().item() if options.accuracy else 0.0
-    return plan_ranking(
+    return cost.plan_ranking(
         rows,
         n_tasks=options.n_tasks,
         n_classes=options.n_classes,
@@ -272,7 +267,7 @@ def _rank_rows(
     rows, failures = _opened(models, choice, options)
     if lost := [name for name in needs if name not in ("probe", "kernel", "prior", "groups")]:
         rule, remedy = "rows on disk must be ranked without it", "or pass on_disk=False"
-        refuse("rank_models", rule, lost[0], f"leave it out, {remedy}")
+        checks.refuse("rank_models", rule, lost[0], f"leave it out, {remedy}")
     if plan:
         return _plan_of(rows, choice, options)
     return run(rows, images, options, failures=failures, on_disk=True, **ranking_options)
@@ -350,8 +345,8 @@ def rank_models(
     """
     me = "rank_models"
     _check_further_options(how)
-    check_flag(overwrite, me, "overwrite")
-    check_flag(plan, me, "plan")
+    checks.check_flag(overwrite, me, "overwrite")
+    checks.check_flag(plan, me, "plan")
     if label_column is not None:
         labels = row_labels.labels_of_column(labels, label_column)
     _check_call(models, prior, metrics, out)
@@ -382,11 +377,11 @@ def rank_models(
         named, points = rows_by_name.models, rows_by_name.points
         if points is not None:
             labels = row_labels.read_labels(labels, points, len(points.names))
-    choice = read_prior(prior, named)
+    choice = laws.read_prior(prior, named)
     needs = _needs_memory(options, choice, wanted.statistics, wanted.scores, how)
     if on_disk is None:
         on_disk = _stays_on_disk(named, needs)
-    check_flag(on_disk, me, "on_disk")
+    checks.check_flag(on_disk, me, "on_disk")
     if texts is not None:
         images = members.texts_for(texts, images, models)
     ranking_options: dict[str, Any] = dict(
@@ -402,7 +397,7 @@ def rank_models(
             return ranking
     elif plan:
         rule = f"plan needs rows on disk, or files of more than {ALL_PAIRS:,} points"
-        refuse(me, rule, "other models or options", "leave it out, or pass on_disk=True")
+        checks.refuse(me, rule, "other models or options", "leave it out, or pass on_disk=True")
     else:
         ranking = run(named, images, options, metrics=wanted.statistics, **ranking_options)
         ranking = with_synbench(ranking, named, wanted.scores, options)

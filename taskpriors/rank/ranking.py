@@ -13,38 +13,21 @@ from pathlib import Path
 
 from torch import Tensor
 
-from taskpriors.checks import (
-    ArrayLike,
-    Axes,
-    DataFrame,
-    Series,
-    check_choice,
-    check_count,
-    check_number,
-    refuse,
-)
+import taskpriors.checks as checks
+import taskpriors.store as store
+from ..checks import ArrayLike, Axes, DataFrame, Series
+from . import record
 from .agreement import agreement_row
 from .certainty import Certainty
 from .errors import carried_by_few
-from taskpriors.rank.record import (
-    correlations,
-    free_folder,
-    leads_frame,
-    moments_of,
-    on_request,
-    page_record,
-    ranking_frame,
-    save_ranking,
-    saved_fields,
-)
 from .tiers import HeadToHead, Lead, Tiers, head_to_head, rank_tiers
 from ..results import Result
+from ..show import words
 from ..show.page import check_report_path, report_page
 from ..show.plots import plot_accuracies, plot_skills
 from ..show.table import column_of, ranking_html, ranking_text, run_summary
-from ..show.words import labelled_verdict, next_step, verdict
+from ..show.words import next_step, verdict
 from ..signatures import documented
-from ..store import write_files
 from ..transfer.registry import LABEL_ACCURACY
 
 # %% ../../nbs/rank/09_ranking.ipynb #7a8874cc
@@ -92,11 +75,11 @@ class Ranking(Result):
     @property
     def accuracy(self) -> Tensor:
         "Mean accuracy of the probes over tasks, shape (n_models,)."
-        return on_request(self.accuracies, "Ranking.accuracy", "accuracy").mean(1)
+        return record.on_request(self.accuracies, "Ranking.accuracy", "accuracy").mean(1)
 
     def to_frame(self) -> DataFrame:
         "One row per model, best first."
-        return ranking_frame(self)
+        return record.ranking_frame(self)
 
     def short_frame(self) -> DataFrame:
         "The columns of the table in print: without the statistics of the literature."
@@ -136,7 +119,7 @@ class Ranking(Result):
         groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
     ) -> Lead:
         "How far one model is ahead of another in skill, and in accuracy if probes were trained."
-        level = check_number(
+        level = checks.check_number(
             level, "compare", "level", low=0, high=1, low_open=True, high_open=True
         )
         return self.head_to_head(self._rows("compare", a, b), groups=groups).lead(level)
@@ -166,7 +149,7 @@ class Ranking(Result):
 
         Probes are trained with `metrics=["accuracy"]`; a probe on given labels needs no such wish.
         """
-        return correlations(self, labels=labels)
+        return record.correlations(self, labels=labels)
 
     @property
     def verdict(self) -> str:
@@ -174,7 +157,7 @@ class Ranking(Result):
         frame, errors = self.to_frame(), self.point_errors
         if self.prior_skill is not None:
             labels = dict(self.settings["labels"], n=self.settings["n"])
-            sentences = [labelled_verdict(frame, self.compare, labels, self.labels_to_settle)]
+            sentences = [words.labelled_verdict(frame, self.compare, labels, self.labels_to_settle)]
         else:
             loss = self.settings.get("expected_loss")
             unjudged = self.settings.get("unjudged", "")
@@ -221,8 +204,8 @@ class Ranking(Result):
         """
         if self.to_label is None:
             got, remedy = "none", "rank again, with points that have no label"
-            refuse("next_labels", "a ranking must know points without a label", got, remedy)
-        n = check_count(n_labels, "next_labels", "n_labels", high=len(self.to_label))
+            checks.refuse("next_labels", "a ranking must know points without a label", got, remedy)
+        n = checks.check_count(n_labels, "next_labels", "n_labels", high=len(self.to_label))
         return self.to_label[:n]
 
     @property
@@ -259,7 +242,7 @@ class Ranking(Result):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "How far each model is behind the first, with 95 % intervals of all leads at once."
-        return plot_skills(leads_frame(self), ax)
+        return plot_skills(record.leads_frame(self), ax)
 
     def plot_agreement(
         self,
@@ -267,11 +250,11 @@ class Ranking(Result):
         ax: Axes | None = None,  # matplotlib axes; None opens a figure
     ) -> Axes:
         "Probe accuracy, with its standard deviation over tasks, against a statistic."
-        accuracies = on_request(self.accuracies, "plot_agreement", "accuracy")
-        statistics = dict(skill=self.skill) | moments_of(self) | self.extra
+        accuracies = record.on_request(self.accuracies, "plot_agreement", "accuracy")
+        statistics = dict(skill=self.skill) | record.moments_of(self) | self.extra
         statistics["dimension"] = self.dimension.double()
         values = statistics[
-            check_choice(statistic, tuple(statistics), "plot_agreement", "statistic")
+            checks.check_choice(statistic, tuple(statistics), "plot_agreement", "statistic")
         ]
         row = agreement_row(statistic, values, self.accuracy)
         title = f"Spearman {row['spearman']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
@@ -286,8 +269,8 @@ class Ranking(Result):
         overwrite: bool = False,  # replace a ranking that is there; False: write into OUT-2
     ) -> Path:  # the directory
         "Write ranking.csv, .png, .json and .safetensors into a directory, together or not at all."
-        out = Path(out).expanduser() if overwrite else free_folder(out)
-        save_ranking(self, out)
+        out = Path(out).expanduser() if overwrite else record.free_folder(out)
+        record.save_ranking(self, out)
         return out
 
     @classmethod
@@ -296,7 +279,7 @@ class Ranking(Result):
         out: str | Path,  # directory that `save` wrote
     ) -> "Ranking":
         "Read a ranking that was saved."
-        return cls(**saved_fields(out))
+        return cls(**record.saved_fields(out))
 
     def report(
         self,
@@ -304,14 +287,16 @@ class Ranking(Result):
     ) -> Path:  # the path
         "Write one self-contained html page that shows the ranking to somebody else."
         path = check_report_path(path, "Ranking.report")
-        write_files({path: report_page(page_record(self))})
+        store.write_files({path: report_page(record.page_record(self))})
         return path
 
     def _rows(self, caller, *names):
-        return [self.models.index(check_choice(k, self.models, caller, "model")) for k in names]
+        return [
+            self.models.index(checks.check_choice(k, self.models, caller, "model")) for k in names
+        ]
 
     def _labelled_rows(self, caller, a, b):
         if self.spread is None:
             rule, remedy = "a ranking must have labels", "pass labels= to rank_models"
-            refuse(caller, rule, "none", remedy)
+            checks.refuse(caller, rule, "none", remedy)
         return self._rows(caller, a, b)

@@ -18,25 +18,24 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from .members import attempt, rows_of, settle
-from .options import RankOptions
 from torch import Tensor
 
 import taskpriors
-from ..blocks import evenly
-from ..checks import ArrayLike, DataFrame, check_tensor, refuse
+import taskpriors.blocks as blocks
+import taskpriors.checks as checks
+import taskpriors.store as store
+from ..checks import ArrayLike, DataFrame
 from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource
 from ..prior.diversity import task_diversity
 from ..prior.judges import company_notes
-from .agreement import agreement_table
+from . import agreement, members
 from .laws import Law, Tasks, feature_copies
+from .options import RankOptions
 from .reliability import expected_loss
-from ..show.page import HEAD_TO_HEAD
+from ..show import page, words
 from ..show.plots import panels_png
 from ..show.table import COLUMNS, column_of, csv_text, json_rows, table_record
-from ..show.words import labelled_pair, plain_text, shortened
-from ..store import write_files
 from ..transfer.registry import LABEL_ACCURACY
 
 # %% ../../nbs/rank/08_record.ipynb #46eea895
@@ -82,20 +81,22 @@ def _company_record(models, law, n_electing):
     n = len(next(iter(models.values())).features)
     if law.votes is not None:
         ranked = slice(len(law.members) - len(law.jurors))
-        names = [shortened(name, 40) for name in law.members[ranked]]
+        names = [words.shortened(name, 40) for name in law.members[ranked]]
         alike, cross = law.votes.alike[ranked, ranked], law.votes.skill[ranked, ranked]
         n_points = min(n, n_electing)
         notes = company_notes(names, alike, elected=law.election, cross=cross, n_points=n_points)
         if _strangers(law):
             notes.append(_STRANGERS)
         return notes
-    index = evenly(n, 256, down=True)
+    index = blocks.evenly(n, 256, down=True)
     alike = torch.eye(len(models))
     if n >= 4 and len(law.members) > 1:
-        some, failures = settle(models, [attempt(rows_of, m, index) for m in models.values()])
+        some, failures = members.settle(
+            models, [members.attempt(members.rows_of, m, index) for m in models.values()]
+        )
         if not failures:  # a file may be gone by now
             alike = feature_copies(list(some.values()), 256)
-    names = [shortened(name, 40) for name in models]
+    names = [words.shortened(name, 40) for name in models]
     return company_notes(names, alike, prior=one, elected=law.election)
 
 
@@ -135,7 +136,7 @@ def describe_run(
         edges = dict(temperature=temperature, edge_regime=regime, edge_pairs=pairs)
     option_names = ("kernel", "graphs", "probe", "n_tasks", "n_classes", "seed")
     return dict(
-        images=plain_text(getattr(images, "name", "given")),
+        images=words.plain_text(getattr(images, "name", "given")),
         points=getattr(images, "kind", "images"),
         fingerprint=getattr(images, "fingerprint", None),
         unreadable=len(getattr(images, "skipped", ())),
@@ -187,7 +188,7 @@ def picture_address(
 def _shown(images, i):
     item = images[i]
     return (
-        shortened(plain_text(item), 200)
+        words.shortened(words.plain_text(item), 200)
         if isinstance(item, str)
         else picture_address(item, 72, "jpeg", quality=80)
     )
@@ -199,12 +200,12 @@ def draw_tasks(
     images: ImageSource | TextSource | Sequence | None,  # what the points are
 ) -> dict[str, Any]:  # what json can hold
     "A few tasks with their classes of a few held-out points, and what these points look like."
-    tasks = evenly(len(labels), DRAWN).tolist()
+    tasks = blocks.evenly(len(labels), DRAWN).tolist()
     held_out = (~mask.cpu()).nonzero().flatten()
-    points = held_out[evenly(len(held_out), SHOWN)]
+    points = held_out[blocks.evenly(len(held_out), SHOWN)]
     shown = []
     if images is not None:
-        shown = [attempt(_shown, images, i).result for i in points.tolist()]
+        shown = [members.attempt(_shown, images, i).result for i in points.tolist()]
     classes = labels[tasks][:, points].tolist()
     return dict(tasks=tasks, points=points.tolist(), classes=classes, shown=shown)
 
@@ -213,10 +214,10 @@ def worst_decile(
     accuracies: ArrayLike,  # one number per task in the last dimension, shape (..., n_tasks)
 ) -> Tensor:  # shape (...)
     "Mean over the worst tenth of the tasks, at least one."
-    accuracies = check_tensor(accuracies, "worst_decile", "accuracies")
+    accuracies = checks.check_tensor(accuracies, "worst_decile", "accuracies")
     if accuracies.ndim == 0 or accuracies.numel() == 0:
         rule = "accuracies must hold one number per task"
-        refuse("worst_decile", rule, f"shape {tuple(accuracies.shape)}", "pass a vector")
+        checks.refuse("worst_decile", rule, f"shape {tuple(accuracies.shape)}", "pass a vector")
     ascending = accuracies.sort(-1).values
     n_worst = math.ceil(ascending.shape[-1] / 10)
     return ascending[..., :n_worst].mean(-1)
@@ -238,7 +239,7 @@ def on_request(
     "Numbers that a ranking has only if they were asked for, or how to ask for them."
     if values is None:
         rule, remedy = f"a ranking must hold {name}", f'rank with metrics=["{name}"]'
-        refuse(caller, rule, "none", remedy)
+        checks.refuse(caller, rule, "none", remedy)
     return values
 
 
@@ -296,7 +297,7 @@ def correlations(
     if labels:
         if LABEL_ACCURACY not in extra:
             rule, remedy = "labels must be known", "rank with labels=, or pass labels=False"
-            refuse("Ranking.agreement", rule, "a ranking without labels", remedy)
+            checks.refuse("Ranking.agreement", rule, "a ranking without labels", remedy)
         truth = extra.pop(LABEL_ACCURACY)
     else:
         truth = ranking.accuracy
@@ -308,7 +309,7 @@ def correlations(
     statistics |= moments_of(ranking) | extra
     facts = [name for name in extra if column_of(name).higher_is_better is None]
     statistics = {name: values for name, values in statistics.items() if name not in facts}
-    return agreement_table(statistics, truth, controls)
+    return agreement.agreement_table(statistics, truth, controls)
 
 # %% ../../nbs/rank/08_record.ipynb #05879722
 def ranking_record(
@@ -335,7 +336,7 @@ def page_record(
     "The same, and what only a page shows."
     pairs = None
     if ranking.point_errors is not None:
-        best = ranking.skill.argsort(descending=True, stable=True)[:HEAD_TO_HEAD]
+        best = ranking.skill.argsort(descending=True, stable=True)[: page.HEAD_TO_HEAD]
         pairs = ranking.head_to_head(best.tolist()).record()
     drawn_accuracy = None
     if ranking.drawn and ranking.accuracies is not None:
@@ -343,7 +344,7 @@ def page_record(
     table = table_record(ranking.short_frame())
     shown = dict(ranking=json_rows(leads_frame(ranking)), table=table, pairs=pairs)
     if ranking.prior_skill is not None and len(ranking.models) > 1:
-        pair = labelled_pair(ranking.to_frame())
+        pair = words.labelled_pair(ranking.to_frame())
         path = ranking.label_path(*pair)
         shown |= dict(label_pair=pair, label_path=path.to_dict("records"))
     if LABEL_ACCURACY in ranking.extra:
@@ -375,7 +376,7 @@ def save_ranking(
     plots: list = [ranking.plot]
     if ranking.accuracies is not None:
         plots.append(partial(ranking.plot_agreement, "skill"))
-    write_files(
+    store.write_files(
         {
             folder / "ranking.csv": csv_text(ranking.to_frame()),
             folder / "ranking.png": panels_png(*plots, n_rows=len(ranking.models)),
@@ -396,7 +397,7 @@ def saved_fields(
     for path in paths:
         if not path.is_file():
             got, remedy = repr(str(path)[-99:]), "pass the directory that save wrote"
-            refuse("Ranking.load", "the files of a ranking must exist", got, remedy, OSError)
+            checks.refuse("Ranking.load", "the files of a ranking must exist", got, remedy, OSError)
     record = json.loads(paths[0].read_text())
     tensors = load(paths[1].read_bytes())
     columns = record["ranking"][0]  # in their order, which the tensors have not

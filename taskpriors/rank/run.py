@@ -15,25 +15,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from .options import RankOptions
 from torch import Tensor
 
-from ..blocks import evenly, open_bar
-from ..checks import check_same_n, check_split, refuse
+import taskpriors.blocks as blocks
+import taskpriors.checks as checks
 from ..inputs import row_labels
 from ..inputs.images import ImagesLike
 from ..inputs.texts import TextSource
-from ..prior.left_out_groups import check_groups, split_groups
-from ..prior.next_labels import jury_coordinates, points_looked_at, spread_points
-from ..prior.point_copies import copies_note, copies_of_points, numbered
+from ..prior import left_out_groups, next_labels, point_copies
 from . import jury, laws, members, record
 from .disk import DiskEngine
 from .engine import Columns, Drawn, Engine, Scores
 from .errors import carried_by_few
 from .labelled import LabelledSkills, labels_record, skills_with_labels
 from .memory import MemoryEngine, edge_reason
+from .options import RankOptions
 from .ranking import Ranking
-from ..show.words import failure_lines, shortened
+from ..show import words
 
 # %% ../../nbs/rank/12_run.ipynb #0469542b
 def _if_any(values):  # shape (n_models,), NaN where there is none; None if there is none at all
@@ -104,14 +102,14 @@ def points_to_label(
     if labelled.all():
         return None
     seed = engine.options.seed
-    parts = points_looked_at(
+    parts = next_labels.points_looked_at(
         len(labelled), labelled.nonzero()[:, 0].numpy(), np.random.default_rng(seed)
     )
     rows = torch.from_numpy(np.sort(np.concatenate(parts)))
-    near = jury_coordinates(engine.judge_rows(law, rows))
+    near = next_labels.jury_coordinates(engine.judge_rows(law, rows))
     labelled_rows = labelled[rows].nonzero()[:, 0]
     listed = min(LISTED, len(rows) - len(labelled_rows))
-    return rows[spread_points(near, listed, labelled=labelled_rows, seed=seed)]
+    return rows[next_labels.spread_points(near, listed, labelled=labelled_rows, seed=seed)]
 
 
 def judged_points(
@@ -120,7 +118,7 @@ def judged_points(
 ) -> Tensor:  # rows
     "The points that judge the probes: all that do not train, or a sample of them on disk."
     points = (~mask).nonzero()[:, 0]
-    return points[evenly(len(points), n_judged)]
+    return points[blocks.evenly(len(points), n_judged)]
 
 # %% ../../nbs/rank/12_run.ipynb #026cebed
 class Gathered(NamedTuple):
@@ -134,12 +132,12 @@ class Gathered(NamedTuple):
 
 
 def _check_classes(n, options):  # of tasks on n points
-    mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
+    mask = checks.check_split(options.train, n, options.caller, seed=options.seed + 1)
     side = min(int(mask.sum()), int((~mask).sum()))
     if options.n_classes > side:
         rule = "a class of a task needs a point that trains and one that judges, on average"
         remedy = f"pass n_classes of at most {side}, or more points"
-        refuse(options.caller, rule, f"{options.n_classes} classes, {n} points", remedy)
+        checks.refuse(options.caller, rule, f"{options.n_classes} classes, {n} points", remedy)
 
 
 _ALIKE = 0.01  # share of points in groups of copies from which these are left out together
@@ -151,15 +149,15 @@ def copies_as_groups(
 ) -> tuple[RankOptions, str]:  # with groups if many points are copies; a sentence about copies
     "Points that are copies of each other in every model are no independent points."
     features = sorted((model.features for model in models.values()), key=lambda X: X.shape[1])
-    groups = copies_of_points(features[0])
+    groups = point_copies.copies_of_points(features[0])
     for X in features[1:]:
         if len(groups.unique()) == len(groups):
             return options, ""
-        groups = numbered(torch.stack([groups, copies_of_points(X)], 1))
+        groups = point_copies.numbered(torch.stack([groups, point_copies.copies_of_points(X)], 1))
     sizes = groups.bincount()
     if len(sizes) == len(groups):
         return options, ""
-    note = copies_note(groups)
+    note = point_copies.copies_note(groups)
     if len(sizes) < 2 or (sizes[groups] > 1).double().mean() < _ALIKE:
         return options, note
     remedy = "They are left out together; pass groups=range(n) to take them as independent."
@@ -173,15 +171,19 @@ def split_points(
     "Who trains the probes: a share of the points, or of whole groups."
     seed = options.seed + 1
     if options.groups is None:
-        return options, check_split(options.train, n, options.caller, seed=seed)
-    grouping = check_groups(options.groups, n, options.caller)
+        return options, checks.check_split(options.train, n, options.caller, seed=seed)
+    grouping = left_out_groups.check_groups(options.groups, n, options.caller)
     options = replace(options, groups=grouping.number)
     if isinstance(options.train, numbers.Real):
-        return options, split_groups(grouping, float(options.train), options.caller, seed=seed)
-    mask = check_split(options.train, n, options.caller)
+        return options, left_out_groups.split_groups(
+            grouping, float(options.train), options.caller, seed=seed
+        )
+    mask = checks.check_split(options.train, n, options.caller)
     parted = grouping.number[mask].unique()
     if torch.isin(grouping.number[~mask], parted).any():
-        refuse(options.caller, "train must part no group", "points of one on both sides", "mend it")
+        checks.refuse(
+            options.caller, "train must part no group", "points of one on both sides", "mend it"
+        )
     return options, mask
 
 
@@ -202,12 +204,12 @@ def gather(
     also = laws.named_judges(judges, named, choice)
     jurors, silent = engine.gather(also) if also else ({}, {})
     if silent:
-        got = shortened("; ".join(failure_lines(silent)), 160)
-        refuse(options.caller, "every judge must work", got, "correct it or leave it out")
+        got = words.shortened("; ".join(words.failure_lines(silent)), 160)
+        checks.refuse(options.caller, "every judge must work", got, "correct it or leave it out")
     n = len(next(iter(models.values())).features)
     if source is not None:
         kind = getattr(source, "kind", "images")
-        check_same_n(options.caller, models=n, **{kind: len(source)})
+        checks.check_same_n(options.caller, models=n, **{kind: len(source)})
     called = jury.call_jury(judges, choice, models, source)
     seated = members.Settled({}, {})
     if source is not None and called is not None and called.jurors:
@@ -365,7 +367,7 @@ def rank_with(
     options, mask = split_points(options, n)
     votes = n_voters if choice.kind == "elected" and n_voters > 2 else 0
     steps = engine.steps(votes, len(group.models), labelled=checked_labels is not None)
-    with open_bar(options.progress, total=steps, unit="step") as bar:
+    with blocks.open_bar(options.progress, total=steps, unit="step") as bar:
         busy = replace(engine, options=replace(options, bar=bar))
         label_options: dict[str, Any] = dict(checked_labels=checked_labels, metrics=metrics)
         findings = find_scores(busy, group, choice, mask=mask, votes=votes, **label_options)

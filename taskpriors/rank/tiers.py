@@ -17,19 +17,8 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, stdtr, stdtrit
 from torch import Tensor
 
-from taskpriors.checks import (
-    ArrayLike,
-    Axes,
-    Seed,
-    check_count,
-    check_finite,
-    check_generator,
-    check_number,
-    check_same_n,
-    check_several,
-    check_tensor,
-    refuse,
-)
+import taskpriors.checks as checks
+from ..checks import ArrayLike, Axes, Seed
 from .errors import ROUNDING, ErrorLaw, lead_errors
 from ..results import Result
 from ..show.plots import plot_skills
@@ -126,7 +115,7 @@ def _root(covariance):  # L with L @ L.T equal to the covariance, which may be s
 
 
 def _draws(covariance, n_draws, seed):  # deviations of the mean errors, shape (n_draws, n_models)
-    g = check_generator(seed, "rank_tiers", "cpu")
+    g = checks.check_generator(seed, "rank_tiers", "cpu")
     noise = torch.randn(n_draws, len(covariance), generator=g, dtype=torch.float64)
     return noise @ _root(covariance).T
 
@@ -257,25 +246,33 @@ def rank_tiers(
     (2013), Simultaneous test procedures in terms of p-value copulae.
     """
     caller = "rank_tiers"
-    skill = check_finite(check_tensor(skill, caller, "skill"), caller, "skill").double()
-    C = check_finite(check_tensor(covariance, caller, "covariance"), caller, "covariance").double()
+    skill = checks.check_finite(
+        checks.check_tensor(skill, caller, "skill"), caller, "skill"
+    ).double()
+    C = checks.check_finite(
+        checks.check_tensor(covariance, caller, "covariance"), caller, "covariance"
+    ).double()
     m = len(skill) if skill.ndim == 1 else 0
     if m == 0 or C.shape != (m, m):
         got = f"shapes {tuple(skill.shape)} and {tuple(C.shape)}"
-        refuse(caller, "skill and covariance must fit", got, "pass (n_models,) and its square")
+        checks.refuse(
+            caller, "skill and covariance must fit", got, "pass (n_models,) and its square"
+        )
     if freedom is None:
         freedom = torch.full((m, m), math.inf)
-    nu = check_tensor(freedom, caller, "freedom").double()
+    nu = checks.check_tensor(freedom, caller, "freedom").double()
     if nu.shape != (m, m) or not (nu >= 1).all():
         least = f", at least {nu.min().item():.3g}" if nu.numel() else ""
         got = f"shape {tuple(nu.shape)}{least}"
-        refuse(caller, "freedom must be at least 1, one for each lead", got, "use error_law")
+        checks.refuse(caller, "freedom must be at least 1, one for each lead", got, "use error_law")
     law = ErrorLaw(C, nu)
-    level = check_number(level, caller, "level", low=0, high=1, low_open=True, high_open=True)
-    n_draws = check_count(n_draws, caller, "n_draws", low=100)
-    models = list(range(m)) if models is None else check_several(models, caller, "models")
+    level = checks.check_number(
+        level, caller, "level", low=0, high=1, low_open=True, high_open=True
+    )
+    n_draws = checks.check_count(n_draws, caller, "n_draws", low=100)
+    models = list(range(m)) if models is None else checks.check_several(models, caller, "models")
     names = tuple(str(name) for name in models)
-    check_same_n(caller, models=len(names), skill=m)
+    checks.check_same_n(caller, models=len(names), skill=m)
     draws: dict[str, Any] = dict(n_draws=n_draws, seed=seed)
     margin = lead_margins(law, level, **draws)
     first = skill.argmax()
