@@ -189,12 +189,12 @@ def _record_command(out, given):  # the text of ranking.json, with the words tha
     import json
     from pathlib import Path
 
-    from taskpriors.store import write_files
+    import taskpriors.store as store
 
     file = Path(out).expanduser() / "ranking.json"
     record = json.loads(file.read_text())
     text = json.dumps(dict(command=arguments.recorded_words(given), **record), indent=1) + "\n"
-    write_files({file: text})
+    store.write_files({file: text})
     return text
 
 
@@ -322,15 +322,15 @@ def run_cache(
     args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "Show what the cache holds; with --clear, remove what taskpriors wrote."
+    import taskpriors.store as store
     from taskpriors.show.words import plain_text
-    from taskpriors.store import cache_dir, clear_cache, list_cache
 
-    root = cache_dir(getattr(args, "cache", None))
-    files = list_cache(root)
+    root = store.cache_dir(getattr(args, "cache", None))
+    files = store.list_cache(root)
     ours = [file for file in files if file.owner is not None]
     print(plain_text(root))
     if "clear" in args:
-        removed = clear_cache(root)
+        removed = store.clear_cache(root)
         print("\n".join(["Removed:", *_file_table(removed)]))
         kept = [file for file in ours if file not in removed]
         if kept:
@@ -349,12 +349,12 @@ def run_metrics(
     args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "List the metrics, or print the card of one: formula, direction, trap."
-    from taskpriors.transfer.cards import card_table, describe_metric
+    from taskpriors.transfer import cards
 
     if "metric" in args:
-        print(describe_metric(args.metric))
+        print(cards.describe_metric(args.metric))
         return 0
-    for name, row in card_table().iterrows():
+    for name, row in cards.card_table().iterrows():
         print(f"{name:25}{row.better:8}{row.needs:24}{row.trap}")
     return 0
 
@@ -480,15 +480,15 @@ def run_data(
     args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "List the networks, images and texts of the studies, or fetch one of them."
-    from taskpriors.papers.study_data import fetch_study_data, study_data_table
+    from taskpriors.papers import study_data
     from taskpriors.show.words import plain_text
 
     if "name" not in args:
-        for name, row in study_data_table().iterrows():
+        for name, row in study_data.study_data_table().iterrows():
             print(f"{name} ({row.kind})\n    {row.repository} at {row.commit[:12]}")
             print(textwrap.fill(row.licence, 76, initial_indent=" " * 4, subsequent_indent=" " * 4))
         return 0
-    print(plain_text(fetch_study_data(args.name, out=getattr(args, "out", None))))
+    print(plain_text(study_data.fetch_study_data(args.name, out=getattr(args, "out", None))))
     return 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #ae7b7603

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import torch
 import torch.distributed as dist
-from ..rank.members import attempt
 from torch import Tensor
 
 import taskpriors.checks as checks
@@ -36,7 +35,7 @@ from .collapse import alpha_on_basis, normalized_deviation, rankme_on_basis
 from .fixed_tasks import InputsLike
 from ..prior.heldout import error_on_basis
 from ..prior.left_out_groups import error_without_groups
-from ..rank import errors, laws, tiers
+from ..rank import errors, laws, members, tiers
 from ..show.words import counted
 from ..signatures import documented
 from ..synbench import score
@@ -495,7 +494,7 @@ class Monitor:
         heads = X if isinstance(X, dict) else {"": X}
         first, *other_heads = heads
         entries = dict(step=step, loss=loss, dimension=heads[first].shape[1])
-        judgement, failure = attempt(self._judge, heads[first])
+        judgement, failure = members.attempt(self._judge, heads[first])
         if other_heads:
             skills = {name: self._skill(heads[name]) for name in other_heads}
             entries["heads"] = {first: math.nan if failure else judgement["skill"], **skills}
@@ -520,7 +519,7 @@ class Monitor:
             return float(result.score[0, 0])
 
         with without_trace(model):
-            value, failure = attempt(found)
+            value, failure = members.attempt(found)
         if failure:
             warnings.warn(f"Monitor: {name} has no number: {failure}", stacklevel=5)
             return math.nan
@@ -548,7 +547,7 @@ class Monitor:
         )
 
     def _skill(self, X):  # of one more head; NaN if it fails
-        judgement, failure = attempt(self._judge, X)
+        judgement, failure = members.attempt(self._judge, X)
         return math.nan if failure else judgement["skill"]
 
     def _errors(self, points, tasks):

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 import taskpriors.blocks as blocks
+import taskpriors.checks as checks
 import taskpriors.store as store
-from ..checks import check_choice, check_count, check_instance, check_same_n, refuse
 from ..inputs import remote, row_blocks
 from ..inputs.row_labels import GivenLabels
 from ..prior import shared_prior
@@ -68,10 +68,10 @@ def sampled_moments(
 ) -> SampledMoments:
     "Mean and variance of Tr(MG) over n points, estimated from all pairs of a sample."
     remedy = "pass a dictionary model -> factor"
-    check_instance(factors, Mapping, "sampled_moments", "factors", remedy=remedy)
+    checks.check_instance(factors, Mapping, "sampled_moments", "factors", remedy=remedy)
     sums = trace_moments(factors, prior, temperature, graphs=graphs)
     s = len(prior)
-    n = check_count(n, "sampled_moments", "n", low=s)
+    n = checks.check_count(n, "sampled_moments", "n", low=s)
     pairs = n * (n - 1) / (s * (s - 1))
     diagonal = [torch.stack(_diagonal(Z, prior, temperature, graphs)) for Z in factors.values()]
     diagonal = torch.stack(diagonal, 1)
@@ -482,8 +482,8 @@ def _drawn_or_kept(models, law, options):  # DrawnRows, from the cache if it is 
 
 # %% ../../nbs/rank/10_disk.ipynb #660be4e2
 def _without_changed(models, caller):  # Settled, or None if no file has changed
-    checks = [members.attempt(model.features.check_unchanged) for model in models.values()]
-    unchanged, changed = members.settle(models, checks)
+    attempts = [members.attempt(model.features.check_unchanged) for model in models.values()]
+    unchanged, changed = members.settle(models, attempts)
     if not changed:
         return None
     remaining = {name: models[name] for name in unchanged}
@@ -498,12 +498,12 @@ def check_streaming(
 ) -> None:
     "Refuse what a ranking from disk cannot do, before any row is read."
     caller = options.caller
-    check_choice(options.kernel, ("cosine", "linear"), caller, "kernel")
-    check_count(options.n_classes, caller, "n_classes", low=2, high=256)
+    checks.check_choice(options.kernel, ("cosine", "linear"), caller, "kernel")
+    checks.check_count(options.n_classes, caller, "n_classes", low=2, high=256)
     if options.probe == "logistic":
         rule = "probes on files must be ridge probes"
         got = "'logistic', which takes about ten passes over each file"
-        refuse(caller, rule, got, "rank a sample of the rows")
+        checks.refuse(caller, rule, got, "rank a sample of the rows")
     n_fitted = int(mask.sum()) if options.accuracy else len(mask)
     for name, matrix in rows.items():
         d = matrix.shape[1]
@@ -511,7 +511,7 @@ def check_streaming(
             rule = f"probes must be fitted to more points than {name} has features"
             got = f"{n_fitted} points for {d} features"
             remedy = "raise train, or pass on_disk=False" if options.accuracy else "on_disk=False"
-            refuse(caller, rule, got, remedy)
+            checks.refuse(caller, rule, got, remedy)
 
 # %% ../../nbs/rank/10_disk.ipynb #58207734
 def known_classes(
@@ -527,7 +527,7 @@ def known_classes(
             "labels must be classes that points share",
             f"{len(counts)} for {len(labels)} points",
         )
-        refuse(caller, rule, got, "pass classes, or cut values into bins")
+        checks.refuse(caller, rule, got, "pass classes, or cut values into bins")
     return labels.to(torch.uint8 if len(counts) <= 256 else torch.int32)
 
 # %% ../../nbs/rank/10_disk.ipynb #538fce10
@@ -638,13 +638,15 @@ class DiskEngine:
         caller = self.options.caller
         if self.options.groups is not None:
             rule = "whole groups are left out in memory"
-            refuse(caller, rule, "rows on disk", "rank a sample of whole groups, or on_disk=False")
+            checks.refuse(
+                caller, rule, "rows on disk", "rank a sample of whole groups, or on_disk=False"
+            )
         if labels is not None and labels.targets is not None:
             rule, remedy = "features that stay on disk take classes", "rank a sample of them"
-            refuse(caller, rule, "real targets", remedy)
+            checks.refuse(caller, rule, "real targets", remedy)
         if labels is not None and len(labels.names) > 256 and not _complete(labels):
             rule = "labels of some points must name at most 256 classes"
-            refuse(caller, rule, len(labels.names), "rank a sample of the rows")
+            checks.refuse(caller, rule, len(labels.names), "rank a sample of the rows")
         if labels is not None and _complete(labels):
             known_classes(labels.classes, caller)
 
@@ -662,7 +664,9 @@ class DiskEngine:
         failures: dict[str, str] = {}
         if choice.kind == "others":
             rule = "one set of tasks must serve all models"
-            refuse(options.caller, rule, "prior 'others'", "pass 'product', or on_disk=False")
+            checks.refuse(
+                options.caller, rule, "prior 'others'", "pass 'product', or on_disk=False"
+            )
         while True:
             try:
                 law = laws.law_of(
@@ -698,10 +702,10 @@ class DiskEngine:
     def _kernel(self, models, choice):  # of a prior that is no ranked model
         n, device = len(next(iter(models.values())).features), self.options.embedding.get("device")
         if choice.kind == "factor":
-            check_same_n(self.options.caller, models=n, prior=len(choice.source))
+            checks.check_same_n(self.options.caller, models=n, prior=len(choice.source))
             return choice.source.cpu()
         rows = row_blocks.open_rows(choice.source, name="prior", device=device)
-        check_same_n(self.options.caller, models=n, prior=len(rows))
+        checks.check_same_n(self.options.caller, models=n, prior=len(rows))
         return _kernel_of(rows, self.options.kernel, self.options.cache)
 
     def score(

@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 import taskpriors.checks as checks
-from ..checks import ArrayLike, ExecutorLike
+from ..checks import ArrayLike, ExecutorLike, available_memory
 from ..inputs import row_blocks, row_labels, sources
 from ..inputs.embed import embed_features
 from ..inputs.images import ImagesLike
@@ -157,30 +157,30 @@ def _check_further_options(further):
 # %% ../../nbs/rank/13_models.ipynb #9ff4875d
 def _check_call(models, prior, metrics, out):
     "Refuse what can be no model, prior, set of metrics or directory, before any work."
-    me = "rank_models"
+    caller = "rank_models"
     if models is not None and isinstance(sources.source_of(models), Unknown):
         remedy = "pass a list of models, or a dictionary name -> model"
-        checks.check_instance(models, Iterable, me, "models", remedy=remedy)
+        checks.check_instance(models, Iterable, caller, "models", remedy=remedy)
     if isinstance(prior, (np.ndarray, torch.Tensor)):
-        checks.check_features(prior, me, "prior")
+        checks.check_features(prior, caller, "prior")
     elif prior is not None and not callable(prior):
         remedy = "pass 'elected', 'product', 'others', a model or a factor (n, r)"
-        checks.check_instance(prior, (str, Path, tuple), me, "prior", remedy=remedy)
+        checks.check_instance(prior, (str, Path, tuple), caller, "prior", remedy=remedy)
     metrics = requested(metrics).statistics
     if isinstance(metrics, (list, tuple)):
         registry.metric_functions([0, 1], metrics)  # judges the names
     elif metrics is not None:
         remedy = "pass a dictionary name -> function of features, a list of names, or 'all'"
-        checks.check_instance(metrics, Mapping, me, "metrics", remedy=remedy)
+        checks.check_instance(metrics, Mapping, caller, "metrics", remedy=remedy)
         for name, metric in metrics.items():
             if not callable(metric):
                 rule = f"metric {str(name)[:60]!r} must be a function of features"
-                checks.refuse(me, rule, type(metric).__name__, remedy, TypeError)
+                checks.refuse(caller, rule, type(metric).__name__, remedy, TypeError)
     if out is not None:
         remedy = "pass the path of a directory or None"
         _check_out(
             Path(
-                checks.check_instance(out, (str, os.PathLike), me, "out", remedy=remedy)
+                checks.check_instance(out, (str, os.PathLike), caller, "out", remedy=remedy)
             ).expanduser()
         )
 
@@ -224,7 +224,7 @@ def _stays_on_disk(models, needs):  # do rows stay in their files, if nobody say
     if not sizes:
         return False
     streams = not needs and len({n for n, _ in sizes}) == 1 and all(n > 4 * d for n, d in sizes)
-    n_bytes, room = _FLOATS * sum(n * d for n, d in sizes), checks.available_memory()
+    n_bytes, room = _FLOATS * sum(n * d for n, d in sizes), available_memory()
     if streams and (max(sizes)[0] > ALL_PAIRS or n_bytes > room):
         return True
     if n_bytes > room:
@@ -343,10 +343,10 @@ def rank_models(
     tasks in the folder or URL `scratch`. Every model needs more points than features.
     Reference: Task Priors, section 2.2, Algorithm 1 and Theorem 2.6.
     """
-    me = "rank_models"
+    caller = "rank_models"
     _check_further_options(how)
-    checks.check_flag(overwrite, me, "overwrite")
-    checks.check_flag(plan, me, "plan")
+    checks.check_flag(overwrite, caller, "overwrite")
+    checks.check_flag(plan, caller, "plan")
     if label_column is not None:
         labels = row_labels.labels_of_column(labels, label_column)
     _check_call(models, prior, metrics, out)
@@ -381,7 +381,7 @@ def rank_models(
     needs = _needs_memory(options, choice, wanted.statistics, wanted.scores, how)
     if on_disk is None:
         on_disk = _stays_on_disk(named, needs)
-    checks.check_flag(on_disk, me, "on_disk")
+    checks.check_flag(on_disk, caller, "on_disk")
     if texts is not None:
         images = members.texts_for(texts, images, models)
     ranking_options: dict[str, Any] = dict(
@@ -397,7 +397,7 @@ def rank_models(
             return ranking
     elif plan:
         rule = f"plan needs rows on disk, or files of more than {ALL_PAIRS:,} points"
-        checks.refuse(me, rule, "other models or options", "leave it out, or pass on_disk=True")
+        checks.refuse(caller, rule, "other models or options", "leave it out, or pass on_disk=True")
     else:
         ranking = run(named, images, options, metrics=wanted.statistics, **ranking_options)
         ranking = with_synbench(ranking, named, wanted.scores, options)

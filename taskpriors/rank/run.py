@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-import taskpriors.blocks as blocks
 import taskpriors.checks as checks
+from ..blocks import evenly, open_bar
 from ..inputs import row_labels
 from ..inputs.images import ImagesLike
 from ..inputs.texts import TextSource
@@ -118,7 +118,7 @@ def judged_points(
 ) -> Tensor:  # rows
     "The points that judge the probes: all that do not train, or a sample of them on disk."
     points = (~mask).nonzero()[:, 0]
-    return points[blocks.evenly(len(points), n_judged)]
+    return points[evenly(len(points), n_judged)]
 
 # %% ../../nbs/rank/12_run.ipynb #026cebed
 class Gathered(NamedTuple):
@@ -276,8 +276,7 @@ def settings_of(
     *,
     mask: Tensor,  # shape (n,), True where a point trains
     source: Any | None,  # of images or texts; None if there are features alone
-    labels: row_labels.LabelsLike | None,  # as for rank_models
-    checked_labels: row_labels.GivenLabels | None,
+    labels: dict[str, Any] | None,  # of labels_record, if labels are known
 ) -> dict[str, Any]:  # what json can hold
     "How a ranking came about."
     law_sample, labelled = findings.law_sample, findings.labelled
@@ -291,10 +290,9 @@ def settings_of(
         options=options,
         pairs=law_sample.pairs,
     )
-    if checked_labels is not None and labelled is not None:
-        label_settings = labels_record(checked_labels, labels, source)
-        settings["labels"] = label_settings | dict(judges=labelled.weights)
-        settings["notes"] += checked_labels.notes
+    if labels is not None and labelled is not None:
+        settings["labels"] = labels | dict(judges=labelled.weights)
+        settings["notes"] += labels["notes"]
     if options.groups is not None:
         settings["groups"] = n_groups = len(options.groups.unique())
         settings["notes"].append(_GROUPED.format(n_points=len(mask), n_groups=n_groups))
@@ -367,19 +365,26 @@ def rank_with(
     options, mask = split_points(options, n)
     votes = n_voters if choice.kind == "elected" and n_voters > 2 else 0
     steps = engine.steps(votes, len(group.models), labelled=checked_labels is not None)
-    with blocks.open_bar(options.progress, total=steps, unit="step") as bar:
+    with open_bar(options.progress, total=steps, unit="step") as bar:
         busy = replace(engine, options=replace(options, bar=bar))
-        label_options: dict[str, Any] = dict(checked_labels=checked_labels, metrics=metrics)
-        findings = find_scores(busy, group, choice, mask=mask, votes=votes, **label_options)
-    point_options: dict[str, Any] = dict(mask=mask, source=source)
-    settings = settings_of(
-        findings, options, labels=labels, checked_labels=checked_labels, **point_options
-    )
+        findings = find_scores(
+            busy,
+            group,
+            choice,
+            mask=mask,
+            votes=votes,
+            checked_labels=checked_labels,
+            metrics=metrics,
+        )
+    label_settings = None
+    if checked_labels is not None:
+        label_settings = labels_record(checked_labels, labels, source)
+    settings = settings_of(findings, options, mask=mask, source=source, labels=label_settings)
     silent = [f"{name} does not judge: {why}" for name, why in group.unseated.items()]
     settings["notes"] += [*notes, *silent]
     settings["copies"] = copied
     settings["unjudged"] = jury.unjudged_words(len(findings.models), group.jury)
-    return assemble(findings, settings, options, **point_options)
+    return assemble(findings, settings, options, mask, source)
 
 
 def run(
@@ -390,8 +395,10 @@ def run(
     prior: members.AnyModel | None = None,  # as for rank_models
     judges: laws.JudgesLike | None = None,  # as for rank_models
     controls: str | Sequence | None = None,  # as for rank_models
+    labels: row_labels.LabelsLike | None = None,  # as for rank_models
+    metrics: Mapping | list | tuple | None = None,  # as for rank_models
+    failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
     on_disk: bool = False,  # rows stay where they are
-    **asked: Any,  # of rank_with: labels, metrics, failures
 ) -> Ranking:
     "Read what is asked, and let the engine of these features rank the models."
     choice = laws.read_prior(prior, models, options.caller)
@@ -404,4 +411,13 @@ def run(
     else:
         source = members.images_for(images, {**models, **also}, options)
         engine = MemoryEngine(options, source)
-    return rank_with(engine, models, choice, source=source, judges=judges, **asked)
+    return rank_with(
+        engine,
+        models,
+        choice,
+        source=source,
+        labels=labels,
+        metrics=metrics,
+        judges=judges,
+        failures=failures,
+    )
