@@ -226,7 +226,7 @@ CALLS = {
         "rank_tiers": dict(skill=torch.tensor([0.4, 0.6]), covariance=0.01 * torch.eye(2)),
     },
     "rank.reliability": {"expected_loss": dict(judges=ELECTED, similarity=torch.eye(3))},
-    "rank.outputs": {
+    "rank.record": {
         "worst_decile": dict(accuracies=P),
     },
     "rank.models": {

@@ -316,7 +316,7 @@ NAMES = {
     "groups": "groups task_groups rank_tiers.models",
     "flag": "center elected oriented check_edges exif_rotation higher_is_better intercept "
     "on_disk overwrite paired plan points progress regression shuffle standardize tagged "
-    "expected_heldout_error.variance",
+    "expected_heldout_error.variance plan_ranking.moments",
     "word": "measure convention criterion against version "
     "eps_scale estimator graphs hessian interval kernel kind method "
     "missing normalization on_error pairs pooling probe rates rule sampler setting "

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from ..prior.shared_prior import task_temperature
-from ..rank.options import MAX_SEED
 
 import taskpriors.checks as checks
 from ..checks import DataFrame, Series
 from ..kernels import kernel_factor
 from ..prior.heldout import expected_heldout_error
+from ..prior.shared_prior import task_temperature
 from ..prior.task_prior import TaskPrior
 from ..rank.agreement import agreement_row
+from ..rank.options import MAX_SEED
 from ..rank.ranking import Ranking
 from ..signatures import documented
 from ..transfer.spectrum import rankme
