@@ -325,7 +325,8 @@ def rank_models(
     better when higher, and is cached if it has a `key`; "synbench" among names scores the networks
     themselves. Three names are computed only if they are asked for, in a list or as name -> True:
     "accuracy" trains probes on further tasks of the law (as does probe="logistic"), with which
-    agreement() compares all columns, and "mean" or "variance" are the moments of Tr(MG).
+    agreement() compares all columns, and "mean" or "variance" are the moments of Tr(MG) (as are
+    temperature= and graphs="directed", which concern them alone).
     `labels` are an array or list (NaN, None or an empty text where not known), a series, a dict of
     rows or paths and labels, a table whose rows have such a key (csv, tsv, json, parquet, a data
     frame), another file, or True for those of the points. A -1 is unknown beside classes 0, 1, 2,
@@ -362,7 +363,7 @@ def rank_models(
         task_temperature=task_temperature,
         train=train,
         accuracy=wanted.accuracy or probe == "logistic",
-        moments=wanted.moments,
+        moments=wanted.moments or temperature is not None or graphs == "directed",
         groups=groups,
         seed=seed,
         cache=cache,
