@@ -53,7 +53,7 @@ class Lead(Result):
         return (
             f"{self.a} against {self.b}: {self.lead:+.3f} skill [{self.low:+.3f}, {self.high:+.3f}]"
             f", P(ahead) {self.probability:.3f}{of_probes}; on one task of the law "
-            f" [{self.task_low:+.3f}, {self.task_high:+.3f}] skill, "
+            f"[{self.task_low:+.3f}, {self.task_high:+.3f}] skill, "
             f"P(ahead) {self.task_probability:.3f}"
         )
 
