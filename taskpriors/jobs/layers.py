@@ -11,7 +11,6 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import torch
-from ..rank.options import RankOptions
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
@@ -36,6 +35,7 @@ from ..prior.left_out_groups import check_groups
 from ..rank.jury import see_inputs, standing_jury
 from ..rank.labelled import labels_record
 from ..rank.models import rank_models
+from ..rank.options import RankOptions
 from ..rank.ranking import Ranking
 from ..results import new_axes
 from ..signatures import documented
