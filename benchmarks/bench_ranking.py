@@ -1,7 +1,7 @@
 """A ranking with its intervals, against the products that it cannot do without.
 
 The reckoning: one decomposition of each model's features, one pass of errors over the tasks and one
-sample of tasks from each judge. What a ranking takes beyond that are an election, probes, and
+sample of tasks from each judge. What a ranking takes beyond that are an election, and
 decompositions that an election and a skill do both. `seconds_by_step` says where each second goes.
 """
 
@@ -30,13 +30,11 @@ def cpu(f):
 
 
 STEPS = {  # functions as the modules of a ranking know them, by what they are for
-    "kernels": ("rank.company.kernel_factor", "rank.laws.kernel_factor"),
+    "kernels": ("kernels.kernel_factor", "rank.laws.kernel_factor"),
     "tasks of the election": ("prior.cross_skill.tasks_of_priors",),
     "skills of the election": ("prior.cross_skill._skills",),
     "tasks": ("rank.laws.sample_tasks",),
     "skills": ("rank.memory._skill",),
-    "probes": ("rank.memory.fit_probes",),
-    "moments": ("rank.memory.model_moments",),
 }
 DECOMPOSING = ("rank.memory", "prior.cross_skill", "probes")  # who decomposes
 

@@ -61,7 +61,7 @@ RESULTS = {  # what a reader of proofs opens first, by the names in the sidebar
     "synbench/robust_bayes": "Robust Bayes classifier",
 }
 DERIVED = {  # of a folder that is machinery for the most part, the pages that derive something
-    "rank": ("error_law", "shared_prior", "tiers", "reliability", "jury", "ranking", "models"),
+    "rank": ("error_law", "tiers", "reliability", "jury", "ranking", "models"),
     "jobs": ("monitor", "layers", "cli"),
     "inputs": (),
     "workshop": (),
@@ -73,11 +73,13 @@ MACHINERY = (  # of the other folders, the pages that only say how something is 
     "prior/cross_skill",
     "prior/ridge_on_disk",
     "prior/cut_prior",
+    "synbench/networks",
 )
 BUILT = {  # folders with machinery, from the ground up, with the headings under `HOW_BUILT`
     "workshop": "Workshop",
     "inputs": "Images, texts and features",
     "prior": "Sums over a prior",
+    "synbench": "Networks of SynBench",
     "rank": "Steps of a ranking",
     "jobs": "Parts of the commands",
 }

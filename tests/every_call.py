@@ -44,7 +44,8 @@ CURVE = loss_curve(X, y)
 HEAD = fit_head(X, y, beta=1.0)
 SVD = feature_svd(X)
 GRIDS = [gaussian_grid(M, y) for M in (X, X2, X + X2)]
-RANKING = rank_models(MODELS, None, n_tasks=6, n_classes=2, cache=False, progress=False)
+FEW_TASKS = dict(n_tasks=6, n_classes=2, cache=False, progress=False)
+RANKING = rank_models(MODELS, None, metrics="all", **FEW_TASKS)
 EXPLORER = TaskExplorer(X)
 VIEWS = torch.stack([X, X + 0.1 * X2], 1)
 MAP = X[:, :2]
@@ -59,9 +60,7 @@ def pixels(picture):
     return torch.from_numpy(np.array(picture, dtype="float32"))
 
 
-COMPANY = rank_models(
-    MODELS | {"c": X + X2}, None, n_tasks=6, n_classes=2, cache=False, progress=False
-)
+COMPANY = rank_models(MODELS | {"c": X + X2}, None, **FEW_TASKS)
 TRUTH = dict(a=1.0, b=3.0, c=2.0)
 OUTSIDE = pd.DataFrame(dict(a=[1.0, 2.0], b=[3.0, 4.0]), index=["a", "b"])
 TEXTS = [f"{'abc'[k % 3]} text" for k in range(N)]
@@ -227,7 +226,7 @@ CALLS = {
         "rank_tiers": dict(skill=torch.tensor([0.4, 0.6]), covariance=0.01 * torch.eye(2)),
     },
     "rank.reliability": {"expected_loss": dict(judges=ELECTED, similarity=torch.eye(3))},
-    "rank.outputs": {
+    "rank.record": {
         "worst_decile": dict(accuracies=P),
     },
     "rank.models": {
@@ -242,7 +241,7 @@ CALLS = {
         "cell_text": dict(column="skill", value=0.5),
         "json_ready": dict(x=[1.0]),
     },
-    "rank.shared_prior": {
+    "prior.shared_prior": {
         "shared_prior": dict(factors=MODELS),
         "edge_temperature": dict(Z=Z),
         "task_temperature": dict(Z=Z, n_classes=2),

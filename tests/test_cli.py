@@ -95,13 +95,12 @@ def test_the_default_ranks_the_zoo_on_the_digits(tmp_path):
     assert {
         "model",
         "dimension",
-        "mean",
-        "variance",
-        "accuracy",
-        "accuracy_sd",
-        "worst_decile",
+        "skill",
+        "skill_se",
+        "tier",
         "seconds",
     } <= set(table.columns)
+    assert set(table.columns).isdisjoint({"mean", "variance", "accuracy", "worst_decile"})
     s = about["settings"]
     assert (
         s["n"] == 1797
@@ -112,16 +111,13 @@ def test_the_default_ranks_the_zoo_on_the_digits(tmp_path):
     )
     assert s["prior"].startswith("judged by 1 model that is not ranked (efficientnet_lite0 ")
     assert s["judges"]["efficientnet_lite0"] > 0 and "Prior: judged by 1 model that" in out
-    assert [row["statistic"] for row in about["agreement"]][-1] == "dimension" and all(
-        row["low"] < row["high"] for row in about["agreement"]
-    )
-    assert (table.accuracy > table.worst_decile).all() and table.accuracy.max() > 0.6
+    assert about["agreement"] == [] and "Spearman" not in out
     with Image.open(tmp_path / "ranking/ranking.png") as im:
         assert min(im.size) > 300
     assert all(len(line) <= 100 for line in out.splitlines()) and all(
         name in out for name in table.model
     )
-    assert "Spearman correlation" in out and "%|" not in out
+    assert "%|" not in out
 
 
 def test_judges_are_files_or_nobody(shelf, tmp_path):
@@ -260,7 +256,7 @@ def test_no_network(shelf, tmp_path):
     assert "weights must be in the cache of the hub. Got none of resnet10t and resnet18;" in err
 
 
-LONG_ENOUGH = "--n-tasks", 300, "--n-classes", 4  # to be interrupted
+LONG_ENOUGH = "--n-tasks", 300, "--n-classes", 4, "--all"  # to be interrupted
 
 
 @pytest.fixture(scope="module")
@@ -353,7 +349,7 @@ def test_bad_input_is_one_sentence(shelf, tmp_path, more, says):
 
 
 def test_the_cache_is_shown_and_cleared(shelf, tmp_path):
-    assert run(*words(shelf, "--n-tasks", 10), cwd=tmp_path)[0] == 0
+    assert run(*words(shelf, "--n-tasks", 10, "--all"), cwd=tmp_path)[0] == 0
     folder = tmp_path / "cache" / "ranking"
     strangers = [folder / "notes.txt", folder / "other.safetensors", tmp_path / "cache" / "mine"]
     for path in strangers:

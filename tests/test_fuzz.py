@@ -34,9 +34,9 @@ from torch import nn
 from taskpriors.inputs.feature_files import read_features
 from taskpriors.inputs.images import load_images
 from taskpriors.inputs.pooling import pool_tokens
+from taskpriors.inputs.row_labels import read_labels
 from taskpriors.jobs.layers import layer_features
 from taskpriors.jobs.monitor import Monitor
-from taskpriors.rank.known_labels import read_labels
 
 SENTENCE = re.compile(r"^[\w.]+: .+\. Got .*; .+\.$", re.S)
 LONGEST = 300  # characters of a message
@@ -316,7 +316,7 @@ NAMES = {
     "groups": "groups task_groups rank_tiers.models",
     "flag": "center elected oriented check_edges exif_rotation higher_is_better intercept "
     "on_disk overwrite paired plan points progress regression shuffle standardize tagged "
-    "expected_heldout_error.variance",
+    "expected_heldout_error.variance plan_ranking.moments",
     "word": "measure convention criterion against version "
     "eps_scale estimator graphs hessian interval kernel kind method "
     "missing normalization on_error pairs pooling probe rates rule sampler setting "
@@ -374,6 +374,8 @@ RIGHT = {
     "use_head head None": "the head is fitted",
     "choose_grid reference a vector": "one number per checkpoint",
     "rank_models metrics none": "no further statistics",
+    "scores_of_rows probe_labels None": "no probe is trained",
+    "head_to_head accuracies none": "no probe was trained",
     "known_names aliases none": "no further names",
     "match_models aliases none": "no further names",
     "outside_agreement aliases none": "no further names",

@@ -90,6 +90,10 @@ def cases():
     out["three, disk, cut"] = "disk", three, dict(rank=4)
     out["three, memory, logistic"] = "memory", three, dict(probe="logistic")
     out["three, memory, metrics"] = "memory", three, dict(metrics=["rankme", "uniformity"])
+    for door in DOORS:
+        for which in ("unlabelled", "some"):
+            options = dict(metrics="all", labels=labels[which])
+            out[f"three, {door}, all statistics, {which}"] = door, three, options
     return out
 
 
@@ -98,7 +102,7 @@ CASES = cases()
 
 def written(values, digits=8):
     "Numbers as JSON holds them, None where there is none."
-    return [None if math.isnan(x) else float(f"{x:.{digits}g}") for x in values]
+    return [None if x is None or math.isnan(x) else float(f"{x:.{digits}g}") for x in values]
 
 
 def lead(ranking, pair, groups=None):

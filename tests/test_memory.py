@@ -42,10 +42,10 @@ from taskpriors.prior import (
     tails,
     views,
 )
+from taskpriors.prior.shared_prior import edge_temperature
 from taskpriors.prior.task_prior import TaskPrior
 from taskpriors.probes import logistic_probes, ridge_probes
 from taskpriors.rank.models import rank_models
-from taskpriors.rank.shared_prior import edge_temperature
 from taskpriors.ridge import ridge_basis, simplex_codes
 from taskpriors.ridge_tasks import alpha_grid
 from taskpriors.svd import feature_svd

@@ -79,7 +79,8 @@ def cluster():
 
 
 def test_a_worker_that_dies_changes_nothing(files, cluster, tmp_path):
-    how = dict(n_tasks=16, n_classes=3, cache=False, progress=False, labels=torch.arange(400) % 3)
+    how = dict(n_tasks=16, n_classes=3, cache=False, progress=False, metrics="all")
+    how["labels"] = torch.arange(400) % 3
     here = rank_rows(files, **how)
     with distributed.Client(cluster) as client:
         deadly = Deadly(client.get_executor(), str(tmp_path / "dead"))
@@ -136,7 +137,7 @@ def test_workers_that_share_no_folder_rank_from_a_store(
         file.write("label\n" + "\n".join(str(i % 3) for i in range(400)))
     labels = f"{bucket}/labels.csv"
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    how = dict(n_tasks=16, n_classes=3, progress=False, cache=False)
+    how = dict(n_tasks=16, n_classes=3, progress=False, cache=False, metrics="all")
     here = rank_rows(files, labels=KNOWN, **how)
     assert_same(rank_models(urls, labels=labels, **how), rank_models(files, labels=KNOWN, **how))
     with distributed.Client(cluster) as client:
@@ -157,7 +158,7 @@ def assert_same(a, b):
         torch.testing.assert_close(getattr(a, name), getattr(b, name), rtol=1e-5, atol=1e-6)
 
 
-FEW = dict(n_tasks=16, n_classes=3, progress=False)
+FEW = dict(n_tasks=16, n_classes=3, metrics="all", progress=False)
 KNOWN = torch.arange(400) % 3
 
 
@@ -279,7 +280,8 @@ def test_a_value_that_is_no_number_is_named_by_its_row(files):
 @pytest.mark.parametrize("prior", ["product", "of a file"])
 def test_rows_go_to_another_device(files, prior):
     two = {name: files[name] for name in ("model 0", "model 1")}
-    how = dict(n_tasks=4, n_classes=3, progress=False, cache=False, labels=torch.arange(400) % 5)
+    how = dict(n_tasks=4, n_classes=3, metrics="all", progress=False, cache=False)
+    how["labels"] = torch.arange(400) % 5
     how["prior"] = files["model 3"] if prior == "of a file" else prior
     here = rank_rows(two, **how)
     with OtherDevice() as other:

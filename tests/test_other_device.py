@@ -73,7 +73,7 @@ def test_a_ranking_in_memory_is_the_same_there():
     g = torch.Generator().manual_seed(0)
     Z = torch.randn(60, 6, generator=g)
     models = {f"model {k}": Z @ torch.randn(6, 5 + k, generator=g) for k in range(3)}
-    few = dict(n_tasks=6, cache=False, progress=False)
+    few = dict(n_tasks=6, metrics="all", cache=False, progress=False)
     here = tp.rank_models(models, **few)
     with OtherDevice() as other:
         there = tp.rank_models(models, device=NAME, **few)

@@ -283,7 +283,8 @@ def test_the_slider_runs_without_a_kernel(address, browser):
 
 def test_code_names_link_to_where_they_are_derived(site):
     html = (site / "papers/figures.html").read_text(encoding="utf-8")
-    assert 'href="../rank/shared_prior.html#taskpriors-rank-shared-prior-task-temperature"' in html
+    name = "shared_prior.html#taskpriors-prior-shared-prior-task-temperature"
+    assert f'href="../prior/{name}"' in html
     assert 'href="../prior/heldout.html"' in (site / "rank/ranking.html").read_text(
         encoding="utf-8"
     )

@@ -17,35 +17,15 @@ from torch import Tensor, nn
 from typing_extensions import TypeAliasType
 
 import taskpriors
-from taskpriors.checks import (
-    ArrayLike,
-    check_features,
-    check_instance,
-    refuse,
-)
-from . import sources
+import taskpriors.checks as checks
+import taskpriors.store as store
+from ..checks import ArrayLike
+from . import named_models, pretrained, sources, zoo
 from .encoders import description_of
 from .feature_files import read_features
 from .image_source import ImageSource, reading_digest
-from taskpriors.inputs.named_models import (
-    repooled,
-    timm_config,
-    timm_module,
-    transformers_model,
-)
 from .onnx import OnnxModel
-from taskpriors.inputs.pretrained import (
-    CLASSIFIER_INPUT,
-    Headless,
-    PooledModel,
-    class_layers,
-    picture_transform,
-)
-from .zoo import zoo_model, zoo_transform
-from taskpriors.store import (
-    cache_dir,
-    digest_json,
-)
+from .pretrained import Headless, PooledModel
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #7a383810
 @dataclass
@@ -80,7 +60,7 @@ class Encoder(sources.Source):
             probe=probe,
             versions=[torch.__version__, taskpriors.__version__],
         )
-        return digest_json(decides)
+        return store.digest_json(decides)
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #7bd4a90a
 ModelLike = TypeAliasType(
@@ -92,12 +72,12 @@ def _check_description(transform: Any, pooling: Any, name: Any, cache: Any):
     "Refuse what cannot describe a model, before one is loaded."
     for what, value in dict(name=name, pooling=pooling).items():
         if value is not None:
-            check_instance(value, str, "embed", what, remedy="pass a text or None")
+            checks.check_instance(value, str, "embed", what, remedy="pass a text or None")
     if cache is not None and not isinstance(cache, bool):
-        cache_dir(cache)
+        store.cache_dir(cache)
     if transform is not None and (not callable(transform) or isinstance(transform, type)):
         rule = "transform must be a function from a picture to a tensor"
-        refuse("embed", rule, type(transform).__name__, "pass one, or None", TypeError)
+        checks.refuse("embed", rule, type(transform).__name__, "pass one, or None", TypeError)
 
 
 def _own_transform(module, processed):  # PIL image -> tensor; processed: of transformers
@@ -105,10 +85,10 @@ def _own_transform(module, processed):  # PIL image -> tensor; processed: of tra
         rule, remedy = "a module or function needs transform=", "pass a function of a PIL image"
         if processed:
             remedy = "pass the pair (network, processor)"
-        refuse("embed", rule, "none", remedy, TypeError)
+        checks.refuse("embed", rule, "none", remedy, TypeError)
     from timm.data import create_transform
 
-    return create_transform(**timm_config(module), is_training=False)
+    return create_transform(**named_models.timm_config(module), is_training=False)
 
 
 class _Named(NamedTuple):
@@ -120,12 +100,12 @@ class _Named(NamedTuple):
 def _open_named(source, pooling, cache):  # _Named
     name = source.text
     if source.of_zoo:
-        return _Named(zoo_model(name[4:], cache=cache), pooling, zoo_transform)
+        return _Named(zoo.zoo_model(name[4:], cache=cache), pooling, zoo.zoo_transform)
     if source.of_hub:
-        network, processor, default_pooling = transformers_model(name, "embed")
+        network, processor, default_pooling = named_models.transformers_model(name, "embed")
         return _Named(network, pooling or default_pooling, processor)
     name = f"hf-hub:{name}" if name.startswith("timm/") else name
-    return _Named(timm_module(name, "embed", pooling=pooling), pooling, None)
+    return _Named(named_models.timm_module(name, "embed", pooling=pooling), pooling, None)
 
 
 def _refuse_source(source):  # what can be no model of images
@@ -133,21 +113,21 @@ def _refuse_source(source):  # what can be no model of images
     match source:
         case sources.Unknown(value=tuple()):
             rule = "a pair must be (module, transform), or (network, processor) of transformers"
-            refuse("embed", rule, source.kind, "pass these two", TypeError)
+            checks.refuse("embed", rule, source.kind, "pass these two", TypeError)
         case sources.Unknown():
-            refuse("embed", rule, source.kind, remedy, TypeError)
-    refuse("embed", rule, source.label, "pass texts to embed_texts", TypeError)
+            checks.refuse("embed", rule, source.kind, remedy, TypeError)
+    checks.refuse("embed", rule, source.label, "pass texts to embed_texts", TypeError)
 
 
 def _of_features(source, name):  # Encoder
     values, points = read_features(source, "embed")
-    rows = check_features(values, "embed", min_rows=1)
+    rows = checks.check_features(values, "embed", min_rows=1)
     return Encoder(name or source.label, None, features=rows, points=points)
 
 
 def _without_classes(module, pooling, name):  # what the network gives under its name
     if pooling is not None and sources.comes_from(module, "timm"):
-        return repooled(copy.deepcopy(module), pooling, name, "embed")
+        return named_models.repooled(copy.deepcopy(module), pooling, name, "embed")
     return Headless(module)
 
 
@@ -170,7 +150,7 @@ def load_encoder(
     transform = transform or getattr(source, "partner", None)
     if isinstance(source, sources.Name):
         named = _open_named(source, pooling, cache)
-        taken = "" if source.of_zoo or source.of_hub or pooling else CLASSIFIER_INPUT
+        taken = "" if source.of_zoo or source.of_hub or pooling else pretrained.CLASSIFIER_INPUT
         source, pooling = sources.Network(named.forward), named.pooling
         transform = transform or named.transform
     elif isinstance(source, sources.OnnxNetwork):
@@ -180,11 +160,11 @@ def load_encoder(
     forward, module, processed = source.model, source.module, source.of_transformers
     carried = module  # carries the transform of timm, if it is of timm
     if sources.of_transformers(transform):
-        transform = picture_transform(transform)
+        transform = pretrained.picture_transform(transform)
     if processed:
         forward = module = PooledModel(source.model, pooling)
         pooling = None  # is done by it
-    elif isinstance(source, sources.Network) and class_layers(module):
+    elif isinstance(source, sources.Network) and pretrained.class_layers(module):
         forward = module = _without_classes(module, pooling, name)
     if transform is None:
         transform = _own_transform(carried, processed)

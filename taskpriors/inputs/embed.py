@@ -22,43 +22,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..blocks import evenly, open_bar
-from taskpriors.checks import (
-    check_choice,
-    check_count,
-    check_flag,
-    check_load,
-    check_number,
-    check_same_n,
-    refuse,
-)
+import taskpriors.blocks as blocks
+import taskpriors.checks as checks
+import taskpriors.store as store
+from . import encoders, loaders
 from .accepted_models import Encoder, ModelLike, load_encoder
-from taskpriors.inputs.encoders import (
-    PROBE_IMAGES,
-    BatchEncoder,
-    check_device,
-    default_device,
-    evaluating,
-    n_parameters,
-    outputs_digest,
-    printed_form,
-    unmoved_generators,
-)
+from .encoders import BatchEncoder
 from .image_source import ImageSource
 from .images import ImagesLike, load_images
-from .loaders import LoadedBatches, n_inputs
+from .loaders import LoadedBatches
 from .probe import EXACT, HALF, ON_GPU, Look, check_encoder
 from .sources import source_of
 from ..results import Result
 from ..signatures import documented
-from taskpriors.store import (
-    CacheLike,
-    cache_dir,
-    digest_tensors,
-    find_tensors,
-    keep_tensors,
-    locked,
-)
+from ..store import CacheLike
 
 # %% ../../nbs/inputs/06_embed.ipynb #dfdee620
 def passed_on(x: Any) -> Any:
@@ -91,7 +68,7 @@ def _stack(
     if len(shapes) > 1:
         rule = "the transform must return one shape for all images"
         got = " and ".join(map(str, sorted(shapes)[:3]))
-        refuse("embed", rule, got, "end it with a resize and a crop")
+        checks.refuse("embed", rule, got, "end it with a resize and a crop")
     return torch.stack(rows)
 
 # %% ../../nbs/inputs/06_embed.ipynb #1ef2a951
@@ -145,7 +122,7 @@ def feature_batches(
         if not torch.isfinite(out).all():
             rule = f"features of {enc.name} must be finite"
             got = f"NaN or infinity among points {row} to {row + len(out) - 1}"
-            refuse("embed", rule, got, "check the weights, or use dtype='float32'")
+            checks.refuse("embed", rule, got, "check the weights, or use dtype='float32'")
         row += len(out)
         yield out
 
@@ -164,10 +141,10 @@ class Probe:
     def __init__(self, enc: Encoder, images: ImageSource, setup: Setup) -> None:
         network = _batch_encoder(enc, setup)
         if isinstance(images, LoadedBatches):
-            places = list(range(min(n_inputs(images.first), PROBE_IMAGES)))
+            places = list(range(min(loaders.n_inputs(images.first), encoders.PROBE_IMAGES)))
             row_at: Callable = partial(_row_of, images.first)
         else:
-            places = evenly(len(images), PROBE_IMAGES).tolist()
+            places = blocks.evenly(len(images), encoders.PROBE_IMAGES).tolist()
             row_at = _Prepared(images, enc.transform, 0).__getitem__
 
         def prepare(i):
@@ -197,11 +174,11 @@ class Probe:
 
     def digest(self) -> str | None:  # None if the model does not return the same features twice
         "What the model does, as one word."
-        return outputs_digest(self.evaluate, self.device)
+        return encoders.outputs_digest(self.evaluate, self.device)
 
     def check(self) -> None:
         "Refuse a model whose features are random, or depend on the batch."
-        with unmoved_generators(self.device):
+        with encoders.unmoved_generators(self.device):
             try:
                 together = self.evaluate() if self.together is None else self.together
             except (RuntimeError, MemoryError):  # the run itself will say why, if it fails as well
@@ -236,7 +213,7 @@ class _Entry(NamedTuple):
         "The features in a file, if they are what they must be."
         entries = dict(key=self.key, seconds=float, device=str)
         like = dict(features=torch.empty(n, self.dim, device="meta"))
-        stored = find_tensors(path, entries, like, caller=caller)
+        stored = store.find_tensors(path, entries, like, caller=caller)
         return stored and (stored[0]["features"], stored[1])
 
     def keep(
@@ -250,7 +227,7 @@ class _Entry(NamedTuple):
         "Store features, if the cache can be written."
         entries = dict(description, key=self.key)
         tensors = dict(features=features)
-        return keep_tensors(path, tensors, entries, sidecar=sidecar, root=self.root)
+        return store.keep_tensors(path, tensors, entries, sidecar=sidecar, root=self.root)
 
 # %% ../../nbs/inputs/06_embed.ipynb #5bcb85b5
 @dataclass
@@ -365,12 +342,12 @@ def _compute(
     setup: Setup,
     entry: _Entry | None,  # where features are stored; None stores nothing
 ) -> Features:
-    with evaluating(enc.forward if enc.module is None else enc.module, setup.device):
+    with encoders.evaluating(enc.forward if enc.module is None else enc.module, setup.device):
         rows = _read_parts(entry, str(setup.device))
         done = len(rows)
         bar: Any = nullcontext(setup.progress)
         if not _is_bar(setup.progress):
-            bar = open_bar(setup.progress, desc=enc.name, total=len(images), unit="point")
+            bar = blocks.open_bar(setup.progress, desc=enc.name, total=len(images), unit="point")
         with bar as bar:
             bar.update(done)
             try:
@@ -407,7 +384,7 @@ def _drop_left_parts(
         return
     if waits:
         return
-    with locked(whole, timeout=0) as held:
+    with store.locked(whole, timeout=0) as held:
         if held:
             shutil.rmtree(parts, ignore_errors=True)
 
@@ -423,7 +400,7 @@ def _find_or_store(
         if os.path.isdir(entry.parts):
             _drop_left_parts(entry.parts)
         return stored
-    with locked(entry.path):
+    with store.locked(entry.path):
         if stored := _lookup(enc, images, setup, entry, "embed"):
             return stored  # another process was faster
         probe.check()
@@ -437,9 +414,11 @@ def _find_or_store(
             dim=new.dim,
             n=len(images),
             fingerprint=images.fingerprint,
-            transform=printed_form(enc.transform),
+            transform=encoders.printed_form(enc.transform),
             pooling=enc.pooling,
-            weights=digest_tensors(enc.module.state_dict()) if enc.module is not None else None,
+            weights=store.digest_tensors(enc.module.state_dict())
+            if enc.module is not None
+            else None,
             versions=dict(torch=torch.__version__),
         )
         if entry.keep(entry.path, new.features, description, sidecar=True):
@@ -459,13 +438,13 @@ def _find_or_compute(
     setup: Setup,
     cache: CacheLike | None,
 ) -> Features:
-    with evaluating(enc.forward if enc.module is None else enc.module, setup.device):
+    with encoders.evaluating(enc.forward if enc.module is None else enc.module, setup.device):
         probe = Probe(enc, images, setup)
         digest = None if cache is False else probe.digest()
         if digest is not None and probe.together is not None:
             key = enc.key(images, setup.dtype, digest)
             name = re.sub(r"[^A-Za-z0-9.]+", "_", enc.name)[-80:]
-            root = cache_dir(cache or None)
+            root = store.cache_dir(cache or None)
             path = root / "features" / f"{name}-{key[:20]}.safetensors"
             dim = probe.together.shape[1]
             entry = _Entry(root=root, path=path, key=key, n=len(images), dim=dim)
@@ -476,7 +455,8 @@ def _find_or_compute(
         new = replace(new, pooling=_pooling(enc, probe))
     if cache is False:
         return new
-    event = f"embed: {enc.name} returns other features when it sees the same {PROBE_IMAGES} points"
+    event = f"embed: {enc.name} returns other features when it sees the same "
+    event += f"{encoders.PROBE_IMAGES} points"
     warnings.warn(f"{event} again, or fails on them; nothing of it is cached.", stacklevel=3)
     return new
 
@@ -497,17 +477,19 @@ def embed_features(
     progress: bool = True,  # show a bar on standard error, or a bar that is to be moved on
 ) -> Features:
     "Embed images with one model, or find the features in the cache; also say what made them."
-    check_choice(dtype, ("float32", "bfloat16", "float16"), "embed", "dtype")
-    device = default_device() if device is None else check_device(device, "embed")
+    checks.check_choice(dtype, ("float32", "bfloat16", "float16"), "embed", "dtype")
+    device = encoders.default_device() if device is None else encoders.check_device(device, "embed")
     if num_workers is None:
         num_workers = min(8, os.cpu_count() or 1) if device.type == "cuda" else 0
     setup = Setup(
         device=device,
         dtype=dtype,
-        batch_size=check_count(batch_size, "embed", "batch_size"),
-        num_workers=check_load(num_workers, "embed", "num_workers", low=0, workers=True),
-        save_every=check_number(save_every, "embed", "save_every", low=0),
-        progress=progress if _is_bar(progress) else check_flag(progress, "embed", "progress"),
+        batch_size=checks.check_count(batch_size, "embed", "batch_size"),
+        num_workers=checks.check_load(num_workers, "embed", "num_workers", low=0, workers=True),
+        save_every=checks.check_number(save_every, "embed", "save_every", low=0),
+        progress=progress
+        if _is_bar(progress)
+        else checks.check_flag(progress, "embed", "progress"),
     )
     points: Any = images
     if isinstance(points, torch.utils.data.DataLoader):
@@ -519,7 +501,7 @@ def embed_features(
         if transform is not None or getattr(source, "partner", None) is not None:
             rule = "a loader's batches must go to the model as they are"
             remedy = "leave the transform to the loader's data set, or pass pictures"
-            refuse("embed", rule, "a transform or processor", remedy, TypeError)
+            checks.refuse("embed", rule, "a transform or processor", remedy, TypeError)
         transform = passed_on
     enc = load_encoder(
         source,
@@ -531,7 +513,7 @@ def embed_features(
     if enc.features is not None:
         if points is not None:
             kind = getattr(points, "kind", "images")
-            check_same_n("embed", **{kind: len(points), "features": len(enc.features)})
+            checks.check_same_n("embed", **{kind: len(points), "features": len(enc.features)})
         return Features(
             name=enc.name,
             features=enc.features,
@@ -545,9 +527,9 @@ def embed_features(
         )
     if points is None:
         rule = "images must be given unless the model is features"
-        refuse("embed", rule, "None", "pass what load_images opens", TypeError)
+        checks.refuse("embed", rule, "None", "pass what load_images opens", TypeError)
     features = _find_or_compute(enc, points, setup, cache)
-    return replace(features, parameters=n_parameters(enc.module))
+    return replace(features, parameters=encoders.n_parameters(enc.module))
 
 # %% ../../nbs/inputs/06_embed.ipynb #1e61a39e
 @documented

@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..checks import refuse
+import taskpriors.checks as checks
 from .axes import channels_of
 from .pooling import choose_output, pool_output, pooling_words
 from .sources import Network, source_of
@@ -59,7 +59,7 @@ def check_device(
     except (RuntimeError, AssertionError, ValueError, TypeError) as e:
         got = f"{device!r:.60} ({str(e).splitlines()[0][:80]})"
         rule = "device must be one that torch can use here"
-        refuse(caller, rule, got, "leave it out, or pass 'cpu'")
+        checks.refuse(caller, rule, got, "leave it out, or pass 'cpu'")
 
 # %% ../../nbs/inputs/03_encoders.ipynb #49f17823
 def default_device() -> torch.device:
@@ -245,7 +245,7 @@ class BatchEncoder:
             if out.ndim == 0 or len(out) != n:
                 rule = "the model must return one feature vector per input"
                 got = f"{tuple(out.shape)} for {n} inputs"
-                refuse(self.caller, rule, got, "wrap it in a function that does")
+                checks.refuse(self.caller, rule, got, "wrap it in a function that does")
             self.taken.add(pooling_words(out, pooling))
             last = out.ndim == 4 and pooling != "flatten" and self._axis_of(x) == 3
             pooling = None if pooling == "pooler" else pooling
@@ -273,7 +273,7 @@ class BatchEncoder:
         except torch.cuda.OutOfMemoryError:
             rule = f"{self.name} must fit on {self.device}"
             got = f"batches of {n} inputs"
-            refuse(self.caller, rule, got, "pass a smaller batch_size", MemoryError)
+            checks.refuse(self.caller, rule, got, "pass a smaller batch_size", MemoryError)
         except _FAULTS as e:
             if str(e).startswith(f"{self.caller}: "):
                 raise  # a sentence of ours already
@@ -282,7 +282,7 @@ class BatchEncoder:
             shapes = ", ".join(f"{k} {tuple(v.shape)}".lstrip() for k, v in named.items())
             message = " ".join(str(e).split())[:160]
             got = f"{type(e).__name__}: {message} on shape {shapes}"
-            refuse(self.caller, rule, got, "check the model and its inputs", RuntimeError)
+            checks.refuse(self.caller, rule, got, "check the model and its inputs", RuntimeError)
 
 # %% ../../nbs/inputs/03_encoders.ipynb #a90fa44b
 def _source(

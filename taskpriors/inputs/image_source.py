@@ -22,13 +22,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+import taskpriors.checks as checks
 from ..blocks import evenly, with_bar
-from taskpriors.checks import (
-    ArrayLike,
-    Axes,
-    check_load,
-    refuse,
-)
+from ..checks import ArrayLike, Axes
 from ..results import new_axes
 
 # %% ../../nbs/inputs/04_image_source.ipynb #15f16062
@@ -42,11 +38,13 @@ def rgb_pixels(
         return a
     if a.dtype.kind != "f":
         remedy = "convert them, e.g. images.astype('uint8') if they lie in 0...255"
-        refuse("load_images", rule, f"{a.dtype}", remedy, TypeError)
+        checks.refuse("load_images", rule, f"{a.dtype}", remedy, TypeError)
     low, high = a.min(initial=1), a.max(initial=0)
     if not (low >= 0 and high <= 1):
         got = f"values from {low:.3g} to {high:.3g}"
-        refuse("load_images", rule, got, "undo the normalisation, or divide by the largest value")
+        checks.refuse(
+            "load_images", rule, got, "undo the normalisation, or divide by the largest value"
+        )
     return np.rint(a * 255).astype(np.uint8)
 
 # %% ../../nbs/inputs/04_image_source.ipynb #ec98410c
@@ -125,7 +123,7 @@ def image_content(item: Any, exif_rotation: bool = True) -> Any:  # bytes, or a 
     if not is_image or 0 in a.shape:
         rule = "an image must have shape (H, W) or (H, W, 3)"
         remedy = "move the channels last and keep one or three"
-        refuse("load_images", rule, tuple(a.shape), remedy)
+        checks.refuse("load_images", rule, tuple(a.shape), remedy)
     return Image.fromarray(a).convert("RGB")
 
 # %% ../../nbs/inputs/04_image_source.ipynb #c75c4618
@@ -244,7 +242,7 @@ def _inspect(items, i, exif_rotation=True):  # (hash, label, brightest value), o
         rule = "the columns of image and label must exist"
         remedy = "name them with input_key= and target_key="
         remedy += " (without labels, give the image column twice)"
-        refuse("load_images", rule, f"none called {e}", remedy)
+        checks.refuse("load_images", rule, f"none called {e}", remedy)
     try:
         brightest = check_decodes(content)
     except MemoryError:
@@ -299,7 +297,7 @@ class ImageSource:
     ) -> None:
         self.items, self.name, self.labels_from = items, name, labels_from
         self.exif_rotation = exif_rotation
-        n_threads = check_load(n_threads, "load_images", "n_threads", low=0, workers=True)
+        n_threads = checks.check_load(n_threads, "load_images", "n_threads", low=0, workers=True)
         inspected = _inspect_all(items, n_threads, progress, exif_rotation)
         self.index = [i for i, f in enumerate(inspected) if isinstance(f, tuple)]
         self.names = None if names is None else tuple(str(names[i]) for i in self.index)
@@ -307,7 +305,9 @@ class ImageSource:
         self.skipped = [(str(names[i]), f) for i, f in enumerate(inspected) if isinstance(f, str)]
         if not self.index:
             got = f"{len(inspected)} images, the first: {inspected[0] if inspected else 'none'}"
-            refuse("load_images", f"{name} must hold a readable image", got, "check the source")
+            checks.refuse(
+                "load_images", f"{name} must hold a readable image", got, "check the source"
+            )
         self._digests = [inspected[i][0] for i in self.index]
         self.depth = self._depth_of([inspected[i][2] for i in self.index])
         y = [inspected[i][1] if labels is None else int(labels[i]) for i in self.index]
@@ -338,7 +338,7 @@ class ImageSource:
         if _image_digest(content) != self._digests[i]:
             rule = "an image must stay as it was when it was first read"
             remedy = "load the images again, without random transforms"
-            refuse(f"{self.name}[{i}]", rule, "other content", remedy, RuntimeError)
+            checks.refuse(f"{self.name}[{i}]", rule, "other content", remedy, RuntimeError)
         return decode_image(content, self.exif_rotation, self.depth)
 
     def __repr__(self):

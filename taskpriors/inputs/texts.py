@@ -27,17 +27,9 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 from typing_extensions import TypeAliasType
 
+import taskpriors.checks as checks
 from ..blocks import evenly
-from taskpriors.checks import (
-    ArrayLike,
-    as_tensor,
-    check_count,
-    check_instance,
-    check_labels,
-    check_memory,
-    check_same_n,
-    refuse,
-)
+from ..checks import ArrayLike
 from . import row_labels, sources, tables
 from .accepted_models import Encoder, load_encoder
 from .embed import Features, embed_features
@@ -70,7 +62,7 @@ def _words(
         blank = row_labels.is_blank(value) or str(value).strip() in missing.unknown
         if not isinstance(value, str) or blank:
             rule, remedy = "every text must have a label", "drop the text, or leave labels out"
-            refuse("load_texts", rule, f"{value!r:.40} at position {k}", remedy)
+            checks.refuse("load_texts", rule, f"{value!r:.40} at position {k}", remedy)
     for note in missing.notes:
         warnings.warn(f"load_texts: {note}", stacklevel=2)
     return values.astype(str)
@@ -87,12 +79,14 @@ def _classes(
 ) -> _TextClasses:
     words = _words(labels)
     if words is None:
-        y = check_labels(as_tensor(labels, "load_texts", "labels"), "load_texts")[0].cpu()
+        y = checks.check_labels(checks.as_tensor(labels, "load_texts", "labels"), "load_texts")[
+            0
+        ].cpu()
         names = tuple(y.unique().tolist())
     else:
         names, y = np.unique(words, return_inverse=True)
         names, y = tuple(names.tolist()), torch.as_tensor(y)
-    check_same_n("load_texts", texts=n, labels=len(y))
+    checks.check_same_n("load_texts", texts=n, labels=len(y))
     return _TextClasses(y, names)
 
 # %% ../../nbs/inputs/07_texts.ipynb #4279657a
@@ -129,13 +123,15 @@ class TextSource:
         for k, text in enumerate(texts):
             if not isinstance(text, str):
                 rule, remedy = "every text must be a string", "drop it, or pass what it stands for"
-                refuse("load_texts", rule, f"{text!r:.40} at position {k}", remedy, TypeError)
+                checks.refuse(
+                    "load_texts", rule, f"{text!r:.40} at position {k}", remedy, TypeError
+                )
             if not text.strip():
                 rule, remedy = "no text may be empty", "drop it"
-                refuse("load_texts", rule, f"{text!r:.40} at position {k}", remedy)
+                checks.refuse("load_texts", rule, f"{text!r:.40} at position {k}", remedy)
         self.texts, self.name, self.labels_from = tuple(texts), name, labels_from
         if not self.texts:
-            refuse("load_texts", f"{name} must hold a text", "none", "check the source")
+            checks.refuse("load_texts", f"{name} must hold a text", "none", "check the source")
         self.names = None if names is None else tuple(map(str, names))
         self.labels, self.classes = None, ()
         if labels is not None:
@@ -182,10 +178,10 @@ def _table_of(
         path = Path(source).expanduser()
         if not tables.kind_of(path):
             rule = f"texts must be a list, or a file {', '.join(tables.TABLE_FILES)}"
-            refuse("load_texts", rule, repr(path.name[-80:]), "pass a list of texts")
+            checks.refuse("load_texts", rule, repr(path.name[-80:]), "pass a list of texts")
         if not path.is_file():
             rule, remedy = "a file of texts must exist", "check the path"
-            refuse("load_texts", rule, repr(str(path)[-80:]), remedy, FileNotFoundError)
+            checks.refuse("load_texts", rule, repr(str(path)[-80:]), remedy, FileNotFoundError)
         columns = filter(None, (text_column, label_column))
         column_names = set(map(tables.plain_name, columns))
         return tables.read(path, "load_texts", column_names=column_names or _TEXT_NAMES, prose=True)
@@ -209,10 +205,10 @@ def _text_place(table: tables.Table, text_column: str | None, of_file: bool) -> 
     if of_file and len(plain) == 1 and plain != [""]:
         rule = f"the one column of {table.name[-60:]} must be headed text, or named"
         got = f"{table.columns[0][:60]!r} in the first line, which may be a text"
-        refuse("load_texts", rule, got, "write text above it, or name it with text_column=")
+        checks.refuse("load_texts", rule, got, "write text above it, or name it with text_column=")
     if len(places) != 1:
         rule, remedy = "a table of texts must have the column text", "name one with text_column="
-        refuse("load_texts", rule, ", ".join(table.columns)[:120], remedy)
+        checks.refuse("load_texts", rule, ", ".join(table.columns)[:120], remedy)
     return places[0]
 
 
@@ -241,7 +237,7 @@ def _limited(
     source: TextSource,
     limit: int | None,
 ) -> TextSource:
-    if limit is None or check_count(limit, "load_texts", "limit") >= len(source):
+    if limit is None or checks.check_count(limit, "load_texts", "limit") >= len(source):
         return source
     return source.subset(evenly(len(source), limit).tolist())
 
@@ -278,7 +274,7 @@ def load_texts(
     else:
         if text_column is not None or label_column is not None:
             rule, remedy = "a column must be named of a table", "leave it out"
-            refuse("load_texts", rule, type(source).__name__, remedy, TypeError)
+            checks.refuse("load_texts", rule, type(source).__name__, remedy, TypeError)
         texts = source
         if hasattr(source, "iloc") and hasattr(source, "index"):
             series: Any = source
@@ -287,7 +283,7 @@ def load_texts(
     is_list = hasattr(texts, "__iter__") and hasattr(texts, "__len__")
     if not is_list or isinstance(texts, (type, bytes, Mapping, Set)):
         rule, remedy = "texts must be a list, a table or a file", "pass a list of strings"
-        refuse("load_texts", rule, type(source).__name__, remedy, TypeError)
+        checks.refuse("load_texts", rule, type(source).__name__, remedy, TypeError)
     opened = TextSource(list(texts), name, labels=labels, labels_from=labels_from, names=names)
     return _limited(opened, limit)
 
@@ -300,7 +296,9 @@ def as_rows(
     if isinstance(out, (list, tuple)) and out and isinstance(out[0], Tensor):
         out = [row.detach().cpu().numpy() for row in out]
     elif hasattr(out, "toarray"):
-        check_memory(8 * int(np.prod(out.shape)), "embed", "reduce the features, e.g. by SVD")
+        checks.check_memory(
+            8 * int(np.prod(out.shape)), "embed", "reduce the features, e.g. by SVD"
+        )
         out = out.toarray()
     if isinstance(out, Tensor):
         return out
@@ -308,9 +306,9 @@ def as_rows(
     try:
         out = np.asarray(out)
     except ValueError:  # a ragged list
-        refuse("embed", rule, "rows of several lengths", remedy)
+        checks.refuse("embed", rule, "rows of several lengths", remedy)
     if out.dtype.kind not in "fiub":
-        refuse("embed", rule, f"{type(out).__name__} of {out.dtype}", remedy, TypeError)
+        checks.refuse("embed", rule, f"{type(out).__name__} of {out.dtype}", remedy, TypeError)
     return torch.as_tensor(np.ascontiguousarray(out))
 
 # %% ../../nbs/inputs/07_texts.ipynb #fa9c7151
@@ -367,7 +365,7 @@ class TokenEncoder(nn.Module):
         tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
         if getattr(tokenizer, "pad_token", "") is None:
             remedy = "set tokenizer.pad_token, e.g. to tokenizer.eos_token"
-            refuse("embed", "the tokenizer must know how to pad", "no pad_token", remedy)
+            checks.refuse("embed", "the tokenizer must know how to pad", "no pad_token", remedy)
         self.model, self.tokenizer = PooledModel(model, pooling), tokenizer
         limits = [getattr(tokenizer, "model_max_length", None), *position_limits(model)]
         self.longest = min(
@@ -455,12 +453,12 @@ def word_means(
     name: str = "vectors",  # what to call it
 ) -> Tensor:  # shape (n, d), float32
     "Mean vector of the known words of each text; zeros where none is known."
-    check_instance(name, str, "embed", "name", remedy="pass a text")
+    checks.check_instance(name, str, "embed", "name", remedy="pass a text")
     texts = load_texts(texts)
     vocabulary = getattr(vectors, "key_to_index", vectors)
     first = next(iter(vocabulary), None)
     if first is None:
-        refuse("embed", f"{name} must hold words", "none", "check the file of vectors")
+        checks.refuse("embed", f"{name} must hold words", "none", "check the file of vectors")
     out = torch.zeros(len(texts), len(vectors[first]))
     empty = []
     for k, text in enumerate(texts.texts):
@@ -513,7 +511,7 @@ def _named_sentence_model(
         from sentence_transformers import SentenceTransformer
     except ImportError as e:
         remedy = "pip install taskpriors[sentence], or pass a function of a list of texts"
-        refuse("embed", "a name needs sentence-transformers", str(e), remedy, ImportError)
+        checks.refuse("embed", "a name needs sentence-transformers", str(e), remedy, ImportError)
     repositories = [name] if "/" in name else [f"sentence-transformers/{name}", name]
     snapshots = [] if Path(name).exists() else [*filter(None, map(cached_snapshot, repositories))]
     source = str(snapshots[0]) if snapshots else name
@@ -523,7 +521,7 @@ def _named_sentence_model(
     except Exception as e:  # the hub and the libraries raise many types
         got = " ".join(f"{type(e).__name__}: {e}".split())[:120]
         remedy = "check the name, the folder and the network"
-        refuse("embed", f"{name[-60:]!r} must be a text model", got, remedy, OSError)
+        checks.refuse("embed", f"{name[-60:]!r} must be a text model", got, remedy, OSError)
 
 
 class _Encoding(NamedTuple):
@@ -538,7 +536,7 @@ def _encoding_of(
     match source:
         case sources.Network(partner=None, encode=None):
             rule = "a module of texts needs its tokenizer"
-            refuse("embed", rule, source.label, "pass (module, tokenizer)", TypeError)
+            checks.refuse("embed", rule, source.label, "pass (module, tokenizer)", TypeError)
         case sources.Network(partner=None) | sources.Function(partner=None):
             encode = source.model if source.encode is None else encode_method(source.encode)
             return _Encoding(encode, source.module)
@@ -557,7 +555,7 @@ def _encoding_of(
         case _:
             got = source.label
     rule = "model must be a text encoder: a function, a pair (module, tokenizer), or have encode"
-    refuse("embed", rule, got, "see embed_texts", TypeError)
+    checks.refuse("embed", rule, got, "see embed_texts", TypeError)
 
 # %% ../../nbs/inputs/07_texts.ipynb #44a8b786
 class _Positions:
@@ -592,11 +590,11 @@ def _rows_at(
     rows = as_rows(encode([texts[i] for i in positions.tolist()]), name)
     if rows.ndim != 2:
         rule, remedy = f"{name} must return one row a text", "return an array (n, d)"
-        refuse("embed", rule, f"shape {tuple(rows.shape)}", remedy)
+        checks.refuse("embed", rule, f"shape {tuple(rows.shape)}", remedy)
     if widths - {rows.shape[1]}:
         rule = f"{name} must return the same features for every batch"
         got, remedy = f"{min(widths)} and {rows.shape[1]} features", "fit it before, then transform"
-        refuse("embed", rule, got, remedy)
+        checks.refuse("embed", rule, got, remedy)
     widths.add(rows.shape[1])
     return rows
 
@@ -659,13 +657,13 @@ def embed_texts(
     """
     texts = load_texts(texts)
     if name is not None:
-        check_instance(name, str, "embed", "name", remedy="pass a text or None")
+        checks.check_instance(name, str, "embed", "name", remedy="pass a text or None")
     source = sources.source_of(model)
     if pooling is not None and not _is_pooled(source):
         rule = "pooling is for names and for (module, tokenizer)"
-        refuse("embed", rule, f"{pooling!r:.40} for {source.label_at(0)}", "leave it out")
+        checks.refuse("embed", rule, f"{pooling!r:.40} for {source.label_at(0)}", "leave it out")
     if how.pop("transform", None) is not None:
-        refuse("embed", "transform is for images", "texts", "leave it out", TypeError)
+        checks.refuse("embed", "transform is for images", "texts", "leave it out", TypeError)
     name = name or source.label
     if isinstance(source, sources.WordVectors):
         source = sources.Matrix(word_means(source.vectors, texts, name))

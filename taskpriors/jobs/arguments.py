@@ -40,7 +40,7 @@ def label_options(
 ) -> dict:  # options of rank_models
     "Labels and metrics of a ranking; a metric that is not known is refused first."
     from taskpriors.inputs.row_labels import labels_of_column, labels_of_files
-    from taskpriors.rank.synbench_column import without_synbench
+    from taskpriors.rank.models import without_synbench
     from taskpriors.transfer.registry import metric_functions
 
     files, names = label_words(words)
@@ -127,7 +127,7 @@ def read_judges(
     words: list,  # as typed after --judges
 ) -> Any:  # as for rank_models
     "Judges that are not ranked: none, the standing jury, or models and files by name beside it."
-    from taskpriors.rank.company import named_models
+    from taskpriors.rank.members import named_models
 
     if words == ["none"]:
         return False
@@ -162,8 +162,9 @@ def check_text_options(
 
 
 def _load_texts(given):  # a TextSource
+    from taskpriors.rank.members import texts_for
+
     from taskpriors.inputs.texts import load_texts
-    from taskpriors.rank.company import texts_for
 
     of_file = bool(label_words(given.get("labels", []))[0])
     names = ("text_column", "limit", *(() if of_file else ("label_column",)))
@@ -201,7 +202,9 @@ def judge_options(
     "Refuse values that rank_models would refuse, before images are read."
     from inspect import signature
 
-    from taskpriors.rank.company import RankOptions, named_models
+    from taskpriors.rank.members import named_models
+    from taskpriors.rank.options import RankOptions
+
     from taskpriors.rank.laws import read_prior
     from taskpriors.rank.models import rank_models
 

@@ -20,11 +20,11 @@ import taskpriors.checks as checks
 from ..checks import DataFrame, Series
 from ..kernels import kernel_factor
 from ..prior.heldout import expected_heldout_error
+from ..prior.shared_prior import task_temperature
 from ..prior.task_prior import TaskPrior
 from ..rank.agreement import agreement_row
-from ..rank.company import MAX_SEED
+from ..rank.options import MAX_SEED
 from ..rank.ranking import Ranking
-from ..rank.shared_prior import task_temperature
 from ..signatures import documented
 from ..toml import packaged_toml
 from ..transfer.spectrum import rankme
@@ -275,6 +275,8 @@ def outside_agreement(
     rows = []
     for name in ("skill", "mean", "variance", *ranking.extra, "dimension"):
         values = ranking.extra[name] if name in ranking.extra else getattr(ranking, name)
+        if values is None:  # not asked for
+            continue
         rows.append(_outside_row(name, values.double().cpu(), **table))
     return pd.DataFrame(rows)
 

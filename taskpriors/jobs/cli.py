@@ -18,28 +18,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from taskpriors.jobs.arguments import (
-    check_models,
-    check_paths,
-    check_text_options,
-    files_in_folders,
-    judge_options,
-    label_options,
-    load_points,
-    own_options,
-    recorded_words,
-)
-from taskpriors.jobs.console import (
-    READER_LEFT,
-    Command,
-    complain,
-    is_coloured,
-    last_word,
-    leave_quietly,
-    reader_left,
-    terminal_text,
-    warn_once,
-)
+from . import arguments, console
+from .console import Command
 from ..signatures import read_signature
 
 if TYPE_CHECKING:
@@ -209,12 +189,12 @@ def _record_command(out, given):  # the text of ranking.json, with the words tha
     import json
     from pathlib import Path
 
-    from taskpriors.store import write_files
+    import taskpriors.store as store
 
     file = Path(out).expanduser() / "ranking.json"
     record = json.loads(file.read_text())
-    text = json.dumps(dict(command=recorded_words(given), **record), indent=1) + "\n"
-    write_files({file: text})
+    text = json.dumps(dict(command=arguments.recorded_words(given), **record), indent=1) + "\n"
+    store.write_files({file: text})
     return text
 
 
@@ -228,9 +208,9 @@ def _tell(ranking, out, given, report):
         if report:
             ranking.report(report)
         return
-    watched, colour = sys.stdout.isatty() and "all" not in given, is_coloured(sys.stdout)
+    watched, colour = sys.stdout.isatty() and "all" not in given, console.is_coloured(sys.stdout)
     if watched:
-        print(terminal_text(ranking, shutil.get_terminal_size().columns, colour=colour))
+        print(console.terminal_text(ranking, shutil.get_terminal_size().columns, colour=colour))
     else:
         print(ranking)
     if "all" in given:
@@ -245,29 +225,39 @@ def _tell(ranking, out, given, report):
     if report:
         print(f"The page to send: {plain_text(ranking.report(report))}")
     if watched:
-        print(f"\n{last_word(ranking, colour=colour)}")
+        print(f"\n{console.last_word(ranking, colour=colour)}")
 
 # %% ../../nbs/jobs/08_cli.ipynb #afb3e0ac
+def _with_all(given, options):  # options of rank_models
+    if "all" not in given:
+        return options
+    from taskpriors.rank.models import ON_REQUEST
+
+    names = options.get("metrics")
+    return options | dict(metrics="all" if names is None else [*names, *ON_REQUEST])
+
+
 def run_rank(
     args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "Rank models on images or texts by expected held-out skill; no labels are needed."
     given = vars(args)
-    check_models(given)
-    check_paths(given)
-    check_text_options(given)
+    arguments.check_models(given)
+    arguments.check_paths(given)
+    arguments.check_text_options(given)
     if "models" in given:
-        given["models"] = files_in_folders(given["models"])
+        given["models"] = arguments.files_in_folders(given["models"])
     from taskpriors.rank.models import rank_models
-    from taskpriors.rank.outputs import free_folder
+    from taskpriors.rank.record import free_folder
 
     report = _report_path(given)
-    judge_options(given)
-    images = load_points(given)
+    arguments.judge_options(given)
+    images = arguments.load_points(given)
     column = given.get("label_column")
-    labels = label_options(images, args.labels, column) if "labels" in given else {}
+    labels = arguments.label_options(images, args.labels, column) if "labels" in given else {}
+    options = _with_all(given, arguments.own_options(given) | labels)
     out = args.out if "overwrite" in given else free_folder(args.out)
-    ranking = rank_models(images=images, out=out, overwrite=True, **own_options(given), **labels)
+    ranking = rank_models(images=images, out=out, overwrite=True, **options)
     if "plan" in given:
         print(ranking)
         return 0
@@ -286,14 +276,15 @@ def run_layers(
 
     given = vars(args)
     report = _report_path(given)
-    options = own_options(given)
+    options = arguments.own_options(given)
     if "reference" in given:
         options["reference"] = {Path(f).stem: load_encoder(f).features for f in args.reference}
-    check_text_options(given)
-    opened = load_points(given)
+    arguments.check_text_options(given)
+    opened = arguments.load_points(given)
     if "labels" in given:
-        options |= label_options(opened, args.labels, given.get("label_column"))
+        options |= arguments.label_options(opened, args.labels, given.get("label_column"))
     points = {"texts" if "texts" in given else "images": opened}
+    options = _with_all(given, options)
     ranking = rank_layers(options.pop("model"), **points, **options)
     _tell(ranking, ranking.save(args.out, overwrite="overwrite" in given), given, report)
     return 0
@@ -331,15 +322,15 @@ def run_cache(
     args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "Show what the cache holds; with --clear, remove what taskpriors wrote."
+    import taskpriors.store as store
     from taskpriors.show.words import plain_text
-    from taskpriors.store import cache_dir, clear_cache, list_cache
 
-    root = cache_dir(getattr(args, "cache", None))
-    files = list_cache(root)
+    root = store.cache_dir(getattr(args, "cache", None))
+    files = store.list_cache(root)
     ours = [file for file in files if file.owner is not None]
     print(plain_text(root))
     if "clear" in args:
-        removed = clear_cache(root)
+        removed = store.clear_cache(root)
         print("\n".join(["Removed:", *_file_table(removed)]))
         kept = [file for file in ours if file not in removed]
         if kept:
@@ -358,12 +349,12 @@ def run_metrics(
     args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "List the metrics, or print the card of one: formula, direction, trap."
-    from taskpriors.transfer.cards import card_table, describe_metric
+    from taskpriors.transfer import cards
 
     if "metric" in args:
-        print(describe_metric(args.metric))
+        print(cards.describe_metric(args.metric))
         return 0
-    for name, row in card_table().iterrows():
+    for name, row in cards.card_table().iterrows():
         print(f"{name:25}{row.better:8}{row.needs:24}{row.trap}")
     return 0
 
@@ -443,7 +434,7 @@ def run_synbench(
     "Score networks by SynBench, without data: scores, curves, pictures and saved margins."
     from taskpriors.papers.synbench_scores import score_networks
 
-    given = own_options(vars(args)) | {k: v for k, v in vars(args).items() if k == "out"}
+    given = arguments.own_options(vars(args)) | {k: v for k, v in vars(args).items() if k == "out"}
     table = score_networks(given.pop("models"), **given)
     print(table.round(3).to_string(index=False))
     return 0
@@ -457,7 +448,9 @@ def run_reproduce(
     from taskpriors.papers.reproduce import reproduce
 
     wrap = partial(textwrap.fill, width=80, break_on_hyphens=False)
-    given = own_options(vars(args)) | {k: v for k, v in vars(args).items() if k in ("out", "plan")}
+    given = arguments.own_options(vars(args)) | {
+        k: v for k, v in vars(args).items() if k in ("out", "plan")
+    }
     if "item" not in given:
         for name, row in item_table().iterrows():
             said = f"{row.shows}. It needs {row.needs}. Does it run here? {row.here}."
@@ -487,15 +480,15 @@ def run_data(
     args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "List the networks, images and texts of the studies, or fetch one of them."
-    from taskpriors.papers.study_data import fetch_study_data, study_data_table
+    from taskpriors.papers import study_data
     from taskpriors.show.words import plain_text
 
     if "name" not in args:
-        for name, row in study_data_table().iterrows():
+        for name, row in study_data.study_data_table().iterrows():
             print(f"{name} ({row.kind})\n    {row.repository} at {row.commit[:12]}")
             print(textwrap.fill(row.licence, 76, initial_indent=" " * 4, subsequent_indent=" " * 4))
         return 0
-    print(plain_text(fetch_study_data(args.name, out=getattr(args, "out", None))))
+    print(plain_text(study_data.fetch_study_data(args.name, out=getattr(args, "out", None))))
     return 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #ae7b7603
@@ -528,7 +521,9 @@ _OF_RANKINGS = {
         "repeated; what is typed beside it wins",
     ),
     "--all": dict(
-        action="store_true", help="print all rows and columns, also statistics of literature"
+        action="store_true",
+        help="train probes on further tasks, compute the moments of Tr(MG), and print all rows and "
+        "columns, also statistics of literature",
     ),
 }
 _CLEAR = {"--clear": dict(action="store_true", help="remove what taskpriors wrote, no other file")}
@@ -586,7 +581,7 @@ def main(
     argv: list | None = None,  # words after `taskpriors`; None takes them from the command line
 ) -> int:  # exit status
     "Entry point of the command `taskpriors`."
-    warnings.showwarning = warn_once()
+    warnings.showwarning = console.warn_once()
     try:
         parser = build_parser()
         if "_ARGCOMPLETE" in os.environ:  # a shell asks for the words that may follow
@@ -595,14 +590,14 @@ def main(
             argcomplete.autocomplete(parser)
         args = parser.parse_args(argv)
         status = args.run(args)
-        return READER_LEFT if reader_left() else status
+        return console.READER_LEFT if console.reader_left() else status
     except KeyboardInterrupt:
         print(file=sys.stderr)
-        complain("interrupted; the same command goes on where it stopped")
+        console.complain("interrupted; the same command goes on where it stopped")
         return 130
     except (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError) as e:
         if isinstance(e, BrokenPipeError):
-            leave_quietly()
-            return READER_LEFT
-        complain(" ".join(str(e).split()))
+            console.leave_quietly()
+            return console.READER_LEFT
+        console.complain(" ".join(str(e).split()))
         return 2

@@ -12,10 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..blocks import row_blocks
-from ..checks import ArrayLike, check_features
+import taskpriors.blocks as blocks
+import taskpriors.checks as checks
+import taskpriors.svd as svd
+from ..checks import ArrayLike
 from ..ridge import RidgeBasis
-from ..svd import rank_cutoff
 from ..transfer import spectrum
 
 # %% ../../nbs/jobs/01_collapse.ipynb #7ffb2759
@@ -26,11 +27,11 @@ def normalized_deviation(
 
     Reference: Chen and He (2021), SimSiam, figure 2.
     """
-    X = check_features(features, "normalized_deviation")
+    X = checks.check_features(features, "normalized_deviation")
     start: Any = None
     first: Any = 0.0
     second: Any = 0.0
-    for b in row_blocks(len(X), 1024):
+    for b in blocks.row_blocks(len(X), 1024):
         unit = nn.functional.normalize(X[b].double(), dim=1)
         start = unit[0] if start is None else start
         off = unit - start
@@ -61,5 +62,5 @@ def alpha_on_basis(
     if len(s) < 2:
         return math.nan
     largest = max(s[0].item(), n**0.5 * basis.mean.norm().item())
-    s = s[s > rank_cutoff(features, largest, torch.finfo(features.dtype).eps)]
+    s = s[s > svd.rank_cutoff(features, largest, torch.finfo(features.dtype).eps)]
     return spectrum.decay_exponent(s) if len(s) > 1 else math.nan

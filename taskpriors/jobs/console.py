@@ -88,8 +88,10 @@ def terminal_text(
     def painted(text, code):
         return f"\033[{code}m{text}\033[0m" if colour else text
 
-    table = ranking.agreement()
-    table = table[table.statistic.isin(("skill", "prior_skill", "random"))]
+    table = None
+    if ranking.accuracies is not None:
+        table = ranking.agreement()
+        table = table[table.statistic.isin(("skill", "prior_skill", "random"))]
     n_models = len(ranking.models)
     summary = run_summary(ranking.settings, table, ranking.failures, n_models=n_models, width=width)
     legend = (

@@ -24,9 +24,10 @@ from ..inputs.image_source import ImageSource
 from ..inputs.images import ImagesLike, load_images
 from ..inputs.zoo import Gradients
 from ..kernels import kernel_factor
+from ..prior import shared_prior
 from ..prior.task_prior import TaskPrior
-from ..rank import company, shared_prior
 from ..rank.jury import see_inputs, standing_jury
+from ..rank.options import ORDERS, RankOptions
 from ..ridge import decompose
 
 # %% ../../nbs/jobs/01_fixed_tasks.ipynb #75c412e3
@@ -129,7 +130,7 @@ def fixed_tasks(
     Z = reference_factor(reference)
     prior = TaskPrior(Z, shared_prior.task_temperature(Z, n_classes))
     options: dict[str, Any] = dict(
-        method="prefix", convention="paper", n_orders=min(company.ORDERS, n_tasks)
+        method="prefix", convention="paper", n_orders=min(ORDERS, n_tasks)
     )
     return prior.sample(n_classes, n_tasks, seed=seed, **options)
 
@@ -334,7 +335,7 @@ def jury_references(
     pictures = as_pictures(points) if len(jury.jurors) > 1 else None
     if pictures is None:
         return {}
-    judges, failed = see_inputs(jury, pictures, company.RankOptions(progress=progress))
+    judges, failed = see_inputs(jury, pictures, RankOptions(progress=progress))
     for name, why in failed.items():
         warnings.warn(f"Monitor: {name} does not judge: {why}", stacklevel=4)
     return {name: _at_their_places(model.features.cpu(), points) for name, model in judges.items()}

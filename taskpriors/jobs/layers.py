@@ -16,17 +16,14 @@ from torch.utils.data import DataLoader, Dataset
 
 import taskpriors.checks as checks
 from ..checks import ArrayLike, Axes
-from ..inputs import loaders
+from ..inputs import loaders, named_models, pooling, pretrained, probe, row_labels
 from ..inputs.accepted_models import load_encoder
 from ..inputs.axes import ChannelAxes, chosen_axis
 from ..inputs.encoders import PROBE_IMAGES
 from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
-from ..inputs.named_models import transformers_model
-from ..inputs.pooling import pool_tokens
-from ..inputs.pretrained import PooledModel, without_masks
-from ..inputs.probe import EXACT, HALF, ON_GPU, Look, check_encoder
-from ..inputs.row_labels import groups_of_points
+from ..inputs.pretrained import PooledModel
+from ..inputs.probe import Look
 from ..inputs.sources import Name, Network, source_of
 from ..inputs.texts import TextsLike, TextSource, TokenEncoder, load_texts
 from . import fixed_tasks
@@ -35,10 +32,10 @@ from .monitor import encode
 from ..kernels import kernel_factor
 from ..prior.cross_skill import cross_skill
 from ..prior.left_out_groups import check_groups
-from ..rank import known_labels
-from ..rank.company import RankOptions
 from ..rank.jury import see_inputs, standing_jury
+from ..rank.labelled import labels_record
 from ..rank.models import rank_models
+from ..rank.options import RankOptions
 from ..rank.ranking import Ranking
 from ..results import new_axes
 from ..signatures import documented
@@ -83,7 +80,9 @@ def pooled_views(
     if out.ndim != 3:
         return {"": out.flatten(1)}
     if mask is not None and mask.shape == out.shape[:2]:
-        mean, first, last = (pool_tokens(out, mask, name) for name in ("mean", "cls", "last"))
+        mean, first, last = (
+            pooling.pool_tokens(out, mask, name) for name in ("mean", "cls", "last")
+        )
     else:
         mean, first, last = out[:, n_prefix:].mean(1), out[:, 0], out[:, -1]
     views = dict(mean=mean, cls=first, both=torch.cat([first, mean], 1), last=last)
@@ -100,7 +99,7 @@ def _n_prefix(module):  # tokens before those of the patches
 
 def _run(model, x):  # a masked autoencoder sees whole pictures
     named = x if isinstance(x, dict) else dict(pixel_values=x)
-    with without_masks(model, named) as more:
+    with pretrained.without_masks(model, named) as more:
         model(**x, **more) if isinstance(x, dict) else model(x, **more)
 
 
@@ -223,7 +222,7 @@ class OpenLayers(NamedTuple):
 
 def _open_texts(source, texts, n_points, batch_size, caller):  # OpenLayers
     if isinstance(source, Name):
-        source = Network(*transformers_model(source.text, caller, texts=True)[:2])
+        source = Network(*named_models.transformers_model(source.text, caller, texts=True)[:2])
     elif isinstance(source, Network):
         source = source.with_tokenizer()
     if not isinstance(source, Network) or source.partner is None:
@@ -294,9 +293,9 @@ def _check_steady(module, points, views, caller):
         return {k: v[i] for k, v in first.items()} if named else first[i]
 
     halves = any(w.dtype in (torch.float16, torch.bfloat16) for w in module.parameters())
-    tolerance = HALF if halves else ON_GPU if torch.cuda.is_available() else EXACT
+    tolerance = probe.HALF if halves else probe.ON_GPU if torch.cuda.is_available() else probe.EXACT
     look = Look(features=some, inputs=row, tolerance=tolerance, kind="texts" if named else "images")
-    check_encoder(look, some(list(range(size))), "the layers", caller)
+    probe.check_encoder(look, some(list(range(size))), "the layers", caller)
 
 
 def _layer_rows(module, points, layers, pool, caller):  # "layer/pooling" -> features, (n, d)
@@ -511,10 +510,10 @@ def _labels_there(labels, points, images):
     source: Any = _named_points(points)
     if labels is True and isinstance(images, DataLoader):
         source = loaders.LoadedBatches(images, caller="rank_layers")
-    checked = known_labels.read_labels(labels, source, points.n_all, "rank_layers")
+    checked = row_labels.read_labels(labels, source, points.n_all, "rank_layers")
     if checked is None:
         return _LabelsThere(None)
-    origin = known_labels.labels_record(checked, labels, source)["source"]
+    origin = labels_record(checked, labels, source)["source"]
     if checked.targets is not None:
         return _LabelsThere(checked.targets[points.index], origin)
     classes = checked.classes[points.index].tolist()
@@ -540,8 +539,8 @@ def rank_layers(
     transform: Callable | None = None,  # PIL image -> tensor; None is the model's own
     n_points: int = 5000,  # points at most, a seeded subset
     batch_size: int = 64,  # inputs in a forward pass
-    labels: known_labels.LabelsLike | None = None,  # of all inputs, as for `rank_models`
-    groups: known_labels.LabelsLike | None = None,  # of all inputs (patient, video): left out whole
+    labels: row_labels.LabelsLike | None = None,  # of all inputs, as for `rank_models`
+    groups: row_labels.LabelsLike | None = None,  # of all inputs (patient, video): left out whole
     judges: str | bool | None = "standing",  # of pictures and texts, without reference; or False
     **options: Any,  # of `rank_models`: prior, n_tasks, n_classes, seed and more
 ) -> LayerRanking:  # its plot is a curve over depth
@@ -561,7 +560,9 @@ def rank_layers(
     module, points = open_layers(model, images, texts=texts, **reading, caller="rank_layers")
     checked = _labels_there(labels, points, images)
     if groups is not None:
-        named = groups_of_points(groups, _named_points(points), points.n_all, "rank_layers")
+        named = row_labels.groups_of_points(
+            groups, _named_points(points), points.n_all, "rank_layers"
+        )
         number = check_groups(named.names, points.n_all, "rank_layers").number
         options["groups"] = number[points.index]
     features = _layer_rows(module, points, layers, pool, "rank_layers")

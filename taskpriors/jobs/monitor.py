@@ -24,6 +24,8 @@ from torch import Tensor
 
 import taskpriors.checks as checks
 import taskpriors.results as results
+import taskpriors.ridge as ridge
+import taskpriors.store as store
 from ..checks import ArrayLike, Axes, DataFrame
 from ..inputs import encoders, pooling
 from ..inputs.axes import channels_of
@@ -33,13 +35,9 @@ from .collapse import alpha_on_basis, normalized_deviation, rankme_on_basis
 from .fixed_tasks import InputsLike
 from ..prior.heldout import error_on_basis
 from ..prior.left_out_groups import error_without_groups
-from ..rank import errors, tiers
-from ..rank.company import attempt
-from ..rank.laws import task_orders
-from ..ridge import decompose
+from ..rank import errors, laws, members, tiers
 from ..show.words import counted
 from ..signatures import documented
-from ..store import write_file
 from ..synbench import score
 
 # %% ../../nbs/jobs/01_monitor.ipynb #d6c6a80d
@@ -496,7 +494,7 @@ class Monitor:
         heads = X if isinstance(X, dict) else {"": X}
         first, *other_heads = heads
         entries = dict(step=step, loss=loss, dimension=heads[first].shape[1])
-        judgement, failure = attempt(self._judge, heads[first])
+        judgement, failure = members.attempt(self._judge, heads[first])
         if other_heads:
             skills = {name: self._skill(heads[name]) for name in other_heads}
             entries["heads"] = {first: math.nan if failure else judgement["skill"], **skills}
@@ -521,7 +519,7 @@ class Monitor:
             return float(result.score[0, 0])
 
         with without_trace(model):
-            value, failure = attempt(found)
+            value, failure = members.attempt(found)
         if failure:
             warnings.warn(f"Monitor: {name} has no number: {failure}", stacklevel=5)
             return math.nan
@@ -529,7 +527,7 @@ class Monitor:
 
     def _judge(self, X):
         X = checks.check_features(X, "Monitor")
-        basis = decompose(X)
+        basis = ridge.decompose(X)
         if self.groups is None:
             error = error_on_basis(basis, self.labels, "Monitor")
         else:
@@ -549,11 +547,11 @@ class Monitor:
         )
 
     def _skill(self, X):  # of one more head; NaN if it fails
-        judgement, failure = attempt(self._judge, X)
+        judgement, failure = members.attempt(self._judge, X)
         return math.nan if failure else judgement["skill"]
 
     def _errors(self, points, tasks):
-        orders = task_orders(tasks.shape[1])
+        orders = laws.task_orders(tasks.shape[1])
         return errors.error_law(points, tasks, groups=self.groups, task_groups=orders)
 
     def _law(self, steps):
@@ -587,7 +585,7 @@ class Monitor:
             return
         if not self._resumed:
             self._csv, self._resumed = _free_file(self._csv), True
-        write_file(self._csv, self.to_frame().to_csv(index=False))
+        store.write_file(self._csv, self.to_frame().to_csv(index=False))
 
 # %% ../../nbs/jobs/01_monitor.ipynb #d6884ea2
 def _checked_metrics(metrics):  # name -> function of the model, or SynBenchSettings

@@ -15,28 +15,31 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..blocks import evenly
-from ..checks import check_memory
+import taskpriors.blocks as blocks
+import taskpriors.checks as checks
+import taskpriors.kernels as kernels
+from ..inputs import encoders
 from ..inputs.accepted_models import load_encoder
-from ..inputs.encoders import evaluating
 from ..inputs.image_source import ImageSource
-from ..kernels import kernel_factor
-from . import neucrab_files, operations, recipes, tau_tables
-from .figures import tsne_map
-from .hyperparameters import spread_ratios
-from .neucrab import neucrab
-from .questions import question_task, toy_questions
+from taskpriors.papers import (
+    figures,
+    hyperparameters,
+    neucrab,
+    neucrab_files,
+    operations,
+    questions,
+    recipes,
+    tau_tables,
+)
 from .subsamples import Checkpoint
 from ..prior.diversity import task_diversity
 from ..prior.task_prior import TaskPrior
 from ..rank.models import rank_models
+from ..rank.record import on_request
 from ..results import new_axes
 from ..synbench import gaussians, robust_probing, score
 from ..synbench.accuracy import synthetic_accuracy
-from ..transfer import agreement
-from ..transfer.code_length import code_lengths
-from ..transfer.discriminants import sfda
-from ..transfer.evidence import logme
+from ..transfer import agreement, code_length, discriminants, evidence
 
 # %% ../../nbs/papers/15_actions.ipynb #d390b40b
 class Cell(NamedTuple):
@@ -107,9 +110,9 @@ def _by_size(job: Job) -> tuple[list, Any]:
     steps = job.item.settings.get("learner_steps")
     learner = {}
     if steps is not None:
-        from taskpriors.transfer.code_length import mlp_learner
+        from taskpriors.transfer import code_length
 
-        learner = dict(learner=partial(mlp_learner, n_steps=steps, n_seeds=1))
+        learner = dict(learner=partial(code_length.mlp_learner, n_steps=steps, n_seeds=1))
     batch = job.options.get("batch_size", 64)
     for called, network in job.networks.items():
         scored = [
@@ -117,7 +120,7 @@ def _by_size(job: Job) -> tuple[list, Any]:
         ]
         encoder = score.image_encoder(network, None, "model", None, job.options.get("device"))
         task = gaussians.synthetic_task(_BASE_SCALE, encoder.shape)
-        with evaluating(encoder.network.forward, encoder.network.device):
+        with encoders.evaluating(encoder.network.forward, encoder.network.device):
             z, y = (
                 values.cpu() for values in score.task_features(encoder, task, max(sizes), 0, batch)
             )
@@ -143,8 +146,8 @@ def _baselines(z, y, learner):
 
     with warnings.catch_warnings():  # SDL says that it is a bound, as the paper's ">" does
         warnings.simplefilter("ignore", RuntimeWarning)
-        read = code_lengths(z, y, setting="synbench", **learner)
-        last = {"LogME": float(logme(z, y)), "SFDA": float(sfda(z, y))}
+        read = code_length.code_lengths(z, y, setting="synbench", **learner)
+        last = {"LogME": float(evidence.logme(z, y)), "SFDA": float(discriminants.sfda(z, y))}
     named = {
         "Val loss": read["validation_loss"],
         "MDL": read["mdl"],
@@ -196,8 +199,10 @@ def resized_pixels(
 
     first, every = share
     members = torch.arange(first, len(source), every)
-    rows = members[evenly(len(members), n)].tolist()
-    check_memory(4 * len(rows) * math.prod(shape), "reproduce", "pass --folder with fewer images")
+    rows = members[blocks.evenly(len(members), n)].tolist()
+    checks.check_memory(
+        4 * len(rows) * math.prod(shape), "reproduce", "pass --folder with fewer images"
+    )
     pixels = torch.empty(len(rows), *shape)
     for k, i in enumerate(rows):
         pixels[k] = tf.to_tensor(tf.resize(source[i], list(shape[1:]), antialias=True))[: shape[0]]
@@ -218,7 +223,7 @@ def _robust_probing(job: Job) -> tuple[list, Any]:
             parts = [(part, (0, 1)) for part in both]
         for called, network in job.networks.items():
             encoder = score.image_encoder(network, None, "model", None, job.options.get("device"))
-            with evaluating(encoder.network.forward, encoder.network.device):
+            with encoders.evaluating(encoder.network.forward, encoder.network.device):
                 cells += _robust_cells(job, encoder, parts, f"{called}, {name}")
     return cells, None
 
@@ -283,7 +288,7 @@ def _edges(job: Job) -> tuple[list, Any]:
     s, cells, last = job.item.settings, [], None
     images = _only_images(job)
     priors = s["prior"] if isinstance(s["prior"], list) else [s["prior"]]
-    plain = dict(n_classes=2, n_tasks=s["n_tasks"], **job.options)
+    plain = dict(n_classes=2, n_tasks=s["n_tasks"], metrics="all", **job.options)
     for prior in priors:
         law = job.networks[prior] if prior in job.networks else prior
         published = rank_models(
@@ -318,8 +323,10 @@ def _distribution(job: Job) -> tuple[list, Any]:
     first = dict(list(job.networks.items())[:1])
     n_classes = min(s["n_classes"], len(set(torch.as_tensor(images.labels).tolist())))
     options = dict(n_tasks=s["n_tasks"], n_classes=n_classes, **job.options)
-    ranking = rank_models(first, images, labels=True, metrics=["logme"], **options)
-    label, accuracies = float(ranking.extra["label accuracy"][0]), ranking.accuracies[0]
+    asked = ["logme", "accuracy"]
+    ranking = rank_models(first, images, labels=True, metrics=asked, **options)
+    label = float(ranking.extra["label accuracy"][0])
+    accuracies = on_request(ranking.accuracies, "reproduce", "accuracy")[0]
     cells = [
         Cell("the labels", "accuracy", None, label),
         Cell("sampled tasks", "mean accuracy", None, float(accuracies.mean())),
@@ -343,7 +350,7 @@ def _labels(job: Job) -> tuple[list, Any]:
     s, cells, examples = job.item.settings, [], []
     images = _only_images(job)
     X = embed_features(next(iter(job.networks.values())), images, **job.options).features
-    prior = TaskPrior(kernel_factor(X, scale="frobenius"), 1.0)
+    prior = TaskPrior(kernels.kernel_factor(X, scale="frobenius"), 1.0)
     for ratio in s["ratios"]:
         at = prior.at_ratio(1 / ratio)
         tasks = at.sample(n_tasks=8, n_classes=s["n_classes"], seed=0)
@@ -356,7 +363,7 @@ def _labels(job: Job) -> tuple[list, Any]:
     def draw():
         from taskpriors.results import new_panels
 
-        xy = tsne_map(X)
+        xy = figures.tsne_map(X)
         axes = new_panels(1, len(examples), figsize=(3 * len(examples), 3))[0]
         for ax, (row, task) in zip(axes, examples, strict=True):
             ax.scatter(*xy.T, c=task.numpy(), s=4, cmap="tab10")
@@ -406,7 +413,7 @@ def _neucrab(job: Job) -> tuple[list, Any]:
         )
         for m in names
     ]
-    result: Any = neucrab(
+    result: Any = neucrab.neucrab(
         checkpoints,
         tasks,
         per_class=_sizes(job),
@@ -442,7 +449,7 @@ def _grid_cells(result):  # the points of both columns of the figure, of the fir
     error = result.error()[task]
     for per, cell in result.scores.query("seed == 0").groupby("per_class", sort=False):
         table = tau_tables.subsample_table(cell)
-        ratios = spread_ratios(tau_tables.grids_of(cell)).flatten()
+        ratios = hyperparameters.spread_ratios(tau_tables.grids_of(cell)).flatten()
         errors = error.loc[table.index].to_numpy()
         for ratio, name in zip(ratios, table.filter(like="grid ").columns, strict=True):
             row = f"N/K = {per}, (a, b) = ({name[5:].replace(' ', ', ')})"
@@ -460,16 +467,16 @@ def _grid_cells(result):  # the points of both columns of the figure, of the fir
 
 def _questions(job: Job) -> tuple[list, Any]:
     if not job.folders:  # a small run
-        toys = {f"noise {v}": toy_questions(noise=v) for v in (0.1, 0.8, 3.0)}
+        toys = {f"noise {v}": questions.toy_questions(noise=v) for v in (0.1, 0.8, 3.0)}
         images = {name: toy.images for name, toy in toys.items()}
         toy = toys["noise 0.1"]
-        task = question_task("toy", images, toy.questions, toy.answers)
+        task = questions.question_task("toy", images, toy.questions, toy.answers)
     else:
         task = neucrab_files.question_folder(next(iter(job.folders.values())))
     s, options = job.item.settings, {k: job.options.get(k) for k in ("cache", "progress")}
     settings: dict[str, Any] = dict(per_class=_sizes(job), n_seeds=s.get("n_seeds", 5), **options)
     names = [Checkpoint(model, family=neucrab_files.family_of(model)) for model in task.features]
-    result = neucrab(names, [task], metrics=["linear_valid"], **settings)
+    result = neucrab.neucrab(names, [task], metrics=["linear_valid"], **settings)
     return _grid_cells(result), partial(_first_panel, result)
 
 

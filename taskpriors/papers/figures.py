@@ -15,9 +15,10 @@ import taskpriors.checks as checks
 import taskpriors.results as results
 from ..checks import ArrayLike, Axes, DataFrame
 from ..kernels import kernel_factor
+from ..prior import shared_prior
 from ..prior.moments import trace_moments
 from ..prior.prefix import sample_labels
-from ..rank import shared_prior
+from ..rank import record
 from ..rank.agreement import agreement_or_reason
 from ..rank.ranking import Ranking
 from ..show.plots import tsne
@@ -127,7 +128,10 @@ def plot_moments(
         remedy = "pass a dictionary model -> family"
         checks.check_instance(families, Mapping, "plot_moments", "families", remedy=remedy)
     ax = _axes(1, size=(6.6, 3.8))[0, 0] if ax is None else results.new_axes(ax)
-    mean, variance = ranking.mean, ranking.variance
+    mean, variance = (
+        record.on_request(getattr(ranking, name), "plot_moments", name)
+        for name in ("mean", "variance")
+    )
     style = dict(color="C0")
     if families is not None:
         missing = [model for model in ranking.models if model not in families]
@@ -158,11 +162,15 @@ def plot_predictions(
     "Mean and variance of probe accuracy against those of Tr(MG) (Task Priors, Figure 4)."
     remedy = "pass what rank_models returns"
     checks.check_instance(ranking, Ranking, "plot_predictions", "ranking", remedy=remedy)
-    accuracies = ranking.accuracies
+    accuracies = record.on_request(ranking.accuracies, "plot_predictions", "accuracy")
+    mean, variance = (
+        record.on_request(getattr(ranking, name), "plot_predictions", name)
+        for name in ("mean", "variance")
+    )
     left_ax, right_ax = axes = _axes(2, size=(4.4, 3.8))[0]
     _plot_prediction(
         left_ax,
-        ranking.mean,
+        mean,
         accuracies.mean(1),
         error=accuracies.std(1) / accuracies.shape[1] ** 0.5,
         xlabel="E Tr(MG)",
@@ -170,7 +178,7 @@ def plot_predictions(
     )
     _plot_prediction(
         right_ax,
-        ranking.variance,
+        variance,
         accuracies.var(1),
         xlabel="Var Tr(MG)",
         ylabel="variance of accuracy over tasks",

@@ -26,13 +26,13 @@ from ..inputs.accepted_models import load_encoder
 from ..inputs.embed import embed_features
 from ..inputs.encoders import description_of
 from ..inputs.images import load_images
+from ..inputs.row_labels import read_labels
 from . import subsamples
 from .fine_tuning import TuningRecipe
 from .neucrab import NeuCRaB, NeuCRaBPlan, neucrab
 from .operations import metric_costs
 from .questions import question_task
 from ..prior.heldout import expected_heldout_error
-from ..rank.known_labels import read_labels
 from ..show.plots import drawn_png
 
 # %% ../../nbs/papers/09_neucrab_files.ipynb #c9bbd39a

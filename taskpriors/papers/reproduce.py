@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import taskpriors.checks as checks
+import taskpriors.store as store
 from ..checks import DataFrame
 from . import actions, recipes
 from ..show.plots import drawn_png
 from ..show.words import counted
-from ..store import write_file
 
 # %% ../../nbs/papers/16_reproduce.ipynb #c67064a0
 def _rounding(text):  # half a unit of the last digit
@@ -143,8 +143,8 @@ def reproduce(
     table = compare_cells(cells, chosen)
     place = Path(out).expanduser() / chosen.name
     text = table.to_csv(index=False, lineterminator="\n")
-    written = [write_file(place.with_suffix(".csv"), text)]
+    written = [store.write_file(place.with_suffix(".csv"), text)]
     if draw is not None:
-        written.append(write_file(place.with_suffix(".png"), drawn_png(draw())))
+        written.append(store.write_file(place.with_suffix(".png"), drawn_png(draw())))
     table.attrs["written"] = [str(path) for path in written]
     return table

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from ..synbench.networks import scored_network
 
 import taskpriors.checks as checks
 from ..checks import DataFrame
 from ..inputs import named_models
 from ..inputs.images import load_images
-from ..rank.synbench_column import scored_network
 from ..show.plots import drawn_png
 from ..store import write_file
 from ..synbench.accuracy import synthetic_accuracy

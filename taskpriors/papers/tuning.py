@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from ..prior.shared_prior import task_temperature
 from torch import Tensor
 
 import taskpriors.blocks as blocks
@@ -32,10 +33,9 @@ from ..inputs.sources import source_of
 from ..kernels import kernel_factor
 from . import fine_tuning
 from .neucrab_files import ImageInputs
-from ..prior.edges import edge_probabilities
+from ..prior import edges
 from ..prior.objective import TaskPriorLoss
 from ..prior.task_prior import TaskPrior
-from ..rank.shared_prior import task_temperature
 from ..signatures import documented
 
 # %% ../../nbs/papers/10_tuning.ipynb #3db8f126
@@ -83,7 +83,7 @@ def edge_deviation(
 ) -> float:  # root mean square, positive unless the kernel is constant
     "How far edge probabilities are from the means of their rows and columns."
     some = prior.factor[blocks.evenly(len(prior.factor), n_points)]
-    P = edge_probabilities(some, prior.temperature, graphs=prior.graphs)
+    P = edges.edge_probabilities(some, prior.temperature, graphs=prior.graphs)
     tilted = P - P.mean(0) - P.mean(1, keepdim=True) + P.mean()
     return tilted.square().mean().sqrt().item()
 

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+import taskpriors.blocks as blocks
 import taskpriors.checks as checks
+import taskpriors.kernels as kernels
 import taskpriors.ridge_tasks as ridge_tasks
-from ..blocks import map_blocks
 from ..checks import ExecutorLike, Seed
-from ..kernels import kernel_factor
 from .calibration import critical_temperature
 from .prefix import sample_labels_of_priors
 from ..ridge import decompose
@@ -108,7 +108,7 @@ def check_sampling(
 
 def _prior_factors(features, factors, caller):
     if factors is None:
-        return [kernel_factor(X) for X in features]
+        return [kernels.kernel_factor(X) for X in features]
     factors = checks.check_same_points(factors, caller, "factors")
     checks.check_same_n(caller, features=len(features[0]), factors=len(factors[0]))
     for k, Z in enumerate(factors):
@@ -172,4 +172,4 @@ def cross_skill(
         moments_of = partial(_label_moments, sampling=sampling)
     of_one = partial(_skills, laws=laws, moments_of=moments_of, standardize=standardize)
     run: dict[str, Any] = dict(executor=executor, progress=progress, desc="election")
-    return torch.stack(list(map_blocks(of_one, features, **run)))
+    return torch.stack(list(blocks.map_blocks(of_one, features, **run)))

@@ -140,17 +140,6 @@ def residual_map(
     out = basis.U @ (basis.U.T @ X * -f.to(X)[:, None])
     return out + X - X.mean(0) if keep else out
 
-
-def group_residuals(
-    basis: RidgeBasis,  # of the n points
-    targets: Tensor,  # shape (n, k)
-    alpha: float,  # penalty, at least 0
-    grouping: Grouping,
-) -> Tensor:  # shape (n, k)
-    "Each point's targets minus the predictions of the ridge probe fitted to the other groups."
-    R = residual_map(basis, alpha, targets.to(basis.U))
-    return grouping.parts_of(block_inverses(basis, grouping, alpha).matrices, R)
-
 # %% ../../nbs/prior/15_left_out_groups.ipynb #8a72ac47
 def _constant_residuals(grouping, T):  # of a constant fitted to the other groups, shape (n, k)
     number = grouping.number.to(T.device)

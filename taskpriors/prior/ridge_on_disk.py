@@ -515,15 +515,15 @@ class RowScores(NamedTuple):
     "What a ranking asks of a model."
 
     error: HeldoutError  # over the first tasks, all points
-    probes: ProbeResult  # over the second, fitted to a part of the points
+    probes: ProbeResult | None  # over the second, fitted to a part of the points; None: no second
     known: KnownLabels | None = None  # of labels that are known, if they were given
 
 
 def scores_of_rows(
     features: row_blocks.RowsLike,  # what open_rows takes, shape (n, d), n above d + 1
     labels: ArrayLike,  # tasks for the held-out error, whole numbers, shape (n_tasks, n)
-    probe_labels: ArrayLike,  # tasks for the probes, shape (n_probe_tasks, n)
-    train: float | ArrayLike,  # fraction or mask of the points that probes are fitted to
+    probe_labels: ArrayLike | None = None,  # tasks for the probes, (n_probe_tasks, n); None: none
+    train: float | ArrayLike = 0.5,  # fraction or mask of the points that probes are fitted to
     *,
     n_classes: int | None = None,  # q; None is one more than the largest label
     known: ArrayLike | None = None,  # class of each point, if somebody knows it, shape (n,)
@@ -536,10 +536,12 @@ def scores_of_rows(
     rows = row_blocks.open_rows(features)
     n = len(rows)
     tasks = check_row_tasks(labels, n, caller, n_classes=n_classes)
-    probed = check_row_tasks(probe_labels, n, caller, n_classes=n_classes)
+    part = None
     n_judged = checks.check_count(n_judged, caller, "n_judged", low=2)
     mask = checks.check_split(train, n, caller, seed=seed)
-    if int(mask.sum()) <= rows.shape[1] + 1:
+    if probe_labels is not None:
+        part = mask, check_row_tasks(probe_labels, n, caller, n_classes=n_classes)
+    if part is not None and int(mask.sum()) <= rows.shape[1] + 1:
         got = f"{int(mask.sum())} of them"
         remedy = "raise train, or pass the features in memory to ridge_probes"
         rule = f"probes must be fitted to more than {rows.shape[1] + 1} points"
@@ -551,12 +553,12 @@ def scores_of_rows(
             checks.refuse(
                 caller, "known must hold one class for each point", got, "pass shape (n,)"
             )
-    sums = row_sums(rows, tasks, (mask, probed), further=known, block_size=block_size)
+    sums = row_sums(rows, tasks, part, further=known, block_size=block_size)
     fit = fit_rows(sums[0])
     error = _heldout(fit, _of_all(fit, rows, tasks, n_judged), tasks, caller)
-    probes = _probes(fit_rows(sums[1]), rows, probed, mask, n_judged)
-    if known is None:
-        return RowScores(error, probes)
-    return RowScores(
-        error, probes, _of_known(fit_rows(sums[2], fit), rows, known, n_judged, caller)
-    )
+    probes, of_known = None, None
+    if part is not None:
+        probes = _probes(fit_rows(sums[1]), rows, part[1], mask, n_judged)
+    if known is not None:
+        of_known = _of_known(fit_rows(sums[-1], fit), rows, known, n_judged, caller)
+    return RowScores(error, probes, of_known)

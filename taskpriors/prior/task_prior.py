@@ -19,13 +19,13 @@ import taskpriors.checks as checks
 import taskpriors.kernels as kernels
 from ..checks import ArrayLike, DataFrame, ExecutorLike, Seed
 from ..kernels import center as center_rows
-from . import edges, heldout, prefix
+from . import edges, heldout, moments, prefix, regime
 from .calibration import critical_temperature
 from .estimates import Labelings
 from .heldout import HeldoutError
 from .labelings import calibrate_temperature, sample_labelings
-from .moments import TraceMoments, trace_cumulants, trace_moments
-from .regime import Regime, label_entropy, pair_means, regime_verdict
+from .moments import TraceMoments
+from .regime import Regime
 from .sketch import sketch_trace_moments
 from .tails import outperform_probability
 from .views import view_factor
@@ -256,15 +256,15 @@ class TaskPrior(Result):
         "Where T lies between tasks of coins and one task only; one pass over the pairs."
         caller = "TaskPrior.regime"
         Z, odds = edges.checked_odds(self.factor, self.temperature, self.graphs, caller)
-        ratio, bits = pair_means(Z, odds, self.temperature)
+        ratio, bits = regime.pair_means(Z, odds, self.temperature)
         relative = self.temperature / critical_temperature(Z, 2) if Z.any() else math.inf
-        label_bits = label_entropy(Z, self.temperature)
+        label_bits = regime.label_entropy(Z, self.temperature)
         return Regime(
             ratio=ratio,
             entropy=bits,
             relative=relative,
             label_entropy=label_bits,
-            verdict=regime_verdict(relative, label_bits),
+            verdict=regime.regime_verdict(relative, label_bits),
         )
 
     def at_ratio(
@@ -276,7 +276,7 @@ class TaskPrior(Result):
         Z, odds = edges.checked_odds(
             self.factor, self.temperature, self.graphs, "TaskPrior.at_ratio"
         )
-        now = pair_means(Z, odds, self.temperature).ratio
+        now = regime.pair_means(Z, odds, self.temperature).ratio
         if now == 0:
             checks.refuse(
                 "TaskPrior.at_ratio",
@@ -338,7 +338,7 @@ class TaskPrior(Result):
         self._without_labels(caller)
         checks.check_choice(pairs, ("all", "sampled"), caller, "pairs")
         factors = _model_factors(models, kernel, caller)
-        estimate = trace_moments if pairs == "all" else sketch_trace_moments
+        estimate = moments.trace_moments if pairs == "all" else sketch_trace_moments
         return estimate(factors, self.factor, self.temperature, graphs=self.graphs, **options)
 
     def cumulants(
@@ -353,7 +353,7 @@ class TaskPrior(Result):
         self._without_labels("TaskPrior.cumulants")
         factors = _model_factors(models, kernel, "TaskPrior.cumulants")
         options = dict(options, order=order, graphs=self.graphs)
-        return trace_cumulants(factors, self.factor, self.temperature, **options)
+        return moments.trace_cumulants(factors, self.factor, self.temperature, **options)
 
     def outperforms(
         self,

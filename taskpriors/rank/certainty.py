@@ -13,12 +13,13 @@ from typing import Any
 
 import torch
 
+import taskpriors.checks as checks
 from ..blocks import evenly
-from ..checks import ArrayLike, DataFrame, check_same_n, check_several, refuse
+from ..checks import ArrayLike, DataFrame
+from . import tiers
 from .errors import ErrorLaw, error_law, joint_law, lead_errors, own_group_sizes
 from .labelled import further_labels
 from .laws import task_orders
-from .tiers import lead_quantile, probability_ahead
 
 # %% ../../nbs/rank/09_certainty.ipynb #0fc33d07
 def _settled(spread):  # the law of what further labels settle, whose covariance is known
@@ -46,7 +47,7 @@ class Certainty:
         errors = self.ranking.point_errors
         if errors is None or errors.shape[1] < 2:
             rule, remedy = "a ranking must hold the errors of its points", "rank the models again"
-            refuse("Ranking", rule, "none", f"{remedy} with rank_models")
+            checks.refuse("Ranking", rule, "none", f"{remedy} with rank_models")
         return self._of_skill if groups is None else self._of_skill_in(groups)
 
     def of_accuracy(
@@ -84,8 +85,8 @@ class Certainty:
             open_share = 0.0 if labels == n else (1 / labels - 1 / n) / (1 / k - 1 / n)
             law = joint_law([points, _settled(open_share * spread)])
             se, freedom = lead_errors(law.covariance)[0, 1], law.freedom[0, 1]
-            reach = (lead_quantile(0.95, freedom) * se).item()
-            ahead = probability_ahead(lead, se, freedom).item()
+            reach = (tiers.lead_quantile(0.95, freedom) * se).item()
+            ahead = tiers.probability_ahead(lead, se, freedom).item()
             row = dict(labels=labels, lead=lead, low=lead - reach, high=lead + reach)
             rows.append(dict(row, probability=ahead))
         return pd.DataFrame(rows)
@@ -104,7 +105,7 @@ class Certainty:
     def _of_points(self, groups):  # options of error_law
         n, m = self.ranking.settings.get("n"), self.ranking.point_errors.shape[1]
         groups = self.ranking.groups if groups is None else groups
-        groups = None if groups is None else check_several(groups, "compare", "groups")
+        groups = None if groups is None else checks.check_several(groups, "compare", "groups")
         options = dict(groups=groups, judging_errors=self.ranking.judging_errors)
         if groups is None or m == n or len(groups) != n:
             return options
@@ -128,9 +129,9 @@ class Certainty:
         ranking = self.ranking
         groups = ranking.groups if groups is None else groups
         if groups is not None:
-            groups = check_several(groups, "compare", "groups")
+            groups = checks.check_several(groups, "compare", "groups")
             n = ranking.settings.get("n", ranking.point_errors.shape[1])
-            check_same_n("compare", groups=len(groups), points=n)
+            checks.check_same_n("compare", groups=len(groups), points=n)
             # a ranking that does not know which points judged takes them as independent
             judged = ranking.judged
             groups = None if judged is None else [groups[i] for i in judged.tolist()]

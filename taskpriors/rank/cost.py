@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..checks import check_count, check_flag, check_instance, check_number
+import taskpriors.checks as checks
 from ..inputs.row_blocks import open_models
 from ..prior.ridge_on_disk import JUDGED
-from .company import ORDERS, RankOptions
 from .laws import ELECTION_ORDERS
+from .options import ORDERS, RankOptions
 from ..results import Result
 
 # %% ../../nbs/rank/10_cost.ipynb #b74633bd
@@ -25,7 +25,7 @@ class Work(NamedTuple):
     directions: float  # the same, for the leading directions of the prior
     grams: float  # operations in float64
     crosses: float  # operations in the precision of the features
-    draws: int  # points drawn, over all orders of both sets of tasks
+    draws: int  # points drawn, over all orders of the tasks of the skill and of the probes
 
 
 def ranking_work(
@@ -35,7 +35,7 @@ def ranking_work(
     n_tasks: int = 200,  # tasks sampled, for the skill and for the probes each
     n_classes: int = 5,  # classes of a task
     rank: int = 128,  # directions of the prior
-    train: float = 0.5,  # share of the points that probes are fitted to
+    train: float = 0.0,  # share of the points that probes are fitted to; 0: none is trained
 ) -> Work:
     "Operations of a ranking from disk that grow with the number of points."
     D, squares = sum(widths), sum(d * d for d in widths)
@@ -47,7 +47,7 @@ def ranking_work(
         directions=6.0 * n * D * width + 2.0 * n * width * (width + rank),
         grams=2.0 * n * squares,
         crosses=2.0 * n * (1 + train) * columns * D,
-        draws=2 * n * min(ORDERS, n_tasks),
+        draws=(1 + (train > 0)) * n * min(ORDERS, n_tasks),
     )
 
 # %% ../../nbs/rank/10_cost.ipynb #1cbe95ed
@@ -94,7 +94,7 @@ def _most_bytes(n, widths, options):
     D, d = sum(widths), max(widths)
     rank, width = min(options["rank"], D), min(options["rank"] + 16, D)
     columns = options["n_tasks"] * (options["n_classes"] - 1)
-    labels = 2 * n * options["n_tasks"]
+    labels = (1 + (options["train"] > 0)) * n * options["n_tasks"]
     judged = min(n, options["n_judged"])
     factor = 4 * n * (width + rank) + 3 * 4 * 2048 * D
     drawing = 4 * n * rank + labels + n * options["n_tasks"]
@@ -129,7 +129,7 @@ def _steps(n, widths, speed, *, n_tasks, n_classes, rank, train, n_judged):  # s
     columns = n_tasks * (n_classes - 1)
     m, judged, paired = len(widths), min(n, n_judged), min(n, _PAIRED)
     judging = 2.0 * judged * sum(d * (9 * columns + 20 * d) for d in widths)
-    single = m * judged * (3 * speed.row + speed.point)
+    single = m * judged * ((3 if train else 1) * speed.row + speed.point)
     sums = paired**2 * (sum(widths) + min(rank, sum(widths)))
     read = sum(4 * n * d for d in widths) / _READ
     return dict(
@@ -150,25 +150,28 @@ def plan_ranking(
     n_tasks: int = 200,  # tasks sampled
     n_classes: int = 5,  # classes of a task
     rank: int = 128,  # directions of the prior
-    train: float = 0.5,  # share of the points that probes are fitted to
+    train: float = 0.0,  # share of the points that probes are fitted to; 0: none is trained
     n_judged: int = JUDGED,  # points whose residuals are formed
     elected: bool = True,  # do the models elect judges?
+    moments: bool = False,  # are mean and variance of Tr(MG) asked for?
     speed: Speed = USUAL,  # of a core
 ) -> RankingPlan:
     "Predict time and memory of a ranking from disk with these arguments."
     caller = "plan_ranking"
     options: dict[str, Any] = dict(
-        n_tasks=check_count(n_tasks, caller, "n_tasks", low=2),
-        n_classes=check_count(n_classes, caller, "n_classes", low=2, high=256),
-        rank=check_count(rank, caller, "rank"),
+        n_tasks=checks.check_count(n_tasks, caller, "n_tasks", low=2),
+        n_classes=checks.check_count(n_classes, caller, "n_classes", low=2, high=256),
+        rank=checks.check_count(rank, caller, "rank"),
     )
-    train = check_number(train, caller, "train", low=0, high=1, low_open=True, high_open=True)
-    options_of_judging = dict(n_judged=check_count(n_judged, caller, "n_judged", low=2))
+    options["train"] = checks.check_number(train, caller, "train", low=0, high=1, high_open=True)
+    options_of_judging = dict(n_judged=checks.check_count(n_judged, caller, "n_judged", low=2))
     opened = open_models(models, caller).values()
     n, widths = len(next(iter(opened))), [rows.shape[1] for rows in opened]
-    check_instance(speed, Speed, caller, "speed", remedy="leave it out, or pass a Speed")
-    steps = _steps(n, widths, speed, train=train, **options, **options_of_judging)
-    if check_flag(elected, caller, "elected") and len(widths) > 2:
+    checks.check_instance(speed, Speed, caller, "speed", remedy="leave it out, or pass a Speed")
+    steps = _steps(n, widths, speed, **options, **options_of_judging)
+    if not checks.check_flag(moments, caller, "moments"):
+        del steps["pairs"]
+    if checks.check_flag(elected, caller, "elected") and len(widths) > 2:
         few = min(RankOptions.n_judging, n_tasks)
         steps["election"] = election_seconds(n, widths, speed, n_classes=n_classes, n_judging=few)
     return RankingPlan(

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from .members import Settled
+from .options import RankOptions
 from torch import Tensor
 
-from .company import RankOptions, Settled
-from .known_labels import GivenLabels
+from ..inputs.row_labels import GivenLabels
 from .laws import Judge, Law, PriorChoice
 
 # %% ../../nbs/rank/08_engine.ipynb #cdba3d1b
@@ -48,15 +49,15 @@ class Moments(NamedTuple):
 # %% ../../nbs/rank/08_engine.ipynb #218f95f7
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Drawn:
-    "A law, the tasks that were drawn from it, and the moments of its graphs."
+    "A law, the tasks that were drawn from it, and the moments of its graphs where asked for."
 
     law: Law
     models: Mapping  # name -> Model: those that were there to the end
     skill_tasks: Tensor  # shape (n_tasks, n)
-    probe_tasks: Tensor  # others of the same law, shape (n_tasks, n)
-    moments: Mapping  # name -> Moments
+    probe_tasks: Tensor | None  # others of the same law, (n_tasks, n); None: no probe is trained
+    moments: Mapping  # name -> Moments; empty: not asked for
     record: Mapping  # of the tasks, what json can hold
-    pairs: str  # of points that the moments visited, in words
+    pairs: str  # of points that the moments visit, in words
     failures: Mapping = field(default_factory=dict)  # name -> why a model was left out
     tasks_of: Mapping = field(
         default_factory=dict
@@ -67,7 +68,7 @@ class Scores(NamedTuple):
     "What the tasks say of the models."
 
     skills: dict[str, ModelScores]
-    probes: dict[str, ProbeScores]
+    probes: dict[str, ProbeScores]  # empty: not asked for
     failures: dict[str, str]  # name -> why one is missing
     columns: dict[str, dict[str, Tensor]]  # name -> column -> what known labels say in that pass
 
@@ -113,11 +114,11 @@ class Engine(Protocol):
         ...
 
     def draw(self, choice: PriorChoice, models: Mapping, jurors: Mapping, *, votes: int) -> Drawn:
-        "The law of a prior, and tasks of it."
+        "The law of a prior, tasks of it, and moments if the options ask for them."
         ...
 
     def score(self, law_sample: Drawn, mask: Tensor, labels: GivenLabels | None) -> Scores:
-        "Skill and probes of each model on the tasks."
+        "Skill of each model on the tasks, and probes if the options ask for them."
         ...
 
     def skills(self, models: Mapping, tasks: Tensor, mask: Tensor, *, n_classes: int) -> Settled:

@@ -15,16 +15,8 @@ import torch
 from scipy.special import stdtrit
 from torch import Tensor
 
-from taskpriors.checks import (
-    ArrayLike,
-    check_computed,
-    check_finite,
-    check_flag,
-    check_same_n,
-    check_several,
-    check_tensor,
-    refuse,
-)
+import taskpriors.checks as checks
+from ..checks import ArrayLike
 
 # %% ../../nbs/rank/01_error_law.ipynb #f5a7cbb5
 def _deviations(errors, groups):
@@ -45,21 +37,25 @@ def _margin(errors, groups):
 def _group_index(groups, n, caller):
     if groups is None:
         return None
-    names = check_several(groups, caller, "groups")
-    check_same_n(caller, columns=n, groups=len(names))
+    names = checks.check_several(groups, caller, "groups")
+    checks.check_same_n(caller, columns=n, groups=len(names))
     if not all(isinstance(name, (str, Real)) for name in names):  # also numpy's
-        refuse(caller, "groups must be names or numbers", type(names[0]).__name__, "pass names")
+        checks.refuse(
+            caller, "groups must be names or numbers", type(names[0]).__name__, "pass names"
+        )
     position = {name: k for k, name in enumerate(dict.fromkeys(names))}
     if len(position) < 2:
-        refuse(caller, "groups must be at least 2", str(len(position)), "leave groups out")
+        checks.refuse(caller, "groups must be at least 2", str(len(position)), "leave groups out")
     return torch.tensor([position[name] for name in names])
 
 # %% ../../nbs/rank/01_error_law.ipynb #3d7469ad
 def _check_errors(errors, caller, name):
-    errors = check_finite(check_tensor(errors, caller, name), caller, name).double().cpu()
+    errors = (
+        checks.check_finite(checks.check_tensor(errors, caller, name), caller, name).double().cpu()
+    )
     if errors.ndim != 2 or len(errors) == 0 or errors.shape[1] < 2:
         rule = f"{name} must hold a row for each model and at least two columns"
-        refuse(caller, rule, f"shape {tuple(errors.shape)}", "pass shape (n_models, n)")
+        checks.refuse(caller, rule, f"shape {tuple(errors.shape)}", "pass shape (n_models, n)")
     return errors
 
 # %% ../../nbs/rank/01_error_law.ipynb #abc0fca2
@@ -80,17 +76,17 @@ def error_covariance(
     Reference: Liang and Zeger (1986) for groups; Bengio and Grandvalet (2004) for training points.
     """
     caller = "error_covariance"
-    check_flag(paired, caller, "paired")
+    checks.check_flag(paired, caller, "paired")
     by_point = _check_errors(point_errors, caller, "point_errors")
     groups = _group_index(groups, by_point.shape[1], caller)
-    out = check_computed(_margin(by_point, groups), caller, "the covariance")
+    out = checks.check_computed(_margin(by_point, groups), caller, "the covariance")
     if task_errors is None:
         return out
     by_task = _check_errors(task_errors, caller, "task_errors")
-    check_same_n(caller, point_errors=len(by_point), task_errors=len(by_task))
+    checks.check_same_n(caller, point_errors=len(by_point), task_errors=len(by_task))
     of_tasks = _margin(by_task, _group_index(task_groups, by_task.shape[1], caller))
     out = out + (of_tasks if paired else torch.diag(of_tasks.diagonal()))
-    return check_computed(out, caller, "the covariance")
+    return checks.check_computed(out, caller, "the covariance")
 
 # %% ../../nbs/rank/01_error_law.ipynb #44ec2798
 ROUNDING = 1e-6  # least standard error of a lead: skills of float32 features are not more precise
@@ -199,17 +195,17 @@ def error_law(
     `judging_errors` varies over samples, for given points.
     """
     caller = "error_law"
-    check_flag(paired, caller, "paired")
+    checks.check_flag(paired, caller, "paired")
     by_point = _check_errors(point_errors, caller, "point_errors")
     number = _group_index(groups, by_point.shape[1], caller)
     parts, of_tasks = [_law_of_points(by_point, number, group_sizes)], []
     if judging_errors is not None:
         by_judge = _check_errors(judging_errors, caller, "judging_errors")
-        check_same_n(caller, point_errors=len(by_point), judging_errors=len(by_judge))
+        checks.check_same_n(caller, point_errors=len(by_point), judging_errors=len(by_judge))
         parts.append(ErrorLaw(_margin(by_judge, None), degrees_of_freedom(by_judge, None)))
     if task_errors is not None:
         by_task = _check_errors(task_errors, caller, "task_errors")
-        check_same_n(caller, point_errors=len(by_point), task_errors=len(by_task))
+        checks.check_same_n(caller, point_errors=len(by_point), task_errors=len(by_task))
         number = _group_index(task_groups, by_task.shape[1], caller)
         covariance, freedom = _margin(by_task, number), degrees_of_freedom(by_task, number)
         if paired:
@@ -224,7 +220,7 @@ def error_law(
                 for e, v, nu in zip(one, variances, alone, strict=True)
             ]
     law = joint_law(parts + of_tasks)
-    check_computed(law.covariance, caller, "the covariance")
+    checks.check_computed(law.covariance, caller, "the covariance")
     return law
 
 # %% ../../nbs/rank/01_error_law.ipynb #9b3793c4
@@ -242,12 +238,14 @@ def own_group_sizes(
     Reference: Kish (1965), Survey Sampling.
     """
     caller = "own_group_sizes"
-    judged = check_finite(check_tensor(judged, caller, "judged"), caller, "judged")
-    names = check_several(groups, caller, "groups")
+    judged = checks.check_finite(checks.check_tensor(judged, caller, "judged"), caller, "judged")
+    names = checks.check_several(groups, caller, "groups")
     number = _group_index(names, len(names), caller)
     if judged.ndim != 1 or not len(judged) or judged.min() < 0 or judged.max() >= len(number):
         got = f"shape {tuple(judged.shape)}"
-        refuse(caller, f"judged must be rows below {len(number)}", got, "pass rows of points")
+        checks.refuse(
+            caller, f"judged must be rows below {len(number)}", got, "pass rows of points"
+        )
     of_judged = _size_of_own_group(number[judged.long()])
     return GroupSizes(_size_of_own_group(number), of_judged)
 

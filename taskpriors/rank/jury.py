@@ -22,32 +22,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from taskpriors.checks import (
-    check_choice,
-    check_count,
-    check_instance,
-    check_number,
-    refuse,
-)
+import taskpriors.checks as checks
+from ..inputs import named_models
 from ..inputs.image_source import ImageSource
 from ..inputs.loaders import LoadedBatches
-from taskpriors.inputs.named_models import (
-    cached_snapshot,
-    hub_at_once,
-    quiet_libraries,
-    timm_config,
-    timm_module,
-)
 from ..inputs.texts import TextSource
-from taskpriors.rank.company import (
-    AnyModel,
-    RankOptions,
-    Settled,
-    attempt,
-    gather_models,
-    settle,
-)
+from . import members
 from .laws import PriorChoice
+from .members import AnyModel, Settled
+from .options import RankOptions
 from .reliability import reliability_record
 from ..show.words import counted
 from ..signatures import documented
@@ -102,7 +85,7 @@ def find_weights(
     if sentences and find_package("sentence_transformers") is None:
         return None
     if juror.source == "hub":
-        folder = cached_snapshot(juror.address)
+        folder = named_models.cached_snapshot(juror.address)
         whole = folder is not None and (not sentences or (folder / "modules.json").is_file())
         return folder if whole else None
     module, _, rest = juror.weights.partition("/")
@@ -121,7 +104,7 @@ def check_digest(
     if digest != juror.sha256:
         rule, got = f"{file.name} must have the sha256 of jury.toml", f"{digest[:12]}..."
         remedy = f"install {juror.address} again, or leave the jury out"
-        refuse("standing_jury", rule, got, remedy, OSError)
+        checks.refuse("standing_jury", rule, got, remedy, OSError)
 
 # %% ../../nbs/rank/08_jury.ipynb #546ff8ba
 @dataclass(frozen=True)
@@ -151,12 +134,12 @@ def fill_network(
     rule, remedy = f"the weights of {name} must fit timm's network", "update timm, or leave it out"
     if len(entries) != len(weights):
         got = f"{len(weights)} entries for {len(entries)}"
-        refuse("standing_jury", rule, got, remedy)
+        checks.refuse("standing_jury", rule, got, remedy)
     for (ours, value), (theirs, weight) in zip(entries.items(), weights.items(), strict=True):
         same_word = ours.rpartition(".")[2] == theirs.rpartition(".")[2]
         if not same_word or value.shape != weight.shape:
             got = f"{theirs} {tuple(weight.shape)} for {ours} {tuple(value.shape)}"
-            refuse("standing_jury", rule, got, remedy)
+            checks.refuse("standing_jury", rule, got, remedy)
     network.load_state_dict(dict(zip(entries, weights.values(), strict=True)))
 
 # %% ../../nbs/rank/08_jury.ipynb #70817e10
@@ -223,8 +206,8 @@ def hub_network(
     "A network of timm with the weights of the hub, at the size of the table."
     from timm.data import create_transform
 
-    network: Any = timm_module(juror.network, "standing_jury")
-    config = dict(timm_config(network))
+    network: Any = named_models.timm_module(juror.network, "standing_jury")
+    config = dict(named_models.timm_config(network))
     if config["input_size"][-1] != juror.side:
         network.set_input_size(img_size=juror.side)
         config["input_size"] = (3, juror.side, juror.side)
@@ -241,7 +224,7 @@ def sentence_network(
     spoken: dict[str, Any] = {}
     if prompt:
         spoken = dict(prompts={"query": prompt}, default_prompt_name="query")
-    with quiet_libraries():
+    with named_models.quiet_libraries():
         network = SentenceTransformer(str(source), device="cpu", **spoken)
     return network.eval().requires_grad_(False)
 
@@ -271,7 +254,7 @@ def load_juror(
     if juror.source == "wheel":
         if place is None:
             rule = f"the package {juror.address} must be installed"
-            refuse("standing_jury", rule, "none", CURE, ImportError)
+            checks.refuse("standing_jury", rule, "none", CURE, ImportError)
         check_digest(place, juror)
         if juror.kind == "images":
             return wheel_network(juror, place), CentralSquare(juror.side)
@@ -279,7 +262,7 @@ def load_juror(
             return UniversalSentences(juror.sha256)
         with cache_alone():
             return sentence_network(place.parent)
-    with hub_at_once() if place is None else cache_alone():
+    with named_models.hub_at_once() if place is None else cache_alone():
         if juror.kind == "images":
             return hub_network(juror)
         return sentence_network(place or juror.address, juror.prompt)
@@ -335,9 +318,9 @@ def standing_jury(
     family; no network is asked, nothing is fetched. The environment may say TASKPRIORS_JURY=none
     and nobody is taken, or TASKPRIORS_JURY=download and networks of the hub are fetched.
     """
-    check_choice(kind, ("images", "texts"), "standing_jury", "kind")
+    checks.check_choice(kind, ("images", "texts"), "standing_jury", "kind")
     wish = os.environ.get("TASKPRIORS_JURY", "")
-    check_choice(wish, ("", "none", "download"), "standing_jury", "TASKPRIORS_JURY")
+    checks.check_choice(wish, ("", "none", "download"), "standing_jury", "TASKPRIORS_JURY")
     of_kind = [juror for juror in read_jury() if juror.kind == kind]
     if wish == "none":
         reason = "TASKPRIORS_JURY says none"
@@ -355,7 +338,7 @@ def standing_jury(
 def _hub_jurors(jurors):  # those that can be fetched
     from huggingface_hub import constants
 
-    with hub_at_once():
+    with named_models.hub_at_once():
         if constants.HF_HUB_OFFLINE:
             return []
     sentences = find_package("sentence_transformers") is not None
@@ -381,14 +364,14 @@ def foretold_seconds(
     "What it costs that jurors embed inputs, from counted operations; no clock is read."
     caller = "foretold_seconds"
     remedy = "pass those of standing_jury"
-    check_instance(jurors, Iterable, caller, "jurors", remedy=remedy)
-    n = check_count(n_inputs, caller, "n_inputs", low=0, high=10**12)
-    words = check_number(words, caller, "words", low=0)
+    checks.check_instance(jurors, Iterable, caller, "jurors", remedy=remedy)
+    n = checks.check_count(n_inputs, caller, "n_inputs", low=0, high=10**12)
+    words = checks.check_number(words, caller, "words", low=0)
     cores = torch.get_num_threads() if cores is None else cores
-    check_count(cores, caller, "cores", high=10**6)
+    checks.check_count(cores, caller, "cores", high=10**6)
     seconds = 0.0
     for juror in jurors:
-        check_instance(juror, Juror, caller, "a juror", remedy=remedy)
+        checks.check_instance(juror, Juror, caller, "a juror", remedy=remedy)
         units = 1 if juror.kind == "images" else _tokens(words)
         seconds += n * units * juror.operations / (OPERATIONS * cores)
     return seconds
@@ -460,7 +443,9 @@ def see_inputs(
     "The jurors with their features of the inputs."
     if options.progress:
         print(cost_words(jury, source), file=sys.stderr)
-    loaded, broken = settle(jury.families, [attempt(load_juror, juror) for juror in jury.jurors])
+    loaded, broken = members.settle(
+        jury.families, [members.attempt(load_juror, juror) for juror in jury.jurors]
+    )
     embedding = {name: options.embedding[name] for name in _FOR_JURORS if name in options.embedding}
-    models, failed = gather_models(loaded, source, replace(options, embedding=embedding))
+    models, failed = members.gather_models(loaded, source, replace(options, embedding=embedding))
     return Settled(models, broken | failed)

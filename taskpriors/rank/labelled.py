@@ -7,20 +7,31 @@ __all__ = []
 
 # %% ../../nbs/rank/08_labelled.ipynb #c935cdd5
 import math
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from ..blocks import evenly
-from ..checks import check_generator
+import taskpriors.blocks as blocks
+import taskpriors.checks as checks
+import taskpriors.store as store
+from ..inputs.image_source import ImageSource
+from ..inputs.row_labels import GivenLabels, LabelColumn
+from ..inputs.texts import TextSource
+from ..prior import posterior
 from ..prior.heldout import constant_errors
-from ..prior.posterior import label_evidence, labelled_skill, posterior_weights, small_area
-from . import company, laws
+from . import laws, members
 from .engine import Engine, Evidence, ModelScores
+from .options import RankOptions
 from .tiers import normal_quantile
+from ..show.words import plain_text
+from ..transfer import registry
+from ..transfer.evidence import logme
 
 # %% ../../nbs/rank/08_labelled.ipynb #13c4439f
 class Seats(NamedTuple):
@@ -44,8 +55,8 @@ def seats_of(
         names = [law.members[k] for k in present]
     elif law.kind == "elected" and len(models) > 1:  # nobody was elected, so all may be
         n = len(next(iter(models.values())).features)
-        index = evenly(n, 512, down=True)
-        rows = [company.rows_of(model, index) for model in models.values()]
+        index = blocks.evenly(n, 512, down=True)
+        rows = [members.rows_of(model, index) for model in models.values()]
         alike, names = laws.feature_copies(rows), list(models)
         weights = 1 / alike.clone().fill_diagonal_(1).sum(1)
     else:
@@ -83,7 +94,7 @@ def numbered_by_point(
 
 def evidence_points(
     labels: Tensor,  # class of each point, shape (n,); -1 where not known
-    options: company.RankOptions,
+    options: RankOptions,
 ) -> Tensor:  # shape (k,)
     "The labelled points that weigh the judges: all, or a random choice of many; two at least."
     points = (labels >= 0).nonzero()[:, 0]
@@ -91,7 +102,7 @@ def evidence_points(
         return torch.cat([points, (labels < 0).nonzero()[:1, 0]]).sort().values
     if len(points) <= EVIDENCE:
         return points
-    g = check_generator(options.seed, options.caller)
+    g = checks.check_generator(options.seed, options.caller)
     return points[torch.randperm(len(points), generator=g)[:EVIDENCE].sort().values]
 
 
@@ -99,7 +110,7 @@ def labelled_law(
     seats: Seats,
     evidence: Sequence[Evidence],  # of each judge at the points of evidence_points
     labels: Tensor,  # class of each of these points, shape (k,)
-    options: company.RankOptions,
+    options: RankOptions,
     *,
     n_classes: int,  # that all labels name
 ) -> LabelledLaw:
@@ -107,9 +118,11 @@ def labelled_law(
     q = max(2, n_classes)
     rows, tops = zip(*evidence, strict=True)
     evidence_options: dict[str, Any] = dict(n_classes=q, top_eigenvalues=tops, seed=options.seed)
-    likely = label_evidence(rows, labels, **evidence_options)
+    likely = posterior.label_evidence(rows, labels, **evidence_options)
     prior_weights = torch.tensor([judge.weight for judge in seats.judges], dtype=torch.float64)
-    weights = posterior_weights(prior_weights, likely, similarity=seats.alike).weights.tolist()
+    weights = posterior.posterior_weights(
+        prior_weights, likely, similarity=seats.alike
+    ).weights.tolist()
     temperatures = (likely.top_eigenvalues / (q * likely.gain)).tolist()
     if options.task_temperature is not None:
         temperatures = [options.task_temperature] * len(weights)
@@ -177,10 +190,10 @@ def joined_with_labels(
     values = torch.stack([scores.skill for scores in skills.values()])
     spread = torch.cov(task_ratios(skills, tasks)).reshape(len(skills), -1)
     if k >= DIRECT and c > 1 and len(skills) > 1:
-        points = points[evenly(k, LOOKED_AT)]
-        rows = [company.rows_of(models[name], points) for name in skills]
-        direct = labelled_skill(rows, labels[points], groups=_several(groups, points))
-        joint = small_area(values, direct, n_points=n)
+        points = points[blocks.evenly(k, LOOKED_AT)]
+        rows = [members.rows_of(models[name], points) for name in skills]
+        direct = posterior.labelled_skill(rows, labels[points], groups=_several(groups, points))
+        joint = posterior.small_area(values, direct, n_points=n)
         values, spread = joint.skill, spread + joint.covariance
     off = (values - values.mean()) * SCALE * c / k
     spread = spread + (1 - k / n) * torch.outer(off, off)
@@ -189,7 +202,7 @@ def joined_with_labels(
 
 
 def settled_skills(
-    settled: company.Settled,  # name -> ModelScores
+    settled: members.Settled,  # name -> ModelScores
 ) -> LabelledSkills:
     "Skills on the true task, so that further labels would remove no error."
     m = len(settled.results)
@@ -218,7 +231,7 @@ def skills_with_labels(
     drawing = replace(options, n_classes=chosen.n_classes, n_tasks=chosen.n_tasks)
     tasks = engine.tasks_with(chosen.judges, classes, chosen.temperatures, drawing)
     skills, failures = engine.skills(models, tasks, mask, n_classes=chosen.n_classes)
-    company.refuse_unless_any(skills, failures, options.caller)
+    members.refuse_unless_any(skills, failures, options.caller)
     joined = joined_with_labels(skills, tasks, classes, models, options.groups)
     return LabelledSkills(joined.skills, failures, joined.spread, chosen.weights)
 
@@ -240,3 +253,91 @@ def further_labels(
     share = room / left_open  # of what is open now, that may stay open
     inverse = 1 / n_points + share * (1 / n_labels - 1 / n_points)
     return min(n_points, math.ceil(1 / inverse)) - n_labels
+
+# %% ../../nbs/rank/08_labelled.ipynb #b8e861b8
+def labels_record(
+    labels: GivenLabels,
+    argument: Any,  # as for rank_models
+    images: ImageSource | TextSource | None = None,  # whose labels they are, if `argument` is True
+) -> dict[str, Any]:  # what json can hold
+    "How many classes labels have, of how many points, and where they come from."
+    if isinstance(argument, LabelColumn):
+        argument = argument.source
+    if argument is True and images is not None:
+        source = f"read from {images.labels_from}"
+    elif isinstance(argument, (str, os.PathLike)):
+        source = f"read from {Path(argument).name}"
+    else:
+        source = "as given"
+    classes = labels.classes[labels.classes >= 0]
+    if labels.targets is not None:
+        counts: dict[str, Any] = dict(n_targets=labels.targets.shape[1])
+    else:
+        largest = classes.bincount().max().item() / len(classes)
+        counts = dict(n_classes=len(labels.names), largest_class=largest)
+    return dict(
+        **counts,
+        n_labels=len(classes),
+        source=plain_text(source),
+        notes=list(labels.notes),
+    )
+
+# %% ../../nbs/rank/08_labelled.ipynb #9810d56f
+def _on_labelled(features, metric, points):
+    return metric(features[points.to(features.device)])
+
+
+def _label_functions(labels, names=None):  # name -> function of the features of all points
+    "Metrics of the points that are labelled; real targets have LogME alone."
+    if labels.targets is not None:
+        rest = [name for name in registry.terms_of(names or ()) if name != "logme"]
+        evidence = partial(logme, labels=labels.targets, regression=True)
+        digest = store.digest_tensors(dict(targets=labels.targets))
+        evidence.key = dict(what="logme of targets", targets=digest)  # type: ignore[attr-defined]
+        return {**(registry.metric_functions(None, rest) if rest else {}), "logme": evidence}
+    points = (labels.classes >= 0).nonzero()[:, 0]
+    classes, metrics = labels.classes[points], names or registry.LABEL_METRICS
+    if len(points) == len(labels.classes):
+        return registry.metric_functions(classes, metrics)
+    if len(labels.names) < 2 or len(labels.names) == len(points):
+        return {}
+    of_rows = store.digest_tensors(dict(points=points))
+    functions: dict[str, Any] = {}
+    for name, metric in registry.metric_functions(classes, metrics).items():
+        if names is None and name != registry.LABEL_ACCURACY:
+            continue
+        functions[name] = partial(_on_labelled, metric=metric, points=points)
+        functions[name].key = dict(metric.key, points=of_rows)  # type: ignore[attr-defined]
+    return functions
+
+
+def metrics_with_labels(
+    metrics: Mapping | list | tuple | None,  # name -> function of features, or names of metrics
+    labels: GivenLabels | None,
+) -> dict[str, Callable]:  # name -> function of features
+    "The further statistics of a ranking."
+    if isinstance(metrics, (list, tuple)):
+        registered = [name for name in registry.terms_of(metrics) if name in registry.METRICS]
+        needy = [name for name in registered if "labels" in registry.METRICS[name].needs]
+        if labels is None and needy:
+            rule, remedy = "metrics that are named need labels", "pass labels="
+            checks.refuse("rank_models", rule, ", ".join(needy), remedy)
+        if labels is None:
+            return registry.metric_functions(None, metrics)
+        return _label_functions(labels, metrics)
+    metrics = members.with_plain_names((metrics or {}).items(), "metrics")
+    return metrics if labels is None else metrics | _label_functions(labels)
+
+# %% ../../nbs/rank/08_labelled.ipynb #a0c1e052
+def combined_columns(
+    metrics: Mapping,  # name -> function of features
+    values: Mapping,  # name -> values of the models, (n_models,), NaN where there is none
+) -> dict[str, Tensor]:  # "ncti over 5 models" -> values, larger is better
+    "Scores that are made of several metrics, each normalised over the models of a ranking."
+    keys = {name: getattr(f, "key", None) for name, f in metrics.items()}
+    metric_names = [
+        k for k, key in keys.items() if isinstance(key, dict) and key.get("metric") == k
+    ]
+    return registry.combine_over_models(
+        {k: values[k] for k in metric_names if k in registry.METRICS}, oriented=True
+    )

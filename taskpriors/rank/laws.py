@@ -20,27 +20,21 @@ import torch
 from torch import Tensor
 from typing_extensions import TypeAliasType
 
+import taskpriors.checks as checks
+import taskpriors.store as store
 from ..blocks import evenly, row_blocks
-from ..checks import check_features, check_generator, check_instance, refuse
 from ..inputs.zoo import zoo_names
 from ..kernels import kernel_factor, product_factor
+from ..prior import prefix_blocks
 from ..prior.cross_skill import check_sampling, cross_skill, tasks_of_priors
 from ..prior.judges import Judges, copy_similarity, elect_prior, mutual_skill
 from ..prior.left_out_groups import cross_skill_without_groups
 from ..prior.prefix import pair_scale
-from ..prior.prefix_blocks import draw_uniforms, fill_labels
-from taskpriors.rank.company import (
-    ORDERS,
-    RankOptions,
-    blank,
-    load_or_compute,
-    rows_of,
-    with_plain_names,
-)
-from .shared_prior import task_temperature
+from ..prior.shared_prior import task_temperature
+from .members import blank, load_or_compute, rows_of, with_plain_names
+from .options import ORDERS, RankOptions
 from ..ridge_tasks import MOST_LOST
 from ..show.words import plain_text, shortened
-from ..store import digest_tensors
 
 # %% ../../nbs/rank/04_laws.ipynb #750fa514
 class Judge(NamedTuple):
@@ -91,7 +85,7 @@ def _refuse_word(word, names):
     rule = "prior must be 'elected', 'product', 'others', a ranked model, or a model or file"
     near = difflib.get_close_matches(word, [*names, *timm.list_models()], 3, 0.5)
     remedy = f"did you mean {' or '.join(near)}" if near else "check the spelling"
-    refuse("rank_models", rule, repr(shortened(word, 80)), remedy)
+    checks.refuse("rank_models", rule, repr(shortened(word, 80)), remedy)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +107,7 @@ def read_prior(
     names = tuple(names)
     if isinstance(prior, (np.ndarray, Tensor)):
         return PriorChoice(
-            "factor", "a given factor", source=check_features(prior, caller, "prior")
+            "factor", "a given factor", source=checks.check_features(prior, caller, "prior")
         )
     word = plain_text(prior) if isinstance(prior, (str, int)) else None
     if prior is None or word == "elected":
@@ -166,7 +160,7 @@ def control_positions(
     "Where the controls stand among models and judges."
     if missing := [name for name in options.controls if name not in models]:
         remedy = "correct it or leave it out"
-        refuse("rank_models", "every control must work", shortened(missing[0], 80), remedy)
+        checks.refuse("rank_models", "every control must work", shortened(missing[0], 80), remedy)
     return [list(models).index(name) for name in options.controls]
 
 
@@ -223,7 +217,7 @@ def elect_judges(
     key |= dict(drawing, points=len(index), kernel=options.kernel, penalties=MOST_LOST)
     key["device"] = str(options.device)
     if options.groups is not None:
-        key["groups"] = digest_tensors(dict(groups=options.groups))
+        key["groups"] = store.digest_tensors(dict(groups=options.groups))
     like = Votes(*[blank(len(company), len(company))] * 2)
     named = all(model.digest for model in company.values())
     votes = load_or_compute(key, compute, like, options.cache if named else False)
@@ -271,14 +265,16 @@ def named_judges(
         return {}
     caller = "rank_models"
     remedy = f"pass '{STANDING}', False, or a dictionary name -> features, or a model"
-    check_instance(judges, Mapping, caller, "judges", remedy=remedy)
+    checks.check_instance(judges, Mapping, caller, "judges", remedy=remedy)
     if choice.kind != "elected":
-        refuse(caller, "judges need an election", choice.description, "pass prior='elected'")
+        checks.refuse(caller, "judges need an election", choice.description, "pass prior='elected'")
     jurors: Any = judges
     jurors = with_plain_names(jurors.items(), "judges")
     if both := [name for name in jurors if name in models]:
         remedy = "give the judge another name"
-        refuse(caller, "a judge must not have a model's name", shortened(both[0], 80), remedy)
+        checks.refuse(
+            caller, "a judge must not have a model's name", shortened(both[0], 80), remedy
+        )
     return jurors
 
 
@@ -293,22 +289,22 @@ def named_controls(
     caller = "rank_models"
     if isinstance(controls, (str, numbers.Integral)):
         controls = [controls]
-    check_instance(controls, Sequence, caller, "controls", remedy="pass a list of names")
+    checks.check_instance(controls, Sequence, caller, "controls", remedy="pass a list of names")
     if controls and choice.kind != "elected":
         got = shortened(plain_text(controls[0]), 60)
-        refuse(caller, "controls need an election", got, "pass prior='elected'")
+        checks.refuse(caller, "controls need an election", got, "pass prior='elected'")
     names = tuple(dict.fromkeys(map(plain_text, controls)))
     if unknown := [name for name in names if name not in company]:
         near = difflib.get_close_matches(unknown[0], company, 3, 0.5)
         remedy = f"did you mean {shortened(' or '.join(near), 120)}" if near else "pass judges, too"
         rule = "controls must be names of models or of judges"
-        refuse(caller, rule, repr(shortened(unknown[0], 80)), remedy)
+        checks.refuse(caller, rule, repr(shortened(unknown[0], 80)), remedy)
     return names
 
 # %% ../../nbs/rank/04_laws.ipynb #629f0f81
 def _mean_of(names, models, caller):  # Judge of the mean of their kernels
     if not names:
-        refuse(caller, "at least one model must remain", len(names), "add models")
+        checks.refuse(caller, "at least one model must remain", len(names), "add models")
     return Judge(tuple(names), tuple(models[name].factor for name in names))
 
 
@@ -348,7 +344,7 @@ def law_of(
     names = [name for name in choice.members if name in models]
     if not names:
         rule, remedy = "the model that is the prior must work", "pass another prior"
-        refuse(options.caller, rule, choice.description, remedy)
+        checks.refuse(options.caller, rule, choice.description, remedy)
     of_others: dict = {}
     if choice.kind == "others":
         rest = {name: [other for other in names if other != name] for name in names}
@@ -430,7 +426,9 @@ def _draw_along(Z, scale, orders, uniforms, *, q, classes):  # (n_orders, n, m),
     numbers = m * n + ((q - 1) * m + 2 * _DRAWN_TOGETHER) * Z.shape[1]
     for part in row_blocks(n_orders, max(1, _HELD_TOGETHER // numbers)):
         blocks = uniforms[part].to(Z.dtype).split(_DRAWN_TOGETHER, 1)
-        fill_labels(labels[:, part], [(Z, scale)], orders[part], blocks, q, known=classes)
+        prefix_blocks.fill_labels(
+            labels[:, part], [(Z, scale)], orders[part], blocks, q, known=classes
+        )
     return labels[0]
 
 
@@ -455,13 +453,13 @@ def sample_tasks(
     judges = task_judges(weights, options.n_tasks)
     turns = torch.nn.functional.one_hot(judges, len(jury)).tensor_split(n_orders)
     most = int(max(turn.sum(0).max() for turn in turns))  # tasks of one judge along one order
-    g = check_generator(options.seed + stream, options.caller, options.device)
+    g = checks.check_generator(options.seed + stream, options.caller, options.device)
     orders = unknown.repeat(n_orders, 1)
     uniforms = torch.zeros(*orders.shape, most, dtype=torch.float64, device=device)
     for order, uniform, turn in zip(orders, uniforms, turns, strict=True):
         order.copy_(unknown[torch.randperm(len(unknown), generator=g, device=g.device)])
         m = min(most, len(turn))
-        uniform[:, :m] = draw_uniforms(len(unknown), m, q, g, uniform)
+        uniform[:, :m] = prefix_blocks.draw_uniforms(len(unknown), m, q, g, uniform)
     labels = torch.empty(options.n_tasks, n, dtype=torch.int64)
     for judge, (Z, T) in enumerate(zip(factors, temperatures, strict=True)):
         counts = torch.stack([turn[:, judge].sum() for turn in turns])

@@ -17,38 +17,37 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ..blocks import map_blocks
-from ..checks import check_same_n, refuse
+import taskpriors.blocks as blocks
+import taskpriors.checks as checks
+import taskpriors.ridge as ridge
+import taskpriors.store as store
 from ..inputs.image_source import ImageSource
 from ..inputs.loaders import LoadedBatches
+from ..inputs.row_labels import GivenLabels
 from ..inputs.texts import TextSource
-from ..prior.calibration import top_eigenvalue
+from ..prior import calibration, left_out_groups, regression, shared_prior
 from ..prior.edges import LeastEigenvalue, least_eigenvalue
 from ..prior.heldout import error_on_basis
-from ..prior.left_out_groups import accuracy_without_groups, error_without_groups
 from ..prior.moments import TraceMoments
-from ..prior.regression import target_error
 from ..prior.task_prior import TaskPrior
 from ..probes import ProbeResult, held_out_probes, logistic_probes
-from . import company, engine, laws
-from .known_labels import GivenLabels, combined_columns, metrics_with_labels
+from . import engine, laws, members
+from .labelled import combined_columns, metrics_with_labels
+from .options import RankOptions
 from .record import task_record
-from .shared_prior import edge_temperature
-from ..ridge import decompose
 from ..ridge_tasks import MOST_LOST
-from ..store import digest_tensors
-from ..transfer.registry import LABEL_ACCURACY, combination_note
+from ..transfer import registry
 
 # %% ../../nbs/rank/09_memory.ipynb #0f497757
 def edge_prior(
     factor: Tensor,  # of the prior kernel, shape (n, r)
-    options: company.RankOptions,
+    options: RankOptions,
 ) -> TaskPrior:
     "The prior over graphs, on the device of the run, at the temperature of edges."
     factor = factor.to(options.device)
     temperature = options.temperature
     if temperature is None:
-        temperature = edge_temperature(factor)
+        temperature = shared_prior.edge_temperature(factor)
     return TaskPrior(factor, temperature, graphs=options.graphs)
 
 # %% ../../nbs/rank/09_memory.ipynb #5621d890
@@ -58,7 +57,7 @@ ALL_PAIRS = 100_000  # points up to which the moments visit every pair
 def trace_of(
     factors: Mapping,  # model -> factor of its kernel, shape (n, r)
     prior: TaskPrior,
-    options: company.RankOptions,
+    options: RankOptions,
     *,
     all_pairs: int = ALL_PAIRS,  # points up to which every pair is visited
 ) -> TraceMoments:
@@ -73,24 +72,24 @@ def _moment_keys(prior, models):  # name -> all that the moments depend on
     common = dict(
         what="moments",
         edges="least eigenvalue",  # which earlier entries do not hold
-        prior=digest_tensors(dict(prior=prior.factor)),
+        prior=store.digest_tensors(dict(prior=prior.factor)),
         T=prior.temperature,
         graphs=prior.graphs,
         device=str(prior.factor.device),
     )
     return {
-        name: dict(common, factor=digest_tensors(dict(factor=model.factor)))
+        name: dict(common, factor=store.digest_tensors(dict(factor=model.factor)))
         for name, model in models.items()
     }
 
 # %% ../../nbs/rank/09_memory.ipynb #92154fec
-_LIKE_MOMENTS = engine.Moments(*[company.blank()] * len(engine.Moments._fields))
+_LIKE_MOMENTS = engine.Moments(*[members.blank()] * len(engine.Moments._fields))
 
 
 def _moments_under(prior, models, options):  # name -> Moments
     keys = _moment_keys(prior, models)
     results = {
-        name: company.load_result(key, _LIKE_MOMENTS, options.cache) for name, key in keys.items()
+        name: members.load_result(key, _LIKE_MOMENTS, options.cache) for name, key in keys.items()
     }
     missing = [name for name, result in results.items() if result is None]
     if not missing:
@@ -103,19 +102,19 @@ def _moments_under(prior, models, options):  # name -> Moments
         result = engine.Moments(
             mean=trace.mean[k].cpu(),
             variance=trace.variance[k].cpu(),
-            least=company.scalar(least.value).nan_to_num(-math.inf),  # a cache holds no NaN
-            temperature=company.scalar(prior.temperature),
-            scale=company.scalar(trace.kernel_scale),
-            seconds=company.scalar(seconds),
+            least=members.scalar(least.value).nan_to_num(-math.inf),  # a cache holds no NaN
+            temperature=members.scalar(prior.temperature),
+            scale=members.scalar(trace.kernel_scale),
+            seconds=members.scalar(seconds),
         )
-        results[name] = company.keep_result(keys[name], result, options.cache)
+        results[name] = members.keep_result(keys[name], result, options.cache)
     return results
 
 # %% ../../nbs/rank/09_memory.ipynb #12b2cc09
 def model_moments(
     models: Mapping,  # name -> Model
     law: laws.Law,
-    options: company.RankOptions,
+    options: RankOptions,
 ) -> dict[str, engine.Moments]:
     "Mean and variance of Tr(MG) of each model under the prior that judges it."
     if not law.of_others:
@@ -140,7 +139,7 @@ def edge_reason(
 class SkillJob(NamedTuple):
     "What the skill of one model depends on."
 
-    model: company.Model
+    model: members.Model
     labels: Tensor  # shape (n_tasks, n); floats are real targets
     digest: str  # of the labels
 
@@ -152,49 +151,51 @@ def _skill(job, options):
         start = time.perf_counter()
         X, tasks = features.to(device), job.labels.to(device)
         if options.groups is not None:
-            error = error_without_groups(decompose(X), tasks, options.groups, options.caller)
+            error = left_out_groups.error_without_groups(
+                ridge.decompose(X), tasks, options.groups, options.caller
+            )
         elif tasks.is_floating_point():
-            error = target_error(X, tasks.T)
+            error = regression.target_error(X, tasks.T)
         else:
-            error = error_on_basis(decompose(X), tasks, "expected_heldout_error")
+            error = error_on_basis(ridge.decompose(X), tasks, "expected_heldout_error")
         seconds = time.perf_counter() - start
         assert error.point_ratios is not None and error.task_ratios is not None
         return engine.ModelScores(
-            skill=company.scalar(error.skill),
+            skill=members.scalar(error.skill),
             points=error.point_ratios.cpu(),
             tasks=error.task_ratios.cpu(),
-            seconds=company.scalar(seconds),
+            seconds=members.scalar(seconds),
         )
 
     common = dict(
         what="skill and ratios", tasks=job.digest, device=str(device), penalties=MOST_LOST
     )
     if options.groups is not None:
-        common["groups"] = digest_tensors(dict(groups=options.groups))
-    blank, (n_tasks, n) = company.blank, job.labels.shape
+        common["groups"] = store.digest_tensors(dict(groups=options.groups))
+    blank, (n_tasks, n) = members.blank, job.labels.shape
     like = engine.ModelScores(blank(), blank(n), blank(n_tasks), blank())
     key = dict(common, features=job.model.digest)
-    return company.attempt(company.load_or_compute, key, compute, like, options.cache)
+    return members.attempt(members.load_or_compute, key, compute, like, options.cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #ef68a824
 def skills_on_tasks(
     models: Mapping,  # name -> Model
     tasks: Mapping,  # name -> the tasks that judge the model, shape (n_tasks, n)
-    options: company.RankOptions,
-) -> company.Settled:  # name -> ModelScores
+    options: RankOptions,
+) -> members.Settled:  # name -> ModelScores
     "Expected held-out skill of each model over its tasks."
-    digests = {id(labels): digest_tensors(dict(tasks=labels)) for labels in tasks.values()}
+    digests = {id(labels): store.digest_tensors(dict(tasks=labels)) for labels in tasks.values()}
     jobs = {k: SkillJob(models[k], y, digests[id(y)]) for k, y in tasks.items()}
     fit = partial(_skill, options=options.alone())
-    attempts = company.over_models(fit, [jobs[name] for name in models], options, "skill")
-    return company.settle(models, attempts)
+    attempts = members.over_models(fit, [jobs[name] for name in models], options, "skill")
+    return members.settle(models, attempts)
 
 # %% ../../nbs/rank/09_memory.ipynb #95319ead
 def fit_probes(
     features: Tensor,  # shape (n, d)
     labels: Tensor,  # shape (n_tasks, n)
     mask: Tensor,  # shape (n,), True where a point trains
-    options: company.RankOptions,
+    options: RankOptions,
 ) -> ProbeResult:
     "Linear probes of the kind that the options name."
     q = options.n_classes
@@ -212,33 +213,35 @@ def _probe(model, *, labels, mask, common, options):
         accuracy = probes.accuracy.cpu()
         assert probes.point_accuracy is not None
         points = probes.point_accuracy.cpu()
-        seconds = company.scalar(time.perf_counter() - start)
+        seconds = members.scalar(time.perf_counter() - start)
         return engine.ProbeScores(accuracy=accuracy, points=points, seconds=seconds)
 
     key = dict(common, features=model.digest, probe=options.probe, device=str(device))
     key["penalties"] = MOST_LOST
-    blank, judged = company.blank, int((~mask).sum())
+    blank, judged = members.blank, int((~mask).sum())
     like = engine.ProbeScores(blank(len(labels)), blank(judged), blank())
-    return company.attempt(company.load_or_compute, key, compute, like, options.cache)
+    return members.attempt(members.load_or_compute, key, compute, like, options.cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #8234d8b4
 def model_probes(
     models: Mapping,  # name -> Model
     labels: Tensor,  # tasks, shape (n_tasks, n)
     mask: Tensor,  # shape (n,), True where a point trains
-    options: company.RankOptions,
-) -> company.Settled:  # name -> ProbeScores
+    options: RankOptions,
+) -> members.Settled:  # name -> ProbeScores
     "Held-out accuracy of linear probes of each model on each task."
-    common = dict(what="probes of points", tasks=digest_tensors(dict(tasks=labels, mask=mask)))
+    common = dict(
+        what="probes of points", tasks=store.digest_tensors(dict(tasks=labels, mask=mask))
+    )
     fit = partial(_probe, labels=labels, mask=mask, common=common, options=options.alone())
-    attempts = company.over_models(fit, models.values(), options, "probes")
-    return company.settle(models, attempts)
+    attempts = members.over_models(fit, models.values(), options, "probes")
+    return members.settle(models, attempts)
 
 # %% ../../nbs/rank/09_memory.ipynb #4ac65167
 class MetricJob(NamedTuple):
     "One statistic of one model."
 
-    model: company.Model
+    model: members.Model
     metric: Callable  # features (n, d) -> number
 
 
@@ -256,59 +259,59 @@ def _metric(job, options):
                 "a further statistic must be a number",
                 "let it raise an error that says why",
             )
-            refuse("rank_models", rule, "NaN", remedy)
-        return MetricValue(company.scalar(value))
+            checks.refuse("rank_models", rule, "NaN", remedy)
+        return MetricValue(members.scalar(value))
 
     named = getattr(job.metric, "key", None)
     key = dict(what="metric", metric=named, features=job.model.digest, penalties=MOST_LOST)
-    cache, like = options.cache if named else False, MetricValue(company.blank())
-    return company.attempt(company.load_or_compute, key, compute, like, cache)
+    cache, like = options.cache if named else False, MetricValue(members.blank())
+    return members.attempt(members.load_or_compute, key, compute, like, cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #97cb02ae
 def model_metrics(
     models: Mapping,  # name -> Model
     metrics: Mapping,  # name -> function of features
-    options: company.RankOptions,
-) -> company.Settled:  # statistic -> (n_models,); "statistic of model" -> why it is missing
+    options: RankOptions,
+) -> members.Settled:  # statistic -> (n_models,); "statistic of model" -> why it is missing
     "Further statistics of each model."
     jobs = {
         (statistic, name): MetricJob(model, metric)
         for name, model in models.items()
         for statistic, metric in metrics.items()
     }
-    attempts = map_blocks(
+    attempts = blocks.map_blocks(
         partial(_metric, options=options),
         jobs.values(),
         progress=options.progress and options.bar is None and bool(jobs),
         desc="metrics",
     )
-    results, failures = company.settle(jobs, attempts)
-    missing = MetricValue(company.scalar(math.nan))
+    results, failures = members.settle(jobs, attempts)
+    missing = MetricValue(members.scalar(math.nan))
 
     def values_of(statistic):
         return torch.stack([results.get((statistic, k), missing).value for k in models])
 
     reasons = {f"{statistic} of {name}": why for (statistic, name), why in failures.items()}
-    return company.Settled({statistic: values_of(statistic) for statistic in metrics}, reasons)
+    return members.Settled({statistic: values_of(statistic) for statistic in metrics}, reasons)
 
 # %% ../../nbs/rank/09_memory.ipynb #0e0a46b3
 def _grouped_accuracy(labels, groups, features):  # on labelled points, each group left out
     points = (labels.classes >= 0).nonzero()[:, 0]
     rows = features[points.to(features.device)]
-    return accuracy_without_groups(rows, labels.classes[points], groups[points])
+    return left_out_groups.accuracy_without_groups(rows, labels.classes[points], groups[points])
 
 
 @dataclass(frozen=True, eq=False)
 class MemoryEngine:
     "The engine of a ranking whose features are in memory."
 
-    options: company.RankOptions
+    options: RankOptions
     # what models embed; None: all are features
     source: ImageSource | TextSource | LoadedBatches | None = None
 
-    def gather(self, named: Mapping) -> company.Settled:  # name -> Model
+    def gather(self, named: Mapping) -> members.Settled:  # name -> Model
         "The models that work, and why the others do not."
-        return company.gather_models(named, self.source, self.options)
+        return members.gather_models(named, self.source, self.options)
 
     def seat(self, jurors: Mapping) -> Mapping:  # name -> Model
         "Models whose features are in memory, as they are."
@@ -319,39 +322,41 @@ class MemoryEngine:
 
     def steps(self, votes: int, n_models: int, *, labelled: bool) -> int:
         "Of the bar: each vote, and skill, probes and skill with labels of each model."
-        return votes + (3 if labelled else 2) * n_models
+        return votes + (1 + self.options.accuracy + labelled) * n_models
 
     def draw(
         self, choice: laws.PriorChoice, models: Mapping, jurors: Mapping, *, votes: int
     ) -> engine.Drawn:
-        "The law of a prior, two sets of its tasks, and the moments of each model."
+        "The law of a prior, tasks of it for skill and probes, and the moments of each model."
         options = self.options
 
         def kernel_of(choice):
             Z = choice.source
             if choice.kind == "model":
-                Z = company.gather_model(choice.description, Z, self.source, options).factor
+                Z = members.gather_model(choice.description, Z, self.source, options).factor
             n = len(next(iter(models.values())).features)
-            check_same_n(options.caller, models=n, prior=len(Z))
+            checks.check_same_n(options.caller, models=n, prior=len(Z))
             return Z
 
         law = laws.law_of(choice, models, options, jurors=jurors, kernel_of=kernel_of)
         options.reach(votes)
         jury = laws.factors_of(law)
-        probed = laws.sample_tasks(jury, options, stream=0)
-        judging = laws.sample_tasks(jury, options, stream=2, temperatures=probed.temperatures)
+        judging = laws.sample_tasks(jury, options, stream=2)
+        probed = None
+        if options.accuracy:
+            probed = laws.sample_tasks(jury, options, stream=0, temperatures=judging.temperatures)
         tasks_of = {
             name: laws.sample_tasks([(laws.judge_factor(judge), 1.0)], options, stream=2).labels
             for name, judge in law.of_others.items()
         }
-        top = top_eigenvalue(max(jury, key=itemgetter(1))[0])
+        top = calibration.top_eigenvalue(max(jury, key=itemgetter(1))[0])
         return engine.Drawn(
             law=law,
             models=models,
             skill_tasks=judging.labels,
-            probe_tasks=probed.labels,
-            moments=model_moments(models, law, options),
-            record=task_record(probed, top, options.n_classes),
+            probe_tasks=None if probed is None else probed.labels,
+            moments=model_moments(models, law, options) if options.moments else {},
+            record=task_record(judging if probed is None else probed, top, options.n_classes),
             pairs="all" if len(jury[0][0]) <= ALL_PAIRS else "sampled",
             tasks_of=tasks_of,
         )
@@ -359,30 +364,32 @@ class MemoryEngine:
     def score(
         self, law_sample: engine.Drawn, mask: Tensor, labels: GivenLabels | None
     ) -> engine.Scores:
-        "Skill and probes of each model on the tasks, each by itself."
+        "Skill of each model on the tasks, and its probes on others, each by itself."
         tasks = dict.fromkeys(law_sample.models, law_sample.skill_tasks) | dict(law_sample.tasks_of)
         skills, failures = skills_on_tasks(law_sample.models, tasks, self.options)
+        if law_sample.probe_tasks is None:
+            return engine.Scores(skills, {}, failures, {})
         models = {name: law_sample.models[name] for name in skills}
         probes, unprobed = model_probes(models, law_sample.probe_tasks, mask, self.options)
         return engine.Scores(skills, probes, failures | unprobed, {})
 
     def skills(
         self, models: Mapping, tasks: Tensor, mask: Tensor, *, n_classes: int
-    ) -> company.Settled:  # name -> ModelScores
+    ) -> members.Settled:  # name -> ModelScores
         "Skill of each model over tasks, shape (n_tasks, n); floats are real targets."
         return skills_on_tasks(models, dict.fromkeys(models, tasks), self.options)
 
     def evidence(self, judge: laws.Judge, points: Tensor) -> engine.Evidence:
         "A judge at labelled points."
         Z = laws.judge_factor(judge).to(self.options.device)
-        return engine.Evidence(Z[points.to(Z.device)], top_eigenvalue(Z))
+        return engine.Evidence(Z[points.to(Z.device)], calibration.top_eigenvalue(Z))
 
     def tasks_with(
         self,
         judges: Sequence[laws.Judge],
         labels: Tensor,  # class of each point, shape (n,); -1 where not known
         temperatures: Sequence[float],  # of the judges
-        options: company.RankOptions,
+        options: RankOptions,
     ) -> Tensor:  # shape (n_tasks, n)
         "Tasks of a mixture that agree with known labels."
         jury = [(laws.judge_factor(judge), judge.weight) for judge in judges]
@@ -394,11 +401,13 @@ class MemoryEngine:
     ) -> engine.Columns:
         "Further statistics of the models, and those of the literature with labels."
         metrics = metrics_with_labels(metrics, labels)
-        if LABEL_ACCURACY in metrics and self.options.groups is not None:
-            metrics[LABEL_ACCURACY] = partial(_grouped_accuracy, labels, self.options.groups)
+        if registry.LABEL_ACCURACY in metrics and self.options.groups is not None:
+            metrics[registry.LABEL_ACCURACY] = partial(
+                _grouped_accuracy, labels, self.options.groups
+            )
         values, failures = model_metrics(models, metrics, self.options)
         combined = combined_columns(metrics, values)
-        notes = [combination_note(name) for name in combined]
+        notes = [registry.combination_note(name) for name in combined]
         return engine.Columns(values | combined, failures, [], notes)
 
     def judge_rows(self, law: laws.Law, points: Tensor) -> Iterable[tuple[Tensor, float]]:

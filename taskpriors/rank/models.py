@@ -8,48 +8,42 @@ __all__ = ['rank_models']
 # %% ../../nbs/rank/13_models.ipynb #baf7dd6c
 import difflib
 import inspect
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import nn
 
-from taskpriors.checks import (
-    ArrayLike,
-    ExecutorLike,
-    available_memory,
-    check_features,
-    check_flag,
-    check_instance,
-    check_split,
-    refuse,
-)
-from ..inputs import row_labels
+import taskpriors.checks as checks
+from ..checks import ArrayLike, ExecutorLike, available_memory
+from ..inputs import row_blocks, row_labels, sources
 from ..inputs.embed import embed_features
 from ..inputs.images import ImagesLike
-from ..inputs.row_blocks import open_rows
-from ..inputs.sources import FeatureFile, Matrix, Unknown, Url, source_of
+from ..inputs.row_labels import LabelsLike
+from ..inputs.sources import FeatureFile, Matrix, Unknown, Url
 from ..inputs.texts import TextsLike
-from .company import AnyModel, ModelsLike, RankOptions, named_models, texts_for
-from .cost import plan_ranking
-from .disk import check_streaming, open_features
-from .known_labels import LabelsLike
-from .laws import JudgesLike, read_prior
+from . import cost, disk, laws, members
+from .laws import JudgesLike
+from .members import AnyModel, ModelsLike
 from .memory import ALL_PAIRS
+from .options import RankOptions
 from .ranking import Ranking
 from .run import run
-from .synbench_column import with_synbench, without_synbench
 from ..signatures import documented
-from ..store import CacheLike
-from ..transfer.registry import metric_functions
+from ..store import CacheLike, cache_dir
+from ..synbench import networks
+from ..synbench.score import SynBenchSettings, synbench_score
+from ..transfer import registry
 
 # %% ../../nbs/rank/13_models.ipynb #347c4605
 def _check_out(out: Path):
     if out.exists() and not out.is_dir():
-        refuse(
+        checks.refuse(
             "rank_models",
             "out must be a directory",
             repr(str(out)[-99:]),
@@ -59,7 +53,7 @@ def _check_out(out: Path):
     out = out.absolute()
     nearest = next(folder for folder in (out, *out.parents) if folder.exists())
     if not os.access(nearest, os.W_OK):
-        refuse(
+        checks.refuse(
             "rank_models",
             "out must be writable",
             repr(str(out)[-99:]),
@@ -67,7 +61,82 @@ def _check_out(out: Path):
             OSError,
         )
 
+# %% ../../nbs/rank/13_models.ipynb #888d43e3
+SYNBENCH = "synbench"
+
+
+def without_synbench(
+    metrics: Any,  # as for rank_models
+) -> tuple[Any, dict]:  # the statistics of features, and name -> SynBenchSettings
+    "Tell scores of networks from statistics of features."
+    if isinstance(metrics, (list, tuple)):
+        scores = {SYNBENCH: SynBenchSettings()} if SYNBENCH in metrics else {}
+        rest = type(metrics)(name for name in metrics if name != SYNBENCH)
+        return rest or None, scores
+    if isinstance(metrics, Mapping):
+        metrics = members.with_plain_names(metrics.items(), "metrics")
+        scores = {k: v for k, v in metrics.items() if isinstance(v, SynBenchSettings)}
+        return {k: v for k, v in metrics.items() if k not in scores}, scores
+    return metrics, {}
+
+# %% ../../nbs/rank/13_models.ipynb #85546068
+def with_synbench(
+    ranking: Any,  # Ranking of these models
+    models: Mapping,  # name -> what the user gave
+    scores: Mapping,  # name of a column -> SynBenchSettings
+    options: RankOptions,
+) -> Any:  # Ranking
+    "The ranking with SynBench scores of its networks among its columns."
+    cache = None if options.cache is False else cache_dir(options.cache)
+
+    def score_of(name, settings):
+        network, scoring_options = networks.scored_network(models[name])
+        scoring_options |= dict(cache=cache if isinstance(network, (str, nn.Module)) else None)
+        result = synbench_score(
+            network, settings=settings, progress=options.progress, **scoring_options
+        )
+        return float(result.score[0, 0])
+
+    columns: dict = {}
+    declined: dict = {}
+    for column, settings in scores.items():
+        attempts = {name: members.attempt(score_of, name, settings) for name in ranking.models}
+        values = [math.nan if a.failure else a.result for a in attempts.values()]
+        columns[column] = torch.tensor(values, dtype=torch.float64)
+        reasons = {name: a.failure for name, a in attempts.items() if a.failure}
+        declined |= {f"{column} of {name}": why for name, why in reasons.items()}
+    return replace(ranking, extra=ranking.extra | columns, failures=ranking.failures | declined)
+
 # %% ../../nbs/rank/13_models.ipynb #d3734a40
+ON_REQUEST = ("accuracy", "mean", "variance")  # what is computed only if metrics= names it
+
+
+class Requested(NamedTuple):
+    "What `metrics=` asks for."
+
+    statistics: Mapping | list | tuple | None  # of features, as `metrics_with_labels` takes them
+    scores: dict[str, SynBenchSettings]  # of networks, by the name of their column
+    accuracy: bool  # of probes that are trained on further tasks
+    moments: bool  # mean and variance of Tr(MG)
+
+
+def requested(
+    metrics: Mapping | list | tuple | str | None,  # as for rank_models
+) -> Requested:
+    "Tell statistics of features, scores of networks, and what is computed only on request."
+    names: set = set()
+    if isinstance(metrics, str) and metrics == "all":
+        names, metrics = set(ON_REQUEST), None
+    elif isinstance(metrics, (list, tuple)):
+        names = {name for name in ON_REQUEST if name in metrics}
+        metrics = type(metrics)(name for name in metrics if name not in names)
+    elif isinstance(metrics, Mapping):
+        names = {name for name in ON_REQUEST if metrics.get(name) is True}
+        metrics = {name: metric for name, metric in metrics.items() if name not in names}
+    statistics, scores = without_synbench(metrics)
+    return Requested(statistics, scores, "accuracy" in names, bool(names & {"mean", "variance"}))
+
+
 ON_DISK = ("rank", "n_judged", "scratch")  # options of a ranking whose rows stay on disk
 
 
@@ -81,34 +150,38 @@ def _check_further_options(further):
             remedy = (
                 f"did you mean {near[0]}" if near else f"choose among {', '.join(sorted(accepted))}"
             )
-            refuse("rank_models", "options must be known", repr(name[:60]), remedy, TypeError)
+            checks.refuse(
+                "rank_models", "options must be known", repr(name[:60]), remedy, TypeError
+            )
 
 # %% ../../nbs/rank/13_models.ipynb #9ff4875d
 def _check_call(models, prior, metrics, out):
     "Refuse what can be no model, prior, set of metrics or directory, before any work."
-    me = "rank_models"
-    if models is not None and isinstance(source_of(models), Unknown):
+    caller = "rank_models"
+    if models is not None and isinstance(sources.source_of(models), Unknown):
         remedy = "pass a list of models, or a dictionary name -> model"
-        check_instance(models, Iterable, me, "models", remedy=remedy)
+        checks.check_instance(models, Iterable, caller, "models", remedy=remedy)
     if isinstance(prior, (np.ndarray, torch.Tensor)):
-        check_features(prior, me, "prior")
+        checks.check_features(prior, caller, "prior")
     elif prior is not None and not callable(prior):
         remedy = "pass 'elected', 'product', 'others', a model or a factor (n, r)"
-        check_instance(prior, (str, Path, tuple), me, "prior", remedy=remedy)
-    metrics, _ = without_synbench(metrics)
+        checks.check_instance(prior, (str, Path, tuple), caller, "prior", remedy=remedy)
+    metrics = requested(metrics).statistics
     if isinstance(metrics, (list, tuple)):
-        metric_functions([0, 1], metrics)  # judges the names
+        registry.metric_functions([0, 1], metrics)  # judges the names
     elif metrics is not None:
-        remedy = "pass a dictionary name -> function of features"
-        check_instance(metrics, Mapping, me, "metrics", remedy=remedy)
+        remedy = "pass a dictionary name -> function of features, a list of names, or 'all'"
+        checks.check_instance(metrics, Mapping, caller, "metrics", remedy=remedy)
         for name, metric in metrics.items():
             if not callable(metric):
                 rule = f"metric {str(name)[:60]!r} must be a function of features"
-                refuse(me, rule, type(metric).__name__, remedy, TypeError)
+                checks.refuse(caller, rule, type(metric).__name__, remedy, TypeError)
     if out is not None:
         remedy = "pass the path of a directory or None"
         _check_out(
-            Path(check_instance(out, (str, os.PathLike), me, "out", remedy=remedy)).expanduser()
+            Path(
+                checks.check_instance(out, (str, os.PathLike), caller, "out", remedy=remedy)
+            ).expanduser()
         )
 
 # %% ../../nbs/rank/13_models.ipynb #2e3c733b
@@ -128,7 +201,7 @@ def _rows_in_files(models):  # name -> RowMatrix, if all models are matrices in 
     if not all(map(_is_matrix_file, models.values())):
         return {}
     try:
-        rows = {name: open_rows(model, name=name) for name, model in models.items()}
+        rows = {name: row_blocks.open_rows(model, name=name) for name, model in models.items()}
     except (OSError, ValueError, TypeError, ImportError):  # the stages say what is wrong with it
         return {}
     return rows if all(matrix.layout for matrix in rows.values()) else {}
@@ -139,7 +212,9 @@ def _needs_memory(options, choice, statistics, scores, further):  # what rows on
     needs += ["groups"] * (options.groups is not None)
     needs += ["probe"] * (options.probe != "ridge")
     needs += ["kernel"] * (options.kernel not in ("cosine", "linear"))
-    embedded_prior = choice.kind == "model" and not _is_matrix_file(source_of(choice.source))
+    embedded_prior = choice.kind == "model" and not _is_matrix_file(
+        sources.source_of(choice.source)
+    )
     needs += ["prior"] * (choice.kind == "others" or embedded_prior)
     return needs + [name for name in further if name not in ("device", *ON_DISK)]
 
@@ -156,31 +231,33 @@ def _stays_on_disk(models, needs):  # do rows stay in their files, if nobody say
         rule = f"features and factors need {n_bytes / 2**30:.3g} GiB and must fit in memory"
         advice = f"leave out {', '.join(needs)}" if needs else "pass on_disk=True"
         remedy = f"{advice}, or rank a sample of the rows"
-        refuse("rank_models", rule, f"{room / 2**30:.3g} GiB", remedy, MemoryError)
+        checks.refuse("rank_models", rule, f"{room / 2**30:.3g} GiB", remedy, MemoryError)
     return False
 
 
 def _opened(models, choice, options):  # Settled: name -> RowMatrix
-    rows = open_features(models, options)
+    rows = disk.open_features(models, options)
     if choice.kind == "model":
-        open_rows(choice.source, name="prior")
+        row_blocks.open_rows(choice.source, name="prior")
     n = len(next(iter(rows.results.values())))
-    mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
-    check_streaming(options, rows.results, mask)
+    mask = checks.check_split(options.train, n, options.caller, seed=options.seed + 1)
+    disk.check_streaming(options, rows.results, mask)
     return rows
 
 
 def _plan_of(rows, choice, options):  # RankingPlan
     n = len(next(iter(rows.values())))
-    mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
-    return plan_ranking(
+    mask = checks.check_split(options.train, n, options.caller, seed=options.seed + 1)
+    share = mask.double().mean().item() if options.accuracy else 0.0
+    return cost.plan_ranking(
         rows,
         n_tasks=options.n_tasks,
         n_classes=options.n_classes,
         rank=options.rank,
-        train=mask.double().mean().item(),
+        train=share,
         n_judged=options.n_judged,
         elected=choice.kind == "elected",
+        moments=options.moments,
     )
 
 
@@ -190,7 +267,7 @@ def _rank_rows(
     rows, failures = _opened(models, choice, options)
     if lost := [name for name in needs if name not in ("probe", "kernel", "prior", "groups")]:
         rule, remedy = "rows on disk must be ranked without it", "or pass on_disk=False"
-        refuse("rank_models", rule, lost[0], f"leave it out, {remedy}")
+        checks.refuse("rank_models", rule, lost[0], f"leave it out, {remedy}")
     if plan:
         return _plan_of(rows, choice, options)
     return run(rows, images, options, failures=failures, on_disk=True, **ranking_options)
@@ -209,12 +286,16 @@ def rank_models(
     prior: AnyModel | None = None,  # "elected" (None), "product", "others", model, factor (n, r)
     judges: JudgesLike | None = "standing",  # networks that vote and are not ranked, see below
     controls: str | Sequence | None = None,  # names of models known to be weak, that do not judge
-    metrics: Mapping | list | tuple | None = None,  # name -> function of features; names in METRICS
+    metrics: Mapping
+    | list
+    | tuple
+    | str
+    | None = None,  # names in METRICS, accuracy, mean, variance; name -> function; "all"
     temperature: float | None = None,  # of the edges; None is edge_temperature
     task_temperature: float | None = None,  # of the sampled tasks; None is task_temperature
     n_tasks: int = 200,  # tasks sampled
     n_classes: int = 5,  # classes of a task
-    probe: str = "ridge",  # "ridge" (penalty by leave-one-out) or "logistic" (C = 1)
+    probe: str = "ridge",  # of accuracy: "ridge" (penalty by leave-one-out), "logistic" (C = 1)
     train: float | ArrayLike = 0.5,  # fraction of the points, or mask, that probes are fitted to
     kernel: str = "cosine",  # "cosine", "linear", "projection" or "rbf", of models and prior
     graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
@@ -228,7 +309,7 @@ def rank_models(
     executor: ExecutorLike | None = None,  # over blocks of pairs and over models
     **how: Any,  # of embed_features: device, batch_size, dtype, ...; rank, n_judged, scratch
 ) -> Ranking:  # models that failed are in `failures`; a RankingPlan with `plan`
-    """Rank models by expected held-out skill over tasks, and check it against trained probes.
+    """Rank models by expected held-out skill over tasks, without labels or with them.
 
     Models may be timm names, zoo/NAME, files of features, modules with their transform, or
     arrays. Skill = 1 - error/error of a constant, expected over tasks of one law for all models:
@@ -242,7 +323,10 @@ def rank_models(
     Their weights are in settings["judges"]. With `controls` a judge counts by the skill of others
     on its tasks above that of the best of them. Temperatures are in the unit of M. A metric is
     better when higher, and is cached if it has a `key`; "synbench" among names scores the networks
-    themselves.
+    themselves. Three names are computed only if they are asked for, in a list or as name -> True:
+    "accuracy" trains probes on further tasks of the law (as does probe="logistic"), with which
+    agreement() compares all columns, and "mean" or "variance" are the moments of Tr(MG) (as are
+    temperature= and graphs="directed", which concern them alone).
     `labels` are an array or list (NaN, None or an empty text where not known), a series, a dict of
     rows or paths and labels, a table whose rows have such a key (csv, tsv, json, parquet, a data
     frame), another file, or True for those of the points. A -1 is unknown beside classes 0, 1, 2,
@@ -260,14 +344,15 @@ def rank_models(
     tasks in the folder or URL `scratch`. Every model needs more points than features.
     Reference: Task Priors, section 2.2, Algorithm 1 and Theorem 2.6.
     """
-    me = "rank_models"
+    caller = "rank_models"
     _check_further_options(how)
-    check_flag(overwrite, me, "overwrite")
-    check_flag(plan, me, "plan")
+    checks.check_flag(overwrite, caller, "overwrite")
+    checks.check_flag(plan, caller, "plan")
     if label_column is not None:
         labels = row_labels.labels_of_column(labels, label_column)
     _check_call(models, prior, metrics, out)
     embedding = {name: value for name, value in how.items() if name not in ON_DISK}
+    wanted = requested(metrics)
     options = RankOptions(
         kernel=kernel,
         graphs=graphs,
@@ -277,6 +362,8 @@ def rank_models(
         temperature=temperature,
         task_temperature=task_temperature,
         train=train,
+        accuracy=wanted.accuracy or probe == "logistic",
+        moments=wanted.moments or temperature is not None or graphs == "directed",
         groups=groups,
         seed=seed,
         cache=cache,
@@ -285,20 +372,19 @@ def rank_models(
         embedding=embedding,
         **{name: how[name] for name in ON_DISK if name in how},
     )
-    named = named_models(models)
+    named = members.named_models(models)
     if images is None and texts is None:
         rows_by_name = row_labels.rows_of_frames(named, "rank_models")
         named, points = rows_by_name.models, rows_by_name.points
         if points is not None:
             labels = row_labels.read_labels(labels, points, len(points.names))
-    statistics, scores = without_synbench(metrics)
-    choice = read_prior(prior, named)
-    needs = _needs_memory(options, choice, statistics, scores, how)
+    choice = laws.read_prior(prior, named)
+    needs = _needs_memory(options, choice, wanted.statistics, wanted.scores, how)
     if on_disk is None:
         on_disk = _stays_on_disk(named, needs)
-    check_flag(on_disk, me, "on_disk")
+    checks.check_flag(on_disk, caller, "on_disk")
     if texts is not None:
-        images = texts_for(texts, images, models)
+        images = members.texts_for(texts, images, models)
     ranking_options: dict[str, Any] = dict(
         prior=prior, labels=labels, judges=judges, controls=controls
     )
@@ -312,10 +398,10 @@ def rank_models(
             return ranking
     elif plan:
         rule = f"plan needs rows on disk, or files of more than {ALL_PAIRS:,} points"
-        refuse(me, rule, "other models or options", "leave it out, or pass on_disk=True")
+        checks.refuse(caller, rule, "other models or options", "leave it out, or pass on_disk=True")
     else:
-        ranking = run(named, images, options, metrics=statistics, **ranking_options)
-        ranking = with_synbench(ranking, named, scores, options)
+        ranking = run(named, images, options, metrics=wanted.statistics, **ranking_options)
+        ranking = with_synbench(ranking, named, wanted.scores, options)
     if out is not None:
         ranking.save(out, overwrite=overwrite)
     return ranking

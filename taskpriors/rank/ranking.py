@@ -13,62 +13,49 @@ from pathlib import Path
 
 from torch import Tensor
 
-from taskpriors.checks import (
-    ArrayLike,
-    Axes,
-    DataFrame,
-    Series,
-    check_choice,
-    check_count,
-    check_number,
-    refuse,
-)
+import taskpriors.checks as checks
+import taskpriors.store as store
+from ..checks import ArrayLike, Axes, DataFrame, Series
+from . import record
 from .agreement import agreement_row
 from .certainty import Certainty
 from .errors import carried_by_few
-from taskpriors.rank.outputs import (
-    correlations,
-    free_folder,
-    leads_frame,
-    page_record,
-    ranking_frame,
-    save_ranking,
-    saved_fields,
-)
 from .tiers import HeadToHead, Lead, Tiers, head_to_head, rank_tiers
 from ..results import Result
+from ..show import words
 from ..show.page import check_report_path, report_page
 from ..show.plots import plot_accuracies, plot_skills
 from ..show.table import column_of, ranking_html, ranking_text, run_summary
-from ..show.words import labelled_verdict, next_step, verdict
+from ..show.words import next_step, verdict
 from ..signatures import documented
-from ..store import write_files
 from ..transfer.registry import LABEL_ACCURACY
 
 # %% ../../nbs/rank/09_ranking.ipynb #7a8874cc
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
 class Ranking(Result):
-    "Models by expected held-out skill over the tasks of a prior, with probes beside it."
+    "Models by expected held-out skill over the tasks of a prior, with probes if asked for."
 
     models: tuple  # names
     dimension: Tensor  # features of each model, shape (n_models,)
     skill: Tensor  # expected held-out skill, shape (n_models,), float64
-    mean: Tensor  # E Tr(MG), shape (n_models,), float64
-    variance: Tensor  # Var Tr(MG), shape (n_models,), float64
-    accuracies: Tensor  # held-out accuracy of each probe, shape (n_models, n_tasks), float64
     seconds: Tensor  # shape (n_models,)
     extra: dict  # further statistics: name -> shape (n_models,), NaN where one failed
     failures: dict  # model, or "statistic of model" -> why it is missing
     settings: dict  # everything needed to repeat the run
     point_errors: Tensor | None = None  # pseudo-values over the error of a constant, (n_models, n)
     task_errors: Tensor | None = None  # over the error of a constant, shape (n_models, n_tasks)
+    accuracies: Tensor | None = (
+        None  # held-out accuracy of each probe, (n_models, n_tasks), float64
+    )
     point_accuracy: Tensor | None = None  # of the probes, shape (n_models, n_judged)
+    mean: Tensor | None = None  # E Tr(MG), shape (n_models,), float64
+    variance: Tensor | None = None  # Var Tr(MG), shape (n_models,), float64
     reason: str = ""  # why no labels have the edges of `mean` and `variance`
     parameters: Tensor | None = None  # of each model, (n_models,), NaN where unknown; None: of none
     drawn: dict | None = field(default=None, repr=False)  # a few tasks to look at, see draw_tasks
     judging_errors: Tensor | None = None  # of a sample that judges, (n_models, n_judged); None: all
-    judged: Tensor | None = None  # rows of the points that judge the probes, (n_judged,)
+    judged: Tensor | None = None  # rows of the points that judge the probes, (n_judged,), if any
     prior_skill: Tensor | None = None  # skill without labels, if labels are known, (n_models,)
     spread: Tensor | None = None  # covariance of what further labels would settle, (m, m)
     to_label: Tensor | None = None  # rows of points, in the order in which to label them
@@ -81,18 +68,18 @@ class Ranking(Result):
         return Certainty(self)
 
     @property
-    def trusted(self) -> bool:
-        "May labels have the edges of `mean` and `variance`, as far as that is tested?"
-        return not self.reason
+    def trusted(self) -> bool | None:
+        "May labels have the edges of `mean` and `variance`? None where these were not asked for."
+        return None if self.mean is None else not self.reason
 
     @property
     def accuracy(self) -> Tensor:
-        "Mean accuracy over tasks, shape (n_models,)."
-        return self.accuracies.mean(1)
+        "Mean accuracy of the probes over tasks, shape (n_models,)."
+        return record.on_request(self.accuracies, "Ranking.accuracy", "accuracy").mean(1)
 
     def to_frame(self) -> DataFrame:
         "One row per model, best first."
-        return ranking_frame(self)
+        return record.ranking_frame(self)
 
     def short_frame(self) -> DataFrame:
         "The columns of the table in print: without the statistics of the literature."
@@ -131,8 +118,8 @@ class Ranking(Result):
         level: float = 0.95,  # of both intervals
         groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
     ) -> Lead:
-        "How far one model is ahead of another in skill and in accuracy, and how sure that is."
-        level = check_number(
+        "How far one model is ahead of another in skill, and in accuracy if probes were trained."
+        level = checks.check_number(
             level, "compare", "level", low=0, high=1, low_open=True, high_open=True
         )
         return self.head_to_head(self._rows("compare", a, b), groups=groups).lead(level)
@@ -143,9 +130,11 @@ class Ranking(Result):
         *,
         groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
     ) -> HeadToHead:
-        "Leads of some models over each other in skill and in accuracy."
+        "Leads of some models over each other in skill, and in accuracy if probes were trained."
         of_skill = self.certainty.of_skill(groups).some(rows)
-        accuracy = self.accuracies[rows], self.certainty.of_accuracy(groups).some(rows)
+        accuracy: tuple = ()
+        if self.accuracies is not None:
+            accuracy = self.accuracies[rows], self.certainty.of_accuracy(groups).some(rows)
         assert self.task_errors is not None
         by_task = self.task_errors[rows].double()
         models = [self.models[k] for k in rows]
@@ -156,8 +145,11 @@ class Ranking(Result):
         *,
         labels: bool = False,  # with the accuracy on given labels, not on tasks of the prior
     ) -> DataFrame:
-        "Spearman correlation of each statistic, and of controls, with probe accuracy."
-        return correlations(self, labels=labels)
+        """Spearman correlation of each statistic, and of controls, with probe accuracy.
+
+        Probes are trained with `metrics=["accuracy"]`; a probe on given labels needs no such wish.
+        """
+        return record.correlations(self, labels=labels)
 
     @property
     def verdict(self) -> str:
@@ -165,7 +157,7 @@ class Ranking(Result):
         frame, errors = self.to_frame(), self.point_errors
         if self.prior_skill is not None:
             labels = dict(self.settings["labels"], n=self.settings["n"])
-            sentences = [labelled_verdict(frame, self.compare, labels, self.labels_to_settle)]
+            sentences = [words.labelled_verdict(frame, self.compare, labels, self.labels_to_settle)]
         else:
             loss = self.settings.get("expected_loss")
             unjudged = self.settings.get("unjudged", "")
@@ -212,8 +204,8 @@ class Ranking(Result):
         """
         if self.to_label is None:
             got, remedy = "none", "rank again, with points that have no label"
-            refuse("next_labels", "a ranking must know points without a label", got, remedy)
-        n = check_count(n_labels, "next_labels", "n_labels", high=len(self.to_label))
+            checks.refuse("next_labels", "a ranking must know points without a label", got, remedy)
+        n = checks.check_count(n_labels, "next_labels", "n_labels", high=len(self.to_label))
         return self.to_label[:n]
 
     @property
@@ -231,7 +223,8 @@ class Ranking(Result):
         literature: bool = False,  # also why E Tr(MG) and Var Tr(MG) are not over labels
     ) -> str:
         "What was done, how well the statistics predicted it, and what failed."
-        n_models, agreement = len(self.models), self.agreement()
+        n_models = len(self.models)
+        agreement = None if self.accuracies is None else self.agreement()
         reason = self.reason if literature else ""
         return run_summary(
             self.settings, agreement, self.failures, n_models=n_models, reason=reason
@@ -249,7 +242,7 @@ class Ranking(Result):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "How far each model is behind the first, with 95 % intervals of all leads at once."
-        return plot_skills(leads_frame(self), ax)
+        return plot_skills(record.leads_frame(self), ax)
 
     def plot_agreement(
         self,
@@ -257,16 +250,17 @@ class Ranking(Result):
         ax: Axes | None = None,  # matplotlib axes; None opens a figure
     ) -> Axes:
         "Probe accuracy, with its standard deviation over tasks, against a statistic."
-        statistics = dict(skill=self.skill, mean=self.mean, variance=self.variance, **self.extra)
+        accuracies = record.on_request(self.accuracies, "plot_agreement", "accuracy")
+        statistics = dict(skill=self.skill) | record.moments_of(self) | self.extra
         statistics["dimension"] = self.dimension.double()
         values = statistics[
-            check_choice(statistic, tuple(statistics), "plot_agreement", "statistic")
+            checks.check_choice(statistic, tuple(statistics), "plot_agreement", "statistic")
         ]
         row = agreement_row(statistic, values, self.accuracy)
         title = f"Spearman {row['spearman']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
         title += "\nwith probes on the prior's own tasks"
         options = dict(xlabel=column_of(statistic).heading, title=row["note"] or title)
-        return plot_accuracies(values, self.accuracies, ax=ax, **options)
+        return plot_accuracies(values, accuracies, ax=ax, **options)
 
     def save(
         self,
@@ -275,8 +269,8 @@ class Ranking(Result):
         overwrite: bool = False,  # replace a ranking that is there; False: write into OUT-2
     ) -> Path:  # the directory
         "Write ranking.csv, .png, .json and .safetensors into a directory, together or not at all."
-        out = Path(out).expanduser() if overwrite else free_folder(out)
-        save_ranking(self, out)
+        out = Path(out).expanduser() if overwrite else record.free_folder(out)
+        record.save_ranking(self, out)
         return out
 
     @classmethod
@@ -285,7 +279,7 @@ class Ranking(Result):
         out: str | Path,  # directory that `save` wrote
     ) -> "Ranking":
         "Read a ranking that was saved."
-        return cls(**saved_fields(out))
+        return cls(**record.saved_fields(out))
 
     def report(
         self,
@@ -293,14 +287,16 @@ class Ranking(Result):
     ) -> Path:  # the path
         "Write one self-contained html page that shows the ranking to somebody else."
         path = check_report_path(path, "Ranking.report")
-        write_files({path: report_page(page_record(self))})
+        store.write_files({path: report_page(record.page_record(self))})
         return path
 
     def _rows(self, caller, *names):
-        return [self.models.index(check_choice(k, self.models, caller, "model")) for k in names]
+        return [
+            self.models.index(checks.check_choice(k, self.models, caller, "model")) for k in names
+        ]
 
     def _labelled_rows(self, caller, a, b):
         if self.spread is None:
             rule, remedy = "a ranking must have labels", "pass labels= to rank_models"
-            refuse(caller, rule, "none", remedy)
+            checks.refuse(caller, rule, "none", remedy)
         return self._rows(caller, a, b)

@@ -17,29 +17,27 @@ import numpy as np
 import torch
 from torch import Tensor
 
+import taskpriors.checks as checks
 from ..blocks import evenly, open_bar
-from ..checks import check_same_n, check_split, refuse
+from ..inputs import row_labels
 from ..inputs.images import ImagesLike
-from ..inputs.row_labels import groups_of_points
 from ..inputs.texts import TextSource
-from ..prior.left_out_groups import check_groups, split_groups
-from ..prior.next_labels import jury_coordinates, points_looked_at, spread_points
-from ..prior.point_copies import copies_note, copies_of_points, numbered
-from . import company, jury, known_labels, laws, record
-from .company import RankOptions
+from ..prior import left_out_groups, next_labels, point_copies
+from . import jury, laws, members, record
 from .disk import DiskEngine
 from .engine import Columns, Drawn, Engine, Scores
 from .errors import carried_by_few
-from .labelled import LabelledSkills, skills_with_labels
+from .labelled import LabelledSkills, labels_record, skills_with_labels
 from .memory import MemoryEngine, edge_reason
+from .options import RankOptions
 from .ranking import Ranking
-from ..show.words import failure_lines, shortened
+from ..show import words
 
 # %% ../../nbs/rank/12_run.ipynb #0469542b
 def _if_any(values):  # shape (n_models,), NaN where there is none; None if there is none at all
     if all(value is None for value in values):
         return None
-    return company.scalar([math.nan if value is None else value for value in values])
+    return members.scalar([math.nan if value is None else value for value in values])
 
 
 def _having_all(models, *stages):  # models that have all
@@ -47,6 +45,8 @@ def _having_all(models, *stages):  # models that have all
 
 
 def _numbers_of(models, moments, skills, probes):  # fields of a Ranking, one row per model
+    columns: dict[str, Any] = {}
+
     def stack(results, field):
         return torch.stack([getattr(results[name], field) for name in models])
 
@@ -54,21 +54,22 @@ def _numbers_of(models, moments, skills, probes):  # fields of a Ranking, one ro
     sampled = None  # where rows stay on disk and a sample of the points judges
     if all(skills[name].sampled is not None for name in models) and stack(skills, "sampled").any():
         sampled = stack(skills, "sampled")
-    stages = sum(stack(stage, "seconds") for stage in (moments, skills, probes))
-    return dict(
+    if moments:
+        columns |= dict(mean=stack(moments, "mean"), variance=stack(moments, "variance"))
+    if probes:
+        accuracies, points = stack(probes, "accuracy"), stack(probes, "points")
+        columns |= dict(accuracies=accuracies, point_accuracy=points)
+    stages = sum(stack(stage, "seconds") for stage in (moments, skills, probes) if stage)
+    return columns | dict(
         models=tuple(models),
         dimension=torch.tensor([model.features.shape[1] for model in models.values()]),
         parameters=_if_any([model.parameters for model in models.values()]),
         milliseconds=_if_any(each),
         skill=stack(skills, "skill"),
-        accuracies=stack(probes, "accuracy"),
-        mean=stack(moments, "mean"),
-        variance=stack(moments, "variance"),
-        seconds=company.scalar([model.seconds for model in models.values()]) + stages,
+        seconds=members.scalar([model.seconds for model in models.values()]) + stages,
         point_errors=stack(skills, "points"),
         judging_errors=sampled,
         task_errors=stack(skills, "tasks"),
-        point_accuracy=stack(probes, "points"),
     )
 
 # %% ../../nbs/rank/12_run.ipynb #71128e22
@@ -101,14 +102,14 @@ def points_to_label(
     if labelled.all():
         return None
     seed = engine.options.seed
-    parts = points_looked_at(
+    parts = next_labels.points_looked_at(
         len(labelled), labelled.nonzero()[:, 0].numpy(), np.random.default_rng(seed)
     )
     rows = torch.from_numpy(np.sort(np.concatenate(parts)))
-    near = jury_coordinates(engine.judge_rows(law, rows))
+    near = next_labels.jury_coordinates(engine.judge_rows(law, rows))
     labelled_rows = labelled[rows].nonzero()[:, 0]
     listed = min(LISTED, len(rows) - len(labelled_rows))
-    return rows[spread_points(near, listed, labelled=labelled_rows, seed=seed)]
+    return rows[next_labels.spread_points(near, listed, labelled=labelled_rows, seed=seed)]
 
 
 def judged_points(
@@ -123,20 +124,20 @@ def judged_points(
 class Gathered(NamedTuple):
     "Who takes part in a ranking."
 
-    models: dict[str, company.Model]
-    jurors: dict[str, company.Model]  # who votes and is not ranked
+    models: dict[str, members.Model]
+    jurors: dict[str, members.Model]  # who votes and is not ranked
     failures: dict[str, str]  # name of a model -> why it failed
     unseated: dict[str, str]  # name of a juror -> why it does not vote
     jury: jury.Jury | None
 
 
 def _check_classes(n, options):  # of tasks on n points
-    mask = check_split(options.train, n, options.caller, seed=options.seed + 1)
+    mask = checks.check_split(options.train, n, options.caller, seed=options.seed + 1)
     side = min(int(mask.sum()), int((~mask).sum()))
     if options.n_classes > side:
         rule = "a class of a task needs a point that trains and one that judges, on average"
         remedy = f"pass n_classes of at most {side}, or more points"
-        refuse(options.caller, rule, f"{options.n_classes} classes, {n} points", remedy)
+        checks.refuse(options.caller, rule, f"{options.n_classes} classes, {n} points", remedy)
 
 
 _ALIKE = 0.01  # share of points in groups of copies from which these are left out together
@@ -148,15 +149,15 @@ def copies_as_groups(
 ) -> tuple[RankOptions, str]:  # with groups if many points are copies; a sentence about copies
     "Points that are copies of each other in every model are no independent points."
     features = sorted((model.features for model in models.values()), key=lambda X: X.shape[1])
-    groups = copies_of_points(features[0])
+    groups = point_copies.copies_of_points(features[0])
     for X in features[1:]:
         if len(groups.unique()) == len(groups):
             return options, ""
-        groups = numbered(torch.stack([groups, copies_of_points(X)], 1))
+        groups = point_copies.numbered(torch.stack([groups, point_copies.copies_of_points(X)], 1))
     sizes = groups.bincount()
     if len(sizes) == len(groups):
         return options, ""
-    note = copies_note(groups)
+    note = point_copies.copies_note(groups)
     if len(sizes) < 2 or (sizes[groups] > 1).double().mean() < _ALIKE:
         return options, note
     remedy = "They are left out together; pass groups=range(n) to take them as independent."
@@ -170,15 +171,19 @@ def split_points(
     "Who trains the probes: a share of the points, or of whole groups."
     seed = options.seed + 1
     if options.groups is None:
-        return options, check_split(options.train, n, options.caller, seed=seed)
-    grouping = check_groups(options.groups, n, options.caller)
+        return options, checks.check_split(options.train, n, options.caller, seed=seed)
+    grouping = left_out_groups.check_groups(options.groups, n, options.caller)
     options = replace(options, groups=grouping.number)
     if isinstance(options.train, numbers.Real):
-        return options, split_groups(grouping, float(options.train), options.caller, seed=seed)
-    mask = check_split(options.train, n, options.caller)
+        return options, left_out_groups.split_groups(
+            grouping, float(options.train), options.caller, seed=seed
+        )
+    mask = checks.check_split(options.train, n, options.caller)
     parted = grouping.number[mask].unique()
     if torch.isin(grouping.number[~mask], parted).any():
-        refuse(options.caller, "train must part no group", "points of one on both sides", "mend it")
+        checks.refuse(
+            options.caller, "train must part no group", "points of one on both sides", "mend it"
+        )
     return options, mask
 
 
@@ -195,23 +200,23 @@ def gather(
     options = engine.options
     models, broken = engine.gather(named)
     failures = {**failures, **broken}
-    company.refuse_unless_any(models, failures, options.caller)
+    members.refuse_unless_any(models, failures, options.caller)
     also = laws.named_judges(judges, named, choice)
     jurors, silent = engine.gather(also) if also else ({}, {})
     if silent:
-        got = shortened("; ".join(failure_lines(silent)), 160)
-        refuse(options.caller, "every judge must work", got, "correct it or leave it out")
+        got = words.shortened("; ".join(words.failure_lines(silent)), 160)
+        checks.refuse(options.caller, "every judge must work", got, "correct it or leave it out")
     n = len(next(iter(models.values())).features)
     if source is not None:
         kind = getattr(source, "kind", "images")
-        check_same_n(options.caller, models=n, **{kind: len(source)})
+        checks.check_same_n(options.caller, models=n, **{kind: len(source)})
     called = jury.call_jury(judges, choice, models, source)
-    seated = company.Settled({}, {})
+    seated = members.Settled({}, {})
     if source is not None and called is not None and called.jurors:
         seated = jury.see_inputs(called, source, options)
     if seated.results:
         jurors = {**jurors, **engine.seat(seated.results)}
-    company.check_rows({**models, **jurors})
+    members.check_rows({**models, **jurors})
     _check_classes(n, options)
     return Gathered(models, jurors, failures, seated.failures, called)
 
@@ -221,7 +226,7 @@ class Findings(NamedTuple):
 
     law_sample: Drawn
     scores: Scores
-    models: dict[str, company.Model]  # those that have all scores
+    models: dict[str, members.Model]  # those that have all scores
     labelled: LabelledSkills | None  # of these models, if labels are known
     columns: Columns
     to_label: Tensor | None  # rows, in the order in which to label them
@@ -235,23 +240,24 @@ def find_scores(
     *,
     mask: Tensor,  # shape (n,), True where a point trains
     votes: int,  # steps of the bar that an election takes
-    checked_labels: known_labels.GivenLabels | None,
+    checked_labels: row_labels.GivenLabels | None,
     metrics: Mapping | list | tuple | None,  # as for rank_models
 ) -> Findings:
     "All numbers of a ranking."
     caller = engine.options.caller
     law_sample = engine.draw(choice, group.models, group.jurors, votes=votes)
     scores = engine.score(law_sample, mask, checked_labels)
-    models = _having_all(law_sample.models, scores.skills, scores.probes)
+    stages = [scores.skills] if law_sample.probe_tasks is None else [scores.skills, scores.probes]
+    models = _having_all(law_sample.models, *stages)
     failures = {**group.failures, **law_sample.failures, **scores.failures}
-    company.refuse_unless_any(models, failures, caller)
+    members.refuse_unless_any(models, failures, caller)
     labelled, has_label = None, torch.zeros(len(mask), dtype=torch.bool)
     if checked_labels is not None:
         has_label = checked_labels.classes >= 0
         truth = checked_labels.classes if checked_labels.targets is None else checked_labels.targets
         labelled = skills_with_labels(engine, models, law_sample.law, truth, mask)
         models, failures = _having_all(models, labelled.skills), failures | labelled.failures
-        company.refuse_unless_any(models, failures, caller)
+        members.refuse_unless_any(models, failures, caller)
     columns = engine.columns(models, scores, checked_labels, metrics)
     to_label = points_to_label(engine, law_sample.law, has_label)
     failures = failures | columns.failures
@@ -270,8 +276,7 @@ def settings_of(
     *,
     mask: Tensor,  # shape (n,), True where a point trains
     source: Any | None,  # of images or texts; None if there are features alone
-    labels: known_labels.LabelsLike | None,  # as for rank_models
-    checked_labels: known_labels.GivenLabels | None,
+    labels: dict[str, Any] | None,  # of labels_record, if labels are known
 ) -> dict[str, Any]:  # what json can hold
     "How a ranking came about."
     law_sample, labelled = findings.law_sample, findings.labelled
@@ -285,10 +290,9 @@ def settings_of(
         options=options,
         pairs=law_sample.pairs,
     )
-    if checked_labels is not None and labelled is not None:
-        label_settings = known_labels.labels_record(checked_labels, labels, source)
-        settings["labels"] = label_settings | dict(judges=labelled.weights)
-        settings["notes"] += checked_labels.notes
+    if labels is not None and labelled is not None:
+        settings["labels"] = labels | dict(judges=labelled.weights)
+        settings["notes"] += labels["notes"]
     if options.groups is not None:
         settings["groups"] = n_groups = len(options.groups.unique())
         settings["notes"].append(_GROUPED.format(n_points=len(mask), n_groups=n_groups))
@@ -314,16 +318,19 @@ def assemble(
         columns |= dict(prior_skill=torch.stack(prior_skills), spread=labelled.spread)
     if few := carried_by_few(columns["point_errors"], len(mask)):
         settings["notes"].append(few)
+    probed, drawn_tasks = columns.get("point_accuracy"), law_sample.probe_tasks
     return Ranking(
         **columns,
-        judged=judged_points(mask, columns["point_accuracy"].shape[1]),
+        judged=None if probed is None else judged_points(mask, probed.shape[1]),
         extra=elected_columns(models, law_sample.law) | findings.columns.values,
         failures=findings.failures,
         settings=settings,
-        drawn=record.draw_tasks(law_sample.probe_tasks, mask, source),
+        drawn=record.draw_tasks(
+            law_sample.skill_tasks if drawn_tasks is None else drawn_tasks, mask, source
+        ),
         to_label=findings.to_label,
         groups=options.groups,
-        reason=edge_reason(law_sample.moments, len(mask)),
+        reason=edge_reason(law_sample.moments, len(mask)) if law_sample.moments else "",
     )
 
 # %% ../../nbs/rank/12_run.ipynb #f0359917
@@ -333,7 +340,7 @@ def rank_with(
     choice: laws.PriorChoice,
     *,
     source: Any | None = None,  # of images or texts; None if there are features alone
-    labels: known_labels.LabelsLike | None = None,  # as for rank_models
+    labels: row_labels.LabelsLike | None = None,  # as for rank_models
     metrics: Mapping | list | tuple | None = None,  # as for rank_models
     judges: laws.JudgesLike | None = None,  # as for rank_models
     failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
@@ -342,16 +349,16 @@ def rank_with(
     options, caller = engine.options, engine.options.caller
     checked_labels = None
     if source is not None:
-        checked_labels = known_labels.read_labels(labels, source, len(source), caller)
+        checked_labels = row_labels.read_labels(labels, source, len(source), caller)
         _check_classes(len(source), options)
     group = gather(engine, named, choice, judges=judges, source=source, failures=failures)
     n, n_voters = len(next(iter(group.models.values())).features), len(group.models | group.jurors)
     if source is None:
-        checked_labels = known_labels.read_labels(labels, None, n, caller)
+        checked_labels = row_labels.read_labels(labels, None, n, caller)
     engine.check(group.models, checked_labels)
     copied, notes = "", ()
     if options.groups is not None:
-        names, notes = groups_of_points(options.groups, source, n, caller)
+        names, notes = row_labels.groups_of_points(options.groups, source, n, caller)
         options = replace(options, groups=names)
     elif isinstance(engine, MemoryEngine):
         options, copied = copies_as_groups(options, group.models)
@@ -360,17 +367,24 @@ def rank_with(
     steps = engine.steps(votes, len(group.models), labelled=checked_labels is not None)
     with open_bar(options.progress, total=steps, unit="step") as bar:
         busy = replace(engine, options=replace(options, bar=bar))
-        label_options: dict[str, Any] = dict(checked_labels=checked_labels, metrics=metrics)
-        findings = find_scores(busy, group, choice, mask=mask, votes=votes, **label_options)
-    point_options: dict[str, Any] = dict(mask=mask, source=source)
-    settings = settings_of(
-        findings, options, labels=labels, checked_labels=checked_labels, **point_options
-    )
+        findings = find_scores(
+            busy,
+            group,
+            choice,
+            mask=mask,
+            votes=votes,
+            checked_labels=checked_labels,
+            metrics=metrics,
+        )
+    label_settings = None
+    if checked_labels is not None:
+        label_settings = labels_record(checked_labels, labels, source)
+    settings = settings_of(findings, options, mask=mask, source=source, labels=label_settings)
     silent = [f"{name} does not judge: {why}" for name, why in group.unseated.items()]
     settings["notes"] += [*notes, *silent]
     settings["copies"] = copied
     settings["unjudged"] = jury.unjudged_words(len(findings.models), group.jury)
-    return assemble(findings, settings, options, **point_options)
+    return assemble(findings, settings, options, mask, source)
 
 
 def run(
@@ -378,11 +392,13 @@ def run(
     images: ImagesLike | TextSource | None,  # as for rank_models
     options: RankOptions,
     *,
-    prior: company.AnyModel | None = None,  # as for rank_models
+    prior: members.AnyModel | None = None,  # as for rank_models
     judges: laws.JudgesLike | None = None,  # as for rank_models
     controls: str | Sequence | None = None,  # as for rank_models
+    labels: row_labels.LabelsLike | None = None,  # as for rank_models
+    metrics: Mapping | list | tuple | None = None,  # as for rank_models
+    failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
     on_disk: bool = False,  # rows stay where they are
-    **asked: Any,  # of rank_with: labels, metrics, failures
 ) -> Ranking:
     "Read what is asked, and let the engine of these features rank the models."
     choice = laws.read_prior(prior, models, options.caller)
@@ -390,9 +406,18 @@ def run(
     controls = laws.named_controls(controls, {**models, **also}, choice)
     options = replace(options, controls=controls)
     if on_disk:
-        source = None if images is None else company.images_for(images, {}, options)
+        source = None if images is None else members.images_for(images, {}, options)
         engine: MemoryEngine | DiskEngine = DiskEngine(options)
     else:
-        source = company.images_for(images, {**models, **also}, options)
+        source = members.images_for(images, {**models, **also}, options)
         engine = MemoryEngine(options, source)
-    return rank_with(engine, models, choice, source=source, judges=judges, **asked)
+    return rank_with(
+        engine,
+        models,
+        choice,
+        source=source,
+        labels=labels,
+        metrics=metrics,
+        judges=judges,
+        failures=failures,
+    )

@@ -17,19 +17,8 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, stdtr, stdtrit
 from torch import Tensor
 
-from taskpriors.checks import (
-    ArrayLike,
-    Axes,
-    Seed,
-    check_count,
-    check_finite,
-    check_generator,
-    check_number,
-    check_same_n,
-    check_several,
-    check_tensor,
-    refuse,
-)
+import taskpriors.checks as checks
+from ..checks import ArrayLike, Axes, Seed
 from .errors import ROUNDING, ErrorLaw, lead_errors
 from ..results import Result
 from ..show.plots import plot_skills
@@ -45,21 +34,26 @@ class Lead(Result):
     low: float  # end of the interval of the lead
     high: float
     probability: float  # that a is ahead of b
-    accuracy_lead: float  # accuracy of probes on a minus that on b
-    accuracy_low: float
-    accuracy_high: float
-    share_of_tasks: float  # on which probes do better on a; a tie counts half
+    accuracy_lead: float | None  # accuracy of probes on a minus that on b; None: of no probes
+    accuracy_low: float | None
+    accuracy_high: float | None
+    share_of_tasks: float | None  # on which probes do better on a; a tie counts half
     task_low: float  # end of the interval of the lead in skill on one task of the law
     task_high: float
     task_probability: float  # that a is ahead on one task of the law
 
     def __str__(self):
-        points = [100 * x for x in (self.accuracy_lead, self.accuracy_low, self.accuracy_high)]
+        of_probes = ""
+        ends = self.accuracy_lead, self.accuracy_low, self.accuracy_high
+        points = [f"{100 * x:+.1f}" for x in ends if x is not None]
+        if points:
+            mean, low, high = points
+            ahead = f"ahead on {self.share_of_tasks:.0%} of the tasks"
+            of_probes = f"; accuracy {mean} points [{low}, {high}], {ahead}"
         return (
             f"{self.a} against {self.b}: {self.lead:+.3f} skill [{self.low:+.3f}, {self.high:+.3f}]"
-            f", P(ahead) {self.probability:.3f}; accuracy {points[0]:+.1f} points "
-            f"[{points[1]:+.1f}, {points[2]:+.1f}], ahead on {self.share_of_tasks:.0%} of the tasks"
-            f"; on one task of the law [{self.task_low:+.3f}, {self.task_high:+.3f}] skill, "
+            f", P(ahead) {self.probability:.3f}{of_probes}; on one task of the law "
+            f"[{self.task_low:+.3f}, {self.task_high:+.3f}] skill, "
             f"P(ahead) {self.task_probability:.3f}"
         )
 
@@ -121,7 +115,7 @@ def _root(covariance):  # L with L @ L.T equal to the covariance, which may be s
 
 
 def _draws(covariance, n_draws, seed):  # deviations of the mean errors, shape (n_draws, n_models)
-    g = check_generator(seed, "rank_tiers", "cpu")
+    g = checks.check_generator(seed, "rank_tiers", "cpu")
     noise = torch.randn(n_draws, len(covariance), generator=g, dtype=torch.float64)
     return noise @ _root(covariance).T
 
@@ -252,25 +246,33 @@ def rank_tiers(
     (2013), Simultaneous test procedures in terms of p-value copulae.
     """
     caller = "rank_tiers"
-    skill = check_finite(check_tensor(skill, caller, "skill"), caller, "skill").double()
-    C = check_finite(check_tensor(covariance, caller, "covariance"), caller, "covariance").double()
+    skill = checks.check_finite(
+        checks.check_tensor(skill, caller, "skill"), caller, "skill"
+    ).double()
+    C = checks.check_finite(
+        checks.check_tensor(covariance, caller, "covariance"), caller, "covariance"
+    ).double()
     m = len(skill) if skill.ndim == 1 else 0
     if m == 0 or C.shape != (m, m):
         got = f"shapes {tuple(skill.shape)} and {tuple(C.shape)}"
-        refuse(caller, "skill and covariance must fit", got, "pass (n_models,) and its square")
+        checks.refuse(
+            caller, "skill and covariance must fit", got, "pass (n_models,) and its square"
+        )
     if freedom is None:
         freedom = torch.full((m, m), math.inf)
-    nu = check_tensor(freedom, caller, "freedom").double()
+    nu = checks.check_tensor(freedom, caller, "freedom").double()
     if nu.shape != (m, m) or not (nu >= 1).all():
         least = f", at least {nu.min().item():.3g}" if nu.numel() else ""
         got = f"shape {tuple(nu.shape)}{least}"
-        refuse(caller, "freedom must be at least 1, one for each lead", got, "use error_law")
+        checks.refuse(caller, "freedom must be at least 1, one for each lead", got, "use error_law")
     law = ErrorLaw(C, nu)
-    level = check_number(level, caller, "level", low=0, high=1, low_open=True, high_open=True)
-    n_draws = check_count(n_draws, caller, "n_draws", low=100)
-    models = list(range(m)) if models is None else check_several(models, caller, "models")
+    level = checks.check_number(
+        level, caller, "level", low=0, high=1, low_open=True, high_open=True
+    )
+    n_draws = checks.check_count(n_draws, caller, "n_draws", low=100)
+    models = list(range(m)) if models is None else checks.check_several(models, caller, "models")
     names = tuple(str(name) for name in models)
-    check_same_n(caller, models=len(names), skill=m)
+    checks.check_same_n(caller, models=len(names), skill=m)
     draws: dict[str, Any] = dict(n_draws=n_draws, seed=seed)
     margin = lead_margins(law, level, **draws)
     first = skill.argmax()
@@ -299,10 +301,10 @@ class HeadToHead(NamedTuple):
     skill_se: Tensor  # standard errors of the leads in skill, shape (n_models, n_models)
     skill_freedom: Tensor  # degrees of freedom of their squares
     probability: Tensor  # that the model of the row is ahead in skill
-    accuracy: Tensor  # shape (n_models,), float64
-    accuracy_se: Tensor  # standard errors of the leads in accuracy, shape (n_models, n_models)
-    accuracy_freedom: Tensor  # degrees of freedom of their squares
-    share_of_tasks: Tensor  # on which probes do better on the model of the row; a tie counts half
+    accuracy: Tensor | None  # of probes, shape (n_models,), float64; these four None: of no probes
+    accuracy_se: Tensor | None  # standard errors of the leads in accuracy, (n_models, n_models)
+    accuracy_freedom: Tensor | None  # degrees of freedom of their squares
+    share_of_tasks: Tensor | None  # on which probes do better on the row's model; a tie counts half
     on_tasks: Tensor  # skill on each task of the law, shape (n_models, n_law_tasks), float64
 
     def lead(
@@ -310,8 +312,14 @@ class HeadToHead(NamedTuple):
         level: float = 0.95,  # of both intervals
     ) -> Lead:
         "Of the first model over the second."
-        lead, points = ((x[0] - x[1]).item() for x in (self.skill, self.accuracy))
-        reach, points_reach = (x[0, 1].item() for x in self._reaches(level))
+        lead = (self.skill[0] - self.skill[1]).item()
+        reach = self._reach("skill", level)[0, 1].item()
+        points, low_points, high_points, share_of_tasks = None, None, None, None
+        if self.accuracy is not None and self.share_of_tasks is not None:
+            points = (self.accuracy[0] - self.accuracy[1]).item()
+            points_reach = self._reach("accuracy", level)[0, 1].item()
+            low_points, high_points = points - points_reach, points + points_reach
+            share_of_tasks = self.share_of_tasks[0, 1].item()
         of_one = self._on_one_task(0, 1)
         low, high = (mixed_quantile(*of_one, share) for share in ((1 - level) / 2, (1 + level) / 2))
         return Lead(
@@ -322,9 +330,9 @@ class HeadToHead(NamedTuple):
             high=lead + reach,
             probability=self.probability[0, 1].item(),
             accuracy_lead=points,
-            accuracy_low=points - points_reach,
-            accuracy_high=points + points_reach,
-            share_of_tasks=self.share_of_tasks[0, 1].item(),
+            accuracy_low=low_points,
+            accuracy_high=high_points,
+            share_of_tasks=share_of_tasks,
             task_low=low,
             task_high=high,
             task_probability=probability_ahead(*of_one).mean().item(),
@@ -332,17 +340,17 @@ class HeadToHead(NamedTuple):
 
     def record(self) -> dict[str, Any]:  # field -> names or numbers, to six decimals
         "What JSON can hold of it, with how far 95 % intervals of the leads reach."
-        numbers = self._asdict()
+        numbers = {name: x for name, x in self._asdict().items() if x is not None}
         names = list(numbers.pop("models"))
         del numbers["on_tasks"]
         each = range(len(names))
         numbers["task_probability"] = torch.tensor(
             [[probability_ahead(*self._on_one_task(a, b)).mean() for b in each] for a in each]
         )
-        reaches = zip(("skill", "accuracy"), self._reaches(0.95), strict=True)
-        for what, reach in reaches:
-            del numbers[f"{what}_se"], numbers[f"{what}_freedom"]
-            numbers[f"{what}_reach"] = reach
+        for what in ("skill", "accuracy"):
+            if what in numbers:
+                del numbers[f"{what}_se"], numbers[f"{what}_freedom"]
+                numbers[f"{what}_reach"] = self._reach(what, 0.95)
         return {"models": names} | {
             name: x.double().round(decimals=6).tolist() for name, x in numbers.items()
         }
@@ -352,24 +360,28 @@ class HeadToHead(NamedTuple):
         leads = self.on_tasks[a] - self.on_tasks[b]
         return leads, self.skill_se[a, b].item(), self.skill_freedom[a, b].item()
 
-    def _reaches(self, level):  # of the leads in skill and in accuracy
-        return (
-            lead_quantile(level, self.skill_freedom) * self.skill_se,
-            lead_quantile(level, self.accuracy_freedom) * self.accuracy_se,
-        )
+    def _reach(self, what, level):  # of the leads in skill or in accuracy
+        se, freedom = getattr(self, f"{what}_se"), getattr(self, f"{what}_freedom")
+        return lead_quantile(level, freedom) * se
 
 # %% ../../nbs/rank/02_tiers.ipynb #4bf67ed9
 def head_to_head(
     models: Sequence,  # names
     skill: Tensor,  # shape (n_models,), float64
     law: ErrorLaw,  # of the skills' errors
-    accuracies: Tensor,  # of the probes, shape (n_models, n_tasks), float64
-    accuracy_law: ErrorLaw,  # of the errors of their means
+    accuracies: Tensor | None = None,  # of the probes, (n_models, n_tasks), float64; None: of none
+    accuracy_law: ErrorLaw | None = None,  # of the errors of their means
     *,
     task_errors: Tensor,  # in units of skill, shape (n_models, n_law_tasks)
 ) -> HeadToHead:
     "Standard errors, probabilities and shares of tasks of all pairs of models."
-    ahead = [((a > accuracies).double() + (a == accuracies) / 2).mean(1) for a in accuracies]
+    of_probes = dict.fromkeys(("accuracy", "accuracy_se", "accuracy_freedom", "share_of_tasks"))
+    if accuracies is not None and accuracy_law is not None:
+        ahead = [((a > accuracies).double() + (a == accuracies) / 2).mean(1) for a in accuracies]
+        of_probes["accuracy"] = accuracies.mean(1)
+        of_probes["accuracy_se"] = lead_errors(accuracy_law.covariance)
+        of_probes["accuracy_freedom"] = accuracy_law.freedom
+        of_probes["share_of_tasks"] = torch.stack(ahead)
     se = lead_errors(law.covariance)
     return HeadToHead(
         models=tuple(models),
@@ -377,9 +389,6 @@ def head_to_head(
         skill_se=se,
         skill_freedom=law.freedom,
         probability=probability_ahead(skill[:, None] - skill, se, law.freedom),
-        accuracy=accuracies.mean(1),
-        accuracy_se=lead_errors(accuracy_law.covariance),
-        accuracy_freedom=accuracy_law.freedom,
-        share_of_tasks=torch.stack(ahead),
+        **of_probes,
         on_tasks=skill[:, None] + task_errors.mean(1, keepdim=True) - task_errors,
     )

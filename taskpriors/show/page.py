@@ -53,18 +53,16 @@ def _as_text(value):  # of a setting
 def _tasks(record):  # what the page says of each task that was drawn
     tasks, models = record["drawn"], record["models"]
     for k, number in enumerate(tasks["tasks"]):
-        accuracy = [row[k] for row in record["drawn_accuracy"]]
-        order = sorted(range(len(models)), key=lambda i: -accuracy[i])
-        best, worst = order[0], order[-1]
         classes: list = [[] for _ in range(record["settings"]["n_classes"])]
         for point, c in enumerate(tasks["classes"][k]):
             classes[c].append(point)
+        probes = []  # models by accuracy, the best first
+        if record["drawn_accuracy"]:
+            accuracies = [row[k] for row in record["drawn_accuracy"]]
+            probes = sorted(zip(models, accuracies, strict=True), key=lambda pair: -pair[1])
         yield dict(
             number=number + 1,
-            best=models[best],
-            highest=accuracy[best],
-            worst=models[worst],
-            lowest=accuracy[worst],
+            probes=probes,
             classes=classes,
             sizes=sorted((len(members) for members in classes if members), reverse=True),
         )
@@ -106,7 +104,9 @@ def report_page(
     contents |= dict(labels="Labels") if record.get("label_path") else {}
     contents |= dict(judges="Judges") if judges else {}
     contents |= dict(tasks="Tasks") if record["drawn"] else {}
-    contents |= dict(agreement="Agreement", trust="What to trust")
+    if record["agreement"] or record.get("label_agreement"):
+        contents |= dict(agreement="Agreement")
+    contents |= dict(trust="What to trust")
     contents |= dict(failures="Failures") if record["failures"] else {}
     shown: dict[str, Any] = {name: value for name, value in record.items() if name != "drawn"}
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

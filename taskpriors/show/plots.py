@@ -99,15 +99,16 @@ def drawn_png(
 @results.in_style
 def panels_png(
     wide: Callable,  # axes -> None; draws the wide panel
-    narrow: Callable,  # axes -> None; draws the other one
+    narrow: Callable | None = None,  # axes -> None; draws the other one, if there is one
     *,
     n_rows: int,  # models in the wide panel
 ) -> bytes:  # PNG
-    "Two plots side by side, as a file."
-    panels = results.new_panels(
-        1, 2, figsize=(13, max(4, 1.6 + 0.2 * n_rows)), width_ratios=(3, 2)
-    )[0]
-    for draw, ax in zip((wide, narrow), panels, strict=True):
+    "One plot, or two side by side, as a file."
+    drawings = [wide] if narrow is None else [wide, narrow]
+    ratios = (3, 2)[: len(drawings)]
+    size = (2.6 * sum(ratios), max(4, 1.6 + 0.2 * n_rows))
+    panels = results.new_panels(1, len(ratios), figsize=size, width_ratios=ratios)[0]
+    for draw, ax in zip(drawings, panels, strict=True):
         draw(ax)
     return drawn_png(panels, dpi=None)
 

@@ -51,9 +51,10 @@ if (choices) {
     const p = data.pairs;
     choices.querySelector("output").textContent = i === j ? "Choose two different models." :
       `${p.models[i]} against ${p.models[j]}: skill ${range(p.skill[i] - p.skill[j], p.skill_reach[i][j], 3)}, `
-      + `probability of being ahead ${p.probability[i][j].toFixed(3)}; accuracy `
-      + `${range(100 * (p.accuracy[i] - p.accuracy[j]), 100 * p.accuracy_reach[i][j], 1)} points; `
-      + `ahead on ${(100 * p.share_of_tasks[i][j]).toFixed(0)}\u00a0% of the tasks; `
+      + `probability of being ahead ${p.probability[i][j].toFixed(3)}; `
+      + (p.accuracy ? "accuracy "
+        + `${range(100 * (p.accuracy[i] - p.accuracy[j]), 100 * p.accuracy_reach[i][j], 1)} points; `
+        + `ahead on ${(100 * p.share_of_tasks[i][j]).toFixed(0)}\u00a0% of the tasks; ` : "")
       + `on one task of the law with probability ${p.task_probability[i][j].toFixed(2)}.`;
   };
   [a, b].forEach((select) => select.addEventListener("change", say));

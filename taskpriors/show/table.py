@@ -60,7 +60,7 @@ COLUMNS = {
     "milliseconds": Column(
         "ms", "milliseconds that an image or text took when it was prepared and embedded", False
     ),
-    "seconds": Column("seconds", "time for features, statistics and probes", False),
+    "seconds": Column("seconds", "time for features and statistics", False),
 }
 
 # %% ../../nbs/show/02_table.ipynb #477870d7
@@ -146,7 +146,7 @@ def ranking_html(
     before = "".join(f"<p>{html.escape(note)}</p>" for note in company)
     return (
         f"{before}<p><b>{html.escape(verdict)}</b></p>{table}"
-        f"<details><summary>Agreement and settings</summary><pre>{html.escape(summary)}</pre>"
+        f"<details><summary>Settings</summary><pre>{html.escape(summary)}</pre>"
         f"</details><p>{html.escape(next_step)}</p>"
     )
 
@@ -203,7 +203,8 @@ def _labels_line(labels):
 
 def run_summary(
     settings: Mapping,  # of a ranking
-    agreement: DataFrame,  # pandas.DataFrame of Ranking.agreement
+    agreement: DataFrame
+    | None,  # pandas.DataFrame of Ranking.agreement; None: no probe was trained
     failures: Mapping,  # model, or "statistic of model" -> why it is missing
     *,
     n_models: int,  # ranked
@@ -212,17 +213,18 @@ def run_summary(
 ) -> str:
     "What was done, how well the statistics predicted it, and what failed."
     labels = settings.get("labels")
+    what = "skill" if agreement is None else f"accuracy of {settings['probe']} probes"
     lines = [
-        f"Held-out accuracy of {settings['probe']} probes on {settings['n_tasks']} tasks "
+        f"Held-out {what} on {settings['n_tasks']} tasks "
         f"of {settings['n_classes']} classes; {words.counted_points(settings)}.",
         textwrap.fill(f"Prior: {settings['prior']}.", width, break_on_hyphens=False),
         *([_labels_line(labels)] if labels else []),
         *(textwrap.fill(note, width) for note in settings.get("notes", ())),
         *(textwrap.fill(note, width) for note in settings.get("combined", ())),
-        "",
-        "Spearman correlation with probe accuracy, 95 % interval over models:",
-        *agreement_lines(agreement, n_models),
     ]
+    if agreement is not None:
+        lines += ["", "Spearman correlation with probe accuracy, 95 % interval over models:"]
+        lines += agreement_lines(agreement, n_models)
     lines += [f"\nFAILED {line}" for line in words.failure_lines(failures)]
     if reason:
         lines += ["", edges_note(reason)]

@@ -76,6 +76,15 @@ def _points(lead):  # of accuracy, with their interval
     return f"{mean:.1f} points of accuracy ({low:.1f} to {high:.1f})"
 
 
+def _also_in_accuracy(lead):  # after a lead in skill
+    also = "and not significantly in accuracy:"
+    if lead.accuracy_low > 0:
+        also = "and by"
+    elif lead.accuracy_high < 0:
+        also = "but not in accuracy:"
+    return f", {also} {_points(lead)}"
+
+
 def verdict(
     frame: DataFrame,  # pandas.DataFrame of a ranking, best first
     compare: Callable,  # two models -> `Lead` of the first over the second
@@ -104,13 +113,9 @@ def verdict(
     if behind:
         lead = compare(first, behind[0])
         skill = f"{lead.lead:.3f}" if lead.lead >= 0.0005 else "less than 0.0005"
-        also = "and not significantly in accuracy:"
-        if lead.accuracy_low > 0:
-            also = "and by"
-        elif lead.accuracy_high < 0:
-            also = "but not in accuracy:"
-        sentences.append(f"{behind[0]} is behind by {skill} of skill, {also} {_points(lead)}.")
-    winner = frame.model[frame.accuracy.idxmax()]
+        also = "" if lead.accuracy_lead is None else _also_in_accuracy(lead)
+        sentences.append(f"{behind[0]} is behind by {skill} of skill{also}.")
+    winner = frame.model[frame.accuracy.idxmax()] if "accuracy" in frame else first
     if winner != first:
         lead = compare(winner, first)
         sure = "ahead of it by" if lead.accuracy_low > 0 else "not significantly ahead:"

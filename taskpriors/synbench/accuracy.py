@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+import taskpriors.blocks as blocks
 import taskpriors.checks as checks
-from ..blocks import open_bar
 from ..inputs.encoders import evaluating
 from ..results import Result
 from . import curves, robust_probing, score
@@ -65,7 +65,7 @@ def synthetic_accuracy(
     seed = checks.check_count(seed, caller, "seed", low=0)
     encoder = score.image_encoder(model, input_size, s.normalize, normalize_by, device)
     standard, robust = [], []
-    bar = open_bar(
+    bar = blocks.open_bar(
         checks.check_flag(progress, caller, "progress"), total=len(s.scales), unit="scale"
     )
     with evaluating(encoder.network.forward, encoder.network.device), bar:

@@ -23,9 +23,9 @@ import taskpriors.checks as checks
 import taskpriors.store as store
 from ..blocks import map_blocks
 from ..checks import ArrayLike, ExecutorLike
-from ..inputs import encoders, named_models
+from ..inputs import encoders, named_models, pretrained
 from ..inputs.pooling import pool_output
-from ..inputs.pretrained import Headless, class_layers
+from ..inputs.pretrained import Headless
 from ..inputs.sources import Function, Name, Network, source_of
 from ..signatures import documented
 from . import gaussians
@@ -113,7 +113,9 @@ def image_encoder(
             caller, rule, getattr(source, "kind", source.label), "pass one of those", TypeError
         )
     module: Any = source.module if isinstance(source, Network) else None
-    forward = Headless(module) if module is not None and class_layers(module) else source.model
+    forward = (
+        Headless(module) if module is not None and pretrained.class_layers(module) else source.model
+    )
     config = named_models.timm_config(module)
     shape = input_size or config.get("input_size")
     if not isinstance(shape, (tuple, list, torch.Size)):

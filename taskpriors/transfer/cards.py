@@ -17,10 +17,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ..checks import DataFrame, refuse
+import taskpriors.checks as checks
+import taskpriors.store as store
+from ..checks import DataFrame
 from ..results import Result
 from ..signatures import documented
-from ..store import write_file
 from . import registry
 
 # %% ../../nbs/transfer/16_cards.ipynb #0524f8c6
@@ -50,7 +51,7 @@ def write_record(
         if len(metrics.get(name, ())) != len(sets):
             rule = f"metrics must hold an entry for each of the {len(sets)} sets"
             got = f"{len(metrics.get(name, ()))} for {name}"
-            refuse("write_record", rule, got, "pass None where a set has no number")
+            checks.refuse("write_record", rule, got, "pass None where a set has no number")
     rows = {
         name: [None if entry is None else [round(float(v), 2) for v in entry] for entry in row]
         for name, row in metrics.items()
@@ -59,7 +60,7 @@ def write_record(
     parts = {**read_record(path), study: part} if Path(path).exists() else {study: part}
     read_record.cache_clear()
     text = json.dumps(parts, indent=1, ensure_ascii=False)
-    write_file(path, re.sub(r"\n( {4,}| {3}(?=\]))", " ", text) + "\n")  # a metric is a line
+    store.write_file(path, re.sub(r"\n( {4,}| {3}(?=\]))", " ", text) + "\n")  # a metric is a line
 
 # %% ../../nbs/transfer/16_cards.ipynb #11202ca8
 SITE = "https://taskpriors.github.io/taskpriors"
@@ -123,7 +124,9 @@ def describe_metric(
             remedy = (
                 f"it is made over a table of {' and '.join(registry.terms_of([metric]))}; see these"
             )
-        refuse("describe_metric", "metric must be a name in METRICS", repr(metric)[:60], remedy)
+        checks.refuse(
+            "describe_metric", "metric must be a name in METRICS", repr(metric)[:60], remedy
+        )
     m = registry.METRICS[metric]
     control = " (a control)" if m.trivial else ""
     page = m.function.__module__.removeprefix("taskpriors.").replace(".", "/")

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+import taskpriors.blocks as blocks
 import taskpriors.checks as checks
-from ..blocks import row_blocks
 from ..checks import ArrayLike
 from ..signatures import documented
 from ..svd import FeatureSVD, class_means, present_classes, use_svd
@@ -24,10 +24,10 @@ from . import heads
 def _streamed_h_score(X: Tensor, y: Tensor, counts: Tensor, block_size: int) -> float | None:
     "H-score from the covariance alone, or None if it is too ill-conditioned to be squared."
     n, d = X.shape
-    mean = sum(X[rows].sum(0, dtype=torch.float64) for rows in row_blocks(n, block_size)) / n
+    mean = sum(X[rows].sum(0, dtype=torch.float64) for rows in blocks.row_blocks(n, block_size)) / n
     total = torch.zeros(d, d, dtype=torch.float64, device=X.device)
     by_class = torch.zeros(len(counts), d, dtype=torch.float64, device=X.device)
-    for rows in row_blocks(n, block_size):
+    for rows in blocks.row_blocks(n, block_size):
         Z = X[rows].double() - mean
         total.addmm_(Z.T, Z)
         by_class.index_add_(0, y[rows], Z)

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+import taskpriors.blocks as blocks
 import taskpriors.checks as checks
-from ..blocks import row_blocks
 from ..checks import ArrayLike
 from ..signatures import documented
 from ..svd import FeatureSVD, present_classes, use_svd
@@ -32,7 +32,7 @@ def joint_probability(
     "Empirical joint distribution of target class and source class, streamed over the points."
     shape = (n_classes, source_probs.shape[1])
     J = torch.zeros(shape, dtype=torch.float64, device=source_probs.device)
-    for rows in row_blocks(len(y), block_size):
+    for rows in blocks.row_blocks(len(y), block_size):
         J.index_add_(0, y[rows], source_probs[rows].double())
     return J / J.sum()
 
@@ -55,7 +55,7 @@ def leep(
     J = joint_probability(M, y, len(counts), block_size=block_size)
     conditional = J / J.sum(0).clamp_min(torch.finfo(J.dtype).tiny)
     total = 0.0
-    for rows in row_blocks(len(y), block_size):
+    for rows in blocks.row_blocks(len(y), block_size):
         likelihood = (conditional[y[rows]] * M[rows].double()).sum(1)
         total += likelihood.log().sum()
     return float(total / len(y))

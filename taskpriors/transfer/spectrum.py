@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+import taskpriors.blocks as blocks
 import taskpriors.checks as checks
-from ..blocks import row_blocks
 from ..checks import ArrayLike
 from ..signatures import documented
 from ..svd import FeatureSVD, raw_rotation, use_svd
@@ -293,7 +293,7 @@ def _hsic(X: Tensor, Y: Tensor, biased: bool, block_size: int) -> float:
     "HSIC of centred factors."
     n = len(X)
     C = torch.zeros(X.shape[1], Y.shape[1], dtype=torch.float64, device=X.device)
-    for rows in row_blocks(n, block_size):
+    for rows in blocks.row_blocks(n, block_size):
         C.addmm_(X[rows].T, Y[rows])
     cross = C.square().sum()
     if biased:

@@ -10,8 +10,8 @@ import math
 
 import torch
 
+import taskpriors.blocks as blocks
 import taskpriors.checks as checks
-from ..blocks import pair_blocks
 from ..checks import ArrayLike
 from ..pairs import Pairs, use_pairs
 from ..signatures import documented
@@ -55,7 +55,7 @@ def uniformity(
     n_bytes = 3 * 8 * min(block_size, len(X)) ** 2
     checks.check_memory(n_bytes, "uniformity", "lower block_size", device=X.device)
     total = 0.0
-    for rows, cols in pair_blocks(len(X), block_size):
+    for rows, cols in blocks.pair_blocks(len(X), block_size):
         E = (X[rows] @ X[cols].T).sub_(1).clamp_(max=0).mul_(2 * t).exp_()
         sums = E.sum(1).double().sum()
         if rows == cols:
