@@ -162,9 +162,8 @@ def check_text_options(
 
 
 def _load_texts(given):  # a TextSource
-    from taskpriors.rank.members import texts_for
-
     from taskpriors.inputs.texts import load_texts
+    from taskpriors.rank.members import texts_for
 
     of_file = bool(label_words(given.get("labels", []))[0])
     names = ("text_column", "limit", *(() if of_file else ("label_column",)))
@@ -202,11 +201,10 @@ def judge_options(
     "Refuse values that rank_models would refuse, before images are read."
     from inspect import signature
 
-    from taskpriors.rank.members import named_models
-    from taskpriors.rank.options import RankOptions
-
     from taskpriors.rank.laws import read_prior
+    from taskpriors.rank.members import named_models
     from taskpriors.rank.models import rank_models
+    from taskpriors.rank.options import RankOptions
 
     asked = {name: p.default for name, p in signature(rank_models).parameters.items()} | given
     wanted = [name for name in RankOptions.__dataclass_fields__ if name in asked]

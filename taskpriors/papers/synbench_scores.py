@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from ..synbench.networks import scored_network
 
 import taskpriors.checks as checks
 from ..checks import DataFrame
@@ -25,6 +24,7 @@ from ..store import write_file
 from ..synbench.accuracy import synthetic_accuracy
 from ..synbench.curves import SynBenchResult, SynBenchSettings
 from ..synbench.fitted import fitted_settings
+from ..synbench.networks import scored_network
 from ..synbench.score import synbench_score
 
 # %% ../../nbs/papers/11_synbench_scores.ipynb #78d450fb

@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from ..prior.shared_prior import task_temperature
 from torch import Tensor
 
 import taskpriors.blocks as blocks
@@ -35,6 +34,7 @@ from . import fine_tuning
 from .neucrab_files import ImageInputs
 from ..prior import edges
 from ..prior.objective import TaskPriorLoss
+from ..prior.shared_prior import task_temperature
 from ..prior.task_prior import TaskPrior
 from ..signatures import documented
 

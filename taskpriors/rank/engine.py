@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from .members import Settled
-from .options import RankOptions
 from torch import Tensor
 
 from ..inputs.row_labels import GivenLabels
 from .laws import Judge, Law, PriorChoice
+from .members import Settled
+from .options import RankOptions
 
 # %% ../../nbs/rank/08_engine.ipynb #cdba3d1b
 class ModelScores(NamedTuple):
