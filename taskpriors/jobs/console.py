@@ -45,7 +45,7 @@ class Command(argparse.ArgumentParser):
         return parsed, unknown
 
 # %% ../../nbs/jobs/07_console.ipynb #c323145f
-_FIRST_TO_GO = ("worst_decile", "parameters", "dimension", "behind", "accuracy", "prior_skill")
+_FIRST_TO_GO = ("worst_decile", "parameters", "dimension", "accuracy", "prior_skill", "error")
 _ROWS = 10
 
 
@@ -76,7 +76,7 @@ def terminal_text(
     "A ranking for somebody at a terminal: verdict, table, what was done, and what to do next."
     import textwrap
 
-    from taskpriors.show.table import run_summary
+    from taskpriors.show.table import legend_lines, run_summary
 
     def wrap(text):
         indent = "    " if text.startswith(" ") else ""
@@ -94,17 +94,14 @@ def terminal_text(
         table = table[table.statistic.isin(("skill", "prior_skill", "random"))]
     n_models = len(ranking.models)
     summary = run_summary(ranking.settings, table, ranking.failures, n_models=n_models, width=width)
-    legend = (
-        "skill: 1 - error/error of a constant; ±: its standard error, for the law as given; "
-        "P(best): probability that it is the highest. Models of one tier cannot be told apart "
-        "from its first."
-    )
+    shown = ranking.short_frame()
+    legend = " ".join(legend_lines(list(shown)))
     return "\n".join(
         [
             *map(wrap, ranking.settings.get("company", ())),
             painted(wrap(ranking.verdict), "1"),
             "",
-            *fitted_table(ranking.short_frame(), width),
+            *fitted_table(shown, width),
             "",
             painted(wrap(legend), "2"),
             "",

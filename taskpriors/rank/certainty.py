@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/rank/09_certainty.ipynb #fb05c301
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,11 +16,10 @@ import torch
 
 import taskpriors.checks as checks
 from ..blocks import evenly
-from ..checks import ArrayLike, DataFrame
-from . import tiers
-from .errors import ErrorLaw, error_law, joint_law, lead_errors, own_group_sizes
-from .labelled import further_labels
+from ..checks import ArrayLike
+from .errors import ErrorLaw, error_law, joint_law, own_group_sizes
 from .laws import task_orders
+from .tiers import HeadToHead, Lead, Tiers, head_to_head, rank_tiers
 
 # %% ../../nbs/rank/09_certainty.ipynb #0fc33d07
 def _settled(spread):  # the law of what further labels settle, whose covariance is known
@@ -28,7 +28,10 @@ def _settled(spread):  # the law of what further labels settle, whose covariance
 
 @dataclass(frozen=True, eq=False)
 class Certainty:
-    "The laws of the errors of a ranking's skills and accuracies."
+    """What a ranking says of the law's tasks: errors of its skills and accuracies, tiers, leads.
+
+    The user's own task is one task; of it speaks `Ranking.forecast`.
+    """
 
     ranking: Any  # a Ranking
 
@@ -57,42 +60,48 @@ class Certainty:
         "All errors of the accuracies over tasks."
         return self._of_accuracy if groups is None else self._of_accuracy_in(groups)
 
-    def labels_to_settle(
+    def tiers(
         self,
-        pair: list,  # rows of two models with labels
-    ) -> int | None:  # 0 if the lead is sure at 95 %; None if labels of all points may not do
-        "About how many more random labels would tell two models apart, if their lead stays."
-        return further_labels(
-            self._lead(pair),
-            settled=lead_errors(self.of_points().some(pair).covariance)[0, 1].item() ** 2,
-            left_open=lead_errors(self.ranking.spread[pair][:, pair])[0, 1].item() ** 2,
-            n_labels=self.ranking.settings["labels"]["n_labels"],
-            n_points=self.ranking.settings["n"],
+        *,
+        level: float = 0.95,  # of the intervals, all at once
+        groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
+    ) -> Tiers:
+        "Which models cannot be told apart over the law's tasks, and the ranks they may have."
+        covariance, freedom = self.of_skill(groups)
+        names = self.ranking.models
+        return rank_tiers(self.ranking.skill, covariance, names, freedom=freedom, level=level)
+
+    def compare(
+        self,
+        a: str,  # name of a model
+        b: str,  # name of another
+        *,
+        level: float = 0.95,  # of both intervals
+        groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
+    ) -> Lead:
+        "How far one model is ahead of another over the law's tasks, in skill and in accuracy."
+        level = checks.check_number(
+            level, "compare", "level", low=0, high=1, low_open=True, high_open=True
         )
+        names = self.ranking.models
+        rows = [names.index(checks.check_choice(k, names, "compare", "model")) for k in (a, b)]
+        return self.head_to_head(rows, groups=groups).lead(level)
 
-    def label_path(
+    def head_to_head(
         self,
-        pair: list,  # rows of two models with labels
-    ) -> DataFrame:  # columns labels, lead, low, high, probability
-        "How sure a lead is with the labels at hand, with two, four, ... times as many, with all."
-        import pandas as pd
-
-        k, n = self.ranking.settings["labels"]["n_labels"], self.ranking.settings["n"]
-        lead, points = self._lead(pair), self.of_points().some(pair)
-        spread = self.ranking.spread[pair][:, pair]
-        rows = []
-        for labels in [*(k * 2**i for i in range(60) if k * 2**i < n), n]:
-            open_share = 0.0 if labels == n else (1 / labels - 1 / n) / (1 / k - 1 / n)
-            law = joint_law([points, _settled(open_share * spread)])
-            se, freedom = lead_errors(law.covariance)[0, 1], law.freedom[0, 1]
-            reach = (tiers.lead_quantile(0.95, freedom) * se).item()
-            ahead = tiers.probability_ahead(lead, se, freedom).item()
-            row = dict(labels=labels, lead=lead, low=lead - reach, high=lead + reach)
-            rows.append(dict(row, probability=ahead))
-        return pd.DataFrame(rows)
-
-    def _lead(self, pair):
-        return (self.ranking.skill[pair[0]] - self.ranking.skill[pair[1]]).item()
+        rows: Sequence,  # of the models to compare, at least two
+        *,
+        groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
+    ) -> HeadToHead:
+        "Leads of some models over each other in skill, and in accuracy if probes were trained."
+        ranking = self.ranking
+        of_skill = self.of_skill(groups).some(rows)
+        accuracy: tuple = ()
+        if ranking.accuracies is not None:
+            accuracy = ranking.accuracies[rows], self.of_accuracy(groups).some(rows)
+        by_task = ranking.task_errors[rows].double()
+        models = [ranking.models[k] for k in rows]
+        return head_to_head(models, ranking.skill[rows], of_skill, *accuracy, task_errors=by_task)
 
     @cached_property
     def _of_skill(self):

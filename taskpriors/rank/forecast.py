@@ -25,6 +25,7 @@ from ..show.words import shortened
 from ..toml import packaged_toml
 
 # %% ../../nbs/rank/06_forecast.ipynb #e92ee3dc
+ENOUGH = 0.2  # classes per label, at most, at which labels say how high scores are
 LEAST = 0.02  # a share below it, or above one less it, has no logit of its own
 
 
@@ -67,22 +68,31 @@ class LabelScores(NamedTuple):
 
 
 def label_scores(
-    direct: LabelledSkill,  # of the ranked models
-    n_points: int,  # n, of which some have labels
+    skill: Tensor,  # on known labels, left out one by one, shape (n_models,)
+    covariance: Tensor,  # of the errors of its differences, shape (n_models, n_models)
+    standard_error: float,  # of the mean skill
+    classes_per_label: float,
 ) -> LabelScores:
     "Skills on known labels as logits, with the covariance of their errors."
+    b = min(max(skill.mean().item(), standard_error, LEAST_SKILL), 0.95)
+    slope = 1 / (b * (1 - b))
+    return LabelScores(
+        mean=slope * (skill - skill.mean()),
+        covariance=slope**2 * covariance,
+        classes_per_label=classes_per_label,
+    )
+
+
+def scores_of(
+    direct: LabelledSkill,  # of the ranked models
+) -> LabelScores:
+    "What skills on some labels say."
     m, n_rows = direct.points.shape
     codes = simplex_codes(m)
-    standard_error = direct.points.mean(0).std() / n_rows**0.5
-    b = torch.stack([direct.skill.mean(), standard_error]).max().clamp(LEAST_SKILL, 0.95)
-    slope = (1 / (b * (1 - b))).item()
-    unknown = 1 - direct.n_labels / n_points
-    contrasts = shrunk_covariance(direct.points.T @ codes) / n_rows * unknown
-    return LabelScores(
-        mean=slope * (direct.skill - direct.skill.mean()),
-        covariance=slope**2 * codes @ contrasts @ codes.T,
-        classes_per_label=direct.n_classes / direct.n_labels,
-    )
+    contrasts = shrunk_covariance(direct.points.T @ codes) / n_rows
+    standard_error = (direct.points.mean(0).std() / n_rows**0.5).item()
+    per_label = direct.n_classes / direct.n_labels
+    return label_scores(direct.skill, codes @ contrasts @ codes.T, standard_error, per_label)
 
 # %% ../../nbs/rank/06_forecast.ipynb #69dec6c2
 PRIOR_CELLS = 10.0  # what the constant of the study counts beside the residuals of a record
@@ -135,7 +145,6 @@ class Constants(NamedTuple):
     level_spread: float  # of its logit over sets
 
 
-SCORINGS = ("accuracy", "balanced_accuracy", "macro_f1", "retrieval", "clustering", "r2")
 ALIKE = dict(balanced_accuracy="accuracy", macro_f1="accuracy")  # share the constants
 
 
@@ -262,11 +271,14 @@ class Forecast(Result):
     level: float  # mean score at which the points are counted, a fraction
     evidence: tuple  # "points", "record", "labels": what was used
     scoring: str = "accuracy"  # what is scored
+    reason: str = ""  # why there are no probabilities
     draws: Tensor | None = field(default=None, repr=False)  # scores in points, (n_draws, n_models)
 
     @cached_property
     def order(self) -> Tensor:  # rows of the models, the most probable first
-        "By the probability of being best; ties by the expected loss."
+        "By the probability of being best; ties by the expected loss; else by the lead."
+        if self.draws is None:
+            return self.lead.argsort(descending=True, stable=True)
         keys = np.lexsort((self.expected_loss.numpy(), -self.p_best.numpy()))
         return torch.from_numpy(keys)
 
@@ -291,6 +303,8 @@ class Forecast(Result):
     @property
     def is_settled(self) -> bool:
         "Is every other model behind the first?"
+        if self.draws is None:
+            return False
         return int((self.tier == 1).sum()) == 1
 
     def compare(
@@ -306,6 +320,19 @@ class Forecast(Result):
         ahead = (gap > 0).double().mean() + 0.5 * (gap == 0).double().mean()
         low, high = gap.quantile(torch.tensor([0.025, 0.975], dtype=gap.dtype)).tolist()
         return Comparison(a, b, gap.mean().item(), low, high, ahead.item())
+
+    def pairs(
+        self,
+        rows: Sequence,  # of the models to show
+    ) -> dict[str, list]:  # what json can hold, the row's model against the column's
+        "Lead in points, its 95 % interval and the probability to be ahead, of each two models."
+        names = [self.models[k] for k in rows]
+        lines = [[self.compare(a, b) for b in names] for a in names]
+        fields = ("lead", "low", "high", "probability")
+        values = {
+            name: [[getattr(pair, name) for pair in line] for line in lines] for name in fields
+        }
+        return dict(models=names, **values)
 
     def to_frame(self) -> DataFrame:
         "One row per model, the most probable first."
@@ -342,7 +369,7 @@ class Forecast(Result):
         return ax
 
 # %% ../../nbs/rank/06_forecast.ipynb #c9e1e9ab
-def forecast(
+def forecast_of(
     models: Sequence,  # names
     points: PointEvidence,
     *,
@@ -350,14 +377,23 @@ def forecast(
     record: RecordScores | None = None,
     level: float | None = None,  # mean score of the models, a fraction; None: of the study
     scoring: str = "accuracy",  # one of SCORINGS
+    reason: str = "",  # why no probability can be given
 ) -> Forecast:
     "What each model is expected to reach on the user's task."
     evidence = ["points"] + ["record"] * (record is not None) + ["labels"] * (labels is not None)
     names = tuple(str(name) for name in models)
     constants = constants_of(scoring)
-    if constants is None or len(names) == 1:
+    if constants is None:
+        reason = reason or f"{scoring} was not studied"
+    if constants is None or reason or len(names) == 1:
         return unstudied(
-            names, points, labels, level=level, scoring=scoring, evidence=tuple(evidence)
+            names,
+            points,
+            labels,
+            level=level,
+            scoring=scoring,
+            evidence=tuple(evidence),
+            reason=reason,
         )
     posterior = posterior_of(constants, points, labels=labels, record=record)
     g = torch.Generator().manual_seed(0)
@@ -393,6 +429,7 @@ def unstudied(
     level: float | None,
     scoring: str,
     evidence: tuple,
+    reason: str,
 ) -> Forecast:
     "Leads without a probability, for one model, or for a score that the study has no constants of."
     centre = logit(0.5 if level is None else level)
@@ -407,4 +444,97 @@ def unstudied(
         level=float(expit(centre)),
         evidence=evidence,
         scoring=scoring,
+        reason=reason,
     )
+
+# %% ../../nbs/rank/06_forecast.ipynb #3096c5b7
+class LabelSupply(NamedTuple):
+    "What one further label would bring."
+
+    unit: Tensor  # covariance of the logits of the skills on one label, (n_models, n_models)
+    n_labels: int  # that are known, k
+    n_classes: int  # of the labels
+    n_points: int  # n
+
+
+def supply_of(
+    labels: LabelScores | None,
+    point_errors: Tensor,  # of each model at each point, shape (n_models, n)
+    skill: Tensor,  # without labels, shape (n_models,)
+    *,
+    n_labels: int,  # k, 0 if none is known
+    n_classes: int,
+    n_points: int,
+) -> LabelSupply:
+    "The errors of single labels, from known labels or, where there are none, from points."
+    if labels is not None and n_labels > 0:
+        unit = n_labels * labels.covariance
+    else:
+        b = skill.mean().clamp(LEAST_SKILL, 0.95)
+        unit = torch.cov(point_errors.double()) / (b * (1 - b)) ** 2
+    return LabelSupply(unit, n_labels, n_classes, n_points)
+
+
+def with_labels(
+    supply: LabelSupply,
+    n_labels: int,  # k', at least one
+    mean: Tensor,  # what they are taken to say, shape (n_models,)
+) -> LabelScores:
+    "What more labels would say, if they agreed with what is known."
+    per_label = min(1.0, supply.n_classes / n_labels)
+    return LabelScores(mean, supply.unit / n_labels, per_label)
+
+
+def certainty_of(
+    posterior: Posterior,
+    gap: float,  # of the centred logits of a and b
+    pair: tuple[int, int],  # rows of a and b
+) -> tuple[float, float]:  # probability that a is ahead; standard deviation of the gap
+    "How sure a gap is under the errors of a posterior."
+    a, b = pair
+    C = posterior.covariance
+    variances = C[:, a, a] + C[:, b, b] - 2 * C[:, a, b]
+    z = gap / variances.clamp(min=1e-18).sqrt()
+    ahead = float(posterior.weights @ torch.special.ndtr(z))
+    return ahead, float((posterior.weights @ variances).clamp(min=0).sqrt())
+
+
+def numbers_of_labels(
+    supply: LabelSupply,
+) -> list[int]:  # ascending, the last one is all points
+    "Two, four, ... times as many labels as are known, or twenty, forty, ..."
+    first = supply.n_labels or 20
+    return [*(first * 2**i for i in range(60) if first * 2**i < supply.n_points), supply.n_points]
+
+
+def path_of_labels(
+    forecast: Forecast,
+    points: PointEvidence,
+    supply: LabelSupply,
+    pair: Sequence,  # rows of two models
+    *,
+    labels: LabelScores | None = None,
+    record: RecordScores | None = None,
+) -> DataFrame:  # columns labels, lead, low, high, probability; leads in points
+    "How sure a lead is now, and with more labels, if it stays as it is."
+    import pandas as pd
+
+    constants = constants_of(forecast.scoring)
+    assert constants is not None  # a forecast with draws has them
+    a, b = pair
+    today = forecast.compare(forecast.models[a], forecast.models[b])
+    rows = [dict(labels=supply.n_labels, **today._asdict())]
+    law = posterior_of(constants, points, labels=labels, record=record)
+    mean = law.weights @ law.mean
+    gap = (mean[a] - mean[b]).item()
+    slope = 100 * forecast.level * (1 - forecast.level)
+    for number in numbers_of_labels(supply):
+        if number <= supply.n_labels:
+            continue
+        later = with_labels(supply, number, mean)
+        law = posterior_of(constants, points, labels=later, record=record)
+        probability, deviation = certainty_of(law, gap, (a, b))
+        reach = 1.96 * slope * deviation
+        ends = dict(low=today.lead - reach, high=today.lead + reach)
+        rows.append(dict(labels=number, lead=today.lead, **ends, probability=probability))
+    return pd.DataFrame(rows)[["labels", "lead", "low", "high", "probability"]]

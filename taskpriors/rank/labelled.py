@@ -27,8 +27,9 @@ from ..prior import posterior
 from ..prior.heldout import constant_errors
 from . import laws, members
 from .engine import Engine, Evidence, ModelScores
+from .errors import error_law
+from .forecast import LabelScores, label_scores, scores_of
 from .options import RankOptions
-from .tiers import normal_quantile
 from ..show.words import plain_text
 from ..transfer import registry
 from ..transfer.evidence import logme
@@ -148,6 +149,7 @@ class LabelledSkills(NamedTuple):
     failures: dict[str, str]  # name -> why it has none
     spread: Tensor  # covariance of the errors that further labels would remove, (m, m)
     weights: dict[str, float]  # name of each judge -> its weight; empty if all labels are known
+    scores: LabelScores | None = None  # what the labels alone say; None: too few
 
 
 def _several(groups, points):  # groups of these points; None if they are in one
@@ -175,24 +177,35 @@ def task_ratios(
 
 
 LOOKED_AT = 4096  # labelled points, at most, whose skill joins
+FEWEST = 4  # labels that have a leave-one-out skill
+
+
+def direct_skill(
+    models: Mapping,  # name -> Model
+    labels: Tensor,  # class of each point, shape (n,); -1 where not known
+    groups: Tensor | None = None,  # of each point, shape (n,), left out whole
+) -> posterior.LabelledSkill | None:  # None for one class, or fewer labels than four
+    "Skill of each model on the known labels alone."
+    points = (labels >= 0).nonzero()[:, 0]
+    if len(points) < FEWEST or len(labels[points].unique()) < 2 or len(models) < 2:
+        return None
+    points = points[blocks.evenly(len(points), LOOKED_AT)]
+    rows = [members.rows_of(model, points) for model in models.values()]
+    return posterior.labelled_skill(rows, labels[points], groups=_several(groups, points))
 
 
 def joined_with_labels(
     skills: Mapping,  # by judges, name -> ModelScores
     tasks: Tensor,  # that they are over, shape (n_tasks, n)
     labels: Tensor,  # class of each point, shape (n,); -1 where not known
-    models: Mapping,  # name -> Model
-    groups: Tensor | None = None,  # of each point, shape (n,), left out whole
+    direct: posterior.LabelledSkill | None,  # of the same models on the labels alone
 ) -> JoinedSkills:
     "The judges' skills and the labels' own."
     n, points = len(labels), (labels >= 0).nonzero()[:, 0]
     k, c = len(points), len(labels[points].unique())
     values = torch.stack([scores.skill for scores in skills.values()])
     spread = torch.cov(task_ratios(skills, tasks)).reshape(len(skills), -1)
-    if k >= DIRECT and c > 1 and len(skills) > 1:
-        points = points[blocks.evenly(k, LOOKED_AT)]
-        rows = [members.rows_of(models[name], points) for name in skills]
-        direct = posterior.labelled_skill(rows, labels[points], groups=_several(groups, points))
+    if k >= DIRECT and direct is not None:
         joint = posterior.small_area(values, direct, n_points=n)
         values, spread = joint.skill, spread + joint.covariance
     off = (values - values.mean()) * SCALE * c / k
@@ -203,11 +216,21 @@ def joined_with_labels(
 
 def settled_skills(
     settled: members.Settled,  # name -> ModelScores
+    n_classes: int = 0,  # that the labels name; 0 for real targets
+    n_labels: int = 1,
+    groups: list | None = None,  # of each point, left out whole
 ) -> LabelledSkills:
     "Skills on the true task, so that further labels would remove no error."
     m = len(settled.results)
     nothing = torch.zeros(m, m, dtype=torch.float64)
-    return LabelledSkills(settled.results, settled.failures, nothing, {})
+    scores = None
+    if n_classes > 1 and m > 1:
+        skill = torch.stack([one.skill for one in settled.results.values()]).cpu()
+        points = torch.stack([one.points for one in settled.results.values()])
+        covariance = error_law(points, groups=groups).covariance
+        standard_error = (covariance.mean() ** 0.5).item()
+        scores = label_scores(skill, covariance, standard_error, n_classes / n_labels)
+    return LabelledSkills(settled.results, settled.failures, nothing, {}, scores)
 
 
 def skills_with_labels(
@@ -222,9 +245,11 @@ def skills_with_labels(
         return settled_skills(engine.skills(models, labels.T, mask, n_classes=2))
     classes = numbered_by_point(labels)
     q = int(classes.max()) + 1
-    if (classes >= 0).all():
-        return settled_skills(engine.skills(models, classes[None], mask, n_classes=max(2, q)))
     options = engine.options
+    if (classes >= 0).all():
+        settled = engine.skills(models, classes[None], mask, n_classes=max(2, q))
+        groups = None if options.groups is None else options.groups.tolist()
+        return settled_skills(settled, q, len(classes), groups)
     seats, points = seats_of(models, law), evidence_points(classes, options)
     evidence = [engine.evidence(judge, points) for judge in seats.judges]
     chosen = labelled_law(seats, evidence, classes[points], options, n_classes=q)
@@ -232,27 +257,10 @@ def skills_with_labels(
     tasks = engine.tasks_with(chosen.judges, classes, chosen.temperatures, drawing)
     skills, failures = engine.skills(models, tasks, mask, n_classes=chosen.n_classes)
     members.refuse_unless_any(skills, failures, options.caller)
-    joined = joined_with_labels(skills, tasks, classes, models, options.groups)
-    return LabelledSkills(joined.skills, failures, joined.spread, chosen.weights)
-
-# %% ../../nbs/rank/08_labelled.ipynb #22c3f165
-def further_labels(
-    lead: float,  # of one model over another, in skill
-    *,
-    settled: float,  # variance of its error that stays when all points are labelled
-    left_open: float,  # variance of its error that further labels remove
-    n_labels: int,  # k
-    n_points: int,  # n
-) -> int | None:  # 0 if the lead is sure at 95 %; None if labels of all points may not do
-    "About how many more random labels make a lead sure, if it stays as it is."
-    room = (lead / normal_quantile(0.95)) ** 2 - settled
-    if room >= left_open:
-        return 0
-    if room <= 0 or n_labels >= n_points:
-        return None
-    share = room / left_open  # of what is open now, that may stay open
-    inverse = 1 / n_points + share * (1 / n_labels - 1 / n_points)
-    return min(n_points, math.ceil(1 / inverse)) - n_labels
+    direct = direct_skill({name: models[name] for name in skills}, classes, options.groups)
+    joined = joined_with_labels(skills, tasks, classes, direct)
+    scores = None if direct is None else scores_of(direct)
+    return LabelledSkills(joined.skills, failures, joined.spread, chosen.weights, scores)
 
 # %% ../../nbs/rank/08_labelled.ipynb #b8e861b8
 def labels_record(

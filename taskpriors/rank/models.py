@@ -283,6 +283,8 @@ def rank_models(
     texts: TextsLike | None = None,  # what load_texts opens, instead of images; see embed_texts
     groups: LabelsLike
     | None = None,  # of each point (patient, video), list or file: left out whole
+    record: Any = None,  # scores of these models on earlier tasks: table, file, folder, see below
+    scoring: str = "accuracy",  # what the forecast is of, see below
     prior: AnyModel | None = None,  # "elected" (None), "product", "others", model, factor (n, r)
     judges: JudgesLike | None = "standing",  # networks that vote and are not ranked, see below
     controls: str | Sequence | None = None,  # names of models known to be weak, that do not judge
@@ -330,14 +332,21 @@ def rank_models(
     `labels` are an array or list (NaN, None or an empty text where not known), a series, a dict of
     rows or paths and labels, a table whose rows have such a key (csv, tsv, json, parquet, a data
     frame), another file, or True for those of the points. A -1 is unknown beside classes 0, 1, 2,
-    ..., and a class beside 1, or 0 and 1. What was decided is in the notes. Labels decide the
-    order: the skill is over tasks that agree with them, "prior_skill" stands beside it, and metrics
-    with labels are added. Numbers with fractions, floats (n, m) and several labels (n, m) of 0 and
-    1 are real targets, and the skill is the mean over them of ridge regression. Features that stay
-    on disk take classes, and metrics with labels where all points have one.
-    Points of one group (frames of a video, slides of a
-    patient) are no independent points: with `groups` no probe is judged on a group that it has
-    seen, and intervals, tiers and compare() take groups as independent.
+    ..., and a class beside 1, or 0 and 1. What was decided is in the notes. Labels move the
+    forecast as far as they are sure: the skill is over tasks that agree with them, "prior_skill"
+    stands beside it, and metrics with labels are added. Numbers with fractions, floats (n, m) and
+    several labels (n, m) of 0 and 1 are real targets, and the skill is the mean over them of ridge
+    regression. Features that stay on disk take classes, and metrics with labels where all points
+    have one.
+    Points of one group (frames of a video, slides of a patient) are no independent points: with
+    `groups` no probe is judged on a group that it has seen, and errors take groups as independent.
+
+    `forecast` says what each model will reach on the user's task: one posterior of unlabelled
+    points, of known labels and of a `record`, which is what the models reached on earlier tasks: a
+    data frame or file, models by tasks or in the columns model, task, score, of fractions, percents
+    or errors; the results of timm or mteb; or folders of saved rankings. `scoring` is accuracy,
+    balanced_accuracy, macro_f1, retrieval (precision of ten neighbours), clustering (V-measure of
+    k-means) or r2; a score that was not studied has no probability.
     Files of more than 100,000 points, or than fit into memory, are read in blocks of rows where
     they lie, and so is whatever open_rows takes with `on_disk`: the law is cut to its `rank` (128)
     leading directions, `n_judged` points judge (see JUDGED), and workers of an executor find
@@ -365,6 +374,7 @@ def rank_models(
         accuracy=wanted.accuracy or probe == "logistic",
         moments=wanted.moments or temperature is not None or graphs == "directed",
         groups=groups,
+        scoring=scoring,
         seed=seed,
         cache=cache,
         progress=progress,
@@ -386,7 +396,7 @@ def rank_models(
     if texts is not None:
         images = members.texts_for(texts, images, models)
     ranking_options: dict[str, Any] = dict(
-        prior=prior, labels=labels, judges=judges, controls=controls
+        prior=prior, labels=labels, judges=judges, controls=controls, record_table=record
     )
     if on_disk:
         device = how.get("device") or "cpu"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tqdm.auto import tqdm
 
 # %% ../../nbs/rank/02_options.ipynb #a8d895f2
+SCORINGS = ("accuracy", "balanced_accuracy", "macro_f1", "retrieval", "clustering", "r2")
 MAX_SEED = 2**63 - 3  # the streams of tasks add up to 2, and torch takes seeds below 2**63
 ORDERS = 50  # random orders of the points that the tasks of one prior are drawn along
 
@@ -65,6 +66,7 @@ class RankOptions:
     moments: bool = False  # are mean and variance of Tr(MG) computed?
     rank: int = 128  # directions of the prior, where features stay on disk
     n_judged: int = JUDGED  # points whose residuals are formed there
+    scoring: str = "accuracy"  # what the forecast is of, one of SCORINGS
     groups: Any = None  # of each point, shape (n,): left out whole; None: independent points
     scratch: str | Path | None = None  # where workers find tasks there; None: temporary folder
     caller: str = "rank_models"  # who asks
@@ -77,6 +79,7 @@ class RankOptions:
         )
         checks.check_choice(self.graphs, ("directed", "undirected"), caller, "graphs")
         checks.check_choice(self.probe, ("ridge", "logistic"), caller, "probe")
+        checks.check_choice(self.scoring, SCORINGS, caller, "scoring")
         checks.check_load(self.n_tasks, caller, "n_tasks", low=2, bytes_each=_TASK_BYTES)
         checks.check_count(self.n_classes, caller, "n_classes", low=2)
         checks.check_count(self.seed, caller, "seed", low=0, high=MAX_SEED)

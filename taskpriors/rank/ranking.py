@@ -6,27 +6,37 @@
 __all__ = ['Ranking']
 
 # %% ../../nbs/rank/09_ranking.ipynb #72ff4cc6
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 import taskpriors.checks as checks
 import taskpriors.store as store
-from ..checks import ArrayLike, Axes, DataFrame, Series
-from . import record
+from ..checks import Axes, DataFrame, Series
+from . import past_scores, record
 from .agreement import agreement_row
 from .certainty import Certainty
 from .errors import carried_by_few
-from .tiers import HeadToHead, Lead, Tiers, head_to_head, rank_tiers
+from taskpriors.rank.forecast import (
+    ENOUGH,
+    Comparison,
+    Forecast,
+    LabelScores,
+    PointEvidence,
+    centred_logits,
+    forecast_of,
+    path_of_labels,
+    record_scores,
+    supply_of,
+)
 from ..results import Result
 from ..show import words
 from ..show.page import check_report_path, report_page
-from ..show.plots import plot_accuracies, plot_skills
+from ..show.plots import plot_accuracies
 from ..show.table import column_of, ranking_html, ranking_text, run_summary
-from ..show.words import next_step, verdict
 from ..signatures import documented
 from ..transfer.registry import LABEL_ACCURACY
 
@@ -61,11 +71,71 @@ class Ranking(Result):
     to_label: Tensor | None = None  # rows of points, in the order in which to label them
     milliseconds: Tensor | None = None  # that embedding a point took, (n_models,), NaN: given
     groups: Tensor | None = None  # of each point, by number, (n,), left out whole; None: of none
+    task_moment: Tensor | None = None  # of logits of skill over the law's tasks, (m, m)
+    label_mean: Tensor | None = None  # centred logits of the skills on known labels, (n_models,)
+    label_covariance: Tensor | None = None  # of their errors, shape (n_models, n_models)
+    past_scores: Tensor | None = None  # fractions on earlier tasks, (n_models, n_earlier)
 
     @cached_property
-    def certainty(self) -> Certainty:
-        "The laws of the errors of the means."
+    def on_law(self) -> Certainty:
+        "What is sure of the law's tasks, of which the user's own is one: tiers, leads, errors."
         return Certainty(self)
+
+    @cached_property
+    def forecast(self) -> Forecast:
+        "What each model is expected to reach on the user's task, by all evidence at once."
+        return self._forecast_with(self._label_scores)
+
+    def _forecast_with(self, labels):
+        return forecast_of(
+            self.models,
+            self._points,
+            labels=labels,
+            record=self._record,
+            level=self._level,
+            scoring=self.settings.get("scoring", "accuracy"),
+            reason=self._unstudied,
+        )
+
+    @property
+    def _unlabelled_skill(self):
+        return self.skill if self.prior_skill is None else self.prior_skill
+
+    @cached_property
+    def _points(self):
+        moment, skill = self.task_moment, self._unlabelled_skill
+        if moment is None:
+            moment = torch.zeros(len(skill), len(skill), dtype=torch.float64)
+        is_judged = bool(self.settings.get("judges"))
+        return PointEvidence(centred_logits(skill), moment, is_judged)
+
+    @cached_property
+    def _label_scores(self):
+        if self.label_mean is None or self.label_covariance is None:
+            return None
+        per_label = self.settings["labels"]["classes_per_label"]
+        return LabelScores(self.label_mean, self.label_covariance, per_label)
+
+    @cached_property
+    def _record(self):
+        return None if self.past_scores is None else record_scores(self.past_scores)
+
+    @property
+    def _level(self):  # the mean score that labels, else earlier tasks, lead to expect
+        accuracy, labels = self.extra.get(LABEL_ACCURACY), self.settings.get("labels", {})
+        if accuracy is not None and labels.get("classes_per_label", 1) <= ENOUGH:
+            return min(max(accuracy.nanmean().item(), 0.02), 0.98)
+        if self._record is not None:
+            return self.past_scores.nanmean().item()
+        return None
+
+    @property
+    def _unstudied(self):  # why no probability is given
+        if "n_targets" in self.settings.get("labels", {}):
+            return "real targets were not studied"
+        if self.task_moment is None:
+            return "the ranking does not hold its tasks"
+        return ""
 
     @property
     def trusted(self) -> bool | None:
@@ -83,62 +153,33 @@ class Ranking(Result):
 
     def short_frame(self) -> DataFrame:
         "The columns of the table in print: without the statistics of the literature."
-        hidden = {"mean", "variance", "accuracy_sd", "milliseconds", "seconds", *self.extra}
+        hidden = {
+            "mean",
+            "variance",
+            "accuracy_sd",
+            "skill_se",
+            "milliseconds",
+            "seconds",
+            *self.extra,
+        }
         return self.to_frame().drop(columns=list(hidden - {LABEL_ACCURACY}), errors="ignore")
 
-    def tiers(
-        self,
-        *,
-        level: float = 0.95,  # of the intervals, all at once
-        groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
-    ) -> Tiers:
-        "Which models cannot be told apart, the ranks they may have, and P(best) of each."
-        if groups is None and level == 0.95:
-            return self._tiers
-        covariance, freedom = self.certainty.of_skill(groups)
-        return rank_tiers(self.skill, covariance, self.models, freedom=freedom, level=level)
-
-    @cached_property
-    def _tiers(self):  # of table, verdict and picture
-        covariance, freedom = self.certainty.of_skill()
-        return rank_tiers(self.skill, covariance, self.models, freedom=freedom)
+    def tiers(self) -> Forecast:
+        "The forecast: `tier` is 1 for a model as probable as one in twenty to be the better one."
+        return self.forecast
 
     def p_best(self) -> Series:
-        "Probability of each model to have the highest skill, the most probable first."
-        import pandas as pd
-
-        p = pd.Series(self.tiers().p_best.tolist(), index=list(self.models), name="p_best")
-        return p.sort_values(ascending=False, kind="stable")
+        "Probability of each model to be best on the user's task, the most probable first."
+        frame = self.forecast.to_frame()
+        return frame.set_index("model").p_best.rename_axis(None)
 
     def compare(
         self,
         a: str,  # name of a model
         b: str,  # name of another
-        *,
-        level: float = 0.95,  # of both intervals
-        groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
-    ) -> Lead:
-        "How far one model is ahead of another in skill, and in accuracy if probes were trained."
-        level = checks.check_number(
-            level, "compare", "level", low=0, high=1, low_open=True, high_open=True
-        )
-        return self.head_to_head(self._rows("compare", a, b), groups=groups).lead(level)
-
-    def head_to_head(
-        self,
-        rows: Sequence,  # of the models to compare, at least two
-        *,
-        groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
-    ) -> HeadToHead:
-        "Leads of some models over each other in skill, and in accuracy if probes were trained."
-        of_skill = self.certainty.of_skill(groups).some(rows)
-        accuracy: tuple = ()
-        if self.accuracies is not None:
-            accuracy = self.accuracies[rows], self.certainty.of_accuracy(groups).some(rows)
-        assert self.task_errors is not None
-        by_task = self.task_errors[rows].double()
-        models = [self.models[k] for k in rows]
-        return head_to_head(models, self.skill[rows], of_skill, *accuracy, task_errors=by_task)
+    ) -> Comparison:
+        "How far one model is ahead of another on the user's task, in points, and how sure that is."
+        return self.forecast.compare(a, b)
 
     def agreement(
         self,
@@ -151,22 +192,48 @@ class Ranking(Result):
         """
         return record.correlations(self, labels=labels)
 
-    @property
+    @cached_property
     def verdict(self) -> str:
-        "Which model to take, which others cannot be told apart from it, and how far the next is."
-        frame, errors = self.to_frame(), self.point_errors
-        if self.prior_skill is not None:
-            labels = dict(self.settings["labels"], n=self.settings["n"])
-            sentences = [words.labelled_verdict(frame, self.compare, labels, self.labels_to_settle)]
-        else:
-            loss = self.settings.get("expected_loss")
-            unjudged = self.settings.get("unjudged", "")
-            sentences = [verdict(frame, self.compare, loss=loss, unjudged=unjudged)]
+        "Which model to take for the user's task, how sure that is, and what would settle it."
+        frame, labels = self.forecast.to_frame(), self.settings.get("labels")
+        unlabelled = "" if labels is None else self._forecast_with(None).first
+        sentences = [
+            words.forecast_verdict(
+                frame,
+                scoring=self.forecast.scoring,
+                reason=self.forecast.reason,
+                labels=labels,
+                everything=self._is_complete,
+                silent=self._is_silent,
+                unlabelled=unlabelled,
+                more=self._more_labels,
+                unjudged=self.settings.get("unjudged", ""),
+            )
+        ]
+        errors = self.point_errors
         if errors is not None and carried_by_few(errors, self.settings.get("n")):
-            sentences.append("A few points carry the errors: intervals may be too short.")
+            sentences.append("A few points carry the errors: the probabilities may be too sure.")
         if copies := self.settings.get("copies"):
             sentences.append(copies)
         return " ".join(sentences)
+
+    @property
+    def _is_complete(self):  # has every point a label?
+        labels = self.settings.get("labels")
+        return labels is not None and labels["n_labels"] == self.settings["n"]
+
+    @property
+    def _is_silent(self):  # is no model better than a constant on labels of all points?
+        if not self._is_complete or self.point_errors is None:
+            return False
+        return words.no_signal(self.to_frame())
+
+    @cached_property
+    def _more_labels(self):  # that would tell the first two apart; None if that is not known
+        if self.forecast.draws is None or self.point_errors is None or self.settled:
+            return None
+        first, second = (self.models[k] for k in self.forecast.order[:2].tolist())
+        return self.labels_to_settle(first, second)
 
     def labels_to_settle(
         self,
@@ -174,23 +241,46 @@ class Ranking(Result):
         b: str,  # name of another
     ) -> int | None:  # 0 if the lead is sure at 95 %; None if all labels of these points may not do
         "About how many more random labels would tell two models apart, if their lead stays."
-        return self.certainty.labels_to_settle(self._labelled_rows("labels_to_settle", a, b))
+        path = self.label_path(a, b)
+        sure = path[(path.probability > 0.95) | (path.probability < 0.05)]
+        return None if sure.empty else int(sure.labels.iloc[0] - path.labels.iloc[0])
 
     def label_path(
         self,
         a: str,  # name of a model
         b: str,  # name of another
-    ) -> DataFrame:  # columns labels, lead, low, high, probability
+    ) -> DataFrame:  # columns labels, lead, low, high, probability; leads in points
         """How sure a lead is with the labels at hand, with two, four, ... times as many, with all.
 
-        It is what further random labels would bring if the lead stayed as it is.
+        It is what further random labels would bring if the lead stayed as it is. Without labels
+        the first row is what is known, and the others begin with twenty labels.
         """
-        return self.certainty.label_path(self._labelled_rows("label_path", a, b))
+        pair = self._rows("label_path", a, b)
+        if self.forecast.draws is None or self.point_errors is None:
+            rule, remedy = "a ranking must have a forecast with probabilities", "rank again"
+            checks.refuse("label_path", rule, self._unstudied or "one model", remedy)
+        labels = self.settings.get("labels", {})
+        supply = supply_of(
+            self._label_scores,
+            self.point_errors,
+            self._unlabelled_skill,
+            n_labels=0 if self._label_scores is None else labels["n_labels"],
+            n_classes=labels.get("n_classes", self.settings["n_classes"]),
+            n_points=self.settings["n"],
+        )
+        return path_of_labels(
+            self.forecast,
+            self._points,
+            supply,
+            pair,
+            labels=self._label_scores,
+            record=self._record,
+        )
 
     @property
     def settled(self) -> bool:
-        "Is the first model told apart from every other, at 95 % for all leads at once?"
-        return int((self.tiers().tier == 1).sum()) == 1
+        "Is every other model behind the first on the user's task, at 95 %?"
+        return self.forecast.is_settled
 
     def next_labels(
         self,
@@ -211,11 +301,10 @@ class Ranking(Result):
     @property
     def next_step(self) -> str:
         "What to do with this ranking, in one sentence."
-        frame, more = self.to_frame(), True
-        complete = "labels" in self.settings and self.to_label is None
-        if self.prior_skill is not None and len(frame) > 1:
-            more = self.labels_to_settle(*frame.model[:2]) is not None
-        return next_step(frame, complete=complete, more_labels=more)
+        frame = self.forecast.to_frame()
+        return words.next_step(
+            frame, complete=self._is_complete, silent=self._is_silent, more=self._more_labels
+        )
 
     def summary(
         self,
@@ -241,8 +330,8 @@ class Ranking(Result):
         return ranking_html(*self._in_print())
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        "How far each model is behind the first, with 95 % intervals of all leads at once."
-        return plot_skills(record.leads_frame(self), ax)
+        "The lead of each model on the user's task with its 95 % interval, the first at the top."
+        return self.forecast.plot(ax)
 
     def plot_agreement(
         self,
@@ -281,6 +370,22 @@ class Ranking(Result):
         "Read a ranking that was saved."
         return cls(**record.saved_fields(out))
 
+    def to_record(
+        self,
+        task: str,  # name of the task that the labels belong to
+        path: str | Path | None = None,  # of a csv that grows by this task; None: none
+        *,
+        overwrite: bool = False,  # replace scores of this task that are there
+    ) -> DataFrame:  # columns model, task, score
+        """What the models reached on the labels of this ranking, as `record=` takes it.
+
+        The score is the held-out accuracy of a probe on the labels, a fraction.
+        """
+        rows = past_scores.to_record(self, task, caller="Ranking.to_record")
+        if path is not None:
+            past_scores.append_record(path, rows, overwrite=overwrite, caller="Ranking.to_record")
+        return rows
+
     def report(
         self,
         path: str | Path,  # of the .html file, which is replaced if it is there
@@ -294,9 +399,3 @@ class Ranking(Result):
         return [
             self.models.index(checks.check_choice(k, self.models, caller, "model")) for k in names
         ]
-
-    def _labelled_rows(self, caller, a, b):
-        if self.spread is None:
-            rule, remedy = "a ranking must have labels", "pass labels= to rank_models"
-            checks.refuse(caller, rule, "none", remedy)
-        return self._rows(caller, a, b)

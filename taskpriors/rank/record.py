@@ -253,11 +253,13 @@ def ranking_frame(
     if ranking.parameters is not None:
         counts = [None if math.isnan(x) else int(x) for x in ranking.parameters.tolist()]
         columns["parameters"] = pd.Series(counts, dtype=object)
+    forecast = ranking.forecast
+    if forecast.draws is not None:
+        fields = ("p_best", "expected_loss", "lead", "error", "tier")
+        columns |= {name: getattr(forecast, name) for name in fields}
     columns["skill"] = ranking.skill
     if ranking.point_errors is not None:
-        columns["skill_se"] = ranking.certainty.of_skill().covariance.diagonal().sqrt()
-        tiers = ranking.tiers()
-        columns |= {name: getattr(tiers, name) for name in ("behind", "p_best", "tier")}
+        columns["skill_se"] = ranking.on_law.of_skill().covariance.diagonal().sqrt()
     if ranking.prior_skill is not None:
         columns["prior_skill"] = ranking.prior_skill
     if ranking.accuracies is not None:
@@ -271,20 +273,7 @@ def ranking_frame(
         columns["milliseconds"] = ranking.milliseconds
     columns["seconds"] = ranking.seconds
     plain = {k: v.tolist() if isinstance(v, Tensor) else v for k, v in columns.items()}
-    frame = pd.DataFrame(plain)
-    return frame.sort_values("skill", ascending=False, kind="stable", ignore_index=True)
-
-
-def leads_frame(
-    ranking: Any,  # a Ranking
-) -> DataFrame:
-    "The table, and how far the interval of each lead of the first model extends."
-    frame = ranking.to_frame()
-    if ranking.point_errors is None:
-        return frame
-    tiers = ranking.tiers()
-    reach = dict(zip(ranking.models, (tiers.behind_high - tiers.behind).tolist(), strict=True))
-    return frame.assign(reach=frame.model.map(reach))
+    return pd.DataFrame(plain).iloc[forecast.order.tolist()].reset_index(drop=True)
 
 # %% ../../nbs/rank/08_record.ipynb #0db0cdd2
 def correlations(
@@ -334,17 +323,16 @@ def page_record(
     ranking: Any,  # a Ranking
 ) -> dict[str, Any]:
     "The same, and what only a page shows."
-    pairs = None
-    if ranking.point_errors is not None:
-        best = ranking.skill.argsort(descending=True, stable=True)[: page.HEAD_TO_HEAD]
-        pairs = ranking.head_to_head(best.tolist()).record()
+    forecast = ranking.forecast
+    best = forecast.order[: page.HEAD_TO_HEAD].tolist()
+    pairs = None if forecast.draws is None else forecast.pairs(best)
     drawn_accuracy = None
     if ranking.drawn and ranking.accuracies is not None:
         drawn_accuracy = ranking.accuracies[:, ranking.drawn["tasks"]].tolist()
     table = table_record(ranking.short_frame())
-    shown = dict(ranking=json_rows(leads_frame(ranking)), table=table, pairs=pairs)
-    if ranking.prior_skill is not None and len(ranking.models) > 1:
-        pair = words.labelled_pair(ranking.to_frame())
+    shown = dict(ranking=json_rows(ranking.to_frame()), table=table, pairs=pairs)
+    if pairs and len(best) > 1 and ranking.point_errors is not None:
+        pair = [ranking.models[k] for k in best[:2]]
         path = ranking.label_path(*pair)
         shown |= dict(label_pair=pair, label_path=path.to_dict("records"))
     if LABEL_ACCURACY in ranking.extra:

@@ -27,9 +27,16 @@ from . import jury, laws, members, record
 from .disk import DiskEngine
 from .engine import Columns, Drawn, Engine, Scores
 from .errors import carried_by_few
-from .labelled import LabelledSkills, labels_record, skills_with_labels
+from .forecast import point_evidence
+from taskpriors.rank.labelled import (
+    LabelledSkills,
+    labels_record,
+    skills_with_labels,
+    task_ratios,
+)
 from .memory import MemoryEngine, edge_reason
 from .options import RankOptions
+from .past_scores import PastScores, read_record
 from .ranking import Ranking
 from ..show import words
 
@@ -302,12 +309,25 @@ def settings_of(
     return settings
 
 
+def task_moment(
+    skills: Mapping,  # name -> ModelScores, without labels
+    law_sample: Drawn,
+) -> Tensor:  # shape (n_models, n_models)
+    "Second moment of the models' logits of skill over single tasks of the law."
+    ratios = torch.stack([scores.tasks.double().cpu() for scores in skills.values()])
+    if not law_sample.tasks_of:
+        ratios = task_ratios(skills, law_sample.skill_tasks)
+    return point_evidence(ratios.mean(1), 1 - ratios, is_judged=False).moment
+
+
 def assemble(
     findings: Findings,
     settings: dict,  # of settings_of
     options: RankOptions,
     mask: Tensor,  # shape (n,), True where a point trains
     source: Any | None,  # of images or texts; None if there are features alone
+    *,
+    past: PastScores | None = None,  # of these models on earlier tasks
 ) -> Ranking:
     "A ranking from what was found."
     law_sample, scores, models, labelled = findings[:4]
@@ -316,6 +336,10 @@ def assemble(
     if labelled is not None:
         prior_skills = [scores.skills[name].skill for name in models]
         columns |= dict(prior_skill=torch.stack(prior_skills), spread=labelled.spread)
+        if labelled.scores is not None:
+            label_mean, label_covariance, per_label = labelled.scores
+            columns |= dict(label_mean=label_mean, label_covariance=label_covariance)
+            settings["labels"]["classes_per_label"] = per_label
     if few := carried_by_few(columns["point_errors"], len(mask)):
         settings["notes"].append(few)
     probed, drawn_tasks = columns.get("point_accuracy"), law_sample.probe_tasks
@@ -331,6 +355,8 @@ def assemble(
         to_label=findings.to_label,
         groups=options.groups,
         reason=edge_reason(law_sample.moments, len(mask)) if law_sample.moments else "",
+        task_moment=task_moment({name: scores.skills[name] for name in models}, law_sample),
+        past_scores=None if past is None else past.scores,
     )
 
 # %% ../../nbs/rank/12_run.ipynb #f0359917
@@ -343,10 +369,12 @@ def rank_with(
     labels: row_labels.LabelsLike | None = None,  # as for rank_models
     metrics: Mapping | list | tuple | None = None,  # as for rank_models
     judges: laws.JudgesLike | None = None,  # as for rank_models
+    record_table: Any | None = None,  # record, as for rank_models
     failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
 ) -> Ranking:
     "All steps of a ranking, whose numbers an engine computes."
     options, caller = engine.options, engine.options.caller
+    past = None if record_table is None else read_record(record_table, list(named), caller)
     checked_labels = None
     if source is not None:
         checked_labels = row_labels.read_labels(labels, source, len(source), caller)
@@ -384,7 +412,13 @@ def rank_with(
     settings["notes"] += [*notes, *silent]
     settings["copies"] = copied
     settings["unjudged"] = jury.unjudged_words(len(findings.models), group.jury)
-    return assemble(findings, settings, options, mask, source)
+    settings["scoring"] = options.scoring
+    if past is not None:
+        at = [past.models.index(name) for name in findings.models]
+        past = past._replace(models=tuple(findings.models), scores=past.scores[at])
+        settings["record"] = dict(tasks=list(past.tasks))
+        settings["notes"] += past.notes
+    return assemble(findings, settings, options, mask, source, past=past)
 
 
 def run(
@@ -397,6 +431,7 @@ def run(
     controls: str | Sequence | None = None,  # as for rank_models
     labels: row_labels.LabelsLike | None = None,  # as for rank_models
     metrics: Mapping | list | tuple | None = None,  # as for rank_models
+    record_table: Any | None = None,  # record, as for rank_models
     failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
     on_disk: bool = False,  # rows stay where they are
 ) -> Ranking:
@@ -419,5 +454,6 @@ def run(
         labels=labels,
         metrics=metrics,
         judges=judges,
+        record_table=record_table,
         failures=failures,
     )

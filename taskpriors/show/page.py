@@ -12,6 +12,7 @@ import os
 from bisect import bisect_left
 from collections.abc import Mapping
 from importlib.resources import files
+from operator import add, sub
 from pathlib import Path
 from typing import Any
 
@@ -91,13 +92,12 @@ def report_page(
     rows, verdict = record["ranking"], record["verdict"]
     options = dict(record["settings"])
     models, versions = options.pop("models", {}), options.pop("versions", {})
-    ends = [f"Take {rows[0]['model']}.", ", and without them, too."]
-    if "label_pair" in record:
-        ends.append(f", without them {record['label_pair'][1]}.")
-    cut = min((verdict.index(end) + len(end) for end in ends if end in verdict), default=None)
+    cut = verdict.find("; taking it loses") + 1 or None
     span = None
-    if "reach" in rows[0]:
-        span = plots.lead_span([row["behind"] for row in rows], [row["reach"] for row in rows])
+    if "lead" in rows[0]:
+        reach = [1.96 * row["error"] for row in rows]
+        leads = [row["lead"] for row in rows]
+        span = (min(map(sub, leads, reach)), max(map(add, leads, reach)))
     sized = [row for row in rows if row.get("parameters") is not None]
     judges = [row for row in rows if "judge_weight" in row]
     contents = dict(table="Models", parameters="Parameters", pairs="Head to head")

@@ -43,19 +43,14 @@ headings.forEach((heading) => heading.querySelector("button").addEventListener("
 const choices = document.querySelector(".compare");
 if (choices) {
   const [a, b] = choices.querySelectorAll("select");
-  const sign = (x, digits) => (x < 0 ? "\u2212" : "+") + Math.abs(x).toFixed(digits);
-  const range = (x, reach, digits) =>
-    `${sign(x, digits)} (${sign(x - reach, digits)} to ${sign(x + reach, digits)})`;
+  const sign = (x) => (x < 0 ? "\u2212" : "+") + Math.abs(x).toFixed(1);
   const say = () => {
     const [i, j] = [Number(a.value), Number(b.value)];
     const p = data.pairs;
     choices.querySelector("output").textContent = i === j ? "Choose two different models." :
-      `${p.models[i]} against ${p.models[j]}: skill ${range(p.skill[i] - p.skill[j], p.skill_reach[i][j], 3)}, `
-      + `probability of being ahead ${p.probability[i][j].toFixed(3)}; `
-      + (p.accuracy ? "accuracy "
-        + `${range(100 * (p.accuracy[i] - p.accuracy[j]), 100 * p.accuracy_reach[i][j], 1)} points; `
-        + `ahead on ${(100 * p.share_of_tasks[i][j]).toFixed(0)}\u00a0% of the tasks; ` : "")
-      + `on one task of the law with probability ${p.task_probability[i][j].toFixed(2)}.`;
+      `${p.models[i]} against ${p.models[j]}: ${sign(p.lead[i][j])} points `
+      + `(${sign(p.low[i][j])} to ${sign(p.high[i][j])}), `
+      + `probability of being ahead ${p.probability[i][j].toFixed(2)}.`;
   };
   [a, b].forEach((select) => select.addEventListener("change", say));
   choices.hidden = false;

@@ -30,6 +30,17 @@ COLUMNS = {
     "model": Column("model", "name of the model", None),
     "dimension": Column("dim", "number of features", None),
     "parameters": Column("params", "weights of the model without its classifier, if known", None),
+    "p_best": Column(
+        "P(best)",
+        "probability that no other model is more than half a point better on your task",
+        True,
+    ),
+    "expected_loss": Column(
+        "loss", "points by which the best model is better on your task, on average", False
+    ),
+    "lead": Column("lead", "points over the mean of the models on your task", True),
+    "error": Column("±", "standard deviation of the lead", None),
+    "tier": Column("tier", "1: may well be the best; 2: behind the first at 95 %", None),
     "skill": Column(
         "skill",
         "expected held-out skill of a ridge probe, 1 - error/error of a constant, over the law's "
@@ -37,16 +48,12 @@ COLUMNS = {
         True,
     ),
     "skill_se": Column(
-        "±",
+        "skill ±",
         "standard error of the skill over points and tasks, for the law of tasks as given; with "
         "labels over points and labels to come",
         None,
     ),
     "behind": Column("behind", "skill of the first model minus its own", None),
-    "p_best": Column(
-        "P(best)", "probability that this skill is the highest; one task of yours may differ", None
-    ),
-    "tier": Column("tier", "models of one tier cannot be told apart from its first", None),
     "prior_skill": Column("no labels", "skill without labels, over all tasks of the prior", True),
     "accuracy": Column("accuracy", "held-out accuracy of linear probes, mean over tasks", True),
     "accuracy_sd": Column("s.d.", "its standard deviation over tasks", False),
@@ -74,7 +81,7 @@ def column_of(
 _DIGITS = dict.fromkeys(("skill", "skill_se", "behind", "accuracy", "accuracy_sd"), ".3f")
 _DIGITS["prior_skill"] = ".3f"
 _DIGITS |= {"worst_decile": ".3f", LABEL_ACCURACY: ".3f", "p_best": ".2f", "seconds": ".1f"}
-_DIGITS["milliseconds"] = ".3g"
+_DIGITS |= {"milliseconds": ".3g", "expected_loss": ".1f", "lead": "+.1f", "error": ".1f"}
 
 
 def cell_text(
@@ -107,6 +114,16 @@ def table_lines(
     ]
 
 # %% ../../nbs/show/02_table.ipynb #807c9f33
+def legend_lines(
+    columns: Sequence,  # of the table in print
+) -> list[str]:
+    "What the columns of a forecast and the skill mean, one line each."
+    explained = [
+        name for name in ("p_best", "expected_loss", "lead", "tier", "skill") if name in columns
+    ]
+    return [f"{column_of(name).heading}: {column_of(name).meaning}." for name in explained]
+
+
 def ranking_text(
     frame: DataFrame,  # pandas.DataFrame of a ranking, best first, the columns of the print
     verdict: str,
@@ -115,17 +132,7 @@ def ranking_text(
     company: Sequence = (),  # what a reader should know before the verdict
 ) -> str:
     "A ranking in print: what to take, the table, how the scores did, and what to do next."
-    tasks, footnote = "the tasks of one law for all", ""
-    errors = "points and tasks, for the law as given"
-    if "prior_skill" in frame:
-        tasks, errors = "tasks that agree with the labels", "points and labels to come"
-        footnote = "no labels: the same over all tasks of the law.\n"
-    legend = (
-        f"skill: 1 - error/error of a constant, over {tasks}.\n"
-        f"±: its standard error over {errors}.\n{footnote}"
-        "P(best): probability that this skill is the highest; one task of yours may differ."
-        "\nModels of one tier cannot be told apart from its first."
-    )
+    legend = "\n".join(legend_lines(list(frame)))
     wrap = partial(textwrap.fill, width=100, break_on_hyphens=False)
     before = [*map(wrap, company), *([""] if company else [])]
     after = ["", legend, "", summary, "", next_step]

@@ -6,11 +6,10 @@
 __all__ = []
 
 # %% ../../nbs/show/01_words.ipynb #44e1093e
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from ..checks import DataFrame
 from ..refusals import listed, shortened
-from ..transfer.registry import LABEL_ACCURACY
 
 # %% ../../nbs/show/01_words.ipynb #9f288468
 def plain_text(
@@ -70,162 +69,103 @@ def failure_lines(
         lines.append(f"{statistic}{every}: {reason.rstrip('.')} ({listed(models)}).")
     return lines
 
-# %% ../../nbs/show/01_words.ipynb #7cce50eb
-def _points(lead):  # of accuracy, with their interval
-    mean, low, high = (100 * x for x in (lead.accuracy_lead, lead.accuracy_low, lead.accuracy_high))
-    return f"{mean:.1f} points of accuracy ({low:.1f} to {high:.1f})"
+# %% ../../nbs/show/01_words.ipynb #3a108f4d
+TOLD_APART = 0.5  # P(best) from which a first model is taken
 
 
-def _also_in_accuracy(lead):  # after a lead in skill
-    also = "and not significantly in accuracy:"
-    if lead.accuracy_low > 0:
-        also = "and by"
-    elif lead.accuracy_high < 0:
-        also = "but not in accuracy:"
-    return f", {also} {_points(lead)}"
-
-
-def verdict(
-    frame: DataFrame,  # pandas.DataFrame of a ranking, best first
-    compare: Callable,  # two models -> `Lead` of the first over the second
-    level: float = 0.95,  # of the tiers
-    *,
-    loss: Mapping | None = None,  # median and one_in_ten, points of accuracy on real labels
-    unjudged: str = "",  # what it costs that few models judge each other, and its cure
+def counted_evidence(
+    labels: Mapping | None,  # n_labels, and n_classes or n_targets
+    n_earlier: int,  # earlier tasks with scores of the models
 ) -> str:
-    "Which model to take, which others cannot be told apart from it, and how far the next is."
-    first = frame.model[0]
-    if len(frame) == 1:
-        return f"Only {first} was ranked: there is nothing to choose from."
-    if "tier" not in frame:
-        return f"Take {first}: its expected skill is the highest."
-    sentences = [f"Take {first}."]
-    tied = frame.model[frame.tier == 1].tolist()[1:]
-    if tied:
-        sentences.append(f"{listed(tied)} cannot be told apart from it.")
-        if frame.p_best[0] > level:
-            sentences.append(
-                f"Its skill over the law's tasks is the highest with probability "
-                f"{frame.p_best[0]:.2f}; told apart means sure of all leads at once, at "
-                f"{level:.0%}."
-            )
-    behind = frame.model[frame.tier > 1].tolist()
-    if behind:
-        lead = compare(first, behind[0])
-        skill = f"{lead.lead:.3f}" if lead.lead >= 0.0005 else "less than 0.0005"
-        also = "" if lead.accuracy_lead is None else _also_in_accuracy(lead)
-        sentences.append(f"{behind[0]} is behind by {skill} of skill{also}.")
-    winner = frame.model[frame.accuracy.idxmax()] if "accuracy" in frame else first
-    if winner != first:
-        lead = compare(winner, first)
-        sure = "ahead of it by" if lead.accuracy_low > 0 else "not significantly ahead:"
-        sentences.append(f"Trained probes put {winner} first, {sure} {_points(lead)}.")
-    if loss is not None:
-        sentences.append(
-            "On real labels the first place of such companies lost "
-            f"{loss['median']:.1f} points of accuracy in the median and "
-            f"{loss['one_in_ten']:.1f} in one of ten."
-        )
-    return " ".join([*sentences, *([unjudged] if unjudged else [])])
-
-# %% ../../nbs/show/01_words.ipynb #44283612
-def share_interval(
-    share: float,  # of n independent trials that succeeded
-    n: int,
-    z: float = 1.96,  # standard errors to either side
-) -> tuple[float, float]:
-    "Interval of a probability. Reference: Wilson 1927."
-    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-    reach = z / (1 + z**2 / n) * (share * (1 - share) / n + z**2 / (4 * n**2)) ** 0.5
-    return max(0.0, middle - reach), min(1.0, middle + reach)
-
-
-def labelled_pair(
-    frame: DataFrame,  # pandas.DataFrame of a ranking with prior_skill, best first
-) -> tuple[str, str]:  # names of two models
-    "The first, and the rival that its lead is told over: the first without labels, or the second."
-    first, prior_first = frame.model[0], frame.model[frame.prior_skill.idxmax()]
-    return first, frame.model[1] if prior_first == first else prior_first
+    "What a forecast rests on."
+    parts = ["unlabelled points"]
+    if labels is not None:
+        noun = "target" if "n_targets" in labels else "label"
+        parts.append(counted(labels["n_labels"], noun))
+    if n_earlier:
+        parts.append(counted(n_earlier, "earlier task"))
+    return listed(parts)
 
 
 def no_signal(
-    frame: DataFrame,  # pandas.DataFrame of a ranking with labels of all points, best first
+    frame: DataFrame,  # pandas.DataFrame of a ranking with labels of all points
 ) -> bool:
     "Is no skill on the labels above that of a constant, at two standard errors?"
     return bool((frame.skill <= 1.96 * frame.skill_se).all())
 
 
-def labelled_verdict(
-    frame: DataFrame,  # pandas.DataFrame of a ranking with prior_skill, best first
-    compare: Callable,  # two models -> `Lead` of the first over the second
-    labels: Mapping,  # n_labels, n, and n_classes and largest_class or n_targets
-    more_labels: Callable,  # two models -> how many more labels settle it, 0, or None if none do
+def _labels_said(frame, labels, everything, unlabelled):  # a sentence on what labels changed
+    first = frame.model[0]
+    known = "all labels" if everything else f"your {counted(labels['n_labels'], 'label')}"
+    if unlabelled == first:
+        return f"Without {known} it is {first}, too."
+    return f"Without {known} it would be {unlabelled}."
+
+
+def forecast_verdict(
+    frame: DataFrame,  # pandas.DataFrame of a forecast, the most probable model first
+    *,
+    scoring: str = "accuracy",  # what the points are of
+    reason: str = "",  # why there are no probabilities
+    labels: Mapping | None = None,  # n_labels, and n_classes or n_targets
+    everything: bool = False,  # have all points a label?
+    silent: bool = False,  # is no model better than a constant on them?
+    unlabelled: str = "",  # the first model without labels
+    more: int | None = None,  # labels that would settle the lead over the second; None: unknown
+    unjudged: str = "",  # what it costs that few models judge each other, and its cure
 ) -> str:
-    "Which model to take with the labels that are known, and which without them."
-    first, k = frame.model[0], labels["n_labels"]
-    everything = k == labels["n"]
-    evidence = "all labels" if everything else f"your {counted(k, 'label')}"
-    if "n_targets" in labels:
-        evidence = "your targets"
+    "Which model to take for the user's task, how sure that is, and what would settle it."
+    first = frame.model[0]
     if len(frame) == 1:
         return f"Only {first} was ranked: there is nothing to choose from."
-    prior_first = frame.model[frame.prior_skill.idxmax()]
-    if everything and no_signal(frame):
+    if silent and labels is not None:
         noun = "targets" if "n_targets" in labels else "labels"
-        question = f"are {noun} and rows in the same order?"
-        silent = (
-            f"Not one model is certain to predict the {noun} better than a constant; {question}"
+        return (
+            f"Not one model is certain to predict the {noun} better than a constant; are {noun} "
+            f"and rows in the same order? Without them take {unlabelled}."
         )
-        return f"{silent} Without them take {prior_first}."
-    rival = labelled_pair(frame)[1]
-    change, them = ("changes", "it") if evidence == "your 1 label" else ("change", "them")
-    sentences = [f"With {evidence} take {first}, and without {them}, too."]
-    if prior_first != first:
-        name = evidence[0].upper() + evidence[1:]
-        choice = f"with {them} take {first}, without {them} {prior_first}"
-        sentences = [f"{name} {change} the choice: {choice}."]
-    lead = compare(first, rival)
-    more = more_labels(first, rival)
-    skill = f"{lead.lead:.3f} of skill ({lead.low:.3f} to {lead.high:.3f})"
-    by = f"{first} is ahead of {rival} by {skill}"
-    if everything and more != 0:
-        by += "; more points are needed"
-    elif more is None:
-        by += "; labels of all points may not tell the two apart"
-    elif more:
-        by += f"; about {counted(more, 'more label')} of these points would tell the two apart"
-    sentences.append(f"{by}.")
-    tied = frame.model[frame.tier == 1].tolist()[1:]
-    if tied:
-        at_once = " where all leads are judged at once" if rival in tied and lead.low > 0 else ""
-        sentences.append(f"{listed(tied)} cannot be told apart from {first}{at_once}.")
-    if LABEL_ACCURACY in frame and frame[LABEL_ACCURACY].notna()[0]:
-        p = frame[LABEL_ACCURACY][0]
-        low, high = share_interval(p, k)
-        right = f"is right for {p:.2f} of the labels ({low:.2f} to {high:.2f})"
-        sentences.append(
-            f"A probe on it {right}, their largest class for {labels['largest_class']:.2f}."
-        )
-    return " ".join(sentences)
+    if frame.p_best.isna().all():
+        return f"Take {first}: its lead is the largest. No probability is given: {reason}."
+    p, loss, points = frame.p_best[0], frame.expected_loss[0], scoring.replace("_", " ")
+    cost = f"taking it loses {loss:.1f} points of {points} on average"
+    sentences = [f"Take {first}: best on your task with probability {p:.2f}; {cost}."]
+    if p < TOLD_APART:
+        sentences = [
+            f"Do not choose yet: {first} is the most probable to be best on your task, with "
+            f"probability {p:.2f}; {cost}."
+        ]
+    tied = frame[frame.tier == 1][1:]
+    if len(tied):
+        rivals = [f"{name} ({q:.2f})" for name, q in zip(tied.model, tied.p_best, strict=True)]
+        noun = "The rival is" if len(tied) == 1 else "Rivals are"
+        sentences.append(f"{noun} {listed(rivals)}.")
+        if more:
+            labels_word = "more label" if labels is not None else "label"
+            sentences.append(f"About {counted(more, labels_word)} would tell the first two apart.")
+    if labels is not None and "n_targets" not in labels:
+        sentences.append(_labels_said(frame, labels, everything, unlabelled))
+    return " ".join([*sentences, *([unjudged] if unjudged else [])])
 
-# %% ../../nbs/show/01_words.ipynb #ac847b9d
+# %% ../../nbs/show/01_words.ipynb #a53653c7
 def next_step(
-    frame: DataFrame,  # pandas.DataFrame of a ranking, best first
+    frame: DataFrame,  # pandas.DataFrame of a forecast, the most probable model first
     *,
     complete: bool = False,  # has every point a label?
-    more_labels: bool = True,  # may further labels of these points tell the first two apart?
+    silent: bool = False,  # is no model better than a constant on them?
+    more: int | None = None,  # labels that would settle the lead over the second; None: unknown
 ) -> str:
     "What to do with a ranking, in one sentence."
     if len(frame) == 1:
-        return "Next: add models, because skills are compared on the same points."
-    if "tier" in frame and frame.tier[1] == 1:
-        first, second = (shortened(name, 30) for name in frame.model[:2])
-        if complete and no_signal(frame):
-            return "Next: check that labels and rows are in the same order."
-        if complete or not more_labels:
-            return f"Next: more points may tell {first} from {second}."
-        labels = "more labels" if "prior_skill" in frame else "labels"
-        return f"Next: {labels} may tell {first} from {second}, by labels= or --labels FILE."
-    if LABEL_ACCURACY not in frame:
-        return "Next: check the order on labels that you have, by labels= or --labels FILE."
-    return 'Next: send a page of it to others, by report("ranking.html") or --report FILE.'
+        return "Next: add models, because they are compared on the same points."
+    first, second = (shortened(name, 30) for name in frame.model[:2])
+    if silent:
+        return "Next: check that labels and rows are in the same order."
+    if frame.tier[1] > 1:
+        return 'Next: send a page of it to others, by report("ranking.html") or --report FILE.'
+    if complete:
+        return f"Next: more points may tell {first} from {second}."
+    number = min(more or 20, 100)
+    return (
+        f"Next: label {number} points, which may tell {first} from {second}: next_labels({number}) "
+        f"names them, as does taskpriors next FOLDER --n-labels {number}."
+    )
