@@ -9,7 +9,7 @@ __all__ = []
 import math
 import warnings
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import torch
@@ -132,7 +132,7 @@ def _keeps_apart(labels: Tensor, blocks: Blocks) -> Tensor:  # of blocks, (m, n_
     return (labels[:, first] != labels[:, second]).all(1)
 
 
-def _refuse_too_few_classes(blocks, q, caller):
+def _refuse_too_few_classes(blocks: Blocks, q: int, caller: str) -> NoReturn:
     rule = "tasks must exist that keep every pair of two classes apart"
     got = f"none of {q} classes among the draws, for {len(blocks.apart)} pairs of blocks"
     checks.refuse(caller, rule, got, "raise n_classes, raise the temperature, or drop pairs")
@@ -171,6 +171,7 @@ def _draw_apart(Zb, blocks, m, g, **options):  # -> Labelings of blocks that bre
             continue
         thinned = _thinned(drawn, fits, nats, len(blocks.apart))
         some = torch.randperm(len(thinned.labels), generator=g, device=g.device)[:m]
+        some = some.to(thinned.labels.device)
         ancestor = thinned.ancestor[some].unique(return_inverse=True)[1]
         log_weights = thinned.log_weights[some].log_softmax(0)
         labels = thinned.labels[some]
