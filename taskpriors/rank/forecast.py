@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -241,6 +241,13 @@ N_DRAWS = 4000
 SURE = 0.95
 
 
+def is_sure(
+    probability: Any,  # to be ahead: a number, or any array of them
+) -> Any:  # a truth value for each
+    "Is a probability above 95 %, beyond rounding?"
+    return probability - SURE > 1e-9
+
+
 class Comparison(NamedTuple):
     "How far one model is ahead of another on the user's task, and how sure that is."
 
@@ -298,13 +305,13 @@ class Forecast(Result):
     @cached_property
     def tier(self) -> Tensor:  # shape (n_models,), 1 or 2, int64
         "1: as probable as one in twenty to be ahead of the first; 2: behind it."
-        return torch.where(self.p_ahead < 1 - SURE, 2, 1)
+        return torch.where(is_sure(1 - self.p_ahead), 2, 1)
 
     @property
     def is_settled(self) -> bool:
         "Is every other model behind the first?"
         if self.draws is None:
-            return False
+            return len(self.models) == 1
         return int((self.tier == 1).sum()) == 1
 
     def compare(
@@ -399,7 +406,7 @@ def forecast_of(
     g = torch.Generator().manual_seed(0)
     parts = torch.multinomial(posterior.weights, N_DRAWS, replacement=True, generator=g)
     values, axes = torch.linalg.eigh(posterior.covariance)
-    roots = axes * values.clamp(min=0).sqrt()[:, None]
+    roots = axes * values.clamp(min=0).sqrt()[:, None] @ axes.mT  # without the signs of axes
     noise = torch.randn(N_DRAWS, len(names), 1, generator=g, dtype=torch.float64)
     logits = posterior.mean[parts] + (roots[parts] @ noise)[..., 0]
     centre = logit(constants.level if level is None else level)
