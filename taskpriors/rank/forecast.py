@@ -247,7 +247,6 @@ def is_sure(
     "Is a probability above 95 %, beyond rounding?"
     return probability - SURE > 1e-9
 
-
 # %% ../../nbs/rank/06_forecast.ipynb #a9bea797
 class Comparison(NamedTuple):
     "How far one model is ahead of another on the user's task, and how sure that is."
