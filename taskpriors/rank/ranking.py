@@ -28,6 +28,7 @@ from taskpriors.rank.forecast import (
     PointEvidence,
     centred_logits,
     forecast_of,
+    is_sure,
     path_of_labels,
     record_scores,
     supply_of,
@@ -229,11 +230,11 @@ class Ranking(Result):
         return words.no_signal(self.to_frame())
 
     @cached_property
-    def _more_labels(self):  # that would tell the first two apart; None if that is not known
+    def _more_labels(self):  # that would tell the first from its rival; None if that is not known
         if self.forecast.draws is None or self.point_errors is None or self.settled:
             return None
-        first, second = (self.models[k] for k in self.forecast.order[:2].tolist())
-        return self.labels_to_settle(first, second)
+        frame = self.forecast.to_frame()
+        return self.labels_to_settle(*frame.model[frame.tier == 1][:2])
 
     def labels_to_settle(
         self,
@@ -242,7 +243,7 @@ class Ranking(Result):
     ) -> int | None:  # 0 if the lead is sure at 95 %; None if all labels of these points may not do
         "About how many more random labels would tell two models apart, if their lead stays."
         path = self.label_path(a, b)
-        sure = path[(path.probability > 0.95) | (path.probability < 0.05)]
+        sure = path[is_sure(path.probability) | is_sure(1 - path.probability)]
         return None if sure.empty else int(sure.labels.iloc[0] - path.labels.iloc[0])
 
     def label_path(
