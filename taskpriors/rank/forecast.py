@@ -25,7 +25,6 @@ from ..show.words import shortened
 from ..toml import packaged_toml
 
 # %% ../../nbs/rank/06_forecast.ipynb #e92ee3dc
-ENOUGH = 0.2  # classes per label, at most, at which labels say how high scores are
 LEAST = 0.02  # a share below it, or above one less it, has no logit of its own
 
 
@@ -131,6 +130,14 @@ def record_scores(
     return RecordScores(precision, shift, squares, freedom, n_tasks)
 
 # %% ../../nbs/rank/06_forecast.ipynb #3172a68d
+class Certainties(NamedTuple):
+    "What the joined covariance is multiplied by, phi, for the evidence that is there."
+
+    points: float  # and nothing else
+    record: float  # and no labels
+    labels: float
+
+
 class Constants(NamedTuple):
     "What the study of forecasts has measured for a kind of score."
 
@@ -143,6 +150,7 @@ class Constants(NamedTuple):
     spread: float  # standard deviation of log lambda
     level: float  # mean score of models on a set, a fraction
     level_spread: float  # of its logit over sets
+    certainty: tuple[Certainties, Certainties]  # where the ranked models judge; where others do
 
 
 ALIKE = dict(balanced_accuracy="accuracy", macro_f1="accuracy")  # share the constants
@@ -154,7 +162,22 @@ def constants_of(
     "Constants of the study for a score."
     table = packaged_toml("rank/forecast.toml")
     row = table.get(ALIKE.get(scoring, scoring))
-    return None if row is None else Constants(**row)
+    if row is None:
+        return None
+    rows = table["certainty"]
+    certainty = Certainties(**rows["alone"]), Certainties(**rows["judged"])
+    return Constants(**row, certainty=certainty)
+
+
+def level_of_labels(
+    right: float,  # share of the known labels that probes predict, mean over models
+    classes_per_label: float,
+) -> float:  # a fraction
+    "The mean score of tuned probes that few labels lead to expect; they show less than that."
+    rule = packaged_toml("rank/forecast.toml")["level"]
+    shown = logit(min(max(right, LEAST), 1 - LEAST))
+    height = rule["intercept"] + rule["right"] * shown + rule["per_label"] * classes_per_label
+    return float(expit(height))
 
 # %% ../../nbs/rank/06_forecast.ipynb #b22a1ba7
 class Posterior(NamedTuple):
@@ -203,6 +226,18 @@ def observe_record(
     return later @ (torch.linalg.solve(covariance, mean) + shift), (later + later.T) / 2
 
 
+_RIDGE = 1e-12  # keeps a covariance of copies invertible
+COPIES = 1e-3  # mean squared distance of logits over tasks, within which models are alike
+
+
+def likeness(
+    moment: Tensor,  # K, shape (n_models, n_models)
+) -> Tensor:  # shape (n_models, n_models), one on the diagonal
+    "How much errors are shared: one for copies, near zero for models that differ on single tasks."
+    squares = moment.diagonal()
+    return (-(squares[:, None] + squares - 2 * moment).clamp(min=0) / COPIES).exp()
+
+
 def posterior_of(
     constants: Constants,
     points: PointEvidence,
@@ -213,12 +248,16 @@ def posterior_of(
     "The law of the centred logits of the models' scores on the user's task."
     codes = simplex_codes(len(points.mean))
     rho = constants.judged if points.is_judged else constants.alone
-    eye = torch.eye(codes.shape[1], dtype=torch.float64)
+    F = codes.T @ likeness(points.moment) @ codes
     K = rho * codes.T @ points.moment @ codes
+    certainty = constants.certainty[points.is_judged]
+    kind = "labels" if labels is not None else "points" if record is None else "record"
+    phi = getattr(certainty, kind)
     values, weights = scales(constants.spread)
+    eye = torch.eye(codes.shape[1], dtype=torch.float64)
     means, covariances = [], []
     for scale in values.tolist():
-        mean, covariance = codes.T @ points.mean, scale * (K + constants.floor * eye)
+        mean, covariance = codes.T @ points.mean, scale * (K + constants.floor * F) + _RIDGE * eye
         if record is not None:
             residuals = PRIOR_CELLS * constants.record + record.squares
             sigma2 = scale * residuals / (PRIOR_CELLS + record.freedom)
@@ -229,10 +268,10 @@ def posterior_of(
             mean, covariance = observe_record(mean, covariance, precision, shift, sigma2)
         if labels is not None:
             few = constants.few * labels.classes_per_label**2
-            error = codes.T @ labels.covariance @ codes + scale * (constants.probe * eye + few * K)
+            error = codes.T @ labels.covariance @ codes + scale * (constants.probe * F + few * K)
             mean, covariance = observe(mean, covariance, codes.T @ labels.mean, error)
         means.append(codes @ mean)
-        covariances.append(codes @ covariance @ codes.T)
+        covariances.append(phi * codes @ covariance @ codes.T)
     return Posterior(torch.stack(means), torch.stack(covariances), weights)
 
 # %% ../../nbs/rank/06_forecast.ipynb #ef3e81a2

@@ -21,7 +21,6 @@ from .agreement import agreement_row
 from .certainty import Certainty
 from .errors import carried_by_few
 from taskpriors.rank.forecast import (
-    ENOUGH,
     Comparison,
     Forecast,
     LabelScores,
@@ -29,6 +28,7 @@ from taskpriors.rank.forecast import (
     centred_logits,
     forecast_of,
     is_sure,
+    level_of_labels,
     path_of_labels,
     record_scores,
     supply_of,
@@ -122,13 +122,11 @@ class Ranking(Result):
         return None if self.past_scores is None else record_scores(self.past_scores)
 
     @property
-    def _level(self):  # the mean score that labels, else earlier tasks, lead to expect
-        accuracy, labels = self.extra.get(LABEL_ACCURACY), self.settings.get("labels", {})
-        if accuracy is not None and labels.get("classes_per_label", 1) <= ENOUGH:
-            return min(max(accuracy.nanmean().item(), 0.02), 0.98)
-        if self._record is not None and self.past_scores is not None:
-            return self.past_scores.nanmean().item()
-        return None
+    def _level(self):  # the mean score that labels lead to expect; None if there are none
+        accuracy = self.extra.get(LABEL_ACCURACY)
+        if accuracy is None or accuracy.isnan().all() or self._label_scores is None:
+            return None
+        return level_of_labels(accuracy.nanmean().item(), self._label_scores.classes_per_label)
 
     @property
     def _unstudied(self):  # why no probability is given
