@@ -408,7 +408,9 @@ def rank_with(
     if checked_labels is not None:
         label_settings = labels_record(checked_labels, labels, source)
     settings = settings_of(findings, options, mask=mask, source=source, labels=label_settings)
-    silent = [f"{name}, which is not ranked, is left out: {why}" for name, why in group.unseated.items()]
+    silent = [
+        f"{name}, which is not ranked, is left out: {why}" for name, why in group.unseated.items()
+    ]
     settings["notes"] += [*notes, *silent]
     settings["copies"] = copied
     settings["unjudged"] = jury.unjudged_words(len(findings.models), group.jury)

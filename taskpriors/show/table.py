@@ -43,14 +43,14 @@ COLUMNS = {
     "tier": Column("tier", "1: may well be the best; 2: behind the first at 95 %", None),
     "skill": Column(
         "skill",
-        "1 - error/error of a constant of a ridge probe on points that it has not seen, over sampled "
-        "tasks; with labels over those that agree with them",
+        "1 - error/error of a constant, of a ridge probe on unseen points, over sampled tasks; with "
+        "labels over those that agree with them",
         True,
     ),
     "skill_se": Column(
         "skill ±",
-        "standard error of the skill over points and tasks, for the prior as given; with labels over "
-        "points and labels to come",
+        "standard error of the skill over points and tasks, for the prior as given; with labels "
+        "over points and labels to come",
         None,
     ),
     "behind": Column("behind", "skill of the first model minus its own", None),
@@ -63,7 +63,9 @@ COLUMNS = {
     "variance": Column("Var Tr(MG)", "variance of Tr(MG) over the prior's graphs", False),
     "judge_weight": Column("share", "share of the model's tasks among all tasks", None),
     "rival_skill": Column("rival skill", "skill over the tasks of a second group of models", True),
-    "rival_weight": Column("rival share", "share of the model's tasks among those of the second group", None),
+    "rival_weight": Column(
+        "rival share", "share of the model's tasks among those of the second group", None
+    ),
     "milliseconds": Column(
         "ms", "milliseconds that an image or text took when it was prepared and embedded", False
     ),
