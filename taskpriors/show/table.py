@@ -135,8 +135,8 @@ def ranking_text(
 ) -> str:
     "A ranking in print: what to take, the table, how the scores did, and what to do next."
     wrap = partial(textwrap.fill, width=100, break_on_hyphens=False)
-    legend = "\n".join(map(wrap, legend_lines(list(frame))))
     before = [*map(wrap, company), *([""] if company else [])]
+    legend = "\n".join(map(wrap, legend_lines(list(frame))))
     after = ["", legend, "", summary, "", wrap(next_step)]
     return "\n".join([*before, wrap(verdict), "", *table_lines(frame), *after])
 
