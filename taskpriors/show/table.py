@@ -43,8 +43,8 @@ COLUMNS = {
     "tier": Column("tier", "1: may well be the best; 2: behind the first at 95 %", None),
     "skill": Column(
         "skill",
-        "1 - error/error of a constant, of a ridge probe on unseen points, over sampled tasks; with "
-        "labels over those that agree with them",
+        "1 - error/error of a constant, of a ridge probe on unseen points, over sampled tasks; "
+        "with labels over those that agree with them",
         True,
     ),
     "skill_se": Column(
