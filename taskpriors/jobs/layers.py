@@ -474,14 +474,14 @@ class LayerRanking(Ranking):
         ax = new_axes(ax)
         split = [name.rpartition("/") if "/" in name else (name, "", "out") for name in self.models]
         depth = {layer: k for k, layer in enumerate(dict.fromkeys(s[0] for s in split))}
-        reach = 1.96 * self.certainty.of_skill().covariance.diagonal().sqrt()
+        reach = 1.96 * self.on_law.of_skill().covariance.diagonal().sqrt()
         pools = list(dict.fromkeys(s[2] for s in split))
         offsets = {pool: 0.12 * (k - (len(pools) - 1) / 2) for k, pool in enumerate(pools)}
         for k, pool in enumerate(pools):
             rows = [i for i, s in enumerate(split) if s[2] == pool]
             x = [depth[split[i][0]] + offsets[pool] for i in rows]
             ax.errorbar(x, self.skill[rows], reach[rows], fmt="o-", color=f"C{k % 4}", label=pool)
-        first = int(self.skill.argmax())
+        first = int(self.forecast.order[0])
         x = depth[split[first][0]] + offsets[split[first][2]]
         ax.plot(x, self.skill[first], "s", ms=9, mfc="none", color="black")
         names = list(depth)
