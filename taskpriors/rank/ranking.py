@@ -125,7 +125,7 @@ class Ranking(Result):
         accuracy, labels = self.extra.get(LABEL_ACCURACY), self.settings.get("labels", {})
         if accuracy is not None and labels.get("classes_per_label", 1) <= ENOUGH:
             return min(max(accuracy.nanmean().item(), 0.02), 0.98)
-        if self._record is not None:
+        if self._record is not None and self.past_scores is not None:
             return self.past_scores.nanmean().item()
         return None
 

@@ -92,7 +92,9 @@ def report_page(
     rows, verdict = record["ranking"], record["verdict"]
     options = dict(record["settings"])
     models, versions = options.pop("models", {}), options.pop("versions", {})
-    cut = verdict.find("; taking it loses") + 1 or None
+    lead, _, rest = verdict.partition("; taking it loses")
+    if rest:
+        lead, rest = f"{lead}.", f"Taking it loses{rest}"
     span = None
     if "lead" in rows[0]:
         reach = [1.96 * row["error"] for row in rows]
@@ -113,8 +115,8 @@ def report_page(
     html = page.from_string(form).render(
         record,
         title=f"Ranking of {counted(len(rows), 'model')}",
-        lead=verdict[:cut],
-        rest="" if cut is None else verdict[cut:].strip(),
+        lead=lead,
+        rest=rest,
         points=counted_points(record["settings"]),
         contents=(contents | dict(made="Settings")).items(),
         span=span,

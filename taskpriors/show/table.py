@@ -132,10 +132,10 @@ def ranking_text(
     company: Sequence = (),  # what a reader should know before the verdict
 ) -> str:
     "A ranking in print: what to take, the table, how the scores did, and what to do next."
-    legend = "\n".join(legend_lines(list(frame)))
     wrap = partial(textwrap.fill, width=100, break_on_hyphens=False)
     before = [*map(wrap, company), *([""] if company else [])]
-    after = ["", legend, "", summary, "", next_step]
+    legend = "\n".join(map(wrap, legend_lines(list(frame))))
+    after = ["", legend, "", summary, "", wrap(next_step)]
     return "\n".join([*before, wrap(verdict), "", *table_lines(frame), *after])
 
 
