@@ -237,9 +237,10 @@ class Monitor:
     which are behind, and `best()` is that step: the latest that is not behind the first. A step is
     behind if it is ahead on the user's task with probability below one in five, by the tasks and
     by known labels. The logged `taskpriors/keep` grows with each step that is not behind, so that a
-    checkpoint of its maximum is the step to keep. The tasks are those of `reference`; without one those of the standing
-    jury, if it has two jurors and the inputs are pictures (each channel is stretched to 0 to 255,
-    so that normalised inputs are pictures again); otherwise those of patches of the images.
+    checkpoint of its maximum is the step to keep. The tasks are those of `reference`; without one
+    those of the standing jury, if it has two jurors and the inputs are pictures (each channel is
+    stretched to 0 to 255, so that normalised inputs are pictures again); otherwise those of patches
+    of the images.
     Reference: Task Priors, section 2.2; Garrido et al. (2023) for RankMe.
     """
 
@@ -284,9 +285,8 @@ class Monitor:
         self.log, self.metrics = log, _checked_metrics(metrics)
         self.collapse = checks.check_number(collapse, caller, "collapse", low=0, high=1)
         self.pool, self.features, self.every, self.sync = pool, features, every, sync
-        self.points = None
-        if images is not None:
-            self.points = fixed_tasks.FixedPoints(images, n_points, batch_size, seed)
+        reading = n_points, batch_size, seed
+        self.points = None if images is None else fixed_tasks.FixedPoints(images, *reading)
         options = dict(n_tasks=n_tasks, n_classes=n_classes, seed=seed)
         with without_trace(None):
             references = {}
@@ -303,14 +303,16 @@ class Monitor:
             references = {name: X[self.index] for name, X in references.items()}
             self.labels = fixed_tasks.fixed_tasks(references, **options)
         self._reference = next(iter(references.values()))
-        source = None if self.points is None else self.points.data
-        self.groups = _chosen_groups(groups, source, self.index, self.n_all)
-        self.known = _chosen_labels(labels, source, self.index, self.n_all)
-        self.history: list = []
-        self._pairs: dict = {}  # (step, step) -> probability that the first is ahead
+        self.groups = _chosen_groups(groups, self.points, self.index, self.n_all)
+        self.known = _chosen_labels(labels, self.points, self.index, self.n_all)
+        self._forget()
         self._csv = None if csv is None else Path(csv).expanduser()
         self._resumed = False
         self._last = -1
+
+    def _forget(self):
+        self.history: list = []
+        self._pairs: dict = {}  # (step, step) -> probability that the first is ahead
 
     def __repr__(self):
         n_tasks, n = self.labels.shape
@@ -455,8 +457,8 @@ class Monitor:
             checks.refuse("Monitor.load_state_dict", rule, got, "pass the same images and n_points")
         self._check_points(state)
         self.labels = state["labels"].long()
+        self._forget()
         self.history = [Step(**row) for row in state["history"]]
-        self._pairs = {}
         self._last, self._resumed = state["last"], True
 
     @cached_property
@@ -659,16 +661,21 @@ def _checked_metrics(metrics):  # name -> function of the model, or SynBenchSett
     return dict(functions)
 
 
-def _chosen_groups(groups, source, index, n_all):
+def _source(points):  # of images or texts, which may have labels and names; None: features only
+    data = None if points is None else points.data
+    return data if hasattr(data, "labels") else None
+
+
+def _chosen_groups(groups, points, index, n_all):
     if groups is None:
         return None
-    names = row_labels.groups_of_points(groups, source, n_all, "Monitor").names
+    names = row_labels.groups_of_points(groups, _source(points), n_all, "Monitor").names
     checks.check_same_n("Monitor", points=n_all, groups=len(names))
     return [names[i] for i in index.tolist()]
 
 
-def _chosen_labels(labels, source, index, n_all):  # class of each point, -1 where not known
-    labels = row_labels.read_labels(labels, source, n_all, "Monitor")
+def _chosen_labels(labels, points, index, n_all):  # class of each point, -1 where not known
+    labels = row_labels.read_labels(labels, _source(points), n_all, "Monitor")
     if labels is None:
         return None
     for note in labels.notes:
