@@ -462,7 +462,7 @@ class LayerRanking(Ranking):
 
     @property
     def verdict(self) -> str:
-        "Which layer to take, what cannot be told apart from it, and what the judge cannot see."
+        "Which layer to take, how sure that is, and what the judge cannot see."
         caution = self.settings.get("caution", "")
         # a sequential network numbers its modules
         named = [f"layer {name}" if name[0].isdigit() else name for name in self.models]
