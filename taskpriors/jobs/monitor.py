@@ -678,8 +678,6 @@ def _chosen_labels(labels, points, index, n_all):  # class of each point, -1 whe
     labels = row_labels.read_labels(labels, _source(points), n_all, "Monitor")
     if labels is None:
         return None
-    for note in labels.notes:
-        warnings.warn(f"Monitor: {note}", stacklevel=3)
     rule, classes = "labels must be classes, two of them on four points", labels.classes[index]
     known = classes[classes >= 0]
     if labels.targets is not None or len(known) < 4 or len(known.unique()) < 2:
@@ -687,6 +685,8 @@ def _chosen_labels(labels, points, index, n_all):  # class of each point, -1 whe
         if labels.targets is None:
             got = f"{len(known.unique())} classes on {len(known)} of the points looked at"
         checks.refuse("Monitor", rule, got, "label more points, or raise n_points")
+    for note in labels.notes:
+        warnings.warn(f"Monitor: {note}", stacklevel=3)
     return classes
 
 # %% ../../nbs/jobs/01_monitor.ipynb #8ed581c8
