@@ -83,7 +83,8 @@ def _refuse_word(word, names):
     import timm
 
     rule = "prior must be 'elected', 'product', 'others', a ranked model, or a model or file"
-    near = difflib.get_close_matches(word, [*names, *timm.list_models()], 3, 0.5)
+    near = difflib.get_close_matches(word, ("elected", "product", "others"), 1)
+    near = near or difflib.get_close_matches(word, [*names, *timm.list_models()], 3, 0.5)
     remedy = f"did you mean {' or '.join(near)}" if near else "check the spelling"
     checks.refuse("rank_models", rule, repr(shortened(word, 80)), remedy)
 

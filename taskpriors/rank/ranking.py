@@ -163,6 +163,11 @@ class Ranking(Result):
         }
         return self.to_frame().drop(columns=list(hidden - {LABEL_ACCURACY}), errors="ignore")
 
+    @property
+    def best(self) -> str:
+        "Name of the model that the verdict takes first."
+        return self.forecast.first
+
     def tiers(self) -> Forecast:
         "The forecast: `tier` is 1 for a model as probable as one in twenty to be the better one."
         return self.forecast
@@ -207,6 +212,7 @@ class Ranking(Result):
                 unlabelled=unlabelled,
                 more=self._more_labels,
                 unjudged=self.settings.get("unjudged", ""),
+                failures=self.failures,
             )
         ]
         errors = self.point_errors

@@ -113,11 +113,13 @@ def forecast_verdict(
     unlabelled: str = "",  # the first model without labels
     more: int | None = None,  # labels that would settle the lead over the second; None: unknown
     unjudged: str = "",  # what it costs that few models judge each other, and its cure
+    failures: Mapping | None = None,  # model, or "statistic of model" -> why it is missing
 ) -> str:
     "Which model to take for the user's task, how sure that is, and what would settle it."
     first = frame.model[0]
     if len(frame) == 1:
-        return f"Only {first} was ranked: there is nothing to choose from."
+        only = f"Only {first} was ranked: there is nothing to choose from."
+        return " ".join([only, *(f"FAILED {line}" for line in failure_lines(failures or {}))])
     if silent and labels is not None:
         noun = "targets" if "n_targets" in labels else "labels"
         return (
