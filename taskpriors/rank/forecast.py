@@ -252,12 +252,13 @@ def posterior_of(
     K = rho * codes.T @ points.moment @ codes
     certainty = constants.certainty[points.is_judged]
     kind = "labels" if labels is not None else "points" if record is None else "record"
-    phi = getattr(certainty, kind)
+    alone, joined = certainty.points, getattr(certainty, kind)
     values, weights = scales(constants.spread)
     eye = torch.eye(codes.shape[1], dtype=torch.float64)
     means, covariances = [], []
     for scale in values.tolist():
         mean, covariance = codes.T @ points.mean, scale * (K + constants.floor * F) + _RIDGE * eye
+        before = covariance.trace()
         if record is not None:
             residuals = PRIOR_CELLS * constants.record + record.squares
             sigma2 = scale * residuals / (PRIOR_CELLS + record.freedom)
@@ -270,6 +271,8 @@ def posterior_of(
             few = constants.few * labels.classes_per_label**2
             error = codes.T @ labels.covariance @ codes + scale * (constants.probe * F + few * K)
             mean, covariance = observe(mean, covariance, codes.T @ labels.mean, error)
+        removed = 1 - covariance.trace() / before
+        phi = alone + (joined - alone) * removed
         means.append(codes @ mean)
         covariances.append(phi * codes @ covariance @ codes.T)
     return Posterior(torch.stack(means), torch.stack(covariances), weights)
