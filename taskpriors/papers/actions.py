@@ -20,16 +20,11 @@ from ..checks import check_memory
 from ..inputs.accepted_models import load_encoder
 from ..inputs.encoders import evaluating
 from ..inputs.image_source import ImageSource
-from ..kernels import kernel_factor
 from . import neucrab_files, operations, recipes, tau_tables
-from .figures import tsne_map
 from .hyperparameters import spread_ratios
 from .neucrab import neucrab
 from .questions import question_task, toy_questions
 from .subsamples import Checkpoint
-from ..prior.diversity import task_diversity
-from ..prior.task_prior import TaskPrior
-from ..rank.models import rank_models
 from ..results import new_axes
 from ..synbench import gaussians, robust_probing, score
 from ..synbench.accuracy import synthetic_accuracy
@@ -273,98 +268,6 @@ def _distances(job: Job) -> tuple[list, Any]:
                 cells.append(Cell(name, f"MD, {label}", fit.mean_distance, fit.mean_distance))
     return cells, None
 
-# %% ../../nbs/papers/15_actions.ipynb #19580736
-def _only_images(job):  # of an item with one data set
-    name = next(iter(job.item.data))
-    return recipes.open_data(job.item, name, folder=job.folders.get(name), progress=False)
-
-
-def _edges(job: Job) -> tuple[list, Any]:
-    s, cells, last = job.item.settings, [], None
-    images = _only_images(job)
-    priors = s["prior"] if isinstance(s["prior"], list) else [s["prior"]]
-    plain = dict(n_classes=2, n_tasks=s["n_tasks"], **job.options)
-    for prior in priors:
-        law = job.networks[prior] if prior in job.networks else prior
-        published = rank_models(
-            job.networks, images, prior=law, graphs="directed", temperature=0.01, **plain
-        )
-        last = rank_models(job.networks, images, prior=law, **plain)
-        at = f", prior {prior}" if len(priors) > 1 else ""
-        for quantity in ("mean", "variance", "accuracy"):
-            pairs = zip(getattr(published, quantity), getattr(last, quantity), strict=True)
-            for model, (a, b) in zip(last.models, pairs, strict=True):
-                cells.append(Cell(model, f"{quantity}{at}", float(a), float(b)))
-        if len(last.models) > 3:
-            cells += _agreements(published, last, at)
-    draw = None if last is None else partial(last.plot_agreement, "mean")
-    return cells, draw
-
-
-def _agreements(published, derived, at):
-    for quantity, with_what in (("mean", "mean probe accuracy"), ("variance", "probe accuracy")):
-        correlations = [
-            agreement.rank_agreement(getattr(r, quantity), r.accuracy, method="spearman")
-            for r in (published, derived)
-        ]
-        error = (correlations[1].high - correlations[1].low) / 2
-        row = f"Spearman of the {quantity} of Tr(GK)"
-        yield Cell(row, with_what + at, correlations[0].value, correlations[1].value, error)
-
-
-def _distribution(job: Job) -> tuple[list, Any]:
-    s = job.item.settings
-    images = _only_images(job)
-    first = dict(list(job.networks.items())[:1])
-    n_classes = min(s["n_classes"], len(set(torch.as_tensor(images.labels).tolist())))
-    options = dict(n_tasks=s["n_tasks"], n_classes=n_classes, **job.options)
-    ranking = rank_models(first, images, labels=True, metrics=["logme"], **options)
-    label, accuracies = float(ranking.extra["label accuracy"][0]), ranking.accuracies[0]
-    cells = [
-        Cell("the labels", "accuracy", None, label),
-        Cell("sampled tasks", "mean accuracy", None, float(accuracies.mean())),
-        Cell("sampled tasks", "standard deviation", None, float(accuracies.std())),
-    ]
-
-    def draw():
-        ax = new_axes()
-        ax.hist(accuracies.numpy(), bins=20, label="sampled tasks")
-        ax.axvline(label, color="C3", label="the labels")
-        ax.set(xlabel="accuracy", ylabel="tasks", title="One benchmark is one point of a law")
-        ax.legend()
-        return ax
-
-    return cells, draw
-
-
-def _labels(job: Job) -> tuple[list, Any]:
-    from taskpriors.inputs.embed import embed_features
-
-    s, cells, examples = job.item.settings, [], []
-    images = _only_images(job)
-    X = embed_features(next(iter(job.networks.values())), images, **job.options).features
-    prior = TaskPrior(kernel_factor(X, scale="frobenius"), 1.0)
-    for ratio in s["ratios"]:
-        at = prior.at_ratio(1 / ratio)
-        tasks = at.sample(n_tasks=8, n_classes=s["n_classes"], seed=0)
-        row = f"{ratio:g} times the mean of K"
-        cells.append(
-            Cell(row, "distinct tasks of 8", None, float(task_diversity(tasks).n_distinct))
-        )
-        examples.append((row, tasks[0]))
-
-    def draw():
-        from taskpriors.results import new_panels
-
-        xy = tsne_map(X)
-        axes = new_panels(1, len(examples), figsize=(3 * len(examples), 3))[0]
-        for ax, (row, task) in zip(axes, examples, strict=True):
-            ax.scatter(*xy.T, c=task.numpy(), s=4, cmap="tab10")
-            ax.set(title=f"T is {row}", xticks=[], yticks=[])
-        return axes[0]
-
-    return cells, draw
-
 # %% ../../nbs/papers/15_actions.ipynb #d6f6efc4
 _PRINTED = {row: metric for row, metric in operations.TABLE_8.items() if not row.startswith("PT-")}
 _PRINTED |= {"PT-Gauss grid": "pactran_gaussian, valid", "PT-Gauss fix": "pactran_gaussian"}
@@ -500,9 +403,6 @@ ACTIONS: dict[str, Callable] = dict(
     printed_correlations=_printed_correlations,
     robust_probing=_robust_probing,
     distances=_distances,
-    edges=_edges,
-    distribution=_distribution,
-    labels=_labels,
     neucrab=_neucrab,
     questions=_questions,
 )

@@ -113,8 +113,7 @@ def _item(recipes, entry, miniature) -> Item:
         networks = dict(small["networks"]) if networks else {}
         data = {name: dict(images=small["data"]) for name in list(data)[:1]}
         settings |= {k: v for k, v in small.get("settings", {}).items()}
-        if "prior" in settings and "prior" in small:
-            settings["prior"] = small["prior"]
+        settings |= {k: small[k] for k in ("prior", "priors") if k in settings}
     return Item(
         name=entry["name"],
         paper=recipes["paper"],
