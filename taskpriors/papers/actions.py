@@ -6,6 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/papers/15_actions.ipynb #c575f4ea
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,12 +21,12 @@ from ..checks import check_memory
 from ..inputs.accepted_models import load_encoder
 from ..inputs.encoders import evaluating
 from ..inputs.image_source import ImageSource
-from . import neucrab_files, operations, recipes, tau_tables
+from . import neucrab_files, operations, recipes, released, tau_tables
 from .hyperparameters import spread_ratios
 from .neucrab import neucrab
 from .questions import question_task, toy_questions
 from .subsamples import Checkpoint
-from ..results import new_axes
+from ..results import new_axes, new_panels
 from ..synbench import gaussians, robust_probing, score
 from ..synbench.accuracy import synthetic_accuracy
 from ..transfer import agreement
@@ -298,9 +299,6 @@ def _neucrab(job: Job) -> tuple[list, Any]:
         return _costs(job, _image_tasks(job, inputs=True)[0])
     tasks = _image_tasks(job)
     names = list(job.networks)
-    if s.get("one_width") and not job.item.small:
-        widths = [tasks[0].features[m].shape[1] for m in names]
-        names = [m for m, d in zip(names, widths, strict=True) if d == mode(widths)]
     checkpoints = [
         Checkpoint(
             m,
@@ -315,47 +313,117 @@ def _neucrab(job: Job) -> tuple[list, Any]:
         per_class=_sizes(job),
         n_seeds=s.get("n_seeds", 5),
         metrics=sorted({k.partition(",")[0] for k in _PRINTED.values()}),
+        extra=released.RELEASED,
         cache=job.options.get("cache"),
         progress=job.options.get("progress", True),
     )
+    n_classes = {task.name: len(torch.as_tensor(task.labels).unique()) for task in tasks}
     if s.get("grid"):
-        return _grid_cells(result), partial(_first_panel, result)
+        return _grid_cells(result, n_classes), partial(_first_panel, result)
+    if s.get("scatter"):
+        return _scatter_cells(result, n_classes), partial(_draw_scatters, result)
     if s.get("one_width"):
-        return _tau_cells(result, by_size=True), result.plot
-    return _tau_cells(result, by_size=False), result.plot
+        widths = result.truth.set_index("model")["dim"]
+        names = widths.index[widths == mode(widths)]
+        of_one = replace(
+            result,
+            truth=result.truth[result.truth["model"].isin(names)],
+            scores=result.scores[result.scores["model"].isin(names)],
+        )
+        judged = result if job.item.small else of_one
+        cells = _tau_cells(judged, n_classes, by_size=True)
+        return [*cells, _width_cell(result)], judged.plot
+    return _tau_cells(result, n_classes, by_size=False), result.plot
 
 
-def _tau_cells(result, by_size):  # a column per N/K, over tasks, or a column per task
-    taus, cells = result.taus(), []
+def _both_taus(result, n_classes):  # tables of task, per_class, seed, row, tau: released and ours
+    derived = result.taus()
+    rows = {metric: row for row, metric in _PRINTED.items()}
+    derived = derived.assign(row=derived["metric"].map(rows)).dropna(subset="row")
+    simple = {row: name for row, name in _PRINTED.items() if "pactran" not in name}
+    scores = released.released_rows(result.scores, n_classes)
+    return released.released_taus(scores, result.error(), simple), derived
+
+
+def _tau_cells(result, n_classes, by_size):  # a column per N/K, over tasks, or a column per task
     column = "per_class" if by_size else "task"
-    for row, metric in _PRINTED.items():
-        of = taus[taus["metric"] == metric]
-        cell = of.groupby([of[column].rename("at"), "task"])
-        by_task = cell[["tau", "tau_a"]].mean().groupby("at").mean()
-        errors = cell["tau"].sem().fillna(0).groupby("at").mean()
-        for at, both in by_task.iterrows():
-            name = f"N/K = {at}" if by_size else str(at)
-            cells.append(Cell(row, name, float(both["tau_a"]), float(both["tau"]), 2 * errors[at]))
-    return cells
+    groups = [
+        taus.groupby(["row", taus[column].rename("at"), "task"])["tau"]
+        for taus in _both_taus(result, n_classes)
+    ]
+    convention, derived = (group.mean().groupby(["row", "at"]).mean() for group in groups)
+    errors = groups[1].sem().fillna(0).groupby(["row", "at"]).mean()
+    places = list(dict.fromkeys(derived.index.get_level_values("at")))
+    return [
+        Cell(
+            row,
+            f"N/K = {at}" if by_size else str(at),
+            convention.get((row, at)),
+            float(derived[row, at]),
+            2 * float(errors[row, at]),
+        )
+        for row, at in itertools.product(_PRINTED, places)
+        if (row, at) in derived.index
+    ]
 
 
-def _grid_cells(result):  # the points of both columns of the figure, of the first subsamples
+def _width_cell(result):  # B.7: the width as a metric, on checkpoints of all widths
+    error = result.error()
+    taus: dict[str, list] = dict(tau_a=[], tau_b=[])
+    for _, truth in result.truth.groupby("task", sort=False):
+        errors = error.loc[list(zip(truth["task"], truth["model"], strict=True))].to_numpy()
+        for method, of_tasks in taus.items():
+            width = truth["dim"].to_numpy(dtype=float)
+            of_tasks.append(agreement.agreement_statistic(width, -errors, method=method))
+    a, b = (sum(of_tasks) / len(of_tasks) for of_tasks in taus.values())
+    return Cell("width, checkpoints of all widths", "mean over tasks", a, b)
+
+
+_SCATTERS = "PT-Gauss fix", "N-LEEP", "LogME"
+
+
+def _scatter_cells(result, n_classes):  # the three tau of Figure 1's caption
+    means = [taus.groupby("row")["tau"].mean() for taus in _both_taus(result, n_classes)]
+    error = _both_taus(result, n_classes)[1].groupby("row")["tau"].sem().fillna(0)
+    return [
+        Cell(row, "tau", *(float(m[row]) for m in means), 2 * float(error[row]))
+        for row in _SCATTERS
+    ]
+
+
+def _draw_scatters(result):
+    cell = result.scores.query("seed == 0")
+    table = tau_tables.subsample_table(cell)
+    errors = result.error()[result.truth["task"].iloc[0]].loc[table.index]
+    axes = new_panels(1, len(_SCATTERS), figsize=(3.2 * len(_SCATTERS), 3.2), sharey=True)[0]
+    for ax, row in zip(axes, _SCATTERS, strict=True):
+        scores = table[_PRINTED[row]]
+        tau = agreement.agreement_statistic(scores.to_numpy(), -errors.to_numpy(), method="tau_b")
+        ax.plot(scores, errors, "o")
+        ax.set(xlabel=f"{row} (larger is better)", title=f"tau {tau:.2f} on the first subsample")
+    axes[0].set_ylabel("test error")
+    return axes
+
+
+def _grid_cells(result, n_classes):  # the points of both columns, of the first subsamples
     cells = []
     task = result.truth["task"].iloc[0]
     error = result.error()[task]
     for per, cell in result.scores.query("seed == 0").groupby("per_class", sort=False):
-        table = tau_tables.subsample_table(cell)
-        ratios = spread_ratios(tau_tables.grids_of(cell)).flatten()
-        errors = error.loc[table.index].to_numpy()
-        for ratio, name in zip(ratios, table.filter(like="grid ").columns, strict=True):
-            row = f"N/K = {per}, (a, b) = ({name[5:].replace(' ', ', ')})"
-            cells.append(Cell(row, "s.d. of FR over RER", None, float(ratio)))
-            truths = {"the test error": -errors, "LINEAR-VALID": table.get("linear_valid")}
+        both = released.released_rows(cell, n_classes), cell
+        tables = [tau_tables.subsample_table(rows) for rows in both]
+        ratios = [spread_ratios(tau_tables.grids_of(rows)).flatten().tolist() for rows in both]
+        truths = {"the test error": -error.loc[tables[0].index].to_numpy()}
+        if "linear_valid" in tables[0]:
+            truths["LINEAR-VALID"] = tables[0]["linear_valid"].to_numpy()
+        for k, name in enumerate(tables[0].filter(like="grid ").columns):
+            row = f"{task}, N/K = {per}, (a, b) = ({name[5:].replace(' ', ', ')})"
+            cells.append(Cell(row, "s.d. of FR over RER", ratios[0][k], ratios[1][k]))
             for what, truth in truths.items():
-                if truth is not None and len(set(truth)) > 1 and len(set(table[name])) > 1:
+                if len(set(truth)) > 1 and all(table[name].nunique() > 1 for table in tables):
                     a, b = (
-                        agreement.agreement_statistic(table[name].to_numpy(), truth, method=m)
-                        for m in ("tau_a", "tau_b")
+                        agreement.agreement_statistic(table[name].to_numpy(), truth, method="tau_b")
+                        for table in tables
                     )
                     cells.append(Cell(row, f"tau with {what}", a, b))
     return cells
@@ -373,7 +441,8 @@ def _questions(job: Job) -> tuple[list, Any]:
     settings: dict[str, Any] = dict(per_class=_sizes(job), n_seeds=s.get("n_seeds", 5), **options)
     names = [Checkpoint(model, family=neucrab_files.family_of(model)) for model in task.features]
     result = neucrab(names, [task], metrics=["linear_valid"], **settings)
-    return _grid_cells(result), partial(_first_panel, result)
+    n_classes = {task.name: len(torch.as_tensor(task.labels).unique())}
+    return _grid_cells(result, n_classes), partial(_first_panel, result)
 
 
 def _first_panel(result):
@@ -383,17 +452,17 @@ def _first_panel(result):
 def _costs(job, task):  # GFLOPS of metrics, and of the features of as many images
     cells, name = [], next(iter(job.networks))
     one_model = [Checkpoint(name, head=neucrab_files.source_head(job.networks[name]))]
-    for per, table in neucrab_files.cost_table([task], one_model, _sizes(job)).groupby("per_class"):
-        at = f"N/K = {per}, {name}"
-        for row in table.to_dict("records"):
-            cells.append(Cell(row["metric"], f"{at}, GFLOP", None, row["operations"] / 1e9))
-            cells.append(Cell(row["metric"], f"{at}, seconds", None, row["seconds"]))
+    for _, table in neucrab_files.cost_table([task], one_model, _sizes(job)).groupby("per_class"):
         n_points = int(table["points"].iloc[0])
+        at = f"N = {n_points}"
+        for row in table.to_dict("records"):
+            cells.append(Cell(row["metric"], at, None, row["operations"] / 1e9))
+            cells.append(Cell(row["metric"], f"{at}, seconds", None, row["seconds"]))
         for called, network in job.networks.items():
             module: Any = load_encoder(network).forward
             with torch.no_grad():
                 one = operations.count_operations(partial(module, task.inputs[called][0][None]))
-            cells.append(Cell(f"features of {called}", f"{at}, GFLOP", None, n_points * one / 1e9))
+            cells.append(Cell(f"features of {called}", at, None, n_points * one / 1e9))
     return cells, None
 
 

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['ACTIONS']
 
-# %% ../../nbs/papers/15_task_priors_actions.ipynb #b5b89e18
+# %% ../../nbs/papers/15_task_priors_actions.ipynb #dae80a15
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from ..rank.models import rank_models
 from ..results import new_panels
 from ..transfer import agreement
 
-# %% ../../nbs/papers/15_task_priors_actions.ipynb #34c44693
+# %% ../../nbs/papers/15_task_priors_actions.ipynb #99c6598e
 class _Seen(NamedTuple):
     "The images of a figure as its networks see them."
 
@@ -69,7 +69,7 @@ def _columns(models, columns):  # cells of each model; column -> convention and 
         for model, a, b in zip(models, convention, derived, strict=True)
     ]
 
-# %% ../../nbs/papers/15_task_priors_actions.ipynb #f46448cc
+# %% ../../nbs/papers/15_task_priors_actions.ipynb #d3b53fa0
 def _spearman(row, column, convention, derived):  # each a pair of vectors over the models
     a, b = (agreement.rank_agreement(*pair, method="spearman") for pair in (convention, derived))
     return Cell(row, column, a.value, b.value, (b.high - b.low) / 2)
@@ -78,7 +78,7 @@ def _spearman(row, column, convention, derived):  # each a pair of vectors over 
 _MEAN, _VARIANCE = (f"Spearman of the {k} of Tr(GK)" for k in ("mean", "variance"))
 _BOTH = "Spearman of mean and variance"  # of one column
 
-# %% ../../nbs/papers/15_task_priors_actions.ipynb #937aad6b
+# %% ../../nbs/papers/15_task_priors_actions.ipynb #04fdf0f8
 def _task_maps(job: Job) -> tuple[list, Any]:
     s = job.item.settings
     features, labels = _seen(job)
@@ -97,7 +97,7 @@ def _task_maps(job: Job) -> tuple[list, Any]:
     draw = partial(figures.plot_tasks, X, labels, n_tasks=1, n_classes=n_classes)
     return cells, draw
 
-# %% ../../nbs/papers/15_task_priors_actions.ipynb #cbf52eaf
+# %% ../../nbs/papers/15_task_priors_actions.ipynb #b7a02525
 def _family(job: Job) -> tuple[list, Any]:
     features = _seen(job).features
     a, b = _both(job, features)
@@ -121,7 +121,7 @@ def _distributions(job: Job) -> tuple[list, Any]:
     cells.append(_spearman(_BOTH, "accuracy", *((v.mean(1), v.var(1)) for v in both)))
     return cells, partial(figures.plot_distributions, b)
 
-# %% ../../nbs/papers/15_task_priors_actions.ipynb #7930bf32
+# %% ../../nbs/papers/15_task_priors_actions.ipynb #8f9d68a4
 def _moments(job: Job) -> tuple[list, Any]:
     s = job.item.settings
     features = _seen(job).features
@@ -152,7 +152,7 @@ def _predictions(job: Job) -> tuple[list, Any]:
     cells.append(_spearman(_VARIANCE, "variance of probe accuracy", *lower))
     return cells, partial(figures.plot_predictions, b)
 
-# %% ../../nbs/papers/15_task_priors_actions.ipynb #d9b31e1e
+# %% ../../nbs/papers/15_task_priors_actions.ipynb #d209f108
 def _curated(job: Job) -> tuple[list, Any]:
     import pandas as pd
 
@@ -178,7 +178,7 @@ def _curated(job: Job) -> tuple[list, Any]:
     cells.append(_spearman(_VARIANCE, f"variance of {of}", *lower))
     return cells, partial(figures.plot_benchmarks, b, table)
 
-# %% ../../nbs/papers/15_task_priors_actions.ipynb #e7e537d1
+# %% ../../nbs/papers/15_task_priors_actions.ipynb #b4621286
 def _published_points(job: Job) -> tuple[list, Any]:
     points = mieb.published_points()
     if job.item.item == "Figure 4":
@@ -214,7 +214,7 @@ def _draw_points(rows, cells, ylabel):
         ax.set(xlabel=f"{statistic} Tr(GK)", ylabel=f"{of} of {ylabel}", title=title)
     return axes
 
-# %% ../../nbs/papers/15_task_priors_actions.ipynb #f8b340ea
+# %% ../../nbs/papers/15_task_priors_actions.ipynb #7f6a4f22
 def _priors(job: Job) -> tuple[list, Any]:
     s = job.item.settings
     features = _seen(job).features
@@ -231,18 +231,20 @@ def _priors(job: Job) -> tuple[list, Any]:
     cells.append(Cell("priors that rate their own model highest", "number", *counts))
     return cells, partial(figures.plot_priors, features, priors=s["priors"])
 
-# %% ../../nbs/papers/15_task_priors_actions.ipynb #4af4615c
+# %% ../../nbs/papers/15_task_priors_actions.ipynb #bca780c1
 def _labels(job: Job) -> tuple[list, Any]:
     s, cells, examples = job.item.settings, [], []
     X = next(iter(_seen(job).features.values()))
     prior = TaskPrior(kernel_factor(X, scale="frobenius"), 1.0)
     for ratio in s["ratios"]:
         at = prior.at_ratio(1 / ratio)
-        tasks = at.sample(n_tasks=8, n_classes=s["n_classes"], seed=0)
+        options = dict(n_tasks=8, n_classes=s["n_classes"], seed=0)
+        printed = sample_labels(prior.factor, at.temperature, n_orders=8, **options)
+        exact = at.sample(n_particles=s["n_particles"], **options)
         row = f"{ratio:g} times the mean of K"
-        n_distinct = float(task_diversity(tasks).n_distinct)
-        cells.append(Cell(row, "distinct tasks of 8", None, n_distinct))
-        examples.append((row, tasks[0]))
+        counts = (float(task_diversity(tasks).n_distinct) for tasks in (printed, exact))
+        cells.append(Cell(row, "distinct tasks of 8", *counts))
+        examples.append((row, printed[0]))
 
     def draw():
         xy = figures.tsne_map(X)
