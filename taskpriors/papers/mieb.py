@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = []
 
-# %% ../../nbs/papers/11_mieb.ipynb #d8c3c231
+# %% ../../nbs/papers/11_mieb.ipynb #79b8743a
 from functools import lru_cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -15,7 +15,7 @@ import numpy as np
 from ..checks import DataFrame, Series
 from ..toml import packaged_toml
 
-# %% ../../nbs/papers/11_mieb.ipynb #8d6937f2
+# %% ../../nbs/papers/11_mieb.ipynb #ca2980b2
 def _packaged(name):
     import pandas as pd
 
@@ -47,7 +47,7 @@ def published_points() -> DataFrame:  # a row per model, columns POINTS
     "The points of Figures 4 and 5 of Task Priors, read off the published plots."
     return _packaged("published_points.csv").set_axis(list(POINTS), axis=1)
 
-# %% ../../nbs/papers/11_mieb.ipynb #0780b240
+# %% ../../nbs/papers/11_mieb.ipynb #f6c6f8e0
 READING = dict(mean=3.0, variance=1e-4)  # largest error of E and Var
 
 
@@ -73,7 +73,7 @@ def point_agreement(
         float(stats.spearmanr(points, truth).statistic), min(several), max(several)
     )
 
-# %% ../../nbs/papers/11_mieb.ipynb #ae112bf9
+# %% ../../nbs/papers/11_mieb.ipynb #d835cb92
 COARSE = 9  # the first tasks of the table; the others are fine ones
 
 

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['ACTIONS']
 
-# %% ../../nbs/papers/15_task_priors_actions.ipynb #dae80a15
+# %% ../../nbs/papers/15_task_priors_actions.ipynb #fca66035
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from ..rank.models import rank_models
 from ..results import new_panels
 from ..transfer import agreement
 
-# %% ../../nbs/papers/15_task_priors_actions.ipynb #99c6598e
+# %% ../../nbs/papers/15_task_priors_actions.ipynb #8328e860
 class _Seen(NamedTuple):
     "The images of a figure as its networks see them."
 
@@ -69,7 +69,7 @@ def _columns(models, columns):  # cells of each model; column -> convention and 
         for model, a, b in zip(models, convention, derived, strict=True)
     ]
 
-# %% ../../nbs/papers/15_task_priors_actions.ipynb #d3b53fa0
+# %% ../../nbs/papers/15_task_priors_actions.ipynb #a281e862
 def _spearman(row, column, convention, derived):  # each a pair of vectors over the models
     a, b = (agreement.rank_agreement(*pair, method="spearman") for pair in (convention, derived))
     return Cell(row, column, a.value, b.value, (b.high - b.low) / 2)
@@ -78,7 +78,7 @@ def _spearman(row, column, convention, derived):  # each a pair of vectors over 
 _MEAN, _VARIANCE = (f"Spearman of the {k} of Tr(GK)" for k in ("mean", "variance"))
 _BOTH = "Spearman of mean and variance"  # of one column
 
-# %% ../../nbs/papers/15_task_priors_actions.ipynb #04fdf0f8
+# %% ../../nbs/papers/15_task_priors_actions.ipynb #d1371d48
 def _task_maps(job: Job) -> tuple[list, Any]:
     s = job.item.settings
     features, labels = _seen(job)
@@ -97,7 +97,7 @@ def _task_maps(job: Job) -> tuple[list, Any]:
     draw = partial(figures.plot_tasks, X, labels, n_tasks=1, n_classes=n_classes)
     return cells, draw
 
-# %% ../../nbs/papers/15_task_priors_actions.ipynb #b7a02525
+# %% ../../nbs/papers/15_task_priors_actions.ipynb #450ba2d1
 def _family(job: Job) -> tuple[list, Any]:
     features = _seen(job).features
     a, b = _both(job, features)
@@ -121,7 +121,7 @@ def _distributions(job: Job) -> tuple[list, Any]:
     cells.append(_spearman(_BOTH, "accuracy", *((v.mean(1), v.var(1)) for v in both)))
     return cells, partial(figures.plot_distributions, b)
 
-# %% ../../nbs/papers/15_task_priors_actions.ipynb #8f9d68a4
+# %% ../../nbs/papers/15_task_priors_actions.ipynb #098000cd
 def _moments(job: Job) -> tuple[list, Any]:
     s = job.item.settings
     features = _seen(job).features
@@ -152,7 +152,7 @@ def _predictions(job: Job) -> tuple[list, Any]:
     cells.append(_spearman(_VARIANCE, "variance of probe accuracy", *lower))
     return cells, partial(figures.plot_predictions, b)
 
-# %% ../../nbs/papers/15_task_priors_actions.ipynb #d209f108
+# %% ../../nbs/papers/15_task_priors_actions.ipynb #d24411bd
 def _curated(job: Job) -> tuple[list, Any]:
     import pandas as pd
 
@@ -178,7 +178,7 @@ def _curated(job: Job) -> tuple[list, Any]:
     cells.append(_spearman(_VARIANCE, f"variance of {of}", *lower))
     return cells, partial(figures.plot_benchmarks, b, table)
 
-# %% ../../nbs/papers/15_task_priors_actions.ipynb #b4621286
+# %% ../../nbs/papers/15_task_priors_actions.ipynb #efaa62c3
 def _published_points(job: Job) -> tuple[list, Any]:
     points = mieb.published_points()
     if job.item.item == "Figure 4":
@@ -214,7 +214,7 @@ def _draw_points(rows, cells, ylabel):
         ax.set(xlabel=f"{statistic} Tr(GK)", ylabel=f"{of} of {ylabel}", title=title)
     return axes
 
-# %% ../../nbs/papers/15_task_priors_actions.ipynb #7f6a4f22
+# %% ../../nbs/papers/15_task_priors_actions.ipynb #ff1bafb4
 def _priors(job: Job) -> tuple[list, Any]:
     s = job.item.settings
     features = _seen(job).features
@@ -231,7 +231,7 @@ def _priors(job: Job) -> tuple[list, Any]:
     cells.append(Cell("priors that rate their own model highest", "number", *counts))
     return cells, partial(figures.plot_priors, features, priors=s["priors"])
 
-# %% ../../nbs/papers/15_task_priors_actions.ipynb #bca780c1
+# %% ../../nbs/papers/15_task_priors_actions.ipynb #dc6de3d9
 def _labels(job: Job) -> tuple[list, Any]:
     s, cells, examples = job.item.settings, [], []
     X = next(iter(_seen(job).features.values()))
