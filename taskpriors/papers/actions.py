@@ -383,10 +383,10 @@ _SCATTERS = "PT-Gauss fix", "N-LEEP", "LogME"
 
 
 def _scatter_cells(result, n_classes):  # the three tau of Figure 1's caption
-    means = [taus.groupby("row")["tau"].mean() for taus in _both_taus(result, n_classes)]
-    error = _both_taus(result, n_classes)[1].groupby("row")["tau"].sem().fillna(0)
+    groups = [taus.groupby("row")["tau"] for taus in _both_taus(result, n_classes)]
+    means, error = [group.mean() for group in groups], groups[1].sem().fillna(0)
     return [
-        Cell(row, "tau", *(float(m[row]) for m in means), 2 * float(error[row]))
+        Cell(row, "tau", float(means[0][row]), float(means[1][row]), 2 * float(error[row]))
         for row in _SCATTERS
     ]
 

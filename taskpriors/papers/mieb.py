@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = []
 
-# %% ../../nbs/papers/11_mieb.ipynb #79b8743a
+# %% ../../nbs/papers/11_mieb.ipynb #fadc4c8e
 from functools import lru_cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..checks import DataFrame, Series
-from ..toml import packaged_toml
 
-# %% ../../nbs/papers/11_mieb.ipynb #ca2980b2
+# %% ../../nbs/papers/11_mieb.ipynb #c7719836
 def _packaged(name):
     import pandas as pd
 
@@ -47,7 +46,7 @@ def published_points() -> DataFrame:  # a row per model, columns POINTS
     "The points of Figures 4 and 5 of Task Priors, read off the published plots."
     return _packaged("published_points.csv").set_axis(list(POINTS), axis=1)
 
-# %% ../../nbs/papers/11_mieb.ipynb #f6c6f8e0
+# %% ../../nbs/papers/11_mieb.ipynb #647fbac8
 READING = dict(mean=3.0, variance=1e-4)  # largest error of E and Var
 
 
@@ -73,7 +72,7 @@ def point_agreement(
         float(stats.spearmanr(points, truth).statistic), min(several), max(several)
     )
 
-# %% ../../nbs/papers/11_mieb.ipynb #d835cb92
+# %% ../../nbs/papers/11_mieb.ipynb #ecd8ed1e
 COARSE = 9  # the first tasks of the table; the others are fine ones
 
 
