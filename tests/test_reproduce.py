@@ -17,6 +17,15 @@ LONG = {  # one item of each action is quick to run; these repeat it
 }
 
 
+BESIDE_PRINT = [  # a printed number of each item that has some
+    ("task-priors-figure-4", "Spearman of the variance of Tr(GK)", "variance of probe accuracy"),
+    ("task-priors-figure-4-points", "Spearman of the mean of Tr(GK)", "mean probe accuracy"),
+    ("task-priors-figure-5-points", "Spearman of the mean of Tr(GK)", "mean MIEB accuracy"),
+    ("pactran-table-5", "PT-Gauss grid", "Caltech101"),
+    ("pactran-table-7", "width, checkpoints of all widths", "mean over tasks"),
+    ("pactran-table-8", "H-score", "N = 40"),
+    ("pactran-figure-1", "N-LEEP", "tau"),
+]
 ALONE = [name for name in ITEMS if name not in TOGETHER]
 
 
@@ -28,6 +37,7 @@ def run_small(name, out):
     assert len(table) and (out / f"{name}.csv").exists()
     ours = table[["convention", "derived"]]
     assert ours.notna().any(axis=1).all(), f"{name}: a cell without a number"
+    return table.set_index(["row", "column"])
 
 
 @pytest.mark.parametrize(
@@ -38,14 +48,18 @@ def test_an_item_runs_in_miniature(name, tmp_path):
 
 
 def test_items_run_in_miniature_and_no_two_share_a_table_or_a_picture(tmp_path):
-    for name in TOGETHER:
-        run_small(name, tmp_path)
+    tables = {name: run_small(name, tmp_path) for name in TOGETHER}
     for ending in ("csv", "png"):
         files = sorted(tmp_path.glob(f"*.{ending}"))
         contents = {file.read_bytes(): file.stem for file in files}
         assert len(contents) == len(files), f"{ending}: only {', '.join(contents.values())} differ"
     without_picture = {name for name in TOGETHER if not (tmp_path / f"{name}.png").exists()}
     assert without_picture == {"pactran-table-8"}
+    for name, row, column in BESIDE_PRINT:
+        item = ITEMS[name]
+        printed = published_table(item.paper, item.published).set_index(["row", "column"])
+        assert printed.loc[(row, column), "value"], name
+        assert (row, column) in tables[name].index, f"{name}: no cell for {row}, {column}"
 
 
 def test_figure_4_compares_the_variance_with_the_variance():

@@ -344,7 +344,8 @@ def plan_summary(
         f"{': ' + source['folder'] if 'folder' in source else ''}."
         for name, source in item.data.items()
     ]
-    return sentences or [f"It needs {item.needs}."]
+    sentences = sentences or [f"It needs {item.needs}."]
+    return [*sentences, f"Note: {item.note}."] if item.note else sentences
 
 
 def _duration(seconds):
