@@ -400,6 +400,7 @@ def _draw_scatters(result):
         scores = table[_PRINTED[row]]
         tau = agreement.agreement_statistic(scores.to_numpy(), -errors.to_numpy(), method="tau_b")
         ax.plot(scores, errors, "o")
+        ax.locator_params(axis="x", nbins=4)
         ax.set(xlabel=f"{row} (larger is better)", title=f"tau {tau:.2f} on the first subsample")
     axes[0].set_ylabel("test error")
     return axes
