@@ -6,6 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/papers/15_actions.ipynb #c575f4ea
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,26 +18,21 @@ import torch
 
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
-import taskpriors.kernels as kernels
 from ..inputs import encoders
 from ..inputs.accepted_models import load_encoder
 from ..inputs.image_source import ImageSource
 from taskpriors.papers import (
-    figures,
     hyperparameters,
     neucrab,
     neucrab_files,
     operations,
     questions,
     recipes,
+    released,
     tau_tables,
 )
 from .subsamples import Checkpoint
-from ..prior.diversity import task_diversity
-from ..prior.task_prior import TaskPrior
-from ..rank.models import rank_models
-from ..rank.record import on_request
-from ..results import new_axes
+from ..results import new_axes, new_panels
 from ..synbench import gaussians, robust_probing, score
 from ..synbench.accuracy import synthetic_accuracy
 from ..transfer import agreement, code_length, discriminants, evidence
@@ -278,100 +274,6 @@ def _distances(job: Job) -> tuple[list, Any]:
                 cells.append(Cell(name, f"MD, {label}", fit.mean_distance, fit.mean_distance))
     return cells, None
 
-# %% ../../nbs/papers/15_actions.ipynb #19580736
-def _only_images(job):  # of an item with one data set
-    name = next(iter(job.item.data))
-    return recipes.open_data(job.item, name, folder=job.folders.get(name), progress=False)
-
-
-def _edges(job: Job) -> tuple[list, Any]:
-    s, cells, last = job.item.settings, [], None
-    images = _only_images(job)
-    priors = s["prior"] if isinstance(s["prior"], list) else [s["prior"]]
-    plain = dict(n_classes=2, n_tasks=s["n_tasks"], metrics="all", **job.options)
-    for prior in priors:
-        law = job.networks[prior] if prior in job.networks else prior
-        published = rank_models(
-            job.networks, images, prior=law, graphs="directed", temperature=0.01, **plain
-        )
-        last = rank_models(job.networks, images, prior=law, **plain)
-        at = f", prior {prior}" if len(priors) > 1 else ""
-        for quantity in ("mean", "variance", "accuracy"):
-            pairs = zip(getattr(published, quantity), getattr(last, quantity), strict=True)
-            for model, (a, b) in zip(last.models, pairs, strict=True):
-                cells.append(Cell(model, f"{quantity}{at}", float(a), float(b)))
-        if len(last.models) > 3:
-            cells += _agreements(published, last, at)
-    draw = None if last is None else partial(last.plot_agreement, "mean")
-    return cells, draw
-
-
-def _agreements(published, derived, at):
-    for quantity, with_what in (("mean", "mean probe accuracy"), ("variance", "probe accuracy")):
-        correlations = [
-            agreement.rank_agreement(getattr(r, quantity), r.accuracy, method="spearman")
-            for r in (published, derived)
-        ]
-        error = (correlations[1].high - correlations[1].low) / 2
-        row = f"Spearman of the {quantity} of Tr(GK)"
-        yield Cell(row, with_what + at, correlations[0].value, correlations[1].value, error)
-
-
-def _distribution(job: Job) -> tuple[list, Any]:
-    s = job.item.settings
-    images = _only_images(job)
-    first = dict(list(job.networks.items())[:1])
-    n_classes = min(s["n_classes"], len(set(torch.as_tensor(images.labels).tolist())))
-    options = dict(n_tasks=s["n_tasks"], n_classes=n_classes, **job.options)
-    asked = ["logme", "accuracy"]
-    ranking = rank_models(first, images, labels=True, metrics=asked, **options)
-    label = float(ranking.extra["label accuracy"][0])
-    accuracies = on_request(ranking.accuracies, "reproduce", "accuracy")[0]
-    cells = [
-        Cell("the labels", "accuracy", None, label),
-        Cell("sampled tasks", "mean accuracy", None, float(accuracies.mean())),
-        Cell("sampled tasks", "standard deviation", None, float(accuracies.std())),
-    ]
-
-    def draw():
-        ax = new_axes()
-        ax.hist(accuracies.numpy(), bins=20, label="sampled tasks")
-        ax.axvline(label, color="C3", label="the labels")
-        ax.set(xlabel="accuracy", ylabel="tasks", title="One benchmark is one point of a law")
-        ax.legend()
-        return ax
-
-    return cells, draw
-
-
-def _labels(job: Job) -> tuple[list, Any]:
-    from taskpriors.inputs.embed import embed_features
-
-    s, cells, examples = job.item.settings, [], []
-    images = _only_images(job)
-    X = embed_features(next(iter(job.networks.values())), images, **job.options).features
-    prior = TaskPrior(kernels.kernel_factor(X, scale="frobenius"), 1.0)
-    for ratio in s["ratios"]:
-        at = prior.at_ratio(1 / ratio)
-        tasks = at.sample(n_tasks=8, n_classes=s["n_classes"], seed=0)
-        row = f"{ratio:g} times the mean of K"
-        cells.append(
-            Cell(row, "distinct tasks of 8", None, float(task_diversity(tasks).n_distinct))
-        )
-        examples.append((row, tasks[0]))
-
-    def draw():
-        from taskpriors.results import new_panels
-
-        xy = figures.tsne_map(X)
-        axes = new_panels(1, len(examples), figsize=(3 * len(examples), 3))[0]
-        for ax, (row, task) in zip(axes, examples, strict=True):
-            ax.scatter(*xy.T, c=task.numpy(), s=4, cmap="tab10")
-            ax.set(title=f"T is {row}", xticks=[], yticks=[])
-        return axes[0]
-
-    return cells, draw
-
 # %% ../../nbs/papers/15_actions.ipynb #d6f6efc4
 _PRINTED = {row: metric for row, metric in operations.TABLE_8.items() if not row.startswith("PT-")}
 _PRINTED |= {"PT-Gauss grid": "pactran_gaussian, valid", "PT-Gauss fix": "pactran_gaussian"}
@@ -402,9 +304,6 @@ def _neucrab(job: Job) -> tuple[list, Any]:
         return _costs(job, _image_tasks(job, inputs=True)[0])
     tasks = _image_tasks(job)
     names = list(job.networks)
-    if s.get("one_width") and not job.item.small:
-        widths = [tasks[0].features[m].shape[1] for m in names]
-        names = [m for m, d in zip(names, widths, strict=True) if d == mode(widths)]
     checkpoints = [
         Checkpoint(
             m,
@@ -419,47 +318,121 @@ def _neucrab(job: Job) -> tuple[list, Any]:
         per_class=_sizes(job),
         n_seeds=s.get("n_seeds", 5),
         metrics=sorted({k.partition(",")[0] for k in _PRINTED.values()}),
+        extra=released.RELEASED,
         cache=job.options.get("cache"),
         progress=job.options.get("progress", True),
     )
+    n_classes = {task.name: len(torch.as_tensor(task.labels).unique()) for task in tasks}
     if s.get("grid"):
-        return _grid_cells(result), partial(_first_panel, result)
+        return _grid_cells(result, n_classes), partial(_first_panel, result)
+    if s.get("scatter"):
+        return _scatter_cells(result, n_classes), partial(_draw_scatters, result)
     if s.get("one_width"):
-        return _tau_cells(result, by_size=True), result.plot
-    return _tau_cells(result, by_size=False), result.plot
+        widths = result.truth.set_index("model")["dim"]
+        names = widths.index[widths == mode(widths)]
+        of_one = replace(
+            result,
+            truth=result.truth[result.truth["model"].isin(names)],
+            scores=result.scores[result.scores["model"].isin(names)],
+        )
+        judged = result if job.item.small else of_one
+        cells = _tau_cells(judged, n_classes, by_size=True)
+        return [*cells, _width_cell(result)], judged.plot
+    return _tau_cells(result, n_classes, by_size=False), result.plot
 
 
-def _tau_cells(result, by_size):  # a column per N/K, over tasks, or a column per task
-    taus, cells = result.taus(), []
+def _both_taus(result, n_classes):  # tables of task, per_class, seed, row, tau: released and ours
+    derived = result.taus()
+    rows = {metric: row for row, metric in _PRINTED.items()}
+    derived = derived.assign(row=derived["metric"].map(rows)).dropna(subset="row")
+    simple = {row: name for row, name in _PRINTED.items() if "pactran" not in name}
+    scores = released.released_rows(result.scores, n_classes)
+    return released.released_taus(scores, result.error(), simple), derived
+
+
+def _tau_cells(result, n_classes, by_size):  # a column per N/K, over tasks, or a column per task
     column = "per_class" if by_size else "task"
-    for row, metric in _PRINTED.items():
-        of = taus[taus["metric"] == metric]
-        cell = of.groupby([of[column].rename("at"), "task"])
-        by_task = cell[["tau", "tau_a"]].mean().groupby("at").mean()
-        errors = cell["tau"].sem().fillna(0).groupby("at").mean()
-        for at, both in by_task.iterrows():
-            name = f"N/K = {at}" if by_size else str(at)
-            cells.append(Cell(row, name, float(both["tau_a"]), float(both["tau"]), 2 * errors[at]))
-    return cells
+    groups = [
+        taus.groupby(["row", taus[column].rename("at"), "task"])["tau"]
+        for taus in _both_taus(result, n_classes)
+    ]
+    convention, derived = (group.mean().groupby(["row", "at"]).mean() for group in groups)
+    errors = groups[1].sem().fillna(0).groupby(["row", "at"]).mean()
+    places = list(dict.fromkeys(derived.index.get_level_values("at")))
+    return [
+        Cell(
+            row,
+            f"N/K = {at}" if by_size else str(at),
+            convention.get((row, at)),
+            float(derived[row, at]),
+            2 * float(errors[row, at]),
+        )
+        for row, at in itertools.product(_PRINTED, places)
+        if (row, at) in derived.index
+    ]
 
 
-def _grid_cells(result):  # the points of both columns of the figure, of the first subsamples
+def _width_cell(result):  # B.7: the width as a metric, on checkpoints of all widths
+    error = result.error()
+    taus: dict[str, list] = dict(tau_a=[], tau_b=[])
+    for _, truth in result.truth.groupby("task", sort=False):
+        errors = error.loc[list(zip(truth["task"], truth["model"], strict=True))].to_numpy()
+        for method, of_tasks in taus.items():
+            width = truth["dim"].to_numpy(dtype=float)
+            of_tasks.append(agreement.agreement_statistic(width, -errors, method=method))
+    a, b = (sum(of_tasks) / len(of_tasks) for of_tasks in taus.values())
+    return Cell("width, checkpoints of all widths", "mean over tasks", a, b)
+
+
+_SCATTERS = "PT-Gauss fix", "N-LEEP", "LogME"
+
+
+def _scatter_cells(result, n_classes):  # the three tau of Figure 1's caption
+    groups = [taus.groupby("row")["tau"] for taus in _both_taus(result, n_classes)]
+    means, error = [group.mean() for group in groups], groups[1].sem().fillna(0)
+    return [
+        Cell(row, "tau", float(means[0][row]), float(means[1][row]), 2 * float(error[row]))
+        for row in _SCATTERS
+    ]
+
+
+def _draw_scatters(result):
+    cell = result.scores.query("seed == 0")
+    table = tau_tables.subsample_table(cell)
+    errors = result.error()[result.truth["task"].iloc[0]].loc[table.index]
+    axes = new_panels(1, len(_SCATTERS), figsize=(3.2 * len(_SCATTERS), 3.2), sharey=True)[0]
+    for ax, row in zip(axes, _SCATTERS, strict=True):
+        scores = table[_PRINTED[row]]
+        tau = agreement.agreement_statistic(scores.to_numpy(), -errors.to_numpy(), method="tau_b")
+        ax.plot(scores, errors, "o")
+        ax.locator_params(axis="x", nbins=4)
+        ax.set(xlabel=f"{row} (larger is better)", title=f"tau {tau:.2f} on the first subsample")
+    axes[0].set_ylabel("test error")
+    return axes
+
+
+def _grid_cells(result, n_classes):  # the points of both columns, of the first subsamples
     cells = []
     task = result.truth["task"].iloc[0]
     error = result.error()[task]
     for per, cell in result.scores.query("seed == 0").groupby("per_class", sort=False):
-        table = tau_tables.subsample_table(cell)
-        ratios = hyperparameters.spread_ratios(tau_tables.grids_of(cell)).flatten()
-        errors = error.loc[table.index].to_numpy()
-        for ratio, name in zip(ratios, table.filter(like="grid ").columns, strict=True):
-            row = f"N/K = {per}, (a, b) = ({name[5:].replace(' ', ', ')})"
-            cells.append(Cell(row, "s.d. of FR over RER", None, float(ratio)))
-            truths = {"the test error": -errors, "LINEAR-VALID": table.get("linear_valid")}
+        both = released.released_rows(cell, n_classes), cell
+        tables = [tau_tables.subsample_table(rows) for rows in both]
+        ratios = [
+            hyperparameters.spread_ratios(tau_tables.grids_of(rows)).flatten().tolist()
+            for rows in both
+        ]
+        truths = {"the test error": -error.loc[tables[0].index].to_numpy()}
+        if "linear_valid" in tables[0]:
+            truths["LINEAR-VALID"] = tables[0]["linear_valid"].to_numpy()
+        for k, name in enumerate(tables[0].filter(like="grid ").columns):
+            row = f"{task}, N/K = {per}, (a, b) = ({name[5:].replace(' ', ', ')})"
+            cells.append(Cell(row, "s.d. of FR over RER", ratios[0][k], ratios[1][k]))
             for what, truth in truths.items():
-                if truth is not None and len(set(truth)) > 1 and len(set(table[name])) > 1:
+                if len(set(truth)) > 1 and all(table[name].nunique() > 1 for table in tables):
                     a, b = (
-                        agreement.agreement_statistic(table[name].to_numpy(), truth, method=m)
-                        for m in ("tau_a", "tau_b")
+                        agreement.agreement_statistic(table[name].to_numpy(), truth, method="tau_b")
+                        for table in tables
                     )
                     cells.append(Cell(row, f"tau with {what}", a, b))
     return cells
@@ -477,7 +450,8 @@ def _questions(job: Job) -> tuple[list, Any]:
     settings: dict[str, Any] = dict(per_class=_sizes(job), n_seeds=s.get("n_seeds", 5), **options)
     names = [Checkpoint(model, family=neucrab_files.family_of(model)) for model in task.features]
     result = neucrab.neucrab(names, [task], metrics=["linear_valid"], **settings)
-    return _grid_cells(result), partial(_first_panel, result)
+    n_classes = {task.name: len(torch.as_tensor(task.labels).unique())}
+    return _grid_cells(result, n_classes), partial(_first_panel, result)
 
 
 def _first_panel(result):
@@ -487,17 +461,17 @@ def _first_panel(result):
 def _costs(job, task):  # GFLOPS of metrics, and of the features of as many images
     cells, name = [], next(iter(job.networks))
     one_model = [Checkpoint(name, head=neucrab_files.source_head(job.networks[name]))]
-    for per, table in neucrab_files.cost_table([task], one_model, _sizes(job)).groupby("per_class"):
-        at = f"N/K = {per}, {name}"
-        for row in table.to_dict("records"):
-            cells.append(Cell(row["metric"], f"{at}, GFLOP", None, row["operations"] / 1e9))
-            cells.append(Cell(row["metric"], f"{at}, seconds", None, row["seconds"]))
+    for _, table in neucrab_files.cost_table([task], one_model, _sizes(job)).groupby("per_class"):
         n_points = int(table["points"].iloc[0])
+        at = f"N = {n_points}"
+        for row in table.to_dict("records"):
+            cells.append(Cell(row["metric"], at, None, row["operations"] / 1e9))
+            cells.append(Cell(row["metric"], f"{at}, seconds", None, row["seconds"]))
         for called, network in job.networks.items():
             module: Any = load_encoder(network).forward
             with torch.no_grad():
                 one = operations.count_operations(partial(module, task.inputs[called][0][None]))
-            cells.append(Cell(f"features of {called}", f"{at}, GFLOP", None, n_points * one / 1e9))
+            cells.append(Cell(f"features of {called}", at, None, n_points * one / 1e9))
     return cells, None
 
 
@@ -507,9 +481,6 @@ ACTIONS: dict[str, Callable] = dict(
     printed_correlations=_printed_correlations,
     robust_probing=_robust_probing,
     distances=_distances,
-    edges=_edges,
-    distribution=_distribution,
-    labels=_labels,
     neucrab=_neucrab,
     questions=_questions,
 )

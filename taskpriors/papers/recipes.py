@@ -113,8 +113,7 @@ def _item(recipes, entry, miniature) -> Item:
         networks = dict(small["networks"]) if networks else {}
         data = {name: dict(images=small["data"]) for name in list(data)[:1]}
         settings |= {k: v for k, v in small.get("settings", {}).items()}
-        if "prior" in settings and "prior" in small:
-            settings["prior"] = small["prior"]
+        settings |= {k: small[k] for k in ("prior", "priors") if k in settings}
     return Item(
         name=entry["name"],
         paper=recipes["paper"],
@@ -345,7 +344,8 @@ def plan_summary(
         f"{': ' + source['folder'] if 'folder' in source else ''}."
         for name, source in item.data.items()
     ]
-    return sentences or [f"It needs {item.needs}."]
+    sentences = sentences or [f"It needs {item.needs}."]
+    return [*sentences, f"Note: {item.note}."] if item.note else sentences
 
 
 def _duration(seconds):

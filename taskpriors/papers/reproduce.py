@@ -15,7 +15,7 @@ from typing import Any
 import taskpriors.checks as checks
 import taskpriors.store as store
 from ..checks import DataFrame
-from . import actions, recipes
+from . import actions, recipes, task_priors_actions
 from ..show.plots import drawn_png
 from ..show.words import counted
 
@@ -137,9 +137,8 @@ def reproduce(
     options: dict[str, Any] = dict(batch_size=batch_size, cache=cache, progress=progress)
     if device is not None:
         options["device"] = device
-    cells, draw = actions.ACTIONS[chosen.action](
-        actions.Job(chosen, chosen.usable, folders, options)
-    )
+    compute = {**actions.ACTIONS, **task_priors_actions.ACTIONS}[chosen.action]
+    cells, draw = compute(actions.Job(chosen, chosen.usable, folders, options))
     table = compare_cells(cells, chosen)
     place = Path(out).expanduser() / chosen.name
     text = table.to_csv(index=False, lineterminator="\n")
