@@ -381,8 +381,19 @@ def _paper_row(what, text, hits, targets):
     )
     none = "to run" if command else "left out"
     status = ", ".join(dict.fromkeys(item.status for item, _ in hits)) or none
-    parts = [where or reason, f"`{command}`" if command else ""]
+    reason = reason or " ".join(recipe_notes(command))
+    parts = [where, reason] if command else [where or reason]
+    parts.append(f"`{command}`" if command else "")
     return f"| {what} | {text} | {status} | {'; '.join(p for p in parts if p)} |"
+
+
+@cache
+def recipe_notes(command):
+    "What the recipe of an item says of its numbers, from its one place."
+    from taskpriors.papers.recipes import paper_items
+
+    name = command.partition("taskpriors reproduce ")[2].partition(" ")[0]
+    return paper_items()[name].notes if name else []
 
 
 def _title(path):

@@ -383,6 +383,7 @@ _REPRODUCE = {
     "papers.reproduce.reproduce": dict(
         item=dict(flag="item", nargs="?", metavar="ITEM"),
         folder=dict(nargs="+"),
+        network=dict(nargs="+"),
         cache=_CACHE,
         progress=_FILES["progress"],
     )
@@ -460,7 +461,8 @@ def run_reproduce(
     given = own_options(vars(args)) | {k: v for k, v in vars(args).items() if k in ("out", "plan")}
     if "item" not in given:
         for name, row in item_table().iterrows():
-            said = f"{row.shows}. It needs {row.needs}. Does it run here? {row.here}."
+            said = f"{row.shows}. It needs {row.needs}. {row.notes}".strip()
+            said += f" Does it run here? {row.here}."
             print(wrap(said, initial_indent=f"{name:25}", subsequent_indent=" " * 25))
         return 0
     found = reproduce(given.pop("item"), **given)
@@ -468,6 +470,8 @@ def run_reproduce(
         print(found)
         return 0
     print(found.map(_number_or_word).to_string(index=False))
+    for note in found.attrs["notes"]:
+        print(wrap(f"\n{note}" if note is found.attrs["notes"][0] else note))
     print(f"\nWritten to {' and '.join(found.attrs['written'])}")
     return 0
 

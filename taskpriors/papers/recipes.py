@@ -199,7 +199,7 @@ def _item(recipes, entry, miniature) -> Item:
         stand_ins={} if miniature else stand_ins,
         note=entry.get("note", ""),
         limit=small.get("limit") if miniature else settings.get("limit"),
-        full=_item(recipes, entry, False) if miniature else None,
+        full=_item(recipes, entry, False) if miniature and (networks or data) else None,
     )
 
 
@@ -277,28 +277,43 @@ def is_cached(
     return any(isinstance(path, str) for path in paths)
 
 # %% ../../nbs/papers/13_recipes.ipynb #f133d404
+def is_named_source(
+    folder: str | Path,  # as somebody names it
+) -> bool:
+    "Is it a data set by its name, such as tfds/smallnorb:label_azimuth, and no folder?"
+    kind, slash, _ = str(folder).partition("/")
+    return (
+        bool(slash)
+        and kind in ("tfds", "hfds", "hfids", "wds", "torch")
+        and not Path(folder).exists()
+    )
+
+
 def open_data(
     item: Item,
     name: str,  # of one of its data sets
     *,
     part: str = "test",  # "train" or "test"
-    folder: str | Path | None = None,  # of the images, with one subfolder per class
+    folder: str | Path | None = None,  # of the images by class, or SOURCE:KEY
     progress: bool = True,
 ) -> ImageSource:
     "The images of an item, fetched if they are not there."
     source, caller = item.data[name], "reproduce"
+    options: dict[str, Any] = dict(limit=item.limit, progress=progress)
+    if folder is not None and is_named_source(folder):
+        called, _, key = str(folder).partition(":")
+        keys = dict(target_key=key) if key else {}
+        return load_images(called, split=part, **keys, **options)
     if folder is not None:
-        return load_images(str(folder), limit=item.limit, progress=progress)
+        return load_images(str(folder), **options)
     if "images" in source:
-        return load_images(source["images"], limit=item.limit, progress=progress)
+        return load_images(source["images"], **options)
     if problem := data_problem(source):
         checks.refuse(
             caller, f"the images of {name} must be named", problem, "pass --folder FOLDER", OSError
         )
     if "hub" in source:
-        return load_images(
-            f"hfds/{source['hub']}", limit=item.limit, progress=progress, **source[part]
-        )
+        return load_images(f"hfds/{source['hub']}", **options, **source[part])
     import torchvision
 
     kind = getattr(torchvision.datasets, source["torchvision"])
@@ -310,7 +325,7 @@ def open_data(
         got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
         remedy = "go where there is a network, or pass --folder FOLDER"
         checks.refuse(caller, f"the images of {name} must be fetched", got, remedy, OSError)
-    return load_images(ds, limit=item.limit, progress=progress)
+    return load_images(ds, **options)
 
 # %% ../../nbs/papers/13_recipes.ipynb #a5be317b
 def item_table() -> DataFrame:  # one row per item
