@@ -490,10 +490,16 @@ _DATA = {
 def run_data(
     args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
-    "List the networks, images and texts of the studies, or fetch one of them."
+    "List the networks, images and texts of the studies, fetch one, or prepare what studies read."
     from taskpriors.papers.study_data import fetch_study_data, study_data_table
     from taskpriors.show.words import plain_text
 
+    if "prepare" in args:
+        from taskpriors.papers.study_files import prepare_study_data
+
+        names = [args.name] if "name" in args else None
+        print(prepare_study_data(names, out=getattr(args, "out", None)))
+        return 0
     if "name" not in args:
         for name, row in study_data_table().iterrows():
             print(f"{name} ({row.kind})\n    {row.repository} at {row.commit[:12]}")
@@ -536,6 +542,12 @@ _OF_RANKINGS = {
     ),
 }
 _CLEAR = {"--clear": dict(action="store_true", help="remove what taskpriors wrote, no other file")}
+_PREPARE = {
+    "--prepare": dict(
+        action="store_true",
+        help="write the folder that the studies read (TASKPRIORS_DATA), as far as it can be made",
+    )
+}
 _METRICS = {"transfer.cards.describe_metric": dict(metric=dict(flag="metric", nargs="?"))}
 _COMMANDS: dict = dict(
     rank=(run_rank, _RANK, _OF_RANKINGS),
@@ -545,7 +557,7 @@ _COMMANDS: dict = dict(
     tune=(run_tune, _TUNE, {}),
     reproduce=(run_reproduce, _REPRODUCE, {}),
     next=(run_next, _NEXT, {}),
-    data=(run_data, _DATA, {}),
+    data=(run_data, _DATA, _PREPARE),
     cache=(run_cache, {"store.clear_cache": dict(cache=_CACHE)}, _CLEAR),
     metrics=(run_metrics, _METRICS, {}),
 )
