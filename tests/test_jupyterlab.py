@@ -1,5 +1,5 @@
-"""Pages for users and a proof, opened in JupyterLab and run in a browser, as `pip install -e ".[dev]"` has it;
-skipped with a reason where JupyterLab or Chromium is missing.
+"""Pages for users and a proof, opened in JupyterLab and run in a browser, as
+`pip install -e ".[dev]"` has it; skipped with a reason where JupyterLab or Chromium is missing.
 """
 
 import functools
