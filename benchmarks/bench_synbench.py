@@ -234,12 +234,12 @@ class Score:
 
 
 class Probing:
-    """A score against probing: a small vision transformer, 2 x 512 images of one scale, and as many
+    """A score against probing: a small vision transformer, 2 x 128 images of one scale, and as many
     images of a labelled set of 100 classes with one logistic head of at most 100 steps.
     """
 
     timeout = 600
-    n = 512
+    n = 128
     images_of_a_score = 50 * (2048 + 2048)  # the paper's settings
 
     def setup(self):

@@ -33,8 +33,8 @@ def test_an_item_runs_in_miniature(name, tmp_path, monkeypatch):
     run = dict(out=tmp_path, miniature=True, cache=str(tmp_path / "cache"), progress=False)
     table = reproduce(name, **run)
     assert len(table) and (tmp_path / f"{name}.csv").exists()
-    ours = table[["convention", "derived"]]
-    assert ours.notna().any(axis=1).all(), f"{name}: a cell without a number"
+    ours = table[table["differs"] != "not computed"][["convention", "derived"]]
+    assert len(ours) and ours.notna().any(axis=1).all(), f"{name}: a cell without a number"
 
 
 def cells_of(name, tmp_path, called=(), **settings):

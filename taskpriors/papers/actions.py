@@ -143,7 +143,7 @@ def accuracy_correlations(
         apart = [_pearson(v, [truth[c.column] for c in members]) - pair[1] for v in shifted]
         few = "" if len(members) == len(truth) else f"over {len(members)} of {len(truth)} networks"
         error = math.hypot(*apart)
-        found.append(Cell(metric, "Pearson", *pair, error=error, unlike=few))
+        found.append(Cell(metric, "Pearson", pair[0], pair[1], error, few))
     return found
 
 
@@ -253,9 +253,9 @@ def _printed_ranks(job: Job) -> tuple[list, Any]:
     }
     cells = []
     for metric in every:
-        pair = {name: float(of["average"][metric]) for name, of in means.items()}
+        pair = [float(of["average"][metric]) for of in means.values()]
         ties = max(float((of["max"] - of["min"])[metric]) for of in means.values()) / 2
-        cells.append(Cell(metric, "mean rank", **pair, error=ties))
+        cells.append(Cell(metric, "mean rank", pair[0], pair[1], ties))
     return cells, None
 
 
@@ -329,7 +329,7 @@ def _advice(job, network, changes, at):  # scores by radius, and the changes at 
         for k, e in enumerate(ours.settings.eps)
     ]
     pair = [float(r.settings.eps[int(r.score[:, 0].argmax())]) for r in (published, ours)]
-    cells.append(Cell(f"{at}, SynBench", "advised eps", *pair))
+    cells.append(Cell(f"{at}, SynBench", "advised eps", pair[0], pair[1]))
     advised = [c for c in changes if c.column == f"eps = {pair[1]:g}"]
     return cells + [c._replace(column="advised eps") for c in advised]
 
@@ -523,8 +523,11 @@ def _neucrab(job: Job) -> tuple[list, Any]:
     ]
     tuned: dict[str, Any] = {}
     if job.fine_tune:  # the truth of B.3
-        few = dict(rates=(0.01,), steps=(2,), batch_size=16) if job.item.small else {}
-        tuned = dict(recipe=TuningRecipe(**few), tuning=dict(device=job.options.get("device")))
+        small = TuningRecipe(rates=(0.01,), steps=(2,), batch_size=16)
+        tuned = dict(
+            recipe=small if job.item.small else TuningRecipe(),
+            tuning=dict(device=job.options.get("device")),
+        )
     result: Any = neucrab(
         checkpoints,
         tasks,
@@ -615,7 +618,7 @@ def _costs(job):  # GFLOPS of metrics, and of the features of as many images
 
 
 def _gflop_of_one(network, job):  # of the features of one image
-    encoder = load_encoder(network)
+    encoder: Any = load_encoder(network)
     image = _parts(job, next(iter(job.item.data)))[0][0]
     x, forward = encoder.transform(image)[None], encoder.forward
     with torch.no_grad():

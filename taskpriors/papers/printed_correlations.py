@@ -10,8 +10,6 @@ import itertools
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
-from scipy import stats
 
 from ..checks import DataFrame
 from .recipes import published_table
@@ -52,6 +50,8 @@ def correlation(
     truth: list,  # the same
 ) -> float:
     "Pearson's correlation of two printed rows."
+    from scipy import stats
+
     return stats.pearsonr(np.array(row, float), np.array(truth, float)).statistic
 
 # %% ../../nbs/papers/14_printed_correlations.ipynb #af81206f
@@ -88,6 +88,8 @@ def recomputed_correlations(
     table: str,  # "Table 7" or "Table 19"
 ) -> DataFrame:  # a row per printed correlation: printed, recomputed, low, high, follows
     "Printed correlations beside those of their own rows, and the interval over roundings."
+    import pandas as pd
+
     printed = rows_of(table)
     entries = []
     for name, row in printed.rows.items():
@@ -113,6 +115,8 @@ def fisher_interval(
     level: float,  # 0.9 for an interval that holds nine times in ten
 ) -> tuple[float, float]:
     "Interval of a correlation of independent points by Fisher's transformation."
+    from scipy import stats
+
     half = stats.norm.ppf(0.5 + level / 2) / (n - 3) ** 0.5
     low, high = np.tanh(np.arctanh(r) + np.array([-half, half]))
     return float(low), float(high)
@@ -140,6 +144,8 @@ def ranks(
     method: str = "average",  # ranks of ties: "average", "min" or "max"
 ) -> DataFrame:  # the same shape; rank one is the largest
     "Ranks of the metrics on each task by the correlation with its accuracy."
+    import pandas as pd
+
     signs = pd.Series(
         [-1 if turned and metric in LOWER_IS_BETTER else 1 for metric in correlations],
         index=correlations.columns,

@@ -302,7 +302,7 @@ def open_data(
     options: dict[str, Any] = dict(limit=item.limit, progress=progress)
     if folder is not None and is_named_source(folder):
         called, _, key = str(folder).partition(":")
-        keys = dict(target_key=key) if key else {}
+        keys: dict[str, Any] = dict(target_key=key) if key else {}
         return load_images(called, split=part, **keys, **options)
     if folder is not None:
         return load_images(str(folder), **options)

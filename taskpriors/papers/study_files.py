@@ -203,6 +203,8 @@ class SpecNet(nn.Module):
         for name in ("mean", "std"):
             values = torch.tensor(self.spec.get(name, [0.0] * 3)).view(1, 3, 1, 1)
             self.register_buffer(name, values)
+        self.mean: Tensor
+        self.std: Tensor
 
     @staticmethod
     def _buffer(name):
@@ -229,7 +231,7 @@ class SpecNet(nn.Module):
         if x.dtype == torch.uint8:
             x = (x.permute(0, 3, 1, 2) if x.shape[-1] == 3 else x).float() / 255
         if self.spec.get("mean_image"):
-            return x * 255 - self.buf_mean_image
+            return x * 255 - getattr(self, self._buffer("mean_image"))
         return (x - self.mean) / self.std
 
     def _tensor(self, name):
@@ -238,20 +240,21 @@ class SpecNet(nn.Module):
 
     def _value(self, node, inputs):
         kind, x = node["op"], inputs[0]
-        weights = [self._tensor(f"{node.get('name', '')}.{k}") for k in ("weight", "bias")]
+        weight, bias = (self._tensor(f"{node.get('name', '')}.{k}") for k in ("weight", "bias"))
         if kind == "conv":
-            return F.conv2d(F.pad(x, node["pad"]), *weights, node["stride"], groups=node["groups"])
+            padded = F.pad(x, node["pad"])
+            return F.conv2d(padded, weight, bias, node["stride"], groups=node["groups"])
         if kind == "bn":
             names = (f"{node['name']}.running_{k}" for k in ("mean", "var"))
-            moments = [getattr(self, self._buffer(name)) for name in names]
-            return F.batch_norm(x, *moments, *weights, training=False, eps=node["eps"])
+            mean, var = (getattr(self, self._buffer(name)) for name in names)
+            return F.batch_norm(x, mean, var, weight, bias, eps=node["eps"])
         if kind == "maxpool":
             return F.max_pool2d(x, node["kernel"], node["stride"], ceil_mode=node["ceil"])
         if kind == "shortcut_a":  # every second pixel, and channels of zeros
             step = node["stride"]
             return F.pad(x[:, :, ::step, ::step], (0, 0, 0, 0, *node["cpad"]))
         if kind == "fc":
-            return F.linear(x, *weights)
+            return F.linear(x, weight, bias)
         simple: dict[str, Callable] = dict(
             add=lambda: x + inputs[1],
             concat=lambda: torch.cat(inputs, 1),
@@ -282,7 +285,11 @@ class SpecNet(nn.Module):
         "Pooled features before the classifier."
         return self.run(x, self.spec["features"])
 
-    def forward(self, x):
+    def forward(
+        self,
+        x: Tensor,  # images
+    ) -> Tensor:  # (n, classes)
+        "Scores of the classes."
         return self.run(x, self.spec["logits"])
 
 # %% ../../nbs/papers/17_study_files.ipynb #9a5e4435
@@ -378,7 +385,7 @@ def _reference_row(place, network, images):
     x, y, split, names = load_images(pack, net.spec["input"][-1])
     with torch.no_grad():
         X = torch.cat([net.features(part) for part in x.split(64)]).numpy()
-    train = split == 0
+    train = np.asarray(split) == 0
     about = dict(net=network, dataset=images, feature_dim=X.shape[1], classes=len(names))
     about |= dict(n_train=int(train.sum()), n_test=int((~train).sum()))
     return about | probe_accuracy(X, y.numpy(), train)
@@ -434,7 +441,11 @@ class _Folder:
         store.write_file(self.notes, json.dumps(self.sums, indent=1, sort_keys=True) + "\n")
 
 
-def _check_content(name, arrays):
+def check_content(
+    name: str,  # of a network or set
+    arrays: Mapping,  # name -> array, as the studies read them
+) -> None:
+    "Warn where the content is another than that of the studies as they were run."
     wanted = study_data.study_data()[name].get("content")
     if wanted is not None and digest_arrays(arrays) != wanted:
         said = f"{_ME}: {name} has another content than in the studies as they were run"
@@ -445,13 +456,14 @@ def _piece(name, source):  # bytes of its file
     if name in PACKS:
         arrays = packed_images(source, PACKS[name])
         file = io.BytesIO()
-        np.savez_compressed(file, **arrays)
-        _check_content(name, arrays)
+        named: dict[str, Any] = arrays
+        np.savez_compressed(file, **named)
+        check_content(name, arrays)
         return file.getvalue()
     from safetensors.torch import save
 
     spec, tensors = NETWORKS[name](source)
-    _check_content(name, {k: v.numpy() for k, v in tensors.items()})
+    check_content(name, {k: v.numpy() for k, v in tensors.items()})
     return save(tensors, {"spec": json.dumps(spec), "info": json.dumps({"source": source.name})})
 
 
