@@ -350,6 +350,8 @@ def papers_page(targets):
         "**to run**: no notebook has its numbers, a command computes them. "
         "**left out**: no notebook claims it, for the reason given. "
         "A command computes the item at full size, and with `--miniature` a small version of it.",
+        "",
+        whole_items(shown),
     ]
     for paper, items in catalogue().items():
         lines += [
@@ -385,6 +387,14 @@ def _paper_row(what, text, hits, targets):
     parts = [where, reason] if command else [where or reason]
     parts.append(f"`{command}`" if command else "")
     return f"| {what} | {text} | {status} | {'; '.join(p for p in parts if p)} |"
+
+
+def whole_items(shown):
+    "How many items the cells mark as whole: proved, implemented, reproduced or refuted."
+    items = [(paper, what) for paper, of in catalogue().items() for what in of]
+    marks = [{item.status for item, _ in shown.get(key, [])} for key in items]
+    n = sum(bool(mark - {"partly"}) for mark in marks)
+    return f"{n} of {len(items)} items are proved, implemented, reproduced or refuted."
 
 
 @cache
