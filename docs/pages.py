@@ -396,8 +396,19 @@ def _paper_row(what, line, hits, targets):
     )
     statuses = list(dict.fromkeys(item.status for item, _ in hits))
     status = ", ".join(statuses) or standing(line, statuses)
-    parts = [where or reason, f"`{command}`" if command else ""]
+    reason = reason or " ".join(recipe_notes(command))
+    parts = [where, reason] if command else [where or reason]
+    parts.append(f"`{command}`" if command else "")
     return f"| {what} | {text} | {status} | {'; '.join(p for p in parts if p)} |"
+
+
+@cache
+def recipe_notes(command):
+    "What the recipes of an item say of its numbers, from their one place."
+    from taskpriors.papers.recipes import paper_items
+
+    names = re.findall(r"taskpriors reproduce ([\w-]+)", command)
+    return list(dict.fromkeys(note for name in names for note in paper_items()[name].notes))
 
 
 def _title(path):

@@ -18,6 +18,7 @@ import torch
 
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
+from ..checks import DataFrame
 from ..inputs import encoders
 from ..inputs.accepted_models import load_encoder
 from ..inputs.image_source import ImageSource
@@ -26,11 +27,13 @@ from taskpriors.papers import (
     neucrab,
     neucrab_files,
     operations,
+    printed_correlations,
     questions,
     recipes,
     released,
     tau_tables,
 )
+from .fine_tuning import TuningRecipe
 from .subsamples import Checkpoint
 from ..results import new_axes, new_panels
 from ..synbench import gaussians, robust_probing, score
@@ -46,6 +49,7 @@ class Cell(NamedTuple):
     convention: float | None  # under the published convention
     derived: float | None  # as we derive it
     error: float = 0.0  # of ours
+    unlike: str = ""  # why the printed number is one of something else
 
 
 class Job(NamedTuple):
@@ -53,8 +57,18 @@ class Job(NamedTuple):
 
     item: recipes.Item
     networks: dict  # the paper's name -> name in timm or the zoo
-    folders: dict  # data set -> folder of images, instead of the recipe's
+    folders: dict  # data set -> folder of images, or SOURCE:KEY, instead of the recipe's
     options: dict  # batch_size, device, cache, progress
+    fine_tune: bool = False  # in PACTran's items: is the truth that of fine-tuning?
+
+# %% ../../nbs/papers/15_actions.ipynb #fd6137d2
+def _parts(job, name):  # list of ImageSource
+    folder, source = job.folders.get(name), job.item.data[name]
+    split = recipes.is_named_source(folder) if folder else "train" in source
+    return [
+        recipes.open_data(job.item, name, part=part, folder=folder, progress=False)
+        for part in (("train", "test") if split else ("test",))
+    ]
 
 # %% ../../nbs/papers/15_actions.ipynb #c85b253e
 _SCORED = ("scales", "n_train", "n_test", "eps", "threshold", "covariance")
@@ -97,6 +111,44 @@ def _synbench_cells(job: Job) -> tuple[list, Any]:
         curves.append(ours)
     return cells, curves[0].plot if curves else None
 
+# %% ../../nbs/papers/15_actions.ipynb #958afa1d
+def accuracy_correlations(
+    cells: list,  # of metrics, a row of each metric and a column of each network
+    printed: DataFrame,  # a published table with the row "Accuracy (%)"
+) -> list:  # a Cell per metric, of column "Pearson"; none without accuracies of three networks
+    "Pearson's correlation of our numbers with the accuracies that the paper prints."
+    of_accuracy = printed[(printed["row"] == "Accuracy (%)") & (printed["column"] != "Pearson")]
+    truth = {row.column: float(row.value) for row in of_accuracy.itertuples()}
+    by_metric: dict[str, list] = {}
+    for cell in cells:
+        if cell.column in truth:
+            by_metric.setdefault(cell.row, []).append(cell)
+    found = []
+    for metric, members in by_metric.items():
+        values = [[getattr(c, k) for c in members] for k in ("convention", "derived")]
+        pair = [_pearson(v, [truth[c.column] for c in members]) for v in values]
+        if pair == [None, None]:
+            continue
+        shifted = [
+            [x + (c.error if c is moved else 0) for x, c in zip(values[1], members, strict=True)]
+            for moved in members
+            if pair[1] is not None
+        ]
+        apart = [_pearson(v, [truth[c.column] for c in members]) - pair[1] for v in shifted]
+        few = "" if len(members) == len(truth) else f"over {len(members)} of {len(truth)} networks"
+        error = math.hypot(*apart)
+        found.append(Cell(metric, "Pearson", pair[0], pair[1], error, few))
+    return found
+
+
+def _pearson(values, truth):  # None without three numbers that differ
+    if len(values) < 3 or any(v is None or not math.isfinite(v) for v in values):
+        return None
+    if len(set(values)) == 1:
+        return None
+    x, y = (torch.tensor(v, dtype=torch.float64) for v in (values, truth))
+    return agreement.agreement_statistic(x, y, method="pearson")
+
 # %% ../../nbs/papers/15_actions.ipynb #eca017e7
 _BASE_SCALE = 2.0
 
@@ -134,7 +186,10 @@ def _by_size(job: Job) -> tuple[list, Any]:
             )
             read = _baselines(z[:n], y[:n], learner)
             cells += [Cell(f"{name}, n = {n}", called, v, None) for name, v in read.items()]
-    return cells, None
+    if job.item.settings.get("row_per_network"):  # as Table 9
+        return [c._replace(row=c.column, column=c.row.partition(",")[0]) for c in cells], None
+    printed = recipes.published_table(job.item.paper, job.item.published)
+    return cells + accuracy_correlations(cells, printed), None
 
 
 def _baselines(z, y, learner):
@@ -154,19 +209,54 @@ def _baselines(z, y, learner):
 
 # %% ../../nbs/papers/15_actions.ipynb #2b3f4a22
 def _printed_correlations(job: Job) -> tuple[list, Any]:
-    import pandas as pd
+    table = printed_correlations.recomputed_correlations(job.item.published)
+    cells = [
+        Cell(row.Index, "Pearson", None, row.recomputed, _room_toward(float(row.printed), row))
+        for row in table.itertuples()
+    ]
+    n = len(printed_correlations.rows_of(job.item.published).accuracy)
+    largest = table.loc["SynBench, n = 32768"]
+    ends = [
+        printed_correlations.fisher_interval(largest[k], n, 0.9)
+        for k in ("recomputed", "low", "high")
+    ]
+    for k, column in enumerate(("90 % low", "90 % high")):  # A.17
+        middle, *others = (end[k] for end in ends)
+        error = max(abs(middle - other) for other in others)
+        cells.append(Cell(f"{largest.name}, {n} networks", column, None, middle, error))
+    return cells, partial(_draw_correlations, cells[: len(table)])
 
-    table = recipes.published_table(job.item.paper, job.item.published)
-    wide = table.pivot(index="row", columns="column", values="value").drop(columns="Pearson")
-    wide = wide.apply(pd.to_numeric, errors="coerce").dropna()
-    truth = torch.tensor(wide.loc["Accuracy (%)"].to_numpy())
+
+def _room_toward(printed, row):  # from ours to the end of the interval that is nearer to print
+    return row.high - row.recomputed if printed > row.recomputed else row.recomputed - row.low
+
+
+def _printed_tasks(job: Job) -> tuple[list, Any]:  # the last row of Table 15, from Table 7
+    table = printed_correlations.recomputed_correlations("Table 7")
     cells = []
-    for row in table["row"].unique():
-        if row in wide.index and row != "Accuracy (%)":
-            values = torch.tensor(wide.loc[row].to_numpy())
-            r = agreement.rank_agreement(values, truth, method="pearson")
-            cells.append(Cell(row, "Pearson", None, r.value, 0.0))
-    return cells, partial(_draw_correlations, cells)
+    for metric in printed_correlations.task_correlations()[0]:
+        row = table.loc[f"{metric}, n = 32768"]
+        room = _room_toward(float(row.printed), row)
+        cells.append(Cell("AVG acc.", metric, None, row["recomputed"], room))
+    return cells, None
+
+
+def _printed_ranks(job: Job) -> tuple[list, Any]:
+    every = printed_correlations.task_correlations()[0]  # the reading that Table 18 follows from
+    tables = dict(convention=(every, False), derived=(every.drop("AVG acc."), True))
+    means = {
+        name: {
+            m: printed_correlations.ranks(t, turned=turned, method=m).mean()
+            for m in ("average", "min", "max")
+        }
+        for name, (t, turned) in tables.items()
+    }
+    cells = []
+    for metric in every:
+        pair = [float(of["average"][metric]) for of in means.values()]
+        ties = max(float((of["max"] - of["min"])[metric]) for of in means.values()) / 2
+        cells.append(Cell(metric, "mean rank", pair[0], pair[1], ties))
+    return cells, None
 
 
 def _draw_correlations(cells):
@@ -208,20 +298,42 @@ def resized_pixels(
 
 def _robust_probing(job: Job) -> tuple[list, Any]:
     cells = []
-    for name, source in job.item.data.items():
-        if name in job.folders or "train" not in source:  # every second image is tested
-            whole = recipes.open_data(job.item, name, folder=job.folders.get(name), progress=False)
-            parts = [(whole, (0, 2)), (whole, (1, 2))]
+    for name in job.item.data:
+        opened = _parts(job, name)
+        if len(opened) == 1:  # every second image is tested
+            parts = [(opened[0], (0, 2)), (opened[0], (1, 2))]
         else:
-            both = [
-                recipes.open_data(job.item, name, part=k, progress=False) for k in ("train", "test")
-            ]
-            parts = [(part, (0, 1)) for part in both]
+            parts = [(part, (0, 1)) for part in opened]
         for called, network in job.networks.items():
             encoder = score.image_encoder(network, None, "model", None, job.options.get("device"))
             with encoders.evaluating(encoder.network.forward, encoder.network.device):
-                cells += _robust_cells(job, encoder, parts, f"{called}, {name}")
+                changes = _robust_cells(job, encoder, parts, f"{called}, {name}")
+            cells += changes
+            if len(job.item.settings["eps"]) > 1:
+                cells += _advice(job, network, changes, f"{called}, {name}")
     return cells, None
+
+
+def _advice(job, network, changes, at):  # scores by radius, and the changes at the best of them
+    both = _settings(job.item).values()
+    published, ours = (
+        score.score_by_n(network, (s.n_train,), settings=s, **job.options)[0] for s in both
+    )
+    low, high = ours.interval()
+    cells = [
+        Cell(
+            f"{at}, SynBench",
+            f"eps = {e:g}",
+            float(published.score[k, 0]),
+            float(ours.score[k, 0]),
+            float(high[k, 0] - low[k, 0]) / 2,
+        )
+        for k, e in enumerate(ours.settings.eps)
+    ]
+    pair = [float(r.settings.eps[int(r.score[:, 0].argmax())]) for r in (published, ours)]
+    cells.append(Cell(f"{at}, SynBench", "advised eps", pair[0], pair[1]))
+    advised = [c for c in changes if c.column == f"eps = {pair[1]:g}"]
+    return cells + [c._replace(column="advised eps") for c in advised]
 
 
 def _robust_cells(job, encoder, parts, at):  # of one network on one data set
@@ -259,7 +371,7 @@ def _robust_cells(job, encoder, parts, at):  # of one network on one data set
 
 def _distances(job: Job) -> tuple[list, Any]:
     cells, n = [], job.item.settings["n_images"]
-    shape = (3, 16, 16) if job.item.small else (3, 224, 224)
+    shape = (3, job.item.settings["pixels"], job.item.settings["pixels"])
     for name in job.item.data:
         source = recipes.open_data(job.item, name, folder=job.folders.get(name), progress=False)
         x = resized_pixels(source, shape, n)[0]
@@ -270,7 +382,8 @@ def _distances(job: Job) -> tuple[list, Any]:
                 cells.append(Cell(name, label, fit.published_p, fit.p_value))
             else:
                 fid = gaussians.frechet_distance(x.flatten(1), task.sample(len(x))[0].flatten(1))
-                cells.append(Cell(name, f"FID, {label}", None, fid))
+                unlike = "FID of Inception's features; ours is of pixels"
+                cells.append(Cell(name, f"FID, {label}", None, fid, unlike=unlike))
                 cells.append(Cell(name, f"MD, {label}", fit.mean_distance, fit.mean_distance))
     return cells, None
 
@@ -284,34 +397,44 @@ def _sizes(job):  # N/K
     return sizes if isinstance(sizes, list) else [sizes]
 
 
-def _image_tasks(job, **also):  # list of CheckpointTask
+def _image_tasks(job, networks, classes=None, **also):  # list of CheckpointTask
     tasks = []
-    for name, source in job.item.data.items():
-        named = name not in job.folders and "train" in source
-        parts = [
-            recipes.open_data(
-                job.item, name, part=part, folder=job.folders.get(name), progress=False
-            )
-            for part in (("train", "test") if named else ("test",))
-        ]
-        tasks.append(neucrab_files.image_task(name, parts, job.networks, **also, **job.options))
+    for name in job.item.data:
+        parts = _parts(job, name)
+        if classes is not None:
+            parts = [_of_classes(part, classes) for part in parts]
+        tasks.append(neucrab_files.image_task(name, parts, networks, **also, **job.options))
     return tasks
+
+
+def _of_classes(source, n):  # the images of the first n classes
+    return source.subset((torch.as_tensor(source.labels) < n).nonzero().flatten().tolist())
 
 
 def _neucrab(job: Job) -> tuple[list, Any]:
     s = job.item.settings
     if s.get("cost"):
-        return _costs(job, _image_tasks(job, inputs=True)[0])
-    tasks = _image_tasks(job)
+        return _costs(job)
+    tasks = _image_tasks(job, job.networks, inputs=job.fine_tune)
     names = list(job.networks)
     checkpoints = [
         Checkpoint(
             m,
             family=neucrab_files.family_of(job.networks[m]),
             head=neucrab_files.source_head(job.networks[m]),
+            network=partial(neucrab_files.trained_network, job.networks[m])
+            if job.fine_tune
+            else None,
         )
         for m in names
     ]
+    tuned: dict[str, Any] = {}
+    if job.fine_tune:  # the truth of B.3
+        small = TuningRecipe(rates=(0.01,), steps=(2,), batch_size=16)
+        tuned = dict(
+            recipe=small if job.item.small else TuningRecipe(),
+            tuning=dict(device=job.options.get("device")),
+        )
     result: Any = neucrab.neucrab(
         checkpoints,
         tasks,
@@ -319,6 +442,7 @@ def _neucrab(job: Job) -> tuple[list, Any]:
         n_seeds=s.get("n_seeds", 5),
         metrics=sorted({k.partition(",")[0] for k in _PRINTED.values()}),
         extra=released.RELEASED,
+        **tuned,
         cache=job.options.get("cache"),
         progress=job.options.get("progress", True),
     )
@@ -458,27 +582,37 @@ def _first_panel(result):
     return result.plot_grid(result.truth["task"].iloc[0])[0, 0]
 
 
-def _costs(job, task):  # GFLOPS of metrics, and of the features of as many images
+def _costs(job):  # GFLOPS of metrics, and of the features of as many images
     cells, name = [], next(iter(job.networks))
-    one_model = [Checkpoint(name, head=neucrab_files.source_head(job.networks[name]))]
+    one = {name: job.networks[name]}  # features of one network, as the paper counts
+    task = _image_tasks(job, one, classes=job.item.settings.get("classes"))[0]
+    one_model = [Checkpoint(name, head=neucrab_files.source_head(one[name]))]
+    per_image = {called: _gflop_of_one(network, job) for called, network in job.networks.items()}
     for _, table in neucrab_files.cost_table([task], one_model, _sizes(job)).groupby("per_class"):
         n_points = int(table["points"].iloc[0])
-        at = f"N = {n_points}"
+        at, unlike = f"N = {n_points}", "features of other widths"
         for row in table.to_dict("records"):
-            cells.append(Cell(row["metric"], at, None, row["operations"] / 1e9))
+            cells.append(Cell(row["metric"], at, None, row["operations"] / 1e9, unlike=unlike))
             cells.append(Cell(row["metric"], f"{at}, seconds", None, row["seconds"]))
-        for called, network in job.networks.items():
-            module: Any = load_encoder(network).forward
-            with torch.no_grad():
-                one = operations.count_operations(partial(module, task.inputs[called][0][None]))
-            cells.append(Cell(f"features of {called}", at, None, n_points * one / 1e9))
+        for called, one_image in per_image.items():
+            cells.append(Cell(f"Penultimate Feature of {called}", at, None, n_points * one_image))
     return cells, None
+
+
+def _gflop_of_one(network, job):  # of the features of one image
+    encoder: Any = load_encoder(network)
+    image = _parts(job, next(iter(job.item.data)))[0][0]
+    x, forward = encoder.transform(image)[None], encoder.forward
+    with torch.no_grad():
+        return operations.count_operations(partial(forward, x)) / 1e9
 
 
 ACTIONS: dict[str, Callable] = dict(
     scores=_synbench_cells,
     by_size=_by_size,
     printed_correlations=_printed_correlations,
+    printed_tasks=_printed_tasks,
+    printed_ranks=_printed_ranks,
     robust_probing=_robust_probing,
     distances=_distances,
     neucrab=_neucrab,

@@ -96,7 +96,8 @@ def _task_maps(job: Job) -> tuple[list, Any]:
     label = float(ranking.extra["label accuracy"][0])
     cells = [Cell("the labels", "accuracy", None, label)]
     for column, of in (("mean accuracy", torch.mean), ("standard deviation", torch.std)):
-        cells.append(Cell("sampled tasks", column, *(float(of(a)) for a in accuracies)))
+        convention, derived = (float(of(a)) for a in accuracies)
+        cells.append(Cell("sampled tasks", column, convention, derived))
     draw = partial(figures.plot_tasks, X, labels, n_tasks=1, n_classes=n_classes)
     return cells, draw
 
@@ -230,8 +231,8 @@ def _priors(job: Job) -> tuple[list, Any]:
         cells.append(Cell(a.model, f"E, prior {a.prior}", a.mean, b.mean))
         cells.append(Cell(a.model, f"Var, prior {a.prior}", a.variance, b.variance))
     best = (table.loc[table.groupby("prior")["mean"].idxmax()] for table in both)
-    counts = (float((rows["prior"] == rows["model"]).sum()) for rows in best)
-    cells.append(Cell("priors that rate their own model highest", "number", *counts))
+    a, b = (float((rows["prior"] == rows["model"]).sum()) for rows in best)
+    cells.append(Cell("priors that rate their own model highest", "number", a, b))
     return cells, partial(figures.plot_priors, features, priors=s["priors"])
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #acc7a507
@@ -245,8 +246,8 @@ def _labels(job: Job) -> tuple[list, Any]:
         printed = sample_labels(prior.factor, at.temperature, n_orders=8, **options)
         exact = at.sample(n_particles=s["n_particles"], **options)
         row = f"{ratio:g} times the mean of K"
-        counts = (float(task_diversity(tasks).n_distinct) for tasks in (printed, exact))
-        cells.append(Cell(row, "distinct tasks of 8", *counts))
+        a, b = (float(task_diversity(tasks).n_distinct) for tasks in (printed, exact))
+        cells.append(Cell(row, "distinct tasks of 8", a, b))
         examples.append((row, printed[0]))
 
     def draw():
