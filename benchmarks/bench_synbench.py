@@ -231,3 +231,55 @@ class Score:
         return peak_mib(lambda: self.run(self.model))
 
     track_peak_above_the_model.unit = "MiB"
+
+
+class Probing:
+    """A score against probing: a small vision transformer, 2 x 128 images of one scale, and as many
+    images of a labelled set of 100 classes with one logistic head of at most 100 steps.
+    """
+
+    timeout = 600
+    n = 128
+    images_of_a_score = 50 * (2048 + 2048)  # the paper's settings
+
+    def setup(self):
+        import timm
+
+        g = torch.Generator().manual_seed(0)
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            self.model = timm.create_model(
+                "vit_tiny_patch16_224", pretrained=False, num_classes=0
+            ).eval()
+        self.images = torch.rand(2 * self.n, *SHAPE, generator=g)
+        self.labels = torch.arange(2 * self.n) % 100
+
+    def score(self):
+        synbench_score(
+            self.model,
+            input_size=SHAPE,
+            n_train=self.n,
+            n_test=self.n,
+            scales=(5.0,),
+            batch_size=256,
+            progress=False,
+        )
+
+    def probe(self):
+        from sklearn.linear_model import LogisticRegression
+
+        with torch.no_grad():
+            X = torch.cat([self.model(x) for x in self.images.split(256)]).numpy()
+        LogisticRegression(max_iter=100).fit(X / X.std(), self.labels.numpy())
+
+    def track_cost_of_an_image_of_a_score_over_one_of_a_probe(self):
+        "Bar: at most 1.5."
+        return ratio(self.score, self.probe)
+
+    track_cost_of_an_image_of_a_score_over_one_of_a_probe.unit = "ratio"
+
+    def track_thousands_of_images_whose_probing_costs_as_much(self):
+        "A score is 50 times faster than probing only where the sets have 50 times as many."
+        return ratio(self.score, self.probe) * self.images_of_a_score / 1000
+
+    track_thousands_of_images_whose_probing_costs_as_much.unit = "thousands of images"

@@ -322,3 +322,48 @@ def shown_items(source, path, cell=None):
             )
         )
     return found
+
+
+def marks():
+    "Item of a paper -> the marks of the cells that show it, each with its notebook."
+    shown = {}
+    for path in chapters():
+        for k, (kind, source) in enumerate(cells(path), 1):
+            if kind == "markdown":
+                for item in shown_items(source, path, k):
+                    shown.setdefault((item.paper, item.what), []).append((item, path))
+    return shown
+
+
+STANDINGS = ("whole", "partly", "to run", "nothing to compute", "left out")
+
+
+def standing(text, statuses):
+    """How far an item is shown, from its line in docs/papers.txt and the statuses of its cells.
+
+    An item is whole if a cell proves, implements, reproduces or refutes it.
+    """
+    if set(statuses) - {"partly"}:
+        return "whole"
+    if statuses:
+        return "partly"
+    text, _, command = text.partition(" => ")
+    reason = text.partition(" -- ")[2]
+    if command:
+        return "to run"
+    return (
+        "nothing to compute" if reason.endswith(("nothing to compute", "a drawing")) else "left out"
+    )
+
+
+def counted_items():
+    "Paper -> how many of its items have each standing, as the cells mark them."
+    shown = marks()
+    counts = {}
+    for paper, items in catalogue().items():
+        found = [
+            standing(text, [item.status for item, _ in shown.get((paper, what), [])])
+            for what, text in items.items()
+        ]
+        counts[paper] = {name: found.count(name) for name in STANDINGS}
+    return counts

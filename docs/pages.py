@@ -12,17 +12,20 @@ from notebooks import (
     HOW_BUILT,
     RESULTS,
     ROOT,
+    STANDINGS,
     built_in,
     catalogue,
     cells,
     chapters,
+    counted_items,
     exported,
+    marks,
     module_of,
     page_of,
     promised,
     read_in,
     results,
-    shown_items,
+    standing,
     target_of,
 )
 
@@ -330,12 +333,7 @@ def llms(address, about):
 
 def papers_page(targets):
     "Which cell proves or reproduces which item of the papers."
-    shown = {}
-    for path in chapters():
-        for k, (kind, source) in enumerate(cells(path), 1):
-            if kind == "markdown":
-                for item in shown_items(source, path, k):
-                    shown.setdefault((item.paper, item.what), []).append((item, path))
+    shown = marks()
     lines = [
         "# Map of the papers",
         "",
@@ -349,7 +347,13 @@ def papers_page(targets):
         "**partly**: some of it, the notebook says which. **refuted**: it does not hold. "
         "**to run**: no notebook has its numbers, a command computes them. "
         "**left out**: no notebook claims it, for the reason given. "
+        "**nothing to compute**: a drawing, or a text without a number. "
         "A command computes the item at full size, and with `--miniature` a small version of it.",
+        "",
+        "An item is whole if a cell proves, implements, reproduces or refutes it. "
+        "The counts are those of the rows below.",
+        "",
+        *_count_lines(),
     ]
     for paper, items in catalogue().items():
         lines += [
@@ -370,8 +374,19 @@ def papers_page(targets):
     return "\n".join(lines) + "\n"
 
 
-def _paper_row(what, text, hits, targets):
-    text, _, command = text.partition(" => ")
+def _count_lines():
+    "The table of how many items of each paper are whole, and how the others stand."
+    counts = counted_items()
+    total = {name: sum(row[name] for row in counts.values()) for name in STANDINGS}
+    lines = [f"| paper | items | {' | '.join(STANDINGS)} |", "|---" * (len(STANDINGS) + 2) + "|"]
+    for paper, row in {**counts, "all": total}.items():
+        numbers = " | ".join(str(row[name]) for name in STANDINGS)
+        lines.append(f"| {paper} | {sum(row.values())} | {numbers} |")
+    return lines
+
+
+def _paper_row(what, line, hits, targets):
+    text, _, command = line.partition(" => ")
     text, _, reason = text.partition(" -- ")
     where = ", ".join(
         f"[{_title(path)}](#{item.label})"
@@ -379,10 +394,21 @@ def _paper_row(what, text, hits, targets):
         else f"{{doc}}`/{page_of(path)}`"
         for item, path in hits
     )
-    none = "to run" if command else "left out"
-    status = ", ".join(dict.fromkeys(item.status for item, _ in hits)) or none
-    parts = [where or reason, f"`{command}`" if command else ""]
+    statuses = list(dict.fromkeys(item.status for item, _ in hits))
+    status = ", ".join(statuses) or standing(line, statuses)
+    reason = reason or " ".join(recipe_notes(command))
+    parts = [where, reason] if command else [where or reason]
+    parts.append(f"`{command}`" if command else "")
     return f"| {what} | {text} | {status} | {'; '.join(p for p in parts if p)} |"
+
+
+@cache
+def recipe_notes(command):
+    "What the recipes of an item say of its numbers, from their one place."
+    from taskpriors.papers.recipes import paper_items
+
+    names = re.findall(r"taskpriors reproduce ([\w-]+)", command)
+    return list(dict.fromkeys(note for name in names for note in paper_items()[name].notes))
 
 
 def _title(path):

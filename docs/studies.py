@@ -461,6 +461,13 @@ def surroundings(path, code):
     from taskpriors.inputs.images import find_shared_data
     from taskpriors.store import cache_dir
 
+    here = dict(
+        PYTHONPATH=str(ROOT),
+        TASKPRIORS_CACHE=str(cache_dir() / "studies" / kept_under(path, code)),
+    )
+    cells = "".join(code_cells(read_study(path)).values())
+    if not re.search("find_shared_data|FEATURES", cells):  # it reads no data of others
+        return here
     shared = find_shared_data()
     if shared is None:
         raise SystemExit("docs/studies.py: studies need TASKPRIORS_DATA, a folder of real data.")
@@ -469,8 +476,7 @@ def surroundings(path, code):
         folder = cache_dir() / "studies" / "features"
         write_features(shared, folder)
     return dict(
-        PYTHONPATH=str(ROOT),
-        TASKPRIORS_CACHE=str(cache_dir() / "studies" / kept_under(path, code)),
+        here,
         TASKPRIORS_DATA=str(shared),
         TASKPRIORS_FEATURES=str(folder),
     )

@@ -178,6 +178,8 @@ CALLS = {
         "plot_tasks": dict(features=X, xy=MAP),
         "plot_moments": dict(ranking=RANKING),
         "plot_predictions": dict(ranking=RANKING),
+        "plot_distributions": dict(ranking=RANKING),
+        "plot_family": dict(ranking=RANKING),
         "prior_ablation": dict(features=MODELS),
         "plot_priors": dict(features=MODELS),
         "plot_temperatures": dict(features=X, xy=MAP),

@@ -1,10 +1,11 @@
-"""Pages for users, opened in JupyterLab and run in a browser, as `pip install -e ".[dev]"` has it;
-skipped with a reason where JupyterLab or Chromium is missing.
+"""Pages for users and a proof, opened in JupyterLab and run in a browser, as
+`pip install -e ".[dev]"` has it; skipped with a reason where JupyterLab or Chromium is missing.
 """
 
 import functools
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 from chromium import PATIENCE, needs_browser, open_browser, requests
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("01_first_ranking", "14_explorer")
+PAGES = ("start/01_first_ranking", "start/14_explorer", "prior/01_loss_equivalence")
 
 pytestmark = needs_browser
 nbformat = pytest.importorskip("nbformat", reason="comes with the dev extra")
@@ -53,11 +54,14 @@ def folders(tmp_path_factory):
     for name in names:
         (top / name).mkdir()
     for page in PAGES:
-        nb = nbformat.read(ROOT / "nbs" / "start" / f"{page}.ipynb", 4)
+        nb = nbformat.read(ROOT / "nbs" / f"{page}.ipynb", 4)
         for cell in nb.cells:
             if cell.cell_type == "code":
                 cell.outputs = []  # what the page shows then, it has drawn here
-        nbformat.write(nb, top / "notebooks" / f"{page}.ipynb")
+        place = top / "notebooks" / "nbs" / f"{page}.ipynb"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(nb, place)
+    shutil.copy(ROOT / "settings.ini", top / "notebooks")  # a chapter exports itself when it ends
     news = top / "settings" / "@jupyterlab" / "apputils-extension"
     news.mkdir(parents=True)
     answer = dict(fetchNews="false", checkForUpdates=False)  # or JupyterLab would ask
@@ -112,10 +116,10 @@ def ran(lab, browser, folders):
     "Opens a page in a tab and a workspace of its own and runs all its cells, from the menu."
 
     def go(page):
-        nb = nbformat.read(folders / "notebooks" / f"{page}.ipynb", 4)
+        nb = nbformat.read(folders / "notebooks" / "nbs" / f"{page}.ipynb", 4)
         numbers = range(1, 1 + sum(cell.cell_type == "code" for cell in nb.cells))
         browser.switch_to.new_window("tab")
-        browser.get(f"{lab}/lab/workspaces/{page}/tree/{page}.ipynb")
+        browser.get(f"{lab}/lab/workspaces/{page.split('/')[1]}/tree/nbs/{page}.ipynb")
         wait(browser, lambda b: is_idle(b) and len(prompts(b)) == len(numbers))
         assert set(prompts(browser)) == {"[ ]:"} and not pictures(browser)
         browser.find_element("xpath", "//*[@id='jp-MainMenu']//*[text()='Run']").click()
@@ -171,15 +175,32 @@ def strangers(browser, lab):
 
 
 def test_a_page_runs_and_shows_its_picture(ran, lab, browser):
-    ran("01_first_ranking")
+    ran("start/01_first_ranking")
     ((width, source),) = wait(browser, pictures)
     assert width > 300 and source.startswith("data:image/png")
     assert not strangers(browser, lab)
 
 
+def test_a_proof_runs_and_shows_its_formulas(ran, lab, browser):
+    "The chapter of Theorem 2.3: each line that it checks holds, and its formulas are typeset."
+    page = "prior/01_loss_equivalence"
+    ran(page)
+    (heading,) = all_texts(browser, ".jp-RenderedMarkdown h1")
+    assert heading.removesuffix("¶") == title_of(page)  # a sign that links to it
+    wait(browser, lambda b: b.find_elements("css selector", ".jp-RenderedMarkdown mjx-container"))
+    assert not all_texts(browser, ".jp-RenderedMarkdown mjx-merror")
+    assert not strangers(browser, lab)
+
+
+def title_of(page):
+    nb = nbformat.read(ROOT / "nbs" / f"{page}.ipynb", 4)
+    (title,) = [c.source[2:].split("\n")[0] for c in nb.cells if c.source.startswith("# ")][:1]
+    return title
+
+
 def test_the_explorer_appears_and_answers(ran, lab, browser):
     "Its controls are there; a slider draws another task, and a click says which point it was."
-    ran("14_explorer")
+    ran("start/14_explorer")
     find = functools.partial(browser.find_elements, "css selector")
     drawn = functools.partial(pictures, selector="img.widget-image")
     wait(browser, lambda b: find(".jupyter-widgets [role=slider]"))

@@ -397,6 +397,7 @@ _REPRODUCE = {
     "papers.reproduce.reproduce": dict(
         item=dict(flag="item", nargs="?", metavar="ITEM"),
         folder=dict(nargs="+"),
+        network=dict(nargs="+"),
         cache=_CACHE,
         progress=_FILES["progress"],
     )
@@ -476,7 +477,8 @@ def run_reproduce(
     }
     if "item" not in given:
         for name, row in item_table().iterrows():
-            said = f"{row.shows}. It needs {row.needs}. Does it run here? {row.here}."
+            said = f"{row.shows}. It needs {row.needs}. {row.notes}".strip()
+            said += f" Does it run here? {row.here}."
             print(wrap(said, initial_indent=f"{name:25}", subsequent_indent=" " * 25))
         return 0
     found = reproduce(given.pop("item"), **given)
@@ -484,6 +486,8 @@ def run_reproduce(
         print(found)
         return 0
     print(found.map(_number_or_word).to_string(index=False))
+    for note in found.attrs["notes"]:
+        print(wrap(f"\n{note}" if note is found.attrs["notes"][0] else note))
     print(f"\nWritten to {' and '.join(found.attrs['written'])}")
     return 0
 
@@ -502,10 +506,16 @@ _DATA = {
 def run_data(
     args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
-    "List the networks, images and texts of the studies, or fetch one of them."
+    "List the networks, images and texts of the studies, fetch one, or prepare what studies read."
     from taskpriors.papers import study_data
     from taskpriors.show.words import plain_text
 
+    if "prepare" in args:
+        from taskpriors.papers.study_files import prepare_study_data
+
+        names = [args.name] if "name" in args else None
+        print(prepare_study_data(names, out=getattr(args, "out", None)))
+        return 0
     if "name" not in args:
         for name, row in study_data.study_data_table().iterrows():
             print(f"{name} ({row.kind})\n    {row.repository} at {row.commit[:12]}")
@@ -562,6 +572,12 @@ _OF_RECORDS = {
     ),
 }
 _CLEAR = {"--clear": dict(action="store_true", help="remove what taskpriors wrote, no other file")}
+_PREPARE = {
+    "--prepare": dict(
+        action="store_true",
+        help="write the folder that the studies read (TASKPRIORS_DATA), as far as it can be made",
+    )
+}
 _METRICS = {"transfer.cards.describe_metric": dict(metric=dict(flag="metric", nargs="?"))}
 _COMMANDS: dict = dict(
     rank=(run_rank, _RANK, _OF_RANKINGS | _OF_RECORDS),
@@ -571,7 +587,7 @@ _COMMANDS: dict = dict(
     tune=(run_tune, _TUNE, {}),
     reproduce=(run_reproduce, _REPRODUCE, {}),
     next=(run_next, _NEXT, {}),
-    data=(run_data, _DATA, {}),
+    data=(run_data, _DATA, _PREPARE),
     cache=(run_cache, {"store.clear_cache": dict(cache=_CACHE)}, _CLEAR),
     metrics=(run_metrics, _METRICS, {}),
 )

@@ -6,6 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/papers/15_actions.ipynb #c575f4ea
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,26 +18,24 @@ import torch
 
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
-import taskpriors.kernels as kernels
+from ..checks import DataFrame
 from ..inputs import encoders
 from ..inputs.accepted_models import load_encoder
 from ..inputs.image_source import ImageSource
 from taskpriors.papers import (
-    figures,
     hyperparameters,
     neucrab,
     neucrab_files,
     operations,
+    printed_correlations,
     questions,
     recipes,
+    released,
     tau_tables,
 )
+from .fine_tuning import TuningRecipe
 from .subsamples import Checkpoint
-from ..prior.diversity import task_diversity
-from ..prior.task_prior import TaskPrior
-from ..rank.models import rank_models
-from ..rank.record import on_request
-from ..results import new_axes
+from ..results import new_axes, new_panels
 from ..synbench import gaussians, robust_probing, score
 from ..synbench.accuracy import synthetic_accuracy
 from ..transfer import agreement, code_length, discriminants, evidence
@@ -50,6 +49,7 @@ class Cell(NamedTuple):
     convention: float | None  # under the published convention
     derived: float | None  # as we derive it
     error: float = 0.0  # of ours
+    unlike: str = ""  # why the printed number is one of something else
 
 
 class Job(NamedTuple):
@@ -57,8 +57,18 @@ class Job(NamedTuple):
 
     item: recipes.Item
     networks: dict  # the paper's name -> name in timm or the zoo
-    folders: dict  # data set -> folder of images, instead of the recipe's
+    folders: dict  # data set -> folder of images, or SOURCE:KEY, instead of the recipe's
     options: dict  # batch_size, device, cache, progress
+    fine_tune: bool = False  # in PACTran's items: is the truth that of fine-tuning?
+
+# %% ../../nbs/papers/15_actions.ipynb #fd6137d2
+def _parts(job, name):  # list of ImageSource
+    folder, source = job.folders.get(name), job.item.data[name]
+    split = recipes.is_named_source(folder) if folder else "train" in source
+    return [
+        recipes.open_data(job.item, name, part=part, folder=folder, progress=False)
+        for part in (("train", "test") if split else ("test",))
+    ]
 
 # %% ../../nbs/papers/15_actions.ipynb #c85b253e
 _SCORED = ("scales", "n_train", "n_test", "eps", "threshold", "covariance")
@@ -101,6 +111,44 @@ def _synbench_cells(job: Job) -> tuple[list, Any]:
         curves.append(ours)
     return cells, curves[0].plot if curves else None
 
+# %% ../../nbs/papers/15_actions.ipynb #958afa1d
+def accuracy_correlations(
+    cells: list,  # of metrics, a row of each metric and a column of each network
+    printed: DataFrame,  # a published table with the row "Accuracy (%)"
+) -> list:  # a Cell per metric, of column "Pearson"; none without accuracies of three networks
+    "Pearson's correlation of our numbers with the accuracies that the paper prints."
+    of_accuracy = printed[(printed["row"] == "Accuracy (%)") & (printed["column"] != "Pearson")]
+    truth = {row.column: float(row.value) for row in of_accuracy.itertuples()}
+    by_metric: dict[str, list] = {}
+    for cell in cells:
+        if cell.column in truth:
+            by_metric.setdefault(cell.row, []).append(cell)
+    found = []
+    for metric, members in by_metric.items():
+        values = [[getattr(c, k) for c in members] for k in ("convention", "derived")]
+        pair = [_pearson(v, [truth[c.column] for c in members]) for v in values]
+        if pair == [None, None]:
+            continue
+        shifted = [
+            [x + (c.error if c is moved else 0) for x, c in zip(values[1], members, strict=True)]
+            for moved in members
+            if pair[1] is not None
+        ]
+        apart = [_pearson(v, [truth[c.column] for c in members]) - pair[1] for v in shifted]
+        few = "" if len(members) == len(truth) else f"over {len(members)} of {len(truth)} networks"
+        error = math.hypot(*apart)
+        found.append(Cell(metric, "Pearson", pair[0], pair[1], error, few))
+    return found
+
+
+def _pearson(values, truth):  # None without three numbers that differ
+    if len(values) < 3 or any(v is None or not math.isfinite(v) for v in values):
+        return None
+    if len(set(values)) == 1:
+        return None
+    x, y = (torch.tensor(v, dtype=torch.float64) for v in (values, truth))
+    return agreement.agreement_statistic(x, y, method="pearson")
+
 # %% ../../nbs/papers/15_actions.ipynb #eca017e7
 _BASE_SCALE = 2.0
 
@@ -138,7 +186,10 @@ def _by_size(job: Job) -> tuple[list, Any]:
             )
             read = _baselines(z[:n], y[:n], learner)
             cells += [Cell(f"{name}, n = {n}", called, v, None) for name, v in read.items()]
-    return cells, None
+    if job.item.settings.get("row_per_network"):  # as Table 9
+        return [c._replace(row=c.column, column=c.row.partition(",")[0]) for c in cells], None
+    printed = recipes.published_table(job.item.paper, job.item.published)
+    return cells + accuracy_correlations(cells, printed), None
 
 
 def _baselines(z, y, learner):
@@ -158,19 +209,54 @@ def _baselines(z, y, learner):
 
 # %% ../../nbs/papers/15_actions.ipynb #2b3f4a22
 def _printed_correlations(job: Job) -> tuple[list, Any]:
-    import pandas as pd
+    table = printed_correlations.recomputed_correlations(job.item.published)
+    cells = [
+        Cell(row.Index, "Pearson", None, row.recomputed, _room_toward(float(row.printed), row))
+        for row in table.itertuples()
+    ]
+    n = len(printed_correlations.rows_of(job.item.published).accuracy)
+    largest = table.loc["SynBench, n = 32768"]
+    ends = [
+        printed_correlations.fisher_interval(largest[k], n, 0.9)
+        for k in ("recomputed", "low", "high")
+    ]
+    for k, column in enumerate(("90 % low", "90 % high")):  # A.17
+        middle, *others = (end[k] for end in ends)
+        error = max(abs(middle - other) for other in others)
+        cells.append(Cell(f"{largest.name}, {n} networks", column, None, middle, error))
+    return cells, partial(_draw_correlations, cells[: len(table)])
 
-    table = recipes.published_table(job.item.paper, job.item.published)
-    wide = table.pivot(index="row", columns="column", values="value").drop(columns="Pearson")
-    wide = wide.apply(pd.to_numeric, errors="coerce").dropna()
-    truth = torch.tensor(wide.loc["Accuracy (%)"].to_numpy())
+
+def _room_toward(printed, row):  # from ours to the end of the interval that is nearer to print
+    return row.high - row.recomputed if printed > row.recomputed else row.recomputed - row.low
+
+
+def _printed_tasks(job: Job) -> tuple[list, Any]:  # the last row of Table 15, from Table 7
+    table = printed_correlations.recomputed_correlations("Table 7")
     cells = []
-    for row in table["row"].unique():
-        if row in wide.index and row != "Accuracy (%)":
-            values = torch.tensor(wide.loc[row].to_numpy())
-            r = agreement.rank_agreement(values, truth, method="pearson")
-            cells.append(Cell(row, "Pearson", None, r.value, 0.0))
-    return cells, partial(_draw_correlations, cells)
+    for metric in printed_correlations.task_correlations()[0]:
+        row = table.loc[f"{metric}, n = 32768"]
+        room = _room_toward(float(row.printed), row)
+        cells.append(Cell("AVG acc.", metric, None, row["recomputed"], room))
+    return cells, None
+
+
+def _printed_ranks(job: Job) -> tuple[list, Any]:
+    every = printed_correlations.task_correlations()[0]  # the reading that Table 18 follows from
+    tables = dict(convention=(every, False), derived=(every.drop("AVG acc."), True))
+    means = {
+        name: {
+            m: printed_correlations.ranks(t, turned=turned, method=m).mean()
+            for m in ("average", "min", "max")
+        }
+        for name, (t, turned) in tables.items()
+    }
+    cells = []
+    for metric in every:
+        pair = [float(of["average"][metric]) for of in means.values()]
+        ties = max(float((of["max"] - of["min"])[metric]) for of in means.values()) / 2
+        cells.append(Cell(metric, "mean rank", pair[0], pair[1], ties))
+    return cells, None
 
 
 def _draw_correlations(cells):
@@ -212,20 +298,42 @@ def resized_pixels(
 
 def _robust_probing(job: Job) -> tuple[list, Any]:
     cells = []
-    for name, source in job.item.data.items():
-        if name in job.folders or "train" not in source:  # every second image is tested
-            whole = recipes.open_data(job.item, name, folder=job.folders.get(name), progress=False)
-            parts = [(whole, (0, 2)), (whole, (1, 2))]
+    for name in job.item.data:
+        opened = _parts(job, name)
+        if len(opened) == 1:  # every second image is tested
+            parts = [(opened[0], (0, 2)), (opened[0], (1, 2))]
         else:
-            both = [
-                recipes.open_data(job.item, name, part=k, progress=False) for k in ("train", "test")
-            ]
-            parts = [(part, (0, 1)) for part in both]
+            parts = [(part, (0, 1)) for part in opened]
         for called, network in job.networks.items():
             encoder = score.image_encoder(network, None, "model", None, job.options.get("device"))
             with encoders.evaluating(encoder.network.forward, encoder.network.device):
-                cells += _robust_cells(job, encoder, parts, f"{called}, {name}")
+                changes = _robust_cells(job, encoder, parts, f"{called}, {name}")
+            cells += changes
+            if len(job.item.settings["eps"]) > 1:
+                cells += _advice(job, network, changes, f"{called}, {name}")
     return cells, None
+
+
+def _advice(job, network, changes, at):  # scores by radius, and the changes at the best of them
+    both = _settings(job.item).values()
+    published, ours = (
+        score.score_by_n(network, (s.n_train,), settings=s, **job.options)[0] for s in both
+    )
+    low, high = ours.interval()
+    cells = [
+        Cell(
+            f"{at}, SynBench",
+            f"eps = {e:g}",
+            float(published.score[k, 0]),
+            float(ours.score[k, 0]),
+            float(high[k, 0] - low[k, 0]) / 2,
+        )
+        for k, e in enumerate(ours.settings.eps)
+    ]
+    pair = [float(r.settings.eps[int(r.score[:, 0].argmax())]) for r in (published, ours)]
+    cells.append(Cell(f"{at}, SynBench", "advised eps", pair[0], pair[1]))
+    advised = [c for c in changes if c.column == f"eps = {pair[1]:g}"]
+    return cells + [c._replace(column="advised eps") for c in advised]
 
 
 def _robust_cells(job, encoder, parts, at):  # of one network on one data set
@@ -263,7 +371,7 @@ def _robust_cells(job, encoder, parts, at):  # of one network on one data set
 
 def _distances(job: Job) -> tuple[list, Any]:
     cells, n = [], job.item.settings["n_images"]
-    shape = (3, 16, 16) if job.item.small else (3, 224, 224)
+    shape = (3, job.item.settings["pixels"], job.item.settings["pixels"])
     for name in job.item.data:
         source = recipes.open_data(job.item, name, folder=job.folders.get(name), progress=False)
         x = resized_pixels(source, shape, n)[0]
@@ -274,103 +382,10 @@ def _distances(job: Job) -> tuple[list, Any]:
                 cells.append(Cell(name, label, fit.published_p, fit.p_value))
             else:
                 fid = gaussians.frechet_distance(x.flatten(1), task.sample(len(x))[0].flatten(1))
-                cells.append(Cell(name, f"FID, {label}", None, fid))
+                unlike = "FID of Inception's features; ours is of pixels"
+                cells.append(Cell(name, f"FID, {label}", None, fid, unlike=unlike))
                 cells.append(Cell(name, f"MD, {label}", fit.mean_distance, fit.mean_distance))
     return cells, None
-
-# %% ../../nbs/papers/15_actions.ipynb #19580736
-def _only_images(job):  # of an item with one data set
-    name = next(iter(job.item.data))
-    return recipes.open_data(job.item, name, folder=job.folders.get(name), progress=False)
-
-
-def _edges(job: Job) -> tuple[list, Any]:
-    s, cells, last = job.item.settings, [], None
-    images = _only_images(job)
-    priors = s["prior"] if isinstance(s["prior"], list) else [s["prior"]]
-    plain = dict(n_classes=2, n_tasks=s["n_tasks"], metrics="all", **job.options)
-    for prior in priors:
-        law = job.networks[prior] if prior in job.networks else prior
-        published = rank_models(
-            job.networks, images, prior=law, graphs="directed", temperature=0.01, **plain
-        )
-        last = rank_models(job.networks, images, prior=law, **plain)
-        at = f", prior {prior}" if len(priors) > 1 else ""
-        for quantity in ("mean", "variance", "accuracy"):
-            pairs = zip(getattr(published, quantity), getattr(last, quantity), strict=True)
-            for model, (a, b) in zip(last.models, pairs, strict=True):
-                cells.append(Cell(model, f"{quantity}{at}", float(a), float(b)))
-        if len(last.models) > 3:
-            cells += _agreements(published, last, at)
-    draw = None if last is None else partial(last.plot_agreement, "mean")
-    return cells, draw
-
-
-def _agreements(published, derived, at):
-    for quantity, with_what in (("mean", "mean probe accuracy"), ("variance", "probe accuracy")):
-        correlations = [
-            agreement.rank_agreement(getattr(r, quantity), r.accuracy, method="spearman")
-            for r in (published, derived)
-        ]
-        error = (correlations[1].high - correlations[1].low) / 2
-        row = f"Spearman of the {quantity} of Tr(GK)"
-        yield Cell(row, with_what + at, correlations[0].value, correlations[1].value, error)
-
-
-def _distribution(job: Job) -> tuple[list, Any]:
-    s = job.item.settings
-    images = _only_images(job)
-    first = dict(list(job.networks.items())[:1])
-    n_classes = min(s["n_classes"], len(set(torch.as_tensor(images.labels).tolist())))
-    options = dict(n_tasks=s["n_tasks"], n_classes=n_classes, **job.options)
-    asked = ["logme", "accuracy"]
-    ranking = rank_models(first, images, labels=True, metrics=asked, **options)
-    label = float(ranking.extra["label accuracy"][0])
-    accuracies = on_request(ranking.accuracies, "reproduce", "accuracy")[0]
-    cells = [
-        Cell("the labels", "accuracy", None, label),
-        Cell("sampled tasks", "mean accuracy", None, float(accuracies.mean())),
-        Cell("sampled tasks", "standard deviation", None, float(accuracies.std())),
-    ]
-
-    def draw():
-        ax = new_axes()
-        ax.hist(accuracies.numpy(), bins=20, label="sampled tasks")
-        ax.axvline(label, color="C3", label="the labels")
-        ax.set(xlabel="accuracy", ylabel="tasks", title="One benchmark is one point of a law")
-        ax.legend()
-        return ax
-
-    return cells, draw
-
-
-def _labels(job: Job) -> tuple[list, Any]:
-    from taskpriors.inputs.embed import embed_features
-
-    s, cells, examples = job.item.settings, [], []
-    images = _only_images(job)
-    X = embed_features(next(iter(job.networks.values())), images, **job.options).features
-    prior = TaskPrior(kernels.kernel_factor(X, scale="frobenius"), 1.0)
-    for ratio in s["ratios"]:
-        at = prior.at_ratio(1 / ratio)
-        tasks = at.sample(n_tasks=8, n_classes=s["n_classes"], seed=0)
-        row = f"{ratio:g} times the mean of K"
-        cells.append(
-            Cell(row, "distinct tasks of 8", None, float(task_diversity(tasks).n_distinct))
-        )
-        examples.append((row, tasks[0]))
-
-    def draw():
-        from taskpriors.results import new_panels
-
-        xy = figures.tsne_map(X)
-        axes = new_panels(1, len(examples), figsize=(3 * len(examples), 3))[0]
-        for ax, (row, task) in zip(axes, examples, strict=True):
-            ax.scatter(*xy.T, c=task.numpy(), s=4, cmap="tab10")
-            ax.set(title=f"T is {row}", xticks=[], yticks=[])
-        return axes[0]
-
-    return cells, draw
 
 # %% ../../nbs/papers/15_actions.ipynb #d6f6efc4
 _PRINTED = {row: metric for row, metric in operations.TABLE_8.items() if not row.startswith("PT-")}
@@ -382,84 +397,166 @@ def _sizes(job):  # N/K
     return sizes if isinstance(sizes, list) else [sizes]
 
 
-def _image_tasks(job, **also):  # list of CheckpointTask
+def _image_tasks(job, networks, classes=None, **also):  # list of CheckpointTask
     tasks = []
-    for name, source in job.item.data.items():
-        named = name not in job.folders and "train" in source
-        parts = [
-            recipes.open_data(
-                job.item, name, part=part, folder=job.folders.get(name), progress=False
-            )
-            for part in (("train", "test") if named else ("test",))
-        ]
-        tasks.append(neucrab_files.image_task(name, parts, job.networks, **also, **job.options))
+    for name in job.item.data:
+        parts = _parts(job, name)
+        if classes is not None:
+            parts = [_of_classes(part, classes) for part in parts]
+        tasks.append(neucrab_files.image_task(name, parts, networks, **also, **job.options))
     return tasks
+
+
+def _of_classes(source, n):  # the images of the first n classes
+    return source.subset((torch.as_tensor(source.labels) < n).nonzero().flatten().tolist())
 
 
 def _neucrab(job: Job) -> tuple[list, Any]:
     s = job.item.settings
     if s.get("cost"):
-        return _costs(job, _image_tasks(job, inputs=True)[0])
-    tasks = _image_tasks(job)
+        return _costs(job)
+    tasks = _image_tasks(job, job.networks, inputs=job.fine_tune)
     names = list(job.networks)
-    if s.get("one_width") and not job.item.small:
-        widths = [tasks[0].features[m].shape[1] for m in names]
-        names = [m for m, d in zip(names, widths, strict=True) if d == mode(widths)]
     checkpoints = [
         Checkpoint(
             m,
             family=neucrab_files.family_of(job.networks[m]),
             head=neucrab_files.source_head(job.networks[m]),
+            network=partial(neucrab_files.trained_network, job.networks[m])
+            if job.fine_tune
+            else None,
         )
         for m in names
     ]
+    tuned: dict[str, Any] = {}
+    if job.fine_tune:  # the truth of B.3
+        small = TuningRecipe(rates=(0.01,), steps=(2,), batch_size=16)
+        tuned = dict(
+            recipe=small if job.item.small else TuningRecipe(),
+            tuning=dict(device=job.options.get("device")),
+        )
     result: Any = neucrab.neucrab(
         checkpoints,
         tasks,
         per_class=_sizes(job),
         n_seeds=s.get("n_seeds", 5),
         metrics=sorted({k.partition(",")[0] for k in _PRINTED.values()}),
+        extra=released.RELEASED,
+        **tuned,
         cache=job.options.get("cache"),
         progress=job.options.get("progress", True),
     )
+    n_classes = {task.name: len(torch.as_tensor(task.labels).unique()) for task in tasks}
     if s.get("grid"):
-        return _grid_cells(result), partial(_first_panel, result)
+        return _grid_cells(result, n_classes), partial(_first_panel, result)
+    if s.get("scatter"):
+        return _scatter_cells(result, n_classes), partial(_draw_scatters, result)
     if s.get("one_width"):
-        return _tau_cells(result, by_size=True), result.plot
-    return _tau_cells(result, by_size=False), result.plot
+        widths = result.truth.set_index("model")["dim"]
+        names = widths.index[widths == mode(widths)]
+        of_one = replace(
+            result,
+            truth=result.truth[result.truth["model"].isin(names)],
+            scores=result.scores[result.scores["model"].isin(names)],
+        )
+        judged = result if job.item.small else of_one
+        cells = _tau_cells(judged, n_classes, by_size=True)
+        return [*cells, _width_cell(result)], judged.plot
+    return _tau_cells(result, n_classes, by_size=False), result.plot
 
 
-def _tau_cells(result, by_size):  # a column per N/K, over tasks, or a column per task
-    taus, cells = result.taus(), []
+def _both_taus(result, n_classes):  # tables of task, per_class, seed, row, tau: released and ours
+    derived = result.taus()
+    rows = {metric: row for row, metric in _PRINTED.items()}
+    derived = derived.assign(row=derived["metric"].map(rows)).dropna(subset="row")
+    simple = {row: name for row, name in _PRINTED.items() if "pactran" not in name}
+    scores = released.released_rows(result.scores, n_classes)
+    return released.released_taus(scores, result.error(), simple), derived
+
+
+def _tau_cells(result, n_classes, by_size):  # a column per N/K, over tasks, or a column per task
     column = "per_class" if by_size else "task"
-    for row, metric in _PRINTED.items():
-        of = taus[taus["metric"] == metric]
-        cell = of.groupby([of[column].rename("at"), "task"])
-        by_task = cell[["tau", "tau_a"]].mean().groupby("at").mean()
-        errors = cell["tau"].sem().fillna(0).groupby("at").mean()
-        for at, both in by_task.iterrows():
-            name = f"N/K = {at}" if by_size else str(at)
-            cells.append(Cell(row, name, float(both["tau_a"]), float(both["tau"]), 2 * errors[at]))
-    return cells
+    groups = [
+        taus.groupby(["row", taus[column].rename("at"), "task"])["tau"]
+        for taus in _both_taus(result, n_classes)
+    ]
+    convention, derived = (group.mean().groupby(["row", "at"]).mean() for group in groups)
+    errors = groups[1].sem().fillna(0).groupby(["row", "at"]).mean()
+    places = list(dict.fromkeys(derived.index.get_level_values("at")))
+    return [
+        Cell(
+            row,
+            f"N/K = {at}" if by_size else str(at),
+            convention.get((row, at)),
+            float(derived[row, at]),
+            2 * float(errors[row, at]),
+        )
+        for row, at in itertools.product(_PRINTED, places)
+        if (row, at) in derived.index
+    ]
 
 
-def _grid_cells(result):  # the points of both columns of the figure, of the first subsamples
+def _width_cell(result):  # B.7: the width as a metric, on checkpoints of all widths
+    error = result.error()
+    taus: dict[str, list] = dict(tau_a=[], tau_b=[])
+    for _, truth in result.truth.groupby("task", sort=False):
+        errors = error.loc[list(zip(truth["task"], truth["model"], strict=True))].to_numpy()
+        for method, of_tasks in taus.items():
+            width = truth["dim"].to_numpy(dtype=float)
+            of_tasks.append(agreement.agreement_statistic(width, -errors, method=method))
+    a, b = (sum(of_tasks) / len(of_tasks) for of_tasks in taus.values())
+    return Cell("width, checkpoints of all widths", "mean over tasks", a, b)
+
+
+_SCATTERS = "PT-Gauss fix", "N-LEEP", "LogME"
+
+
+def _scatter_cells(result, n_classes):  # the three tau of Figure 1's caption
+    groups = [taus.groupby("row")["tau"] for taus in _both_taus(result, n_classes)]
+    means, error = [group.mean() for group in groups], groups[1].sem().fillna(0)
+    return [
+        Cell(row, "tau", float(means[0][row]), float(means[1][row]), 2 * float(error[row]))
+        for row in _SCATTERS
+    ]
+
+
+def _draw_scatters(result):
+    cell = result.scores.query("seed == 0")
+    table = tau_tables.subsample_table(cell)
+    errors = result.error()[result.truth["task"].iloc[0]].loc[table.index]
+    axes = new_panels(1, len(_SCATTERS), figsize=(3.2 * len(_SCATTERS), 3.2), sharey=True)[0]
+    for ax, row in zip(axes, _SCATTERS, strict=True):
+        scores = table[_PRINTED[row]]
+        tau = agreement.agreement_statistic(scores.to_numpy(), -errors.to_numpy(), method="tau_b")
+        ax.plot(scores, errors, "o")
+        ax.locator_params(axis="x", nbins=4)
+        ax.set(xlabel=f"{row} (larger is better)", title=f"tau {tau:.2f} on the first subsample")
+    axes[0].set_ylabel("test error")
+    return axes
+
+
+def _grid_cells(result, n_classes):  # the points of both columns, of the first subsamples
     cells = []
     task = result.truth["task"].iloc[0]
     error = result.error()[task]
     for per, cell in result.scores.query("seed == 0").groupby("per_class", sort=False):
-        table = tau_tables.subsample_table(cell)
-        ratios = hyperparameters.spread_ratios(tau_tables.grids_of(cell)).flatten()
-        errors = error.loc[table.index].to_numpy()
-        for ratio, name in zip(ratios, table.filter(like="grid ").columns, strict=True):
-            row = f"N/K = {per}, (a, b) = ({name[5:].replace(' ', ', ')})"
-            cells.append(Cell(row, "s.d. of FR over RER", None, float(ratio)))
-            truths = {"the test error": -errors, "LINEAR-VALID": table.get("linear_valid")}
+        both = released.released_rows(cell, n_classes), cell
+        tables = [tau_tables.subsample_table(rows) for rows in both]
+        ratios = [
+            hyperparameters.spread_ratios(tau_tables.grids_of(rows)).flatten().tolist()
+            for rows in both
+        ]
+        truths = {"the test error": -error.loc[tables[0].index].to_numpy()}
+        if "linear_valid" in tables[0]:
+            truths["LINEAR-VALID"] = tables[0]["linear_valid"].to_numpy()
+        for k, name in enumerate(tables[0].filter(like="grid ").columns):
+            row = f"{task}, N/K = {per}, (a, b) = ({name[5:].replace(' ', ', ')})"
+            cells.append(Cell(row, "s.d. of FR over RER", ratios[0][k], ratios[1][k]))
             for what, truth in truths.items():
-                if truth is not None and len(set(truth)) > 1 and len(set(table[name])) > 1:
+                if len(set(truth)) > 1 and all(table[name].nunique() > 1 for table in tables):
                     a, b = (
-                        agreement.agreement_statistic(table[name].to_numpy(), truth, method=m)
-                        for m in ("tau_a", "tau_b")
+                        agreement.agreement_statistic(table[name].to_numpy(), truth, method="tau_b")
+                        for table in tables
                     )
                     cells.append(Cell(row, f"tau with {what}", a, b))
     return cells
@@ -477,39 +574,47 @@ def _questions(job: Job) -> tuple[list, Any]:
     settings: dict[str, Any] = dict(per_class=_sizes(job), n_seeds=s.get("n_seeds", 5), **options)
     names = [Checkpoint(model, family=neucrab_files.family_of(model)) for model in task.features]
     result = neucrab.neucrab(names, [task], metrics=["linear_valid"], **settings)
-    return _grid_cells(result), partial(_first_panel, result)
+    n_classes = {task.name: len(torch.as_tensor(task.labels).unique())}
+    return _grid_cells(result, n_classes), partial(_first_panel, result)
 
 
 def _first_panel(result):
     return result.plot_grid(result.truth["task"].iloc[0])[0, 0]
 
 
-def _costs(job, task):  # GFLOPS of metrics, and of the features of as many images
+def _costs(job):  # GFLOPS of metrics, and of the features of as many images
     cells, name = [], next(iter(job.networks))
-    one_model = [Checkpoint(name, head=neucrab_files.source_head(job.networks[name]))]
-    for per, table in neucrab_files.cost_table([task], one_model, _sizes(job)).groupby("per_class"):
-        at = f"N/K = {per}, {name}"
-        for row in table.to_dict("records"):
-            cells.append(Cell(row["metric"], f"{at}, GFLOP", None, row["operations"] / 1e9))
-            cells.append(Cell(row["metric"], f"{at}, seconds", None, row["seconds"]))
+    one = {name: job.networks[name]}  # features of one network, as the paper counts
+    task = _image_tasks(job, one, classes=job.item.settings.get("classes"))[0]
+    one_model = [Checkpoint(name, head=neucrab_files.source_head(one[name]))]
+    per_image = {called: _gflop_of_one(network, job) for called, network in job.networks.items()}
+    for _, table in neucrab_files.cost_table([task], one_model, _sizes(job)).groupby("per_class"):
         n_points = int(table["points"].iloc[0])
-        for called, network in job.networks.items():
-            module: Any = load_encoder(network).forward
-            with torch.no_grad():
-                one = operations.count_operations(partial(module, task.inputs[called][0][None]))
-            cells.append(Cell(f"features of {called}", f"{at}, GFLOP", None, n_points * one / 1e9))
+        at, unlike = f"N = {n_points}", "features of other widths"
+        for row in table.to_dict("records"):
+            cells.append(Cell(row["metric"], at, None, row["operations"] / 1e9, unlike=unlike))
+            cells.append(Cell(row["metric"], f"{at}, seconds", None, row["seconds"]))
+        for called, one_image in per_image.items():
+            cells.append(Cell(f"Penultimate Feature of {called}", at, None, n_points * one_image))
     return cells, None
+
+
+def _gflop_of_one(network, job):  # of the features of one image
+    encoder: Any = load_encoder(network)
+    image = _parts(job, next(iter(job.item.data)))[0][0]
+    x, forward = encoder.transform(image)[None], encoder.forward
+    with torch.no_grad():
+        return operations.count_operations(partial(forward, x)) / 1e9
 
 
 ACTIONS: dict[str, Callable] = dict(
     scores=_synbench_cells,
     by_size=_by_size,
     printed_correlations=_printed_correlations,
+    printed_tasks=_printed_tasks,
+    printed_ranks=_printed_ranks,
     robust_probing=_robust_probing,
     distances=_distances,
-    edges=_edges,
-    distribution=_distribution,
-    labels=_labels,
     neucrab=_neucrab,
     questions=_questions,
 )

@@ -6,7 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/papers/12_figures.ipynb #7f9d7712
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from torch import Tensor
@@ -106,6 +106,17 @@ def _list_names(ax, names):
     ax.text(1.03, 1, text, transform=ax.transAxes, va="top", fontsize=7, linespacing=1.3)
 
 # %% ../../nbs/papers/12_figures.ipynb #58bf830d
+def _check_ranking(ranking, caller):
+    remedy = "pass what rank_models returns"
+    checks.check_instance(ranking, Ranking, caller, "ranking", remedy=remedy)
+
+
+def _moments(ranking, caller):  # mean and variance of Tr(MG), each of shape (n_models,)
+    return tuple(
+        record.on_request(getattr(ranking, name), caller, name) for name in ("mean", "variance")
+    )
+
+
 def _correlation_title(x, y, of=""):
     correlation = agreement_or_reason(rank_agreement, x, y, method="spearman")
     return correlation if isinstance(correlation, str) else f"Spearman {correlation}{of}"
@@ -121,17 +132,12 @@ def plot_moments(
     "Variance against mean of Tr(MG), a point per model (Task Priors, Figure 3)."
     import seaborn as sns
 
-    checks.check_instance(
-        ranking, Ranking, "plot_moments", "ranking", remedy="pass what rank_models returns"
-    )
+    _check_ranking(ranking, "plot_moments")
     if families is not None:
         remedy = "pass a dictionary model -> family"
         checks.check_instance(families, Mapping, "plot_moments", "families", remedy=remedy)
     ax = _axes(1, size=(6.6, 3.8))[0, 0] if ax is None else results.new_axes(ax)
-    mean, variance = (
-        record.on_request(getattr(ranking, name), "plot_moments", name)
-        for name in ("mean", "variance")
-    )
+    mean, variance = _moments(ranking, "plot_moments")
     style = dict(color="C0")
     if families is not None:
         missing = [model for model in ranking.models if model not in families]
@@ -160,13 +166,9 @@ def plot_predictions(
     ranking: Ranking,  # of rank_models
 ) -> np.ndarray:  # two matplotlib axes
     "Mean and variance of probe accuracy against those of Tr(MG) (Task Priors, Figure 4)."
-    remedy = "pass what rank_models returns"
-    checks.check_instance(ranking, Ranking, "plot_predictions", "ranking", remedy=remedy)
+    _check_ranking(ranking, "plot_predictions")
     accuracies = record.on_request(ranking.accuracies, "plot_predictions", "accuracy")
-    mean, variance = (
-        record.on_request(getattr(ranking, name), "plot_predictions", name)
-        for name in ("mean", "variance")
-    )
+    mean, variance = _moments(ranking, "plot_predictions")
     left_ax, right_ax = axes = _axes(2, size=(4.4, 3.8))[0]
     _plot_prediction(
         left_ax,
@@ -186,13 +188,76 @@ def plot_predictions(
     _list_names(right_ax, ranking.models)
     return axes
 
+# %% ../../nbs/papers/12_figures.ipynb #2ae6f078
+@results.in_style
+def plot_benchmarks(
+    ranking: Ranking,  # of rank_models
+    scores: DataFrame,  # model x task, of all models of the ranking
+) -> np.ndarray:  # two matplotlib axes
+    "Mean and variance over curated tasks against those of Tr(MG) (Task Priors, Figure 5)."
+    import pandas as pd
+
+    _check_ranking(ranking, "plot_benchmarks")
+    mean, variance = _moments(ranking, "plot_benchmarks")
+    checks.check_instance(
+        scores, pd.DataFrame, "plot_benchmarks", "scores", remedy="pass a table of models x tasks"
+    )
+    missing = [model for model in ranking.models if model not in scores.index]
+    if missing:
+        rule = "scores must hold every model of the ranking"
+        checks.refuse("plot_benchmarks", rule, f"none of {missing[0]!r:.60}", "add it")
+    table = scores.loc[list(ranking.models)]
+    left_ax, right_ax = axes = _axes(2, size=(4.4, 3.8))[0]
+    labels = dict(xlabel="E Tr(MG)", ylabel=f"mean score on {table.shape[1]} tasks")
+    _plot_prediction(left_ax, mean, table.mean(axis=1).to_numpy(), **labels)
+    labels = dict(xlabel="Var Tr(MG)", ylabel="variance of the score over tasks")
+    _plot_prediction(right_ax, variance, table.var(axis=1).to_numpy(), **labels)
+    _list_names(right_ax, ranking.models)
+    return axes
+
+# %% ../../nbs/papers/12_figures.ipynb #782d09aa
+@results.in_style
+def plot_distributions(
+    ranking: Ranking,  # of rank_models
+    ax: Axes | None = None,  # matplotlib axes; None opens a figure
+) -> Axes:
+    "Accuracies of each model's probes over the sampled tasks (Task Priors, Figure 8)."
+    _check_ranking(ranking, "plot_distributions")
+    accuracies = record.on_request(ranking.accuracies, "plot_distributions", "accuracy")
+    height = 0.28 * len(ranking.models) + 1.2
+    ax = _axes(1, size=(6.0, height))[0, 0] if ax is None else results.new_axes(ax)
+    order = accuracies.mean(1).argsort().tolist()
+    box = dict(vert=False, whis=(5, 95), showfliers=False, widths=0.6)
+    ax.boxplot(accuracies[order].T.numpy(), **box)
+    names = [f"{ranking.models[k][-28:]}  {k + 1}" for k in order]
+    ax.set_yticks(range(1, len(order) + 1), names, fontsize=7)
+    n_tasks = accuracies.shape[1]
+    ax.set(xlabel="held-out accuracy", title=f"Probes on {n_tasks} sampled tasks")
+    return ax
+
+
+@results.in_style
+def plot_family(
+    ranking: Ranking,  # of rank_models, of one family
+) -> np.ndarray:  # two matplotlib axes
+    "Mean and variance of Tr(MG) beside accuracies over tasks (Task Priors, Figure 2)."
+    _check_ranking(ranking, "plot_family")
+    mean, variance = _moments(ranking, "plot_family")
+    left_ax, right_ax = axes = _axes(2, size=(4.4, 3.4))[0]
+    left_ax.plot(mean, variance, "o", color="C0")
+    _number_points(left_ax, mean, variance)
+    left_ax.set(xlabel="E Tr(MG)", ylabel="Var Tr(MG)", title="Numbers as at the right")
+    plot_distributions(ranking, right_ax)
+    return axes
+
 # %% ../../nbs/papers/12_figures.ipynb #6489c28f
 def prior_ablation(
     features: Mapping,  # model -> features (n, d)
     *,
+    priors: Sequence | None = None,  # models whose priors are taken; None is all and their product
     temperature: float | None = None,  # of the edges; None is each prior's edge_temperature
 ) -> DataFrame:
-    "E and Var of Tr(MG) of every model under every model's prior, and under the product of all."
+    "E and Var of Tr(MG) of every model under the priors of models, and under the product of all."
     import pandas as pd
 
     remedy = "pass a dictionary model -> features"
@@ -201,8 +266,14 @@ def prior_ablation(
     if len(factors) < 2:
         rule = "features must hold at least two models"
         checks.refuse("prior_ablation", rule, len(factors), "add models")
+    if priors is None:
+        kernels = {**factors, "product": shared_prior.shared_prior(factors)}
+    else:
+        for name in priors:
+            checks.check_choice(name, tuple(factors), "prior_ablation", "priors")
+        kernels = {name: factors[name] for name in priors}
     frames = []
-    for prior, P in {**factors, "product": shared_prior.shared_prior(factors)}.items():
+    for prior, P in kernels.items():
         T = shared_prior.edge_temperature(P) if temperature is None else temperature
         m = trace_moments(factors, P, T, graphs="directed")
         rows = dict(prior=prior, model=list(factors), mean=m.mean, variance=m.variance)
@@ -221,13 +292,14 @@ def _list_priors(ax, priors):
 def plot_priors(
     features: Mapping,  # model -> features (n, d)
     *,
+    priors: Sequence | None = None,  # models whose priors are taken; None is all and their product
     temperature: float | None = None,  # of the edges; None is each prior's edge_temperature
     ax: Axes | None = None,  # matplotlib axes; None opens a figure
 ) -> Axes:
     "Mean and variance of Tr(MG) of all models under each prior (Task Priors, Figure 6)."
     import seaborn as sns
 
-    frame = prior_ablation(features, temperature=temperature)
+    frame = prior_ablation(features, priors=priors, temperature=temperature)
     frame["own"] = frame.prior == frame.model
     ax = _axes(1, size=(6.8, 4.2))[0, 0] if ax is None else results.new_axes(ax)
     sns.scatterplot(
@@ -247,7 +319,7 @@ def plot_priors(
     ax.set(
         xlabel="E Tr(MG)",
         ylabel="Var Tr(MG)",
-        title=f"{int(best.own.sum())} of {len(features)} priors rate their own model highest",
+        title=f"{int(best.own.sum())} of {len(best)} priors rate their own model highest",
     )
     return ax
 

@@ -195,7 +195,10 @@ def image_task(
     return subsamples.CheckpointTask(name, features, labels, split, inputs=image_inputs or None)
 
 
-def _network(name):
+def trained_network(
+    name: str,  # of a network, as `embed` takes it
+) -> torch.nn.Module:
+    "The network that fine-tuning changes."
     module = load_encoder(name).module
     if module is None:
         checks.refuse(
@@ -377,7 +380,7 @@ def score_checkpoints(
             m,
             family=named[m],
             head=heads.get(m),
-            network=partial(_network, m) if fine_tune and of_images else None,
+            network=partial(trained_network, m) if fine_tune and of_images else None,
         )
         for m in models
     ]

@@ -62,9 +62,16 @@ class Item(Result):
     data: dict  # name -> torchvision, hub or folder
     settings: dict
     published: str  # the table that prints its numbers
-    note: str
+    also: tuple  # further places of the paper that print some
+    stand_ins: dict  # name of a network that the paper does not have -> what it stands for
+    note: str  # what a reader of its numbers must know
     limit: int | None  # images of a small run
-    small: bool  # are networks, data and settings those of a small run?
+    full: "Item | None"  # of which this is a small run: other networks, data and settings
+
+    @property
+    def small(self) -> bool:
+        "Are networks, data and settings those of a small run?"
+        return self.full is not None
 
     @property
     def usable(self) -> dict[str, str]:
@@ -74,23 +81,43 @@ class Item(Result):
     @property
     def n_images(self) -> int | None:
         "Images that each network sees; None if that is the size of the data."
-        if self.action == "scores":
+        if self.action in ("scores", "by_size"):
             usual = SynBenchSettings()
             n_train, n_test, scales = (
                 self.settings.get(name, getattr(usual, name))
                 for name in ("n_train", "n_test", "scales")
             )
+            n_train = max(self.settings.get("sizes", [n_train]))
             return 2 * (n_train + n_test) * len(scales)  # in both conventions
+        if self.action == "neucrab" and not self.small:
+            return sum(self.data_sizes.values()) or None
         return self.limit
+
+    @property
+    def data_sizes(self) -> dict[str, int]:
+        "Images of each data set that a program can fetch, of training and test."
+        share = self.settings.get("classes", 102) / 102  # of Oxford-flowers
+        return {
+            name: round(share * sum(source["n"]))
+            for name, source in self.data.items()
+            if "n" in source and "folder" not in source
+        }
 
     @property
     def needs(self) -> str:
         "What it takes, in words."
         missing = len(self.networks) - len(self.usable)
-        unpublished = f" ({missing} not published)" if missing else ""
-        parts = [words.counted(len(self.usable), "network") + unpublished] if self.networks else []
+        remarks = [f"{missing} not published"] if missing else []
+        remarks += [f"{len(self.stand_ins)} stand for others"] if self.stand_ins else []
+        remark = f" ({', '.join(remarks)})" if remarks else ""
+        parts = [words.counted(len(self.usable), "network") + remark] if self.networks else []
         parts += ["the images of " + ", ".join(self.data)] if self.data else []
         return " and ".join(parts) or "nothing but printed numbers"
+
+    @property
+    def notes(self) -> list[str]:  # sentences, for the list, the plan, the output and the map
+        "What stands for what, what is left out, and what else its numbers do not show."
+        return _small_notes(self) if self.full else _full_notes(self)
 
 # %% ../../nbs/papers/13_recipes.ipynb #f7783601
 @lru_cache
@@ -101,20 +128,62 @@ def read_recipes(
     return packaged_toml(f"papers/{name}.toml")
 
 # %% ../../nbs/papers/13_recipes.ipynb #f49355f9
+def _in_words(names):  # "a, b and c"
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _small_notes(item):
+    notes = ["A small run: it shows that the recipe runs. No number of it can be compared."]
+    if item.networks:
+        n = words.counted(len(item.full.networks), "network")
+        notes.append(f"{_in_words(list(item.networks.values()))} stand for {n} of the item.")
+    sources = {source["images"] for source in item.data.values() if "images" in source}
+    if sources:
+        size = f" of {item.settings['pixels']} pixels" if "pixels" in item.settings else ""
+        names = _in_words(list(item.full.data))
+        toys = "Toy questions" if item.action == "questions" else sources.pop().capitalize()
+        notes.append(f"{toys}{size} stand for {names}.")
+    return notes
+
+
+def _full_notes(item):
+    notes = []
+    for text in dict.fromkeys(item.stand_ins.values()):
+        n = list(item.stand_ins.values()).count(text)
+        notes.append(f"{words.counted(n, 'network')} of timm stand for {text}.")
+    left_out: dict = {}
+    for called, name in item.networks.items():
+        if name.startswith(NONE):
+            left_out.setdefault(name.removeprefix(NONE), []).append(called)
+    for why, names in left_out.items():
+        some = _in_words(names) if len(names) < 4 else words.counted(len(names), "network")
+        notes.append(f"Left out: {some} ({why}); --network NAME=FILE adds one.")
+    closed = [name for name, source in item.data.items() if "folder" in source]
+    if closed:
+        notes.append(
+            f"Left out: {_in_words(closed)}, unless --folder NAME=FOLDER names the images."
+        )
+    return notes + ([f"{item.note[0].upper()}{item.note[1:]}."] if item.note else [])
+
+
 def _item(recipes, entry, miniature) -> Item:
     small = recipes["miniature"]
     groups = recipes.get("networks", {})
     networks: dict = {}
+    stand_ins: dict = {}
     for group in entry.get("networks", ()):
         networks |= groups[group]
+        if group in recipes.get("stand_ins", {}):
+            stand_ins |= dict.fromkeys(groups[group], recipes["stand_ins"][group])
     data = {name: recipes["data"][name] for name in entry.get("data", ())}
     settings = dict(entry.get("settings", {}))
     if miniature:
         networks = dict(small["networks"]) if networks else {}
-        data = {name: dict(images=small["data"]) for name in list(data)[:1]}
-        settings |= {k: v for k, v in small.get("settings", {}).items()}
-        if "prior" in settings and "prior" in small:
-            settings["prior"] = small["prior"]
+        data = {small["data"]: dict(images=small["data"])} if data else {}
+        of_all = {k for k in small.get("settings", {}) if k != "pixels" or k in settings}
+        settings |= {k: v for k, v in small.get("settings", {}).items() if k in of_all}
+        settings |= {k: small[k] for k in ("prior", "priors") if k in settings}
     return Item(
         name=entry["name"],
         paper=recipes["paper"],
@@ -125,9 +194,11 @@ def _item(recipes, entry, miniature) -> Item:
         data=data,
         settings=settings,
         published=entry.get("published", entry["item"]),
+        also=tuple(entry.get("also", ())),
+        stand_ins={} if miniature else stand_ins,
         note=entry.get("note", ""),
         limit=small.get("limit") if miniature else settings.get("limit"),
-        small=miniature,
+        full=_item(recipes, entry, False) if miniature and (networks or data) else None,
     )
 
 
@@ -149,7 +220,7 @@ def network_problem(
 
     if name.startswith(NONE):
         return name.removeprefix(NONE)
-    if name.startswith("zoo/"):
+    if name.startswith("zoo/") or Path(name).is_file():
         return ""
     if named_models.is_repository(name):
         return "" if find_spec("transformers") else "it needs pip install taskpriors[transformers]"
@@ -188,7 +259,7 @@ def is_cached(
     name: str,  # of a network in timm or the zoo
 ) -> bool:
     "Can the network be built here and now, without a download?"
-    if name.startswith("zoo/") or "@" in name:
+    if name.startswith("zoo/") or "@" in name or Path(name).is_file():
         return True
     if named_models.is_repository(name):
         return named_models.cached_snapshot(name) is not None
@@ -205,28 +276,43 @@ def is_cached(
     return any(isinstance(path, str) for path in paths)
 
 # %% ../../nbs/papers/13_recipes.ipynb #f133d404
+def is_named_source(
+    folder: str | Path,  # as somebody names it
+) -> bool:
+    "Is it a data set by its name, such as tfds/smallnorb:label_azimuth, and no folder?"
+    kind, slash, _ = str(folder).partition("/")
+    return (
+        bool(slash)
+        and kind in ("tfds", "hfds", "hfids", "wds", "torch")
+        and not Path(folder).exists()
+    )
+
+
 def open_data(
     item: Item,
     name: str,  # of one of its data sets
     *,
     part: str = "test",  # "train" or "test"
-    folder: str | Path | None = None,  # of the images, with one subfolder per class
+    folder: str | Path | None = None,  # of the images by class, or SOURCE:KEY
     progress: bool = True,
 ) -> ImageSource:
     "The images of an item, fetched if they are not there."
     source, caller = item.data[name], "reproduce"
+    options: dict[str, Any] = dict(limit=item.limit, progress=progress)
+    if folder is not None and is_named_source(folder):
+        called, _, key = str(folder).partition(":")
+        keys: dict[str, Any] = dict(target_key=key) if key else {}
+        return load_images(called, split=part, **keys, **options)
     if folder is not None:
-        return load_images(str(folder), limit=item.limit, progress=progress)
+        return load_images(str(folder), **options)
     if "images" in source:
-        return load_images(source["images"], limit=item.limit, progress=progress)
+        return load_images(source["images"], **options)
     if problem := data_problem(source):
         checks.refuse(
             caller, f"the images of {name} must be named", problem, "pass --folder FOLDER", OSError
         )
     if "hub" in source:
-        return load_images(
-            f"hfds/{source['hub']}", limit=item.limit, progress=progress, **source[part]
-        )
+        return load_images(f"hfds/{source['hub']}", **options, **source[part])
     import torchvision
 
     kind = getattr(torchvision.datasets, source["torchvision"])
@@ -238,7 +324,7 @@ def open_data(
         got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
         remedy = "go where there is a network, or pass --folder FOLDER"
         checks.refuse(caller, f"the images of {name} must be fetched", got, remedy, OSError)
-    return load_images(ds, limit=item.limit, progress=progress)
+    return load_images(ds, **options)
 
 # %% ../../nbs/papers/13_recipes.ipynb #a5be317b
 def item_table() -> DataFrame:  # one row per item
@@ -251,7 +337,10 @@ def item_table() -> DataFrame:  # one row per item
         lacks = [words.counted(absent, "network") + " to fetch"] if absent else []
         lacks += ["the images"] if item.data else []
         here = "yes" if not lacks else f"no: {' and '.join(lacks)}"
-        rows.append(dict(item=item.name, shows=item.title, needs=item.needs, here=here))
+        notes = " ".join(item.notes)
+        rows.append(
+            dict(item=item.name, shows=item.title, needs=item.needs, here=here, notes=notes)
+        )
     return pd.DataFrame(rows).set_index("item")
 
 # %% ../../nbs/papers/13_recipes.ipynb #c3a30f8c
@@ -266,6 +355,9 @@ def plan_item(
     rows = []
     for called, name in item.networks.items():
         row: dict[str, Any] = dict(network=called, weights=name, problem=network_problem(name))
+        if Path(name).is_file():  # passed by somebody
+            rows.append(row | dict(cached=True))
+            continue
         if named_models.is_repository(name):
             row["cached"] = is_cached(name)
         elif not row["problem"] and not name.startswith("zoo/"):
@@ -275,6 +367,7 @@ def plan_item(
                 net = timm.create_model(name.partition("@")[0], num_classes=0, pretrained=False)
             n_bytes = 4 * sum(p.numel() for p in net.parameters())
             row |= dict(cached=is_cached(name), download_mib=round(n_bytes / 2**20))
+            row["width"] = getattr(net, "head_hidden_size", net.num_features)
             if count:
                 row["gflop_per_image"] = _gflop_per_image(net)
         rows.append(row)
@@ -319,12 +412,26 @@ def _size(mib):  # in words
 _RATES = {"a processor": 1e11, "a GPU": 2e13}  # operations a second, of single precision
 
 
+def feature_gib(
+    item: Item,
+    plan: DataFrame,  # of plan_item
+) -> float:  # GiB; 0 where features are not held together, or where sizes are not known
+    "Memory of the features of all networks on all data sets of an item of PACTran."
+    if item.action != "neucrab" or "width" not in plan or item.settings.get("cost"):
+        return 0.0
+    return 4 * sum(item.data_sizes.values()) * float(plan["width"].sum()) / 2**30
+
+
 def plan_summary(
     item: Item,
     plan: DataFrame,  # of plan_item
+    device: str | None = None,  # where networks will run
 ) -> list[str]:  # sentences
     "What an item will fetch, hold and compute, added up."
-    sentences = []
+    sentences = list(item.notes)
+    if item.networks:
+        place = device or "the processor; --device names another place, such as cuda"
+        sentences.append(f"Networks run on {place}.")
     if "download_mib" in plan:
         networks = words.counted(int(plan["cached"].eq(False).sum()), "network")
         sentences += [
@@ -333,19 +440,40 @@ def plan_summary(
             f"Memory: {_size(plan['download_mib'].max())} for the largest network, one at a time, "
             "beside its images and features.",
         ]
+        if held := feature_gib(item, plan):
+            sentences.append(
+                f"Memory: about {held:.1f} GiB for the features of all networks on "
+                f"{sum(item.data_sizes.values()):,} images, held at once."
+            )
         n = item.n_images
         flop = 1e9 * plan["gflop_per_image"].sum() * (n or 1000)
         times = [f"{_duration(flop / rate)} on {name}" for name, rate in _RATES.items()]
         sentences.append(
             f"Forward passes: {n or 'each 1000'} images a network, about {' or '.join(times)} "
-            "(at 100 GFLOP and 20 TFLOP a second). Probes, attacks and rules come on top."
+            f"(at 100 GFLOP and 20 TFLOP a second). {_ON_TOP.get(item.action, '')}".strip()
         )
-    sentences += [
-        f"Images: {name} {'must be passed' if 'folder' in source else 'will be fetched'}"
-        f"{': ' + source['folder'] if 'folder' in source else ''}."
-        for name, source in item.data.items()
-    ]
-    return sentences or [f"It needs {item.needs}."]
+    for name, source in item.data.items():
+        size = f", {sum(source['n']):,} images" if "n" in source else ""
+        if "folder" in source:
+            sentences.append(f"Images: {name} must be passed: {source['folder']}.")
+        elif "images" not in source:
+            sentences.append(f"Images: {name} will be fetched{size}.")
+    if not item.networks and not item.data:
+        sentences.append(f"It needs {item.needs}.")
+    return sentences
+
+
+_ON_TOP = {  # what an action computes beside forward passes
+    "scores": "The rules of SynBench come on top.",
+    "by_size": "The rules of SynBench and the baselines' learners come on top.",
+    "robust_probing": "The training against attacks and the attacks themselves come on top, with "
+    "a forward and a backward pass for each of their steps.",
+    "neucrab": "Heads come on top: of each network on the whole training part of each data set, "
+    "and on each subsample.",
+} | dict.fromkeys(
+    ("task_maps", "family", "predictions", "distributions"),
+    "Probes on the sampled tasks come on top.",
+)
 
 
 def _duration(seconds):
@@ -370,7 +498,9 @@ class ItemPlan:
         parts = []
         if len(self.networks):
             problem = self.networks["problem"]
-            networks = self.networks[problem == ""].drop(columns="problem")
+            networks = self.networks[problem == ""].drop(
+                columns=["problem", "width"], errors="ignore"
+            )
             if "cached" in networks:
                 networks = networks.assign(
                     cached=networks["cached"].map({True: "yes", False: "no"})
@@ -383,14 +513,17 @@ class ItemPlan:
                     "network": lambda name: words.shortened(name, room),
                 }
                 parts += [networks.to_string(index=False, na_rep="", formatters=short), ""]
-            for why, some in self.networks[problem != ""].groupby("problem", sort=False):
-                parts.append(wrap(f"Left out: {', '.join(some['network'])} ({why})."))
+            lacking = self.networks[problem != ""]
+            lacking = lacking[~lacking["weights"].str.startswith(NONE)]  # those are in the notes
+            for why, some in lacking.groupby("problem", sort=False):
+                parts.append(wrap(f"Not to be had: {', '.join(some['network'])} ({why})."))
         return "\n".join([*parts, *map(wrap, self.summary)])
 
 
 def plan_of(
     item: Item,
+    device: str | None = None,  # where networks will run
 ) -> ItemPlan:
     "What an item will fetch, hold and compute."
     networks = plan_item(item)
-    return ItemPlan(networks, plan_summary(item, networks))
+    return ItemPlan(networks, plan_summary(item, networks, device))

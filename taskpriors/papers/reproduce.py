@@ -15,14 +15,45 @@ from typing import Any
 import taskpriors.checks as checks
 import taskpriors.store as store
 from ..checks import DataFrame
-from . import actions, recipes
+from . import actions, recipes, task_priors_actions
+from .printed_correlations import half_unit
 from ..show.plots import drawn_png
 from ..show.words import counted
 
 # %% ../../nbs/papers/16_reproduce.ipynb #c67064a0
-def _rounding(text):  # half a unit of the last digit
-    digits = text.partition(".")[2]
-    return 0.5 * 10 ** -len(digits)
+NOT_COMPARABLE = "not comparable"
+_CORRELATIONS = ("Pearson", "90 % low", "90 % high")
+
+
+def printed_numbers(
+    item: recipes.Item,
+) -> dict[tuple, str]:  # (row, column) -> text
+    "The numbers that the paper prints for an item: not what they follow from, nor other data."
+    of_paper = recipes.read_recipes(recipes.PAPERS[item.paper]).get("data", {})
+    data = item.full.data if item.full else item.data
+    others = tuple(of_paper.keys() - data.keys()) if data else ()
+    printed = {}
+    for table in (item.published, *item.also):
+        for row in recipes.published_table(item.paper, table).itertuples():
+            of_others = any(name in f"{row.row}, {row.column}".split(", ") for name in others)
+            source = row.row == "Accuracy (%)"  # the accuracies of other people
+            source |= item.action == "printed_correlations" and row.column not in _CORRELATIONS
+            if not of_others and not source and row.value != "-":
+                printed[row.row, row.column] = row.value
+    return printed
+
+
+def _apart(cell, text):  # the conventions whose number no reading of the printed one rounds to
+    apart = []
+    for name in ("convention", "derived"):
+        value = getattr(cell, name)
+        if value is not None and not any(_rounds_to(value, r, cell) for r in text.split(" or ")):
+            apart.append(name)
+    return apart
+
+
+def _rounds_to(value, reading, cell):
+    return abs(value - float(reading)) <= cell.error + half_unit(reading) + 1e-9
 
 
 def compare_cells(
@@ -32,20 +63,24 @@ def compare_cells(
     "Ours beside the published numbers; `differs` says which of ours lies outside both errors."
     import pandas as pd
 
-    table = recipes.published_table(item.paper, item.published)
-    printed = dict(
-        zip(zip(table["row"], table["column"], strict=True), table["value"], strict=True)
-    )
+    printed = printed_numbers(item)
     rows = []
     for cell in cells:
-        text = printed.get((cell.row, cell.column), "")
-        differs = ""
-        if text and not text.startswith(">") and not item.small:
-            apart = {k: getattr(cell, k) for k in ("convention", "derived")}
-            room = cell.error + _rounding(text) + 1e-9
-            off = [k for k, v in apart.items() if v is not None and abs(v - float(text)) > room]
-            differs = " and ".join(off)
+        text, differs = printed.pop((cell.row, cell.column), ""), ""
+        if text and item.small:
+            text = NOT_COMPARABLE
+        elif text and cell.unlike:
+            text = f"{text} ({cell.unlike})"
+        elif text and item.stand_ins:
+            differs = "other networks"
+        elif text and not text.startswith(">"):
+            differs = " and ".join(_apart(cell, text))
         rows.append(dict(cell._asdict(), published=text, differs=differs))
+    if not item.small:
+        rows += [
+            dict(row=row, column=column, published=text, differs="not computed")
+            for (row, column), text in printed.items()
+        ]
     order = ["row", "column", "published", "convention", "derived", "error", "differs"]
     return pd.DataFrame(rows, columns=order)
 
@@ -68,6 +103,27 @@ def folders_of_data(
     return folders
 
 
+def networks_passed(
+    entries: str | Sequence | None,  # NAME=NETWORK, or several
+    item: recipes.Item,
+) -> recipes.Item:
+    "The item with a network under a name of the paper, such as SimCLRv2 weights of one's own."
+    passed: dict = {}
+    for text in [entries] if isinstance(entries, str) else entries or ():
+        name, named, network = str(text).partition("=")
+        if not named or name not in item.networks:
+            rule = "--network must be NAME=FILE with a name of the item"
+            got = f"{text}, and the names {', '.join(item.networks) or 'of none'}"
+            checks.refuse("reproduce", rule, got, "see --plan, and write TIMM_NAME@FILE for FILE")
+        passed[name] = network
+    if not passed:
+        return item
+    notes = [f"{name} is {network}, named by --network" for name, network in passed.items()]
+    stand_ins = {k: v for k, v in item.stand_ins.items() if k not in passed}
+    note = ". ".join([item.note] * bool(item.note) + notes)
+    return replace(item, networks=item.networks | passed, stand_ins=stand_ins, note=note)
+
+
 def check_needs(
     item: recipes.Item,
     folders: dict,  # of folders_of_data
@@ -85,10 +141,14 @@ def check_needs(
         rule = f"{item.name} needs all of its parts"
         remedy = "see --plan, go where there is a network, or try --miniature"
         checks.refuse("reproduce", rule, "; ".join(lacks), remedy, OSError)
-    size = recipes.gib_to_fetch(recipes.plan_item(item, count=False)) if absent else 0.0
+    widths = recipes.plan_item(item, count=False) if absent or item.action == "neucrab" else None
+    size = recipes.gib_to_fetch(widths) if absent else 0.0
     if size > recipes.free_disk():
         got = f"{size:.1f} GiB to fetch and {recipes.free_disk():.1f} GiB free"
         checks.refuse("reproduce", "the disk must hold the weights", got, "set HF_HOME", OSError)
+    if widths is not None:
+        remedy = "take an item of one data set, or a machine with more memory"
+        checks.check_memory(2**30 * recipes.feature_gib(item, widths), "reproduce", remedy)
 
 
 def with_data_at_hand(
@@ -101,7 +161,12 @@ def with_data_at_hand(
         return item
     left_out = f"reproduce: {item.name} leaves out {', '.join(sorted(closed))}, which no registry"
     warnings.warn(f"{left_out} gives; pass --folder NAME=FOLDER for each.", stacklevel=3)
-    return replace(item, data={k: v for k, v in item.data.items() if k not in closed})
+    notes = f"Left out: {', '.join(sorted(closed))}, for which no folder is named"
+    return replace(
+        item,
+        data={k: v for k, v in item.data.items() if k not in closed},
+        note=". ".join([item.note] * bool(item.note) + [notes]),
+    )
 
 # %% ../../nbs/papers/16_reproduce.ipynb #e77a8361
 def _is_offline():
@@ -116,7 +181,9 @@ def reproduce(
     out: str | Path = "reproduced",  # directory for the table, the picture and the plan
     plan: bool = False,  # say what it downloads and computes, and stop
     miniature: bool = False,  # small networks, small data and small settings: does it run?
-    folder: str | Sequence | None = None,  # of images by class; NAME=FOLDER for one data set
+    folder: str | Sequence | None = None,  # of images; NAME=FOLDER or NAME=SOURCE:KEY for one set
+    network: str | Sequence | None = None,  # NAME=FILE: weights of a network that is not published
+    fine_tune: bool = False,  # in PACTran's items: truth by fine-tuning, as B.3, not heads alone
     device: str | None = None,  # where networks run; the default is the processor
     batch_size: int = 64,  # images at a time
     cache: str | None = None,  # directory of finished pieces
@@ -125,8 +192,13 @@ def reproduce(
     "Compute a figure or table of the papers; write the table and the picture (`attrs`: where)."
     items = recipes.paper_items(miniature=miniature)
     chosen = items[checks.check_choice(item, tuple(items), "reproduce", "item")]
+    chosen = networks_passed(network, chosen)
     if plan:
-        return recipes.plan_of(chosen)
+        return recipes.plan_of(chosen, device)
+    fine_tune = checks.check_flag(fine_tune, "reproduce", "fine_tune")
+    if fine_tune and (chosen.action != "neucrab" or "cost" in chosen.settings):
+        rule, remedy = "fine_tune must be of an item with test errors of PACTran", "leave it out"
+        checks.refuse("reproduce", rule, chosen.name, remedy)
     if chosen.networks and not chosen.usable:
         checks.refuse(
             "reproduce", "an item needs networks", "none that is published", "see --plan", OSError
@@ -137,14 +209,17 @@ def reproduce(
     options: dict[str, Any] = dict(batch_size=batch_size, cache=cache, progress=progress)
     if device is not None:
         options["device"] = device
-    cells, draw = actions.ACTIONS[chosen.action](
-        actions.Job(chosen, chosen.usable, folders, options)
-    )
+    compute = {**actions.ACTIONS, **task_priors_actions.ACTIONS}[chosen.action]
+    cells, draw = compute(actions.Job(chosen, chosen.usable, folders, options, fine_tune))
     table = compare_cells(cells, chosen)
     place = Path(out).expanduser() / chosen.name
     text = table.to_csv(index=False, lineterminator="\n")
     written = [store.write_file(place.with_suffix(".csv"), text)]
     if draw is not None:
         written.append(store.write_file(place.with_suffix(".png"), drawn_png(draw())))
+    if chosen.notes:
+        lines = "".join(f"{note}\n" for note in chosen.notes)
+        written.append(store.write_file(place.with_suffix(".txt"), lines))
     table.attrs["written"] = [str(path) for path in written]
+    table.attrs["notes"] = chosen.notes
     return table
