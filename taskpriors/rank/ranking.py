@@ -216,6 +216,8 @@ class Ranking(Result):
             )
         ]
         errors = self.point_errors
+        if self.forecast.draws is None:
+            errors = None
         if errors is not None and carried_by_few(errors, self.settings.get("n")):
             sentences.append("A few points carry the errors: the probabilities may be too sure.")
         if copies := self.settings.get("copies"):

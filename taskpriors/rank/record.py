@@ -32,7 +32,6 @@ from ..prior.judges import company_notes
 from . import agreement, members
 from .laws import Law, Tasks, feature_copies
 from .options import RankOptions
-from .reliability import expected_loss
 from ..show import page, words
 from ..show.plots import panels_png
 from ..show.table import COLUMNS, column_of, csv_text, json_rows, table_record
@@ -100,16 +99,6 @@ def _company_record(models, law, n_electing):
     return company_notes(names, alike, prior=one, elected=law.election)
 
 
-def _loss_record(law):  # what first places of such companies lost, if such were seen
-    if law.election is None or _strangers(law):
-        return {}
-    n_ranked = len(law.members) - len(law.jurors)
-    loss = expected_loss(law.election, law.votes.alike, n_ranked=n_ranked)
-    if loss.median is None:
-        return {}
-    return dict(expected_loss=dict(median=loss.median, one_in_ten=loss.one_in_ten))
-
-
 def _judge_record(law):  # weights of the judges that are not ranked
     if not law.jurors:
         return {}
@@ -144,7 +133,6 @@ def describe_run(
         prior=law.description,
         company=_company_record(models, law, options.n_electing),
         notes=[],
-        **_loss_record(law),
         **_judge_record(law),
         paired_tasks=not law.of_others,
         **{name: getattr(options, name) for name in option_names},

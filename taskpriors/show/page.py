@@ -126,7 +126,11 @@ def report_page(
         n_unsized=len(rows) - len(sized),
         judges=sorted(judges, key=lambda row: -row["judge_weight"])[:HEAD_TO_HEAD],
         tasks=list(_tasks(record)) if record["drawn"] else [],
-        options={name.replace("_", " "): value for name, value in options.items()},
+        options={
+            name.replace("_", " "): value
+            for name, value in options.items()
+            if value not in (None, "", [], {}, ())
+        },
         versions=versions,
         digests={name: entry["features"] for name, entry in models.items()},
         data=json_ready(shown | dict(values=record["table"]["values"])),

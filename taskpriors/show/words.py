@@ -96,7 +96,7 @@ def no_signal(
 
 def _labels_said(frame, labels, everything, unlabelled):  # a sentence on what labels changed
     first = frame.model[0]
-    known = "all labels" if everything else f"your {counted(labels['n_labels'], 'label')}"
+    known = "labels" if everything else f"your {counted(labels['n_labels'], 'label')}"
     if unlabelled == first:
         return f"Without {known} it is {first}, too."
     return f"Without {known} it would be {unlabelled}."
