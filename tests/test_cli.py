@@ -91,7 +91,7 @@ def test_the_default_ranks_the_zoo_on_the_digits(tmp_path):
         pd.read_csv(tmp_path / "ranking/ranking.csv"),
         json.loads((tmp_path / "ranking/ranking.json").read_text()),
     )
-    assert len(table) >= 12 and table.skill.is_monotonic_decreasing and table.notna().all().all()
+    assert len(table) >= 12 and table.p_best.is_monotonic_decreasing and table.notna().all().all()
     assert {
         "model",
         "dimension",
@@ -109,8 +109,8 @@ def test_the_default_ranks_the_zoo_on_the_digits(tmp_path):
         and s["device"]
         and s["dtype"] == "float32"
     )
-    assert s["prior"].startswith("judged by 1 model that is not ranked (efficientnet_lite0 ")
-    assert s["judges"]["efficientnet_lite0"] > 0 and "Prior: judged by 1 model that" in out
+    assert "learn best: 1 model that is not ranked (efficientnet_lite0 " in s["prior"]
+    assert s["judges"]["efficientnet_lite0"] > 0 and "Prior: tasks of the models that" in out
     assert about["agreement"] == [] and "Spearman" not in out
     with Image.open(tmp_path / "ranking/ranking.png") as im:
         assert min(im.size) > 300

@@ -77,6 +77,7 @@ CONTRACT = {
     "inputs.texts": "load_texts embed_texts TextSource",
     "inputs.image_source": "ImageSource",
     "show.table": "COLUMNS Column",
+    "rank.forecast": "Comparison Forecast",
     "rank.ranking": "Ranking",
     "rank.models": "rank_models",
     "rank.tiers": "HeadToHead Lead Tiers",
@@ -115,7 +116,7 @@ KEYWORDS = {
     "synbench.score.synbench_score": "model settings seed",
     "transfer.agreement.rank_agreement": "scores truth method",
     "inputs.embed.embed": "model images",
-    "rank.models.rank_models": "models images prior metrics texts",
+    "rank.models.rank_models": "models images prior metrics texts record scoring",
     "jobs.bridges.scorer": "statistic prior",
     "inputs.texts.load_texts": "source text_column label_column",
     "inputs.texts.embed_texts": "model texts pooling",
@@ -208,6 +209,20 @@ def test_parameters_keep_their_names(path):
     f = getattr(importlib.import_module(f"taskpriors.{module}"), name)
     missing = set(KEYWORDS[path].split()) - set(inspect.signature(f).parameters)
     assert not missing, missing
+
+
+def test_a_ranking_answers_by_its_forecast():
+    from taskpriors.rank.forecast import Comparison, Forecast
+    from taskpriors.rank.ranking import Ranking
+
+    answers = "forecast on_law verdict compare tiers p_best settled labels_to_settle label_path"
+    answers += " next_labels to_record to_frame"
+    assert not [name for name in answers.split() if not hasattr(Ranking, name)]
+    fields = "models lead error p_best expected_loss level evidence scoring reason"
+    assert set(fields.split()) <= set(Forecast.__dataclass_fields__)
+    members = "order first tier is_settled compare to_frame plot"
+    assert not [name for name in members.split() if not hasattr(Forecast, name)]
+    assert Comparison._fields == ("a", "b", "lead", "low", "high", "probability")
 
 
 def test_task_prior_has_its_methods():

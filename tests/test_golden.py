@@ -4,8 +4,9 @@
     python tests/test_golden.py --write    the same, and keep it in tests/golden_rankings.json
 
 Features are float64, so that a rounding error of another processor stays far below the tolerances.
-Probabilities and simultaneous intervals come from 10,000 draws along eigenvectors of a covariance,
-whose signs differ between libraries: they are held to a few standard errors of such draws.
+Simultaneous intervals come from 10,000 draws along eigenvectors of a covariance, whose signs differ
+between libraries: they are held to a few standard errors of such draws. A forecast draws along the
+square root of its covariance, which has no sign, and is held to three digits.
 """
 
 import json
@@ -24,7 +25,11 @@ from taskpriors.rank.models import rank_models
 
 KEPT = Path(__file__).with_name("golden_rankings.json")
 RELATIVE = 1e-6  # to the largest of a column, of what rests on no draws
-DRAWN = {"p_best": 0.03, "reach": 0.06}  # absolute; relative to the largest
+DRAWN = {"reach": 0.06}  # relative to the largest
+FORECAST = {"p_best": 0.003, "expected_loss": 0.02, "lead": 0.02, "error": 0.02}  # absolute
+FORETOLD = (
+    r"(?<=probability )[.\d]+\d|(?<=taking it loses )[.\d]+|(?<=\()0\.\d\d(?=\))"  # as columns
+)
 CLOCK = {"seconds", "milliseconds"}
 DOORS = {"memory": rank_models, "disk": partial(rank_models, on_disk=True)}
 FEW = dict(n_tasks=20, n_classes=3, seed=1, cache=False, progress=False)
@@ -107,23 +112,25 @@ def written(values, digits=8):
 
 def lead(ranking, pair, groups=None):
     "All numbers that compare the first two models."
-    return written(astuple(ranking.head_to_head(pair, groups=groups).lead())[2:])
+    return written(astuple(ranking.on_law.head_to_head(pair, groups=groups).lead())[2:])
 
 
 def facts(ranking):
     "What is held of a ranking."
-    frame, tiers, settings = ranking.to_frame(), ranking.tiers(), ranking.settings
+    tiers, settings = ranking.on_law.tiers(), ranking.settings
+    pair = ranking.skill.argsort(descending=True, stable=True)[:2].tolist()
+    frame = ranking.to_frame().sort_values("skill", ascending=False, kind="stable")
     columns = {name: frame[name].tolist() for name in frame if name not in CLOCK}
     names = columns.pop("model")
-    pair = [ranking.models.index(name) for name in names[:2]]
     columns |= dict(reach=(tiers.behind_high - tiers.behind).tolist())
-    out = {name: written(values, 3 if name in DRAWN else 8) for name, values in columns.items()}
+    rounded = DRAWN | FORECAST
+    out = {name: written(values, 3 if name in rounded else 8) for name, values in columns.items()}
     out |= dict(
         columns=list(frame),
         models=names,
-        lead=lead(ranking, pair),
+        lead_on_law=lead(ranking, pair),
         lead_over_groups=lead(ranking, pair, GROUPS)[1:3],
-        verdict=re.sub(r"(?<=with probability )[.\d]+", "#", ranking.verdict),  # that is p_best
+        verdict=re.sub(FORETOLD, "#", ranking.verdict),
         next_step=ranking.next_step,
         prior=settings["prior"],
         trusted=ranking.trusted,
@@ -132,7 +139,7 @@ def facts(ranking):
     out |= {name: text for name, text in texts.items() if text}
     if ranking.to_label is not None:
         out["to_label"] = ranking.to_label[:8].tolist()
-    if ranking.prior_skill is not None:
+    if ranking.prior_skill is not None and ranking.forecast.draws is not None:
         out["labels_to_settle"] = ranking.labels_to_settle(*names[:2])
     return out
 
@@ -155,9 +162,7 @@ def is_near(name, new, old):
         return False
     pairs = [(a, b) for a, b in zip(new, old, strict=True) if a is not None]
     largest = max((abs(b) for _, b in pairs), default=0.0)
-    allowed = RELATIVE * largest + 1e-9
-    if name in DRAWN:
-        allowed = DRAWN[name] * (1.0 if name == "p_best" else largest)
+    allowed = FORECAST.get(name, DRAWN.get(name, RELATIVE) * largest + 1e-9)
     return all(abs(a - b) <= allowed for a, b in pairs)
 
 

@@ -109,11 +109,14 @@ def press(found, name):
 @needs_browser
 def test_a_heading_sorts_and_says_so(opened):
     found = opened()
+    order, chances = column(found, "P(best)")
+    assert order == "descending" and chances == sorted(chances, key=float, reverse=True)
+    press(found, "P(best)")
+    order, turned = column(found, "P(best)")
+    assert order == "ascending" and turned == chances[::-1]
+    press(found, "skill")
     order, skills = column(found, "skill")
     assert order == "descending" and skills == sorted(skills, key=float, reverse=True)
-    press(found, "skill")
-    order, turned = column(found, "skill")
-    assert order == "ascending" and turned == skills[::-1]
     press(found, "model")
     order, names = column(found, "model")
     assert order == "ascending" and column(found, "skill")[0] == "none"
@@ -134,7 +137,7 @@ def test_two_models_are_compared_in_a_sentence(opened):
         "s.dispatchEvent(new Event('change'))"
     )
     first = found.execute_script(said)
-    assert "probability of being ahead" in first and "of the tasks; on one task" in first
+    assert " points (" in first and "probability of being ahead 0." in first
     found.execute_script(choose, "2")
     assert found.execute_script(said) != first
     found.execute_script(choose, "0")

@@ -391,6 +391,13 @@ def test_search_finds_what_users_call_it_and_shows_prose(address, browser, words
 
 FIRST = {
     "few labels": "start/with_labels",
+    "multilabel": "start/with_labels",
+    "groups": "start/with_labels",
+    "patients": "start/with_labels",
+    "retrieval": "start/reading_the_table",
+    "latency": "start/reading_the_table",
+    "record": "start/what_i_know",
+    "earlier tasks": "start/what_i_know",
     "labels csv": "start/with_labels",
     "huggingface": "start/my_images",
     "my images": "start/my_images",

@@ -90,6 +90,8 @@ def _paths_in(given):  # pairs (option, path)
     for word in map(_file_in, given.get("labels", ())):
         if word.endswith(_LABEL_FILES):
             yield "--labels", word
+    for word in given.get("record", ()):
+        yield "--record", word
 
 
 def check_paths(
@@ -121,6 +123,7 @@ def check_models(
 _OF_IMAGES = ("images", "split", "limit", "exif_rotation")
 _OF_TEXTS = ("texts", "text_column", "label_column")
 _OF_COMMAND = ("command", "run", "labels", "all", "out", "overwrite", "report", "json", "config")
+_OF_COMMAND += ("to_record", "task")
 
 
 def read_judges(
@@ -194,6 +197,32 @@ def load_points(
         source["source"] = source.pop("images")
     return load_images(**source, progress=given.get("progress", True))
 
+# %% ../../nbs/jobs/07_arguments.ipynb #7839d663
+_NAMELESS = ("label", "labels", "to_label", "images", "texts", "train", "test", "data")
+
+
+def recorded_task(
+    given: dict,  # option -> value
+) -> str | None:  # None if nothing is added to a record
+    "What --to-record calls the task, which must have labels."
+    if "to_record" not in given:
+        if "task" in given:
+            raise ValueError("--task names what --to-record adds. Got no --to-record; name a file")
+        return None
+    file = given["to_record"]
+    if not file.endswith(".csv"):
+        raise ValueError(f"--to-record must be a .csv file. Got {file[-80:]!r}; name it record.csv")
+    if "labels" not in given:
+        raise ValueError("--to-record needs scores on labels. Got no --labels; add them")
+    if "task" in given:
+        return given["task"]
+    words = [*label_words(given["labels"])[0], given.get("texts"), given.get("images")]
+    word = os.path.abspath(os.path.expanduser(_file_in(next(filter(None, words), "digits"))))
+    name = os.path.basename(word) if os.path.isdir(word) else os.path.basename(word).split(".")[0]
+    if name.lower() in _NAMELESS:
+        raise ValueError(f"--to-record needs the name of the task. Got {name!r}; say it by --task")
+    return name
+
 # %% ../../nbs/jobs/07_arguments.ipynb #b8465d4d
 def judge_options(
     given: dict,  # option -> value
@@ -213,8 +242,8 @@ def judge_options(
 
 # %% ../../nbs/jobs/07_arguments.ipynb #296616e7
 _UNRECORDED = ("command", "run", "config", "cache", "out", "overwrite", "report", "json", "all")
-_UNRECORDED += ("progress", "plan")
-_OF_PATHS = ("models", "judges", "images", "texts", "labels", "prior", "reference")
+_UNRECORDED += ("progress", "plan", "to_record", "task")
+_OF_PATHS = ("models", "judges", "images", "texts", "labels", "prior", "reference", "record")
 
 
 def _absolute(word):  # the absolute path of what is there

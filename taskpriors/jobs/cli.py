@@ -102,6 +102,18 @@ _JUDGES = dict(
     "jury, or none: the ranked models alone (default: a jury of good networks if the models see "
     "images or texts)",
 )
+_RECORD = dict(
+    nargs="+",
+    action="extend",
+    metavar="FILE",
+    help="scores of these models on earlier tasks: tables of models and tasks (.csv, .tsv, "
+    ".parquet), a file that --to-record wrote, or folders of rankings with labels",
+)
+_SCORING = dict(
+    metavar="NAME",
+    help="what the forecast is of: accuracy, balanced_accuracy, macro_f1, retrieval, clustering "
+    "or r2 (default: accuracy)",
+)
 _GROUPS = dict(
     metavar="FILE",
     help="the group of each point (patient, video), which is left out whole: a table with a column "
@@ -128,6 +140,8 @@ _RANK = {
         ),
         judges=_JUDGES,
         groups=_GROUPS,
+        record=_RECORD,
+        scoring=_SCORING,
         **_FILES,
         on_disk=dict(
             action="store_true", help="read the rows of files where they are, whatever their size"
@@ -160,9 +174,12 @@ _LAYERS = {
     "inputs.images.load_images": _IMAGES,
     "inputs.texts.load_texts": _TEXTS,
     "rank.models.rank_models": dict(
+        scoring=_SCORING,
         **_FILES,
         **dict.fromkeys(("models", "images", "labels", "texts", "prior", "judges", "controls")),
-        **dict.fromkeys(("metrics", "plan", "executor", "label_column", "groups", "on_disk")),
+        **dict.fromkeys(
+            ("record", "metrics", "plan", "executor", "label_column", "groups", "on_disk")
+        ),
     ),
 }
 
@@ -209,10 +226,12 @@ def _tell(ranking, out, given, report):
             ranking.report(report)
         return
     watched, colour = sys.stdout.isatty() and "all" not in given, console.is_coloured(sys.stdout)
-    if watched:
-        print(console.terminal_text(ranking, shutil.get_terminal_size().columns, colour=colour))
-    else:
+    if "all" in given:
         print(ranking)
+    else:
+        width = shutil.get_terminal_size((80 if watched else 100, 24)).columns
+        rows = console.ROWS if watched else None
+        print(console.terminal_text(ranking, width, rows=rows, colour=colour and watched))
     if "all" in given:
         print("", "All columns:", *table_lines(ranking.to_frame()), sep="\n")
         if ranking.reason:
@@ -251,6 +270,7 @@ def run_rank(
     from taskpriors.rank.record import free_folder
 
     report = _report_path(given)
+    task = arguments.recorded_task(given)
     arguments.judge_options(given)
     images = arguments.load_points(given)
     column = given.get("label_column")
@@ -262,6 +282,9 @@ def run_rank(
         print(ranking)
         return 0
     _tell(ranking, out, given, report)
+    if task:
+        ranking.to_record(task, given["to_record"], overwrite="overwrite" in given)
+        console.complain(f"the scores on {task} are added to {given['to_record']}")
     return 1 if ranking.failures else 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #6960ec2d
@@ -536,6 +559,18 @@ _OF_RANKINGS = {
         "columns, also statistics of literature",
     ),
 }
+_OF_RECORDS = {
+    "--to-record": dict(
+        metavar="FILE",
+        help="also add the accuracies on the labels to this .csv, which --record reads for later "
+        "tasks; with --overwrite those of the same task are replaced",
+    ),
+    "--task": dict(
+        metavar="NAME",
+        help="what --to-record calls the task (default: the name of the file of labels, else of "
+        "the images or texts)",
+    ),
+}
 _CLEAR = {"--clear": dict(action="store_true", help="remove what taskpriors wrote, no other file")}
 _PREPARE = {
     "--prepare": dict(
@@ -545,7 +580,7 @@ _PREPARE = {
 }
 _METRICS = {"transfer.cards.describe_metric": dict(metric=dict(flag="metric", nargs="?"))}
 _COMMANDS: dict = dict(
-    rank=(run_rank, _RANK, _OF_RANKINGS),
+    rank=(run_rank, _RANK, _OF_RANKINGS | _OF_RECORDS),
     layers=(run_layers, _LAYERS, _OF_RANKINGS),
     synbench=(run_synbench, _SYNBENCH, {}),
     neucrab=(run_neucrab, _NEUCRAB, {}),
@@ -600,6 +635,10 @@ def main(
     warnings.showwarning = console.warn_once()
     try:
         parser = build_parser()
+        words = sys.argv[1:] if argv is None else argv
+        if words and not words[0].startswith("-") and words[0] not in _COMMANDS:
+            remedy = console.nearest(words[0], _COMMANDS)
+            parser.error(f"unknown command {words[0]!r}{remedy or '; see taskpriors --help'}")
         if "_ARGCOMPLETE" in os.environ:  # a shell asks for the words that may follow
             import argcomplete
 

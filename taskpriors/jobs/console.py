@@ -10,7 +10,7 @@ import argparse
 import difflib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TextIO
 
 from . import arguments
@@ -22,6 +22,19 @@ else:  # a typing error costs no import of torch
     DataFrame, Ranking = "DataFrame", "Ranking"
 
 # %% ../../nbs/jobs/07_console.ipynb #9feb306f
+def _flag(name):
+    return "--" + name.replace("_", "-")
+
+
+def nearest(
+    word: str,  # as typed
+    words: Iterable,  # that there are
+) -> str:  # empty if none is near
+    "The end of a refusal that names the nearest word."
+    near = difflib.get_close_matches(word, list(words), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
 class Command(argparse.ArgumentParser):
     "The parser of one command."
 
@@ -36,29 +49,34 @@ class Command(argparse.ArgumentParser):
             file = early.parse_known_args(args)[0].config
             if file is not None:
                 options = arguments.read_config(file, self.prog.split()[-1])
+                typed = {word.partition("=")[0] for word in map(str, args or ())}
+                options = {k: v for k, v in options.items() if _flag(k) not in typed}
                 args = [*arguments.config_words(options, flags), *(args or ())]
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            near = difflib.get_close_matches(unknown[0].partition("=")[0], flags, n=1)
-            remedy = f"; did you mean {near[0]}?" if near else ""
+            remedy = nearest(unknown[0].partition("=")[0], flags)
             self.error(f"unrecognized arguments: {' '.join(unknown)}{remedy}")
         return parsed, unknown
 
 # %% ../../nbs/jobs/07_console.ipynb #c323145f
+_FIRST = ("model", "p_best", "expected_loss", "lead", "tier")
 _FIRST_TO_GO = ("worst_decile", "parameters", "dimension", "accuracy", "prior_skill", "error")
-_ROWS = 10
+_FIRST_TO_GO += ("skill", "label accuracy", "tier")
+ROWS = 10
 
 
 def fitted_table(
     frame: DataFrame,  # pandas.DataFrame of a ranking, best first, the columns of the print
     width: int,  # characters of a line
-    rows: int = _ROWS,  # at most; one more than that is shown, too
+    rows: int | None = ROWS,  # at most; one more than that is shown, too; None: all
 ) -> list[str]:  # lines
     "The table in lines of at most `width` characters, and how many rows are left out."
     from taskpriors.show.table import table_lines
 
-    left_out = len(frame) - rows
+    left_out = 0 if rows is None else len(frame) - rows
     shown = frame.head(rows) if left_out > 1 else frame
+    ahead = [column for column in _FIRST if column in shown]
+    shown = shown[[*ahead, *shown.columns.drop(ahead)]]
     for column in ("", *_FIRST_TO_GO):
         shown = shown.drop(columns=column, errors="ignore")
         lines = table_lines(shown)
@@ -71,6 +89,7 @@ def terminal_text(
     ranking: Ranking,
     width: int = 80,  # characters of a line
     *,
+    rows: int | None = ROWS,  # of the table, at most; None: all
     colour: bool = False,  # ANSI codes around the verdict and the legend
 ) -> str:
     "A ranking for somebody at a terminal: verdict, table, what was done, and what to do next."
@@ -101,7 +120,7 @@ def terminal_text(
             *map(wrap, ranking.settings.get("company", ())),
             painted(wrap(ranking.verdict), "1"),
             "",
-            *fitted_table(shown, width),
+            *fitted_table(shown, width, rows),
             "",
             painted(wrap(legend), "2"),
             "",

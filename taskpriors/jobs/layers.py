@@ -405,7 +405,7 @@ def _given_judge(points, reference):
     chosen = {name: X[points.index] for name, X in references.items()}
     caution = ""
     if len(chosen) == 1:
-        caution = f"One reference judges, which may know other classes than yours: {_SEVERAL}."
+        caution = f"There is one reference, which may know other classes than yours: {_SEVERAL}."
     return _Judge(chosen, f"references ({', '.join(map(str, chosen))})", caution)
 
 
@@ -421,7 +421,7 @@ def _jury_judge(points, judges, options):  # None if no jury sees the inputs
     views, failed = see_inputs(jury, source.subset(points.index), RankOptions(**settings))
     if not views:
         return None
-    caution = " ".join(f"{name} does not judge: {why}" for name, why in failed.items())
+    caution = " ".join(f"{name} is left out: {why}" for name, why in failed.items())
     number = "1 network that is" if len(views) == 1 else f"{len(views)} networks that are"
     described = f"{number} not ranked ({', '.join(views)})"
     return _Judge({name: model.features for name, model in views.items()}, described, caution)
@@ -450,7 +450,7 @@ def _default_judge(points, features):
         )
     last = alive[-1].rpartition("/")[0] or alive[-1]
     chosen = {name: features[name] for name in alive if (name.rpartition("/")[0] or name) == last}
-    caution = f"No reference was given and {explained}, so the last layer judges: an earlier layer"
+    caution = f"No reference was given and {explained}, so the last layer decides: an earlier layer"
     caution += f" that is better would not be found; {_SEVERAL}."
     return _Judge(chosen, f"the last layer ({explained})", caution)
 
@@ -462,7 +462,7 @@ class LayerRanking(Ranking):
 
     @property
     def verdict(self) -> str:
-        "Which layer to take, what cannot be told apart from it, and what the judge cannot see."
+        "Which layer to take, how sure that is, and what the references cannot see."
         caution = self.settings.get("caution", "")
         # a sequential network numbers its modules
         named = [f"layer {name}" if name[0].isdigit() else name for name in self.models]
@@ -474,14 +474,14 @@ class LayerRanking(Ranking):
         ax = new_axes(ax)
         split = [name.rpartition("/") if "/" in name else (name, "", "out") for name in self.models]
         depth = {layer: k for k, layer in enumerate(dict.fromkeys(s[0] for s in split))}
-        reach = 1.96 * self.certainty.of_skill().covariance.diagonal().sqrt()
+        reach = 1.96 * self.on_law.of_skill().covariance.diagonal().sqrt()
         pools = list(dict.fromkeys(s[2] for s in split))
         offsets = {pool: 0.12 * (k - (len(pools) - 1) / 2) for k, pool in enumerate(pools)}
         for k, pool in enumerate(pools):
             rows = [i for i, s in enumerate(split) if s[2] == pool]
             x = [depth[split[i][0]] + offsets[pool] for i in rows]
             ax.errorbar(x, self.skill[rows], reach[rows], fmt="o-", color=f"C{k % 4}", label=pool)
-        first = int(self.skill.argmax())
+        first = self.models.index(self.forecast.first)
         x = depth[split[first][0]] + offsets[split[first][2]]
         ax.plot(x, self.skill[first], "s", ms=9, mfc="none", color="black")
         names = list(depth)

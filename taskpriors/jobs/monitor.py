@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -27,15 +27,16 @@ import taskpriors.results as results
 import taskpriors.ridge as ridge
 import taskpriors.store as store
 from ..checks import ArrayLike, Axes, DataFrame
-from ..inputs import encoders, pooling
+from ..inputs import encoders, pooling, row_labels
 from ..inputs.axes import channels_of
 from ..inputs.sources import Function, Matrix, Network, source_of
 from . import fixed_tasks
 from .collapse import alpha_on_basis, normalized_deviation, rankme_on_basis
 from .fixed_tasks import InputsLike
+from ..prior import posterior
 from ..prior.heldout import error_on_basis
 from ..prior.left_out_groups import error_without_groups
-from ..rank import errors, laws, members, tiers
+from ..rank import errors, forecast, laws, members, tiers
 from ..show.words import counted
 from ..signatures import documented
 from ..synbench import score
@@ -159,6 +160,9 @@ class Step(results.Result):
     metrics: dict | None = None  # name -> further number
     point_errors: Tensor | None = None  # pseudo-values over the error of a constant, shape (n,)
     task_errors: Tensor | None = None  # over the error of a constant, shape (n_tasks,)
+    label_skill: float = math.nan  # held-out skill on known labels
+    label_points: Tensor | None = None  # its pseudo-values, one a label or a group of labels
+    keep: int | None = None  # step to keep as of this one; None: no step has a skill
 
     def named(self) -> dict[str, float]:
         "The skills of heads, and further numbers, by the names of their columns."
@@ -167,13 +171,13 @@ class Step(results.Result):
 
     def numbers(self) -> dict[str, float]:  # without what is missing
         "The numbers of a curve: skill, its error, what stands beside it, and the heads."
-        names = ("skill", "se", "rankme", "alpha_req", "deviation", "loss")
+        names = ("skill", "se", "rankme", "alpha_req", "deviation", "loss", "label_skill")
         values = {name: getattr(self, name) for name in names}
-        values |= self.named()
+        values |= self.named() | ({} if self.keep is None else dict(keep=self.keep))
         return {name: value for name, value in values.items() if not math.isnan(value)}
 
 
-_BESIDE = ("point_errors", "task_errors", "heads", "metrics")
+_BESIDE = ("point_errors", "task_errors", "heads", "metrics", "label_points")
 _STEP_NUMBERS = [f.name for f in fields(Step) if f.name not in _BESIDE]
 
 # %% ../../nbs/jobs/01_monitor.ipynb #c1e74857
@@ -221,16 +225,22 @@ def is_due(
         return True
     return math.floor(4 * math.log2(step)) > math.floor(4 * math.log2(step - 1))
 
+# %% ../../nbs/jobs/01_monitor.ipynb #544e361b
+BEHIND = 0.2  # probability of being ahead on the user's task, below which a step is behind
+
 # %% ../../nbs/jobs/01_monitor.ipynb #b573bc93
 @documented
 class Monitor:
     """Expected held-out skill of a model while it trains, over tasks that do not change.
 
-    Call it with the model, or its features, after each epoch. `verdict` says which step to take and
-    which cannot be told from it, `best()` is that step, `probability_better(a, b)` compares two
-    steps by paired errors. The tasks are those of `reference`; without one those of the standing
-    jury, if it has two jurors and the inputs are pictures (each channel is stretched to 0 to 255,
-    so that normalised inputs are pictures again); otherwise those of patches of the images.
+    Call it with the model, or its features, after each epoch. `verdict` says which step to keep and
+    which are behind, and `best()` is that step: the latest that is not behind the first. A step is
+    behind if it is ahead on the user's task with probability below one in five, by the tasks and
+    by known labels. The logged `taskpriors/keep` grows with each step that is not behind, so that a
+    checkpoint of its maximum is the step to keep. The tasks are those of `reference`; without one
+    those of the standing jury, if it has two jurors and the inputs are pictures (each channel is
+    stretched to 0 to 255, so that normalised inputs are pictures again); otherwise those of patches
+    of the images.
     Reference: Task Priors, section 2.2; Garrido et al. (2023) for RankMe.
     """
 
@@ -246,7 +256,9 @@ class Monitor:
         n_points: int = 5000,  # at most, a seeded subset
         n_tasks: int = 64,  # tasks, sampled once
         n_classes: int = 5,  # classes of a task
-        groups: ArrayLike | None = None,  # of the points, (n,): video, patient; None: independent
+        labels: row_labels.LabelsLike | None = None,  # of all inputs or some, as for rank_models
+        groups: row_labels.LabelsLike
+        | None = None,  # of all inputs (patient, video): left out whole
         collapse: float = 0.005,  # normalised deviation below which a collapse is called
         csv: str | Path | None = None,  # file that holds the history after each step
         log: Callable | None = None,  # (name, value, step), called with each number of a step
@@ -273,9 +285,8 @@ class Monitor:
         self.log, self.metrics = log, _checked_metrics(metrics)
         self.collapse = checks.check_number(collapse, caller, "collapse", low=0, high=1)
         self.pool, self.features, self.every, self.sync = pool, features, every, sync
-        self.points = None
-        if images is not None:
-            self.points = fixed_tasks.FixedPoints(images, n_points, batch_size, seed)
+        reading = n_points, batch_size, seed
+        self.points = None if images is None else fixed_tasks.FixedPoints(images, *reading)
         options = dict(n_tasks=n_tasks, n_classes=n_classes, seed=seed)
         with without_trace(None):
             references = {}
@@ -292,11 +303,16 @@ class Monitor:
             references = {name: X[self.index] for name, X in references.items()}
             self.labels = fixed_tasks.fixed_tasks(references, **options)
         self._reference = next(iter(references.values()))
-        self.groups = _chosen_groups(groups, self.index, self.n_all)
-        self.history: list = []
+        self.groups = _chosen_groups(groups, self.points, self.index, self.n_all)
+        self.known = _chosen_labels(labels, self.points, self.index, self.n_all)
+        self._forget()
         self._csv = None if csv is None else Path(csv).expanduser()
         self._resumed = False
         self._last = -1
+
+    def _forget(self):
+        self.history: list = []
+        self._pairs: dict = {}  # (step, step) -> probability that the first is ahead
 
     def __repr__(self):
         n_tasks, n = self.labels.shape
@@ -321,9 +337,11 @@ class Monitor:
         loss = math.nan if loss is None else float(loss)
         latest = from_rank_zero(lambda: self._measure(model, step, loss), self.sync)
         was = next((s.collapsed for s in reversed(self.history) if s.step < step), False)
-        self.history = sorted(
-            [s for s in self.history if s.step != step] + [latest], key=lambda s: s.step
-        )
+        steps = [s for s in self.history if s.step != step] + [latest]
+        if len(steps) == len(self.history):  # it replaces one
+            self._pairs = {}
+        self.history = self._with_keep(sorted(steps, key=lambda s: s.step))
+        latest = self._find_any(step)
         if latest.collapsed and not was:
             _warn_of_collapse(latest, self.collapse)
         self._write()
@@ -352,43 +370,41 @@ class Monitor:
         se, freedom = (x[0, 1] for x in (errors.lead_errors(law.covariance), law.freedom))
         return tiers.probability_ahead(steps[0].skill - steps[1].skill, se, freedom).item()
 
-    def ties(
+    def p_ahead(
         self,
-        *,
-        level: float = 0.95,  # of the intervals of all leads at once
-    ) -> list[int]:  # steps
-        "The highest step and those that cannot be told from it, in the order of training."
-        steps = sorted(self._usable("ties"), key=lambda s: -s.skill)
-        if len(steps) == 1:
-            return [steps[0].step]
-        skill = torch.tensor([s.skill for s in steps], dtype=torch.float64)
-        law = self._law(steps)
-        tier = tiers.rank_tiers(
-            skill, law.covariance, freedom=law.freedom, level=level
-        ).tier.tolist()
-        return sorted(s.step for s, t in zip(steps, tier, strict=True) if t == 1)
+        a: int,  # a step
+        b: int,  # another
+    ) -> float:  # in [0, 1]
+        """Probability that step `a` is ahead of step `b` on the user's task.
 
-    def best(
-        self,
-        *,
-        level: float = 0.95,  # of the intervals of all leads at once
-    ) -> int | None:  # a step; None if the first one cannot be told from others
-        "The step of the highest skill, unless the first step and others cannot be told from it."
-        return self._best_of(self.ties(level=level))
+        It is the forecast of two models: by the sampled tasks, of which the user's is one more, and
+        by known labels. `probability_better` is of the mean over the sampled tasks.
+        """
+        return self._p_ahead(*(self._find(step, "p_ahead") for step in (a, b)))
+
+    def ties(self) -> list[int]:  # steps, in the order of training
+        "The first step, which is ahead of each other one, and those that are not behind it."
+        steps = self._usable("ties")
+        first = self._first(steps)
+        return [s.step for s in steps if s is first or self._p_ahead(s, first) >= BEHIND]
+
+    def best(self) -> int:  # a step
+        "The step to keep: the latest that is not behind the first."
+        return self.ties()[-1]
 
     @property
     def verdict(self) -> str:
-        "Which step to take, and which steps cannot be told from it."
-        ties = self.ties()
-        best = self._best_of(ties)
-        if best is None:
-            why = "No step can be named: the first and others cannot be told from the highest."
-            return f"{why} Pass reference=features of a trained network, or more points."
-        tied = [str(step) for step in ties if step != best]
-        if not tied:
-            return f"Take step {best}."
-        more = f" and {len(tied) - 5} more" if tied[5:] else ""
-        return f"Take step {best}. Not told apart from it: {', '.join(tied[:5])}{more}."
+        "Which step to keep, and which steps are behind it."
+        ties, steps = self.ties(), self._usable("verdict")
+        best, first = ties[-1], self._first(steps).step
+        behind = [str(s.step) for s in steps if s.step not in ties]
+        more = f" and {len(behind) - 5} more" if behind[5:] else ""
+        tail = f" Behind: {', '.join(behind[:5])}{more}." if behind else ""
+        if best != first:
+            return f"Keep step {best}: the latest that is not behind step {first}.{tail}"
+        if best != steps[-1].step:
+            return f"Keep step {best}: each later step is behind it.{tail}"
+        return f"Keep step {best}, the last, which is ahead.{tail}"
 
     def to_frame(self) -> DataFrame:
         "One row per measured step."
@@ -401,16 +417,15 @@ class Monitor:
         return pd.DataFrame(rows, columns=columns)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        "Skill over steps with 95 % intervals; the highest step, collapses, failures are marked."
+        "Skill over steps with 95 % intervals; the step to keep, collapses, failures are marked."
         ax = results.new_axes(ax)
         steps = self._usable("plot")
         x, y = [s.step for s in steps], np.array([s.skill for s in steps])
         reach = tiers.normal_quantile(0.95) * np.array([s.se for s in steps])
         ax.fill_between(x, y - reach, y + reach, alpha=0.25, color="C0", lw=0)
         ax.plot(x, y, "o-", color="C0", label="skill, 95 % interval")
-        highest = max(steps, key=lambda s: s.skill)
-        label = f"highest: step {highest.step}"
-        ax.plot([highest.step], [highest.skill], "s", color="C1", label=label)
+        keep = self._find_any(self.best())
+        ax.plot([keep.step], [keep.skill], "s", color="C1", label=f"keep: step {keep.step}")
         gone = [s.step for s in steps if s.collapsed]
         if gone:
             ax.plot(
@@ -420,7 +435,7 @@ class Monitor:
             if s.failure:
                 ax.axvline(s.step, color="black", linestyle=":", lw=1)
         ax.set(xlabel="step", ylabel="expected held-out skill")
-        ax.set_title(self.verdict.split(":")[0].split(".")[0])
+        ax.set_title(self.verdict.split(":")[0].split(",")[0].rstrip("."))
         ax.legend()
         return ax
 
@@ -442,6 +457,7 @@ class Monitor:
             checks.refuse("Monitor.load_state_dict", rule, got, "pass the same images and n_points")
         self._check_points(state)
         self.labels = state["labels"].long()
+        self._forget()
         self.history = [Step(**row) for row in state["history"]]
         self._last, self._resumed = state["last"], True
 
@@ -463,10 +479,50 @@ class Monitor:
             remedy = "pass the images, or the reference, of that run in their order"
             checks.refuse(caller, rule, "other points, or the same in another order", remedy)
 
-    def _best_of(self, ties):  # the highest step; None if the first is among several
-        steps = self._usable("best")
-        undecided = len(ties) > 1 and steps[0].step in ties
-        return None if undecided else max(steps, key=lambda s: s.skill).step
+    def _p_ahead(self, a, b):  # of two steps, computed once
+        pair = a.step, b.step
+        if pair not in self._pairs:
+            self._pairs[pair] = self._probability(a, b)
+        return self._pairs[pair]
+
+    def _probability(self, a, b):
+        constants = forecast.constants_of("accuracy")
+        assert constants is not None  # the study has measured accuracy
+        skill = torch.tensor([a.skill, b.skill], dtype=torch.float64)
+        tasks = 1 - torch.stack([a.task_errors, b.task_errors])
+        points = forecast.point_evidence(skill, tasks, is_judged=True)
+        law = forecast.posterior_of(constants, points, labels=self._label_scores(a, b))
+        mean = law.weights @ law.mean
+        return forecast.certainty_of(law, (mean[0] - mean[1]).item(), (0, 1))[0]
+
+    def _label_scores(self, a, b):  # None where no labels are known
+        if a.label_points is None or b.label_points is None:
+            return None
+        known, points = self.known[self.known >= 0], torch.stack([a.label_points, b.label_points])
+        skill = torch.tensor([a.label_skill, b.label_skill], dtype=torch.float64)
+        se, n_classes = points.std(1) / points.shape[1] ** 0.5, len(known.unique())
+        return forecast.scores_of(
+            posterior.LabelledSkill(skill, se, len(known), n_classes, 0, points.double())
+        )
+
+    def _first(self, steps):  # ahead of each other one
+        first = steps[0]
+        for s in steps[1:]:
+            first = s if self._p_ahead(s, first) > 0.5 else first
+        return first
+
+    def _with_keep(self, steps):  # the same, each with the step to keep as of it
+        first, keep, out = None, None, []
+        for s in steps:
+            if not s.failure:
+                p = 1.0 if first is None else self._p_ahead(s, first)
+                first = s if p > 0.5 else first
+                keep = s.step if p >= BEHIND else keep
+            out.append(replace(s, keep=keep))
+        return out
+
+    def _find_any(self, step):
+        return next(s for s in self.history if s.step == step)
 
     def _features(self, model):
         source = source_of(model)
@@ -535,7 +591,12 @@ class Monitor:
         points, tasks = error.point_ratios, error.task_ratios
         assert points is not None and tasks is not None
         deviation = normalized_deviation(X)
+        on_labels: dict = {}
+        if self.known is not None:
+            direct = posterior.labelled_skill([X], self.known, groups=self.groups)
+            on_labels = dict(label_skill=direct.skill.item(), label_points=direct.points[0].float())
         return dict(
+            **on_labels,
             skill=error.skill,
             se=self._errors(points[None], tasks[None]).covariance.item() ** 0.5,
             rankme=rankme_on_basis(basis) if X.any() else math.nan,
@@ -600,12 +661,33 @@ def _checked_metrics(metrics):  # name -> function of the model, or SynBenchSett
     return dict(functions)
 
 
-def _chosen_groups(groups, index, n_all):
+def _source(points):  # of images or texts, which may have labels and names; None: features only
+    data = None if points is None else points.data
+    return data if hasattr(data, "labels") else None
+
+
+def _chosen_groups(groups, points, index, n_all):
     if groups is None:
         return None
-    names = groups.tolist() if hasattr(groups, "tolist") else list(groups)
+    names = row_labels.groups_of_points(groups, _source(points), n_all, "Monitor").names
     checks.check_same_n("Monitor", points=n_all, groups=len(names))
     return [names[i] for i in index.tolist()]
+
+
+def _chosen_labels(labels, points, index, n_all):  # class of each point, -1 where not known
+    labels = row_labels.read_labels(labels, _source(points), n_all, "Monitor")
+    if labels is None:
+        return None
+    rule, classes = "labels must be classes, two of them on four points", labels.classes[index]
+    known = classes[classes >= 0]
+    if labels.targets is not None or len(known) < 4 or len(known.unique()) < 2:
+        got = "real targets"
+        if labels.targets is None:
+            got = f"{len(known.unique())} classes on {len(known)} of the points looked at"
+        checks.refuse("Monitor", rule, got, "label more points, or raise n_points")
+    for note in labels.notes:
+        warnings.warn(f"Monitor: {note}", stacklevel=3)
+    return classes
 
 # %% ../../nbs/jobs/01_monitor.ipynb #8ed581c8
 def _free_file(path):

@@ -17,7 +17,7 @@ from .monitor import Monitor
 class MonitorCallback(Callback):
     """Skill of a LightningModule while it trains, as `taskpriors/skill` in `callback_metrics`.
 
-    A checkpoint reads it with monitor="taskpriors/skill", mode="max".
+    A checkpoint keeps the step to take with monitor="taskpriors/keep", mode="max".
     Reference: Lightning's callback interface.
     """
 

@@ -35,7 +35,7 @@ class TaskPriorEvaluator(SentenceEvaluator):
         self.monitor = Monitor(reference=reference, **options)
         check_same_n("TaskPriorEvaluator", texts=len(self.texts), reference=self.monitor.n_all)
         prefix = f"{name}_" if name else ""
-        self.primary_metric = f"{prefix}taskpriors_skill"
+        self.primary_metric = f"{prefix}taskpriors_keep"
         self.greater_is_better = True
 
     def __call__(
@@ -46,5 +46,6 @@ class TaskPriorEvaluator(SentenceEvaluator):
         options = dict(batch_size=self.batch_size, convert_to_tensor=True, show_progress_bar=False)
         self.monitor(model.encode(chosen, **options).float().cpu())
         step = self.monitor.history[-1]
-        stem = self.primary_metric.removesuffix("skill")
-        return {f"{stem}{name}": getattr(step, name) for name in ("skill", "rankme", "deviation")}
+        stem, names = self.primary_metric.removesuffix("keep"), ("skill", "rankme", "deviation")
+        keep = -1 if step.keep is None else step.keep
+        return {f"{stem}{name}": getattr(step, name) for name in names} | {f"{stem}keep": keep}

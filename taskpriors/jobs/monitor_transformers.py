@@ -17,7 +17,8 @@ from .monitor import Monitor
 class MonitorCallback(TrainerCallback):
     """Skill of the model at each evaluation of a transformers Trainer.
 
-    It is `eval_taskpriors_skill` among the metrics; a failed step adds none.
+    It is `eval_taskpriors_skill` among the metrics; a failed step adds none. The number of the step
+    to keep is `eval_taskpriors_keep`, for metric_for_best_model.
     Reference: the callback interface of transformers.
     """
 
@@ -44,12 +45,9 @@ class MonitorCallback(TrainerCallback):
         if self.monitor(model, step=state.global_step) is None:  # type: ignore[arg-type]  # it is there
             return
         step = next(s for s in self.monitor.history if s.step == state.global_step)
-        if step.failure:
-            return
-        named = {
-            f"eval_taskpriors_{name}": getattr(step, name)
-            for name in ("skill", "rankme", "deviation")
-        }
+        numbers = step.numbers()
+        names = [k for k in ("skill", "rankme", "deviation", "keep") if k in numbers]
+        named = {f"eval_taskpriors_{name}": numbers[name] for name in names}
         if metrics is not None:
             metrics.update(named)
         state.log_history.append(dict(named, step=state.global_step))

@@ -293,15 +293,15 @@ def company_notes(
     "What a reader of a ranking should know about the company of its models, before the verdict."
     notes = []
     if len(names) == 2 and elected is None:
-        notes.append(f"There are only two models, {listed(names)}: no third one judges them.")
+        notes.append(f"There are only two models, {listed(names)}, and no third one beside them.")
     if cross is not None:
         notes += _mutual_notes(names, similarity, cross, n_points)
     for family in _near_copies(similarity):
-        copies = f"{listed([names[k] for k in family], 3)} are near copies"
-        votes = "share one seat as judges" if elected else "have several votes in a product"
-        notes.append(f"{copies}: they {votes}.")
+        copies = f"{listed([names[k] for k in family], 3)} are near copies of each other"
+        count = "they count as one" if elected else "each of them counts in this prior"
+        notes.append(f"{copies}: {count}.")
     if prior is not None:
         notes.append(f"The prior rests on {prior}: all tasks are those of one model.")
     if elected is not None and not elected.stable:
-        notes.append(f"The judges form two communities: {elected.reason}.")
+        notes.append(f"The models know two different sets of tasks: {elected.reason}.")
     return notes

@@ -411,9 +411,9 @@ def unjudged_words(
         return ""
     few = reliability_record()["few"]
     return (
-        "Few models cannot judge each other well: on real labels the first place of two to five "
+        "Few models say little about each other: on real labels the first place of two to five "
         f"lost {few['alone']:.1f} points of accuracy in the mean, and {few['jury']:.1f} where "
-        f"the networks of the extra `jury` judged them. To have that: {jury.cure}."
+        f"the networks of the extra `jury` saw the same inputs. To have that: {jury.cure}."
     )
 
 # %% ../../nbs/rank/08_jury.ipynb #e780e7c7

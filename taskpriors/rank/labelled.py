@@ -6,7 +6,6 @@
 __all__ = []
 
 # %% ../../nbs/rank/08_labelled.ipynb #c935cdd5
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

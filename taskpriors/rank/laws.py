@@ -83,7 +83,8 @@ def _refuse_word(word, names):
     import timm
 
     rule = "prior must be 'elected', 'product', 'others', a ranked model, or a model or file"
-    near = difflib.get_close_matches(word, [*names, *timm.list_models()], 3, 0.5)
+    near = difflib.get_close_matches(word, ("elected", "product", "others"), 1)
+    near = near or difflib.get_close_matches(word, [*names, *timm.list_models()], 3, 0.5)
     remedy = f"did you mean {' or '.join(near)}" if near else "check the spelling"
     checks.refuse("rank_models", rule, repr(shortened(word, 80)), remedy)
 
@@ -111,7 +112,7 @@ def read_prior(
         )
     word = plain_text(prior) if isinstance(prior, (str, int)) else None
     if prior is None or word == "elected":
-        return PriorChoice("elected", "judges that the models elected", names)
+        return PriorChoice("elected", "tasks of the models that others learn best", names)
     if word == "product":
         return PriorChoice("mixture", "product of all models", names)
     if word == "others":
@@ -244,10 +245,11 @@ def describe_judges(
     top = judges.weights[:n_models].argsort(descending=True)[:3].tolist()
     jurors = range(n_models, len(names))
     if not jurors:
-        return f"judges that the models elected ({weighed(top)})"
+        return f"tasks of the models that others learn best ({weighed(top)})"
     jury_words = "1 model that is" if len(jurors) == 1 else f"{len(jurors)} models that are"
     return (
-        f"judged by {jury_words} not ranked ({weighed(jurors)}) and by each other ({weighed(top)})"
+        f"tasks of the models that others learn best: {jury_words} not ranked ({weighed(jurors)}) "
+        f"and those that are ({weighed(top)})"
     )
 
 # %% ../../nbs/rank/04_laws.ipynb #a057833d

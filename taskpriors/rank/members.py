@@ -6,6 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/rank/03_members.ipynb #3b2c941e
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
@@ -154,6 +155,7 @@ class Model:
     points: str = ""  # digest of the names of the points, if the features say them
     parameters: int | None = None  # of the module; None: it is none
     pooling: str = ""  # how its tokens became vectors; empty where it returns vectors
+    from_cache: bool = False  # did an earlier run embed the points?
 
 
 def rows_of(
@@ -192,6 +194,7 @@ def gather_model(
         points=embedded.points,
         parameters=embedded.parameters,
         pooling=embedded.pooling,
+        from_cache=embedded.cached and bool(embedded.key),
     )
 
 # %% ../../nbs/rank/03_members.ipynb #53b68e09
@@ -210,7 +213,11 @@ def gather_models(
             bar.set_description(progress_text, refresh=False)
             attempts.append(attempt(gather_model, name, model, images, options, bar))
             bar.update((k + 1) * each - bar.n)  # what was cached or failed
-    return settle(models, attempts)
+    settled = settle(models, attempts)
+    n_stored = sum(model.from_cache for model in settled.results.values())
+    if n_stored and options.progress and sys.stderr.isatty():
+        print(f"Features of {words.counted(n_stored, 'model')} from the cache.", file=sys.stderr)
+    return settled
 
 # %% ../../nbs/rank/03_members.ipynb #b94a25e2
 def result_path(

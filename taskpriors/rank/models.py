@@ -283,7 +283,7 @@ def rank_models(
     texts: TextsLike | None = None,  # what load_texts opens, instead of images; see embed_texts
     groups: LabelsLike
     | None = None,  # of each point (patient, video), list or file: left out whole
-    record: Any = None,  # scores of these models on earlier tasks: table, file, folder, see below
+    record: Any | None = None,  # scores of these models on earlier tasks: a table, file or folder
     scoring: str = "accuracy",  # what the forecast is of, see below
     prior: AnyModel | None = None,  # "elected" (None), "product", "others", model, factor (n, r)
     judges: JudgesLike | None = "standing",  # networks that vote and are not ranked, see below

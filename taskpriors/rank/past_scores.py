@@ -471,9 +471,10 @@ def ranked_scores(
     renamed = [f"{model} as {name}" for model, name in match.items() if model != name]
     if renamed:
         notes.append(f"In {part.name} stand {listed(renamed, len(renamed))}.")
-    n_others = len(set(names) - set(match.values()))
-    if n_others:
-        notes.append(f"Not ranked: {n_others} of {len(names)} models of {part.name}.")
+    others = [name for name in names if name not in set(match.values())]
+    if others:
+        counts = f"{len(others)} of {len(names)} models"
+        notes.append(f"Not ranked: {counts} of {part.name}, {listed(others)}.")
     profiles = {
         task: {model: skills[name] for model, name in match.items()}
         for task, skills in part.profiles.items()

@@ -21,13 +21,14 @@ from .agreement import agreement_row
 from .certainty import Certainty
 from .errors import carried_by_few
 from taskpriors.rank.forecast import (
-    ENOUGH,
     Comparison,
     Forecast,
     LabelScores,
     PointEvidence,
     centred_logits,
     forecast_of,
+    is_sure,
+    level_of_labels,
     path_of_labels,
     record_scores,
     supply_of,
@@ -121,13 +122,11 @@ class Ranking(Result):
         return None if self.past_scores is None else record_scores(self.past_scores)
 
     @property
-    def _level(self):  # the mean score that labels, else earlier tasks, lead to expect
-        accuracy, labels = self.extra.get(LABEL_ACCURACY), self.settings.get("labels", {})
-        if accuracy is not None and labels.get("classes_per_label", 1) <= ENOUGH:
-            return min(max(accuracy.nanmean().item(), 0.02), 0.98)
-        if self._record is not None and self.past_scores is not None:
-            return self.past_scores.nanmean().item()
-        return None
+    def _level(self):  # the mean score that labels lead to expect; None if there are none
+        accuracy = self.extra.get(LABEL_ACCURACY)
+        if accuracy is None or accuracy.isnan().all() or self._label_scores is None:
+            return None
+        return level_of_labels(accuracy.nanmean().item(), self._label_scores.classes_per_label)
 
     @property
     def _unstudied(self):  # why no probability is given
@@ -163,6 +162,11 @@ class Ranking(Result):
             *self.extra,
         }
         return self.to_frame().drop(columns=list(hidden - {LABEL_ACCURACY}), errors="ignore")
+
+    @property
+    def best(self) -> str:
+        "Name of the model that the verdict takes first."
+        return self.forecast.first
 
     def tiers(self) -> Forecast:
         "The forecast: `tier` is 1 for a model as probable as one in twenty to be the better one."
@@ -208,6 +212,7 @@ class Ranking(Result):
                 unlabelled=unlabelled,
                 more=self._more_labels,
                 unjudged=self.settings.get("unjudged", ""),
+                failures=self.failures,
             )
         ]
         errors = self.point_errors
@@ -229,11 +234,11 @@ class Ranking(Result):
         return words.no_signal(self.to_frame())
 
     @cached_property
-    def _more_labels(self):  # that would tell the first two apart; None if that is not known
+    def _more_labels(self):  # that would tell the first from its rival; None if that is not known
         if self.forecast.draws is None or self.point_errors is None or self.settled:
             return None
-        first, second = (self.models[k] for k in self.forecast.order[:2].tolist())
-        return self.labels_to_settle(first, second)
+        frame = self.forecast.to_frame()
+        return self.labels_to_settle(*frame.model[frame.tier == 1][:2])
 
     def labels_to_settle(
         self,
@@ -242,7 +247,7 @@ class Ranking(Result):
     ) -> int | None:  # 0 if the lead is sure at 95 %; None if all labels of these points may not do
         "About how many more random labels would tell two models apart, if their lead stays."
         path = self.label_path(a, b)
-        sure = path[(path.probability > 0.95) | (path.probability < 0.05)]
+        sure = path[is_sure(path.probability) | is_sure(1 - path.probability)]
         return None if sure.empty else int(sure.labels.iloc[0] - path.labels.iloc[0])
 
     def label_path(

@@ -66,7 +66,7 @@ def task_record(
 # %% ../../nbs/rank/08_record.ipynb #c27aec45
 _STRANGERS = (
     "The models that are not ranked learn nothing of the others' tasks, nor the others of theirs, "
-    "so they do not judge: are the rows of all in the same order?"
+    "so they are left out: are the rows of all in the same order?"
 )
 
 

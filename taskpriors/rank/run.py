@@ -272,7 +272,7 @@ def find_scores(
 
 # %% ../../nbs/rank/12_run.ipynb #b4db5cc0
 _GROUPED = (
-    "The {n_points:,} points are in {n_groups:,} groups: a probe is judged on groups that it has "
+    "The {n_points:,} points are in {n_groups:,} groups: a probe is tested on groups that it has "
     "not seen, and intervals take groups as independent."
 )
 
@@ -408,7 +408,9 @@ def rank_with(
     if checked_labels is not None:
         label_settings = labels_record(checked_labels, labels, source)
     settings = settings_of(findings, options, mask=mask, source=source, labels=label_settings)
-    silent = [f"{name} does not judge: {why}" for name, why in group.unseated.items()]
+    silent = [
+        f"{name}, which is not ranked, is left out: {why}" for name, why in group.unseated.items()
+    ]
     settings["notes"] += [*notes, *silent]
     settings["copies"] = copied
     settings["unjudged"] = jury.unjudged_words(len(findings.models), group.jury)

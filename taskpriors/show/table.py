@@ -43,14 +43,14 @@ COLUMNS = {
     "tier": Column("tier", "1: may well be the best; 2: behind the first at 95 %", None),
     "skill": Column(
         "skill",
-        "expected held-out skill of a ridge probe, 1 - error/error of a constant, over the law's "
-        "tasks; with labels over the tasks that agree with them",
+        "1 - error/error of a constant, of a ridge probe on unseen points, over sampled tasks; "
+        "with labels over those that agree with them",
         True,
     ),
     "skill_se": Column(
         "skill ±",
-        "standard error of the skill over points and tasks, for the law of tasks as given; with "
-        "labels over points and labels to come",
+        "standard error of the skill over points and tasks, for the prior as given; with labels "
+        "over points and labels to come",
         None,
     ),
     "behind": Column("behind", "skill of the first model minus its own", None),
@@ -61,9 +61,11 @@ COLUMNS = {
     LABEL_ACCURACY: Column("label accuracy", "held-out accuracy of a probe on given labels", True),
     "mean": Column("E Tr(MG)", "mean of Tr(MG) over the prior's graphs", True),
     "variance": Column("Var Tr(MG)", "variance of Tr(MG) over the prior's graphs", False),
-    "judge_weight": Column("judges", "share of the model's tasks in the law", None),
-    "rival_skill": Column("rival skill", "skill over the tasks of a second community", True),
-    "rival_weight": Column("rival judges", "share of the model's tasks in the second law", None),
+    "judge_weight": Column("share", "share of the model's tasks among all tasks", None),
+    "rival_skill": Column("rival skill", "skill over the tasks of a second group of models", True),
+    "rival_weight": Column(
+        "rival share", "share of the model's tasks among those of the second group", None
+    ),
     "milliseconds": Column(
         "ms", "milliseconds that an image or text took when it was prepared and embedded", False
     ),

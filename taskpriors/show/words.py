@@ -113,11 +113,13 @@ def forecast_verdict(
     unlabelled: str = "",  # the first model without labels
     more: int | None = None,  # labels that would settle the lead over the second; None: unknown
     unjudged: str = "",  # what it costs that few models judge each other, and its cure
+    failures: Mapping | None = None,  # model, or "statistic of model" -> why it is missing
 ) -> str:
     "Which model to take for the user's task, how sure that is, and what would settle it."
     first = frame.model[0]
     if len(frame) == 1:
-        return f"Only {first} was ranked: there is nothing to choose from."
+        only = f"Only {first} was ranked: there is nothing to choose from."
+        return " ".join([only, *(f"FAILED {line}" for line in failure_lines(failures or {}))])
     if silent and labels is not None:
         noun = "targets" if "n_targets" in labels else "labels"
         return (
@@ -157,15 +159,15 @@ def next_step(
     "What to do with a ranking, in one sentence."
     if len(frame) == 1:
         return "Next: add models, because they are compared on the same points."
-    first, second = (shortened(name, 30) for name in frame.model[:2])
     if silent:
         return "Next: check that labels and rows are in the same order."
-    if frame.tier[1] > 1:
+    first, *rivals = (shortened(name, 30) for name in frame.model[frame.tier == 1])
+    if not rivals:
         return 'Next: send a page of it to others, by report("ranking.html") or --report FILE.'
     if complete:
-        return f"Next: more points may tell {first} from {second}."
-    number = min(more or 20, 100)
+        return f"Next: more points may tell {first} from {rivals[0]}."
+    n = min(more or 20, 100)
     return (
-        f"Next: label {number} points, which may tell {first} from {second}: next_labels({number}) "
-        f"names them, as does taskpriors next FOLDER --n-labels {number}."
+        f"Next: label {n} points, which may tell {first} from {rivals[0]}: next_labels({n}) "
+        f"names them, as does taskpriors next FOLDER --n-labels {n}."
     )

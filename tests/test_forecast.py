@@ -1,0 +1,247 @@
+"""One forecast answers everything: no two answers contradict each other, whatever it rests on."""
+
+import re
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from taskpriors.rank.models import rank_models
+from taskpriors.rank.ranking import Ranking
+
+QUIET = dict(n_tasks=20, n_classes=3, cache=False, progress=False, judges=False)
+
+
+def random_ranking(seed):
+    "A ranking of two to eight models with random numbers and any evidence beside the points."
+    g = torch.Generator().manual_seed(seed)
+
+    def normal(*shape):
+        return torch.randn(*shape, generator=g, dtype=torch.float64)
+
+    def chance(share):
+        return torch.rand((), generator=g).item() < share
+
+    m, n = int(torch.randint(2, 9, (), generator=g)), 200
+    spread = 10 ** (2 * torch.rand((), generator=g).item() - 1.5)
+    mean, logits = spread * normal(m, 1), spread * normal(m, 30)
+    moment = (logits - logits.mean(0)) @ (logits - logits.mean(0)).T / 30
+    fields = dict(
+        models=tuple(f"m{k}" for k in range(m)),
+        dimension=torch.full((m,), 8),
+        skill=torch.sigmoid(mean[:, 0]),
+        seconds=torch.ones(m),
+        extra={},
+        failures={},
+        settings=dict(n=n, n_tasks=30, n_classes=3, images="given", prior="a prior"),
+        point_errors=0.5 + 0.3 * normal(m, n),
+        task_errors=0.5 + 0.1 * normal(m, 30),
+        task_moment=moment,
+    )
+    if chance(0.5):
+        k = int(torch.randint(2, n, (), generator=g))
+        root = normal(m, m) / (k / 4) ** 0.5
+        centred = normal(m)
+        labels = dict(n_labels=k, n_classes=2, classes_per_label=2 / k, source="given")
+        fields["settings"] |= dict(labels=labels)
+        fields |= dict(
+            label_mean=spread * (centred - centred.mean()),
+            label_covariance=root @ root.T,
+            prior_skill=fields["skill"],
+            skill=torch.sigmoid(spread * normal(m)),
+            extra={"label accuracy": torch.sigmoid(1 + 0.3 * normal(m))},
+        )
+    if chance(0.5):
+        past = torch.sigmoid(mean + spread * normal(m, int(torch.randint(1, 5, (), generator=g))))
+        past[torch.rand(past.shape, generator=g) < 0.2] = float("nan")
+        fields["past_scores"] = past
+    return Ranking(**fields)
+
+
+SAID = re.compile(
+    r"(?:Take (?P<taken>\S+): best on your task with probability|"
+    r"Do not choose yet: (?P<toss>\S+) is the most probable to be best on your task, with "
+    r"probability) (?P<p>[\d.]+); taking it loses (?P<loss>[\d.]+) points of accuracy on average\."
+    r"(?: (?:The rival is|Rivals are) (?P<rivals>m\d \(.+?(?:\)|others))\.)?"
+    r"(?: About (?P<more>\d+) (?:more )?labels? would tell)?"
+)
+RIVAL = re.compile(r"(m\d) \(([\d.]+)\)")
+
+
+@pytest.mark.parametrize("start", range(0, 500, 100))
+def test_all_answers_of_a_ranking_agree(start):
+    for seed in range(start, start + 100):
+        ranking = random_ranking(seed)
+        forecast, said = ranking.forecast, SAID.match(ranking.verdict)
+        frame, table = forecast.to_frame(), ranking.to_frame()
+        first, p_best = forecast.first, dict(zip(frame.model, frame.p_best, strict=True))
+        assert table.model.tolist() == frame.model.tolist()
+        columns = ["p_best", "expected_loss", "lead", "error", "tier"]
+        pd.testing.assert_frame_equal(table[columns], frame[columns])
+        assert ranking.p_best().to_dict() == p_best and max(p_best.values()) == p_best[first]
+        assert (said["taken"] or said["toss"]) == first
+        assert bool(said["taken"]) == (p_best[first] >= 0.5)
+        assert said["p"] == f"{p_best[first]:.2f}"
+        assert said["loss"] == f"{frame.expected_loss[0]:.1f}"
+        rivals = frame.model[frame.tier == 1].tolist()[1:]
+        named = RIVAL.findall(said["rivals"] or "")
+        shown = rivals if len(rivals) <= 4 else rivals[:3]
+        assert named == [(name, f"{p_best[name]:.2f}") for name in shown]
+        if shown != rivals:
+            assert said["rivals"].endswith(f" and {len(rivals) - 3} others")
+        assert ranking.settled == forecast.is_settled == (not rivals)
+        assert ("report" in ranking.next_step) == ranking.settled
+        for name, tier in zip(frame.model[1:], frame.tier[1:], strict=True):
+            pair = ranking.compare(first, name)
+            assert (tier == 2) == (pair.probability > 0.95)
+            if name not in (*rivals[:1], frame.model.iloc[-1]):
+                continue  # a path takes as long as a ranking of these
+            needed, path = ranking.labels_to_settle(first, name), ranking.label_path(first, name)
+            assert path.probability[0] == pair.probability
+            assert tuple(path.loc[0, ["lead", "low", "high"]]) == (pair.lead, pair.low, pair.high)
+            assert pair.low <= pair.lead <= pair.high
+            assert tier == 1 or needed == 0
+            assert tier == 2 or needed != 0 or pair.probability < 0.05
+        if rivals:
+            needed = ranking.labels_to_settle(first, rivals[0])
+            assert (said["more"] and int(said["more"])) == (needed or None)
+        labels = ranking.settings.get("labels")
+        if labels:
+            without = replace(ranking, label_mean=None, label_covariance=None, extra={})
+            assert f"it would be {without.forecast.first}." in ranking.verdict or (
+                without.forecast.first == first and "it is" in ranking.verdict
+            )
+
+
+FIELDS = ("lead", "error", "p_best", "expected_loss", "draws")
+
+
+def assert_same(a, b, **near):
+    assert (a.models, a.evidence, a.scoring) == (b.models, b.evidence, b.scoring)
+    assert a.level == pytest.approx(b.level, abs=near.get("atol", 0), nan_ok=True)
+    for name in FIELDS:
+        torch.testing.assert_close(getattr(a, name), getattr(b, name), equal_nan=True, **near)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_saved_ranking_has_its_forecast(seed, tmp_path):
+    ranking = random_ranking(seed)
+    ranking.save(tmp_path / "out")
+    again = Ranking.load(tmp_path / "out")
+    assert_same(again.forecast, ranking.forecast, rtol=0, atol=0)
+    assert (again.verdict, again.next_step) == (ranking.verdict, ranking.next_step)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_order_of_models_is_no_evidence(seed):
+    ranking = random_ranking(seed)
+    m = len(ranking.models)
+    order = torch.randperm(m, generator=torch.Generator().manual_seed(seed))
+    rows = [name for name in ("skill", "prior_skill", "label_mean", "past_scores", "point_errors")]
+    moved = {name: getattr(ranking, name) for name in [*rows, "task_errors"]}
+    moved = {name: None if x is None else x[order] for name, x in moved.items()}
+    for name in ("task_moment", "label_covariance"):
+        x = getattr(ranking, name)
+        moved[name] = None if x is None else x[order][:, order]
+    models = tuple(ranking.models[k] for k in order.tolist())
+    a, b = ranking.forecast, replace(ranking, models=models, **moved).forecast
+    error = a.error[order] / len(a.draws) ** 0.5
+    assert ((a.lead[order] - b.lead).abs() <= 6 * error).all()  # two means of as many draws
+    p = a.p_best[order]
+    apart = 6 * ((p * (1 - p) + 1e-3) / len(a.draws)) ** 0.5
+    assert ((p - b.p_best).abs() <= apart).all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_labels_that_say_nothing_change_nothing(seed):
+    ranking = replace(random_ranking(seed), past_scores=None, extra={})
+    m = len(ranking.models)
+    labels = dict(n_labels=30, n_classes=2, classes_per_label=1 / 15, source="given")
+    silent = replace(
+        ranking,
+        settings=ranking.settings | dict(labels=labels),
+        label_mean=torch.linspace(-1, 1, m, dtype=torch.float64),
+        label_covariance=1e12 * torch.eye(m, dtype=torch.float64),
+        prior_skill=ranking._unlabelled_skill,
+    )
+    without = replace(silent, label_mean=None, label_covariance=None)
+    for name in FIELDS:
+        a, b = getattr(silent.forecast, name), getattr(without.forecast, name)
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-3)
+    assert silent.forecast.evidence == ("points", "labels")
+
+
+def three_models(n=150):
+    g = np.random.default_rng(0)
+    seen = g.standard_normal((n, 8))
+    noises = dict(a=0.3, b=1.0, c=2.0)
+    models = {
+        k: seen @ g.standard_normal((8, 10)) + s * g.standard_normal((n, 10))
+        for k, s in noises.items()
+    }
+    return models, (seen[:, 0] > 0).astype(int)
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_from_disk_the_forecast_is_that_of_memory(labelled):
+    models, classes = three_models()
+    labels = np.where(np.arange(len(classes)) % 5 == 0, classes, -1) if labelled else None
+    record = pd.DataFrame(dict(model=list("abc"), flowers=[0.8, 0.85, 0.7], pets=[0.9, 0.8, 0.7]))
+    of_memory, of_disk = (
+        rank_models(models, labels=labels, record=record, on_disk=on_disk, **QUIET)
+        for on_disk in (False, True)
+    )
+    allowed = 5 * (of_memory.skill - of_disk.skill).abs().max() + 1e-6  # what the engines differ
+    a, b = of_memory.forecast, of_disk.forecast
+    assert a.evidence == b.evidence
+    assert (a.p_best - b.p_best).abs().max() <= allowed + 4 * 0.5 / len(a.draws) ** 0.5
+    assert a.order.tolist() == b.order.tolist() and a.tier.tolist() == b.tier.tolist()
+
+
+def test_names_of_a_record_that_are_not_known_are_said():
+    models, _ = three_models()
+    record = pd.DataFrame(dict(model=["a", "b", "resnet"], pets=[0.9, 0.8, 0.7]))
+    ranking = rank_models(models, record=record, **QUIET)
+    assert "record" in ranking.forecast.evidence
+    notes = " ".join(ranking.settings["notes"])
+    assert "resnet" in notes and re.search(r"\bc\b", notes)
+
+
+@pytest.mark.parametrize("kind", ["r2", "targets"])
+def test_what_was_not_studied_has_no_probability(kind):
+    models, classes = three_models()
+    options = dict(scoring="r2") if kind == "r2" else {}
+    labels = models["a"][:, :2] + 0.1
+    ranking = rank_models(models, labels=labels, **options, **QUIET)
+    forecast = ranking.forecast
+    assert forecast.p_best.isnan().all() and forecast.expected_loss.isnan().all()
+    assert ranking.verdict.startswith(f"Take {forecast.first}: its lead is the largest.")
+    assert "probability is given" in ranking.verdict and "nan" not in str(ranking)
+    assert not ranking.settled and "p_best" not in ranking.to_frame()
+    assert ranking.compare("a", "b").lead == (forecast.lead[0] - forecast.lead[1]).item()
+    with pytest.raises(ValueError, match="must have a forecast with probabilities"):
+        ranking.labels_to_settle("a", "b")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_one_model_is_best_and_there_is_no_choice():
+    ranking = rank_models(dict(a=three_models()[0]["a"]), **QUIET)
+    assert ranking.forecast.p_best.tolist() == [1] and ranking.settled
+    assert "nothing to choose from" in ranking.verdict and "nan" not in str(ranking)
+
+
+def test_near_copies_share_the_first_place_and_take_no_chance_away():
+    models, _ = three_models()
+    alone = rank_models(models, **QUIET).forecast
+    near = models["a"] + 1e-3 * np.random.default_rng(1).standard_normal(models["a"].shape)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        ranking = rank_models(models | dict(near=near), **QUIET)
+    forecast = ranking.forecast
+    assert alone.first in ("a", "near") and forecast.first in ("a", "near")
+    assert forecast.tier[[0, 3]].tolist() == [1, 1] and not ranking.settled
+    assert "near" in ranking.verdict and f"Take {forecast.first}:" in ranking.verdict
+    assert (forecast.p_best[0] - forecast.p_best[3]).abs() < 0.1
