@@ -43,6 +43,7 @@ ABOUT_BUILT = {  # the same for the pages of machinery
     "workshop": "The ground that everything stands on: checks, storage, kernels, probes.",
     "inputs": "From images, texts and files to the features of each model.",
     "prior": "How the sums, the probes and the tasks of a prior are computed block by block.",
+    "synbench": "Which networks SynBench scores, and what it needs of them.",
     "rank": "What a ranking does between the models that it is given and its verdict.",
     "jobs": "What the monitor, the explorer and the command line are made of.",
 }
