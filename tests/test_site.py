@@ -226,7 +226,9 @@ def test_machines_find_their_way(site, pages):
 def test_every_page_introduces_itself(site):
     "A description, a social card, the notebook to download, to edit and to run, the version."
     html = (site / "start" / "first_ranking.html").read_text(encoding="utf-8")
-    says = "One call ranks models on your images over 200 sampled tasks, without a label."
+    says = (
+        "One call says which model to take for your images, and how sure that is, without a label."
+    )
     for name in ('property="og:description"', 'name="description"'):
         assert re.search(
             rf'<meta [^>]*{name}[^>]*content="{says}|content="{says}"[^>]*{name}', html
