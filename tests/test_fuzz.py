@@ -319,7 +319,7 @@ NAMES = {
     "expected_heldout_error.variance plan_ranking.moments",
     "word": "measure convention criterion against version "
     "eps_scale estimator graphs hessian interval kernel kind method "
-    "missing normalization on_error pairs pooling probe rates rule sampler setting "
+    "missing normalization on_error pairs pooling probe rates rule sampler scoring setting "
     "statistic variant view kernel_factor.scale lidar.scale transrate.weights "
     "gbc.covariance TaskExplorer.labels.prior embed_features.dtype split",
     "executor": "executor",
@@ -341,6 +341,7 @@ NAMES = {
 KINDS = {name: kind for kind, names in NAMES.items() for name in names.split()}
 UNTRIED = {
     "group_sizes": "what own_group_sizes returns: rank/01_error_law",
+    "record": "a table in any usual form: tests/test_past_scores.py",
     "all_pairs": "what pass_over_pairs returns: workshop/12",
     "neighbours": "what nearest_neighbours returns: transfer/09",
     "collapse": "what collapse_terms returns: transfer/11",

@@ -269,6 +269,7 @@ def prior_ablation(
     if priors is None:
         kernels = {**factors, "product": shared_prior.shared_prior(factors)}
     else:
+        priors = checks.check_several(priors, "prior_ablation", "priors")
         for name in priors:
             checks.check_choice(name, tuple(factors), "prior_ablation", "priors")
         kernels = {name: factors[name] for name in priors}
