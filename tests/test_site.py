@@ -399,7 +399,6 @@ FIRST = {
     "retrieval": "start/reading_the_table",
     "latency": "start/reading_the_table",
     "record": "start/what_i_know",
-    "earlier tasks": "start/what_i_know",
     "labels csv": "start/with_labels",
     "huggingface": "start/my_images",
     "my images": "start/my_images",
