@@ -104,7 +104,8 @@ class Ranking(Result):
 
     @cached_property
     def _points(self):
-        moment, skill = self.task_moment, self._unlabelled_skill
+        has_targets = "n_targets" in self.settings.get("labels", {})
+        moment, skill = self.task_moment, self.skill if has_targets else self._unlabelled_skill
         if moment is None:
             moment = torch.zeros(len(skill), len(skill), dtype=torch.float64)
         is_judged = bool(self.settings.get("judges"))
@@ -201,6 +202,8 @@ class Ranking(Result):
         "Which model to take for the user's task, how sure that is, and what would settle it."
         frame, labels = self.forecast.to_frame(), self.settings.get("labels")
         unlabelled = "" if labels is None else self._forecast_with(None).first
+        if labels is not None and "n_targets" in labels:  # whose skill is that on the targets
+            unlabelled = self.models[int(self._unlabelled_skill.argmax())]
         sentences = [
             words.forecast_verdict(
                 frame,
