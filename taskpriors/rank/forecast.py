@@ -153,15 +153,12 @@ class Constants(NamedTuple):
     certainty: tuple[Certainties, Certainties]  # where the ranked models judge; where others do
 
 
-ALIKE = dict(balanced_accuracy="accuracy", macro_f1="accuracy")  # share the constants
-
-
 def constants_of(
     scoring: str,  # one of SCORINGS
 ) -> Constants | None:  # None for a score that was not studied
     "Constants of the study for a score."
     table = packaged_toml("rank/forecast.toml")
-    row = table.get(ALIKE.get(scoring, scoring))
+    row = table[scoring] if scoring in table else None
     if row is None:
         return None
     rows = table["certainty"]
