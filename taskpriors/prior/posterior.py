@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['LabelEvidence', 'label_evidence', 'PosteriorWeights', 'posterior_weights', 'posterior_tasks', 'LabelledSkill',
-           'labelled_skill', 'SmallArea', 'small_area']
+           'pairs_of_one_class', 'labelled_skill', 'SmallArea', 'small_area']
 
 # %% ../../nbs/prior/22_posterior.ipynb #c69b3d94
 import math
@@ -272,8 +272,16 @@ class LabelledSkill(Result):
     standard_error: Tensor  # of each skill, shape (n_models,)
     n_labels: int  # k
     n_classes: int  # that the labels name
-    n_single: int  # labels whose class no other label has
+    n_pairs: int  # of labels of one class
     points: Tensor = field(repr=False)  # pseudo-values of the skill, shape (n_models, k), float64
+
+
+def pairs_of_one_class(
+    classes: Tensor,  # of the labelled points, whole numbers from 0, shape (k,)
+) -> int:
+    "How many pairs of labels name the same class."
+    sizes = classes.bincount()
+    return int((sizes * (sizes - 1) // 2).sum())
 
 
 def _grouping_of(groups, points, n, caller):  # Grouping of the labelled points
@@ -329,7 +337,7 @@ def labelled_skill(
         standard_error=of_points.std(1) / k**0.5,
         n_labels=k,
         n_classes=int(classes.max()) + 1,
-        n_single=int((classes.bincount() == 1).sum()),
+        n_pairs=pairs_of_one_class(classes),
         points=of_points,
     )
 

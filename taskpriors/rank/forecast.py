@@ -64,6 +64,7 @@ class LabelScores(NamedTuple):
     mean: Tensor  # centred logits of the skills, linear in the skills, shape (n_models,), float64
     covariance: Tensor  # of their errors, shape (n_models, n_models)
     classes_per_label: float  # c/k
+    n_pairs: float  # of labels of one class, s
 
 
 def label_scores(
@@ -71,6 +72,7 @@ def label_scores(
     covariance: Tensor,  # of the errors of its differences, shape (n_models, n_models)
     standard_error: float,  # of the mean skill
     classes_per_label: float,
+    n_pairs: float,  # of labels of one class
 ) -> LabelScores:
     "Skills on known labels as logits, with the covariance of their errors."
     b = min(max(skill.mean().item(), standard_error, LEAST_SKILL), 0.95)
@@ -79,6 +81,7 @@ def label_scores(
         mean=slope * (skill - skill.mean()),
         covariance=slope**2 * covariance,
         classes_per_label=classes_per_label,
+        n_pairs=n_pairs,
     )
 
 
@@ -90,8 +93,13 @@ def scores_of(
     codes = simplex_codes(m)
     contrasts = shrunk_covariance(direct.points.T @ codes) / n_rows
     standard_error = (direct.points.mean(0).std() / n_rows**0.5).item()
-    per_label = direct.n_classes / direct.n_labels
-    return label_scores(direct.skill, codes @ contrasts @ codes.T, standard_error, per_label)
+    return label_scores(
+        direct.skill,
+        codes @ contrasts @ codes.T,
+        standard_error,
+        direct.n_classes / direct.n_labels,
+        direct.n_pairs,
+    )
 
 # %% ../../nbs/rank/06_forecast.ipynb #69dec6c2
 PRIOR_CELLS = 10.0  # what the constant of the study counts beside the residuals of a record
@@ -138,6 +146,14 @@ class Certainties(NamedTuple):
     labels: float
 
 
+class LevelRule(NamedTuple):
+    "Logit of the mean score on all labels, by what few labels show."
+
+    intercept: float
+    right: float  # of the logit of the share that probes predict
+    per_label: float  # of classes per label
+
+
 class Constants(NamedTuple):
     "What the study of forecasts has measured for a kind of score."
 
@@ -146,11 +162,12 @@ class Constants(NamedTuple):
     floor: float  # epsilon
     record: float  # sigma^2, interaction of models and tasks
     probe: float  # tau^2, between a probe on labels and a tuned one
-    few: float  # kappa, of classes per label
+    few: float  # kappa, pairs of labels of one class at which they say as much as points do
     spread: float  # standard deviation of log lambda
     level: float  # mean score of models on a set, a fraction
     level_spread: float  # of its logit over sets
     certainty: tuple[Certainties, Certainties]  # where the ranked models judge; where others do
+    rule: LevelRule
 
 
 def constants_of(
@@ -158,22 +175,28 @@ def constants_of(
 ) -> Constants | None:  # None for a score that was not studied
     "Constants of the study for a score."
     table = packaged_toml("rank/forecast.toml")
-    row = table[scoring] if scoring in table else None
-    if row is None:
+    if scoring not in table:
         return None
-    rows = table["certainty"]
-    certainty = Certainties(**rows["alone"]), Certainties(**rows["judged"])
-    return Constants(**row, certainty=certainty)
+    row = dict(table[scoring])
+    certainty = (
+        Certainties(**row.pop("certainty_alone")),
+        Certainties(**row.pop("certainty_judged")),
+    )
+    rule = LevelRule(**row.pop("rule"))
+    return Constants(**row, certainty=certainty, rule=rule)
 
 
 def level_of_labels(
     right: float,  # share of the known labels that probes predict, mean over models
     classes_per_label: float,
+    scoring: str = "accuracy",  # one of SCORINGS; the rule of accuracy for what was not studied
 ) -> float:  # a fraction
-    "The mean score of tuned probes that few labels lead to expect; they show less than that."
-    rule = packaged_toml("rank/forecast.toml")["level"]
+    "The mean score on all labels that few labels lead to expect; they show less than that."
+    constants = constants_of(scoring) or constants_of("accuracy")
+    assert constants is not None  # the study has measured accuracy
+    rule = constants.rule
     shown = logit(min(max(right, LEAST), 1 - LEAST))
-    height = rule["intercept"] + rule["right"] * shown + rule["per_label"] * classes_per_label
+    height = rule.intercept + rule.right * shown + rule.per_label * classes_per_label
     return float(expit(height))
 
 # %% ../../nbs/rank/06_forecast.ipynb #b22a1ba7
@@ -265,7 +288,7 @@ def posterior_of(
             )
             mean, covariance = observe_record(mean, covariance, precision, shift, sigma2)
         if labels is not None:
-            few = constants.few * labels.classes_per_label**2
+            few = constants.few / (1 + labels.n_pairs)
             error = codes.T @ labels.covariance @ codes + scale * (constants.probe * F + few * K)
             mean, covariance = observe(mean, covariance, codes.T @ labels.mean, error)
         removed = 1 - covariance.trace() / before
@@ -501,6 +524,7 @@ class LabelSupply(NamedTuple):
     n_labels: int  # that are known, k
     n_classes: int  # of the labels
     n_points: int  # n
+    same: float  # share of the pairs of labels that are of one class
 
 
 def supply_of(
@@ -513,12 +537,13 @@ def supply_of(
     n_points: int,
 ) -> LabelSupply:
     "The errors of single labels, from known labels or, where there are none, from points."
-    if labels is not None and n_labels > 0:
-        unit = n_labels * labels.covariance
+    same = 1 / n_classes
+    if labels is not None and n_labels > 1:
+        unit, same = n_labels * labels.covariance, labels.n_pairs / math.comb(n_labels, 2)
     else:
         b = skill.mean().clamp(LEAST_SKILL, 0.95)
         unit = torch.cov(point_errors.double()) / (b * (1 - b)) ** 2
-    return LabelSupply(unit, n_labels, n_classes, n_points)
+    return LabelSupply(unit, n_labels, n_classes, n_points, same)
 
 
 def with_labels(
@@ -528,7 +553,8 @@ def with_labels(
 ) -> LabelScores:
     "What more labels would say, if they agreed with what is known."
     per_label = min(1.0, supply.n_classes / n_labels)
-    return LabelScores(mean, supply.unit / n_labels, per_label)
+    n_pairs = supply.same * math.comb(n_labels, 2)
+    return LabelScores(mean, supply.unit / n_labels, per_label, n_pairs)
 
 
 def certainty_of(

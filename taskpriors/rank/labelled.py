@@ -215,20 +215,21 @@ def joined_with_labels(
 
 def settled_skills(
     settled: members.Settled,  # name -> ModelScores
-    n_classes: int = 0,  # that the labels name; 0 for real targets
-    n_labels: int = 1,
+    classes: Tensor | None = None,  # of each point, from 0; None for real targets
     groups: list | None = None,  # of each point, left out whole
 ) -> LabelledSkills:
     "Skills on the true task, so that further labels would remove no error."
     m = len(settled.results)
     nothing = torch.zeros(m, m, dtype=torch.float64)
     scores = None
-    if n_classes > 1 and m > 1:
+    if classes is not None and classes.max() > 0 and m > 1:
         skill = torch.stack([one.skill for one in settled.results.values()]).cpu()
         points = torch.stack([one.points for one in settled.results.values()])
         covariance = error_law(points, groups=groups).covariance
         standard_error = (covariance.mean() ** 0.5).item()
-        scores = label_scores(skill, covariance, standard_error, n_classes / n_labels)
+        per_label = (int(classes.max()) + 1) / len(classes)
+        n_pairs = posterior.pairs_of_one_class(classes)
+        scores = label_scores(skill, covariance, standard_error, per_label, n_pairs)
     return LabelledSkills(settled.results, settled.failures, nothing, {}, scores)
 
 
@@ -248,7 +249,7 @@ def skills_with_labels(
     if (classes >= 0).all():
         settled = engine.skills(models, classes[None], mask, n_classes=max(2, q))
         groups = None if options.groups is None else options.groups.tolist()
-        return settled_skills(settled, q, len(classes), groups)
+        return settled_skills(settled, classes, groups)
     seats, points = seats_of(models, law), evidence_points(classes, options)
     evidence = [engine.evidence(judge, points) for judge in seats.judges]
     chosen = labelled_law(seats, evidence, classes[points], options, n_classes=q)

@@ -115,8 +115,9 @@ class Ranking(Result):
     def _label_scores(self):
         if self.label_mean is None or self.label_covariance is None:
             return None
-        per_label = self.settings["labels"]["classes_per_label"]
-        return LabelScores(self.label_mean, self.label_covariance, per_label)
+        labels = self.settings["labels"]
+        counted = labels["classes_per_label"], labels["n_pairs"]
+        return LabelScores(self.label_mean, self.label_covariance, *counted)
 
     @cached_property
     def _record(self):
@@ -127,7 +128,8 @@ class Ranking(Result):
         accuracy = self.extra.get(LABEL_ACCURACY)
         if accuracy is None or accuracy.isnan().all() or self._label_scores is None:
             return None
-        return level_of_labels(accuracy.nanmean().item(), self._label_scores.classes_per_label)
+        right, per_label = accuracy.nanmean().item(), self._label_scores.classes_per_label
+        return level_of_labels(right, per_label, self.settings.get("scoring", "accuracy"))
 
     @property
     def _unstudied(self):  # why no probability is given

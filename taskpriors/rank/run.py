@@ -337,9 +337,9 @@ def assemble(
         prior_skills = [scores.skills[name].skill for name in models]
         columns |= dict(prior_skill=torch.stack(prior_skills), spread=labelled.spread)
         if labelled.scores is not None:
-            label_mean, label_covariance, per_label = labelled.scores
+            label_mean, label_covariance, per_label, n_pairs = labelled.scores
             columns |= dict(label_mean=label_mean, label_covariance=label_covariance)
-            settings["labels"]["classes_per_label"] = per_label
+            settings["labels"] |= dict(classes_per_label=per_label, n_pairs=n_pairs)
     if few := carried_by_few(columns["point_errors"], len(mask)):
         settings["notes"].append(few)
     probed, drawn_tasks = columns.get("point_accuracy"), law_sample.probe_tasks
