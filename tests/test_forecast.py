@@ -10,7 +10,9 @@ import pytest
 import torch
 
 from taskpriors.rank.models import rank_models
+from taskpriors.rank.options import SCORINGS
 from taskpriors.rank.ranking import Ranking
+from taskpriors.show.words import SCORE_NAMES
 
 QUIET = dict(n_tasks=20, n_classes=3, cache=False, progress=False, judges=False)
 
@@ -45,7 +47,9 @@ def random_ranking(seed):
         k = int(torch.randint(2, n, (), generator=g))
         root = normal(m, m) / (k / 4) ** 0.5
         centred = normal(m)
-        labels = dict(n_labels=k, n_classes=2, classes_per_label=2 / k, source="given")
+        labels = dict(
+            n_labels=k, n_classes=2, classes_per_label=2 / k, n_pairs=k * k / 4, source="given"
+        )
         fields["settings"] |= dict(labels=labels)
         fields |= dict(
             label_mean=spread * (centred - centred.mean()),
@@ -159,7 +163,7 @@ def test_the_order_of_models_is_no_evidence(seed):
 def test_labels_that_say_nothing_change_nothing(seed):
     ranking = replace(random_ranking(seed), past_scores=None, extra={})
     m = len(ranking.models)
-    labels = dict(n_labels=30, n_classes=2, classes_per_label=1 / 15, source="given")
+    labels = dict(n_labels=30, n_classes=2, classes_per_label=1 / 15, n_pairs=210, source="given")
     silent = replace(
         ranking,
         settings=ranking.settings | dict(labels=labels),
@@ -208,6 +212,17 @@ def test_names_of_a_record_that_are_not_known_are_said():
     assert "record" in ranking.forecast.evidence
     notes = " ".join(ranking.settings["notes"])
     assert "resnet" in notes and re.search(r"\bc\b", notes)
+
+
+@pytest.mark.parametrize("scoring", SCORINGS[:-1])
+def test_every_score_that_was_studied_has_its_probabilities(scoring):
+    models, classes = three_models()
+    plain = rank_models(models, labels=classes, **QUIET)
+    ranking = rank_models(models, labels=classes, scoring=scoring, **QUIET)
+    forecast = ranking.forecast
+    assert forecast.p_best.isfinite().all() and forecast.scoring == scoring
+    assert f"points of {SCORE_NAMES[scoring]} on average" in ranking.verdict
+    assert (scoring == "accuracy") == torch.equal(forecast.draws, plain.forecast.draws)
 
 
 @pytest.mark.parametrize("kind", ["r2", "targets"])

@@ -21,7 +21,7 @@ from ..checks import Axes, DataFrame, check_choice
 from ..prior.posterior import LabelledSkill, shrunk_covariance
 from ..results import Result, new_axes
 from ..ridge import simplex_codes
-from ..show.words import shortened
+from ..show.words import SCORE_NAMES, shortened
 from ..toml import packaged_toml
 
 # %% ../../nbs/rank/06_forecast.ipynb #e92ee3dc
@@ -432,7 +432,7 @@ class Forecast(Result):
                 )
         ax.set_yticks(range(len(rows)), [shortened(self.models[k], 30) for k in rows])
         ax.set(
-            xlabel=f"points of {self.scoring.replace('_', ' ')} over the mean of the models",
+            xlabel=f"points of {SCORE_NAMES[self.scoring]} over the mean of the models",
             title=f"{shortened(self.first, 30)} is the most probable",
         )
         return ax

@@ -102,6 +102,16 @@ def _labels_said(frame, labels, everything, unlabelled):  # a sentence on what l
     return f"Without {known} it would be {unlabelled}."
 
 
+SCORE_NAMES = dict(
+    accuracy="accuracy",
+    balanced_accuracy="balanced accuracy",
+    macro_f1="macro F1",
+    retrieval="precision at 10",
+    clustering="V-measure",
+    r2="R2",
+)
+
+
 def forecast_verdict(
     frame: DataFrame,  # pandas.DataFrame of a forecast, the most probable model first
     *,
@@ -128,7 +138,7 @@ def forecast_verdict(
         )
     if frame.p_best.isna().all():
         return f"Take {first}: its lead is the largest. No probability is given: {reason}."
-    p, loss, points = frame.p_best[0], frame.expected_loss[0], scoring.replace("_", " ")
+    p, loss, points = frame.p_best[0], frame.expected_loss[0], SCORE_NAMES[scoring]
     cost = f"taking it loses {loss:.1f} points of {points} on average"
     sentences = [f"Take {first}: best on your task with probability {p:.2f}; {cost}."]
     if p < TOLD_APART:
