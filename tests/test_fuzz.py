@@ -324,7 +324,7 @@ NAMES = {
     "gbc.covariance TaskExplorer.labels.prior embed_features.dtype split",
     "executor": "executor",
     "result": "basis curve explorer grids head ranking result settings speed start svd task "
-    "evidence direct expected_loss.judges",
+    "evidence direct",
     "function": "features_fn learner logits transform scorer.prior",
     "series": "controls alphas decays gains top_eigenvalues "
     "class_priors diagonals dims scales seeds sizes temperatures gaussian_grid.a "
@@ -393,7 +393,6 @@ RIGHT = {
 }
 INFINITE = {
     "log_evidence": "precisions: of the weights where features do not help, of no noise",
-    "logistic_fit": "the intercept of a class that no point has",
     "eps_sample_complexity": "the loss stays above eps at every size",
 }
 STARRED = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)

@@ -8,7 +8,6 @@ __all__ = ['rankme', 'rankme_centered', 'nesum', 'stable_rank', 'matrix_entropy'
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #01020fed
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -359,22 +358,3 @@ def cka(
             "drop the constant one or pass more points",
         )
     return _hsic(X, Y, **run) / math.sqrt(xx) / math.sqrt(yy)
-
-# %% ../../nbs/transfer/08_spectrum.ipynb #cea3d698
-def noise_cka(
-    dims: Sequence[int],  # dimensions to try
-    *,
-    n: int = 50,  # points
-    seed: int = 0,
-) -> tuple[Tensor, Tensor]:  # biased and unbiased CKA, one each per dimension
-    "CKA of two independent Gaussian representations, for both estimators."
-    g = checks.check_generator(seed, "noise_cka")
-    dims = [
-        checks.check_count(d, "noise_cka", "dims")
-        for d in checks.check_several(dims, "noise_cka", "dims")
-    ]
-    n = checks.check_load(n, "noise_cka", "n", low=4, bytes_each=8 * sum(dims))
-    pairs = [(torch.randn(n, d, generator=g), torch.randn(n, d, generator=g)) for d in dims]
-    biased = [cka(a, b, estimator="biased") for a, b in pairs]
-    unbiased = [cka(a, b) for a, b in pairs]
-    return torch.tensor(biased), torch.tensor(unbiased)
