@@ -239,7 +239,6 @@ CALLS = {
     "jobs.bridges": {
         "from_mteb": dict(results=OUTSIDE.rename_axis("task_name").reset_index()),
         "from_timm_results": dict(results=OUTSIDE.rename_axis("model").reset_index()),
-        "known_names": dict(model="resnet50"),
         "match_models": dict(table=OUTSIDE, models=["a", "c"]),
         "outside_agreement": dict(ranking=COMPANY, truth=TRUTH),
         "scorer": {},
