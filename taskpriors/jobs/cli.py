@@ -19,7 +19,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from . import arguments, console
-from .console import Command
 from ..signatures import read_signature
 from ..toml import packaged_toml
 
@@ -32,12 +31,12 @@ else:  # a typing error costs no import of torch
 # %% ../../nbs/jobs/08_cli.ipynb #e9730266
 def option_words(
     parameter: Any,  # as read_signature returns it
-) -> dict:  # keyword arguments of `add_argument`
+) -> dict[str, Any]:  # keyword arguments of `add_argument`
     "What the source says of a parameter, in the words of argparse."
     kind = ast.unparse(parameter.annotation) if parameter.annotation else ""
     default = ast.literal_eval(parameter.default) if parameter.default else None
     text = re.sub(r"(?:^|; )None(?::| is) (.*)", r" (default: \1)", parameter.comment).strip()
-    words: dict = dict(help=re.sub('["`]', "", text))
+    words: dict[str, Any] = dict(help=re.sub('["`]', "", text))
     if isinstance(default, bool):
         return words | dict(action=argparse.BooleanOptionalAction if default else "store_true")
     if default is not None:
@@ -71,6 +70,12 @@ def _command_words() -> dict[str, dict]:
 _WHICH_STATISTIC = "https://taskpriors.github.io/taskpriors/start/which_statistic.html"
 
 
+def _plain(x):  # as text that a terminal shows
+    from taskpriors.show.words import plain_text
+
+    return plain_text(x)
+
+
 def _on_labels(ranking):  # lines
     from taskpriors.show.table import agreement_lines
     from taskpriors.transfer.registry import LABEL_ACCURACY
@@ -100,8 +105,7 @@ def _record_command(out, given):  # the text of ranking.json, with the words tha
 
 
 def _tell(ranking, out, given, report):
-    from taskpriors.show.table import edges_note, table_lines
-    from taskpriors.show.words import plain_text
+    from taskpriors.show import table
 
     record = _record_command(out, given)
     if "json" in given:
@@ -117,16 +121,16 @@ def _tell(ranking, out, given, report):
         rows = console.ROWS if watched else None
         print(console.terminal_text(ranking, width, rows=rows, colour=colour and watched))
     if "all" in given:
-        print("", "All columns:", *table_lines(ranking.to_frame()), sep="\n")
+        print("", "All columns:", *table.table_lines(ranking.to_frame()), sep="\n")
         if ranking.reason:
-            print(f"\n{edges_note(ranking.reason)}")
+            print(f"\n{table.edges_note(ranking.reason)}")
     if "labels" in given:
         print("\nSpearman correlation with probe accuracy on the labels:")
         print(*_on_labels(ranking), sep="\n")
-    print(f"\nWritten to {plain_text(out)}: ranking.csv, .json, .png and .safetensors")
+    print(f"\nWritten to {_plain(out)}: ranking.csv, .json, .png and .safetensors")
     print(f"Which statistic to trust: {_WHICH_STATISTIC}")
     if report:
-        print(f"The page to send: {plain_text(ranking.report(report))}")
+        print(f"The page to send: {_plain(ranking.report(report))}")
     if watched:
         print(f"\n{console.last_word(ranking, colour=colour)}")
 
@@ -207,9 +211,9 @@ _WHAT = dict(
 
 
 def _printable(name, most):  # a name of at most so many characters
-    from taskpriors.show.words import plain_text, shortened
+    from taskpriors.show.words import shortened
 
-    return shortened("".join(c if c.isprintable() else "?" for c in plain_text(name)), most)
+    return shortened("".join(c if c.isprintable() else "?" for c in _plain(name)), most)
 
 
 def _file_table(files):  # lines of text
@@ -230,12 +234,11 @@ def run_cache(
 ) -> int:  # exit status
     "Show what the cache holds; with --clear, remove what taskpriors wrote."
     import taskpriors.store as store
-    from taskpriors.show.words import plain_text
 
     root = store.cache_dir(getattr(args, "cache", None))
     files = store.list_cache(root)
     ours = [file for file in files if file.owner is not None]
-    print(plain_text(root))
+    print(_plain(root))
     if "clear" in args:
         removed = store.clear_cache(root)
         print("\n".join(["Removed:", *_file_table(removed)]))
@@ -345,7 +348,6 @@ def run_data(
 ) -> int:  # exit status
     "List the networks, images and texts of the studies, fetch one, or prepare what studies read."
     from taskpriors.papers import study_data
-    from taskpriors.show.words import plain_text
 
     if "prepare" in args:
         from taskpriors.papers.study_files import prepare_study_data
@@ -358,7 +360,7 @@ def run_data(
             print(f"{name} ({row.kind})\n    {row.repository} at {row.commit[:12]}")
             print(textwrap.fill(row.licence, 76, initial_indent=" " * 4, subsequent_indent=" " * 4))
         return 0
-    print(plain_text(study_data.fetch_study_data(args.name, out=getattr(args, "out", None))))
+    print(_plain(study_data.fetch_study_data(args.name, out=getattr(args, "out", None))))
     return 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #ae7b7603
@@ -368,11 +370,10 @@ def run_next(
     "Write a sheet of points to label next, for a ranking that was saved."
     from taskpriors.jobs.label_sheet import next_sheet
     from taskpriors.rank.ranking import Ranking
-    from taskpriors.show.words import plain_text
 
     given = _typed(args)
     print(Ranking.load(args.ranking).verdict)
-    sheet = plain_text(next_sheet(given.pop("ranking"), **given))
+    sheet = _plain(next_sheet(given.pop("ranking"), **given))
     print(
         f"Fill in the column label of {sheet} and rank again with --labels {sheet} and earlier ones"
     )
@@ -416,7 +417,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=taskpriors.__version__)
     no_command: Callable = parser.print_help
     parser.set_defaults(run=lambda args: no_command() or 0)
-    subparsers = parser.add_subparsers(dest="command", parser_class=Command)
+    subparsers = parser.add_subparsers(dest="command", parser_class=console.Command)
     for name, words in _command_words().items():
         run, unset = _COMMANDS[name], argparse.SUPPRESS
         sentence = run.__doc__
