@@ -52,7 +52,7 @@ def label_options(
             "--labels needs points with labels, or a file. Got none; name a file, "
             "a data set or a folder with one subfolder per class, or leave --labels out"
         )
-    labels = labels_of_files(files, column=column) if len(files) > 1 else (files or [True])[0]
+    labels = labels_of_files(files, column=column) if len(files) > 1 else [*files, True][0]
     if column is not None and len(files) == 1:
         labels = labels_of_column(labels, column)
     return dict(labels=labels, metrics=names or None)

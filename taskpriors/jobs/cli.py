@@ -52,7 +52,7 @@ def option_words(
     return words
 
 # %% ../../nbs/jobs/08_cli.ipynb #fc6ccde8
-def _command_words() -> dict[str, dict]:
+def command_words() -> dict[str, dict]:
     "Of each command what its functions and its own options say, from commands.toml."
     commands = packaged_toml("jobs/commands.toml")
     shared = commands.pop("shared")
@@ -418,7 +418,7 @@ def build_parser() -> argparse.ArgumentParser:
     no_command: Callable = parser.print_help
     parser.set_defaults(run=lambda args: no_command() or 0)
     subparsers = parser.add_subparsers(dest="command", parser_class=console.Command)
-    for name, words in _command_words().items():
+    for name, words in command_words().items():
         run, unset = _COMMANDS[name], argparse.SUPPRESS
         sentence = run.__doc__
         command = subparsers.add_parser(

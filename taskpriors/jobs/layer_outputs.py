@@ -6,7 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/jobs/05_layer_outputs.ipynb #ba7db6cb
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -289,7 +289,7 @@ def _check_steady(module, points, views, caller):
 
 def layer_rows(
     module: nn.Module,
-    points: Iterable,  # batches of inputs, as open_layers gives them
+    points: fixed_tasks.FixedPoints,  # batches of inputs, as open_layers gives them
     layers: Sequence | None,  # names of modules; None: `layer_names`
     pool: Sequence | str,  # of `LAYER_POOLINGS`
     caller: str,  # whom a refusal names

@@ -90,7 +90,12 @@ def separated_factor(
     return torch.cat([Z, columns], 1)
 
 # %% ../../nbs/prior/25_pairs.ipynb #2cc96b3e
-def _checked_blocks(Z, pairs, caller):  # -> Z, Blocks
+def checked_blocks(
+    Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
+    pairs: PairsLike,  # as for `blocks_of_pairs`
+    caller: str,  # who asks
+) -> tuple[Tensor, Blocks]:  # the factor, and two blocks at least
+    "A factor and the blocks of its points."
     Z = checks.check_features(Z, caller, "Z").detach()
     blocks = blocks_of_pairs(pairs, len(Z), caller)
     if blocks.n_blocks < 2:
@@ -99,12 +104,21 @@ def _checked_blocks(Z, pairs, caller):  # -> Z, Blocks
     return Z, blocks
 
 
-def _keeps_apart(labels: Tensor, blocks: Blocks) -> Tensor:  # of blocks, (m, n_blocks) -> (m,)
+def keeps_apart(
+    labels: Tensor,  # of blocks, shape (m, n_blocks)
+    blocks: Blocks,
+) -> Tensor:  # shape (m,)
+    "Does a labeling break no pair of two classes?"
     first, second = blocks.apart.T.to(labels.device)
     return (labels[:, first] != labels[:, second]).all(1)
 
 
-def _refuse_too_few_classes(blocks: Blocks, q: int, caller: str) -> NoReturn:
+def refuse_too_few_classes(
+    blocks: Blocks,
+    q: int,  # classes
+    caller: str,  # who asks
+) -> NoReturn:
+    "Say that no draw keeps all pairs apart."
     rule = "tasks must exist that keep every pair of two classes apart"
     got = f"none of {q} classes among the draws, for {len(blocks.apart)} pairs of blocks"
     checks.refuse(caller, rule, got, "raise n_classes, raise the temperature, or drop pairs")
@@ -123,7 +137,7 @@ def tasks_given_pairs(
 ) -> Tensor:  # shape (n_tasks, n), int64
     "Draw tasks by Algorithm 1 over blocks of tied points, none of which breaks a pair."
     caller = "tasks_given_pairs"
-    Z, blocks = _checked_blocks(Z, pairs, caller)
+    Z, blocks = checked_blocks(Z, pairs, caller)
     T = checks.check_temperature(temperature, caller)
     m = checks.check_count(n_tasks, caller, "n_tasks")
     g = checks.check_generator(seed, caller, Z.device)
@@ -137,7 +151,7 @@ def tasks_given_pairs(
     for _ in range(20):
         options: dict[str, Any] = dict(n_tasks=m, n_orders=n_orders, convention=convention)
         drawn = prefix.sample_labels(Zb, T, n_classes, seed=g, **options)
-        intact.append(drawn[_keeps_apart(drawn, blocks)])
+        intact.append(drawn[keeps_apart(drawn, blocks)])
         if sum(map(len, intact)) >= m:
             return torch.cat(intact)[:m, blocks.block.to(Z.device)]
-    _refuse_too_few_classes(blocks, n_classes, caller)
+    refuse_too_few_classes(blocks, n_classes, caller)

@@ -36,6 +36,7 @@ from .memory import model_metrics
 from .options import RankOptions
 from ..ridge import simplex_codes
 from ..ridge_tasks import MOST_LOST
+from ..store import CacheLike
 from ..svd import present_classes
 from ..transfer import from_sums, registry
 from ..transfer.from_sums import ClassSums
@@ -428,7 +429,9 @@ def _drawn_or_kept(models, law, options):  # DrawnRows, and Moments or None; per
             k: M.rows for names, kernels, _ in judges for k, M in zip(names, kernels, strict=True)
         }
     files = {name: _file_key(matrix) for name, matrix in rows.items()}
-    folder = False if has_factor or None in files.values() else options.cache
+    folder: CacheLike | None = options.cache
+    if has_factor or None in files.values():
+        folder = False
     key = dict(files=files, judges=[[list(names), weight] for names, _, weight in judges])
     key["device"] = str(options.device)  # a generator draws other numbers on another device
     names = ("n_tasks", "n_classes", "n_orders", "seed", "kernel", "rank")
