@@ -369,19 +369,6 @@ class Forecast(Result):
         low, high = gap.quantile(torch.tensor([0.025, 0.975], dtype=gap.dtype)).tolist()
         return Comparison(a, b, gap.mean().item(), low, high, _share_ahead(gap).item())
 
-    def pairs(
-        self,
-        rows: Sequence,  # of the models to show
-    ) -> dict[str, list]:  # what json can hold, the row's model against the column's
-        "Lead in points, its 95 % interval and the probability to be ahead, of each two models."
-        names = [self.models[k] for k in rows]
-        lines = [[self.compare(a, b) for b in names] for a in names]
-        fields = ("lead", "low", "high", "probability")
-        values = {
-            name: [[getattr(pair, name) for pair in line] for line in lines] for name in fields
-        }
-        return dict(models=names, **values)
-
     def to_frame(self) -> DataFrame:
         "One row per model, the most probable first."
         import pandas as pd
