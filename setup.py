@@ -29,7 +29,8 @@ setup(
     package_dir={"": "."},
     packages=find_packages(include=["taskpriors", "taskpriors.*"]),
     package_data={
-        "taskpriors": ["*.mplstyle", "py.typed", "show/report.html", "show/report.js"],
+        "taskpriors": ["*.mplstyle", "py.typed", "show/*.html", "show/*.js", "show/*.toml"],
+        "taskpriors.jobs": ["commands.toml", "label_sheet.html"],
         "taskpriors.papers": ["*.csv", "*.toml"],
         "taskpriors.transfer": ["metrics.toml", "record.json"],
         "taskpriors.rank": ["forecast.toml", "jury.toml", "model_names.toml", "reliability.json"],

@@ -7,7 +7,6 @@ __all__ = []
 
 # %% ../nbs/workshop/07_logistic.ipynb #49eae534
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -16,9 +15,6 @@ from torch import Tensor
 
 import taskpriors.checks as checks
 import taskpriors.ridge as ridge
-from .checks import ArrayLike
-from .results import Result
-from .ridge_tasks import check_tasks
 
 # %% ../nbs/workshop/07_logistic.ipynb #48bfef3f
 def preconditioned(
@@ -182,16 +178,6 @@ def _minimise(objective, k, *, tol, max_iter, memory=10):
         point = _advance(objective, point, memory)
     return solution, done, n_iter
 
-# %% ../nbs/workshop/07_logistic.ipynb #7f28eec5
-@dataclass(frozen=True, eq=False, repr=False)
-class LogisticFit(Result):
-    "Logistic probes of several tasks."
-
-    coef: Tensor  # shape (n_tasks, q, d)
-    intercept: Tensor  # shape (n_tasks, q); minus infinity for a class that no point has
-    converged: Tensor  # shape (n_tasks,), bool
-    n_iter: Tensor  # shape (n_tasks,), int64
-
 # %% ../nbs/workshop/07_logistic.ipynb #70685a2c
 class _Solver(NamedTuple):
     "How logistic probes are fitted."
@@ -259,24 +245,3 @@ def fit_block(
         W[more], done[more], n_iter[more] = _minimise(objective, q, **stop)
     W[..., -1] = W[..., -1].masked_fill(~present, -torch.inf)
     return BlockFit(W, done, n_iter)
-
-# %% ../nbs/workshop/07_logistic.ipynb #fdeb924e
-def logistic_fit(
-    features: ArrayLike,  # shape (n, d)
-    labels: ArrayLike,  # class of each point, shape (n_tasks, n), or (n,) for one task
-    *,
-    C: float = 1.0,  # inverse penalty, as in scikit-learn
-    n_classes: int | None = None,  # None is one more than the largest label
-    tol: float = 1e-4,  # stop when the preconditioned gradient is below tol sqrt(n)
-    max_iter: int = 500,  # L-BFGS steps
-) -> LogisticFit:
-    "Weights of the multinomial logistic probe of each task, on the features as given."
-    X = checks.check_features(features, "logistic_fit")
-    y, q, _ = check_tasks(labels, X, n_classes, "logistic_fit")
-    solver = check_solver(C, tol, max_iter, "logistic_fit")
-    basis = ridge.ridge_basis(X)
-    check_fit_memory(basis, len(y), len(X), n_classes=q, caller="logistic_fit")
-    W, done, n_iter = fit_block(y, q, basis, solver)
-    coef = W[..., :-1].double() / (0.5 * basis.s**2 + solver.alpha).sqrt() @ basis.V.T
-    intercept = W[..., -1] * (2 / len(X)) ** 0.5 - coef @ basis.mean
-    return LogisticFit(coef.to(X.dtype), intercept.to(X.dtype), done, n_iter)

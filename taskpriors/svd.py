@@ -134,15 +134,6 @@ def raw_rotation(
     """
     return svd.rotation
 
-# %% ../nbs/workshop/07_svd.ipynb #f22c10ca
-def raw_svd(
-    svd: FeatureSVD,  # of the centred features
-) -> RawSVD:  # vectors of shape (n, r0)
-    "Left singular vectors and singular values of the features without centring."
-    W, S = raw_rotation(svd)
-    ones = torch.full((svd.n, 1), svd.n**-0.5, dtype=svd.U.dtype, device=svd.U.device)
-    return RawSVD(torch.cat([ones, svd.U], 1) @ W, S)
-
 # %% ../nbs/workshop/07_svd.ipynb #110831d7
 def _belongs(svd, X):
     "Does a decomposition have the shape and the mean row of these features?"

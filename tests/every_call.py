@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 from test_refusals import IMAGES, X2, N, P, X, Y, Z, y
 
 from taskpriors.jobs.explore import TaskExplorer
-from taskpriors.prior.judges import elect_prior
 from taskpriors.prior.objective import TaskPriorLoss, TaskPriorStatistics
 from taskpriors.prior.posterior import label_evidence, labelled_skill
 from taskpriors.prior.task_prior import TaskPrior
@@ -52,7 +51,6 @@ MAP = X[:, :2]
 ERRORS = X[:, :2].T.contiguous()
 SOME = torch.where(torch.arange(N) % 3 > 0, y, -1)
 EVIDENCE = label_evidence([Z, X], SOME)
-ELECTED = elect_prior(torch.tensor([[0.5, 0.4, 0.1], [0.4, 0.5, 0.2], [0.1, 0.2, 0.5]]))
 PICTURES = (255 * IMAGES[:, 0]).to(torch.uint8)
 
 
@@ -112,7 +110,6 @@ CALLS = {
         "score_integral": dict(accuracy=[0.7, 0.9], bound=[1.0, 2.0], threshold=0.7),
         "grid_integral": dict(accuracy=[0.7, 0.9], bound=[1.0, 2.0], threshold=0.7),
     },
-    "synbench.structures": {"local_symmetry": dict(shape=(1, 4, 4), inner=2)},
     "synbench.accuracy": {"synthetic_accuracy": dict(SCORE, n_steps=1)},
     "synbench.score": {
         "synbench_score": SCORE,
@@ -120,12 +117,6 @@ CALLS = {
     },
     "synbench.finite_samples": {
         "finite_sample_curve": dict(scales=[1.0, 2.0], n_features=4, n_train=64),
-        "ceiling": dict(result=RESULT),
-    },
-    "synbench.seeds_and_classes": {
-        "score_over_seeds": dict(SCORE, seeds=range(2)),
-        "one_vs_rest_score": dict(SCORE, class_priors=(0.25, 0.75)),
-        "one_vs_one_score": dict(SCORE, class_priors=(0.25, 0.75)),
     },
     "synbench.robust_probing": {"choose_eps": dict(result=RESULT)},
     "transfer.agreement": {
@@ -152,11 +143,9 @@ CALLS = {
         "participation_ratio": dict(weights=[1.0, 2.0]),
         "lidar": dict(views=VIEWS),
         "check_views": dict(views=VIEWS, caller="lidar"),
-        "noise_cka": dict(dims=(2, 3)),
     },
     "transfer.sphere": {"alignment": dict(views=VIEWS)},
     "transfer.registry": {
-        "metric_table": {},
         "combine_over_models": dict(columns={"energy_score": X[:, 0], "lda_score": X[:, 1]}),
     },
     "inputs.embed": {
@@ -227,7 +216,6 @@ CALLS = {
     "rank.tiers": {
         "rank_tiers": dict(skill=torch.tensor([0.4, 0.6]), covariance=0.01 * torch.eye(2)),
     },
-    "rank.reliability": {"expected_loss": dict(judges=ELECTED, similarity=torch.eye(3))},
     "rank.record": {
         "worst_decile": dict(accuracies=P),
     },
@@ -251,7 +239,6 @@ CALLS = {
     "jobs.bridges": {
         "from_mteb": dict(results=OUTSIDE.rename_axis("task_name").reset_index()),
         "from_timm_results": dict(results=OUTSIDE.rename_axis("model").reset_index()),
-        "known_names": dict(model="resnet50"),
         "match_models": dict(table=OUTSIDE, models=["a", "c"]),
         "outside_agreement": dict(ranking=COMPANY, truth=TRUTH),
         "scorer": {},

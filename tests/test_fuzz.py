@@ -35,7 +35,7 @@ from taskpriors.inputs.feature_files import read_features
 from taskpriors.inputs.images import load_images
 from taskpriors.inputs.pooling import pool_tokens
 from taskpriors.inputs.row_labels import read_labels
-from taskpriors.jobs.layers import layer_features
+from taskpriors.jobs.layer_outputs import layer_features
 from taskpriors.jobs.monitor import Monitor
 
 SENTENCE = re.compile(r"^[\w.]+: .+\. Got .*; .+\.$", re.S)
@@ -315,7 +315,7 @@ NAMES = {
     "seed": "seed",
     "groups": "groups task_groups rank_tiers.models",
     "flag": "center elected oriented check_edges exif_rotation higher_is_better intercept "
-    "on_disk overwrite paired plan points progress regression shuffle standardize tagged "
+    "on_disk overwrite paired plan points progress regression shuffle standardize "
     "expected_heldout_error.variance plan_ranking.moments",
     "word": "measure convention criterion against version "
     "eps_scale estimator graphs hessian interval kernel kind method "
@@ -324,7 +324,7 @@ NAMES = {
     "gbc.covariance TaskExplorer.labels.prior embed_features.dtype split",
     "executor": "executor",
     "result": "basis curve explorer grids head ranking result settings speed start svd task "
-    "evidence direct expected_loss.judges",
+    "evidence direct",
     "function": "features_fn learner logits transform scorer.prior",
     "series": "controls alphas decays gains top_eigenvalues "
     "class_priors diagonals dims scales seeds sizes temperatures gaussian_grid.a "
@@ -377,7 +377,6 @@ RIGHT = {
     "rank_models metrics none": "no further statistics",
     "scores_of_rows probe_labels None": "no probe is trained",
     "head_to_head accuracies none": "no probe was trained",
-    "known_names aliases none": "no further names",
     "match_models aliases none": "no further names",
     "outside_agreement aliases none": "no further names",
     "TaskExplorer maps none": "nothing is computed yet",
@@ -393,7 +392,6 @@ RIGHT = {
 }
 INFINITE = {
     "log_evidence": "precisions: of the weights where features do not help, of no noise",
-    "logistic_fit": "the intercept of a class that no point has",
     "eps_sample_complexity": "the loss stays above eps at every size",
 }
 STARRED = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)

@@ -28,7 +28,6 @@ from taskpriors.kernels import (
     product_factor,
     rbf_cholesky,
 )
-from taskpriors.logistic import logistic_fit
 from taskpriors.pairs import pass_over_pairs
 from taskpriors.papers.figures import plot_tasks, plot_temperatures
 from taskpriors.prior import (
@@ -49,20 +48,19 @@ from taskpriors.rank.models import rank_models
 from taskpriors.ridge import ridge_basis, simplex_codes
 from taskpriors.ridge_tasks import alpha_grid
 from taskpriors.svd import feature_svd
-from taskpriors.synbench import gaussians, nearest_images, robust_probing
+from taskpriors.synbench import gaussians, robust_probing
 from taskpriors.synbench.score import (
     SynBenchResult,
     SynBenchSettings,
     score_by_n,
     synbench_score,
 )
-from taskpriors.synbench.seeds_and_classes import score_over_seeds
 from taskpriors.transfer.agreement import compare_agreement, rank_agreement
 from taskpriors.transfer.code_length import loss_curve
 from taskpriors.transfer.discriminants import h_score
 from taskpriors.transfer.evidence import logme
 from taskpriors.transfer.neighbours import nearest_neighbours
-from taskpriors.transfer.spectrum import cka, hsic, lidar, noise_cka, rankme
+from taskpriors.transfer.spectrum import cka, hsic, lidar, rankme
 from taskpriors.transfer.sphere import uniformity
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -219,11 +217,6 @@ CALLS = {  # what to run, at a size where it takes 100 to 550 MB
         functools.partial(logistic_probes, train=0.5, max_iter=12),
         normal(20_000, 16),
         tasks(40, 20_000, 10),
-    ),
-    "logistic_fit": lambda: (
-        functools.partial(logistic_fit, max_iter=12),
-        normal(20_000, 16),
-        tasks(20, 20_000, 10),
     ),
     "TaskPrior.from_labels": lambda: (TaskPrior.from_labels, tasks(10, 60_000, 10), 1.0),
     "TaskPrior.from_views": lambda: (TaskPrior.from_views, 2_500, 3, 1.0),
@@ -403,8 +396,6 @@ TOO_MANY = {  # a count that no machine can carry
     "TaskPrior.from_views n_views": lambda: TaskPrior.from_views(2, HUGE, 1.0),
     "pgd_attack restarts": attack(robust_probing.pgd_attack, eps=0.1, restarts=HUGE),
     "pgd_attack n_steps": attack(robust_probing.pgd_attack, eps=0.1, n_steps=HUGE, step=0.1),
-    "cw_attack n_steps": attack(nearest_images.cw_attack, n_steps=HUGE),
-    "cw_attack n_weights": attack(nearest_images.cw_attack, n_weights=HUGE),
     "robust_linear_probe n_epochs": attack(
         robust_probing.robust_linear_probe, eps=0.1, n_epochs=HUGE
     ),
@@ -429,7 +420,6 @@ TOO_MANY = {  # a count that no machine can carry
     "simplex_codes n_classes": lambda: simplex_codes(HUGE),
     "ridge_probes n_classes": lambda: ridge_probes(normal(40, 2), FEW, n_classes=HUGE),
     "loss_curve n_points": lambda: loss_curve(normal(40, 2), FEW, n_points=HUGE),
-    "noise_cka n": lambda: noise_cka([2], n=HUGE),
     "rank_models n_tasks": lambda: rank_models(n_tasks=HUGE),
     "plot_tasks n_tasks": lambda: plot_tasks(normal(40, 2), n_tasks=HUGE),
     "plot_temperatures n_tasks": lambda: plot_temperatures(normal(40, 2), n_tasks=HUGE),
@@ -441,7 +431,6 @@ TOO_MANY = {  # a count that no machine can carry
     "expected_heldout_error block_size": blocks_of(
         HUGE, heldout.expected_heldout_error, TALL, TALL
     ),
-    "score_over_seeds seeds": lambda: score_over_seeds(flat, range(HUGE), input_size=(3, 8, 8)),
     "uniformity block_size": lambda: uniformity(TALL, block_size=HUGE),
 }
 

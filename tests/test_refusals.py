@@ -18,8 +18,6 @@ import pytest
 import torch
 from test_contract import promised_functions
 
-from taskpriors.ridge import ridge_basis
-
 N, D = 24, 4
 SENTENCE = re.compile(r"^[\w.]+: .+\. Got .*; .+\.$", re.S)
 DATA = {"features", "Z", "M", "labels", "prior"}  # parameters by which a function takes data
@@ -60,7 +58,6 @@ CALLS = {
         "rbf_cholesky": dict(features=X, rank=5),
         "product_factor": dict(priors=[(X, 1.0), (X2, 2.0)]),
     },
-    "logistic": {"logistic_fit": dict(features=X, labels=Y)},
     "probes": {
         "ridge_probes": dict(features=X, labels=Y),
         "logistic_probes": dict(features=X, labels=Y, train=0.5),
@@ -123,10 +120,6 @@ CALLS = {
         "heldout_matrix": dict(features=X, alpha=1.0),
         "trace_over_labels": dict(Z=Z, labels=Y),
     },
-    "prior.edge_errors": {
-        "edge_moments": dict(basis=ridge_basis(X), Z=Z, temperature=1.0),
-        "edge_variance": dict(basis=ridge_basis(X), Z=Z, temperature=1.0, alpha=1.0),
-    },
     "prior.regression": {
         "expected_regression_error": dict(features=X, prior=Z),
         "target_error": dict(features=X, targets=Z),
@@ -145,9 +138,6 @@ CALLS = {
         "robust_linear_probe": dict(
             features_fn=flat, images=IMAGES, labels=y % 2, eps=0.1, n_epochs=1, n_steps=1
         ),
-    },
-    "synbench.nearest_images": {
-        "cw_attack": dict(logits=linear, images=IMAGES, labels=y % 2, n_steps=2, n_weights=1)
     },
     "synbench.robust_bayes": {"robust_bayes": dict(mu=torch.ones(3), Sigma=torch.eye(3), eps=0.1)},
     "transfer.leep": {

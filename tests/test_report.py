@@ -235,7 +235,8 @@ def test_files_that_are_read_reach_the_wheel(tmp_path):
     command = [sys.executable, "setup.py", "-q", "build_py", "--build-lib", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     for folder, names in {
-        "show": {"report.html", "report.js", "page.py"},
+        "show": {"columns.toml", "report.html", "report.js", "page.py"},
+        "jobs": {"commands.toml", "label_sheet.html"},
         "transfer": {"metrics.toml", "record.json", "metrics.py"},
         "rank": {"forecast.toml", "jury.toml", "jury.py", "model_names.toml", "reliability.json"},
     }.items():

@@ -10,7 +10,7 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..toml import tomllib
@@ -27,7 +27,7 @@ def _file_in(word):  # of FILE or FILE.npz:KEY
 
 def label_words(
     words: list,  # of --labels
-) -> tuple:  # files of labels, names of metrics
+) -> tuple[list[str], list[str]]:  # files of labels, names of metrics
     "The files of labels and the metrics among the words of --labels."
     files = [word for word in words if _file_in(word).endswith(_LABEL_FILES)]
     return files, [word for word in words if word not in files]
@@ -37,7 +37,7 @@ def label_options(
     images: object,  # of load_images, or None
     words: list,  # of --labels
     column: str | None = None,  # of --label-column
-) -> dict:  # options of rank_models
+) -> dict[str, Any]:  # options of rank_models
     "Labels and metrics of a ranking; a metric that is not known is refused first."
     from taskpriors.inputs.row_labels import labels_of_column, labels_of_files
     from taskpriors.rank.models import without_synbench
@@ -52,7 +52,7 @@ def label_options(
             "--labels needs points with labels, or a file. Got none; name a file, "
             "a data set or a folder with one subfolder per class, or leave --labels out"
         )
-    labels = labels_of_files(files, column=column) if len(files) > 1 else (files or [True])[0]
+    labels = labels_of_files(files, column=column) if len(files) > 1 else [*files, True][0]
     if column is not None and len(files) == 1:
         labels = labels_of_column(labels, column)
     return dict(labels=labels, metrics=names or None)
@@ -64,7 +64,7 @@ _DATA_SETS = ("digits", "hfds", "hfids", "tfds", "wds", "torch")
 
 def files_in_folders(
     models: list,  # words of --models
-) -> list:  # the same, a folder of features replaced by its files in the order of their names
+) -> list[str]:  # the same, a folder of features replaced by its files in the order of their names
     "Rank what is in a folder; a folder of mteb or of a network, which is one model, stays."
     found = []
     for model in models:
@@ -128,7 +128,7 @@ _OF_COMMAND += ("to_record", "task")
 
 def read_judges(
     words: list,  # as typed after --judges
-) -> Any:  # as for rank_models
+) -> Mapping | str | bool:  # as for rank_models
     "Judges that are not ranked: none, the standing jury, or models and files by name beside it."
     from taskpriors.rank.members import named_models
 
@@ -140,7 +140,7 @@ def read_judges(
 
 def own_options(
     given: dict,  # option -> value
-) -> dict:
+) -> dict[str, Any]:
     "The options of the function that ranks."
     shell = _OF_IMAGES + _OF_TEXTS + _OF_COMMAND
     options = {name: value for name, value in given.items() if name not in shell}
@@ -254,7 +254,7 @@ def _absolute(word):  # the absolute path of what is there
 
 def recorded_words(
     given: dict,  # option -> value
-) -> dict:  # what json can hold
+) -> dict[str, Any]:  # what json can hold
     "What a command was asked, so that the record can ask it again from anywhere."
     words = {name: value for name, value in given.items() if name not in _UNRECORDED}
     for name in _OF_PATHS:
@@ -267,7 +267,7 @@ def recorded_words(
 def read_config(
     file: str,  # .toml, or the .json of a ranking
     command: str,  # name of the command
-) -> dict:  # option -> value
+) -> dict[str, Any]:  # option -> value
     "Options from a file; those of `[command]` if it has such a table."
     path = os.path.expanduser(file)
     try:
@@ -297,7 +297,7 @@ def read_config(
 def config_words(
     options: dict,  # option -> value
     known: Iterable,  # flags of the command
-) -> list:  # words of a command line
+) -> list[str]:  # words of a command line
     "The same options as somebody would type them, for argparse to judge."
     words = []
     for name, value in options.items():

@@ -23,10 +23,10 @@ from ..prior.heldout import expected_heldout_error
 from ..prior.shared_prior import task_temperature
 from ..prior.task_prior import TaskPrior
 from ..rank.agreement import agreement_row
+from ..rank.model_names import match_names
 from ..rank.options import MAX_SEED
 from ..rank.ranking import Ranking
 from ..signatures import documented
-from ..toml import packaged_toml
 from ..transfer.spectrum import rankme
 
 # %% ../../nbs/jobs/06_bridges.ipynb #c76e73a6
@@ -160,77 +160,30 @@ def from_timm_results(
     table = results.drop_duplicates("model").set_index("model")
     return table.apply(_plain_numbers)
 
-# %% ../../nbs/jobs/06_bridges.ipynb #d050e88d
-HUB_ALIASES = {  # another name -> name in timm of the same weights
-    name: timm_name
-    for timm_name, names in packaged_toml("rank/model_names.toml").items()
-    for name in names
-}
-
-
-def _default_tag(
-    name: str,  # of timm, without a tag
-) -> str | None:
-    import timm
-
-    try:
-        config = timm.get_pretrained_cfg(name, allow_unregistered=False)
-    except RuntimeError:  # timm knows no such model
-        return None
-    return getattr(config, "tag", None) or None
-
-
-def known_names(
-    model: str,  # as a ranking calls it
-    *,
-    aliases: Mapping | None = None,  # name -> name in the table, beside HUB_ALIASES
-    tagged: bool = True,  # do the names of the table have tags?
-) -> list[str]:  # the surest first
-    "The names under which a table may have the same weights."
-    tagged = checks.check_flag(tagged, "known_names", "tagged")
-    aliases = {} if aliases is None else aliases
-    checks.check_instance(aliases, Mapping, "known_names", "aliases", remedy="pass name -> name")
-    for name in aliases.values():
-        checks.check_instance(name, str, "known_names", "an alias", remedy="pass name -> name")
-    alias_of = HUB_ALIASES | dict(aliases)
-    names = [model, alias_of.get(model)]
-    plain = model
-    for prefix in ("hf-hub:", "hf_hub:", "timm/"):
-        plain = plain.removeprefix(prefix)
-    names += [plain, alias_of.get(plain)]
-    timm_name = alias_of.get(plain, plain)
-    if "/" not in timm_name and "@" not in timm_name and ":" not in timm_name:
-        base, _, tag = timm_name.partition(".")
-        default = _default_tag(base)
-        if not tag and default:
-            names.append(f"{base}.{default}")
-        if not tagged and tag in ("", default):
-            names.append(base)
-    return list(dict.fromkeys(name for name in names if name))
-
 # %% ../../nbs/jobs/06_bridges.ipynb #30f530fa
 def match_models(
     table: DataFrame,  # pandas.DataFrame with models in its index
     models: Sequence,  # names, as in Ranking.models
     *,
-    aliases: Mapping | None = None,  # name -> name in the table, beside HUB_ALIASES
+    aliases: Mapping | None = None,  # name -> name in the table, beside those that are known
 ) -> DataFrame:  # one row a model in their order, NaN where the table has none
     "The rows of a table that belong to the models of a ranking."
+    caller = "match_models"
     if not hasattr(table, "reindex") or not hasattr(table, "columns"):
         rule, remedy = "table must be a data frame", "pass what from_mteb returned"
-        checks.refuse("match_models", rule, type(table).__name__, remedy, TypeError)
+        checks.refuse(caller, rule, type(table).__name__, remedy, TypeError)
     is_list = hasattr(models, "__iter__") and not isinstance(models, (str, Mapping, type))
     models = list(models) if is_list else []
     if not models or not all(isinstance(model, str) for model in models):
         rule, remedy = "models must be a list of names", "pass the models of a ranking"
-        checks.refuse("match_models", rule, type(models[0] if models else models).__name__, remedy)
-    available = set(table.index)
-    tagged = any("." in str(name) for name in available)
-    rows = []
-    for model in models:
-        names = known_names(model, aliases=aliases, tagged=tagged)
-        rows.append(next((name for name in names if name in available), None))
-    matched = table.reindex(rows)
+        checks.refuse(caller, rule, type(models[0] if models else models).__name__, remedy)
+    aliases, remedy = {} if aliases is None else aliases, "pass name -> name"
+    checks.check_instance(aliases, Mapping, caller, "aliases", remedy=remedy)
+    for name in aliases.values():
+        checks.check_instance(name, str, caller, "an alias", remedy=remedy)
+    spelled = [aliases.get(model, model) for model in models]
+    rows = match_names(spelled, list(dict.fromkeys(map(str, table.index))), "the table", caller)
+    matched = table.rename(index=str).reindex([rows.get(name) for name in spelled])
     matched.index = models
     return matched
 
@@ -241,7 +194,7 @@ def outside_agreement(
     truth: Mapping | Series,  # what they should predict: name -> number, larger is better
     *,
     given: Mapping | Series | None = None,  # a control: name -> number; None is no control
-    aliases: Mapping | None = None,  # name -> name in the table, beside HUB_ALIASES
+    aliases: Mapping | None = None,  # name -> name in the table, beside those that are known
 ) -> DataFrame:  # with statistic, spearman, low, high, models, note; given if controlled
     """Spearman correlation of each statistic of a ranking with scores from elsewhere.
 

@@ -19,8 +19,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from . import arguments, console
-from .console import Command
 from ..signatures import read_signature
+from ..toml import packaged_toml
 
 if TYPE_CHECKING:
     from taskpriors.checks import DataFrame
@@ -31,12 +31,12 @@ else:  # a typing error costs no import of torch
 # %% ../../nbs/jobs/08_cli.ipynb #e9730266
 def option_words(
     parameter: Any,  # as read_signature returns it
-) -> dict:  # keyword arguments of `add_argument`
+) -> dict[str, Any]:  # keyword arguments of `add_argument`
     "What the source says of a parameter, in the words of argparse."
     kind = ast.unparse(parameter.annotation) if parameter.annotation else ""
     default = ast.literal_eval(parameter.default) if parameter.default else None
     text = re.sub(r"(?:^|; )None(?::| is) (.*)", r" (default: \1)", parameter.comment).strip()
-    words: dict = dict(help=re.sub('["`]', "", text))
+    words: dict[str, Any] = dict(help=re.sub('["`]', "", text))
     if isinstance(default, bool):
         return words | dict(action=argparse.BooleanOptionalAction if default else "store_true")
     if default is not None:
@@ -46,145 +46,34 @@ def option_words(
         if set(values) <= set(quoted):
             words["choices"] = quoted
     if (number := kind.partition(" ")[0]) in ("int", "float"):
-        words["type"] = int if number == "int" else float
+        words["type"] = number
     if "Sequence" in kind:
         words["nargs"] = "+"
     return words
 
 # %% ../../nbs/jobs/08_cli.ipynb #fc6ccde8
-_CACHE = dict(
-    help="directory for everything that can be computed again "
-    "(default: $TASKPRIORS_CACHE, or ~/.cache/taskpriors)"
-)
-_IMAGES = dict(
-    source=dict(
-        flag="--images",
-        help="folder, file (.npy, .zip, .tar, or a table of paths: .csv, .tsv, .jsonl), digits, or "
-        "a data set: hfds/NAME, torch/NAME, tfds/NAME, wds/NAME (default: none if all models are "
-        "files of features, otherwise scikit-learn's digits)",
-    ),
-    limit=dict(help="use at most so many images or texts"),
-    progress=None,
-)
-_TEXTS = dict(
-    source=dict(
-        flag="--texts",
-        help="file of texts, instead of images: .csv, .tsv, .txt, .json, .jsonl or .parquet",
-    ),
-    label_column=dict(
-        help="column of the labels in the files of --labels, or else in --texts (default: label, "
-        "or the only one that names no points)"
-    ),
-    **dict.fromkeys(("labels", "limit")),
-)
-_FILES = dict(
-    cache=_CACHE,
-    out=dict(
-        default="ranking",
-        help="directory for the table, the picture and the record (default: ranking; if it holds "
-        "a ranking, ranking-2 and so on)",
-    ),
-    overwrite=dict(help="replace the ranking in --out"),
-    progress=dict(flag="--quiet", dest="progress", action="store_false", help="no progress bars"),
-)
-_LABEL_WORDS = dict(
-    nargs="*",
-    metavar="FILE or METRIC",
-    help="files of labels (.csv, .tsv, .json, .parquet, .npy, .txt), or none if the points carry "
-    "them; words that are no file are transfer metrics to add (default: logme pactran_gaussian "
-    "regularized_h_score linear_valid), beside how well all columns order the models by probe "
-    "accuracy on those labels",
-)
-_JUDGES = dict(
-    nargs="+",
-    metavar="MODEL",
-    help="files of features or names of models that judge and are not ranked, beside the standing "
-    "jury, or none: the ranked models alone (default: a jury of good networks if the models see "
-    "images or texts)",
-)
-_RECORD = dict(
-    nargs="+",
-    action="extend",
-    metavar="FILE",
-    help="scores of these models on earlier tasks: tables of models and tasks (.csv, .tsv, "
-    ".parquet), a file that --to-record wrote, or folders of rankings with labels",
-)
-_SCORING = dict(
-    metavar="NAME",
-    help="what the forecast is of: accuracy, balanced_accuracy, macro_f1, retrieval, clustering "
-    "or r2 (default: accuracy)",
-)
-_GROUPS = dict(
-    metavar="FILE",
-    help="the group of each point (patient, video), which is left out whole: a table with a column "
-    "group and one that names points, or one name a line",
-)
-_RANK = {
-    "inputs.images.load_images": _IMAGES,
-    "inputs.texts.load_texts": _TEXTS,
-    "rank.models.rank_models": dict(
-        models=dict(
-            nargs="+",
-            metavar="MODEL",
-            help="timm names (also hf-hub:..., local-dir:..., NAME@CHECKPOINT, NAME@untrained), "
-            "zoo/NAME, or features: .npy, .npz (FILE.npz:KEY), .pt, .safetensors, .csv, .parquet, "
-            "or a folder that NumpyCache of mteb wrote (default: the zoo)",
-        ),
-        labels=_LABEL_WORDS,
-        temperature=dict(help="of the edges; the default makes the mean of |K|/T one"),
-        task_temperature=dict(help="of the tasks; the default makes them learnable and different"),
-        plan=dict(help="say what time and memory files of over 100,000 points take, and stop"),
-        prior=dict(
-            help="elected (judges that the models elect, the default), product (of all models), "
-            "others (of all but the model that is judged), or a model",
-        ),
-        judges=_JUDGES,
-        groups=_GROUPS,
-        record=_RECORD,
-        scoring=_SCORING,
-        **_FILES,
-        on_disk=dict(
-            action="store_true", help="read the rows of files where they are, whatever their size"
-        ),
-        **dict.fromkeys(("images", "texts", "metrics", "executor", "label_column")),
-    ),
-    "inputs.embed.embed_features": dict.fromkeys(
-        ("model", "images", "transform", "name", "cache", "progress")
-    ),
-}
+def command_words() -> dict[str, dict]:
+    "Of each command what its functions and its own options say, from commands.toml."
+    commands = packaged_toml("jobs/commands.toml")
+    shared = commands.pop("shared")
 
-# %% ../../nbs/jobs/08_cli.ipynb #680ea311
-_LAYERS = {
-    "jobs.layers.rank_layers": dict(
-        reference=dict(
-            nargs="+",
-            metavar="FILE",
-            help="files of features of several other networks, which judge (default: see the "
-            "verdict)",
-        ),
-        model=dict(
-            required=True,
-            help="timm name, or zoo/NAME; with --texts the name or the folder of a model of "
-            "transformers",
-        ),
-        labels=_LABEL_WORDS,
-        groups=_GROUPS,
-        **dict.fromkeys(("images", "texts", "transform")),
-    ),
-    "inputs.images.load_images": _IMAGES,
-    "inputs.texts.load_texts": _TEXTS,
-    "rank.models.rank_models": dict(
-        scoring=_SCORING,
-        **_FILES,
-        **dict.fromkeys(("models", "images", "labels", "texts", "prior", "judges", "controls")),
-        **dict.fromkeys(
-            ("record", "metrics", "plan", "executor", "label_column", "groups", "on_disk")
-        ),
-    ),
-}
+    def spelled_out(entry):
+        if isinstance(entry, str) and entry.startswith("@"):
+            entry = shared[entry[1:]]
+        if isinstance(entry, dict):
+            return {name: spelled_out(value) for name, value in entry.items()}
+        return entry
+
+    return {name: spelled_out(words) for name, words in commands.items()}
 
 # %% ../../nbs/jobs/08_cli.ipynb #4933a545
 _WHICH_STATISTIC = "https://taskpriors.github.io/taskpriors/start/which_statistic.html"
+
+
+def _plain(x):  # as text that a terminal shows
+    from taskpriors.show.words import plain_text
+
+    return plain_text(x)
 
 
 def _on_labels(ranking):  # lines
@@ -216,8 +105,7 @@ def _record_command(out, given):  # the text of ranking.json, with the words tha
 
 
 def _tell(ranking, out, given, report):
-    from taskpriors.show.table import edges_note, table_lines
-    from taskpriors.show.words import plain_text
+    from taskpriors.show import table
 
     record = _record_command(out, given)
     if "json" in given:
@@ -233,16 +121,16 @@ def _tell(ranking, out, given, report):
         rows = console.ROWS if watched else None
         print(console.terminal_text(ranking, width, rows=rows, colour=colour and watched))
     if "all" in given:
-        print("", "All columns:", *table_lines(ranking.to_frame()), sep="\n")
+        print("", "All columns:", *table.table_lines(ranking.to_frame()), sep="\n")
         if ranking.reason:
-            print(f"\n{edges_note(ranking.reason)}")
+            print(f"\n{table.edges_note(ranking.reason)}")
     if "labels" in given:
         print("\nSpearman correlation with probe accuracy on the labels:")
         print(*_on_labels(ranking), sep="\n")
-    print(f"\nWritten to {plain_text(out)}: ranking.csv, .json, .png and .safetensors")
+    print(f"\nWritten to {_plain(out)}: ranking.csv, .json, .png and .safetensors")
     print(f"Which statistic to trust: {_WHICH_STATISTIC}")
     if report:
-        print(f"The page to send: {plain_text(ranking.report(report))}")
+        print(f"The page to send: {_plain(ranking.report(report))}")
     if watched:
         print(f"\n{console.last_word(ranking, colour=colour)}")
 
@@ -323,9 +211,9 @@ _WHAT = dict(
 
 
 def _printable(name, most):  # a name of at most so many characters
-    from taskpriors.show.words import plain_text, shortened
+    from taskpriors.show.words import shortened
 
-    return shortened("".join(c if c.isprintable() else "?" for c in plain_text(name)), most)
+    return shortened("".join(c if c.isprintable() else "?" for c in _plain(name)), most)
 
 
 def _file_table(files):  # lines of text
@@ -346,12 +234,11 @@ def run_cache(
 ) -> int:  # exit status
     "Show what the cache holds; with --clear, remove what taskpriors wrote."
     import taskpriors.store as store
-    from taskpriors.show.words import plain_text
 
     root = store.cache_dir(getattr(args, "cache", None))
     files = store.list_cache(root)
     ours = [file for file in files if file.owner is not None]
-    print(plain_text(root))
+    print(_plain(root))
     if "clear" in args:
         removed = store.clear_cache(root)
         print("\n".join(["Removed:", *_file_table(removed)]))
@@ -382,50 +269,8 @@ def run_metrics(
     return 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #12c9d8b7
-_NUMBERS = dict(type=float, nargs="+")
-_SYNBENCH = {
-    "papers.synbench_scores.score_networks": dict(
-        models=dict(flag="models", nargs="+", metavar="MODEL"),
-        threshold=_NUMBERS,
-        eps=_NUMBERS,
-        scales=_NUMBERS,
-        cache=_CACHE,
-        progress=_FILES["progress"],
-    )
-}
-_REPRODUCE = {
-    "papers.reproduce.reproduce": dict(
-        item=dict(flag="item", nargs="?", metavar="ITEM"),
-        folder=dict(nargs="+"),
-        network=dict(nargs="+"),
-        cache=_CACHE,
-        progress=_FILES["progress"],
-    )
-}
-
-
-_NEUCRAB = {
-    "papers.neucrab_files.score_checkpoints": dict(
-        models=dict(required=True, metavar="MODEL"),
-        tasks=dict(required=True, metavar="TASK"),
-        rates=_NUMBERS,
-        steps=dict(type=int, nargs="+"),
-        cache=_CACHE,
-        progress=_FILES["progress"],
-    )
-}
-_TUNE = {
-    "papers.tuning.fine_tune_with_prior": dict(
-        model=dict(flag="model", metavar="MODEL"),
-        images=dict(flag="images", metavar="IMAGES"),
-        out=dict(
-            default="tuned", help="folder for the checkpoint and the weights (default: tuned)"
-        ),
-        transform=None,
-        cache=_CACHE,
-        progress=_FILES["progress"],
-    )
-}
+def _typed(args):  # name -> value of the options that were typed
+    return {k: v for k, v in vars(args).items() if k not in ("run", "command")}
 
 
 def run_tune(
@@ -434,7 +279,7 @@ def run_tune(
     "Train a network without labels with the prior-aware loss, and keep its weights."
     from taskpriors.papers.tuning import fine_tune_with_prior
 
-    given = {k: v for k, v in vars(args).items() if k not in ("run", "command")}
+    given = _typed(args)
     tuned = fine_tune_with_prior(given.pop("model"), given.pop("images"), **given)
     print(tuned)
     print(f"weights: {tuned.file}")
@@ -447,7 +292,7 @@ def run_neucrab(
     "Score checkpoints on labelled tasks by every transferability metric; truth by heads or tuning."
     from taskpriors.papers.neucrab_files import score_checkpoints
 
-    given = {k: v for k, v in vars(args).items() if k not in ("run", "command")}
+    given = _typed(args)
     print(score_checkpoints(given.pop("models"), given.pop("tasks"), **given))
     return 0
 
@@ -498,17 +343,11 @@ def _number_or_word(x):  # of a cell; empty where there is none
     return f"{x:.4g}" if isinstance(x, float) else x
 
 # %% ../../nbs/jobs/08_cli.ipynb #e88fef39
-_DATA = {
-    "papers.study_data.fetch_study_data": dict(name=dict(flag="name", nargs="?", metavar="NAME"))
-}
-
-
 def run_data(
     args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "List the networks, images and texts of the studies, fetch one, or prepare what studies read."
     from taskpriors.papers import study_data
-    from taskpriors.show.words import plain_text
 
     if "prepare" in args:
         from taskpriors.papers.study_files import prepare_study_data
@@ -521,75 +360,37 @@ def run_data(
             print(f"{name} ({row.kind})\n    {row.repository} at {row.commit[:12]}")
             print(textwrap.fill(row.licence, 76, initial_indent=" " * 4, subsequent_indent=" " * 4))
         return 0
-    print(plain_text(study_data.fetch_study_data(args.name, out=getattr(args, "out", None))))
+    print(_plain(study_data.fetch_study_data(args.name, out=getattr(args, "out", None))))
     return 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #ae7b7603
-_NEXT = {"jobs.label_sheet.next_sheet": dict(ranking=dict(flag="ranking", metavar="RANKING"))}
-
-
 def run_next(
     args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "Write a sheet of points to label next, for a ranking that was saved."
     from taskpriors.jobs.label_sheet import next_sheet
     from taskpriors.rank.ranking import Ranking
-    from taskpriors.show.words import plain_text
 
-    given = {k: v for k, v in vars(args).items() if k not in ("run", "command")}
+    given = _typed(args)
     print(Ranking.load(args.ranking).verdict)
-    sheet = plain_text(next_sheet(given.pop("ranking"), **given))
+    sheet = _plain(next_sheet(given.pop("ranking"), **given))
     print(
         f"Fill in the column label of {sheet} and rank again with --labels {sheet} and earlier ones"
     )
     return 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #122bfef0
-_OF_RANKINGS = {
-    "--report": dict(metavar="FILE", help="also write one html page that can be sent to somebody"),
-    "--json": dict(action="store_true", help="print the record of the ranking, and nothing else"),
-    "--config": dict(
-        metavar="FILE",
-        help="options from a .toml file, or from the ranking.json of an earlier ranking, which is "
-        "repeated; what is typed beside it wins",
-    ),
-    "--all": dict(
-        action="store_true",
-        help="train probes on further tasks, compute the moments of Tr(MG), and print all rows and "
-        "columns, also statistics of literature",
-    ),
-}
-_OF_RECORDS = {
-    "--to-record": dict(
-        metavar="FILE",
-        help="also add the accuracies on the labels to this .csv, which --record reads for later "
-        "tasks; with --overwrite those of the same task are replaced",
-    ),
-    "--task": dict(
-        metavar="NAME",
-        help="what --to-record calls the task (default: the name of the file of labels, else of "
-        "the images or texts)",
-    ),
-}
-_CLEAR = {"--clear": dict(action="store_true", help="remove what taskpriors wrote, no other file")}
-_PREPARE = {
-    "--prepare": dict(
-        action="store_true",
-        help="write the folder that the studies read (TASKPRIORS_DATA), as far as it can be made",
-    )
-}
-_METRICS = {"transfer.cards.describe_metric": dict(metric=dict(flag="metric", nargs="?"))}
-_COMMANDS: dict = dict(
-    rank=(run_rank, _RANK, _OF_RANKINGS | _OF_RECORDS),
-    layers=(run_layers, _LAYERS, _OF_RANKINGS),
-    synbench=(run_synbench, _SYNBENCH, {}),
-    neucrab=(run_neucrab, _NEUCRAB, {}),
-    tune=(run_tune, _TUNE, {}),
-    reproduce=(run_reproduce, _REPRODUCE, {}),
-    next=(run_next, _NEXT, {}),
-    data=(run_data, _DATA, _PREPARE),
-    cache=(run_cache, {"store.clear_cache": dict(cache=_CACHE)}, _CLEAR),
-    metrics=(run_metrics, _METRICS, {}),
+_COMMANDS: dict[str, Callable] = dict(
+    rank=run_rank,
+    layers=run_layers,
+    synbench=run_synbench,
+    neucrab=run_neucrab,
+    tune=run_tune,
+    reproduce=run_reproduce,
+    next=run_next,
+    data=run_data,
+    cache=run_cache,
+    metrics=run_metrics,
 )
 
 # %% ../../nbs/jobs/08_cli.ipynb #6e2fa409
@@ -597,11 +398,13 @@ def _add_function(command, function, differs):
     module, _, name = function.rpartition(".")
     group = command.add_argument_group(f"what {name} takes")
     for parameter in read_signature(f"taskpriors.{module}", name).values():
-        other = differs.get(parameter.name, {})
-        if other is not None and not parameter.name.startswith("*"):
-            words = option_words(parameter) | other
-            flag = words.pop("flag", "--" + parameter.name.replace("_", "-"))
-            group.add_argument(flag, **words)
+        if parameter.name in differs.get("hidden", ()) or parameter.name.startswith("*"):
+            continue
+        words = option_words(parameter) | differs.get(parameter.name, {})
+        if "type" in words:
+            words["type"] = dict(int=int, float=float)[words["type"]]
+        flag = words.pop("flag", "--" + parameter.name.replace("_", "-"))
+        group.add_argument(flag, **words)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -614,17 +417,18 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=taskpriors.__version__)
     no_command: Callable = parser.print_help
     parser.set_defaults(run=lambda args: no_command() or 0)
-    subparsers = parser.add_subparsers(dest="command", parser_class=Command)
-    for name, (run, functions, own) in _COMMANDS.items():
-        sentence, unset = run.__doc__, argparse.SUPPRESS
+    subparsers = parser.add_subparsers(dest="command", parser_class=console.Command)
+    for name, words in command_words().items():
+        run, unset = _COMMANDS[name], argparse.SUPPRESS
+        sentence = run.__doc__
         command = subparsers.add_parser(
             name, help=sentence, description=sentence, argument_default=unset
         )
         command.set_defaults(run=run)
-        for function, differs in functions.items():
+        for function, differs in words["functions"].items():
             _add_function(command, function, differs)
-        for flag, words in own.items():
-            command.add_argument(flag, **words)
+        for flag, own_words in words.get("own", {}).items():
+            command.add_argument(flag, **own_words)
     return parser
 
 # %% ../../nbs/jobs/08_cli.ipynb #6ad1177e

@@ -9,6 +9,7 @@ __all__ = ['label_sheet']
 import csv
 import io
 import os
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -23,31 +24,6 @@ from ..signatures import documented
 from ..store import write_files
 
 # %% ../../nbs/jobs/07_label_sheet.ipynb #034effc2
-_PAGE = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>Points to label</title>
-<meta name="viewport" content="width=device-width">
-<style>
-body { font: 16px/1.4 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem;
-  color-scheme: light dark; }
-ol { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax({{ width }}, 1fr));
-  list-style: none; padding: 0; }
-img { display: block; width: 160px; height: 160px; object-fit: contain; }
-small { opacity: .7; overflow-wrap: anywhere; }
-</style>
-<h1>{{ title }}</h1>
-<p>Write the label of each into the column <code>label</code> of <code>{{ sheet }}</code>, or leave
-it empty, and rank again with <code>--labels {{ sheet }}</code> and earlier sheets.</p>
-<ol>
-{% for row, told, picture in points %}
-<li>{% if picture %}<img src="{{ picture }}" alt="point {{ row }}">
-{% else %}<p>{{ told }}</p>{% endif %}
-<small>row {{ row }}{% if picture and told %}: {{ told }}{% endif %}</small></li>
-{% endfor %}
-</ol>
-</html>
-"""
-
-
 def _page(sheet, points):  # html; points: row, path or text, and an image or the text
     from jinja2 import Environment
 
@@ -57,7 +33,8 @@ def _page(sheet, points):  # html; points: row, path or text, and an image or th
         for i, told, seen in points
     ]
     title = f"{counted(len(points), 'point')} to label"
-    page = Environment(autoescape=True).from_string(_PAGE)
+    form = (files("taskpriors.jobs") / "label_sheet.html").read_text(encoding="utf-8")
+    page = Environment(autoescape=True).from_string(form)
     width = "20rem" if of_texts else "160px"
     return page.render(title=title, sheet=sheet.name, points=shown, width=width)
 

@@ -12,23 +12,14 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 import taskpriors.checks as checks
 from ..checks import ArrayLike, Axes
-from ..inputs import loaders, named_models, pooling, pretrained, probe, row_labels
-from ..inputs.accepted_models import load_encoder
-from ..inputs.axes import ChannelAxes, chosen_axis
-from ..inputs.encoders import PROBE_IMAGES
-from ..inputs.image_source import ImageSource
-from ..inputs.images import load_images
-from ..inputs.pretrained import PooledModel
-from ..inputs.probe import Look
-from ..inputs.sources import Name, Network, source_of
-from ..inputs.texts import TextsLike, TextSource, TokenEncoder, load_texts
-from . import fixed_tasks
+from ..inputs import loaders, row_labels
+from ..inputs.texts import TextsLike
+from . import fixed_tasks, layer_outputs
 from .fixed_tasks import InputsLike
-from .monitor import encode
 from ..kernels import kernel_factor
 from ..prior.cross_skill import cross_skill
 from ..prior.left_out_groups import check_groups
@@ -39,302 +30,6 @@ from ..rank.options import RankOptions
 from ..rank.ranking import Ranking
 from ..results import new_axes
 from ..signatures import documented
-
-# %% ../../nbs/jobs/05_layers.ipynb #02f1c728
-def layer_names(
-    model: nn.Module,
-) -> list[str]:  # as in `named_modules`, in the order of the forward pass
-    "The blocks of a model, by name."
-    module_names = {name for name, _ in model.named_modules()}
-    stages = getattr(model, "feature_info", None) or ()
-    stage_names = [stage["module"] for stage in stages if stage.get("module") in module_names]
-    if len(stage_names) > 1:
-        return list(dict.fromkeys(stage_names))
-    lists = [
-        (len(module), name, module)
-        for name, module in model.named_modules()
-        if isinstance(module, (nn.ModuleList, nn.Sequential)) and len(module) > 1
-    ]
-    if not lists:
-        return [name for name, _ in model.named_children()]
-    _, name, blocks = max(lists, key=lambda entry: entry[0])
-    return [f"{name}.{k}".lstrip(".") for k, _ in blocks.named_children()]
-
-# %% ../../nbs/jobs/05_layers.ipynb #5957a96f
-LAYER_POOLINGS = ("mean", "cls", "both", "last")
-
-
-def pooled_views(
-    out: Tensor,  # what a layer returns: (n, d), (n, d, h, w), (n, h, w, d) or (n, t, d)
-    pool: Sequence,  # names of `LAYER_POOLINGS`
-    *,
-    n_prefix: int = 0,  # tokens before those of the patches
-    channels_last: bool = False,  # are maps (n, h, w, d)?
-    mask: Tensor | None = None,  # 0 where a token is padding, shape (n, t)
-) -> dict[str, Tensor]:  # pooling -> features, shape (n, d)
-    "What a layer returns as one vector per input, in each way that applies."
-    if out.ndim == 2:
-        return {"": out}
-    if out.ndim == 4:
-        return {"mean": out.mean((1, 2) if channels_last else (2, 3))} if "mean" in pool else {}
-    if out.ndim != 3:
-        return {"": out.flatten(1)}
-    if mask is not None and mask.shape == out.shape[:2]:
-        mean, first, last = (
-            pooling.pool_tokens(out, mask, name) for name in ("mean", "cls", "last")
-        )
-    else:
-        mean, first, last = out[:, n_prefix:].mean(1), out[:, 0], out[:, -1]
-    views = dict(mean=mean, cls=first, both=torch.cat([first, mean], 1), last=last)
-    return {name: views[name] for name in pool}
-
-# %% ../../nbs/jobs/05_layers.ipynb #8ed2b1fa
-def _n_prefix(module):  # tokens before those of the patches
-    if hasattr(module, "num_prefix_tokens"):
-        return module.num_prefix_tokens
-    ends = ("cls_token", "class_embedding")  # of transformers
-    has_class = any(name.endswith(ends) for name, _ in module.named_parameters())
-    return has_class + getattr(getattr(module, "config", None), "num_register_tokens", 0)
-
-
-def _run(model, x):  # a masked autoencoder sees whole pictures
-    named = x if isinstance(x, dict) else dict(pixel_values=x)
-    with pretrained.without_masks(model, named) as more:
-        model(**x, **more) if isinstance(x, dict) else model(x, **more)
-
-
-class _Views:
-    "Calls a model and returns the pooled outputs of its layers side by side."
-
-    def __init__(self, model, layers, pool, caller):
-        self.caller = caller
-        self.layers, self.pool, self.outputs, self.widths = layers, pool, {}, {}
-        modules = dict(model.named_modules())
-        self.hooks = [modules[name].register_forward_hook(self._keeper(name)) for name in layers]
-        self.n_prefix = _n_prefix(model)
-        self.asked, self.pictures = False, None
-        self.axes: dict = {}  # layer -> axis of the channels of its map
-        self.mode: ChannelAxes | None = None  # while the axes are asked
-
-    def _keeper(self, name):
-        def keep(module, inputs, out):
-            out = out[0] if isinstance(out, (tuple, list)) and out else out
-            if not isinstance(out, Tensor):
-                rule = "layers must return a tensor, or a tuple that starts with one"
-                got = f"{type(out).__name__} of {name!r}"
-                checks.refuse(self.caller, rule, got, "name a layer inside of it", TypeError)
-            if self.mode is not None and out.ndim == 4:
-                self.axes[name] = chosen_axis(
-                    self.mode.of(out), out, self.pictures, module, self.caller
-                )
-            self.outputs[name] = out.clone()  # a later layer may work in place
-
-        return keep
-
-    def _ask_axes(self, model, x):
-        with ChannelAxes() as self.mode:
-            self.pictures = self.mode.put_pictures(x)
-            _run(model, x)
-        self.mode = None
-
-    def __call__(self, model, x):
-        if self.asked is False:
-            few = {k: v[:2] for k, v in x.items()} if isinstance(x, dict) else x[:2]
-            self._ask_axes(model, few)
-            self.asked = True
-        self.outputs = {}
-        _run(model, x)
-        views = {}
-        options: dict[str, Any] = dict(n_prefix=self.n_prefix)
-        if isinstance(x, Mapping):
-            options["mask"] = x.get("attention_mask")
-        for layer in self.layers:
-            if layer not in self.outputs:
-                checks.refuse(self.caller, "layers must run", repr(layer), "name another")
-            options["channels_last"] = self.axes.get(layer) == 3
-            for name, X in pooled_views(self.outputs[layer], self.pool, **options).items():
-                views[f"{layer}/{name}".rstrip("/")] = X.float()
-        if not views:
-            checks.refuse(self.caller, "a pooling must apply", self.pool, "add 'mean'")
-        self.widths = {name: X.shape[1] for name, X in views.items()}
-        return torch.cat(list(views.values()), 1)
-
-# %% ../../nbs/jobs/05_layers.ipynb #392a97c4
-class _PreparedImages(Dataset):  # images as a model takes them
-    def __init__(self, images, transform):
-        self.images, self.transform = images, transform
-
-    def __len__(self):
-        return len(self.images)
-
-    def __getitem__(self, i):
-        return self.transform(self.images[i])
-
-
-def _ready(images):  # do they go to the model as they are?
-    return torch.is_tensor(images) or isinstance(images, (Dataset, DataLoader))
-
-
-def _model_inputs(images, enc):
-    if _ready(images):
-        return images
-    source = images if isinstance(images, ImageSource) else load_images(images)
-    return _PreparedImages(source, enc.transform)
-
-# %% ../../nbs/jobs/05_layers.ipynb #ff9f921b
-class LayerPoints(fixed_tasks.FixedPoints):
-    "Inputs of a model without the labels that a loader gives beside them."
-
-    def __iter__(self):
-        for batch in super().__iter__():
-            yield (
-                loaders.split_batch(batch, "rank_layers").inputs
-                if isinstance(batch, Mapping)
-                else batch
-            )
-
-
-class TextPoints(fixed_tasks.FixedPoints):
-    "Texts as tokens of a network: a seeded subset in a fixed order, read in batches."
-
-    def __init__(
-        self,
-        texts: TextSource,
-        encoder: TokenEncoder,
-        n_points: int,  # at most
-        batch_size: int,  # texts in a forward pass
-    ) -> None:
-        super().__init__(list(texts.texts), n_points, batch_size, 0)
-        self.source, self.texts = texts, texts.subset(self.index)
-        self.encoder = encoder
-
-    def __iter__(self):
-        for some in super().__iter__():
-            yield self.encoder.tokens(some)
-
-
-class OpenLayers(NamedTuple):
-    "A network whose layers are looked at, and its inputs in a fixed order."
-
-    module: nn.Module
-    points: Any  # FixedPoints; TextPoints where the inputs are texts
-
-
-def _open_texts(source, texts, n_points, batch_size, caller):  # OpenLayers
-    if isinstance(source, Name):
-        source = Network(*named_models.transformers_model(source.text, caller, texts=True)[:2])
-    elif isinstance(source, Network):
-        source = source.with_tokenizer()
-    if not isinstance(source, Network) or source.partner is None:
-        rule = "layers of texts need a network and its tokenizer"
-        remedy = "pass the pair, or a name"
-        checks.refuse(caller, rule, source.label, remedy, TypeError)
-    encoder = TokenEncoder(source.model, source.partner)
-    points = TextPoints(load_texts(texts), encoder, n_points, batch_size)
-    return OpenLayers(_tower(encoder.model, "text_model"), points)
-
-
-def _tower(module, name):  # of a network of pictures and texts the part for one of them
-    network = module.network if isinstance(module, PooledModel) else module
-    return getattr(network, name) if hasattr(network, "get_text_features") else network
-
-
-def open_layers(
-    model: nn.Module | str | tuple,  # as for `layer_features`
-    images: InputsLike | None,  # as for `layer_features`
-    *,
-    texts: TextsLike | None = None,  # as for `layer_features`
-    transform: Callable | None = None,  # PIL image -> tensor; None is the model's own
-    n_points: int = 5000,  # at most
-    batch_size: int = 64,  # inputs in a forward pass
-    caller: str = "layer_features",  # whom a refusal names
-) -> OpenLayers:
-    "The module behind a name, and its inputs in a fixed order."
-    n_points = checks.check_count(n_points, caller, "n_points", low=2)
-    batch_size = checks.check_count(batch_size, caller, "batch_size")
-    if (images is None) == (texts is None):
-        rule, got = "points must be images or texts", "none" if texts is None else "both"
-        checks.refuse(caller, rule, got, "pass one of them", TypeError)
-    source = source_of(model)
-    if texts is not None:
-        return _open_texts(source, texts, n_points, batch_size, caller)
-    if not isinstance(source, (Network, Name)):
-        rule = "model must be a module, a name or (network, processor)"
-        checks.refuse(caller, rule, source.label_at(0), "pass an nn.Module", TypeError)
-    fixed = isinstance(images, fixed_tasks.FixedPoints)
-    is_name, paired = isinstance(source, Name), source.partner is not None
-    if paired and (fixed or _ready(images)) or is_name and fixed:
-        rule = f"a {'name' if is_name else 'processor'} needs pictures"
-        got = f"{type(images).__name__}, which goes to the model as it is"
-        remedy = "pass the network alone, or what load_images opens"
-        checks.refuse(caller, rule, got, remedy, TypeError)
-    module: Any = getattr(source, "model", None)
-    if fixed:
-        return OpenLayers(module, images)
-    if is_name or paired or not _ready(images):
-        enc = load_encoder(source, transform=transform)
-        module, images = enc.module, _model_inputs(images, enc)
-    points = LayerPoints(images, n_points, batch_size, 0)
-    return OpenLayers(_tower(module, "vision_model"), points)
-
-# %% ../../nbs/jobs/05_layers.ipynb #d50fbe0f
-def _check_steady(module, points, views, caller):
-    "Look at the layers for a few inputs, in one batch and alone, as `embed` does."
-    first = next(iter(points))
-    named = isinstance(first, Mapping)
-    size = min(PROBE_IMAGES, len(next(iter(first.values())) if named else first))
-
-    def some(rows):
-        part = {k: v[rows] for k, v in first.items()} if named else first[rows]
-        one: Any = [part]
-        return encode(module, one, features=views)
-
-    def row(i):
-        return {k: v[i] for k, v in first.items()} if named else first[i]
-
-    halves = any(w.dtype in (torch.float16, torch.bfloat16) for w in module.parameters())
-    tolerance = probe.HALF if halves else probe.ON_GPU if torch.cuda.is_available() else probe.EXACT
-    look = Look(features=some, inputs=row, tolerance=tolerance, kind="texts" if named else "images")
-    probe.check_encoder(look, some(list(range(size))), "the layers", caller)
-
-
-def _layer_rows(module, points, layers, pool, caller):  # "layer/pooling" -> features, (n, d)
-    pool = (pool,) if isinstance(pool, str) else tuple(pool)
-    for name in pool:
-        checks.check_choice(name, LAYER_POOLINGS, caller, "pool")
-    modules = dict(module.named_modules())
-    layers = layer_names(module) if layers is None else list(layers)
-    for name in layers:
-        if name not in modules:
-            near = ", ".join(layer_names(module)[:4])
-            checks.refuse(
-                caller, "layers must be modules", repr(name)[:60], f"the blocks are {near}"
-            )
-    views = _Views(module, layers, pool, caller)
-    try:
-        _check_steady(module, points, views, caller)
-        X: Any = encode(module, points, features=views)
-    finally:
-        for hook in views.hooks:
-            hook.remove()
-    return dict(zip(views.widths, X.split(list(views.widths.values()), 1), strict=True))
-
-
-def layer_features(
-    model: nn.Module | str | tuple,  # module, (network, processor or tokenizer), or a name
-    images: InputsLike | None = None,  # tensor (n, ...), loader, or what `load_images` opens
-    *,
-    texts: TextsLike | None = None,  # what `load_texts` opens, instead of images
-    layers: Sequence | None = None,  # names of modules; None: `layer_names`
-    pool: Sequence | str = ("mean", "cls"),  # of `LAYER_POOLINGS`
-    transform: Callable | None = None,  # PIL image -> tensor; None is the model's own
-    n_points: int = 5000,  # at most, a seeded subset
-    batch_size: int = 64,  # inputs in a forward pass
-) -> dict[str, Tensor]:  # "layer/pooling" -> features, shape (n, d), float32
-    "Features of all layers, from one pass over the images."
-    options: dict[str, Any] = dict(transform=transform, n_points=n_points, batch_size=batch_size)
-    module, points = open_layers(model, images, texts=texts, **options)
-    return _layer_rows(module, points, layers, pool, "layer_features")
 
 # %% ../../nbs/jobs/05_layers.ipynb #dd5599a6
 def colour_shares(
@@ -410,7 +105,7 @@ def _given_judge(points, reference):
 
 
 def _jury_judge(points, judges, options):  # None if no jury sees the inputs
-    source: Any = points.source if isinstance(points, TextPoints) else None
+    source: Any = points.source if isinstance(points, layer_outputs.TextPoints) else None
     source = getattr(points.data, "images", source)
     if judges is None or judges is False or source is None:
         return None
@@ -428,7 +123,7 @@ def _jury_judge(points, judges, options):  # None if no jury sees the inputs
 
 
 def _default_judge(points, features):
-    of_texts = isinstance(points, TextPoints)
+    of_texts = isinstance(points, layer_outputs.TextPoints)
     inputs = "words" if of_texts else "pixels"
     if of_texts:
         references = dict(words=word_features(points.texts.texts))
@@ -501,7 +196,7 @@ class _LabelsThere(NamedTuple):
 
 
 def _named_points(points):  # the source of all inputs, if there is one
-    if isinstance(points, TextPoints):
+    if isinstance(points, layer_outputs.TextPoints):
         return points.source
     return getattr(points.data, "images", None)
 
@@ -557,7 +252,9 @@ def rank_layers(
         rule, remedy = "judges must be 'standing' or False", "pass features as reference="
         checks.refuse("rank_layers", rule, repr(judges)[:40], remedy)
     reading: dict[str, Any] = dict(transform=transform, n_points=n_points, batch_size=batch_size)
-    module, points = open_layers(model, images, texts=texts, **reading, caller="rank_layers")
+    module, points = layer_outputs.open_layers(
+        model, images, texts=texts, **reading, caller="rank_layers"
+    )
     checked = _labels_there(labels, points, images)
     if groups is not None:
         named = row_labels.groups_of_points(
@@ -565,7 +262,7 @@ def rank_layers(
         )
         number = check_groups(named.names, points.n_all, "rank_layers").number
         options["groups"] = number[points.index]
-    features = _layer_rows(module, points, layers, pool, "rank_layers")
+    features = layer_outputs.layer_rows(module, points, layers, pool, "rank_layers")
     judge = None
     if "prior" not in options:
         if reference is not None:

@@ -103,25 +103,6 @@ def moments_of_edges(
         inner=(inner + inner.T) / 2,
     )
 
-# %% ../../nbs/prior/15_edge_errors.ipynb #1ae71aed
-def edge_moments(
-    basis: ridge.RidgeBasis,  # of the features whose probes are judged
-    Z: Tensor,  # factor of the prior kernel, shape (n, r)
-    temperature: float,  # T > 0, in the units of K
-    *,
-    block_size: int | None = None,  # points in a block; None is n/8, between 512 and 2048
-    executor: ExecutorLike | None = None,  # over strips of rows, at 4/3 of the work
-    progress: bool = False,  # show a bar on standard error
-) -> ridge_tasks.TaskMoments:
-    """Second moments of tasks under independent undirected edges, as ridge probes see them.
-
-    `block_size` squared pairs exist at a time, in each worker of the executor.
-    """
-    remedy = "pass ridge_basis(features)"
-    checks.check_instance(basis, ridge.RidgeBasis, "edge_moments", "basis", remedy=remedy)
-    law = edge_law(Z, temperature, basis.U, "edge_moments")
-    return moments_of_edges(basis, law, PairPass("edge_moments", block_size, executor, progress))
-
 # %% ../../nbs/prior/15_edge_errors.ipynb #8cee2e7f
 def weighted_gram(
     W: Tensor,  # shape (n, r)
@@ -163,22 +144,3 @@ def variance_of_edges(basis: ridge.RidgeBasis, law: EdgeLaw, alpha: float, run: 
     parts = blocks.map_blocks(part, blocks.pair_blocks(n, size), executor=run.executor, **bar)
     total: Any = sum(parts)
     return 2 * total / n**2
-
-# %% ../../nbs/prior/15_edge_errors.ipynb #d8f6cb80
-def edge_variance(
-    basis: ridge.RidgeBasis,  # of the features whose probes are judged
-    Z: Tensor,  # factor of the prior kernel, shape (n, r)
-    temperature: float,  # T > 0, in the units of K
-    alpha: float,  # ridge penalty
-    *,
-    block_size: int | None = None,  # points in a block, as for `edge_moments`
-    executor: ExecutorLike | None = None,  # concurrent.futures.Executor over pairs of blocks
-    progress: bool = False,  # show a bar on standard error
-) -> Tensor:  # a float64 scalar
-    "Variance of the leave-one-out error over tasks with independent undirected edges."
-    remedy = "pass ridge_basis(features)"
-    checks.check_instance(basis, ridge.RidgeBasis, "edge_variance", "basis", remedy=remedy)
-    law = edge_law(Z, temperature, basis.U, "edge_variance")
-    alpha = checks.check_number(alpha, "edge_variance", "alpha", low=0)
-    run = PairPass("edge_variance", block_size, executor, progress)
-    return variance_of_edges(basis, law, alpha, run)

@@ -6,9 +6,6 @@
 __all__ = []
 
 # %% ../../nbs/prior/25_pairs.ipynb #abedbd8e
-import math
-import warnings
-from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -21,8 +18,6 @@ import taskpriors.checks as checks
 from ..checks import ArrayLike, Seed
 from ..inputs.row_pairs import GivenPairs, PairsLike, read_pairs
 from . import prefix
-from .estimates import Labelings, Measure
-from .labelings import sample_labelings
 from ..refusals import shortened
 
 # %% ../../nbs/prior/25_pairs.ipynb #f1cf9ca0
@@ -94,31 +89,13 @@ def separated_factor(
     columns[second, place] = -((scale / 2) ** 0.5)
     return torch.cat([Z, columns], 1)
 
-
-def doubtful_factor(
-    Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
-    temperature: float,  # T
-    pairs: PairsLike,  # as for `blocks_of_pairs`
-    *,
-    error: float,  # probability that what is said of a pair is wrong, between 0 and 1/2
-) -> Tensor:  # shape (n, r + n_pairs)
-    "The factor of the measure given pairs that may be wrong, for any sampler at T."
-    caller = "doubtful_factor"
-    Z = checks.check_features(Z, caller, "Z").detach()
-    T = checks.check_temperature(temperature, caller)
-    open_half: dict[str, Any] = dict(low=0, high=0.5, low_open=True, high_open=True)
-    error = checks.check_number(error, caller, "error", **open_half)
-    pairs = read_pairs(pairs, None, len(Z), caller)
-    columns = separated_factor(Z, pairs.points, T * math.log((1 - error) / error))
-    signs = torch.where(pairs.same, -1.0, 1.0).to(Z)
-    columns[pairs.points[:, 1], Z.shape[1] + torch.arange(len(signs))] *= signs
-    return columns
-
 # %% ../../nbs/prior/25_pairs.ipynb #2cc96b3e
-_NATS = (8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0)
-
-
-def _checked_blocks(Z, pairs, caller):  # -> Z, Blocks
+def checked_blocks(
+    Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
+    pairs: PairsLike,  # as for `blocks_of_pairs`
+    caller: str,  # who asks
+) -> tuple[Tensor, Blocks]:  # the factor, and two blocks at least
+    "A factor and the blocks of its points."
     Z = checks.check_features(Z, caller, "Z").detach()
     blocks = blocks_of_pairs(pairs, len(Z), caller)
     if blocks.n_blocks < 2:
@@ -127,98 +104,24 @@ def _checked_blocks(Z, pairs, caller):  # -> Z, Blocks
     return Z, blocks
 
 
-def _keeps_apart(labels: Tensor, blocks: Blocks) -> Tensor:  # of blocks, (m, n_blocks) -> (m,)
+def keeps_apart(
+    labels: Tensor,  # of blocks, shape (m, n_blocks)
+    blocks: Blocks,
+) -> Tensor:  # shape (m,)
+    "Does a labeling break no pair of two classes?"
     first, second = blocks.apart.T.to(labels.device)
     return (labels[:, first] != labels[:, second]).all(1)
 
 
-def _refuse_too_few_classes(blocks: Blocks, q: int, caller: str) -> NoReturn:
+def refuse_too_few_classes(
+    blocks: Blocks,
+    q: int,  # classes
+    caller: str,  # who asks
+) -> NoReturn:
+    "Say that no draw keeps all pairs apart."
     rule = "tasks must exist that keep every pair of two classes apart"
     got = f"none of {q} classes among the draws, for {len(blocks.apart)} pairs of blocks"
     checks.refuse(caller, rule, got, "raise n_classes, raise the temperature, or drop pairs")
-
-
-def _thinned(drawn: Labelings, keep: Tensor, nats: float, n_apart: int) -> Labelings:
-    "The draws that are kept, with weights that sum to one and their log partition."
-    weights = drawn.weights[keep]
-    share = weights.sum().item()
-    log_z = log_z_se = None
-    if drawn.log_partition is not None and drawn.log_partition_se is not None:
-        fits = min(share, 1.0)
-        log_z = drawn.log_partition + math.log(fits) - nats * n_apart
-        log_z_se = math.hypot(
-            drawn.log_partition_se, ((1 - fits) / fits / drawn.n_ancestors) ** 0.5
-        )
-    return replace(
-        drawn,
-        labels=drawn.labels[keep],
-        log_weights=weights.log() - math.log(share),
-        ancestor=drawn.ancestor[keep].unique(return_inverse=True)[1],
-        ess=drawn.ess * share,
-        n_ancestors=drawn.n_ancestors * share,
-        log_partition=log_z,
-        log_partition_se=log_z_se,
-    )
-
-
-def _draw_apart(Zb, blocks, m, g, **options):  # -> Labelings of blocks that break no pair, or None
-    T = options["temperature"]
-    for nats in _NATS:
-        factor = separated_factor(Zb, blocks.apart, T * nats)
-        drawn = sample_labelings(factor, n_tasks=m + m // 4 + 1, seed=g, **options)
-        fits = _keeps_apart(drawn.labels, blocks)
-        if int(fits.sum()) < m:
-            continue
-        thinned = _thinned(drawn, fits, nats, len(blocks.apart))
-        some = torch.randperm(len(thinned.labels), generator=g, device=g.device)[:m]
-        some = some.to(thinned.labels.device)
-        ancestor = thinned.ancestor[some].unique(return_inverse=True)[1]
-        log_weights = thinned.log_weights[some].log_softmax(0)
-        labels = thinned.labels[some]
-        return replace(thinned, labels=labels, log_weights=log_weights, ancestor=ancestor)
-    return None
-
-
-def sample_given_pairs(
-    Z: ArrayLike,  # factor of the prior kernel K = Z Z^T, shape (n, r)
-    temperature: float,  # T, in the unit of K
-    n_classes: int,  # q, at least 2
-    pairs: PairsLike,  # as for `blocks_of_pairs`
-    *,
-    n_tasks: int,  # labelings returned
-    method: str = "anneal",  # as in sample_labelings
-    gibbs_sweeps: int | None = None,  # as in sample_labelings
-    seed: Seed | None = None,  # same seed, same tasks
-) -> Labelings:  # warns if a diagnostic gives a reason for distrust
-    "Draw labelings from the measure exp(Tr(GK)/T) given pairs of one class and of two."
-    caller = "sample_given_pairs"
-    Z, blocks = _checked_blocks(Z, pairs, caller)
-    T = checks.check_temperature(temperature, caller)
-    m = checks.check_count(n_tasks, caller, "n_tasks")
-    g = checks.check_generator(seed, caller, Z.device)
-    options: dict[str, Any] = dict(temperature=T, n_classes=n_classes, method=method)
-    options |= dict(gibbs_sweeps=gibbs_sweeps)
-    Zb = block_factor(Z, blocks)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the reason is said below
-        if len(blocks.apart):
-            drawn = _draw_apart(Zb, blocks, m, g, **options)
-        else:
-            drawn = sample_labelings(Zb, n_tasks=m, seed=g, **options)
-    if drawn is None:
-        _refuse_too_few_classes(blocks, n_classes, caller)
-    device = drawn.labels.device
-    free = torch.bincount(blocks.block)[blocks.block] == 1
-    free &= ~torch.isin(blocks.block, blocks.apart)
-    measure = Measure(factor=Z, temperature=T, pi=None, kappa=0.0, free=free.to(device))
-    drawn = replace(drawn, labels=drawn.labels[:, blocks.block.to(device)], measure=measure)
-    if not drawn.trusted:
-        warnings.warn(
-            f"{caller}: samples should be trusted only with diagnostics in order. Got "
-            f"{drawn.reason}; draw more tasks, choose another method, or raise the temperature.",
-            stacklevel=2,
-        )
-    return drawn
 
 # %% ../../nbs/prior/25_pairs.ipynb #df3a920b
 def tasks_given_pairs(
@@ -234,7 +137,7 @@ def tasks_given_pairs(
 ) -> Tensor:  # shape (n_tasks, n), int64
     "Draw tasks by Algorithm 1 over blocks of tied points, none of which breaks a pair."
     caller = "tasks_given_pairs"
-    Z, blocks = _checked_blocks(Z, pairs, caller)
+    Z, blocks = checked_blocks(Z, pairs, caller)
     T = checks.check_temperature(temperature, caller)
     m = checks.check_count(n_tasks, caller, "n_tasks")
     g = checks.check_generator(seed, caller, Z.device)
@@ -248,7 +151,7 @@ def tasks_given_pairs(
     for _ in range(20):
         options: dict[str, Any] = dict(n_tasks=m, n_orders=n_orders, convention=convention)
         drawn = prefix.sample_labels(Zb, T, n_classes, seed=g, **options)
-        intact.append(drawn[_keeps_apart(drawn, blocks)])
+        intact.append(drawn[keeps_apart(drawn, blocks)])
         if sum(map(len, intact)) >= m:
             return torch.cat(intact)[:m, blocks.block.to(Z.device)]
-    _refuse_too_few_classes(blocks, n_classes, caller)
+    refuse_too_few_classes(blocks, n_classes, caller)

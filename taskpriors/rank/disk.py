@@ -6,6 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/rank/10_disk.ipynb #b1166ad2
+import functools
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,6 +36,7 @@ from .memory import model_metrics
 from .options import RankOptions
 from ..ridge import simplex_codes
 from ..ridge_tasks import MOST_LOST
+from ..store import CacheLike
 from ..svd import present_classes
 from ..transfer import from_sums, registry
 from ..transfer.from_sums import ClassSums
@@ -148,12 +150,14 @@ def _of_labels(label_scores, eps):  # of KnownLabels: the last fields of RowScor
     )
 
 
-def _scored(rows, job):  # RowScores
-    def array(path):
-        return None if path is None else torch.from_numpy(remote.load_array(path, _CALLER))
+def _loaded(path):  # what a job names, as a tensor
+    return torch.from_numpy(remote.load_array(path, _CALLER))
 
-    labels = torch.from_numpy(remote.load_array(job.tasks, _CALLER))
-    probed, classes = array(job.probed), array(job.labels)
+
+def _scored(rows, job):  # RowScores
+    labels = _loaded(job.tasks)
+    probed = None if job.probed is None else _loaded(job.probed)
+    classes = None if job.labels is None else _loaded(job.labels)
 
     def compute():
         start = time.perf_counter()
@@ -302,14 +306,8 @@ class _TaskStream(NamedTuple):  # what a worker needs to draw tasks
 
 
 def _draw_stream(seed, stream):  # path of the tasks, shape (n_tasks, n), uint8
-    Z = torch.from_numpy(remote.load_array(f"{stream.folder}/factor.npy", _CALLER)).to(
-        stream.device
-    )
-    classes = (
-        None
-        if stream.classes is None
-        else torch.from_numpy(remote.load_array(stream.classes, _CALLER))
-    )
+    Z = _loaded(f"{stream.folder}/factor.npy").to(stream.device)
+    classes = None if stream.classes is None else _loaded(stream.classes)
     drawing = dict(n_tasks=stream.n_tasks, n_orders=stream.n_orders, given=classes, seed=seed)
     tasks = sample_many_labels(Z, stream.temperature, stream.n_classes, **drawing)
     return remote.save_array(f"{stream.folder}/tasks_{seed}.npy", tasks.numpy(), _CALLER)
@@ -376,17 +374,7 @@ def draw_row_tasks(
     return DrawnTasks(labels, T, top)
 
 
-class RowMoments(NamedTuple):
-    "Of Tr(MG), from a sample of the rows, and the graphs that they are over."
-
-    mean: Tensor  # shape (n_models,)
-    variance: Tensor  # shape (n_models,)
-    temperature: Tensor  # of the edges
-    scale: Tensor  # mean of abs(K_ij)
-    least: Tensor  # eigenvalue of E[G]; minus infinity if it did not converge
-
-
-def _sample_moments(models, prior, options):  # RowMoments
+def _sample_moments(models, prior, options):  # Moments of all models, (n_models,) each
     n = len(prior.factor)
     index = blocks.evenly(n, PAIRED)
     T = options.temperature
@@ -396,12 +384,13 @@ def _sample_moments(models, prior, options):  # RowMoments
     K = prior.factor[index].to(options.device)
     sampled = sampled_moments(factors, K, n, T, options.graphs)
     least = least_eigenvalue(K, T, graphs=options.graphs).value
-    return RowMoments(
+    return engine.Moments(
         mean=sampled.mean.cpu(),
         variance=sampled.variance.cpu(),
+        least=members.scalar(least).nan_to_num(-math.inf),  # a cache holds no NaN
         temperature=members.scalar(T),
         scale=members.scalar(sampled.scale),
-        least=members.scalar(least).nan_to_num(-math.inf),  # a cache holds no NaN
+        seconds=members.scalar(0.0),
     )
 
 # %% ../../nbs/rank/10_disk.ipynb #c54fd8ee
@@ -413,20 +402,17 @@ class DrawnRows(NamedTuple):
     top: Tensor  # eigenvalue of that judge's kernel
     rank: Tensor
     trace_cut: Tensor
-    moments: RowMoments | None = None  # if the options ask for them
 
 
 def _task_seeds(options):  # of the tasks of the skill, and of those of the probes
     return [options.seed + 2, *([options.seed] if options.accuracy else [])]
 
 
-def _draw(models, law, options):  # DrawnRows
-    prior = cut_law(law, options)
-    n, seeds = len(prior.factor), _task_seeds(options)
-    tasks = draw_row_tasks(law.judges, n, options, seeds=seeds, cut=prior)
+def _draw(prior, law, options):  # DrawnRows; `prior` is the cut law
+    seeds = _task_seeds(options)
+    tasks = draw_row_tasks(law.judges, len(prior.factor), options, seeds=seeds, cut=prior)
     return DrawnRows(
         tasks=torch.from_numpy(tasks.labels),
-        moments=_sample_moments(models, prior, options) if options.moments else None,
         task_temperature=members.scalar(tasks.temperature),
         top=members.scalar(tasks.top),
         rank=members.scalar(prior.factor.shape[1]),
@@ -434,7 +420,7 @@ def _draw(models, law, options):  # DrawnRows
     )
 
 
-def _drawn_or_kept(models, law, options):  # DrawnRows, from the cache if it is there
+def _drawn_or_kept(models, law, options):  # DrawnRows, and Moments or None; perhaps of the cache
     judges = [(judge.names, judge.kernels, judge.weight) for judge in law.judges]
     rows = {name: model.features for name, model in models.items()}
     has_factor = any(isinstance(kernel, Tensor) for _, kernels, _ in judges for kernel in kernels)
@@ -443,42 +429,33 @@ def _drawn_or_kept(models, law, options):  # DrawnRows, from the cache if it is 
             k: M.rows for names, kernels, _ in judges for k, M in zip(names, kernels, strict=True)
         }
     files = {name: _file_key(matrix) for name, matrix in rows.items()}
-    if options.cache is False or has_factor or None in files.values():
-        return _draw(models, law, options)
-    weights = [[list(names), weight] for names, _, weight in judges]
-    key = dict(what="tasks of judges on disk", files=files, judges=weights)
+    folder: CacheLike | None = options.cache
+    if has_factor or None in files.values():
+        folder = False
+    key = dict(files=files, judges=[[list(names), weight] for names, _, weight in judges])
     key["device"] = str(options.device)  # a generator draws other numbers on another device
-    names = ("n_tasks", "n_classes", "n_orders", "seed", "graphs", "kernel", "rank")
-    names += ("temperature", "task_temperature", "accuracy", "moments")
+    names = ("n_tasks", "n_classes", "n_orders", "seed", "kernel", "rank")
+    names += ("task_temperature", "accuracy")
     key |= {name: getattr(options, name) for name in names}
-    path = store.cache_dir(options.cache) / "ranking" / f"{store.digest_json(key)[:24]}.safetensors"
-    m, n = len(models), len(next(iter(rows.values())))
-    like = dict.fromkeys(DrawnRows._fields[:-1], members.blank())
-    shape = (len(_task_seeds(options)), options.n_tasks, n)
-    like["tasks"] = torch.empty(shape, dtype=torch.uint8, device="meta")
-    if options.moments:
-        like |= dict.fromkeys(RowMoments._fields, members.blank())
-        like |= dict.fromkeys(("mean", "variance"), members.blank(m))
-
-    def draw():
-        rows = _draw(models, law, options)._asdict()
-        moments = rows.pop("moments")
-        return rows if moments is None else rows | moments._asdict()
-
-    tensors = store.cached(
-        path,
-        draw,
-        key,
+    blank, prior = members.blank, functools.cache(partial(cut_law, law, options))
+    shape = (len(_task_seeds(options)), options.n_tasks, len(next(iter(rows.values()))))
+    like = DrawnRows(torch.empty(shape, dtype=torch.uint8, device="meta"), *[blank()] * 4)
+    drawn = members.load_or_compute(
+        dict(key, what="tasks of judges on disk"),
+        lambda: _draw(prior(), law, options),
         like,
-        caller=options.caller,
-        infinite=True,
-        root=store.cache_dir(options.cache),
+        folder,
     )
-    numbers = dict(tensors)
-    moments = None
-    if options.moments:
-        moments = RowMoments(**{name: numbers.pop(name) for name in RowMoments._fields})
-    return DrawnRows(**numbers, moments=moments)
+    if not options.moments:
+        return drawn, None
+    key |= dict(what="moments on disk", graphs=options.graphs, temperature=options.temperature)
+    moments = members.load_or_compute(
+        key,
+        lambda: _sample_moments(models, prior(), options),
+        engine.Moments(blank(len(models)), blank(len(models)), *[blank()] * 4),
+        folder,
+    )
+    return drawn, moments
 
 # %% ../../nbs/rank/10_disk.ipynb #660be4e2
 def _without_changed(models, caller):  # Settled, or None if no file has changed
@@ -595,22 +572,6 @@ def _label_columns(scores):  # column -> number, of RowScores with labels
     return named
 
 
-def _moments_of(models, moments):  # name -> Moments, of RowMoments or None
-    if moments is None:
-        return {}
-    return {
-        name: engine.Moments(
-            mean=mean,
-            variance=variance,
-            least=moments.least,
-            temperature=moments.temperature,
-            scale=moments.scale,
-            seconds=members.scalar(0.0),
-        )
-        for name, mean, variance in zip(models, moments.mean, moments.variance, strict=True)
-    }
-
-
 def _complete(labels):  # are all points labelled?
     return labels is not None and bool((labels.classes >= 0).all())
 
@@ -672,7 +633,7 @@ class DiskEngine:
                 law = laws.law_of(
                     choice, models, options, jurors=jurors, kernel_of=partial(self._kernel, models)
                 )
-                drawn_rows = _drawn_or_kept(models, law, options)
+                drawn_rows, of_models = _drawn_or_kept(models, law, options)
                 break
             except OSError:
                 remaining = _without_changed(models, options.caller)
@@ -687,13 +648,16 @@ class DiskEngine:
         T = drawn_rows.task_temperature.item()
         gain = drawn_rows.top.item() / (options.n_classes * T)
         record = dict(task_temperature=T, task_gain=gain, rank=rank, trace_cut=share)
-        n = drawn_rows.tasks.shape[2]
+        n, moments = drawn_rows.tasks.shape[2], {}
+        if of_models is not None:
+            pairs = zip(models, of_models.mean, of_models.variance, strict=True)
+            moments = {k: of_models._replace(mean=m, variance=v) for k, m, v in pairs}
         return engine.Drawn(
             law=replace(law, description=words),
             models=models,
             skill_tasks=drawn_rows.tasks[0],
             probe_tasks=drawn_rows.tasks[1] if options.accuracy else None,
-            moments=_moments_of(models, drawn_rows.moments),
+            moments=moments,
             record=record | dict(n_judged=min(n, options.n_judged)),
             pairs=f"of {min(n, PAIRED)} points",
             failures=failures,

@@ -325,6 +325,10 @@ class Comparison(NamedTuple):
         return f"{self.a} against {self.b}: {lead}, P(ahead) {self.probability:.2f}"
 
 
+def _share_ahead(gap):  # of the draws in which it is positive; one of zero counts half
+    return ((gap.sign() + 1) / 2).mean(0)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Forecast(Result):
     """What each model is expected to reach on the user's task, in points of its score.
@@ -361,8 +365,7 @@ class Forecast(Result):
         "Probability of each model to be ahead of the first; one half for itself."
         if self.draws is None:
             return torch.full((len(self.models),), math.nan, dtype=torch.float64)
-        gap = self.draws - self.draws[:, self.order[:1]]
-        return (gap > 0).double().mean(0) + 0.5 * (gap == 0).double().mean(0)
+        return _share_ahead(self.draws - self.draws[:, self.order[:1]])
 
     @cached_property
     def tier(self) -> Tensor:  # shape (n_models,), 1 or 2, int64
@@ -386,22 +389,8 @@ class Forecast(Result):
         if self.draws is None:
             return Comparison(a, b, (self.lead[i] - self.lead[j]).item(), *[math.nan] * 3)
         gap = self.draws[:, i] - self.draws[:, j]
-        ahead = (gap > 0).double().mean() + 0.5 * (gap == 0).double().mean()
         low, high = gap.quantile(torch.tensor([0.025, 0.975], dtype=gap.dtype)).tolist()
-        return Comparison(a, b, gap.mean().item(), low, high, ahead.item())
-
-    def pairs(
-        self,
-        rows: Sequence,  # of the models to show
-    ) -> dict[str, list]:  # what json can hold, the row's model against the column's
-        "Lead in points, its 95 % interval and the probability to be ahead, of each two models."
-        names = [self.models[k] for k in rows]
-        lines = [[self.compare(a, b) for b in names] for a in names]
-        fields = ("lead", "low", "high", "probability")
-        values = {
-            name: [[getattr(pair, name) for pair in line] for line in lines] for name in fields
-        }
-        return dict(models=names, **values)
+        return Comparison(a, b, gap.mean().item(), low, high, _share_ahead(gap).item())
 
     def to_frame(self) -> DataFrame:
         "One row per model, the most probable first."

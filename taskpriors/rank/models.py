@@ -20,12 +20,11 @@ import torch
 from torch import nn
 
 import taskpriors.checks as checks
-from ..checks import ArrayLike, ExecutorLike, available_memory
+from ..checks import ArrayLike, ExecutorLike
 from ..inputs import row_blocks, row_labels, sources
 from ..inputs.embed import embed_features
 from ..inputs.images import ImagesLike
 from ..inputs.row_labels import LabelsLike
-from ..inputs.sources import FeatureFile, Matrix, Unknown, Url
 from ..inputs.texts import TextsLike
 from . import cost, disk, laws, members
 from .laws import JudgesLike
@@ -36,30 +35,19 @@ from .ranking import Ranking
 from .run import run
 from ..signatures import documented
 from ..store import CacheLike, cache_dir
-from ..synbench import networks
-from ..synbench.score import SynBenchSettings, synbench_score
+from ..synbench import networks, score
 from ..transfer import registry
 
 # %% ../../nbs/rank/13_models.ipynb #347c4605
 def _check_out(out: Path):
+    got = repr(str(out)[-99:])
     if out.exists() and not out.is_dir():
-        checks.refuse(
-            "rank_models",
-            "out must be a directory",
-            repr(str(out)[-99:]),
-            "choose another",
-            OSError,
-        )
+        checks.refuse("rank_models", "out must be a directory", got, "choose another", OSError)
     out = out.absolute()
     nearest = next(folder for folder in (out, *out.parents) if folder.exists())
     if not os.access(nearest, os.W_OK):
-        checks.refuse(
-            "rank_models",
-            "out must be writable",
-            repr(str(out)[-99:]),
-            "choose another directory",
-            OSError,
-        )
+        remedy = "choose another directory"
+        checks.refuse("rank_models", "out must be writable", got, remedy, OSError)
 
 # %% ../../nbs/rank/13_models.ipynb #888d43e3
 SYNBENCH = "synbench"
@@ -70,12 +58,12 @@ def without_synbench(
 ) -> tuple[Any, dict]:  # the statistics of features, and name -> SynBenchSettings
     "Tell scores of networks from statistics of features."
     if isinstance(metrics, (list, tuple)):
-        scores = {SYNBENCH: SynBenchSettings()} if SYNBENCH in metrics else {}
+        scores = {SYNBENCH: score.SynBenchSettings()} if SYNBENCH in metrics else {}
         rest = type(metrics)(name for name in metrics if name != SYNBENCH)
         return rest or None, scores
     if isinstance(metrics, Mapping):
         metrics = members.with_plain_names(metrics.items(), "metrics")
-        scores = {k: v for k, v in metrics.items() if isinstance(v, SynBenchSettings)}
+        scores = {k: v for k, v in metrics.items() if isinstance(v, score.SynBenchSettings)}
         return {k: v for k, v in metrics.items() if k not in scores}, scores
     return metrics, {}
 
@@ -92,7 +80,7 @@ def with_synbench(
     def score_of(name, settings):
         network, scoring_options = networks.scored_network(models[name])
         scoring_options |= dict(cache=cache if isinstance(network, (str, nn.Module)) else None)
-        result = synbench_score(
+        result = score.synbench_score(
             network, settings=settings, progress=options.progress, **scoring_options
         )
         return float(result.score[0, 0])
@@ -115,7 +103,7 @@ class Requested(NamedTuple):
     "What `metrics=` asks for."
 
     statistics: Mapping | list | tuple | None  # of features, as `metrics_with_labels` takes them
-    scores: dict[str, SynBenchSettings]  # of networks, by the name of their column
+    scores: dict[str, score.SynBenchSettings]  # of networks, by the name of their column
     accuracy: bool  # of probes that are trained on further tasks
     moments: bool  # mean and variance of Tr(MG)
 
@@ -158,7 +146,7 @@ def _check_further_options(further):
 def _check_call(models, prior, metrics, out):
     "Refuse what can be no model, prior, set of metrics or directory, before any work."
     caller = "rank_models"
-    if models is not None and isinstance(sources.source_of(models), Unknown):
+    if models is not None and isinstance(sources.source_of(models), sources.Unknown):
         remedy = "pass a list of models, or a dictionary name -> model"
         checks.check_instance(models, Iterable, caller, "models", remedy=remedy)
     if isinstance(prior, (np.ndarray, torch.Tensor)):
@@ -178,11 +166,8 @@ def _check_call(models, prior, metrics, out):
                 checks.refuse(caller, rule, type(metric).__name__, remedy, TypeError)
     if out is not None:
         remedy = "pass the path of a directory or None"
-        _check_out(
-            Path(
-                checks.check_instance(out, (str, os.PathLike), caller, "out", remedy=remedy)
-            ).expanduser()
-        )
+        checks.check_instance(out, (str, os.PathLike), caller, "out", remedy=remedy)
+        _check_out(Path(out).expanduser())
 
 # %% ../../nbs/rank/13_models.ipynb #2e3c733b
 _FLOATS = 3 * 4  # bytes that a ranking in memory holds for each number in the files
@@ -190,9 +175,9 @@ _FLOATS = 3 * 4  # bytes that a ranking in memory holds for each number in the f
 
 def _is_matrix_file(source):
     match source:
-        case FeatureFile(path=place) | Url(url=place):
+        case sources.FeatureFile(path=place) | sources.Url(url=place):
             return source.key is None and str(place).endswith((".npy", ".safetensors"))
-        case Matrix(values=np.memmap()):
+        case sources.Matrix(values=np.memmap()):
             return True
     return False
 
@@ -224,7 +209,7 @@ def _stays_on_disk(models, needs):  # do rows stay in their files, if nobody say
     if not sizes:
         return False
     streams = not needs and len({n for n, _ in sizes}) == 1 and all(n > 4 * d for n, d in sizes)
-    n_bytes, room = _FLOATS * sum(n * d for n, d in sizes), available_memory()
+    n_bytes, room = _FLOATS * sum(n * d for n, d in sizes), checks.available_memory()
     if streams and (max(sizes)[0] > ALL_PAIRS or n_bytes > room):
         return True
     if n_bytes > room:

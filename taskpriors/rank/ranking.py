@@ -16,28 +16,14 @@ from torch import Tensor
 import taskpriors.checks as checks
 import taskpriors.store as store
 from ..checks import Axes, DataFrame, Series
-from . import past_scores, record
+from . import forecast, past_scores, record
 from .agreement import agreement_row
 from .certainty import Certainty
 from .errors import carried_by_few
-from taskpriors.rank.forecast import (
-    Comparison,
-    Forecast,
-    LabelScores,
-    PointEvidence,
-    centred_logits,
-    forecast_of,
-    is_sure,
-    level_of_labels,
-    path_of_labels,
-    record_scores,
-    supply_of,
-)
+from .forecast import Comparison, Forecast
 from ..results import Result
-from ..show import words
-from ..show.page import check_report_path, report_page
+from ..show import page, table, words
 from ..show.plots import plot_accuracies
-from ..show.table import column_of, ranking_html, ranking_text, run_summary
 from ..signatures import documented
 from ..transfer.registry import LABEL_ACCURACY
 
@@ -88,7 +74,7 @@ class Ranking(Result):
         return self._forecast_with(self._label_scores)
 
     def _forecast_with(self, labels):
-        return forecast_of(
+        return forecast.forecast_of(
             self.models,
             self._points,
             labels=labels,
@@ -109,7 +95,7 @@ class Ranking(Result):
         if moment is None:
             moment = torch.zeros(len(skill), len(skill), dtype=torch.float64)
         is_judged = bool(self.settings.get("judges"))
-        return PointEvidence(centred_logits(skill), moment, is_judged)
+        return forecast.PointEvidence(forecast.centred_logits(skill), moment, is_judged)
 
     @cached_property
     def _label_scores(self):
@@ -117,11 +103,11 @@ class Ranking(Result):
             return None
         labels = self.settings["labels"]
         counted = labels["classes_per_label"], labels["n_pairs"]
-        return LabelScores(self.label_mean, self.label_covariance, *counted)
+        return forecast.LabelScores(self.label_mean, self.label_covariance, *counted)
 
     @cached_property
     def _record(self):
-        return None if self.past_scores is None else record_scores(self.past_scores)
+        return None if self.past_scores is None else forecast.record_scores(self.past_scores)
 
     @property
     def _level(self):  # the mean score that labels lead to expect; None if there are none
@@ -129,7 +115,7 @@ class Ranking(Result):
         if accuracy is None or accuracy.isnan().all() or self._label_scores is None:
             return None
         right, per_label = accuracy.nanmean().item(), self._label_scores.classes_per_label
-        return level_of_labels(right, per_label, self.settings.get("scoring", "accuracy"))
+        return forecast.level_of_labels(right, per_label, self.settings.get("scoring", "accuracy"))
 
     @property
     def _unstudied(self):  # why no probability is given
@@ -254,7 +240,7 @@ class Ranking(Result):
     ) -> int | None:  # 0 if the lead is sure at 95 %; None if all labels of these points may not do
         "About how many more random labels would tell two models apart, if their lead stays."
         path = self.label_path(a, b)
-        sure = path[is_sure(path.probability) | is_sure(1 - path.probability)]
+        sure = path[forecast.is_sure(path.probability) | forecast.is_sure(1 - path.probability)]
         return None if sure.empty else int(sure.labels.iloc[0] - path.labels.iloc[0])
 
     def label_path(
@@ -272,7 +258,7 @@ class Ranking(Result):
             rule, remedy = "a ranking must have a forecast with probabilities", "rank again"
             checks.refuse("label_path", rule, self._unstudied or "one model", remedy)
         labels = self.settings.get("labels", {})
-        supply = supply_of(
+        supply = forecast.supply_of(
             self._label_scores,
             self.point_errors,
             self._unlabelled_skill,
@@ -280,7 +266,7 @@ class Ranking(Result):
             n_classes=labels.get("n_classes", self.settings["n_classes"]),
             n_points=self.settings["n"],
         )
-        return path_of_labels(
+        return forecast.path_of_labels(
             self.forecast,
             self._points,
             supply,
@@ -327,7 +313,7 @@ class Ranking(Result):
         n_models = len(self.models)
         agreement = None if self.accuracies is None else self.agreement()
         reason = self.reason if literature else ""
-        return run_summary(
+        return table.run_summary(
             self.settings, agreement, self.failures, n_models=n_models, reason=reason
         )
 
@@ -336,10 +322,10 @@ class Ranking(Result):
         return self.short_frame(), self.verdict, self.summary(), self.next_step, company
 
     def __str__(self):
-        return ranking_text(*self._in_print())
+        return table.ranking_text(*self._in_print())
 
     def _repr_html_(self):
-        return ranking_html(*self._in_print())
+        return table.ranking_html(*self._in_print())
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "The lead of each model on the user's task with its 95 % interval, the first at the top."
@@ -360,7 +346,7 @@ class Ranking(Result):
         row = agreement_row(statistic, values, self.accuracy)
         title = f"Spearman {row['spearman']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
         title += "\nwith probes on the prior's own tasks"
-        options = dict(xlabel=column_of(statistic).heading, title=row["note"] or title)
+        options = dict(xlabel=table.column_of(statistic).heading, title=row["note"] or title)
         return plot_accuracies(values, accuracies, ax=ax, **options)
 
     def save(
@@ -403,8 +389,8 @@ class Ranking(Result):
         path: str | Path,  # of the .html file, which is replaced if it is there
     ) -> Path:  # the path
         "Write one self-contained html page that shows the ranking to somebody else."
-        path = check_report_path(path, "Ranking.report")
-        store.write_files({path: report_page(record.page_record(self))})
+        path = page.check_report_path(path, "Ranking.report")
+        store.write_files({path: page.report_page(record.page_record(self))})
         return path
 
     def _rows(self, caller, *names):

@@ -307,13 +307,21 @@ def ranking_record(
     )
 
 
+def _head_to_head(forecast, rows):  # the row's model against the column's, in points
+    names = [forecast.models[k] for k in rows]
+    lines = [[forecast.compare(a, b) for b in names] for a in names]
+    fields = ("lead", "low", "high", "probability")
+    values = {name: [[getattr(pair, name) for pair in line] for line in lines] for name in fields}
+    return dict(models=names, **values)
+
+
 def page_record(
     ranking: Any,  # a Ranking
 ) -> dict[str, Any]:
     "The same, and what only a page shows."
     forecast = ranking.forecast
     best = forecast.order[: page.HEAD_TO_HEAD].tolist()
-    pairs = None if forecast.draws is None else forecast.pairs(best)
+    pairs = None if forecast.draws is None else _head_to_head(forecast, best)
     drawn_accuracy = None
     if ranking.drawn and ranking.accuracies is not None:
         drawn_accuracy = ranking.accuracies[:, ranking.drawn["tasks"]].tolist()

@@ -17,13 +17,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+import taskpriors.blocks as blocks
 import taskpriors.checks as checks
-from ..blocks import evenly, open_bar
 from ..inputs import row_labels
 from ..inputs.images import ImagesLike
 from ..inputs.texts import TextSource
 from ..prior import left_out_groups, next_labels, point_copies
-from . import jury, laws, members, record
+from . import jury, laws, members, memory, past_scores, record
 from .disk import DiskEngine
 from .engine import Columns, Drawn, Engine, Scores
 from .errors import carried_by_few
@@ -34,9 +34,7 @@ from taskpriors.rank.labelled import (
     skills_with_labels,
     task_ratios,
 )
-from .memory import MemoryEngine, edge_reason
 from .options import RankOptions
-from .past_scores import PastScores, read_record
 from .ranking import Ranking
 from ..show import words
 
@@ -125,7 +123,7 @@ def judged_points(
 ) -> Tensor:  # rows
     "The points that judge the probes: all that do not train, or a sample of them on disk."
     points = (~mask).nonzero()[:, 0]
-    return points[evenly(len(points), n_judged)]
+    return points[blocks.evenly(len(points), n_judged)]
 
 # %% ../../nbs/rank/12_run.ipynb #026cebed
 class Gathered(NamedTuple):
@@ -327,7 +325,7 @@ def assemble(
     mask: Tensor,  # shape (n,), True where a point trains
     source: Any | None,  # of images or texts; None if there are features alone
     *,
-    past: PastScores | None = None,  # of these models on earlier tasks
+    past: past_scores.PastScores | None = None,  # of these models on earlier tasks
 ) -> Ranking:
     "A ranking from what was found."
     law_sample, scores, models, labelled = findings[:4]
@@ -354,14 +352,14 @@ def assemble(
         ),
         to_label=findings.to_label,
         groups=options.groups,
-        reason=edge_reason(law_sample.moments, len(mask)) if law_sample.moments else "",
+        reason=memory.edge_reason(law_sample.moments, len(mask)) if law_sample.moments else "",
         task_moment=task_moment({name: scores.skills[name] for name in models}, law_sample),
         past_scores=None if past is None else past.scores,
     )
 
 # %% ../../nbs/rank/12_run.ipynb #f0359917
 def rank_with(
-    engine: MemoryEngine | DiskEngine,
+    engine: memory.MemoryEngine | DiskEngine,
     named: Mapping,  # name -> model
     choice: laws.PriorChoice,
     *,
@@ -374,7 +372,9 @@ def rank_with(
 ) -> Ranking:
     "All steps of a ranking, whose numbers an engine computes."
     options, caller = engine.options, engine.options.caller
-    past = None if record_table is None else read_record(record_table, list(named), caller)
+    past = (
+        None if record_table is None else past_scores.read_record(record_table, list(named), caller)
+    )
     checked_labels = None
     if source is not None:
         checked_labels = row_labels.read_labels(labels, source, len(source), caller)
@@ -388,12 +388,12 @@ def rank_with(
     if options.groups is not None:
         names, notes = row_labels.groups_of_points(options.groups, source, n, caller)
         options = replace(options, groups=names)
-    elif isinstance(engine, MemoryEngine):
+    elif isinstance(engine, memory.MemoryEngine):
         options, copied = copies_as_groups(options, group.models)
     options, mask = split_points(options, n)
     votes = n_voters if choice.kind == "elected" and n_voters > 2 else 0
     steps = engine.steps(votes, len(group.models), labelled=checked_labels is not None)
-    with open_bar(options.progress, total=steps, unit="step") as bar:
+    with blocks.open_bar(options.progress, total=steps, unit="step") as bar:
         busy = replace(engine, options=replace(options, bar=bar))
         findings = find_scores(
             busy,
@@ -444,10 +444,10 @@ def run(
     options = replace(options, controls=controls)
     if on_disk:
         source = None if images is None else members.images_for(images, {}, options)
-        engine: MemoryEngine | DiskEngine = DiskEngine(options)
+        engine: memory.MemoryEngine | DiskEngine = DiskEngine(options)
     else:
         source = members.images_for(images, {**models, **also}, options)
-        engine = MemoryEngine(options, source)
+        engine = memory.MemoryEngine(options, source)
     return rank_with(
         engine,
         models,

@@ -338,23 +338,6 @@ class HeadToHead(NamedTuple):
             task_probability=probability_ahead(*of_one).mean().item(),
         )
 
-    def record(self) -> dict[str, Any]:  # field -> names or numbers, to six decimals
-        "What JSON can hold of it, with how far 95 % intervals of the leads reach."
-        numbers = {name: x for name, x in self._asdict().items() if x is not None}
-        names = list(numbers.pop("models"))
-        del numbers["on_tasks"]
-        each = range(len(names))
-        numbers["task_probability"] = torch.tensor(
-            [[probability_ahead(*self._on_one_task(a, b)).mean() for b in each] for a in each]
-        )
-        for what in ("skill", "accuracy"):
-            if what in numbers:
-                del numbers[f"{what}_se"], numbers[f"{what}_freedom"]
-                numbers[f"{what}_reach"] = self._reach(what, 0.95)
-        return {"models": names} | {
-            name: x.double().round(decimals=6).tolist() for name, x in numbers.items()
-        }
-
     def _on_one_task(self, a, b) -> tuple[Tensor, float, float]:
         "Leads on the tasks, their error and its degrees of freedom."
         leads = self.on_tasks[a] - self.on_tasks[b]

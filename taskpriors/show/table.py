@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ..checks import DataFrame
 from . import words
-from ..transfer.registry import LABEL_ACCURACY
+from ..toml import packaged_toml
 
 # %% ../../nbs/show/02_table.ipynb #00c60f03
 class Column(NamedTuple):
@@ -26,50 +26,11 @@ class Column(NamedTuple):
     higher_is_better: bool | None  # None: neither
 
 
+_WORDS = packaged_toml("show/columns.toml")
+_BETTER = dict(higher=True, lower=False)
 COLUMNS = {
-    "model": Column("model", "name of the model", None),
-    "dimension": Column("dim", "number of features", None),
-    "parameters": Column("params", "weights of the model without its classifier, if known", None),
-    "p_best": Column(
-        "P(best)",
-        "probability that no other model is more than half a point better on your task",
-        True,
-    ),
-    "expected_loss": Column(
-        "loss", "points by which the best model is better on your task, on average", False
-    ),
-    "lead": Column("lead", "points over the mean of the models on your task", True),
-    "error": Column("±", "standard deviation of the lead", None),
-    "tier": Column("tier", "1: may well be the best; 2: behind the first at 95 %", None),
-    "skill": Column(
-        "skill",
-        "1 - error/error of a constant, of a ridge probe on unseen points, over sampled tasks; "
-        "with labels over those that agree with them",
-        True,
-    ),
-    "skill_se": Column(
-        "skill ±",
-        "standard error of the skill over points and tasks, for the prior as given; with labels "
-        "over points and labels to come",
-        None,
-    ),
-    "behind": Column("behind", "skill of the first model minus its own", None),
-    "prior_skill": Column("no labels", "skill without labels, over all tasks of the prior", True),
-    "accuracy": Column("accuracy", "held-out accuracy of linear probes, mean over tasks", True),
-    "accuracy_sd": Column("s.d.", "its standard deviation over tasks", False),
-    "worst_decile": Column("worst 10%", "its mean over the worst tenth of the tasks", True),
-    LABEL_ACCURACY: Column("label accuracy", "held-out accuracy of a probe on given labels", True),
-    "mean": Column("E Tr(MG)", "mean of Tr(MG) over the prior's graphs", True),
-    "variance": Column("Var Tr(MG)", "variance of Tr(MG) over the prior's graphs", False),
-    "judge_weight": Column("share", "share of the model's tasks among all tasks", None),
-    "rival_skill": Column("rival skill", "skill over the tasks of a second group of models", True),
-    "rival_weight": Column(
-        "rival share", "share of the model's tasks among those of the second group", None
-    ),
-    "milliseconds": Column(
-        "ms", "milliseconds that an image or text took when it was prepared and embedded", False
-    ),
-    "seconds": Column("seconds", "time for features and statistics", False),
+    name: Column(entry["heading"], entry["meaning"], _BETTER.get(entry.get("better")))
+    for name, entry in _WORDS.items()
 }
 
 # %% ../../nbs/show/02_table.ipynb #477870d7
@@ -80,10 +41,7 @@ def column_of(
     return COLUMNS.get(name, Column(name, "a further statistic", True))
 
 # %% ../../nbs/show/02_table.ipynb #c0797daa
-_DIGITS = dict.fromkeys(("skill", "skill_se", "behind", "accuracy", "accuracy_sd"), ".3f")
-_DIGITS["prior_skill"] = ".3f"
-_DIGITS |= {"worst_decile": ".3f", LABEL_ACCURACY: ".3f", "p_best": ".2f", "seconds": ".1f"}
-_DIGITS |= {"milliseconds": ".3g", "expected_loss": ".1f", "lead": "+.1f", "error": ".1f"}
+_DIGITS = {name: entry["digits"] for name, entry in _WORDS.items() if "digits" in entry}
 
 
 def cell_text(

@@ -73,20 +73,6 @@ def failure_lines(
 TOLD_APART = 0.5  # P(best) from which a first model is taken
 
 
-def counted_evidence(
-    labels: Mapping | None,  # n_labels, and n_classes or n_targets
-    n_earlier: int,  # earlier tasks with scores of the models
-) -> str:
-    "What a forecast rests on."
-    parts = ["unlabelled points"]
-    if labels is not None:
-        noun = "target" if "n_targets" in labels else "label"
-        parts.append(counted(labels["n_labels"], noun))
-    if n_earlier:
-        parts.append(counted(n_earlier, "earlier task"))
-    return listed(parts)
-
-
 def no_signal(
     frame: DataFrame,  # pandas.DataFrame of a ranking with labels of all points
 ) -> bool:

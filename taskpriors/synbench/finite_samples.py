@@ -14,7 +14,6 @@ from torch import Tensor
 
 import taskpriors.checks as checks
 from ..checks import ArrayLike
-from .score import SynBenchResult
 
 # %% ../../nbs/synbench/05_finite_samples.ipynb #3cd9c839
 class SampleCurve(NamedTuple):
@@ -52,17 +51,3 @@ def finite_sample_curve(
     a = torch.special.ndtr(t)
     bound = mean + deviation * torch.exp(-(t**2) / 2) / (math.sqrt(2 * math.pi) * a)
     return SampleCurve(a, bound)
-
-# %% ../../nbs/synbench/05_finite_samples.ipynb #1b1644a6
-def ceiling(
-    result: SynBenchResult,  # of balanced Gaussian-I tasks
-) -> Tensor:  # shape (n_thresholds,)
-    "Score at eps = 0 of a perfect linear representation with the d and the n of `result`."
-    remedy = "pass what synbench_score returns"
-    s = checks.check_instance(result, SynBenchResult, "ceiling", "result", remedy=remedy).settings
-    if s.covariance != "identity" or s.tau != 0.5:
-        rule = "the closed form needs balanced Gaussian-I tasks"
-        got = f"covariance {s.covariance!r:.40}, tau {s.tau}"
-        checks.refuse("ceiling", rule, got, "score nn.Flatten() instead")
-    curve = finite_sample_curve(s.scales, result.n_features, s.n_train)
-    return result.relative_area(*curve)

@@ -131,24 +131,6 @@ METRICS: dict[str, Metric] = {
     for name, row in metric_rows().items()
 }
 
-# %% ../../nbs/transfer/15_registry.ipynb #bc519747
-def metric_table() -> DataFrame:
-    "The registry as a table."
-    import pandas as pd
-
-    rows = [
-        dict(
-            metric=m.name,
-            needs=", ".join(m.needs),
-            better=m.better,
-            shares=", ".join(m.shares),
-            cost=m.cost,
-            source=m.source,
-        )
-        for m in METRICS.values()
-    ]
-    return pd.DataFrame(rows).set_index("metric")
-
 # %% ../../nbs/transfer/15_registry.ipynb #f515b4ff
 class Workspace:
     "Inputs of a task and what several metrics compute from them, each once."

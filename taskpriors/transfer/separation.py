@@ -266,6 +266,18 @@ def ncti_vc(
     return _use_collapse(features, labels, collapse, svd, "ncti_vc").vc
 
 # %% ../../nbs/transfer/11_separation.ipynb #9c10cfc2
+def _drawn_points(features, labels, max_points: int, seed, caller: str) -> tuple[Tensor, Tensor]:
+    "At most so many points, in float64, and their classes 0..K-1."
+    X = checks.check_features(features, caller).detach().double()
+    y, _ = present_classes(labels, caller, n=len(X), device=X.device)
+    max_points = checks.check_count(max_points, caller, "max_points", low=4)
+    g = checks.check_generator(seed, caller)
+    if len(X) > max_points:
+        chosen = torch.randperm(len(X), generator=g)[:max_points].to(X.device)
+        X, y = X[chosen], present_classes(y[chosen], caller)[0]
+    return X, y
+
+
 @documented
 def parc(
     features: ArrayLike,  # shape (n, d), 2 dimensions at least
@@ -283,13 +295,7 @@ def parc(
     """
     from scipy.stats import rankdata
 
-    X = checks.check_features(features, "parc").detach().double()
-    y, _ = present_classes(labels, "parc", n=len(X), device=X.device)
-    max_points = checks.check_count(max_points, "parc", "max_points", low=4)
-    if len(X) > max_points:
-        chosen = torch.randperm(len(X), generator=checks.check_generator(seed, "parc"))[:max_points]
-        X, y = X[chosen.to(X.device)], y[chosen.to(X.device)]
-        present_classes(y, "parc")
+    X, y = _drawn_points(features, labels, max_points, seed, "parc")
     X = X - X.mean(0)
     scale = X.square().mean(0).sqrt()
     X = X / torch.where(scale > 1e-12 * scale.max(), scale, torch.inf)
@@ -310,18 +316,6 @@ def parc(
     return float(ranks @ apart / length)
 
 # %% ../../nbs/transfer/11_separation.ipynb #f74a5357
-def _drawn_points(features, labels, max_points: int, seed, caller: str) -> tuple[Tensor, Tensor]:
-    "At most so many points, in float64, and their classes 0..K-1."
-    X = checks.check_features(features, caller).detach().double()
-    y, _ = present_classes(labels, caller, n=len(X), device=X.device)
-    max_points = checks.check_count(max_points, caller, "max_points", low=4)
-    g = checks.check_generator(seed, caller)
-    if len(X) > max_points:
-        chosen = torch.randperm(len(X), generator=g)[:max_points].to(X.device)
-        X, y = X[chosen], present_classes(y[chosen], caller)[0]
-    return X, y
-
-
 @documented
 def concept_variation(
     features: ArrayLike,  # shape (n, d)

@@ -8,7 +8,6 @@ __all__ = ['rankme', 'rankme_centered', 'nesum', 'stable_rank', 'matrix_entropy'
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #01020fed
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -50,6 +49,18 @@ def participation_ratio(
     return float(1 / _as_shares(weights, "participation_ratio").square().sum())
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #5e8a22d4
+def _spectrum(
+    features, svd, center: bool, caller: str
+) -> Tensor:  # decreasing, shape (r,), float64
+    svd = use_svd(features, svd, caller)
+    S = svd.S if center else raw_rotation(svd)[1]
+    if len(S) == 0:
+        rule = "features must differ between points" if center else "features must not vanish"
+        got = "identical rows" if center else "a zero matrix"
+        checks.refuse(caller, rule, got, "pass features that vary")
+    return S
+
+
 @documented
 def rankme(
     features: ArrayLike,  # shape (n, d)
@@ -63,17 +74,8 @@ def rankme(
 
     Reference: Garrido et al. 2023, RankMe.
     """
-    svd = use_svd(features, svd, "rankme")
     center = checks.check_flag(center, "rankme", "center")
-    S = svd.S if center else raw_rotation(svd)[1]
-    if len(S) == 0:
-        checks.refuse(
-            "rankme",
-            "features must not vanish",
-            "identical rows" if center else "a zero matrix",
-            "pass features that vary",
-        )
-    return effective_rank(S)
+    return effective_rank(_spectrum(features, svd, center, "rankme"))
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #230bff33
 @documented
@@ -84,18 +86,6 @@ def rankme_centered(
 ) -> float:  # in [1, min(n - 1, d)], higher is better
     "RankMe of the centred features, as several ports compute it; Garrido et al. 2023 do not."
     return rankme(features, center=True, svd=svd)
-
-# %% ../../nbs/transfer/08_spectrum.ipynb #44ef540b
-def _spectrum(
-    features, svd, center: bool, caller: str
-) -> Tensor:  # decreasing, shape (r,), float64
-    svd = use_svd(features, svd, caller)
-    S = svd.S if center else raw_rotation(svd)[1]
-    if len(S) == 0:
-        rule = "features must differ between points" if center else "features must not vanish"
-        got = "identical rows" if center else "a zero matrix"
-        checks.refuse(caller, rule, got, "pass features that vary")
-    return S
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #bae21848
 @documented
@@ -359,22 +349,3 @@ def cka(
             "drop the constant one or pass more points",
         )
     return _hsic(X, Y, **run) / math.sqrt(xx) / math.sqrt(yy)
-
-# %% ../../nbs/transfer/08_spectrum.ipynb #cea3d698
-def noise_cka(
-    dims: Sequence[int],  # dimensions to try
-    *,
-    n: int = 50,  # points
-    seed: int = 0,
-) -> tuple[Tensor, Tensor]:  # biased and unbiased CKA, one each per dimension
-    "CKA of two independent Gaussian representations, for both estimators."
-    g = checks.check_generator(seed, "noise_cka")
-    dims = [
-        checks.check_count(d, "noise_cka", "dims")
-        for d in checks.check_several(dims, "noise_cka", "dims")
-    ]
-    n = checks.check_load(n, "noise_cka", "n", low=4, bytes_each=8 * sum(dims))
-    pairs = [(torch.randn(n, d, generator=g), torch.randn(n, d, generator=g)) for d in dims]
-    biased = [cka(a, b, estimator="biased") for a, b in pairs]
-    unbiased = [cka(a, b) for a, b in pairs]
-    return torch.tensor(biased), torch.tensor(unbiased)
