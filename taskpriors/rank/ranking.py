@@ -9,6 +9,7 @@ __all__ = ['Ranking']
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,6 +20,7 @@ from ..checks import Axes, DataFrame, Series
 from . import forecast, past_scores, record
 from .agreement import agreement_row
 from .certainty import Certainty
+from .change import Change, change_of
 from .errors import carried_by_few
 from .forecast import Comparison, Forecast
 from ..results import Result
@@ -169,10 +171,25 @@ class Ranking(Result):
     def compare(
         self,
         a: str,  # name of a model
-        b: str,  # name of another
+        b: str = "",  # name of another
     ) -> Comparison:
-        "How far one model is ahead of another on the user's task, in points, and how sure that is."
+        """How far one model is ahead of another on the user's task, in points, and how sure it is.
+
+        Two rankings are compared by `compare_with`.
+        """
+        if isinstance(a, Ranking) or isinstance(b, Ranking):
+            rule, remedy = "a and b must be names of models", "use ranking.compare_with(other)"
+            checks.refuse("compare", rule, "a ranking", remedy, TypeError)
         return self.forecast.compare(a, b)
+
+    def compare_with(
+        self,
+        later: "Ranking",  # of the same models: on other points, with more labels
+    ) -> Change:
+        "What moved from this ranking to a later one, and whether that is more than noise."
+        remedy = "pass what rank_models or Ranking.load returns"
+        checks.check_instance(later, Ranking, "compare_with", "later", remedy=remedy)
+        return change_of(self.forecast, later.forecast)
 
     def agreement(
         self,
@@ -295,6 +312,23 @@ class Ranking(Result):
             checks.refuse("next_labels", "a ranking must know points without a label", got, remedy)
         n = checks.check_count(n_labels, "next_labels", "n_labels", high=len(self.to_label))
         return self.to_label[:n]
+
+    def label(
+        self,
+        models: Any,  # that were ranked, as for rank_models
+        images: Any = None,  # that were ranked
+        **how: Any,  # texts, path, classes, batch; options of the first rank_models
+    ) -> Any:  # ipywidgets.Widget; its loop.ranking is the newest ranking
+        """Label points in a notebook until the first model is settled.
+
+        A point is shown, in the order of `next_labels`; a key, a button or a field names its class.
+        Each answer is written to `path` (labels.csv), which is continued if it is there; after
+        `batch` (20) answers the models are ranked again, and a picture shows how P(best) moves.
+        Pass `texts=` instead of images for texts, and `classes=` for buttons from the start.
+        """
+        from taskpriors.jobs.label_loop import label_loop
+
+        return label_loop(self, models, images, **how)
 
     @property
     def next_step(self) -> str:
