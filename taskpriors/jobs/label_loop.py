@@ -269,7 +269,9 @@ def label_loop(
         refuse(caller, rule, got, f"pip install 'taskpriors[explore]', or {remedy}", ImportError)
     from taskpriors.rank.models import rank_models
 
-    source: Any = load_images(images) if texts is None else load_texts(texts)
+    source: Any = None if images is None else load_images(images)
+    if texts is not None:
+        source = load_texts(texts)
     n, batch = ranking.settings["n"], check_count(batch, caller, "batch")
     if len(source) != n:
         got, remedy = f"{len(source)} of {n} points", "pass those that were ranked"
@@ -280,7 +282,9 @@ def label_loop(
 
     def rank(labels):
         arrays = images is not None and ranking.settings.get("images") is None
-        points = {} if arrays else dict(images=images, texts=texts)  # features were given alone
+        points: dict[str, Any] = dict(images=images, texts=texts)
+        if arrays:  # features were given alone
+            points = {}
         return rank_models(models, labels=labels, **points, **options)
 
     loop = LabelLoop(ranking, rank, Path(path).expanduser(), batch)

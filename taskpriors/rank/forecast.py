@@ -137,6 +137,23 @@ def record_scores(
     )
     return RecordScores(precision, shift, squares, freedom, n_tasks)
 
+
+AGREED = 2.0  # contrasts of full agreement that every record begins with
+
+
+def agreement(
+    mean: Tensor,  # v, centred logits of the skills, shape (n_models,)
+    record: RecordScores,
+) -> float:  # in [0, 1]
+    "How far the earlier tasks order the models as the points do, begun at one."
+    known = record.precision.diagonal() > 0
+    effects = (torch.linalg.pinv(record.precision, hermitian=True) @ record.shift)[known]
+    v, r = mean[known] - mean[known].mean(), effects - effects.mean()
+    lengths = (v.norm() * r.norm()).item()
+    cosine = (v @ r).item() / lengths if lengths > 0 else 0.0
+    contrasts = int(known.sum()) - 1
+    return max(0.0, (contrasts * cosine + AGREED) / (contrasts + AGREED))
+
 # %% ../../nbs/rank/06_forecast.ipynb #3172a68d
 class Certainties(NamedTuple):
     "What the joined covariance is multiplied by, phi, for the evidence that is there."
@@ -275,13 +292,14 @@ def posterior_of(
     alone, joined = certainty.points, getattr(certainty, kind)
     values, weights = scales(constants.spread)
     eye = torch.eye(codes.shape[1], dtype=torch.float64)
+    agreed = 0.0 if record is None else agreement(points.mean, record)
     means, covariances = [], []
     for scale in values.tolist():
         mean, covariance = codes.T @ points.mean, scale * (K + constants.floor * F) + _RIDGE * eye
         before = covariance.trace()
-        if record is not None:
+        if record is not None and agreed > 0:
             residuals = PRIOR_CELLS * constants.record + record.squares
-            sigma2 = scale * residuals / (PRIOR_CELLS + record.freedom)
+            sigma2 = scale * residuals / (PRIOR_CELLS + record.freedom) / agreed
             precision, shift = (
                 codes.T @ record.precision @ codes / sigma2,
                 codes.T @ record.shift / sigma2,
