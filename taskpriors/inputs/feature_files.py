@@ -106,6 +106,8 @@ def _with_room(
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #d963fd6f
 _NO_FEATURES = {"label", "labels", "target", "targets", "class", "y", "id", "index", "unnamed: 0"}
+_NO_FEATURES |= {"classes", "category", "row", "idx", "image_id", "img_id", "key", "uid"}
+_NO_FEATURES |= {"group", "groups", "patient_id", "subject_id", "video_id", "participant_id"}
 _VECTORS = ("features", "embedding", "embeddings")
 _ROW_NUMBERS = {"", "unnamed: 0", "index", "row", "id"}
 

@@ -279,6 +279,19 @@ class Pretrained(NamedTuple):
     pooling: str | None  # "cls" where the checkpoint has no pooling layer, otherwise None
 
 
+_CLASSIFIES = re.compile(r"For(Image|Video|Audio|Sequence)Classification$")
+
+
+def _class_of(place: str) -> Any:
+    "The class that a checkpoint of a classifier was saved from; of others the network alone."
+    import transformers
+
+    saved_from = (transformers.AutoConfig.from_pretrained(place).architectures or [""])[0]
+    if _CLASSIFIES.search(saved_from):
+        return getattr(transformers, saved_from, transformers.AutoModel)
+    return transformers.AutoModel
+
+
 def transformers_model(
     name: str,  # OWNER/NAME, or the folder of a model
     caller: str,  # who asks
@@ -287,7 +300,7 @@ def transformers_model(
 ) -> Pretrained:
     "A network of transformers by its name on the hub, with its image processor or its tokenizer."
     try:
-        from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
+        from transformers import AutoImageProcessor, AutoTokenizer
     except ImportError as e:
         remedy = "pip install taskpriors[transformers]"
         refuse(caller, f"{name} needs transformers", str(e), remedy, ImportError)
@@ -298,7 +311,7 @@ def transformers_model(
     with quiet_libraries(), hub_at_once(), torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         try:
-            network, report = AutoModel.from_pretrained(source, output_loading_info=True)
+            network, report = _class_of(source).from_pretrained(source, output_loading_info=True)
             processor = reader.from_pretrained(source)
         except Exception as e:  # the hub and the library raise many types
             got = " ".join(f"{type(e).__name__}: {e}".split())[:120]

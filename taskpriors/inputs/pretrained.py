@@ -152,10 +152,11 @@ def stored_names(
 def is_pooler_trained(
     network: nn.Module,  # of transformers
 ) -> bool:
-    "False for a pooler that the checkpoint lacks and that nobody has trained since."
+    "False for a pooler that the checkpoint lacks and that nobody has trained since, or left out."
     pooler = getattr(network, "pooler", None)
     if not isinstance(pooler, nn.Module):
-        return True
+        has_token = any(name.endswith("cls_token") for name, _ in network.named_parameters())
+        return not (hasattr(network, "pooler") and has_token)
     place = getattr(getattr(network, "config", None), "name_or_path", "") or ""
     names = stored_names(place) if isinstance(place, str) and place else None
     if names is None or any("pooler" in name for name in names):

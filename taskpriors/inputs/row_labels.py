@@ -10,6 +10,7 @@ import math
 import numbers
 import os
 import re
+import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,7 @@ from typing_extensions import TypeAliasType
 
 from taskpriors.checks import (
     ArrayLike,
+    DataFrame,
     as_tensor,
     check_features,
     check_instance,
@@ -35,7 +37,7 @@ from taskpriors.checks import (
 from . import tables
 from .feature_files import split_key
 from .remote import is_url, local_copy
-from .sources import Matrix, source_of
+from .sources import FeatureFile, Matrix, Source, source_of
 from ..refusals import shortened
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #b09bcb73
@@ -285,11 +287,15 @@ def _plain_list(labels: Any, caller: str) -> list[Any]:  # of numbers, words and
     return values
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #45e39a7a
+def _plain_word(word: str) -> str:  # in one form of the characters that have several
+    return unicodedata.normalize("NFKC", word).casefold()
+
+
 def _spelled_twice(names: tuple) -> list[tuple[str, str]]:  # pairs of names
     first_spelling: dict = {}
     pairs = []
     for name in names:
-        plain = "".join(c for c in name.casefold() if c.isalnum()) or name
+        plain = "".join(c for c in _plain_word(name) if c.isalnum()) or name
         if plain in first_spelling:
             pairs.append((first_spelling[plain], name))
         first_spelling.setdefault(plain, name)
@@ -369,6 +375,8 @@ LABEL_NAMES = ("label", "labels", "target", "targets", "class", "classes", "cate
 PATH_NAMES = ("path", "file", "filename", "file_name", "image", "image_path", "img", "img_path")
 ROW_NAMES = ("row", "index", "idx", "", "unnamed: 0")
 KEY_NAMES = (*PATH_NAMES, "name", "stem", "id", "image_id", "img_id", "key", "uid", *ROW_NAMES)
+GROUP_NAMES = ("group", "groups", "patient", "patient_id", "subject", "subject_id")
+GROUP_NAMES += ("video", "video_id", "participant", "participant_id")
 _WANTED = frozenset((*LABEL_NAMES, *KEY_NAMES)) - {""}
 
 
@@ -503,7 +511,7 @@ def _with_usual_index(entries: Entries) -> Entries:
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ac881f47
 def _parts_of(path: object) -> tuple[str, ...]:
-    words = str(path).strip().replace("\\", "/").split("/")
+    words = unicodedata.normalize("NFC", str(path)).strip().replace("\\", "/").split("/")
     return tuple(word for word in words if word not in ("", "."))
 
 
@@ -545,8 +553,7 @@ class PointFinder:
         return at or []
 
 
-def _key_text(entry: object) -> str:
-    return f"{entry:.0f}" if isinstance(entry, float) and entry.is_integer() else str(entry)
+_key_text = tables.key_text
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #0e799c32
 class Placement(NamedTuple):
@@ -775,12 +782,76 @@ class NamedRows(NamedTuple):
     points: Any  # with `names`, for `read_labels`; None if no data frame names its rows
 
 
+def _is_key(name: object, cells: list, *, first: bool) -> bool:
+    "Do the cells of a column name the points of a table of features, each once?"
+    plain = tables.plain_name(name)
+    words = [_key_text(cell) for cell in cells]
+    if plain in (*LABEL_NAMES, *GROUP_NAMES) or len(set(words)) < len(words):
+        return False
+    if plain in ROW_NAMES or tables.counts(words):
+        return not all(map(tables.is_number, words))
+    if plain in KEY_NAMES:
+        return all(isinstance(cell, (str, int, np.integer)) for cell in cells)
+    return first and all(isinstance(cell, str) and not tables.is_number(cell) for cell in cells)
+
+
+def _keyed(frame: DataFrame) -> DataFrame:
+    "The same features, with the one column that names their points as the index."
+    places = [
+        k
+        for k, name in enumerate(frame.columns)
+        if _is_key(name, frame.iloc[:, k].tolist(), first=k == 0)
+    ]
+    if len(places) != 1 or frame.shape[1] < 2 or not tables.is_usual_index(frame.index):
+        return frame
+    index = list(map(_key_text, frame.iloc[:, places[0]].tolist()))
+    rest = [k for k in range(frame.shape[1]) if k != places[0]]
+    return frame.iloc[:, rest].set_axis(index, axis=0)
+
+
+def _in_order_of(points: Any, frame: DataFrame, name: object, caller: str) -> DataFrame:
+    "The rows of a frame in the order of images or texts, or as they stand if nothing names these."
+    n, index = len(points), frame.index.tolist()
+    check_same_n(caller, points=n, rows=len(frame))
+    entries = Entries(list(range(n)), (Key("its index", index, "its index"),))
+    place = placement(entries, points, n, caller)
+    if place.rows is None:
+        find = PointFinder(getattr(points, "names", None) or ())
+        fits = [len(find.rows(row)) == 1 for row in index]
+        if any(fits):
+            _refuse_unfit(index[fits.index(False)] if False in fits else index[0], 0, n, caller)
+        message = f"the rows of {str(name)[:40]!r} are taken in their order"
+        warnings.warn(f"{caller}: {message}, because their key names no point.", stacklevel=3)
+        return frame
+    return frame.iloc[np.argsort(place.rows, kind="stable")]
+
+
+def _keyed_file(source: Source, caller: str) -> DataFrame | None:
+    "The features in a file whose rows have names; None if it is another file."
+    if not isinstance(source, FeatureFile) or source.key is not None or not source.path.is_file():
+        return None
+    frame = tables.frame_with_names(source.path, caller)
+    if frame is None:
+        return None
+    keyed = _keyed(frame)
+    return None if tables.is_usual_index(keyed.index) else keyed
+
+
+def _with_names(source: Source, caller: str) -> Source:
+    "Features as a data frame whose index names the points, where something in them does."
+    if isinstance(source, Matrix) and source.is_frame:
+        return Matrix(_keyed(source.values))
+    table = _keyed_file(source, caller)
+    return source if table is None else Matrix(table)
+
+
 def rows_of_frames(
-    models: dict,  # name -> model
+    models: Mapping,  # name -> model
     caller: str,  # who asks
+    points: Any = None,  # a source of images or texts, whose order the rows take
 ) -> NamedRows:
-    "Models with the rows of data frames in one order, by the index."
-    read = {k: source_of(model) for k, model in models.items()}
+    "Models with the rows of data frames and of tables in one order, by the index or the key."
+    read = {k: _with_names(source_of(model), caller) for k, model in models.items()}
     frames = {k: s.values for k, s in read.items() if isinstance(s, Matrix) and s.is_frame}
     named = {}
     for name, frame in frames.items():
@@ -790,6 +861,9 @@ def rows_of_frames(
             named[name] = frame
     if not named:
         return NamedRows(read, None)
+    if points is not None:
+        ordered = {k: Matrix(_in_order_of(points, v, k, caller)) for k, v in named.items()}
+        return NamedRows({**read, **ordered}, None)
     first, order = next(iter(named)), next(iter(named.values())).index
     for name, frame in named.items():
         other = frame.index.difference(order, sort=False).tolist()
@@ -810,10 +884,6 @@ def rows_of_frames(
     return NamedRows(ordered, SimpleNamespace(names=names, skipped=(), labels=None))
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ce5e1508
-GROUP_NAMES = ("group", "groups", "patient", "patient_id", "subject", "subject_id")
-GROUP_NAMES += ("video", "video_id", "participant", "participant_id")
-
-
 class PointGroups(NamedTuple):
     "The group that each point belongs to."
 

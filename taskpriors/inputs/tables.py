@@ -188,11 +188,24 @@ def _with_points(table: Table) -> Table:
 _SEPARATORS = (",", ";", "\t", "|")
 
 
+_WHOLE_FLOAT = re.compile(r"\s*(\d+)\.0*\s*")
+
+
+def key_text(
+    entry: object,  # of a column that names points
+) -> str:
+    "What an entry says, whether a program has made its whole number a float or not."
+    if isinstance(entry, float) and entry.is_integer():
+        return f"{entry:.0f}"
+    whole = _WHOLE_FLOAT.fullmatch(entry) if isinstance(entry, str) else None
+    return str(entry) if whole is None else whole[1]
+
+
 def counts(
     entries: Sequence,  # words or numbers
 ) -> bool:
     "Do the entries number the rows, each once, from 0 or from 1, in any order?"
-    words = [f"{x:.0f}" if isinstance(x, float) and x.is_integer() else str(x) for x in entries]
+    words = list(map(key_text, entries))
     if not words or not all(map(_WHOLE.fullmatch, words)):
         return False
     numbers = sorted(map(int, words))
@@ -395,12 +408,21 @@ def of_frame(
     return Table(name, tuple(str(column).strip() for column in columns), tuple(cells))
 
 
+def _once_each(pairs: list) -> dict:  # a dictionary of json would keep the last of two
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {shortened(twice, 40)!r} twice in one object")
+    return dict(pairs)
+
+
 def _read_json(path: Path, caller: str) -> Table:
     text, name = text_in(path, caller), path.name
     lines = ".jsonl" in path.suffixes or ".ndjson" in path.suffixes
     try:
-        read = [json.loads(line) for line in text.split("\n") if line.strip()] if lines else None
-        read = json.loads(text) if read is None else read
+        parts = [line for line in text.split("\n") if line.strip()] if lines else [text]
+        read: Any = [json.loads(part, object_pairs_hook=_once_each) for part in parts]
+        read = read if lines else read[0]
     except ValueError as e:
         rule = f"{shortened(name, 60)} must hold json"
         refuse(caller, rule, str(e), "check the file, or write one value a line into .jsonl")
@@ -485,7 +507,10 @@ def _number_in(word: str) -> float | None:  # None if it is no number
         return None
 
 
-def _is_number(word: str) -> bool:  # or one that is missing
+def is_number(
+    word: str,
+) -> bool:
+    "Is a word a number, or one that is missing?"
     return _number_in(word) is not None
 
 
@@ -496,7 +521,7 @@ def _rows_in(text: str, separator: str) -> Iterator[list]:
 
 def _are_rows(rows: list) -> bool:
     one_length = len({len(row) for row in rows}) == 1 and len(rows[0]) > 1
-    return one_length and all(_is_number(word) for row in rows for word in row)
+    return one_length and all(is_number(word) for row in rows for word in row)
 
 
 def _names_in(first: list, body: list, name: str, caller: str) -> bool:
@@ -539,10 +564,10 @@ def _form_of(text: str, name: str, caller: str) -> _NumberForm:
     first, *body = samples[separator]
     names, notes, width = None, (), len(body[0]) if body else len(first)
     above = comment and next(fields_of(comment, separator))
-    if not all(map(_is_number, first)) or _names_in(first, body, name, caller):
+    if not all(map(is_number, first)) or _names_in(first, body, name, caller):
         names = first
         text = end.split(text, 1)[1] if body else ""
-    elif above and len(above) == len(first) and not all(map(_is_number, above)):
+    elif above and len(above) == len(first) and not all(map(is_number, above)):
         names = above
     if body and all(row[-1] == "" for row in body) and len(body[0]) > 1:
         if names is None or len(names) == width - 1 or names[-1] == "":
@@ -651,3 +676,39 @@ def read_numbers(
             rule = f"{name} must have no column of row numbers"
             refuse(caller, rule, "a first column that counts the rows", "drop it")
     return Numbers(frame, notes)
+
+# %% ../../nbs/inputs/00_tables.ipynb #a39aae26
+def _has_words(path: Path, caller: str) -> bool:
+    "Has the second line of a text one field that is no number, among numbers?"
+    text = text_in(path, caller)
+    for separator in _SEPARATORS:
+        rows = list(islice(_rows_in(text, separator), 2))
+        words = [word for word in rows[-1] if not is_number(word)] if rows else []
+        if len(words) == 1 and len(rows[-1]) > 1:
+            return True
+    return False
+
+
+def _as_numbers(words: list) -> list:  # of text as it is written, or of numbers
+    numbers = [_number_in(word) for word in words]
+    return words if None in numbers else numbers
+
+
+def frame_with_names(
+    path: Path,  # of a file that exists
+    caller: str,  # who asks
+) -> DataFrame | None:
+    "A table of features with a column of words, as a data frame; None if its cells are numbers."
+    import pandas as pd
+
+    if kind_of(path) == ".parquet":
+        return read_parquet(path, caller)
+    if kind_of(path) not in TEXT_TABLES or not _has_words(path, caller):
+        return None
+    table = read(path, caller)
+    columns, cells = list(table.columns), list(map(list, table.cells))
+    if sum(map(is_number, filter(None, columns))) == len(columns) - 1 > 0:  # a point, no names
+        cells = [[name, *words] for name, words in zip(columns, cells, strict=True)]
+        columns = ["" if not is_number(name) else f"column {k}" for k, name in enumerate(columns)]
+    frame = pd.DataFrame({k: _as_numbers(words) for k, words in enumerate(cells)})
+    return frame.set_axis(columns, axis=1)

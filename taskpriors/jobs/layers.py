@@ -235,6 +235,7 @@ def rank_layers(
     n_points: int = 5000,  # points at most, a seeded subset
     batch_size: int = 64,  # inputs in a forward pass
     labels: row_labels.LabelsLike | None = None,  # of all inputs, as for `rank_models`
+    label_column: str | None = None,  # of a table of labels; None: label, or the only one
     groups: row_labels.LabelsLike | None = None,  # of all inputs (patient, video): left out whole
     judges: str | bool | None = "standing",  # of pictures and texts, without reference; or False
     **options: Any,  # of `rank_models`: prior, n_tasks, n_classes, seed and more
@@ -255,6 +256,8 @@ def rank_layers(
     module, points = layer_outputs.open_layers(
         model, images, texts=texts, **reading, caller="rank_layers"
     )
+    if label_column is not None:
+        labels = row_labels.labels_of_column(labels, label_column, "rank_layers")
     checked = _labels_there(labels, points, images)
     if groups is not None:
         named = row_labels.groups_of_points(

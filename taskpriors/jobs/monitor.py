@@ -257,6 +257,7 @@ class Monitor:
         n_tasks: int = 64,  # tasks, sampled once
         n_classes: int = 5,  # classes of a task
         labels: row_labels.LabelsLike | None = None,  # of all inputs or some, as for rank_models
+        label_column: str | None = None,  # of a table of labels; None: label, or the only one
         groups: row_labels.LabelsLike
         | None = None,  # of all inputs (patient, video): left out whole
         collapse: float = 0.005,  # normalised deviation below which a collapse is called
@@ -304,6 +305,8 @@ class Monitor:
             self.labels = fixed_tasks.fixed_tasks(references, **options)
         self._reference = next(iter(references.values()))
         self.groups = _chosen_groups(groups, self.points, self.index, self.n_all)
+        if label_column is not None:
+            labels = row_labels.labels_of_column(labels, label_column, "Monitor")
         self.known = _chosen_labels(labels, self.points, self.index, self.n_all)
         self._forget()
         self._csv = None if csv is None else Path(csv).expanduser()

@@ -447,6 +447,8 @@ def run(
         engine: memory.MemoryEngine | DiskEngine = DiskEngine(options)
     else:
         source = members.images_for(images, {**models, **also}, options)
+        if source is not None:
+            models = row_labels.rows_of_frames(models, options.caller, source).models
         engine = memory.MemoryEngine(options, source)
     return rank_with(
         engine,
