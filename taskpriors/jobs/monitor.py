@@ -305,9 +305,7 @@ class Monitor:
             self.labels = fixed_tasks.fixed_tasks(references, **options)
         self._reference = next(iter(references.values()))
         self.groups = _chosen_groups(groups, self.points, self.index, self.n_all)
-        if label_column is not None:
-            labels = row_labels.labels_of_column(labels, label_column, "Monitor")
-        self.known = _chosen_labels(labels, self.points, self.index, self.n_all)
+        self.known = _chosen_labels(labels, label_column, self.points, self.index, self.n_all)
         self._forget()
         self._csv = None if csv is None else Path(csv).expanduser()
         self._resumed = False
@@ -678,7 +676,9 @@ def _chosen_groups(groups, points, index, n_all):
     return [names[i] for i in index.tolist()]
 
 
-def _chosen_labels(labels, points, index, n_all):  # class of each point, -1 where not known
+def _chosen_labels(labels, column, points, index, n_all):  # class of a point, -1: not known
+    if column is not None:
+        labels = row_labels.labels_of_column(labels, column, "Monitor")
     labels = row_labels.read_labels(labels, _source(points), n_all, "Monitor")
     if labels is None:
         return None
