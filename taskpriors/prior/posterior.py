@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['LabelEvidence', 'label_evidence', 'PosteriorWeights', 'posterior_weights', 'posterior_tasks', 'LabelledSkill',
-           'pairs_of_one_class', 'labelled_skill', 'SmallArea', 'small_area']
+           'labelled_skill', 'SmallArea', 'small_area']
 
 # %% ../../nbs/prior/22_posterior.ipynb #c69b3d94
 import math
@@ -262,6 +262,14 @@ def posterior_tasks(
     options: dict[str, Any] = dict(n_tasks=n_tasks, n_orders=n_orders, given=clamped, seed=seed)
     return prefix.sample_labels_of_priors(factors, temperatures, q, **options)
 
+# %% ../../nbs/prior/22_posterior.ipynb #56618bcd
+def pairs_of_one_class(
+    classes: Tensor,  # of the labelled points, whole numbers from 0, shape (k,)
+) -> int:
+    "How many pairs of labels name the same class."
+    sizes = classes.bincount()
+    return int((sizes * (sizes - 1) // 2).sum())
+
 # %% ../../nbs/prior/22_posterior.ipynb #ef451975
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
@@ -274,14 +282,6 @@ class LabelledSkill(Result):
     n_classes: int  # that the labels name
     n_pairs: int  # of labels of one class
     points: Tensor = field(repr=False)  # pseudo-values of the skill, shape (n_models, k), float64
-
-
-def pairs_of_one_class(
-    classes: Tensor,  # of the labelled points, whole numbers from 0, shape (k,)
-) -> int:
-    "How many pairs of labels name the same class."
-    sizes = classes.bincount()
-    return int((sizes * (sizes - 1) // 2).sum())
 
 
 def _grouping_of(groups, points, n, caller):  # Grouping of the labelled points
