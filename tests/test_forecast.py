@@ -11,7 +11,7 @@ import torch
 
 from taskpriors.rank.models import rank_models
 from taskpriors.rank.options import SCORINGS
-from taskpriors.rank.ranking import Ranking
+from taskpriors.rank.ranking import CONTRADICTED, Ranking
 from taskpriors.show.words import SCORE_NAMES
 
 QUIET = dict(n_tasks=20, n_classes=3, cache=False, progress=False, judges=False)
@@ -212,6 +212,18 @@ def test_names_of_a_record_that_are_not_known_are_said():
     assert "record" in ranking.forecast.evidence
     notes = " ".join(ranking.settings["notes"])
     assert "resnet" in notes and re.search(r"\bc\b", notes)
+
+
+def test_earlier_tasks_that_contradict_the_points_hardly_count_and_it_is_said():
+    models, _ = three_models()
+    plain = rank_models(models, **QUIET)
+    skill = plain.skill.clamp(0.1, 0.9)
+    agreeing, opposed = ({"model": plain.models, "pets": x.tolist()} for x in (skill, 1 - skill))
+    with_it = rank_models(models, record=pd.DataFrame(agreeing), **QUIET)
+    against = rank_models(models, record=pd.DataFrame(opposed), **QUIET)
+    assert CONTRADICTED in against.verdict and CONTRADICTED not in with_it.verdict
+    moved = [(r.forecast.lead - plain.forecast.lead).abs().max().item() for r in (with_it, against)]
+    assert moved[1] < moved[0]
 
 
 @pytest.mark.parametrize("scoring", SCORINGS[:-1])
