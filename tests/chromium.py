@@ -9,7 +9,7 @@ CHROMIUM, DRIVER = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome"),
     shutil.which("chromedriver"),
 )
-PATIENCE = 45  # seconds for what comes at once, or never
+PATIENCE = 600  # seconds for what comes at once, or never
 needs_browser = pytest.mark.skipif(
     not (CHROMIUM and DRIVER),
     reason="needs chromium and chromedriver, for instance from the distribution's packages",

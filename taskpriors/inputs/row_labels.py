@@ -848,7 +848,7 @@ def _with_names(source: Source, caller: str) -> Source:
 def rows_of_frames(
     models: Mapping,  # name -> model
     caller: str,  # who asks
-    points: Any = None,  # a source of images or texts, whose order the rows take
+    points: Any | None = None,  # a source of images or texts, whose order the rows take
 ) -> NamedRows:
     "Models with the rows of data frames and of tables in one order, by the index or the key."
     read = {k: _with_names(source_of(model), caller) for k, model in models.items()}

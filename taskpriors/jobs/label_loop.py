@@ -164,7 +164,12 @@ def history_png(
 class LabelPanel:
     "The current point, a button a class, a field for a new one, and the picture of P(best)."
 
-    def __init__(self, loop, source, classes):
+    def __init__(
+        self,
+        loop: LabelLoop,
+        source: Any,  # of images or texts, by row
+        classes: list,  # names that have a button from the start
+    ) -> None:
         import ipyevents
         import ipywidgets as w
 

@@ -8,6 +8,7 @@ __all__ = ['HARDLY', 'CONTRADICTED', 'Ranking']
 # %% ../../nbs/rank/09_ranking.ipynb #72ff4cc6
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -325,7 +326,7 @@ class Ranking(Result):
     def label(
         self,
         models: Any,  # that were ranked, as for rank_models
-        images: Any = None,  # that were ranked
+        images: Any | None = None,  # that were ranked
         **how: Any,  # texts, path, classes, batch; options of the first rank_models
     ) -> Any:  # ipywidgets.Widget; its loop.ranking is the newest ranking
         """Label points in a notebook until the first model is settled.
@@ -335,9 +336,8 @@ class Ranking(Result):
         `batch` (20) answers the models are ranked again, and a picture shows how P(best) moves.
         Pass `texts=` instead of images for texts, and `classes=` for buttons from the start.
         """
-        from taskpriors.jobs.label_loop import label_loop
-
-        return label_loop(self, models, images, **how)
+        loop = import_module("taskpriors.jobs.label_loop")  # a job, which stands above rankings
+        return loop.label_loop(self, models, images, **how)
 
     @property
     def next_step(self) -> str:
