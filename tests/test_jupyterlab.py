@@ -21,8 +21,7 @@ PAGES = ("start/01_first_ranking", "start/14_explorer", "prior/01_loss_equivalen
 pytestmark = needs_browser
 nbformat = pytest.importorskip("nbformat", reason="comes with the dev extra")
 pytest.importorskip("jupyterlab", reason="JupyterLab comes with the dev extra")
-webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
-ActionChains, Keys = webdriver.ActionChains, webdriver.Keys
+Keys = pytest.importorskip("selenium.webdriver", reason="needs selenium").Keys
 
 
 def wait(browser, condition):
@@ -47,20 +46,6 @@ def address_of(server, runtime, log):
     raise AssertionError(log.read_text(encoding="utf-8")[-2000:])
 
 
-LOOP = """
-import numpy as np
-from sklearn.datasets import load_digits
-import taskpriors as tp
-digits = load_digits()
-pixels = digits.data[:300]
-noise = np.random.default_rng(0).normal(size=(300, 16))
-models = {"pixels": pixels, "rows": pixels.reshape(-1, 8, 8).sum(2), "noise": noise}
-how = dict(n_tasks=20, progress=False, judges=False, cache=False)
-ranking = tp.rank_models(models, **how)
-ranking.label(models, digits.images[:300] / 16, classes=range(10), batch=4, **how)
-"""
-
-
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     "Folders in which JupyterLab keeps its settings, its state and the notebooks."
@@ -76,9 +61,6 @@ def folders(tmp_path_factory):
         place = top / "notebooks" / "nbs" / f"{page}.ipynb"
         place.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(nb, place)
-    loop = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(LOOP.strip())])
-    loop.metadata.kernelspec = dict(name="python3", display_name="python3", language="python")
-    nbformat.write(loop, top / "notebooks" / "nbs" / "start" / "loop.ipynb")
     shutil.copy(ROOT / "settings.ini", top / "notebooks")  # a chapter exports itself when it ends
     news = top / "settings" / "@jupyterlab" / "apputils-extension"
     news.mkdir(parents=True)
@@ -241,34 +223,4 @@ def test_the_explorer_appears_and_answers(ran, lab, browser):
         "slider.dispatchEvent(new Event('input'))"
     )
     assert float(browser.find_element("id", "number-0").text) > 0.95
-    assert not strangers(browser, lab)
-
-
-def test_points_are_labelled_by_buttons_and_keys(ran, lab, browser, folders):
-    "Each answer is in the csv at once; after a batch the models are ranked again and drawn."
-    ran("start/loop")
-    find = functools.partial(browser.find_elements, "css selector")
-    drawn = functools.partial(pictures, selector="img.widget-image")
-    wait(browser, lambda b: len(drawn(b)) == 2)
-    answers = folders / "notebooks" / "nbs" / "start" / "labels.csv"
-
-    def rows():
-        return answers.read_text(encoding="utf-8").split()[1:] if answers.exists() else []
-
-    (_, _), (_, before) = drawn(browser)
-    buttons = find(".widget-button")
-    assert [e.text for e in buttons][-2:] == ["skip (s)", "undo (z)"]
-    assert len(buttons) == 12
-    for k in range(3):
-        buttons[k].click()
-        wait(browser, lambda b, k=k: len(rows()) == k + 1)
-    assert [row.split(",")[1] for row in rows()] == ["0", "1", "2"]
-    assert drawn(browser)[1][1] == before, "no batch is full"
-    ActionChains(browser).move_to_element(find("img.widget-image")[0]).send_keys("4").perform()
-    wait(browser, lambda b: [row.split(",")[1] for row in rows()] == ["0", "1", "2", "3"])
-    wait(browser, lambda b: drawn(b)[1][1] != before)
-    (field,) = find(".widget-text input")
-    field.send_keys("smudge", Keys.ENTER)
-    wait(browser, lambda b: len(rows()) == 5)
-    assert rows()[-1].endswith(",smudge")
     assert not strangers(browser, lab)
