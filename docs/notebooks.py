@@ -61,7 +61,16 @@ RESULTS = {  # what a reader of proofs opens first, by the names in the sidebar
     "synbench/robust_bayes": "Robust Bayes classifier",
 }
 DERIVED = {  # of a folder that is machinery for the most part, the pages that derive something
-    "rank": ("error_law", "tiers", "forecast", "reliability", "jury", "ranking", "models"),
+    "rank": (
+        "error_law",
+        "tiers",
+        "forecast",
+        "change",
+        "reliability",
+        "jury",
+        "ranking",
+        "models",
+    ),
     "jobs": ("monitor", "layers", "cli"),
     "inputs": (),
     "workshop": (),
