@@ -118,3 +118,17 @@ def test_rows_of_heavy_lengths_are_said_in_the_verdict(freedom, labelled):
     labels = (seen[:, 0] > 0).astype(int) if labelled else None
     verdict = rank_models(models, labels=labels, **QUIET).verdict
     assert ("A few points carry the errors" in verdict) == (freedom is not None)
+
+
+@pytest.mark.parametrize("name", ["resnet10t", "test_vit", "test_convnext"])
+def test_networks_that_were_never_trained_are_said_to_be(name):
+    images = np.random.default_rng(0).integers(0, 256, (24, 16, 16, 3), dtype=np.uint8)
+    options = QUIET | dict(images=images, n_classes=3)
+    models = [f"{name}@untrained", "zoo/pixels", "test_resnet@untrained"]
+    ranking = rank_models(models, **options)
+    described = ranking.settings["models"]
+    assert [described[model].get("untrained", False) for model in models] == [True, False, True]
+    is_first = ranking.best != "zoo/pixels"
+    assert (f"{ranking.best} was never trained" in ranking.verdict) == is_first
+    of_two = rank_models(models[::2], **options)
+    assert "No model here was trained" in of_two.verdict

@@ -306,6 +306,7 @@ class Features(Result):
     points: str = ""  # digest of the names of the points, if given features say them
     parameters: int | None = field(default=None, repr=False)  # of the module; None: no module
     pooling: str = ""  # how tokens became vectors; empty where the model returned vectors
+    untrained: bool = field(default=False, repr=False)  # does the network hold its first weights?
 
     @property
     def dim(self) -> int:
@@ -529,7 +530,11 @@ def embed_features(
         rule = "images must be given unless the model is features"
         checks.refuse("embed", rule, "None", "pass what load_images opens", TypeError)
     features = _find_or_compute(enc, points, setup, cache)
-    return replace(features, parameters=encoders.n_parameters(enc.module))
+    return replace(
+        features,
+        parameters=encoders.n_parameters(enc.module),
+        untrained=encoders.is_untrained(enc.module),
+    )
 
 # %% ../../nbs/inputs/06_embed.ipynb #1e61a39e
 @documented

@@ -48,6 +48,22 @@ def n_parameters(
     "How many numbers a module has that training may change."
     return None if module is None else sum(p.numel() for p in module.parameters())
 
+# %% ../../nbs/inputs/03_encoders.ipynb #849bc41e
+def is_untrained(
+    module: nn.Module | None,
+) -> bool:  # False, too, if nothing tells
+    "Do all normalisations of a network hold the scales and shifts that they begin with?"
+    layers = [] if module is None else module.modules()
+    norms = [dict(m.named_parameters(recurse=False)) for m in layers if "Norm" in type(m).__name__]
+    scaled = [own for own in norms if "weight" in own]
+
+    def is_initial(own):
+        scale, shift = own["weight"], own.get("bias")
+        is_flat = bool((scale == scale.flatten()[:1]).all()) and scale.flatten()[0].item() in (0, 1)
+        return is_flat and (shift is None or not shift.any())
+
+    return bool(scaled) and all(map(is_initial, scaled))
+
 # %% ../../nbs/inputs/03_encoders.ipynb #47d93d5f
 def check_device(
     device: str | torch.device,  # a torch device or its name

@@ -155,6 +155,7 @@ class Model:
     points: str = ""  # digest of the names of the points, if the features say them
     parameters: int | None = None  # of the module; None: it is none
     pooling: str = ""  # how its tokens became vectors; empty where it returns vectors
+    untrained: bool = False  # does the network hold the weights that it began with?
     from_cache: bool = False  # did an earlier run embed the points?
 
 
@@ -194,6 +195,7 @@ def gather_model(
         points=embedded.points,
         parameters=embedded.parameters,
         pooling=embedded.pooling,
+        untrained=embedded.untrained,
         from_cache=embedded.cached and bool(embedded.key),
     )
 

@@ -230,17 +230,26 @@ class Ranking(Result):
                 failures=self.failures,
             )
         ]
-        errors = self.point_errors
-        if self.forecast.draws is None:
-            errors = None
-        if errors is not None and carried_by_few(errors, self.settings.get("n")):
-            sentences.append("A few points carry the errors: the probabilities may be too sure.")
-        if self._record is not None and self.forecast.draws is not None:
+        return " ".join([*sentences, *self._caveats])
+
+    @property
+    def _caveats(self):  # sentences on what speaks against the forecast
+        first, has_draws = self.forecast.first, self.forecast.draws is not None
+        caveats = []
+        if has_draws and self.point_errors is not None:
+            if carried_by_few(self.point_errors, self.settings.get("n")):
+                caveats.append("A few points carry the errors: the probabilities may be too sure.")
+        if has_draws and self._record is not None:
             agreed = forecast.agreement(self._points.mean, self._record)
-            sentences += [CONTRADICTED] if agreed < HARDLY else []
-        if copies := self.settings.get("copies"):
-            sentences.append(copies)
-        return " ".join(sentences)
+            caveats += [CONTRADICTED] if agreed < HARDLY else []
+        described = self.settings.get("models", {})
+        untrained = [name for name in self.models if described.get(name, {}).get("untrained")]
+        caveats.append(words.untrained_words(first, untrained, len(self.models)))
+        if has_draws and LABEL_ACCURACY in self.extra:
+            right = dict(zip(self.models, self.extra[LABEL_ACCURACY].tolist(), strict=True))
+            n_labels = self.settings["labels"]["n_labels"]
+            caveats.append(words.probe_words(first, right, n_labels))
+        return [*filter(None, caveats), *filter(None, [self.settings.get("copies")])]
 
     @property
     def _is_complete(self):  # has every point a label?

@@ -145,6 +145,7 @@ def describe_run(
         models={
             name: dict(features=model.digest, device=model.device, dtype=model.dtype)
             | (dict(pooling=model.pooling) if model.pooling else {})
+            | (dict(untrained=True) if model.untrained else {})
             for name, model in models.items()
         },
         versions=dict(

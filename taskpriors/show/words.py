@@ -6,7 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/show/01_words.ipynb #44e1093e
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..checks import DataFrame
 from ..refusals import listed, shortened
@@ -143,6 +143,33 @@ def forecast_verdict(
     if labels is not None and "n_targets" not in labels:
         sentences.append(_labels_said(frame, labels, everything, unlabelled))
     return " ".join([*sentences, *([unjudged] if unjudged else [])])
+
+# %% ../../nbs/show/01_words.ipynb #21065431
+def untrained_words(
+    first: str,  # the model that is taken
+    untrained: Sequence,  # names of networks that hold the weights that they began with
+    n_models: int,
+) -> str:  # empty if the first model was trained, or if nothing tells
+    "That what is taken was never trained."
+    if n_models > 1 and len(untrained) == n_models:
+        return "No model here was trained: they hold the weights that they began with."
+    if first in untrained:
+        return f"{first} was never trained: it holds the weights that it began with."
+    return ""
+
+
+def probe_words(
+    first: str,  # the model that is taken
+    right: Mapping,  # model -> share of the known labels that its probe predicts, NaN if unknown
+    n_labels: int,
+) -> str:  # empty unless another model's share is higher by 1.96 standard errors
+    "That probes on the known labels speak for another model."
+    best = max(right, key=lambda name: (right[name] == right[name], right[name]))
+    high, low = right[best], right[first]
+    error = ((high * (1 - high) + low * (1 - low)) / n_labels) ** 0.5
+    if not high - low > 1.96 * error:
+        return ""
+    return f"But on these labels probes are right with {best} on {high:.0%}, {first} on {low:.0%}."
 
 # %% ../../nbs/show/01_words.ipynb #a53653c7
 def next_step(
