@@ -92,7 +92,6 @@ def test_every_form_is_the_same_matrix(seed, tmp_path):
     assert past.models == MODELS and sorted(past.tasks) == sorted(TASKS)
     places = [past.tasks.index(task) for task in TASKS]
     assert_close(past.scores[:, places], torch.tensor(scores[:4]), equal_nan=True)
-    assert past.profiles.shape == (4, 4) and past.profiles.isnan().all()
     unit = "percents" if factor == 100 else "fractions"
     assert any(f"are read as {unit}" in note for note in past.notes)
     assert any("Not ranked: 2 of 6 models" in note for note in past.notes)
@@ -158,7 +157,7 @@ def test_results_of_mteb_are_read_in_their_frames(form):
         assert any("4 scores" in note and "means over repetitions" in note for note in past.notes)
 
 
-def test_saved_rankings_are_tasks_with_profiles(tmp_path):
+def test_saved_rankings_are_tasks(tmp_path):
     rng = np.random.default_rng(0)
     classes = rng.integers(0, 3, 90)
     centres = rng.normal(size=(3, 6))
@@ -178,7 +177,6 @@ def test_saved_rankings_are_tasks_with_profiles(tmp_path):
         past = read_record(tmp_path / task, ranking.models, "rank_models")
         assert past.tasks == (task,)
         assert_close(past.scores[:, 0], ranking.extra[LABEL_ACCURACY].double())
-        assert_close(past.profiles[0], ranking.prior_skill)
         rows = to_record(ranking, task)
         assert read_record(rows, ranking.models, "test").scores.tolist() == past.scores.tolist()
         append_record(tmp_path / "mine.csv", rows)

@@ -33,7 +33,6 @@ class PastScores(NamedTuple):
     tasks: tuple[str, ...]  # in the order of the record
     scores: Tensor  # fractions of what is right, (n_models, n_tasks), float64; NaN where missing
     notes: tuple[str, ...]  # sentences that the reader should see
-    profiles: Tensor  # skill without labels, (n_tasks, n_models), float64; NaN where not saved
 
 # %% ../../nbs/rank/05_past_scores.ipynb #a32a4410
 _EMPTY = {"", "-", "\u2013", "\u2014", "na", "n/a", "#n/a", "nan", "<na>", "null", "none"}
@@ -297,7 +296,6 @@ class Part(NamedTuple):
 
     name: str
     frame: DataFrame  # columns model, task, value, repeat
-    profiles: dict[str, dict[str, float]]  # task -> model -> skill without labels
     notes: tuple[str, ...]
 
 
@@ -331,19 +329,18 @@ def read_table(
         values, note = as_fractions(frame[used], table.name, caller)
         frame["value"] = values  # NaN where a task or a column is not used
         notes.append(note)
-    return Part(table.name, frame[["model", "task", "value", "repeat"]], {}, tuple(notes))
+    return Part(table.name, frame[["model", "task", "value", "repeat"]], tuple(notes))
 
 # %% ../../nbs/rank/05_past_scores.ipynb #b1c8cae1
 def read_ranking(
     folder: Path,  # that `Ranking.save` wrote
     task: str,  # what to call it
 ) -> Part:
-    "The score and the profile of each model in a saved ranking."
+    "The score of each model in a saved ranking."
     import pandas as pd
 
     record = json.loads((folder / "ranking.json").read_text(encoding="utf-8"))
     rows = pd.DataFrame(record["ranking"])
-    skill = rows["prior_skill" if "prior_skill" in rows else "skill"].astype("float64")
     frame = pd.DataFrame(dict(model=rows.model, task=task, value=float("nan"), repeat=""))
     labels = record["settings"].get("labels")
     if labels is None:
@@ -354,7 +351,7 @@ def read_ranking(
     else:
         frame["value"] = rows.skill.astype("float64").clip(lower=0)
         note = f"The scores of {task} are skills on {labels['n_labels']} labels, at least zero."
-    return Part(task, frame, {task: dict(zip(rows.model, skill, strict=True))}, (note,))
+    return Part(task, frame, (note,))
 
 # %% ../../nbs/rank/05_past_scores.ipynb #72cf2d9f
 def _is_numbers(x: object) -> bool:
@@ -475,11 +472,7 @@ def ranked_scores(
     if others:
         counts = f"{len(others)} of {len(names)} models"
         notes.append(f"Not ranked: {counts} of {part.name}, {listed(others)}.")
-    profiles = {
-        task: {model: skills[name] for model, name in match.items()}
-        for task, skills in part.profiles.items()
-    }
-    return Part(part.name, values.reset_index().assign(repeat=""), profiles, tuple(notes))
+    return Part(part.name, values.reset_index().assign(repeat=""), tuple(notes))
 
 
 def missing_note(
@@ -512,8 +505,6 @@ def read_record(
     matrix = one_score_each(frame, "the record", caller, remedy).values.unstack("task")
     tasks = dict.fromkeys(task for part in parts for task in part.frame.task.unique())
     matrix = matrix.reindex(index=list(models), columns=[task for task in tasks if task in matrix])
-    profiles = {task: skills for part in ranked for task, skills in part.profiles.items()}
-    skills = pd.DataFrame(profiles, index=list(models), columns=matrix.columns, dtype="float64")
     notes = [note for part in ranked for note in part.notes if note]
     missing = [model for model in models if matrix.loc[model].isna().all()]
     if missing:
@@ -523,7 +514,6 @@ def read_record(
         tasks=tuple(matrix.columns),
         scores=torch.tensor(matrix.to_numpy(dtype="float64")),
         notes=tuple(dict.fromkeys(notes)),
-        profiles=torch.tensor(skills.to_numpy(dtype="float64").T.copy()),
     )
 
 # %% ../../nbs/rank/05_past_scores.ipynb #b530840a
