@@ -38,7 +38,7 @@ class Encoder(sources.Source):
     transform: Callable | None = None  # PIL image -> tensor
     pooling: str | None = None  # how outputs with more than two dimensions become vectors
     features: Tensor | None = None  # of a model whose features exist already
-    taken: str = ""  # of the network, in words, if it is known before it runs
+    taken: str = ""  # of the network, or of sparse features, in words, if known before it runs
     points: str = ""  # digest of the names of the points that given features say
 
     def key(
@@ -120,9 +120,10 @@ def _refuse_source(source):  # what can be no model of images
 
 
 def _of_features(source, name):  # Encoder
-    values, points = read_features(source, "embed")
-    rows = checks.check_features(values, "embed", min_rows=1)
-    return Encoder(name or source.label, None, features=rows, points=points)
+    read = read_features(source, "embed")
+    rows = checks.check_features(read.values, "embed", min_rows=1)
+    name = name or source.label
+    return Encoder(name, None, features=rows, points=read.points, taken=read.origin)
 
 
 def _without_classes(module, pooling, name):  # what the network gives under its name

@@ -17,6 +17,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from .remote import is_url
+from .sparse import is_sparse
 
 # %% ../../nbs/inputs/00_sources.ipynb #97db7931
 _ENDINGS = "npy npz pt pth ckpt bin safetensors csv tsv txt parquet feather arrow json jsonl"
@@ -104,7 +105,7 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Matrix(Source):
-    "Features in memory: an array, a tensor, a memory map or a data frame."
+    "Features in memory: an array, a tensor, a sparse matrix, a memory map or a data frame."
 
     values: Any  # shape (n, d)
 
@@ -375,7 +376,7 @@ def _has(model: object, *names: str) -> bool:
 
 
 def _of_object(model: Any) -> Source:
-    if isinstance(model, (Tensor, np.ndarray)) or _has(model, "to_numpy"):
+    if isinstance(model, (Tensor, np.ndarray)) or _has(model, "to_numpy") or is_sparse(model):
         return Matrix(model)
     if isinstance(model, Mapping) or _has(model, "key_to_index"):
         return WordVectors(model)
