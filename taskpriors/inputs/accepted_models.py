@@ -156,6 +156,9 @@ def load_encoder(
         transform = transform or named.transform
     elif isinstance(source, sources.OnnxNetwork):
         source = sources.Function(OnnxModel(source.model))
+    elif isinstance(source, sources.PublishedWeights):
+        source = named_models.published_network(source, "embed")
+        transform = transform or source.partner
     if not isinstance(source, (sources.Network, sources.Function)):
         _refuse_source(source)
     forward, module, processed = source.model, source.module, source.of_transformers
@@ -167,6 +170,8 @@ def load_encoder(
         pooling = None  # is done by it
     elif isinstance(source, sources.Network) and pretrained.class_layers(module):
         forward = module = _without_classes(module, pooling, name)
+    elif isinstance(source, sources.Network) and source.encode_image is not None:
+        forward = source.encode_image
     if transform is None:
         transform = _own_transform(carried, processed)
     return Encoder(name, forward, module, transform=transform, pooling=pooling, taken=taken)
