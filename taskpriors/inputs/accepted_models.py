@@ -132,6 +132,16 @@ def _without_classes(module, pooling, name):  # what the network gives under its
     return Headless(module)
 
 
+def _opened(source):
+    "What runs, where a source only names it."
+    match source:
+        case sources.OnnxNetwork():
+            return sources.Function(OnnxModel(source.model), source.partner)
+        case sources.PublishedWeights():
+            return named_models.published_network(source, "embed")
+    return source
+
+
 def load_encoder(
     model: ModelLike,  # see `embed`
     *,
@@ -148,19 +158,15 @@ def load_encoder(
     if sources.is_given(source):
         return _of_features(source, name)
     taken, name = "", name or source.label
-    transform = transform or getattr(source, "partner", None)
     if isinstance(source, sources.Name):
-        named = _open_named(source, pooling, cache)
         taken = "" if source.of_zoo or source.of_hub or pooling else pretrained.CLASSIFIER_INPUT
-        source, pooling = sources.Network(named.forward), named.pooling
-        transform = transform or named.transform
-    elif isinstance(source, sources.OnnxNetwork):
-        source = sources.Function(OnnxModel(source.model))
-    elif isinstance(source, sources.PublishedWeights):
-        source = named_models.published_network(source, "embed")
-        transform = transform or source.partner
+        named = _open_named(source, pooling, cache)
+        source = sources.Network(named.forward, source.partner or named.transform)
+        pooling = named.pooling
+    source = _opened(source)
     if not isinstance(source, (sources.Network, sources.Function)):
         _refuse_source(source)
+    transform = transform or source.partner
     forward, module, processed = source.model, source.module, source.of_transformers
     carried = module  # carries the transform of timm, if it is of timm
     if sources.of_transformers(transform):
@@ -170,8 +176,8 @@ def load_encoder(
         pooling = None  # is done by it
     elif isinstance(source, sources.Network) and pretrained.class_layers(module):
         forward = module = _without_classes(module, pooling, name)
-    elif isinstance(source, sources.Network) and source.encode_image is not None:
-        forward = source.encode_image
+    elif joint := getattr(source, "encode_image", None):
+        forward = joint
     if transform is None:
         transform = _own_transform(carried, processed)
     return Encoder(name, forward, module, transform=transform, pooling=pooling, taken=taken)
