@@ -213,7 +213,6 @@ def network_work(
     images: ImageSource | None,  # None: texts, or none
 ) -> NetworkWork | None:  # None: nothing is known before it is loaded
     "Counted operations of a network for one image."
-    network: Any
     module: Any
     if isinstance(source, sources.Name) and not (
         source.of_zoo or source.of_hub or ":" in source.text
@@ -222,17 +221,16 @@ def network_work(
 
         with torch.device("meta"):
             name = source.text.partition("@")[0]
-            network = timm.create_model(name, pretrained=False, num_classes=0)
-        forward, module = network, network
-        batch = torch.zeros(1, *network.pretrained_cfg["input_size"], device="meta")
+            forward = module = timm.create_model(name, pretrained=False, num_classes=0).eval()
+        batch = torch.zeros(1, *module.pretrained_cfg["input_size"], device="meta")
+        evaluating: Any = torch.no_grad()
     elif isinstance(source, sources.Network) and images is not None:
-        encoder = accepted_models.load_encoder(source)
-        forward, module = encoder.forward, encoder.module
-        batch = encoder.transform(images[0])[None] if encoder.transform else None
+        encoder: Any = accepted_models.load_encoder(source)
+        forward, module, batch = encoder.forward, encoder.module, encoder.transform(images[0])[None]
+        evaluating = encoders.evaluating(module, torch.device("cpu"))
     else:
         return None
-    device = torch.device("meta") if batch.is_meta else torch.device("cpu")
-    with FlopCounterMode(display=False) as counter, encoders.evaluating(module, device):
+    with FlopCounterMode(display=False) as counter, evaluating:
         width = forward(batch).shape[1]
     n_bytes = sum(p.numel() * p.element_size() for p in module.parameters())
     return NetworkWork(width, counter.get_total_flops() / 2, n_bytes)
