@@ -247,6 +247,15 @@ def _plan_of(rows, choice, options):  # RankingPlan
     )
 
 
+def _plan_in_memory(models, images, options, choice) -> Any:  # RankingPlan
+    if images is None and not all(map(sources.is_given, models.values())):
+        images = "digits"
+    points: Any = members.images_for(images, {}, options)  # names may be missing here
+    share = 0.5 if options.accuracy else 0.0
+    elected = choice.kind == "elected"
+    return cost.plan_in_memory(models, points, options, elected=elected, train=share)
+
+
 def _rank_rows(
     models, images, options, choice, *, needs, plan, ranking_options
 ):  # Ranking, or RankingPlan
@@ -393,9 +402,7 @@ def rank_models(
         if plan:
             return ranking
     elif plan:
-        points = members.images_for(images, named, options)
-        elected, share = choice.kind == "elected", 0.5 if options.accuracy else 0.0
-        return cost.plan_in_memory(named, points, options, elected=elected, train=share)
+        return _plan_in_memory(named, images, options, choice)
     else:
         ranking = run(named, images, options, metrics=wanted.statistics, **ranking_options)
         ranking = with_synbench(ranking, named, wanted.scores, options)
