@@ -38,7 +38,7 @@ class Encoder(sources.Source):
     transform: Callable | None = None  # PIL image -> tensor
     pooling: str | None = None  # how outputs with more than two dimensions become vectors
     features: Tensor | None = None  # of a model whose features exist already
-    taken: str = ""  # of the network, in words, if it is known before it runs
+    taken: str = ""  # of the network, or of sparse features, in words, if known before it runs
     points: str = ""  # digest of the names of the points that given features say
 
     def key(
@@ -120,15 +120,26 @@ def _refuse_source(source):  # what can be no model of images
 
 
 def _of_features(source, name):  # Encoder
-    values, points = read_features(source, "embed")
-    rows = checks.check_features(values, "embed", min_rows=1)
-    return Encoder(name or source.label, None, features=rows, points=points)
+    read = read_features(source, "embed")
+    rows = checks.check_features(read.values, "embed", min_rows=1)
+    name = name or source.label
+    return Encoder(name, None, features=rows, points=read.points, taken=read.origin)
 
 
 def _without_classes(module, pooling, name):  # what the network gives under its name
     if pooling is not None and sources.comes_from(module, "timm"):
         return named_models.repooled(copy.deepcopy(module), pooling, name, "embed")
     return Headless(module)
+
+
+def _opened(source):
+    "What runs, where a source only names it."
+    match source:
+        case sources.OnnxNetwork():
+            return sources.Function(OnnxModel(source.model), source.partner)
+        case sources.PublishedWeights():
+            return named_models.published_network(source, "embed")
+    return source
 
 
 def load_encoder(
@@ -147,16 +158,15 @@ def load_encoder(
     if sources.is_given(source):
         return _of_features(source, name)
     taken, name = "", name or source.label
-    transform = transform or getattr(source, "partner", None)
     if isinstance(source, sources.Name):
-        named = _open_named(source, pooling, cache)
         taken = "" if source.of_zoo or source.of_hub or pooling else pretrained.CLASSIFIER_INPUT
-        source, pooling = sources.Network(named.forward), named.pooling
-        transform = transform or named.transform
-    elif isinstance(source, sources.OnnxNetwork):
-        source = sources.Function(OnnxModel(source.model))
+        named = _open_named(source, pooling, cache)
+        source = sources.Network(named.forward, source.partner or named.transform)
+        pooling = named.pooling
+    source = _opened(source)
     if not isinstance(source, (sources.Network, sources.Function)):
         _refuse_source(source)
+    transform = transform or source.partner
     forward, module, processed = source.model, source.module, source.of_transformers
     carried = module  # carries the transform of timm, if it is of timm
     if sources.of_transformers(transform):
@@ -166,6 +176,8 @@ def load_encoder(
         pooling = None  # is done by it
     elif isinstance(source, sources.Network) and pretrained.class_layers(module):
         forward = module = _without_classes(module, pooling, name)
+    elif joint := getattr(source, "encode_image", None):
+        forward = joint
     if transform is None:
         transform = _own_transform(carried, processed)
     return Encoder(name, forward, module, transform=transform, pooling=pooling, taken=taken)

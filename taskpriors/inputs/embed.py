@@ -525,6 +525,7 @@ def embed_features(
             key="",
             cached=True,
             points=enc.points,
+            pooling=enc.taken,
         )
     if points is None:
         rule = "images must be given unless the model is features"

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from ..checks import ArrayLike, DataFrame, check_memory, refuse
-from . import sources, tables
+from . import sources, sparse, tables
 from .remote import local_copy
 from taskpriors.inputs.sources import (  # noqa: F401 - promised at this path
     is_feature_file,
@@ -183,7 +183,8 @@ class Rows(NamedTuple):
     "Features with what names their points."
 
     values: ArrayLike  # shape (n, d)
-    points: str  # digest of the names of the points in their order; empty if there are none
+    points: str = ""  # digest of the names of the points in their order; empty if there are none
+    origin: str = ""  # what sparse features were; empty where features are as they were stored
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #b7da4509
 def read_mteb_cache(
@@ -241,6 +242,10 @@ def _stored(
         return {"features": map_npy(path)}
     if path.suffix == ".npz":
         names = {m.filename.removesuffix(".npy") for m in _members(path, key)}
+        if sparse.holds_sparse(names):
+            from scipy.sparse import load_npz
+
+            return {"features": load_npz(path)}
         if len(names) != 1:
             with np.load(path, allow_pickle=False) as archive:
                 return dict.fromkeys(sorted(archive.files))
@@ -399,6 +404,13 @@ def _in_memory(values: Any, caller: str) -> ArrayLike:  # an array, a memory map
     return values.detach() if isinstance(values, Tensor) else values
 
 
+def _dense(values: Any, caller: str) -> Rows:
+    if sparse.is_sparse(values):
+        values, origin = sparse.dense_rows(values, caller)
+        return Rows(values, origin=origin)
+    return Rows(values)
+
+
 def read_features(
     source: str | Path | ArrayLike | sources.Source,  # a file, FILE.npz:KEY, a folder, an array
     caller: str,  # who asks
@@ -406,7 +418,7 @@ def read_features(
     "Features as they are stored, mapped where that is possible."
     source = sources.source_of(source)
     if isinstance(source, sources.Matrix):
-        return Rows(_in_memory(source.values, caller), "")
+        return _dense(_in_memory(source.values, caller), caller)
     if isinstance(source, sources.Url):
         source = sources.FeatureFile(local_copy(source.url, caller), source.key)
     if not isinstance(source, sources.FeatureFile):
@@ -417,4 +429,4 @@ def read_features(
         _refuse_folder(path, caller)
     if path.is_dir():
         return _looked_into(path, caller, lambda: read_mteb_cache(path, caller))
-    return Rows(_looked_into(path, caller, lambda: _read_file(path, key, caller)), "")
+    return _dense(_looked_into(path, caller, lambda: _read_file(path, key, caller)), caller)

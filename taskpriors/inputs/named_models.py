@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from ..checks import refuse
-from .sources import Name, is_repository, source_of
+from .sources import Name, Network, PublishedWeights, is_repository, source_of
 from ..refusals import listed
 
 # %% ../../nbs/inputs/03_named_models.ipynb #11bfc461
@@ -327,3 +327,20 @@ def transformers_model(
         refuse(caller, rule, got, "name another checkpoint")
     pooled = any("pooler" in key for key in absent)
     return Pretrained(network.eval(), processor, "cls" if pooled else None)
+
+# %% ../../nbs/inputs/03_named_models.ipynb #9b12ca3e
+def published_network(
+    source: PublishedWeights,
+    caller: str,  # who asks
+) -> Network:  # with the transform that belongs to the weights
+    "The network of torchvision that an entry of its enumerations of weights stands for."
+    from torchvision import models
+
+    names = {models.get_model_weights(name): name for name in models.list_models()}
+    try:
+        network = models.get_model(names[type(source.weights)], weights=source.weights).eval()
+    except Exception as e:  # torch.hub and the network raise many types
+        got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
+        remedy = "check the network and the folder torch.hub.get_dir()"
+        refuse(caller, f"the weights {source.label} must load", got, remedy, OSError)
+    return Network(network, source.partner or source.weights.transforms())

@@ -104,7 +104,7 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Matrix(Source):
-    "Features in memory: an array, a tensor, a memory map or a data frame."
+    "Features in memory: an array, a tensor, a sparse matrix, a memory map or a data frame."
 
     values: Any  # shape (n, d)
 
@@ -189,6 +189,10 @@ class Name(Source):
         return not self.text.startswith("timm/") and (folder or is_repository(self.text))
 
 
+def _first_of(model: object, names: tuple) -> Callable | None:
+    return next((getattr(model, name) for name in names if hasattr(model, name)), None)
+
+
 @dataclass(frozen=True, eq=False)
 class Network(Source):
     "A module of torch."
@@ -205,6 +209,16 @@ class Network(Source):
     def encode(self) -> Callable | None:
         "The method `encode` of a text encoder."
         return getattr(self.model, "encode", None)
+
+    @property
+    def encode_image(self) -> Callable | None:
+        "The method by which a model of pictures and texts, such as CLIP, embeds pictures."
+        return _first_of(self.model, ("encode_image", "get_image_features"))
+
+    @property
+    def encode_text(self) -> Callable | None:
+        "The method by which it embeds tokens."
+        return _first_of(self.model, ("encode_text", "get_text_features"))
 
     @property
     def of_transformers(self) -> bool:
@@ -278,6 +292,19 @@ class OnnxNetwork(Source):
     def label_at(self, k: int) -> str:
         "The stem of the file, or the class and the place of a session."
         return self.label if isinstance(self.model, Path) else f"{type(self.model).__name__}_{k}"
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedWeights(Source):
+    "An entry of an enumeration of torchvision, such as ResNet18_Weights.DEFAULT."
+
+    weights: Any
+    partner: Any = None  # PIL image -> tensor; None is that of the weights
+
+    @property
+    def label(self) -> str:
+        "The architecture and the name of its weights."
+        return str(self.weights).replace("_Weights", "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -366,7 +393,10 @@ def _of_text(
 
 def _of_pair(pair: tuple) -> Source:
     first: Any = source_of(pair[0]) if len(pair) == 2 and callable(pair[1]) else Unknown(pair)
-    runs = isinstance(first, (Name, Network, Function, OnnxNetwork)) and first.partner is None
+    runs = (
+        isinstance(first, (Name, Network, Function, OnnxNetwork, PublishedWeights))
+        and first.partner is None
+    )
     return replace(first, partner=pair[1]) if runs else Unknown(pair)
 
 
@@ -374,13 +404,25 @@ def _has(model: object, *names: str) -> bool:
     return all(hasattr(model, name) for name in names)
 
 
+_ADAPTERS: tuple = (  # what an object has, in the order in which it is asked, and what it becomes
+    (("to_numpy",), Matrix),  # a data frame
+    (("tocsr", "toarray"), Matrix),  # a sparse matrix of scipy
+    (("key_to_index",), WordVectors),  # KeyedVectors of gensim
+    (("run", "get_inputs", "get_outputs"), OnnxNetwork),  # a session of onnxruntime
+    (("task", "model", "preprocess", "postprocess"), lambda p: Network(p.model, p)),  # a pipeline
+    (("transforms", "get_state_dict", "meta"), PublishedWeights),  # of torchvision
+)
+
+
 def _of_object(model: Any) -> Source:
-    if isinstance(model, (Tensor, np.ndarray)) or _has(model, "to_numpy"):
+    if isinstance(model, (Tensor, np.ndarray)):
         return Matrix(model)
-    if isinstance(model, Mapping) or _has(model, "key_to_index"):
+    if isinstance(model, Mapping):
         return WordVectors(model)
-    if _has(model, "run", "get_inputs", "get_outputs"):
-        return OnnxNetwork(model)
+    if not isinstance(model, type):
+        for names, adapt in _ADAPTERS:
+            if _has(model, *names):
+                return adapt(model)
     if callable(model):
         return Unknown(model) if isinstance(model, type) else Function(model)
     encodes = _has(model, "encode") or _has(model, "transform")

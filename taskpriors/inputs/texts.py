@@ -12,7 +12,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set, Sized
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset
 from typing_extensions import TypeAliasType
 
 import taskpriors.checks as checks
@@ -162,10 +162,37 @@ class TextSource:
         return new
 
 # %% ../../nbs/inputs/07_texts.ipynb #b0bb18fe
-TextsLike = TypeAliasType("TextsLike", str | os.PathLike | ArrayLike | TextSource)
+TextsLike = TypeAliasType("TextsLike", str | os.PathLike | ArrayLike | Dataset | TextSource)
 
 # %% ../../nbs/inputs/07_texts.ipynb #725a02f6
 _TEXT_NAMES = {"text", *row_labels.LABEL_NAMES}
+
+
+def _items(source: Any) -> Any:
+    "What a data set of torch or of Hugging Face holds, in its order; anything else as it is."
+    if isinstance(source, Dataset) or hasattr(source, "column_names"):
+        n = checks.check_instance(source, Sized, "load_texts", "texts", remedy="pass a list")
+        return [source[i] for i in range(len(n))]
+    return source
+
+
+def _table_of_rows(rows: Any) -> tables.Table | None:
+    "The table of a list of dictionaries, or of pairs (text, label); None if they are neither."
+    if not isinstance(rows, (list, tuple)) or not rows:
+        return None
+    if all(isinstance(row, tuple) and len(row) == 2 for row in rows):
+        return tables.Table(
+            "the pairs", ("text", "label"), tuple(map(list, zip(*rows, strict=True)))
+        )
+    if not all(isinstance(row, Mapping) for row in rows):
+        return None
+    for k, row in enumerate(rows):
+        if row.keys() != rows[0].keys():
+            rule, got = "all texts must have the same fields", f"{', '.join(map(str, row))}"
+            remedy = f"give it the fields {', '.join(map(str, rows[0]))[:60]}"
+            checks.refuse("load_texts", rule, f"{got[:60]} at position {k}", remedy)
+    cells = tuple([row[column] for row in rows] for column in rows[0])
+    return tables.Table("the rows", tuple(map(str, rows[0])), cells)
 
 
 def _table_of(
@@ -186,7 +213,7 @@ def _table_of(
         column_names = set(map(tables.plain_name, columns))
         return tables.read(path, "load_texts", column_names=column_names or _TEXT_NAMES, prose=True)
     if not hasattr(source, "columns"):
-        return None
+        return _table_of_rows(source)
     if hasattr(source, "iloc"):
         return tables.of_frame(source, "the data frame")
     columns = list(source.columns)
@@ -244,7 +271,7 @@ def _limited(
 
 @documented
 def load_texts(
-    source: TextsLike,  # list of strings, data frame, or file .csv .tsv .txt .jsonl .json .parquet
+    source: TextsLike,  # list of strings, table, data set, or file .csv .tsv .txt .jsonl .parquet
     *,
     text_column: str | None = None,  # of a table; None: "text", or the only column of a data frame
     label_column: str | None = None,  # of a table; None: "label" if there is one
@@ -253,12 +280,14 @@ def load_texts(
 ) -> TextSource:
     """Open texts of a list, a table or a file, in their order, and refuse what is no text.
 
-    Cells of files are read as they stand: "NA" is a text. Raises TypeError for a value that is no
-    string, and ValueError for an empty one, each with its position.
+    A list, or a data set of torch or Hugging Face, may hold texts, pairs (text, label) or
+    dictionaries of the same fields. Cells of files are read as they stand: "NA" is a text. Raises
+    TypeError for a value that is no string, and ValueError for an empty one, with its position.
     """
     if isinstance(source, TextSource):
         return _limited(source, limit)
     name, labels_from, names = "texts", "the texts", None
+    source = _items(source)
     table = _table_of(source, text_column, label_column)
     if table is not None:
         name = Path(table.name).stem if isinstance(source, (str, os.PathLike)) else name
@@ -390,6 +419,23 @@ class TokenEncoder(nn.Module):
 
     def forward(self, texts: Sequence) -> Tensor:
         return self.model(**self.tokens(texts))
+
+# %% ../../nbs/inputs/07_texts.ipynb #ec1f426e
+class JointTextEncoder(nn.Module):
+    "The method of a CLIP-like model that embeds tokens, with its tokenizer."
+
+    def __init__(
+        self,
+        model: nn.Module,  # of pictures and texts
+        method: str,  # which embeds tokens
+        tokenizer: Callable,  # list of texts -> tensor (n, t)
+    ) -> None:
+        super().__init__()
+        self.model, self.method, self.tokenizer = model, method, tokenizer
+
+    def forward(self, texts: Sequence) -> Tensor:  # shape (n, d)
+        tokens = self.tokenizer(list(texts)).to(device_of(self.model))
+        return getattr(self.model, self.method)(tokens)
 
 # %% ../../nbs/inputs/07_texts.ipynb #36f350a2
 _TASK = SimpleNamespace(  # what a model of mteb reads to find its prompt
@@ -540,6 +586,9 @@ def _encoding_of(
         case sources.Network(partner=None) | sources.Function(partner=None):
             encode = source.model if source.encode is None else encode_method(source.encode)
             return _Encoding(encode, source.module)
+        case sources.Network(of_transformers=False) if source.encode_text is not None:
+            joint = JointTextEncoder(source.model, source.encode_text.__name__, source.partner)
+            return _Encoding(joint, joint)
         case sources.Network():
             tokens = TokenEncoder(source.model, source.partner, pooling)
             return _Encoding(tokens, tokens)

@@ -15,6 +15,7 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -119,7 +120,10 @@ def _tell(ranking, out, given, report):
     else:
         width = shutil.get_terminal_size((80 if watched else 100, 24)).columns
         rows = console.ROWS if watched else None
-        print(console.terminal_text(ranking, width, rows=rows, colour=colour and watched))
+        page = _plain(report) if report else ""
+        painted = colour and watched
+        text = console.terminal_text(ranking, width, rows=rows, colour=painted, page=page)
+        print(text)
     if "all" in given:
         print("", "All columns:", *table.table_lines(ranking.to_frame()), sep="\n")
         if ranking.reason:
@@ -184,6 +188,7 @@ def run_layers(
 
     from taskpriors.inputs.accepted_models import load_encoder
     from taskpriors.jobs.layers import rank_layers
+    from taskpriors.rank.record import free_folder
 
     given = vars(args)
     report = _report_path(given)
@@ -197,7 +202,9 @@ def run_layers(
     points = {"texts" if "texts" in given else "images": opened}
     options = _with_all(given, options)
     ranking = rank_layers(options.pop("model"), **points, **options)
-    _tell(ranking, ranking.save(args.out, overwrite="overwrite" in given), given, report)
+    out = args.out if "overwrite" in given else free_folder(args.out)
+    ranking = replace(ranking, folder=_plain(out))
+    _tell(ranking, ranking.save(out, overwrite=True), given, report)
     return 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #d90ac15b

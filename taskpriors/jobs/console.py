@@ -91,6 +91,7 @@ def terminal_text(
     *,
     rows: int | None = ROWS,  # of the table, at most; None: all
     colour: bool = False,  # ANSI codes around the verdict and the legend
+    page: str = "",  # that was written of it; empty: none
 ) -> str:
     "A ranking for somebody at a terminal: verdict, table, what was done, and what to do next."
     import textwrap
@@ -126,7 +127,7 @@ def terminal_text(
             "",
             *map(wrap, summary.replace("   (higher is better)", "").split("\n")),
             "",
-            wrap(ranking.next_step),
+            wrap(ranking.next_step_after(page)),
         ]
     )
 

@@ -32,6 +32,7 @@ from .members import AnyModel, ModelsLike
 from .memory import ALL_PAIRS
 from .options import RankOptions
 from .ranking import Ranking
+from .record import free_folder
 from .run import run
 from ..signatures import documented
 from ..store import CacheLike, cache_dir
@@ -246,6 +247,15 @@ def _plan_of(rows, choice, options):  # RankingPlan
     )
 
 
+def _plan_in_memory(models, images, options, choice) -> Any:  # RankingPlan
+    if images is None and not all(map(sources.is_given, models.values())):
+        images = "digits"
+    points: Any = members.images_for(images, {}, options)  # names may be missing here
+    share = 0.5 if options.accuracy else 0.0
+    elected = choice.kind == "elected"
+    return cost.plan_in_memory(models, points, options, elected=elected, train=share)
+
+
 def _rank_rows(
     models, images, options, choice, *, needs, plan, ranking_options
 ):  # Ranking, or RankingPlan
@@ -287,7 +297,7 @@ def rank_models(
     kernel: str = "cosine",  # "cosine", "linear", "projection" or "rbf", of models and prior
     graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
     on_disk: bool | None = None,  # rows stay where they are; None: files that are large, see below
-    plan: bool = False,  # where rows stay on disk: what plan_ranking predicts; nothing is read
+    plan: bool = False,  # predict time, memory and downloads, and rank nothing
     seed: int = 0,  # of tasks and split
     cache: CacheLike | None = None,  # directory; None is cache_dir(), False is no cache
     out: str | Path | None = None,  # directory for the table, the picture and the record
@@ -392,11 +402,12 @@ def rank_models(
         if plan:
             return ranking
     elif plan:
-        rule = f"plan needs rows on disk, or files of more than {ALL_PAIRS:,} points"
-        checks.refuse(caller, rule, "other models or options", "leave it out, or pass on_disk=True")
+        return _plan_in_memory(named, images, options, choice)
     else:
         ranking = run(named, images, options, metrics=wanted.statistics, **ranking_options)
         ranking = with_synbench(ranking, named, wanted.scores, options)
     if out is not None:
-        ranking.save(out, overwrite=overwrite)
+        folder = Path(out).expanduser() if overwrite else free_folder(out)
+        ranking = replace(ranking, folder=str(folder))
+        ranking.save(folder, overwrite=True)
     return ranking

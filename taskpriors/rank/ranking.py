@@ -71,6 +71,7 @@ class Ranking(Result):
     label_mean: Tensor | None = None  # centred logits of the skills on known labels, (n_models,)
     label_covariance: Tensor | None = None  # of their errors, shape (n_models, n_models)
     past_scores: Tensor | None = None  # fractions on earlier tasks, (n_models, n_earlier)
+    folder: str = ""  # where rank_models saved it; empty: nowhere
 
     @cached_property
     def on_law(self) -> Certainty:
@@ -351,9 +352,20 @@ class Ranking(Result):
     @property
     def next_step(self) -> str:
         "What to do with this ranking, in one sentence."
-        frame = self.forecast.to_frame()
+        return self.next_step_after()
+
+    def next_step_after(
+        self,
+        page: str = "",  # that was written of it; empty: none
+    ) -> str:
+        "The same, where a page of it has been written already."
         return words.next_step(
-            frame, complete=self._is_complete, silent=self._is_silent, more=self._more_labels
+            self.forecast.to_frame(),
+            complete=self._is_complete,
+            silent=self._is_silent,
+            more=self._more_labels,
+            folder=self.folder,
+            page=page,
         )
 
     def summary(

@@ -65,7 +65,6 @@ def _tasks(record):  # what the page says of each task that was drawn
             number=number + 1,
             probes=probes,
             classes=classes,
-            sizes=sorted((len(members) for members in classes if members), reverse=True),
         )
 
 # %% ../../nbs/show/04_page.ipynb #03057d65
@@ -92,6 +91,8 @@ def report_page(
     rows, verdict = record["ranking"], record["verdict"]
     options = dict(record["settings"])
     models, versions = options.pop("models", {}), options.pop("versions", {})
+    left_out = {"company"}  # stands above the verdict
+    left_out |= {"images", "points", "unreadable"} if options["images"] == "given" else set()
     lead, _, rest = verdict.partition("; taking it loses")
     if rest:
         lead, rest = f"{lead}.", f"Taking it loses{rest}"
@@ -102,10 +103,13 @@ def report_page(
         span = (min(map(sub, leads, reach)), max(map(add, leads, reach)))
     sized = [row for row in rows if row.get("parameters") is not None]
     judges = [row for row in rows if "judge_weight" in row]
-    contents = dict(table="Models", parameters="Parameters", pairs="Head to head")
+    chart = Markup(plots.parameters_svg(pd.DataFrame(sized))) if len(sized) > 1 else None
+    contents = dict(table="Models") | (dict(parameters="Parameters") if chart else {})
+    contents |= dict(pairs="Head to head") if record["pairs"] and len(rows) > 1 else {}
     contents |= dict(labels="Labels") if record.get("label_path") else {}
     contents |= dict(judges="Judges") if judges else {}
-    contents |= dict(tasks="Tasks") if record["drawn"] else {}
+    tasks = list(_tasks(record)) if record["drawn"] and record["drawn"]["shown"] else []
+    contents |= dict(tasks="Tasks") if tasks else {}
     if record["agreement"] or record.get("label_agreement"):
         contents |= dict(agreement="Agreement")
     contents |= dict(trust="What to trust")
@@ -122,14 +126,14 @@ def report_page(
         span=span,
         label_path=record.get("label_path"),
         label_agreement=record.get("label_agreement"),
-        chart=Markup(plots.parameters_svg(pd.DataFrame(sized))) if len(sized) > 1 else None,
+        chart=chart,
         n_unsized=len(rows) - len(sized),
         judges=sorted(judges, key=lambda row: -row["judge_weight"])[:HEAD_TO_HEAD],
-        tasks=list(_tasks(record)) if record["drawn"] else [],
+        tasks=tasks,
         options={
             name.replace("_", " "): value
             for name, value in options.items()
-            if value not in (None, "", [], {}, ())
+            if value not in (None, "", [], {}, ()) and name not in left_out
         },
         versions=versions,
         digests={name: entry["features"] for name, entry in models.items()},

@@ -56,3 +56,10 @@ if (choices) {
   choices.hidden = false;
   say();
 }
+
+// What is folded unfolds where a link leads to it, and on paper.
+const unfolded = (part) => { if (part) part.open = true; };
+document.querySelectorAll("nav a").forEach((link) => link.addEventListener("click", () => {
+  unfolded(document.querySelector(link.getAttribute("href")).closest("details"));
+}));
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(unfolded));

@@ -6,6 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/show/01_words.ipynb #44e1093e
+import shlex
 from collections.abc import Mapping, Sequence
 
 from ..checks import DataFrame
@@ -178,6 +179,8 @@ def next_step(
     complete: bool = False,  # has every point a label?
     silent: bool = False,  # is no model better than a constant on them?
     more: int | None = None,  # labels that would settle the lead over the second; None: unknown
+    folder: str = "",  # where the ranking was saved; empty: nowhere
+    page: str = "",  # that was written of it; empty: none
 ) -> str:
     "What to do with a ranking, in one sentence."
     if len(frame) == 1:
@@ -185,12 +188,15 @@ def next_step(
     if silent:
         return "Next: check that labels and rows are in the same order."
     first, *rivals = (shortened(name, 30) for name in frame.model[frame.tier == 1])
+    if not rivals and page:
+        return f"Next: send {page} to others."
     if not rivals:
         return 'Next: send a page of it to others, by report("ranking.html") or --report FILE.'
     if complete:
         return f"Next: more points may tell {first} from {rivals[0]}."
     n = min(more or 20, 100)
-    return (
-        f"Next: label {n} points, which may tell {first} from {rivals[0]}: next_labels({n}) "
-        f"names them, as does taskpriors next FOLDER --n-labels {n}."
-    )
+    which = f"next_labels({n}) names them."
+    if folder:
+        command = f"taskpriors next {shlex.quote(folder)} --n-labels {n}"
+        which = f"{command} writes a sheet of them."
+    return f"Next: label {n} points, which may tell {first} from {rivals[0]}: {which}"
