@@ -49,11 +49,33 @@ def run_small(name, out):
     return table.set_index(["row", "column"])
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(k, marks=pytest.mark.long) if k in LONG else k for k in ALONE]
-)
+@pytest.mark.parametrize("name", [k for k in ALONE if k not in LONG])
 def test_an_item_runs_in_miniature(name, tmp_path):
     run_small(name, tmp_path)
+
+
+SAME_TABLE = [  # in a small run: the same numbers drawn, a part of them, or one toy for nine sets
+    {"synbench-table-8", "synbench-figure-5"},
+    {"synbench-table-2", "synbench-table-10"},
+    {f"pactran-figure-{k}" for k in range(3, 12)},
+]
+
+
+@pytest.mark.long
+def test_every_item_runs_in_miniature_and_has_a_table_and_a_picture_of_its_own(tmp_path):
+    for name in ITEMS:
+        run_small(name, tmp_path)
+    by_content = {}
+    for file in tmp_path.glob("*.*"):
+        if file.suffix in (".csv", ".png"):
+            by_content.setdefault(file.read_bytes(), set()).add(file.name)
+    shared = [{Path(k).stem for k in names} for names in by_content.values() if len(names) > 1]
+    assert sorted(map(sorted, shared)) == sorted(map(sorted, SAME_TABLE))
+    drawn = {k for k in ITEMS if (tmp_path / f"{k}.png").exists()}
+    assert {k for k in ITEMS if "figure" in k} <= drawn
+    assert all(
+        name.endswith(".csv") for names in by_content.values() for name in names if len(names) > 1
+    )
 
 
 def test_items_run_in_miniature_and_no_two_share_a_table_or_a_picture(tmp_path):

@@ -82,7 +82,7 @@ def _settings(item):  # name of the convention -> SynBenchSettings
 
 
 def _synbench_cells(job: Job) -> tuple[list, Any]:
-    cells, curves = [], []
+    cells, of_networks = [], {}
     for called, network in job.networks.items():
         results = {
             name: score.score_by_n(network, (s.n_train,), settings=s, **job.options)[0]
@@ -108,8 +108,42 @@ def _synbench_cells(job: Job) -> tuple[list, Any]:
             settings = _settings(job.item)["derived"]
             a = synthetic_accuracy(network, settings=settings, n_steps=steps, **options)
             cells += [Cell(called, k, None, 100 * v) for k, v in (("SA", a.sa), ("RA", a.ra))]
-        curves.append(ours)
-    return cells, curves[0].plot if curves else None
+        of_networks[called] = ours
+    return cells, partial(_draw_scores, job.item, of_networks)
+
+
+def _draw_scores(item, of_networks):  # Figure 3, or a panel per threshold with a line per network
+    first = next(iter(of_networks.values()))
+    eps, thresholds = first.settings.eps, first.settings.threshold
+    if item.item.startswith("Figure"):
+        return first.plot()
+    if len(eps) == 1:
+        ends = {called: result.interval() for called, result in of_networks.items()}
+        return _draw_intervals(
+            {called: float(result.score[0, 0]) for called, result in of_networks.items()},
+            {called: (float(low[0, 0]), float(high[0, 0])) for called, (low, high) in ends.items()},
+            xlabel="score",
+            title=item.title,
+        )
+    axes = new_panels(1, len(thresholds), figsize=(3 * len(thresholds) + 2, 3.2), sharey=True)[0]
+    for j, ax in enumerate(axes):
+        for called, result in of_networks.items():
+            ax.plot(eps, result.score[:, j], "o-", ms=3, label=called)
+        at = f"threshold {thresholds[j]:g}"
+        ax.set(xlabel="radius", title=at if len(axes) > 1 else item.title)
+    axes[0].set_ylabel("score")
+    axes[-1].legend(fontsize="x-small")
+    return axes
+
+
+def _draw_intervals(values, ends, **labels):  # name -> number, and -> its interval
+    ax = new_axes(figsize=(6, 0.35 * len(values) + 1.2))
+    for k, (name, value) in enumerate(values.items()):
+        ax.plot(ends[name], [k, k], color="C0")
+        ax.plot(value, k, "o", color="C0")
+    ax.set_yticks(range(len(values)), list(values))
+    ax.set(**labels)
+    return ax
 
 # %% ../../nbs/papers/15_actions.ipynb #958afa1d
 def accuracy_correlations(
@@ -189,7 +223,23 @@ def _by_size(job: Job) -> tuple[list, Any]:
     if job.item.settings.get("row_per_network"):  # as Table 9
         return [c._replace(row=c.column, column=c.row.partition(",")[0]) for c in cells], None
     printed = recipes.published_table(job.item.paper, job.item.published)
-    return cells + accuracy_correlations(cells, printed), None
+    draw = partial(_draw_selection, list(cells), sizes) if job.item.item == "Figure 5" else None
+    return cells + accuracy_correlations(cells, printed), draw
+
+
+def _draw_selection(cells, sizes):  # which network each metric selects at each number of samples
+    values = {(c.row, c.column): c.derived if c.convention is None else c.convention for c in cells}
+    networks = list(dict.fromkeys(c.column for c in cells))
+    better = dict.fromkeys(printed_correlations.LOWER_IS_BETTER, min) | {"SynBench": max}
+    axes = new_panels(1, len(better), figsize=(8, 2.4), sharey=True)[0]
+    for ax, (metric, best) in zip(axes, better.items(), strict=True):
+        rows = [[values[f"{metric}, n = {n}", called] for called in networks] for n in sizes]
+        ax.plot(range(len(sizes)), [row.index(best(row)) for row in rows], "o")
+        ax.set_xticks(range(len(sizes)), sizes, rotation=45)
+        ax.set(xlabel="samples", title=metric, ylim=(-0.5, len(networks) - 0.5))
+    axes[0].set_yticks(range(len(networks)), networks)
+    axes[0].set_ylabel("selected")
+    return axes
 
 
 def _baselines(z, y, learner):
@@ -224,7 +274,8 @@ def _printed_correlations(job: Job) -> tuple[list, Any]:
         middle, *others = (end[k] for end in ends)
         error = max(abs(middle - other) for other in others)
         cells.append(Cell(f"{largest.name}, {n} networks", column, None, middle, error))
-    return cells, partial(_draw_correlations, cells[: len(table)])
+    draw = _draw_by_size if job.item.item == "Figure 4" else partial(_draw_smallest, n_networks=n)
+    return cells, partial(draw, table["recomputed"])
 
 
 def _room_toward(printed, row):  # from ours to the end of the interval that is nearer to print
@@ -259,12 +310,30 @@ def _printed_ranks(job: Job) -> tuple[list, Any]:
     return cells, None
 
 
-def _draw_correlations(cells):
-    ax = new_axes(figsize=(7, 0.28 * len(cells) + 1))
-    ax.plot([c.derived for c in cells], range(len(cells)), "o")
-    ax.set_yticks(range(len(cells)), [c.row for c in cells])
-    ax.set(xlabel="Pearson's correlation with the accuracy", title="Correlations of printed rows")
+def _draw_by_size(correlations):  # Figure 4: a line per metric, and dashed the other data sets
+    ax = new_axes(figsize=(7, 4))
+    sizes = (2048, 8192, 32768)
+    for row, value in correlations.items():
+        if ", n = " not in row:
+            ax.axhline(value, ls="--", lw=0.8, color="0.5")
+            ax.annotate(row.removesuffix(" acc."), (sizes[0], value), fontsize="x-small")
+    metrics = dict.fromkeys(r.partition(",")[0] for r in correlations.index if ", n = " in r)
+    for metric, mark in zip(metrics, "osvD^", strict=True):
+        values = [correlations[f"{metric}, n = {n}"] for n in sizes]
+        ax.plot(sizes, values, f"{mark}-", label=metric)
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(sizes, sizes)
+    ax.set(xlabel="samples", ylabel="Pearson's correlation", title="Correlations of printed rows")
+    ax.legend(fontsize="x-small")
     return ax
+
+
+def _draw_smallest(correlations, n_networks):  # Figure 7: the smallest number of samples
+    few = correlations[correlations.index.str.endswith("n = 2048")]
+    values = {row.partition(",")[0]: float(value) for row, value in few.items()}
+    ends = {k: printed_correlations.fisher_interval(v, n_networks, 0.9) for k, v in values.items()}
+    title = "2,048 samples, intervals that hold nine times in ten"
+    return _draw_intervals(values, ends, xlabel="Pearson's correlation", title=title)
 
 # %% ../../nbs/papers/15_actions.ipynb #1dccb918
 class Pixels(NamedTuple):
@@ -448,7 +517,7 @@ def _neucrab(job: Job) -> tuple[list, Any]:
     )
     n_classes = {task.name: len(torch.as_tensor(task.labels).unique()) for task in tasks}
     if s.get("grid"):
-        return _grid_cells(result, n_classes), partial(_first_panel, result)
+        return _grid_cells(result, n_classes), partial(_first_panel, result, job.item)
     if s.get("scatter"):
         return _scatter_cells(result, n_classes), partial(_draw_scatters, result)
     if s.get("one_width"):
@@ -575,11 +644,14 @@ def _questions(job: Job) -> tuple[list, Any]:
     names = [Checkpoint(model, family=neucrab_files.family_of(model)) for model in task.features]
     result = neucrab.neucrab(names, [task], metrics=["linear_valid"], **settings)
     n_classes = {task.name: len(torch.as_tensor(task.labels).unique())}
-    return _grid_cells(result, n_classes), partial(_first_panel, result)
+    return _grid_cells(result, n_classes), partial(_first_panel, result, job.item)
 
 
-def _first_panel(result):
-    return result.plot_grid(result.truth["task"].iloc[0])[0, 0]
+def _first_panel(result, item):
+    axes = result.plot_grid(result.truth["task"].iloc[0])
+    of = f", standing for {', '.join(item.full.data)}" if item.small else ""
+    axes[0, 1].set(title=item.item + of)
+    return axes[0, 0]
 
 
 def _costs(job):  # GFLOPS of metrics, and of the features of as many images

@@ -179,7 +179,9 @@ def _item(recipes, entry, miniature) -> Item:
     data = {name: recipes["data"][name] for name in entry.get("data", ())}
     settings = dict(entry.get("settings", {}))
     if miniature:
-        networks = dict(small["networks"]) if networks else {}
+        few = [small.get("groups", {}).get(group, {}) for group in entry.get("networks", ())]
+        others = {called: name for group in few for called, name in group.items()}
+        networks = (others or dict(small["networks"])) if networks else {}
         data = {small["data"]: dict(images=small["data"])} if data else {}
         of_all = {k for k in small.get("settings", {}) if k != "pixels" or k in settings}
         settings |= {k: v for k, v in small.get("settings", {}).items() if k in of_all}
