@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ..blocks import row_blocks
+from ..blocks import evenly, row_blocks
 from taskpriors.checks import (
     ArrayLike,
     check_features,
@@ -88,11 +88,32 @@ def split_groups(
 ) -> Tensor:  # shape (n,), True where the point trains
     "A random split of the points that parts no group."
     share = check_number(train, caller, "train", low=0, high=1, low_open=True, high_open=True)
-    m, n = grouping.n_groups, len(grouping.number)
-    order = torch.randperm(m, generator=check_generator(seed, caller))
+    order = torch.randperm(grouping.n_groups, generator=check_generator(seed, caller))
     reached = grouping.number.bincount()[order].cumsum(0)
-    first = max(1, min(m - 1, int((reached <= share * n).sum())))
-    return torch.isin(grouping.number, order[:first])
+    n_training = int((reached <= share * len(grouping.number)).sum())
+    return torch.isin(grouping.number, order[: max(1, min(len(order) - 1, n_training))])
+
+
+def sample_of_groups(
+    number: Tensor,  # of the group of each point, counted from 0 without gaps, shape (n,)
+    most: int,  # points that are wanted at most; at least two groups are taken
+) -> Tensor:  # rows in ascending order
+    "Whole groups of a random order; the same ones if `most` is how many points they have."
+    if most >= len(number):
+        return torch.arange(len(number))
+    sizes = number.bincount()
+    order = torch.randperm(len(sizes), generator=torch.Generator().manual_seed(0))
+    n_taken = max(2, int((sizes[order].cumsum(0) <= most).sum()))
+    return torch.isin(number, order[:n_taken]).nonzero()[:, 0]
+
+
+def judged_rows(
+    n: int,  # points
+    most: int,  # of them that judge, at most
+    number: Tensor | None = None,  # of the group of each, shape (n,); None: each stands alone
+) -> Tensor:  # rows in ascending order
+    "The points that judge where not all do: evenly spaced, or whole groups."
+    return evenly(n, most) if number is None else sample_of_groups(number, most)
 
 # %% ../../nbs/prior/15_left_out_groups.ipynb #b0f88456
 class BlockInverses(NamedTuple):
@@ -102,6 +123,30 @@ class BlockInverses(NamedTuple):
     least: Tensor  # eigenvalue of each block
 
 
+def hat_blocks(
+    U: Tensor,  # left singular vectors at the points of these groups, shape (m, r)
+    f: Tensor,  # of residual_filter, shape (r,)
+    grouping: Grouping,
+    share: float,  # what a constant has in each entry: 1/n for n points that are fitted
+) -> list[Tensor]:  # (n_groups, size, size), float64
+    "The blocks of H, one for each group."
+    of_groups = [U[rows.to(U.device)].double() for rows in grouping.blocks]
+    return [(part * f) @ part.mT + share for part in of_groups]
+
+
+def inverses_of(
+    hats: list[Tensor],  # of hat_blocks
+    keep: float = 1.0,  # of residual_filter
+) -> BlockInverses:
+    "Inverses of the blocks of I - H."
+    matrices, least = [], []
+    for H in hats:
+        w, V = torch.linalg.eigh(keep * torch.eye(H.shape[1]).to(H) - H)
+        least.append(w[:, 0])
+        matrices.append((V / w[:, None]) @ V.mT)
+    return BlockInverses(matrices, torch.cat(least))
+
+
 def block_inverses(
     basis: RidgeBasis,
     grouping: Grouping,
@@ -109,25 +154,24 @@ def block_inverses(
 ) -> BlockInverses:
     "Inverses of the blocks of I - H, one for each group, up to a factor that cancels."
     keep, f = residual_filter(basis, alpha)
-    n, matrices, least = len(basis.U), [], []
-    for rows in grouping.blocks:
-        U = basis.U[rows.to(basis.U.device)].double()
-        A = -(U * f) @ U.mT
-        if keep:
-            A = A + torch.eye(rows.shape[1], dtype=A.dtype, device=A.device) - 1 / n
-        w, V = torch.linalg.eigh(A)
-        least.append(w[:, 0])
-        matrices.append((V / w[:, None]) @ V.mT)
-    return BlockInverses(matrices, torch.cat(least))
+    return inverses_of(hat_blocks(basis.U, f, grouping, keep / len(basis.U)), keep)
 
 
-def _is_usable(basis, inverses, alpha):  # does rounding leave something of the errors?
-    eps = torch.finfo(basis.U.dtype).eps
-    if inverses.least.min() <= 4 * max(basis.U.shape[1], 1) ** 0.5 * eps:
+def is_usable(
+    inverses: BlockInverses,
+    like: Tensor,  # left singular vectors, whose rounding counts, shape (m, r)
+    size: float = 1.0,  # mean square of what they multiply
+) -> bool:
+    "Does rounding leave something of the errors?"
+    eps = torch.finfo(like.dtype).eps
+    if inverses.least.min() <= 4 * max(like.shape[1], 1) ** 0.5 * eps:
         return False
-    keep, f = residual_filter(basis, alpha)
-    size = 1.0 if keep else f.square().mean().item()
     return bool(eps * size * inverses.least.pow(-2).mean() <= MOST_LOST)
+
+
+def _is_usable(basis, inverses, alpha):
+    keep, f = residual_filter(basis, alpha)
+    return is_usable(inverses, basis.U, 1.0 if keep else f.square().mean().item())
 
 
 def residual_map(

@@ -17,6 +17,7 @@ import taskpriors.ridge as ridge
 import taskpriors.ridge_tasks as ridge_tasks
 from ..checks import ArrayLike, Seed
 from ..inputs import row_blocks
+from . import left_out_groups as whole_groups
 from .heldout import HeldoutError, constant_values, ratio_values
 from ..probes import ProbeResult
 
@@ -250,6 +251,10 @@ class _Sample(NamedTuple):
             Y = self.tasks.targets(points, self.U)
             yield points, self.U[points], Y - self.target_mean
 
+    def target_mean_of(self, tasks):  # a slice of tasks
+        size = self.tasks.n_classes - 1
+        return self.target_mean[size * tasks.start : size * tasks.stop]
+
     def some(self, index):
         labels = self.tasks.labels[:, index]
         return _Sample(self.U[index], self.tasks._replace(labels=labels), self.target_mean)
@@ -429,11 +434,16 @@ def _heldout(fit, sample, tasks, caller):
 JUDGED = 2**14  # points of the sample
 
 
+def _number_of(groups, n, caller):  # of the group of each point, shape (n,), or None
+    return None if groups is None else whole_groups.check_groups(groups, n, caller).number
+
+
 def heldout_error_of_rows(
     features: row_blocks.RowsLike,  # what open_rows takes, shape (n, d), n above d + 1
     labels: ArrayLike,  # sampled tasks as whole numbers of any type, shape (n_tasks, n)
     *,
     n_classes: int | None = None,  # q; None is one more than the largest label
+    groups: ArrayLike | None = None,  # of each point, shape (n,), left out whole; None: points are
     n_judged: int = JUDGED,  # points whose leave-one-out residuals are formed; all, if there are
     block_size: int | None = None,  # rows read at a time; changes the answer by rounding only
 ) -> HeldoutError:  # with point_errors and pseudo_values of the points judged
@@ -446,8 +456,213 @@ def heldout_error_of_rows(
     rows = row_blocks.open_rows(features)
     tasks = check_row_tasks(labels, len(rows), caller, n_classes=n_classes)
     n_judged = checks.check_count(n_judged, caller, "n_judged", low=2)
+    number = _number_of(groups, len(rows), caller)
     fit = fit_rows(row_sums(rows, tasks, block_size=block_size)[0])
+    if number is not None:
+        return _heldout_groups(fit, rows, tasks, number, n_judged=n_judged, caller=caller)[0]
     return _heldout(fit, _of_all(fit, rows, tasks, n_judged), tasks, caller)
+
+# %% ../../nbs/prior/19_ridge_on_disk.ipynb #b81ebd01
+class _Groups(NamedTuple):  # a sample of whole groups
+    sample: _Sample
+    grouping: whole_groups.Grouping  # of the points of the sample
+    weights: Tensor  # points that another point of the sample stands for, shape (m,)
+
+    def without_features(self):  # what a constant is judged by
+        return self._replace(sample=self.sample._replace(U=self.sample.U[:, :0]))
+
+
+def _sample_of_groups(fit, rows, tasks, number, index):  # _Groups; number: of the points fitted
+    sample = _sample(fit, rows, tasks, index)
+    grouping = whole_groups.check_groups(number[index], len(index), "rank_models")
+    sizes = grouping.number.bincount()[grouping.number].double()
+    weights = (fit.n - sizes) / (len(index) - sizes)
+    return _Groups(sample, grouping, weights.to(sample.U.device))
+
+
+_TOGETHER = 2**22  # numbers of targets that are formed at a time
+
+
+def _task_parts(fit, groups):  # slices of tasks; their columns of C, their centred targets
+    q1, m = groups.sample.tasks.n_classes - 1, len(groups.sample.U)
+    for part in blocks.row_blocks(len(groups.sample.tasks.labels), max(1, _TOGETHER // (m * q1))):
+        columns = slice(part.start * q1, part.stop * q1)
+        tasks = groups.sample.tasks._replace(labels=groups.sample.tasks.labels[part])
+        targets = tasks.targets(slice(None), groups.sample.U)
+        yield part, fit.C[:, columns], targets - groups.sample.target_mean_of(part)
+
+
+def _level(fit, f):  # mean of the diagonal of A over all points
+    return 1 - (1 + f.sum()) / fit.n
+
+
+def _inverses(fit, groups, f):
+    U = groups.sample.U
+    return whole_groups.inverses_of(whole_groups.hat_blocks(U, f, groups.grouping, 1 / fit.n))
+
+
+def _choose_without_groups(fit, groups, caller):  # penalty, penalties tried, their errors
+    usable, inverses, errors = [], [], []
+    for alpha in ridge_tasks.alpha_grid(fit).tolist():
+        of_blocks = _inverses(fit, groups, _filter(fit, alpha))
+        if whole_groups.is_usable(of_blocks, groups.sample.U):
+            usable.append(alpha)
+            inverses.append(of_blocks)
+            errors.append(0.0)
+    if not usable:
+        rule = "no group may fix its own prediction"
+        remedy = "leave out features, or points of the largest group"
+        checks.refuse(caller, rule, "leverage 1 at every penalty", remedy)
+    for _, C, T in _task_parts(fit, groups):
+        for k, alpha in enumerate(usable):
+            f = _filter(fit, alpha)
+            R = T - groups.sample.U @ (f[:, None] * C).to(T)
+            E = groups.grouping.parts_of(inverses[k].matrices, R)
+            squares = E.square().sum(dtype=torch.float64)
+            fitted = R.square().sum(dtype=torch.float64) / _level(fit, f) ** 2
+            errors[k] += (squares - fitted).item() / len(T)
+    for k, alpha in enumerate(usable):
+        f = _filter(fit, alpha)
+        whole = _code_spread(fit, groups.sample.tasks).sum()
+        whole = whole - (2 * f - f**2) @ fit.C.square().sum(1) / fit.n
+        errors[k] += (whole / _level(fit, f) ** 2).item()
+    values = torch.tensor(errors, dtype=torch.float64) / len(groups.sample.tasks.labels)
+    return usable[int(values.argmin())], torch.tensor(usable, dtype=torch.float64), values
+
+
+class _Hat(NamedTuple):  # W diag(G) W' at the points of a sample
+    W: Tensor  # shape (m, r + 1)
+    G: Tensor  # shape (r + 1,)
+    blocks: list  # of hat_blocks
+
+
+def _sums_beside(groups, hat, matrices, level):  # of A_hg M_g A_gh over g but h, for each block
+    W, G = hat.W, hat.G
+    inner = torch.diag(level * torch.ones_like(G))
+    sums = [torch.zeros_like(inner) for _ in range(2)]
+    for rows, M in zip(groups.grouping.blocks, matrices, strict=True):
+        for part in blocks.row_blocks(len(rows), max(1, _PART // rows.shape[1])):
+            own = W[rows[part].to(W.device)].double()
+            sums[0] += torch.einsum("gsr,gst,gtq->rq", own, M[part], own)
+            sums[1] += torch.einsum("gsr,gsq->rq", own, own)
+    excess = sums[0] - level * sums[1]
+    out = []
+    for rows, M, H in zip(groups.grouping.blocks, matrices, hat.blocks, strict=True):
+        each = groups.weights[rows.to(W.device)][:, :1, None]
+        of_blocks = torch.empty_like(M)
+        for part in blocks.row_blocks(len(rows), max(1, _PART // rows.shape[1])):
+            own = W[rows[part].to(W.device)].double() * G
+            beyond = M[part] - level * torch.eye(M.shape[1]).to(M)
+            whole = own @ inner @ own.mT + each[part] * (own @ excess @ own.mT)
+            alone = level * torch.eye(M.shape[1]).to(M) + each[part] * beyond
+            of_blocks[part] = whole - H[part] @ alone @ H[part]
+        out.append(of_blocks)
+    return out
+
+
+class _GroupErrors(NamedTuple):
+    by_task: Tensor  # shape (n_tasks,), float64; all points
+    by_point: Tensor  # of the sample, shape (m,); so are the others
+    pseudo: Tensor
+    beyond: Tensor  # what the sample adds to the error of all points
+    right: Tensor  # share of the tasks in which the point's class has the highest score
+
+
+def _judge_groups(fit, groups, f):  # _GroupErrors at the filter of one penalty
+    U, grouping, m = groups.sample.U, groups.grouping, len(groups.sample.tasks.labels)
+    level = _level(fit, f)
+    hats = whole_groups.hat_blocks(U, f, grouping, 1 / fit.n)
+    inverses = whole_groups.inverses_of(hats).matrices
+    each = groups.weights[:, None]
+    by_task = (_code_spread(fit, groups.sample.tasks) / level**2).clone()
+    own, beyond, first, right = (torch.zeros(len(U)).to(each) for _ in range(4))
+    crossed = [torch.zeros_like(M) for M in inverses]
+    squares = [torch.zeros_like(M) for M in inverses]
+    codes = groups.sample.tasks.codes.to(U)
+    for tasks, C, T in _task_parts(fit, groups):
+        R = T - U @ (f[:, None] * C).to(T)
+        E = grouping.parts_of(inverses, R)
+        S = grouping.parts_of(inverses, E)
+        gained = E.double().square() - R.double().square() / level**2
+        unfitted = C.square() * (2 * f - f**2)[:, None]
+        columns = gained.mean(0) - unfitted.sum(0) / fit.n / level**2
+        by_task[tasks] += columns.view(-1, len(codes) - 1).sum(1)
+        beyond += gained.sum(1)
+        own += E.double().square().sum(1)
+        D = S - R / level.to(R) ** 2
+        closed = ((f * (1 - f))[:, None] * C / level**2).to(U)
+        sampled = U @ (f[:, None] * (U.T @ D).double()).to(U) + D.sum(0) / fit.n
+        alone = grouping.parts_of(hats, R / level.to(R) ** 2 + each.to(R) * D)
+        first -= (E * (U @ closed + each.to(R) * sampled - alone)).sum(1, dtype=torch.float64)
+        scores = (T - E + groups.sample.target_mean_of(tasks)).view(len(U), -1, len(codes) - 1)
+        labels = groups.sample.tasks.labels[tasks].to(U.device).T
+        right += ((scores @ codes.T).argmax(2) == labels).double().sum(1)
+        for rows, W, Q in zip(grouping.blocks, crossed, squares, strict=True):
+            at = rows.to(U.device)
+            A, B = S[at].double(), E[at].double()
+            W += (A @ B.mT + B @ A.mT) / 2
+            Q += B @ B.mT
+    W = torch.cat([U, U.new_full((len(U), 1), fit.n**-0.5)], 1)
+    hat = _Hat(W, torch.cat([f, f.new_ones(1)]), hats)
+    trace = sum(M.diagonal(dim1=1, dim2=2).sum() for M in crossed) / len(U)
+    as_judge = _sums_beside(groups, hat, [M @ M for M in inverses], level**-2)
+    as_teacher = _sums_beside(groups, hat, crossed, trace)
+    pseudo = own + 2 * first
+    for k, rows in enumerate(grouping.blocks):
+        moved = (as_judge[k] * squares[k] + 2 * inverses[k] * as_teacher[k]).sum((1, 2))
+        pseudo[rows.to(U.device)] -= (moved / rows.shape[1])[:, None]
+    by_point = [(x / m).cpu() for x in (own, pseudo, beyond, right)]
+    return _GroupErrors(by_task.cpu(), *by_point)
+
+# %% ../../nbs/prior/19_ridge_on_disk.ipynb #c02153ce
+def _constant_errors(fit, tasks, number):  # with whole groups left out, (n_tasks,), float64
+    n, q = fit.n, tasks.n_classes
+    sizes = number.bincount().double()
+    others = n - sizes
+    out = torch.empty(len(tasks.labels), dtype=torch.float64)
+    spread = _code_spread(fit, tasks).cpu()
+    for k, labels in enumerate(tasks.labels):
+        cells = q * number + labels.to(number)
+        counts = cells.bincount(minlength=q * len(sizes)).view(-1, q).double()
+        off = (counts - sizes[:, None] * counts.sum(0) / n).square().sum(1)
+        out[k] = spread[k] + (off * (2 / others + sizes / others**2)).sum() / n
+    return out
+
+
+def _heldout_groups(fit, rows, tasks, number, *, n_judged, caller):  # HeldoutError; share right
+    index = whole_groups.sample_of_groups(number, n_judged)
+    groups = choosing = _sample_of_groups(fit, rows, tasks, number, index)
+    baselines = _constant_errors(fit, tasks, number)
+    baseline = baselines.mean().item()
+    if not baseline > 1e-12:
+        got, remedy = f"an intercept alone errs by {baseline:.3g}", "sample tasks of two classes"
+        checks.refuse(caller, "tasks must distinguish points", got, remedy)
+    if len(index) < fit.n and len(index) > _CHOOSING:
+        some = whole_groups.sample_of_groups(number[index], _CHOOSING)
+        choosing = _sample_of_groups(fit, rows, tasks, number, index[some])
+    alpha, grid, errors = _choose_without_groups(fit, choosing, caller)
+    judged = _judge_groups(fit, groups, _filter(fit, alpha))
+    alone = fit._replace(s=fit.s[:0], V=fit.V[:, :0], C=fit.C[:0])
+    constants = _judge_groups(alone, groups.without_features(), fit.s[:0]).pseudo
+    error, m = judged.by_task.mean().item(), len(judged.by_task)
+    heldout = HeldoutError(
+        error=error,
+        skill=1 - error / baseline,
+        variance=judged.by_task.var(correction=0).item(),
+        alpha=alpha,
+        baseline=baseline,
+        measure="label",
+        standard_error=(judged.by_task.std() / m**0.5).item() if m > 1 else None,
+        alphas=grid,
+        errors=errors,
+        task_errors=judged.by_task,
+        point_errors=judged.by_point,
+        pseudo_values=judged.pseudo,
+        sampled_values=judged.beyond,
+        point_ratios=ratio_values(judged.pseudo, constants, error, baseline, fit.n),
+        task_ratios=ratio_values(judged.by_task, baselines, error, baseline),
+    )
+    return heldout, judged.right
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #19dd8de5
 class KnownLabels(NamedTuple):
@@ -459,8 +674,14 @@ class KnownLabels(NamedTuple):
     fourth: float  # mean of |x - mean|^4 over the points judged
 
 
-def _of_known(fit, rows, tasks, n_judged, caller):  # KnownLabels
+def _of_known(fit, rows, tasks, number, *, n_judged, caller):  # KnownLabels
     sample = _of_all(fit, rows, tasks, n_judged)
+    lengths = torch.cat([part.double().square() @ fit.s**2 for part in sample.U.split(_PART)])
+    fourth = lengths.square().mean().item()
+    here = RowFit(fit.n, *(x.cpu() for x in fit[1:]))
+    if number is not None:
+        error, right = _heldout_groups(fit, rows, tasks, number, n_judged=n_judged, caller=caller)
+        return KnownLabels(error, right.mean().item(), here, fourth)
     error = _heldout(fit, sample, tasks, caller)
     alphas = error.alphas[error.errors.argmin() :].tolist()
     hits = ridge.stratified_hits(
@@ -470,9 +691,7 @@ def _of_known(fit, rows, tasks, n_judged, caller):  # KnownLabels
         C=fit.C,
         counts=tasks.labels[0].int().bincount(minlength=tasks.n_classes).to(sample.U.device),
     )
-    lengths = torch.cat([part.double().square() @ fit.s**2 for part in sample.U.split(_PART)])
-    here = RowFit(fit.n, *(x.cpu() for x in fit[1:]))
-    return KnownLabels(error, hits.mean().item(), here, lengths.square().mean().item())
+    return KnownLabels(error, hits.mean().item(), here, fourth)
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #f23f716e
 def _probes(fit, rows, tasks, mask, n_judged):  # ProbeResult
@@ -527,6 +746,7 @@ def scores_of_rows(
     *,
     n_classes: int | None = None,  # q; None is one more than the largest label
     known: ArrayLike | None = None,  # class of each point, if somebody knows it, shape (n,)
+    groups: ArrayLike | None = None,  # of each point, shape (n,), left out whole; None: points are
     seed: Seed | None = 0,  # of the split, if `train` is a fraction
     n_judged: int = JUDGED,  # points that are judged, in each of them
     block_size: int | None = None,  # rows read at a time; None is 8 MB of them
@@ -553,12 +773,18 @@ def scores_of_rows(
             checks.refuse(
                 caller, "known must hold one class for each point", got, "pass shape (n,)"
             )
+    number = _number_of(groups, n, caller)
     sums = row_sums(rows, tasks, part, further=known, block_size=block_size)
     fit = fit_rows(sums[0])
-    error = _heldout(fit, _of_all(fit, rows, tasks, n_judged), tasks, caller)
+    if number is None:
+        error = _heldout(fit, _of_all(fit, rows, tasks, n_judged), tasks, caller)
+    else:
+        error, _ = _heldout_groups(fit, rows, tasks, number, n_judged=n_judged, caller=caller)
     probes, of_known = None, None
     if part is not None:
         probes = _probes(fit_rows(sums[1]), rows, part[1], mask, n_judged)
     if known is not None:
-        of_known = _of_known(fit_rows(sums[-1], fit), rows, known, n_judged, caller)
+        of_known = _of_known(
+            fit_rows(sums[-1], fit), rows, known, number, n_judged=n_judged, caller=caller
+        )
     return RowScores(error, probes, of_known)

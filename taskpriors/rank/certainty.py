@@ -15,8 +15,8 @@ from typing import Any
 import torch
 
 import taskpriors.checks as checks
-from ..blocks import evenly
 from ..checks import ArrayLike
+from ..prior.left_out_groups import judged_rows
 from .errors import ErrorLaw, error_law, joint_law, own_group_sizes
 from .laws import task_orders
 from .tiers import HeadToHead, Lead, Tiers, head_to_head, rank_tiers
@@ -118,8 +118,9 @@ class Certainty:
         options = dict(groups=groups, judging_errors=self.ranking.judging_errors)
         if groups is None or m == n or len(groups) != n:
             return options
-        judged = evenly(n, m).tolist()
-        sizes = own_group_sizes(groups, judged)
+        own = self.ranking.groups
+        judged = judged_rows(n, m, own).tolist()
+        sizes = own_group_sizes(groups, judged) if own is None else None
         return dict(options, groups=[groups[i] for i in judged], group_sizes=sizes)
 
     def _of_skill_in(self, groups):

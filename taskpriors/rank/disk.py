@@ -26,13 +26,14 @@ from ..inputs.row_labels import GivenLabels
 from ..prior import shared_prior
 from ..prior.cut_prior import CutPrior, RowKernel, cut_prior, row_kernel
 from ..prior.edges import least_eigenvalue
+from ..prior.left_out_groups import judged_rows
 from ..prior.moments import trace_moments
 from ..prior.prefix import sample_many_labels
 from ..prior.ridge_on_disk import RowFit, scores_of_rows
 from ..prior.shared_prior import task_temperature
 from ..probes import label_accuracy
 from . import engine, laws, members
-from .memory import model_metrics
+from .memory import grouped_accuracy, model_metrics
 from .options import RankOptions
 from ..ridge import simplex_codes
 from ..ridge_tasks import MOST_LOST
@@ -112,6 +113,7 @@ class RowsJob(NamedTuple):
     n_judged: int
     cache: object  # directory; None is cache_dir(), False is no cache
     labels: str | None = None  # file of the class of each point, if somebody knows it, shape (n,)
+    groups: str | None = None  # file of the group of each point, if whole ones are left out, (n,)
 
 
 class RowScores(NamedTuple):
@@ -119,7 +121,7 @@ class RowScores(NamedTuple):
 
     skill: Tensor
     points: Tensor  # shape (n_judged,)
-    sampled: Tensor  # shape (n_judged,)
+    sampled: Tensor  # shape (n_judged,), or of the groups of these points
     tasks: Tensor  # shape (n_tasks,)
     seconds: Tensor
     accuracy: Tensor | None = None  # of probes, shape (n_tasks,); these two if some are trained
@@ -150,6 +152,12 @@ def _of_labels(label_scores, eps):  # of KnownLabels: the last fields of RowScor
     )
 
 
+def _of_groups(values, number):  # of points: (n_groups,), whose mean varies as that of groups does
+    n_groups, mean = int(number.max()) + 1, values.mean()
+    sums = values.new_zeros(n_groups).index_add_(0, number, values - mean)
+    return mean + n_groups / len(values) * sums
+
+
 def _loaded(path):  # what a job names, as a tensor
     return torch.from_numpy(remote.load_array(path, _CALLER))
 
@@ -158,14 +166,21 @@ def _scored(rows, job):  # RowScores
     labels = _loaded(job.tasks)
     probed = None if job.probed is None else _loaded(job.probed)
     classes = None if job.labels is None else _loaded(job.labels)
+    groups = None if job.groups is None else _loaded(job.groups)
+    index = judged_rows(len(rows), job.n_judged, groups)
+    of_judged = None if groups is None else groups[index].unique(return_inverse=True)[1]
 
     def compute():
         start = time.perf_counter()
-        scoring_options = dict(n_classes=job.n_classes, n_judged=job.n_judged, known=classes)
+        scoring_options = dict(
+            n_classes=job.n_classes, n_judged=job.n_judged, known=classes, groups=groups
+        )
         error, probes, of_known = scores_of_rows(rows, labels, probed, job.mask, **scoring_options)
         ratios, sampled = error.point_ratios, error.sampled_values
         assert ratios is not None and sampled is not None and error.task_ratios is not None
         share = len(ratios) / len(rows)
+        if of_judged is not None:
+            sampled = _of_groups(sampled, of_judged)
         return RowScores(
             skill=members.scalar(error.skill),
             points=ratios.mean() + share**0.5 * (ratios - ratios.mean()),
@@ -178,8 +193,9 @@ def _scored(rows, job):  # RowScores
         )
 
     blank = members.blank
-    m, right = (min(job.n_judged, k) for k in (len(rows), int((~job.mask).sum())))
-    like = RowScores(blank(), blank(m), blank(m), blank(len(labels)), blank())
+    right = min(job.n_judged, int((~job.mask).sum()))
+    of_sample = len(index) if of_judged is None else int(of_judged.max()) + 1
+    like = RowScores(blank(), blank(len(index)), blank(of_sample), blank(len(labels)), blank())
     if probed is not None:
         like = like._replace(accuracy=blank(len(probed)), right=blank(right))
     file = _file_key(rows)
@@ -518,7 +534,7 @@ def score_rows(
     classes: Tensor | None = None,  # of known_classes
 ) -> members.Settled:  # name -> RowScores
     "Held-out skill, accuracy of probes, and what known labels say, in one pass over each file."
-    arrays = dict(skill=tasks, probes=probed, labels=classes)
+    arrays = dict(skill=tasks, probes=probed, labels=classes, groups=options.groups)
     arrays = {name: values for name, values in arrays.items() if values is not None}
     digest = store.digest_tensors(arrays if probed is None else dict(arrays, mask=mask))
     with remote.scratch_folder(options.scratch, options.caller) as folder:
@@ -535,6 +551,7 @@ def score_rows(
             n_judged=options.n_judged,
             cache=options.cache,
             labels=paths.get("labels"),
+            groups=paths.get("groups"),
         )
         rows = [model.features for model in models.values()]
         score = partial(_scores_or_reason, job=job)
@@ -558,7 +575,10 @@ def _accuracy_on_some(models, labels, options):  # Settled: column of label accu
     points = (labels.classes >= 0).nonzero()[:, 0]
     if len(points) > PAIRED or not 2 <= len(labels.names) < len(points):
         return members.Settled({}, {})
-    metrics = {registry.LABEL_ACCURACY: partial(label_accuracy, labels=labels.classes[points])}
+    accuracy = partial(label_accuracy, labels=labels.classes[points])
+    if options.groups is not None:
+        accuracy = partial(grouped_accuracy, labels.classes[points], options.groups[points])
+    metrics = {registry.LABEL_ACCURACY: accuracy}
     rows = {
         k: replace(model, features=members.rows_of(model, points)) for k, model in models.items()
     }
@@ -597,11 +617,6 @@ class DiskEngine:
     def check(self, models: Mapping, labels: GivenLabels | None) -> None:
         "Refuse labels that one pass over the rows cannot use."
         caller = self.options.caller
-        if self.options.groups is not None:
-            rule = "whole groups are left out in memory"
-            checks.refuse(
-                caller, rule, "rows on disk", "rank a sample of whole groups, or on_disk=False"
-            )
         if labels is not None and labels.targets is not None:
             rule, remedy = "features that stay on disk take classes", "rank a sample of them"
             checks.refuse(caller, rule, "real targets", remedy)

@@ -295,10 +295,15 @@ def model_metrics(
     return members.Settled({statistic: values_of(statistic) for statistic in metrics}, reasons)
 
 # %% ../../nbs/rank/09_memory.ipynb #0e0a46b3
-def _grouped_accuracy(labels, groups, features):  # on labelled points, each group left out
-    points = (labels.classes >= 0).nonzero()[:, 0]
+def grouped_accuracy(
+    classes: Tensor,  # of each point, shape (n,); -1 where not known
+    groups: Tensor,  # of each point, shape (n,)
+    features: Tensor,  # shape (n, d)
+) -> float:
+    "Accuracy on the labelled points, each group left out."
+    points = (classes >= 0).nonzero()[:, 0]
     rows = features[points.to(features.device)]
-    return left_out_groups.accuracy_without_groups(rows, labels.classes[points], groups[points])
+    return left_out_groups.accuracy_without_groups(rows, classes[points], groups[points])
 
 
 @dataclass(frozen=True, eq=False)
@@ -401,10 +406,10 @@ class MemoryEngine:
     ) -> engine.Columns:
         "Further statistics of the models, and those of the literature with labels."
         metrics = metrics_with_labels(metrics, labels)
-        if registry.LABEL_ACCURACY in metrics and self.options.groups is not None:
-            metrics[registry.LABEL_ACCURACY] = partial(
-                _grouped_accuracy, labels, self.options.groups
-            )
+        groups = self.options.groups
+        if labels is not None and groups is not None and registry.LABEL_ACCURACY in metrics:
+            accuracy = partial(grouped_accuracy, labels.classes, groups)
+            metrics[registry.LABEL_ACCURACY] = accuracy
         values, failures = model_metrics(models, metrics, self.options)
         combined = combined_columns(metrics, values)
         notes = [registry.combination_note(name) for name in combined]

@@ -195,7 +195,6 @@ def _rows_in_files(models):  # name -> RowMatrix, if all models are matrices in 
 
 def _needs_memory(options, choice, statistics, scores, further):  # what rows on disk cannot give
     needs = ["metrics"] * bool(statistics or scores)
-    needs += ["groups"] * (options.groups is not None)
     needs += ["probe"] * (options.probe != "ridge")
     needs += ["kernel"] * (options.kernel not in ("cosine", "linear"))
     embedded_prior = choice.kind == "model" and not _is_matrix_file(
@@ -260,7 +259,7 @@ def _rank_rows(
     models, images, options, choice, *, needs, plan, ranking_options
 ):  # Ranking, or RankingPlan
     rows, failures = _opened(models, choice, options)
-    if lost := [name for name in needs if name not in ("probe", "kernel", "prior", "groups")]:
+    if lost := [name for name in needs if name not in ("probe", "kernel", "prior")]:
         rule, remedy = "rows on disk must be ranked without it", "or pass on_disk=False"
         checks.refuse("rank_models", rule, lost[0], f"leave it out, {remedy}")
     if plan:
