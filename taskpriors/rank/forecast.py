@@ -18,6 +18,7 @@ from scipy.special import expit, logit
 from torch import Tensor
 
 from ..checks import Axes, DataFrame, check_choice
+from ..prior.pair_retrieval import PairScores
 from ..prior.posterior import LabelledSkill, shrunk_covariance
 from ..results import Result, new_axes
 from ..ridge import simplex_codes
@@ -154,6 +155,48 @@ def agreement(
     contrasts = int(known.sum()) - 1
     return max(0.0, (contrasts * cosine + AGREED) / (contrasts + AGREED))
 
+# %% ../../nbs/rank/06_forecast.ipynb #b533e367
+NEAREST = 10  # neighbours among which the precision is counted
+
+
+class PairRule(NamedTuple):
+    "What the study of pairs has measured."
+
+    slope: float  # c, of the logit of precision at 10 on that of a power law of ranks
+    differ: float  # delta, share of K by which depth and precision at 10 differ
+
+
+def pair_rule() -> PairRule:
+    "Constants of the study of pairs."
+    return PairRule(**packaged_toml("rank/pairs.toml")["retrieval"])
+
+
+class PairEvidence(NamedTuple):
+    "What the ranks of known partners say of the precision at 10."
+
+    mean: Tensor  # centred logits, linear in the depths, shape (n_models,), float64
+    covariance: Tensor  # of their errors over pairs, shape (n_models, n_models)
+    n_pairs: int  # of one class
+
+
+def pair_evidence(
+    scores: PairScores,  # of two models or more
+) -> PairEvidence:
+    "Depths at which partners are found, as logits of precision at 10."
+    depth, n = scores.depth, scores.n_points
+    height = max(1.0, depth.mean().item())  # one is chance
+    slope = pair_rule().slope * math.log(n / min(NEAREST, n - 1)) / height**2
+    n_blocks, n_queries = int(scores.blocks.max()) + 1, scores.log_ranks.shape[1]
+    gaps = scores.log_ranks - scores.log_ranks.mean(1, keepdim=True)
+    sums = gaps.new_zeros(len(gaps), n_blocks).index_add_(1, scores.blocks, gaps)
+    codes = simplex_codes(len(depth))
+    contrasts = shrunk_covariance(sums.T @ codes) * n_blocks / n_queries**2
+    return PairEvidence(
+        mean=slope * (depth - depth.mean()),
+        covariance=slope**2 * codes @ contrasts @ codes.T,
+        n_pairs=len({*map(frozenset, zip(scores.queries.tolist(), scores.partners.tolist()))}),
+    )
+
 # %% ../../nbs/rank/06_forecast.ipynb #3172a68d
 class Certainties(NamedTuple):
     "What the joined covariance is multiplied by, phi, for the evidence that is there."
@@ -281,6 +324,7 @@ def posterior_of(
     *,
     labels: LabelScores | None = None,
     record: RecordScores | None = None,
+    pairs: PairEvidence | None = None,
 ) -> Posterior:
     "The law of the centred logits of the models' scores on the user's task."
     codes = simplex_codes(len(points.mean))
@@ -311,8 +355,12 @@ def posterior_of(
             mean, covariance = observe(mean, covariance, codes.T @ labels.mean, error)
         removed = 1 - covariance.trace() / before
         phi = alone + (joined - alone) * removed
+        covariance = phi * covariance
+        if pairs is not None:
+            error = codes.T @ pairs.covariance @ codes + scale * pair_rule().differ * K
+            mean, covariance = observe(mean, covariance, codes.T @ pairs.mean, error)
         means.append(codes @ mean)
-        covariances.append(phi * codes @ covariance @ codes.T)
+        covariances.append(codes @ covariance @ codes.T)
     return Posterior(torch.stack(means), torch.stack(covariances), weights)
 
 # %% ../../nbs/rank/06_forecast.ipynb #ef3e81a2
@@ -360,7 +408,7 @@ class Forecast(Result):
     p_best: Tensor  # probability that no other model is more than half a point ahead
     expected_loss: Tensor  # points by which the best model is ahead, in the mean
     level: float  # mean score at which the points are counted, a fraction
-    evidence: tuple  # "points", "record", "labels": what was used
+    evidence: tuple  # "points", "record", "labels", "pairs": what was used
     scoring: str = "accuracy"  # what is scored
     reason: str = ""  # why there are no probabilities
     draws: Tensor | None = field(default=None, repr=False)  # scores in points, (n_draws, n_models)
@@ -451,12 +499,14 @@ def forecast_of(
     *,
     labels: LabelScores | None = None,
     record: RecordScores | None = None,
+    pairs: PairEvidence | None = None,  # where the precision at 10 is scored
     level: float | None = None,  # mean score of the models, a fraction; None: of the study
     scoring: str = "accuracy",  # one of SCORINGS
     reason: str = "",  # why no probability can be given
 ) -> Forecast:
     "What each model is expected to reach on the user's task."
-    evidence = ["points"] + ["record"] * (record is not None) + ["labels"] * (labels is not None)
+    kinds = dict(record=record, labels=labels, pairs=pairs)
+    evidence = ["points", *(kind for kind, given in kinds.items() if given is not None)]
     names = tuple(str(name) for name in models)
     constants = constants_of(scoring)
     if constants is None:
@@ -471,7 +521,7 @@ def forecast_of(
             evidence=tuple(evidence),
             reason=reason,
         )
-    posterior = posterior_of(constants, points, labels=labels, record=record)
+    posterior = posterior_of(constants, points, labels=labels, record=record, pairs=pairs)
     g = torch.Generator().manual_seed(0)
     parts = torch.multinomial(posterior.weights, N_DRAWS, replacement=True, generator=g)
     values, axes = torch.linalg.eigh(posterior.covariance)
@@ -617,3 +667,31 @@ def path_of_labels(
         ends = dict(low=today.lead - reach, high=today.lead + reach)
         rows.append(dict(labels=number, lead=today.lead, **ends, probability=probability))
     return pd.DataFrame(rows)[["labels", "lead", "low", "high", "probability"]]
+
+# %% ../../nbs/rank/06_forecast.ipynb #ef30cac6
+MOST_TIMES = 64  # as many pairs as are known, that are looked at
+
+
+def pairs_to_settle(
+    forecast: Forecast,
+    points: PointEvidence,
+    known: PairEvidence,
+    models: Sequence,  # rows of two models
+    *,
+    record: RecordScores | None = None,
+) -> int | None:  # None if 64 times as many do not do
+    "About how many more random pairs would tell two models apart, if their lead stays."
+    constants = constants_of(forecast.scoring)
+    assert constants is not None  # a forecast with draws has them
+    law = posterior_of(constants, points, record=record, pairs=known)
+    mean = law.weights @ law.mean
+    a, b = models
+    times = 2
+    while times <= MOST_TIMES:
+        later = known._replace(mean=mean, covariance=known.covariance / times)
+        law = posterior_of(constants, points, record=record, pairs=later)
+        ahead, _ = certainty_of(law, (mean[a] - mean[b]).item(), (a, b))
+        if is_sure(ahead) or is_sure(1 - ahead):
+            return (times - 1) * known.n_pairs
+        times *= 2
+    return None
