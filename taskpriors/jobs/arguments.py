@@ -92,6 +92,8 @@ def _paths_in(given):  # pairs (option, path)
             yield "--labels", word
     for word in given.get("record", ()):
         yield "--record", word
+    if "pairs" in given:
+        yield "--pairs", given["pairs"]
 
 
 def check_paths(
@@ -244,6 +246,7 @@ def judge_options(
 _UNRECORDED = ("command", "run", "config", "cache", "out", "overwrite", "report", "json", "all")
 _UNRECORDED += ("progress", "plan", "to_record", "task")
 _OF_PATHS = ("models", "judges", "images", "texts", "labels", "prior", "reference", "record")
+_OF_PATHS += ("pairs",)
 
 
 def _absolute(word):  # the absolute path of what is there

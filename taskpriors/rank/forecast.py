@@ -194,7 +194,7 @@ def pair_evidence(
     return PairEvidence(
         mean=slope * (depth - depth.mean()),
         covariance=slope**2 * codes @ contrasts @ codes.T,
-        n_pairs=len({*map(frozenset, zip(scores.queries.tolist(), scores.partners.tolist()))}),
+        n_pairs=len(torch.stack([scores.queries, scores.partners]).sort(0).values.unique(dim=1).T),
     )
 
 # %% ../../nbs/rank/06_forecast.ipynb #3172a68d

@@ -21,10 +21,11 @@ from torch import nn
 
 import taskpriors.checks as checks
 from ..checks import ArrayLike, ExecutorLike
-from ..inputs import row_blocks, row_labels, sources
+from ..inputs import row_blocks, row_labels, row_pairs, sources
 from ..inputs.embed import embed_features
 from ..inputs.images import ImagesLike
 from ..inputs.row_labels import LabelsLike
+from ..inputs.row_pairs import PairsLike
 from ..inputs.texts import TextsLike
 from . import cost, disk, laws, members
 from .laws import JudgesLike
@@ -170,6 +171,24 @@ def _check_call(models, prior, metrics, out):
         checks.check_instance(out, (str, os.PathLike), caller, "out", remedy=remedy)
         _check_out(Path(out).expanduser())
 
+# %% ../../nbs/rank/13_models.ipynb #be591d02
+def _pairs_of_frames(pairs, points):  # whose rows have names
+    if pairs is None:
+        return None
+    return row_pairs.read_pairs(pairs, points, len(points.names), "rank_models")
+
+
+def _check_pairs(pairs, labels, scoring):
+    "Refuse pairs where they say nothing, or say it twice."
+    if pairs is None:
+        return
+    if scoring != "retrieval":
+        remedy = "pass scoring='retrieval', or labels instead of pairs"
+        checks.refuse("rank_models", "pairs must be scored by retrieval", repr(scoring), remedy)
+    if labels is not None and labels is not False:
+        rule = "pairs and labels must not be passed together"
+        checks.refuse("rank_models", rule, "both", "pass those of which you know more")
+
 # %% ../../nbs/rank/13_models.ipynb #2e3c733b
 _FLOATS = 3 * 4  # bytes that a ranking in memory holds for each number in the files
 
@@ -278,6 +297,7 @@ def rank_models(
     groups: LabelsLike
     | None = None,  # of each point (patient, video), list or file: left out whole
     record: Any | None = None,  # scores of these models on earlier tasks: a table, file or folder
+    pairs: PairsLike | None = None,  # of points: (i, j) or (i, j, same), table, file; for retrieval
     scoring: str = "accuracy",  # what the forecast is of, see below
     prior: AnyModel | None = None,  # "elected" (None), "product", "others", model, factor (n, r)
     judges: JudgesLike | None = "standing",  # networks that vote and are not ranked, see below
@@ -340,7 +360,8 @@ def rank_models(
     data frame or file, models by tasks or in the columns model, task, score, of fractions, percents
     or errors; the results of timm or mteb; or folders of saved rankings. `scoring` is accuracy,
     balanced_accuracy, macro_f1, retrieval (precision of ten neighbours), clustering (V-measure of
-    k-means) or r2; a score that was not studied has no probability.
+    k-means) or r2; a score that was not studied has no probability. For retrieval `pairs` of points
+    (rows from 0, names or texts) that are known to be of one class, or of two, join the forecast.
     Files of more than 100,000 points, or than fit into memory, are read in blocks of rows where
     they lie, and so is whatever open_rows takes with `on_disk`: the law is cut to its `rank` (128)
     leading directions, `n_judged` points judge (see JUDGED), and workers of an executor find
@@ -354,6 +375,7 @@ def rank_models(
     if label_column is not None:
         labels = row_labels.labels_of_column(labels, label_column)
     _check_call(models, prior, metrics, out)
+    _check_pairs(pairs, labels, scoring)
     embedding = {name: value for name, value in how.items() if name not in ON_DISK}
     wanted = requested(metrics)
     options = RankOptions(
@@ -382,15 +404,23 @@ def rank_models(
         named, points = rows_by_name.models, rows_by_name.points
         if points is not None:
             labels = row_labels.read_labels(labels, points, len(points.names))
+            pairs = _pairs_of_frames(pairs, points)
     choice = laws.read_prior(prior, named)
-    needs = _needs_memory(options, choice, wanted.statistics, wanted.scores, how)
+    needs = _needs_memory(options, choice, wanted.statistics, wanted.scores, how) + ["pairs"] * (
+        pairs is not None
+    )
     if on_disk is None:
         on_disk = _stays_on_disk(named, needs)
     checks.check_flag(on_disk, caller, "on_disk")
     if texts is not None:
         images = members.texts_for(texts, images, models)
     ranking_options: dict[str, Any] = dict(
-        prior=prior, labels=labels, judges=judges, controls=controls, record_table=record
+        prior=prior,
+        labels=labels,
+        judges=judges,
+        controls=controls,
+        record_table=record,
+        pairs=pairs,
     )
     if on_disk:
         device = how.get("device") or "cpu"

@@ -72,6 +72,8 @@ class Ranking(Result):
     label_covariance: Tensor | None = None  # of their errors, shape (n_models, n_models)
     past_scores: Tensor | None = None  # fractions on earlier tasks, (n_models, n_earlier)
     folder: str = ""  # where rank_models saved it; empty: nowhere
+    pair_mean: Tensor | None = None  # centred logits of precision by known pairs, (n_models,)
+    pair_covariance: Tensor | None = None  # of their errors, shape (n_models, n_models)
 
     @cached_property
     def on_law(self) -> Certainty:
@@ -81,14 +83,15 @@ class Ranking(Result):
     @cached_property
     def forecast(self) -> Forecast:
         "What each model is expected to reach on the user's task, by all evidence at once."
-        return self._forecast_with(self._label_scores)
+        return self._forecast_with(self._label_scores, self._pairs)
 
-    def _forecast_with(self, labels):
+    def _forecast_with(self, labels, pairs=None):
         return forecast.forecast_of(
             self.models,
             self._points,
             labels=labels,
             record=self._record,
+            pairs=pairs,
             level=self._level,
             scoring=self.settings.get("scoring", "accuracy"),
             reason=self._unstudied,
@@ -114,6 +117,13 @@ class Ranking(Result):
         labels = self.settings["labels"]
         counted = labels["classes_per_label"], labels["n_pairs"]
         return forecast.LabelScores(self.label_mean, self.label_covariance, *counted)
+
+    @cached_property
+    def _pairs(self):
+        if self.pair_mean is None or self.pair_covariance is None:
+            return None
+        n_pairs = self.settings["known_pairs"]["n_same"]
+        return forecast.PairEvidence(self.pair_mean, self.pair_covariance, n_pairs)
 
     @cached_property
     def _record(self):
@@ -214,7 +224,8 @@ class Ranking(Result):
     def verdict(self) -> str:
         "Which model to take for the user's task, how sure that is, and what would settle it."
         frame, labels = self.forecast.to_frame(), self.settings.get("labels")
-        unlabelled = "" if labels is None else self._forecast_with(None).first
+        n_pairs = 0 if self._pairs is None else self._pairs.n_pairs
+        unlabelled = self._forecast_with(None).first if labels is not None or n_pairs else ""
         if labels is not None and "n_targets" in labels:  # whose skill is that on the targets
             unlabelled = self.models[int(self._unlabelled_skill.argmax())]
         sentences = [
@@ -223,10 +234,11 @@ class Ranking(Result):
                 scoring=self.forecast.scoring,
                 reason=self.forecast.reason,
                 labels=labels,
+                n_pairs=n_pairs,
                 everything=self._is_complete,
                 silent=self._is_silent,
                 unlabelled=unlabelled,
-                more=self._more_labels,
+                more=self._more,
                 unjudged=self.settings.get("unjudged", ""),
                 failures=self.failures,
             )
@@ -264,11 +276,16 @@ class Ranking(Result):
         return words.no_signal(self.to_frame())
 
     @cached_property
-    def _more_labels(self):  # that would tell the first from its rival; None if that is not known
+    def _more(self):  # labels or pairs that would tell the first from its rival; None: not known
         if self.forecast.draws is None or self.point_errors is None or self.settled:
             return None
         frame = self.forecast.to_frame()
-        return self.labels_to_settle(*frame.model[frame.tier == 1][:2])
+        pair = frame.model[frame.tier == 1][:2]
+        if self._pairs is None:
+            return self.labels_to_settle(*pair)
+        rows = self._rows("Ranking", *pair)
+        evidence = self.forecast, self._points, self._pairs
+        return forecast.pairs_to_settle(*evidence, rows, record=self._record)
 
     def labels_to_settle(
         self,
@@ -291,6 +308,9 @@ class Ranking(Result):
         the first row is what is known, and the others begin with twenty labels.
         """
         pair = self._rows("label_path", a, b)
+        if self._pairs is not None:
+            rule, remedy = "labels must be foretold without pairs", "rank again without pairs="
+            checks.refuse("label_path", rule, f"{self._pairs.n_pairs} pairs", remedy)
         if self.forecast.draws is None or self.point_errors is None:
             rule, remedy = "a ranking must have a forecast with probabilities", "rank again"
             checks.refuse("label_path", rule, self._unstudied or "one model", remedy)
@@ -363,7 +383,8 @@ class Ranking(Result):
             self.forecast.to_frame(),
             complete=self._is_complete,
             silent=self._is_silent,
-            more=self._more_labels,
+            n_pairs=0 if self._pairs is None else self._pairs.n_pairs,
+            more=self._more,
             folder=self.folder,
             page=page,
         )

@@ -332,7 +332,8 @@ def page_record(
         drawn_accuracy = ranking.accuracies[:, ranking.drawn["tasks"]].tolist()
     table = table_record(ranking.short_frame())
     shown = dict(ranking=json_rows(ranking.to_frame()), table=table, pairs=pairs)
-    if pairs and len(best) > 1 and ranking.point_errors is not None:
+    has_path = ranking.point_errors is not None and ranking.pair_mean is None
+    if pairs and len(best) > 1 and has_path:
         pair = [ranking.models[k] for k in best[:2]]
         path = ranking.label_path(*pair)
         shown |= dict(label_pair=pair, label_path=path.to_dict("records"))

@@ -19,15 +19,17 @@ from torch import Tensor
 
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
-from ..inputs import row_labels
+from ..inputs import row_labels, row_pairs
 from ..inputs.images import ImagesLike
 from ..inputs.texts import TextSource
 from ..prior import left_out_groups, next_labels, point_copies
+from ..prior.pair_retrieval import pair_scores
+from ..prior.pairs import blocks_of_pairs
 from . import jury, laws, members, memory, past_scores, record
 from .disk import DiskEngine
 from .engine import Columns, Drawn, Engine, Scores
 from .errors import carried_by_few
-from .forecast import point_evidence
+from .forecast import NEAREST, PairEvidence, pair_evidence, point_evidence
 from taskpriors.rank.labelled import (
     LabelledSkills,
     labels_record,
@@ -225,6 +227,44 @@ def gather(
     _check_classes(n, options)
     return Gathered(models, jurors, failures, seated.failures, called)
 
+# %% ../../nbs/rank/12_run.ipynb #93f4392a
+_WITHOUT_PAIRS = (
+    "The forecast knows the pairs; skill and sampled tasks are those of the law without them."
+)
+
+
+def known_pairs(
+    pairs: row_pairs.PairsLike,  # as for rank_models
+    source: Any | None,  # of images or texts; None if there are features alone
+    n: int,  # points
+    caller: str,
+) -> row_pairs.GivenPairs:
+    "Pairs that contradict none of each other, and tie two blocks of points at least."
+    given = row_pairs.read_pairs(pairs, source, n, caller)
+    block = blocks_of_pairs(given, n, caller).block
+    if len(block[given.points[given.same].flatten()].unique()) < 2:
+        rule, got = "pairs must tie at least two blocks of points", f"{int(given.same.sum())} pairs"
+        checks.refuse(caller, rule, f"{got} of one class", "pass more pairs of one class")
+    if n < 4:
+        checks.refuse(caller, "pairs need four points or more", n, "leave the pairs out")
+    return given
+
+
+def evidence_of_pairs(
+    models: Mapping,  # name -> Model, whose features are in memory
+    given: row_pairs.GivenPairs | None,
+    settings: dict,  # of settings_of, to which they are written
+) -> PairEvidence | None:  # None without pairs, and for one model
+    "What known pairs say of models."
+    if given is None or len(models) < 2:
+        return None
+    n_same = int(given.same.sum())
+    settings["known_pairs"] = dict(n_same=n_same, n_different=len(given.same) - n_same)
+    settings["notes"] += [*given.notes, _WITHOUT_PAIRS]
+    features = {name: model.features for name, model in models.items()}
+    n = len(next(iter(features.values())))
+    return pair_evidence(pair_scores(features, given, k=min(NEAREST, n - 2)))
+
 # %% ../../nbs/rank/12_run.ipynb #7d7aaf26
 class Findings(NamedTuple):
     "What an engine found of the models."
@@ -326,6 +366,7 @@ def assemble(
     source: Any | None,  # of images or texts; None if there are features alone
     *,
     past: past_scores.PastScores | None = None,  # of these models on earlier tasks
+    pairs: PairEvidence | None = None,  # of these models
 ) -> Ranking:
     "A ranking from what was found."
     law_sample, scores, models, labelled = findings[:4]
@@ -355,6 +396,8 @@ def assemble(
         reason=memory.edge_reason(law_sample.moments, len(mask)) if law_sample.moments else "",
         task_moment=task_moment({name: scores.skills[name] for name in models}, law_sample),
         past_scores=None if past is None else past.scores,
+        pair_mean=None if pairs is None else pairs.mean,
+        pair_covariance=None if pairs is None else pairs.covariance,
     )
 
 # %% ../../nbs/rank/12_run.ipynb #f0359917
@@ -368,6 +411,7 @@ def rank_with(
     metrics: Mapping | list | tuple | None = None,  # as for rank_models
     judges: laws.JudgesLike | None = None,  # as for rank_models
     record_table: Any | None = None,  # record, as for rank_models
+    pairs: row_pairs.PairsLike | None = None,  # as for rank_models
     failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
 ) -> Ranking:
     "All steps of a ranking, whose numbers an engine computes."
@@ -381,6 +425,7 @@ def rank_with(
         _check_classes(len(source), options)
     group = gather(engine, named, choice, judges=judges, source=source, failures=failures)
     n, n_voters = len(next(iter(group.models.values())).features), len(group.models | group.jurors)
+    given = None if pairs is None else known_pairs(pairs, source, n, caller)
     if source is None:
         checked_labels = row_labels.read_labels(labels, None, n, caller)
     engine.check(group.models, checked_labels)
@@ -420,7 +465,8 @@ def rank_with(
         past = past._replace(models=tuple(findings.models), scores=past.scores[at])
         settings["record"] = dict(tasks=list(past.tasks))
         settings["notes"] += past.notes
-    return assemble(findings, settings, options, mask, source, past=past)
+    by_pairs = evidence_of_pairs(findings.models, given, settings)
+    return assemble(findings, settings, options, mask, source, past=past, pairs=by_pairs)
 
 
 def run(
@@ -434,6 +480,7 @@ def run(
     labels: row_labels.LabelsLike | None = None,  # as for rank_models
     metrics: Mapping | list | tuple | None = None,  # as for rank_models
     record_table: Any | None = None,  # record, as for rank_models
+    pairs: row_pairs.PairsLike | None = None,  # as for rank_models
     failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
     on_disk: bool = False,  # rows stay where they are
 ) -> Ranking:
@@ -450,6 +497,8 @@ def run(
         if source is not None:
             models = row_labels.rows_of_frames(models, options.caller, source).models
         engine = memory.MemoryEngine(options, source)
+    if source is not None and pairs is not None:  # before anything is embedded
+        pairs = known_pairs(pairs, source, len(source), options.caller)
     return rank_with(
         engine,
         models,
@@ -459,5 +508,6 @@ def run(
         metrics=metrics,
         judges=judges,
         record_table=record_table,
+        pairs=pairs,
         failures=failures,
     )

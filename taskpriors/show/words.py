@@ -81,9 +81,7 @@ def no_signal(
     return bool((frame.skill <= 1.96 * frame.skill_se).all())
 
 
-def _labels_said(frame, labels, everything, unlabelled):  # a sentence on what labels changed
-    first = frame.model[0]
-    known = "labels" if everything else f"your {counted(labels['n_labels'], 'label')}"
+def _evidence_said(first, known, unlabelled):  # a sentence on what labels or pairs changed
     if unlabelled == first:
         return f"Without {known} it is {first}, too."
     return f"Without {known} it would be {unlabelled}."
@@ -105,10 +103,11 @@ def forecast_verdict(
     scoring: str = "accuracy",  # what the points are of
     reason: str = "",  # why there are no probabilities
     labels: Mapping | None = None,  # n_labels, and n_classes or n_targets
+    n_pairs: int = 0,  # that are known to be of one class
     everything: bool = False,  # have all points a label?
     silent: bool = False,  # is no model better than a constant on them?
-    unlabelled: str = "",  # the first model without labels
-    more: int | None = None,  # labels that would settle the lead over the second; None: unknown
+    unlabelled: str = "",  # the first model without labels, or without pairs
+    more: int | None = None,  # labels, or pairs, that would settle the lead over the second
     unjudged: str = "",  # what it costs that few models judge each other, and its cure
     failures: Mapping | None = None,  # model, or "statistic of model" -> why it is missing
 ) -> str:
@@ -139,10 +138,13 @@ def forecast_verdict(
         noun = "The rival is" if len(tied) == 1 else "Rivals are"
         sentences.append(f"{noun} {listed(rivals)}.")
         if more:
-            labels_word = "more label" if labels is not None else "label"
-            sentences.append(f"About {counted(more, labels_word)} would tell the first two apart.")
+            noun = "more pair" if n_pairs else "label" if labels is None else "more label"
+            sentences.append(f"About {counted(more, noun)} would tell the first two apart.")
     if labels is not None and "n_targets" not in labels:
-        sentences.append(_labels_said(frame, labels, everything, unlabelled))
+        known = "labels" if everything else f"your {counted(labels['n_labels'], 'label')}"
+        sentences.append(_evidence_said(first, known, unlabelled))
+    if n_pairs:
+        sentences.append(_evidence_said(first, f"your {counted(n_pairs, 'pair')}", unlabelled))
     return " ".join([*sentences, *([unjudged] if unjudged else [])])
 
 # %% ../../nbs/show/01_words.ipynb #21065431
@@ -178,7 +180,8 @@ def next_step(
     *,
     complete: bool = False,  # has every point a label?
     silent: bool = False,  # is no model better than a constant on them?
-    more: int | None = None,  # labels that would settle the lead over the second; None: unknown
+    n_pairs: int = 0,  # that are known to be of one class
+    more: int | None = None,  # labels, or pairs, that would settle the lead over the second
     folder: str = "",  # where the ranking was saved; empty: nowhere
     page: str = "",  # that was written of it; empty: none
 ) -> str:
@@ -194,6 +197,8 @@ def next_step(
         return 'Next: send a page of it to others, by report("ranking.html") or --report FILE.'
     if complete:
         return f"Next: more points may tell {first} from {rivals[0]}."
+    if n_pairs:
+        return f"Next: {counted(more or n_pairs, 'more pair')} may tell {first} from {rivals[0]}."
     n = min(more or 20, 100)
     which = f"next_labels({n}) names them."
     if folder:
