@@ -331,7 +331,7 @@ def run_reproduce(
         for name, row in item_table().iterrows():
             said = f"{row.shows}. It needs {row.needs}. {row.notes}".strip()
             said += f" Does it run here? {row.here}."
-            print(wrap(said, initial_indent=f"{name:25}", subsequent_indent=" " * 25))
+            print(wrap(said, initial_indent=f"{name:28}", subsequent_indent=" " * 28))
         return 0
     found = reproduce(given.pop("item"), **given)
     if "plan" in given:

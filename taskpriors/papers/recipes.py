@@ -89,6 +89,11 @@ class Item(Result):
             )
             n_train = max(self.settings.get("sizes", [n_train]))
             return 2 * (n_train + n_test) * len(scales)  # in both conventions
+        if self.action == "robust_probing" and not self.small:  # at most, to train and to test
+            sizes = [
+                zip(source["n"], (50_000, 10_000), strict=True) for source in self.data.values()
+            ]
+            return sum(min(n, most) for pair in sizes for n, most in pair)
         if self.action == "neucrab" and not self.small:
             return sum(self.data_sizes.values()) or None
         return self.limit
@@ -468,8 +473,9 @@ def plan_summary(
 _ON_TOP = {  # what an action computes beside forward passes
     "scores": "The rules of SynBench come on top.",
     "by_size": "The rules of SynBench and the baselines' learners come on top.",
-    "robust_probing": "The training against attacks and the attacks themselves come on top, with "
-    "a forward and a backward pass for each of their steps.",
+    "robust_probing": "Training against attacks comes on top, about 80 times as much for each "
+    "radius above 0 (five epochs of five steps, and a backward pass costs two forward passes), "
+    "and so do the attacks of the test.",
     "neucrab": "Heads come on top: of each network on the whole training part of each data set, "
     "and on each subsample.",
 } | dict.fromkeys(
@@ -509,9 +515,11 @@ class ItemPlan:
                 )
             networks = networks.rename(columns=_HEADINGS)
             if len(networks):
-                room = max(12, 55 - networks["weights"].str.len().max())
+                widest = min(43, networks["weights"].str.len().max())
+                room = 55 - widest
                 short = {
                     "MiB": "{:.0f}".format,
+                    "weights": lambda name: words.shortened(name, widest),
                     "network": lambda name: words.shortened(name, room),
                 }
                 parts += [networks.to_string(index=False, na_rep="", formatters=short), ""]
