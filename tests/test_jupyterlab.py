@@ -16,17 +16,30 @@ import pytest
 from chromium import PATIENCE, needs_browser, open_browser, requests
 
 ROOT = Path(__file__).resolve().parent.parent
+LOOP = """
+import numpy as np
+import taskpriors as tp
+from sklearn.datasets import load_digits
+digits = load_digits()
+pixels = digits.data[:120]
+models = {"pixels": pixels, "rows": pixels.reshape(-1, 8, 8).sum(2), "some": pixels[:, ::5]}
+options = dict(n_tasks=10, progress=False, judges=False, cache=False)
+ranking = tp.rank_models(models, **options)
+ranking.label(models, digits.images[:120] / 16, classes=["zero", "one"], batch=3, **options)
+"""
 PAGES = ("start/01_first_ranking", "start/14_explorer", "prior/01_loss_equivalence")
 
 pytestmark = needs_browser
 nbformat = pytest.importorskip("nbformat", reason="comes with the dev extra")
 pytest.importorskip("jupyterlab", reason="JupyterLab comes with the dev extra")
-Keys = pytest.importorskip("selenium.webdriver", reason="needs selenium").Keys
+webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
+ActionChains, Keys = webdriver.ActionChains, webdriver.Keys
+WebDriverWait = pytest.importorskip("selenium.webdriver.support.ui").WebDriverWait
+exceptions = pytest.importorskip("selenium.common.exceptions", reason="needs selenium")
+StaleElementReferenceException = exceptions.StaleElementReferenceException
 
 
 def wait(browser, condition):
-    from selenium.webdriver.support.ui import WebDriverWait
-
     return WebDriverWait(browser, PATIENCE).until(condition)
 
 
@@ -61,6 +74,10 @@ def folders(tmp_path_factory):
         place = top / "notebooks" / "nbs" / f"{page}.ipynb"
         place.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(nb, place)
+    kernel = dict(name="python3", display_name="python3", language="python")
+    cells = [nbformat.v4.new_code_cell(LOOP)]
+    loop = nbformat.v4.new_notebook(cells=cells, metadata=dict(kernelspec=kernel))
+    nbformat.write(loop, top / "notebooks" / "nbs" / "start" / "loop.ipynb")
     shutil.copy(ROOT / "settings.ini", top / "notebooks")  # a chapter exports itself when it ends
     news = top / "settings" / "@jupyterlab" / "apputils-extension"
     news.mkdir(parents=True)
@@ -122,13 +139,23 @@ def ran(lab, browser, folders):
         browser.get(f"{lab}/lab/workspaces/{page.split('/')[1]}/tree/nbs/{page}.ipynb")
         wait(browser, lambda b: is_idle(b) and len(prompts(b)) == len(numbers))
         assert set(prompts(browser)) == {"[ ]:"} and not pictures(browser)
-        browser.find_element("xpath", "//*[@id='jp-MainMenu']//*[text()='Run']").click()
-        item = '.lm-Menu-item[data-command="runmenu:run-all"]'
-        wait(browser, lambda b: b.find_elements("css selector", item))[0].click()
+        wait(browser, runs_all)
         wait(browser, lambda b: prompts(b) == [f"[{k}]:" for k in numbers] or complaints(b))
         assert not complaints(browser)
 
     return go
+
+
+def runs_all(browser):
+    "Asks the menu to run all cells, which does nothing until JupyterLab knows its current page."
+    browser.find_element("xpath", "//*[@id='jp-MainMenu']//*[text()='Run']").click()
+    item = '.lm-Menu-item[data-command="runmenu:run-all"]'
+    wait(browser, lambda b: b.find_elements("css selector", item))[0].click()
+    try:
+        return WebDriverWait(browser, 10).until(lambda b: set(prompts(b)) != {"[ ]:"})
+    except exceptions.TimeoutException:
+        ActionChains(browser).send_keys(Keys.ESCAPE).perform()  # closes the menu
+        return False
 
 
 def is_idle(browser):
@@ -224,3 +251,42 @@ def test_the_explorer_appears_and_answers(ran, lab, browser):
     )
     assert float(browser.find_element("id", "number-0").text) > 0.95
     assert not strangers(browser, lab)
+
+
+def test_the_label_loop_keeps_each_answer(ran, lab, browser, folders):
+    "A button, a key over the point and the field each write a label; a batch draws again."
+    ran("start/loop")
+    answers = folders / "notebooks" / "nbs" / "start" / "labels.csv"
+    hands = ActionChains(browser)
+
+    def at(selector):
+        return wait(browser, lambda b: [e for e in b.find_elements(*by(selector)) if seen(e)])[0]
+
+    def labels():
+        lines = answers.read_text(encoding="utf-8").splitlines()[1:] if answers.exists() else []
+        return [line.partition(",")[2] for line in lines]
+
+    wait(browser, lambda b: len(pictures(b, "img.widget-image")) == 2)
+    first, chart = pictures(browser, "img.widget-image")
+    at("button[contains(., 'zero (1)')]").click()
+    wait(browser, lambda _: labels() == ["zero"])
+    wait(browser, lambda b: pictures(b, "img.widget-image")[0] != first)
+    hands.move_to_element(at("img[contains(@class, 'widget-image')]")).perform()
+    hands.send_keys("2").perform()
+    wait(browser, lambda _: labels() == ["zero", "one"])
+    hands.click(at("input[@type='text']")).send_keys("smudge", Keys.ENTER).perform()
+    wait(browser, lambda _: labels() == ["zero", "one", "smudge"])
+    at("button[contains(., 'smudge (3)')]")
+    wait(browser, lambda b: pictures(b, "img.widget-image")[-1] != chart)
+    assert not complaints(browser) and not strangers(browser, lab)
+
+
+def by(selector):  # of an element in an output
+    return "xpath", f"//*[contains(@class, 'jp-OutputArea-output')]//{selector}"
+
+
+def seen(element):
+    try:
+        return element.is_displayed()
+    except StaleElementReferenceException:
+        return False

@@ -396,7 +396,7 @@ FIRST = {
     "multilabel": "start/with_labels",
     "groups": "start/with_labels",
     "patients": "start/with_labels",
-    "retrieval": "start/reading_the_table",
+    "retrieval": "start/with_labels",
     "latency": "start/reading_the_table",
     "record": "start/what_i_know",
     "labels csv": "start/with_labels",
