@@ -160,14 +160,14 @@ NEAREST = 10  # neighbours among which the precision is counted
 
 
 class PairRule(NamedTuple):
-    "What the study of pairs has measured."
+    "What pairs were measured to be worth."
 
     slope: float  # c, of the logit of precision at 10 on that of a power law of ranks
     differ: float  # delta, share of K by which depth and precision at 10 differ
 
 
 def pair_rule() -> PairRule:
-    "Constants of the study of pairs."
+    "What pairs were measured to be worth, see docs/decisions/forecast.md."
     return PairRule(**packaged_toml("rank/pairs.toml")["retrieval"])
 
 
