@@ -261,7 +261,8 @@ class Ranking(Result):
         if has_draws and LABEL_ACCURACY in self.extra:
             right = dict(zip(self.models, self.extra[LABEL_ACCURACY].tolist(), strict=True))
             n_labels = self.settings["labels"]["n_labels"]
-            caveats.append(words.probe_words(first, right, n_labels))
+            n_independent = n_labels if self.groups is None else len(self.groups.unique())
+            caveats.append(words.probe_words(first, right, min(n_labels, n_independent)))
         return [*filter(None, caveats), *filter(None, [self.settings.get("copies")])]
 
     @property
