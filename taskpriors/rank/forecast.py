@@ -43,6 +43,7 @@ class PointEvidence(NamedTuple):
     mean: Tensor  # v, centred logits of the skills, shape (n_models,), float64
     moment: Tensor  # K, second moment of centred logits over single tasks, (n_models, n_models)
     is_judged: bool  # do models vote that are not ranked?
+    n_pairs: float = 0.0  # of labels of one class that the tasks agree with, s; 0: they need not
 
 
 def point_evidence(
@@ -50,10 +51,11 @@ def point_evidence(
     task_skills: Tensor,  # of each model on each task, shape (n_models, n_tasks)
     *,
     is_judged: bool,  # do models vote that are not ranked?
+    n_pairs: float = 0.0,  # of labels of one class that the tasks agree with, s
 ) -> PointEvidence:
     "Mean and second moment of the models' logits of skill over the tasks of a law."
     Z = centred_logits(task_skills)
-    return PointEvidence(centred_logits(skill), Z @ Z.T / Z.shape[1], is_judged)
+    return PointEvidence(centred_logits(skill), Z @ Z.T / Z.shape[1], is_judged, n_pairs)
 
 # %% ../../nbs/rank/06_forecast.ipynb #a7d827e9
 LEAST_SKILL = 0.01  # below it no derivative of a logit is taken
@@ -214,6 +216,14 @@ class LevelRule(NamedTuple):
     per_label: float  # of classes per label
 
 
+class Agreeing(NamedTuple):
+    "What stands in the place of three constants where all tasks agree with many known labels."
+
+    alone: float  # rho
+    judged: float  # rho, where others judge, too
+    few: float  # kappa
+
+
 class Constants(NamedTuple):
     "What the study of forecasts has measured for a kind of score."
 
@@ -226,6 +236,7 @@ class Constants(NamedTuple):
     spread: float  # standard deviation of log lambda
     level: float  # mean score of models on a set, a fraction
     level_spread: float  # of its logit over sets
+    agreeing: Agreeing
     certainty: tuple[Certainties, Certainties]  # where the ranked models judge; where others do
     rule: LevelRule
 
@@ -242,8 +253,33 @@ def constants_of(
         Certainties(**row.pop("certainty_alone")),
         Certainties(**row.pop("certainty_judged")),
     )
-    rule = LevelRule(**row.pop("rule"))
-    return Constants(**row, certainty=certainty, rule=rule)
+    rule, agreeing = LevelRule(**row.pop("rule")), Agreeing(**row.pop("agreeing"))
+    return Constants(**row, agreeing=agreeing, certainty=certainty, rule=rule)
+
+
+HALF = 8.0  # pairs of labels of one class, with which tasks are half of the law and half agreeing
+
+
+class Reliability(NamedTuple):
+    "How far tasks are from the user's own."
+
+    rho: float  # share of K by which it differs from them
+    few: float  # kappa, of labels beside them
+
+
+def reliability_of(
+    constants: Constants,
+    points: PointEvidence,
+) -> Reliability:
+    "Between tasks of the law and tasks that agree with labels, by the pairs of these labels."
+    agreeing = constants.agreeing
+    of_law = constants.judged if points.is_judged else constants.alone
+    of_labels = agreeing.judged if points.is_judged else agreeing.alone
+    share = points.n_pairs / (HALF + points.n_pairs)
+    return Reliability(
+        rho=of_law + share * (of_labels - of_law),
+        few=constants.few + share * (agreeing.few - constants.few),
+    )
 
 
 def level_of_labels(
@@ -328,7 +364,7 @@ def posterior_of(
 ) -> Posterior:
     "The law of the centred logits of the models' scores on the user's task."
     codes = simplex_codes(len(points.mean))
-    rho = constants.judged if points.is_judged else constants.alone
+    rho, few_labels = reliability_of(constants, points)
     F = codes.T @ likeness(points.moment) @ codes
     K = rho * codes.T @ points.moment @ codes
     certainty = constants.certainty[points.is_judged]
@@ -350,7 +386,7 @@ def posterior_of(
             )
             mean, covariance = observe_record(mean, covariance, precision, shift, sigma2)
         if labels is not None:
-            few = constants.few / (1 + labels.n_pairs)
+            few = few_labels / (1 + labels.n_pairs)
             error = codes.T @ labels.covariance @ codes + scale * (constants.probe * F + few * K)
             mean, covariance = observe(mean, covariance, codes.T @ labels.mean, error)
         removed = 1 - covariance.trace() / before

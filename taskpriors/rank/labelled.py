@@ -27,7 +27,13 @@ from ..prior.heldout import constant_errors
 from . import laws, members
 from .engine import Engine, Evidence, ModelScores
 from .errors import error_law
-from .forecast import LabelScores, label_scores, scores_of
+from taskpriors.rank.forecast import (
+    LabelScores,
+    PointEvidence,
+    label_scores,
+    point_evidence,
+    scores_of,
+)
 from .options import RankOptions
 from ..show.words import plain_text
 from ..transfer import registry
@@ -149,6 +155,7 @@ class LabelledSkills(NamedTuple):
     spread: Tensor  # covariance of the errors that further labels would remove, (m, m)
     weights: dict[str, float]  # name of each judge -> its weight; empty if all labels are known
     scores: LabelScores | None = None  # what the labels alone say; None: too few
+    agreeing: PointEvidence | None = None  # what the judges' tasks say; None: no task is open
 
 
 def _several(groups, points):  # groups of these points; None if they are in one
@@ -259,8 +266,14 @@ def skills_with_labels(
     members.refuse_unless_any(skills, failures, options.caller)
     direct = direct_skill({name: models[name] for name in skills}, classes, options.groups)
     joined = joined_with_labels(skills, tasks, classes, direct)
-    scores = None if direct is None else scores_of(direct)
-    return LabelledSkills(joined.skills, failures, joined.spread, chosen.weights, scores)
+    scores = agreeing = None
+    if direct is not None:
+        scores = scores_of(direct)
+        by_judges = torch.stack([one.skill for one in skills.values()])
+        by_task = 1 - task_ratios(skills, tasks)
+        judged, n_pairs = bool(law.jurors), scores.n_pairs
+        agreeing = point_evidence(by_judges, by_task, is_judged=judged, n_pairs=n_pairs)
+    return LabelledSkills(joined.skills, failures, joined.spread, chosen.weights, scores, agreeing)
 
 # %% ../../nbs/rank/08_labelled.ipynb #b8e861b8
 def labels_record(

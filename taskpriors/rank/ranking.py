@@ -68,6 +68,8 @@ class Ranking(Result):
     milliseconds: Tensor | None = None  # that embedding a point took, (n_models,), NaN: given
     groups: Tensor | None = None  # of each point, by number, (n,), left out whole; None: of none
     task_moment: Tensor | None = None  # of logits of skill over the law's tasks, (m, m)
+    agreeing_mean: Tensor | None = None  # logits of skill over tasks that agree with known labels
+    agreeing_moment: Tensor | None = None  # of these logits over single tasks, (m, m)
     label_mean: Tensor | None = None  # centred logits of the skills on known labels, (n_models,)
     label_covariance: Tensor | None = None  # of their errors, shape (n_models, n_models)
     past_scores: Tensor | None = None  # fractions on earlier tasks, (n_models, n_earlier)
@@ -88,7 +90,7 @@ class Ranking(Result):
     def _forecast_with(self, labels, pairs=None):
         return forecast.forecast_of(
             self.models,
-            self._points,
+            self._law_points if labels is None else self._points,
             labels=labels,
             record=self._record,
             pairs=pairs,
@@ -102,7 +104,15 @@ class Ranking(Result):
         return self.skill if self.prior_skill is None else self.prior_skill
 
     @cached_property
-    def _points(self):
+    def _points(self):  # what tasks say that agree with known labels, where some are known
+        law = self._law_points
+        if self.agreeing_mean is None or self._label_scores is None:
+            return law
+        n_pairs = self._label_scores.n_pairs
+        return law._replace(mean=self.agreeing_mean, moment=self.agreeing_moment, n_pairs=n_pairs)
+
+    @cached_property
+    def _law_points(self):
         has_targets = "n_targets" in self.settings.get("labels", {})
         moment, skill = self.task_moment, self.skill if has_targets else self._unlabelled_skill
         if moment is None:

@@ -379,6 +379,9 @@ def assemble(
             label_mean, label_covariance, per_label, n_pairs = labelled.scores
             columns |= dict(label_mean=label_mean, label_covariance=label_covariance)
             settings["labels"] |= dict(classes_per_label=per_label, n_pairs=n_pairs)
+        if labelled.agreeing is not None:
+            columns["agreeing_mean"] = labelled.agreeing.mean
+            columns["agreeing_moment"] = labelled.agreeing.moment
     if few := carried_by_few(columns["point_errors"], len(mask)):
         settings["notes"].append(few)
     probed, drawn_tasks = columns.get("point_accuracy"), law_sample.probe_tasks
