@@ -102,9 +102,7 @@ def check_rounds(
     return check_count(x, caller, name, low=low, high=MOST_ROUNDS)
 
 # %% ../nbs/workshop/01_checks.ipynb #0c355c8c
-def why_not_plain(
-    X: Any,
-) -> tuple[str, str] | None:  # what `X` is, and what to do about it
+def why_not_plain(X: Any) -> tuple[str, str] | None:  # what `X` is, and what to do about it
     "Why the values of an array cannot be read as they are; None if they can."
     if isinstance(X, np.ma.MaskedArray):
         return "a masked array", "drop what is masked, or fill it: X.filled(value)"

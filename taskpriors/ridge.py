@@ -91,10 +91,7 @@ def _check_basis_memory(X):
         basis = X.element_size() * n * d + 8 * d * d
         n_bytes = max(8 * n * d, 40 * d * d + block, basis + block)
     checks.check_memory(
-        n_bytes,
-        "ridge_basis",
-        "project the features to fewer columns",
-        device=X.device,
+        n_bytes, "ridge_basis", "project the features to fewer columns", device=X.device
     )
 
 # %% ../nbs/prior/14_ridge.ipynb #194f081e

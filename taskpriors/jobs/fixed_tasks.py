@@ -310,9 +310,7 @@ def _at_their_places(X, points):  # rows of the subset at their places among all
     return out
 
 # %% ../../nbs/jobs/01_fixed_tasks.ipynb #aed33e1c
-def as_pictures(
-    points: FixedPoints,
-) -> ImageSource | None:  # None if the inputs are no pictures
+def as_pictures(points: FixedPoints) -> ImageSource | None:  # None if the inputs are no pictures
     "The inputs as pictures, each channel stretched to 0 to 255."
     inputs = list(points)
     if not torch.is_tensor(inputs[0]) or inputs[0].ndim != 4 or inputs[0].shape[1] not in (1, 3):

@@ -216,9 +216,7 @@ def family_of(
     return letters[0].lower() if letters else stem
 
 # %% ../../nbs/papers/09_neucrab_files.ipynb #545ff566
-def neucrab_page(
-    result: NeuCRaB,
-) -> str:  # HTML
+def neucrab_page(result: NeuCRaB) -> str:  # HTML
     "One self-contained page: how well each metric orders the checkpoints."
     import matplotlib.pyplot as plt
 

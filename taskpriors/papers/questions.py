@@ -105,27 +105,6 @@ def drawn_answers(
     sampled = votes.gather(1, chance.argmax(1)[:, None])[:, 0].long()
     return torch.where(torch.isin(sampled, classes), sampled, -1)
 
-# %% ../../nbs/papers/08_questions.ipynb #309e6ddc
-def answer_accuracy(
-    guesses: ArrayLike,  # answer to each question, shape (n,)
-    answers: ArrayLike,  # of each annotator, shape (n, A); -1 where one gave none
-) -> float:  # in [0, 1]
-    "Accuracy of answers where several are right, mean over the ways to leave an annotator out."
-    caller = "answer_accuracy"
-    votes, guess = (checks.as_tensor(x, caller, "answers").cpu() for x in (answers, guesses))
-    if votes.ndim != 2 or guess.shape != votes.shape[:1]:
-        got = f"shapes {tuple(guess.shape)} and {tuple(votes.shape)}"
-        checks.refuse(
-            caller, "guesses must be (n,) and answers (n, A)", got, "pass one guess a question"
-        )
-    n_votes = (votes >= 0).sum(1)
-    if not n_votes.all():
-        checks.refuse(caller, "each question must have an answer", "one without", "leave it out")
-    m = ((votes == guess[:, None]) & (votes >= 0)).sum(1).double()
-    agreeing = m / n_votes
-    accuracy = agreeing * ((m - 1) / 3).clamp(0, 1) + (1 - agreeing) * (m / 3).clamp(0, 1)
-    return accuracy.mean().item()
-
 # %% ../../nbs/papers/08_questions.ipynb #8cea4d2f
 @documented
 def question_task(

@@ -18,13 +18,7 @@ import taskpriors.checks as checks
 from ..blocks import with_bar
 from ..checks import ArrayLike, Seed
 from . import chains, particles, prefix
-from taskpriors.prior.calibration import (  # noqa: F401 - promised at this path
-    Calibration,
-    TemperatureScan,
-    calibrate_temperature,
-    critical_temperature,
-    temperature_scan,
-)
+from .calibration import calibrate_temperature  # noqa: F401 - promised at this path
 from .estimates import Labelings, Measure, label_traces
 from ..signatures import documented
 

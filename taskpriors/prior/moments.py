@@ -20,13 +20,7 @@ from ..results import Result, new_axes
 from ..signatures import documented
 
 # %% ../../nbs/prior/04_moments.ipynb #4b6d0002
-from .pair_sums import bernoulli_cumulants  # noqa: F401 - promised at this path
-from taskpriors.prior.tails import (  # noqa: F401 - promised at this path
-    outperform_matrix,
-    outperform_probability,
-    trace_covariance,
-    trace_quantile,
-)
+from .tails import outperform_probability, trace_covariance, trace_quantile  # noqa: F401 - promised at this path
 
 # %% ../../nbs/prior/04_moments.ipynb #03d7eb32
 def coins_(

@@ -310,20 +310,6 @@ def coin_cumulants(
         R = next_polynomial(R)
     return torch.stack(out)
 
-# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d42
-def bernoulli_cumulants(
-    log_odds: ArrayLike,  # x = log(p/(1 - p)), any shape; infinite for a coin that is certain
-    order: int,  # highest cumulant
-) -> Tensor:  # shape (order, ...), float64
-    "Cumulants 1 to `order` of coins, accurate at any log-odds."
-    x = checks.check_tensor(log_odds, "bernoulli_cumulants", "log_odds").double()
-    order = checks.check_count(order, "bernoulli_cumulants", "order")
-    if x.isnan().any():
-        checks.refuse(
-            "bernoulli_cumulants", "log_odds must be numbers", "nan", "drop or impute them"
-        )
-    return coin_cumulants(x, order)
-
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d4a
 def _weighted_powers(M, coins):
     "Sums over a block of M^k kappa_k, shape (n_odds, order); `coins` holds kappa for each odds."

@@ -226,9 +226,7 @@ class ParticleCloud:
 MIN_ANCESTORS = 10
 
 
-def too_few_ancestors(
-    cloud: ParticleCloud,
-) -> str:  # a reason for distrust, or ""
+def too_few_ancestors(cloud: ParticleCloud) -> str:  # a reason for distrust, or ""
     "Are fewer ancestors left than standard errors need?"
     n_ancestors = cloud.n_ancestors()
     if n_ancestors >= MIN_ANCESTORS:

@@ -407,28 +407,38 @@ def _of_all(fit, rows, tasks, n_judged):  # the sample among all points
     return _sample(fit, rows, tasks, blocks.evenly(fit.n, n_judged))
 
 
-def _heldout(fit, sample, tasks, caller):
-    alpha, grid, errors = _choose(fit, sample, tasks)
-    parts = _judge(fit, sample, tasks, alpha)
-    by_task = parts["task_errors"]
-    error, m = by_task.mean().item(), len(by_task)
-    baseline = (fit.n / (fit.n - 1)) ** 2 * _code_spread(fit, tasks).mean().item()
+def _check_baseline(baseline, caller):  # mean error of a constant
     if not baseline > 1e-12:
         got, remedy = f"an intercept alone errs by {baseline:.3g}", "sample tasks of two classes"
         checks.refuse(caller, "tasks must distinguish points", got, remedy)
+    return baseline
+
+
+def _error_of(task_errors, baseline, choice, **parts):  # HeldoutError
+    error, m = task_errors.mean().item(), len(task_errors)
+    alpha, grid, errors = choice
     return HeldoutError(
         error=error,
         skill=1 - error / baseline,
-        variance=by_task.var(correction=0).item(),
+        variance=task_errors.var(correction=0).item(),
         alpha=alpha,
         baseline=baseline,
         measure="label",
-        standard_error=(by_task.std() / m**0.5).item() if m > 1 else None,
+        standard_error=(task_errors.std() / m**0.5).item() if m > 1 else None,
         alphas=grid,
         errors=errors,
+        task_errors=task_errors,
         **parts,
-        **_ratios(fit, sample, tasks, parts),
     )
+
+
+def _heldout(fit, sample, tasks, caller):
+    choice = _choose(fit, sample, tasks)
+    parts = _judge(fit, sample, tasks, choice[0])
+    baseline = (fit.n / (fit.n - 1)) ** 2 * _code_spread(fit, tasks).mean().item()
+    _check_baseline(baseline, caller)
+    ratios = _ratios(fit, sample, tasks, parts)
+    return _error_of(baseline=baseline, choice=choice, **parts, **ratios)
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #b570e916
 JUDGED = 2**14  # points of the sample
@@ -633,29 +643,19 @@ def _heldout_groups(fit, rows, tasks, number, *, n_judged, caller):  # HeldoutEr
     index = whole_groups.sample_of_groups(number, n_judged)
     groups = choosing = _sample_of_groups(fit, rows, tasks, number, index)
     baselines = _constant_errors(fit, tasks, number)
-    baseline = baselines.mean().item()
-    if not baseline > 1e-12:
-        got, remedy = f"an intercept alone errs by {baseline:.3g}", "sample tasks of two classes"
-        checks.refuse(caller, "tasks must distinguish points", got, remedy)
+    baseline = _check_baseline(baselines.mean().item(), caller)
     if len(index) < fit.n and len(index) > _CHOOSING:
         some = whole_groups.sample_of_groups(number[index], _CHOOSING)
         choosing = _sample_of_groups(fit, rows, tasks, number, index[some])
-    alpha, grid, errors = _choose_without_groups(fit, choosing, caller)
-    judged = _judge_groups(fit, groups, _filter(fit, alpha))
+    choice = _choose_without_groups(fit, choosing, caller)
+    judged = _judge_groups(fit, groups, _filter(fit, choice[0]))
     alone = fit._replace(s=fit.s[:0], V=fit.V[:, :0], C=fit.C[:0])
     constants = _judge_groups(alone, groups.without_features(), fit.s[:0]).pseudo
-    error, m = judged.by_task.mean().item(), len(judged.by_task)
-    heldout = HeldoutError(
-        error=error,
-        skill=1 - error / baseline,
-        variance=judged.by_task.var(correction=0).item(),
-        alpha=alpha,
-        baseline=baseline,
-        measure="label",
-        standard_error=(judged.by_task.std() / m**0.5).item() if m > 1 else None,
-        alphas=grid,
-        errors=errors,
-        task_errors=judged.by_task,
+    error = judged.by_task.mean().item()
+    heldout = _error_of(
+        judged.by_task,
+        baseline,
+        choice,
         point_errors=judged.by_point,
         pseudo_values=judged.pseudo,
         sampled_values=judged.beyond,

@@ -101,9 +101,7 @@ def partition_sums(
     classes = torch.zeros(int(y.max()) + 1, Z.shape[1], device=Z.device, **double)
     classes = classes.index_add_(0, y, Z.double())
     values = _Sums(
-        every=Z.sum(0, **double).square().sum(),
-        same=classes.square().sum(),
-        diagonal=norms.sum(),
+        every=Z.sum(0, **double).square().sum(), same=classes.square().sum(), diagonal=norms.sum()
     )
     sizes = torch.bincount(y)
     order = torch.argsort(y, stable=True)
@@ -116,9 +114,7 @@ def partition_sums(
             gram = B @ B.mT if size < Z.shape[1] else B.mT @ B
             total += gram.square().sum(dtype=torch.float64)
     squares = _Sums(
-        every=(Z.T @ Z).square().sum(**double),
-        same=total,
-        diagonal=norms.square().sum(),
+        every=(Z.T @ Z).square().sum(**double), same=total, diagonal=norms.square().sum()
     )
     back = values.every.new_tensor(1 / p)
     return _Sums(*(v * back**2 for v in values)), _Sums(*(v * back**2 * back**2 for v in squares))

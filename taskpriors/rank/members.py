@@ -44,9 +44,7 @@ class Attempt(NamedTuple):
     failure: str | None  # why it failed; None if it did not
 
 # %% ../../nbs/rank/03_members.ipynb #12fe28b6
-def reason_of(
-    e: BaseException,
-) -> str:  # one line
+def reason_of(e: BaseException) -> str:  # one line
     "Why something failed."
     explained = isinstance(e, (ValueError, TypeError, OSError, MemoryError)) and str(e)
     text = str(e) if explained else f"{type(e).__name__}: {e}"
@@ -240,9 +238,7 @@ class Fields(Protocol):
 Kept = TypeVar("Kept", bound=Fields)
 
 
-def blank(
-    *shape: int,
-) -> Tensor:  # float64, without memory
+def blank(*shape: int) -> Tensor:  # float64, without memory
     "The shape of a tensor that a cache holds."
     return torch.empty(shape, dtype=torch.float64, device="meta")
 

@@ -61,11 +61,7 @@ def _tasks(record):  # what the page says of each task that was drawn
         if record["drawn_accuracy"]:
             accuracies = [row[k] for row in record["drawn_accuracy"]]
             probes = sorted(zip(models, accuracies, strict=True), key=lambda pair: -pair[1])
-        yield dict(
-            number=number + 1,
-            probes=probes,
-            classes=classes,
-        )
+        yield dict(number=number + 1, probes=probes, classes=classes)
 
 # %% ../../nbs/show/04_page.ipynb #03057d65
 def report_page(

@@ -21,9 +21,7 @@ from .gaussians import CovarianceLike
 
 # %% ../../nbs/synbench/03_curves.ipynb #0e00fad3
 def _curve_points(
-    accuracy,
-    bound,
-    threshold,
+    accuracy, bound, threshold
 ) -> tuple[Tensor, Tensor, Tensor]:  # float64; the thresholds with at least one dimension
     caller = "score_integral"
     a = checks.check_finite(

@@ -313,10 +313,7 @@ class NoiseStream(NamedTuple):
         return out.normal_(generator=g)
 
     def rows(
-        self,
-        start: int,
-        stop: int,
-        executor: ExecutorLike | None = None,
+        self, start: int, stop: int, executor: ExecutorLike | None = None
     ) -> Tensor:  # shape (stop - start, dim), float32
         "Consecutive rows; each block of them has a seed of its own."
         out = torch.empty(stop - start, self.dim, device=self.device)
@@ -337,10 +334,7 @@ class NoiseStream(NamedTuple):
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #d0b723d4
 def balanced_labels(
-    root: int,
-    start: int,
-    stop: int,
-    tau: float,
+    root: int, start: int, stop: int, tau: float
 ) -> Tensor:  # shape (stop - start,), int64
     "Labels of which each stretch holds its share of ones, to one label."
     v = np.random.default_rng([root, 2**32]).random()

@@ -38,12 +38,7 @@ class Attack(Result):
         return 1 - float(self.success.double().mean())
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #e6f3bcc6
-def _inputs(
-    logits: Callable,
-    images,
-    labels,
-    caller: str,
-) -> tuple[Tensor, Tensor]:
+def _inputs(logits: Callable, images, labels, caller: str) -> tuple[Tensor, Tensor]:
     x = checks.check_tensor(images, caller, "images").detach()
     if x.ndim < 2 or x.numel() == 0:
         rule, got = "images must hold at least one image", f"shape {tuple(x.shape)}"

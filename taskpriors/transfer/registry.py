@@ -96,7 +96,7 @@ class Metric:
     trap: str  # what misleads a reader of the value
     trivial: bool = False  # a control, which knows nothing of the quality of the features
 
-    def __call__(self, *args: Any, **options: Any) -> Any:
+    def __call__(self, *args: Any, **options: Any) -> float:
         return self.function(*args, **options)
 
     @property
