@@ -48,13 +48,8 @@ def check_memory(
     "Raise `MemoryError` if `n_bytes` exceed the limit, before anything is allocated."
     limit = available_memory(device) if limit is None else limit
     if n_bytes > limit:
-        refuse(
-            caller,
-            f"at most {limit / 2**30:.2f} GiB may be allocated",
-            f"a request for {n_bytes / 2**30:.2f} GiB",
-            remedy,
-            MemoryError,
-        )
+        rule = f"at most {limit / 2**30:.2f} GiB may be allocated"
+        refuse(caller, rule, f"a request for {n_bytes / 2**30:.2f} GiB", remedy, MemoryError)
 
 # %% ../nbs/workshop/01_checks.ipynb #33794b15
 WORKERS_PER_CORE = 8
@@ -276,12 +271,9 @@ def check_same_n(
 ) -> None:
     "Raise `ValueError` unless all arguments hold the same number of points."
     if len(set(sizes.values())) > 1:
-        refuse(
-            caller,
-            f"{' and '.join(sizes)} must describe the same points",
-            ", ".join(f"{v} in {k}" for k, v in sizes.items()),
-            "pass matching rows in the same order",
-        )
+        rule = f"{' and '.join(sizes)} must describe the same points"
+        got = ", ".join(f"{v} in {k}" for k, v in sizes.items())
+        refuse(caller, rule, got, "pass matching rows in the same order")
 
 # %% ../nbs/workshop/01_checks.ipynb #eacf0913
 def check_same_points(

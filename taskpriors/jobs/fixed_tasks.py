@@ -86,9 +86,8 @@ def patch_features(
     """
     x = checks.check_finite(_reduced(images), "patch_features", "images")
     if not x.std() > 0:
-        checks.refuse(
-            "patch_features", "images must differ", "one constant", "check how they are read"
-        )
+        rule = "images must differ"
+        checks.refuse("patch_features", rule, "one constant", "check how they are read")
     x = (x - x.mean()) / x.std()
     side = min(6, *x.shape[2:])
     filters = random_filters(x, side, n_filters, torch.Generator().manual_seed(seed))
@@ -180,9 +179,8 @@ class FixedPoints:
             data = torch.as_tensor(data)
         if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
             rule = "images must have a length and an order"
-            checks.refuse(
-                "Monitor", rule, type(data).__name__, "pass an array or a list", TypeError
-            )
+            got = type(data).__name__
+            checks.refuse("Monitor", rule, got, "pass an array or a list", TypeError)
         self.data: Any = data
         self.batch_size = batch_size
         self.n_all = len(data)  # type: ignore[arg-type]  # it has a length, as seen above

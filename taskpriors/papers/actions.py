@@ -344,9 +344,8 @@ def resized_pixels(
     first, every = share
     members = torch.arange(first, len(source), every)
     rows = members[blocks.evenly(len(members), n)].tolist()
-    checks.check_memory(
-        4 * len(rows) * math.prod(shape), "reproduce", "pass --folder with fewer images"
-    )
+    n_bytes = 4 * len(rows) * math.prod(shape)
+    checks.check_memory(n_bytes, "reproduce", "pass --folder with fewer images")
     pixels = torch.empty(len(rows), *shape)
     for k, i in enumerate(rows):
         pixels[k] = tf.to_tensor(tf.resize(source[i], list(shape[1:]), antialias=True))[: shape[0]]

@@ -34,9 +34,8 @@ def top_eigenvalue(
     Z = checks.check_features(Z, "top_eigenvalue", "Z")
     Z = Z.double() if min(Z.shape) < 8 else Z
     if not Z.any():
-        checks.refuse(
-            "top_eigenvalue", "K must not be zero", "a factor of zeros", "check the features"
-        )
+        rule = "K must not be zero"
+        checks.refuse("top_eigenvalue", rule, "a factor of zeros", "check the features")
     if min(Z.shape) < 8:
         gram = Z.T @ Z if Z.shape[1] < len(Z) else Z @ Z.T
         return torch.linalg.eigvalsh(gram.double())[-1].item()
@@ -285,9 +284,8 @@ def _check_reached(looks, target, lowest):
     least = min(look.diversity for look in looks)
     span = f"between {lowest:g} and 2 times the critical temperature"
     rule = f"diversity {target} must be reached {span}"
-    checks.refuse(
-        "calibrate_temperature", rule, f"{least:.3g} at least", "ask for another diversity"
-    )
+    got = f"{least:.3g} at least"
+    checks.refuse("calibrate_temperature", rule, got, "ask for another diversity")
 
 # %% ../../nbs/prior/13_calibration.ipynb #1ca595cd
 def crossing(

@@ -33,12 +33,8 @@ def heldout_matrix(
     "The matrix Q whose trace with a task's label graph, over n, is its leave-one-out loss."
     X = checks.check_features(features, "heldout_matrix")
     n = len(X)
-    checks.check_memory(
-        4 * 8 * n * n,
-        "heldout_matrix",
-        "use expected_heldout_error, which streams over pairs",
-        device=X.device,
-    )
+    remedy = "use expected_heldout_error, which streams over pairs"
+    checks.check_memory(4 * 8 * n * n, "heldout_matrix", remedy, device=X.device)
     unit_targets = torch.eye(n, dtype=torch.float64, device=X.device)
     residuals = ridge.loo_residuals(ridge.decompose(X.double()), unit_targets, alpha)  # R'
     return residuals @ residuals.T
@@ -110,9 +106,8 @@ def check_penalties(
 ) -> Penalties:
     "Return what a caller's `alpha` and `alphas` leave to choose."
     if alpha is not None and alphas is not None:
-        checks.refuse(
-            caller, "either alpha or alphas may be given", "both", "leave one of them out"
-        )
+        rule = "either alpha or alphas may be given"
+        checks.refuse(caller, rule, "both", "leave one of them out")
     if alpha is not None:
         alpha = checks.check_number(alpha, caller, "alpha", low=0)
         return Penalties(torch.tensor([alpha], dtype=torch.float64), fixed=True)
@@ -505,9 +500,8 @@ def trace_over_labels(
     Z = checks.check_features(Z, caller, "Z").double()
     law = _law_or_factor(labels, None, caller)
     if not isinstance(law, _LabelLaw):
-        checks.refuse(
-            caller, "labels must be whole numbers", "a factor", "use trace_moments", TypeError
-        )
+        rule = "labels must be whole numbers"
+        checks.refuse(caller, rule, "a factor", "use trace_moments", TypeError)
     tasks = ridge_tasks.check_tasks(law.labels, Z, None, caller)
     m, n = tasks.labels.shape
     w = ridge_tasks.check_weights(law.weights, m, caller).to(Z.device)

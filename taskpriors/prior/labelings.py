@@ -48,9 +48,8 @@ def enumerate_labelings(
     if listed > 10**6:
         rule = "at most 10^6 labelings can be listed"
         checks.refuse(caller, rule, f"{q}^{len(free)}", "use sample_labelings")
-    checks.check_memory(
-        (16 * n + 8 * q + 24) * listed, caller, "use sample_labelings", device=Z.device
-    )
+    n_bytes = (16 * n + 8 * q + 24) * listed
+    checks.check_memory(n_bytes, caller, "use sample_labelings", device=Z.device)
     pi, tau = particles.check_proportions(class_proportions, tolerance, q, caller)
     labels = torch.zeros(listed, n, dtype=torch.int64, device=Z.device)
     labels += 0 if given is None else given

@@ -270,9 +270,8 @@ def _error_of_columns(basis, T, grouping, caller):  # errors of columns, of a co
     baseline = of_constant.double().square().sum().item() / n
     if not baseline > 1e-12:
         got = f"an intercept alone errs by {baseline:.3g}"
-        checks.refuse(
-            caller, "tasks must distinguish points", got, "pass tasks of two classes at least"
-        )
+        rule = "tasks must distinguish points"
+        checks.refuse(caller, rule, got, "pass tasks of two classes at least")
     choice = best_penalty(basis, T, grouping, caller)
     squares = choice.residuals.double().square()
     alone = replace(basis, U=basis.U[:, :0], s=basis.s[:0], V=basis.V[:, :0])

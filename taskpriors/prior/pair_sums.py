@@ -218,9 +218,8 @@ def points_per_block(
     if problem.block_size is not None:
         size = min(n, problem.block_size)
         device = problem.prior.device
-        checks.check_memory(
-            n_buffers * itemsize * size**2, problem.caller, "lower block_size", device=device
-        )
+        n_bytes = n_buffers * itemsize * size**2
+        checks.check_memory(n_bytes, problem.caller, "lower block_size", device=device)
         return size
     on_cpu = problem.prior.device.type == "cpu"
     most, budget = (512, 2**26) if on_cpu else (4096, 2**31)
@@ -261,12 +260,8 @@ def check_overflow(
 ) -> Tensor:  # `x` itself
     "Refuse sums that are not finite."
     if not torch.isfinite(x).all():
-        checks.refuse(
-            caller,
-            "powers of the kernel entries must stay within range",
-            "an overflow",
-            "rescale the kernels or pass float64 factors",
-        )
+        rule = "powers of the kernel entries must stay within range"
+        checks.refuse(caller, rule, "an overflow", "rescale the kernels or pass float64 factors")
     return x
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d3c

@@ -128,9 +128,8 @@ def label_evidence(
     g = checks.check_generator(seed, caller)
     k, c = len(points), len(classes.unique())
     entries = 3 * k * k + k * (len(gains) * (n_orders + 3 * c) + n_orders * len(factors))
-    checks.check_memory(
-        8 * entries, caller, "pass fewer labels or orders", device=factors[0].device
-    )
+    n_bytes = 8 * entries
+    checks.check_memory(n_bytes, caller, "pass fewer labels or orders", device=factors[0].device)
     visited = torch.stack(
         [torch.randperm(k, generator=g, device=g.device) for _ in range(n_orders)]
     )

@@ -54,9 +54,8 @@ def check_row_tasks(
     y = checks.as_tensor(labels, caller, "labels")
     if y.is_floating_point() or y.dtype == torch.bool or y.ndim not in (1, 2) or not y.numel():
         rule = "labels must be whole numbers of shape (n_tasks, n)"
-        checks.refuse(
-            caller, rule, f"{y.dtype} of shape {tuple(y.shape)}", "pass labels.to(torch.uint8)"
-        )
+        got = f"{y.dtype} of shape {tuple(y.shape)}"
+        checks.refuse(caller, rule, got, "pass labels.to(torch.uint8)")
     y = y.reshape(-1, y.shape[-1])
     if y.dtype in (torch.uint16, torch.uint32, torch.uint64):  # torch has no least of these
         y = checks.check_labels(y, caller)
@@ -201,9 +200,8 @@ def row_sums(
     )
     if off.any() and not gram.second.any():
         got = f"differences of {off.abs().max().item():.3g}"
-        checks.refuse(
-            "row_sums", f"the squares of {rows.name} must not vanish", got, "rescale them"
-        )
+        rule = f"the squares of {rows.name} must not vanish"
+        checks.refuse("row_sums", rule, got, "rescale them")
     sums = [_centred_sums(shift, gram, whole)]
     if part is not None:
         sums.append(_centred_sums(shift, inside, of_part))
@@ -770,9 +768,8 @@ def scores_of_rows(
         known = check_row_tasks(known, n, caller)
         if len(known.labels) != 1:
             got = f"{len(known.labels)} rows"
-            checks.refuse(
-                caller, "known must hold one class for each point", got, "pass shape (n,)"
-            )
+            rule = "known must hold one class for each point"
+            checks.refuse(caller, rule, got, "pass shape (n,)")
     number = _number_of(groups, n, caller)
     sums = row_sums(rows, tasks, part, further=known, block_size=block_size)
     fit = fit_rows(sums[0])

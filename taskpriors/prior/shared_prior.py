@@ -48,12 +48,8 @@ def edge_temperature(
     mean = off_diagonal.item() / (n * (n - 1))
     checks.check_computed(off_diagonal, "edge_temperature", "the mean of |K_ij|")
     if mean == 0:
-        checks.refuse(
-            "edge_temperature",
-            "K must not be zero off its diagonal",
-            0.0,
-            "pass a factor whose rows are not orthogonal",
-        )
+        rule = "K must not be zero off its diagonal"
+        checks.refuse("edge_temperature", rule, 0.0, "pass a factor whose rows are not orthogonal")
     return mean
 
 # %% ../../nbs/prior/14_shared_prior.ipynb #8a0c215a

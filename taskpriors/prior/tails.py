@@ -217,12 +217,8 @@ def increasing_root(
         reach = 2 * s.abs() + 4 * step
         newton = torch.maximum(torch.minimum(s - value / slope, s + reach), s - reach)
         s = torch.where(value.abs() <= _CLOSE, s, bracket.kept_inside(newton))
-    checks.refuse(
-        caller,
-        "the saddlepoint must exist",
-        "a probability below that of one extreme graph",
-        "ask for a milder level or choose another method",
-    )
+    rule, got = "the saddlepoint must exist", "a probability below that of one extreme graph"
+    checks.refuse(caller, rule, got, "ask for a milder level or choose another method")
 
 # %% ../../nbs/prior/06_tails.ipynb #ac6ea4ab
 def _edgeworth_cdf(z, skewness, kurtosis):

@@ -594,9 +594,8 @@ class DiskEngine:
         failures: dict[str, str] = {}
         if choice.kind == "others":
             rule = "one set of tasks must serve all models"
-            checks.refuse(
-                options.caller, rule, "prior 'others'", "pass 'product', or on_disk=False"
-            )
+            got = "prior 'others'"
+            checks.refuse(options.caller, rule, got, "pass 'product', or on_disk=False")
         while True:
             try:
                 law = laws.law_of(

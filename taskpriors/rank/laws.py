@@ -274,9 +274,8 @@ def named_judges(
     jurors = with_plain_names(jurors.items(), "judges")
     if both := [name for name in jurors if name in models]:
         remedy = "give the judge another name"
-        checks.refuse(
-            caller, "a judge must not have a model's name", shortened(both[0], 80), remedy
-        )
+        rule = "a judge must not have a model's name"
+        checks.refuse(caller, rule, shortened(both[0], 80), remedy)
     return jurors
 
 

@@ -96,9 +96,8 @@ def over_models(
         return list(blocks.map_blocks(fn, items, desc=desc, **run))
     except BrokenExecutor as e:
         remedy = "run again: with a cache, what was finished is not computed again"
-        checks.refuse(
-            options.caller, "workers must live", words.shortened(str(e), 90), remedy, RuntimeError
-        )
+        rule = "workers must live"
+        checks.refuse(options.caller, rule, words.shortened(str(e), 90), remedy, RuntimeError)
 
 # %% ../../nbs/rank/03_members.ipynb #8c641faf
 def with_plain_names(
@@ -358,9 +357,8 @@ def check_same_order(
             first, other = (words.shortened(k, 60) for k in (named[0][0], name))
             got = f"other items in {other} than in {first}"
             remedy = "encode the task again into an empty cache of each model"
-            checks.refuse(
-                "rank_models", "caches must list the same items in one order", got, remedy
-            )
+            rule = "caches must list the same items in one order"
+            checks.refuse("rank_models", rule, got, remedy)
 
 
 def check_rows(

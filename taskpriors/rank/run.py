@@ -155,9 +155,8 @@ def split_points(
     mask = checks.check_split(options.train, n, options.caller)
     parted = grouping.number[mask].unique()
     if torch.isin(grouping.number[~mask], parted).any():
-        checks.refuse(
-            options.caller, "train must part no group", "points of one on both sides", "mend it"
-        )
+        rule = "train must part no group"
+        checks.refuse(options.caller, rule, "points of one on both sides", "mend it")
     return options, mask
 
 

@@ -255,9 +255,8 @@ def rank_tiers(
     m = len(skill) if skill.ndim == 1 else 0
     if m == 0 or C.shape != (m, m):
         got = f"shapes {tuple(skill.shape)} and {tuple(C.shape)}"
-        checks.refuse(
-            caller, "skill and covariance must fit", got, "pass (n_models,) and its square"
-        )
+        rule = "skill and covariance must fit"
+        checks.refuse(caller, rule, got, "pass (n_models,) and its square")
     if freedom is None:
         freedom = torch.full((m, m), math.inf)
     nu = checks.check_tensor(freedom, caller, "freedom").double()

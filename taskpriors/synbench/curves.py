@@ -32,9 +32,8 @@ def _curve_points(
     t = torch.atleast_1d(torch.as_tensor(threshold, dtype=torch.float64))
     checks.check_finite(t, caller, "threshold")
     if t.numel() == 0:
-        checks.refuse(
-            caller, "threshold must hold at least one number", "none", "pass one or several"
-        )
+        rule = "threshold must hold at least one number"
+        checks.refuse(caller, rule, "none", "pass one or several")
     if a.shape != b.shape or a.ndim not in (1, 2):
         rule = "accuracy and bound must share a shape (n_scales,) or (n_scales, n_eps)"
         got = f"{tuple(a.shape)} and {tuple(b.shape)}"
@@ -245,9 +244,8 @@ class SynBenchResult(results.Result):
         meta, arrays = stored.description, dict[str, Any](stored.tensors)
         if meta.get("kind") != f"SynBenchResult {_LAYOUT}":
             rule, remedy = "the file must hold a SynBenchResult", "score the model again"
-            checks.refuse(
-                "SynBenchResult.load", rule, str(meta.get("kind", "another file")), remedy
-            )
+            got = str(meta.get("kind", "another file"))
+            checks.refuse("SynBenchResult.load", rule, got, remedy)
         options: dict[str, Any] = {
             k: tuple(v) if isinstance(v, list) else v for k, v in meta["settings"].items()
         }

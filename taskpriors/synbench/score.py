@@ -102,9 +102,8 @@ def image_encoder(
         source = Network(named_models.timm_module(source.text, caller))
     if not isinstance(source, (Network, Function)):
         rule = "model must be a timm name, a module or a function"
-        checks.refuse(
-            caller, rule, getattr(source, "kind", source.label), "pass one of those", TypeError
-        )
+        got = getattr(source, "kind", source.label)
+        checks.refuse(caller, rule, got, "pass one of those", TypeError)
     module: Any = source.module if isinstance(source, Network) else None
     forward = (
         Headless(module) if module is not None and pretrained.class_layers(module) else source.model
