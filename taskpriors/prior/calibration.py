@@ -171,16 +171,8 @@ def temperature_scan(
     "Similarity, balance and learnability of tasks over temperature, from one annealing run."
     caller = "temperature_scan"
     T = _scan_temperatures(Z, n_classes, temperatures, caller)
-    problem = particles.checked_problem(
-        Z,
-        T[-1].item(),
-        n_classes,
-        n_tasks=n_tasks,
-        class_proportions=class_proportions,
-        tolerance=tolerance,
-        seed=seed,
-        caller=caller,
-    )
+    draw = particles.DrawOptions(n_tasks, seed, caller, class_proportions, tolerance)
+    problem = particles.checked_problem(Z, T[-1].item(), n_classes, draw)
     if features is not None:
         features = checks.check_features(features, caller)
         checks.check_same_n(caller, features=len(features), Z=problem.model.n)
@@ -349,16 +341,8 @@ def calibrate_temperature(
     ratio = checks.check_number(ratio, caller, "ratio", low=1, high=1e3, low_open=True)
     lowest = checks.check_number(lowest, caller, "lowest", low=0, high=1, low_open=True)
     step = checks.check_number(step, caller, "step", **open_unit)
-    P, _, g = particles.checked_problem(
-        Z,
-        lowest * top,
-        n_classes,
-        n_tasks=n_tasks,
-        class_proportions=class_proportions,
-        tolerance=tolerance,
-        seed=seed,
-        caller=caller,
-    )
+    draw = particles.DrawOptions(n_tasks, seed, caller, class_proportions, tolerance)
+    P, _, g = particles.checked_problem(Z, lowest * top, n_classes, draw)
     n_stops = math.ceil(math.log(2 / lowest, ratio)) + 1
     stops = [ratio**k / (2 * top) for k in range(n_stops)]
     if method == "gibbs":

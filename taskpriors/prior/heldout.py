@@ -21,7 +21,7 @@ import taskpriors.ridge as ridge
 import taskpriors.ridge_tasks as ridge_tasks
 from ..checks import ArrayLike, Axes, DataFrame, ExecutorLike
 from ..kernels import kernel_factor
-from . import edge_errors, edges
+from . import edge_errors, edges, pair_sums
 from .estimates import Labelings
 from ..signatures import documented
 
@@ -370,7 +370,7 @@ def expected_heldout_error(
             block_size=block_size,
             executor=executor,
         )
-    run = edge_errors.PairPass(caller, block_size, executor, progress)
+    run = pair_sums.PairPass(caller, block_size, executor, progress)
     moments = edge_errors.moments_of_edges(basis, law, run)
     choice = choose_penalty(basis, moments, penalties, run.caller)
     errors = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None

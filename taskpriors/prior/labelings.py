@@ -319,17 +319,8 @@ def sample_labelings(
     """
     caller = "sample_labelings"
     checks.check_choice(method, ("smc", "anneal", "gibbs", "prefix"), caller, "method")
-    problem = particles.checked_problem(
-        Z,
-        temperature,
-        n_classes,
-        n_tasks=n_tasks,
-        class_proportions=class_proportions,
-        tolerance=tolerance,
-        seed=seed,
-        caller=caller,
-        labels=given,
-    )
+    draw = particles.DrawOptions(n_tasks, seed, caller, class_proportions, tolerance, given)
+    problem = particles.checked_problem(Z, temperature, n_classes, draw)
     open_unit: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
     options = _Options(
         method=method,

@@ -473,7 +473,7 @@ def sketch_trace_moments(
     Reference: Task Priors, Theorem 2.6, whose sums are estimated.
     """
     caller = "sketch_trace_moments"
-    p = pair_sums.pair_problem(M, prior, temperature, graphs=graphs, caller=caller)
+    p = pair_sums.pair_problem(M, prior, temperature, graphs, pair_sums.PairPass(caller))
     generator = checks.check_generator(seed, caller, p.prior.device)
     rel_tol = checks.check_number(rel_tol, caller, "rel_tol", low=0, low_open=True)
     block = checks.check_count(block_size, caller, "block_size")

@@ -152,6 +152,7 @@ class Model:
     points: str = ""  # digest of the names of the points, if the features say them
     parameters: int | None = None  # of the module; None: it is none
     pooling: str = ""  # how its tokens became vectors; empty where it returns vectors
+    given_as: str = ""  # what was done to features that were given, if they were sparse
     untrained: bool = False  # does the network hold the weights that it began with?
     from_cache: bool = False  # did an earlier run embed the points?
 
@@ -192,6 +193,7 @@ def gather_model(
         points=embedded.points,
         parameters=embedded.parameters,
         pooling=embedded.pooling,
+        given_as=embedded.pooling if embedded.device == "none" else "",
         untrained=embedded.untrained,
         from_cache=embedded.cached and bool(embedded.key),
     )

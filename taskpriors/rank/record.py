@@ -132,11 +132,7 @@ def describe_run(
         n=len(mask),
         prior=law.description,
         company=_company_record(models, law, options.n_electing),
-        notes=[  # features that were given say something only if they were sparse
-            f"{name} had {model.pooling}."
-            for name, model in models.items()
-            if model.pooling and model.device == "none"
-        ],
+        notes=[f"{name} had {m.given_as}." for name, m in models.items() if m.given_as],
         **_judge_record(law),
         paired_tasks=not law.of_others,
         **{name: getattr(options, name) for name in option_names},
