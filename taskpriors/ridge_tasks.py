@@ -72,9 +72,8 @@ def check_weights(
     "Return task weights scaled to sum to one, or raise `ValueError`."
     if weights is None:
         return torch.full((n_tasks,), 1 / n_tasks, dtype=torch.float64)
-    w = checks.check_finite(
-        checks.check_tensor(weights, caller, "weights"), caller, "weights"
-    ).double()
+    w = checks.check_tensor(weights, caller, "weights").double()
+    checks.check_finite(w, caller, "weights")
     if w.shape != (n_tasks,):
         got = f"shape {tuple(w.shape)} for {n_tasks} tasks"
         checks.refuse(caller, "weights must hold one number per task", got, "pass shape (n_tasks,)")

@@ -282,16 +282,9 @@ def _error_over_labels(
     moments = ridge_tasks.task_moments(basis, tasks, w, block_size=size, executor=executor)
     choice = choose_penalty(basis, moments, penalties, caller)
     if not variance:
-        point_errors = (
-            ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
-        )
-        return HeldoutError(
-            variance=None,
-            standard_error=None,
-            measure="label",
-            point_errors=point_errors,
-            **choice._asdict(),
-        )
+        alone = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
+        blank: dict[str, Any] = dict(variance=None, standard_error=None, point_errors=alone)
+        return HeldoutError(measure="label", **blank, **choice._asdict())
     part = partial(
         _task_errors, basis=basis, tasks=tasks, weights=w, alpha=choice.alpha, points=points
     )

@@ -49,9 +49,8 @@ def _group_index(groups, n, caller):
 
 # %% ../../nbs/rank/01_error_law.ipynb #3d7469ad
 def _check_errors(errors, caller, name):
-    errors = (
-        checks.check_finite(checks.check_tensor(errors, caller, name), caller, name).double().cpu()
-    )
+    errors = checks.check_tensor(errors, caller, name).double().cpu()
+    checks.check_finite(errors, caller, name)
     if errors.ndim != 2 or len(errors) == 0 or errors.shape[1] < 2:
         rule = f"{name} must hold a row for each model and at least two columns"
         checks.refuse(caller, rule, f"shape {tuple(errors.shape)}", "pass shape (n_models, n)")
