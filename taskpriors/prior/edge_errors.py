@@ -16,7 +16,7 @@ import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 import taskpriors.ridge as ridge
 import taskpriors.ridge_tasks as ridge_tasks
-from ..checks import ArrayLike, ExecutorLike
+from ..checks import ArrayLike
 from .edges import checked_odds
 from .pair_sums import PairPass
 
