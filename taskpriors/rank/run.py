@@ -21,9 +21,9 @@ import taskpriors.checks as checks
 from ..inputs import row_labels, row_pairs
 from ..prior import left_out_groups, pair_retrieval, point_copies
 from ..prior.pairs import blocks_of_pairs
+from . import engine as engines
 from . import forecast, jury, labelled, laws, members, memory, past_scores, record
 from .disk import DiskEngine
-from .engine import Engine, Findings
 from .errors import carried_by_few
 from .options import RankOptions
 from .ranking import Ranking
@@ -161,7 +161,7 @@ def split_points(
 
 
 def gather(
-    engine: Engine,
+    engine: engines.Engine,
     named: Mapping,  # name -> model
     choice: laws.PriorChoice,
     *,
@@ -234,7 +234,7 @@ def evidence_of_pairs(
 
 # %% ../../nbs/rank/12_run.ipynb #7d7aaf26
 def find_scores(
-    engine: Engine,
+    engine: engines.Engine,
     group: Gathered,
     choice: laws.PriorChoice,
     *,
@@ -242,7 +242,7 @@ def find_scores(
     votes: int,  # steps of the bar that an election takes
     checked_labels: row_labels.GivenLabels | None,
     metrics: Mapping | list | tuple | None,  # as for rank_models
-) -> Findings:
+) -> engines.Findings:
     "All numbers of a ranking."
     caller = engine.options.caller
     law_sample = engine.draw(choice, group.models, group.jurors, votes=votes)
@@ -261,7 +261,7 @@ def find_scores(
     columns = engine.columns(models, scores, checked_labels, metrics)
     to_label = labelled.points_to_label(engine, law_sample.law, has_label)
     failures = failures | columns.failures
-    return Findings(law_sample, scores, models, of_labels, columns, to_label, failures)
+    return engines.Findings(law_sample, scores, models, of_labels, columns, to_label, failures)
 
 # %% ../../nbs/rank/12_run.ipynb #b4db5cc0
 _GROUPED = (
@@ -271,7 +271,7 @@ _GROUPED = (
 
 
 def settings_of(
-    findings: Findings,
+    findings: engines.Findings,
     options: RankOptions,
     *,
     mask: Tensor,  # shape (n,), True where a point trains
@@ -303,7 +303,7 @@ def settings_of(
 
 
 def assemble(
-    findings: Findings,
+    findings: engines.Findings,
     settings: dict,  # of settings_of
     options: RankOptions,
     mask: Tensor,  # shape (n,), True where a point trains
