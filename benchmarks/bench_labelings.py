@@ -7,7 +7,8 @@ import warnings
 import torch
 
 from benchmarks.timing import peak_mib, ratio
-from taskpriors.prior.labelings import calibrate_temperature, critical_temperature, sample_labelings
+from taskpriors.prior.calibration import calibrate_temperature, critical_temperature
+from taskpriors.prior.labelings import sample_labelings
 from taskpriors.prior.prefix import sample_labels
 
 

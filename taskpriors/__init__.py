@@ -11,8 +11,8 @@ _NAMES = {  # the front door: module -> what it offers to users
     "prior.tails": "trace_covariance trace_quantile outperform_probability outperform_matrix",
     "prior.prefix": "sample_labels",
     "prior.diversity": "task_diversity",
-    "prior.labelings": "sample_labelings enumerate_labelings calibrate_temperature "
-    "temperature_scan critical_temperature",
+    "prior.calibration": "calibrate_temperature temperature_scan critical_temperature",
+    "prior.labelings": "sample_labelings enumerate_labelings",
     "prior.heldout": "expected_heldout_error precision_at_k",
     "prior.regression": "expected_regression_error",
     "prior.views": "view_features",

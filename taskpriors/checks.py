@@ -48,13 +48,8 @@ def check_memory(
     "Raise `MemoryError` if `n_bytes` exceed the limit, before anything is allocated."
     limit = available_memory(device) if limit is None else limit
     if n_bytes > limit:
-        refuse(
-            caller,
-            f"at most {limit / 2**30:.2f} GiB may be allocated",
-            f"a request for {n_bytes / 2**30:.2f} GiB",
-            remedy,
-            MemoryError,
-        )
+        rule = f"at most {limit / 2**30:.2f} GiB may be allocated"
+        refuse(caller, rule, f"a request for {n_bytes / 2**30:.2f} GiB", remedy, MemoryError)
 
 # %% ../nbs/workshop/01_checks.ipynb #33794b15
 WORKERS_PER_CORE = 8
@@ -102,9 +97,7 @@ def check_rounds(
     return check_count(x, caller, name, low=low, high=MOST_ROUNDS)
 
 # %% ../nbs/workshop/01_checks.ipynb #0c355c8c
-def why_not_plain(
-    X: Any,
-) -> tuple[str, str] | None:  # what `X` is, and what to do about it
+def why_not_plain(X: Any) -> tuple[str, str] | None:  # what `X` is, and what to do about it
     "Why the values of an array cannot be read as they are; None if they can."
     if isinstance(X, np.ma.MaskedArray):
         return "a masked array", "drop what is masked, or fill it: X.filled(value)"
@@ -278,12 +271,9 @@ def check_same_n(
 ) -> None:
     "Raise `ValueError` unless all arguments hold the same number of points."
     if len(set(sizes.values())) > 1:
-        refuse(
-            caller,
-            f"{' and '.join(sizes)} must describe the same points",
-            ", ".join(f"{v} in {k}" for k, v in sizes.items()),
-            "pass matching rows in the same order",
-        )
+        rule = f"{' and '.join(sizes)} must describe the same points"
+        got = ", ".join(f"{v} in {k}" for k, v in sizes.items())
+        refuse(caller, rule, got, "pass matching rows in the same order")
 
 # %% ../nbs/workshop/01_checks.ipynb #eacf0913
 def check_same_points(

@@ -154,9 +154,8 @@ def _rbf_columns(X, s, rank, tol):  # factor (n, k), pivots, unexplained varianc
             width = min(rank, max(64, 2 * k))
             new = width - Z.shape[1]
             n_bytes = 8 * len(Z) * (new + max(width, 2 * X.shape[1]))
-            checks.check_memory(
-                n_bytes, "rbf_cholesky", "pass a smaller rank or a larger tol", device=Z.device
-            )
+            remedy = "pass a smaller rank or a larger tol"
+            checks.check_memory(n_bytes, "rbf_cholesky", remedy, device=Z.device)
             Z = torch.cat([Z, Z.new_zeros(len(Z), new)], 1)
         j = int(residual.argmax())
         near = torch.exp(-((X - X[j]) * p).square().sum(1) / (2 * (s * p) ** 2))

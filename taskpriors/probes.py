@@ -188,9 +188,8 @@ def ridge_probes(
     """
     caller = "ridge_probes"
     if alpha is not None and alphas is not None:
-        checks.refuse(
-            caller, "either alpha or alphas may be given", "both", "leave one of them out"
-        )
+        rule = "either alpha or alphas may be given"
+        checks.refuse(caller, rule, "both", "leave one of them out")
     X = checks.check_features(features, caller)
     tasks = ridge_tasks.check_tasks(labels, X, n_classes, caller)
     standardize = checks.check_flag(standardize, caller, "standardize")
@@ -240,9 +239,8 @@ def label_accuracy(
     X = checks.check_features(features, caller)
     y, q, _ = ridge_tasks.check_tasks(labels, X, None, caller)
     if len(y) > 1:
-        checks.refuse(
-            caller, "labels must hold one class for each point", f"{len(y)} tasks", "pass one"
-        )
+        rule = "labels must hold one class for each point"
+        checks.refuse(caller, rule, f"{len(y)} tasks", "pass one")
     basis = ridge.ridge_basis(X)
     ridge_tasks.check_task_memory(basis, 1, len(X), n_classes=q, caller=caller)
     grid, errors = ridge_tasks.grid_errors(basis, ridge_tasks.label_moments(basis, y), caller)

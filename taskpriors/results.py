@@ -20,9 +20,7 @@ from torch import Tensor
 from .checks import Axes, DataFrame, refuse
 
 # %% ../nbs/workshop/03_results.ipynb #2820fbd9
-def shown_value(
-    v: Any,
-) -> str:
+def shown_value(v: Any) -> str:
     "A field as it prints."
     if isinstance(v, float):
         return f"{v:.6g}"
@@ -84,9 +82,7 @@ def _rc():
 _in_house = ContextVar("in_house", default=False)
 
 
-def in_house_style(
-    f: Callable,
-) -> Callable:
+def in_house_style(f: Callable) -> Callable:
     "The function `f`, run in the house style."
 
     @wraps(f)

@@ -90,12 +90,8 @@ def _check_basis_memory(X):
         block = 8 * 3 * 4096 * d
         basis = X.element_size() * n * d + 8 * d * d
         n_bytes = max(8 * n * d, 40 * d * d + block, basis + block)
-    checks.check_memory(
-        n_bytes,
-        "ridge_basis",
-        "project the features to fewer columns",
-        device=X.device,
-    )
+    remedy = "project the features to fewer columns"
+    checks.check_memory(n_bytes, "ridge_basis", remedy, device=X.device)
 
 # %% ../nbs/prior/14_ridge.ipynb #194f081e
 def _singular(blocks):  # the same as `_eigen` of the Gram matrix of the rows in these blocks
@@ -228,12 +224,8 @@ def loo_slack(
     bad = fixed.nonzero()
     if len(bad):
         k, row = bad[0].tolist()
-        checks.refuse(
-            caller,
-            "no point may fix its own prediction",
-            f"leverage 1 at row {row} for alpha = {alphas[k]:.3g}",
-            "raise alpha",
-        )
+        got = f"leverage 1 at row {row} for alpha = {alphas[k]:.3g}"
+        checks.refuse(caller, "no point may fix its own prediction", got, "raise alpha")
     return slack
 
 # %% ../nbs/prior/14_ridge.ipynb #5539087c

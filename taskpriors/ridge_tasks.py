@@ -72,23 +72,14 @@ def check_weights(
     "Return task weights scaled to sum to one, or raise `ValueError`."
     if weights is None:
         return torch.full((n_tasks,), 1 / n_tasks, dtype=torch.float64)
-    w = checks.check_finite(
-        checks.check_tensor(weights, caller, "weights"), caller, "weights"
-    ).double()
+    w = checks.check_tensor(weights, caller, "weights").double()
+    checks.check_finite(w, caller, "weights")
     if w.shape != (n_tasks,):
-        checks.refuse(
-            caller,
-            "weights must hold one number per task",
-            f"shape {tuple(w.shape)} for {n_tasks} tasks",
-            "pass shape (n_tasks,)",
-        )
+        got = f"shape {tuple(w.shape)} for {n_tasks} tasks"
+        checks.refuse(caller, "weights must hold one number per task", got, "pass shape (n_tasks,)")
     if w.min() < 0 or w.sum() <= 0:
-        checks.refuse(
-            caller,
-            "weights must be non-negative and not all zero",
-            f"a least weight of {w.min().item():.3g}",
-            "exponentiate log weights first",
-        )
+        got, remedy = f"a least weight of {w.min().item():.3g}", "exponentiate log weights first"
+        checks.refuse(caller, "weights must be non-negative and not all zero", got, remedy)
     return w / w.sum()
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #c950eb83
@@ -460,17 +451,9 @@ def check_alphas(
     "Return penalties as a float64 vector, all at least 0, or raise `ValueError`."
     a = checks.check_tensor(alphas, caller, "alphas").double()
     if a.ndim != 1 or len(a) == 0:
-        checks.refuse(
-            caller,
-            "alphas must be a non-empty vector",
-            f"shape {tuple(a.shape)}",
-            "pass several penalties",
-        )
+        rule = "alphas must be a non-empty vector"
+        checks.refuse(caller, rule, f"shape {tuple(a.shape)}", "pass several penalties")
     if checks.check_finite(a, caller, "alphas").min() < 0:
-        checks.refuse(
-            caller,
-            "alphas must be at least 0",
-            f"{a.min().item():.3g}",
-            "pass non-negative penalties",
-        )
+        rule = "alphas must be at least 0"
+        checks.refuse(caller, rule, f"{a.min().item():.3g}", "pass non-negative penalties")
     return a.cpu()

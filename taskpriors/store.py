@@ -36,9 +36,8 @@ def cache_dir(
     if cache is not None:
         if not isinstance(cache, (str, os.PathLike)):
             got = f"{type(cache).__name__} {str(cache)[:60]}"
-            refuse(
-                "cache_dir", "cache must be a directory", got, "pass its path or None", TypeError
-            )
+            rule = "cache must be a directory"
+            refuse("cache_dir", rule, got, "pass its path or None", TypeError)
         return Path(cache).expanduser()
     home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(os.environ.get("TASKPRIORS_CACHE") or Path(home) / "taskpriors").expanduser()

@@ -183,9 +183,8 @@ def present_classes(
     classes, y, counts = y[0].unique(return_inverse=True, return_counts=True)
     if len(classes) < 2:
         rule = "labels must hold at least two classes"
-        checks.refuse(
-            caller, rule, f"class {int(classes[0])} only", "pass a task with several classes"
-        )
+        got = f"class {int(classes[0])} only"
+        checks.refuse(caller, rule, got, "pass a task with several classes")
     return PresentClasses(y.to(device or y.device), counts.to(device or y.device))
 
 # %% ../nbs/workshop/07_svd.ipynb #9e6cab35

@@ -31,6 +31,7 @@ from taskpriors.kernels import (
 from taskpriors.pairs import pass_over_pairs
 from taskpriors.papers.figures import plot_tasks, plot_temperatures
 from taskpriors.prior import (
+    calibration,
     edges,
     heldout,
     labelings,
@@ -381,7 +382,7 @@ TOO_MANY = {  # a count that no machine can carry
     "calibrate_temperature n_tasks": lambda: labelings.calibrate_temperature(
         normal(9, 2), 2, n_tasks=HUGE
     ),
-    "temperature_scan n_tasks": lambda: labelings.temperature_scan(normal(9, 2), 2, n_tasks=HUGE),
+    "temperature_scan n_tasks": lambda: calibration.temperature_scan(normal(9, 2), 2, n_tasks=HUGE),
     "TaskPrior.sample n_tasks": lambda: TaskPrior(normal(9, 2), 9.0).sample(2, HUGE),
     "TaskPrior.sample n_particles": lambda: TaskPrior(normal(9, 2), 9.0).sample(n_particles=HUGE),
     "enumerate_labelings labelings": lambda: labelings.enumerate_labelings(normal(9, 2), 9.0, 99),

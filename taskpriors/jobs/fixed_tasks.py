@@ -86,9 +86,8 @@ def patch_features(
     """
     x = checks.check_finite(_reduced(images), "patch_features", "images")
     if not x.std() > 0:
-        checks.refuse(
-            "patch_features", "images must differ", "one constant", "check how they are read"
-        )
+        rule = "images must differ"
+        checks.refuse("patch_features", rule, "one constant", "check how they are read")
     x = (x - x.mean()) / x.std()
     side = min(6, *x.shape[2:])
     filters = random_filters(x, side, n_filters, torch.Generator().manual_seed(seed))
@@ -180,9 +179,8 @@ class FixedPoints:
             data = torch.as_tensor(data)
         if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
             rule = "images must have a length and an order"
-            checks.refuse(
-                "Monitor", rule, type(data).__name__, "pass an array or a list", TypeError
-            )
+            got = type(data).__name__
+            checks.refuse("Monitor", rule, got, "pass an array or a list", TypeError)
         self.data: Any = data
         self.batch_size = batch_size
         self.n_all = len(data)  # type: ignore[arg-type]  # it has a length, as seen above
@@ -310,9 +308,7 @@ def _at_their_places(X, points):  # rows of the subset at their places among all
     return out
 
 # %% ../../nbs/jobs/01_fixed_tasks.ipynb #aed33e1c
-def as_pictures(
-    points: FixedPoints,
-) -> ImageSource | None:  # None if the inputs are no pictures
+def as_pictures(points: FixedPoints) -> ImageSource | None:  # None if the inputs are no pictures
     "The inputs as pictures, each channel stretched to 0 to 255."
     inputs = list(points)
     if not torch.is_tensor(inputs[0]) or inputs[0].ndim != 4 or inputs[0].shape[1] not in (1, 3):

@@ -541,9 +541,8 @@ class Monitor:
             return encode(model, self.points, features=self.features, pool=self.pool)
         if X.ndim != 2 or len(X) not in (self.n_all, len(self.index)):
             rule = f"features must have shape (n, d) with n = {self.n_all}"
-            checks.refuse(
-                "Monitor", rule, f"shape {tuple(X.shape)}", "keep the order of the points"
-            )
+            got = f"shape {tuple(X.shape)}"
+            checks.refuse("Monitor", rule, got, "keep the order of the points")
         return X[self.index] if len(X) == self.n_all else X
 
     def _measure(self, model, step, loss):
@@ -626,9 +625,8 @@ class Monitor:
         if not steps:
             rule = "a step must have been measured"
             failed = f"{len(self.history)} failed steps"
-            checks.refuse(
-                f"Monitor.{caller}", rule, failed, "call the monitor with the model first"
-            )
+            remedy = "call the monitor with the model first"
+            checks.refuse(f"Monitor.{caller}", rule, failed, remedy)
         return steps
 
     def _find(self, step, caller):

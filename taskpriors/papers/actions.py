@@ -81,27 +81,27 @@ def _settings(item):  # name of the convention -> SynBenchSettings
     return {name: replace(s, **options) for name, s in both.items()}
 
 
+def _score_cells(published, ours, named):  # of radius and threshold; named: their row and column
+    low, high = ours.interval()
+    return [
+        Cell(row, at, float(published.score[k]), float(ours.score[k]), float(high[k] - low[k]) / 2)
+        for k, (row, at) in named.items()
+    ]
+
+
 def _synbench_cells(job: Job) -> tuple[list, Any]:
     cells, of_networks = [], {}
     for called, network in job.networks.items():
-        results = {
-            name: score.score_by_n(network, (s.n_train,), settings=s, **job.options)[0]
-            for name, s in _settings(job.item).items()
-        }
-        ours = results["derived"]
-        low, high = ours.interval()
-        for k, e in enumerate(ours.settings.eps):
-            for j, t in enumerate(ours.settings.threshold):
-                several = len(ours.settings.threshold) > 1
-                cells.append(
-                    Cell(
-                        f"{called}, a_T = {t:g}" if several else called,
-                        "SynBench" if len(ours.settings.eps) == 1 else f"eps = {e:g}",
-                        float(results["convention"].score[k, j]),
-                        float(ours.score[k, j]),
-                        float(high[k, j] - low[k, j]) / 2,
-                    )
-                )
+        published, ours = (
+            score.score_by_n(network, (s.n_train,), settings=s, **job.options)[0]
+            for s in _settings(job.item).values()
+        )
+        radii, thresholds = ours.settings.eps, ours.settings.threshold
+        named = {}
+        for (k, e), (j, t) in itertools.product(enumerate(radii), enumerate(thresholds)):
+            row = f"{called}, a_T = {t:g}" if len(thresholds) > 1 else called
+            named[k, j] = row, "SynBench" if len(radii) == 1 else f"eps = {e:g}"
+        cells += _score_cells(published, ours, named)
         if job.item.settings.get("accuracy"):
             options = {k: v for k, v in job.options.items() if k != "cache"}
             steps = job.item.settings.get("attack_steps", 20)
@@ -149,7 +149,7 @@ def _draw_intervals(values, ends, **labels):  # name -> number, and -> its inter
 def accuracy_correlations(
     cells: list,  # of metrics, a row of each metric and a column of each network
     printed: DataFrame,  # a published table with the row "Accuracy (%)"
-) -> list:  # a Cell per metric, of column "Pearson"; none without accuracies of three networks
+) -> list[Cell]:  # one per metric, of column "Pearson"; none without accuracies of three networks
     "Pearson's correlation of our numbers with the accuracies that the paper prints."
     of_accuracy = printed[(printed["row"] == "Accuracy (%)") & (printed["column"] != "Pearson")]
     truth = {row.column: float(row.value) for row in of_accuracy.itertuples()}
@@ -192,8 +192,6 @@ def _by_size(job: Job) -> tuple[list, Any]:
     steps = job.item.settings.get("learner_steps")
     learner = {}
     if steps is not None:
-        from taskpriors.transfer import code_length
-
         learner = dict(learner=partial(code_length.mlp_learner, n_steps=steps, n_seeds=1))
     batch = job.options.get("batch_size", 64)
     for called, network in job.networks.items():
@@ -207,17 +205,8 @@ def _by_size(job: Job) -> tuple[list, Any]:
                 values.cpu() for values in score.task_features(encoder, task, max(sizes), 0, batch)
             )
         for k, n in enumerate(sizes):
-            pair = [float(results[k].score[0, 0]) for results in scored]
-            low, high = scored[1][k].interval()
-            cells.append(
-                Cell(
-                    f"SynBench, n = {n}",
-                    called,
-                    pair[0],
-                    pair[1],
-                    float(high[0, 0] - low[0, 0]) / 2,
-                )
-            )
+            published, ours = (results[k] for results in scored)
+            cells += _score_cells(published, ours, {(0, 0): (f"SynBench, n = {n}", called)})
             read = _baselines(z[:n], y[:n], learner)
             cells += [Cell(f"{name}, n = {n}", called, v, None) for name, v in read.items()]
     if job.item.settings.get("row_per_network"):  # as Table 9
@@ -355,9 +344,8 @@ def resized_pixels(
     first, every = share
     members = torch.arange(first, len(source), every)
     rows = members[blocks.evenly(len(members), n)].tolist()
-    checks.check_memory(
-        4 * len(rows) * math.prod(shape), "reproduce", "pass --folder with fewer images"
-    )
+    n_bytes = 4 * len(rows) * math.prod(shape)
+    checks.check_memory(n_bytes, "reproduce", "pass --folder with fewer images")
     pixels = torch.empty(len(rows), *shape)
     for k, i in enumerate(rows):
         pixels[k] = tf.to_tensor(tf.resize(source[i], list(shape[1:]), antialias=True))[: shape[0]]
@@ -388,17 +376,9 @@ def _advice(job, network, changes, at):  # scores by radius, and the changes at 
     published, ours = (
         score.score_by_n(network, (s.n_train,), settings=s, **job.options)[0] for s in both
     )
-    low, high = ours.interval()
-    cells = [
-        Cell(
-            f"{at}, SynBench",
-            f"eps = {e:g}",
-            float(published.score[k, 0]),
-            float(ours.score[k, 0]),
-            float(high[k, 0] - low[k, 0]) / 2,
-        )
-        for k, e in enumerate(ours.settings.eps)
-    ]
+    radii = enumerate(ours.settings.eps)
+    named = {(k, 0): (f"{at}, SynBench", f"eps = {e:g}") for k, e in radii}
+    cells = _score_cells(published, ours, named)
     pair = [float(r.settings.eps[int(r.score[:, 0].argmax())]) for r in (published, ours)]
     cells.append(Cell(f"{at}, SynBench", "advised eps", pair[0], pair[1]))
     advised = [c for c in changes if c.column == f"eps = {pair[1]:g}"]

@@ -154,11 +154,22 @@ def plot_moments(
     return ax
 
 # %% ../../nbs/papers/12_figures.ipynb #edeb60f9
-def _plot_prediction(ax, x, y, *, error=None, xlabel, ylabel):
+def _plot_prediction(ax, x, y, *, error=None, **labels):
     ax.errorbar(x, y, error, fmt="none", ecolor="C0", elinewidth=1, alpha=0.4)
     ax.plot(x, y, "o", color="C0")
     _number_points(ax, x, y)
-    ax.set(xlabel=xlabel, ylabel=ylabel, title=_correlation_title(x, y))
+    ax.set(title=_correlation_title(x, y), **labels)
+
+
+def _plot_both(ranking, moments, values, ylabels, error=None):  # two axes: of means, of variances
+    left_ax, right_ax = axes = _axes(2, size=(4.4, 3.8))[0]
+    labels = [
+        dict(xlabel=f"{k} Tr(MG)", ylabel=y) for k, y in zip(("E", "Var"), ylabels, strict=True)
+    ]
+    _plot_prediction(left_ax, moments[0], values[0], error=error, **labels[0])
+    _plot_prediction(right_ax, moments[1], values[1], **labels[1])
+    _list_names(right_ax, ranking.models)
+    return axes
 
 # %% ../../nbs/papers/12_figures.ipynb #89228c26
 @results.in_style
@@ -169,24 +180,10 @@ def plot_predictions(
     _check_ranking(ranking, "plot_predictions")
     accuracies = record.on_request(ranking.accuracies, "plot_predictions", "accuracy")
     mean, variance = _moments(ranking, "plot_predictions")
-    left_ax, right_ax = axes = _axes(2, size=(4.4, 3.8))[0]
-    _plot_prediction(
-        left_ax,
-        mean,
-        accuracies.mean(1),
-        error=accuracies.std(1) / accuracies.shape[1] ** 0.5,
-        xlabel="E Tr(MG)",
-        ylabel="mean accuracy over tasks",
-    )
-    _plot_prediction(
-        right_ax,
-        variance,
-        accuracies.var(1),
-        xlabel="Var Tr(MG)",
-        ylabel="variance of accuracy over tasks",
-    )
-    _list_names(right_ax, ranking.models)
-    return axes
+    ylabels = "mean accuracy over tasks", "variance of accuracy over tasks"
+    values, error = (accuracies.mean(1), accuracies.var(1)), accuracies.std(1)
+    moments = mean, variance
+    return _plot_both(ranking, moments, values, ylabels, error=error / accuracies.shape[1] ** 0.5)
 
 # %% ../../nbs/papers/12_figures.ipynb #2ae6f078
 @results.in_style
@@ -207,13 +204,9 @@ def plot_benchmarks(
         rule = "scores must hold every model of the ranking"
         checks.refuse("plot_benchmarks", rule, f"none of {missing[0]!r:.60}", "add it")
     table = scores.loc[list(ranking.models)]
-    left_ax, right_ax = axes = _axes(2, size=(4.4, 3.8))[0]
-    labels = dict(xlabel="E Tr(MG)", ylabel=f"mean score on {table.shape[1]} tasks")
-    _plot_prediction(left_ax, mean, table.mean(axis=1).to_numpy(), **labels)
-    labels = dict(xlabel="Var Tr(MG)", ylabel="variance of the score over tasks")
-    _plot_prediction(right_ax, variance, table.var(axis=1).to_numpy(), **labels)
-    _list_names(right_ax, ranking.models)
-    return axes
+    ylabels = f"mean score on {table.shape[1]} tasks", "variance of the score over tasks"
+    values = table.mean(axis=1).to_numpy(), table.var(axis=1).to_numpy()
+    return _plot_both(ranking, (mean, variance), values, ylabels)
 
 # %% ../../nbs/papers/12_figures.ipynb #782d09aa
 @results.in_style

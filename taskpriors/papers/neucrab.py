@@ -71,15 +71,9 @@ def _scores(ready, name, index, scoring):  # what json can hold
     return dict(values=values, **both, refused=refused, seconds=seconds)
 
 
-def _head_piece(X, y, train):
+def _timed_error(attempt, *args):
     began = time.perf_counter()
-    error = fine_tuning.best_head_error(X, y, train)
-    return dict(error=error, seconds=time.perf_counter() - began)
-
-
-def _tuned_piece(attempt):
-    began = time.perf_counter()
-    return dict(error=float(attempt()), seconds=time.perf_counter() - began)
+    return dict(error=float(attempt(*args)), seconds=time.perf_counter() - began)
 
 # %% ../../nbs/papers/06_neucrab.ipynb #6aab2475
 class _Piece(NamedTuple):
@@ -99,7 +93,7 @@ class _Piece(NamedTuple):
 def _head_pieces(ready, checkpoint):
     name, X = checkpoint.name, ready.features[checkpoint.name]
     key = store.digest_tensors(dict(features=X, labels=ready.y, train=ready.train), "heads")
-    compute = partial(_head_piece, X, ready.y, ready.train)
+    compute = partial(_timed_error, fine_tuning.best_head_error, X, ready.y, ready.train)
     yield _Piece(
         "heads", ready.task.name, name, subsamples.FULL, 0, len(X), X.shape[1], key, compute
     )
@@ -128,7 +122,7 @@ def _tuning_pieces(ready, checkpoint, options):
         task_digest = store.digest_tensors(dict(labels=ready.y, train=ready.train))
         key = store.digest_json(dict(depends, task=task_digest, kind="fine-tuning"))
         n, d = len(ready.y), ready.features[name].shape[1]
-        compute = partial(_tuned_piece, attempt)
+        compute = partial(_timed_error, attempt)
         yield _Piece("fine-tuning", task.name, name, subsamples.FULL, 0, n, d, key, compute)
 
 

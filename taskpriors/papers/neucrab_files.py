@@ -201,9 +201,8 @@ def trained_network(
     "The network that fine-tuning changes."
     module = load_encoder(name).module
     if module is None:
-        checks.refuse(
-            _ME, "fine-tuning needs a network", repr(name), "leave it out, or --fine-tune"
-        )
+        rule = "fine-tuning needs a network"
+        checks.refuse(_ME, rule, repr(name), "leave it out, or --fine-tune")
     return module
 
 
@@ -216,9 +215,7 @@ def family_of(
     return letters[0].lower() if letters else stem
 
 # %% ../../nbs/papers/09_neucrab_files.ipynb #545ff566
-def neucrab_page(
-    result: NeuCRaB,
-) -> str:  # HTML
+def neucrab_page(result: NeuCRaB) -> str:  # HTML
     "One self-contained page: how well each metric orders the checkpoints."
     import matplotlib.pyplot as plt
 
@@ -352,9 +349,8 @@ def score_checkpoints(
     models = [str(m) for m in checks.check_several(models, _ME, "models")]
     tasks = [str(t) for t in checks.check_several(tasks, _ME, "tasks")]
     if twice := sorted({m for m in models if models.count(m) > 1}):
-        checks.refuse(
-            _ME, "checkpoints must have different names", f"{twice[0]} twice", "rename one"
-        )
+        rule = "checkpoints must have different names"
+        checks.refuse(_ME, rule, f"{twice[0]} twice", "rename one")
     checks.check_number(train, _ME, "train", low=0, high=1, low_open=True, high_open=True)
     ready = []
     heads: dict = {}

@@ -56,7 +56,7 @@ class OperationCount(TorchDispatchMode):
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict | None = None
-    ) -> Any:
+    ) -> object:
         "Run an operation and add what it costs."
         kwargs = kwargs or {}
         out = func(*args, **kwargs)

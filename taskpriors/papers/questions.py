@@ -43,9 +43,8 @@ def fused_features(
     most = checks.check_count(n_components, caller, "n_components")
     for name, X in dict(images=x, questions=z).items():
         if not (X - X[0]).any():
-            checks.refuse(
-                caller, f"features of {name} must differ", "one row", "check how they are read"
-            )
+            rule = f"features of {name} must differ"
+            checks.refuse(caller, rule, "one row", "check how they are read")
     x, z = _components(x, most), _components(z, most)
     return torch.cat([x, z, (x[:, :, None] * z[:, None]).flatten(1)], 1).float()
 
@@ -93,9 +92,8 @@ def drawn_answers(
         checks.refuse(caller, rule, f"{votes.dtype} of shape {tuple(votes.shape)}", remedy)
     if (votes < 0).all(1).any():
         row = int((votes < 0).all(1).nonzero()[0])
-        checks.refuse(
-            caller, "each question must have an answer", f"none in row {row}", "leave it out"
-        )
+        rule = "each question must have an answer"
+        checks.refuse(caller, rule, f"none in row {row}", "leave it out")
     names, counts = votes[votes >= 0].unique(return_counts=True)
     most = checks.check_count(n_answers, caller, "n_answers", low=2)
     classes = names[counts.argsort(descending=True, stable=True)[:most]]
@@ -104,27 +102,6 @@ def drawn_answers(
     )
     sampled = votes.gather(1, chance.argmax(1)[:, None])[:, 0].long()
     return torch.where(torch.isin(sampled, classes), sampled, -1)
-
-# %% ../../nbs/papers/08_questions.ipynb #309e6ddc
-def answer_accuracy(
-    guesses: ArrayLike,  # answer to each question, shape (n,)
-    answers: ArrayLike,  # of each annotator, shape (n, A); -1 where one gave none
-) -> float:  # in [0, 1]
-    "Accuracy of answers where several are right, mean over the ways to leave an annotator out."
-    caller = "answer_accuracy"
-    votes, guess = (checks.as_tensor(x, caller, "answers").cpu() for x in (answers, guesses))
-    if votes.ndim != 2 or guess.shape != votes.shape[:1]:
-        got = f"shapes {tuple(guess.shape)} and {tuple(votes.shape)}"
-        checks.refuse(
-            caller, "guesses must be (n,) and answers (n, A)", got, "pass one guess a question"
-        )
-    n_votes = (votes >= 0).sum(1)
-    if not n_votes.all():
-        checks.refuse(caller, "each question must have an answer", "one without", "leave it out")
-    m = ((votes == guess[:, None]) & (votes >= 0)).sum(1).double()
-    agreeing = m / n_votes
-    accuracy = agreeing * ((m - 1) / 3).clamp(0, 1) + (1 - agreeing) * (m / 3).clamp(0, 1)
-    return accuracy.mean().item()
 
 # %% ../../nbs/papers/08_questions.ipynb #8cea4d2f
 @documented
@@ -149,9 +126,8 @@ def question_task(
         checks.refuse(caller, rule, type(images).__name__, remedy, TypeError)
     questions_of = questions if isinstance(questions, Mapping) else dict.fromkeys(images, questions)
     if missing := [model for model in images if model not in questions_of]:
-        checks.refuse(
-            caller, "every checkpoint needs features of questions", missing[0], "add them"
-        )
+        rule = "every checkpoint needs features of questions"
+        checks.refuse(caller, rule, missing[0], "add them")
     labels = drawn_answers(answers, n_answers=n_answers, seed=seed)
     answered = labels >= 0
     features = {}

@@ -315,9 +315,8 @@ def open_data(
     if "images" in source:
         return load_images(source["images"], **options)
     if problem := data_problem(source):
-        checks.refuse(
-            caller, f"the images of {name} must be named", problem, "pass --folder FOLDER", OSError
-        )
+        rule = f"the images of {name} must be named"
+        checks.refuse(caller, rule, problem, "pass --folder FOLDER", OSError)
     if "hub" in source:
         return load_images(f"hfds/{source['hub']}", **options, **source[part])
     import torchvision

@@ -113,9 +113,8 @@ def ready_task(
     for name, X in features.items():
         if labels.ndim == 1 and len(labels) != len(X):
             rule = f"{task.name} must have a label for each row of {name}"
-            checks.refuse(
-                ME, rule, f"{len(labels)} labels and {len(X)} rows", "pass those of its points"
-            )
+            got = f"{len(labels)} labels and {len(X)} rows"
+            checks.refuse(ME, rule, got, "pass those of its points")
     if len(labels.unique()) < 2:
         rule = f"{task.name} must have at least two classes"
         checks.refuse(ME, rule, f"{len(labels.unique())}", "leave the task out")

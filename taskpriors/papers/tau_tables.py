@@ -193,9 +193,8 @@ def score_stack(
         if key[0] in tasks
     }
     if not tables:
-        checks.refuse(
-            "score_stack", "rows must hold a task of error", "none", "pass both of one run"
-        )
+        rule = "rows must hold a task of error"
+        checks.refuse("score_stack", rule, "none", "pass both of one run")
     first = next(iter(tables.values()))
     scores = {
         k: np.stack([t[k].to_numpy(dtype=float) for t in tables.values()])

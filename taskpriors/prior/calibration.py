@@ -34,9 +34,8 @@ def top_eigenvalue(
     Z = checks.check_features(Z, "top_eigenvalue", "Z")
     Z = Z.double() if min(Z.shape) < 8 else Z
     if not Z.any():
-        checks.refuse(
-            "top_eigenvalue", "K must not be zero", "a factor of zeros", "check the features"
-        )
+        rule = "K must not be zero"
+        checks.refuse("top_eigenvalue", rule, "a factor of zeros", "check the features")
     if min(Z.shape) < 8:
         gram = Z.T @ Z if Z.shape[1] < len(Z) else Z @ Z.T
         return torch.linalg.eigvalsh(gram.double())[-1].item()
@@ -172,16 +171,8 @@ def temperature_scan(
     "Similarity, balance and learnability of tasks over temperature, from one annealing run."
     caller = "temperature_scan"
     T = _scan_temperatures(Z, n_classes, temperatures, caller)
-    problem = particles.checked_problem(
-        Z,
-        T[-1].item(),
-        n_classes,
-        n_tasks=n_tasks,
-        class_proportions=class_proportions,
-        tolerance=tolerance,
-        seed=seed,
-        caller=caller,
-    )
+    draw = particles.DrawOptions(n_tasks, seed, caller, class_proportions, tolerance)
+    problem = particles.checked_problem(Z, T[-1].item(), n_classes, draw)
     if features is not None:
         features = checks.check_features(features, caller)
         checks.check_same_n(caller, features=len(features), Z=problem.model.n)
@@ -285,9 +276,8 @@ def _check_reached(looks, target, lowest):
     least = min(look.diversity for look in looks)
     span = f"between {lowest:g} and 2 times the critical temperature"
     rule = f"diversity {target} must be reached {span}"
-    checks.refuse(
-        "calibrate_temperature", rule, f"{least:.3g} at least", "ask for another diversity"
-    )
+    got = f"{least:.3g} at least"
+    checks.refuse("calibrate_temperature", rule, got, "ask for another diversity")
 
 # %% ../../nbs/prior/13_calibration.ipynb #1ca595cd
 def crossing(
@@ -351,16 +341,8 @@ def calibrate_temperature(
     ratio = checks.check_number(ratio, caller, "ratio", low=1, high=1e3, low_open=True)
     lowest = checks.check_number(lowest, caller, "lowest", low=0, high=1, low_open=True)
     step = checks.check_number(step, caller, "step", **open_unit)
-    P, _, g = particles.checked_problem(
-        Z,
-        lowest * top,
-        n_classes,
-        n_tasks=n_tasks,
-        class_proportions=class_proportions,
-        tolerance=tolerance,
-        seed=seed,
-        caller=caller,
-    )
+    draw = particles.DrawOptions(n_tasks, seed, caller, class_proportions, tolerance)
+    P, _, g = particles.checked_problem(Z, lowest * top, n_classes, draw)
     n_stops = math.ceil(math.log(2 / lowest, ratio)) + 1
     stops = [ratio**k / (2 * top) for k in range(n_stops)]
     if method == "gibbs":

@@ -129,9 +129,8 @@ def _weights(weights, m):
     weights = [checks.check_number(w, "cut_prior", "a weight", low=0) for w in weights]
     if len(weights) != m or not sum(weights) > 0:
         got = f"{len(weights)} weights for {m} models"
-        checks.refuse(
-            "cut_prior", "weights must be one per model, not all zero", got, "pass one each"
-        )
+        rule = "weights must be one per model, not all zero"
+        checks.refuse("cut_prior", rule, got, "pass one each")
     return weights
 
 
@@ -179,9 +178,8 @@ def cut_prior(
     devices = sorted({str(rows.device) for rows in opened.values()})
     if len(devices) > 1:
         got = ", ".join(devices)
-        checks.refuse(
-            caller, "models must be opened for one device", got, "pass open_rows(X, device=...)"
-        )
+        rule = "models must be opened for one device"
+        checks.refuse(caller, rule, got, "pass open_rows(X, device=...)")
     if block_size is None:
         block_size = kernels[0].rows.block_rows(16 * D, usual=2048)
     size = checks.check_count(block_size, caller, "block_size")

@@ -103,9 +103,8 @@ def task_diversity(
     if len(y) < 2:
         checks.refuse(caller, "labels must hold at least two tasks", 1, "draw more tasks")
     if y.shape[1] < 2:
-        checks.refuse(
-            caller, "labels must hold at least two points", y.shape[1], "pass more points"
-        )
+        rule = "labels must hold at least two points"
+        checks.refuse(caller, rule, y.shape[1], "pass more points")
     q = n_classes or max(2, int(y.max()) + 1)
     g = checks.check_generator(seed, caller)
     m = min(len(y), checks.check_count(max_tasks, caller, "max_tasks", low=2))

@@ -16,8 +16,9 @@ import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 import taskpriors.ridge as ridge
 import taskpriors.ridge_tasks as ridge_tasks
-from ..checks import ArrayLike, ExecutorLike
+from ..checks import ArrayLike
 from .edges import checked_odds
+from .pair_sums import PairPass
 
 # %% ../../nbs/prior/15_edge_errors.ipynb #1f3c096c
 class EdgeLaw(NamedTuple):
@@ -45,19 +46,10 @@ def edge_law(
     return EdgeLaw(Z, odds)
 
 # %% ../../nbs/prior/15_edge_errors.ipynb #0d0367b7
-class PairPass(NamedTuple):
-    "How a pass over pairs of points runs."
-
-    caller: str
-    block_size: int | None
-    executor: ExecutorLike | None
-    progress: bool
-
-    def size(self, n: int) -> int:
-        "Points in a block."
-        if self.block_size is None:
-            return min(max(512, n // 8), 2048)
-        return checks.check_count(self.block_size, self.caller, "block_size")
+def _points_at_once(run: PairPass, n: int) -> int:
+    if run.block_size is None:
+        return min(max(512, n // 8), 2048)
+    return checks.check_count(run.block_size, run.caller, "block_size")
 
 
 def _edge_strip(rows: slice, law: EdgeLaw, U: Tensor, size: int) -> tuple[Tensor, Tensor]:
@@ -77,7 +69,7 @@ def moments_of_edges(
     "What `edge_moments` returns, for a law and a pass that have been judged."
     U = basis.U
     n = len(U)
-    size = run.size(n)
+    size = _points_at_once(run, n)
     entries = U.numel() + 3 * min(size, n) ** 2
     checks.check_memory(U.element_size() * entries, run.caller, "lower block_size", device=U.device)
     bar: dict[str, Any] = dict(progress=run.progress, desc="mean over pairs")
@@ -127,7 +119,7 @@ def variance_of_edges(basis: ridge.RidgeBasis, law: EdgeLaw, alpha: float, run: 
     "What `edge_variance` returns, for a law and a pass that have been judged."
     U = basis.U
     n = len(U)
-    size = run.size(n)
+    size = _points_at_once(run, n)
     entries = 6 * U.numel() + 4 * min(size, n) ** 2
     remedy = "lower block_size or pass variance=False"
     checks.check_memory(U.element_size() * entries, run.caller, remedy, device=U.device)

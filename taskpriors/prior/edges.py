@@ -37,12 +37,9 @@ def checked_odds(
     norms = torch.linalg.vector_norm(Z, dim=1).double()
     largest = max(1.0, norms.square().max().item())
     if odds * largest > torch.finfo(Z.dtype).max:
-        checks.refuse(
-            caller,
-            f"K/temperature must stay finite in {Z.dtype}",
-            f"temperature = {T:.3g} with entries of K up to {largest:.3g}",
-            "rescale the kernel, raise the temperature or pass float64",
-        )
+        got = f"temperature = {T:.3g} with entries of K up to {largest:.3g}"
+        remedy = "rescale the kernel, raise the temperature or pass float64"
+        checks.refuse(caller, f"K/temperature must stay finite in {Z.dtype}", got, remedy)
     return Z, odds
 
 # %% ../../nbs/prior/02_edges.ipynb #ced526b8
@@ -61,12 +58,8 @@ def edge_probabilities(
     """
     Z, odds = checked_odds(Z, temperature, graphs, "edge_probabilities")
     n = len(Z)
-    checks.check_memory(
-        2 * n * n * Z.element_size(),
-        "edge_probabilities",
-        "pass fewer rows of Z, or use trace_moments, which streams over pairs",
-        device=Z.device,
-    )
+    remedy = "pass fewer rows of Z, or use trace_moments, which streams over pairs"
+    checks.check_memory(2 * n * n * Z.element_size(), "edge_probabilities", remedy, device=Z.device)
     P = torch.sigmoid(odds * (Z @ Z.T))
     return P.fill_diagonal_(1) if graphs == "undirected" else P
 
@@ -114,28 +107,17 @@ def _as_graphs(G, Z, graphs, caller):
     "Adjacency matrices as a bool tensor (n_graphs, n, n) of the right family."
     G = checks.as_tensor(G, caller, "G").to(Z.device)
     if G.ndim not in (2, 3) or G.shape[-1] != G.shape[-2]:
-        checks.refuse(
-            caller,
-            "G must have shape (n, n) or (n_graphs, n, n)",
-            tuple(G.shape),
-            "pass adjacency matrices",
-        )
+        rule = "G must have shape (n, n) or (n_graphs, n, n)"
+        checks.refuse(caller, rule, tuple(G.shape), "pass adjacency matrices")
     checks.check_same_n(caller, Z=len(Z), G=G.shape[-1])
     if G.dtype != torch.bool and not ((G == 0) | (G == 1)).all():
-        checks.refuse(
-            caller,
-            "G must hold zeros and ones",
-            "other entries",
-            "a graph is drawn by sample_graphs; its probabilities are not a graph",
-        )
+        remedy = "a graph is drawn by sample_graphs; its probabilities are not a graph"
+        checks.refuse(caller, "G must hold zeros and ones", "other entries", remedy)
     G = G.bool().reshape(-1, len(Z), len(Z))
     if graphs == "undirected" and not (G.equal(G.mT) and G.diagonal(dim1=1, dim2=2).all()):
-        checks.refuse(
-            caller,
-            "undirected graphs must be symmetric with ones on the diagonal",
-            "one that is not",
-            "fill its diagonal, or use graphs='directed'",
-        )
+        rule = "undirected graphs must be symmetric with ones on the diagonal"
+        got = "one that is not"
+        checks.refuse(caller, rule, got, "fill its diagonal, or use graphs='directed'")
     return G
 
 # %% ../../nbs/prior/02_edges.ipynb #9f55068a
@@ -189,12 +171,9 @@ def sample_graphs(
     n = len(Z)
     drawing = m * n * n + 17 * max(n * n, min(m * n * n, 2**20))
     joining = 4 * m * n * n if graphs == "undirected" else 0
-    checks.check_memory(
-        Z.element_size() * n * n + max(drawing, joining),
-        "sample_graphs",
-        "draw fewer at a time with one torch.Generator as seed",
-        device=Z.device,
-    )
+    n_bytes = Z.element_size() * n * n + max(drawing, joining)
+    remedy = "draw fewer at a time with one torch.Generator as seed"
+    checks.check_memory(n_bytes, "sample_graphs", remedy, device=Z.device)
     P = edge_probabilities(Z, temperature, graphs=graphs)
     g = checks.check_generator(seed, "sample_graphs", P.device)
     G = torch.empty(m, n, n, dtype=torch.bool, device=P.device)

@@ -21,7 +21,7 @@ import taskpriors.ridge as ridge
 import taskpriors.ridge_tasks as ridge_tasks
 from ..checks import ArrayLike, Axes, DataFrame, ExecutorLike
 from ..kernels import kernel_factor
-from . import edge_errors, edges
+from . import edge_errors, edges, pair_sums
 from .estimates import Labelings
 from ..signatures import documented
 
@@ -33,12 +33,8 @@ def heldout_matrix(
     "The matrix Q whose trace with a task's label graph, over n, is its leave-one-out loss."
     X = checks.check_features(features, "heldout_matrix")
     n = len(X)
-    checks.check_memory(
-        4 * 8 * n * n,
-        "heldout_matrix",
-        "use expected_heldout_error, which streams over pairs",
-        device=X.device,
-    )
+    remedy = "use expected_heldout_error, which streams over pairs"
+    checks.check_memory(4 * 8 * n * n, "heldout_matrix", remedy, device=X.device)
     unit_targets = torch.eye(n, dtype=torch.float64, device=X.device)
     residuals = ridge.loo_residuals(ridge.decompose(X.double()), unit_targets, alpha)  # R'
     return residuals @ residuals.T
@@ -110,9 +106,8 @@ def check_penalties(
 ) -> Penalties:
     "Return what a caller's `alpha` and `alphas` leave to choose."
     if alpha is not None and alphas is not None:
-        checks.refuse(
-            caller, "either alpha or alphas may be given", "both", "leave one of them out"
-        )
+        rule = "either alpha or alphas may be given"
+        checks.refuse(caller, rule, "both", "leave one of them out")
     if alpha is not None:
         alpha = checks.check_number(alpha, caller, "alpha", low=0)
         return Penalties(torch.tensor([alpha], dtype=torch.float64), fixed=True)
@@ -287,16 +282,9 @@ def _error_over_labels(
     moments = ridge_tasks.task_moments(basis, tasks, w, block_size=size, executor=executor)
     choice = choose_penalty(basis, moments, penalties, caller)
     if not variance:
-        point_errors = (
-            ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
-        )
-        return HeldoutError(
-            variance=None,
-            standard_error=None,
-            measure="label",
-            point_errors=point_errors,
-            **choice._asdict(),
-        )
+        alone = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
+        blank: dict[str, Any] = dict(variance=None, standard_error=None, point_errors=alone)
+        return HeldoutError(measure="label", **blank, **choice._asdict())
     part = partial(
         _task_errors, basis=basis, tasks=tasks, weights=w, alpha=choice.alpha, points=points
     )
@@ -375,7 +363,7 @@ def expected_heldout_error(
             block_size=block_size,
             executor=executor,
         )
-    run = edge_errors.PairPass(caller, block_size, executor, progress)
+    run = pair_sums.PairPass(caller, block_size, executor, progress)
     moments = edge_errors.moments_of_edges(basis, law, run)
     choice = choose_penalty(basis, moments, penalties, run.caller)
     errors = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
@@ -505,9 +493,8 @@ def trace_over_labels(
     Z = checks.check_features(Z, caller, "Z").double()
     law = _law_or_factor(labels, None, caller)
     if not isinstance(law, _LabelLaw):
-        checks.refuse(
-            caller, "labels must be whole numbers", "a factor", "use trace_moments", TypeError
-        )
+        rule = "labels must be whole numbers"
+        checks.refuse(caller, rule, "a factor", "use trace_moments", TypeError)
     tasks = ridge_tasks.check_tasks(law.labels, Z, None, caller)
     m, n = tasks.labels.shape
     w = ridge_tasks.check_weights(law.weights, m, caller).to(Z.device)

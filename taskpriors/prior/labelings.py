@@ -18,13 +18,7 @@ import taskpriors.checks as checks
 from ..blocks import with_bar
 from ..checks import ArrayLike, Seed
 from . import chains, particles, prefix
-from taskpriors.prior.calibration import (  # noqa: F401 - promised at this path
-    Calibration,
-    TemperatureScan,
-    calibrate_temperature,
-    critical_temperature,
-    temperature_scan,
-)
+from .calibration import calibrate_temperature  # noqa: F401 - promised at this path
 from .estimates import Labelings, Measure, label_traces
 from ..signatures import documented
 
@@ -54,9 +48,8 @@ def enumerate_labelings(
     if listed > 10**6:
         rule = "at most 10^6 labelings can be listed"
         checks.refuse(caller, rule, f"{q}^{len(free)}", "use sample_labelings")
-    checks.check_memory(
-        (16 * n + 8 * q + 24) * listed, caller, "use sample_labelings", device=Z.device
-    )
+    n_bytes = (16 * n + 8 * q + 24) * listed
+    checks.check_memory(n_bytes, caller, "use sample_labelings", device=Z.device)
     pi, tau = particles.check_proportions(class_proportions, tolerance, q, caller)
     labels = torch.zeros(listed, n, dtype=torch.int64, device=Z.device)
     labels += 0 if given is None else given
@@ -326,17 +319,8 @@ def sample_labelings(
     """
     caller = "sample_labelings"
     checks.check_choice(method, ("smc", "anneal", "gibbs", "prefix"), caller, "method")
-    problem = particles.checked_problem(
-        Z,
-        temperature,
-        n_classes,
-        n_tasks=n_tasks,
-        class_proportions=class_proportions,
-        tolerance=tolerance,
-        seed=seed,
-        caller=caller,
-        labels=given,
-    )
+    draw = particles.DrawOptions(n_tasks, seed, caller, class_proportions, tolerance, given)
+    problem = particles.checked_problem(Z, temperature, n_classes, draw)
     open_unit: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
     options = _Options(
         method=method,

@@ -12,17 +12,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+import taskpriors.checks as checks
 from ..blocks import evenly, row_blocks
-from taskpriors.checks import (
-    ArrayLike,
-    check_features,
-    check_generator,
-    check_memory,
-    check_number,
-    check_same_n,
-    check_several,
-    refuse,
-)
+from ..checks import ArrayLike
 from .heldout import HeldoutError, ratio_values
 from ..ridge import RidgeBasis, decompose, residual_filter, simplex_codes
 from ..ridge_tasks import MOST_LOST, alpha_grid, check_tasks, code_rows
@@ -59,18 +51,18 @@ def check_groups(
 ) -> Grouping:
     "Return points by their groups, of which there must be two, or raise `ValueError`."
     groups = groups.tolist() if hasattr(groups, "tolist") else groups
-    names = check_several(groups, caller, "groups")
-    check_same_n(caller, points=n, groups=len(names))
+    names = checks.check_several(groups, caller, "groups")
+    checks.check_same_n(caller, points=n, groups=len(names))
     try:
         numbers = {name: k for k, name in enumerate(dict.fromkeys(names))}
     except TypeError:
         kind = type(names[0]).__name__
-        refuse(caller, "groups must be names or numbers", kind, "pass names", TypeError)
+        checks.refuse(caller, "groups must be names or numbers", kind, "pass names", TypeError)
     if blank := [k for k, name in enumerate(names) if name is None or name != name or name == ""]:
         rule, remedy = "every point must have a group", "name it, or give the point one of its own"
-        refuse(caller, rule, f"none at row {blank[0]}", remedy)
+        checks.refuse(caller, rule, f"none at row {blank[0]}", remedy)
     if len(numbers) < 2:
-        refuse(caller, "groups must be at least 2", str(len(numbers)), "leave groups out")
+        checks.refuse(caller, "groups must be at least 2", str(len(numbers)), "leave groups out")
     number = torch.tensor([numbers[name] for name in names])
     sizes = number.bincount()
     rows = number.argsort(stable=True).split(sizes.tolist())
@@ -87,8 +79,10 @@ def split_groups(
     seed: int = 0,
 ) -> Tensor:  # shape (n,), True where the point trains
     "A random split of the points that parts no group."
-    share = check_number(train, caller, "train", low=0, high=1, low_open=True, high_open=True)
-    order = torch.randperm(grouping.n_groups, generator=check_generator(seed, caller))
+    share = checks.check_number(
+        train, caller, "train", low=0, high=1, low_open=True, high_open=True
+    )
+    order = torch.randperm(grouping.n_groups, generator=checks.check_generator(seed, caller))
     reached = grouping.number.bincount()[order].cumsum(0)
     n_training = int((reached <= share * len(grouping.number)).sum())
     return torch.isin(grouping.number, order[: max(1, min(len(order) - 1, n_training))])
@@ -219,14 +213,12 @@ def best_penalty(
     if best is None:
         rule = "no group may fix its own prediction"
         remedy = "leave out features, or points of the largest group"
-        refuse(caller, rule, "leverage 1 at every penalty", remedy)
+        checks.refuse(caller, rule, "leverage 1 at every penalty", remedy)
     return best
 
 
 def second_order_change(
-    basis: RidgeBasis,
-    grouping: Grouping,
-    choice: PenaltyChoice,
+    basis: RidgeBasis, grouping: Grouping, choice: PenaltyChoice
 ) -> Tensor:  # shape (n,)
     "Second order of the change that a group's deletion makes elsewhere, in parts at its points."
     inverses, E = choice.inverses.matrices, choice.residuals.double()
@@ -261,9 +253,7 @@ def _inner(B, C):  # of the columns of each group, both (n, n_groups, size)
 
 
 def group_values(
-    basis: RidgeBasis,
-    grouping: Grouping,
-    choice: PenaltyChoice,
+    basis: RidgeBasis, grouping: Grouping, choice: PenaltyChoice
 ) -> Tensor:  # shape (n,), float64
     "Pseudo-values of the mean error, whose sums over groups are those of the groups."
     E = choice.residuals
@@ -275,12 +265,13 @@ def group_values(
 
 def _error_of_columns(basis, T, grouping, caller):  # errors of columns, of a constant, fields
     n, k = T.shape
-    check_memory(8 * 6 * n * k, caller, "pass fewer tasks or points", device=T.device)
+    checks.check_memory(8 * 6 * n * k, caller, "pass fewer tasks or points", device=T.device)
     of_constant = _constant_residuals(grouping, T)
     baseline = of_constant.double().square().sum().item() / n
     if not baseline > 1e-12:
         got = f"an intercept alone errs by {baseline:.3g}"
-        refuse(caller, "tasks must distinguish points", got, "pass tasks of two classes at least")
+        rule = "tasks must distinguish points"
+        checks.refuse(caller, rule, got, "pass tasks of two classes at least")
     choice = best_penalty(basis, T, grouping, caller)
     squares = choice.residuals.double().square()
     alone = replace(basis, U=basis.U[:, :0], s=basis.s[:0], V=basis.V[:, :0])
@@ -336,7 +327,7 @@ def accuracy_without_groups(
 ) -> float:  # share of points classified rightly
     "Accuracy of a ridge probe on known labels, with the whole group of a point left out."
     caller = "label_accuracy"
-    X = check_features(features, caller)
+    X = checks.check_features(features, caller)
     y, q, _ = check_tasks(labels, X, None, caller)
     basis, grouping = decompose(X), check_groups(groups, len(X), caller)
     codes = simplex_codes(q).to(basis.U)

@@ -20,9 +20,8 @@ def _targets(targets, features: Tensor, caller: str) -> Tensor:  # shape (n, q),
     if Y.ndim == 1:
         if not Y.is_floating_point():
             rule = "targets must be one-hot rows or real numbers"
-            checks.refuse(
-                caller, rule, f"a vector of {Y.dtype}", "use torch.nn.functional.one_hot(labels)"
-            )
+            got = f"a vector of {Y.dtype}"
+            checks.refuse(caller, rule, got, "use torch.nn.functional.one_hot(labels)")
         Y = Y[:, None]
     Y = checks.check_features(Y, caller, "targets", min_rows=1).to(features.dtype)
     checks.check_same_n(caller, features=len(features), targets=len(Y))
@@ -47,15 +46,10 @@ def probe_loss(
     want = (F.shape[1], Y.shape[1])
     if W.shape != want or b.shape != want[1:]:
         rule = f"W must have shape {want} and b {want[1:]}"
-        checks.refuse(
-            "probe_loss", rule, f"{tuple(W.shape)} and {tuple(b.shape)}", "see optimal_probe"
-        )
-    checks.check_memory(
-        2 * Y.numel() * F.element_size(),
-        "probe_loss",
-        "pass fewer targets at a time",
-        device=F.device,
-    )
+        got = f"{tuple(W.shape)} and {tuple(b.shape)}"
+        checks.refuse("probe_loss", rule, got, "see optimal_probe")
+    n_bytes = 2 * Y.numel() * F.element_size()
+    checks.check_memory(n_bytes, "probe_loss", "pass fewer targets at a time", device=F.device)
     loss = (F @ W + b - Y).square().sum() / len(F)
     return checks.check_computed(loss, "probe_loss", "the loss")
 
@@ -71,12 +65,8 @@ def optimal_probe(
     """
     F = checks.check_features(features, "optimal_probe")
     Y = _targets(targets, F, "optimal_probe")
-    checks.check_memory(
-        5 * F.numel() * F.element_size(),
-        "optimal_probe",
-        "optimal_probe_loss needs less, because it does not form the weights",
-        device=F.device,
-    )
+    remedy = "optimal_probe_loss needs less, because it does not form the weights"
+    checks.check_memory(5 * F.numel() * F.element_size(), "optimal_probe", remedy, device=F.device)
     eps = torch.finfo(F.dtype).eps
     rounding = dict(atol=8 * eps * F.norm().item(), rtol=max(F.shape) * eps)
     W = torch.linalg.pinv(kernels.center(F), **rounding) @ kernels.center(Y)
@@ -100,12 +90,8 @@ def label_graph(
         rule = "labels must be one task"
         checks.refuse("label_graph", rule, f"{len(y)} tasks", "pass one row at a time")
     dtype = checks.check_dtype(dtype, "label_graph")
-    checks.check_memory(
-        y.numel() ** 2 * (1 + dtype.itemsize),
-        "label_graph",
-        "relative_objective needs no graph",
-        device=y.device,
-    )
+    n_bytes, remedy = y.numel() ** 2 * (1 + dtype.itemsize), "relative_objective needs no graph"
+    checks.check_memory(n_bytes, "label_graph", remedy, device=y.device)
     return (y.T == y).to(dtype)
 
 # %% ../../nbs/prior/01_loss_equivalence.ipynb #0920164e

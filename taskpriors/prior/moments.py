@@ -20,13 +20,7 @@ from ..results import Result, new_axes
 from ..signatures import documented
 
 # %% ../../nbs/prior/04_moments.ipynb #4b6d0002
-from .pair_sums import bernoulli_cumulants  # noqa: F401 - promised at this path
-from taskpriors.prior.tails import (  # noqa: F401 - promised at this path
-    outperform_matrix,
-    outperform_probability,
-    trace_covariance,
-    trace_quantile,
-)
+from .tails import outperform_probability, trace_covariance, trace_quantile  # noqa: F401 - promised at this path
 
 # %% ../../nbs/prior/04_moments.ipynb #03d7eb32
 def coins_(
@@ -170,16 +164,8 @@ def trace_moments(
     Takes O(n^2 r) time and O(block_size^2) memory.
     Reference: Task Priors, Theorem 2.6.
     """
-    p = pair_sums.pair_problem(
-        M,
-        prior,
-        temperature,
-        graphs=graphs,
-        caller="trace_moments",
-        block_size=block_size,
-        executor=executor,
-        progress=progress,
-    )
+    run = pair_sums.PairPass("trace_moments", block_size, executor, progress)
+    p = pair_sums.pair_problem(M, prior, temperature, graphs, run)
     n, n_temps = len(p.prior), len(p.odds)
     first = p.odds[0]
     largest = p.prior_diagonal.max().item()
@@ -228,16 +214,8 @@ def trace_cumulants(
     of a single model or temperature are dropped.
     Reference: Task Priors, Theorem 2.6 (k = 1, 2); the proof for all k is in the notebook.
     """
-    p = pair_sums.pair_problem(
-        M,
-        prior,
-        temperature,
-        graphs=graphs,
-        caller="trace_cumulants",
-        block_size=block_size,
-        executor=executor,
-        progress=progress,
-    )
+    run = pair_sums.PairPass("trace_cumulants", block_size, executor, progress)
+    p = pair_sums.pair_problem(M, prior, temperature, graphs, run)
     order = check_count(order, p.caller, "order", high=20)
     return p.shaped(
         pair_sums.score_cumulants(p, [pair_sums.factor_kernel(Z) for Z in p.models], order)

@@ -121,9 +121,8 @@ def _as_index(index, n, device):  # distinct points of the prior, as int64
             "index must be a vector of whole numbers",
             f"{i.dtype} of shape {tuple(i.shape)}",
         )
-        checks.refuse(
-            caller, rule, got, "pass the positions of the batch's points in the prior", TypeError
-        )
+        remedy = "pass the positions of the batch's points in the prior"
+        checks.refuse(caller, rule, got, remedy, TypeError)
     if len(i) < 2 or i.min() < 0 or i.max() >= n:
         rule = f"index must hold at least two points of the prior's {n}"
         checks.refuse(caller, rule, f"{len(i)} in {i.tolist()[:4]}...", "check the data loader")

@@ -91,20 +91,26 @@ def margins(
     return Margins(diagonal, column.square().sum() - diagonal.sum())
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d25
+class PairPass(NamedTuple):
+    "How a pass over pairs of points runs."
+
+    caller: str  # who asks
+    block_size: int | None = None  # points in a block
+    executor: ExecutorLike | None = None  # over lists of blocks
+    progress: bool = False  # show a bar on standard error
+
+
 def pair_problem(
     M: ArrayLike | Mapping,  # the model's factor, shape (n, r), or name -> factor
     prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
     temperature: float | ArrayLike,  # T > 0 in the units of K, a number or a sequence
-    *,
     graphs: str,  # "directed" (the paper) or "undirected" (label graphs)
-    caller: str,  # who asks
-    block_size: int | None = None,  # points in a block
-    executor: ExecutorLike | None = None,  # over lists of blocks
-    progress: bool = False,  # show a bar on standard error
+    run: PairPass,
 ) -> PairProblem:
     "Check the arguments that all statistics of Tr(MG) share."
+    caller = run.caller
     checks.check_choice(graphs, GRAPHS, caller, "graphs")
-    checks.check_executor(executor, caller)
+    checks.check_executor(run.executor, caller)
     prior = checks.check_features(prior, caller, "prior").detach()
     temperatures = checks.check_temperatures(temperature, caller)
     models = {name: Z.detach() for name, Z in checked_models(M, caller).items()}
@@ -114,8 +120,8 @@ def pair_problem(
     if len(devices) > 1:
         rule = "models and prior must lie on one device"
         checks.refuse(caller, rule, devices, "move them with .to(device)")
-    if block_size is not None:
-        block_size = checks.check_count(block_size, caller, "block_size")
+    if run.block_size is not None:
+        run = run._replace(block_size=checks.check_count(run.block_size, caller, "block_size"))
     dtype = max((Z.dtype for Z in factors), key=lambda d: d.itemsize)
     twice = 2 if graphs == "undirected" else 1
     odds = (twice / temperatures).tolist()
@@ -123,8 +129,8 @@ def pair_problem(
         rule = f"1/temperature must be finite in {dtype}"
         remedy = "rescale the kernel or pass float64 factors"
         checks.refuse(caller, rule, temperatures.min().item(), remedy)
+    run = run._replace(progress=checks.check_flag(run.progress, caller, "progress"))
     return PairProblem(
-        caller=caller,
         names=tuple(map(str, models)),
         models=factors[1:],
         prior=prior,
@@ -135,9 +141,7 @@ def pair_problem(
         single_model=not isinstance(M, Mapping),
         single_temperature=not is_sequence(temperature),
         dtype=dtype,
-        block_size=block_size,
-        executor=executor,
-        progress=checks.check_flag(progress, caller, "progress"),
+        **run._asdict(),
     )
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d28
@@ -218,9 +222,8 @@ def points_per_block(
     if problem.block_size is not None:
         size = min(n, problem.block_size)
         device = problem.prior.device
-        checks.check_memory(
-            n_buffers * itemsize * size**2, problem.caller, "lower block_size", device=device
-        )
+        n_bytes = n_buffers * itemsize * size**2
+        checks.check_memory(n_bytes, problem.caller, "lower block_size", device=device)
         return size
     on_cpu = problem.prior.device.type == "cpu"
     most, budget = (512, 2**26) if on_cpu else (4096, 2**31)
@@ -261,12 +264,8 @@ def check_overflow(
 ) -> Tensor:  # `x` itself
     "Refuse sums that are not finite."
     if not torch.isfinite(x).all():
-        checks.refuse(
-            caller,
-            "powers of the kernel entries must stay within range",
-            "an overflow",
-            "rescale the kernels or pass float64 factors",
-        )
+        rule = "powers of the kernel entries must stay within range"
+        checks.refuse(caller, rule, "an overflow", "rescale the kernels or pass float64 factors")
     return x
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d3c
@@ -309,20 +308,6 @@ def coin_cumulants(
         out.append(horner(R, t) * w)
         R = next_polynomial(R)
     return torch.stack(out)
-
-# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d42
-def bernoulli_cumulants(
-    log_odds: ArrayLike,  # x = log(p/(1 - p)), any shape; infinite for a coin that is certain
-    order: int,  # highest cumulant
-) -> Tensor:  # shape (order, ...), float64
-    "Cumulants 1 to `order` of coins, accurate at any log-odds."
-    x = checks.check_tensor(log_odds, "bernoulli_cumulants", "log_odds").double()
-    order = checks.check_count(order, "bernoulli_cumulants", "order")
-    if x.isnan().any():
-        checks.refuse(
-            "bernoulli_cumulants", "log_odds must be numbers", "nan", "drop or impute them"
-        )
-    return coin_cumulants(x, order)
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d4a
 def _weighted_powers(M, coins):

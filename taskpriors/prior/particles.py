@@ -132,19 +132,25 @@ class Problem(NamedTuple):
     generator: torch.Generator  # of all random numbers that follow
 
 
+class DrawOptions(NamedTuple):
+    "How labelings are drawn from the label measure."
+
+    n_tasks: int  # m
+    seed: Seed | None  # int, torch.Generator or None
+    caller: str  # who asks
+    class_proportions: ArrayLike | None = None  # shape (q,)
+    tolerance: float = 0.05  # spread of the shares around them
+    labels: ArrayLike | None = None  # known classes, shape (n,); -1 where a label is not known
+
+
 def checked_problem(
     Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
     temperature: float,  # T
     n_classes: int,  # q
-    *,
-    n_tasks: int,  # m
-    class_proportions: ArrayLike | None,  # shape (q,), or None
-    tolerance: float,  # spread of the shares around them
-    seed: Seed | None,  # int, torch.Generator or None
-    caller: str,  # who asks
-    labels: ArrayLike | None = None,  # known classes, shape (n,); -1 where a label is not known
+    options: DrawOptions,
 ) -> Problem:
     "Judge the arguments that all samplers of the label measure share."
+    n_tasks, seed, caller, class_proportions, tolerance, labels = options
     Z, T, q, _ = prefix.check_sampler(Z, temperature, n_classes, n_tasks, caller, label_bytes=18)
     prefix.pair_scale(Z, T, caller)
     n = len(Z)
@@ -226,9 +232,7 @@ class ParticleCloud:
 MIN_ANCESTORS = 10
 
 
-def too_few_ancestors(
-    cloud: ParticleCloud,
-) -> str:  # a reason for distrust, or ""
+def too_few_ancestors(cloud: ParticleCloud) -> str:  # a reason for distrust, or ""
     "Are fewer ancestors left than standard errors need?"
     n_ancestors = cloud.n_ancestors()
     if n_ancestors >= MIN_ANCESTORS:

@@ -128,9 +128,8 @@ def label_evidence(
     g = checks.check_generator(seed, caller)
     k, c = len(points), len(classes.unique())
     entries = 3 * k * k + k * (len(gains) * (n_orders + 3 * c) + n_orders * len(factors))
-    checks.check_memory(
-        8 * entries, caller, "pass fewer labels or orders", device=factors[0].device
-    )
+    n_bytes = 8 * entries
+    checks.check_memory(n_bytes, caller, "pass fewer labels or orders", device=factors[0].device)
     visited = torch.stack(
         [torch.randperm(k, generator=g, device=g.device) for _ in range(n_orders)]
     )
@@ -192,11 +191,8 @@ def posterior_weights(
     caller = "posterior_weights"
     remedy = "pass label_evidence(factors, labels)"
     checks.check_instance(evidence, LabelEvidence, caller, "evidence", remedy=remedy)
-    w = (
-        checks.check_finite(checks.check_tensor(weights, caller, "weights"), caller, "weights")
-        .double()
-        .cpu()
-    )
+    w = checks.check_tensor(weights, caller, "weights").double().cpu()
+    checks.check_finite(w, caller, "weights")
     if w.ndim != 1 or not len(w) or w.min() < 0 or w.max() <= 0:
         rule, got = "weights must be one number per judge, none negative", f"shape {tuple(w.shape)}"
         checks.refuse(caller, rule, got, "pass elect_prior(cross).weights")
@@ -385,11 +381,8 @@ def small_area(
     caller = "small_area"
     remedy = "pass labelled_skill(features, labels)"
     checks.check_instance(direct, LabelledSkill, caller, "direct", remedy=remedy)
-    s = (
-        checks.check_finite(checks.check_tensor(skill, caller, "skill"), caller, "skill")
-        .double()
-        .cpu()
-    )
+    s = checks.check_tensor(skill, caller, "skill").double().cpu()
+    checks.check_finite(s, caller, "skill")
     if s.ndim != 1 or len(s) < 2:
         rule, got = "skill must hold one number for each of two models or more", tuple(s.shape)
         checks.refuse(caller, rule, f"shape {got}", "pass shape (n_models,)")

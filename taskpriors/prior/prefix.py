@@ -59,12 +59,9 @@ def pair_scale(
     top = Z.abs().max().double().item()
     bound = max(a / T, 1) * len(Z) * Z.shape[1] * max(top, 1) ** 2  # also of K alone
     if not bound < torch.finfo(Z.dtype).max / 8:
-        checks.refuse(
-            caller,
-            f"scores Z Z^T/temperature must stay finite in {Z.dtype}",
-            f"temperature {T:.3g} for entries up to {top:.3g}",
-            "raise the temperature or pass float64",
-        )
+        rule = f"scores Z Z^T/temperature must stay finite in {Z.dtype}"
+        got = f"temperature {T:.3g} for entries up to {top:.3g}"
+        checks.refuse(caller, rule, got, "raise the temperature or pass float64")
     return a / T
 
 # %% ../../nbs/prior/08_prefix.ipynb #01344be1
@@ -287,9 +284,8 @@ def prefix_log_prob(
     y = checks.check_labels(labels, caller, n=len(Z), n_classes=q).T
     m = y.shape[1]
     floats = 2 * (Z.shape[1] + 5 * _BLOCK) * (q - 1) * m
-    checks.check_memory(
-        Z.element_size() * floats, caller, "pass fewer tasks per call", device=Z.device
-    )
+    n_bytes = Z.element_size() * floats
+    checks.check_memory(n_bytes, caller, "pass fewer tasks per call", device=Z.device)
     U = Z.new_zeros(Z.shape[1], (q - 1) * m)
     total = torch.zeros(m, dtype=torch.float64, device=Z.device)
     for rows in blocks.row_blocks(len(Z), _BLOCK):

@@ -54,9 +54,8 @@ def check_row_tasks(
     y = checks.as_tensor(labels, caller, "labels")
     if y.is_floating_point() or y.dtype == torch.bool or y.ndim not in (1, 2) or not y.numel():
         rule = "labels must be whole numbers of shape (n_tasks, n)"
-        checks.refuse(
-            caller, rule, f"{y.dtype} of shape {tuple(y.shape)}", "pass labels.to(torch.uint8)"
-        )
+        got = f"{y.dtype} of shape {tuple(y.shape)}"
+        checks.refuse(caller, rule, got, "pass labels.to(torch.uint8)")
     y = y.reshape(-1, y.shape[-1])
     if y.dtype in (torch.uint16, torch.uint32, torch.uint64):  # torch has no least of these
         y = checks.check_labels(y, caller)
@@ -201,9 +200,8 @@ def row_sums(
     )
     if off.any() and not gram.second.any():
         got = f"differences of {off.abs().max().item():.3g}"
-        checks.refuse(
-            "row_sums", f"the squares of {rows.name} must not vanish", got, "rescale them"
-        )
+        rule = f"the squares of {rows.name} must not vanish"
+        checks.refuse("row_sums", rule, got, "rescale them")
     sums = [_centred_sums(shift, gram, whole)]
     if part is not None:
         sums.append(_centred_sums(shift, inside, of_part))
@@ -407,28 +405,38 @@ def _of_all(fit, rows, tasks, n_judged):  # the sample among all points
     return _sample(fit, rows, tasks, blocks.evenly(fit.n, n_judged))
 
 
-def _heldout(fit, sample, tasks, caller):
-    alpha, grid, errors = _choose(fit, sample, tasks)
-    parts = _judge(fit, sample, tasks, alpha)
-    by_task = parts["task_errors"]
-    error, m = by_task.mean().item(), len(by_task)
-    baseline = (fit.n / (fit.n - 1)) ** 2 * _code_spread(fit, tasks).mean().item()
+def _check_baseline(baseline, caller):  # mean error of a constant
     if not baseline > 1e-12:
         got, remedy = f"an intercept alone errs by {baseline:.3g}", "sample tasks of two classes"
         checks.refuse(caller, "tasks must distinguish points", got, remedy)
+    return baseline
+
+
+def _error_of(task_errors, baseline, choice, **parts):  # HeldoutError
+    error, m = task_errors.mean().item(), len(task_errors)
+    alpha, grid, errors = choice
     return HeldoutError(
         error=error,
         skill=1 - error / baseline,
-        variance=by_task.var(correction=0).item(),
+        variance=task_errors.var(correction=0).item(),
         alpha=alpha,
         baseline=baseline,
         measure="label",
-        standard_error=(by_task.std() / m**0.5).item() if m > 1 else None,
+        standard_error=(task_errors.std() / m**0.5).item() if m > 1 else None,
         alphas=grid,
         errors=errors,
+        task_errors=task_errors,
         **parts,
-        **_ratios(fit, sample, tasks, parts),
     )
+
+
+def _heldout(fit, sample, tasks, caller):
+    choice = _choose(fit, sample, tasks)
+    parts = _judge(fit, sample, tasks, choice[0])
+    baseline = (fit.n / (fit.n - 1)) ** 2 * _code_spread(fit, tasks).mean().item()
+    _check_baseline(baseline, caller)
+    ratios = _ratios(fit, sample, tasks, parts)
+    return _error_of(baseline=baseline, choice=choice, **parts, **ratios)
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #b570e916
 JUDGED = 2**14  # points of the sample
@@ -633,29 +641,19 @@ def _heldout_groups(fit, rows, tasks, number, *, n_judged, caller):  # HeldoutEr
     index = whole_groups.sample_of_groups(number, n_judged)
     groups = choosing = _sample_of_groups(fit, rows, tasks, number, index)
     baselines = _constant_errors(fit, tasks, number)
-    baseline = baselines.mean().item()
-    if not baseline > 1e-12:
-        got, remedy = f"an intercept alone errs by {baseline:.3g}", "sample tasks of two classes"
-        checks.refuse(caller, "tasks must distinguish points", got, remedy)
+    baseline = _check_baseline(baselines.mean().item(), caller)
     if len(index) < fit.n and len(index) > _CHOOSING:
         some = whole_groups.sample_of_groups(number[index], _CHOOSING)
         choosing = _sample_of_groups(fit, rows, tasks, number, index[some])
-    alpha, grid, errors = _choose_without_groups(fit, choosing, caller)
-    judged = _judge_groups(fit, groups, _filter(fit, alpha))
+    choice = _choose_without_groups(fit, choosing, caller)
+    judged = _judge_groups(fit, groups, _filter(fit, choice[0]))
     alone = fit._replace(s=fit.s[:0], V=fit.V[:, :0], C=fit.C[:0])
     constants = _judge_groups(alone, groups.without_features(), fit.s[:0]).pseudo
-    error, m = judged.by_task.mean().item(), len(judged.by_task)
-    heldout = HeldoutError(
-        error=error,
-        skill=1 - error / baseline,
-        variance=judged.by_task.var(correction=0).item(),
-        alpha=alpha,
-        baseline=baseline,
-        measure="label",
-        standard_error=(judged.by_task.std() / m**0.5).item() if m > 1 else None,
-        alphas=grid,
-        errors=errors,
-        task_errors=judged.by_task,
+    error = judged.by_task.mean().item()
+    heldout = _error_of(
+        judged.by_task,
+        baseline,
+        choice,
         point_errors=judged.by_point,
         pseudo_values=judged.pseudo,
         sampled_values=judged.beyond,
@@ -770,9 +768,8 @@ def scores_of_rows(
         known = check_row_tasks(known, n, caller)
         if len(known.labels) != 1:
             got = f"{len(known.labels)} rows"
-            checks.refuse(
-                caller, "known must hold one class for each point", got, "pass shape (n,)"
-            )
+            rule = "known must hold one class for each point"
+            checks.refuse(caller, rule, got, "pass shape (n,)")
     number = _number_of(groups, n, caller)
     sums = row_sums(rows, tasks, part, further=known, block_size=block_size)
     fit = fit_rows(sums[0])

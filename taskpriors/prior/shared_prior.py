@@ -11,17 +11,9 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+import taskpriors.checks as checks
 from ..blocks import evenly
-from taskpriors.checks import (
-    ArrayLike,
-    check_computed,
-    check_count,
-    check_features,
-    check_instance,
-    check_memory,
-    check_number,
-    refuse,
-)
+from ..checks import ArrayLike
 from ..kernels import product_factor
 from .calibration import top_eigenvalue
 
@@ -33,10 +25,10 @@ def shared_prior(
 ) -> Tensor:  # shape (n, sum of r_k)
     "Factor of the mean of the models' kernels: the product of their priors, each with one say."
     remedy = "pass a dictionary model -> factor"
-    check_instance(factors, Mapping, "shared_prior", "factors", remedy=remedy)
+    checks.check_instance(factors, Mapping, "shared_prior", "factors", remedy=remedy)
     remaining = [Z for name, Z in factors.items() if name != left_out]
     if not remaining:
-        refuse("shared_prior", "at least one model must remain", len(factors), "add models")
+        checks.refuse("shared_prior", "at least one model must remain", len(factors), "add models")
     return product_factor([(Z, len(remaining)) for Z in remaining])
 
 # %% ../../nbs/prior/14_shared_prior.ipynb #13f05b56
@@ -46,22 +38,18 @@ def edge_temperature(
     n_points: int = 2048,  # at most so many points are looked at, evenly spaced
 ) -> float:  # T, in the unit of K
     "The temperature at which |K_ij|/T has the mean one over pairs of different points."
-    Z = check_features(Z, "edge_temperature", "Z")
-    n = min(len(Z), check_count(n_points, "edge_temperature", "n_points", low=2))
+    Z = checks.check_features(Z, "edge_temperature", "Z")
+    n = min(len(Z), checks.check_count(n_points, "edge_temperature", "n_points", low=2))
     n_bytes = (Z.element_size() + 8) * n * n
-    check_memory(n_bytes, "edge_temperature", "lower n_points", device=Z.device)
+    checks.check_memory(n_bytes, "edge_temperature", "lower n_points", device=Z.device)
     Z = Z[evenly(len(Z), n, down=True)]
     K = (Z @ Z.T).abs()
     off_diagonal = K.sum(dtype=torch.float64) - K.diagonal().sum(dtype=torch.float64)
     mean = off_diagonal.item() / (n * (n - 1))
-    check_computed(off_diagonal, "edge_temperature", "the mean of |K_ij|")
+    checks.check_computed(off_diagonal, "edge_temperature", "the mean of |K_ij|")
     if mean == 0:
-        refuse(
-            "edge_temperature",
-            "K must not be zero off its diagonal",
-            0.0,
-            "pass a factor whose rows are not orthogonal",
-        )
+        rule = "K must not be zero off its diagonal"
+        checks.refuse("edge_temperature", rule, 0.0, "pass a factor whose rows are not orthogonal")
     return mean
 
 # %% ../../nbs/prior/14_shared_prior.ipynb #8a0c215a
@@ -72,6 +60,6 @@ def task_temperature(
     gain: float = 10.0,  # lambda_1/(q T): one is the onset of structure
 ) -> float:  # T, in the unit of K
     "The temperature at which tasks are learnable and differ: lambda_1/(gain * n_classes)."
-    n_classes = check_count(n_classes, "task_temperature", "n_classes", low=2)
-    gain = check_number(gain, "task_temperature", "gain", low=1e-100, high=1e100)
+    n_classes = checks.check_count(n_classes, "task_temperature", "n_classes", low=2)
+    gain = checks.check_number(gain, "task_temperature", "gain", low=1e-100, high=1e100)
     return top_eigenvalue(Z) / (n_classes * gain)

@@ -201,9 +201,7 @@ def _lot_sums(sketched, rows, cols, partitions):
     return _Lots(torch.stack(y, 1), torch.stack(c, 1), kernel)
 
 # %% ../../nbs/prior/05_sketch.ipynb #d2603ab6
-def sums_within_cells(
-    sketched: Sketched,
-) -> _Lots:
+def sums_within_cells(sketched: Sketched) -> _Lots:
     "Sums over all ordered pairs i != j that share a cell."
     device = sketched.problem.prior.device
     levels = [torch.arange(len(sketched.problem.prior), device=device)]
@@ -220,9 +218,7 @@ def sums_within_cells(
     return _Lots(*(torch.cat(parts).sum(0) for parts in zip(*lots, strict=True)))
 
 # %% ../../nbs/prior/05_sketch.ipynb #4b6d001d
-def control_sums(
-    sketched: Sketched,
-) -> Tensor:
+def control_sums(sketched: Sketched) -> Tensor:
     "Sums over i != j of the control variates, shape (n_models, 2, 2)."
     K, prior = sketched.problem.prior, sketched.leading[0]
     sums = [
@@ -237,9 +233,7 @@ def control_sums(
     return torch.stack([torch.stack(row) for row in sums]).view(-1, 2, 2)
 
 # %% ../../nbs/prior/05_sketch.ipynb #c4d207c7
-def point_probabilities(
-    problem: pair_sums.PairProblem,
-) -> Tensor:
+def point_probabilities(problem: pair_sums.PairProblem) -> Tensor:
     "Probability with which each point is drawn, shape (n,)."
     k = problem.prior_diagonal.sqrt()
     parts = [torch.ones_like(k)]
@@ -265,9 +259,7 @@ class Draws(NamedTuple):
     probabilities: Tensor  # of each point, shape (n,)
 
 
-def lot_side(
-    max_pairs: int,
-) -> int:
+def lot_side(max_pairs: int) -> int:
     "Rows of a lot."
     side = 1
     while 4 * side**2 <= min(_PAIRS_PER_LOT, max_pairs // 2048):
@@ -317,9 +309,7 @@ class ControlFit(NamedTuple):
     residual: Tensor  # variance of y that they leave, shape (n_models, 2, n_temps)
 
 
-def control_slopes(
-    pilot: Pilot,
-) -> ControlFit:
+def control_slopes(pilot: Pilot) -> ControlFit:
     "Least-squares slopes of y on the control variates, and the variance that they leave."
     y, yy, d, dd, yd = (part / pilot.n_lots for part in pilot[:-1])
     spread = dd - d[..., None] * d[..., None, :]
@@ -369,13 +359,7 @@ def near_pairs(
 
 
 @torch.no_grad()
-def largest_residual(
-    draws: Draws,
-    *,
-    beta: Tensor,
-    start: Tensor,
-    control_means: Tensor,
-) -> Tensor:
+def largest_residual(draws: Draws, *, beta: Tensor, start: Tensor, control_means: Tensor) -> Tensor:
     "Largest weighted residual about start of neighbours that share no cell; the shape of start."
     b = draws.probabilities
     n = len(b)
@@ -489,7 +473,7 @@ def sketch_trace_moments(
     Reference: Task Priors, Theorem 2.6, whose sums are estimated.
     """
     caller = "sketch_trace_moments"
-    p = pair_sums.pair_problem(M, prior, temperature, graphs=graphs, caller=caller)
+    p = pair_sums.pair_problem(M, prior, temperature, graphs, pair_sums.PairPass(caller))
     generator = checks.check_generator(seed, caller, p.prior.device)
     rel_tol = checks.check_number(rel_tol, caller, "rel_tol", low=0, low_open=True)
     block = checks.check_count(block_size, caller, "block_size")

@@ -84,15 +84,8 @@ def trace_covariance(
     cov = sum_ij A_ij B_ij p_ij (1 - p_ij); a single temperature drops its dimension.
     Reference: Task Priors, Theorem 2.6, polarised.
     """
-    p = pair_sums.pair_problem(
-        models,
-        prior,
-        temperature,
-        graphs=graphs,
-        caller="trace_covariance",
-        block_size=block_size,
-        executor=executor,
-    )
+    run = pair_sums.PairPass("trace_covariance", block_size, executor)
+    p = pair_sums.pair_problem(models, prior, temperature, graphs, run)
     covariance = _joint_law(p).covariance
     return covariance[0] if p.single_temperature else covariance
 
@@ -217,12 +210,8 @@ def increasing_root(
         reach = 2 * s.abs() + 4 * step
         newton = torch.maximum(torch.minimum(s - value / slope, s + reach), s - reach)
         s = torch.where(value.abs() <= _CLOSE, s, bracket.kept_inside(newton))
-    checks.refuse(
-        caller,
-        "the saddlepoint must exist",
-        "a probability below that of one extreme graph",
-        "ask for a milder level or choose another method",
-    )
+    rule, got = "the saddlepoint must exist", "a probability below that of one extreme graph"
+    checks.refuse(caller, rule, got, "ask for a milder level or choose another method")
 
 # %% ../../nbs/prior/06_tails.ipynb #ac6ea4ab
 def _edgeworth_cdf(z, skewness, kurtosis):
@@ -317,15 +306,8 @@ def outperform_probability(
     where C is the log generating function of the centred difference and C'(s) = -mean.
     Reference: Lugannani and Rice (1980); Barndorff-Nielsen (1986) for the form with r.
     """
-    p = pair_sums.pair_problem(
-        dict(A=A, B=B),
-        prior,
-        temperature,
-        graphs=graphs,
-        caller="outperform_probability",
-        block_size=block_size,
-        executor=executor,
-    )
+    run = pair_sums.PairPass("outperform_probability", block_size, executor)
+    p = pair_sums.pair_problem(dict(A=A, B=B), prior, temperature, graphs, run)
     checks.check_choice(method, ("normal", "edgeworth", "saddlepoint"), p.caller, "method")
     difference = pair_sums.kernel_difference(*p.models)
     _check_different(p.models[0], p.models[1], difference, p.caller)
@@ -351,15 +333,8 @@ def outperform_matrix(
 
     1/2 on the diagonal and between equal kernels; a single temperature drops its dimension.
     """
-    p = pair_sums.pair_problem(
-        models,
-        prior,
-        temperature,
-        graphs=graphs,
-        caller="outperform_matrix",
-        block_size=block_size,
-        executor=executor,
-    )
+    run = pair_sums.PairPass("outperform_matrix", block_size, executor)
+    p = pair_sums.pair_problem(models, prior, temperature, graphs, run)
     mean, C = _joint_law(p)
     variance = C.diagonal(dim1=-2, dim2=-1)
     gap = mean[:, :, None] - mean[:, None, :]
@@ -412,15 +387,8 @@ def trace_quantile(
     skewness g1 and kurtosis g2; dimensions of a single model, temperature or level are dropped.
     Reference: Cornish and Fisher (1938); saddlepoint as in `outperform_probability`.
     """
-    problem = pair_sums.pair_problem(
-        M,
-        prior,
-        temperature,
-        graphs=graphs,
-        caller="trace_quantile",
-        block_size=block_size,
-        executor=executor,
-    )
+    run = pair_sums.PairPass("trace_quantile", block_size, executor)
+    problem = pair_sums.pair_problem(M, prior, temperature, graphs, run)
     checks.check_choice(
         method, ("normal", "cornish-fisher", "saddlepoint"), problem.caller, "method"
     )

@@ -37,12 +37,9 @@ def _label_factor(labels) -> Tensor:
     "Factor of the mean label graph of known tasks, shape (n, sum of their numbers of classes)."
     y = checks.check_labels(labels, "TaskPrior.from_labels")
     n_tasks, n = y.shape
-    checks.check_memory(
-        20 * n * sum(len(task.unique()) for task in y),
-        "TaskPrior.from_labels",
-        "pass fewer tasks, or one with partition_moments",
-        device=y.device,
-    )
+    n_bytes = 20 * n * sum(len(task.unique()) for task in y)
+    remedy = "pass fewer tasks, or one with partition_moments"
+    checks.check_memory(n_bytes, "TaskPrior.from_labels", remedy, device=y.device)
     codes = [one_hot(task.unique(return_inverse=True)[1]) for task in y]
     return torch.cat(codes, 1) / n_tasks**0.5
 
@@ -50,11 +47,8 @@ def _label_factor(labels) -> Tensor:
 def _dense_view_factor(n_samples, n_views) -> Tensor:
     "Factor of the graph that joins the views of a sample, shape (n_samples * n_views, n_samples)."
     Y = view_factor(n_samples, n_views)
-    checks.check_memory(
-        12 * Y.shape[0] * Y.shape[1],
-        "TaskPrior.from_views",
-        "use partition_moments, which needs no dense factor",
-    )
+    remedy = "use partition_moments, which needs no dense factor"
+    checks.check_memory(12 * Y.shape[0] * Y.shape[1], "TaskPrior.from_views", remedy)
     return Y.to_dense()
 
 # %% ../../nbs/prior/17_task_prior.ipynb #6a8edb5e
@@ -197,20 +191,13 @@ class TaskPrior(Result):
             return NotImplemented
         checks.check_same_n("TaskPrior", left=len(self), right=len(other))
         if self.graphs != other.graphs:
-            checks.refuse(
-                "TaskPrior",
-                "priors in a product must be over the same family of graphs",
-                f"{self.graphs!r} and {other.graphs!r}",
-                "build both with the same graphs=",
-            )
+            rule = "priors in a product must be over the same family of graphs"
+            got = f"{self.graphs!r} and {other.graphs!r}"
+            checks.refuse("TaskPrior", rule, got, "build both with the same graphs=")
         clamped = [p.known for p in (self, other) if p.known is not None]
         if len(clamped) == 2 and not clamped[0].equal(clamped[1]):
-            checks.refuse(
-                "TaskPrior",
-                "priors in a product must have the same labels",
-                "others",
-                "multiply the priors first, then use .given(labels)",
-            )
+            got, remedy = "others", "multiply the priors first, then use .given(labels)"
+            checks.refuse("TaskPrior", "priors in a product must have the same labels", got, remedy)
         pairs = [(p.factor, p.temperature) for p in (self, other)]
         return TaskPrior(
             kernels.product_factor(pairs), 1.0, self.graphs, clamped[0] if clamped else None
@@ -229,12 +216,9 @@ class TaskPrior(Result):
 
     def _without_labels(self, caller):
         if self.known is not None:
-            checks.refuse(
-                caller,
-                "edges that are drawn one by one cannot keep labels",
-                f"{int((self.known >= 0).sum())} labels",
-                "sample tasks, or use .given(None)",
-            )
+            rule = "edges that are drawn one by one cannot keep labels"
+            got = f"{int((self.known >= 0).sum())} labels"
+            checks.refuse(caller, rule, got, "sample tasks, or use .given(None)")
         return self
 
     def at(
@@ -278,12 +262,8 @@ class TaskPrior(Result):
         )
         now = regime.pair_means(Z, odds, self.temperature).ratio
         if now == 0:
-            checks.refuse(
-                "TaskPrior.at_ratio",
-                "the kernel must be non-zero between some points",
-                "zeros",
-                "choose another kernel",
-            )
+            rule = "the kernel must be non-zero between some points"
+            checks.refuse("TaskPrior.at_ratio", rule, "zeros", "choose another kernel")
         return self.at(self.temperature * now / ratio)
 
     def calibrated(
@@ -381,12 +361,9 @@ class TaskPrior(Result):
             return heldout.expected_heldout_error(features, labels, **options)
         self._without_labels("TaskPrior.heldout_error")
         if self.graphs != "undirected":
-            checks.refuse(
-                "TaskPrior.heldout_error",
-                "the tasks must be undirected graphs, as those of labels are",
-                repr(self.graphs),
-                "build the prior with graphs='undirected'",
-            )
+            rule = "the tasks must be undirected graphs, as those of labels are"
+            remedy = "build the prior with graphs='undirected'"
+            checks.refuse("TaskPrior.heldout_error", rule, repr(self.graphs), remedy)
         return heldout.expected_heldout_error(features, self.factor, self.temperature, **options)
 
     def precision_at_k(
@@ -410,13 +387,8 @@ class TaskPrior(Result):
     ) -> ModelScores:
         "Score several models by held-out error, neighbours and trace, all over one law of tasks."
         if not isinstance(models, Mapping):
-            checks.refuse(
-                "TaskPrior.compare",
-                "models must be a dictionary name -> features",
-                type(models).__name__,
-                "give each model a name",
-                TypeError,
-            )
+            rule, got = "models must be a dictionary name -> features", type(models).__name__
+            checks.refuse("TaskPrior.compare", rule, got, "give each model a name", TypeError)
         settings: dict[str, Any] = dict(labels=labels, variance=False, executor=executor)
         if labels is None:
             settings["check_edges"] = False  # once for all models, below

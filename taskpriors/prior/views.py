@@ -48,11 +48,8 @@ def view_graph(
     """
     y = view_labels(n_samples, n_views)
     dtype = checks.check_dtype(dtype, "view_graph")
-    checks.check_memory(
-        len(y) ** 2 * (1 + dtype.itemsize),
-        "view_graph",
-        "view_factor and partition_moments need no graph",
-    )
+    n_bytes = len(y) ** 2 * (1 + dtype.itemsize)
+    checks.check_memory(n_bytes, "view_graph", "view_factor and partition_moments need no graph")
     return (y[:, None] == y).to(dtype)
 
 # %% ../../nbs/prior/07_views.ipynb #0159f0a2
@@ -101,9 +98,7 @@ def partition_sums(
     classes = torch.zeros(int(y.max()) + 1, Z.shape[1], device=Z.device, **double)
     classes = classes.index_add_(0, y, Z.double())
     values = _Sums(
-        every=Z.sum(0, **double).square().sum(),
-        same=classes.square().sum(),
-        diagonal=norms.sum(),
+        every=Z.sum(0, **double).square().sum(), same=classes.square().sum(), diagonal=norms.sum()
     )
     sizes = torch.bincount(y)
     order = torch.argsort(y, stable=True)
@@ -116,9 +111,7 @@ def partition_sums(
             gram = B @ B.mT if size < Z.shape[1] else B.mT @ B
             total += gram.square().sum(dtype=torch.float64)
     squares = _Sums(
-        every=(Z.T @ Z).square().sum(**double),
-        same=total,
-        diagonal=norms.square().sum(),
+        every=(Z.T @ Z).square().sum(**double), same=total, diagonal=norms.square().sum()
     )
     back = values.every.new_tensor(1 / p)
     return _Sums(*(v * back**2 for v in values)), _Sums(*(v * back**2 * back**2 for v in squares))
@@ -175,12 +168,9 @@ def partition_moments(
         checks.refuse(caller, rule, f"{len(y)} rows", "use trace_moments for a sum of several")
     y, sizes = y[0].unique(return_inverse=True, return_counts=True)[1:]
     if center and sizes.min() < sizes.max():
-        checks.refuse(
-            caller,
-            "center=True needs classes of one size",
-            f"{int(sizes.min())} to {int(sizes.max())} points",
-            "use center=False, or trace_moments with a centred factor",
-        )
+        rule = "center=True needs classes of one size"
+        got = f"{int(sizes.min())} to {int(sizes.max())} points"
+        checks.refuse(caller, rule, got, "use center=False, or trace_moments with a centred factor")
     checks.check_choice(graphs, GRAPHS, caller, "graphs")
     odds = (2 if graphs == "undirected" else 1) / T
     if not odds.isfinite().all():

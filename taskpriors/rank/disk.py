@@ -32,8 +32,7 @@ from ..prior.prefix import sample_many_labels
 from ..prior.ridge_on_disk import RowFit, scores_of_rows
 from ..prior.shared_prior import task_temperature
 from ..probes import label_accuracy
-from . import engine, laws, members
-from .memory import grouped_accuracy, model_metrics
+from . import engine, laws, members, memory
 from .options import RankOptions
 from ..ridge import simplex_codes
 from ..ridge_tasks import MOST_LOST
@@ -93,43 +92,35 @@ def class_sums(
 
 # %% ../../nbs/rank/10_disk.ipynb #349c456e
 LABEL_SKILL = "label skill"  # of a ridge probe on known labels, 1 - error/error of a constant
-LABEL_COLUMNS = {name: name for name in ("logme", "regularized_h_score")}
+LABEL_COLUMNS = ("logme", "regularized_h_score", LABEL_SKILL, registry.LABEL_ACCURACY)
 
 # %% ../../nbs/rank/10_disk.ipynb #268dbb6a
-LABEL_COLUMNS |= {LABEL_SKILL: "label_skill", registry.LABEL_ACCURACY: "label_accuracy"}
-
-
 _CALLER = "rank_models"
 
 
 class RowsJob(NamedTuple):
     "What scoring the rows of a model needs besides them."
 
-    tasks: str  # file of the tasks of the skill, shape (n_tasks, n), uint8
-    probed: str | None  # file of those of the probes, if some are trained
-    digest: str  # of the tasks and the split
+    # of the tasks of the skill and of the probes, (n_tasks, n), uint8; of labels and groups, (n,)
+    files: dict[str, str]
+    digest: str  # of what the files hold, and of the split
     mask: Tensor  # shape (n,), True where a point trains
     n_classes: int
     n_judged: int
     cache: object  # directory; None is cache_dir(), False is no cache
-    labels: str | None = None  # file of the class of each point, if somebody knows it, shape (n,)
-    groups: str | None = None  # file of the group of each point, if whole ones are left out, (n,)
 
 
 class RowScores(NamedTuple):
-    "All that one pass over the rows of a model gives; see ModelScores."
+    "All that one pass over the rows of a model gives; the first five are those of ModelScores."
 
     skill: Tensor
     points: Tensor  # shape (n_judged,)
-    sampled: Tensor  # shape (n_judged,), or of the groups of these points
     tasks: Tensor  # shape (n_tasks,)
     seconds: Tensor
+    sampled: Tensor  # shape (n_judged,), or of the groups of these points
     accuracy: Tensor | None = None  # of probes, shape (n_tasks,); these two if some are trained
     right: Tensor | None = None  # of the probes at each judged point, (n_judged,)
-    logme: Tensor | None = None  # infinite where it has no value; these four if labels are known
-    regularized_h_score: Tensor | None = None
-    label_skill: Tensor | None = None
-    label_accuracy: Tensor | None = None
+    columns: Tensor | None = None  # LABEL_COLUMNS if labels are known; infinite without a value
 
 
 def _file_key(rows):  # what names the content of a file; None for rows in memory
@@ -138,18 +129,11 @@ def _file_key(rows):  # what names the content of a file; None for rows in memor
     return [rows.layout.path, rows.layout.offset, *map(str, rows.stamp)]
 
 
-def _of_labels(label_scores, eps):  # of KnownLabels: the last fields of RowScores
-    if label_scores is None:
-        return {}
-    sums = class_sums(label_scores.fit)
-    return dict(
-        logme=members.scalar(from_sums.logme_from_sums(sums, eps)),
-        regularized_h_score=members.scalar(
-            from_sums.h_score_from_sums(sums, label_scores.fourth, eps)
-        ),
-        label_skill=members.scalar(label_scores.error.skill),
-        label_accuracy=members.scalar(label_scores.accuracy),
-    )
+def _of_labels(known, eps):  # of KnownLabels: LABEL_COLUMNS
+    sums = class_sums(known.fit)
+    logme = from_sums.logme_from_sums(sums, eps)
+    h_score = from_sums.h_score_from_sums(sums, known.fourth, eps)
+    return members.scalar([logme, h_score, known.error.skill, known.accuracy])
 
 
 def _of_groups(values, number):  # of points: (n_groups,), whose mean varies as that of groups does
@@ -163,10 +147,9 @@ def _loaded(path):  # what a job names, as a tensor
 
 
 def _scored(rows, job):  # RowScores
-    labels = _loaded(job.tasks)
-    probed = None if job.probed is None else _loaded(job.probed)
-    classes = None if job.labels is None else _loaded(job.labels)
-    groups = None if job.groups is None else _loaded(job.groups)
+    arrays = {name: _loaded(path) for name, path in job.files.items()}
+    labels, probed = arrays["skill"], arrays.get("probes")
+    classes, groups = arrays.get("labels"), arrays.get("groups")
     index = judged_rows(len(rows), job.n_judged, groups)
     of_judged = None if groups is None else groups[index].unique(return_inverse=True)[1]
 
@@ -175,7 +158,7 @@ def _scored(rows, job):  # RowScores
         scoring_options = dict(
             n_classes=job.n_classes, n_judged=job.n_judged, known=classes, groups=groups
         )
-        error, probes, of_known = scores_of_rows(rows, labels, probed, job.mask, **scoring_options)
+        error, probes, known = scores_of_rows(rows, labels, probed, job.mask, **scoring_options)
         ratios, sampled = error.point_ratios, error.sampled_values
         assert ratios is not None and sampled is not None and error.task_ratios is not None
         share = len(ratios) / len(rows)
@@ -184,25 +167,25 @@ def _scored(rows, job):  # RowScores
         return RowScores(
             skill=members.scalar(error.skill),
             points=ratios.mean() + share**0.5 * (ratios - ratios.mean()),
-            sampled=(1 - share) ** 0.5 * sampled / error.baseline,
             tasks=error.task_ratios,
+            sampled=(1 - share) ** 0.5 * sampled / error.baseline,
             accuracy=None if probes is None else probes.accuracy,
             right=None if probes is None else probes.point_accuracy,
-            **_of_labels(of_known, torch.finfo(rows.dtype).eps),
+            columns=None if known is None else _of_labels(known, torch.finfo(rows.dtype).eps),
             seconds=members.scalar(time.perf_counter() - start),
         )
 
     blank = members.blank
     right = min(job.n_judged, int((~job.mask).sum()))
     of_sample = len(index) if of_judged is None else int(of_judged.max()) + 1
-    like = RowScores(blank(), blank(len(index)), blank(of_sample), blank(len(labels)), blank())
+    like = RowScores(blank(), blank(len(index)), blank(len(labels)), blank(), blank(of_sample))
     if probed is not None:
         like = like._replace(accuracy=blank(len(probed)), right=blank(right))
     file = _file_key(rows)
     key = dict(what="scores and ratios of rows", file=file, tasks=job.digest, judged=job.n_judged)
     if classes is not None:
-        key["definitions"] = registry.DEFINITIONS
-        like = like._replace(**dict.fromkeys(LABEL_COLUMNS.values(), blank()))
+        key |= dict(definitions=registry.DEFINITIONS, columns=LABEL_COLUMNS)
+        like = like._replace(columns=blank(len(LABEL_COLUMNS)))
     key |= dict(n_classes=job.n_classes, device=str(rows.device), penalties=MOST_LOST)
     scores = members.load_or_compute(key, compute, like, job.cache if file else False)
     rows.check_unchanged()
@@ -288,26 +271,15 @@ def _whole(Z):  # CutPrior: the directions of a factor are all there
     return CutPrior(Z, values, values.sum().item(), 0.0)
 
 
-def cut_judge(
-    judge: laws.Judge,  # whose kernels are RowKernels, or one factor
+def cut_judges(
+    judges: Sequence[laws.Judge],  # whose kernels are RowKernels, or one with a factor
     options: RankOptions,
 ) -> CutPrior:
-    "The leading directions of a judge's prior."
-    if isinstance(judge.kernels[0], Tensor):
-        return _whole(judge.kernels[0].cpu())
-    kernels = dict(zip(judge.names, judge.kernels, strict=True))
-    return cut_prior(kernels, options.rank, seed=options.seed)
-
-
-def cut_law(
-    law: laws.Law,
-    options: RankOptions,
-) -> CutPrior:
-    "The leading directions of the mean kernel of a law."
-    if len(law.judges) == 1:
-        return cut_judge(law.judges[0], options)
-    kernels = {judge.names[0]: judge.kernels[0] for judge in law.judges}
-    weights = [judge.weight for judge in law.judges]
+    "The leading directions of the mean kernel of some judges."
+    if isinstance(judges[0].kernels[0], Tensor):
+        return _whole(judges[0].kernels[0].cpu())
+    kernels = {k: M for judge in judges for k, M in zip(judge.names, judge.kernels, strict=True)}
+    weights = [judge.weight for judge in judges] if len(judges) > 1 else None
     return cut_prior(kernels, options.rank, weights=weights, seed=options.seed)
 
 # %% ../../nbs/rank/10_disk.ipynb #11752488
@@ -354,7 +326,7 @@ def draw_row_tasks(
     labels = np.empty((len(seeds), m, n), dtype=np.uint8)
     strongest, T, top = 0.0, math.nan, math.nan
     for number, judge in enumerate(judges):
-        prior = cut if cut is not None and len(judges) == 1 else cut_judge(judge, options)
+        prior = cut if cut is not None and len(judges) == 1 else cut_judges([judge], options)
         judge_T, judge_top = options.task_temperature, prior.eigenvalues[0].item()
         if temperatures is not None:
             judge_T = temperatures[number]
@@ -453,7 +425,7 @@ def _drawn_or_kept(models, law, options):  # DrawnRows, and Moments or None; per
     names = ("n_tasks", "n_classes", "n_orders", "seed", "kernel", "rank")
     names += ("task_temperature", "accuracy")
     key |= {name: getattr(options, name) for name in names}
-    blank, prior = members.blank, functools.cache(partial(cut_law, law, options))
+    blank, prior = members.blank, functools.cache(partial(cut_judges, law.judges, options))
     shape = (len(_task_seeds(options)), options.n_tasks, len(next(iter(rows.values()))))
     like = DrawnRows(torch.empty(shape, dtype=torch.uint8, device="meta"), *[blank()] * 4)
     drawn = members.load_or_compute(
@@ -538,30 +510,14 @@ def score_rows(
     arrays = {name: values for name, values in arrays.items() if values is not None}
     digest = store.digest_tensors(arrays if probed is None else dict(arrays, mask=mask))
     with remote.scratch_folder(options.scratch, options.caller) as folder:
-        paths = {
+        files = {
             name: remote.save_array(f"{folder}/{name}.npy", values.numpy(), options.caller)
             for name, values in arrays.items()
         }
-        job = RowsJob(
-            tasks=paths["skill"],
-            probed=paths.get("probes"),
-            digest=digest,
-            mask=mask,
-            n_classes=options.n_classes,
-            n_judged=options.n_judged,
-            cache=options.cache,
-            labels=paths.get("labels"),
-            groups=paths.get("groups"),
-        )
+        job = RowsJob(files, digest, mask, options.n_classes, options.n_judged, options.cache)
         rows = [model.features for model in models.values()]
         score = partial(_scores_or_reason, job=job)
         return members.settle(models, members.over_models(score, rows, options, "models"))
-
-
-def _skill_of(scores):  # ModelScores
-    return engine.ModelScores(
-        scores.skill, scores.points, scores.tasks, scores.seconds, scores.sampled
-    )
 
 # %% ../../nbs/rank/10_disk.ipynb #ef0b91f0
 _ITERATED = [name for name in registry.LABEL_METRICS if name not in LABEL_COLUMNS]
@@ -577,19 +533,17 @@ def _accuracy_on_some(models, labels, options):  # Settled: column of label accu
         return members.Settled({}, {})
     accuracy = partial(label_accuracy, labels=labels.classes[points])
     if options.groups is not None:
-        accuracy = partial(grouped_accuracy, labels.classes[points], options.groups[points])
+        accuracy = partial(memory.grouped_accuracy, labels.classes[points], options.groups[points])
     metrics = {registry.LABEL_ACCURACY: accuracy}
     rows = {
         k: replace(model, features=members.rows_of(model, points)) for k, model in models.items()
     }
-    return model_metrics(rows, metrics, replace(options, cache=False))
+    return memory.model_metrics(rows, metrics, replace(options, cache=False))
 
 
 def _label_columns(scores):  # column -> number, of RowScores with labels
-    named = {k: getattr(scores, field) for k, field in LABEL_COLUMNS.items()}
-    if named["logme"].isinf():  # the cache takes no NaN
-        named["logme"] = members.scalar(math.nan)
-    return named
+    values = scores.columns.masked_fill(scores.columns.isinf(), math.nan)  # no cache takes NaN
+    return dict(zip(LABEL_COLUMNS, values, strict=True))
 
 
 def _complete(labels):  # are all points labelled?
@@ -640,9 +594,8 @@ class DiskEngine:
         failures: dict[str, str] = {}
         if choice.kind == "others":
             rule = "one set of tasks must serve all models"
-            checks.refuse(
-                options.caller, rule, "prior 'others'", "pass 'product', or on_disk=False"
-            )
+            got = "prior 'others'"
+            checks.refuse(options.caller, rule, got, "pass 'product', or on_disk=False")
         while True:
             try:
                 law = laws.law_of(
@@ -706,7 +659,7 @@ class DiskEngine:
         without_logme = [name for name, column in columns.items() if column["logme"].isnan()]
         why = "targets must not be an exact linear function of the features"
         return engine.Scores(
-            skills={name: _skill_of(scores) for name, scores in rows.items()},
+            skills={name: engine.ModelScores(*scores[:5]) for name, scores in rows.items()},
             probes={
                 name: engine.ProbeScores(scores.accuracy, scores.right, members.scalar(0.0))
                 for name, scores in rows.items()
@@ -722,11 +675,13 @@ class DiskEngine:
         "Skill of each model over tasks, shape (n_tasks, n), in one pass."
         judged = replace(self.options, n_classes=n_classes)
         rows, failures = score_rows(models, tasks, mask, judged)
-        return members.Settled({k: _skill_of(scores) for k, scores in rows.items()}, failures)
+        return members.Settled(
+            {k: engine.ModelScores(*scores[:5]) for k, scores in rows.items()}, failures
+        )
 
     def evidence(self, judge: laws.Judge, points: Tensor) -> engine.Evidence:
         "A judge at labelled points, from its leading directions."
-        cut = cut_judge(judge, self.options)
+        cut = cut_judges([judge], self.options)
         return engine.Evidence(cut.factor[points], cut.eigenvalues[0].item())
 
     def tasks_with(

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple, Protocol
 from torch import Tensor
 
 from ..inputs.row_labels import GivenLabels
+from .forecast import LabelScores, PointEvidence
 from .laws import Judge, Law, PriorChoice
-from .members import Settled
+from .members import Model, Settled
 from .options import RankOptions
 
 # %% ../../nbs/rank/08_engine.ipynb #cdba3d1b
@@ -88,6 +89,29 @@ class Columns(NamedTuple):
     notes: list[str]  # on what was left out
     combined: list[str]  # on columns that several statistics make
 
+# %% ../../nbs/rank/08_engine.ipynb #064c9c42
+class LabelledSkills(NamedTuple):
+    "Skills once labels are known."
+
+    skills: dict[str, ModelScores]
+    failures: dict[str, str]  # name -> why it has none
+    spread: Tensor  # covariance of the errors that further labels would remove, (m, m)
+    weights: dict[str, float]  # name of each judge -> its weight; empty if all labels are known
+    scores: LabelScores | None = None  # what the labels alone say; None: too few
+    agreeing: PointEvidence | None = None  # what the judges' tasks say; None: no task is open
+
+
+class Findings(NamedTuple):
+    "What an engine found of the models."
+
+    law_sample: Drawn
+    scores: Scores
+    models: dict[str, Model]  # those that have all scores
+    labelled: LabelledSkills | None  # of these models, if labels are known
+    columns: Columns
+    to_label: Tensor | None  # rows, in the order in which to label them
+    failures: dict[str, str]  # model, or "statistic of model" -> why it is missing
+
 # %% ../../nbs/rank/08_engine.ipynb #d6ea4bd5
 class Engine(Protocol):
     "What a ranking needs of the features of models, wherever they are."
@@ -95,39 +119,30 @@ class Engine(Protocol):
     @property
     def options(self) -> RankOptions:
         "As the user asked for them."
-        ...
 
     def gather(self, named: Mapping) -> Settled:  # name -> Model
         "The models that work, and why the others do not."
-        ...
 
     def seat(self, jurors: Mapping) -> Mapping:  # name -> Model
         "Models whose features are in memory, as the engine holds its own."
-        ...
 
     def check(self, models: Mapping, labels: GivenLabels | None) -> None:
         "Refuse what cannot be done with these models or labels, before any work."
-        ...
 
     def steps(self, votes: int, n_models: int, *, labelled: bool) -> int:
         "Of the bar of a ranking."
-        ...
 
     def draw(self, choice: PriorChoice, models: Mapping, jurors: Mapping, *, votes: int) -> Drawn:
         "The law of a prior, tasks of it, and moments if the options ask for them."
-        ...
 
     def score(self, law_sample: Drawn, mask: Tensor, labels: GivenLabels | None) -> Scores:
         "Skill of each model on the tasks, and probes if the options ask for them."
-        ...
 
     def skills(self, models: Mapping, tasks: Tensor, mask: Tensor, *, n_classes: int) -> Settled:
         "Skill of each model over tasks, shape (n_tasks, n); floats are real targets."
-        ...
 
     def evidence(self, judge: Judge, points: Tensor) -> Evidence:
         "A judge at labelled points."
-        ...
 
     def tasks_with(
         self,
@@ -137,14 +152,11 @@ class Engine(Protocol):
         options: RankOptions,
     ) -> Tensor:  # shape (n_tasks, n)
         "Tasks of a mixture that agree with known labels."
-        ...
 
     def columns(
         self, models: Mapping, scores: Scores, labels: GivenLabels | None, metrics: Any
     ) -> Columns:
         "Further statistics of the models, and those of the literature with labels."
-        ...
 
     def judge_rows(self, law: Law, points: Tensor) -> Iterable[tuple[Tensor, float]]:
         "Factors of the judges at some points, and their weights."
-        ...

@@ -40,9 +40,8 @@ def _group_index(groups, n, caller):
     names = checks.check_several(groups, caller, "groups")
     checks.check_same_n(caller, columns=n, groups=len(names))
     if not all(isinstance(name, (str, Real)) for name in names):  # also numpy's
-        checks.refuse(
-            caller, "groups must be names or numbers", type(names[0]).__name__, "pass names"
-        )
+        rule = "groups must be names or numbers"
+        checks.refuse(caller, rule, type(names[0]).__name__, "pass names")
     position = {name: k for k, name in enumerate(dict.fromkeys(names))}
     if len(position) < 2:
         checks.refuse(caller, "groups must be at least 2", str(len(position)), "leave groups out")
@@ -50,9 +49,8 @@ def _group_index(groups, n, caller):
 
 # %% ../../nbs/rank/01_error_law.ipynb #3d7469ad
 def _check_errors(errors, caller, name):
-    errors = (
-        checks.check_finite(checks.check_tensor(errors, caller, name), caller, name).double().cpu()
-    )
+    errors = checks.check_tensor(errors, caller, name).double().cpu()
+    checks.check_finite(errors, caller, name)
     if errors.ndim != 2 or len(errors) == 0 or errors.shape[1] < 2:
         rule = f"{name} must hold a row for each model and at least two columns"
         checks.refuse(caller, rule, f"shape {tuple(errors.shape)}", "pass shape (n_models, n)")
@@ -243,9 +241,8 @@ def own_group_sizes(
     number = _group_index(names, len(names), caller)
     if judged.ndim != 1 or not len(judged) or judged.min() < 0 or judged.max() >= len(number):
         got = f"shape {tuple(judged.shape)}"
-        checks.refuse(
-            caller, f"judged must be rows below {len(number)}", got, "pass rows of points"
-        )
+        rule = f"judged must be rows below {len(number)}"
+        checks.refuse(caller, rule, got, "pass rows of points")
     of_judged = _size_of_own_group(number[judged.long()])
     return GroupSizes(_size_of_own_group(number), of_judged)
 

@@ -420,10 +420,7 @@ def unjudged_words(
 _FOR_JURORS = ("device", "batch_size", "num_workers")  # options of embed_features that hold
 
 
-def cost_words(
-    jury: Jury,
-    source: ImageSource | TextSource,
-) -> str:
+def cost_words(jury: Jury, source: ImageSource | TextSource) -> str:
     "What it will cost that a jury sees the inputs."
     words = 20.0
     if isinstance(source, TextSource):
@@ -436,9 +433,7 @@ def cost_words(
 
 
 def see_inputs(
-    jury: Jury,
-    source: ImageSource | TextSource,
-    options: RankOptions,
+    jury: Jury, source: ImageSource | TextSource, options: RankOptions
 ) -> Settled:  # name -> Model
     "The jurors with their features of the inputs."
     if options.progress:

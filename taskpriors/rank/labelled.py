@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,18 +23,12 @@ import taskpriors.store as store
 from ..inputs.image_source import ImageSource
 from ..inputs.row_labels import GivenLabels, LabelColumn
 from ..inputs.texts import TextSource
-from ..prior import posterior
+from ..prior import next_labels, posterior
 from ..prior.heldout import constant_errors
 from . import laws, members
-from .engine import Engine, Evidence, ModelScores
+from .engine import Drawn, Engine, Evidence, LabelledSkills, ModelScores
 from .errors import error_law
-from taskpriors.rank.forecast import (
-    LabelScores,
-    PointEvidence,
-    label_scores,
-    point_evidence,
-    scores_of,
-)
+from .forecast import label_scores, point_evidence, scores_of
 from .options import RankOptions
 from ..show.words import plain_text
 from ..transfer import registry
@@ -145,17 +140,6 @@ def labelled_law(
 # %% ../../nbs/rank/08_labelled.ipynb #00831ae7
 DIRECT = 20  # labels from which their own skill joins the judges'
 SCALE = 1.5  # of the relative error that all leads share, in units of classes per label
-
-
-class LabelledSkills(NamedTuple):
-    "Skills once labels are known."
-
-    skills: dict[str, ModelScores]
-    failures: dict[str, str]  # name -> why it has none
-    spread: Tensor  # covariance of the errors that further labels would remove, (m, m)
-    weights: dict[str, float]  # name of each judge -> its weight; empty if all labels are known
-    scores: LabelScores | None = None  # what the labels alone say; None: too few
-    agreeing: PointEvidence | None = None  # what the judges' tasks say; None: no task is open
 
 
 def _several(groups, points):  # groups of these points; None if they are in one
@@ -273,7 +257,47 @@ def skills_with_labels(
         by_task = 1 - task_ratios(skills, tasks)
         judged, n_pairs = bool(law.jurors), scores.n_pairs
         agreeing = point_evidence(by_judges, by_task, is_judged=judged, n_pairs=n_pairs)
-    return LabelledSkills(joined.skills, failures, joined.spread, chosen.weights, scores, agreeing)
+    return LabelledSkills(
+        skills=joined.skills,
+        failures=failures,
+        spread=joined.spread,
+        weights=chosen.weights,
+        scores=scores,
+        agreeing=agreeing,
+    )
+
+# %% ../../nbs/rank/08_labelled.ipynb #7ed0f9e2
+def task_moment(
+    skills: Mapping,  # name -> ModelScores, without labels
+    law_sample: Drawn,
+) -> Tensor:  # shape (n_models, n_models)
+    "Second moment of the models' logits of skill over single tasks of the law."
+    ratios = torch.stack([scores.tasks.double().cpu() for scores in skills.values()])
+    if not law_sample.tasks_of:
+        ratios = task_ratios(skills, law_sample.skill_tasks)
+    return point_evidence(ratios.mean(1), 1 - ratios, is_judged=False).moment
+
+# %% ../../nbs/rank/08_labelled.ipynb #a0e029b7
+LISTED = 500  # points to label that a ranking names
+
+
+def points_to_label(
+    engine: Engine,
+    law: laws.Law,
+    labelled: Tensor,  # shape (n,), True where a label is known
+) -> Tensor | None:  # rows, in the order in which to label them; None if all have a label
+    "Points that no label is known of, spread over what the judges see."
+    if labelled.all():
+        return None
+    seed = engine.options.seed
+    parts = next_labels.points_looked_at(
+        len(labelled), labelled.nonzero()[:, 0].numpy(), np.random.default_rng(seed)
+    )
+    rows = torch.from_numpy(np.sort(np.concatenate(parts)))
+    near = next_labels.jury_coordinates(engine.judge_rows(law, rows))
+    labelled_rows = labelled[rows].nonzero()[:, 0]
+    listed = min(LISTED, len(rows) - len(labelled_rows))
+    return rows[next_labels.spread_points(near, listed, labelled=labelled_rows, seed=seed)]
 
 # %% ../../nbs/rank/08_labelled.ipynb #b8e861b8
 def labels_record(
@@ -297,10 +321,7 @@ def labels_record(
         largest = classes.bincount().max().item() / len(classes)
         counts = dict(n_classes=len(labels.names), largest_class=largest)
     return dict(
-        **counts,
-        n_labels=len(classes),
-        source=plain_text(source),
-        notes=list(labels.notes),
+        **counts, n_labels=len(classes), source=plain_text(source), notes=list(labels.notes)
     )
 
 # %% ../../nbs/rank/08_labelled.ipynb #9810d56f

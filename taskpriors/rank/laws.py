@@ -25,8 +25,8 @@ import taskpriors.store as store
 from ..blocks import evenly, row_blocks
 from ..inputs.zoo import zoo_names
 from ..kernels import kernel_factor, product_factor
+from ..prior import cross_skill as skills
 from ..prior import prefix_blocks
-from ..prior.cross_skill import check_sampling, cross_skill, tasks_of_priors
 from ..prior.judges import Judges, copy_similarity, elect_prior, mutual_skill
 from ..prior.left_out_groups import cross_skill_without_groups
 from ..prior.prefix import pair_scale
@@ -206,9 +206,9 @@ def elect_judges(
             factors = [kernel_factor(X, options.kernel, scale="frobenius") for X in features]
         if options.groups is None:
             run: dict[str, Any] = dict(executor=options.executor, progress=options.shown)
-            skill = cross_skill(features, factors, **run, **drawing)
+            skill = skills.cross_skill(features, factors, **run, **drawing)
         else:
-            tasks = tasks_of_priors(factors, check_sampling(gain=10.0, **drawing))
+            tasks = skills.tasks_of_priors(factors, skills.check_sampling(gain=10.0, **drawing))
             skill = cross_skill_without_groups(
                 features, tasks, options.groups[index], options.n_classes
             )
@@ -274,9 +274,8 @@ def named_judges(
     jurors = with_plain_names(jurors.items(), "judges")
     if both := [name for name in jurors if name in models]:
         remedy = "give the judge another name"
-        checks.refuse(
-            caller, "a judge must not have a model's name", shortened(both[0], 80), remedy
-        )
+        rule = "a judge must not have a model's name"
+        checks.refuse(caller, rule, shortened(both[0], 80), remedy)
     return jurors
 
 
@@ -395,9 +394,7 @@ class Tasks(NamedTuple):
     temperatures: list  # of all judges
 
 
-def task_orders(
-    n_tasks: int,
-) -> Tensor:  # shape (n_tasks,), int64
+def task_orders(n_tasks: int) -> Tensor:  # shape (n_tasks,), int64
     "The order that each task of `sample_tasks` was drawn along, by number."
     parts = torch.arange(n_tasks).tensor_split(min(ORDERS, n_tasks))
     return torch.cat([torch.full_like(part, k) for k, part in enumerate(parts)])

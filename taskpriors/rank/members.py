@@ -44,9 +44,7 @@ class Attempt(NamedTuple):
     failure: str | None  # why it failed; None if it did not
 
 # %% ../../nbs/rank/03_members.ipynb #12fe28b6
-def reason_of(
-    e: BaseException,
-) -> str:  # one line
+def reason_of(e: BaseException) -> str:  # one line
     "Why something failed."
     explained = isinstance(e, (ValueError, TypeError, OSError, MemoryError)) and str(e)
     text = str(e) if explained else f"{type(e).__name__}: {e}"
@@ -98,9 +96,8 @@ def over_models(
         return list(blocks.map_blocks(fn, items, desc=desc, **run))
     except BrokenExecutor as e:
         remedy = "run again: with a cache, what was finished is not computed again"
-        checks.refuse(
-            options.caller, "workers must live", words.shortened(str(e), 90), remedy, RuntimeError
-        )
+        rule = "workers must live"
+        checks.refuse(options.caller, rule, words.shortened(str(e), 90), remedy, RuntimeError)
 
 # %% ../../nbs/rank/03_members.ipynb #8c641faf
 def with_plain_names(
@@ -155,6 +152,7 @@ class Model:
     points: str = ""  # digest of the names of the points, if the features say them
     parameters: int | None = None  # of the module; None: it is none
     pooling: str = ""  # how its tokens became vectors; empty where it returns vectors
+    given_as: str = ""  # what was done to features that were given, if they were sparse
     untrained: bool = False  # does the network hold the weights that it began with?
     from_cache: bool = False  # did an earlier run embed the points?
 
@@ -195,6 +193,7 @@ def gather_model(
         points=embedded.points,
         parameters=embedded.parameters,
         pooling=embedded.pooling,
+        given_as=embedded.pooling if embedded.device == "none" else "",
         untrained=embedded.untrained,
         from_cache=embedded.cached and bool(embedded.key),
     )
@@ -240,9 +239,7 @@ class Fields(Protocol):
 Kept = TypeVar("Kept", bound=Fields)
 
 
-def blank(
-    *shape: int,
-) -> Tensor:  # float64, without memory
+def blank(*shape: int) -> Tensor:  # float64, without memory
     "The shape of a tensor that a cache holds."
     return torch.empty(shape, dtype=torch.float64, device="meta")
 
@@ -362,9 +359,8 @@ def check_same_order(
             first, other = (words.shortened(k, 60) for k in (named[0][0], name))
             got = f"other items in {other} than in {first}"
             remedy = "encode the task again into an empty cache of each model"
-            checks.refuse(
-                "rank_models", "caches must list the same items in one order", got, remedy
-            )
+            rule = "caches must list the same items in one order"
+            checks.refuse("rank_models", rule, got, remedy)
 
 
 def check_rows(

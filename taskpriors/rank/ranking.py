@@ -349,8 +349,7 @@ class Ranking(Result):
         return self.forecast.is_settled
 
     def next_labels(
-        self,
-        n_labels: int = 20,
+        self, n_labels: int = 20
     ) -> Tensor:  # rows of points, shape (n_labels,), in the order to label them
         """Points to label next, spread over what the judges see.
 

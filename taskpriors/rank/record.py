@@ -33,8 +33,8 @@ from . import agreement, members
 from .laws import Law, Tasks, feature_copies
 from .options import RankOptions
 from ..show import page, words
+from ..show import table as tables
 from ..show.plots import panels_png
-from ..show.table import COLUMNS, column_of, csv_text, json_rows, table_record
 from ..transfer.registry import LABEL_ACCURACY
 
 # %% ../../nbs/rank/08_record.ipynb #46eea895
@@ -132,11 +132,7 @@ def describe_run(
         n=len(mask),
         prior=law.description,
         company=_company_record(models, law, options.n_electing),
-        notes=[  # features that were given say something only if they were sparse
-            f"{name} had {model.pooling}."
-            for name, model in models.items()
-            if model.pooling and model.device == "none"
-        ],
+        notes=[f"{name} had {m.given_as}." for name, m in models.items() if m.given_as],
         **_judge_record(law),
         paired_tasks=not law.of_others,
         **{name: getattr(options, name) for name in option_names},
@@ -289,7 +285,7 @@ def correlations(
     if ranking.prior_skill is not None:
         statistics["prior_skill"] = ranking.prior_skill
     statistics |= moments_of(ranking) | extra
-    facts = [name for name in extra if column_of(name).higher_is_better is None]
+    facts = [name for name in extra if tables.column_of(name).higher_is_better is None]
     statistics = {name: values for name, values in statistics.items() if name not in facts}
     return agreement.agreement_table(statistics, truth, controls)
 
@@ -301,10 +297,10 @@ def ranking_record(
     return dict(
         verdict=ranking.verdict,
         settings=ranking.settings,
-        columns={name: column._asdict() for name, column in COLUMNS.items()},
+        columns={name: column._asdict() for name, column in tables.COLUMNS.items()},
         models=list(ranking.models),
-        ranking=json_rows(ranking.to_frame()),
-        agreement=[] if ranking.accuracies is None else json_rows(ranking.agreement()),
+        ranking=tables.json_rows(ranking.to_frame()),
+        agreement=[] if ranking.accuracies is None else tables.json_rows(ranking.agreement()),
         failures=ranking.failures,
         trusted=ranking.trusted,
         reason=ranking.reason,
@@ -330,15 +326,15 @@ def page_record(
     drawn_accuracy = None
     if ranking.drawn and ranking.accuracies is not None:
         drawn_accuracy = ranking.accuracies[:, ranking.drawn["tasks"]].tolist()
-    table = table_record(ranking.short_frame())
-    shown = dict(ranking=json_rows(ranking.to_frame()), table=table, pairs=pairs)
+    table = tables.table_record(ranking.short_frame())
+    shown = dict(ranking=tables.json_rows(ranking.to_frame()), table=table, pairs=pairs)
     has_path = ranking.point_errors is not None and ranking.pair_mean is None
     if pairs and len(best) > 1 and has_path:
         pair = [ranking.models[k] for k in best[:2]]
         path = ranking.label_path(*pair)
         shown |= dict(label_pair=pair, label_path=path.to_dict("records"))
     if LABEL_ACCURACY in ranking.extra:
-        shown["label_agreement"] = json_rows(ranking.agreement(labels=True))
+        shown["label_agreement"] = tables.json_rows(ranking.agreement(labels=True))
     return dict(ranking_record(ranking), **shown, drawn_accuracy=drawn_accuracy)
 
 # %% ../../nbs/rank/08_record.ipynb #abd042c1
@@ -368,7 +364,7 @@ def save_ranking(
         plots.append(partial(ranking.plot_agreement, "skill"))
     store.write_files(
         {
-            folder / "ranking.csv": csv_text(ranking.to_frame()),
+            folder / "ranking.csv": tables.csv_text(ranking.to_frame()),
             folder / "ranking.png": panels_png(*plots, n_rows=len(ranking.models)),
             folder / "ranking.json": json.dumps(ranking_record(ranking), indent=1) + "\n",
             folder / "ranking.safetensors": save(tensors),

@@ -13,29 +13,18 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..inputs import row_labels, row_pairs
-from ..inputs.images import ImagesLike
-from ..inputs.texts import TextSource
-from ..prior import left_out_groups, next_labels, point_copies
-from ..prior.pair_retrieval import pair_scores
+from ..prior import left_out_groups, pair_retrieval, point_copies
 from ..prior.pairs import blocks_of_pairs
-from . import jury, laws, members, memory, past_scores, record
+from . import engine as engines
+from . import forecast, jury, labelled, laws, members, memory, past_scores, record
 from .disk import DiskEngine
-from .engine import Columns, Drawn, Engine, Scores
 from .errors import carried_by_few
-from .forecast import NEAREST, PairEvidence, pair_evidence, point_evidence
-from taskpriors.rank.labelled import (
-    LabelledSkills,
-    labels_record,
-    skills_with_labels,
-    task_ratios,
-)
 from .options import RankOptions
 from .ranking import Ranking
 from ..show import words
@@ -97,28 +86,6 @@ def elected_columns(
     return {name: values[at] for name, values in columns.items() if values is not None}
 
 # %% ../../nbs/rank/12_run.ipynb #8e2ee848
-LISTED = 500  # points to label that a ranking names
-
-
-def points_to_label(
-    engine: Engine,
-    law: laws.Law,
-    labelled: Tensor,  # shape (n,), True where a label is known
-) -> Tensor | None:  # rows, in the order in which to label them; None if all have a label
-    "Points that no label is known of, spread over what the judges see."
-    if labelled.all():
-        return None
-    seed = engine.options.seed
-    parts = next_labels.points_looked_at(
-        len(labelled), labelled.nonzero()[:, 0].numpy(), np.random.default_rng(seed)
-    )
-    rows = torch.from_numpy(np.sort(np.concatenate(parts)))
-    near = next_labels.jury_coordinates(engine.judge_rows(law, rows))
-    labelled_rows = labelled[rows].nonzero()[:, 0]
-    listed = min(LISTED, len(rows) - len(labelled_rows))
-    return rows[next_labels.spread_points(near, listed, labelled=labelled_rows, seed=seed)]
-
-
 def judged_points(
     mask: Tensor,  # shape (n,), True where a point trains
     n_judged: int,
@@ -188,14 +155,13 @@ def split_points(
     mask = checks.check_split(options.train, n, options.caller)
     parted = grouping.number[mask].unique()
     if torch.isin(grouping.number[~mask], parted).any():
-        checks.refuse(
-            options.caller, "train must part no group", "points of one on both sides", "mend it"
-        )
+        rule = "train must part no group"
+        checks.refuse(options.caller, rule, "points of one on both sides", "mend it")
     return options, mask
 
 
 def gather(
-    engine: Engine,
+    engine: engines.Engine,
     named: Mapping,  # name -> model
     choice: laws.PriorChoice,
     *,
@@ -254,7 +220,7 @@ def evidence_of_pairs(
     models: Mapping,  # name -> Model, whose features are in memory
     given: row_pairs.GivenPairs | None,
     settings: dict,  # of settings_of, to which they are written
-) -> PairEvidence | None:  # None without pairs, and for one model
+) -> forecast.PairEvidence | None:  # None without pairs, and for one model
     "What known pairs say of models."
     if given is None or len(models) < 2:
         return None
@@ -263,23 +229,12 @@ def evidence_of_pairs(
     settings["notes"] += [*given.notes, _WITHOUT_PAIRS]
     features = {name: model.features for name, model in models.items()}
     n = len(next(iter(features.values())))
-    return pair_evidence(pair_scores(features, given, k=min(NEAREST, n - 2)))
+    scores = pair_retrieval.pair_scores(features, given, k=min(forecast.NEAREST, n - 2))
+    return forecast.pair_evidence(scores)
 
 # %% ../../nbs/rank/12_run.ipynb #7d7aaf26
-class Findings(NamedTuple):
-    "What an engine found of the models."
-
-    law_sample: Drawn
-    scores: Scores
-    models: dict[str, members.Model]  # those that have all scores
-    labelled: LabelledSkills | None  # of these models, if labels are known
-    columns: Columns
-    to_label: Tensor | None  # rows, in the order in which to label them
-    failures: dict[str, str]  # model, or "statistic of model" -> why it is missing
-
-
 def find_scores(
-    engine: Engine,
+    engine: engines.Engine,
     group: Gathered,
     choice: laws.PriorChoice,
     *,
@@ -287,7 +242,7 @@ def find_scores(
     votes: int,  # steps of the bar that an election takes
     checked_labels: row_labels.GivenLabels | None,
     metrics: Mapping | list | tuple | None,  # as for rank_models
-) -> Findings:
+) -> engines.Findings:
     "All numbers of a ranking."
     caller = engine.options.caller
     law_sample = engine.draw(choice, group.models, group.jurors, votes=votes)
@@ -296,17 +251,17 @@ def find_scores(
     models = _having_all(law_sample.models, *stages)
     failures = {**group.failures, **law_sample.failures, **scores.failures}
     members.refuse_unless_any(models, failures, caller)
-    labelled, has_label = None, torch.zeros(len(mask), dtype=torch.bool)
+    of_labels, has_label = None, torch.zeros(len(mask), dtype=torch.bool)
     if checked_labels is not None:
         has_label = checked_labels.classes >= 0
         truth = checked_labels.classes if checked_labels.targets is None else checked_labels.targets
-        labelled = skills_with_labels(engine, models, law_sample.law, truth, mask)
-        models, failures = _having_all(models, labelled.skills), failures | labelled.failures
+        of_labels = labelled.skills_with_labels(engine, models, law_sample.law, truth, mask)
+        models, failures = _having_all(models, of_labels.skills), failures | of_labels.failures
         members.refuse_unless_any(models, failures, caller)
     columns = engine.columns(models, scores, checked_labels, metrics)
-    to_label = points_to_label(engine, law_sample.law, has_label)
+    to_label = labelled.points_to_label(engine, law_sample.law, has_label)
     failures = failures | columns.failures
-    return Findings(law_sample, scores, models, labelled, columns, to_label, failures)
+    return engines.Findings(law_sample, scores, models, of_labels, columns, to_label, failures)
 
 # %% ../../nbs/rank/12_run.ipynb #b4db5cc0
 _GROUPED = (
@@ -316,7 +271,7 @@ _GROUPED = (
 
 
 def settings_of(
-    findings: Findings,
+    findings: engines.Findings,
     options: RankOptions,
     *,
     mask: Tensor,  # shape (n,), True where a point trains
@@ -324,7 +279,7 @@ def settings_of(
     labels: dict[str, Any] | None,  # of labels_record, if labels are known
 ) -> dict[str, Any]:  # what json can hold
     "How a ranking came about."
-    law_sample, labelled = findings.law_sample, findings.labelled
+    law_sample, of_labels = findings.law_sample, findings.labelled
     settings = record.describe_run(
         models=findings.models,
         images=source,
@@ -335,8 +290,8 @@ def settings_of(
         options=options,
         pairs=law_sample.pairs,
     )
-    if labels is not None and labelled is not None:
-        settings["labels"] = labels | dict(judges=labelled.weights)
+    if labels is not None and of_labels is not None:
+        settings["labels"] = labels | dict(judges=of_labels.weights)
         settings["notes"] += labels["notes"]
     if options.groups is not None:
         settings["groups"] = n_groups = len(options.groups.unique())
@@ -347,41 +302,30 @@ def settings_of(
     return settings
 
 
-def task_moment(
-    skills: Mapping,  # name -> ModelScores, without labels
-    law_sample: Drawn,
-) -> Tensor:  # shape (n_models, n_models)
-    "Second moment of the models' logits of skill over single tasks of the law."
-    ratios = torch.stack([scores.tasks.double().cpu() for scores in skills.values()])
-    if not law_sample.tasks_of:
-        ratios = task_ratios(skills, law_sample.skill_tasks)
-    return point_evidence(ratios.mean(1), 1 - ratios, is_judged=False).moment
-
-
 def assemble(
-    findings: Findings,
+    findings: engines.Findings,
     settings: dict,  # of settings_of
     options: RankOptions,
     mask: Tensor,  # shape (n,), True where a point trains
     source: Any | None,  # of images or texts; None if there are features alone
     *,
     past: past_scores.PastScores | None = None,  # of these models on earlier tasks
-    pairs: PairEvidence | None = None,  # of these models
+    pairs: forecast.PairEvidence | None = None,  # of these models
 ) -> Ranking:
     "A ranking from what was found."
-    law_sample, scores, models, labelled = findings[:4]
-    skills = scores.skills if labelled is None else labelled.skills
+    law_sample, scores, models, of_labels = findings[:4]
+    skills = scores.skills if of_labels is None else of_labels.skills
     columns = _numbers_of(models, law_sample.moments, skills, scores.probes)
-    if labelled is not None:
+    if of_labels is not None:
         prior_skills = [scores.skills[name].skill for name in models]
-        columns |= dict(prior_skill=torch.stack(prior_skills), spread=labelled.spread)
-        if labelled.scores is not None:
-            label_mean, label_covariance, per_label, n_pairs = labelled.scores
+        columns |= dict(prior_skill=torch.stack(prior_skills), spread=of_labels.spread)
+        if of_labels.scores is not None:
+            label_mean, label_covariance, per_label, n_pairs = of_labels.scores
             columns |= dict(label_mean=label_mean, label_covariance=label_covariance)
             settings["labels"] |= dict(classes_per_label=per_label, n_pairs=n_pairs)
-        if labelled.agreeing is not None:
-            columns["agreeing_mean"] = labelled.agreeing.mean
-            columns["agreeing_moment"] = labelled.agreeing.moment
+        if of_labels.agreeing is not None:
+            columns["agreeing_mean"] = of_labels.agreeing.mean
+            columns["agreeing_moment"] = of_labels.agreeing.moment
     if few := carried_by_few(columns["point_errors"], len(mask)):
         settings["notes"].append(few)
     probed, drawn_tasks = columns.get("point_accuracy"), law_sample.probe_tasks
@@ -397,7 +341,9 @@ def assemble(
         to_label=findings.to_label,
         groups=options.groups,
         reason=memory.edge_reason(law_sample.moments, len(mask)) if law_sample.moments else "",
-        task_moment=task_moment({name: scores.skills[name] for name in models}, law_sample),
+        task_moment=labelled.task_moment(
+            {name: scores.skills[name] for name in models}, law_sample
+        ),
         past_scores=None if past is None else past.scores,
         pair_mean=None if pairs is None else pairs.mean,
         pair_covariance=None if pairs is None else pairs.covariance,
@@ -454,7 +400,7 @@ def rank_with(
         )
     label_settings = None
     if checked_labels is not None:
-        label_settings = labels_record(checked_labels, labels, source)
+        label_settings = labelled.labels_record(checked_labels, labels, source)
     settings = settings_of(findings, options, mask=mask, source=source, labels=label_settings)
     silent = [
         f"{name}, which is not ranked, is left out: {why}" for name, why in group.unseated.items()
@@ -474,7 +420,7 @@ def rank_with(
 
 def run(
     models: Mapping,  # name -> model; name -> rows where they stay on disk
-    images: ImagesLike | TextSource | None,  # as for rank_models
+    images: Any | None,  # as for rank_models
     options: RankOptions,
     *,
     prior: members.AnyModel | None = None,  # as for rank_models

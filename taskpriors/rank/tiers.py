@@ -246,18 +246,15 @@ def rank_tiers(
     (2013), Simultaneous test procedures in terms of p-value copulae.
     """
     caller = "rank_tiers"
-    skill = checks.check_finite(
-        checks.check_tensor(skill, caller, "skill"), caller, "skill"
-    ).double()
-    C = checks.check_finite(
-        checks.check_tensor(covariance, caller, "covariance"), caller, "covariance"
-    ).double()
+    skill = checks.check_tensor(skill, caller, "skill").double()
+    checks.check_finite(skill, caller, "skill")
+    C = checks.check_tensor(covariance, caller, "covariance").double()
+    checks.check_finite(C, caller, "covariance")
     m = len(skill) if skill.ndim == 1 else 0
     if m == 0 or C.shape != (m, m):
         got = f"shapes {tuple(skill.shape)} and {tuple(C.shape)}"
-        checks.refuse(
-            caller, "skill and covariance must fit", got, "pass (n_models,) and its square"
-        )
+        rule = "skill and covariance must fit"
+        checks.refuse(caller, rule, got, "pass (n_models,) and its square")
     if freedom is None:
         freedom = torch.full((m, m), math.inf)
     nu = checks.check_tensor(freedom, caller, "freedom").double()

@@ -61,11 +61,7 @@ def _tasks(record):  # what the page says of each task that was drawn
         if record["drawn_accuracy"]:
             accuracies = [row[k] for row in record["drawn_accuracy"]]
             probes = sorted(zip(models, accuracies, strict=True), key=lambda pair: -pair[1])
-        yield dict(
-            number=number + 1,
-            probes=probes,
-            classes=classes,
-        )
+        yield dict(number=number + 1, probes=probes, classes=classes)
 
 # %% ../../nbs/show/04_page.ipynb #03057d65
 def report_page(
@@ -154,9 +150,8 @@ def check_report_path(
     path = path.expanduser()
     got = repr(str(path)[-99:])
     if path.suffix.lower() not in (".html", ".htm") or path.is_dir():
-        checks.refuse(
-            caller, "report must be the path of an .html file", got, "choose another name"
-        )
+        rule = "report must be the path of an .html file"
+        checks.refuse(caller, rule, got, "choose another name")
     nearest = next(folder for folder in path.absolute().parents if folder.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
         checks.refuse(caller, "report must be writable", got, "choose another directory", OSError)

@@ -34,9 +34,7 @@ COLUMNS = {
 }
 
 # %% ../../nbs/show/02_table.ipynb #477870d7
-def column_of(
-    name: str,
-) -> Column:
+def column_of(name: str) -> Column:
     "What a column holds; one that is not listed is a further statistic."
     return COLUMNS.get(name, Column(name, "a further statistic", True))
 

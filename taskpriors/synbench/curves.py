@@ -21,22 +21,18 @@ from .gaussians import CovarianceLike
 
 # %% ../../nbs/synbench/03_curves.ipynb #0e00fad3
 def _curve_points(
-    accuracy,
-    bound,
-    threshold,
+    accuracy, bound, threshold
 ) -> tuple[Tensor, Tensor, Tensor]:  # float64; the thresholds with at least one dimension
     caller = "score_integral"
-    a = checks.check_finite(
-        checks.check_tensor(accuracy, caller, "accuracy"), caller, "accuracy"
-    ).double()
+    a = checks.check_tensor(accuracy, caller, "accuracy").double()
+    checks.check_finite(a, caller, "accuracy")
     b = checks.check_finite(checks.check_tensor(bound, caller, "bound"), caller, "bound").double()
     checks.check_tensor(threshold, caller, "threshold")  # a list would lose digits on its way
     t = torch.atleast_1d(torch.as_tensor(threshold, dtype=torch.float64))
     checks.check_finite(t, caller, "threshold")
     if t.numel() == 0:
-        checks.refuse(
-            caller, "threshold must hold at least one number", "none", "pass one or several"
-        )
+        rule = "threshold must hold at least one number"
+        checks.refuse(caller, rule, "none", "pass one or several")
     if a.shape != b.shape or a.ndim not in (1, 2):
         rule = "accuracy and bound must share a shape (n_scales,) or (n_scales, n_eps)"
         got = f"{tuple(a.shape)} and {tuple(b.shape)}"
@@ -247,9 +243,8 @@ class SynBenchResult(results.Result):
         meta, arrays = stored.description, dict[str, Any](stored.tensors)
         if meta.get("kind") != f"SynBenchResult {_LAYOUT}":
             rule, remedy = "the file must hold a SynBenchResult", "score the model again"
-            checks.refuse(
-                "SynBenchResult.load", rule, str(meta.get("kind", "another file")), remedy
-            )
+            got = str(meta.get("kind", "another file"))
+            checks.refuse("SynBenchResult.load", rule, got, remedy)
         options: dict[str, Any] = {
             k: tuple(v) if isinstance(v, list) else v for k, v in meta["settings"].items()
         }

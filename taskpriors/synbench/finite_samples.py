@@ -42,9 +42,8 @@ def finite_sample_curve(
         checks.refuse(caller, rule, f"shape {tuple(s.shape)}", "pass one or several in a list")
     checks.check_finite(s, caller, "scales")
     if not s.min() > 0:
-        checks.refuse(
-            caller, "scales must be above 0", f"{s.min():.4g}", "pass distances of the means"
-        )
+        rule = "scales must be above 0"
+        checks.refuse(caller, rule, f"{s.min():.4g}", "pass distances of the means")
     mean = s**2 / (s**2 + gamma)
     deviation = ((1 - gamma) * (s**2 + gamma)).rsqrt()
     t = mean / deviation

@@ -43,8 +43,7 @@ def fitted_covariance(
         return of_rest.to(x) * x + (x @ W.T * (of_own - of_rest).to(x)) @ W
 
     return Colored(
-        lambda g: act(g, variances.sqrt(), rest.sqrt()),
-        lambda v: act(v, 1 / variances, 1 / rest),
+        lambda g: act(g, variances.sqrt(), rest.sqrt()), lambda v: act(v, 1 / variances, 1 / rest)
     )
 
 # %% ../../nbs/synbench/11_fitted.ipynb #0f1f41f5

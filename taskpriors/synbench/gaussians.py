@@ -110,9 +110,8 @@ class Banded:
             rule = f"diagonals must have shape (k,) or (k, {size}) with k of at most {size}"
             remedy = "pass the main diagonal and those below it"
             checks.refuse("Banded", rule, f"{tuple(b.shape)}", remedy)
-        checks.check_memory(
-            24 * len(b) * self.size, "Banded", "pass smaller blocks or fewer diagonals"
-        )
+        n_bytes = 24 * len(b) * self.size
+        checks.check_memory(n_bytes, "Banded", "pass smaller blocks or fewer diagonals")
         self.diagonals = b if b.ndim == 2 else b[:, None].expand(-1, size)
         try:
             self.L = torch.from_numpy(cholesky_banded(self.diagonals.numpy(), lower=True))
@@ -227,9 +226,8 @@ def _image_shape(shape, caller: str, *, n_axes: int | None = None) -> tuple[int,
         checks.check_count(n, caller, "shape") for n in checks.check_several(shape, caller, "shape")
     )
     if n_axes is not None and len(sides) != n_axes:
-        checks.refuse(
-            caller, f"shape must have {n_axes} sides", sides, "pass (channels, height, width)"
-        )
+        rule = f"shape must have {n_axes} sides"
+        checks.refuse(caller, rule, sides, "pass (channels, height, width)")
     return sides
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #ff9e483c
@@ -313,10 +311,7 @@ class NoiseStream(NamedTuple):
         return out.normal_(generator=g)
 
     def rows(
-        self,
-        start: int,
-        stop: int,
-        executor: ExecutorLike | None = None,
+        self, start: int, stop: int, executor: ExecutorLike | None = None
     ) -> Tensor:  # shape (stop - start, dim), float32
         "Consecutive rows; each block of them has a seed of its own."
         out = torch.empty(stop - start, self.dim, device=self.device)
@@ -337,10 +332,7 @@ class NoiseStream(NamedTuple):
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #d0b723d4
 def balanced_labels(
-    root: int,
-    start: int,
-    stop: int,
-    tau: float,
+    root: int, start: int, stop: int, tau: float
 ) -> Tensor:  # shape (stop - start,), int64
     "Labels of which each stretch holds its share of ones, to one label."
     v = np.random.default_rng([root, 2**32]).random()
@@ -583,9 +575,8 @@ def rejects_gaussian(
 
     m = mahalanobis(images, task)
     if len(m) < 5:
-        checks.refuse(
-            "rejects_gaussian", "the test needs at least 5 images", f"{len(m)}", "pass more"
-        )
+        rule = "the test needs at least 5 images"
+        checks.refuse("rejects_gaussian", rule, f"{len(m)}", "pass more")
     alpha = checks.check_number(alpha, "rejects_gaussian", "alpha", low=0, high=1)
     df, nc = task.covariance.rank(len(task.mu)), task.distance**2
     q = m.cpu().numpy()

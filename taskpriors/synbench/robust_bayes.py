@@ -123,9 +123,7 @@ def lp_norm(
     return top * torch.linalg.vector_norm(unit, p, dim=-1)  # no power underflows
 
 
-def dual_exponent(
-    p: float,
-) -> float:
+def dual_exponent(p: float) -> float:
     "The exponent q of the dual norm: 1/p + 1/q = 1."
     if p == 1:
         return math.inf

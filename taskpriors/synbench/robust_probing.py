@@ -38,12 +38,7 @@ class Attack(Result):
         return 1 - float(self.success.double().mean())
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #e6f3bcc6
-def _inputs(
-    logits: Callable,
-    images,
-    labels,
-    caller: str,
-) -> tuple[Tensor, Tensor]:
+def _inputs(logits: Callable, images, labels, caller: str) -> tuple[Tensor, Tensor]:
     x = checks.check_tensor(images, caller, "images").detach()
     if x.ndim < 2 or x.numel() == 0:
         rule, got = "images must hold at least one image", f"shape {tuple(x.shape)}"
@@ -65,9 +60,8 @@ def _check_clip(
         return
     sides = checks.check_several(clip, caller, "clip")
     if len(sides) != 2:
-        checks.refuse(
-            caller, "clip must be (lowest, highest)", f"{len(sides)} values", "pass two numbers"
-        )
+        rule = "clip must be (lowest, highest)"
+        checks.refuse(caller, rule, f"{len(sides)} values", "pass two numbers")
     low, high = (checks.check_number(v, caller, "clip") for v in sides)
     if not low < high or x.min() < low or x.max() > high:
         rule, got = f"images must lie in clip = {tuple(clip)}", f"{x.min():.3g} to {x.max():.3g}"
@@ -485,7 +479,6 @@ def choose_eps(
         else checks.check_number(threshold, "choose_eps", "threshold")
     )
     if t not in s.threshold:
-        checks.refuse(
-            "choose_eps", f"threshold must be one of {s.threshold}", t, "score the model at it"
-        )
+        rule = f"threshold must be one of {s.threshold}"
+        checks.refuse("choose_eps", rule, t, "score the model at it")
     return s.eps[int(result.score[:, s.threshold.index(t)].argmax())]

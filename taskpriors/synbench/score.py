@@ -28,15 +28,8 @@ from ..inputs.pooling import pool_output
 from ..inputs.pretrained import Headless
 from ..inputs.sources import Function, Name, Network, source_of
 from ..signatures import documented
-from . import gaussians
-from taskpriors.synbench.curves import (  # noqa: F401 - promised at this path
-    SAMPLE_BYTES,
-    SynBenchResult,
-    SynBenchSettings,
-    checked_settings,
-    grid_integral,
-    score_integral,
-)
+from . import curves, gaussians
+from .curves import SynBenchResult, SynBenchSettings
 from .robust_bayes import RobustBayes, robust_bayes
 
 # %% ../../nbs/synbench/03_score.ipynb #a29104dc
@@ -109,9 +102,8 @@ def image_encoder(
         source = Network(named_models.timm_module(source.text, caller))
     if not isinstance(source, (Network, Function)):
         rule = "model must be a timm name, a module or a function"
-        checks.refuse(
-            caller, rule, getattr(source, "kind", source.label), "pass one of those", TypeError
-        )
+        got = getattr(source, "kind", source.label)
+        checks.refuse(caller, rule, got, "pass one of those", TypeError)
     module: Any = source.module if isinstance(source, Network) else None
     forward = (
         Headless(module) if module is not None and pretrained.class_layers(module) else source.model
@@ -246,10 +238,7 @@ class _Scale(NamedTuple):
     n_features: int
 
 # %% ../../nbs/synbench/03_score.ipynb #c2edef31
-def _measure_scale(
-    run: _Run,
-    scale: float,
-) -> _Scale:
+def _measure_scale(run: _Run, scale: float) -> _Scale:
     s, batch_size = run.settings, run.batch_size
     task = task_at(scale, s, run.encoder.shape)
     words = np.random.SeedSequence([run.seed, round(scale * 1e9)]).generate_state(2, np.uint64)
@@ -268,10 +257,7 @@ def _measure_scale(
     return _Scale(torch.stack(correct).cpu(), torch.stack(margin).cpu(), z.shape[1])
 
 # %% ../../nbs/synbench/03_score.ipynb #fe091264
-def _find_or_measure(
-    run: _Run,
-    scale: float,
-) -> _Scale:
+def _find_or_measure(run: _Run, scale: float) -> _Scale:
     if run.folder is None:
         return _measure_scale(run, scale)
     shape = (len(run.sizes), len(run.settings.eps), run.settings.n_test)
@@ -315,7 +301,7 @@ def score_by_n(
 ) -> list[SynBenchResult]:  # one per size
     "Scores for several training sizes from the forward passes of the largest: Table 8."
     caller = "synbench_score"
-    s = checked_settings(settings, changes)
+    s = curves.checked_settings(settings, changes)
     seed = checks.check_count(seed, caller, "seed", low=0)
     if isinstance(sizes, (list, tuple)) and not sizes:
         remedy = "pass at least one number of training samples"
@@ -329,7 +315,7 @@ def score_by_n(
         encoder=encoder,
         settings=s,
         sizes=tuple(
-            checks.check_load(n, "score_by_n", "sizes", low=4, bytes_each=SAMPLE_BYTES)
+            checks.check_load(n, "score_by_n", "sizes", low=4, bytes_each=curves.SAMPLE_BYTES)
             for n in sizes
         ),
         seed=seed,
@@ -398,7 +384,7 @@ def synbench_score(
 
     Reference: Ko et al., SynBench, Section 3.4, eq. (3) and Algorithm 1.
     """
-    s = checked_settings(settings, changes)
+    s = curves.checked_settings(settings, changes)
     return score_by_n(
         model,
         (s.n_train,),

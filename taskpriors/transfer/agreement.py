@@ -54,9 +54,8 @@ def _vectors(caller, method, most_dims=1, **named):
             rule = f"{name} must be one number per model"
             checks.refuse(caller, rule, f"shape {v.shape}", "pass a vector")
         if v.shape[-1] < 3:
-            checks.refuse(
-                caller, f"{name} must describe at least 3 models", v.shape[-1], "add models"
-            )
+            rule = f"{name} must describe at least 3 models"
+            checks.refuse(caller, rule, v.shape[-1], "add models")
         flat = (v == v[..., :1]).all(-1)
         if flat.any():
             rule = f"{name} must differ between models"

@@ -124,9 +124,8 @@ def describe_metric(
             remedy = (
                 f"it is made over a table of {' and '.join(registry.terms_of([metric]))}; see these"
             )
-        checks.refuse(
-            "describe_metric", "metric must be a name in METRICS", repr(metric)[:60], remedy
-        )
+        rule = "metric must be a name in METRICS"
+        checks.refuse("describe_metric", rule, repr(metric)[:60], remedy)
     m = registry.METRICS[metric]
     control = " (a control)" if m.trivial else ""
     page = m.function.__module__.removeprefix("taskpriors.").replace(".", "/")

@@ -136,12 +136,9 @@ def _held_out_loss(
     log_p = learner(split.Z[train], split.y[train], split.Z[split.test], split.n_classes)
     loss = -log_p.gather(1, split.y[split.test][:, None])[:, 0].double()
     if not torch.isfinite(loss).all():
-        checks.refuse(
-            "loss_curve",
-            "the learner must give every held-out label a positive probability",
-            f"an infinite loss from {n} points",
-            "smooth its probabilities",
-        )
+        rule = "the learner must give every held-out label a positive probability"
+        got = f"an infinite loss from {n} points"
+        checks.refuse("loss_curve", rule, got, "smooth its probabilities")
     spread = loss.std() if len(loss) > 1 else loss[0] * 0
     return loss.mean(), spread / len(loss) ** 0.5
 
@@ -211,13 +208,8 @@ def _curve(features, labels, curve: LossCurve | None, caller: str, options: dict
     if curve is None:
         return loss_curve(features, labels, **options)
     if not isinstance(curve, LossCurve):
-        checks.refuse(
-            caller,
-            "curve must be a LossCurve",
-            type(curve).__name__,
-            "pass loss_curve(features, labels)",
-            TypeError,
-        )
+        remedy = "pass loss_curve(features, labels)"
+        checks.refuse(caller, "curve must be a LossCurve", type(curve).__name__, remedy, TypeError)
     return curve
 
 # %% ../../nbs/transfer/07_code_length.ipynb #0cbdd3ab

@@ -239,9 +239,8 @@ def ped(
     other = X if general is None else checks.check_features(general, "ped").detach().double()
     if other.shape[1] != X.shape[1]:
         got = f"{other.shape[1]} against {X.shape[1]} columns"
-        checks.refuse(
-            "ped", "general must be features of the same model", got, "pass those or None"
-        )
+        rule = "general must be features of the same model"
+        checks.refuse("ped", rule, got, "pass those or None")
     mean, deviation = other.mean(0), other.std(0, correction=0).clamp_min(1e-3)
     Z, step = (X - mean) / deviation, min(time_step**2 / 2, 1.0)
     centres = class_means(Z, y, counts)

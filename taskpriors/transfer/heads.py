@@ -221,12 +221,8 @@ def _start(head: HeadFit | None, frame: Frame, n_classes: int) -> np.ndarray:
     if head is None:
         return np.zeros(n_classes * (frame.A.shape[1] + 1))
     if not isinstance(head, HeadFit) or head.W.shape != (len(frame.mean), n_classes):
-        checks.refuse(
-            "fit_head",
-            "start must be a head for the same features and classes",
-            f"{head!r:.80}",
-            "pass such a HeadFit or None",
-        )
+        rule = "start must be a head for the same features and classes"
+        checks.refuse("fit_head", rule, f"{head!r:.80}", "pass such a HeadFit or None")
     b = head.b + (frame.mean - head.mean) @ head.W
     return _flatten(frame.inside(head.W).T, b[:, None])
 
@@ -299,12 +295,8 @@ def use_head(
     if head is None:
         head = fit_head(X, labels, beta=beta, **kw)
     elif not isinstance(head, HeadFit) or head.beta != beta or len(head.W) != X.shape[1]:
-        checks.refuse(
-            caller,
-            "head must be fit_head(features, labels, beta=a*n)",
-            f"{head!r:.80}",
-            "pass that head or None",
-        )
+        rule = "head must be fit_head(features, labels, beta=a*n)"
+        checks.refuse(caller, rule, f"{head!r:.80}", "pass that head or None")
     if not head.converged:
         warnings.warn(
             f"{caller}: the head did not converge. Got {head.n_iter} evaluations; "

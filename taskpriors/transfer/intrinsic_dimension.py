@@ -168,7 +168,6 @@ def idest(
     slope = float(np.polyfit(counts, lengths, 1)[0])
     if not slope < 1:
         got = f"a slope of {slope:.3f}"
-        checks.refuse(
-            "idest", "the tree must grow more slowly than its size", got, 'try against="edges"'
-        )
+        rule = "the tree must grow more slowly than its size"
+        checks.refuse("idest", rule, got, 'try against="edges"')
     return 1 / (1 - slope)

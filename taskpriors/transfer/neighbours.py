@@ -98,9 +98,8 @@ def unit_rows(
     "Rows divided by their norms; a zero row is refused."
     norm = X.double().norm(dim=-1, keepdim=True)
     if (norm == 0).any():
-        checks.refuse(
-            caller, "rows must not be zero", f"{int((norm == 0).sum())} zero rows", "drop them"
-        )
+        rule = "rows must not be zero"
+        checks.refuse(caller, rule, f"{int((norm == 0).sum())} zero rows", "drop them")
     return X / norm
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #521fb176

@@ -217,15 +217,13 @@ def family_members(
     missing = sum(g is None or g != g for g in groups.tolist())
     if missing:
         rule = "groups must name a family for every model"
-        checks.refuse(
-            caller, rule, f"{missing} missing", "let a model without relatives be a family"
-        )
+        got = f"{missing} missing"
+        checks.refuse(caller, rule, got, "let a model without relatives be a family")
     try:
         names, family = np.unique(groups, return_inverse=True)
     except TypeError:
-        checks.refuse(
-            caller, "groups must be names or numbers", type(groups[0]).__name__, "pass names"
-        )
+        rule = "groups must be names or numbers"
+        checks.refuse(caller, rule, type(groups[0]).__name__, "pass names")
     if len(names) < LEAST_FAMILIES:
         rule = f"groups must name at least {LEAST_FAMILIES} families"
         checks.refuse(caller, rule, len(names), "add models of other families")

@@ -96,7 +96,7 @@ class Metric:
     trap: str  # what misleads a reader of the value
     trivial: bool = False  # a control, which knows nothing of the quality of the features
 
-    def __call__(self, *args: Any, **options: Any) -> Any:
+    def __call__(self, *args: Any, **options: Any) -> float:
         return self.function(*args, **options)
 
     @property
@@ -230,17 +230,15 @@ def _asked_for(metrics, inputs: dict) -> list[str]:  # names in METRICS
             if isinstance(name, str) and name in COMBINED:
                 terms = ", ".join(terms_of([name]))
                 remedy = f"ask rank_models for it, or for its terms here: {terms}"
-                checks.refuse(
-                    caller, f"{name} is normalised over the models of a table", "one model", remedy
-                )
+                rule = f"{name} is normalised over the models of a table"
+                checks.refuse(caller, rule, "one model", remedy)
             rule = "metrics must be names in METRICS"
             checks.refuse(caller, rule, repr(name), "choose among taskpriors.METRICS")
         missing = [k for k in METRICS[name].needs if k not in inputs]
         if missing:
             rule = f"{name} needs {' and '.join(METRICS[name].needs)}"
-            checks.refuse(
-                caller, rule, f"no {missing[0]}", f"pass {missing[0]}= or leave {name} out"
-            )
+            got = f"no {missing[0]}"
+            checks.refuse(caller, rule, got, f"pass {missing[0]}= or leave {name} out")
     return names
 
 # %% ../../nbs/transfer/15_registry.ipynb #a2d12589
@@ -469,12 +467,9 @@ def metric_functions(
     for name in metrics:
         if name not in usable:
             near = [] if name in METRICS else difflib.get_close_matches(str(name), usable, 1)
-            checks.refuse(
-                "metric_functions",
-                f"metrics must be names in METRICS that need {' and '.join(sorted(inputs))}",
-                repr(name),
-                f"did you mean {near[0]}" if near else "choose among those in metric_table()",
-            )
+            rule = f"metrics must be names in METRICS that need {' and '.join(sorted(inputs))}"
+            remedy = f"did you mean {near[0]}" if near else "choose among those in metric_table()"
+            checks.refuse("metric_functions", rule, repr(name), remedy)
     task = _LabelledTask(labels, seed)
     functions: dict[str, Any] = {name: partial(task.score, name) for name in metrics}
     digest = None

@@ -148,9 +148,8 @@ def lda_score(
         S = (1 - share) * S + share * S.trace() / svd.d * eye
         if not S.diagonal().min() > 0:
             rule = "some class must vary"
-            checks.refuse(
-                "lda_score", rule, "no variance within classes", 'pass version="published"'
-            )
+            got = "no variance within classes"
+            checks.refuse("lda_score", rule, got, 'pass version="published"')
         S = S + 1e-12 * S.trace() / svd.d * eye
     posterior = _linear_rule(Z, means, S, prior).softmax(1)
     return float(posterior.gather(1, y[:, None]).mean())
@@ -339,9 +338,8 @@ def concept_variation(
     low, high = X.min(0).values, X.max(0).values
     width = high - low
     if not width.max() > 0:
-        checks.refuse(
-            caller, "features must differ between points", "identical rows", "pass others"
-        )
+        rule = "features must differ between points"
+        checks.refuse(caller, rule, "identical rows", "pass others")
     X = (X - low) / torch.where(width > 1e-12 * width.max(), width, torch.inf)
     reach, total = X.shape[1] ** 0.5, 0.0
     for rows in row_blocks(len(X), max(1, 2**22 // len(X))):

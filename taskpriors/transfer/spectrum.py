@@ -25,12 +25,9 @@ def _as_shares(weights, caller: str) -> Tensor:  # shape (k,), float64, sums to 
         checks.check_tensor(weights, caller, "weights").detach().double(), caller, "weights"
     )
     if w.ndim != 1 or w.numel() == 0 or w.min() < 0 or w.sum() == 0:
-        checks.refuse(
-            caller,
-            "weights must be one vector of non-negative numbers, not all zero",
-            f"shape {tuple(w.shape)}",
-            "pass singular values or eigenvalues",
-        )
+        rule = "weights must be one vector of non-negative numbers, not all zero"
+        got = f"shape {tuple(w.shape)}"
+        checks.refuse(caller, rule, got, "pass singular values or eigenvalues")
     return w / w.sum()
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #e5a5cdad
@@ -131,9 +128,8 @@ def decay_exponent(
         first = 1
     if min(last, len(S)) <= first:
         got = f"ranks {first} to {min(last, len(S))}"
-        checks.refuse(
-            "alpha_req", "the fit needs two ranks", got, "lower first or pass more features"
-        )
+        rule = "the fit needs two ranks"
+        checks.refuse("alpha_req", rule, got, "lower first or pass more features")
     ranks = torch.arange(1, len(S) + 1, dtype=S.dtype, device=S.device)[first - 1 : last]
     weights = 1 / ranks / (1 / ranks).sum()
     x, y = ranks.log(), 2 * S[first - 1 : last].log()
@@ -189,9 +185,8 @@ def participation_dimension(
     svd = use_svd(features, svd, name)
     n = svd.n
     if n < 4:
-        checks.refuse(
-            name, "features must hold at least 4 points", n, 'pass more or estimator="biased"'
-        )
+        rule = "features must hold at least 4 points"
+        checks.refuse(name, rule, n, 'pass more or estimator="biased"')
     a = svd.U.square() @ (S / S[0]).square()
     total, fourth = a.sum(), (S / S[0]).pow(4).sum()
     q = 2 * n * a.square().sum() + 2 * total**2 + 4 * fourth
@@ -216,12 +211,8 @@ def check_views(
     "Views of two samples or more, two or more of each, all numbers finite."
     X = checks.check_tensor(views, caller, "views").detach()
     if X.ndim != 3 or X.shape[0] < 2 or X.shape[1] < 2:
-        checks.refuse(
-            caller,
-            "views must have shape (n, n_views, d) with at least 2 samples and 2 views",
-            f"shape {tuple(X.shape)}",
-            "stack the views on dimension 1",
-        )
+        rule = "views must have shape (n, n_views, d) with at least 2 samples and 2 views"
+        checks.refuse(caller, rule, f"shape {tuple(X.shape)}", "stack the views on dimension 1")
     checks.check_finite(X, caller, "views")
     copies += X.dtype != torch.float64
     checks.check_memory(8 * copies * X.numel(), caller, "pass fewer samples", device=X.device)
@@ -342,10 +333,6 @@ def cka(
     run: dict[str, Any] = dict(biased=estimator == "biased", block_size=block_size)
     xx, yy = _hsic(X, X, **run), _hsic(Y, Y, **run)
     if not (xx > 0 and yy > 0):
-        checks.refuse(
-            "cka",
-            "both representations must vary",
-            f"HSIC with themselves of {xx:.3g} and {yy:.3g}",
-            "drop the constant one or pass more points",
-        )
+        rule, remedy = "both representations must vary", "drop the constant one or pass more points"
+        checks.refuse("cka", rule, f"HSIC with themselves of {xx:.3g} and {yy:.3g}", remedy)
     return _hsic(X, Y, **run) / math.sqrt(xx) / math.sqrt(yy)

@@ -44,9 +44,8 @@ def uniformity(
             n = len(all_pairs.indices)
             return math.log(all_pairs.potential) - math.log(n * (n - 1) / 2)
     X = checks.check_features(features, "uniformity").detach()
-    checks.check_memory(
-        20 * X.numel(), "uniformity", "pass fewer points or features", device=X.device
-    )
+    remedy = "pass fewer points or features"
+    checks.check_memory(20 * X.numel(), "uniformity", remedy, device=X.device)
     t = checks.check_number(t, "uniformity", "t", low=0, high=1e150, low_open=True)
     single = X.dtype != torch.float64 and t <= 16  # potentials of e^-64 and more
     X = unit_rows(X, "uniformity")
@@ -64,9 +63,8 @@ def uniformity(
             total += float(sums)
     if total == 0:
         rule = "t must leave some pair a potential above zero"
-        checks.refuse(
-            "uniformity", rule, f"t = {t:.3g}, under which every pair's vanishes", "lower t"
-        )
+        got = f"t = {t:.3g}, under which every pair's vanishes"
+        checks.refuse("uniformity", rule, got, "lower t")
     return math.log(total) - math.log(len(X) * (len(X) - 1) / 2)
 
 # %% ../../nbs/transfer/12_sphere.ipynb #6c62a51f
@@ -88,9 +86,8 @@ def self_clustering(
     X = unit_rows(checks.check_features(features, "self_clustering").detach(), "self_clustering")
     n, d = X.shape
     if d < 2:
-        checks.refuse(
-            "self_clustering", "features must have 2 dimensions", d, "pass a wider representation"
-        )
+        rule = "features must have 2 dimensions"
+        checks.refuse("self_clustering", rule, d, "pass a wider representation")
     uniform = n + n * (n - 1) / d
     gram = X.T @ X if d <= n else X @ X.T
     return float((gram.square().sum() - uniform) / (n * n - uniform))
