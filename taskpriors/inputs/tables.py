@@ -417,6 +417,9 @@ def _once_each(pairs: list) -> dict:  # a dictionary of json would keep the last
     return dict(pairs)
 
 
+_LABELS = {"label", "labels", "target", "class"}  # names that a column has and no row
+
+
 def _is_nested(read: Any) -> bool:  # name -> name -> value, each with the same names
     parts = list(read.values()) if isinstance(read, dict) else []
     return bool(parts) and all(
@@ -439,14 +442,12 @@ def frame_of_json(
     if not _is_nested(read):
         return None
     outer, inner = list(read), list(next(iter(read.values())))
-    if counts(inner) or not counts(outer):
-        if not counts(inner) and not {"label", "labels", "class", "target"} & set(
-            map(plain_name, outer)
-        ):
-            rule = f"{shortened(name, 40)} must say which of its names are columns"
-            got = f"{shortened(repr(outer[0]), 40)} and {shortened(repr(inner[0]), 40)}"
-            refuse(caller, rule, got, "write it by to_json(orient='split'), or as records")
+    if counts(inner) or _LABELS & set(map(plain_name, outer)):
         return pd.DataFrame(read)
+    if not counts(outer) and not _LABELS & set(map(plain_name, inner)):
+        rule = f"{shortened(name, 40)} must say which of its names are columns"
+        got = f"{shortened(repr(outer[0]), 40)} and {shortened(repr(inner[0]), 40)}"
+        refuse(caller, rule, got, "write it by to_json(orient='split'), or as records")
     return pd.DataFrame.from_dict(read, orient="index")
 
 
