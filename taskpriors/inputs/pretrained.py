@@ -177,7 +177,8 @@ def without_masks(
     if ratio is None or not draws or "pixel_values" not in named:
         yield {}
         return
-    embeddings = (getattr(m, "patch_embeddings", None) for m in network.modules())
+    modules = [m for m in network.modules() if hasattr(m, "patch_embeddings")]
+    embeddings: list[Any] = [m.patch_embeddings for m in modules]
     patches = next((e.num_patches for e in embeddings if hasattr(e, "num_patches")), None)
     pixels, more = named["pixel_values"], {}
     if patches is not None:  # a network without it puts its patches back in order by itself

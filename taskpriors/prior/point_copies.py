@@ -101,7 +101,8 @@ def copies_of_rows(
 ) -> Tensor:  # as of copies_of_points
     "The same groups from one pass over rows that stay where they are."
     distinct: dict = {}  # digest of a row -> its number
-    numbers, first = [], []
+    numbers: list[int] = []
+    first: list[int] = []  # rows
     for block, X in rows.blocks():
         for k, row in enumerate((X.cpu() + 0.0).numpy()):  # -0.0 becomes 0.0
             word = blake2b(row.tobytes(), digest_size=16).digest()
