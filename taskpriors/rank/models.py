@@ -33,7 +33,6 @@ from .members import AnyModel, ModelsLike
 from .memory import ALL_PAIRS
 from .options import RankOptions
 from .ranking import Ranking
-from .record import free_folder
 from .run import run
 from ..signatures import documented
 from ..store import CacheLike, cache_dir
@@ -436,7 +435,5 @@ def rank_models(
         ranking = run(named, images, options, metrics=wanted.statistics, **ranking_options)
         ranking = with_synbench(ranking, named, wanted.scores, options)
     if out is not None:
-        folder = Path(out).expanduser() if overwrite else free_folder(out)
-        ranking = replace(ranking, folder=str(folder))
-        ranking.save(folder, overwrite=True)
+        ranking = replace(ranking, folder=str(ranking.save(out, overwrite=overwrite)))
     return ranking
