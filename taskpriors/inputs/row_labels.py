@@ -13,7 +13,8 @@ import re
 import unicodedata
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol
@@ -935,14 +936,43 @@ class PointGroups(NamedTuple):
     notes: tuple[str, ...] = ()  # what a reader should know of them
 
 
-def _groups_in(path: str, caller: str) -> Any:  # Entries, or an array
-    file, _ = split_key(path)
-    column = None
-    if not is_url(file) and file.is_file() and tables.kind_of(file):
-        table = tables.read(file, caller, column_names={*GROUP_NAMES, *_WANTED})
-        plain = {tables.plain_name(name): name for name in table.columns}
-        column = next((plain[name] for name in GROUP_NAMES if name in plain), None)
-    return _labels_in(path, column, caller)
+@contextmanager
+def _speaking_of_groups() -> Iterator[None]:
+    "Within this context sentences about labels are about groups."
+    try:
+        yield
+    except (ValueError, OSError) as e:
+        message = str(e).replace("call it label, or name it by label_column=", "call it group")
+        words = (
+            ("that of the labels", "that of the groups"),
+            ("have one label", "be in one group"),
+        )
+        for label, group in (*words, ("labels", "groups")):
+            message = message.replace(label, group)
+        raise type(e)(message) from None
+
+
+def _group_column(columns: Sequence) -> Any:  # the first usual name; None if there is none
+    plain = {tables.plain_name(name): name for name in columns}
+    return next((plain[name] for name in GROUP_NAMES if name in plain), None)
+
+
+def _group_entries(groups: Any, caller: str) -> Any:  # Entries, an array or a list
+    if isinstance(groups, (str, os.PathLike)):
+        file, _ = split_key(groups)
+        column = None
+        if not is_url(file) and file.is_file() and tables.kind_of(file):
+            table = tables.read(file, caller, column_names={*GROUP_NAMES, *_WANTED})
+            column = _group_column(table.columns)
+        return _labels_in(groups, column, caller)
+    if hasattr(groups, "iloc") and hasattr(groups, "columns"):
+        return _entries_of(groups, _group_column(groups.columns), caller)
+    entries: Any = _entries_of(groups, None, caller)
+    if getattr(entries, "ndim", 1) != 1:
+        rule, got = "groups must be one name for each point", f"shape {tuple(entries.shape)}"
+        refuse(caller, rule, got, "pass one column, shape (n,)")
+    of_bytes = isinstance(entries, np.ndarray) and entries.dtype.kind == "S"
+    return np.char.decode(entries, "utf-8", "replace") if of_bytes else entries
 
 
 def groups_of_points(
@@ -952,14 +982,14 @@ def groups_of_points(
     caller: str,  # who asks
 ) -> PointGroups:
     "The group of each point, found by its row, name or number as a label is."
-    if isinstance(groups, (str, os.PathLike)):
-        entries = _groups_in(os.fspath(groups), caller)
-    else:
-        entries = _entries_of(groups, None, caller)
-    if not isinstance(entries, Entries):
-        return PointGroups(check_several(entries, caller, "groups"))
-    entries = _without_empty_rows(entries)
-    place = placement(entries, points, n, caller)
-    placed = entries.values if place.rows is None else _placed(entries, place.rows, n, caller)
+    if isinstance(groups, PointGroups):
+        return groups
+    with _speaking_of_groups():
+        entries = _group_entries(groups, caller)
+        if not isinstance(entries, Entries):
+            return PointGroups(check_several(entries, caller, "groups"))
+        entries = _without_empty_rows(entries)
+        place = placement(entries, points, n, caller)
+        placed = entries.values if place.rows is None else _placed(entries, place.rows, n, caller)
     notes = (note.replace("Labels", "Groups", 1) for note in (*entries.notes, *place.notes))
     return PointGroups(placed, tuple(notes))
