@@ -357,8 +357,8 @@ def free_folder(
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "ranking.json").open("x").close()
         except FileExistsError:
-            if not folder.is_dir():  # a file, of which the writer will speak
-                return folder
+            if not folder.is_dir() or (folder / "ranking.json").is_dir():
+                return folder  # of which the writer will speak
             folder, k = out.with_name(f"{out.name}-{k}"), k + 1
         except OSError:  # of which the writer will speak, too
             return folder
