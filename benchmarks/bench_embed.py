@@ -9,11 +9,12 @@ from PIL import Image
 
 from benchmarks.timing import peak_mib, ratio
 from taskpriors.inputs.accepted_models import load_encoder
-from taskpriors.inputs.embed import Probe, Setup, embed
+from taskpriors.inputs.embed import Probe, Setup, embed, feature_batches
 from taskpriors.inputs.images import load_images
 from taskpriors.rank.jury import find_weights, load_juror, read_jury
 
 MODEL = "resnet10t@untrained"
+PROBED = ("resnet18", "vit_tiny_patch16_224")
 
 
 class Embed:
@@ -131,6 +132,47 @@ class Embed:
         track.unit = "ratio"
     track_peak.unit = "MiB"
     del track
+
+
+class ProbeCost:
+    "What the look at a new encoder costs, as a share of embedding 1,000 images: at most .02."
+
+    timeout = 600
+    params = PROBED
+    param_names = ("network",)
+
+    def setup(self, network):
+        pictures = np.random.default_rng(0).integers(0, 256, (64, 256, 256, 3), dtype=np.uint8)
+        self.images = load_images(pictures)
+        self.encoder = load_encoder(f"{network}@untrained")
+        self.options = Setup(
+            device=torch.device("cpu"),
+            dtype="float32",
+            batch_size=32,
+            num_workers=0,
+            save_every=10.0,
+            progress=False,
+        )
+
+    def embed(self):
+        for _ in feature_batches(self.encoder, self.images, 0, self.options):
+            pass
+
+    def look(self):
+        Probe(self.encoder, self.images, self.options).check()
+
+    def look_of_cache(self):
+        probe = Probe(self.encoder, self.images, self.options)
+        probe.digest()
+        probe.check()
+
+    def track_share_of_1000_images(self, network):
+        return ratio(self.look, self.embed) * len(self.images) / 1000
+
+    def track_share_of_1000_images_with_cache(self, network):
+        return ratio(self.look_of_cache, self.embed) * len(self.images) / 1000
+
+    track_share_of_1000_images.unit = track_share_of_1000_images_with_cache.unit = "ratio"
 
 
 class Juror:

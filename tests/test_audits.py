@@ -117,3 +117,97 @@ def test_a_function_around_a_network_leaves_its_statistics_alone():
     tp.embed(lambda x: network(x), PICTURES, transform=as_tensor, cache=False, progress=False)
     assert network[2].running_mean.equal(before)
     assert network.training
+
+
+def in_files(models, folder):
+    for name, features in models.items():
+        np.save(folder / f"{name}.npy", features.numpy())
+    return {name: folder / f"{name}.npy" for name in models}
+
+
+AGAIN = dict(
+    exact=lambda X, g: X,
+    noise=lambda X, g: X + 1e-4 * torch.randn(X.shape, generator=g),
+    half=lambda X, g: X.half().float(),
+    scaled=lambda X, g: X * (1 + 1e-5),
+)
+
+
+@pytest.mark.parametrize("kind", AGAIN)
+@pytest.mark.parametrize("labelled", [False, True])
+def test_copies_of_points_in_files_are_left_out_as_in_memory(kind, labelled, tmp_path):
+    g = torch.Generator().manual_seed(1)
+    models = {k: torch.cat([X[:140], AGAIN[kind](X[:60], g)]) for k, X in company(3).items()}
+    labels = (models["m0"][:, 0] > 0).long() if labelled else None
+    here = tp.rank_models(models, labels=labels, **QUICK)
+    there = tp.rank_models(in_files(models, tmp_path), labels=labels, on_disk=True, **QUICK)
+    assert "120 of 200 points are copies or near copies of others" in there.verdict
+    assert there.settings["copies"] == here.settings["copies"]
+    assert there.groups.equal(here.groups)
+    torch.testing.assert_close(there.skill, here.skill, rtol=0, atol=2e-6)
+    once = tp.rank_models(in_files(company(3), tmp_path), on_disk=True, **QUICK)
+    assert once.groups is None and once.settings["copies"] == ""
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+@pytest.mark.parametrize("n_labelled", [0, 8])
+def test_labels_are_not_spent_on_one_group_twice(on_disk, n_labelled, tmp_path):
+    models, groups = company(3, 120), torch.arange(120) % 24
+    labels = [("cat", "dog")[k % 2] if k < n_labelled else None for k in range(120)]
+    files = in_files(models, tmp_path) if on_disk else models
+    options = dict(labels=labels) if n_labelled else {}
+    ranking = tp.rank_models(files, groups=groups, on_disk=on_disk, **options, **QUICK)
+    n_open = 24 - n_labelled
+    first = groups[ranking.next_labels(n_open)].tolist()
+    assert sorted(first) == list(range(n_labelled, 24))
+    everything = ranking.next_labels(120 - n_labelled).tolist()
+    assert len(set(everything)) == 120 - n_labelled and min(everything) >= n_labelled
+    notes = " ".join(ranking.settings["notes"])
+    assert "of different groups while there is one without a label" in notes
+
+
+WRAPPED = dict(
+    compiled=lambda network: torch.compile(network, backend="eager"),
+    parallel=nn.DataParallel,
+    averaged=torch.optim.swa_utils.AveragedModel,
+    compiled_and_parallel=lambda network: nn.DataParallel(torch.compile(network, backend="eager")),
+)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", WRAPPED)
+def test_a_wrapped_network_gives_what_the_network_gives(kind):
+    timm = pytest.importorskip("timm")
+    network = timm.create_model("resnet10t", num_classes=7).train()
+    pictures = np.random.default_rng(0).integers(0, 256, (20, 64, 64, 3), dtype=np.uint8)
+    prepared = dict(transform=lambda im: torch.tensor(np.array(im)).permute(2, 0, 1) / 255)
+    options = dict(prepared, cache=False, progress=False, batch_size=7)
+    plain = tp.embed(network, pictures, **options)
+    statistics = network.bn1.running_mean.clone()
+    wrapped = WRAPPED[kind](network)
+    torch.testing.assert_close(tp.embed(wrapped, pictures, **options), plain)
+    by_function = tp.embed(lambda x: wrapped(x), pictures, **options)
+    assert plain.shape == (20, 512) and by_function.shape == (20, 7)
+    assert network.bn1.running_mean.equal(statistics) and network.training
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("form", ["series", "dictionary", "frame", "csv", "json"])
+def test_groups_and_labels_find_rows_of_frames_by_name(form, tmp_path):
+    pd = pytest.importorskip("pandas")
+    models, names = company(3, 60), [f"im_{k}.png" for k in range(60)]
+    frames = {k: pd.DataFrame(X.numpy(), index=names) for k, X in models.items()}
+    groups, mixed = [f"p{k % 12}" for k in range(60)], np.random.default_rng(0).permutation(60)
+    moved, of = [names[k] for k in mixed], [groups[k] for k in mixed]
+    table = pd.DataFrame(dict(file=moved, patient=of, label=[f"c{k % 3}" for k in mixed]))
+    table.to_csv(tmp_path / "groups.csv", index=False)
+    table[["file", "patient"]].to_json(tmp_path / "groups.json", orient="records")
+    forms = dict(
+        series=pd.Series(of, index=moved),
+        dictionary=dict(zip(moved, of, strict=True)),
+        frame=table,
+        csv=tmp_path / "groups.csv",
+        json=tmp_path / "groups.json",
+    )
+    named = tp.rank_models(frames, groups=forms[form], **QUICK)
+    torch.testing.assert_close(named.skill, tp.rank_models(models, groups=groups, **QUICK).skill)

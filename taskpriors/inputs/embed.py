@@ -31,7 +31,7 @@ from .encoders import BatchEncoder
 from .image_source import ImageSource
 from .images import ImagesLike, load_images
 from .loaders import LoadedBatches
-from .probe import EXACT, HALF, ON_GPU, Look, check_encoder
+from .probe import EXACT, HALF, ON_GPU, Look, check_encoder, check_whole_batches
 from .sources import source_of
 from ..results import Result
 from ..signatures import documented
@@ -150,7 +150,7 @@ class Probe:
         def prepare(i):
             return row_at(places[i])
 
-        self.n = len(places)
+        self.n, self._places = len(places), places
         on_gpu = ON_GPU if setup.device.type == "cuda" else EXACT
         self.name, self.device = enc.name, setup.device
         self.look = Look(
@@ -184,6 +184,14 @@ class Probe:
             except (RuntimeError, MemoryError):  # the run itself will say why, if it fails as well
                 return
             check_encoder(self.look, together, self.name)
+
+    def check_run(
+        self,
+        features: Tensor,  # of all inputs, shape (n, d)
+    ) -> None:
+        "Refuse a model whose features in the batches of a run are not those of the few."
+        if self.together is not None:
+            check_whole_batches(self.look, self.together, features[self._places], self.name)
 
 
 def _row_of(batch: Any, i: int) -> Tensor | dict[str, Tensor]:
@@ -406,6 +414,7 @@ def _find_or_store(
             return stored  # another process was faster
         probe.check()
         new = _compute(enc, images, setup, entry)
+        probe.check_run(new.features)
         description = dict(
             name=new.name,
             seconds=new.seconds,
@@ -453,6 +462,7 @@ def _find_or_compute(
             return replace(stored, pooling=_pooling(enc, probe))
         probe.check()
         new = _compute(enc, images, setup, None)
+        probe.check_run(new.features)
         new = replace(new, pooling=_pooling(enc, probe))
     if cache is False:
         return new

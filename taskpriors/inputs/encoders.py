@@ -16,7 +16,7 @@ import threading
 import types
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -176,18 +176,19 @@ class _State:
 
     def restore(self) -> None:
         "Put all back."
-        for module, training in self.modes.items():
+        for module, training in reversed(self.modes.items()):  # that of a wrapper may be its part's
             module.training = training
         for module, name, buffer, before in self.buffers:
-            now = module._buffers.get(name)
+            now = dict(module._buffers.items()).get(name)  # scripts have items and no get
             if now is not None and torch.equal(now.to(before.device), before):
                 continue
             with torch.no_grad():
                 buffer.copy_(before)
-            module._buffers[name] = buffer
+            setattr(module, name, buffer)
 
 
 _HERE = threading.local()  # its state is that of the outermost `evaluating` of this thread
+_STANCE = getattr(torch.compiler, "set_stance", None)  # since torch 2.6
 
 
 def _quiet_here(module: nn.Module, inputs: tuple) -> None:
@@ -209,13 +210,15 @@ def evaluating(
 
     meet = nn.modules.module.register_module_forward_pre_hook
     hook = meet(_quiet_here) if outer is None else None
+    stance = nullcontext() if _STANCE is None or outer is not None else _STANCE("force_eager")
     try:
         for module in modules_within(model):
             for part in module.modules():
                 state.quiet(part)
         if moved is not None:
             moved.to(device)
-        yield
+        with stance:
+            yield
     finally:
         if moved is not None and home is not None:
             moved.to(home)

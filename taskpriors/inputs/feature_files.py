@@ -9,6 +9,7 @@ __all__ = []
 import hashlib
 import json
 import mmap
+import re
 import tempfile
 import warnings
 import zipfile
@@ -33,13 +34,13 @@ FEATURE_FILES = (".npy", ".npz", ".pt", ".pth", ".safetensors", ".csv", ".parque
 _TABLES = (".csv", ".tsv", ".txt", ".parquet", ".jsonl", ".json", ".feather")
 _ARRAYS = (".npy", ".npz", ".pt", ".pth", ".ckpt", ".bin", ".safetensors")
 _PACKED = (".gz", ".bz2", ".xz")
-_CURES = {
+CURES = {
     ".pkl": "a pickle can run code; store its array by np.save",
     ".h5": "store the data set by np.save('FILE.npy', h5py.File(...)[NAME][:])",
     ".mat": "store the array by np.save('FILE.npy', scipy.io.loadmat(...)[NAME])",
     ".xlsx": "save the sheet as .csv",
 }
-_CURES |= {".pickle": _CURES[".pkl"], ".joblib": _CURES[".pkl"], ".hdf5": _CURES[".h5"]}
+CURES |= {".pickle": CURES[".pkl"], ".joblib": CURES[".pkl"], ".hdf5": CURES[".h5"]}
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #244cdfc7
 _BOMB = 2**28  # bytes from which a compressed array is looked at
@@ -115,15 +116,19 @@ _ROW_NUMBERS = {"", "unnamed: 0", "index", "row", "id"}
 def _in_order(frame: DataFrame, what: str, caller: str) -> DataFrame:
     "The rows in the order that their numbers say, without the numbers."
     named = [name for name in frame.columns if tables.plain_name(name) in _ROW_NUMBERS]
-    numbers, column = frame.index, "its index"
+    words, column = frame.index.tolist(), "its index"
     for name in named:
         if tables.counts(frame[name].tolist()):
-            numbers, column, frame = frame[name], f"the column {name!r}", frame.drop(columns=name)
+            words, column = frame[name].tolist(), f"the column {name!r}"
+            frame = frame.drop(columns=name)
             break
     else:
-        if numbers.is_monotonic_increasing or not tables.counts(numbers.tolist()):
+        if not tables.counts(words):
             return frame
-    order = np.argsort(numbers.to_numpy(), kind="stable")
+    numbers = np.array([int(tables.key_text(word)) for word in words])  # "10" is behind "9"
+    if column == "its index" and (np.diff(numbers) > 0).all():
+        return frame
+    order = np.argsort(numbers, kind="stable")
     message = f"{caller}: the rows of {what} are taken in the order of {column}, which counts them"
     warnings.warn(f"{message}; drop it to keep them as they stand.", stacklevel=2)
     return frame.iloc[order]
@@ -208,18 +213,28 @@ def read_mteb_cache(
     return Rows(values, hashlib.sha256(order.encode()).hexdigest())
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #f51587a1
+_POINTER = b"version https://git-lfs"
+
+
 def _looked_into(
     path: Path,
     caller: str,
     read: Callable,  # of no argument
 ):
     "What `read` finds in a file, or a sentence about the file."
+    if path.is_file() and path.stat().st_size < 1000:
+        with path.open("rb") as start:
+            pointer = start.read(len(_POINTER)) == _POINTER
+        if pointer:
+            rule, got = f"{path.name} must hold features", "a pointer of Git LFS"
+            refuse(caller, rule, got, "fetch the file by git lfs pull", OSError)
     try:
         return read()
     except Exception as e:  # readers raise many types
         if str(e).startswith(f"{caller}: "):
             raise
-        got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
+        message = re.sub(r"\x1b\[\d*m", "", f"{type(e).__name__}: {e}")
+        got = " ".join(message.split())[:160]
         refuse(caller, f"{path.name} must hold features", got, _remedy_for(path), OSError)
 
 
@@ -228,7 +243,7 @@ def _remedy_for(
 ) -> str:
     if sources.is_vector_cache(path.parent):
         return "it is part of a cache of mteb: name its folder"
-    if path.exists() and path.suffix in (".pt", ".pth"):
+    if path.exists() and path.suffix.lower() in (".pt", ".pth"):
         return "store the tensor alone, by torch.save(X, FILE)"
     return "check the file" if path.exists() else "check the path"
 
@@ -238,9 +253,10 @@ def _stored(
     key: str | None,
 ) -> dict[str, Any]:  # name -> array
     "What a file of arrays or tensors holds."
-    if path.suffix == ".npy":
+    ending = path.suffix.lower()
+    if ending == ".npy":
         return {"features": map_npy(path)}
-    if path.suffix == ".npz":
+    if ending == ".npz":
         names = {m.filename.removesuffix(".npy") for m in _members(path, key)}
         if sparse.holds_sparse(names):
             from scipy.sparse import load_npz
@@ -251,7 +267,7 @@ def _stored(
                 return dict.fromkeys(sorted(archive.files))
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in names}
-    if path.suffix == ".safetensors":
+    if ending == ".safetensors":
         from safetensors.torch import load_file
 
         return load_file(path)
@@ -263,10 +279,16 @@ def _named_tensors(saved: Any) -> dict[Any, Any]:  # name -> array
     if isinstance(saved, Tensor):
         return {"features": saved.detach()}
     if isinstance(saved, Mapping):
-        tensors = {k: v.detach() if isinstance(v, Tensor) else v for k, v in saved.items()}
+        batched = {k: _named_tensors(v) if isinstance(v, list) else v for k, v in saved.items()}
+        joined = {k: v.get("features", v) if isinstance(v, dict) else v for k, v in batched.items()}
+        tensors = {k: v.detach() if isinstance(v, Tensor) else v for k, v in joined.items()}
         matrices = [k for k, v in tensors.items() if getattr(v, "ndim", 0) == 2]
         one = len(matrices) == 1 and "features" not in tensors
         return {"features": tensors[matrices[0]]} if one else tensors
+    if not isinstance(saved, (list, tuple)):
+        raise TypeError(f"{type(saved).__name__}, which is no tensor")
+    if saved and all(isinstance(part, (int, float)) for part in saved):
+        return {"features": torch.tensor(saved, dtype=torch.float64)}
     parts = [_named_tensors(part) for part in saved]
     if parts and all("features" in part for part in parts):
         rows = [part["features"] for part in parts]
@@ -295,7 +317,7 @@ def _chosen(
     if len(arrays) != 1:
         rule = f"{path.name} must hold 'features' or a single array"
         remedy = "store one array, or call it 'features'"
-        if path.suffix == ".npz" and arrays:
+        if path.suffix.lower() == ".npz" and arrays:
             remedy = f"name one, e.g. {path.name[-60:]}:{next(iter(arrays))}"
         refuse(caller, rule, names, remedy)
     return next(iter(arrays.values()))
@@ -323,13 +345,16 @@ def read_feather(
 
 def read_json(
     path: Path,
+    caller: str,  # who asks
 ) -> DataFrame:
     "Rows in a file of json: objects with one name a column, or lists, one a line or one list."
     import pandas as pd
 
     text = path.read_text(encoding="utf-8-sig")
     if path.suffix.lower() == ".json":
-        return pd.DataFrame(json.loads(text))
+        read = json.loads(text)
+        frame = tables.frame_of_json(read, path.name, caller)
+        return pd.DataFrame(read) if frame is None else frame
     return pd.DataFrame([json.loads(line) for line in text.splitlines() if line.strip()])
 
 
@@ -337,7 +362,9 @@ def _frame_in(
     path: Path,
     caller: str,
 ) -> DataFrame:
-    return read_feather(path, caller) if path.suffix.lower() == ".feather" else read_json(path)
+    return (
+        read_feather(path, caller) if path.suffix.lower() == ".feather" else read_json(path, caller)
+    )
 
 
 def _unpacked(
@@ -381,7 +408,7 @@ def _read_file(
     rule = f"{path.name[-60:]} must be a file of features"
     if not path.exists():
         refuse(caller, rule, "no such file", "check the path", OSError)
-    remedy = _CURES.get(ending, f"store them as one of {', '.join(FEATURE_FILES)}")
+    remedy = CURES.get(ending, f"store them as one of {', '.join(FEATURE_FILES)}")
     refuse(caller, rule, f"the ending {path.suffix or 'none'}", remedy)
 
 
@@ -390,7 +417,7 @@ def _read_arrays(
     key: str | None,
     caller: str,
 ):  # an array or a tensor
-    if path.suffix == ".npz":
+    if path.suffix.lower() == ".npz":
         for member in _members(path, key):
             refuse_bomb(path, member, caller)
     return _with_room(_chosen(_stored(path, key), path, key, caller), caller)

@@ -57,6 +57,7 @@ _OTHER = frozenset(  # endings of files beside the images, which are never opene
 )
 _SYSTEM = {"@eadir", "__macosx", "#recycle", "@recycle", "$recycle.bin", "lost+found"}
 _SYSTEM |= {"system volume information", "__pycache__", "#snapshot", "@tmp"}
+_SYSTEM |= {"@recently-snapshot", "@recycle bin", "lightroom previews", "recycler", "found.000"}
 _FIRST_BYTES = (
     *(b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*"),
     b"\0\0\0\x0cjP  ",
@@ -385,6 +386,23 @@ def _columns_in(columns, keys, usual):  # name of the images' column, name of th
     return image, label
 
 
+def _file_at(folder, written):  # Path
+    "The file that a table names, also in the spelling of Windows."
+    file = folder / written
+    if "\\" in written and not file.exists():
+        return folder / written.replace("\\", "/")
+    return file
+
+
+def _refuse_contradiction(paths, labels, table):
+    "Refuse a table in which an image has two labels."
+    first: dict = {}
+    for file, label in zip(paths, labels or (), strict=False):
+        if first.setdefault(file, label) != label:
+            rule, got = f"an image of {table} must have one label", f"two for {file!r:.60}"
+            refuse("load_images", rule, got, "keep one of them; several go to labels= as columns")
+
+
 def _load_table(path, limit, options, *, input_key=None, target_key=None, **others):  # ImageSource
     "Images whose paths a table lists."
     _refuse_options(others, "a table", "input_key and target_key")
@@ -403,8 +421,9 @@ def _load_table(path, limit, options, *, input_key=None, target_key=None, **othe
     paths = [str(file).strip() for file in table.cells[plain.index(image)]]
     some = evenly(len(table), limit).tolist()
     labels = None if label is None else _codes(table.cells[plain.index(label)], label, path.name)
+    _refuse_contradiction(paths, labels, path.name)
     return ImageSource(
-        [path.parent / paths[i] for i in some],
+        [_file_at(path.parent, paths[i]) for i in some],
         path.name,
         labels=None if labels is None else [labels[i] for i in some],
         names=[paths[i] for i in some],

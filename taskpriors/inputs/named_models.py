@@ -38,6 +38,8 @@ def check_timm_name(
         return
     near = tagged[:5] or difflib.get_close_matches(base, timm.list_models(), 3, 0.5)
     remedy = f"did you mean {' or '.join(near)}" if near else "see timm.list_models()"
+    if Path(name).is_file():
+        remedy = f"for the file of that name, give it an ending, as in {name}.npy"
     rule = f"timm {timm.__version__} must know the {'weights' if is_model else 'model'}"
     refuse(caller, rule, repr(name), remedy)
 

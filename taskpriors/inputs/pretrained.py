@@ -177,17 +177,28 @@ def without_masks(
     if ratio is None or not draws or "pixel_values" not in named:
         yield {}
         return
-    embeddings = next(m for m in network.modules() if hasattr(m, "patch_embeddings"))
-    patches = embeddings.patch_embeddings.num_patches
-    pixels = named["pixel_values"]
-    order = torch.arange(patches, device=pixels.device, dtype=torch.float32)
+    modules = [m for m in network.modules() if hasattr(m, "patch_embeddings")]
+    embeddings: list[Any] = [m.patch_embeddings for m in modules]
+    patches = next((e.num_patches for e in embeddings if hasattr(e, "num_patches")), None)
+    pixels, more = named["pixel_values"], {}
+    if patches is not None:  # a network without it puts its patches back in order by itself
+        order = torch.arange(patches, device=pixels.device, dtype=torch.float32)
+        more = dict(noise=order.expand(len(pixels), -1))
     config.mask_ratio = 0.0
     try:
-        yield dict(noise=order.expand(len(pixels), -1))
+        yield more
     finally:
         config.mask_ratio = ratio
 
 # %% ../../nbs/inputs/03_pretrained.ipynb #dd589fdf
+def without_decoder(
+    network: Any,  # of transformers
+) -> Any:
+    "The encoder of a network that writes a text: its decoder reads what it has written so far."
+    writes = getattr(getattr(network, "config", None), "is_encoder_decoder", False)
+    return network.get_encoder() if writes and hasattr(network, "get_encoder") else network
+
+
 class PooledModel(nn.Module):
     "A network of transformers as a function from a batch to one vector per input."
 
@@ -201,7 +212,7 @@ class PooledModel(nn.Module):
         check_choice(pooling, POOLINGS, "embed", "pooling")
         base = getattr(network, "base_model", network)
         self._heads = [] if pooling is not None else class_layers(network)
-        self.network, self.pooling = network if self._heads else base, pooling
+        self.network, self.pooling = network if self._heads else without_decoder(base), pooling
         self._pooled_by = ""
         self._axis: int | None = None  # of the channels of a map
         self._has_pooler = is_pooler_trained(base)

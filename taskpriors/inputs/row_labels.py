@@ -13,7 +13,8 @@ import re
 import unicodedata
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol
@@ -35,7 +36,7 @@ from taskpriors.checks import (
     refuse,
 )
 from . import tables
-from .feature_files import split_key
+from .feature_files import CURES, read_feather, split_key
 from .remote import is_url, local_copy
 from .sources import FeatureFile, Matrix, Source, source_of
 from ..refusals import shortened
@@ -417,7 +418,10 @@ def label_place(
             break
     got = shortened(", ".join(map(repr, table.columns)), 120)
     rule = f"one column of {shortened(table.name, 40)} must be that of the labels"
-    refuse(caller, rule, got, "call it label, or name it by label_column=")
+    remedy = "call it label, or name it by label_column="
+    if not any(name in KEY_NAMES or name in LABEL_NAMES for name in plain):
+        remedy += "; if the first line is a point, write names of the columns above it"
+    refuse(caller, rule, got, remedy)
 
 
 def entries_of_table(
@@ -442,6 +446,25 @@ def entries_of_table(
     return Entries(table.cells[at], tuple(keys), table.name, header, table.notes)
 
 
+def _entries_in_other(file: Path, label_column: str | None, caller: str) -> Entries | ArrayLike:
+    "Labels in a file that is no table of text, or a sentence about it."
+    ending, name = file.suffix.lower(), shortened(file.name, 60)
+    if ending == ".feather":
+        return entries_of_table(
+            tables.of_frame(read_feather(file, caller), file.name), label_column, caller
+        )
+    saved: Any = None
+    if ending in (".pt", ".pth"):
+        saved = torch.load(file, map_location="cpu", weights_only=True)
+        if isinstance(saved, Mapping):
+            saved = next((saved[key] for key in LABEL_NAMES if key in saved), None)
+    if saved is None:
+        got = f"the ending {ending}" if ending in CURES else "no 'labels'"
+        remedy = CURES.get(ending, "store the labels as .csv or .npy")
+        refuse(caller, f"{name} must hold labels that can be read", got, remedy)
+    return saved
+
+
 def _entries_in_file(path: Any, label_column: str | None, caller: str) -> Entries | ArrayLike:
     file, key = split_key(path)
     if is_url(file):
@@ -459,6 +482,8 @@ def _entries_in_file(path: Any, label_column: str | None, caller: str) -> Entrie
                 remedy = f"name it, as in {shortened(file.name, 60)}:NAME"
                 refuse(caller, "an archive must have the array of labels", got, remedy)
             return archive[name]
+    if file.suffix.lower() in (".pt", ".pth", ".feather", ".safetensors", *CURES):
+        return _entries_in_other(file, label_column, caller)
     if not tables.kind_of(file):
         text = tables.text_in(file, caller)
         return text.removesuffix("\n").split("\n")
@@ -476,7 +501,10 @@ def _labels_in(path: Any, label_column: str | None, caller: str) -> Entries | Ar
         if str(e).startswith(caller):
             raise
         rule = f"{shortened(Path(path).name, 60)} must hold one label for each point"
-        refuse(caller, rule, shortened(" ".join(str(e).split()), 120), "save it again")
+        remedy = "save it again"
+        if "Object arrays" in str(e):
+            remedy = "save words as text, by np.save(FILE, labels.astype(str))"
+        refuse(caller, rule, shortened(" ".join(str(e).split()), 120), remedy)
 
 
 def _entries_of(labels: Any, label_column: str | None, caller: str) -> Entries | ArrayLike:
@@ -519,6 +547,11 @@ def _stem_of(parts: tuple) -> tuple[str, ...]:
     return (*parts[:-1], parts[-1].rpartition(".")[0] or parts[-1]) if parts else parts
 
 
+_OF_FILES = tuple(  # endings that a file may exchange for another and stay the same point
+    ".png .jpg .jpeg .jfif .tif .tiff .bmp .gif .webp .ppm .dcm .heic .npy .pt .txt .json".split()
+)
+
+
 class PointFinder:
     "Rows of the points that a path, a name without its ending or a number may mean."
 
@@ -526,6 +559,7 @@ class PointFinder:
         self.whole: dict = {}
         self.ends: dict = {}
         self.stems: dict = {}
+        self.whole_stems: dict = {}
         self.numbers: dict = {}
         for i, name in enumerate(names):
             parts = _parts_of(name)
@@ -534,6 +568,7 @@ class PointFinder:
             for k in range(len(parts)):
                 self.ends.setdefault(parts[k:], []).append(i)
                 self.stems.setdefault(stem[k:], []).append(i)
+            self.whole_stems.setdefault(stem, []).append(i)
             if stem and stem[-1].isdecimal():
                 self.numbers.setdefault(int(stem[-1]), []).append(i)
 
@@ -548,6 +583,11 @@ class PointFinder:
             return self.whole.get(parts) or self.ends[parts]
         longer = (self.whole.get(parts[k:]) for k in range(1, len(parts)))
         at = next((rows for rows in longer if rows), None) or self.stems.get(parts)
+        plain = parts[-1].lower() if parts else ""
+        if at is None and plain and ("." not in plain or plain.endswith(_OF_FILES)):
+            stem = _stem_of(parts)  # whatever the ending is
+            longer = (self.whole_stems.get(stem[k:]) for k in range(1, len(stem)))
+            at = self.stems.get(stem) or next((rows for rows in longer if rows), None)
         if at is None and numbered and len(parts) == 1 and parts[0].isdecimal():
             at = self.numbers.get(int(parts[0]))
         return at or []
@@ -609,7 +649,7 @@ def _by_name(
     return None
 
 
-def _by_number(entries: Entries, n: int) -> Placement | None:
+def _by_number(entries: Entries, n: int, caller: str) -> Placement | None:
     "Rows by the column that numbers the points."
     for key in entries.keys:
         whole = [_key_text(cell).strip() for cell in key.cells]
@@ -619,6 +659,11 @@ def _by_number(entries: Entries, n: int) -> Placement | None:
             continue
         rows = list(map(int, whole))
         some = key.kind in (*ROW_NAMES, "its index", "the keys") and max(rows, default=n) < n
+        if not key.kind and tables.counts(whole) and len(rows) == n and rows != sorted(rows):
+            if 0 not in rows:
+                rule = "a column that numbers the points must say so"
+                got = f"{key.column} with 1 to {n} in another order"
+                refuse(caller, rule, got, "call it id to place labels by it, or drop it")
         if tables.counts(whole) and len(rows) == n and (key.kind or 0 in rows):
             start = min(rows)
             rows = [row - start for row in rows]
@@ -658,7 +703,7 @@ def placement(
     if numbered is not None:
         return Placement([_row_of(cell, n, caller) for cell in numbered.cells])
     by_name = None if names is None else _by_name(entries, names, skipped, n, caller)
-    by_number = by_name or _by_text(entries, texts) or _by_number(entries, n)
+    by_number = by_name or _by_text(entries, texts) or _by_number(entries, n, caller)
     if by_number is not None:
         return by_number
     key = next((key for key in entries.keys if key.kind not in ("", "its order")), None)
@@ -891,14 +936,43 @@ class PointGroups(NamedTuple):
     notes: tuple[str, ...] = ()  # what a reader should know of them
 
 
-def _groups_in(path: str, caller: str) -> Any:  # Entries, or an array
-    file, _ = split_key(path)
-    column = None
-    if not is_url(file) and file.is_file() and tables.kind_of(file):
-        table = tables.read(file, caller, column_names={*GROUP_NAMES, *_WANTED})
-        plain = {tables.plain_name(name): name for name in table.columns}
-        column = next((plain[name] for name in GROUP_NAMES if name in plain), None)
-    return _labels_in(path, column, caller)
+@contextmanager
+def _speaking_of_groups() -> Iterator[None]:
+    "Within this context sentences about labels are about groups."
+    try:
+        yield
+    except (ValueError, OSError) as e:
+        message = str(e).replace("call it label, or name it by label_column=", "call it group")
+        words = (
+            ("that of the labels", "that of the groups"),
+            ("have one label", "be in one group"),
+        )
+        for label, group in (*words, ("labels", "groups")):
+            message = message.replace(label, group)
+        raise type(e)(message) from None
+
+
+def _group_column(columns: Sequence) -> Any:  # the first usual name; None if there is none
+    plain = {tables.plain_name(name): name for name in columns}
+    return next((plain[name] for name in GROUP_NAMES if name in plain), None)
+
+
+def _group_entries(groups: Any, caller: str) -> Any:  # Entries, an array or a list
+    if isinstance(groups, (str, os.PathLike)):
+        file, _ = split_key(groups)
+        column = None
+        if not is_url(file) and file.is_file() and tables.kind_of(file):
+            table = tables.read(file, caller, column_names={*GROUP_NAMES, *_WANTED})
+            column = _group_column(table.columns)
+        return _labels_in(groups, column, caller)
+    if hasattr(groups, "iloc") and hasattr(groups, "columns"):
+        return _entries_of(groups, _group_column(groups.columns), caller)
+    entries: Any = _entries_of(groups, None, caller)
+    if getattr(entries, "ndim", 1) != 1:
+        rule, got = "groups must be one name for each point", f"shape {tuple(entries.shape)}"
+        refuse(caller, rule, got, "pass one column, shape (n,)")
+    of_bytes = isinstance(entries, np.ndarray) and entries.dtype.kind == "S"
+    return np.char.decode(entries, "utf-8", "replace") if of_bytes else entries
 
 
 def groups_of_points(
@@ -908,14 +982,14 @@ def groups_of_points(
     caller: str,  # who asks
 ) -> PointGroups:
     "The group of each point, found by its row, name or number as a label is."
-    if isinstance(groups, (str, os.PathLike)):
-        entries = _groups_in(os.fspath(groups), caller)
-    else:
-        entries = _entries_of(groups, None, caller)
-    if not isinstance(entries, Entries):
-        return PointGroups(check_several(entries, caller, "groups"))
-    entries = _without_empty_rows(entries)
-    place = placement(entries, points, n, caller)
-    placed = entries.values if place.rows is None else _placed(entries, place.rows, n, caller)
+    if isinstance(groups, PointGroups):
+        return groups
+    with _speaking_of_groups():
+        entries = _group_entries(groups, caller)
+        if not isinstance(entries, Entries):
+            return PointGroups(check_several(entries, caller, "groups"))
+        entries = _without_empty_rows(entries)
+        place = placement(entries, points, n, caller)
+        placed = entries.values if place.rows is None else _placed(entries, place.rows, n, caller)
     notes = (note.replace("Labels", "Groups", 1) for note in (*entries.notes, *place.notes))
     return PointGroups(placed, tuple(notes))

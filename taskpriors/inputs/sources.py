@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
 
 from .remote import is_url
 
@@ -22,7 +23,7 @@ from .remote import is_url
 _ENDINGS = "npy npz pt pth ckpt bin safetensors csv tsv txt parquet feather arrow json jsonl"
 _ENDINGS += " pkl pickle joblib h5 hdf5 mat xlsx xls zip tar gz bz2 xz zst zarr dat tfrecord"
 FILE_ENDINGS = tuple(f".{ending}" for ending in _ENDINGS.split())  # of files that may hold numbers
-_SPREAD = nn.parallel.DistributedDataParallel
+_WRAPPERS = (nn.DataParallel, nn.parallel.DistributedDataParallel, AveragedModel)
 _CACHE_FILES = ("vectors.npy", "index.json", "dimension")
 _NETWORK_FILES = ("config.json", "modules.json")
 _WITH_KEY = re.compile(r"(.+\.npz):([^:/\\]+)")
@@ -36,6 +37,16 @@ class KeyedFile(NamedTuple):
     key: str | None
 
 
+def home_path(
+    text: str | os.PathLike,
+) -> Path:
+    "A path whose first part ~ is the user's folder; a name that begins with ~ stays."
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:  # no user is called so
+        return Path(text)
+
+
 def split_key(
     path: str | os.PathLike,  # of a file, or FILE.npz:KEY, or the same at a URL
 ) -> KeyedFile:
@@ -44,14 +55,14 @@ def split_key(
     if is_url(text):
         named = _WITH_KEY.fullmatch(text)
         return KeyedFile(named[1], named[2]) if named else KeyedFile(text, None)
-    whole = Path(text).expanduser()
+    whole = home_path(text)
     if not os.path.lexists(whole):
         for colon in re.finditer(r"(?<=\.npz):(?=.)", text):  # a key may hold colons and slashes
-            file = Path(text[: colon.start()]).expanduser()
+            file = home_path(text[: colon.start()])
             if file.is_file():
                 return KeyedFile(file, text[colon.end() :])
         if named := _WITH_KEY.fullmatch(text):
-            return KeyedFile(Path(named[1]).expanduser(), named[2])
+            return KeyedFile(home_path(named[1]), named[2])
     return KeyedFile(whole, None)
 
 
@@ -66,7 +77,7 @@ def is_repository(
     name: str,  # of a model
 ) -> bool:
     "Is a name OWNER/NAME, and no file, folder or zoo/NAME?"
-    if name.startswith("zoo/") or Path(name).expanduser().exists():
+    if name.startswith("zoo/") or home_path(name).exists():
         return False
     return re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name) is not None
 
@@ -371,7 +382,7 @@ def _of_text(
     if not is_path and text.startswith(("zoo/", "hf-hub:", "hf_hub:", "local-dir:")):
         return Name(text)
     if text.lower().endswith(".onnx"):
-        return OnnxNetwork(Path(text).expanduser())
+        return OnnxNetwork(home_path(text))
     file, key = split_key(text)
     if is_url(text):
         return Url(file, key)
@@ -398,6 +409,13 @@ def _of_pair(pair: tuple) -> Source:
         and first.partner is None
     )
     return replace(first, partner=pair[1]) if runs else Unknown(pair)
+
+
+def _unwrapped(module: nn.Module) -> nn.Module:
+    "The network that torch has wrapped, to spread, to average or to compile it."
+    compiled = getattr(module, "_orig_mod", None)
+    inner: Any = module.module if isinstance(module, _WRAPPERS) else compiled
+    return module if not isinstance(inner, nn.Module) else _unwrapped(inner)
 
 
 def _has(model: object, *names: str) -> bool:
@@ -440,8 +458,7 @@ def source_of(
     if isinstance(model, tuple):
         return _of_pair(model)
     if isinstance(model, nn.Module):
-        inner: Any = model.module if isinstance(model, _SPREAD) else model
-        return Network(inner)
+        return Network(_unwrapped(model))
     return _of_object(model)
 
 # %% ../../nbs/inputs/00_sources.ipynb #a00be726

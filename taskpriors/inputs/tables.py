@@ -391,20 +391,21 @@ def of_records(
 def is_usual_index(
     index: Any,  # of a data frame
 ) -> bool:
-    "Does an index say nothing: 0, 1, 2, ... in order, or several levels?"
-    counts_up = getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1
-    return counts_up or getattr(index, "nlevels", 1) > 1
+    "Does an index say nothing: 0, 1, 2, ... in order?"
+    return getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1
 
 
 def of_frame(
     frame: DataFrame,
     name: str,  # what to call the table
 ) -> Table:
-    "The table of a data frame; its index is a column without a name, unless it only counts."
+    "The table of a data frame; its index is columns without a name, unless it only counts."
     columns, cells = list(frame.columns), [frame.iloc[:, k].tolist() for k in range(frame.shape[1])]
     index = frame.index
     if not is_usual_index(index):
-        columns, cells = ["", *columns], [index.tolist(), *cells]
+        several = range(index.nlevels if index.nlevels > 1 else 0)
+        named = [index.tolist(), *(index.get_level_values(k).tolist() for k in several)]
+        columns, cells = [*[""] * len(named), *columns], [*named, *cells]
     return Table(name, tuple(str(column).strip() for column in columns), tuple(cells))
 
 
@@ -414,6 +415,40 @@ def _once_each(pairs: list) -> dict:  # a dictionary of json would keep the last
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the name {shortened(twice, 40)!r} twice in one object")
     return dict(pairs)
+
+
+_LABELS = {"label", "labels", "target", "class"}  # names that a column has and no row
+
+
+def _is_nested(read: Any) -> bool:  # name -> name -> value, each with the same names
+    parts = list(read.values()) if isinstance(read, dict) else []
+    return bool(parts) and all(
+        isinstance(part, dict) and part.keys() == parts[0].keys() for part in parts
+    )
+
+
+def frame_of_json(
+    read: Any,  # what json holds
+    name: str,  # of the file
+    caller: str,  # who asks
+) -> DataFrame | None:  # None if it is none of the forms in which pandas writes a data frame
+    "A data frame as pandas writes it: by columns, by rows, with its parts, or with its schema."
+    import pandas as pd
+
+    if isinstance(read, dict) and read.keys() == {"columns", "index", "data"}:
+        return pd.DataFrame(read["data"], index=read["index"], columns=read["columns"])
+    if isinstance(read, dict) and read.keys() == {"schema", "data"}:
+        return pd.DataFrame(read["data"])
+    if not _is_nested(read):
+        return None
+    outer, inner = list(read), list(next(iter(read.values())))
+    if counts(inner) or _LABELS & set(map(plain_name, outer)):
+        return pd.DataFrame(read)
+    if not counts(outer) and not _LABELS & set(map(plain_name, inner)):
+        rule = f"{shortened(name, 40)} must say which of its names are columns"
+        got = f"{shortened(repr(outer[0]), 40)} and {shortened(repr(inner[0]), 40)}"
+        refuse(caller, rule, got, "write it by to_json(orient='split'), or as records")
+    return pd.DataFrame.from_dict(read, orient="index")
 
 
 def _read_json(path: Path, caller: str) -> Table:
@@ -426,7 +461,15 @@ def _read_json(path: Path, caller: str) -> Table:
     except ValueError as e:
         rule = f"{shortened(name, 60)} must hold json"
         refuse(caller, rule, str(e), "check the file, or write one value a line into .jsonl")
+    frame = frame_of_json(read, name, caller)
+    if frame is not None:
+        return of_frame(frame, name)
     if isinstance(read, dict) and all(isinstance(column, list) for column in read.values()):
+        lengths = {column: len(cells) for column, cells in read.items()}
+        if len(set(lengths.values())) > 1:
+            rule = f"the lists of {shortened(name, 40)} must have one length"
+            got = shortened(", ".join(f"{n} in {column!r}" for column, n in lengths.items()), 80)
+            refuse(caller, rule, got, "write one record a line into .jsonl")
         read = [dict(zip(read, row, strict=True)) for row in zip(*read.values(), strict=True)]
     if isinstance(read, dict):
         return Table(name, ("", "label"), (list(read), list(read.values())))
@@ -601,6 +644,8 @@ def _row_of_numbers(row: list, k: int, form: _NumberForm, name: str, caller: str
         rule = f"{name} must have columns of numbers only"
         got = f"{shortened(row[at], 30)!r} in row {k + 1} of column {column}"
         remedy = "drop that column; if it names the points, sort the rows by it before"
+        if row[at].lstrip().startswith("["):
+            remedy = "store vectors as .npy or .parquet, because a text shortens them"
         refuse(caller, rule, got, remedy, TypeError)
     return np.array(values)
 
@@ -609,7 +654,7 @@ def _with_decimal_commas(form: _NumberForm, name: str, caller: str) -> tuple[str
     "What a comma in a number means; a thousand is refused, because it may be a one."
     rows = list(islice(_rows_in(form.text, form.separator), _FIRST_LINES))
     for words in zip(*(row[: form.width] for row in rows), strict=False):
-        commas = [word for word in words if "," in word]
+        commas = [word for word in words if "," in word and not re.search("[^\\d.,+\\s-]", word)]
         if commas and not has_decimal_commas(commas):
             rule = f"the numbers of {name} must be written without commas for thousands"
             refuse(caller, rule, repr(commas[0]), "write 1000 or 1.000 for 1,000")

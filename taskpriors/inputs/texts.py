@@ -360,7 +360,11 @@ def position_limits(
 ) -> list[int | None]:  # numbers of tokens
     "How many tokens a network has positions for; some tables keep rows for other uses."
     config = getattr(network, "config", None)
-    of_config = getattr(getattr(config, "text_config", config), "max_position_embeddings", None)
+    config = getattr(config, "text_config", config)
+    names = ("max_position_embeddings", "max_seq_len", "n_positions")  # as ALiBi of MPT builds it
+    of_config = next(
+        (k for name in names if isinstance(k := getattr(config, name, None), int)), None
+    )
     tables = position_tables(network)
     offsets = [
         getattr(m, "offset", 0) if m.padding_idx is None else m.padding_idx + 1 for m in tables

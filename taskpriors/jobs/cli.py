@@ -159,7 +159,6 @@ def run_rank(
     if "models" in given:
         given["models"] = arguments.files_in_folders(given["models"])
     from taskpriors.rank.models import rank_models
-    from taskpriors.rank.record import free_folder
 
     report = _report_path(given)
     task = arguments.recorded_task(given)
@@ -168,12 +167,11 @@ def run_rank(
     column = given.get("label_column")
     labels = arguments.label_options(images, args.labels, column) if "labels" in given else {}
     options = _with_all(given, arguments.own_options(given) | labels)
-    out = args.out if "overwrite" in given else free_folder(args.out)
-    ranking = rank_models(images=images, out=out, overwrite=True, **options)
+    ranking = rank_models(images=images, out=args.out, overwrite="overwrite" in given, **options)
     if "plan" in given:
         print(ranking)
         return 0
-    _tell(ranking, out, given, report)
+    _tell(ranking, ranking.folder, given, report)
     if task:
         ranking.to_record(task, given["to_record"], overwrite="overwrite" in given)
         console.complain(f"the scores on {task} are added to {given['to_record']}")
@@ -188,7 +186,6 @@ def run_layers(
 
     from taskpriors.inputs.accepted_models import load_encoder
     from taskpriors.jobs.layers import rank_layers
-    from taskpriors.rank.record import free_folder
 
     given = vars(args)
     report = _report_path(given)
@@ -202,9 +199,8 @@ def run_layers(
     points = {"texts" if "texts" in given else "images": opened}
     options = _with_all(given, options)
     ranking = rank_layers(options.pop("model"), **points, **options)
-    out = args.out if "overwrite" in given else free_folder(args.out)
-    ranking = replace(ranking, folder=_plain(out))
-    _tell(ranking, ranking.save(out, overwrite=True), given, report)
+    out = ranking.save(args.out, overwrite="overwrite" in given)
+    _tell(replace(ranking, folder=_plain(out)), out, given, report)
     return 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #d90ac15b

@@ -284,6 +284,8 @@ def label_loop(
     if ranking.to_label is None:
         ranking.next_labels(1)  # refuses, and says why
     options.setdefault("progress", False)
+    if ranking.groups is not None and not ranking.settings.get("copies"):
+        options.setdefault("groups", ranking.groups)
 
     def rank(labels):
         arrays = images is not None and ranking.settings.get("images") is None

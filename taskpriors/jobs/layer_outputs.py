@@ -26,6 +26,20 @@ from .fixed_tasks import InputsLike
 from .monitor import encode
 
 # %% ../../nbs/jobs/05_layer_outputs.ipynb #02f1c728
+def _stages_beside(name: str, blocks: Any, lists: list) -> list[str]:
+    "The stages of a network that has several lists of one kind of block, such as a ResNet."
+    parent, kind = name.rpartition(".")[0], type(blocks[-1])
+    stages = [
+        other
+        for _, other, modules in lists
+        if other.rpartition(".")[0] == parent
+        and isinstance(modules, nn.Sequential)
+        and type(modules[-1]) is kind
+    ]
+    own = not kind.__module__.startswith("torch.")  # a stage is made of blocks, not of layers
+    return stages if own and len(stages) > 1 else []
+
+
 def layer_names(
     model: nn.Module,
 ) -> list[str]:  # as in `named_modules`, in the order of the forward pass
@@ -43,7 +57,8 @@ def layer_names(
     if not lists:
         return [name for name, _ in model.named_children()]
     _, name, blocks = max(lists, key=lambda entry: entry[0])
-    return [f"{name}.{k}".lstrip(".") for k, _ in blocks.named_children()]
+    stages = _stages_beside(name, blocks, lists)
+    return stages or [f"{name}.{k}".lstrip(".") for k, _ in blocks.named_children()]
 
 # %% ../../nbs/jobs/05_layer_outputs.ipynb #5957a96f
 LAYER_POOLINGS = ("mean", "cls", "both", "last")

@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 
 import taskpriors.checks as checks
 from ..checks import DataFrame
-from ..store import cache_dir
+from ..store import cache_dir, write_file
 from ..toml import packaged_toml
 
 # %% ../../nbs/papers/01_study_data.ipynb #503ad3bd
@@ -106,5 +106,5 @@ def fetch_study_data(
     done = place / ".git" / "taskpriors-complete"
     if not done.exists():
         fetch_repository(name, entry, place)
-        done.write_text(entry["commit"])
+        write_file(done, entry["commit"])
     return place

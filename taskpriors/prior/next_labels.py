@@ -94,10 +94,11 @@ def points_looked_at(
     labelled: np.ndarray,  # rows of those that have a label, each once
     g: np.random.Generator,
     most: int = LOOKED_AT,  # points that are looked at
+    fresh: np.ndarray | None = None,  # rows without a label that may be chosen; None: all
 ) -> tuple[np.ndarray, np.ndarray]:  # with a label, half of them at most; without, ascending
     "Rows among which a sample is spread: a random choice of the labelled points and of the others."
     done = g.permutation(labelled)[: most // 2]
-    fresh = np.setdiff1d(np.arange(n), labelled)
+    fresh = np.setdiff1d(np.arange(n), labelled) if fresh is None else fresh
     return done, np.sort(g.permutation(fresh)[: most - len(done)])
 
 

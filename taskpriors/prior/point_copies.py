@@ -6,7 +6,8 @@
 __all__ = []
 
 # %% ../../nbs/prior/16_point_copies.ipynb #2a094582
-from typing import NamedTuple
+from hashlib import blake2b
+from typing import Any, NamedTuple
 
 import torch
 from scipy.sparse import coo_array
@@ -71,15 +72,15 @@ def copies_of_points(
     "Groups of points that are copies or near copies of each other; most groups are one point."
     X = check_features(features, "copies_of_points", min_rows=1).double().cpu()
     rows, first = X.unique(dim=0, return_inverse=True)
-    family = torch.arange(len(rows))
-    if len(rows) <= MOST:
-        centred = rows - rows.mean(0)
-        a, b = (
-            index.numpy() for index in near_pairs(centred / centred.abs().max().clamp(min=1e-300))
-        )
-        graph = coo_array(([1] * len(a), (a, b)), shape=(len(rows), len(rows)))
-        family = torch.from_numpy(connected_components(graph, directed=False)[1]).long()
-    return numbered(family[first])
+    return numbered(_families(rows)[first] if len(rows) <= MOST else first)
+
+
+def _families(rows: Tensor) -> Tensor:  # distinct, shape (n, d), float64 -> number of each, (n,)
+    centred = rows - rows.mean(0)
+    pairs = near_pairs(centred / centred.abs().max().clamp(min=1e-300))
+    a, b = (index.numpy() for index in pairs)
+    graph = coo_array(([1] * len(a), (a, b)), shape=(len(rows), len(rows)))
+    return torch.from_numpy(connected_components(graph, directed=False)[1]).long()
 
 
 def numbered(
@@ -90,6 +91,28 @@ def numbered(
     n = len(number)
     first = torch.full((n,), n).scatter_reduce(0, number, torch.arange(n), "amin")
     return first.argsort().argsort()[number]
+
+
+_ROOM = 2**28  # bytes of distinct rows that are read at once
+
+
+def copies_of_rows(
+    rows: Any,  # features (n, d) that stay on disk, with `blocks`, `take` and `shape`
+) -> Tensor:  # as of copies_of_points
+    "The same groups from one pass over rows that stay where they are."
+    distinct: dict = {}  # digest of a row -> its number
+    numbers: list[int] = []
+    first: list[int] = []  # rows
+    for block, X in rows.blocks():
+        for k, row in enumerate((X.cpu() + 0.0).numpy()):  # -0.0 becomes 0.0
+            word = blake2b(row.tobytes(), digest_size=16).digest()
+            numbers.append(distinct.setdefault(word, len(distinct)))
+            if numbers[-1] == len(first):
+                first.append(block.start + k)
+    number = torch.tensor(numbers)
+    if len(first) > MOST or 8 * len(first) * rows.shape[1] > _ROOM:
+        return numbered(number)
+    return numbered(_families(rows.take(torch.tensor(first)).cpu().double())[number])
 
 
 def copies_note(

@@ -281,23 +281,44 @@ def task_moment(
 LISTED = 500  # points to label that a ranking names
 
 
+def one_of_each_group(
+    groups: Tensor,  # number of the group of each point, shape (n,)
+    labelled: Tensor,  # shape (n,), True where a label is known
+    g: np.random.Generator,
+) -> np.ndarray:  # rows; all open ones where every group has a label
+    "A random point of each group of which no point has a label: labels of one group are one fact."
+    order = g.permutation(len(groups))
+    untouched = ~torch.isin(groups, groups[labelled]).numpy()[order]
+    if not untouched.any():
+        return (~labelled).nonzero()[:, 0].numpy()
+    _, first = np.unique(groups.numpy()[order][untouched], return_index=True)
+    return order[untouched][first]
+
+
 def points_to_label(
     engine: Engine,
     law: laws.Law,
     labelled: Tensor,  # shape (n,), True where a label is known
 ) -> Tensor | None:  # rows, in the order in which to label them; None if all have a label
-    "Points that no label is known of, spread over what the judges see."
+    "Points that no label is known of, spread over what the judges see; of each group one first."
     if labelled.all():
         return None
-    seed = engine.options.seed
-    parts = next_labels.points_looked_at(
-        len(labelled), labelled.nonzero()[:, 0].numpy(), np.random.default_rng(seed)
-    )
-    rows = torch.from_numpy(np.sort(np.concatenate(parts)))
+    seed, groups = engine.options.seed, engine.options.groups
+    g = np.random.default_rng(seed)
+    known = labelled.nonzero()[:, 0].numpy()
+    fresh = None if groups is None else one_of_each_group(groups, labelled, g)
+    done, open_rows = next_labels.points_looked_at(len(labelled), known, g, fresh=fresh)
+    rows = torch.from_numpy(np.sort(np.concatenate([done, open_rows])))
     near = next_labels.jury_coordinates(engine.judge_rows(law, rows))
     labelled_rows = labelled[rows].nonzero()[:, 0]
     listed = min(LISTED, len(rows) - len(labelled_rows))
-    return rows[next_labels.spread_points(near, listed, labelled=labelled_rows, seed=seed)]
+    order = rows[next_labels.spread_points(near, listed, labelled=labelled_rows, seed=seed)]
+    if groups is None or len(order) == LISTED:
+        return order
+    others = labelled.clone()
+    others[order] = True
+    left = torch.from_numpy(g.permutation((~others).nonzero()[:, 0].numpy()))
+    return torch.cat([order, left[: LISTED - len(order)]])
 
 # %% ../../nbs/rank/08_labelled.ipynb #b8e861b8
 def labels_record(

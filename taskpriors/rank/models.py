@@ -33,7 +33,6 @@ from .members import AnyModel, ModelsLike
 from .memory import ALL_PAIRS
 from .options import RankOptions
 from .ranking import Ranking
-from .record import free_folder
 from .run import run
 from ..signatures import documented
 from ..store import CacheLike, cache_dir
@@ -172,10 +171,16 @@ def _check_call(models, prior, metrics, out):
         _check_out(Path(out).expanduser())
 
 # %% ../../nbs/rank/13_models.ipynb #be591d02
-def _pairs_of_frames(pairs, points):  # whose rows have names
-    if pairs is None:
-        return None
-    return row_pairs.read_pairs(pairs, points, len(points.names), "rank_models")
+def _of_named_rows(named, labels, groups, pairs):  # the same, where rows of frames have names
+    caller, rows = "rank_models", row_labels.rows_of_frames(named, "rank_models")
+    if rows.points is not None:
+        n = len(rows.points.names)
+        labels = row_labels.read_labels(labels, rows.points, n)
+        if groups is not None:
+            groups = row_labels.groups_of_points(groups, rows.points, n, caller)
+        if pairs is not None:
+            pairs = row_pairs.read_pairs(pairs, rows.points, n, caller)
+    return rows.models, labels, groups, pairs
 
 
 def _check_pairs(pairs, labels, scoring):
@@ -400,11 +405,8 @@ def rank_models(
     )
     named = members.named_models(models)
     if images is None and texts is None:
-        rows_by_name = row_labels.rows_of_frames(named, "rank_models")
-        named, points = rows_by_name.models, rows_by_name.points
-        if points is not None:
-            labels = row_labels.read_labels(labels, points, len(points.names))
-            pairs = _pairs_of_frames(pairs, points)
+        named, labels, groups, pairs = _of_named_rows(named, labels, groups, pairs)
+        options = replace(options, groups=groups)
     choice = laws.read_prior(prior, named)
     needs = _needs_memory(options, choice, wanted.statistics, wanted.scores, how) + ["pairs"] * (
         pairs is not None
@@ -436,7 +438,5 @@ def rank_models(
         ranking = run(named, images, options, metrics=wanted.statistics, **ranking_options)
         ranking = with_synbench(ranking, named, wanted.scores, options)
     if out is not None:
-        folder = Path(out).expanduser() if overwrite else free_folder(out)
-        ranking = replace(ranking, folder=str(folder))
-        ranking.save(folder, overwrite=True)
+        ranking = replace(ranking, folder=str(ranking.save(out, overwrite=overwrite)))
     return ranking

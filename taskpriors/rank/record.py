@@ -12,6 +12,7 @@ import json
 import math
 import platform
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -341,12 +342,24 @@ def page_record(
 def free_folder(
     out: str | Path,  # directory
 ) -> Path:
-    "The directory itself if it holds no ranking yet, else the first free one of OUT-2, OUT-3, ..."
+    """The directory itself if it holds no ranking yet, else the first free one of OUT-2, OUT-3, ...
+
+    It is claimed by an empty ranking.json, which one of several processes makes.
+    """
     out = Path(out).expanduser()
     folder, k = out, 2
-    while (folder / "ranking.json").is_file():
-        folder, k = out.with_name(f"{out.name}-{k}"), k + 1
-    return folder
+    while True:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "ranking.json").open("x").close()
+        except FileExistsError:
+            if not folder.is_dir() or (folder / "ranking.json").is_dir():
+                return folder  # of which the writer will speak
+            folder, k = out.with_name(f"{out.name}-{k}"), k + 1
+        except OSError:  # of which the writer will speak, too
+            return folder
+        else:
+            return folder
 
 # %% ../../nbs/rank/08_record.ipynb #2423dff7
 def save_ranking(
@@ -354,6 +367,17 @@ def save_ranking(
     folder: Path,  # directory, whose ranking is replaced if it has one
 ) -> None:
     "Write ranking.csv, .png, .json and .safetensors, together or not at all."
+    try:
+        _save_files(ranking, folder)
+    except BaseException:
+        claim = folder / "ranking.json"
+        with suppress(OSError):
+            if claim.stat().st_size == 0:
+                claim.unlink()
+        raise
+
+
+def _save_files(ranking: Any, folder: Path) -> None:
     from safetensors.torch import save
 
     tensors = {f.name: getattr(ranking, f.name) for f in fields(ranking)}
@@ -381,7 +405,7 @@ def saved_fields(
     out = Path(out).expanduser()
     paths = [out / f"ranking.{kind}" for kind in ("json", "safetensors")]
     for path in paths:
-        if not path.is_file():
+        if not path.is_file() or not path.stat().st_size:
             got, remedy = repr(str(path)[-99:]), "pass the directory that save wrote"
             checks.refuse("Ranking.load", "the files of a ranking must exist", got, remedy, OSError)
     record = json.loads(paths[0].read_text())

@@ -114,20 +114,30 @@ def _check_classes(n, options):  # of tasks on n points
         checks.refuse(options.caller, rule, f"{options.n_classes} classes, {n} points", remedy)
 
 
+_NO_NEAR_COPIES = (
+    "Exact copies of points were looked for; near copies, as the frames of a video, are not among "
+    "more than {most:,} points: name them by groups=."
+)
 _ALIKE = 0.01  # share of points in groups of copies from which these are left out together
+
+
+def _copies_in(features: Any) -> Tensor:  # number of the group of each point, shape (n,)
+    in_memory = isinstance(features, Tensor)
+    find = point_copies.copies_of_points if in_memory else point_copies.copies_of_rows
+    return find(features)
 
 
 def copies_as_groups(
     options: RankOptions,
-    models: Mapping,  # name -> Model, whose features are in memory
+    models: Mapping,  # name -> Model
 ) -> tuple[RankOptions, str]:  # with groups if many points are copies; a sentence about copies
     "Points that are copies of each other in every model are no independent points."
     features = sorted((model.features for model in models.values()), key=lambda X: X.shape[1])
-    groups = point_copies.copies_of_points(features[0])
+    groups = _copies_in(features[0])
     for X in features[1:]:
         if len(groups.unique()) == len(groups):
             return options, ""
-        groups = point_copies.numbered(torch.stack([groups, point_copies.copies_of_points(X)], 1))
+        groups = point_copies.numbered(torch.stack([groups, _copies_in(X)], 1))
     sizes = groups.bincount()
     if len(sizes) == len(groups):
         return options, ""
@@ -136,6 +146,29 @@ def copies_as_groups(
         return options, note
     remedy = "They are left out together; pass groups=range(n) to take them as independent."
     return replace(options, groups=groups), f"{note} {remedy}"
+
+
+class Grouped(NamedTuple):
+    "The groups that points are left out by."
+
+    options: RankOptions  # with them
+    copied: str  # a sentence about copies, empty if there are none or nobody looked
+    notes: tuple  # of how groups found their points, and what was not looked for
+
+
+def groups_of(
+    options: RankOptions,
+    models: Mapping,  # name -> Model
+    source: Any | None,  # of images or texts; None if there are features alone
+    n: int,  # points
+) -> Grouped:
+    "The groups that somebody names, otherwise those of copies."
+    if options.groups is not None:
+        names, notes = row_labels.groups_of_points(options.groups, source, n, options.caller)
+        return Grouped(replace(options, groups=names), "", notes)
+    most = point_copies.MOST
+    notes = () if n <= most else (_NO_NEAR_COPIES.format(most=most),)
+    return Grouped(*copies_as_groups(options, models), notes)
 
 
 def split_points(
@@ -266,7 +299,8 @@ def find_scores(
 # %% ../../nbs/rank/12_run.ipynb #b4db5cc0
 _GROUPED = (
     "The {n_points:,} points are in {n_groups:,} groups: a probe is tested on groups that it has "
-    "not seen, and intervals take groups as independent."
+    "not seen, and intervals take groups as independent. Points to label next are of different "
+    "groups while there is one without a label."
 )
 
 
@@ -378,12 +412,7 @@ def rank_with(
     if source is None:
         checked_labels = row_labels.read_labels(labels, None, n, caller)
     engine.check(group.models, checked_labels)
-    copied, notes = "", ()
-    if options.groups is not None:
-        names, notes = row_labels.groups_of_points(options.groups, source, n, caller)
-        options = replace(options, groups=names)
-    elif isinstance(engine, memory.MemoryEngine):
-        options, copied = copies_as_groups(options, group.models)
+    options, copied, notes = groups_of(options, group.models, source, n)
     options, mask = split_points(options, n)
     votes = n_voters if choice.kind == "elected" and n_voters > 2 else 0
     steps = engine.steps(votes, len(group.models), labelled=checked_labels is not None)
