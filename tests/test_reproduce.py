@@ -67,7 +67,7 @@ SAME_TABLE = {  # in a small run: the same numbers drawn, a part of them, or one
 @pytest.mark.long
 @pytest.mark.parametrize("paper", SAME_TABLE)
 def test_every_item_runs_in_miniature_and_has_a_table_and_a_picture_of_its_own(paper, tmp_path):
-    "Those of Task Priors all run in the test below. No row of a table is called as in another paper."
+    "Those of Task Priors all run in the test below; no two papers have tables of the same rows."
     names = [name for name, item in ITEMS.items() if item.paper == paper]
     for name in names:
         run_small(name, tmp_path)

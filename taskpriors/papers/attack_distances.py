@@ -94,7 +94,9 @@ def _mean_distance(job, network):  # of the images that the attack finds, and th
             encoder.differentiable, x, y, 0.0, n_classes=n_classes
         )
         batch, steps = job.options.get("batch_size", 64), s.get("attack_steps", 10)
-        lengths = attack_distances(head.on(encoder.differentiable), x2, y2, n_classes, batch, steps)
+        lengths = attack_distances(
+            head.on(encoder.differentiable), x2, y2, n_classes, batch_size=batch, n_steps=steps
+        )
     found = lengths.isfinite()
     return float(lengths[found].mean()), float(found.float().mean())
 
