@@ -127,13 +127,15 @@ def _section_4_2(job: Job) -> tuple[list, Any]:
         for at, values in scores.items()
     }
     for n in s["sizes"]:
-        pair = [pearson[kind, n] for kind in both]
-        cells.append(Cell(f"SynBench, n = {n}", "Pearson", *pair))
+        released, ours = (pearson[kind, n] for kind in both)
+        cells.append(Cell(f"SynBench, n = {n}", "Pearson", released, ours))
     few = f"over {len(distances)} of {len(job.item.networks)} networks"
     for word, of in (("least", min), ("largest", max)):
-        pair = [of(pearson[kind, n] for n in s["sizes"]) for kind in both]
+        released, ours = (of(pearson[kind, n] for n in s["sizes"]) for kind in both)
         unlike = "" if len(distances) == len(job.item.networks) else few
-        cells.append(Cell(f"SynBench, {word} of the sizes", "Pearson", *pair, unlike=unlike))
+        cells.append(
+            Cell(f"SynBench, {word} of the sizes", "Pearson", released, ours, unlike=unlike)
+        )
     return cells, None
 
 
