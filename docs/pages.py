@@ -345,7 +345,7 @@ def papers_page(targets):
         "**proved**: in our words, each line checked by number. "
         "**reproduced**: the published result comes out. "
         "**implemented**: the method, on data of our own. "
-        "**partly**: some of it, the notebook says which. **refuted**: it does not hold. "
+        "**partly**: some of it, and why not all. **refuted**: it does not hold. "
         "**to run**: no notebook has its numbers, a command computes them. "
         "**left out**: no notebook claims it, for the reason given. "
         "**nothing to compute**: a drawing, or a text without a number. "
@@ -398,8 +398,7 @@ def _paper_row(what, line, hits, targets):
     statuses = list(dict.fromkeys(item.status for item, _ in hits))
     status = ", ".join(statuses) or standing(line, statuses)
     reason = reason or " ".join(recipe_notes(command))
-    parts = [where, reason] if command else [where or reason]
-    parts.append(f"`{command}`" if command else "")
+    parts = [where, reason, f"`{command}`" if command else ""]
     return f"| {what} | {text} | {status} | {'; '.join(p for p in parts if p)} |"
 
 

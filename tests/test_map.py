@@ -20,6 +20,18 @@ def test_an_item_without_a_mark_has_a_command_or_a_reason():
             assert (paper, what) in shown or " -- " in text or " => " in text, f"{paper}, {what}"
 
 
+def test_an_item_that_is_not_whole_says_why():
+    shown = notebooks.marks()
+    for paper, items in notebooks.catalogue().items():
+        for what, text in items.items():
+            statuses = [item.status for item, _ in shown.get((paper, what), [])]
+            line, _, command = text.partition(" => ")
+            if notebooks.standing(text, statuses) != "whole":
+                reason = line.partition(" -- ")[2] or " ".join(pages.recipe_notes(command))
+                assert reason, f"{paper}, {what}"
+                assert reason in pages._paper_row(what, text, shown.get((paper, what), []), set())
+
+
 def test_the_counts_of_the_map_are_those_of_its_rows():
     page = pages.papers_page(targets=set())
     rows = [line for line in page.splitlines() if line.startswith("| ")]

@@ -23,7 +23,8 @@ TOGETHER += ["pactran-figure-1", "pactran-figure-3", "pactran-figure-12"]
 LONG = {  # one item of each action is quick to run; these repeat it
     name
     for name, item in ITEMS.items()
-    if item.action in ("scores", "by_size", "robust_probing", "neucrab") and name not in QUICK
+    if item.action in ("scores", "by_size", "attack_distances", "robust_probing", "neucrab")
+    and name not in QUICK
 }
 
 
@@ -54,28 +55,38 @@ def test_an_item_runs_in_miniature(name, tmp_path):
     run_small(name, tmp_path)
 
 
-SAME_TABLE = [  # in a small run: the same numbers drawn, a part of them, or one toy for nine sets
-    {"synbench-table-8", "synbench-figure-5"},
-    {"synbench-table-2", "synbench-table-10"},
-    {f"pactran-figure-{k}" for k in range(3, 12)},
-]
+SAME_TABLE = {  # in a small run: the same numbers drawn, a part of them, or one toy for nine sets
+    "SynBench": [
+        {"synbench-table-8", "synbench-figure-5"},
+        {"synbench-table-2", "synbench-table-10"},
+    ],
+    "PACTran": [{f"pactran-figure-{k}" for k in range(3, 12)}],
+}
 
 
 @pytest.mark.long
-def test_every_item_runs_in_miniature_and_has_a_table_and_a_picture_of_its_own(tmp_path):
-    for name in ITEMS:
+@pytest.mark.parametrize("paper", SAME_TABLE)
+def test_every_item_runs_in_miniature_and_has_a_table_and_a_picture_of_its_own(paper, tmp_path):
+    "Those of Task Priors all run in the test below; no two papers have tables of the same rows."
+    names = [name for name, item in ITEMS.items() if item.paper == paper]
+    for name in names:
         run_small(name, tmp_path)
     by_content = {}
     for file in tmp_path.glob("*.*"):
         if file.suffix in (".csv", ".png"):
             by_content.setdefault(file.read_bytes(), set()).add(file.name)
     shared = [{Path(k).stem for k in names} for names in by_content.values() if len(names) > 1]
-    assert sorted(map(sorted, shared)) == sorted(map(sorted, SAME_TABLE))
-    drawn = {k for k in ITEMS if (tmp_path / f"{k}.png").exists()}
-    assert {k for k in ITEMS if "figure" in k} <= drawn
+    assert sorted(map(sorted, shared)) == sorted(map(sorted, SAME_TABLE[paper]))
+    drawn = {name for name in names if (tmp_path / f"{name}.png").exists()}
+    assert {name for name in names if "figure" in name} <= drawn
     assert all(
         name.endswith(".csv") for names in by_content.values() for name in names if len(names) > 1
     )
+
+
+def test_each_item_runs_in_a_test_of_tables_and_pictures():
+    alone = {name for name, item in ITEMS.items() if item.paper not in SAME_TABLE}
+    assert alone and alone <= set(TOGETHER)
 
 
 def test_items_run_in_miniature_and_no_two_share_a_table_or_a_picture(tmp_path):
@@ -212,14 +223,33 @@ def test_operations_stand_in_the_rows_and_sizes_of_table_8(tmp_path, monkeypatch
     assert missing == need_probs | features and len(beside) == 42 - 3 * len(missing)
 
 
-def test_a_number_of_pixels_stands_beside_the_fid_and_says_so(tmp_path):
-    item, cells = cells_of("synbench-table-11", tmp_path)
+def test_distances_of_other_features_stand_beside_the_fid_and_say_so(tmp_path):
+    item, cells = cells_of("synbench-table-11", tmp_path, ["Inception"])
     table = compare_cells(cells, item)
     of_fid = table[table["column"].str.startswith("FID")]
-    assert (
-        of_fid["published"].str.endswith("(FID of Inception's features; ours is of pixels)").all()
-    )
+    assert of_fid["published"].str.endswith("(other weights of Inception)").all()
     assert len(of_fid) == 6 and (of_fid["differs"] == "").all()
+    of_pixels = table[table["column"].str.startswith("Frechet distance of pixels")]
+    assert len(of_pixels) == 6 and (of_pixels["published"] == "").all()
+    assert not len(not_computed(table))
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_a_plan_says_what_is_fetched_how_long_it_takes_and_what_is_not_shown(name, monkeypatch):
+    "A plan of every item, on a machine that has no network yet."
+    monkeypatch.setattr(recipes, "is_cached", lambda name: name.startswith("zoo/"))
+    monkeypatch.setattr(recipes, "free_disk", lambda: 100.0)
+    monkeypatch.setattr(recipes, "_gflop_per_image", lambda net: 1.0)  # counted in its chapter
+    item = paper_items()[name]
+    plan = reproduce(name, plan=True)
+    text = " ".join(repr(plan).split())
+    assert max(map(len, repr(plan).splitlines())) <= 80
+    assert all(note in text for note in item.notes)
+    if item.networks:
+        assert "not here yet" in text and " on a GPU (" in text
+    for data, source in item.data.items():
+        fetched = f"Images: {data}, " in text and "to fetch once" in text
+        assert f"Images: {data} must be passed" in text if "folder" in source else fetched
 
 
 def test_no_miniature_has_a_printed_number_of_other_data(tmp_path):

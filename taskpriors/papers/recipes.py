@@ -65,6 +65,7 @@ class Item(Result):
     also: tuple  # further places of the paper that print some
     stand_ins: dict  # name of a network that the paper does not have -> what it stands for
     note: str  # what a reader of its numbers must know
+    unproven: str  # what its numbers do not show
     limit: int | None  # images of a small run
     full: "Item | None"  # of which this is a small run: other networks, data and settings
 
@@ -81,7 +82,7 @@ class Item(Result):
     @property
     def n_images(self) -> int | None:
         "Images that each network sees; None if that is the size of the data."
-        if self.action in ("scores", "by_size"):
+        if self.action in ("scores", "by_size", "attack_distances"):
             usual = SynBenchSettings()
             n_train, n_test, scales = (
                 self.settings.get(name, getattr(usual, name))
@@ -94,6 +95,8 @@ class Item(Result):
                 zip(source["n"], (50_000, 10_000), strict=True) for source in self.data.values()
             ]
             return sum(min(n, most) for pair in sizes for n, most in pair)
+        if self.action == "distances":  # real ones and those of two Gaussians
+            return 3 * len(self.data) * self.settings["n_images"]
         if self.action == "neucrab" and not self.small:
             return sum(self.data_sizes.values()) or None
         return self.limit
@@ -142,7 +145,8 @@ def _small_notes(item):
     notes = ["A small run: it shows that the recipe runs. No number of it can be compared."]
     if item.networks:
         n = words.counted(len(item.full.networks), "network")
-        notes.append(f"{_in_words(list(item.networks.values()))} stand for {n} of the item.")
+        verb = "stands" if len(item.networks) == 1 else "stand"
+        notes.append(f"{_in_words(list(item.networks.values()))} {verb} for {n} of the item.")
     sources = {source["images"] for source in item.data.values() if "images" in source}
     if sources:
         size = f" of {item.settings['pixels']} pixels" if "pixels" in item.settings else ""
@@ -169,7 +173,8 @@ def _full_notes(item):
         notes.append(
             f"Left out: {_in_words(closed)}, unless --folder NAME=FOLDER names the images."
         )
-    return notes + ([f"{item.note[0].upper()}{item.note[1:]}."] if item.note else [])
+    remarks = filter(None, (item.note, item.unproven))
+    return notes + [f"{remark[0].upper()}{remark[1:]}." for remark in remarks]
 
 
 def _item(recipes, entry, miniature) -> Item:
@@ -204,6 +209,7 @@ def _item(recipes, entry, miniature) -> Item:
         also=tuple(entry.get("also", ())),
         stand_ins={} if miniature else stand_ins,
         note=entry.get("note", ""),
+        unproven=recipes["unproven"][entry["action"]],
         limit=small.get("limit") if miniature else settings.get("limit"),
         full=_item(recipes, entry, False) if miniature and (networks or data) else None,
     )
@@ -459,11 +465,13 @@ def plan_summary(
             f"(at 100 GFLOP and 20 TFLOP a second). {_ON_TOP.get(item.action, '')}".strip()
         )
     for name, source in item.data.items():
-        size = f", {sum(source['n']):,} images" if "n" in source else ""
+        parts = [f"{sum(source['n']):,} images"] if "n" in source else []
+        parts += [f"{_size(source['mib'])} to fetch once"] if "mib" in source else []
+        size = "".join(f", {part}" for part in parts)
         if "folder" in source:
             sentences.append(f"Images: {name} must be passed: {source['folder']}.")
         elif "images" not in source:
-            sentences.append(f"Images: {name} will be fetched{size}.")
+            sentences.append(f"Images: {name}{size}.")
     if not item.networks and not item.data:
         sentences.append(f"It needs {item.needs}.")
     return sentences
@@ -472,6 +480,8 @@ def plan_summary(
 _ON_TOP = {  # what an action computes beside forward passes
     "scores": "The rules of SynBench come on top.",
     "by_size": "The rules of SynBench and the baselines' learners come on top.",
+    "attack_distances": "The rules of SynBench come on top, and so does the attack: ten times ten "
+    "steps and more on each of 1,000 images, each of several forward and backward passes.",
     "robust_probing": "Training against attacks comes on top, about 80 times as much for each "
     "radius above 0 (five epochs of five steps, and a backward pass costs two forward passes), "
     "and so do the attacks of the test.",

@@ -15,7 +15,7 @@ from typing import Any
 import taskpriors.checks as checks
 import taskpriors.store as store
 from ..checks import DataFrame
-from . import actions, recipes, task_priors_actions
+from . import actions, attack_distances, recipes, task_priors_actions
 from .printed_correlations import half_unit
 from ..show.plots import drawn_png
 from ..show.words import counted
@@ -209,7 +209,8 @@ def reproduce(
     options: dict[str, Any] = dict(batch_size=batch_size, cache=cache, progress=progress)
     if device is not None:
         options["device"] = device
-    compute = {**actions.ACTIONS, **task_priors_actions.ACTIONS}[chosen.action]
+    modules = actions, attack_distances, task_priors_actions
+    compute = {k: v for module in modules for k, v in module.ACTIONS.items()}[chosen.action]
     cells, draw = compute(actions.Job(chosen, chosen.usable, folders, options, fine_tune))
     table = compare_cells(cells, chosen)
     place = Path(out).expanduser() / chosen.name
