@@ -361,7 +361,7 @@ def position_limits(
     "How many tokens a network has positions for; some tables keep rows for other uses."
     config = getattr(network, "config", None)
     config = getattr(config, "text_config", config)
-    names = ("max_position_embeddings", "max_seq_len", "n_positions")  # as ALiBi of MPT builds it
+    names = ("max_position_embeddings", "max_seq_len")  # as ALiBi of MPT builds it
     of_config = next(
         (k for name in names if isinstance(k := getattr(config, name, None), int)), None
     )
