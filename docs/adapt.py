@@ -17,6 +17,7 @@ from notebooks import (
     explained_methods,
     module_of,
     module_of_page,
+    notebook_of,
     page_of,
     shown_items,
     target_of,
@@ -373,7 +374,7 @@ def _links(md, source, names, own=None):
         lambda m: f"](#{target_of_anchor(module_of_page(m[1]), m[2])})",
         md,
     )
-    pages = {page_of(p) for p in chapters()}
+    pages = notebook_of()
     md = re.sub(rf"\]\({site}\)", lambda m: f"](/{m[1]}.{'ipynb' if m[1] in pages else 'md'})", md)
 
     def notebook(m):
