@@ -263,10 +263,15 @@ def _check_markdown(path, k, source):
 
 
 def process_one(source):
-    "Let nbdev document the exported names of a notebook; returns the reason if it fails."
+    """Let nbdev mark where the exported names of a notebook are documented, and hide its cells.
+
+    Returns the reason if it fails. No cell runs: `adapt` writes what is said of a name from its
+    module.
+    """
     from execnb.nbio import read_nb, write_nb
     from nbdev.doclinks import NbdevLookup
-    from nbdev.processors import FilterDefaults
+    from nbdev.process import NBProcessor
+    from nbdev.processors import FilterDefaults, exec_show_docs
 
     NbdevLookup.linkify = NbdevLookup.link_line = lambda self, text: (
         text
@@ -279,9 +284,10 @@ def process_one(source):
         for cell in nb.cells:  # nbdev documents `export` alone
             if cell.cell_type == "code":
                 cell.source = re.sub(r"^#\|\s*exporti\b", "#| export", cell.source)
+        steps = [step for step in FilterDefaults().procs() if step is not exec_show_docs]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            FilterDefaults()(nb)
+            NBProcessor(nb=nb, procs=steps).process()
         write_nb(nb, target)
     except Exception as e:
         return f"{type(e).__name__}: {e}"

@@ -73,9 +73,15 @@ const linear = x => { x /= 255; return x <= .03928 ? x/12.92 : ((x + .055)/1.055
 const lum = c => { const v = c.map(linear); return .2126*v[0] + .7152*v[1] + .0722*v[2] };
 const rgb = s => { const m = s.match(/[\\d.]+/g).map(Number); return m.length > 3 ? m : [...m, 1] };
 const behind = e => rgb(getComputedStyle(e).backgroundColor);
-const ground = e => {
-  for (; e; e = e.parentElement) if (behind(e)[3] > .99) return behind(e).slice(0, 3);
-  return behind(document.body).slice(0, 3);
+const lums = new Map(), grounds = new Map();
+const lumOf = c => lums.get(c) ?? lums.set(c, lum(rgb(c).slice(0, 3))).get(c);
+const groundOf = e => {  // luminance behind an element: its own ground, or that of what holds it
+  if (!e) return lum(behind(document.body).slice(0, 3));
+  if (!grounds.has(e)) {
+    const own = behind(e);
+    grounds.set(e, own[3] > .99 ? lum(own.slice(0, 3)) : groundOf(e.parentElement));
+  }
+  return grounds.get(e);
 };
 const skipped = 'mjx-container, script, style, .headerlink, .visually-hidden, .copybtn';
 const bad = {};
@@ -84,7 +90,7 @@ for (let n; n = walk.nextNode();) {
   const e = n.parentElement, s = getComputedStyle(e);
   if (!n.textContent.trim() || s.visibility == 'hidden' || !e.offsetParent) continue;
   if (e.closest(skipped)) continue;
-  const a = lum(rgb(s.color).slice(0, 3)), b = lum(ground(e)), size = parseFloat(s.fontSize);
+  const a = lumOf(s.color), b = groundOf(e), size = parseFloat(s.fontSize);
   const ratio = (Math.max(a, b) + .05)/(Math.min(a, b) + .05);
   const large = size >= 24 || (size >= 18.66 && +s.fontWeight >= 700);
   const where = e.tagName + '.' + e.className + ' ' + s.color;
