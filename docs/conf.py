@@ -137,7 +137,7 @@ def share_navigation(app, page, template, context, doctree):
     Sphinx copies the contents of every page for it, which is half of its work on a site of two
     hundred pages.
     """
-    if "toctree" not in context:
+    if page not in app.env.all_docs:  # such as the page for a missing page, with its own addresses
         return
     builder = app.builder
     root = app.config.root_doc

@@ -201,6 +201,8 @@ def test_the_front_door_has_examples_and_users(site):
             or name in ("METRICS", "metrics")
         ), name
         assert name in section.partition('class="highlight')[2], f"{name} has no example"
+        users = section.partition("Used in:")[2].partition("</p>")[0]
+        assert users.count("<a ") <= 5, f"{name} names too many chapters"
 
 
 def test_examples_are_calls_of_all_names_and_run(tmp_path):
@@ -405,6 +407,10 @@ FIRST = {
     "retrieval": "start/with_labels",
     "latency": "start/reading_the_table",
     "record": "start/what_i_know",
+    "pairs": "start/what_i_know",
+    "label loop": "start/with_labels",
+    "open_clip": "start/my_images",
+    "wandb": "start/in_a_training_loop",
     "labels csv": "start/with_labels",
     "huggingface": "start/my_images",
     "my images": "start/my_images",
