@@ -17,6 +17,7 @@ from notebooks import (
     explained_methods,
     module_of,
     module_of_page,
+    notebook_of,
     page_of,
     shown_items,
     target_of,
@@ -191,12 +192,9 @@ TAGS = {
 def _code(cell, source, names, level):
     "A code cell, or the documentation that `show_doc` put in its place."
     directives = re.findall(r"^#\|\s*([\w-]+):?\s*(.*)$", cell.source, re.M)
-    if "show_doc(" in cell.source and cell.outputs and ("output", "asis") in directives:
-        name = re.search(r"show_doc\(([\w.]+)", cell.source)[1]
-        if name.startswith("__"):
-            return []
-        shown = cell.outputs[0]["data"]["text/markdown"]
-        text = _doc(shown, name, source, level, names)
+    name = documented_name(cell)
+    if name is not None:
+        text = _doc(name, source, level, names)
         return [_markdown(text, re.sub(r"\W", "-", f"doc-{name}"))]
     cell.metadata["tags"] = [TAGS[d] for d in directives if d in TAGS]
     cell.source = re.sub(r"^#\|.*\n?", "", cell.source, flags=re.M).strip("\n")
@@ -209,6 +207,13 @@ def _code(cell, source, names, level):
     for out in cell.outputs:
         _output(out, cell, source, names)
     return [cell] if cell.source.strip() or cell.outputs else []
+
+
+def documented_name(cell):
+    "The name whose documentation nbdev wants in the place of a cell, or None."
+    if cell.cell_type == "code" and "#| output: asis" in cell.source:
+        found = re.search(r"^show_doc\((\w[\w.]*)", cell.source, re.M)
+        return found[1] if found else None
 
 
 def _output(out, cell, source, names):
@@ -250,16 +255,13 @@ def _fold(text, width=100):
     return "\n".join(line if whole(line) else fold(line) for line in text.split("\n"))
 
 
-def _doc(md, name, source, level, names):
+def _doc(name, source, level, names):
     "Documentation of a name: entry of the index, target, heading, signature, docstring, source."
     module = module_of(source)
     node = definition(module, name)
     if node is None:
-        body = re.sub(
-            r"\[source\]\([^)]*\)(\{[^}]*\})?\n*", "", re.sub(r"\A---\n+", "", md.strip())
-        )
-        body = re.sub(r"\A#+ .*\n*", "", body.strip())
-        return _entry(module, name, level, _links(body, source, names, own=name))
+        reason = f"{name} is exported, and no function or class of its module"
+        raise BuildError(source, None, reason)
     entries = [_entry(module, name, level, _links(_body(node, module), source, names, own=name))]
     if isinstance(node, ast.ClassDef):
         for method in explained_methods(node):
@@ -373,7 +375,7 @@ def _links(md, source, names, own=None):
         lambda m: f"](#{target_of_anchor(module_of_page(m[1]), m[2])})",
         md,
     )
-    pages = {page_of(p) for p in chapters()}
+    pages = notebook_of()
     md = re.sub(rf"\]\({site}\)", lambda m: f"](/{m[1]}.{'ipynb' if m[1] in pages else 'md'})", md)
 
     def notebook(m):
@@ -444,12 +446,9 @@ def documented(pages):
     for source, nb in pages:
         module = module_of(source)
         for cell in nb.cells:
-            found = (
-                re.search(r"show_doc\(([\w.]+)", cell.source) if cell.cell_type == "code" else None
-            )
-            if not (found and cell.outputs):
+            name = documented_name(cell)
+            if name is None:
                 continue
-            name = found[1]
             node = definition(module, name)
             shown = [name]
             if isinstance(node, ast.ClassDef):

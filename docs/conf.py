@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pygments.formatters import HtmlFormatter
 from sphinx.highlighting import PygmentsBridge
+from sphinx.util.osutil import relative_uri
 
 _root = Path(__file__).parent.parent
 _cfg = configparser.ConfigParser(delimiters=["="])
@@ -96,3 +97,66 @@ class WrappedLines(HtmlFormatter):
 
 
 PygmentsBridge.html_formatter = WrappedLines
+
+
+_TREE = re.compile(
+    r'<ul>|</ul>|<li class="(toctree-l\d+)"><a class="reference internal" href="([^"]+)">'
+)
+
+
+def _marked(tree, page, above, uri_of):
+    """The list of all pages as one of them shows it: with its addresses, and itself marked.
+
+    `tree` is the list as the front page shows it, and `above` are the pages over this one.
+    """
+    lists, out, last = [], [], 0
+    for part in _TREE.finditer(tree):
+        out.append(tree[last : part.start()])
+        last = part.end()
+        out.append(part[0])
+        if part[0] == "<ul>":
+            lists.append(len(out) - 1)
+        elif part[0] == "</ul>":
+            lists.pop()
+        else:
+            level, target = part[1], part[2]
+            here = target.removesuffix(".html")
+            link = f'<a class="reference internal" href="{uri_of(target)}">'
+            if here == page:
+                link = '<a class="current reference internal" href="#">'
+            if here == page or here in above:
+                out[lists[-1]] = '<ul class="current">'
+                level += " current"
+            out[-1] = f'<li class="{level}">{link}'
+    return "".join([*out, tree[last:]])
+
+
+def share_navigation(app, page, template, context, doctree):
+    """Write the list of all pages once, and not for each page anew.
+
+    Sphinx copies the contents of every page for it, which is half of its work on a site of two
+    hundred pages.
+    """
+    if page not in app.env.all_docs:  # such as the page for a missing page, with its own addresses
+        return
+    builder = app.builder
+    root = app.config.root_doc
+    known = builder.taskpriors_navigation = getattr(builder, "taskpriors_navigation", {})
+
+    def toctree(**options):
+        key = tuple(sorted(options.items()))
+        if key not in known:
+            known[key] = builder._get_local_toctree(root, **options)
+        parents = {sub: p for p, subs in app.env.toctree_includes.items() for sub in subs}
+        above, k = [], page
+        while k in parents and parents[k] not in above:
+            k = parents[k]
+            above.append(k)
+        return _marked(known[key], page, above, lambda uri: relative_uri(here, uri))
+
+    here = builder.get_target_uri(page)
+    context["toctree"] = toctree
+
+
+def setup(app):
+    app.connect("html-page-context", share_navigation, priority=400)  # the theme reads it at 500

@@ -104,7 +104,7 @@ def is_machinery(path):
 
 
 @cache
-def _paths():
+def notebook_of():
     "Page -> its notebook."
     paths = sorted((ROOT / "nbs").rglob("*.ipynb"))
     return {page_of(p): p for p in paths if ".ipynb_checkpoints" not in p.parts}
@@ -112,28 +112,30 @@ def _paths():
 
 def results():
     "The notebooks that a reader of proofs opens first."
-    return [_paths()[page] for page in RESULTS if page in _paths()]
+    return [notebook_of()[page] for page in RESULTS if page in notebook_of()]
 
 
 def read_in(folder):
     "The other notebooks of a folder that are for readers, by their numbers."
-    here = [p for p in _paths().values() if p.parent.name == folder]
+    here = [p for p in notebook_of().values() if p.parent.name == folder]
     return [p for p in here if not is_machinery(p) and p not in results()]
 
 
 def built_in(folder):
     "The notebooks of a folder that say how something is built, by their numbers."
-    return [p for p in _paths().values() if p.parent.name == folder and is_machinery(p)]
+    return [p for p in notebook_of().values() if p.parent.name == folder and is_machinery(p)]
 
 
+@cache
 def chapters():
     "All notebooks in reading order: the front page, what is for readers, and how it is built."
     start, *others = FOLDERS
     found = read_in("nbs") + read_in(start) + results()
     found += [path for folder in others for path in read_in(folder)]
-    return found + [path for folder in BUILT for path in built_in(folder)]
+    return (*found, *(path for folder in BUILT for path in built_in(folder)))
 
 
+@cache
 def page_of(path):
     "The page of a notebook: its path without the number, `prior/04_moments` -> `prior/moments`."
     rel = Path(path).resolve().relative_to(ROOT / "nbs")
@@ -149,10 +151,9 @@ def module_of(path):
             return found[1]
 
 
-@cache
 def module_of_page(page):
     "The module of the notebook that becomes a page, or None."
-    return next((module_of(path) for path in chapters() if page_of(path) == page), None)
+    return module_of(notebook_of()[page]) if page in notebook_of() else None
 
 
 def target_of(module, name):
@@ -262,10 +263,15 @@ def _check_markdown(path, k, source):
 
 
 def process_one(source):
-    "Let nbdev document the exported names of a notebook; returns the reason if it fails."
+    """Let nbdev mark where the exported names of a notebook are documented, and hide its cells.
+
+    Returns the reason if it fails. No cell runs: `adapt` writes what is said of a name from its
+    module.
+    """
     from execnb.nbio import read_nb, write_nb
     from nbdev.doclinks import NbdevLookup
-    from nbdev.processors import FilterDefaults
+    from nbdev.process import NBProcessor
+    from nbdev.processors import FilterDefaults, exec_show_docs
 
     NbdevLookup.linkify = NbdevLookup.link_line = lambda self, text: (
         text
@@ -278,9 +284,10 @@ def process_one(source):
         for cell in nb.cells:  # nbdev documents `export` alone
             if cell.cell_type == "code":
                 cell.source = re.sub(r"^#\|\s*exporti\b", "#| export", cell.source)
+        steps = [step for step in FilterDefaults().procs() if step is not exec_show_docs]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            FilterDefaults()(nb)
+            NBProcessor(nb=nb, procs=steps).process()
         write_nb(nb, target)
     except Exception as e:
         return f"{type(e).__name__}: {e}"

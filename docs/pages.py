@@ -199,6 +199,9 @@ GROUPS = {  # the front door by what a user wants, in this order
 }
 
 
+MOST_USERS = 5  # chapters that are named below a function, the first in reading order
+
+
 def api_page(targets):
     "The names of the front door, each with an example and the chapters that use it."
     lines = [
@@ -237,8 +240,9 @@ def _front_entry(name, targets):
     yield origin + (f"; [its parameters](#{target})." if target in targets else ".")
     used = users_of(name)
     if used:
-        links = " · ".join(f"[{_title(p)}](/{page_of(p)}.ipynb)" for p in used)
-        yield f"Used in: {links}"
+        links = " · ".join(f"[{_title(p)}](/{page_of(p)}.ipynb)" for p in used[:MOST_USERS])
+        more = len(used) - MOST_USERS
+        yield f"Used in: {links}" + (f" · and {more} more" if more > 0 else "")
 
 
 def gallery(pages):

@@ -1,6 +1,6 @@
-// Pages for users stand before chapters that mention the same words.
+// Pages for users stand before chapters that mention the same words, and the list of names behind.
 var Scorer = {
-  score: (result) => result[4] + (result[0].startsWith("start/") ? 9 : 0),
+  score: (result) => result[4] + (result[0].startsWith("start/") ? 9 : result[0] === "names" ? -20 : 0),
   objNameMatch: 11,
   objPartialMatch: 6,
   objPrio: { 0: 15, 1: 5, 2: -5 },

@@ -153,11 +153,13 @@ def check_choice(
         return x
     got = repr(x) if isinstance(x, str) else f"{type(x).__name__} {shown(x, 80)}"
     among, remedy = ", ".join(map(repr, choices)), "choose one of those"
+    names = [*map(str, choices)]
+    most, least = (1, 0.7) if len(choices) <= _ALL_NAMED else (3, 0.5)
+    near = difflib.get_close_matches(x, names, most, least) if isinstance(x, str) else []
     if len(choices) > _ALL_NAMED:
-        among = f"{len(choices)} choices"
-        names = [*map(str, choices)]
-        near = difflib.get_close_matches(str(x), names, 3, 0.5)
-        remedy = f"did you mean {' or '.join(near)}" if near else f"pass one such as {names[0]}"
+        among, remedy = f"{len(choices)} choices", f"pass one such as {names[0]}"
+    if near:
+        remedy = f"did you mean {' or '.join(near)}"
     refuse(caller, f"{name} must be one of {among}", got, remedy)
 
 # %% ../nbs/workshop/00_refusals.ipynb #1cd9bf5c

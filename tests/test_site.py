@@ -73,9 +73,15 @@ const linear = x => { x /= 255; return x <= .03928 ? x/12.92 : ((x + .055)/1.055
 const lum = c => { const v = c.map(linear); return .2126*v[0] + .7152*v[1] + .0722*v[2] };
 const rgb = s => { const m = s.match(/[\\d.]+/g).map(Number); return m.length > 3 ? m : [...m, 1] };
 const behind = e => rgb(getComputedStyle(e).backgroundColor);
-const ground = e => {
-  for (; e; e = e.parentElement) if (behind(e)[3] > .99) return behind(e).slice(0, 3);
-  return behind(document.body).slice(0, 3);
+const lums = new Map(), grounds = new Map();
+const lumOf = c => lums.get(c) ?? lums.set(c, lum(rgb(c).slice(0, 3))).get(c);
+const groundOf = e => {  // luminance behind an element: its own ground, or that of what holds it
+  if (!e) return lum(behind(document.body).slice(0, 3));
+  if (!grounds.has(e)) {
+    const own = behind(e);
+    grounds.set(e, own[3] > .99 ? lum(own.slice(0, 3)) : groundOf(e.parentElement));
+  }
+  return grounds.get(e);
 };
 const skipped = 'mjx-container, script, style, .headerlink, .visually-hidden, .copybtn';
 const bad = {};
@@ -84,7 +90,7 @@ for (let n; n = walk.nextNode();) {
   const e = n.parentElement, s = getComputedStyle(e);
   if (!n.textContent.trim() || s.visibility == 'hidden' || !e.offsetParent) continue;
   if (e.closest(skipped)) continue;
-  const a = lum(rgb(s.color).slice(0, 3)), b = lum(ground(e)), size = parseFloat(s.fontSize);
+  const a = lumOf(s.color), b = groundOf(e), size = parseFloat(s.fontSize);
   const ratio = (Math.max(a, b) + .05)/(Math.min(a, b) + .05);
   const large = size >= 24 || (size >= 18.66 && +s.fontWeight >= 700);
   const where = e.tagName + '.' + e.className + ' ' + s.color;
@@ -195,6 +201,8 @@ def test_the_front_door_has_examples_and_users(site):
             or name in ("METRICS", "metrics")
         ), name
         assert name in section.partition('class="highlight')[2], f"{name} has no example"
+        users = section.partition("Used in:")[2].partition("</p>")[0]
+        assert users.count("<a ") <= 5, f"{name} names too many chapters"
 
 
 def test_examples_are_calls_of_all_names_and_run(tmp_path):
@@ -399,6 +407,10 @@ FIRST = {
     "retrieval": "start/with_labels",
     "latency": "start/reading_the_table",
     "record": "start/what_i_know",
+    "pairs": "start/what_i_know",
+    "label loop": "start/with_labels",
+    "open_clip": "start/my_images",
+    "wandb": "start/in_a_training_loop",
     "labels csv": "start/with_labels",
     "huggingface": "start/my_images",
     "my images": "start/my_images",

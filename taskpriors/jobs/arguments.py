@@ -115,11 +115,12 @@ def check_models(
     given: dict,  # option -> value
 ) -> None:
     "Refuse other images than the digits without models."
-    if given.get("images", "digits") != "digits" and "models" not in given:
-        raise ValueError(
-            "other images than the digits need models. "
-            "Got no --models; name some, for example resnet18"
-        )
+    images = given.get("images", "digits")
+    if images != "digits" and "models" not in given:
+        is_near = difflib.get_close_matches(str(images), ["digits"]) and not os.path.exists(images)
+        remedy = "did you mean --images digits" if is_near else "name some, for example resnet18"
+        rule = "other images than the digits need models"
+        raise ValueError(f"{rule}. Got --images {images} without --models; {remedy}")
 
 # %% ../../nbs/jobs/07_arguments.ipynb #f7029e36
 _OF_IMAGES = ("images", "split", "limit", "exif_rotation")

@@ -10,7 +10,6 @@ import argparse
 import ast
 import os
 import re
-import shutil
 import sys
 import textwrap
 import warnings
@@ -115,22 +114,24 @@ def _tell(ranking, out, given, report):
             ranking.report(report)
         return
     watched, colour = sys.stdout.isatty() and "all" not in given, console.is_coloured(sys.stdout)
+    width = console.width_of_lines(watched)
+    text = console.terminal_text(
+        ranking,
+        width,
+        rows=console.ROWS if watched else None,
+        every_statistic="all" in given,
+        colour=colour and watched,
+        page=_plain(report) if report else "",
+    )
+    print(text)
     if "all" in given:
-        print(ranking)
-    else:
-        width = shutil.get_terminal_size((80 if watched else 100, 24)).columns
-        rows = console.ROWS if watched else None
-        page = _plain(report) if report else ""
-        painted = colour and watched
-        text = console.terminal_text(ranking, width, rows=rows, colour=painted, page=page)
-        print(text)
-    if "all" in given:
-        print("", "All columns:", *table.table_lines(ranking.to_frame()), sep="\n")
+        lines = console.table_in_blocks(ranking.to_frame(), width)
+        print("", "All columns:", *lines, sep="\n")
         if ranking.reason:
-            print(f"\n{table.edges_note(ranking.reason)}")
+            print(f"\n{console.wrapped(table.edges_note(ranking.reason), width)}")
     if "labels" in given:
         print("\nSpearman correlation with probe accuracy on the labels:")
-        print(*_on_labels(ranking), sep="\n")
+        print(*(console.wrapped(line, width, 4) for line in _on_labels(ranking)), sep="\n")
     print(f"\nWritten to {_plain(out)}: ranking.csv, .json, .png and .safetensors")
     print(f"Which statistic to trust: {_WHICH_STATISTIC}")
     if report:
@@ -264,11 +265,13 @@ def run_metrics(
     "List the metrics, or print the card of one: formula, direction, trap."
     from taskpriors.transfer import cards
 
+    width = console.width_of_lines(sys.stdout.isatty())
     if "metric" in args:
-        print(cards.describe_metric(args.metric))
+        print(console.wrapped(str(cards.describe_metric(args.metric)), width, 13))
         return 0
     for name, row in cards.card_table().iterrows():
-        print(f"{name:25}{row.better:8}{row.needs:24}{row.trap}")
+        line = f"{name:25}{row.better:8}{row.needs}"
+        print(console.wrapped(f"{line}: {row.trap}", width, 25))
     return 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #12c9d8b7
@@ -308,7 +311,8 @@ def run_synbench(
 
     given = arguments.own_options(vars(args)) | {k: v for k, v in vars(args).items() if k == "out"}
     table = score_networks(given.pop("models"), **given)
-    print(table.round(3).to_string(index=False))
+    width = console.width_of_lines(sys.stdout.isatty())
+    print(table.round(3).to_string(index=False, line_width=width))
     return 0
 
 
@@ -319,7 +323,8 @@ def run_reproduce(
     from taskpriors.papers.recipes import item_table
     from taskpriors.papers.reproduce import reproduce
 
-    wrap = partial(textwrap.fill, width=80, break_on_hyphens=False)
+    width = console.width_of_lines(sys.stdout.isatty())
+    wrap = partial(textwrap.fill, width=min(width, 80), break_on_hyphens=False)
     given = arguments.own_options(vars(args)) | {
         k: v for k, v in vars(args).items() if k in ("out", "plan")
     }
@@ -333,7 +338,7 @@ def run_reproduce(
     if "plan" in given:
         print(found)
         return 0
-    print(found.map(_number_or_word).to_string(index=False))
+    print(found.map(_number_or_word).to_string(index=False, line_width=width))
     for note in found.attrs["notes"]:
         print(wrap(f"\n{note}" if note is found.attrs["notes"][0] else note))
     print(f"\nWritten to {' and '.join(found.attrs['written'])}")
@@ -374,12 +379,13 @@ def run_next(
     from taskpriors.jobs.label_sheet import next_sheet
     from taskpriors.rank.ranking import Ranking
 
-    given = _typed(args)
-    print(Ranking.load(args.ranking).verdict)
+    given, width = _typed(args), console.width_of_lines(sys.stdout.isatty())
+    print(console.wrapped(Ranking.load(args.ranking).verdict, width))
     sheet = _plain(next_sheet(given.pop("ranking"), **given))
-    print(
+    after = (
         f"Fill in the column label of {sheet} and rank again with --labels {sheet} and earlier ones"
     )
+    print(console.wrapped(after, width))
     return 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #122bfef0
@@ -420,7 +426,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=taskpriors.__version__)
     no_command: Callable = parser.print_help
     parser.set_defaults(run=lambda args: no_command() or 0)
-    subparsers = parser.add_subparsers(dest="command", parser_class=console.Command)
+    subparsers = parser.add_subparsers(
+        dest="command", metavar="COMMAND", parser_class=console.Command
+    )
     for name, words in command_words().items():
         run, unset = _COMMANDS[name], argparse.SUPPRESS
         sentence = run.__doc__

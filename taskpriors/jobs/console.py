@@ -31,7 +31,7 @@ def nearest(
     words: Iterable,  # that there are
 ) -> str:  # empty if none is near
     "The end of a refusal that names the nearest word."
-    near = difflib.get_close_matches(word, list(words), n=1)
+    near = difflib.get_close_matches(word, list(words), n=1, cutoff=0.7)
     return f"; did you mean {near[0]}?" if near else ""
 
 
@@ -84,26 +84,61 @@ def fitted_table(
             break
     return [*lines, f"... and {left_out} more"] if left_out > 1 else lines
 
+
+def table_in_blocks(
+    frame: DataFrame,  # pandas.DataFrame, its first column the model
+    width: int,  # characters of a line
+) -> list[str]:  # lines
+    "All columns of a table, as many side by side as fit, below each other with the models again."
+    from taskpriors.show.table import table_lines
+
+    model, *columns = frame
+    lines: list[str] = []
+    while columns:
+        n = len(columns)
+        while n > 1 and len(table_lines(frame[[model, *columns[:n]]])[0]) > width:
+            n -= 1
+        lines += ["", *table_lines(frame[[model, *columns[:n]]])]
+        columns = columns[n:]
+    return lines[1:]
+
+
+def wrapped(
+    text: str,
+    width: int,  # characters of a line
+    indent: int = 0,  # of the second line and those that follow
+) -> str:
+    "Each line of a text, folded; a word that is longer than a line stays whole."
+    import textwrap
+
+    options: dict[str, Any] = dict(break_on_hyphens=False, break_long_words=False)
+    fold = textwrap.TextWrapper(width, subsequent_indent=" " * indent, **options).fill
+    return "\n".join(map(fold, text.split("\n")))
+
+
+def width_of_lines(
+    watched: bool,  # does a person look on?
+) -> int:
+    "What COLUMNS says, else what the terminal has, else 80, or 100 in a file."
+    import shutil
+
+    return shutil.get_terminal_size((80 if watched else 100, 24)).columns
+
 # %% ../../nbs/jobs/07_console.ipynb #af2d10f4
 def terminal_text(
     ranking: Ranking,
     width: int = 80,  # characters of a line
     *,
     rows: int | None = ROWS,  # of the table, at most; None: all
+    every_statistic: bool = False,  # also the agreement of statistics of the literature
     colour: bool = False,  # ANSI codes around the verdict and the legend
     page: str = "",  # that was written of it; empty: none
 ) -> str:
     "A ranking for somebody at a terminal: verdict, table, what was done, and what to do next."
-    import textwrap
-
     from taskpriors.show.table import legend_lines, run_summary
 
     def wrap(text):
-        indent = "    " if text.startswith(" ") else ""
-        options: dict[str, Any] = dict(
-            subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
-        )
-        return textwrap.fill(text, width, **options)
+        return wrapped(text, width, 4 if text.startswith(" ") else 0)
 
     def painted(text, code):
         return f"\033[{code}m{text}\033[0m" if colour else text
@@ -111,6 +146,7 @@ def terminal_text(
     table = None
     if ranking.accuracies is not None:
         table = ranking.agreement()
+    if table is not None and not every_statistic:
         table = table[table.statistic.isin(("skill", "prior_skill", "random"))]
     n_models = len(ranking.models)
     summary = run_summary(ranking.settings, table, ranking.failures, n_models=n_models, width=width)

@@ -21,7 +21,7 @@ from ..inputs.image_source import ImageSource
 from ..inputs.row_blocks import open_models
 from ..inputs.texts import TextSource
 from ..prior.ridge_on_disk import JUDGED
-from .jury import OPERATIONS
+from .jury import OPERATIONS, Jury, foretold_seconds, words_of
 from .laws import ELECTION_ORDERS
 from .options import ORDERS, RankOptions
 from ..refusals import listed
@@ -90,6 +90,7 @@ class RankingPlan(Result):
     steps: dict  # step -> seconds
     downloads: tuple = ()  # models whose weights are not in the cache of the hub
     uncounted: tuple = ()  # models of which nothing is known before they are loaded
+    jurors: tuple = ()  # networks that are not ranked and see the inputs, too; they are counted
 
     def __str__(self):
         minutes = self.seconds / 60
@@ -97,6 +98,8 @@ class RankingPlan(Result):
         duration = duration if self.seconds >= 1.5 else "a second"
         models = "1 model" if self.n_models == 1 else f"{self.n_models} models"
         text = f"{models}, {self.n:,} points: about {duration}, {self.n_bytes / 1e9:.1f} GB"
+        if self.jurors:
+            text += f"; the jury ({listed(self.jurors)}) is counted"
         if self.uncounted:
             text += f"; without {listed(self.uncounted)}, not counted before loading"
         return text + (f"; to download: {listed(self.downloads)}" if self.downloads else "")
@@ -208,6 +211,10 @@ class NetworkWork(NamedTuple):
     n_bytes: int  # of its weights
 
 
+def _is_at_hand(source):  # without a download
+    return isinstance(source, sources.Network) or getattr(source, "of_zoo", False)
+
+
 def network_work(
     source: sources.Source,
     images: ImageSource | None,  # None: texts, or none
@@ -224,7 +231,7 @@ def network_work(
             forward = module = timm.create_model(name, pretrained=False, num_classes=0).eval()
         batch = torch.zeros(1, *module.pretrained_cfg["input_size"], device="meta")
         evaluating: Any = torch.no_grad()
-    elif isinstance(source, sources.Network) and images is not None:
+    elif images is not None and _is_at_hand(source):
         encoder: Any = accepted_models.load_encoder(source)
         forward, module, batch = encoder.forward, encoder.module, encoder.transform(images[0])[None]
         evaluating = encoders.evaluating(module, torch.device("cpu"))
@@ -255,6 +262,7 @@ def plan_in_memory(
     *,
     elected: bool,  # do the models elect judges?
     train: float = 0.0,  # share of the points that probes are fitted to; 0: none is trained
+    seated: Jury | None = None,  # None: nobody judges who is not ranked
 ) -> RankingPlan:
     "Predict time, memory and downloads of a ranking in memory."
     images: Any = None if isinstance(points, TextSource) else points
@@ -279,6 +287,9 @@ def plan_in_memory(
         steps["election"] = election_seconds(n, widths, USUAL, n_classes=options.n_classes)
     speed = OPERATIONS * torch.get_num_threads()
     steps["embedding"] = n * sum(work.operations for work in works) / speed
+    jurors = () if seated is None else seated.jurors
+    if jurors and points is not None:
+        steps["jury"] = foretold_seconds(jurors, n, words=words_of(points))
     n_bytes = _HELD * n * sum(widths) + max([0, *(work.n_bytes for work in works)])
     return RankingPlan(
         n=n,
@@ -288,4 +299,5 @@ def plan_in_memory(
         steps=steps,
         downloads=weights_to_fetch(models, isinstance(points, TextSource)),
         uncounted=tuple(uncounted),
+        jurors=tuple(juror.name for juror in jurors),
     )

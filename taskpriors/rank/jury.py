@@ -420,12 +420,21 @@ def unjudged_words(
 _FOR_JURORS = ("device", "batch_size", "num_workers")  # options of embed_features that hold
 
 
-def cost_words(jury: Jury, source: ImageSource | TextSource) -> str:
+def words_of(
+    source: ImageSource | TextSource,
+) -> float:  # in a text, on average; 0 for images
+    "How long the texts of a source are."
+    if not isinstance(source, TextSource):
+        return 0.0
+    return sum(len(str(text).split()) for text in source.texts) / len(source)
+
+
+def cost_words(
+    jury: Jury,
+    source: ImageSource | TextSource,
+) -> str:
     "What it will cost that a jury sees the inputs."
-    words = 20.0
-    if isinstance(source, TextSource):
-        words = sum(len(str(text).split()) for text in source.texts) / len(source)
-    seconds = foretold_seconds(jury.jurors, len(source), words=words)
+    seconds = foretold_seconds(jury.jurors, len(source), words=words_of(source))
     duration = f"{max(1, round(seconds))} s" if seconds < 90 else f"{seconds / 60:.0f} minutes"
     names = ", ".join(juror.name for juror in jury.jurors)
     inputs = counted(len(source), jury.kind.removesuffix("s"))
@@ -433,7 +442,9 @@ def cost_words(jury: Jury, source: ImageSource | TextSource) -> str:
 
 
 def see_inputs(
-    jury: Jury, source: ImageSource | TextSource, options: RankOptions
+    jury: Jury,
+    source: ImageSource | TextSource,
+    options: RankOptions,
 ) -> Settled:  # name -> Model
     "The jurors with their features of the inputs."
     if options.progress:

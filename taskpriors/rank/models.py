@@ -27,7 +27,7 @@ from ..inputs.images import ImagesLike
 from ..inputs.row_labels import LabelsLike
 from ..inputs.row_pairs import PairsLike
 from ..inputs.texts import TextsLike
-from . import cost, disk, laws, members
+from . import cost, disk, jury, laws, members
 from .laws import JudgesLike
 from .members import AnyModel, ModelsLike
 from .memory import ALL_PAIRS
@@ -270,13 +270,15 @@ def _plan_of(rows, choice, options):  # RankingPlan
     )
 
 
-def _plan_in_memory(models, images, options, choice) -> Any:  # RankingPlan
+def _plan_in_memory(models, images, options, choice, judges) -> Any:  # RankingPlan
     if images is None and not all(map(sources.is_given, models.values())):
         images = "digits"
     points: Any = members.images_for(images, {}, options)  # names may be missing here
     share = 0.5 if options.accuracy else 0.0
     elected = choice.kind == "elected"
-    return cost.plan_in_memory(models, points, options, elected=elected, train=share)
+    seated = jury.call_jury(judges, choice, models, points)
+    about: dict[str, Any] = dict(elected=elected, train=share, seated=seated)
+    return cost.plan_in_memory(models, points, options, **about)
 
 
 def _rank_rows(
@@ -433,7 +435,7 @@ def rank_models(
         if plan:
             return ranking
     elif plan:
-        return _plan_in_memory(named, images, options, choice)
+        return _plan_in_memory(named, images, options, choice, judges)
     else:
         ranking = run(named, images, options, metrics=wanted.statistics, **ranking_options)
         ranking = with_synbench(ranking, named, wanted.scores, options)

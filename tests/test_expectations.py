@@ -1,0 +1,214 @@
+"""What a new user expects of the commands and pages, forty lines, each with the test that holds it.
+
+A line that is not met says why; the others name a test of this file or of another, or a notebook
+whose cells assert it.
+"""
+
+import contextlib
+import io
+import os
+import re
+import warnings
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from taskpriors.jobs.cli import main
+
+ROOT = Path(__file__).resolve().parent.parent
+NOT_MET = "not met: "
+
+EXPECTATIONS = {  # what a user does, and expects -> where it is checked
+    "The first command ranks without a download": (
+        "test_cli.py::test_the_default_ranks_the_zoo_on_the_digits"
+    ),
+    "README says in one line that the zoo is a toy": "here::test_the_zoo_is_called_a_toy",
+    "README has a second example on features of real networks": NOT_MET
+    + "no small set of such features is shipped; jury packages hold one network of images",
+    "No line that is printed by default has a word that only the chapters explain": (
+        "here::test_the_first_words_are_plain"
+    ),
+    "A ranking in a pipe is as wide as COLUMNS says": "here::test_lines_follow_columns",
+    "--all is as wide as COLUMNS says": "here::test_lines_follow_columns",
+    "next is as wide as COLUMNS says": "here::test_lines_follow_columns",
+    "metrics and the card of one are as wide as COLUMNS says": "here::test_lists_follow_columns",
+    "The list of a paper's items is as wide as COLUMNS says": "here::test_lists_follow_columns",
+    "The help of all commands is as wide as COLUMNS says": "here::test_lists_follow_columns",
+    "A mistyped command is answered by the nearest": "here::test_a_typo_names_the_nearest",
+    "A mistyped option is answered by the nearest of its command": (
+        "test_cli.py::test_a_mistyped_option_names_the_nearest_of_its_command"
+    ),
+    "A mistyped score, metric or prior is answered by the nearest": (
+        "here::test_a_typo_names_the_nearest"
+    ),
+    "A mistyped path is answered at once": "test_cli.py::test_a_path_with_a_typo_costs_no_import",
+    "A failed model has its reason, and the rest is ranked": (
+        "test_cli.py::test_a_failing_model_is_reported_and_the_rest_ranked"
+    ),
+    "Without a network the refusal says so": "test_cli.py::test_no_network",
+    "A plan says time, memory and downloads of any ranking, and what it does not count": (
+        "nbs/rank/10_cost.ipynb"
+    ),
+    "An interrupted command goes on": (
+        "test_cli.py::test_a_run_that_ended_early_goes_on_where_it_stopped"
+    ),
+    "ranking.best is a name": "here::test_best_is_a_name",
+    "r1.compare(r2) says what moved and whether it is more than noise": "nbs/rank/07_change.ipynb",
+    "What to do next is a command that can be typed": "here::test_the_next_step_can_be_typed",
+    "Labels come as a column of any name, a series, parquet or json": (
+        "test_tables.py::test_a_table_is_read_as_it_is_meant_or_refused"
+    ),
+    "Groups of points are left out whole": "test_cli.py::test_groups_of_a_table_are_left_out_whole",
+    "scipy.sparse features are ranked": "nbs/inputs/00_sparse.ipynb",
+    "Texts come from csv, jsonl, txt or a Dataset": "nbs/inputs/07_texts.ipynb",
+    "Models of open_clip, pipelines and weights of torchvision are taken": (
+        "nbs/inputs/06_accepted_models.ipynb"
+    ),
+    "ranking.label() shows points, keeps each answer and ranks again": (
+        "test_jupyterlab.py::test_the_label_loop_keeps_each_answer"
+    ),
+    "The label loop draws how P(best) moves": "nbs/jobs/07_label_loop.ipynb",
+    "taskpriors/keep never leaves a step that is not behind": "nbs/jobs/01_monitor.ipynb",
+    "Lightning, transformers and sentence-transformers keep that checkpoint": (
+        "nbs/jobs/02_monitor_lightning.ipynb"
+    ),
+    "The kept step loses a point at most in the mean of each family of runs": NOT_MET
+    + "study 07 counts the step of the highest skill; the kept step is not in its table",
+    "pairs= is evidence of retrieval": "nbs/prior/26_pair_retrieval.ipynb",
+    "Pairs that contradict each other are named": "nbs/prior/25_pairs.ipynb",
+    "What pairs are worth, as rankings take them, is in a study": NOT_MET
+    + "study 17 joins them more plainly; docs/decisions/forecast.md has the numbers of rankings",
+    "A report of feature files has no empty part": (
+        "test_report.py::test_the_page_asks_for_nothing_and_fits"
+    ),
+    "A report of images can be read on a phone": "test_report.py::test_everybody_can_read_it",
+    "A search leads to the page that does it": (
+        "test_site.py::test_the_page_that_does_it_is_found_first"
+    ),
+    "A function names five chapters that use it at most": (
+        "test_site.py::test_the_front_door_has_examples_and_users"
+    ),
+    "A page of start/ says how to log to TensorBoard and wandb": (
+        "nbs/start/08_in_a_training_loop.ipynb"
+    ),
+    "Every page fits a phone": "test_site.py::test_pages_load_quietly_fit_a_phone_and_pass_wcag_aa",
+}
+
+
+def test_each_of_forty_lines_is_checked_somewhere():
+    assert len(EXPECTATIONS) == 40
+    for line, place in EXPECTATIONS.items():
+        file, _, name = place.partition("::")
+        if place.startswith(NOT_MET):
+            assert len(place) > len(NOT_MET) + 20, line
+        elif name:
+            path = Path(__file__) if file == "here" else ROOT / "tests" / file
+            assert f"\ndef {name}(" in path.read_text(encoding="utf-8"), line
+        else:
+            assert re.search(r"\b(assert|test_eq|expect_fail)", (ROOT / file).read_text()), line
+
+
+@pytest.fixture(scope="module")
+def typed(tmp_path_factory):
+    "A function that types a command in a folder with three files of features; its three answers."
+    folder = tmp_path_factory.mktemp("user")
+    draw = np.random.default_rng(0)
+    base = draw.normal(size=(80, 6))
+    for k, name in enumerate(("a-long-name-of-a-network", "second", "third", "fourth")):
+        np.save(folder / f"{name}.npy", base[:, : 3 + k].astype("float32"))
+    np.savetxt(folder / "labels.csv", np.r_[np.arange(40) % 2], "%d", header="label", comments="")
+
+    def run(*words):
+        out, err = io.StringIO(), io.StringIO()
+        env = dict(COLUMNS="80", TASKPRIORS_CACHE=str(folder / "cache"))
+        with (
+            mock.patch.dict(os.environ, env),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+            warnings.catch_warnings(),
+        ):
+            here = Path.cwd()
+            os.chdir(folder)
+            try:
+                code = main([*words])
+            except SystemExit as stop:
+                code = stop.code
+            finally:
+                os.chdir(here)
+        return code, out.getvalue(), err.getvalue()
+
+    return run
+
+
+FILES = ("a-long-name-of-a-network.npy", "second.npy", "third.npy", "fourth.npy")
+RANK = ("rank", "--models", *FILES, "--n-tasks", "20", "--quiet")
+
+
+def widest(text):
+    return max(
+        len(line) for line in text.splitlines() if " " in line.strip() and "http" not in line
+    )
+
+
+@pytest.fixture(scope="module")
+def ranked(typed):
+    code, out, err = typed(*RANK, "--all")
+    assert code == 0, err
+    return out
+
+
+def test_lines_follow_columns(typed, ranked):
+    assert widest(ranked) <= 80
+    code, out, _ = typed(*RANK)
+    assert code == 0 and widest(out) <= 80
+    code, out, _ = typed("next", "ranking", "--n-labels", "5")
+    assert code == 0 and widest(out) <= 80
+
+
+def test_lists_follow_columns(typed):
+    for words in (("metrics",), ("metrics", "logme"), ("reproduce",), ("--help",)):
+        code, out, _ = typed(*words)
+        assert code == 0 and widest(out) <= 80, words
+    for command in ("rank", "layers", "synbench", "neucrab", "tune", "next", "data", "cache"):
+        assert widest(typed(command, "--help")[1]) <= 81, command  # a list of choices is one word
+
+
+def test_a_typo_names_the_nearest(typed):
+    for words, near in {
+        ("rnak",): "did you mean rank",
+        ("rank", "--temperture", "3"): "did you mean --temperature",
+        (*RANK, "--prior", "elect"): "did you mean elected",
+        (*RANK, "--scoring", "retrival"): "did you mean retrieval",
+        ("metrics", "logmee"): "see logme",
+        ("rank", "--images", "digts"): "did you mean --images digits",
+    }.items():
+        code, _, err = typed(*words)
+        assert code == 2 and near in " ".join(err.split()), (words, err[-300:])
+
+
+def test_best_is_a_name():
+    import taskpriors as tp
+
+    X = np.random.default_rng(0).normal(size=(60, 6))
+    ranking = tp.rank_models(
+        dict(whole=X, half=X[:, :3]), n_tasks=10, progress=False, cache=False, judges=False
+    )
+    assert ranking.best in ("whole", "half")
+
+
+def test_the_next_step_can_be_typed(ranked):
+    said = " ".join(ranked.split())
+    assert re.search(r"Next: .*(taskpriors next ranking|--labels)", said), said[-600:]
+
+
+def test_the_first_words_are_plain(typed, ranked):
+    out = typed(*RANK)[1]
+    for word in ("company", "seat", "elect", "law", "juror"):
+        assert not re.search(rf"\b{word}", out), word
+
+
+def test_the_zoo_is_called_a_toy():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "are a toy for trying everything without a download" in readme
