@@ -155,7 +155,7 @@ def check_choice(
     among, remedy = ", ".join(map(repr, choices)), "choose one of those"
     names = [*map(str, choices)]
     most, least = (1, 0.7) if len(choices) <= _ALL_NAMED else (3, 0.5)
-    near = difflib.get_close_matches(x, names, most, least) if isinstance(x, str) else []
+    near = difflib.get_close_matches(x if isinstance(x, str) else "", names, most, least)
     if len(choices) > _ALL_NAMED:
         among, remedy = f"{len(choices)} choices", f"pass one such as {names[0]}"
     if near:

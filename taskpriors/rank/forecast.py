@@ -104,6 +104,29 @@ def scores_of(
         direct.n_pairs,
     )
 
+# %% ../../nbs/rank/06_forecast.ipynb #b6974c5b
+HALF_ALONE = 8.0  # pairs of labels of one class, with which constants are half those of the law
+HALF_JUDGED = 30.0  # the same of tasks, where others judge, too
+
+
+def share_agreeing(points: PointEvidence) -> float:  # w, in [0, 1)
+    "How far evidence is that of tasks that agree with labels."
+    half = HALF_JUDGED if points.is_judged else HALF_ALONE
+    return points.n_pairs / (half + points.n_pairs)
+
+
+def with_agreeing(
+    law: PointEvidence,  # of tasks of the law
+    agreeing: PointEvidence,  # of tasks that agree with labels
+) -> PointEvidence:
+    "What tasks say once labels are known: agreeing ones, mixed with the law's if others judge."
+    if not law.is_judged:
+        return agreeing._replace(is_judged=False)
+    w = share_agreeing(agreeing._replace(is_judged=True))
+    mean = law.mean + w * (agreeing.mean - law.mean)
+    moment = law.moment + w * (agreeing.moment - law.moment)
+    return PointEvidence(mean, moment, True, agreeing.n_pairs)
+
 # %% ../../nbs/rank/06_forecast.ipynb #69dec6c2
 PRIOR_CELLS = 10.0  # what the constant of the study counts beside the residuals of a record
 
@@ -257,9 +280,6 @@ def constants_of(
     return Constants(**row, agreeing=agreeing, certainty=certainty, rule=rule)
 
 
-HALF = 8.0  # pairs of labels of one class, with which tasks are half of the law and half agreeing
-
-
 class Reliability(NamedTuple):
     "How far tasks are from the user's own."
 
@@ -275,7 +295,7 @@ def reliability_of(
     agreeing = constants.agreeing
     of_law = constants.judged if points.is_judged else constants.alone
     of_labels = agreeing.judged if points.is_judged else agreeing.alone
-    share = points.n_pairs / (HALF + points.n_pairs)
+    share = share_agreeing(points)
     return Reliability(
         rho=of_law + share * (of_labels - of_law),
         few=constants.few + share * (agreeing.few - constants.few),

@@ -109,7 +109,8 @@ class Ranking(Result):
         if self.agreeing_mean is None or self._label_scores is None:
             return law
         n_pairs = self._label_scores.n_pairs
-        return law._replace(mean=self.agreeing_mean, moment=self.agreeing_moment, n_pairs=n_pairs)
+        agreeing = self.agreeing_mean, self.agreeing_moment, law.is_judged, n_pairs
+        return forecast.with_agreeing(law, forecast.PointEvidence(*agreeing))
 
     @cached_property
     def _law_points(self):
