@@ -341,7 +341,7 @@ def run_reproduce(
     print(found.map(_number_or_word).to_string(index=False, line_width=width))
     for note in found.attrs["notes"]:
         print(wrap(f"\n{note}" if note is found.attrs["notes"][0] else note))
-    print(f"\nWritten to {' and '.join(found.attrs['written'])}")
+    print(f"\nWritten to {', '.join(found.attrs['written'])}")
     return 0
 
 
