@@ -193,7 +193,7 @@ def without_masks(
 # %% ../../nbs/inputs/03_pretrained.ipynb #dd589fdf
 def without_decoder(
     network: Any,  # of transformers
-) -> Any:
+) -> nn.Module:
     "The encoder of a network that writes a text: its decoder reads what it has written so far."
     writes = getattr(getattr(network, "config", None), "is_encoder_decoder", False)
     return network.get_encoder() if writes and hasattr(network, "get_encoder") else network

@@ -952,7 +952,7 @@ def _speaking_of_groups() -> Iterator[None]:
         raise type(e)(message) from None
 
 
-def _group_column(columns: Sequence) -> Any:  # the first usual name; None if there is none
+def _group_column(columns: Sequence) -> str | None:  # the first usual name, if there is one
     plain = {tables.plain_name(name): name for name in columns}
     return next((plain[name] for name in GROUP_NAMES if name in plain), None)
 

@@ -109,8 +109,8 @@ class Ranking(Result):
         if self.agreeing_mean is None or self._label_scores is None:
             return law
         n_pairs = self._label_scores.n_pairs
-        agreeing = self.agreeing_mean, self.agreeing_moment, law.is_judged, n_pairs
-        return forecast.with_agreeing(law, forecast.PointEvidence(*agreeing))
+        mean, moment = self.agreeing_mean, self.agreeing_moment
+        return forecast.with_agreeing(law, law._replace(mean=mean, moment=moment, n_pairs=n_pairs))
 
     @cached_property
     def _law_points(self):
