@@ -25,8 +25,9 @@ EXPECTATIONS = {  # what a user does, and expects -> where it is checked
         "test_cli.py::test_the_default_ranks_the_zoo_on_the_digits"
     ),
     "README says in one line that the zoo is a toy": "here::test_the_zoo_is_called_a_toy",
-    "README has a second example on features of real networks": NOT_MET
-    + "no small set of such features is shipped; jury packages hold one network of images",
+    "README has a second example on features of real networks": (
+        "here::test_thirty_labels_choose_an_encoder"
+    ),
     "No line that is printed by default has a word that only the chapters explain": (
         "here::test_the_first_words_are_plain"
     ),
@@ -212,3 +213,18 @@ def test_the_first_words_are_plain(typed, ranked):
 def test_the_zoo_is_called_a_toy():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "are a toy for trying everything without a download" in readme
+
+
+def test_thirty_labels_choose_an_encoder(typed):
+    "README's example, whose verdicts are cited there."
+    example = ROOT / "docs" / "example"
+    models = [str(path) for path in sorted(example.glob("*.npy"))]
+    labels = "--labels", str(example / "thirty_labels.csv")
+    said = "Take {}: best on your task with probability {}"
+    answers = [((), "universal_sentences", "0.52"), (labels, "minilm_l6", "0.98")]
+    for more, first, probability in answers:
+        code, out, _ = typed("rank", "--models", *models, *more, "--quiet")
+        assert code == 0 and out.startswith(said.format(first, probability)), out[:300]
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert "taskpriors rank --models docs/example/*.npy --labels" in readme
+    assert ".52 against .48" in readme and "with probability .98" in readme
