@@ -79,8 +79,7 @@ EXPECTATIONS = {  # what a user does, and expects -> where it is checked
     + "study 07 counts the step of the highest skill; the kept step is not in its table",
     "pairs= is evidence of retrieval": "nbs/prior/26_pair_retrieval.ipynb",
     "Pairs that contradict each other are named": "nbs/prior/25_pairs.ipynb",
-    "What pairs are worth, as rankings take them, is in a study": NOT_MET
-    + "study 17 joins them more plainly; docs/decisions/forecast.md has the numbers of rankings",
+    "What pairs are worth, as rankings take them, is in a study": "nbs/studies/17_pairs.ipynb",
     "A report of feature files has no empty part": (
         "test_report.py::test_the_page_asks_for_nothing_and_fits"
     ),
