@@ -94,7 +94,7 @@ class Ranking(Result):
             labels=labels,
             record=self._record,
             pairs=pairs,
-            level=self._level,
+            level=None if labels is None else self._level,
             scoring=self.settings.get("scoring", "accuracy"),
             reason=self._unstudied,
         )
