@@ -16,6 +16,15 @@ from taskpriors.rank.jury import find_weights, load_juror, read_jury
 MODEL = "resnet10t@untrained"
 PROBED = ("resnet18", "vit_tiny_patch16_224")
 
+ON_CPU = Setup(
+    device=torch.device("cpu"),
+    dtype="float32",
+    batch_size=32,
+    num_workers=0,
+    save_every=10.0,
+    progress=False,
+)
+
 
 class Embed:
     "96 JPEG files of 256 x 256 pixels and a small network of timm."
@@ -41,14 +50,7 @@ class Embed:
         )
         embed(MODEL, self.images, cache=self.home / "warm", progress=False)
         self.encoder = load_encoder(MODEL)
-        self.options = Setup(
-            device=torch.device("cpu"),
-            dtype="float32",
-            batch_size=32,
-            num_workers=0,
-            save_every=10.0,
-            progress=False,
-        )
+        self.options = ON_CPU
 
     def teardown(self):
         self.folder.cleanup()
@@ -145,14 +147,7 @@ class ProbeCost:
         pictures = np.random.default_rng(0).integers(0, 256, (64, 256, 256, 3), dtype=np.uint8)
         self.images = load_images(pictures)
         self.encoder = load_encoder(f"{network}@untrained")
-        self.options = Setup(
-            device=torch.device("cpu"),
-            dtype="float32",
-            batch_size=32,
-            num_workers=0,
-            save_every=10.0,
-            progress=False,
-        )
+        self.options = ON_CPU
 
     def embed(self):
         for _ in feature_batches(self.encoder, self.images, 0, self.options):
