@@ -320,6 +320,19 @@ def error_without_groups(
     return HeldoutError(measure="label", task_errors=errors, **fields)
 
 # %% ../../nbs/prior/15_left_out_groups.ipynb #9682b784
+def hits_without_groups(
+    basis: RidgeBasis,  # of the features of the labelled points
+    labels: Tensor,  # class of each point, from 0, shape (n,), int64
+    groups: ArrayLike,  # name of the group of each point, shape (n,)
+    caller: str,  # who asks
+) -> Tensor:  # shape (n,), float64, 0 or 1
+    "Is each point classified rightly, with its whole group left out?"
+    codes = simplex_codes(max(2, int(labels.max()) + 1)).to(basis.U)
+    T, grouping = codes[labels], check_groups(groups, len(labels), caller)
+    choice = best_penalty(basis, T - T.mean(0), grouping, caller)
+    return ((T - choice.residuals) @ codes.T).argmax(1).eq(labels).double()
+
+
 def accuracy_without_groups(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
@@ -328,13 +341,8 @@ def accuracy_without_groups(
     "Accuracy of a ridge probe on known labels, with the whole group of a point left out."
     caller = "label_accuracy"
     X = checks.check_features(features, caller)
-    y, q, _ = check_tasks(labels, X, None, caller)
-    basis, grouping = decompose(X), check_groups(groups, len(X), caller)
-    codes = simplex_codes(q).to(basis.U)
-    T = codes[y[0]] - codes[y[0]].mean(0)
-    choice = best_penalty(basis, T, grouping, caller)
-    scores = (T - choice.residuals + codes[y[0]].mean(0)) @ codes.T
-    return (scores.argmax(1) == y[0]).double().mean().item()
+    y, _, _ = check_tasks(labels, X, None, caller)
+    return hits_without_groups(decompose(X), y[0], groups, caller).mean().item()
 
 # %% ../../nbs/prior/15_left_out_groups.ipynb #093c3258
 def _skills_over_laws(X, planes, grouping, caller):  # planes: (n_laws, n, k), centred columns

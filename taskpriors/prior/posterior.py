@@ -21,7 +21,12 @@ from ..checks import ArrayLike, Seed
 from . import prefix
 from .calibration import critical_temperature
 from .heldout import error_on_basis
-from .left_out_groups import check_groups, error_without_groups
+from taskpriors.prior.left_out_groups import (
+    check_groups,
+    error_without_groups,
+    hits_without_groups,
+)
+from ..probes import label_hits
 from ..results import Result
 from ..signatures import documented
 
@@ -278,6 +283,8 @@ class LabelledSkill(Result):
     n_classes: int  # that the labels name
     n_pairs: int  # of labels of one class
     points: Tensor = field(repr=False)  # pseudo-values of the skill, shape (n_models, k), float64
+    # is each point classified rightly without its label? shape (n_models, k); None: not counted
+    hits: Tensor | None = field(default=None, repr=False)
 
 
 def _grouping_of(groups, points, n, caller):  # Grouping of the labelled points
@@ -301,8 +308,9 @@ def labelled_skill(
 ) -> LabelledSkill:
     """Skill of each model on known labels, with what its covariance over models comes from.
 
-    The covariance of the skills is that of the rows of `points` over the number of labels; with
-    groups, of which there must be two with labels, these rows have a column for each group.
+    The covariance of the skills is that of the rows of `points` over the number of labels, and that
+    of the accuracies is the one of `hits`, see `label_accuracy`; with groups, of which there must
+    be two with labels, these rows have a column for each group.
     Reference: Efron and Stein 1981 for the jackknife.
     """
     caller = "labelled_skill"
@@ -313,21 +321,24 @@ def labelled_skill(
         rule = "labels must name at least two classes and four points"
         got = f"{len(classes.unique())} classes and {k} points"
         checks.refuse(caller, rule, got, "label more points")
-    skills, values = [], []
+    skills, values, hits = [], [], []
     grouping = None if groups is None else _grouping_of(groups, points, len(features[0]), caller)
     for X in features:
         basis = ridge.decompose(X[points.to(X.device)].double())
         tasks = classes[None].to(X.device)
         if grouping is None:
             error = error_on_basis(basis, tasks, caller)
+            right = label_hits(basis, tasks[0], q, caller)
         else:
             error = error_without_groups(basis, tasks, grouping.number, caller)
+            right = hits_without_groups(basis, tasks[0], grouping.number, caller)
         assert error.point_ratios is not None
         skills.append(error.skill)
         values.append((1 - error.point_ratios).cpu())
-    of_points = torch.stack(values)
+        hits.append(right.cpu())
+    of_points, of_hits = torch.stack(values), torch.stack(hits)
     if grouping is not None:
-        of_points = _means_of_groups(of_points, grouping)
+        of_points, of_hits = (_means_of_groups(x, grouping) for x in (of_points, of_hits))
     return LabelledSkill(
         skill=torch.tensor(skills, dtype=torch.float64),
         standard_error=of_points.std(1) / k**0.5,
@@ -335,6 +346,7 @@ def labelled_skill(
         n_classes=int(classes.max()) + 1,
         n_pairs=pairs_of_one_class(classes),
         points=of_points,
+        hits=of_hits,
     )
 
 # %% ../../nbs/prior/22_posterior.ipynb #208d942b

@@ -59,49 +59,48 @@ def point_evidence(
 
 # %% ../../nbs/rank/06_forecast.ipynb #a7d827e9
 LEAST_SKILL = 0.01  # below it no derivative of a logit is taken
+HALF_RIGHT = 200.0  # labels, with which being right counts as much as the skill
 
 
 class LabelScores(NamedTuple):
     "What known labels say of the models' scores on the task that they belong to."
 
-    mean: Tensor  # centred logits of the skills, linear in the skills, shape (n_models,), float64
+    mean: Tensor  # centred logits, linear in skill and accuracy, shape (n_models,), float64
     covariance: Tensor  # of their errors, shape (n_models, n_models)
     classes_per_label: float  # c/k
     n_pairs: float  # of labels of one class, s
+    share_right: float = 0.0  # u, share of the accuracy in the mean; the rest is the skill's
 
 
-def label_scores(
-    skill: Tensor,  # on known labels, left out one by one, shape (n_models,)
-    covariance: Tensor,  # of the errors of its differences, shape (n_models, n_models)
-    standard_error: float,  # of the mean skill
-    classes_per_label: float,
-    n_pairs: float,  # of labels of one class
-) -> LabelScores:
-    "Skills on known labels as logits, with the covariance of their errors."
-    b = min(max(skill.mean().item(), standard_error, LEAST_SKILL), 0.95)
-    slope = 1 / (b * (1 - b))
-    return LabelScores(
-        mean=slope * (skill - skill.mean()),
-        covariance=slope**2 * covariance,
-        classes_per_label=classes_per_label,
-        n_pairs=n_pairs,
-    )
+def share_right(
+    n_labels: int,  # k
+) -> float:  # u, in [0, 1)
+    "How far labels are read by how many of them are right."
+    return n_labels / (HALF_RIGHT + n_labels)
 
 
 def scores_of(
     direct: LabelledSkill,  # of the ranked models
 ) -> LabelScores:
-    "What skills on some labels say."
+    "What skills and accuracies on some labels say."
     m, n_rows = direct.points.shape
-    codes = simplex_codes(m)
-    contrasts = shrunk_covariance(direct.points.T @ codes) / n_rows
     standard_error = (direct.points.mean(0).std() / n_rows**0.5).item()
-    return label_scores(
-        direct.skill,
-        codes @ contrasts @ codes.T,
-        standard_error,
-        direct.n_classes / direct.n_labels,
-        direct.n_pairs,
+    b = min(max(direct.skill.mean().item(), standard_error, LEAST_SKILL), 0.95)
+    mean, rows = direct.skill / (b * (1 - b)), direct.points / (b * (1 - b))
+    u = 0.0 if direct.hits is None else share_right(direct.n_labels)
+    if direct.hits is not None:
+        right = direct.hits.mean(1)
+        a = min(max(right.mean().item(), LEAST), 1 - LEAST)
+        mean = (1 - u) * mean + u * right / (a * (1 - a))
+        rows = (1 - u) * rows + u * direct.hits / (a * (1 - a))
+    codes = simplex_codes(m)
+    contrasts = shrunk_covariance(rows.T @ codes) / n_rows
+    return LabelScores(
+        mean=mean - mean.mean(),
+        covariance=codes @ contrasts @ codes.T,
+        classes_per_label=direct.n_classes / direct.n_labels,
+        n_pairs=direct.n_pairs,
+        share_right=u,
     )
 
 # %% ../../nbs/rank/06_forecast.ipynb #b6974c5b
@@ -254,7 +253,8 @@ class Constants(NamedTuple):
     judged: float  # the same where others judge, too
     floor: float  # epsilon
     record: float  # sigma^2, interaction of models and tasks
-    probe: float  # tau^2, between a probe on labels and a tuned one
+    probe: float  # tau^2, between the skill of a probe on labels and the score of a tuned one
+    right: float  # tau_a^2, the same of its accuracy
     few: float  # kappa, pairs of labels of one class at which they say as much as points do
     spread: float  # standard deviation of log lambda
     level: float  # mean score of models on a set, a fraction
@@ -393,6 +393,10 @@ def posterior_of(
     values, weights = scales(constants.spread)
     eye = torch.eye(codes.shape[1], dtype=torch.float64)
     agreed = 0.0 if record is None else agreement(points.mean, record)
+    few, tuned = 0.0, 0.0
+    if labels is not None:
+        few, u = few_labels / (1 + labels.n_pairs), labels.share_right
+        tuned = (1 - u) ** 2 * constants.probe + u**2 * constants.right
     means, covariances = [], []
     for scale in values.tolist():
         mean, covariance = codes.T @ points.mean, scale * (K + constants.floor * F) + _RIDGE * eye
@@ -406,8 +410,7 @@ def posterior_of(
             )
             mean, covariance = observe_record(mean, covariance, precision, shift, sigma2)
         if labels is not None:
-            few = few_labels / (1 + labels.n_pairs)
-            error = codes.T @ labels.covariance @ codes + scale * (constants.probe * F + few * K)
+            error = codes.T @ labels.covariance @ codes + scale * (tuned * F + few * K)
             mean, covariance = observe(mean, covariance, codes.T @ labels.mean, error)
         removed = 1 - covariance.trace() / before
         phi = alone + (joined - alone) * removed
@@ -667,7 +670,8 @@ def with_labels(
     "What more labels would say, if they agreed with what is known."
     per_label = min(1.0, supply.n_classes / n_labels)
     n_pairs = supply.same * math.comb(n_labels, 2)
-    return LabelScores(mean, supply.unit / n_labels, per_label, n_pairs)
+    u = share_right(n_labels)
+    return LabelScores(mean, supply.unit / n_labels, per_label, n_pairs, u)
 
 
 def certainty_of(

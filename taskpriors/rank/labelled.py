@@ -27,8 +27,7 @@ from ..prior import next_labels, posterior
 from ..prior.heldout import constant_errors
 from . import laws, members
 from .engine import Drawn, Engine, Evidence, LabelledSkills, ModelScores
-from .errors import error_law
-from .forecast import label_scores, point_evidence, scores_of
+from .forecast import point_evidence, scores_of
 from .options import RankOptions
 from ..show.words import plain_text
 from ..transfer import registry
@@ -166,7 +165,7 @@ def task_ratios(
     return mean + (ratios - mean) * (constants.mean() / constants)
 
 
-LOOKED_AT = 4096  # labelled points, at most, whose skill joins
+LOOKED_AT = 16384  # labelled points, at most, whose skill and accuracy are compared
 FEWEST = 4  # labels that have a leave-one-out skill
 
 
@@ -206,21 +205,12 @@ def joined_with_labels(
 
 def settled_skills(
     settled: members.Settled,  # name -> ModelScores
-    classes: Tensor | None = None,  # of each point, from 0; None for real targets
-    groups: list | None = None,  # of each point, left out whole
+    direct: posterior.LabelledSkill | None = None,  # of these models on all labels, if of classes
 ) -> LabelledSkills:
     "Skills on the true task, so that further labels would remove no error."
     m = len(settled.results)
     nothing = torch.zeros(m, m, dtype=torch.float64)
-    scores = None
-    if classes is not None and classes.max() > 0 and m > 1:
-        skill = torch.stack([one.skill for one in settled.results.values()]).cpu()
-        points = torch.stack([one.points for one in settled.results.values()])
-        covariance = error_law(points, groups=groups).covariance
-        standard_error = (covariance.mean() ** 0.5).item()
-        per_label = (int(classes.max()) + 1) / len(classes)
-        n_pairs = posterior.pairs_of_one_class(classes)
-        scores = label_scores(skill, covariance, standard_error, per_label, n_pairs)
+    scores = None if direct is None else scores_of(direct)
     return LabelledSkills(settled.results, settled.failures, nothing, {}, scores)
 
 
@@ -239,8 +229,8 @@ def skills_with_labels(
     options = engine.options
     if (classes >= 0).all():
         settled = engine.skills(models, classes[None], mask, n_classes=max(2, q))
-        groups = None if options.groups is None else options.groups.tolist()
-        return settled_skills(settled, classes, groups)
+        working = {name: models[name] for name in settled.results}
+        return settled_skills(settled, direct_skill(working, classes, options.groups))
     seats, points = seats_of(models, law), evidence_points(classes, options)
     evidence = [engine.evidence(judge, points) for judge in seats.judges]
     chosen = labelled_law(seats, evidence, classes[points], options, n_classes=q)

@@ -126,8 +126,9 @@ class Ranking(Result):
         if self.label_mean is None or self.label_covariance is None:
             return None
         labels = self.settings["labels"]
-        counted = labels["classes_per_label"], labels["n_pairs"]
-        return forecast.LabelScores(self.label_mean, self.label_covariance, *counted)
+        counted = {key: labels[key] for key in ("classes_per_label", "n_pairs")}
+        counted["share_right"] = labels.get("share_right", 0.0)  # of skills alone before
+        return forecast.LabelScores(self.label_mean, self.label_covariance, **counted)
 
     @cached_property
     def _pairs(self):

@@ -354,9 +354,10 @@ def assemble(
         prior_skills = [scores.skills[name].skill for name in models]
         columns |= dict(prior_skill=torch.stack(prior_skills), spread=of_labels.spread)
         if of_labels.scores is not None:
-            label_mean, label_covariance, per_label, n_pairs = of_labels.scores
-            columns |= dict(label_mean=label_mean, label_covariance=label_covariance)
-            settings["labels"] |= dict(classes_per_label=per_label, n_pairs=n_pairs)
+            counted = of_labels.scores._asdict()
+            columns["label_mean"] = counted.pop("mean")
+            columns["label_covariance"] = counted.pop("covariance")
+            settings["labels"] |= counted
         if of_labels.agreeing is not None:
             columns["agreeing_mean"] = of_labels.agreeing.mean
             columns["agreeing_moment"] = of_labels.agreeing.moment
