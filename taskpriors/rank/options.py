@@ -59,7 +59,7 @@ class RankOptions:
     executor: ExecutorLike | None = None  # concurrent.futures.Executor or None
     embedding: Mapping = field(default_factory=dict)  # further options of embed_features
     n_orders: int = ORDERS  # of the points, that tasks of one prior are drawn along
-    n_electing: int = 2048  # points on which judges are elected, at most
+    n_electing: int = 1024  # points on which judges are elected, at most
     n_judging: int = 60  # tasks of each judge in an election, at most
     controls: tuple = ()  # names of models or judges that are known to be weak
     accuracy: bool = False  # are probes trained on further tasks?
