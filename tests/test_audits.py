@@ -239,3 +239,23 @@ def test_the_sheet_of_points_to_label_shows_their_groups(given, tmp_path):
     sheet.assign(label=sheet["row"] % 2).to_csv(tmp_path / "next.csv", index=False)
     again = tp.rank_models(models, groups=groups, labels=tmp_path / "next.csv", **QUICK)
     assert "9 labels" in again.verdict
+
+
+@pytest.mark.parametrize("held", ["itself", "in a function", "loaded"])
+@pytest.mark.parametrize("layer", [nn.BatchNorm2d(8), nn.Dropout(0.5)])
+def test_a_network_traced_in_training_mode_is_traced_again(held, layer, tmp_path):
+    network = nn.Sequential(nn.Conv2d(1, 8, 3), layer, nn.Flatten()).train()
+
+    def embedded():
+        traced = torch.jit.trace(network, torch.rand(4, 1, 8, 8), check_trace=False)
+        if held == "loaded":
+            traced.save(tmp_path / "traced.pt")
+            traced = torch.jit.load(tmp_path / "traced.pt")
+        model = (lambda x: traced(x)) if held == "in a function" else traced
+        return tp.embed(model, PICTURES, transform=as_tensor, cache=False, progress=False)
+
+    with pytest.raises(ValueError, match="a trace keeps its mode: call .eval"):
+        embedded()
+    network.eval()
+    inputs = torch.stack([torch.tensor(x).float()[None] / 255 for x in PICTURES])
+    torch.testing.assert_close(embedded(), network(inputs).detach(), rtol=1e-5, atol=1e-5)
