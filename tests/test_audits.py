@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 import taskpriors as tp
+import taskpriors.jobs.label_sheet as label_sheet
 
 QUICK = dict(n_tasks=20, cache=False, progress=False)
 PICTURES = np.random.default_rng(0).integers(0, 256, (40, 8, 8), dtype=np.uint8)
@@ -211,3 +212,50 @@ def test_groups_and_labels_find_rows_of_frames_by_name(form, tmp_path):
     )
     named = tp.rank_models(frames, groups=forms[form], **QUICK)
     torch.testing.assert_close(named.skill, tp.rank_models(models, groups=groups, **QUICK).skill)
+
+
+@pytest.mark.parametrize("given", ["names", "file", "copies", None])
+def test_the_sheet_of_points_to_label_shows_their_groups(given, tmp_path):
+    pd = pytest.importorskip("pandas")
+    g = np.random.default_rng(0)
+    X = g.normal(size=(60, 8))
+    names = [f"patient {k // 6}" for k in range(60)]
+    if given == "copies":
+        X[1::2] = X[::2]
+    table = tmp_path / "groups.csv"
+    order = g.permutation(60)
+    pd.DataFrame(dict(row=order, group=[names[k] for k in order])).to_csv(table, index=False)
+    groups = dict(names=names, file=table).get(given)
+    models = dict(a=X, b=X[:, :5] + 1, c=X @ g.normal(size=(8, 3)))
+    tp.rank_models(models, groups=groups, out=tmp_path / "ranking", **QUICK)
+    sheet = pd.read_csv(
+        label_sheet.next_sheet(tmp_path / "ranking", n_labels=9, out=tmp_path / "next.csv")
+    )
+    if groups is None:
+        assert sheet.columns.tolist() == ["row", "label"]
+        return
+    assert sheet.columns.tolist() == ["row", "group", "label"]
+    assert (sheet["group"] == sheet["row"] // 6).all() and sheet["group"].is_unique
+    sheet.assign(label=sheet["row"] % 2).to_csv(tmp_path / "next.csv", index=False)
+    again = tp.rank_models(models, groups=groups, labels=tmp_path / "next.csv", **QUICK)
+    assert "9 labels" in again.verdict
+
+
+@pytest.mark.parametrize("held", ["itself", "in a function", "loaded"])
+@pytest.mark.parametrize("layer", [nn.BatchNorm2d(8), nn.Dropout(0.5)])
+def test_a_network_traced_in_training_mode_is_traced_again(held, layer, tmp_path):
+    network = nn.Sequential(nn.Conv2d(1, 8, 3), layer, nn.Flatten()).train()
+
+    def embedded():
+        traced = torch.jit.trace(network, torch.rand(4, 1, 8, 8), check_trace=False)
+        if held == "loaded":
+            traced.save(tmp_path / "traced.pt")
+            traced = torch.jit.load(tmp_path / "traced.pt")
+        model = (lambda x: traced(x)) if held == "in a function" else traced
+        return tp.embed(model, PICTURES, transform=as_tensor, cache=False, progress=False)
+
+    with pytest.raises(ValueError, match="a trace keeps its mode: call .eval"):
+        embedded()
+    network.eval()
+    inputs = torch.stack([torch.tensor(x).float()[None] / 255 for x in PICTURES])
+    torch.testing.assert_close(embedded(), network(inputs).detach(), rtol=1e-5, atol=1e-5)

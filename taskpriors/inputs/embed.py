@@ -158,6 +158,7 @@ class Probe:
             inputs=prepare,
             tolerance=HALF if _is_half(enc, setup) else on_gpu,
             kind=getattr(images, "kind", "images"),
+            fixed_mode=encoders.is_scripted(enc.forward if enc.module is None else enc.module),
         )
         self.together: Tensor | None = None  # features of all of them in one batch
         self._taken = network.taken

@@ -156,6 +156,14 @@ def modules_within(
             waiting.extend(_parts_of(part))
     return modules
 
+
+def is_scripted(
+    model: object,  # a module, or anything that holds or runs modules
+) -> bool:
+    "Is a part of it a script of torch? A trace keeps the mode that it was made in."
+    parts = (part for module in modules_within(model) for part in module.modules())
+    return any(isinstance(part, torch.jit.ScriptModule) for part in parts)
+
 # %% ../../nbs/inputs/03_encoders.ipynb #e1fcd1b3
 @dataclass
 class _State:

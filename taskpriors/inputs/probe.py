@@ -45,6 +45,7 @@ def difference(
 _STEADY = "leave out dropout, random masks and noise, or draw them from a seed for each input"
 _PICTURES = "standardise by numbers computed before, and give batch norms running statistics"
 _TEXTS = "pad on the right, or pass position ids that follow from the attention mask"
+_TRACED = "a trace keeps its mode: call .eval() and trace the network again, or "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +56,7 @@ class Look:
     inputs: Callable  # position -> the input as the encoder gets it, prepared anew
     tolerance: Tolerance
     kind: str = "images"  # or "texts"
+    fixed_mode: bool = False  # is the network a script of torch, whose trace keeps its mode?
 
 
 def _alone(look: Look, some: list, size: int) -> Tensor:
@@ -75,6 +77,10 @@ def _size_of(apart: float) -> str:
     if apart == float("inf"):
         return "NaN, infinity or another width"
     return f"a difference of {apart:.0%} of their spread"
+
+
+def _remedy(look: Look, usual: str) -> str:
+    return f"{_TRACED if look.fixed_mode else ''}{usual}"
 
 
 def check_encoder(
@@ -98,10 +104,10 @@ def check_encoder(
     again = difference(together, look.features(list(range(size))), allowed.least)
     if again > allowed.share:
         rule = f"features of {name} must be the same in each call"
-        refuse(caller, rule, _size_of(again), _STEADY)
+        refuse(caller, rule, _size_of(again), _remedy(look, _STEADY))
     rule = f"features of {name} must not depend on the rest of the batch"
     got = f"{_size_of(apart)} when an input is alone"
-    refuse(caller, rule, got, _TEXTS if look.kind == "texts" else _PICTURES)
+    refuse(caller, rule, got, _remedy(look, _TEXTS if look.kind == "texts" else _PICTURES))
 
 
 def check_whole_batches(
@@ -118,5 +124,5 @@ def check_whole_batches(
     if apart > look.tolerance.share:
         rule = f"features of {name} must be the same in small and in large batches"
         got = f"{_size_of(apart)} between {len(together)} inputs and the batches of the run"
-        remedy = _TEXTS if look.kind == "texts" else _PICTURES
-        refuse(caller, rule, got, f"{remedy}; {_STEADY}")
+        usual = _TEXTS if look.kind == "texts" else _PICTURES
+        refuse(caller, rule, got, _remedy(look, f"{usual}; {_STEADY}"))

@@ -716,7 +716,7 @@ def placement(
         refuse(caller, rule, repr(entries.header), "write label above the labels")
     check_same_n(caller, models=n, labels=len(entries.values))
     if key is not None:
-        note = f"Labels are taken in their order, because {key.column} names none of the points."
+        note = f"Labels are taken in their order, because no point is named by {key.column}."
         return Placement(None, (note,))
     if entries.table:
         note = f"Labels are taken in the order of {entries.table}: no column names their points."

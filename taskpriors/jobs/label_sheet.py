@@ -15,7 +15,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ..checks import ArrayLike, check_tensor, refuse
+from ..checks import ArrayLike, check_same_n, check_several, check_tensor, refuse
 from ..inputs.images import ImagesLike, load_images
 from ..inputs.texts import TextsLike, load_texts
 from ..rank.record import picture_address
@@ -43,6 +43,15 @@ def _as_bytes(text):  # of names that are not UTF-8, the bytes as \\udcff
     return text.encode("utf-8", "backslashreplace")
 
 # %% ../../nbs/jobs/07_label_sheet.ipynb #71d7bac0
+def _checked_rows(rows, n, caller):  # a list; n: of the points, None where nobody says it
+    chosen: Tensor = check_tensor(rows, caller, "rows").long()
+    n = int(chosen.max()) + 1 if n is None else n
+    if chosen.ndim != 1 or chosen.min() < 0 or chosen.max() >= n:
+        got = f"{tuple(chosen.shape)} from {chosen.min()} to {chosen.max()}, of {n} points"
+        refuse(caller, "rows must be rows of the points", got, "pass Ranking.next_labels(20)")
+    return chosen.tolist()
+
+
 @documented
 def label_sheet(
     rows: ArrayLike,  # of the points to label, shape (k,), as `Ranking.next_labels` names them
@@ -50,6 +59,7 @@ def label_sheet(
     *,
     images: ImagesLike | None = None,  # that were ranked, as for rank_models
     texts: TextsLike | None = None,  # that were ranked, as for rank_models
+    groups: ArrayLike | None = None,  # of all points (patient, video), shape (n,): a column more
     show: bool = False,  # also a page with the images or texts, beside the csv
 ) -> Path:  # of the csv
     """Write a csv with an empty column `label` for some of the points, and a page to look at.
@@ -71,20 +81,22 @@ def label_sheet(
         source = load_texts(texts)
     elif images is not None:
         source = load_images(images)
-    chosen: Tensor = check_tensor(rows, caller, "rows").long()
-    n = int(chosen.max()) + 1 if source is None else len(source)
-    if chosen.ndim != 1 or chosen.min() < 0 or chosen.max() >= n:
-        got = f"{tuple(chosen.shape)} from {chosen.min()} to {chosen.max()}, of {n} points"
-        refuse(caller, "rows must be rows of the points", got, "pass Ranking.next_labels(20)")
+    names = None if groups is None else check_several(groups, caller, "groups")
+    of_all = names if source is None else source
+    chosen = _checked_rows(rows, None if of_all is None else len(of_all), caller)
     told = source if texts is not None else getattr(source, "names", None)
+    columns = {} if told is None else {"image" if texts is None else "text": told}
+    if names is not None:
+        check_same_n(caller, points=len(of_all), groups=len(names))
+        columns["group"] = names
     sheet = io.StringIO(newline="")
     write = csv.writer(sheet).writerow
-    write(["row", *([] if told is None else ["image" if texts is None else "text"]), "label"])
-    for i in chosen.tolist():
-        write([i, *([] if told is None else [told[i]]), ""])
+    write(["row", *columns, "label"])
+    for i in chosen:
+        write([i, *(cells[i] for cells in columns.values()), ""])
     contents = {out: _as_bytes(sheet.getvalue())}
     if show:
-        points = [(i, told and told[i], source[i]) for i in chosen.tolist()]
+        points = [(i, told and told[i], source[i]) for i in chosen]
         contents[out.with_suffix(".html")] = _as_bytes(_page(out, points))
     write_files(contents)
     return out
@@ -103,5 +115,7 @@ def next_sheet(
     "Write a sheet of the points whose labels a saved ranking wants next."
     from taskpriors.rank.ranking import Ranking
 
-    rows = Ranking.load(Path(ranking)).next_labels(n_labels)
-    return label_sheet(rows, out, images=images, texts=texts, show=show)
+    ranked = Ranking.load(Path(ranking))
+    groups = None if ranked.settings.get("copies") else ranked.groups  # of copies: nobody's names
+    rows = ranked.next_labels(n_labels)
+    return label_sheet(rows, out, images=images, texts=texts, groups=groups, show=show)
