@@ -67,48 +67,32 @@ def trace_of(
     bar = options.progress and options.bar is None and len(prior) > 4096
     return prior.moments(factors, kernel=None, executor=options.executor, progress=bar)
 
-# %% ../../nbs/rank/09_memory.ipynb #8e59d2f3
-def _moment_keys(prior, models):  # name -> all that the moments depend on
-    common = dict(
-        what="moments",
-        edges="least eigenvalue",  # which earlier entries do not hold
+# %% ../../nbs/rank/09_memory.ipynb #92154fec
+def _moments_under(prior, models, options):  # name -> Moments
+    def compute():
+        start = time.perf_counter()
+        trace = trace_of({k: m.factor.to(prior.factor) for k, m in models.items()}, prior, options)
+        least = least_eigenvalue(prior.factor, prior.temperature, graphs=prior.graphs)
+        return engine.Moments(
+            mean=trace.mean.cpu(),
+            variance=trace.variance.cpu(),
+            least=members.scalar(least.value).nan_to_num(-math.inf),  # a cache holds no NaN
+            temperature=members.scalar(prior.temperature),
+            scale=members.scalar(trace.kernel_scale),
+            seconds=members.scalar((time.perf_counter() - start) / len(models)),
+        )
+
+    key = dict(
+        what="moments of models",
         prior=store.digest_tensors(dict(prior=prior.factor)),
+        models=[store.digest_tensors(dict(factor=model.factor)) for model in models.values()],
         T=prior.temperature,
         graphs=prior.graphs,
         device=str(prior.factor.device),
     )
-    return {
-        name: dict(common, factor=store.digest_tensors(dict(factor=model.factor)))
-        for name, model in models.items()
-    }
-
-# %% ../../nbs/rank/09_memory.ipynb #92154fec
-_LIKE_MOMENTS = engine.Moments(*[members.blank()] * len(engine.Moments._fields))
-
-
-def _moments_under(prior, models, options):  # name -> Moments
-    keys = _moment_keys(prior, models)
-    results = {
-        name: members.load_result(key, _LIKE_MOMENTS, options.cache) for name, key in keys.items()
-    }
-    missing = [name for name, result in results.items() if result is None]
-    if not missing:
-        return results
-    start = time.perf_counter()
-    trace = trace_of({k: models[k].factor.to(prior.factor) for k in missing}, prior, options)
-    least = least_eigenvalue(prior.factor, prior.temperature, graphs=prior.graphs)
-    seconds = (time.perf_counter() - start) / len(missing)
-    for k, name in enumerate(missing):
-        result = engine.Moments(
-            mean=trace.mean[k].cpu(),
-            variance=trace.variance[k].cpu(),
-            least=members.scalar(least.value).nan_to_num(-math.inf),  # a cache holds no NaN
-            temperature=members.scalar(prior.temperature),
-            scale=members.scalar(trace.kernel_scale),
-            seconds=members.scalar(seconds),
-        )
-        results[name] = members.keep_result(keys[name], result, options.cache)
-    return results
+    of_models = [members.blank(len(models))] * 2
+    like = engine.Moments(*of_models, *[members.blank()] * 4)
+    return members.load_or_compute(key, compute, like, options.cache).by_model(models)
 
 # %% ../../nbs/rank/09_memory.ipynb #12b2cc09
 def model_moments(
