@@ -238,7 +238,7 @@ class Monitor:
 
     def __init__(
         self,
-        images: fixed_tasks.InputsLike | None = None,  # array, list, data set, loader; None: features
+        images: fixed_tasks.InputsLike | None = None,  # array, data set or loader; None: features
         *,
         reference: checks.ArrayLike | Mapping | None = None,  # features (n, d); None: see judges
         judges: str | bool | None = "standing",  # networks that see the images, without reference
