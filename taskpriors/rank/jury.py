@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/rank/08_jury.ipynb #5a52b2f5
 import hashlib
+import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -14,6 +15,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.machinery import PathFinder
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,6 @@ from . import members
 from .laws import PriorChoice
 from .members import AnyModel, Settled
 from .options import RankOptions
-from .reliability import reliability_record
 from ..show.words import counted
 from ..signatures import documented
 from ..toml import packaged_toml
@@ -386,6 +387,13 @@ def call_jury(
     jury = standing_jury(kind)
     taken = {*models, *(judges if isinstance(judges, Mapping) else ())}
     return replace(jury, jurors=tuple(j for j in jury.jurors if j.name not in taken))
+
+
+@cache
+def reliability_record() -> dict[str, Any]:
+    "What the study of judges has written of companies of models."
+    file = files("taskpriors.rank") / "reliability.json"
+    return json.loads(file.read_text(encoding="utf-8"))
 
 
 def unjudged_words(
