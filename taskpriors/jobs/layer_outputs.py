@@ -270,7 +270,7 @@ def open_layers(
 
 # %% ../../nbs/jobs/05_layer_outputs.ipynb #d50fbe0f
 def _check_steady(module, points, views, caller):
-    "probe.Look at the layers for a few inputs, in one batch and alone, as `embed` does."
+    "Look at the layers for a few inputs, in one batch and alone, as `embed` does."
     first = next(iter(points))
     named = isinstance(first, Mapping)
     size = min(PROBE_IMAGES, len(next(iter(first.values())) if named else first))
