@@ -209,7 +209,6 @@ CALLS = {
         "sampled_moments": dict(factors=MODELS, prior=Z, n=N, temperature=1.0),
     },
     "rank.errors": {
-        "error_covariance": dict(point_errors=ERRORS),
         "error_law": dict(point_errors=ERRORS),
         "own_group_sizes": dict(groups=[0, 0, 1, 1], judged=[0, 2]),
     },

@@ -80,7 +80,7 @@ CONTRACT = {
     "rank.forecast": "Comparison Forecast",
     "rank.ranking": "Ranking",
     "rank.models": "rank_models",
-    "rank.tiers": "HeadToHead Lead Tiers",
+    "rank.tiers": "Lead Tiers",
     "jobs.cli": "main",
     "jobs.monitor": "Monitor Step",
     "jobs.layers": "rank_layers LayerRanking",

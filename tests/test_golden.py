@@ -112,7 +112,8 @@ def written(values, digits=8):
 
 def lead(ranking, pair, groups=None):
     "All numbers that compare the first two models."
-    return written(astuple(ranking.on_law.head_to_head(pair, groups=groups).lead())[2:])
+    names = (ranking.models[k] for k in pair)
+    return written(astuple(ranking.on_law.compare(*names, groups=groups))[2:])
 
 
 def facts(ranking):

@@ -43,10 +43,10 @@ def passed_on(x: Any) -> Any:
     return x
 
 
-class _Prepared(torch.utils.data.Dataset):
+class Prepared(torch.utils.data.Dataset):
     "Images from row `start` on, as tensors."
 
-    def __init__(self, images, transform, start):
+    def __init__(self, images: ImageSource, transform: Any, start: int = 0) -> None:
         self.images = images
         self.transform = transform
         self.start = start
@@ -108,7 +108,7 @@ def feature_batches(
         loader = images.batches(start)
     else:
         loader = torch.utils.data.DataLoader(
-            _Prepared(images, enc.transform, start),
+            Prepared(images, enc.transform, start),
             setup.batch_size,
             num_workers=setup.num_workers,
             collate_fn=_stack,
@@ -145,7 +145,7 @@ class Probe:
             row_at: Callable = partial(_row_of, images.first)
         else:
             places = blocks.evenly(len(images), encoders.PROBE_IMAGES).tolist()
-            row_at = _Prepared(images, enc.transform, 0).__getitem__
+            row_at = Prepared(images, enc.transform).__getitem__
 
         def prepare(i):
             return row_at(places[i])

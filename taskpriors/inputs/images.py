@@ -235,11 +235,14 @@ def _refuse_options(options, what, accepted):
         refuse("load_images", rule, got, "leave it out", TypeError)
 
 
-def _refuse_empty(folder, types):
-    "Refuse a folder or an archive without images."
-    rule = f"{folder} must hold images, in subfolders or not"
-    got = f"none that ends in {' '.join(types)}"
-    refuse("load_images", rule, got, "check path and split")
+def _chosen(listed, limit, place, types):  # their paths; their classes, None if there is one only
+    "At most so many of the images of a folder or an archive, evenly spaced; none are refused."
+    if not listed.samples:
+        rule, got = f"{place} must hold images, in subfolders or not", " ".join(types)
+        refuse("load_images", rule, f"none that ends in {got}", "check path and split")
+    samples = [listed.samples[i] for i in evenly(len(listed.samples), limit).tolist()]
+    labels = [y for _, y in samples] if len(listed.classes) > 1 else None
+    return [path for path, _ in samples], labels
 
 
 def _load_folder(root, split, limit, options, *, class_map="", input_key=None, **others):
@@ -247,15 +250,11 @@ def _load_folder(root, split, limit, options, *, class_map="", input_key=None, *
     _refuse_options(others, "a folder", "class_map and input_key")
     folder = root if split is None else _subfolder(root, split)
     types = input_key.split(";") if input_key else IMAGE_TYPES
-    samples, classes = list_images(str(folder), types, class_map)
-    if not samples:
-        _refuse_empty(folder, types)
-    samples = [samples[i] for i in evenly(len(samples), limit).tolist()]
-    paths = [path for path, _ in samples]
+    paths, labels = _chosen(list_images(str(folder), types, class_map), limit, folder, types)
     return ImageSource(
         paths,
         root.resolve().name,
-        labels=[y for _, y in samples] if len(classes) > 1 else None,
+        labels=labels,
         names=[os.path.relpath(path, root) for path in paths],
         n_threads=min(8, os.cpu_count() or 1),
         labels_from=f"the subfolders of {root.resolve().name}",
@@ -341,17 +340,14 @@ def _load_archive(path, limit, options, *, class_map="", input_key=None, **other
         elif not input_key and os.path.splitext(last)[1].lower() in _FOREIGN:
             left_out.foreign[os.path.splitext(last)[1].lower()] += 1
     left_out.say(path.name)
-    samples, classes = _in_timm_order(pairs, str(path.parent), class_map)
-    if not samples:
-        _refuse_empty(path.name, types)
-    samples = [samples[i] for i in evenly(len(samples), limit).tolist()]
-    names = [name for name, _ in samples]
+    listed = _in_timm_order(pairs, str(path.parent), class_map)
+    names, labels = _chosen(listed, limit, path.name, types)
     zipped = path.suffix == ".zip"
     items = _Zipped(path, names) if zipped else _Tarred(path, [members[name] for name in names])
     return ImageSource(
         items,
         path.name,
-        labels=[y for _, y in samples] if len(classes) > 1 else None,
+        labels=labels,
         names=names,
         n_threads=0 if zipped else min(8, os.cpu_count() or 1),
         labels_from=f"the folders in {path.name}",

@@ -88,12 +88,14 @@ def _hub_answers() -> bool:
 
 
 @contextmanager
-def hub_at_once() -> Iterator:
+def hub_at_once(
+    cache_alone: bool = False,  # ask no network, whether there is one or not
+) -> Iterator:
     "Within this context the hub's client does not wait for a network that is not there."
     from huggingface_hub import constants
 
     before = constants.HF_HUB_OFFLINE
-    constants.HF_HUB_OFFLINE = before or not _hub_answers()
+    constants.HF_HUB_OFFLINE = before or cache_alone or not _hub_answers()
     try:
         yield
     finally:

@@ -115,7 +115,6 @@ def check_whole_batches(
     together: Tensor,  # features of the few inputs in one batch, shape (k, d)
     in_run: Tensor,  # of the same inputs, as the run has computed them, shape (k, d)
     name: str,  # of the model
-    caller: str = "embed",  # who asks
 ) -> None:
     "Refuse a model whose features in the batches of a run are not those of a small batch."
     if not together.isfinite().all():
@@ -125,4 +124,5 @@ def check_whole_batches(
         rule = f"features of {name} must be the same in small and in large batches"
         got = f"{_size_of(apart)} between {len(together)} inputs and the batches of the run"
         usual = _TEXTS if look.kind == "texts" else _PICTURES
-        refuse(caller, rule, got, _remedy(look, f"{usual}; {_STEADY}"))
+        refuse("embed", rule, got, _remedy(look, f"{usual}; {_STEADY}"))
+

@@ -16,17 +16,12 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any
 
 from . import arguments, console
 from ..signatures import read_signature
 from ..toml import packaged_toml
-
-if TYPE_CHECKING:
-    from taskpriors.checks import DataFrame
-    from taskpriors.rank.ranking import Ranking
-else:  # a typing error costs no import of torch
-    DataFrame, Ranking = "DataFrame", "Ranking"
 
 # %% ../../nbs/jobs/08_cli.ipynb #e9730266
 def option_words(
@@ -77,12 +72,12 @@ def _plain(x):  # as text that a terminal shows
 
 
 def _on_labels(ranking):  # lines
-    from taskpriors.show.table import agreement_lines
+    from taskpriors.show import table
     from taskpriors.transfer.registry import LABEL_ACCURACY
 
     if LABEL_ACCURACY not in ranking.extra:
         return ["  none: no probe can be judged on these labels"]
-    return agreement_lines(ranking.agreement(labels=True), len(ranking.models))
+    return table.agreement_lines(ranking.agreement(labels=True), len(ranking.models))
 
 
 def _report_path(given):  # None if no page is asked for
@@ -275,18 +270,17 @@ def run_metrics(
     return 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #12c9d8b7
-def _typed(args):  # name -> value of the options that were typed
-    return {k: v for k, v in vars(args).items() if k not in ("run", "command")}
+def _called(args):  # what the function of a command makes of the options that were typed
+    module, _, name = next(iter(command_words()[args.command]["functions"])).rpartition(".")
+    typed = {k: v for k, v in vars(args).items() if k not in ("run", "command")}
+    return getattr(import_module(f"taskpriors.{module}"), name)(**typed)
 
 
 def run_tune(
     args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "Train a network without labels with the prior-aware loss, and keep its weights."
-    from taskpriors.papers.tuning import fine_tune_with_prior
-
-    given = _typed(args)
-    tuned = fine_tune_with_prior(given.pop("model"), given.pop("images"), **given)
+    tuned = _called(args)
     print(tuned)
     print(f"weights: {tuned.file}")
     return 0
@@ -296,10 +290,7 @@ def run_neucrab(
     args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "Score checkpoints on labelled tasks by every transferability metric; truth by heads or tuning."
-    from taskpriors.papers.neucrab_files import score_checkpoints
-
-    given = _typed(args)
-    print(score_checkpoints(given.pop("models"), given.pop("tasks"), **given))
+    print(_called(args))
     return 0
 
 
@@ -307,11 +298,7 @@ def run_synbench(
     args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "Score networks by SynBench, without data: scores, curves, pictures and saved margins."
-    from taskpriors.papers.synbench_scores import score_networks
-
-    given = arguments.own_options(vars(args)) | {k: v for k, v in vars(args).items() if k == "out"}
-    table = score_networks(given.pop("models"), **given)
-    width = console.width_of_lines(sys.stdout.isatty())
+    table, width = _called(args), console.width_of_lines(sys.stdout.isatty())
     print(table.round(3).to_string(index=False, line_width=width))
     return 0
 
@@ -376,12 +363,11 @@ def run_next(
     args: argparse.Namespace,  # parsed by `build_parser`
 ) -> int:  # exit status
     "Write a sheet of points to label next, for a ranking that was saved."
-    from taskpriors.jobs.label_sheet import next_sheet
     from taskpriors.rank.ranking import Ranking
 
-    given, width = _typed(args), console.width_of_lines(sys.stdout.isatty())
+    width = console.width_of_lines(sys.stdout.isatty())
     print(console.wrapped(Ranking.load(args.ranking).verdict, width))
-    sheet = _plain(next_sheet(given.pop("ranking"), **given))
+    sheet = _plain(_called(args))
     after = (
         f"Fill in the column label of {sheet} and rank again with --labels {sheet} and earlier ones"
     )

@@ -221,19 +221,18 @@ def redraw(
     return out.getvalue()
 
 # %% ../../nbs/jobs/07_explore.ipynb #1df50fb8
-def _widgets():
+def widget_modules(
+    caller: str,  # who asks
+    instead: str,  # what does without them
+) -> tuple[Any, Any]:
     "The modules ipywidgets and ipyevents."
     try:
         import ipyevents
         import ipywidgets
     except ImportError as error:
-        checks.refuse(
-            "explore",
-            "ipywidgets and ipyevents must be installed",
-            f"no module {error.name}",
-            "pip install 'taskpriors[explore]', or call redraw",
-            ImportError,
-        )
+        rule, got = "ipywidgets and ipyevents must be installed", f"no module {error.name}"
+        remedy = f"pip install 'taskpriors[explore]', or {instead}"
+        checks.refuse(caller, rule, got, remedy, ImportError)
     return ipywidgets, ipyevents
 
 # %% ../../nbs/jobs/07_explore.ipynb #5f1fd210
@@ -309,7 +308,7 @@ def explore(
     **explorer: Any,  # precomputed maps or factors for TaskExplorer
 ) -> Any:  # ipywidgets.Widget
     "A picture of a task, and controls for temperature, classes, sampler, prior and map."
-    w, events = _widgets()
+    w, events = widget_modules("explore", "call redraw")
     if features is None:
         from sklearn.datasets import load_digits
 

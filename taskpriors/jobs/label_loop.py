@@ -18,7 +18,7 @@ from typing import Any
 from ..checks import check_count, refuse
 from ..inputs.images import ImagesLike, load_images
 from ..inputs.texts import TextsLike, load_texts
-from .explore import thumbnail_png
+from .explore import thumbnail_png, widget_modules
 from ..rank.ranking import Ranking
 from ..show.words import counted, shortened
 from ..store import write_files
@@ -170,9 +170,7 @@ class LabelPanel:
         source: Any,  # of images or texts, by row
         classes: list,  # names that have a button from the start
     ) -> None:
-        import ipyevents
-        import ipywidgets as w
-
+        w, events = widget_modules("Ranking.label", "use label_sheet")
         self.loop, self.source, self.classes, self.w = loop, source, classes, w
         self.point = w.VBox(
             layout=w.Layout(min_height="170px", width="24em", border="1px solid silver")
@@ -186,7 +184,7 @@ class LabelPanel:
         self.new.observe(self._typed, "value")
         self.skip.on_click(lambda _: self._act(loop.skip))
         self.undo.on_click(lambda _: self._act(loop.undo))
-        self.keys = ipyevents.Event(source=self.point, watched_events=["keydown"])
+        self.keys = events.Event(source=self.point, watched_events=["keydown"])
         self.keys.on_dom_event(self._pressed)
         self.show()
 
@@ -265,13 +263,7 @@ def label_loop(
     if (images is None) == (texts is None):
         got = "neither" if images is None else "both"
         refuse(caller, "points must be images or texts", got, "pass images= or texts=", TypeError)
-    try:
-        import ipyevents  # noqa: F401
-        import ipywidgets  # noqa: F401
-    except ImportError as error:
-        rule, remedy = "ipywidgets and ipyevents must be installed", "use label_sheet"
-        got = f"no module {error.name}"
-        refuse(caller, rule, got, f"pip install 'taskpriors[explore]', or {remedy}", ImportError)
+    widget_modules(caller, "use label_sheet")
     from taskpriors.rank.models import rank_models
 
     source: Any = None if images is None else load_images(images)

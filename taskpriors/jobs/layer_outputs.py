@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 import taskpriors.checks as checks
-from ..inputs import loaders, named_models, pooling, pretrained, probe, sources
+from ..inputs import embed, loaders, named_models, pooling, pretrained, probe, sources
 from ..inputs.accepted_models import load_encoder
 from ..inputs.axes import ChannelAxes, chosen_axis
 from ..inputs.encoders import PROBE_IMAGES
@@ -160,17 +160,6 @@ class _Views:
         return torch.cat(list(views.values()), 1)
 
 # %% ../../nbs/jobs/05_layer_outputs.ipynb #392a97c4
-class _PreparedImages(Dataset):  # images as a model takes them
-    def __init__(self, images, transform):
-        self.images, self.transform = images, transform
-
-    def __len__(self):
-        return len(self.images)
-
-    def __getitem__(self, i):
-        return self.transform(self.images[i])
-
-
 def _ready(images):  # do they go to the model as they are?
     return torch.is_tensor(images) or isinstance(images, (Dataset, DataLoader))
 
@@ -179,7 +168,7 @@ def _model_inputs(images, enc):
     if _ready(images):
         return images
     source = images if isinstance(images, ImageSource) else load_images(images)
-    return _PreparedImages(source, enc.transform)
+    return embed.Prepared(source, enc.transform)
 
 # %% ../../nbs/jobs/05_layer_outputs.ipynb #ff9f921b
 class LayerPoints(fixed_tasks.FixedPoints):
@@ -281,7 +270,7 @@ def open_layers(
 
 # %% ../../nbs/jobs/05_layer_outputs.ipynb #d50fbe0f
 def _check_steady(module, points, views, caller):
-    "probe.Look at the layers for a few inputs, in one batch and alone, as `embed` does."
+    "Look at the layers for a few inputs, in one batch and alone, as `embed` does."
     first = next(iter(points))
     named = isinstance(first, Mapping)
     size = min(PROBE_IMAGES, len(next(iter(first.values())) if named else first))

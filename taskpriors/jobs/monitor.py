@@ -26,13 +26,10 @@ import taskpriors.checks as checks
 import taskpriors.results as results
 import taskpriors.ridge as ridge
 import taskpriors.store as store
-from ..checks import ArrayLike, Axes, DataFrame
-from ..inputs import encoders, pooling, row_labels
+from ..inputs import encoders, pooling, row_labels, sources
 from ..inputs.axes import channels_of
-from ..inputs.sources import Function, Matrix, Network, source_of
+from . import collapse as collapses
 from . import fixed_tasks
-from .collapse import alpha_on_basis, normalized_deviation, rankme_on_basis
-from .fixed_tasks import InputsLike
 from ..prior import posterior
 from ..prior.heldout import error_on_basis
 from ..prior.left_out_groups import error_without_groups
@@ -61,7 +58,7 @@ def without_trace(
             torch.cuda.set_rng_state_all(gpus)
 
 # %% ../../nbs/jobs/01_monitor.ipynb #1d6ed7ba
-POOLS = {None: "avg", "mean": "avg", "cls": "token", "max": "max"}
+POOLS = (None, "mean", "cls", "max")
 
 
 def _moved(x, device, dtype):
@@ -79,15 +76,10 @@ def _pooled(out, pool, n, mask, last):  # mask: 0 where a token is padding; last
         remedy = "pass features=lambda model, x: model(x)[...], which picks one"
         rule = "the model must return a tensor"
         checks.refuse(caller, rule, f"{type(out).__name__}{names}", remedy, TypeError)
-    padded = mask is not None and not callable(pool) and mask.shape == out.shape[:2]
     if callable(pool):
         out = pool(out)
-    elif padded and out.ndim == 3 and pool == "max":
-        out = out.masked_fill(mask[..., None] == 0, -torch.inf).amax(1)
-    elif padded and out.ndim == 3:
-        out = pooling.pool_tokens(out, mask, pool or "mean")
     else:
-        out = pooling.pool_output(out, POOLS[pool], caller, "the model", channels_last=last)
+        out = pooling.pool_output(out, pool, caller, "the model", mask=mask, channels_last=last)
     if out.ndim != 2 or len(out) != n:
         rule = "the model must return one feature vector per input"
         checks.refuse(caller, rule, f"{tuple(out.shape)} for {n} inputs", "pass pool= or features=")
@@ -114,8 +106,8 @@ def encode(
     pool: str | Callable | None = None,  # of maps and tokens: "mean", "cls", "max" or a function
 ) -> Tensor | dict:  # shape (n, d), float32, on the CPU; by name if there are several heads
     "Features of the points, without a trace in the model or the generators."
-    source: Any = source_of(model)
-    model, module = source.model, source.module if isinstance(source, Network) else None
+    source: Any = sources.source_of(model)
+    model, module = source.model, source.module if isinstance(source, sources.Network) else None
     device = encoders.device_of(module)
     weights = (w.dtype for w in module.parameters()) if module is not None else ()
     dtype = next((kind for kind in weights if kind.is_floating_point), None)
@@ -246,9 +238,9 @@ class Monitor:
 
     def __init__(
         self,
-        images: InputsLike | None = None,  # array, list, data set or loader; None: features only
+        images: fixed_tasks.InputsLike | None = None,  # array, data set or loader; None: features
         *,
-        reference: ArrayLike | Mapping | None = None,  # features (n, d); None: see judges
+        reference: checks.ArrayLike | Mapping | None = None,  # features (n, d); None: see judges
         judges: str | bool | None = "standing",  # networks that see the images, without reference
         features: Callable | None = None,  # (model, batch) -> outputs, or name -> outputs of heads
         pool: str | Callable | None = None,  # "mean", "cls", "max" or a function of the outputs
@@ -279,7 +271,7 @@ class Monitor:
             rule, remedy = "judges must be 'standing' or False", "pass features as reference="
             checks.refuse(caller, rule, repr(judges)[:40], remedy)
         if not callable(pool):
-            checks.check_choice(pool, tuple(POOLS), caller, "pool")
+            checks.check_choice(pool, POOLS, caller, "pool")
         if log is not None and not callable(log):
             rule, remedy = "log must be a function (name, value, step)", "pass writer.add_scalar"
             checks.refuse(caller, rule, type(log).__name__, remedy, TypeError)
@@ -321,7 +313,7 @@ class Monitor:
 
     def __call__(
         self,
-        model: Callable | ArrayLike,  # module, function of a batch, or features of the points
+        model: Callable | checks.ArrayLike,  # module, function of a batch, or features of points
         step: int | None = None,  # from 0; None is the one after the last
         *,
         loss: float | None = None,  # kept beside the skill
@@ -407,7 +399,7 @@ class Monitor:
             return f"Keep step {best}: each later step is behind it.{tail}"
         return f"Keep step {best}, the last, which is ahead.{tail}"
 
-    def to_frame(self) -> DataFrame:
+    def to_frame(self) -> checks.DataFrame:
         "One row per measured step."
         import pandas as pd
 
@@ -417,7 +409,7 @@ class Monitor:
             rows.append({name: getattr(s, name) for name in _STEP_NUMBERS} | s.named())
         return pd.DataFrame(rows, columns=columns)
 
-    def plot(self, ax: Axes | None = None) -> Axes:
+    def plot(self, ax: checks.Axes | None = None) -> checks.Axes:
         "Skill over steps with 95 % intervals; the step to keep, collapses, failures are marked."
         ax = results.new_axes(ax)
         steps = self._usable("plot")
@@ -527,14 +519,14 @@ class Monitor:
         return next(s for s in self.history if s.step == step)
 
     def _features(self, model):
-        source = source_of(model)
-        if isinstance(source, Matrix):
+        source = sources.source_of(model)
+        if isinstance(source, sources.Matrix):
             X = checks.check_tensor(model, "Monitor", "features").detach().float().cpu()
         elif self.points is None:
             rule = "a model needs images to look at"
             remedy = "pass features (n, d), or images to Monitor"
             checks.refuse("Monitor", rule, type(model).__name__, remedy, TypeError)
-        elif not isinstance(source, (Network, Function)):
+        elif not isinstance(source, (sources.Network, sources.Function)):
             rule, remedy = "a model must be a module or a function", "pass one, or features (n, d)"
             checks.refuse("Monitor", rule, source.label_at(0), remedy, TypeError)
         else:
@@ -591,7 +583,7 @@ class Monitor:
             error = error_without_groups(basis, self.labels, self.groups, "Monitor")
         points, tasks = error.point_ratios, error.task_ratios
         assert points is not None and tasks is not None
-        deviation = normalized_deviation(X)
+        deviation = collapses.normalized_deviation(X)
         on_labels: dict = {}
         if self.known is not None:
             direct = posterior.labelled_skill([X], self.known, groups=self.groups)
@@ -600,8 +592,8 @@ class Monitor:
             **on_labels,
             skill=error.skill,
             se=self._errors(points[None], tasks[None]).covariance.item() ** 0.5,
-            rankme=rankme_on_basis(basis) if X.any() else math.nan,
-            alpha_req=alpha_on_basis(basis, X),
+            rankme=collapses.rankme_on_basis(basis) if X.any() else math.nan,
+            alpha_req=collapses.alpha_on_basis(basis, X),
             deviation=deviation,
             collapsed=deviation < self.collapse,
             point_errors=points.float(),

@@ -7,7 +7,6 @@ __all__ = []
 
 # %% ../../nbs/rank/09_certainty.ipynb #fb05c301
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,7 +18,7 @@ from ..checks import ArrayLike
 from ..prior.left_out_groups import judged_rows
 from .errors import ErrorLaw, error_law, joint_law, own_group_sizes
 from .laws import task_orders
-from .tiers import HeadToHead, Lead, Tiers, head_to_head, rank_tiers
+from .tiers import Lead, Tiers, lead_between, rank_tiers
 
 # %% ../../nbs/rank/09_certainty.ipynb #0fc33d07
 def _settled(spread):  # the law of what further labels settle, whose covariance is known
@@ -83,25 +82,20 @@ class Certainty:
         level = checks.check_number(
             level, "compare", "level", low=0, high=1, low_open=True, high_open=True
         )
-        names = self.ranking.models
-        rows = [names.index(checks.check_choice(k, names, "compare", "model")) for k in (a, b)]
-        return self.head_to_head(rows, groups=groups).lead(level)
-
-    def head_to_head(
-        self,
-        rows: Sequence,  # of the models to compare, at least two
-        *,
-        groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
-    ) -> HeadToHead:
-        "Leads of some models over each other in skill, and in accuracy if probes were trained."
         ranking = self.ranking
-        of_skill = self.of_skill(groups).some(rows)
+        names = [checks.check_choice(k, ranking.models, "compare", "model") for k in (a, b)]
+        rows = [ranking.models.index(name) for name in names]
         accuracy: tuple = ()
         if ranking.accuracies is not None:
             accuracy = ranking.accuracies[rows], self.of_accuracy(groups).some(rows)
-        by_task = ranking.task_errors[rows].double()
-        models = [ranking.models[k] for k in rows]
-        return head_to_head(models, ranking.skill[rows], of_skill, *accuracy, task_errors=by_task)
+        return lead_between(
+            names,
+            ranking.skill[rows],
+            self.of_skill(groups).some(rows),
+            *accuracy,
+            task_errors=ranking.task_errors[rows].double(),
+            level=level,
+        )
 
     @cached_property
     def _of_skill(self):

@@ -20,26 +20,21 @@ from torch import Tensor
 
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
+import taskpriors.probes as probing
+import taskpriors.ridge as ridge
 import taskpriors.store as store
+import taskpriors.svd as svd
 from ..inputs import remote, row_blocks
 from ..inputs.row_labels import GivenLabels
-from ..prior import shared_prior
-from ..prior.cut_prior import CutPrior, RowKernel, cut_prior, row_kernel
+from ..prior import cut_prior, ridge_on_disk, shared_prior
 from ..prior.edges import least_eigenvalue
 from ..prior.left_out_groups import judged_rows
 from ..prior.moments import trace_moments
 from ..prior.prefix import sample_many_labels
-from ..prior.ridge_on_disk import RowFit, scores_of_rows
-from ..prior.shared_prior import task_temperature
-from ..probes import label_accuracy
 from . import engine, laws, members, memory
 from .options import RankOptions
-from ..ridge import simplex_codes
 from ..ridge_tasks import MOST_LOST
-from ..store import CacheLike
-from ..svd import present_classes
 from ..transfer import from_sums, registry
-from ..transfer.from_sums import ClassSums
 
 # %% ../../nbs/rank/10_disk.ipynb #d9398e3c
 PAIRED = 4096  # points among which all pairs are visited
@@ -83,12 +78,12 @@ def sampled_moments(
 
 # %% ../../nbs/rank/10_disk.ipynb #a16f0002
 def class_sums(
-    fit: RowFit,  # the probe on known labels
-) -> ClassSums:
+    fit: ridge_on_disk.RowFit,  # the probe on known labels
+) -> from_sums.ClassSums:
     "What the scores from sums need of a probe on known labels."
-    codes = simplex_codes(len(fit.target_mean) + 1)
+    codes = ridge.simplex_codes(len(fit.target_mean) + 1)
     share = fit.target_mean @ codes.T + 1 / len(codes)
-    return ClassSums(fit.n, fit.mean, fit.s, fit.V, fit.C @ codes.T, share)
+    return from_sums.ClassSums(fit.n, fit.mean, fit.s, fit.V, fit.C @ codes.T, share)
 
 # %% ../../nbs/rank/10_disk.ipynb #349c456e
 LABEL_SKILL = "label skill"  # of a ridge probe on known labels, 1 - error/error of a constant
@@ -158,7 +153,9 @@ def _scored(rows, job):  # RowScores
         scoring_options = dict(
             n_classes=job.n_classes, n_judged=job.n_judged, known=classes, groups=groups
         )
-        error, probes, known = scores_of_rows(rows, labels, probed, job.mask, **scoring_options)
+        error, probes, known = ridge_on_disk.scores_of_rows(
+            rows, labels, probed, job.mask, **scoring_options
+        )
         ratios, sampled = error.point_ratios, error.sampled_values
         assert ratios is not None and sampled is not None and error.task_ratios is not None
         share = len(ratios) / len(rows)
@@ -208,7 +205,7 @@ class KernelNumbers(NamedTuple):
 
 def _kernel_of(rows, kind, cache):  # RowKernel
     def compute():
-        kernel = row_kernel(rows, kind)
+        kernel = cut_prior.row_kernel(rows, kind)
         scale, trace = members.scalar(kernel.scale), members.scalar(kernel.trace)
         return KernelNumbers(kernel.mean.double(), scale, trace)
 
@@ -219,7 +216,7 @@ def _kernel_of(rows, kind, cache):  # RowKernel
     numbers = members.load_or_compute(key, compute, like, cache if file else False)
     rows.check_unchanged()
     mean = numbers.mean.to(rows.dtype)
-    return RowKernel(rows, kind, mean, numbers.scale.item(), numbers.trace.item())
+    return cut_prior.RowKernel(rows, kind, mean, numbers.scale.item(), numbers.trace.item())
 
 # %% ../../nbs/rank/10_disk.ipynb #3dc09d24
 def _row_model(kernel, name):
@@ -268,19 +265,19 @@ def open_features(
 # %% ../../nbs/rank/10_disk.ipynb #b8258ef5
 def _whole(Z):  # CutPrior: the directions of a factor are all there
     values = torch.linalg.eigvalsh((Z.T @ Z).double()).flip(0)
-    return CutPrior(Z, values, values.sum().item(), 0.0)
+    return cut_prior.CutPrior(Z, values, values.sum().item(), 0.0)
 
 
 def cut_judges(
     judges: Sequence[laws.Judge],  # whose kernels are RowKernels, or one with a factor
     options: RankOptions,
-) -> CutPrior:
+) -> cut_prior.CutPrior:
     "The leading directions of the mean kernel of some judges."
     if isinstance(judges[0].kernels[0], Tensor):
         return _whole(judges[0].kernels[0].cpu())
     kernels = {k: M for judge in judges for k, M in zip(judge.names, judge.kernels, strict=True)}
     weights = [judge.weight for judge in judges] if len(judges) > 1 else None
-    return cut_prior(kernels, options.rank, weights=weights, seed=options.seed)
+    return cut_prior.cut_prior(kernels, options.rank, weights=weights, seed=options.seed)
 
 # %% ../../nbs/rank/10_disk.ipynb #11752488
 class _TaskStream(NamedTuple):  # what a worker needs to draw tasks
@@ -315,7 +312,7 @@ def draw_row_tasks(
     options: RankOptions,
     *,
     seeds: Sequence,  # of sets of tasks
-    cut: CutPrior | None = None,  # of the only judge, where it is at hand
+    cut: cut_prior.CutPrior | None = None,  # of the only judge, where it is at hand
     temperatures: Sequence | None = None,  # T of each judge; None: of the options
     classes: Tensor | None = None,  # known classes, shape (n,), -1 where a label is not known
 ) -> DrawnTasks:
@@ -331,7 +328,7 @@ def draw_row_tasks(
         if temperatures is not None:
             judge_T = temperatures[number]
         elif judge_T is None:
-            judge_T = task_temperature(prior.factor, options.n_classes)
+            judge_T = shared_prior.task_temperature(prior.factor, options.n_classes)
         if judge.weight > strongest:
             strongest, T, top = judge.weight, judge_T, judge_top
         most = max(int((turn == number).sum()) for turn in turns)
@@ -417,7 +414,7 @@ def _drawn_or_kept(models, law, options):  # DrawnRows, and Moments or None; per
             k: M.rows for names, kernels, _ in judges for k, M in zip(names, kernels, strict=True)
         }
     files = {name: _file_key(matrix) for name, matrix in rows.items()}
-    folder: CacheLike | None = options.cache
+    folder: store.CacheLike | None = options.cache
     if has_factor or None in files.values():
         folder = False
     key = dict(files=files, judges=[[list(names), weight] for names, _, weight in judges])
@@ -486,7 +483,7 @@ def known_classes(
     "Labels as a file of them holds them."
     if labels is None:
         return None
-    labels, counts = present_classes(labels, caller)
+    labels, counts = svd.present_classes(labels, caller)
     if 2 * len(counts) > len(labels):
         rule, got = (
             "labels must be classes that points share",
@@ -531,7 +528,7 @@ def _accuracy_on_some(models, labels, options):  # Settled: column of label accu
     points = (labels.classes >= 0).nonzero()[:, 0]
     if len(points) > PAIRED or not 2 <= len(labels.names) < len(points):
         return members.Settled({}, {})
-    accuracy = partial(label_accuracy, labels=labels.classes[points])
+    accuracy = partial(probing.label_accuracy, labels=labels.classes[points])
     if options.groups is not None:
         accuracy = partial(memory.grouped_accuracy, labels.classes[points], options.groups[points])
     metrics = {registry.LABEL_ACCURACY: accuracy}
@@ -618,8 +615,7 @@ class DiskEngine:
         record = dict(task_temperature=T, task_gain=gain, rank=rank, trace_cut=share)
         n, moments = drawn_rows.tasks.shape[2], {}
         if of_models is not None:
-            pairs = zip(models, of_models.mean, of_models.variance, strict=True)
-            moments = {k: of_models._replace(mean=m, variance=v) for k, m, v in pairs}
+            moments = of_models.by_model(models)
         return engine.Drawn(
             law=replace(law, description=words),
             models=models,

@@ -47,6 +47,14 @@ class Moments(NamedTuple):
     scale: Tensor  # mean of abs(K_ij)
     seconds: Tensor  # that they took
 
+    def by_model(
+        self,
+        names: Iterable,  # of the models, where mean and variance have the shape (n_models,)
+    ) -> "dict[str, Moments]":
+        "The moments of each model, under its name."
+        each = zip(names, self.mean, self.variance, strict=True)
+        return {k: self._replace(mean=mean, variance=variance) for k, mean, variance in each}
+
 # %% ../../nbs/rank/08_engine.ipynb #218f95f7
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Drawn:

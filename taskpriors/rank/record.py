@@ -11,7 +11,7 @@ import io
 import json
 import math
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields
 from functools import partial
@@ -31,7 +31,8 @@ from ..inputs.texts import TextSource
 from ..prior.diversity import task_diversity
 from ..prior.judges import company_notes
 from . import agreement, members
-from .laws import Law, Tasks, feature_copies
+from .engine import Findings
+from .laws import Tasks, feature_copies
 from .options import RankOptions
 from ..show import page, words
 from ..show import table as tables
@@ -107,25 +108,30 @@ def _judge_record(law):  # weights of the judges that are not ranked
     return dict(judges=dict(zip(law.jurors, weights, strict=True)))
 
 # %% ../../nbs/rank/08_record.ipynb #47f32b8f
+_GROUPED = (
+    "The {n_points:,} points are in {n_groups:,} groups: a probe is tested on groups that it has "
+    "not seen, and intervals take groups as independent. Points to label next are of different "
+    "groups while there is one without a label."
+)
+
+
 def describe_run(
-    *,
-    models: Mapping,  # name -> Model
-    images: ImageSource | TextSource | None,  # an ImageSource or None
-    law: Law,
-    tasks: Mapping,  # of task_record
-    mask: Tensor,  # shape (n,), True where a point trains
-    moments: Mapping,  # name -> Moments; empty where they were not asked for
+    findings: Findings,
     options: RankOptions,
-    pairs: str = "all",  # of points, that the moments visited
+    mask: Tensor,  # shape (n,), True where a point trains
+    images: ImageSource | TextSource | None,  # None if there are features alone
+    *,
+    labels: dict[str, Any] | None,  # of labels_record, if labels are known
 ) -> dict[str, Any]:  # what json can hold
-    "Everything needed to repeat a run, and what its temperatures did."
+    "Everything needed to repeat a run, what its temperatures did, and what was noted on the way."
+    models, law_sample, law = findings.models, findings.law_sample, findings.law_sample.law
     controls, edges = list(options.controls), {}
-    for of_edges in list(moments.values())[:1]:
+    for of_edges in list(law_sample.moments.values())[:1]:
         regime = (of_edges.scale / of_edges.temperature).item()
         temperature = of_edges.temperature.item()
-        edges = dict(temperature=temperature, edge_regime=regime, edge_pairs=pairs)
+        edges = dict(temperature=temperature, edge_regime=regime, edge_pairs=law_sample.pairs)
     option_names = ("kernel", "graphs", "probe", "n_tasks", "n_classes", "seed")
-    return dict(
+    settings = dict(
         images=words.plain_text(getattr(images, "name", "given")),
         points=getattr(images, "kind", "images"),
         fingerprint=getattr(images, "fingerprint", None),
@@ -139,7 +145,7 @@ def describe_run(
         **{name: getattr(options, name) for name in option_names},
         **(dict(controls=controls) if controls else {}),
         **edges,
-        **tasks,
+        **law_sample.record,
         n_train=int(mask.sum()),
         device=str(options.device),
         dtype=next(iter(models.values())).dtype,
@@ -155,6 +161,16 @@ def describe_run(
             **{package: _version_of(package) for package in ("torch", "timm", "numpy", "scipy")},
         ),
     )
+    if labels is not None and findings.labelled is not None:
+        settings["labels"] = labels | dict(judges=findings.labelled.weights)
+        settings["notes"] += labels["notes"]
+    if options.groups is not None:
+        settings["groups"] = n_groups = len(options.groups.unique())
+        settings["notes"].append(_GROUPED.format(n_points=len(mask), n_groups=n_groups))
+    settings["notes"] += findings.columns.notes
+    if findings.columns.combined:
+        settings["combined"] = findings.columns.combined
+    return settings
 
 # %% ../../nbs/rank/08_record.ipynb #29770820
 DRAWN = 5  # tasks to look at

@@ -252,7 +252,7 @@ def known_pairs(
 def evidence_of_pairs(
     models: Mapping,  # name -> Model, whose features are in memory
     given: row_pairs.GivenPairs | None,
-    settings: dict,  # of settings_of, to which they are written
+    settings: dict,  # of describe_run, to which they are written
 ) -> forecast.PairEvidence | None:  # None without pairs, and for one model
     "What known pairs say of models."
     if given is None or len(models) < 2:
@@ -297,48 +297,9 @@ def find_scores(
     return engines.Findings(law_sample, scores, models, of_labels, columns, to_label, failures)
 
 # %% ../../nbs/rank/12_run.ipynb #b4db5cc0
-_GROUPED = (
-    "The {n_points:,} points are in {n_groups:,} groups: a probe is tested on groups that it has "
-    "not seen, and intervals take groups as independent. Points to label next are of different "
-    "groups while there is one without a label."
-)
-
-
-def settings_of(
-    findings: engines.Findings,
-    options: RankOptions,
-    *,
-    mask: Tensor,  # shape (n,), True where a point trains
-    source: Any | None,  # of images or texts; None if there are features alone
-    labels: dict[str, Any] | None,  # of labels_record, if labels are known
-) -> dict[str, Any]:  # what json can hold
-    "How a ranking came about."
-    law_sample, of_labels = findings.law_sample, findings.labelled
-    settings = record.describe_run(
-        models=findings.models,
-        images=source,
-        law=law_sample.law,
-        tasks=law_sample.record,
-        mask=mask,
-        moments=law_sample.moments,
-        options=options,
-        pairs=law_sample.pairs,
-    )
-    if labels is not None and of_labels is not None:
-        settings["labels"] = labels | dict(judges=of_labels.weights)
-        settings["notes"] += labels["notes"]
-    if options.groups is not None:
-        settings["groups"] = n_groups = len(options.groups.unique())
-        settings["notes"].append(_GROUPED.format(n_points=len(mask), n_groups=n_groups))
-    settings["notes"] += findings.columns.notes
-    if findings.columns.combined:
-        settings["combined"] = findings.columns.combined
-    return settings
-
-
 def assemble(
     findings: engines.Findings,
-    settings: dict,  # of settings_of
+    settings: dict,  # of describe_run
     options: RankOptions,
     mask: Tensor,  # shape (n,), True where a point trains
     source: Any | None,  # of images or texts; None if there are features alone
@@ -431,7 +392,7 @@ def rank_with(
     label_settings = None
     if checked_labels is not None:
         label_settings = labelled.labels_record(checked_labels, labels, source)
-    settings = settings_of(findings, options, mask=mask, source=source, labels=label_settings)
+    settings = record.describe_run(findings, options, mask, source, labels=label_settings)
     silent = [
         f"{name}, which is not ranked, is left out: {why}" for name, why in group.unseated.items()
     ]

@@ -35,8 +35,7 @@ def lead_span(
 
 
 def plot_skills(
-    frame: DataFrame,  # pandas.DataFrame of a ranking, best first; where leads have errors also
-    # `reach`: how far the interval of the lead of the first extends to either side
+    frame: DataFrame,  # columns model, skill, tier and reach (of the interval), best first
     ax: Axes | None = None,  # matplotlib axes; None opens a figure
 ) -> Axes:
     "How far each model is behind the first, in the order of the table, tier by tier."
@@ -45,10 +44,6 @@ def plot_skills(
     names = [words.shortened(name, 30) for name in rows.model]
     ax.set_yticks(rows.index, names)
     title = f"{names[-1]} is first"
-    if "reach" not in rows:
-        ax.plot(rows.skill, rows.index, "o", color="C0")
-        ax.set(xlabel="expected held-out skill", title=title)
-        return ax
     lead = rows.skill - rows.skill.iloc[-1]
     for tier, tied in rows.groupby("tier"):
         color = "C0" if tier == 1 else "0.55" if tier % 2 else "0.35"
