@@ -147,12 +147,6 @@ CALLS = {  # what to run, at a size where it takes 100 to 550 MB
     "view_labels": lambda: (views.view_labels, 10**7, 2),
     "view_graph": lambda: (views.view_graph, 2_000, 3),
     "view_factor": lambda: (views.view_factor, 10**6, 4),
-    "partition_moments": lambda: (
-        views.partition_moments,
-        normal(60_000, 256),
-        torch.arange(60_000) // 10,
-        1.0,
-    ),
     "sample_labels": lambda: (
         functools.partial(prefix.sample_labels, n_tasks=2_000),
         normal(5_000, 16),

@@ -96,7 +96,6 @@ CALLS = {
         "view_labels": dict(n_samples=3, n_views=2),
         "view_graph": dict(n_samples=3, n_views=2),
         "view_factor": dict(n_samples=3, n_views=2),
-        "partition_moments": dict(M=X, labels=y, temperature=1.0),
     },
     "prior.prefix": {
         "sample_labels": dict(Z=Z, temperature=1.0, n_classes=2, n_tasks=3, seed=0),

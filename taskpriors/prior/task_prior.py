@@ -38,7 +38,7 @@ def _label_factor(labels) -> Tensor:
     y = checks.check_labels(labels, "TaskPrior.from_labels")
     n_tasks, n = y.shape
     n_bytes = 20 * n * sum(len(task.unique()) for task in y)
-    remedy = "pass fewer tasks, or one with partition_moments"
+    remedy = "pass fewer tasks, or tasks of fewer classes"
     checks.check_memory(n_bytes, "TaskPrior.from_labels", remedy, device=y.device)
     codes = [one_hot(task.unique(return_inverse=True)[1]) for task in y]
     return torch.cat(codes, 1) / n_tasks**0.5
@@ -47,7 +47,7 @@ def _label_factor(labels) -> Tensor:
 def _dense_view_factor(n_samples, n_views) -> Tensor:
     "Factor of the graph that joins the views of a sample, shape (n_samples * n_views, n_samples)."
     Y = view_factor(n_samples, n_views)
-    remedy = "use partition_moments, which needs no dense factor"
+    remedy = "lower n_samples"
     checks.check_memory(12 * Y.shape[0] * Y.shape[1], "TaskPrior.from_views", remedy)
     return Y.to_dense()
 
