@@ -153,13 +153,6 @@ CALLS = {  # what to run, at a size where it takes 100 to 550 MB
         99.0,
         3,
     ),
-    "prefix_log_prob": lambda: (
-        prefix.prefix_log_prob,
-        normal(200, 500),
-        tasks(10_000, 200, 4),
-        9_999.0,
-        4,
-    ),
     "task_diversity": lambda: (prefix.task_diversity, tasks(1_500, 200, 2)),
     "sample_labelings smc": lambda: (
         functools.partial(labelings.sample_labelings, n_tasks=4_000, gibbs_sweeps=0),
@@ -405,8 +398,6 @@ TOO_MANY = {  # a count that no machine can carry
     "score_by_n sizes": lambda: score_by_n(flat, [8, HUGE], input_size=(3, 8, 8)),
     "synthetic_task shape": lambda: gaussians.synthetic_task(1.0, HUGE),
     "heptadiagonal shape": lambda: gaussians.heptadiagonal((1, 2**20, 2**20)),
-    "mirror_symmetry shape": lambda: gaussians.mirror_symmetry((1, 2**20, 2**20)),
-    "central_block shape": lambda: gaussians.central_block((1, 2**20, 2**20), inner=2),
     "task.rows stop": lambda: task().rows(0, HUGE),
     "task.labels stop": lambda: task().labels(0, HUGE),
     "task.sample n": lambda: task().sample(HUGE),

@@ -100,7 +100,6 @@ CALLS = {
     "prior.prefix": {
         "sample_labels": dict(Z=Z, temperature=1.0, n_classes=2, n_tasks=3, seed=0),
         "sample_many_labels": dict(Z=Z, temperature=1.0, n_classes=2, n_tasks=3, seed=0),
-        "prefix_log_prob": dict(Z=Z, labels=Y, temperature=1.0, n_classes=2),
     },
     "prior.diversity": {"task_diversity": dict(labels=Y)},
     "prior.labelings": {

@@ -219,17 +219,6 @@ class Colored:
     def fits(self, shape: tuple) -> bool:
         return True
 
-# %% ../../nbs/synbench/02_gaussians.ipynb #a66875e3
-def _image_shape(shape, caller: str, *, n_axes: int | None = None) -> tuple[int, ...]:
-    "The sides of an image, each at least one."
-    sides = tuple(
-        checks.check_count(n, caller, "shape") for n in checks.check_several(shape, caller, "shape")
-    )
-    if n_axes is not None and len(sides) != n_axes:
-        rule = f"shape must have {n_axes} sides"
-        checks.refuse(caller, rule, sides, "pass (channels, height, width)")
-    return sides
-
 # %% ../../nbs/synbench/02_gaussians.ipynb #ff9e483c
 def heptadiagonal(
     shape: Sequence[int],  # image shape (channels, height, width)
@@ -237,43 +226,9 @@ def heptadiagonal(
     diagonals: ArrayLike = (1.0, 0.5, 0.25, 0.125),  # variance, covariances with next pixels
 ) -> Banded:
     "Gaussian-H: band matrices of bandwidth three, one per channel (Section 4.4)."
-    shape = _image_shape(shape, "heptadiagonal")
+    sides = checks.check_several(shape, "heptadiagonal", "shape")
+    shape = [checks.check_count(n, "heptadiagonal", "shape") for n in sides]
     return Banded(diagonals, math.prod(shape[1:]))
-
-# %% ../../nbs/synbench/02_gaussians.ipynb #f6ed2f6e
-def mirror_symmetry(
-    shape: Sequence[int],  # image shape (channels, height, width)
-    *,
-    a: float = 1.0,  # variance of a pixel
-) -> Kronecker:
-    "Images that equal their mirror image (A.14, first example)."
-    shape = _image_shape(shape, "mirror_symmetry")
-    a = checks.check_number(a, "mirror_symmetry", "a", low=0, low_open=True)
-    checks.check_load(shape[-1], "mirror_symmetry", "shape", bytes_each=48 * shape[-1])
-    eye = torch.eye(shape[-1], dtype=torch.float64)
-    return Kronecker([None] * (len(shape) - 1) + [a * (eye + eye.flip(1))], shape)
-
-# %% ../../nbs/synbench/02_gaussians.ipynb #18ed0a84
-def central_block(
-    shape: Sequence[int],  # image shape (channels, height, width)
-    *,
-    inner: int,  # side of the central region in pixels
-    correlation: float = 0.5,  # between neighbours of a row or column within it
-) -> Kronecker:
-    "Only a central square varies, and its pixels vary together (A.14, second example)."
-    shape = _image_shape(shape, "central_block", n_axes=3)
-    checks.check_load(max(shape[1:]), "central_block", "shape", bytes_each=48 * max(shape[1:]))
-    inner = checks.check_count(inner, "central_block", "inner", high=min(shape[1:]))
-    rho = checks.check_number(
-        correlation, "central_block", "correlation", low=0, high=1, high_open=True
-    )
-
-    def side(n):
-        i, first = torch.arange(n, dtype=torch.float64), (n - inner) // 2
-        inside = ((i >= first) & (i < first + inner)).double()
-        return rho ** (i[:, None] - i).abs() * inside * inside[:, None]
-
-    return Kronecker([None, side(shape[1]), side(shape[2])], shape)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #c0fdb0d1
 def rows_of_one_seed(

@@ -242,20 +242,6 @@ class LinearRule(Result):
         step = -self.decision(x) / lp_norm(self.w, q)[..., None]
         return step[..., None] * (v / lp_norm(v, self.p)[..., None])[..., None, :]
 
-# %% ../../nbs/synbench/01_robust_bayes.ipynb #90a650a7
-def scaled_bound_of_accuracy(
-    accuracy: float | ArrayLike,  # of the Bayes rule of balanced classes, in (1/2, 1)
-) -> Tensor:  # at least 1
-    "Expected scaled bound of correct samples as a function of accuracy: Theorem 3.1 (iv)."
-    caller = "scaled_bound_of_accuracy"
-    a = checks.check_tensor(accuracy, caller, "accuracy").double()
-    if not bool(((a > 0.5) & (a < 1)).all()):
-        rule = "accuracy must lie between 1/2 and 1, both excluded"
-        got = f"{a.min():.6g} to {a.max():.6g}"
-        checks.refuse(caller, rule, got, "drop tasks at chance or without error")
-    t = torch.special.ndtri(a)
-    return 1 + torch.exp(-(t**2) / 2) / (math.sqrt(2 * math.pi) * t * a)
-
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #186d391b
 @dataclass(frozen=True, eq=False, repr=False)
 class RobustBayes(LinearRule):

@@ -237,6 +237,30 @@ class _Module(nn.Module):
         return self.fn(x)
 
 
+def art_classifier(
+    logits: Callable,  # from images to class scores, differentiable
+    x: Tensor,  # images, shape (n, channels, height, width)
+    n_classes: int,
+    clip: tuple,  # (lowest, highest) pixel
+    caller: str,  # the attack in whose name it refuses
+) -> Any:  # PyTorchClassifier
+    "A function as the library adversarial-robustness-toolbox attacks it."
+    try:
+        from art.estimators.classification import PyTorchClassifier
+    except ImportError:
+        rule = "the Adversarial Robustness Toolbox must be installed"
+        remedy = "pip install adversarial-robustness-toolbox, or use pgd_attack with restarts"
+        checks.refuse(caller, rule, "no module named art", remedy, ImportError)
+    return PyTorchClassifier(
+        _Module(lambda x: logits(x)),  # which hides the weights of `logits`, if it has any
+        nn.CrossEntropyLoss(),
+        tuple(x.shape[1:]),
+        n_classes,
+        clip_values=clip,
+        device_type="cpu" if x.device.type == "cpu" else "gpu",
+    )
+
+
 def autoattack(
     logits: Callable,  # from images to class scores, differentiable
     images: ArrayLike,  # shape (n, channels, height, width), within `clip`
@@ -251,26 +275,15 @@ def autoattack(
     caller = "autoattack"
     x, y = attack_inputs(logits, images, labels, clip, caller)
     eps = checks.check_number(eps, caller, "eps", low=0, low_open=True)
-    try:
-        from art.attacks.evasion import (
-            AutoAttack,
-            AutoProjectedGradientDescent,
-            DeepFool,
-            SquareAttack,
-        )
-        from art.estimators.classification import PyTorchClassifier
-    except ImportError:
-        rule = "the Adversarial Robustness Toolbox must be installed"
-        remedy = "pip install adversarial-robustness-toolbox, or use pgd_attack with restarts"
-        checks.refuse(caller, rule, "no module named art", remedy, ImportError)
-    model = PyTorchClassifier(
-        _Module(lambda x: logits(x)),  # which hides the weights of `logits`, if it has any
-        nn.CrossEntropyLoss(),
-        tuple(x.shape[1:]),
-        checks.check_count(n_classes, caller, "n_classes", low=2),
-        clip_values=clip,
-        device_type="cpu" if x.device.type == "cpu" else "gpu",
+    n_classes = checks.check_count(n_classes, caller, "n_classes", low=2)
+    model = art_classifier(logits, x, n_classes, clip, caller)
+    from art.attacks.evasion import (
+        AutoAttack,
+        AutoProjectedGradientDescent,
+        DeepFool,
+        SquareAttack,
     )
+
     quiet = dict(batch_size=batch_size, verbose=False)
     ball = dict(eps=eps, norm=2, **quiet)
     climb = dict(eps_step=2 * eps / 3, max_iter=100, nb_random_init=5)

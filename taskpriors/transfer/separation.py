@@ -18,7 +18,7 @@ from ..blocks import row_blocks
 from ..checks import ArrayLike, Seed
 from ..signatures import documented
 from ..svd import FeatureSVD, class_means, present_classes
-from .discriminants import varying_svd
+from .discriminants import lda_posterior, varying_svd
 
 # %% ../../nbs/transfer/11_separation.ipynb #ed45ab35
 @documented
@@ -136,22 +136,15 @@ def lda_score(
     X = checks.check_features(features, "lda_score").detach()
     y, counts = present_classes(labels, "lda_score", n=len(X), device=X.device)
     svd = varying_svd(X, svd, "lda_score")
-    Z, prior = svd.scores, counts / len(X)
-    means = class_means(Z, y, counts)
-    eye = torch.eye(Z.shape[1], dtype=Z.dtype, device=Z.device)
+    means = class_means(svd.scores, y, counts)
     if version == "published":
-        S = eye
+        scores = svd.scores @ means.T - means.square().sum(1) / 2 + (counts / len(X)).log()
+        posterior = scores.softmax(1)
     else:
-        within = Z - means[y]
-        S = within.T @ within / len(X)
-        share = (-5 * torch.linalg.eigvalsh(S)[-1]).exp().clamp_min(1e-10)
-        S = (1 - share) * S + share * S.trace() / svd.d * eye
-        if not S.diagonal().min() > 0:
-            rule = "some class must vary"
-            got = "no variance within classes"
+        if not (svd.scores - means[y]).any():
+            rule, got = "some class must vary", "no variance within classes"
             checks.refuse("lda_score", rule, got, 'pass version="published"')
-        S = S + 1e-12 * S.trace() / svd.d * eye
-    posterior = _linear_rule(Z, means, S, prior).softmax(1)
+        posterior = lda_posterior(svd.scores, y, counts, shrinkage=None, d=svd.d).log_p.exp()
     return float(posterior.gather(1, y[:, None]).mean())
 
 # %% ../../nbs/transfer/11_separation.ipynb #4bb190da
