@@ -165,7 +165,6 @@ CALLS = {
         "plot_family": dict(ranking=RANKING),
         "prior_ablation": dict(features=MODELS),
         "plot_priors": dict(features=MODELS),
-        "plot_temperatures": dict(features=X, xy=MAP),
     },
     "inputs.images": {"load_images": dict(source=PICTURES)},
     "prior.views": {"view_features": dict(views=VIEWS)},
@@ -191,7 +190,6 @@ CALLS = {
         "row_kernel": dict(features=X),
     },
     "prior.ridge_on_disk": {
-        "heldout_error_of_rows": dict(features=X, labels=Y),
         "scores_of_rows": dict(features=X, labels=Y, probe_labels=Y, train=0.5),
     },
     "rank.cost": {"plan_ranking": dict(models=MODELS, rank=2, n_tasks=6, n_classes=2)},

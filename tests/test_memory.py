@@ -29,7 +29,7 @@ from taskpriors.kernels import (
     rbf_cholesky,
 )
 from taskpriors.pairs import pass_over_pairs
-from taskpriors.papers.figures import plot_tasks, plot_temperatures
+from taskpriors.papers.figures import plot_tasks
 from taskpriors.prior import (
     calibration,
     edges,
@@ -408,7 +408,6 @@ TOO_MANY = {  # a count that no machine can carry
     "loss_curve n_points": lambda: loss_curve(normal(40, 2), FEW, n_points=HUGE),
     "rank_models n_tasks": lambda: rank_models(n_tasks=HUGE),
     "plot_tasks n_tasks": lambda: plot_tasks(normal(40, 2), n_tasks=HUGE),
-    "plot_temperatures n_tasks": lambda: plot_temperatures(normal(40, 2), n_tasks=HUGE),
     "edge_temperature n_points": lambda: edge_temperature(TALL, n_points=HUGE),
     "trace_moments block_size": blocks_of(HUGE, moments.trace_moments, TALL, TALL),
     "trace_moments small blocks": blocks_of(1, moments.trace_moments, TALL, TALL),

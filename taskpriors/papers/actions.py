@@ -193,9 +193,9 @@ _BASE_SCALE = 2.0
 def _by_size(job: Job) -> tuple[list, Any]:
     sizes, cells, both = job.item.settings["sizes"], [], settings_of(job.item)
     steps = job.item.settings.get("learner_steps")
-    learner = {}
+    learner: Callable = code_length.mlp_learner
     if steps is not None:
-        learner = dict(learner=partial(code_length.mlp_learner, n_steps=steps, n_seeds=1))
+        learner = partial(learner, n_steps=steps, n_seeds=1)
     batch = job.options.get("batch_size", 64)
     for called, network in job.networks.items():
         scored = [
@@ -239,15 +239,15 @@ def _baselines(z, y, learner):
 
     with warnings.catch_warnings():  # SDL says that it is a bound, as the paper's ">" does
         warnings.simplefilter("ignore", RuntimeWarning)
-        read = code_length.code_lengths(z, y, setting="synbench", **learner)
-        last = {"LogME": float(evidence.logme(z, y)), "SFDA": float(discriminants.sfda(z, y))}
-    named = {
-        "Val loss": read["validation_loss"],
-        "MDL": read["mdl"],
-        "SDL": read["sdl"],
-        "eSC": read["eps_sample_complexity"],
-    }
-    return named | last
+        curve = code_length.loss_curve(z, y, learner=learner)
+        return {
+            "Val loss": code_length.validation_loss(z, y, curve=curve),
+            "MDL": code_length.mdl(z, y, curve=curve),
+            "SDL": code_length.sdl(z, y, curve=curve, eps=1.0),
+            "eSC": code_length.eps_sample_complexity(z, y, curve=curve, eps=1.0),
+            "LogME": evidence.logme(z, y),
+            "SFDA": discriminants.sfda(z, y),
+        }
 
 # %% ../../nbs/papers/15_actions.ipynb #2b3f4a22
 def _printed_correlations(job: Job) -> tuple[list, Any]:

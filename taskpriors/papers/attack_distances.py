@@ -29,7 +29,7 @@ def attack_distances(
     n_steps: int = 10,  # of the search for a weight, and of the descent under each
 ) -> Tensor:  # shape (n,); 0 where the class is wrong, NaN where no other class was found
     "Length in the 2-norm of the perturbations of Carlini and Wagner (2017)."
-    model = robust_probing.art_classifier(logits, images, n_classes, (0, 1), "reproduce")
+    model = robust_probing.art_classifier(logits, images, n_classes, "reproduce")
     from art.attacks.evasion import CarliniL2Method
 
     steps = dict(binary_search_steps=n_steps, max_iter=n_steps)

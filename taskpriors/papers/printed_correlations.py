@@ -49,7 +49,6 @@ def half_unit(
 def over_rounding(
     row: list,  # printed numbers, as text
     truth: list,  # the same
-    n_starts: int = 20,  # corners from which the search starts
 ) -> tuple[float, float]:
     "Least and largest correlation of numbers that round to what is printed."
     text = [*row, *truth]
@@ -59,7 +58,7 @@ def over_rounding(
     rng, ends = np.random.default_rng(0), []
     for sign in (-1, 1):
         best = -np.inf
-        for _ in range(n_starts):
+        for _ in range(20):  # corners from which the search starts
             x = centre + half * rng.choice([-1, 1], len(text))
             value, moved = sign * np.corrcoef(x[:n], x[n:])[0, 1], True
             while moved:

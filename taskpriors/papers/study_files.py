@@ -238,8 +238,6 @@ class SpecNet(nn.Module):
             names = (f"{node['name']}.running_{k}" for k in ("mean", "var"))
             mean, var = (getattr(self, self._buffer(name)) for name in names)
             return F.batch_norm(x, mean, var, weight, bias, eps=node["eps"])
-        if kind == "maxpool":
-            return F.max_pool2d(x, node["kernel"], node["stride"], ceil_mode=node["ceil"])
         if kind == "shortcut_a":  # every second pixel, and channels of zeros
             step = node["stride"]
             return F.pad(x[:, :, ::step, ::step], (0, 0, 0, 0, *node["cpad"]))
@@ -247,8 +245,6 @@ class SpecNet(nn.Module):
             return F.linear(x, weight, bias)
         simple: dict[str, Callable] = dict(
             add=lambda: x + inputs[1],
-            concat=lambda: torch.cat(inputs, 1),
-            relu=lambda: F.relu(x),
             gap=lambda: x.mean((2, 3)),
         )
         return simple[kind]()
@@ -340,7 +336,6 @@ def probe_accuracy(
     X: np.ndarray,  # features, shape (n, d)
     y: np.ndarray,  # classes
     train: np.ndarray,  # is a point of the training part?
-    seed: int = 0,  # of the validation part
 ) -> dict[str, float]:  # test_accuracy, train_accuracy, val_accuracy, l2
     "Test accuracy of a logistic probe whose penalty is chosen on a fifth of the training part."
     from sklearn.linear_model import LogisticRegression
@@ -349,7 +344,7 @@ def probe_accuracy(
     scale = X[train].std(0)
     Z = (X - X[train].mean(0)) / np.where(scale > 0, scale, 1)
     rows = np.flatnonzero(train)
-    parts = train_test_split(rows, test_size=0.2, random_state=seed, stratify=y[rows])
+    parts = train_test_split(rows, test_size=0.2, random_state=0, stratify=y[rows])
 
     def fitted(members, l2):
         with warnings.catch_warnings():

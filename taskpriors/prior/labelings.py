@@ -100,8 +100,10 @@ def _check_sweeps(gibbs_sweeps, method, m, caller):
     if gibbs_sweeps is None:
         return 100 if method == "gibbs" else 2
     if method != "gibbs":
-        return checks.check_rounds(gibbs_sweeps, caller, "gibbs_sweeps", low=0)
-    checks.check_rounds(gibbs_sweeps, caller, "gibbs_sweeps")
+        return checks.check_count(
+            gibbs_sweeps, caller, "gibbs_sweeps", low=0, high=checks.MOST_ROUNDS
+        )
+    checks.check_count(gibbs_sweeps, caller, "gibbs_sweeps", high=checks.MOST_ROUNDS)
     return checks.check_load(gibbs_sweeps, caller, "gibbs_sweeps", bytes_each=16 * m)
 
 # %% ../../nbs/prior/12_labelings.ipynb #77c601fc

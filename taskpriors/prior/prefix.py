@@ -68,10 +68,9 @@ def pair_scale(
 def copy_transposed(
     out: Tensor,  # shape (m, n), is filled
     y: Tensor,  # shape (n, m)
-    size: int = 256,  # points in a piece
 ) -> None:
     "Copy `y.T` into `out`, piece by piece."
-    for rows in blocks.row_blocks(len(y), size):
+    for rows in blocks.row_blocks(len(y), 256):
         out[:, rows] = y[rows].T
 
 # %% ../../nbs/prior/08_prefix.ipynb #8dae3dbe

@@ -31,8 +31,8 @@ class Diagonal:
         self,
         variance: float | ArrayLike = 1.0,  # a number, or shape (d,)
     ) -> None:
-        v = torch.atleast_1d(checks.check_tensor(variance, "Diagonal", "variance").detach())
-        self.variance = checks.check_finite(v, "Diagonal", "variance")
+        v = torch.atleast_1d(checks.check_numbers(variance, "Diagonal", "variance"))
+        self.variance = v
         if v.ndim != 1 or v.numel() == 0:
             rule = "variance must be one number or one per pixel"
             checks.refuse("Diagonal", rule, f"shape {tuple(v.shape)}", "pass a vector")
@@ -103,8 +103,7 @@ class Banded:
     ) -> None:
         from scipy.linalg import LinAlgError, cholesky_banded
 
-        b = checks.check_tensor(diagonals, "Banded", "diagonals").detach().double()
-        checks.check_finite(b, "Banded", "diagonals")
+        b = checks.check_numbers(diagonals, "Banded", "diagonals").double()
         self.size = checks.check_count(size, "Banded", "size")
         if b.ndim not in (1, 2) or not 1 <= len(b) <= size or (b.ndim == 2 and b.shape[1] != size):
             rule = f"diagonals must have shape (k,) or (k, {size}) with k of at most {size}"
@@ -442,8 +441,7 @@ def synthetic_task(
         checks.refuse(caller, rule, got, "build it for this shape")
     if direction is None:
         direction = torch.ones(math.prod(shape), dtype=torch.float64)
-    u = torch.atleast_1d(checks.check_tensor(direction, caller, "direction").detach())
-    u = checks.check_finite(u, caller, "direction").double().flatten()
+    u = checks.check_numbers(direction, caller, "direction").double().flatten()
     if len(u) != math.prod(shape) or not u.any():
         rule = f"direction must be a nonzero array of shape {shape}"
         checks.refuse(caller, rule, f"{len(u)} entries", "pass one number per pixel")
@@ -494,7 +492,7 @@ class GaussianFit(Result):
     "How a set of images fits a synthetic task."
 
     p_value: float  # Kolmogorov and Smirnov's, of all images at once
-    rejected: bool  # p_value below alpha
+    rejected: bool  # p_value below .05
     published_p: float  # mean of the one-sided p-values of A.19
     mean_distance: float  # mean squared Mahalanobis length, as in Table 11
     expected_distance: float  # its value for images of the task
@@ -510,7 +508,7 @@ def mahalanobis(
     checks.check_instance(
         task, SyntheticTask, caller, "task", remedy="pass what synthetic_task returns"
     )
-    x = checks.check_finite(checks.check_tensor(images, caller, "images"), caller, "images")
+    x = checks.check_numbers(images, caller, "images")
     if x.ndim < 2 or tuple(x.shape[1:]) != task.shape:
         rule = f"images must have shape (n, {', '.join(map(str, task.shape))})"
         remedy = "resize them or build the task at their size"
@@ -522,8 +520,6 @@ def mahalanobis(
 def rejects_gaussian(
     images: ArrayLike,  # shape (n, *shape), n at least 5
     task: SyntheticTask,  # hypothesis: they were drawn from it
-    *,
-    alpha: float = 0.05,  # level of the test
 ) -> GaussianFit:  # p-values and distances
     "Goodness of fit of images to a synthetic task (A.19)."
     from scipy import stats
@@ -532,13 +528,12 @@ def rejects_gaussian(
     if len(m) < 5:
         rule = "the test needs at least 5 images"
         checks.refuse("rejects_gaussian", rule, f"{len(m)}", "pass more")
-    alpha = checks.check_number(alpha, "rejects_gaussian", "alpha", low=0, high=1)
     df, nc = task.covariance.rank(len(task.mu)), task.distance**2
     q = m.cpu().numpy()
     p = float(stats.kstest(stats.ncx2.cdf(q, df, nc), "uniform").pvalue)
     return GaussianFit(
         p_value=p,
-        rejected=p < alpha,
+        rejected=p < 0.05,
         published_p=float(stats.chi2.sf(q, df).mean()),
         mean_distance=float(m.mean()),
         expected_distance=df + nc,

@@ -387,19 +387,14 @@ LABEL_METRICS = ("logme", "pactran_gaussian", "regularized_h_score", "linear_val
 
 class _LabelledTask:  # labels that do not change, and the workspace of the features seen last
     def __init__(self, labels, seed):
-        self.given, self.labels, self.seed = {}, labels, seed
-        if labels is not None:
-            self.given = dict(labels=labels)
-        self.space = None
+        self.given = {} if labels is None else dict(labels=labels)
+        self.seed, self.space = seed, None
 
     def score(self, name, features):  # float, larger is better
         if self.space is None or self.space.inputs["features"] is not features:
             self.space = Workspace(dict(features=features, **self.given), self.seed)
         value = self.space.score(METRICS[name])
         return value if METRICS[name].higher_is_better else -value
-
-    def accuracy(self, features):  # of a ridge probe
-        return label_accuracy(features, self.labels)
 
 # %% ../../nbs/transfer/15_registry.ipynb #352c527d
 @documented
@@ -425,7 +420,7 @@ def metric_functions(
     digest = None
     if labels is not None:
         y, _ = present_classes(labels, "metric_functions")
-        functions[LABEL_ACCURACY] = partial(task.accuracy)
+        functions[LABEL_ACCURACY] = partial(label_accuracy, labels=labels)
         digest = digest_tensors(dict(labels=y.cpu()))
     for name, f in functions.items():
         f.key = dict(metric=name, labels=digest, seed=seed, definitions=DEFINITIONS)

@@ -47,12 +47,6 @@ def centroid_accuracy(
     return right / len(X)
 
 # %% ../../nbs/transfer/11_separation.ipynb #eca1954e
-def _linear_rule(X: Tensor, means: Tensor, S: Tensor, prior: Tensor) -> Tensor:  # shape (n, K)
-    "Scores of LDA: the logarithm of the posterior, up to a constant per point."
-    W = torch.linalg.solve(S, means.T)
-    return X @ W - (means.T * W).sum(0) / 2 + prior.log()
-
-
 def stratified_folds(
     y: Tensor,  # classes 0..K-1, shape (n,)
     n_folds: int,  # parts
@@ -103,7 +97,8 @@ def lda_accuracy(
             checks.refuse("lda_accuracy", rule, "no variance in any", "pass more points per class")
         S = torch.from_numpy(ledoit_wolf(within.cpu().numpy(), assume_centered=True)[0]).to(Z)
         ridge = 1e-12 * S.trace() / len(S) * torch.eye(len(S), dtype=S.dtype, device=S.device)
-        scores = _linear_rule(Z[held], means, S + ridge, counts / counts.sum())
+        W = torch.linalg.solve((S + ridge), means.T)
+        scores = Z[held] @ W - (means.T * W).sum(0) / 2 + (counts / counts.sum()).log()
         right += int((classes[scores.argmax(1)] == y[held]).sum())
     return right / len(X)
 
@@ -170,14 +165,13 @@ def collapse_terms(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
     *,
-    n_components: int = 64,  # principal components kept
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
 ) -> CollapseTerms:
     "The three terms of NCTI, from one discriminant analysis (Wang et al. 2023)."
     caller = "collapse_terms"
     X = checks.check_features(features, caller).detach()
     y, counts = present_classes(labels, caller, n=len(X), device=X.device)
-    p = checks.check_count(n_components, caller, "n_components")
+    p = 64  # principal components kept
     svd = varying_svd(X, svd, caller)
     unit = svd.S[0] / len(X) ** 0.5
     Z = svd.scores[:, :p] / unit
