@@ -1,7 +1,6 @@
-"""The prior over edges and over views.
+"""The prior over edges.
 
-The log normaliser is timed in units of the half matrix product that it cannot avoid, and the
-linear-time moments of views beside the quadratic ones.
+The log normaliser is timed in units of the half matrix product that it cannot avoid.
 """
 
 import torch
@@ -9,9 +8,7 @@ import torch
 from benchmarks.bench_moments import best_half_products, factor
 from benchmarks.timing import peak_mib, ratio
 from taskpriors.prior.edges import log_partition
-from taskpriors.prior.moments import trace_moments
 from taskpriors.prior.objective import TaskPriorLoss
-from taskpriors.prior.views import partition_moments, view_factor, view_labels
 
 
 class LogPartition:
@@ -36,27 +33,6 @@ class LogPartition:
         return peak_mib(lambda: log_partition(self.Z, 0.05, graphs="directed"))
 
     track_memory.unit = "MiB"
-
-
-class Views:
-    "4,096 points, 1,024 samples with 4 views; the dense factor has 1,024 columns."
-
-    timeout = 600
-
-    def setup(self):
-        self.M, self.labels = factor(4096, 256, 0), view_labels(1024, 4)
-        self.prior = view_factor(1024, 4).to_dense()
-
-    def time_partition_moments(self):
-        partition_moments(self.M, self.labels, 0.1, graphs="directed")
-
-    def track_speedup(self):
-        return ratio(
-            lambda: trace_moments(self.M, self.prior, 0.1, graphs="directed"),
-            lambda: partition_moments(self.M, self.labels, 0.1, graphs="directed"),
-        )
-
-    track_speedup.unit = "ratio"
 
 
 class Objective:

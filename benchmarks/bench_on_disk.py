@@ -12,7 +12,7 @@ from benchmarks.timing import peak_mib, ratio
 from taskpriors.inputs.row_blocks import open_rows
 from taskpriors.prior.cut_prior import cut_prior
 from taskpriors.prior.prefix import sample_many_labels
-from taskpriors.prior.ridge_on_disk import check_row_tasks, heldout_error_of_rows, row_sums
+from taskpriors.prior.ridge_on_disk import check_row_tasks, row_sums, scores_of_rows
 
 
 class OnePass:
@@ -47,12 +47,12 @@ class OnePass:
     track_sums_over_products.unit = "ratio"
 
     def track_heldout_error_over_products(self):
-        return ratio(lambda: heldout_error_of_rows(self.path, self.labels), self.products)
+        return ratio(lambda: scores_of_rows(self.path, self.labels), self.products)
 
     track_heldout_error_over_products.unit = "ratio"
 
     def track_extra_memory(self):
-        return peak_mib(lambda: heldout_error_of_rows(self.path, self.labels, n_judged=1024))
+        return peak_mib(lambda: scores_of_rows(self.path, self.labels, n_judged=1024))
 
     track_extra_memory.unit = "MiB"
 

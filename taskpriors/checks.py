@@ -85,17 +85,6 @@ def check_load(
 # %% ../nbs/workshop/01_checks.ipynb #7a400034
 MOST_ROUNDS = 10**6
 
-
-def check_rounds(
-    x: Any,  # how often a loop runs
-    caller: str,  # who asks
-    name: str,  # the argument's name
-    *,
-    low: int = 1,  # least allowed value
-) -> int:
-    "Return a number of rounds of at most a million, or raise an error."
-    return check_count(x, caller, name, low=low, high=MOST_ROUNDS)
-
 # %% ../nbs/workshop/01_checks.ipynb #0c355c8c
 def why_not_plain(X: Any) -> tuple[str, str] | None:  # what `X` is, and what to do about it
     "Why the values of an array cannot be read as they are; None if they can."
@@ -180,6 +169,15 @@ def check_finite(
     return X
 
 # %% ../nbs/workshop/01_checks.ipynb #bc03eab2
+def check_numbers(
+    X: float | ArrayLike,  # an array, nested list or tensor of real numbers
+    caller: str,  # who asks
+    name: str,  # the argument's name
+) -> Tensor:  # floating point, on the input's device
+    "Return `X` as a floating-point tensor without gradient whose entries are finite."
+    return check_finite(check_tensor(X, caller, name).detach(), caller, name)
+
+
 def check_several(
     x: Any,  # a list, tuple, range, or an array, tensor or Series of one dimension
     caller: str,  # who asks

@@ -72,8 +72,7 @@ def check_weights(
     "Return task weights scaled to sum to one, or raise `ValueError`."
     if weights is None:
         return torch.full((n_tasks,), 1 / n_tasks, dtype=torch.float64)
-    w = checks.check_tensor(weights, caller, "weights").double()
-    checks.check_finite(w, caller, "weights")
+    w = checks.check_numbers(weights, caller, "weights").double()
     if w.shape != (n_tasks,):
         got = f"shape {tuple(w.shape)} for {n_tasks} tasks"
         checks.refuse(caller, "weights must hold one number per task", got, "pass shape (n_tasks,)")

@@ -89,7 +89,7 @@ class FeatureSVD(Result):
         return self.U * self.S
 
     @cached_property
-    def rotation(self) -> RawSVD:  # what `raw_rotation` returns
+    def rotation(self) -> RawSVD:  # vectors of shape (r + 1, r0)
         "Left singular vectors and singular values of the raw features, in the basis 1, `U`."
         n, m = self.n, self.mean
         inside = self.V.T @ m
@@ -123,16 +123,6 @@ def feature_svd(
     r = int((S > cut).sum())
     svd = FeatureSVD(U[:, :r].contiguous(), S[:r], Vh[:r].T.contiguous(), mean, cut)
     return note_origin(svd, features)
-
-# %% ../nbs/workshop/07_svd.ipynb #5fe05d53
-def raw_rotation(
-    svd: FeatureSVD,  # of the centred features
-) -> RawSVD:  # vectors of shape (r + 1, r0)
-    """Singular values of the features without centring, and their left singular vectors.
-
-    The vectors are given in the basis of `1/sqrt(n)` and `U`. They are computed once.
-    """
-    return svd.rotation
 
 # %% ../nbs/workshop/07_svd.ipynb #110831d7
 def _belongs(svd, X):

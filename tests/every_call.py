@@ -100,12 +100,9 @@ CALLS = {
         "synthetic_task": dict(scale=1.0, shape=(1, 2, 2)),
         "SyntheticTask.sample": dict(self=TASK, n=8, seed=0),
         "heptadiagonal": dict(shape=(1, 2, 2)),
-        "mirror_symmetry": dict(shape=(1, 2, 2)),
-        "central_block": dict(shape=(1, 4, 4), inner=2),
         "mahalanobis": dict(images=SAMPLE, task=TASK),
         "rejects_gaussian": dict(images=SAMPLE, task=TASK),
     },
-    "synbench.robust_bayes": {"scaled_bound_of_accuracy": dict(accuracy=0.8)},
     "synbench.curves": {
         "score_integral": dict(accuracy=[0.7, 0.9], bound=[1.0, 2.0], threshold=0.7),
         "grid_integral": dict(accuracy=[0.7, 0.9], bound=[1.0, 2.0], threshold=0.7),
@@ -114,9 +111,6 @@ CALLS = {
     "synbench.score": {
         "synbench_score": SCORE,
         "score_by_n": dict(SCORE, sizes=(32, 64)),
-    },
-    "synbench.finite_samples": {
-        "finite_sample_curve": dict(scales=[1.0, 2.0], n_features=4, n_train=64),
     },
     "synbench.robust_probing": {"choose_eps": dict(result=RESULT)},
     "transfer.agreement": {
@@ -171,7 +165,6 @@ CALLS = {
         "plot_family": dict(ranking=RANKING),
         "prior_ablation": dict(features=MODELS),
         "plot_priors": dict(features=MODELS),
-        "plot_temperatures": dict(features=X, xy=MAP),
     },
     "inputs.images": {"load_images": dict(source=PICTURES)},
     "prior.views": {"view_features": dict(views=VIEWS)},
@@ -197,7 +190,6 @@ CALLS = {
         "row_kernel": dict(features=X),
     },
     "prior.ridge_on_disk": {
-        "heldout_error_of_rows": dict(features=X, labels=Y),
         "scores_of_rows": dict(features=X, labels=Y, probe_labels=Y, train=0.5),
     },
     "rank.cost": {"plan_ranking": dict(models=MODELS, rank=2, n_tasks=6, n_classes=2)},

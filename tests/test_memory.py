@@ -29,7 +29,7 @@ from taskpriors.kernels import (
     rbf_cholesky,
 )
 from taskpriors.pairs import pass_over_pairs
-from taskpriors.papers.figures import plot_tasks, plot_temperatures
+from taskpriors.papers.figures import plot_tasks
 from taskpriors.prior import (
     calibration,
     edges,
@@ -147,24 +147,11 @@ CALLS = {  # what to run, at a size where it takes 100 to 550 MB
     "view_labels": lambda: (views.view_labels, 10**7, 2),
     "view_graph": lambda: (views.view_graph, 2_000, 3),
     "view_factor": lambda: (views.view_factor, 10**6, 4),
-    "partition_moments": lambda: (
-        views.partition_moments,
-        normal(60_000, 256),
-        torch.arange(60_000) // 10,
-        1.0,
-    ),
     "sample_labels": lambda: (
         functools.partial(prefix.sample_labels, n_tasks=2_000),
         normal(5_000, 16),
         99.0,
         3,
-    ),
-    "prefix_log_prob": lambda: (
-        prefix.prefix_log_prob,
-        normal(200, 500),
-        tasks(10_000, 200, 4),
-        9_999.0,
-        4,
     ),
     "task_diversity": lambda: (prefix.task_diversity, tasks(1_500, 200, 2)),
     "sample_labelings smc": lambda: (
@@ -411,8 +398,6 @@ TOO_MANY = {  # a count that no machine can carry
     "score_by_n sizes": lambda: score_by_n(flat, [8, HUGE], input_size=(3, 8, 8)),
     "synthetic_task shape": lambda: gaussians.synthetic_task(1.0, HUGE),
     "heptadiagonal shape": lambda: gaussians.heptadiagonal((1, 2**20, 2**20)),
-    "mirror_symmetry shape": lambda: gaussians.mirror_symmetry((1, 2**20, 2**20)),
-    "central_block shape": lambda: gaussians.central_block((1, 2**20, 2**20), inner=2),
     "task.rows stop": lambda: task().rows(0, HUGE),
     "task.labels stop": lambda: task().labels(0, HUGE),
     "task.sample n": lambda: task().sample(HUGE),
@@ -423,7 +408,6 @@ TOO_MANY = {  # a count that no machine can carry
     "loss_curve n_points": lambda: loss_curve(normal(40, 2), FEW, n_points=HUGE),
     "rank_models n_tasks": lambda: rank_models(n_tasks=HUGE),
     "plot_tasks n_tasks": lambda: plot_tasks(normal(40, 2), n_tasks=HUGE),
-    "plot_temperatures n_tasks": lambda: plot_temperatures(normal(40, 2), n_tasks=HUGE),
     "edge_temperature n_points": lambda: edge_temperature(TALL, n_points=HUGE),
     "trace_moments block_size": blocks_of(HUGE, moments.trace_moments, TALL, TALL),
     "trace_moments small blocks": blocks_of(1, moments.trace_moments, TALL, TALL),

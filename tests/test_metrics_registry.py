@@ -4,17 +4,33 @@ in both precisions and both shapes, and changes nothing it is given.
 
 import importlib
 import inspect
+import json
 import math
 import pkgutil
 import warnings
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 import taskpriors.transfer
-from taskpriors.transfer.registry import METRICS, TRANSFORMS, Metric, transfer_scores
+from taskpriors.transfer.registry import METRICS, Metric, transfer_scores
 
+CHAPTER = Path(__file__).resolve().parent.parent / "nbs" / "transfer" / "15_registry.ipynb"
+
+
+def transforms_of_the_chapter():
+    "Name of a transformation -> function of inputs, by the cell that defines them."
+    cells = json.loads(CHAPTER.read_text(encoding="utf-8"))["cells"]
+    sources = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+    names = dict(torch=torch, partial=partial)
+    exec(next(s for s in sources if "TRANSFORMS = {" in s), names)
+    return names["TRANSFORMS"]
+
+
+TRANSFORMS = transforms_of_the_chapter()
 METRIC_INPUTS = {
     ("features", "labels"),
     ("source_probs", "labels"),

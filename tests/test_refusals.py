@@ -96,12 +96,10 @@ CALLS = {
         "view_labels": dict(n_samples=3, n_views=2),
         "view_graph": dict(n_samples=3, n_views=2),
         "view_factor": dict(n_samples=3, n_views=2),
-        "partition_moments": dict(M=X, labels=y, temperature=1.0),
     },
     "prior.prefix": {
         "sample_labels": dict(Z=Z, temperature=1.0, n_classes=2, n_tasks=3, seed=0),
         "sample_many_labels": dict(Z=Z, temperature=1.0, n_classes=2, n_tasks=3, seed=0),
-        "prefix_log_prob": dict(Z=Z, labels=Y, temperature=1.0, n_classes=2),
     },
     "prior.diversity": {"task_diversity": dict(labels=Y)},
     "prior.labelings": {
@@ -184,7 +182,7 @@ CALLS = {
     },
     "transfer.code_length": {
         k: dict(features=X, labels=y)
-        for k in ("validation_loss", "mdl", "loss_curve", "code_lengths")
+        for k in ("validation_loss", "mdl", "loss_curve")
     }
     | {k: dict(features=X, labels=y, eps=9.0) for k in ("sdl", "eps_sample_complexity")},
     "transfer.spectrum": {

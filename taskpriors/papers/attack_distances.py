@@ -12,25 +12,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-import taskpriors.checks as checks
 from ..inputs import encoders
-from . import actions, recipes
+from . import actions
 from .actions import Cell, Job
 from ..synbench import robust_probing, score
 from ..transfer import agreement
 
 # %% ../../nbs/papers/15_attack_distances.ipynb #97052052
-class _Network(torch.nn.Module):
-    "A function as a network without weights."
-
-    def __init__(self, fn):
-        super().__init__()
-        self.fn = lambda x: fn(x)  # which hides the weights of `fn`, if it has any
-
-    def forward(self, x):
-        return self.fn(x)
-
-
 def attack_distances(
     logits: Callable,  # from images to class scores, differentiable
     images: Tensor,  # between 0 and 1, shape (n, channels, height, width)
@@ -41,21 +29,9 @@ def attack_distances(
     n_steps: int = 10,  # of the search for a weight, and of the descent under each
 ) -> Tensor:  # shape (n,); 0 where the class is wrong, NaN where no other class was found
     "Length in the 2-norm of the perturbations of Carlini and Wagner (2017)."
-    try:
-        from art.attacks.evasion import CarliniL2Method
-        from art.estimators.classification import PyTorchClassifier
-    except ImportError:
-        rule = "the Adversarial Robustness Toolbox must be installed"
-        remedy = "pip install adversarial-robustness-toolbox"
-        checks.refuse("reproduce", rule, "no module named art", remedy, ImportError)
-    model = PyTorchClassifier(
-        _Network(logits),
-        torch.nn.CrossEntropyLoss(),
-        tuple(images.shape[1:]),
-        n_classes,
-        clip_values=(0, 1),
-        device_type="cpu" if images.device.type == "cpu" else "gpu",
-    )
+    model = robust_probing.art_classifier(logits, images, n_classes, "reproduce")
+    from art.attacks.evasion import CarliniL2Method
+
     steps = dict(binary_search_steps=n_steps, max_iter=n_steps)
     attack = CarliniL2Method(model, batch_size=batch_size, verbose=False, **steps)
     moved = torch.from_numpy(attack.generate(images.cpu().numpy(), labels.cpu().numpy())).to(images)
@@ -68,26 +44,15 @@ def attack_distances(
     return lengths.where(before == labels, 0.0)
 
 # %% ../../nbs/papers/15_attack_distances.ipynb #2a4834f8
-def _halves_or_parts(job, shape, limits):  # training and test images of one shape
-    name = next(iter(job.item.data))
-    options: dict[str, Any] = dict(folder=job.folders.get(name), progress=False)
-    if "train" in job.item.data[name] and name not in job.folders:
-        kinds = [(kind, (0, 1)) for kind in ("train", "test")]
-    else:
-        kinds = [("test", (k, 2)) for k in (0, 1)]
-    return [
-        actions.resized_pixels(
-            recipes.open_data(job.item, name, part=kind, **options), shape, n, share
-        )
-        for (kind, share), n in zip(kinds, limits, strict=True)
-    ]
-
-
 def _mean_distance(job, network):  # of the images that the attack finds, and their share
     s, place = job.item.settings, job.options.get("device")
     encoder = score.image_encoder(network, None, "model", None, place)
     limits = s["train_images"], s["test_images"]
-    (x, y), (x2, y2) = _halves_or_parts(job, encoder.shape, limits)
+    parts = actions.training_and_test(job, next(iter(job.item.data)))
+    (x, y), (x2, y2) = (
+        actions.resized_pixels(part, encoder.shape, n, share)
+        for (part, share), n in zip(parts, limits, strict=True)
+    )
     n_classes = int(max(y.max(), y2.max())) + 1
     with encoders.evaluating(encoder.network.forward, encoder.network.device):
         head = robust_probing.robust_linear_probe(
@@ -105,18 +70,14 @@ def _section_4_2(job: Job) -> tuple[list, Any]:
     s, cells = job.item.settings, []
     scores: dict[tuple, list] = {}
     distances = []
-    options = {k: s[k] for k in ("scales", "n_train", "n_test") if k in s}
-    options = {k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
-    both = dict(convention=score.SynBenchSettings.released(), derived=score.SynBenchSettings())
+    both = actions.settings_of(job.item)
     for called, network in job.networks.items():
         mean, share = _mean_distance(job, network)
         distances.append(mean)
         cells.append(Cell("mean distance of the attack", called, None, mean))
         cells.append(Cell("share of images that it finds", called, None, share))
         for kind, settings in both.items():
-            results = score.score_by_n(
-                network, s["sizes"], settings=settings, **options, **job.options
-            )
+            results = score.score_by_n(network, s["sizes"], settings=settings, **job.options)
             for n, result in zip(s["sizes"], results, strict=True):
                 scores.setdefault((kind, n), []).append(float(result.score[0, 0]))
     truth = torch.tensor(distances, dtype=torch.float64)

@@ -28,14 +28,12 @@ from ..transfer.agreement import rank_agreement
 def tsne_map(
     features: ArrayLike,  # shape (n, d)
     *,
-    perplexity: float = 30.0,  # how many neighbours a point has, roughly; lowered for small n
     seed: int = 0,  # of the start
 ) -> Tensor:  # shape (n, 2)
     "Coordinates of a t-SNE map of the centred cosine kernel."
     Z = kernel_factor(checks.check_features(features, "tsne_map", min_rows=5))
-    perplexity = checks.check_number(perplexity, "tsne_map", "perplexity", low=1)
     seed = checks.check_count(seed, "tsne_map", "seed", low=0, high=2**32 - 1)
-    return tsne(Z, seed=seed, perplexity=perplexity, metric="cosine", init="random")
+    return tsne(Z, seed=seed, perplexity=30.0, metric="cosine", init="random")
 
 # %% ../../nbs/papers/12_figures.ipynb #238e1526
 def _factor_and_map(features, xy, *, seed, caller):  # factor (n, r), coordinates (n, 2)
@@ -274,13 +272,6 @@ def prior_ablation(
         frames.append(pd.DataFrame(rows))
     return pd.concat(frames, ignore_index=True)
 
-# %% ../../nbs/papers/12_figures.ipynb #4d86a41e
-def _list_priors(ax, priors):
-    entries = zip(*ax.get_legend_handles_labels(), strict=True)
-    selected = [(handle, name[-24:]) for handle, name in entries if name in priors]
-    handles, names = zip(*selected, strict=True)
-    ax.legend(handles, names, title="prior", loc="upper left", bbox_to_anchor=(1, 1))
-
 # %% ../../nbs/papers/12_figures.ipynb #6b8c3bd4
 @results.in_style
 def plot_priors(
@@ -308,7 +299,11 @@ def plot_priors(
         palette=_colors(frame.prior.nunique()),
         ax=ax,
     )
-    _list_priors(ax, set(frame.prior))
+    priors = set(frame.prior)
+    entries = zip(*ax.get_legend_handles_labels(), strict=True)
+    selected = [(handle, name[-24:]) for handle, name in entries if name in priors]
+    handles, names = zip(*selected, strict=True)
+    ax.legend(handles, names, title="prior", loc="upper left", bbox_to_anchor=(1, 1))
     best = frame.loc[frame.groupby("prior")["mean"].idxmax()]
     ax.set(
         xlabel="E Tr(MG)",
@@ -316,28 +311,3 @@ def plot_priors(
         title=f"{int(best.own.sum())} of {len(best)} priors rate their own model highest",
     )
     return ax
-
-# %% ../../nbs/papers/12_figures.ipynb #05150661
-@results.in_style
-def plot_temperatures(
-    features: ArrayLike,  # shape (n, d)
-    temperatures: ArrayLike = (0.03, 0.3, 1.0, 10.0),  # in units of task_temperature
-    *,
-    n_classes: int = 2,  # of the tasks
-    n_tasks: int = 1,  # rows of panels
-    xy: ArrayLike | None = None,  # where to draw the points, shape (n, 2); None is tsne_map
-    seed: int = 0,  # of the map and the tasks
-) -> np.ndarray:  # matplotlib axes, shape (n_tasks, number of temperatures)
-    "Tasks sampled at several temperatures, on one t-SNE map (Task Priors, Figure 7)."
-    several = checks.check_several(temperatures, "plot_temperatures", "temperatures")
-    multiples = checks.check_temperatures(several, "plot_temperatures").tolist()
-    most = max(1, _MOST_PANELS // len(multiples))
-    n_rows = checks.check_count(n_tasks, "plot_temperatures", "n_tasks", high=most)
-    Z, xy = _factor_and_map(features, xy, seed=seed, caller="plot_temperatures")
-    unit = shared_prior.task_temperature(Z, n_classes)
-    axes = _axes(len(multiples), n_rows, size=(2.1, 2.2))
-    for column, t in zip(axes.T, multiples, strict=True):
-        tasks = sample_labels(Z, t * unit, n_classes, n_tasks=n_rows, n_orders=n_rows, seed=seed)
-        for ax, y in zip(column, tasks, strict=True):
-            _paint(ax, xy, y, f"{t:g} × default")
-    return axes

@@ -100,8 +100,6 @@ def _mask(path):
 # %% ../../nbs/papers/09_neucrab_files.ipynb #b202015b
 def question_folder(
     folder: str,  # with images/, questions/ and answers.csv
-    *,
-    seed: int = 0,  # of the draw of annotators
 ) -> subsamples.CheckpointTask:
     "A task from features of images, features of questions, and annotators' answers."
     import pandas as pd
@@ -127,7 +125,7 @@ def question_folder(
         questions = dict.fromkeys(images, next(iter(questions.values())))
     words = pd.read_csv(place / "answers.csv", dtype=str)
     codes = pd.factorize(words.to_numpy().ravel())[0].reshape(words.shape)  # -1 for empty cells
-    return question_task(place.name, images, questions, torch.from_numpy(codes), seed=seed)
+    return question_task(place.name, images, questions, torch.from_numpy(codes))
 
 # %% ../../nbs/papers/09_neucrab_files.ipynb #e52aaf2d
 class ImageInputs(Dataset):

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..checks import DataFrame
 from .recipes import published_table
+from ..transfer import agreement
 
 # %% ../../nbs/papers/14_printed_correlations.ipynb #3873b395
 class PrintedRows(NamedTuple):
@@ -44,21 +45,10 @@ def half_unit(
     "Half a unit of the last printed digit."
     return 0.5 * 10.0 ** -len(text.partition(".")[2])
 
-
-def correlation(
-    row: list,  # printed numbers, as text
-    truth: list,  # the same
-) -> float:
-    "Pearson's correlation of two printed rows."
-    from scipy import stats
-
-    return stats.pearsonr(np.array(row, float), np.array(truth, float)).statistic
-
 # %% ../../nbs/papers/14_printed_correlations.ipynb #af81206f
 def over_rounding(
     row: list,  # printed numbers, as text
     truth: list,  # the same
-    n_starts: int = 20,  # corners from which the search starts
 ) -> tuple[float, float]:
     "Least and largest correlation of numbers that round to what is printed."
     text = [*row, *truth]
@@ -68,7 +58,7 @@ def over_rounding(
     rng, ends = np.random.default_rng(0), []
     for sign in (-1, 1):
         best = -np.inf
-        for _ in range(n_starts):
+        for _ in range(20):  # corners from which the search starts
             x = centre + half * rng.choice([-1, 1], len(text))
             value, moved = sign * np.corrcoef(x[:n], x[n:])[0, 1], True
             while moved:
@@ -92,6 +82,7 @@ def recomputed_correlations(
 
     printed = rows_of(table)
     entries = []
+    truth = np.array(printed.accuracy, float)
     for name, row in printed.rows.items():
         low, high = over_rounding(row, printed.accuracy)
         text = printed.correlations[name]
@@ -100,26 +91,15 @@ def recomputed_correlations(
             dict(
                 row=name,
                 printed=text,
-                recomputed=correlation(row, printed.accuracy),
+                recomputed=agreement.agreement_statistic(
+                    np.array(row, float), truth, method="pearson"
+                ),
                 low=low,
                 high=high,
                 follows=low - room <= float(text) <= high + room,
             )
         )
     return pd.DataFrame(entries).set_index("row")
-
-# %% ../../nbs/papers/14_printed_correlations.ipynb #10043f0e
-def fisher_interval(
-    r: float,  # a correlation
-    n: int,  # points, at least 4
-    level: float,  # 0.9 for an interval that holds nine times in ten
-) -> tuple[float, float]:
-    "Interval of a correlation of independent points by Fisher's transformation."
-    from scipy import stats
-
-    half = stats.norm.ppf(0.5 + level / 2) / (n - 3) ** 0.5
-    low, high = np.tanh(np.arctanh(r) + np.array([-half, half]))
-    return float(low), float(high)
 
 # %% ../../nbs/papers/14_printed_correlations.ipynb #2a6addad
 LOWER_IS_BETTER = ("Val loss", "MDL")  # of the metrics of Table 15

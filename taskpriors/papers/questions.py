@@ -61,19 +61,16 @@ def toy_questions(
     n: int = 600,  # questions
     *,
     noise: float = 0.3,  # in the features of the images
-    wrong: float = 0.15,  # share of the answers that are drawn anew
-    seed: Seed | None = 0,
 ) -> ToyQuestions:
     "Questions for the colour of one of two objects; neither set of features knows the answer."
-    g = checks.check_generator(seed, "toy_questions")
-    n = checks.check_count(n, "toy_questions", "n", low=10)
+    g = torch.Generator().manual_seed(0)
     colours, side = torch.randint(4, (n, 2), generator=g), torch.randint(2, (n,), generator=g)
     mix, words = torch.randn(8, 12, generator=g), torch.randn(2, 4, generator=g)
     one_hot = torch.nn.functional.one_hot(colours, 4).flatten(1).float()
     images = one_hot @ mix + noise * torch.randn(n, 12, generator=g)
     questions = words[side] + 0.1 * torch.randn(n, 4, generator=g)
     true = colours.gather(1, side[:, None]).expand(-1, 10)
-    anew = torch.rand(n, 10, generator=g) < wrong
+    anew = torch.rand(n, 10, generator=g) < 0.15  # that are drawn anew
     answers = torch.where(anew, torch.randint(4, (n, 10), generator=g), true)
     return ToyQuestions(images, questions, answers)
 

@@ -44,19 +44,17 @@ class Pack(NamedTuple):
     quality: int = 0  # of the JPEG files; 0 keeps pixels
 
 
-def _jpeg_of_square(path, pack):  # bytes
-    from PIL import Image
-
-    image = Image.open(path).convert("RGB")
+def central_square(
+    image: Any,  # of PIL
+    side: int,  # in pixels
+    method: int,  # of PIL's Resampling
+    share: float = 1.0,  # of the shorter side that is kept
+) -> Any:  # image of PIL
+    "The square in the middle of an image, resized."
     w, h = image.size
-    s = pack.share * min(w, h)
+    s = share * min(w, h)
     left, top = (w - s) / 2, (h - s) / 2
-    square = image.resize(
-        (pack.side, pack.side), Image.Resampling.LANCZOS, box=(left, top, left + s, top + s)
-    )
-    file = io.BytesIO()
-    square.save(file, "JPEG", quality=pack.quality, subsampling=0)
-    return file.getvalue()
+    return image.resize((side, side), method, box=(left, top, left + s, top + s))
 
 
 def packed_images(
@@ -72,11 +70,15 @@ def packed_images(
         x = np.stack([np.asarray(Image.open(folder / p.path).convert("RGB")) for p in pictures])
         y, parts = np.array(labels, np.uint8), np.array(split, np.uint8)
         return dict(class_names=np.array(names), x=x, y=y, split=parts)
-    keep = pack.share is None
-    files = [
-        (folder / p.path).read_bytes() if keep else _jpeg_of_square(folder / p.path, pack)
-        for p in pictures
-    ]
+    files = []
+    for picture in pictures:
+        data = (folder / picture.path).read_bytes()
+        if pack.share is not None:
+            image, file = Image.open(io.BytesIO(data)).convert("RGB"), io.BytesIO()
+            square = central_square(image, pack.side, Image.Resampling.LANCZOS, pack.share)
+            square.save(file, "JPEG", quality=pack.quality, subsampling=0)
+            data = file.getvalue()
+        files.append(data)
     return dict(
         data=np.frombuffer(b"".join(files), np.uint8),
         offset=np.cumsum([0, *map(len, files)]).astype(np.int64),
@@ -162,7 +164,7 @@ def load_images(
         images = [Image.open(io.BytesIO(raw[a:b])).convert("RGB") for a, b in pairs]
     else:
         images = [Image.fromarray(a) for a in arrays["x"]]
-    x = np.stack([_square(image, size) for image in images])
+    x = np.stack([central_square(image, size, Image.Resampling.BILINEAR) for image in images])
     labels = arrays["label"] if "label" in arrays else arrays["y"]
     return (
         torch.from_numpy(x),
@@ -170,18 +172,6 @@ def load_images(
         arrays.get("split"),
         names,
     )
-
-
-def _square(image, size):
-    w, h = image.size
-    s = min(w, h)
-    if w == h == size:
-        return np.asarray(image)
-    left, top = (w - s) / 2, (h - s) / 2
-    from PIL import Image
-
-    box = (left, top, left + s, top + s)
-    return np.asarray(image.resize((size, size), Image.Resampling.BILINEAR, box=box))
 
 # %% ../../nbs/papers/17_study_files.ipynb #85f47d7a
 class SpecNet(nn.Module):
@@ -248,8 +238,6 @@ class SpecNet(nn.Module):
             names = (f"{node['name']}.running_{k}" for k in ("mean", "var"))
             mean, var = (getattr(self, self._buffer(name)) for name in names)
             return F.batch_norm(x, mean, var, weight, bias, eps=node["eps"])
-        if kind == "maxpool":
-            return F.max_pool2d(x, node["kernel"], node["stride"], ceil_mode=node["ceil"])
         if kind == "shortcut_a":  # every second pixel, and channels of zeros
             step = node["stride"]
             return F.pad(x[:, :, ::step, ::step], (0, 0, 0, 0, *node["cpad"]))
@@ -257,8 +245,6 @@ class SpecNet(nn.Module):
             return F.linear(x, weight, bias)
         simple: dict[str, Callable] = dict(
             add=lambda: x + inputs[1],
-            concat=lambda: torch.cat(inputs, 1),
-            relu=lambda: F.relu(x),
             gap=lambda: x.mean((2, 3)),
         )
         return simple[kind]()
@@ -350,7 +336,6 @@ def probe_accuracy(
     X: np.ndarray,  # features, shape (n, d)
     y: np.ndarray,  # classes
     train: np.ndarray,  # is a point of the training part?
-    seed: int = 0,  # of the validation part
 ) -> dict[str, float]:  # test_accuracy, train_accuracy, val_accuracy, l2
     "Test accuracy of a logistic probe whose penalty is chosen on a fifth of the training part."
     from sklearn.linear_model import LogisticRegression
@@ -359,7 +344,7 @@ def probe_accuracy(
     scale = X[train].std(0)
     Z = (X - X[train].mean(0)) / np.where(scale > 0, scale, 1)
     rows = np.flatnonzero(train)
-    parts = train_test_split(rows, test_size=0.2, random_state=seed, stratify=y[rows])
+    parts = train_test_split(rows, test_size=0.2, random_state=0, stratify=y[rows])
 
     def fitted(members, l2):
         with warnings.catch_warnings():

@@ -79,10 +79,9 @@ def tuning_prior(
 # %% ../../nbs/papers/10_tuning.ipynb #f979ae0f
 def edge_deviation(
     prior: TaskPrior,
-    n_points: int = 1000,  # that are looked at, at most, evenly spaced
 ) -> float:  # root mean square, positive unless the kernel is constant
     "How far edge probabilities are from the means of their rows and columns."
-    some = prior.factor[blocks.evenly(len(prior.factor), n_points)]
+    some = prior.factor[blocks.evenly(len(prior.factor), 1000)]
     P = edges.edge_probabilities(some, prior.temperature, graphs=prior.graphs)
     tilted = P - P.mean(0) - P.mean(1, keepdim=True) + P.mean()
     return tilted.square().mean().sqrt().item()

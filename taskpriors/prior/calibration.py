@@ -71,8 +71,8 @@ class _Similarity(NamedTuple):
     distinct: float  # share of distinct tasks among those drawn
 
 
-def _draw_particles(cloud, g, k=200):  # indices of k particles, drawn by weight
-    pick = torch.multinomial(cloud.weights().to(g.device), k, replacement=True, generator=g)
+def _draw_particles(cloud, g):  # indices of 200 particles, drawn by weight
+    pick = torch.multinomial(cloud.weights().to(g.device), 200, replacement=True, generator=g)
     return pick.to(cloud.log_w.device)
 
 # %% ../../nbs/prior/13_calibration.ipynb #cf8693e8
@@ -256,20 +256,6 @@ def _look(P: particles.PottsModel, state: particles.ParticleState, g, criterion)
     return Look(T, 1 - similarity.rand_index, similarity.rand_index_se)
 
 # %% ../../nbs/prior/13_calibration.ipynb #ae23c8c8
-class _Descent(NamedTuple):
-    looks: list  # a Look at each stop
-    last: particles.ParticleState  # particles or chains at the last of them
-
-
-def _cool_until(P, states, g, *, target, criterion):
-    looks = []
-    for state in states:
-        looks.append(_look(P, state, g, criterion))
-        if looks[-1].diversity <= target:
-            break
-    return _Descent(looks, state)
-
-
 def _check_reached(looks, target, lowest):
     if looks[-1].diversity <= target and len(looks) > 1:
         return
@@ -349,11 +335,15 @@ def calibrate_temperature(
         states = particles.cool_chains(P, n_tasks, g, stops, sweeps=10)
     else:
         states = _at_stops(particles.anneal(P, n_tasks, g, stops, step=step), stops)
-    looks, last = _cool_until(P, states, g, target=target, criterion=criterion)
+    looks = []
+    for state in states:
+        looks.append(_look(P, state, g, criterion))
+        if looks[-1].diversity <= target:
+            break
     _check_reached(looks, target, lowest)
     cooled = method == "gibbs"
     reason = (
-        _reason_against_cooled(P, last, g) if cooled else particles.too_few_ancestors(last.cloud)
+        _reason_against_cooled(P, state, g) if cooled else particles.too_few_ancestors(state.cloud)
     )
     if reason:
         other = "gibbs" if method == "anneal" else "anneal"

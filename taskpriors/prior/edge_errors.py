@@ -99,10 +99,11 @@ def moments_of_edges(
 def weighted_gram(
     W: Tensor,  # shape (n, r)
     w: Tensor,  # weights of the rows, shape (n,)
+    size: int = 8192,  # rows at a time
 ) -> Tensor:  # W' diag(w) W, shape (r, r), float64
     "Weighted Gram matrix of the columns of W, without a second array of its size."
     gram = W.new_zeros((W.shape[1], W.shape[1]), dtype=torch.float64)
-    for b in blocks.row_blocks(len(W), 8192):
+    for b in blocks.row_blocks(len(W), size):
         gram += ((W[b] * w[b, None].to(W)).T @ W[b]).double()
     return gram
 

@@ -114,14 +114,6 @@ def missed_families(
     return 4 * R.square().max().item()
 
 # %% ../../nbs/prior/12_estimates.ipynb #c8938220
-def _deal_families(W, ancestor, n_groups=64):  # -> indices of the tasks in each group
-    m = len(W)
-    group = torch.empty(m, dtype=torch.int64, device=W.device)
-    group[W.argsort(descending=True)] = torch.arange(m, device=W.device) % min(n_groups, m)
-    group = group[ancestor]
-    return [(group == k).nonzero().flatten() for k in group.unique()]
-
-
 def _pair_sums(labels, w, q):  # weight of the tasks in which y_i = y_j, (n, n)
     return sum((labels == c).double().T @ ((labels == c) * w[:, None]) for c in range(q))
 
@@ -198,9 +190,7 @@ class Labelings(results.Result):
         """
         caller = "expectation"
         self._require_trust(caller, force)
-        v = checks.check_finite(
-            checks.check_tensor(values, caller, "values"), caller, "values"
-        ).double()
+        v = checks.check_numbers(values, caller, "values").double()
         w = self.weights
         checks.check_same_n(caller, tasks=len(w), values=len(v))
         mean = torch.tensordot(w, v, 1)
@@ -234,7 +224,12 @@ class Labelings(results.Result):
         w, q = self.weights, self.n_classes
         remedy = "use expectation(values) or trace_moments(M), which need no n x n array"
         checks.check_memory(80 * self.labels.shape[1] ** 2, caller, remedy, device=w.device)
-        groups = _deal_families(self._family_weights(), self.ancestor)
+        W = self._family_weights()
+        m = len(W)
+        group = torch.empty(m, dtype=torch.int64, device=W.device)
+        group[W.argsort(descending=True)] = torch.arange(m, device=W.device) % min(64, m)
+        group = group[self.ancestor]
+        groups = [(group == k).nonzero().flatten() for k in group.unique()]
         mean = sum(_pair_sums(self.labels[p], w[p], q) for p in groups)
         if self.exact:
             return Estimate(mean, torch.zeros_like(mean), math.inf)

@@ -22,7 +22,7 @@ import taskpriors.ridge_tasks as ridge_tasks
 from ..checks import ArrayLike, Axes, DataFrame, ExecutorLike
 from ..kernels import kernel_factor
 from . import edge_errors, edges, pair_sums
-from .estimates import Labelings
+from .estimates import Labelings, label_traces
 from ..signatures import documented
 
 # %% ../../nbs/prior/15_heldout.ipynb #604d9c52
@@ -127,6 +127,18 @@ class ChosenPenalty(NamedTuple):
     errors: Tensor | None
 
 
+def check_baseline(
+    baseline: float,  # error of the intercept alone
+    caller: str,  # who asks
+) -> float:  # the same
+    "Refuse tasks in which all points are alike, up to rounding."
+    if not baseline > 1e-12:
+        got = f"an intercept alone errs by {baseline:.3g}"
+        remedy = "raise the temperature or sample tasks with at least two classes"
+        checks.refuse(caller, "tasks must distinguish points", got, remedy)
+    return baseline
+
+
 def choose_penalty(
     basis: ridge.RidgeBasis,  # of the features whose probes are judged
     moments: ridge_tasks.TaskMoments,  # of the law of tasks
@@ -135,11 +147,7 @@ def choose_penalty(
 ) -> ChosenPenalty:
     "The penalty of least expected leave-one-out error, and that error."
     n = len(basis.U)
-    baseline = (moments.diag.sum() * n / (n - 1) ** 2).item()
-    if not baseline > 1e-12:
-        got = f"an intercept alone errs by {baseline:.3g}"
-        remedy = "raise the temperature or sample tasks with at least two classes"
-        checks.refuse(caller, "tasks must distinguish points", got, remedy)
+    baseline = check_baseline((moments.diag.sum() * n / (n - 1) ** 2).item(), caller)
     grid, curve = penalties.grid, penalties.curve and not penalties.fixed
     if grid is not None:
         errors = ridge_tasks.loo_errors(basis, moments, grid.tolist())
@@ -498,11 +506,8 @@ def trace_over_labels(
     tasks = ridge_tasks.check_tasks(law.labels, Z, None, caller)
     m, n = tasks.labels.shape
     w = ridge_tasks.check_weights(law.weights, m, caller).to(Z.device)
-    traces = Z.new_zeros(m)
-    for rows in blocks.row_blocks(m, ridge_tasks.task_block(None, n, tasks.n_classes)):
-        y = tasks.labels[rows]
-        for c in y.unique():
-            traces[rows] += ((y == c).to(Z) @ Z).square().sum(1)
+    size = ridge_tasks.task_block(None, n, tasks.n_classes)
+    traces = label_traces(tasks.labels, Z, tasks.n_classes, size)
     checks.check_computed(traces.square(), caller, "Tr(MG) squared")
     mean = w @ traces
     return mean.item(), (w @ (traces - mean) ** 2).item()

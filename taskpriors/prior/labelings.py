@@ -9,7 +9,6 @@ __all__ = ['enumerate_labelings', 'sample_labelings']
 import math
 import warnings
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -87,19 +86,6 @@ def _chain_starts(P, m, g):  # -> labels, (n, m): prefix samples first, independ
     cold = particles.particle_filter(P, m // 2, g, resample_below=0.0).labels
     return torch.cat([cold, warm], 1)
 
-# %% ../../nbs/prior/12_labelings.ipynb #e49934b6
-_CHECKS_OF_CHAINS = (chains.reason_against_chains,)
-_CHECKS_OF_PARTICLES = (particles.too_few_ancestors, particles.too_few_degrees)
-_CHECKS_OF_ANNEALED = (
-    particles.too_few_ancestors,
-    partial(particles.too_few_degrees, low=particles.MIN_DOF_ANNEALED),
-)
-
-
-def _first_reason(diagnostics, evidence):  # a reason for distrust, or ""
-    reasons = (check(evidence) for check in diagnostics)
-    return next(filter(None, reasons), "")
-
 # %% ../../nbs/prior/12_labelings.ipynb #6e929cbd
 class _Options(NamedTuple):
     method: str
@@ -114,8 +100,10 @@ def _check_sweeps(gibbs_sweeps, method, m, caller):
     if gibbs_sweeps is None:
         return 100 if method == "gibbs" else 2
     if method != "gibbs":
-        return checks.check_rounds(gibbs_sweeps, caller, "gibbs_sweeps", low=0)
-    checks.check_rounds(gibbs_sweeps, caller, "gibbs_sweeps")
+        return checks.check_count(
+            gibbs_sweeps, caller, "gibbs_sweeps", low=0, high=checks.MOST_ROUNDS
+        )
+    checks.check_count(gibbs_sweeps, caller, "gibbs_sweeps", high=checks.MOST_ROUNDS)
     return checks.check_load(gibbs_sweeps, caller, "gibbs_sweeps", bytes_each=16 * m)
 
 # %% ../../nbs/prior/12_labelings.ipynb #77c601fc
@@ -133,7 +121,7 @@ def _sample_chains(problem: particles.Problem, m: int, options: _Options) -> Lab
         P, 1 / P.T, Y, g, sweeps=options.sweeps, progress=options.progress
     )
     labels = _in_order(Y, order)
-    reason = _first_reason(_CHECKS_OF_CHAINS, statistics)
+    reason = chains.reason_against_chains(statistics)
     device = labels.device
     return Labelings(
         labels=labels,
@@ -255,8 +243,9 @@ def _sample_particles(problem: particles.Problem, m: int, options: _Options) -> 
     P, order, g = problem
     state = _weighted_particles(P, m, g, options)
     labels, cloud = state.labels, state.cloud
-    diagnostics = _CHECKS_OF_ANNEALED if options.method == "anneal" else _CHECKS_OF_PARTICLES
-    reason = _first_reason(diagnostics, cloud) or chains.cold_chains_stay(P, state, _copy_of(g))
+    low = particles.MIN_DOF_ANNEALED if options.method == "anneal" else particles.MIN_DOF
+    reason = particles.too_few_ancestors(cloud) or particles.too_few_degrees(cloud, low)
+    reason = reason or chains.cold_chains_stay(P, state, _copy_of(g))
     reason = reason or _proportions_doubtful(P, state, options.method, g)
     if not reason and options.method != "anneal":
         quiet = options._replace(progress=False)

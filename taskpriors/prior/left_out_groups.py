@@ -15,7 +15,7 @@ from torch import Tensor
 import taskpriors.checks as checks
 from ..blocks import evenly, row_blocks
 from ..checks import ArrayLike
-from .heldout import HeldoutError, ratio_values
+from .heldout import HeldoutError, check_baseline, ratio_values
 from ..ridge import RidgeBasis, decompose, residual_filter, simplex_codes
 from ..ridge_tasks import MOST_LOST, alpha_grid, check_tasks, code_rows
 
@@ -267,11 +267,7 @@ def _error_of_columns(basis, T, grouping, caller):  # errors of columns, of a co
     n, k = T.shape
     checks.check_memory(8 * 6 * n * k, caller, "pass fewer tasks or points", device=T.device)
     of_constant = _constant_residuals(grouping, T)
-    baseline = of_constant.double().square().sum().item() / n
-    if not baseline > 1e-12:
-        got = f"an intercept alone errs by {baseline:.3g}"
-        rule = "tasks must distinguish points"
-        checks.refuse(caller, rule, got, "pass tasks of two classes at least")
+    baseline = check_baseline(of_constant.double().square().sum().item() / n, caller)
     choice = best_penalty(basis, T, grouping, caller)
     squares = choice.residuals.double().square()
     alone = replace(basis, U=basis.U[:, :0], s=basis.s[:0], V=basis.V[:, :0])

@@ -91,16 +91,6 @@ class TaskStatistics(NamedTuple):
     variance: Tensor  # "trace", "hsic": Var[Tr MG]/n^2; "heldout": Var[Tr QG]/m
 
 # %% ../../nbs/prior/18_objective.ipynb #0a53afc3
-def _positive_unit_rows(X):
-    norms = X.norm(dim=1, keepdim=True)
-    if not norms.all():
-        rule = "features must have rows of positive norm"
-        got = f"zero in row {int((norms == 0).flatten().nonzero()[0])}"
-        remedy = "end the encoder without a ReLU, or use statistic='heldout'"
-        checks.refuse("TaskPriorLoss", rule, got, remedy)
-    return X / norms
-
-
 def _about(C, center):  # unit rows about their mean: the batch's own, or the given one
     if center is None:
         return C - C.mean(0)
@@ -180,7 +170,13 @@ class TaskPriorStatistics(nn.Module):
         p = self.row_means[i].to(X)
         tilted = P - p[:, None] - p + self.row_means.mean().to(X)
         n = len(self.prior)
-        C = _positive_unit_rows(X)
+        norms = X.norm(dim=1, keepdim=True)
+        if not norms.all():
+            rule = "features must have rows of positive norm"
+            got = f"zero in row {int((norms == 0).flatten().nonzero()[0])}"
+            remedy = "end the encoder without a ReLU, or use statistic='heldout'"
+            checks.refuse("TaskPriorLoss", rule, got, remedy)
+        C = X / norms
         D = _about(C, center)
         variance = _pair_mean((D @ D.T).square() * W, n)
         return TaskStatistics(_pair_mean((C @ C.T) * tilted, n), variance)

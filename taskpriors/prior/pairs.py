@@ -6,7 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/prior/25_pairs.ipynb #abedbd8e
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,9 +15,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 from torch import Tensor
 
 import taskpriors.checks as checks
-from ..checks import ArrayLike, Seed
 from ..inputs.row_pairs import GivenPairs, PairsLike, read_pairs
-from . import prefix
 from ..refusals import shortened
 
 # %% ../../nbs/prior/25_pairs.ipynb #f1cf9ca0
@@ -66,92 +64,3 @@ def blocks_of_pairs(
         at = int((~pairs.same).nonzero()[:, 0][within[0]])
         _refuse_contradiction(pairs, ties, at, caller)
     return Blocks(block, len(first), sides.sort(1).values.unique(dim=0))
-
-# %% ../../nbs/prior/25_pairs.ipynb #6f65b5a9
-def block_factor(
-    Z: Tensor,  # factor of the prior kernel, shape (n, r)
-    blocks: Blocks,
-) -> Tensor:  # shape (n_blocks, r)
-    "Sums of rows over blocks: the factor of the measure given pairs of one class."
-    return Z.new_zeros(blocks.n_blocks, Z.shape[1]).index_add_(0, blocks.block.to(Z.device), Z)
-
-# %% ../../nbs/prior/25_pairs.ipynb #9aa9c232
-def separated_factor(
-    Z: Tensor,  # factor of the blocks, shape (n_blocks, r)
-    apart: Tensor,  # pairs of blocks, shape (n_apart, 2)
-    scale: float,  # T times the nats that a broken pair costs
-) -> Tensor:  # shape (n_blocks, r + n_apart)
-    "A factor beside which each pair of blocks has a column that keeps it apart."
-    columns = Z.new_zeros(len(Z), len(apart))
-    place = torch.arange(len(apart), device=Z.device)
-    first, second = apart.T.to(Z.device)
-    columns[first, place] = (scale / 2) ** 0.5
-    columns[second, place] = -((scale / 2) ** 0.5)
-    return torch.cat([Z, columns], 1)
-
-# %% ../../nbs/prior/25_pairs.ipynb #2cc96b3e
-def checked_blocks(
-    Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
-    pairs: PairsLike,  # as for `blocks_of_pairs`
-    caller: str,  # who asks
-) -> tuple[Tensor, Blocks]:  # the factor, and two blocks at least
-    "A factor and the blocks of its points."
-    Z = checks.check_features(Z, caller, "Z").detach()
-    blocks = blocks_of_pairs(pairs, len(Z), caller)
-    if blocks.n_blocks < 2:
-        rule, got = "pairs must leave at least two blocks", "all points tied together"
-        checks.refuse(caller, rule, got, "leave a pair out, or correct it")
-    return Z, blocks
-
-
-def keeps_apart(
-    labels: Tensor,  # of blocks, shape (m, n_blocks)
-    blocks: Blocks,
-) -> Tensor:  # shape (m,)
-    "Does a labeling break no pair of two classes?"
-    first, second = blocks.apart.T.to(labels.device)
-    return (labels[:, first] != labels[:, second]).all(1)
-
-
-def refuse_too_few_classes(
-    blocks: Blocks,
-    q: int,  # classes
-    caller: str,  # who asks
-) -> NoReturn:
-    "Say that no draw keeps all pairs apart."
-    rule = "tasks must exist that keep every pair of two classes apart"
-    got = f"none of {q} classes among the draws, for {len(blocks.apart)} pairs of blocks"
-    checks.refuse(caller, rule, got, "raise n_classes, raise the temperature, or drop pairs")
-
-# %% ../../nbs/prior/25_pairs.ipynb #df3a920b
-def tasks_given_pairs(
-    Z: ArrayLike,  # factor of the prior kernel K = Z Z^T, shape (n, r)
-    temperature: float,  # T, in the unit of K
-    n_classes: int,  # q, at least 2
-    pairs: PairsLike,  # as for `blocks_of_pairs`
-    *,
-    n_tasks: int = 1,  # labelings to draw
-    n_orders: int = 1,  # random orders of the blocks per call
-    convention: str = "paper",  # pair term K/T ("paper") or 2K/T ("exact")
-    seed: Seed | None = None,  # same seed, same tasks
-) -> Tensor:  # shape (n_tasks, n), int64
-    "Draw tasks by Algorithm 1 over blocks of tied points, none of which breaks a pair."
-    caller = "tasks_given_pairs"
-    Z, blocks = checked_blocks(Z, pairs, caller)
-    T = checks.check_temperature(temperature, caller)
-    m = checks.check_count(n_tasks, caller, "n_tasks")
-    g = checks.check_generator(seed, caller, Z.device)
-    Zb = block_factor(Z, blocks)
-    if len(blocks.apart):
-        Zb = Zb.double()
-        norms = Zb.norm(dim=1)
-        reach = 2 * (norms.max() * norms.sum()).item()  # of all scores, times T
-        Zb = separated_factor(Zb, blocks.apart, 2 * (reach + 40 * T))
-    intact: list = []
-    for _ in range(20):
-        options: dict[str, Any] = dict(n_tasks=m, n_orders=n_orders, convention=convention)
-        drawn = prefix.sample_labels(Zb, T, n_classes, seed=g, **options)
-        intact.append(drawn[keeps_apart(drawn, blocks)])
-        if sum(map(len, intact)) >= m:
-            return torch.cat(intact)[:m, blocks.block.to(Z.device)]
-    refuse_too_few_classes(blocks, n_classes, caller)

@@ -395,11 +395,6 @@ def exchange_gain(
     return larger * (f[a] - f[b])
 
 # %% ../../nbs/prior/10_particles.ipynb #1a69e094
-def _exchange_names(q, a, b):  # class -> class after the exchange, (q, m)
-    names = torch.arange(q, device=a.device)[:, None].repeat(1, len(a))
-    return names.scatter(0, a[None], b[None]).scatter(0, b[None], a[None])
-
-
 def exchange_classes(
     P: PottsModel,  # the measure
     Y: Tensor,  # labels, shape (n, m); changed in place
@@ -415,7 +410,9 @@ def exchange_classes(
     u = torch.rand(m, generator=g, device=g.device, dtype=torch.float64).to(device)
     a, b = a.to(device), b.to(device)
     accept = u.log() < exchange_gain(P, class_sizes(P, U), a, b)
-    names = _exchange_names(q, a, torch.where(accept, b, a))
+    b = torch.where(accept, b, a)
+    names = torch.arange(q, device=a.device)[:, None].repeat(1, len(a))
+    names = names.scatter(0, a[None], b[None]).scatter(0, b[None], a[None])
     for rows in blocks.row_blocks(P.n, 256):
         Y[rows] = names.gather(0, Y[rows].long()).to(Y.dtype)
     V = U.view(-1, q - 1, m)

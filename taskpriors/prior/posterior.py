@@ -196,8 +196,7 @@ def posterior_weights(
     caller = "posterior_weights"
     remedy = "pass label_evidence(factors, labels)"
     checks.check_instance(evidence, LabelEvidence, caller, "evidence", remedy=remedy)
-    w = checks.check_tensor(weights, caller, "weights").double().cpu()
-    checks.check_finite(w, caller, "weights")
+    w = checks.check_numbers(weights, caller, "weights").double().cpu()
     if w.ndim != 1 or not len(w) or w.min() < 0 or w.max() <= 0:
         rule, got = "weights must be one number per judge, none negative", f"shape {tuple(w.shape)}"
         checks.refuse(caller, rule, got, "pass elect_prior(cross).weights")
@@ -393,8 +392,7 @@ def small_area(
     caller = "small_area"
     remedy = "pass labelled_skill(features, labels)"
     checks.check_instance(direct, LabelledSkill, caller, "direct", remedy=remedy)
-    s = checks.check_tensor(skill, caller, "skill").double().cpu()
-    checks.check_finite(s, caller, "skill")
+    s = checks.check_numbers(skill, caller, "skill").double().cpu()
     if s.ndim != 1 or len(s) < 2:
         rule, got = "skill must hold one number for each of two models or more", tuple(s.shape)
         checks.refuse(caller, rule, f"shape {got}", "pass shape (n_models,)")

@@ -68,10 +68,9 @@ def pair_scale(
 def copy_transposed(
     out: Tensor,  # shape (m, n), is filled
     y: Tensor,  # shape (n, m)
-    size: int = 256,  # points in a piece
 ) -> None:
     "Copy `y.T` into `out`, piece by piece."
-    for rows in blocks.row_blocks(len(y), size):
+    for rows in blocks.row_blocks(len(y), 256):
         out[:, rows] = y[rows].T
 
 # %% ../../nbs/prior/08_prefix.ipynb #8dae3dbe
@@ -267,34 +266,3 @@ def log_normalisers(
     "Logarithm of the sum that normalises the probabilities of the classes at each point."
     top = d.amax(1).clamp_(min=0)
     return top + ((-top).exp() + (d - top[:, None]).exp().sum(1)).log()
-
-# %% ../../nbs/prior/08_prefix.ipynb #ffe18437
-def prefix_log_prob(
-    Z: ArrayLike,  # factor, shape (n, r), in the order in which the points are visited
-    labels: ArrayLike,  # shape (n_tasks, n)
-    temperature: float,  # T
-    n_classes: int,  # q
-    *,
-    convention: str = "paper",  # as in sample_labels
-) -> Tensor:  # shape (n_tasks,), float64
-    "Log probability of labelings under prefix sampling in the order of the rows (Algorithm 1)."
-    caller = "prefix_log_prob"
-    Z, T, q, _ = check_sampler(Z, temperature, n_classes, 1, caller)
-    scale = pair_scale(Z, T, caller, convention=convention)
-    y = checks.check_labels(labels, caller, n=len(Z), n_classes=q).T
-    m = y.shape[1]
-    floats = 2 * (Z.shape[1] + 5 * _BLOCK) * (q - 1) * m
-    n_bytes = Z.element_size() * floats
-    checks.check_memory(n_bytes, caller, "pass fewer tasks per call", device=Z.device)
-    U = Z.new_zeros(Z.shape[1], (q - 1) * m)
-    total = torch.zeros(m, dtype=torch.float64, device=Z.device)
-    for rows in blocks.row_blocks(len(Z), _BLOCK):
-        S = prefix_blocks.encode_labels(y[rows], q, Z.dtype).flatten(1)
-        A = scale * Z[rows]
-        earlier = torch.tril(A @ Z[rows].T, -1) @ S + A @ U
-        d = earlier.view(-1, q - 1, m)
-        scores = torch.cat([torch.zeros_like(d[:, :1]), d], 1)
-        chosen = scores.gather(1, y[rows][:, None])[:, 0]
-        total += (chosen - log_normalisers(d)).double().sum(0)
-        U += Z[rows].T @ S
-    return total

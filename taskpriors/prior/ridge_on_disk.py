@@ -18,7 +18,8 @@ import taskpriors.ridge_tasks as ridge_tasks
 from ..checks import ArrayLike, Seed
 from ..inputs import row_blocks
 from . import left_out_groups as whole_groups
-from .heldout import HeldoutError, constant_values, ratio_values
+from .edge_errors import weighted_gram
+from .heldout import HeldoutError, check_baseline, constant_values, ratio_values
 from ..probes import ProbeResult
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #0d223c14
@@ -336,11 +337,7 @@ def _squares_beside(fit, U, f, weights):  # sum over judged i != j of weight_i A
     ones = U.new_full((len(U), 1), fit.n**-0.5)
     W = torch.cat([U, ones], 1)
     G = torch.cat([f, f.new_ones(1)])
-    gram: Any = 0.0
-    for points in blocks.row_blocks(len(W), _PART):
-        part = W[points]
-        gram = gram + ((part * weights[points, None].to(W)).T @ part).double()
-    root = (G[:, None] * gram * G).to(W)
+    root = (G[:, None] * weighted_gram(W, weights, _PART) * G).to(W)
     whole = [((part @ root) * part).sum(1, dtype=torch.float64) for part in W.split(_PART)]
     return torch.cat(whole) - weights * _leverages(fit, U, f[None])[0] ** 2
 
@@ -405,13 +402,6 @@ def _of_all(fit, rows, tasks, n_judged):  # the sample among all points
     return _sample(fit, rows, tasks, blocks.evenly(fit.n, n_judged))
 
 
-def _check_baseline(baseline, caller):  # mean error of a constant
-    if not baseline > 1e-12:
-        got, remedy = f"an intercept alone errs by {baseline:.3g}", "sample tasks of two classes"
-        checks.refuse(caller, "tasks must distinguish points", got, remedy)
-    return baseline
-
-
 def _error_of(task_errors, baseline, choice, **parts):  # HeldoutError
     error, m = task_errors.mean().item(), len(task_errors)
     alpha, grid, errors = choice
@@ -434,7 +424,7 @@ def _heldout(fit, sample, tasks, caller):
     choice = _choose(fit, sample, tasks)
     parts = _judge(fit, sample, tasks, choice[0])
     baseline = (fit.n / (fit.n - 1)) ** 2 * _code_spread(fit, tasks).mean().item()
-    _check_baseline(baseline, caller)
+    check_baseline(baseline, caller)
     ratios = _ratios(fit, sample, tasks, parts)
     return _error_of(baseline=baseline, choice=choice, **parts, **ratios)
 
@@ -444,31 +434,6 @@ JUDGED = 2**14  # points of the sample
 
 def _number_of(groups, n, caller):  # of the group of each point, shape (n,), or None
     return None if groups is None else whole_groups.check_groups(groups, n, caller).number
-
-
-def heldout_error_of_rows(
-    features: row_blocks.RowsLike,  # what open_rows takes, shape (n, d), n above d + 1
-    labels: ArrayLike,  # sampled tasks as whole numbers of any type, shape (n_tasks, n)
-    *,
-    n_classes: int | None = None,  # q; None is one more than the largest label
-    groups: ArrayLike | None = None,  # of each point, shape (n,), left out whole; None: points are
-    n_judged: int = JUDGED,  # points whose leave-one-out residuals are formed; all, if there are
-    block_size: int | None = None,  # rows read at a time; changes the answer by rounding only
-) -> HeldoutError:  # with point_errors and pseudo_values of the points judged
-    """Expected leave-one-out error of ridge probes over tasks, in one pass over a file.
-
-    Generalised cross-validation over all points plus the mean, over the points judged, of what
-    leave-one-out adds to it: exact if all are judged.
-    """
-    caller = "heldout_error_of_rows"
-    rows = row_blocks.open_rows(features)
-    tasks = check_row_tasks(labels, len(rows), caller, n_classes=n_classes)
-    n_judged = checks.check_count(n_judged, caller, "n_judged", low=2)
-    number = _number_of(groups, len(rows), caller)
-    fit = fit_rows(row_sums(rows, tasks, block_size=block_size)[0])
-    if number is not None:
-        return _heldout_groups(fit, rows, tasks, number, n_judged=n_judged, caller=caller)[0]
-    return _heldout(fit, _of_all(fit, rows, tasks, n_judged), tasks, caller)
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #b81ebd01
 class _Groups(NamedTuple):  # a sample of whole groups
@@ -641,7 +606,7 @@ def _heldout_groups(fit, rows, tasks, number, *, n_judged, caller):  # HeldoutEr
     index = whole_groups.sample_of_groups(number, n_judged)
     groups = choosing = _sample_of_groups(fit, rows, tasks, number, index)
     baselines = _constant_errors(fit, tasks, number)
-    baseline = _check_baseline(baselines.mean().item(), caller)
+    baseline = check_baseline(baselines.mean().item(), caller)
     if len(index) < fit.n and len(index) > _CHOOSING:
         some = whole_groups.sample_of_groups(number[index], _CHOOSING)
         choosing = _sample_of_groups(fit, rows, tasks, number, index[some])

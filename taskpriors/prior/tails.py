@@ -257,13 +257,6 @@ def _probability_above(problem, kernel, cumulants, method):
         above = 1 - _edgeworth_cdf(-z, third / variance**1.5, fourth / variance**2)
     return torch.where(variance > 0, above.clamp(0, 1), (mean > 0).double())
 
-# %% ../../nbs/prior/06_tails.ipynb #d93298f3
-def _check_different(A, B, kernel, caller):
-    "A model is not compared with itself."
-    if torch.equal(A @ A[0], B @ B[0]) and not kernel.diagonal.any():
-        rule = "A and B must be different kernels"
-        checks.refuse(caller, rule, "the same one twice", "compare two models")
-
 # %% ../../nbs/prior/06_tails.ipynb #f6a3d2ba
 def _rounding_kernel(A, B):
     "Kernel a a^T whose entries, times `_rounding_share`, bound the rounding of A A^T - B B^T."
@@ -275,17 +268,6 @@ def _rounding_share(A, B):
     "epsilon = 2 (r_A + r_B + 1) u, with u of the less precise factor."
     eps = max(torch.finfo(Z.dtype).eps for Z in (A, B))  # twice u
     return (A.shape[1] + B.shape[1] + 1) * eps
-
-# %% ../../nbs/prior/06_tails.ipynb #1502b01e
-def _above_or_tie(problem, kernel, cumulants, tie, method):
-    "`_probability_above`, and 1/2 at the temperatures of `tie`."
-    above = torch.full_like(cumulants[0], 0.5)
-    if not tie.all():
-        untied = (~tie).nonzero()[:, 0]
-        odds = [problem.odds[k] for k in untied.tolist()]
-        some = problem._replace(odds=odds, temperatures=problem.temperatures[untied.cpu()])
-        above[untied] = _probability_above(some, kernel, cumulants[:, untied], method)
-    return above
 
 # %% ../../nbs/prior/06_tails.ipynb #f0774477
 @documented
@@ -310,12 +292,21 @@ def outperform_probability(
     p = pair_sums.pair_problem(dict(A=A, B=B), prior, temperature, graphs, run)
     checks.check_choice(method, ("normal", "edgeworth", "saddlepoint"), p.caller, "method")
     difference = pair_sums.kernel_difference(*p.models)
-    _check_different(p.models[0], p.models[1], difference, p.caller)
+    A = p.models[0]
+    B = p.models[1]
+    if torch.equal(A @ A[0], B @ B[0]) and not difference.diagonal.any():
+        rule = "A and B must be different kernels"
+        checks.refuse(p.caller, rule, "the same one twice", "compare two models")
     cumulants, scale = pair_sums.score_cumulants(p, [difference, _rounding_kernel(*p.models)], 4).mT
     share = _rounding_share(*p.models)
     mean, sd = cumulants[0].abs(), cumulants[1].sqrt()
     tie = (mean <= share * scale[0]) & (sd <= share * scale[1].sqrt())
-    above = _above_or_tie(p, difference, cumulants, tie, method)
+    above = torch.full_like(cumulants[0], 0.5)
+    if not tie.all():
+        untied = (~tie).nonzero()[:, 0]
+        odds = [p.odds[k] for k in untied.tolist()]
+        some = p._replace(odds=odds, temperatures=p.temperatures[untied.cpu()])
+        above[untied] = _probability_above(some, difference, cumulants[:, untied], method)
     return above[0] if p.single_temperature else above
 
 # %% ../../nbs/prior/06_tails.ipynb #b994abd1

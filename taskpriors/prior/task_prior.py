@@ -32,25 +32,6 @@ from .views import view_factor
 from ..results import Result
 from ..signatures import documented
 
-# %% ../../nbs/prior/17_task_prior.ipynb #ca1d8008
-def _label_factor(labels) -> Tensor:
-    "Factor of the mean label graph of known tasks, shape (n, sum of their numbers of classes)."
-    y = checks.check_labels(labels, "TaskPrior.from_labels")
-    n_tasks, n = y.shape
-    n_bytes = 20 * n * sum(len(task.unique()) for task in y)
-    remedy = "pass fewer tasks, or one with partition_moments"
-    checks.check_memory(n_bytes, "TaskPrior.from_labels", remedy, device=y.device)
-    codes = [one_hot(task.unique(return_inverse=True)[1]) for task in y]
-    return torch.cat(codes, 1) / n_tasks**0.5
-
-# %% ../../nbs/prior/17_task_prior.ipynb #eaa84644
-def _dense_view_factor(n_samples, n_views) -> Tensor:
-    "Factor of the graph that joins the views of a sample, shape (n_samples * n_views, n_samples)."
-    Y = view_factor(n_samples, n_views)
-    remedy = "use partition_moments, which needs no dense factor"
-    checks.check_memory(12 * Y.shape[0] * Y.shape[1], "TaskPrior.from_views", remedy)
-    return Y.to_dense()
-
 # %% ../../nbs/prior/17_task_prior.ipynb #6a8edb5e
 def _model_factors(models, kernel, caller):
     "Factor, or dictionary of factors, of the models' kernels."
@@ -80,15 +61,6 @@ class ModelScores(Result):
         table = super().to_frame().drop(columns="reason")
         table.insert(0, "model", self.names)
         return table.sort_values("skill", ascending=False, ignore_index=True)
-
-# %% ../../nbs/prior/17_task_prior.ipynb #604872fc
-def _equal_draws(labelings, n_tasks, g) -> Tensor:
-    "`n_tasks` labelings in proportion to their weights, in random order."
-    steps = torch.arange(n_tasks) + torch.rand(1, generator=g, dtype=torch.float64)
-    pick = torch.searchsorted(labelings.weights.cpu().cumsum(0), steps / n_tasks)
-    pick = pick.clamp(max=len(labelings.labels) - 1)
-    order = torch.randperm(n_tasks, generator=g)
-    return labelings.labels[pick[order].to(labelings.labels.device)]
 
 # %% ../../nbs/prior/17_task_prior.ipynb #58840c63
 @documented
@@ -154,7 +126,13 @@ class TaskPrior(Result):
         graphs: str = "undirected",  # "undirected" or "directed"
     ) -> "TaskPrior":
         "The prior whose kernel is the mean label graph of known tasks."
-        Z = _label_factor(labels)
+        y = checks.check_labels(labels, "TaskPrior.from_labels")
+        n_tasks, n = y.shape
+        n_bytes = 20 * n * sum(len(task.unique()) for task in y)
+        remedy = "pass fewer tasks, or tasks of fewer classes"
+        checks.check_memory(n_bytes, "TaskPrior.from_labels", remedy, device=y.device)
+        codes = [one_hot(task.unique(return_inverse=True)[1]) for task in y]
+        Z = torch.cat(codes, 1) / n_tasks**0.5
         center = checks.check_flag(center, "TaskPrior.from_labels", "center")
         return cls(center_rows(Z) if center else Z, temperature, graphs)
 
@@ -169,7 +147,10 @@ class TaskPrior(Result):
         graphs: str = "undirected",  # "undirected" or "directed"
     ) -> "TaskPrior":
         "The prior of self-supervision: views of a sample belong together (Proposition 2.7)."
-        Z = _dense_view_factor(n_samples, n_views)
+        Y = view_factor(n_samples, n_views)
+        remedy = "lower n_samples"
+        checks.check_memory(12 * Y.shape[0] * Y.shape[1], "TaskPrior.from_views", remedy)
+        Z = Y.to_dense()
         center = checks.check_flag(center, "TaskPrior.from_views", "center")
         return cls(center_rows(Z) if center else Z, temperature, graphs)
 
@@ -454,4 +435,8 @@ class TaskPrior(Result):
             n_particles = max(1000, n_tasks)
         checks.check_count(n_particles, caller, "n_particles", low=n_tasks)
         labelings = self.labelings(n_classes, n_particles, method=method, seed=g, **options)
-        return _equal_draws(labelings, n_tasks, g)
+        steps = torch.arange(n_tasks) + torch.rand(1, generator=g, dtype=torch.float64)
+        pick = torch.searchsorted(labelings.weights.cpu().cumsum(0), steps / n_tasks)
+        pick = pick.clamp(max=len(labelings.labels) - 1)
+        order = torch.randperm(n_tasks, generator=g)
+        return labelings.labels[pick[order].to(labelings.labels.device)]

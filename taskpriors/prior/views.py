@@ -6,17 +6,10 @@
 __all__ = ['view_labels', 'view_graph', 'view_factor', 'view_features']
 
 # %% ../../nbs/prior/07_views.ipynb #909b5772
-from collections.abc import Mapping
-from typing import Any, NamedTuple
-
 import torch
 from torch import Tensor
 
 import taskpriors.checks as checks
-from ..checks import ArrayLike
-from . import pair_sums
-from .edges import GRAPHS
-from .moments import TraceMoments
 from ..signatures import documented
 
 # %% ../../nbs/prior/07_views.ipynb #0086d860
@@ -49,7 +42,7 @@ def view_graph(
     y = view_labels(n_samples, n_views)
     dtype = checks.check_dtype(dtype, "view_graph")
     n_bytes = len(y) ** 2 * (1 + dtype.itemsize)
-    checks.check_memory(n_bytes, "view_graph", "view_factor and partition_moments need no graph")
+    checks.check_memory(n_bytes, "view_graph", "view_factor needs no dense graph")
     return (y[:, None] == y).to(dtype)
 
 # %% ../../nbs/prior/07_views.ipynb #0159f0a2
@@ -77,132 +70,6 @@ def view_factor(
         is_coalesced=True,
     )
 
-# %% ../../nbs/prior/07_views.ipynb #7e9a0006
-class _Sums(NamedTuple):
-    "Sums of a statistic of the pairs, float64 scalars."
-
-    every: Tensor  # over all pairs
-    same: Tensor  # over pairs within a class, the diagonal included
-    diagonal: Tensor
-
-
-def partition_sums(
-    Z: Tensor,  # factor of M, shape (n, r)
-    y: Tensor,  # classes, shape (n,)
-) -> tuple[_Sums, _Sums]:  # sums of M, and of its squares
-    "Sums of M_ij and of M_ij^2, from a factor of size one: its fourth powers must not overflow."
-    p = checks.power_to_one(Z)
-    Z = Z * p
-    double: dict[str, Any] = dict(dtype=torch.float64)
-    norms = Z.square().sum(1, **double)
-    classes = torch.zeros(int(y.max()) + 1, Z.shape[1], device=Z.device, **double)
-    classes = classes.index_add_(0, y, Z.double())
-    values = _Sums(
-        every=Z.sum(0, **double).square().sum(), same=classes.square().sum(), diagonal=norms.sum()
-    )
-    sizes = torch.bincount(y)
-    order = torch.argsort(y, stable=True)
-    starts = sizes.cumsum(0) - sizes
-    total = torch.zeros((), dtype=torch.float64, device=Z.device)
-    for size in sizes[sizes > 0].unique().tolist():
-        members = starts[sizes == size, None] + torch.arange(size, device=y.device)
-        for some in members.split(max(1, 2**22 // (size * Z.shape[1]))):
-            B = Z[order[some]]
-            gram = B @ B.mT if size < Z.shape[1] else B.mT @ B
-            total += gram.square().sum(dtype=torch.float64)
-    squares = _Sums(
-        every=(Z.T @ Z).square().sum(**double), same=total, diagonal=norms.square().sum()
-    )
-    back = values.every.new_tensor(1 / p)
-    return _Sums(*(v * back**2 for v in values)), _Sums(*(v * back**2 * back**2 for v in squares))
-
-# %% ../../nbs/prior/07_views.ipynb #ad5f6143
-class _TwoValues(NamedTuple):
-    "The prior kernel of a partition."
-
-    inside: float  # K_ij within a class
-    between: float  # K_ij between classes
-    scale: float  # mean of abs(K_ij) over i != j
-
-# %% ../../nbs/prior/07_views.ipynb #7e9a000b
-def _two_coin_moments(values, squares, kernel, odds, graphs):
-    "Mean and variance (Theorem 2.6), shape (n_temps,) each."
-
-    def coin(x):
-        p, q = torch.sigmoid(odds * x), torch.sigmoid(-odds * x)
-        return p, p * q
-
-    p1, w1 = coin(kernel.inside)
-    p0, w0 = coin(kernel.between)
-    mean = p0 * (values.every - values.same)
-    variance = w0 * (squares.every - squares.same)
-    if graphs == "directed":
-        return p1 * values.same + mean, w1 * squares.same + variance
-    mean = values.diagonal + p1 * (values.same - values.diagonal) + mean
-    return mean, 2 * (w1 * (squares.same - squares.diagonal) + variance)
-
-# %% ../../nbs/prior/07_views.ipynb #7e9a000d
-def partition_moments(
-    M: Tensor | Mapping,  # the model: its kernel's factor, shape (n, r), or name -> factor
-    labels: ArrayLike,  # class of each point in the prior, shape (n,), for instance view_labels
-    temperature: float | ArrayLike,  # T > 0, a number or several; before centring, K is 1 or 0
-    *,
-    graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
-    center: bool = False,  # prior kernel H Y Y^T H, not Y Y^T; classes must have one size
-) -> TraceMoments:  # mean and variance, float64, shape (n_models, n_temps)
-    """Exact moments of Tr(MG) under the prior kernel Y Y^T (Theorem 2.6).
-
-    mean = p1 S_same + p0 (S_all - S_same), variance = w1 Q_same + w0 (Q_all - Q_same), with sums S
-    of M_ij and Q of M_ij^2 over pairs, and coins p1 inside a class, p0 between classes.
-    Takes O(n r min(r, class size) + n r^2) time.
-    Reference: Task Priors, Theorem 2.6 and Proposition 2.7.
-    """
-    caller = "partition_moments"
-    models = pair_sums.checked_models(M, caller)
-    center = checks.check_flag(center, caller, "center")
-    T = checks.check_temperatures(temperature, caller)
-    y = checks.check_labels(labels, caller)
-    checks.check_same_n(caller, labels=y.shape[1], **{str(k): len(Z) for k, Z in models.items()})
-    if len(y) != 1:
-        rule = "labels must be one partition"
-        checks.refuse(caller, rule, f"{len(y)} rows", "use trace_moments for a sum of several")
-    y, sizes = y[0].unique(return_inverse=True, return_counts=True)[1:]
-    if center and sizes.min() < sizes.max():
-        rule = "center=True needs classes of one size"
-        got = f"{int(sizes.min())} to {int(sizes.max())} points"
-        checks.refuse(caller, rule, got, "use center=False, or trace_moments with a centred factor")
-    checks.check_choice(graphs, GRAPHS, caller, "graphs")
-    odds = (2 if graphs == "undirected" else 1) / T
-    if not odds.isfinite().all():
-        got = f"temperature = {T.min().item():.3g}"
-        checks.refuse(caller, "1/temperature must be finite", got, "raise the temperature")
-    columns = max(Z.shape[1] for Z in models.values())
-    n_bytes = 8 * (len(y) + len(sizes)) * columns + 2**26
-    checks.check_memory(n_bytes, caller, "pass factors of fewer columns", device=y.device)
-    n, q = sizes.sum().item(), len(sizes)
-    inside, between = (1 - 1 / q, -1 / q) if center else (1.0, 0.0)
-    same = (sizes * (sizes - 1)).sum().item() / (n * (n - 1))
-    kernel = _TwoValues(inside, between, same * abs(inside) + (1 - same) * abs(between))
-    moments = []
-    for Z in models.values():
-        values, squares = partition_sums(Z, y.to(Z.device))
-        moments.append(_two_coin_moments(values, squares, kernel, odds.to(Z.device), graphs))
-    mean, variance = (
-        pair_sums.check_overflow(torch.stack(v), caller) for v in zip(*moments, strict=True)
-    )
-    if not pair_sums.is_sequence(temperature):
-        mean, variance, T = mean[:, 0], variance[:, 0], T[0]
-    if not isinstance(M, Mapping):
-        mean, variance = mean[0], variance[0]
-    return TraceMoments(
-        mean=mean,
-        variance=variance,
-        temperature=T,
-        names=tuple(map(str, models)),
-        graphs=graphs,
-        kernel_scale=kernel.scale,
-    )
-
 # %% ../../nbs/prior/07_views.ipynb #28248cd3
 @documented
 def view_features(
@@ -218,7 +85,7 @@ def view_features(
     Reference: Fisher 1936; Task Priors, Proposition 2.7.
     """
     caller = "view_features"
-    X = checks.check_finite(checks.check_tensor(views, caller, "views"), caller, "views")
+    X = checks.check_numbers(views, caller, "views")
     if X.ndim != 3 or min(X.shape) < 1 or min(X.shape[:2]) < 2:
         rule = "views must hold two views of two samples, shape (n_samples, n_views, d)"
         checks.refuse(caller, rule, f"shape {tuple(X.shape)}", "stack the features of each view")

@@ -60,7 +60,7 @@ def synthetic_accuracy(
     caller = "synthetic_accuracy"
     s = curves.checked_settings(settings, changes)
     attack_eps = checks.check_number(attack_eps, caller, "attack_eps", low=0)
-    n_steps = checks.check_rounds(n_steps, caller, "n_steps")
+    n_steps = checks.check_count(n_steps, caller, "n_steps", high=checks.MOST_ROUNDS)
     batch_size = checks.check_count(batch_size, caller, "batch_size")
     seed = checks.check_count(seed, caller, "seed", low=0)
     encoder = score.image_encoder(model, input_size, s.normalize, normalize_by, device)

@@ -24,9 +24,8 @@ def _curve_points(
     accuracy, bound, threshold
 ) -> tuple[Tensor, Tensor, Tensor]:  # float64; the thresholds with at least one dimension
     caller = "score_integral"
-    a = checks.check_tensor(accuracy, caller, "accuracy").double()
-    checks.check_finite(a, caller, "accuracy")
-    b = checks.check_finite(checks.check_tensor(bound, caller, "bound"), caller, "bound").double()
+    a = checks.check_numbers(accuracy, caller, "accuracy").double()
+    b = checks.check_numbers(bound, caller, "bound").double()
     checks.check_tensor(threshold, caller, "threshold")  # a list would lose digits on its way
     t = torch.atleast_1d(torch.as_tensor(threshold, dtype=torch.float64))
     checks.check_finite(t, caller, "threshold")

@@ -214,7 +214,7 @@ class LinearRule(Result):
 
     def decision(self, x: ArrayLike) -> Tensor:  # shape (*eps, n), from points (n, d)
         "Signed value of each rule at each point."
-        x = checks.check_finite(checks.check_tensor(x, "decision", "x"), "decision", "x")
+        x = checks.check_numbers(x, "decision", "x")
         if x.ndim != 2 or x.shape[1] != len(self.center):
             rule = f"x must have shape (n, {len(self.center)})"
             checks.refuse("decision", rule, f"shape {tuple(x.shape)}", "flatten the points")
@@ -241,20 +241,6 @@ class LinearRule(Result):
         v = self.w.sign() * size
         step = -self.decision(x) / lp_norm(self.w, q)[..., None]
         return step[..., None] * (v / lp_norm(v, self.p)[..., None])[..., None, :]
-
-# %% ../../nbs/synbench/01_robust_bayes.ipynb #90a650a7
-def scaled_bound_of_accuracy(
-    accuracy: float | ArrayLike,  # of the Bayes rule of balanced classes, in (1/2, 1)
-) -> Tensor:  # at least 1
-    "Expected scaled bound of correct samples as a function of accuracy: Theorem 3.1 (iv)."
-    caller = "scaled_bound_of_accuracy"
-    a = checks.check_tensor(accuracy, caller, "accuracy").double()
-    if not bool(((a > 0.5) & (a < 1)).all()):
-        rule = "accuracy must lie between 1/2 and 1, both excluded"
-        got = f"{a.min():.6g} to {a.max():.6g}"
-        checks.refuse(caller, rule, got, "drop tasks at chance or without error")
-    t = torch.special.ndtri(a)
-    return 1 + torch.exp(-(t**2) / 2) / (math.sqrt(2 * math.pi) * t * a)
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #186d391b
 @dataclass(frozen=True, eq=False, repr=False)
@@ -339,9 +325,7 @@ def _checked_problem(
     rtol: float | None,
 ) -> _Problem:
     caller = "robust_bayes"
-    mu = checks.check_finite(
-        torch.atleast_1d(checks.check_tensor(mu, caller, "mu").detach()), caller, "mu"
-    )
+    mu = torch.atleast_1d(checks.check_numbers(mu, caller, "mu"))
     if mu.ndim != 1 or len(mu) < 1:
         checks.refuse(caller, "mu must be a vector", f"shape {tuple(mu.shape)}", "pass shape (d,)")
     Sigma = torch.atleast_1d(checks.check_tensor(Sigma, caller, "Sigma").detach())
@@ -349,23 +333,20 @@ def _checked_problem(
         rtol = len(mu) * torch.finfo(Sigma.dtype).eps
     rtol = checks.check_number(rtol, caller, "rtol", low=0, high=1, high_open=True)
     plain = Sigma.ndim == 1 or Sigma.numel() == 1
-    Sigma = (
-        checks.check_finite(Sigma, caller, "Sigma")
-        if plain
-        else checks.check_square(Sigma, caller, "Sigma")
-    )
+    check = checks.check_finite if plain else checks.check_square
+    Sigma = check(Sigma, caller, "Sigma")
     if len(Sigma) != len(mu):
         rule = "mu and Sigma must have one dimension in common"
         got = f"{len(mu)} and {tuple(Sigma.shape)}"
         checks.refuse(caller, rule, got, "pass (d,) with (d, d) or (d,)")
     if center is None:
         center = torch.zeros_like(mu)
-    center = checks.check_finite(checks.check_tensor(center, caller, "center"), caller, "center")
+    center = checks.check_numbers(center, caller, "center")
     if center.shape != mu.shape:
         rule, remedy = "center must have the shape of mu", "pass the midpoint of the two means"
         checks.refuse(caller, rule, f"{tuple(center.shape)}", remedy)
     # a list would lose digits on its way
-    checks.check_finite(checks.check_tensor(eps, caller, "eps"), caller, "eps")
+    checks.check_numbers(eps, caller, "eps")
     radii = torch.as_tensor(eps, dtype=torch.float64).to(mu.device)
     if radii.ndim > 1 or radii.numel() == 0 or radii.min() < 0:
         rule, got = "eps must be one or several numbers of at least 0", str(radii.tolist())[:60]

@@ -39,11 +39,10 @@ class Attack(Result):
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #e6f3bcc6
 def _inputs(logits: Callable, images, labels, caller: str) -> tuple[Tensor, Tensor]:
-    x = checks.check_tensor(images, caller, "images").detach()
+    x = checks.check_numbers(images, caller, "images")
     if x.ndim < 2 or x.numel() == 0:
         rule, got = "images must hold at least one image", f"shape {tuple(x.shape)}"
         checks.refuse(caller, rule, got, "pass shape (n, ...)")
-    checks.check_finite(x, caller, "images")
     y = checks.check_labels(labels, caller, n=len(x))[0].to(x.device)
     if not callable(logits) or isinstance(logits, type):
         rule = "logits must be a function from images to class scores"
@@ -199,12 +198,12 @@ def pgd_attack(
     x, y = attack_inputs(logits, images, labels, clip, caller)
     eps = checks.check_number(eps, caller, "eps", low=0)
     g = checks.check_generator(seed, caller)
-    n_steps = checks.check_rounds(n_steps, caller, "n_steps")
+    n_steps = checks.check_count(n_steps, caller, "n_steps", high=checks.MOST_ROUNDS)
     if step is None:
         step = 2.5 * eps / n_steps
     step = checks.check_number(step, caller, "step", low=0)
     ascent = _Ascent(eps=eps, n_steps=n_steps, step=step, clip=clip)
-    checks.check_rounds(restarts, caller, "restarts")
+    checks.check_count(restarts, caller, "restarts", high=checks.MOST_ROUNDS)
     checks.check_count(batch_size, caller, "batch_size")
     worst = _harmless(x)
     for k in range(restarts):
@@ -237,40 +236,51 @@ class _Module(nn.Module):
         return self.fn(x)
 
 
-def autoattack(
+def art_classifier(
     logits: Callable,  # from images to class scores, differentiable
-    images: ArrayLike,  # shape (n, channels, height, width), within `clip`
-    labels: ArrayLike,  # true classes, shape (n,)
-    eps: float,  # largest 2-norm of the perturbation
-    *,
-    n_classes: int,  # number of class scores
-    clip: tuple = (0.0, 1.0),  # (lowest, highest) pixel
-    batch_size: int = 64,  # images at a time
-) -> Attack:  # the attacked images
-    "AutoAttack in the 2-norm, by the library adversarial-robustness-toolbox."
-    caller = "autoattack"
-    x, y = attack_inputs(logits, images, labels, clip, caller)
-    eps = checks.check_number(eps, caller, "eps", low=0, low_open=True)
+    x: Tensor,  # images between 0 and 1, shape (n, channels, height, width)
+    n_classes: int,
+    caller: str,  # the attack in whose name it refuses
+) -> Any:  # PyTorchClassifier
+    "A function as the library adversarial-robustness-toolbox attacks it."
     try:
-        from art.attacks.evasion import (
-            AutoAttack,
-            AutoProjectedGradientDescent,
-            DeepFool,
-            SquareAttack,
-        )
         from art.estimators.classification import PyTorchClassifier
     except ImportError:
         rule = "the Adversarial Robustness Toolbox must be installed"
         remedy = "pip install adversarial-robustness-toolbox, or use pgd_attack with restarts"
         checks.refuse(caller, rule, "no module named art", remedy, ImportError)
-    model = PyTorchClassifier(
+    return PyTorchClassifier(
         _Module(lambda x: logits(x)),  # which hides the weights of `logits`, if it has any
         nn.CrossEntropyLoss(),
         tuple(x.shape[1:]),
-        checks.check_count(n_classes, caller, "n_classes", low=2),
-        clip_values=clip,
+        n_classes,
+        clip_values=(0, 1),
         device_type="cpu" if x.device.type == "cpu" else "gpu",
     )
+
+
+def autoattack(
+    logits: Callable,  # from images to class scores, differentiable
+    images: ArrayLike,  # between 0 and 1, shape (n, channels, height, width)
+    labels: ArrayLike,  # true classes, shape (n,)
+    eps: float,  # largest 2-norm of the perturbation
+    *,
+    n_classes: int,  # number of class scores
+) -> Attack:  # the attacked images
+    "AutoAttack in the 2-norm, by the library adversarial-robustness-toolbox."
+    caller = "autoattack"
+    x, y = attack_inputs(logits, images, labels, (0.0, 1.0), caller)
+    eps = checks.check_number(eps, caller, "eps", low=0, low_open=True)
+    n_classes = checks.check_count(n_classes, caller, "n_classes", low=2)
+    model = art_classifier(logits, x, n_classes, caller)
+    from art.attacks.evasion import (
+        AutoAttack,
+        AutoProjectedGradientDescent,
+        DeepFool,
+        SquareAttack,
+    )
+
+    batch_size = 64
     quiet = dict(batch_size=batch_size, verbose=False)
     ball = dict(eps=eps, norm=2, **quiet)
     climb = dict(eps_step=2 * eps / 3, max_iter=100, nb_random_init=5)
@@ -430,8 +440,8 @@ def robust_linear_probe(
     l2 = checks.check_number(l2, caller, "l2", low=0, high=1e12)
     g = checks.check_generator(seed, caller)
     _check_clip(x, clip, caller)
-    n_epochs = checks.check_rounds(n_epochs, caller, "n_epochs")
-    n_steps = checks.check_rounds(n_steps, caller, "n_steps")
+    n_epochs = checks.check_count(n_epochs, caller, "n_epochs", high=checks.MOST_ROUNDS)
+    n_steps = checks.check_count(n_steps, caller, "n_steps", high=checks.MOST_ROUNDS)
     training = _Training(
         l2=l2,
         n_epochs=n_epochs,

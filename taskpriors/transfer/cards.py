@@ -9,8 +9,6 @@ __all__ = ['Card', 'describe_metric']
 import difflib
 import inspect
 import json
-import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -18,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import taskpriors.checks as checks
-import taskpriors.store as store
 from ..checks import DataFrame
 from ..results import Result
 from ..signatures import documented
@@ -29,38 +26,9 @@ RECORD_FILE = Path(str(files("taskpriors.transfer") / "record.json"))
 
 
 @cache
-def read_record(
-    path: str | Path = RECORD_FILE,  # of the file
-) -> dict[str, Any]:  # study -> its part
+def read_record() -> dict[str, Any]:  # study -> its part
     "What studies have written of how well metrics order models."
-    return json.loads(Path(path).read_text(encoding="utf-8"))
-
-# %% ../../nbs/transfer/16_cards.ipynb #be4115f8
-def write_record(
-    study: str,  # path of its notebook, such as "studies/11_record"
-    sets: Sequence[str],  # where the numbers come from, as the cards say it
-    metrics: Mapping[str, Sequence],  # metric -> (value, low, high) or None for each set
-    *,
-    state: str,  # with what the numbers were made, and when
-    measure: str,  # what a number is, as the cards say it
-    control: str = "width",  # metric whose number stands beside each
-    path: str | Path = RECORD_FILE,  # of the file
-) -> None:
-    "Replace the part of one study in the record of the metrics."
-    for name in (control, *metrics):
-        if len(metrics.get(name, ())) != len(sets):
-            rule = f"metrics must hold an entry for each of the {len(sets)} sets"
-            got = f"{len(metrics.get(name, ()))} for {name}"
-            checks.refuse("write_record", rule, got, "pass None where a set has no number")
-    rows = {
-        name: [None if entry is None else [round(float(v), 2) for v in entry] for entry in row]
-        for name, row in metrics.items()
-    }
-    part = dict(state=state, measure=measure, control=control, sets=list(sets), metrics=rows)
-    parts = {**read_record(path), study: part} if Path(path).exists() else {study: part}
-    read_record.cache_clear()
-    text = json.dumps(parts, indent=1, ensure_ascii=False)
-    store.write_file(path, re.sub(r"\n( {4,}| {3}(?=\]))", " ", text) + "\n")  # a metric is a line
+    return json.loads(RECORD_FILE.read_text(encoding="utf-8"))
 
 # %% ../../nbs/transfer/16_cards.ipynb #11202ca8
 SITE = "https://taskpriors.github.io/taskpriors"

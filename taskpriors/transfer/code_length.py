@@ -303,39 +303,3 @@ def eps_sample_complexity(
     c = _curve(features, labels, curve, "eps_sample_complexity", kw)
     below = (c.losses <= _target(eps, c, "eps_sample_complexity")).nonzero()
     return float(c.sizes[below[0]]) if len(below) else math.inf
-
-# %% ../../nbs/transfer/07_code_length.ipynb #deabb975
-class Setting(NamedTuple):
-    "How a loss curve is drawn and read."
-
-    options: dict  # of loss_curve
-    eps: float | None  # target in nats; None is half of log K
-    rule: str  # "right" or "left"
-
-
-SETTINGS = {
-    "default": Setting({}, None, "right"),
-    "synbench": Setting(dict(n_points=10, n_min=10, valid=0.1, learner=mlp_learner), 1.0, "right"),
-    "prequential": Setting(dict(n_points=10, n_min=10, valid=0.1), None, "left"),
-}
-
-# %% ../../nbs/transfer/07_code_length.ipynb #a149fc91
-def code_lengths(
-    features: ArrayLike,  # shape (n, d)
-    labels: ArrayLike,  # class of each point, shape (n,)
-    *,
-    setting: str = "default",  # "default", "synbench" (Table 7) or "prequential" (Voita and Titov)
-    **kw: Any,  # of loss_curve, for example seed, learner or svd
-) -> dict[str, float]:  # of each metric; all lower is better
-    "Validation loss, MDL, SDL and eps-sample complexity of one curve under a setting by name."
-    options, eps, rule = SETTINGS[
-        checks.check_choice(setting, tuple(SETTINGS), "code_lengths", "setting")
-    ]
-    curve = loss_curve(features, labels, **{**options, **kw})
-    read = dict(curve=curve)
-    return {
-        "validation_loss": validation_loss(features, labels, **read),
-        "mdl": mdl(features, labels, rule=rule, **read),
-        "sdl": sdl(features, labels, eps=eps, rule=rule, **read),
-        "eps_sample_complexity": eps_sample_complexity(features, labels, eps=eps, **read),
-    }

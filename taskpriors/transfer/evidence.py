@@ -18,7 +18,7 @@ import taskpriors.checks as checks
 from ..checks import ArrayLike, Axes
 from ..results import Result
 from ..signatures import documented
-from ..svd import FeatureSVD, present_classes, raw_rotation, use_svd
+from ..svd import FeatureSVD, present_classes, use_svd
 
 # %% ../../nbs/transfer/05_evidence.ipynb #368dc58e
 def evidence_profile(
@@ -38,12 +38,10 @@ def golden_max(
     f: Callable,  # function of a tensor of positions, elementwise
     low: Tensor,  # left ends
     high: Tensor,  # right ends
-    *,
-    n_iter: int = 40,  # steps; 40 shrink a bracket to 4e-9 of its width
 ) -> Tensor:  # positions of the maxima
     "Golden-section search for a maximum in every bracket at once."
     ratio = (5**0.5 - 1) / 2
-    for _ in range(n_iter):
+    for _ in range(40):  # which shrink a bracket to 4e-9 of its width
         inner_low = high - ratio * (high - low)
         inner_high = low + ratio * (high - low)
         rises = f(inner_high) > f(inner_low)
@@ -119,7 +117,7 @@ def raw_projections(
     svd: FeatureSVD,  # of the features
 ) -> Projections:
     "Projections of the targets on the features as they are."
-    W, S = raw_rotation(svd)
+    W, S = svd.rotation
     mean = T.mean(0)
     inside = svd.U.T @ T
     outside = T - svd.U @ inside - mean

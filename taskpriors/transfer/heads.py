@@ -251,10 +251,7 @@ def fit_head(
     caller = "fit_head"
     X = checks.check_features(features, caller).detach()
     y, counts = present_classes(labels, caller, n=len(X), device=X.device)
-    beta = checks.check_number(beta, caller, "beta", low=0, low_open=True)
-    beta = checks.check_number(
-        beta, caller, "beta", low=1e-150, high=1e150
-    )  # 1/beta is finite, too
+    beta = checks.check_number(beta, caller, "beta", low=1e-150, high=1e150)  # 1/beta is finite
     tol = checks.check_number(tol, caller, "tol", low=0, low_open=True)
     max_iter = checks.check_count(max_iter, caller, "max_iter")
     frame = head_frame(X, svd, caller)

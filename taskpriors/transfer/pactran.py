@@ -416,7 +416,6 @@ def gaussian_grid(
     b: ArrayLike = (1.0, 10.0, 100.0, 1000.0),  # prior variance times d
     hessian: str = "mean",  # "mean" (derivation) or "sum" (as released)
     tol: float = 1e-6,  # of the heads
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
 ) -> GaussianGrid:
     "RER and FR over the published grid of (a, b): one convex fit per a."
     caller = "gaussian_grid"
@@ -434,7 +433,7 @@ def gaussian_grid(
     heads: list[HeadFit] = []
     for v in a:
         near = heads[-1] if heads else None
-        heads.append(fit_head(X, y, beta=v * len(X), tol=tol, svd=svd, start=near))
+        heads.append(fit_head(X, y, beta=v * len(X), tol=tol, start=near))
     price = partial(flatness, n=len(X), n_classes=len(counts), d=X.shape[1], hessian=hessian)
     flat = [[price(h.trace, a=va, b=vb) for vb in b] for h, va in zip(heads, a, strict=True)]
     vector = partial(torch.tensor, dtype=torch.float64)

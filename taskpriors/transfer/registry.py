@@ -30,56 +30,6 @@ from .leep import task_mixture
 from .metrics import metric_rows, metrics
 from .neighbours import Neighbours, count_copies
 
-# %% ../../nbs/transfer/15_registry.ipynb #bc1e40b0
-def _input_rows(inputs, index):
-    return {k: v[index] for k, v in inputs.items()}
-
-
-def _input_columns(f, inputs):
-    return {k: f(v) if k in ("features", "views") else v for k, v in inputs.items()}
-
-
-def _only(name, f, inputs):
-    return {k: f(v) if k == name else v for k, v in inputs.items()}
-
-
-def _n(inputs):
-    return len(next(iter(inputs.values())))
-
-# %% ../../nbs/transfer/15_registry.ipynb #48926917
-def _generator(seed):
-    return torch.Generator().manual_seed(seed)
-
-
-def _permutation(n, seed):
-    return torch.randperm(n, generator=_generator(seed))
-
-
-def _matrix(d, seed):
-    return torch.randn(d, d, generator=_generator(seed), dtype=torch.float64)
-
-# %% ../../nbs/transfer/15_registry.ipynb #fcee4ebc
-TRANSFORMS = {
-    "rotation": partial(
-        _input_columns, lambda X: X @ torch.linalg.qr(_matrix(X.shape[-1], 1))[0].to(X)
-    ),
-    "linear map": partial(
-        _input_columns, lambda X: X @ (_matrix(X.shape[-1], 2) + 4 * torch.eye(X.shape[-1])).to(X)
-    ),
-    "feature order": partial(_input_columns, lambda X: X[..., _permutation(X.shape[-1], 3)]),
-    "scale": partial(_input_columns, lambda X: X / 20),
-    "shift": partial(_input_columns, lambda X: X + 2),
-    "noise": partial(
-        _input_columns,
-        lambda X: X + 3 * X.std() * torch.randn(X.shape, generator=_generator(6)).to(X),
-    ),
-    "point order": lambda inputs: _input_rows(inputs, _permutation(_n(inputs), 4)),
-    "duplication": lambda inputs: _input_rows(inputs, torch.arange(_n(inputs)).repeat(2)),
-    "class names": partial(_only, "labels", lambda y: 3 + 2 * (y.max() - y)),
-    "shuffled labels": partial(_only, "labels", lambda y: y[_permutation(len(y), 5)]),
-    "source names": partial(_only, "source_probs", lambda P: P.flip(1)),
-}
-
 # %% ../../nbs/transfer/15_registry.ipynb #782243e4
 @dataclass(frozen=True)
 class Metric:
@@ -89,8 +39,8 @@ class Metric:
     function: Callable  # metric(*needs, **options) -> float
     needs: tuple  # of "features", "labels", "source_probs", "views", "reference", in call order
     higher_is_better: bool  # direction
-    invariances: frozenset  # names in TRANSFORMS that must not change it
-    changes: frozenset  # names in TRANSFORMS that must change it
+    invariances: frozenset  # names of transformations that must not change it
+    changes: frozenset  # names of transformations that must change it
     cost: str  # n points, d features, K classes, S source classes, r = min(n, d)
     source: str  # where it was published
     trap: str  # what misleads a reader of the value
@@ -437,19 +387,14 @@ LABEL_METRICS = ("logme", "pactran_gaussian", "regularized_h_score", "linear_val
 
 class _LabelledTask:  # labels that do not change, and the workspace of the features seen last
     def __init__(self, labels, seed):
-        self.given, self.labels, self.seed = {}, labels, seed
-        if labels is not None:
-            self.given = dict(labels=labels)
-        self.space = None
+        self.given = {} if labels is None else dict(labels=labels)
+        self.seed, self.space = seed, None
 
     def score(self, name, features):  # float, larger is better
         if self.space is None or self.space.inputs["features"] is not features:
             self.space = Workspace(dict(features=features, **self.given), self.seed)
         value = self.space.score(METRICS[name])
         return value if METRICS[name].higher_is_better else -value
-
-    def accuracy(self, features):  # of a ridge probe
-        return label_accuracy(features, self.labels)
 
 # %% ../../nbs/transfer/15_registry.ipynb #352c527d
 @documented
@@ -475,7 +420,7 @@ def metric_functions(
     digest = None
     if labels is not None:
         y, _ = present_classes(labels, "metric_functions")
-        functions[LABEL_ACCURACY] = partial(task.accuracy)
+        functions[LABEL_ACCURACY] = partial(label_accuracy, labels=labels)
         digest = digest_tensors(dict(labels=y.cpu()))
     for name, f in functions.items():
         f.key = dict(metric=name, labels=digest, seed=seed, definitions=DEFINITIONS)

@@ -18,7 +18,7 @@ from ..blocks import row_blocks
 from ..checks import ArrayLike, Seed
 from ..signatures import documented
 from ..svd import FeatureSVD, class_means, present_classes
-from .discriminants import varying_svd
+from .discriminants import lda_posterior, varying_svd
 
 # %% ../../nbs/transfer/11_separation.ipynb #ed45ab35
 @documented
@@ -47,12 +47,6 @@ def centroid_accuracy(
     return right / len(X)
 
 # %% ../../nbs/transfer/11_separation.ipynb #eca1954e
-def _linear_rule(X: Tensor, means: Tensor, S: Tensor, prior: Tensor) -> Tensor:  # shape (n, K)
-    "Scores of LDA: the logarithm of the posterior, up to a constant per point."
-    W = torch.linalg.solve(S, means.T)
-    return X @ W - (means.T * W).sum(0) / 2 + prior.log()
-
-
 def stratified_folds(
     y: Tensor,  # classes 0..K-1, shape (n,)
     n_folds: int,  # parts
@@ -103,7 +97,8 @@ def lda_accuracy(
             checks.refuse("lda_accuracy", rule, "no variance in any", "pass more points per class")
         S = torch.from_numpy(ledoit_wolf(within.cpu().numpy(), assume_centered=True)[0]).to(Z)
         ridge = 1e-12 * S.trace() / len(S) * torch.eye(len(S), dtype=S.dtype, device=S.device)
-        scores = _linear_rule(Z[held], means, S + ridge, counts / counts.sum())
+        W = torch.linalg.solve((S + ridge), means.T)
+        scores = Z[held] @ W - (means.T * W).sum(0) / 2 + (counts / counts.sum()).log()
         right += int((classes[scores.argmax(1)] == y[held]).sum())
     return right / len(X)
 
@@ -136,22 +131,15 @@ def lda_score(
     X = checks.check_features(features, "lda_score").detach()
     y, counts = present_classes(labels, "lda_score", n=len(X), device=X.device)
     svd = varying_svd(X, svd, "lda_score")
-    Z, prior = svd.scores, counts / len(X)
-    means = class_means(Z, y, counts)
-    eye = torch.eye(Z.shape[1], dtype=Z.dtype, device=Z.device)
+    means = class_means(svd.scores, y, counts)
     if version == "published":
-        S = eye
+        scores = svd.scores @ means.T - means.square().sum(1) / 2 + (counts / len(X)).log()
+        posterior = scores.softmax(1)
     else:
-        within = Z - means[y]
-        S = within.T @ within / len(X)
-        share = (-5 * torch.linalg.eigvalsh(S)[-1]).exp().clamp_min(1e-10)
-        S = (1 - share) * S + share * S.trace() / svd.d * eye
-        if not S.diagonal().min() > 0:
-            rule = "some class must vary"
-            got = "no variance within classes"
+        if not (svd.scores - means[y]).any():
+            rule, got = "some class must vary", "no variance within classes"
             checks.refuse("lda_score", rule, got, 'pass version="published"')
-        S = S + 1e-12 * S.trace() / svd.d * eye
-    posterior = _linear_rule(Z, means, S, prior).softmax(1)
+        posterior = lda_posterior(svd.scores, y, counts, shrinkage=None, d=svd.d).log_p.exp()
     return float(posterior.gather(1, y[:, None]).mean())
 
 # %% ../../nbs/transfer/11_separation.ipynb #4bb190da
@@ -177,14 +165,13 @@ def collapse_terms(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
     *,
-    n_components: int = 64,  # principal components kept
     svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
 ) -> CollapseTerms:
     "The three terms of NCTI, from one discriminant analysis (Wang et al. 2023)."
     caller = "collapse_terms"
     X = checks.check_features(features, caller).detach()
     y, counts = present_classes(labels, caller, n=len(X), device=X.device)
-    p = checks.check_count(n_components, caller, "n_components")
+    p = 64  # principal components kept
     svd = varying_svd(X, svd, caller)
     unit = svd.S[0] / len(X) ** 0.5
     Z = svd.scores[:, :p] / unit

@@ -17,13 +17,11 @@ import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..checks import ArrayLike
 from ..signatures import documented
-from ..svd import FeatureSVD, raw_rotation, use_svd
+from ..svd import FeatureSVD, use_svd
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #7d47ac0c
 def _as_shares(weights, caller: str) -> Tensor:  # shape (k,), float64, sums to one
-    w = checks.check_finite(
-        checks.check_tensor(weights, caller, "weights").detach().double(), caller, "weights"
-    )
+    w = checks.check_numbers(weights, caller, "weights").double()
     if w.ndim != 1 or w.numel() == 0 or w.min() < 0 or w.sum() == 0:
         rule = "weights must be one vector of non-negative numbers, not all zero"
         got = f"shape {tuple(w.shape)}"
@@ -50,7 +48,7 @@ def _spectrum(
     features, svd, center: bool, caller: str
 ) -> Tensor:  # decreasing, shape (r,), float64
     svd = use_svd(features, svd, caller)
-    S = svd.S if center else raw_rotation(svd)[1]
+    S = svd.S if center else svd.rotation.S
     if len(S) == 0:
         rule = "features must differ between points" if center else "features must not vanish"
         got = "identical rows" if center else "a zero matrix"
