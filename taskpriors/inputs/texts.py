@@ -651,21 +651,22 @@ def _rows_at(
     widths.add(rows.shape[1])
     return rows
 
-# %% ../../nbs/inputs/07_texts.ipynb #ee1e9658
-def _text_encoder(
+# %% ../../nbs/inputs/07_texts.ipynb #8536eefe
+def text_encoder(
     source: sources.Source,
     texts: TextSource,  # in the order of the batches
     *,
-    pooling: str | None,
-    name: str,
-) -> Encoder:
+    pooling: str | None = None,
+    name: str = "encoder",  # what to call it
+) -> Encoder:  # of positions of the texts
+    "What makes rows of texts of which it is told the places."
     if isinstance(source, sources.Name):
         source = sources.source_of(_named_text_model(source.text, pooling))
     encode, module = _encoding_of(source, pooling)
     forward = partial(_rows_at, encode=encode, texts=texts, name=name, widths=set())
     return Encoder(name, forward, module, transform=_as_position)
 
-
+# %% ../../nbs/inputs/07_texts.ipynb #ee1e9658
 def _is_pooled(source):
     paired = isinstance(source, (sources.Network, sources.Function)) and source.partner is not None
     return paired or isinstance(source, (sources.Name, sources.Unknown))
@@ -725,7 +726,7 @@ def embed_texts(
     order = torch.tensor(sorted(range(len(texts)), key=lambda i: (-len(texts[i]), texts[i])))
     view = texts.subset(order)
     view.name = "texts"  # so that a file found under another name is the same
-    enc = _text_encoder(source, view, pooling=pooling, name=name)
+    enc = text_encoder(source, view, pooling=pooling, name=name)
     points = _Positions(view, texts.name)
     features = embed_features(enc, points, **dict(num_workers=0) | how)
     return replace(features, features=features.features[order.argsort()])

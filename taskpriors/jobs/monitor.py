@@ -218,7 +218,7 @@ def is_due(
     return math.floor(4 * math.log2(step)) > math.floor(4 * math.log2(step - 1))
 
 # %% ../../nbs/jobs/01_monitor.ipynb #544e361b
-BEHIND = 0.2  # probability of being ahead on the user's task, below which a step is behind
+BEHIND = 0.1  # probability of being ahead on the user's task, below which a step is behind
 
 # %% ../../nbs/jobs/01_monitor.ipynb #b573bc93
 @documented
@@ -227,7 +227,7 @@ class Monitor:
 
     Call it with the model, or its features, after each epoch. `verdict` says which step to keep and
     which are behind, and `best()` is that step: the latest that is not behind the first. A step is
-    behind if it is ahead on the user's task with probability below one in five, by the tasks and
+    behind if it is ahead on the user's task with probability below one in ten, by the tasks and
     by known labels. The logged `taskpriors/keep` grows with each step that is not behind, so that a
     checkpoint of its maximum is the step to keep. The tasks are those of `reference`; without one
     those of the standing jury, if it has two jurors and the inputs are pictures (each channel is

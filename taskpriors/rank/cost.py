@@ -7,7 +7,8 @@ __all__ = []
 
 # %% ../../nbs/rank/10_cost.ipynb #0e1b8f60
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,8 @@ from ..inputs import accepted_models, encoders, named_models, sources
 from ..inputs.feature_files import read_features
 from ..inputs.image_source import ImageSource
 from ..inputs.row_blocks import open_models
-from ..inputs.texts import TextSource
+from ..inputs.texts import TextSource, text_encoder, word_means
+from ..prior import point_copies
 from ..prior.ridge_on_disk import JUDGED
 from .jury import OPERATIONS, Jury, foretold_seconds, words_of
 from .laws import ELECTION_ORDERS
@@ -70,6 +72,8 @@ class Speed(NamedTuple):
     row: float = 2.5e-6  # seconds to fetch one row
     point: float = 1.2e-5  # seconds to judge a point of a model, without the products
     pair: float = 2e-9  # seconds for a pair of points of a model, without the products
+    distance: float = 1.3e-8  # seconds to find a distance among the least, without the product
+    number: float = 1.6e-8  # seconds to sort or to digest one number of a row
 
 
 USUAL = Speed()  # of a core of a server of 2024
@@ -88,7 +92,8 @@ class RankingPlan(Result):
     seconds: float  # in one process, at the speed given
     n_bytes: int  # most memory of tensors at a time; the allocator may keep more
     steps: dict  # step -> seconds
-    downloads: tuple = ()  # models whose weights are not in the cache of the hub
+    downloads: tuple = ()  # models whose weights are in no cache
+    download_bytes: dict = field(default_factory=dict)  # of those whose size is known
     uncounted: tuple = ()  # models of which nothing is known before they are loaded
     jurors: tuple = ()  # networks that are not ranked and see the inputs, too; they are counted
 
@@ -102,10 +107,16 @@ class RankingPlan(Result):
             text += f"; the jury ({listed(self.jurors)}) is counted"
         if self.uncounted:
             text += f"; without {listed(self.uncounted)}, not counted before loading"
-        return text + (f"; to download: {listed(self.downloads)}" if self.downloads else "")
+        if not self.downloads:
+            return text
+        sizes = {name: "size not known" for name in self.downloads}
+        sizes |= {name: f"{size / 1e6:.0f} MB" for name, size in self.download_bytes.items()}
+        fetched = listed([f"{name} ({size})" for name, size in sizes.items()])
+        return f"{text}; to download: {fetched}"
 
 
 _BASE_BYTES = 8 * 10**8  # of Python, torch and blocks of rows, as measured
+_DIGEST = 2e-6  # seconds to note that a row of a file is another one, as measured
 _START = 3.0  # seconds of a ranking in memory that do not grow, as measured
 _HELD = 3 * 4  # bytes that a ranking in memory holds for each number of its features
 
@@ -164,6 +175,22 @@ def _steps(n, widths, speed, *, n_tasks, n_classes, rank, train, n_judged):  # s
     )
 
 
+def copies_seconds(
+    n: int,  # points
+    width: int,  # features of the narrowest model
+    speed: Speed,
+) -> float:
+    "Seconds in which copies among the points are looked for, if there are none."
+    seconds = n * width * speed.number
+    if n <= point_copies.MOST:
+        seconds += n * n * (2.0 * width / speed.double + speed.distance)
+    return seconds
+
+
+def _copies_bytes(n, width):  # rows in float64 four times, and a block of distances three times
+    return 8 * (4 * n * width + 3 * 1024 * n) if n <= point_copies.MOST else 16 * n * width
+
+
 def plan_ranking(
     models: Mapping,  # name -> features, as for on_disk=True; no row is read
     *,
@@ -174,6 +201,7 @@ def plan_ranking(
     n_judged: int = JUDGED,  # points whose residuals are formed
     elected: bool = True,  # do the models elect judges?
     moments: bool = False,  # are mean and variance of Tr(MG) asked for?
+    copies: bool = True,  # are copies among the points looked for?
     speed: Speed = USUAL,  # of a core
 ) -> RankingPlan:
     "Predict time and memory of a ranking from disk with these arguments."
@@ -194,6 +222,9 @@ def plan_ranking(
     if checks.check_flag(elected, caller, "elected") and len(widths) > 2:
         few = min(RankOptions.n_judging, n_tasks)
         steps["election"] = election_seconds(n, widths, speed, n_classes=n_classes, n_judging=few)
+    if checks.check_flag(copies, caller, "copies"):
+        steps["copies"] = copies_seconds(n, min(widths), speed) + n * _DIGEST
+        steps["copies"] += 4 * n * min(widths) / _READ
     return RankingPlan(
         n=n,
         n_models=len(widths),
@@ -211,48 +242,96 @@ class NetworkWork(NamedTuple):
     n_bytes: int  # of its weights
 
 
-def _is_at_hand(source):  # without a download
-    return isinstance(source, sources.Network) or getattr(source, "of_zoo", False)
+def _by_its_name(source):  # does timm or torchvision build it without weights?
+    if isinstance(source, sources.PublishedWeights):
+        return True
+    return isinstance(source, sources.Name) and not (
+        source.of_zoo or source.of_hub or ":" in source.text
+    )
+
+
+def _without_weights(source):  # the module, and a batch of one; of no storage
+    with torch.device("meta"):
+        if isinstance(source, sources.PublishedWeights):
+            from torchvision import models
+
+            names = {models.get_model_weights(name): name for name in models.list_models()}
+            module = models.get_model(names[type(source.weights)], weights=None).eval()
+            size = (3, *2 * source.weights.transforms().crop_size)
+            module = accepted_models.Headless(module)
+        else:
+            import timm
+
+            name = source.text.partition("@")[0]
+            module = timm.create_model(name, pretrained=False, num_classes=0).eval()
+            size = module.pretrained_cfg["input_size"]
+        return module, torch.zeros(1, *size)
+
+
+def _is_at_hand(source, texts):  # without a download, and without asking a function of a user
+    if isinstance(source, sources.Name):
+        places = named_models.repositories_of(source, texts)
+        cached = any(map(named_models.cached_snapshot, places))
+        return source.of_zoo or cached or Path(source.text).is_dir()
+    if isinstance(source, sources.TextEncoder):
+        return source.encode is None
+    return isinstance(source, (sources.Network, sources.WordVectors))
+
+
+def _usual_text(points):  # place of the text whose number of words is nearest to the mean
+    lengths = [len(str(text).split()) for text in points.texts]
+    mean = sum(lengths) / len(lengths)
+    return min(range(len(lengths)), key=lambda k: abs(lengths[k] - mean))
 
 
 def network_work(
     source: sources.Source,
-    images: ImageSource | None,  # None: texts, or none
+    points: ImageSource | TextSource | None,  # that it will see
 ) -> NetworkWork | None:  # None: nothing is known before it is loaded
-    "Counted operations of a network for one image."
+    "Counted operations of a network for one point."
     module: Any
-    if isinstance(source, sources.Name) and not (
-        source.of_zoo or source.of_hub or ":" in source.text
-    ):
-        import timm
-
-        with torch.device("meta"):
-            name = source.text.partition("@")[0]
-            forward = module = timm.create_model(name, pretrained=False, num_classes=0).eval()
-        batch = torch.zeros(1, *module.pretrained_cfg["input_size"], device="meta")
-        evaluating: Any = torch.no_grad()
-    elif images is not None and _is_at_hand(source):
-        encoder: Any = accepted_models.load_encoder(source)
-        forward, module, batch = encoder.forward, encoder.module, encoder.transform(images[0])[None]
-        evaluating = encoders.evaluating(module, torch.device("cpu"))
-    else:
+    evaluating: Any = torch.no_grad()
+    of_texts = isinstance(points, TextSource)
+    if not of_texts and _by_its_name(source):
+        module, batch = _without_weights(source)
+        forward = module
+    elif points is None or not _is_at_hand(source, of_texts):
         return None
+    elif isinstance(points, TextSource):
+        if isinstance(source, sources.WordVectors):
+            return NetworkWork(word_means(source.vectors, points.subset([0])).shape[1], 0.0, 0)
+        encoder: Any = text_encoder(source, points)
+        forward, module = encoder.forward, encoder.module
+        batch = torch.tensor([_usual_text(points)])
+    else:
+        encoder = accepted_models.load_encoder(source)
+        forward, module, batch = encoder.forward, encoder.module, encoder.transform(points[0])[None]
+        evaluating = encoders.evaluating(module, torch.device("cpu"))
     with FlopCounterMode(display=False) as counter, evaluating:
         width = forward(batch).shape[1]
-    n_bytes = sum(p.numel() * p.element_size() for p in module.parameters())
+    parameters = () if module is None else module.parameters()
+    n_bytes = sum(w.numel() * w.element_size() for w in parameters)
     return NetworkWork(width, counter.get_total_flops() / 2, n_bytes)
+
+
+def _is_fetched(weights):  # of torchvision, into the folder of torch.hub
+    file = Path(torch.hub.get_dir()) / "checkpoints" / Path(weights.url).name
+    return file.is_file()
 
 
 def weights_to_fetch(
     models: Mapping,  # name -> Source
     texts: bool,  # do they read texts?
 ) -> tuple[str, ...]:
-    "Models whose weights are not in the cache of the hub."
-    places = {name: named_models.repositories_of(source, texts) for name, source in models.items()}
-    cached = named_models.cached_snapshot
-    return tuple(
-        k for k, where in places.items() if where and not [*filter(None, map(cached, where))]
-    )
+    "Models whose weights are in no cache."
+    absent = []
+    for name, source in models.items():
+        places = named_models.repositories_of(source, texts)
+        if places and not any(map(named_models.cached_snapshot, places)):
+            absent.append(name)
+        if isinstance(source, sources.PublishedWeights) and not _is_fetched(source.weights):
+            absent.append(name)
+    return tuple(absent)
 
 
 def plan_in_memory(
@@ -265,17 +344,17 @@ def plan_in_memory(
     seated: Jury | None = None,  # None: nobody judges who is not ranked
 ) -> RankingPlan:
     "Predict time, memory and downloads of a ranking in memory."
-    images: Any = None if isinstance(points, TextSource) else points
-    n, widths, works, uncounted = 0 if points is None else len(points), [], [], []
+    n, widths, uncounted = 0 if points is None else len(points), [], []
+    works: dict[str, NetworkWork] = {}
     for name, source in models.items():
         if sources.is_given(source):
             n, d = np.shape(read_features(source, options.caller).values)
             widths.append(d)
-        elif work := network_work(source, images):
-            works.append(work)
+        elif work := network_work(source, points):
+            works[name] = work
         else:
             uncounted.append(name)
-    widths += [work.width for work in works]
+    widths += [work.width for work in works.values()]
     steps: dict[str, float] = {}
     if widths:
         cut = dict(rank=sum(widths), train=train, n_judged=n)
@@ -286,18 +365,23 @@ def plan_in_memory(
     if elected and len(widths) > 2:
         steps["election"] = election_seconds(n, widths, USUAL, n_classes=options.n_classes)
     speed = OPERATIONS * torch.get_num_threads()
-    steps["embedding"] = n * sum(work.operations for work in works) / speed
+    steps["embedding"] = n * sum(work.operations for work in works.values()) / speed
     jurors = () if seated is None else seated.jurors
     if jurors and points is not None:
         steps["jury"] = foretold_seconds(jurors, n, words=words_of(points))
-    n_bytes = _HELD * n * sum(widths) + max([0, *(work.n_bytes for work in works)])
+    n_bytes = _HELD * n * sum(widths) + max([0, *(work.n_bytes for work in works.values())])
+    if widths and options.groups is None:
+        steps["copies"] = copies_seconds(n, min(widths), USUAL)
+        n_bytes = max(n_bytes, 4 * n * sum(widths) + _copies_bytes(n, min(widths)))
+    absent = weights_to_fetch(models, isinstance(points, TextSource))
     return RankingPlan(
         n=n,
         n_models=len(models),
         seconds=_START + sum(steps.values()),
         n_bytes=_BASE_BYTES + n_bytes,
         steps=steps,
-        downloads=weights_to_fetch(models, isinstance(points, TextSource)),
+        downloads=absent,
+        download_bytes={name: works[name].n_bytes for name in absent if name in works},
         uncounted=tuple(uncounted),
         jurors=tuple(juror.name for juror in jurors),
     )

@@ -261,6 +261,7 @@ def _plan_of(rows, choice, options):  # RankingPlan
         n_judged=options.n_judged,
         elected=choice.kind == "elected",
         moments=options.moments,
+        copies=options.groups is None,
     )
 
 

@@ -237,7 +237,9 @@ class Ranking(Result):
         "Which model to take for the user's task, how sure that is, and what would settle it."
         frame, labels = self.forecast.to_frame(), self.settings.get("labels")
         n_pairs = 0 if self._pairs is None else self._pairs.n_pairs
-        unlabelled = self._forecast_with(None).first if labels is not None or n_pairs else ""
+        is_informed = labels is not None or n_pairs > 0
+        unlabelled = self._forecast_with(None).first if is_informed else ""
+        by_points_alone = not is_informed and self._record is None
         if labels is not None and "n_targets" in labels:  # whose skill is that on the targets
             unlabelled = self.models[int(self._unlabelled_skill.argmax())]
         sentences = [
@@ -251,7 +253,7 @@ class Ranking(Result):
                 silent=self._is_silent,
                 unlabelled=unlabelled,
                 more=self._more,
-                unjudged=self.settings.get("unjudged", ""),
+                unjudged=self.settings.get("unjudged", "") if by_points_alone else "",
                 failures=self.failures,
             )
         ]
