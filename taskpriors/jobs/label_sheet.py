@@ -83,11 +83,12 @@ def label_sheet(
         source = load_images(images)
     names = None if groups is None else check_several(groups, caller, "groups")
     of_all = names if source is None else source
-    chosen = _checked_rows(rows, None if of_all is None else len(of_all), caller)
+    n = None if of_all is None else len(of_all)
+    chosen = _checked_rows(rows, n, caller)
     told = source if texts is not None else getattr(source, "names", None)
     columns = {} if told is None else {"image" if texts is None else "text": told}
-    if names is not None:
-        check_same_n(caller, points=len(of_all), groups=len(names))
+    if names is not None and n is not None:
+        check_same_n(caller, points=n, groups=len(names))
         columns["group"] = names
     sheet = io.StringIO(newline="")
     write = csv.writer(sheet).writerow
