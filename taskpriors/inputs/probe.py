@@ -125,4 +125,3 @@ def check_whole_batches(
         got = f"{_size_of(apart)} between {len(together)} inputs and the batches of the run"
         usual = _TEXTS if look.kind == "texts" else _PICTURES
         refuse("embed", rule, got, _remedy(look, f"{usual}; {_STEADY}"))
-
