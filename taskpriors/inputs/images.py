@@ -307,7 +307,9 @@ def _list_archive(path):  # name -> place in the file; None in a zip file
             return {m.name: (m.offset_data, m.size) for m in plain}
     except (tarfile.TarError, zipfile.BadZipFile, NotImplementedError, EOFError) as e:
         remedy = "unpack it and name the folder"
-        checks.refuse("load_images", f"{path.name} must open", image_source.why_unreadable(e), remedy, OSError)
+        checks.refuse(
+            "load_images", f"{path.name} must open", image_source.why_unreadable(e), remedy, OSError
+        )
 
 
 def _load_archive(path, limit, options, *, class_map="", input_key=None, **others):  # ImageSource
@@ -383,7 +385,9 @@ def _refuse_contradiction(paths, labels, table):
     for file, label in zip(paths, labels or (), strict=False):
         if first.setdefault(file, label) != label:
             rule, got = f"an image of {table} must have one label", f"two for {file!r:.60}"
-            checks.refuse("load_images", rule, got, "keep one of them; several go to labels= as columns")
+            checks.refuse(
+                "load_images", rule, got, "keep one of them; several go to labels= as columns"
+            )
 
 
 def _load_table(path, limit, options, *, input_key=None, target_key=None, **others):  # ImageSource
@@ -532,7 +536,9 @@ def _load_named(source, split, limit, options, **kwargs):  # ImageSource
         _refuse_split(split, "digits")
         data = load_digits()
         index = evenly(len(data.images), limit).tolist()
-        return ImageSource(image_source.rgb_pixels(data.images[index] / 16), "digits", labels=data.target[index])
+        return ImageSource(
+            image_source.rgb_pixels(data.images[index] / 16), "digits", labels=data.target[index]
+        )
     prefix = source.partition("/")[0].lower()
     if prefix not in ("hfds", "hfids", "tfds", "wds", "torch"):
         rule = "images must be a folder, 'digits', or a data set that starts with"
@@ -595,7 +601,8 @@ def _load_object(source, split, limit, options, *, input_key=None, target_key=No
 
 # %% ../../nbs/inputs/04_images.ipynb #b5c2aa3a
 ImagesLike = TypeAliasType(
-    "ImagesLike", str | os.PathLike | checks.ArrayLike | Dataset | image_source.MapDataset | Iterable
+    "ImagesLike",
+    str | os.PathLike | checks.ArrayLike | Dataset | image_source.MapDataset | Iterable,
 )
 
 # %% ../../nbs/inputs/04_images.ipynb #e8eb79cd

@@ -52,7 +52,9 @@ _SAFE = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F6
 def _dtype_of(word, dtypes, path):
     if word not in dtypes:
         rule = "a file of features must hold little-endian floating-point numbers"
-        checks.refuse("open_rows", rule, f"{word} in {Path(path).name}", "save it as float16, 32 or 64")
+        checks.refuse(
+            "open_rows", rule, f"{word} in {Path(path).name}", "save it as float16, 32 or 64"
+        )
     return dtypes[word]
 
 
@@ -96,7 +98,9 @@ def safetensors_layout(
             header = json.loads(f.read(min(length, 2**27)))  # a longer one is none
             header.pop("__metadata__", None)
         except (ValueError, AttributeError) as e:
-            checks.refuse("open_rows", "a .safetensors file must have its header", e, "save it again")
+            checks.refuse(
+                "open_rows", "a .safetensors file must have its header", e, "save it again"
+            )
     if key is None:
         matrices = [name for name, entry in header.items() if len(entry["shape"]) == 2]
         key = "features" if "features" in matrices or len(matrices) != 1 else matrices[0]
@@ -326,7 +330,9 @@ def open_rows(
         checks.refuse("open_rows", rule, f"shape {shape}", "flatten or stack it to (n, d)")
     if layout and (stamp is None or stamp[0] < layout.end):
         got = f"{stamp[0] if stamp else 0} bytes instead of {layout.end}"
-        checks.refuse("open_rows", f"the file of {name} must be whole", got, "write it again", OSError)
+        checks.refuse(
+            "open_rows", f"the file of {name} must be whole", got, "write it again", OSError
+        )
     return RowMatrix(name, layout, array, stamp, device or _HERE)
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #4c2113fa
@@ -335,7 +341,9 @@ def open_models(
     caller: str,  # who asks
 ) -> dict[str, RowMatrix]:  # of each name
     "Open the features of several models of the same points."
-    checks.check_instance(models, Mapping, caller, "models", remedy="pass a dictionary name -> features")
+    checks.check_instance(
+        models, Mapping, caller, "models", remedy="pass a dictionary name -> features"
+    )
     if not models:
         checks.refuse(caller, "models must hold at least one model", "none", "pass one or several")
     opened = {str(name): open_rows(X, name=str(name)) for name, X in models.items()}
