@@ -237,7 +237,9 @@ class PooledModel(nn.Module):
             few = {k: v[:2] if isinstance(v, Tensor) else v for k, v in named.items()}
             self._axis = channels_of(self._map, few, self.network, "embed")
         pooling = None if used == "pooler" else used
-        return poolings.pool_output(out, pooling, "embed", name, mask=mask, channels_last=self._axis == 3)
+        return poolings.pool_output(
+            out, pooling, "embed", name, mask=mask, channels_last=self._axis == 3
+        )
 
     def _chosen(self, named: Mapping) -> poolings.Chosen:
         texts = "input_ids" in named and "pixel_values" not in named
