@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import torch
 from matplotlib.figure import Figure
-from test_refusals import IMAGES, X2, N, P, X, Y, Z, y
+from test_refusals import IMAGES, X2, N, X, Y, Z, y
 
 from taskpriors.jobs.explore import TaskExplorer
 from taskpriors.prior.objective import TaskPriorLoss, TaskPriorStatistics
@@ -207,9 +207,7 @@ CALLS = {
     "rank.tiers": {
         "rank_tiers": dict(skill=torch.tensor([0.4, 0.6]), covariance=0.01 * torch.eye(2)),
     },
-    "rank.record": {
-        "worst_decile": dict(accuracies=P),
-    },
+    "rank.record": {},
     "rank.models": {
         "rank_models": dict(models=MODELS, images=None, n_tasks=6, n_classes=2, progress=False),
     },

@@ -380,8 +380,6 @@ RIGHT = {
     "outside_agreement aliases none": "no further names",
     "TaskExplorer maps none": "nothing is computed yet",
     "TaskExplorer factors none": "nothing is computed yet",
-    "worst_decile accuracies a vector": "the tasks of one model",
-    "worst_decile accuracies four dimensions": "tasks stand in the last one",
     "TaskPrior.given labels None": "the labels are forgotten",
     "label_evidence labels None": "no label is known",
     "posterior_tasks labels None": "no label is known",

@@ -23,23 +23,10 @@ from torch import Tensor
 from torch.utils.data import Dataset
 from typing_extensions import TypeAliasType
 
+import taskpriors.checks as checks
 from ..blocks import evenly
-from taskpriors.checks import (
-    ArrayLike,
-    as_tensor,
-    check_count,
-    check_flag,
-    check_memory,
-    refuse,
-)
-from . import row_labels, tables
-from taskpriors.inputs.image_source import (
-    ImageSource,
-    MapDataset,
-    image_content,
-    rgb_pixels,
-    why_unreadable,
-)
+from . import image_source, row_labels, tables
+from .image_source import ImageSource
 from ..signatures import documented
 from ..store import cache_dir
 
@@ -135,12 +122,12 @@ def open_dataset(
     except ImportError as e:
         rule = f"{name} needs the package {e.name!r}"
         package = "'taskpriors[data]'" if e.name == "datasets" else e.name
-        refuse("load_images", rule, "no such package", f"pip install {package}", ImportError)
+        checks.refuse("load_images", rule, "no such package", f"pip install {package}", ImportError)
     except Exception as e:
         got = " ".join(f"{type(e).__name__}: {e}".split())[:200]
         remedy = "check name, split, root and network (HF_HUB_OFFLINE forbids downloads)"
         kind = OSError if isinstance(e, OSError) else ValueError
-        refuse("load_images", f"{name or kwargs['root']} must open", got, remedy, kind)
+        checks.refuse("load_images", f"{name or kwargs['root']} must open", got, remedy, kind)
 
 # %% ../../nbs/inputs/04_images.ipynb #8ed4bc13
 def _walk(folder, left_out, inside=()):
@@ -225,21 +212,21 @@ def _subfolder(root, split):  # path
         if name and (root / name).is_dir() and (root / name) != root:
             return root / name
     rule = f"split must name a subfolder of {root.name}"
-    refuse("load_images", rule, repr(split), "leave split out to read the whole folder")
+    checks.refuse("load_images", rule, repr(split), "leave split out to read the whole folder")
 
 # %% ../../nbs/inputs/04_images.ipynb #d863ae6f
 def _refuse_options(options, what, accepted):
     "Refuse options that nothing would read."
     if options:
         rule, got = f"{what} takes the options {accepted}", ", ".join(map(repr, options))[:80]
-        refuse("load_images", rule, got, "leave it out", TypeError)
+        checks.refuse("load_images", rule, got, "leave it out", TypeError)
 
 
 def _chosen(listed, limit, place, types):  # their paths; their classes, None if there is one only
     "At most so many of the images of a folder or an archive, evenly spaced; none are refused."
     if not listed.samples:
         rule, got = f"{place} must hold images, in subfolders or not", " ".join(types)
-        refuse("load_images", rule, f"none that ends in {got}", "check path and split")
+        checks.refuse("load_images", rule, f"none that ends in {got}", "check path and split")
     samples = [listed.samples[i] for i in evenly(len(listed.samples), limit).tolist()]
     labels = [y for _, y in samples] if len(listed.classes) > 1 else None
     return [path for path, _ in samples], labels
@@ -288,7 +275,7 @@ class _Zipped:
                 raise OSError("more than 256 MiB")
             return self.archive.read(member)
         except (RuntimeError, zipfile.BadZipFile, zlib.error, EOFError, KeyError) as e:
-            raise OSError(why_unreadable(e)) from e
+            raise OSError(image_source.why_unreadable(e)) from e
 
 # %% ../../nbs/inputs/04_images.ipynb #d9f62a94
 class _Tarred:
@@ -320,7 +307,9 @@ def _list_archive(path):  # name -> place in the file; None in a zip file
             return {m.name: (m.offset_data, m.size) for m in plain}
     except (tarfile.TarError, zipfile.BadZipFile, NotImplementedError, EOFError) as e:
         remedy = "unpack it and name the folder"
-        refuse("load_images", f"{path.name} must open", why_unreadable(e), remedy, OSError)
+        checks.refuse(
+            "load_images", f"{path.name} must open", image_source.why_unreadable(e), remedy, OSError
+        )
 
 
 def _load_archive(path, limit, options, *, class_map="", input_key=None, **others):  # ImageSource
@@ -378,7 +367,7 @@ def _columns_in(columns, keys, usual):  # name of the images' column, name of th
         if name is None and (column is not None or option == "input_key"):
             rule = f"the column of {'images' if option == 'input_key' else 'labels'} must be known"
             got = f"the columns {', '.join(map(repr, columns))}"
-            refuse("load_images", rule, got, f"name one of them with {option}=")
+            checks.refuse("load_images", rule, got, f"name one of them with {option}=")
     return image, label
 
 
@@ -396,7 +385,9 @@ def _refuse_contradiction(paths, labels, table):
     for file, label in zip(paths, labels or (), strict=False):
         if first.setdefault(file, label) != label:
             rule, got = f"an image of {table} must have one label", f"two for {file!r:.60}"
-            refuse("load_images", rule, got, "keep one of them; several go to labels= as columns")
+            checks.refuse(
+                "load_images", rule, got, "keep one of them; several go to labels= as columns"
+            )
 
 
 def _load_table(path, limit, options, *, input_key=None, target_key=None, **others):  # ImageSource
@@ -486,11 +477,11 @@ def _collect(ds, limit, exif_rotation=True, *, keys=(None, None), step=2**28):
         if limit is not None and len(items) >= limit:
             break
         image, *y = _pair(row, keys)
-        items.append((image_content(image, exif_rotation), *y[:1]))
+        items.append((image_source.image_content(image, exif_rotation), *y[:1]))
         content = items[-1][0]
         size += len(content) if isinstance(content, bytes) else 3 * content.width * content.height
         if size > check_at:
-            check_memory(step, "load_images", "pass limit=, or store the images as files")
+            checks.check_memory(step, "load_images", "pass limit=, or store the images as files")
             check_at = size + step
     return items
 
@@ -520,13 +511,13 @@ def _load_array(a, name, limit):  # ImageSource
         rule = (
             "an array of images must have shape (n, H, W), (n, H, W, c) or (n, c, H, W), c 1 or 3"
         )
-        refuse("load_images", rule, shape, "keep one channel or three")
+        checks.refuse("load_images", rule, shape, "keep one channel or three")
     if last and first:
         rule = "the shape of an array of images must say where its channels are"
         move = "permute" if isinstance(a, Tensor) else "transpose"
         remedy = f"pass list(images) if they are last, else list(images.{move}(0, 2, 3, 1))"
-        refuse("load_images", rule, shape, remedy)
-    a = rgb_pixels(a[evenly(len(a), limit).tolist()] if limit else a)
+        checks.refuse("load_images", rule, shape, remedy)
+    a = image_source.rgb_pixels(a[evenly(len(a), limit).tolist()] if limit else a)
     return ImageSource(np.moveaxis(a, 1, -1) if first else a, name)
 
 # %% ../../nbs/inputs/04_images.ipynb #229281ac
@@ -534,7 +525,7 @@ def _refuse_split(split, name):
     "Refuse a split of what has none."
     if split is not None:
         rule = f"split must be left out for {name}, which has none"
-        refuse("load_images", rule, repr(split)[:80], "choose the images yourself")
+        checks.refuse("load_images", rule, repr(split)[:80], "choose the images yourself")
 
 # %% ../../nbs/inputs/04_images.ipynb #5782220a
 def _load_named(source, split, limit, options, **kwargs):  # ImageSource
@@ -545,13 +536,15 @@ def _load_named(source, split, limit, options, **kwargs):  # ImageSource
         _refuse_split(split, "digits")
         data = load_digits()
         index = evenly(len(data.images), limit).tolist()
-        return ImageSource(rgb_pixels(data.images[index] / 16), "digits", labels=data.target[index])
+        return ImageSource(
+            image_source.rgb_pixels(data.images[index] / 16), "digits", labels=data.target[index]
+        )
     prefix = source.partition("/")[0].lower()
     if prefix not in ("hfds", "hfids", "tfds", "wds", "torch"):
         rule = "images must be a folder, 'digits', or a data set that starts with"
         rule += " hfds/, hfids/, tfds/, wds/ or torch/"
         remedy = "check the spelling of the path"
-        refuse("load_images", rule, repr(source[-80:]), remedy, FileNotFoundError)
+        checks.refuse("load_images", rule, repr(source[-80:]), remedy, FileNotFoundError)
     if prefix == "torch":
         kwargs = {"root": str(cache_dir() / "datasets"), "download": True, **kwargs}
         Path(kwargs["root"]).mkdir(parents=True, exist_ok=True)
@@ -569,7 +562,7 @@ def _load_file(path, limit, options, **kwargs):  # ImageSource
         rule = "images must be a folder, or a file .npy, .csv, .zip or .tar"
         packed = path.name.endswith((".tar.gz", ".tgz", ".tar.bz2", ".tar.xz"))
         remedy = "unpack it and name" if packed else "pass a list of paths, or name"
-        refuse("load_images", rule, f"the file {path.name}", f"{remedy} the folder")
+        checks.refuse("load_images", rule, f"the file {path.name}", f"{remedy} the folder")
     return _load_archive(path, limit, options, **kwargs)
 
 # %% ../../nbs/inputs/04_images.ipynb #bddd7d2e
@@ -578,7 +571,7 @@ def _load_object(source, split, limit, options, *, input_key=None, target_key=No
     _refuse_options(others, "a data set", "input_key and target_key")
     if isinstance(source, torch.utils.data.DataLoader):
         rule = "images must be a data set, not a loader of batches"
-        refuse(
+        checks.refuse(
             "load_images",
             rule,
             "a DataLoader",
@@ -590,25 +583,26 @@ def _load_object(source, split, limit, options, *, input_key=None, target_key=No
         remedy = "pass one of them"
         if source:
             remedy += f", e.g. images[{next(iter(source))!r}]"
-        refuse("load_images", rule, got, remedy, TypeError)
+        checks.refuse("load_images", rule, got, remedy, TypeError)
     if split is not None:
         rule = "split must be None for images given as objects"
-        refuse("load_images", rule, repr(split), "choose the split yourself")
+        checks.refuse("load_images", rule, repr(split), "choose the split yourself")
     if isinstance(source, ImageSource):
         return source.subset(evenly(len(source), limit).tolist())
     if isinstance(source, (np.ndarray, Tensor)):
-        as_tensor(source, "load_images", "images")
+        checks.as_tensor(source, "load_images", "images")
         return _load_array(source, "images", limit)
     is_map = hasattr(source, "__getitem__") and hasattr(source, "__len__")
     if _is_stream(source) or (is_map and not isinstance(source, (type, bytes))):
         name = getattr(source, "name", None) or type(source).__name__
         return _load_dataset(source, name, limit, options, (input_key, target_key))
     rule = "images must be a path, a name, an array, a list or a map-style data set"
-    refuse("load_images", rule, type(source).__name__, "see load_images", TypeError)
+    checks.refuse("load_images", rule, type(source).__name__, "see load_images", TypeError)
 
 # %% ../../nbs/inputs/04_images.ipynb #b5c2aa3a
 ImagesLike = TypeAliasType(
-    "ImagesLike", str | os.PathLike | ArrayLike | Dataset | MapDataset | Iterable
+    "ImagesLike",
+    str | os.PathLike | checks.ArrayLike | Dataset | image_source.MapDataset | Iterable,
 )
 
 # %% ../../nbs/inputs/04_images.ipynb #e8eb79cd
@@ -632,11 +626,11 @@ def load_images(
     they are scaled by that, with a warning.
     """
     options = dict(
-        progress=check_flag(progress, "load_images", "progress"),
-        exif_rotation=check_flag(exif_rotation, "load_images", "exif_rotation"),
+        progress=checks.check_flag(progress, "load_images", "progress"),
+        exif_rotation=checks.check_flag(exif_rotation, "load_images", "exif_rotation"),
     )
     if limit is not None:
-        limit = check_count(limit, "load_images", "limit")
+        limit = checks.check_count(limit, "load_images", "limit")
     if not isinstance(source, (str, os.PathLike)):
         return _load_object(source, split, limit, options, **kwargs)
     path = Path(source).expanduser()
@@ -647,7 +641,7 @@ def load_images(
         except Exception as e:
             got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
             rule = f"{path.name} must hold an array of images"
-            refuse("load_images", rule, got, "check the file", OSError)
+            checks.refuse("load_images", rule, got, "check the file", OSError)
         return _load_array(a, path.name, limit)
     if os.path.isdir(path):
         return _load_folder(path, split, limit, options, **kwargs)

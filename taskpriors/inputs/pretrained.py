@@ -19,16 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from ..checks import check_choice, refuse
+from . import pooling as poolings
 from .axes import channels_of
 from .named_models import cached_snapshot
-from taskpriors.inputs.pooling import (
-    POOLINGS,
-    Chosen,
-    choose_output,
-    pool_output,
-    pool_tokens,
-    pooling_words,
-)
 from .sources import comes_from
 
 # %% ../../nbs/inputs/03_pretrained.ipynb #b800b087
@@ -103,7 +96,7 @@ def read_by(
 
 def _one_vector(x: Tensor, mask: Tensor | None) -> Tensor:  # shape (n, d)
     if x.ndim == 3:
-        return x[:, -1] if mask is None else pool_tokens(x, mask, "last")
+        return x[:, -1] if mask is None else poolings.pool_tokens(x, mask, "last")
     return x.mean((2, 3)) if x.ndim == 4 else x
 
 
@@ -209,7 +202,7 @@ class PooledModel(nn.Module):
         | None = None,  # see `pool_output`; None: what classes are read from, else its own
     ) -> None:
         super().__init__()
-        check_choice(pooling, POOLINGS, "embed", "pooling")
+        check_choice(pooling, poolings.POOLINGS, "embed", "pooling")
         base = getattr(network, "base_model", network)
         self._heads = [] if pooling is not None else class_layers(network)
         self.network, self.pooling = network if self._heads else without_decoder(base), pooling
@@ -239,14 +232,16 @@ class PooledModel(nn.Module):
             self._pooled_by = CLASSIFIER_INPUT
             return read_by(self._heads, partial(self.network, **named), name, mask=mask)
         out, used = self._chosen(named)
-        self._pooled_by = pooling_words(out, used)
+        self._pooled_by = poolings.pooling_words(out, used)
         if getattr(out, "ndim", 2) == 4 and self._axis is None:
             few = {k: v[:2] if isinstance(v, Tensor) else v for k, v in named.items()}
             self._axis = channels_of(self._map, few, self.network, "embed")
         pooling = None if used == "pooler" else used
-        return pool_output(out, pooling, "embed", name, mask=mask, channels_last=self._axis == 3)
+        return poolings.pool_output(
+            out, pooling, "embed", name, mask=mask, channels_last=self._axis == 3
+        )
 
-    def _chosen(self, named: Mapping) -> Chosen:
+    def _chosen(self, named: Mapping) -> poolings.Chosen:
         texts = "input_ids" in named and "pixel_values" not in named
         joint = getattr(self.network, "get_text_features" if texts else "get_image_features", None)
         with without_masks(self.network, named) as more:
@@ -256,7 +251,7 @@ class PooledModel(nn.Module):
             pooling = "mean" if texts else None if self._has_pooler else "cls"
         if joint is None and isinstance(out, tuple):
             out = out[0]
-        return choose_output(out, pooling, "embed", type(self.network).__name__)
+        return poolings.choose_output(out, pooling, "embed", type(self.network).__name__)
 
     def _map(self, named: Mapping) -> Tensor:
         return self._chosen(named).out

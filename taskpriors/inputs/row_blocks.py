@@ -19,17 +19,8 @@ import torch
 from torch import Tensor
 from typing_extensions import TypeAliasType
 
+import taskpriors.checks as checks
 from ..blocks import row_blocks
-from taskpriors.checks import (
-    ArrayLike,
-    as_tensor,
-    available_memory,
-    check_choice,
-    check_count,
-    check_instance,
-    check_same_n,
-    refuse,
-)
 from .remote import is_url, read_bytes, remote_stamp
 from .sources import FeatureFile, Matrix, Source, Url, source_of
 
@@ -61,7 +52,9 @@ _SAFE = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F6
 def _dtype_of(word, dtypes, path):
     if word not in dtypes:
         rule = "a file of features must hold little-endian floating-point numbers"
-        refuse("open_rows", rule, f"{word} in {Path(path).name}", "save it as float16, 32 or 64")
+        checks.refuse(
+            "open_rows", rule, f"{word} in {Path(path).name}", "save it as float16, 32 or 64"
+        )
     return dtypes[word]
 
 
@@ -87,10 +80,10 @@ def npy_layout(
                 read = np.lib.format.read_array_header_2_0
             shape, by_columns, dtype = read(f)
         except ValueError as e:
-            refuse("open_rows", "a .npy file must have its header", str(e), "save it again")
+            checks.refuse("open_rows", "a .npy file must have its header", str(e), "save it again")
         if by_columns and len(shape) == 2 and min(shape) > 1:
             remedy = "save np.ascontiguousarray(X)"
-            refuse("open_rows", "a matrix must lie row by row", "column by column", remedy)
+            checks.refuse("open_rows", "a matrix must lie row by row", "column by column", remedy)
         return Layout(str(path), f.tell(), shape, _dtype_of(dtype.str, _NUMPY, path))
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #41a0a609
@@ -105,13 +98,15 @@ def safetensors_layout(
             header = json.loads(f.read(min(length, 2**27)))  # a longer one is none
             header.pop("__metadata__", None)
         except (ValueError, AttributeError) as e:
-            refuse("open_rows", "a .safetensors file must have its header", e, "save it again")
+            checks.refuse(
+                "open_rows", "a .safetensors file must have its header", e, "save it again"
+            )
     if key is None:
         matrices = [name for name, entry in header.items() if len(entry["shape"]) == 2]
         key = "features" if "features" in matrices or len(matrices) != 1 else matrices[0]
     if key not in header:
         got = f"{', '.join(sorted(header))[:120] or 'nothing'} in {Path(path).name}"
-        refuse("open_rows", f"a file must hold the tensor {key!r}", got, "pass its key")
+        checks.refuse("open_rows", f"a file must hold the tensor {key!r}", got, "pass its key")
     entry = header[key]
     first = entry["data_offsets"][0]
     dtype = _dtype_of(entry["dtype"], _SAFE, path)
@@ -205,7 +200,7 @@ class RowMatrix:
     ) -> int:
         "Rows in a block: off the CPU, what 1 GB or an eighth of the device's free memory holds."
         if self.device.type != "cpu":
-            room = min(_DEVICE_BYTES, available_memory(self.device) // 8)
+            room = min(_DEVICE_BYTES, checks.available_memory(self.device) // 8)
             return max(1, room // bytes_each)
         return max(1, usual or _BLOCK_BYTES // (4 * self.shape[1]))
 
@@ -216,7 +211,7 @@ class RowMatrix:
         "All rows, a block at a time; at the end the file must be what it was."
         if size is None:
             size = self.block_rows(16 * self.shape[1])
-        for rows in row_blocks(len(self), check_count(size, "RowMatrix.blocks", "size")):
+        for rows in row_blocks(len(self), checks.check_count(size, "RowMatrix.blocks", "size")):
             yield rows, self.read(rows)
         self.check_unchanged()
 
@@ -229,7 +224,7 @@ class RowMatrix:
             return
         got = "no file" if stamp is None else "another size or time of change"
         rule = f"the file of {self.name} must stay as it is during a run"
-        refuse("RowMatrix", rule, got, "run again when nothing writes to it", OSError)
+        checks.refuse("RowMatrix", rule, got, "run again when nothing writes to it", OSError)
 
     def _kept(self, spans):  # rows as they are kept, of pairs (first row, number of rows)
         if self.layout is None:
@@ -261,35 +256,35 @@ class RowMatrix:
     def _refuse_short(self, start):
         rule = f"the file of {self.name} must hold {len(self)} rows"
         got = f"an end within the block that begins at row {start}"
-        refuse("RowMatrix", rule, got, "write the file again", OSError)
+        checks.refuse("RowMatrix", rule, got, "write the file again", OSError)
 
     def _refuse_rows(self, X, index):  # of which the sum is not finite
         bad = (~torch.isfinite(X)).any(1).nonzero().flatten()
         if len(bad):
             rule = f"{self.name} must be finite"
             got = f"a non-finite value in row {index[int(bad[0])]}"
-            refuse("RowMatrix", rule, got, "drop or impute such rows")
+            checks.refuse("RowMatrix", rule, got, "drop or impute such rows")
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #1e85c1f6
-RowsLike = TypeAliasType("RowsLike", str | os.PathLike | ArrayLike | Source | RowMatrix)
+RowsLike = TypeAliasType("RowsLike", str | os.PathLike | checks.ArrayLike | Source | RowMatrix)
 _KINDS = (".npy", ".safetensors")
 
 
 def _file_layout(path, key):
     if not is_url(path) and not path.is_file():
         rule = "a file of features must exist"
-        refuse("open_rows", rule, repr(str(path)[-99:]), "check", OSError)
-    suffix = check_choice(Path(path).suffix, _KINDS, "open_rows", "the suffix")
+        checks.refuse("open_rows", rule, repr(str(path)[-99:]), "check", OSError)
+    suffix = checks.check_choice(Path(path).suffix, _KINDS, "open_rows", "the suffix")
     return npy_layout(path) if suffix == ".npy" else safetensors_layout(path, key)
 
 
 def _array_of(source, name):  # float16 and bfloat16 stay what they are
     if not isinstance(source, np.memmap):
-        source = as_tensor(source, "open_rows", name)
+        source = checks.as_tensor(source, "open_rows", name)
     wide = source.dtype in (np.float16, np.float32, np.float64)
     if not wide and not (isinstance(source, Tensor) and source.is_floating_point()):
         got = str(source.dtype)
-        refuse("open_rows", f"{name} must be floating-point numbers", got, "pass X.float()")
+        checks.refuse("open_rows", f"{name} must be floating-point numbers", got, "pass X.float()")
     return source
 
 
@@ -300,7 +295,7 @@ def _checked_device(device):  # torch.device that is there and counts in float64
     except Exception as e:  # each backend has an error of its own
         rule = "device must be there and hold float64 numbers, in which sums are kept"
         got = f"{str(device)[:40]!r}: {' '.join(str(e).split())[:90]}"
-        refuse("open_rows", rule, got, "pass 'cpu' or 'cuda'")
+        checks.refuse("open_rows", rule, got, "pass 'cpu' or 'cuda'")
     return device
 
 
@@ -332,10 +327,12 @@ def open_rows(
     shape = tuple((layout or array).shape)
     if len(shape) != 2 or shape[0] < 2 or shape[1] < 1:
         rule = f"{name} must have two dimensions (points, features) and two points"
-        refuse("open_rows", rule, f"shape {shape}", "flatten or stack it to (n, d)")
+        checks.refuse("open_rows", rule, f"shape {shape}", "flatten or stack it to (n, d)")
     if layout and (stamp is None or stamp[0] < layout.end):
         got = f"{stamp[0] if stamp else 0} bytes instead of {layout.end}"
-        refuse("open_rows", f"the file of {name} must be whole", got, "write it again", OSError)
+        checks.refuse(
+            "open_rows", f"the file of {name} must be whole", got, "write it again", OSError
+        )
     return RowMatrix(name, layout, array, stamp, device or _HERE)
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #4c2113fa
@@ -344,9 +341,11 @@ def open_models(
     caller: str,  # who asks
 ) -> dict[str, RowMatrix]:  # of each name
     "Open the features of several models of the same points."
-    check_instance(models, Mapping, caller, "models", remedy="pass a dictionary name -> features")
+    checks.check_instance(
+        models, Mapping, caller, "models", remedy="pass a dictionary name -> features"
+    )
     if not models:
-        refuse(caller, "models must hold at least one model", "none", "pass one or several")
+        checks.refuse(caller, "models must hold at least one model", "none", "pass one or several")
     opened = {str(name): open_rows(X, name=str(name)) for name, X in models.items()}
-    check_same_n(caller, **{name: len(rows) for name, rows in opened.items()})
+    checks.check_same_n(caller, **{name: len(rows) for name, rows in opened.items()})
     return opened
