@@ -247,7 +247,6 @@ def label_hits(
         counts=labels.bincount(minlength=q),
     )
 
-
 # %% ../nbs/workshop/08_probes.ipynb #16bc93e6
 @documented
 def label_accuracy(
