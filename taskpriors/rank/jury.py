@@ -9,6 +9,7 @@ __all__ = []
 import hashlib
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
@@ -26,7 +27,7 @@ import taskpriors.checks as checks
 from ..inputs import named_models
 from ..inputs.image_source import ImageSource
 from ..inputs.loaders import LoadedBatches
-from ..inputs.texts import TextSource
+from ..inputs.texts import TOO_LONG, TextSource
 from . import members
 from .laws import PriorChoice
 from .members import AnyModel, Settled
@@ -453,5 +454,9 @@ def see_inputs(
         jury.families, [members.attempt(load_juror, juror) for juror in jury.jurors]
     )
     embedding = {name: options.embedding[name] for name in _FOR_JURORS if name in options.embedding}
-    models, failed = members.gather_models(loaded, source, replace(options, embedding=embedding))
+    with warnings.catch_warnings():  # nobody chose the jurors
+        warnings.filterwarnings("ignore", f".*{TOO_LONG}", UserWarning)
+        models, failed = members.gather_models(
+            loaded, source, replace(options, embedding=embedding)
+        )
     return Settled(models, broken | failed)
