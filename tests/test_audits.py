@@ -1,5 +1,6 @@
 """What audits found wrong and no chapter shows: all of it was silent or ended in a bare error."""
 
+import re
 from functools import partial
 
 import numpy as np
@@ -259,3 +260,28 @@ def test_a_network_traced_in_training_mode_is_traced_again(held, layer, tmp_path
     network.eval()
     inputs = torch.stack([torch.tensor(x).float()[None] / 255 for x in PICTURES])
     torch.testing.assert_close(embedded(), network(inputs).detach(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["video", "pairs far apart", "no copies", "in files"])
+def test_near_copies_among_many_points_are_counted(kind, tmp_path):
+    g = np.random.default_rng(0)
+    X = g.normal(size=(9000, 6))
+    if kind == "video":
+        X = X[:900].repeat(10, 0) + 1e-4 * g.normal(size=X.shape)
+    elif kind != "no copies":
+        X[4500:] = X[:4500] + 1e-4 * g.normal(size=(4500, 6))
+    models = {k: torch.tensor(X @ g.normal(size=(6, 6))) for k in "ab"}
+    on_disk = kind == "in files"
+    files = in_files(models, tmp_path) if on_disk else models
+    ranking = tp.rank_models(files, on_disk=on_disk, **QUICK)
+    notes = " ".join(ranking.settings["notes"])
+    if on_disk:
+        assert "near copies, as the frames of a video, are not among more than 8,192" in notes
+    elif kind == "no copies":
+        assert "among 4,096 of the 9,000 points alone, a random choice: none is" in notes
+    else:
+        said = re.search(r"(\d+) are as rows (\d+) and (\d+)", notes.replace(",", ""))
+        n_copies, i, j = map(int, said.groups())
+        expected = 4096 if kind == "video" else 4096**2 / 9000
+        assert abs(n_copies - expected) < 4 * 4096**0.5
+        assert i // 10 == j // 10 if kind == "video" else j - i == 4500
