@@ -127,6 +127,10 @@ def as_tensor(
             X = np.asarray(X)
         X = torch.as_tensor(_shareable(X) if isinstance(X, np.ndarray) else X)
     except (TypeError, ValueError, RuntimeError, OverflowError, AttributeError) as e:
+        if isinstance(X, np.ndarray) and X.dtype.kind != "V":
+            remedy = "pass numbers: X.astype(float)"
+            remedy += ", or np.stack(X) where it holds one array for each point" * X.dtype.hasobject
+            refuse(caller, rule, f"an array of {X.dtype}", remedy, TypeError)
         got = f"{type(X).__name__} ({shown(e, 80)})"
         refuse(caller, rule, got, "pass a tensor, an array or equally long lists", TypeError)
     if X.is_complex():

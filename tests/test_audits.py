@@ -1,5 +1,8 @@
 """What audits found wrong and no chapter shows: all of it was silent or ended in a bare error."""
 
+import json
+import re
+import zipfile
 from functools import partial
 
 import numpy as np
@@ -9,6 +12,7 @@ from torch import nn
 
 import taskpriors as tp
 import taskpriors.jobs.label_sheet as label_sheet
+from taskpriors.inputs.row_labels import groups_of_points, read_labels
 
 QUICK = dict(n_tasks=20, cache=False, progress=False)
 PICTURES = np.random.default_rng(0).integers(0, 256, (40, 8, 8), dtype=np.uint8)
@@ -259,3 +263,78 @@ def test_a_network_traced_in_training_mode_is_traced_again(held, layer, tmp_path
     network.eval()
     inputs = torch.stack([torch.tensor(x).float()[None] / 255 for x in PICTURES])
     torch.testing.assert_close(embedded(), network(inputs).detach(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["video", "pairs far apart", "no copies", "in files"])
+def test_near_copies_among_many_points_are_counted(kind, tmp_path):
+    g = np.random.default_rng(0)
+    X = g.normal(size=(9000, 6))
+    if kind == "video":
+        X = X[:900].repeat(10, 0) + 1e-4 * g.normal(size=X.shape)
+    elif kind != "no copies":
+        X[4500:] = X[:4500] + 1e-4 * g.normal(size=(4500, 6))
+    models = {k: torch.tensor(X @ g.normal(size=(6, 6))) for k in "ab"}
+    on_disk = kind == "in files"
+    files = in_files(models, tmp_path) if on_disk else models
+    ranking = tp.rank_models(files, on_disk=on_disk, **QUICK)
+    notes = " ".join(ranking.settings["notes"])
+    if on_disk:
+        assert "near copies, as the frames of a video, are not among more than 8,192" in notes
+    elif kind == "no copies":
+        assert "among 4,096 of the 9,000 points alone, a random choice: none is" in notes
+    else:
+        said = re.search(r"(\d+) are as rows (\d+) and (\d+)", notes.replace(",", ""))
+        n_copies, i, j = map(int, said.groups())
+        expected = 4096 if kind == "video" else 4096**2 / 9000
+        assert abs(n_copies - expected) < 4 * 4096**0.5
+        assert i // 10 == j // 10 if kind == "video" else j - i == 4500
+
+
+@pytest.mark.parametrize("kind", ["zip", "sheet of Excel", "gzip", "parquet"])
+def test_a_packed_table_under_another_ending_is_named(kind, tmp_path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(dict(row=range(200), label=["a", "b"] * 100))
+    path = tmp_path / "labels.csv"
+    if kind == "parquet":
+        frame.to_parquet(path)
+    elif kind == "sheet of Excel":
+        with zipfile.ZipFile(path, "w") as book:
+            book.writestr("xl/workbook.xml", "<workbook/>")
+    else:
+        frame.to_csv(path, index=False, compression=kind)
+    with pytest.raises(ValueError, match=f"labels.csv must hold text. Got .*{kind}"):
+        tp.rank_models(company(), labels=path, **QUICK)
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_tables_of_other_libraries_place_labels_and_groups(library):
+    made_of = pytest.importorskip(library)
+    table = made_of.DataFrame if library == "polars" else made_of.table
+    rows = torch.randperm(200, generator=torch.Generator().manual_seed(0)).tolist()
+    truth, groups = [f"c{k % 2}" for k in range(200)], [k // 5 for k in range(200)]
+    labels = table(dict(row=rows, label=[truth[k] for k in rows]))
+    grouped = table(dict(row=rows, group=[groups[k] for k in rows]))
+    assert read_labels(labels, None, 200).classes.tolist() == [k % 2 for k in range(200)]
+    assert groups_of_points(grouped, None, 200, "rank_models").names == groups
+
+
+@pytest.mark.parametrize("n_features", [3, 200])
+def test_lists_by_name_in_json_are_points_or_columns(n_features, tmp_path):
+    X = np.random.default_rng(0).normal(size=(200, n_features)).tolist()
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps({f"image{k}.png": row for k, row in enumerate(X)}))
+    with pytest.raises(ValueError, match="must say whether its names are points or columns"):
+        tp.embed(path, None, cache=False)
+    path.write_text(json.dumps(X))
+    np.testing.assert_allclose(tp.embed(path, None, cache=False), X, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "unlike",
+    [lambda X: X.astype(object), lambda X: X.astype(str), lambda X: X.astype(np.longdouble)],
+)
+def test_the_remedy_for_an_array_of_other_things_works(unlike):
+    X = unlike(np.random.default_rng(0).normal(size=(20, 3)))
+    with pytest.raises(TypeError, match=r"pass numbers: X.astype\(float\)"):
+        tp.embed(X, None)
+    assert tp.embed(X.astype(float), None).shape == (20, 3)

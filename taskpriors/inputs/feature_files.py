@@ -354,6 +354,10 @@ def read_json(
     if path.suffix.lower() == ".json":
         read = json.loads(text)
         frame = tables.frame_of_json(read, path.name, caller)
+        if frame is None and isinstance(read, dict) and len(read) > 1:
+            rule = f"{path.name:.40} must say whether its names are points or columns"
+            got = f"lists by name, as {next(iter(read))!r:.40}"
+            refuse(caller, rule, got, "write a list of rows, or one record a line into .jsonl")
         return pd.DataFrame(read) if frame is None else frame
     return pd.DataFrame([json.loads(line) for line in text.splitlines() if line.strip()])
 

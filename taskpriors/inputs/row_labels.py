@@ -513,6 +513,8 @@ def _entries_of(labels: Any, label_column: str | None, caller: str) -> Entries |
         return _labels_in(os.fspath(labels), label_column, caller)
     if isinstance(labels, Mapping):
         return Entries(list(labels.values()), (Key("the keys", list(labels), "the keys"),))
+    if not hasattr(labels, "iloc") and hasattr(labels, "columns"):
+        labels = labels.to_pandas() if hasattr(labels, "to_pandas") else labels  # polars, arrow
     if hasattr(labels, "iloc") and hasattr(labels, "columns"):
         table = tables.of_frame(labels, "the data frame")
         plain = [tables.plain_name(column) for column in table.columns]
@@ -965,6 +967,8 @@ def _group_entries(groups: Any, caller: str) -> Any:  # Entries, an array or a l
             table = tables.read(file, caller, column_names={*GROUP_NAMES, *_WANTED})
             column = _group_column(table.columns)
         return _labels_in(groups, column, caller)
+    if not hasattr(groups, "iloc") and hasattr(groups, "columns"):
+        groups = groups.to_pandas() if hasattr(groups, "to_pandas") else groups  # polars, arrow
     if hasattr(groups, "iloc") and hasattr(groups, "columns"):
         return _entries_of(groups, _group_column(groups.columns), caller)
     entries: Any = _entries_of(groups, None, caller)

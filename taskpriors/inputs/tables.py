@@ -41,6 +41,18 @@ def _encoding_of(
     return "utf-16-le" if start[1::2].count(0) > start[::2].count(0) else "utf-16-be"
 
 
+_PACKED = (  # how files begin that are no text, whatever their ending
+    (
+        b"PK\x03\x04",
+        "an archive (zip, or a sheet of Excel)",
+        "unpack it, or save the sheet as .csv",
+    ),
+    (b"\x1f\x8b", "what gzip has packed", "give it the ending .gz"),
+    (b"PAR1", "a table of parquet", "give it the ending .parquet"),
+    (b"%PDF-", "a PDF", "save its table as .csv"),
+)
+
+
 def text_in(
     path: Path,
     caller: str,  # who asks
@@ -51,6 +63,9 @@ def text_in(
     if path.suffix == ".gz":
         content = gzip.decompress(content)
     encoding, name = _encoding_of(content[:1000]), shortened(path.name, 40)
+    for mark, packed, remedy in _PACKED:
+        if content.startswith(mark):
+            refuse(caller, f"{name} must hold text", packed, remedy)
     try:
         text = content.decode(encoding)
     except UnicodeDecodeError as e:

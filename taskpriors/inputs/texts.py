@@ -651,6 +651,34 @@ def _rows_at(
     widths.add(rows.shape[1])
     return rows
 
+# %% ../../nbs/inputs/07_texts.ipynb #24836a47
+_ENDS = 8  # tokens that a tokenizer adds to a text, at most
+TOO_LONG = "texts have more tokens than the"  # words of the warning
+
+
+def _warn_of_cut_texts(source: sources.Source, encode: Callable, texts: TextSource, name: str):
+    "How many texts a network of tokens does not read to their end, and what would change it."
+    if isinstance(encode, TokenEncoder):
+        tokenizer, limit, network = encode.tokenizer, encode.longest, encode.model.network
+        setting = "model_max_length of its tokenizer"
+    elif isinstance(source, Network) and (pair := source.with_tokenizer()) is not source:
+        tokenizer, limit, network = pair.partner, source.model.max_seq_length, pair.model
+        setting = "its max_seq_length"
+    else:
+        return
+    positions = min((k for k in position_limits(network) if k), default=_NO_LIMIT)
+    longest = min(limit or positions, positions)
+    long = [text for text in texts.texts if len(text.encode(errors="replace")) > longest - _ENDS]
+    if not long or not hasattr(tokenizer, "num_special_tokens_to_add"):
+        return
+    tokens = tokenizer(long, truncation=False, verbose=False)["input_ids"]
+    n_cut = sum(len(row) > longest for row in tokens)
+    if n_cut:
+        remedy = "split them, or take a network with more positions"
+        remedy = f"raise {setting} to read more" if longest < positions else remedy
+        said = f"{n_cut:,} of {len(texts):,} {TOO_LONG} {longest:,} that {name} reads"
+        warnings.warn(f"embed: {said}, and are cut there; {remedy}.", stacklevel=2)
+
 # %% ../../nbs/inputs/07_texts.ipynb #8536eefe
 def text_encoder(
     source: sources.Source,
@@ -663,6 +691,7 @@ def text_encoder(
     if isinstance(source, sources.Name):
         source = sources.source_of(_named_text_model(source.text, pooling))
     encode, module = _encoding_of(source, pooling)
+    _warn_of_cut_texts(source, encode, texts, name)
     forward = partial(_rows_at, encode=encode, texts=texts, name=name, widths=set())
     return Encoder(name, forward, module, transform=_as_position)
 

@@ -10,7 +10,9 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache
@@ -27,7 +29,7 @@ import taskpriors.checks as checks
 from ..inputs import named_models
 from ..inputs.image_source import ImageSource
 from ..inputs.loaders import LoadedBatches
-from ..inputs.texts import TextSource
+from ..inputs.texts import TOO_LONG, TextSource
 from . import members
 from .laws import PriorChoice
 from .members import AnyModel, Settled
@@ -447,5 +449,9 @@ def see_inputs(
         jury.families, [members.attempt(load_juror, juror) for juror in jury.jurors]
     )
     embedding = {name: options.embedding[name] for name in _FOR_JURORS if name in options.embedding}
-    models, failed = members.gather_models(loaded, source, replace(options, embedding=embedding))
+    with warnings.catch_warnings():  # nobody chose the jurors
+        warnings.filterwarnings("ignore", f".*{TOO_LONG}", UserWarning)
+        models, failed = members.gather_models(
+            loaded, source, replace(options, embedding=embedding)
+        )
     return Settled(models, broken | failed)

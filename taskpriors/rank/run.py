@@ -127,17 +127,22 @@ def _copies_in(features: Any) -> Tensor:  # number of the group of each point, s
     return find(features)
 
 
+def _copies_in_all(features: Sequence) -> Tensor:  # of points that are copies in every model
+    first, *others = sorted(features, key=lambda X: X.shape[1])
+    groups = _copies_in(first)
+    for X in others:
+        if len(groups.unique()) == len(groups):
+            break
+        groups = point_copies.numbered(torch.stack([groups, _copies_in(X)], 1))
+    return groups
+
+
 def copies_as_groups(
     options: RankOptions,
     models: Mapping,  # name -> Model
 ) -> tuple[RankOptions, str]:  # with groups if many points are copies; a sentence about copies
     "Points that are copies of each other in every model are no independent points."
-    features = sorted((model.features for model in models.values()), key=lambda X: X.shape[1])
-    groups = _copies_in(features[0])
-    for X in features[1:]:
-        if len(groups.unique()) == len(groups):
-            return options, ""
-        groups = point_copies.numbered(torch.stack([groups, _copies_in(X)], 1))
+    groups = _copies_in_all([model.features for model in models.values()])
     sizes = groups.bincount()
     if len(sizes) == len(groups):
         return options, ""
@@ -146,6 +151,28 @@ def copies_as_groups(
         return options, note
     remedy = "They are left out together; pass groups=range(n) to take them as independent."
     return replace(options, groups=groups), f"{note} {remedy}"
+
+
+_SAMPLED = 4096  # points among which near copies are looked for where there are too many
+
+
+def _near_copies_note(features: Sequence, seed: int) -> str:  # all in memory, shapes (n, d)
+    n = len(features[0])
+    rows = torch.randperm(n, generator=torch.Generator().manual_seed(seed))[:_SAMPLED].sort().values
+    groups = _copies_in_all([X[rows] for X in features])
+    sizes = groups.bincount()
+    n_copies = int(sizes[sizes > 1].sum())
+    found = "none is one of another"
+    if n_copies:
+        i, j = rows[(groups == int((sizes > 1).nonzero()[0])).nonzero()[:2, 0]].tolist()
+        found = (
+            f"{n_copies:,} are, as rows {i} and {j}, and were not left out together; name all that "
+            "belong together by groups="
+        )
+    return (
+        f"Near copies, as the frames of a video, were looked for among {len(rows):,} of the {n:,} "
+        f"points alone, a random choice: {found}."
+    )
 
 
 class Grouped(NamedTuple):
@@ -166,9 +193,14 @@ def groups_of(
     if options.groups is not None:
         names, notes = row_labels.groups_of_points(options.groups, source, n, options.caller)
         return Grouped(replace(options, groups=names), "", notes)
+    options, copied = copies_as_groups(options, models)
     most = point_copies.MOST
-    notes = () if n <= most else (_NO_NEAR_COPIES.format(most=most),)
-    return Grouped(*copies_as_groups(options, models), notes)
+    features = [model.features for model in models.values()]
+    if n <= most:
+        return Grouped(options, copied, ())
+    if options.groups is not None or not all(isinstance(X, Tensor) for X in features):
+        return Grouped(options, copied, (_NO_NEAR_COPIES.format(most=most),))
+    return Grouped(options, copied, (_near_copies_note(features, options.seed),))
 
 
 def split_points(
