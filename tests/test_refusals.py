@@ -181,8 +181,7 @@ CALLS = {
         )
     },
     "transfer.code_length": {
-        k: dict(features=X, labels=y)
-        for k in ("validation_loss", "mdl", "loss_curve")
+        k: dict(features=X, labels=y) for k in ("validation_loss", "mdl", "loss_curve")
     }
     | {k: dict(features=X, labels=y, eps=9.0) for k in ("sdl", "eps_sample_complexity")},
     "transfer.spectrum": {
