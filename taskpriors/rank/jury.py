@@ -413,7 +413,7 @@ def unjudged_words(
     return (
         "Few models say little about each other: on real labels the first place of two to five "
         f"lost {few['alone']:.1f} points of accuracy in the mean, and {few['jury']:.1f} where "
-        f"the networks of the extra `jury` saw the same inputs. To have that: {jury.cure}."
+        f"good networks that are not ranked saw the same inputs. To have that: {jury.cure}."
     )
 
 # %% ../../nbs/rank/08_jury.ipynb #e780e7c7
