@@ -659,10 +659,12 @@ TOO_LONG = "texts have more tokens than the"  # words of the warning
 def _warn_of_cut_texts(source: sources.Source, encode: Callable, texts: TextSource, name: str):
     "How many texts a network of tokens does not read to their end, and what would change it."
     if isinstance(encode, TokenEncoder):
-        tokenizer, limit, network = encode.tokenizer, encode.longest, encode.model.network
+        limit: Any = encode.longest
+        tokenizer, network = encode.tokenizer, encode.model.network
         setting = "model_max_length of its tokenizer"
     elif isinstance(source, Network) and (pair := source.with_tokenizer()) is not source:
-        tokenizer, limit, network = pair.partner, source.model.max_seq_length, pair.model
+        limit = source.model.max_seq_length
+        tokenizer, network = pair.partner, pair.model
         setting = "its max_seq_length"
     else:
         return

@@ -124,7 +124,7 @@ def _tell(ranking, out, given, report):
         print("", "All columns:", *lines, sep="\n")
         if ranking.reason:
             print(f"\n{console.wrapped(table.edges_note(ranking.reason), width)}")
-    if "labels" in given:
+    if "labels" in given and (len(ranking.models) > 3 or given["labels"][1:]):
         print("\nSpearman correlation with probe accuracy on the labels:")
         print(*(console.wrapped(line, width, 4) for line in _on_labels(ranking)), sep="\n")
     print(f"\nWritten to {_plain(out)}: ranking.csv, .json, .png and .safetensors")

@@ -42,7 +42,7 @@ class Command(argparse.ArgumentParser):
         self, args: Any | None = None, namespace: Any | None = None
     ) -> tuple[Any, list[str]]:  # what is known, and other words
         "Take options from --config, and refuse an unknown one with the nearest that there is."
-        flags = self._option_string_actions
+        flags, args = self._option_string_actions, self._with_models(args)
         if "--config" in flags:
             early = argparse.ArgumentParser(self.prog, add_help=False, allow_abbrev=False)
             early.add_argument("--config")
@@ -58,11 +58,41 @@ class Command(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(unknown)}{remedy}")
         return parsed, unknown
 
+    def _with_models(self, args):  # words before the first option are models
+        words = [str(word) for word in args or ()]
+        if "--models" not in self._option_string_actions or not words or words[0].startswith("-"):
+            return args
+        if any(word.partition("=")[0] == "--models" for word in words):
+            self.error(f"models are named twice: by --models, and as {words[0]} before any option")
+        return ["--models", *words]
+
 # %% ../../nbs/jobs/07_console.ipynb #c323145f
 _FIRST = ("model", "p_best", "expected_loss", "lead", "tier")
 _FIRST_TO_GO = ("worst_decile", "parameters", "dimension", "accuracy", "prior_skill", "error")
 _FIRST_TO_GO += ("skill", "label accuracy", "tier")
 ROWS = 10
+
+
+def _rows_left_out(frame, rows):
+    return 0 if rows is None or len(frame) <= rows + 1 else len(frame) - rows
+
+
+def fitted_columns(
+    frame: DataFrame,  # pandas.DataFrame of a ranking, best first, the columns of the print
+    width: int,  # characters of a line
+    rows: int | None = ROWS,  # at most; one more than that is shown, too; None: all
+) -> DataFrame:  # pandas.DataFrame
+    "The rows that are shown, with the columns for which there is room."
+    from taskpriors.show.table import table_lines
+
+    shown = frame.head(len(frame) - _rows_left_out(frame, rows))
+    ahead = [column for column in _FIRST if column in shown]
+    shown = shown[[*ahead, *shown.columns.drop(ahead)]]
+    for column in ("", *_FIRST_TO_GO):
+        shown = shown.drop(columns=column, errors="ignore")
+        if len(table_lines(shown)[0]) <= width:
+            break
+    return shown
 
 
 def fitted_table(
@@ -73,16 +103,8 @@ def fitted_table(
     "The table in lines of at most `width` characters, and how many rows are left out."
     from taskpriors.show.table import table_lines
 
-    left_out = 0 if rows is None else len(frame) - rows
-    shown = frame.head(rows) if left_out > 1 else frame
-    ahead = [column for column in _FIRST if column in shown]
-    shown = shown[[*ahead, *shown.columns.drop(ahead)]]
-    for column in ("", *_FIRST_TO_GO):
-        shown = shown.drop(columns=column, errors="ignore")
-        lines = table_lines(shown)
-        if len(lines[0]) <= width:
-            break
-    return [*lines, f"... and {left_out} more"] if left_out > 1 else lines
+    lines, left_out = table_lines(fitted_columns(frame, width, rows)), _rows_left_out(frame, rows)
+    return [*lines, f"... and {left_out} more"] if left_out else lines
 
 
 def table_in_blocks(
@@ -151,7 +173,7 @@ def terminal_text(
     n_models = len(ranking.models)
     summary = run_summary(ranking.settings, table, ranking.failures, n_models=n_models, width=width)
     shown = ranking.short_frame()
-    legend = " ".join(legend_lines(list(shown)))
+    legend = " ".join(legend_lines(list(fitted_columns(shown, width, rows))))
     return "\n".join(
         [
             *map(wrap, ranking.settings.get("company", ())),

@@ -81,9 +81,17 @@ class LabelLoop:
     @property
     def current(self) -> int | None:  # None: all wanted points have a label
         "The row of the point to label now."
+        return next(iter(self._left()), None)
+
+    def _left(self):  # rows that are wanted and have no label
         wanted = [] if self.ranking.to_label is None else self.ranking.to_label.tolist()
         known = self.answers.keys() | self.skipped
-        return next((row for row in wanted if row not in known), None)
+        return [row for row in wanted if row not in known]
+
+    @property
+    def ranks_next(self) -> bool:
+        "Does one more answer fill a batch, or is it the last one that is wanted?"
+        return len(self.answers) + 1 - self.n_ranked >= self.batch or len(self._left()) == 1
 
     @property
     def is_done(self) -> bool:
@@ -208,6 +216,7 @@ class LabelPanel:
             self.buttons.children = [self._button(k) for k in range(len(self.classes))]
         for control in (*self.buttons.children, self.new, self.skip):
             control.disabled = row is None
+        self.undo.disabled, self.keys.watched_events = False, ["keydown"]
         self.caption.value = html.escape(self.loop.words)
         if self.n_drawn != len(self.loop.history):
             self.n_drawn = len(self.loop.history)
@@ -231,8 +240,19 @@ class LabelPanel:
         return button
 
     def _act(self, step, *label):
-        step(*label)
-        self.show()
+        if label and self.loop.ranks_next:
+            self._wait()
+        try:
+            step(*label)
+        finally:
+            self.show()
+
+    def _wait(self):  # no answer is taken while the next point is not seen
+        for control in (*self.buttons.children, self.new, self.skip, self.undo):
+            control.disabled = True
+        self.keys.watched_events = []
+        said = counted(len(self.loop.answers) + 1, "label")
+        self.caption.value = f"The models are ranked again with {said} ..."
 
     def _typed(self, change):
         if change["new"].strip():

@@ -6,6 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/rank/07_change.ipynb #709c43c8
+import html
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -18,7 +19,7 @@ from .forecast import Forecast
 from ..show.words import shortened
 
 # %% ../../nbs/rank/07_change.ipynb #75a1b5a1
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Change:
     "What moved between two forecasts, of the models that are in both."
 
@@ -48,6 +49,16 @@ class Change:
         columns |= dict(error=self.error, moved=self.moved)
         rows = {name: values.tolist() for name, values in columns.items()}
         return pd.DataFrame(dict(model=list(self.models), **rows))
+
+    def __repr__(self):
+        return f"{self}\n\n{self._table().to_string(index=False)}"
+
+    def _repr_html_(self):
+        table = self._table().to_html(index=False, escape=True)
+        return f"<p><b>{html.escape(str(self))}</b></p>{table}"
+
+    def _table(self):  # as it is read
+        return self.to_frame().round(1).assign(moved=["yes" if k else "no" for k in self.moved])
 
     def __str__(self):
         a, b = (shortened(name, 30) for name in self.first)

@@ -11,8 +11,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache
@@ -409,7 +408,7 @@ def unjudged_words(
     return (
         "Few models say little about each other: on real labels the first place of two to five "
         f"lost {few['alone']:.1f} points of accuracy in the mean, and {few['jury']:.1f} where "
-        f"the networks of the extra `jury` saw the same inputs. To have that: {jury.cure}."
+        f"good networks that are not ranked saw the same inputs. To have that: {jury.cure}."
     )
 
 # %% ../../nbs/rank/08_jury.ipynb #e780e7c7

@@ -87,7 +87,7 @@ def report_page(
     rows, verdict = record["ranking"], record["verdict"]
     options = dict(record["settings"])
     models, versions = options.pop("models", {}), options.pop("versions", {})
-    left_out = {"company"}  # stands above the verdict
+    left_out = {"company", "unjudged"}  # stand in the verdict or above it
     left_out |= {"images", "points", "unreadable"} if options["images"] == "given" else set()
     lead, _, rest = verdict.partition("; taking it loses")
     if rest:
@@ -106,7 +106,8 @@ def report_page(
     contents |= dict(judges="Judges") if judges else {}
     tasks = list(_tasks(record)) if record["drawn"] and record["drawn"]["shown"] else []
     contents |= dict(tasks="Tasks") if tasks else {}
-    if record["agreement"] or record.get("label_agreement"):
+    on_labels = record.get("label_agreement") if len(rows) > 3 else None
+    if record["agreement"] or on_labels:
         contents |= dict(agreement="Agreement")
     contents |= dict(trust="What to trust")
     contents |= dict(failures="Failures") if record["failures"] else {}
@@ -121,7 +122,7 @@ def report_page(
         contents=(contents | dict(made="Settings")).items(),
         span=span,
         label_path=record.get("label_path"),
-        label_agreement=record.get("label_agreement"),
+        label_agreement=on_labels,
         chart=chart,
         n_unsized=len(rows) - len(sized),
         judges=sorted(judges, key=lambda row: -row["judge_weight"])[:HEAD_TO_HEAD],

@@ -76,9 +76,8 @@ def legend_lines(
     columns: Sequence,  # of the table in print
 ) -> list[str]:
     "What the columns of a forecast and the skill mean, one line each."
-    explained = [
-        name for name in ("p_best", "expected_loss", "lead", "tier", "skill") if name in columns
-    ]
+    forecast = ("p_best", "expected_loss", "lead", "error", "tier", "skill", "label accuracy")
+    explained = [name for name in forecast if name in columns]
     return [f"{column_of(name).heading}: {column_of(name).meaning}." for name in explained]
 
 
