@@ -658,11 +658,15 @@ TOO_LONG = "texts have more tokens than the"  # words of the warning
 
 def _warn_of_cut_texts(source: sources.Source, encode: Callable, texts: TextSource, name: str):
     "How many texts a network of tokens does not read to their end, and what would change it."
+    tokenizer: Any
+    limit: int | None  # of the setting
+    network: Any
     if isinstance(encode, TokenEncoder):
         tokenizer, limit, network = encode.tokenizer, encode.longest, encode.model.network
         setting = "model_max_length of its tokenizer"
     elif isinstance(source, Network) and (pair := source.with_tokenizer()) is not source:
-        tokenizer, limit, network = pair.partner, source.model.max_seq_length, pair.model
+        sentences: Any = source.model
+        tokenizer, limit, network = pair.partner, sentences.max_seq_length, pair.model
         setting = "its max_seq_length"
     else:
         return
