@@ -338,3 +338,34 @@ def test_the_remedy_for_an_array_of_other_things_works(unlike):
     with pytest.raises(TypeError, match=r"pass numbers: X.astype\(float\)"):
         tp.embed(X, None)
     assert tp.embed(X.astype(float), None).shape == (20, 3)
+
+
+OUTPUTS = dict(
+    sparse=lambda rows: rows.relu().to_sparse(),
+    complex=lambda rows: torch.fft.fft(rows),
+    tuple=lambda rows: (rows, rows.mean()),
+    none=lambda rows: None,
+    meta=None,
+)
+
+
+@pytest.mark.parametrize("kind", OUTPUTS)
+def test_what_an_encoder_returns_is_features_or_refused(kind):
+    network = nn.Sequential(nn.Flatten(), nn.Linear(64, 5))
+    says = {"complex": "return real numbers", "tuple": "Got tuple;", "none": "Got NoneType;"}
+    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 5, device="meta")) if kind == "meta" else None
+
+    def outputs(x):
+        return OUTPUTS[kind](network(x))
+
+    def embedded():
+        return tp.embed(
+            model or outputs, PICTURES, transform=as_tensor, cache=False, progress=False
+        )
+
+    if kind == "sparse":
+        inputs = torch.tensor(PICTURES).float() / 255
+        torch.testing.assert_close(embedded(), network(inputs).relu().detach())
+        return
+    with pytest.raises((TypeError, ValueError), match=says.get(kind, "must hold its weights")):
+        embedded()

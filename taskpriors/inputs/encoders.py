@@ -223,6 +223,11 @@ def evaluating(
         for module in modules_within(model):
             for part in module.modules():
                 state.quiet(part)
+        if moved is not None and any(weights.is_meta for weights in moved.parameters()):
+            rule = f"{type(moved).__name__} must hold its weights"
+            checks.refuse(
+                "embed", rule, "weights on the device meta", "load them, without device='meta'"
+            )
         if moved is not None:
             moved.to(device)
         with stance:
@@ -267,6 +272,7 @@ class BatchEncoder:
             out, pooling = choose_output(out, self.pooling, self.caller, self.name)
             if not isinstance(out, Tensor):
                 pool_output(out, pooling, self.caller, self.name)  # refuses
+            out = out.to_dense() if out.layout != torch.strided else out
             if n == 1 and out.ndim == 1:  # squeezed
                 out = out[None]
             if out.ndim == 0 or len(out) != n:

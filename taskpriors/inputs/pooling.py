@@ -111,10 +111,15 @@ def pool_output(
     shapes = (2, 3, 4)
     if not isinstance(out, Tensor) or (pooling != "flatten" and out.ndim not in shapes):
         rule = f"{name} must return a tensor (B, d), (B, d, H, W) or (B, tokens, d)"
-        named = isinstance(out, Mapping)
-        got = ", ".join(map(str, out))[:80] if named else tuple(getattr(out, "shape", ()))
-        got = f"{type(out).__name__} {'of ' if named else ''}{got}"
+        got = type(out).__name__
+        if isinstance(out, Mapping):
+            got += f" of {', '.join(map(str, out))[:80]}"
+        elif hasattr(out, "shape"):
+            got += f" {tuple(out.shape)}"
         refuse(caller, rule, got, "wrap it in a function that does", TypeError)
+    if out.is_complex():
+        rule, remedy = f"{name} must return real numbers", "take their real part or their modulus"
+        refuse(caller, rule, out.dtype, remedy, TypeError)
     if pooling == "flatten":
         return out.reshape(len(out), -1)
     if out.ndim == 2:

@@ -658,6 +658,9 @@ TOO_LONG = "texts have more tokens than the"  # words of the warning
 
 def _warn_of_cut_texts(source: sources.Source, encode: Callable, texts: TextSource, name: str):
     "How many texts a network of tokens does not read to their end, and what would change it."
+    tokenizer: Any
+    limit: int | None  # of the setting
+    network: Any
     if isinstance(encode, TokenEncoder):
         limit: Any = encode.longest
         tokenizer, network = encode.tokenizer, encode.model.network

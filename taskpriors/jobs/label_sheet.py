@@ -13,8 +13,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from ..checks import ArrayLike, check_same_n, check_several, check_tensor, refuse
 from ..inputs.images import ImagesLike, load_images
 from ..inputs.texts import TextsLike, load_texts
@@ -44,11 +42,14 @@ def _as_bytes(text):  # of names that are not UTF-8, the bytes as \\udcff
 
 # %% ../../nbs/jobs/07_label_sheet.ipynb #71d7bac0
 def _checked_rows(rows, n, caller):  # a list; n: of the points, None where nobody says it
-    chosen: Tensor = check_tensor(rows, caller, "rows").long()
+    rule, remedy = "rows must be rows of the points", "pass Ranking.next_labels(20)"
+    given = check_tensor(rows, caller, "rows").double()
+    chosen = given.long()
+    if given.ndim != 1 or not len(given) or not given.equal(chosen.double()):
+        refuse(caller, rule, shortened(str(given.tolist()), 60), remedy)
     n = int(chosen.max()) + 1 if n is None else n
-    if chosen.ndim != 1 or chosen.min() < 0 or chosen.max() >= n:
-        got = f"{tuple(chosen.shape)} from {chosen.min()} to {chosen.max()}, of {n} points"
-        refuse(caller, "rows must be rows of the points", got, "pass Ranking.next_labels(20)")
+    if chosen.min() < 0 or chosen.max() >= n:
+        refuse(caller, rule, f"{chosen.min()} to {chosen.max()}, of {n} points", remedy)
     return chosen.tolist()
 
 
