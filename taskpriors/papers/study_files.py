@@ -252,16 +252,14 @@ class SpecNet(nn.Module):
     def run(
         self,
         x: Tensor,  # images
-        upto: int | None = None,  # number of the value to stop at; None runs all
-    ) -> Any:  # that value, or the list of all values
+        upto: int | None = None,  # number of the last value; None runs all
+    ) -> list[Tensor]:  # the normalised images, then the value of each operation
         "The values of the operations."
         values = [self.normalise(x)]
         acts = {None: lambda v: v, "relu": F.relu, "relu6": F.relu6}
-        for node in self.spec["nodes"]:
+        for node in self.spec["nodes"][:upto]:
             value = self._value(node, [values[k] for k in node["in"]])
             values.append(acts[node.get("act")](value))
-            if upto == len(values) - 1:
-                return values[-1]
         return values
 
     def features(
@@ -269,14 +267,14 @@ class SpecNet(nn.Module):
         x: Tensor,  # images
     ) -> Tensor:  # (n, d)
         "Pooled features before the classifier."
-        return self.run(x, self.spec["features"])
+        return self.run(x, self.spec["features"])[-1]
 
     def forward(
         self,
         x: Tensor,  # images
     ) -> Tensor:  # (n, classes)
         "Scores of the classes."
-        return self.run(x, self.spec["logits"])
+        return self.run(x, self.spec["logits"])[-1]
 
 # %% ../../nbs/papers/17_study_files.ipynb #9a5e4435
 def residual_spec(
