@@ -659,15 +659,13 @@ TOO_LONG = "texts have more tokens than the"  # words of the warning
 def _warn_of_cut_texts(source: sources.Source, encode: Callable, texts: TextSource, name: str):
     "How many texts a network of tokens does not read to their end, and what would change it."
     tokenizer: Any
-    limit: int | None  # of the setting
+    limit: Any  # of the setting, None or whole
     network: Any
     if isinstance(encode, TokenEncoder):
-        limit: Any = encode.longest
-        tokenizer, network = encode.tokenizer, encode.model.network
+        tokenizer, limit, network = encode.tokenizer, encode.longest, encode.model.network
         setting = "model_max_length of its tokenizer"
     elif isinstance(source, Network) and (pair := source.with_tokenizer()) is not source:
-        limit = source.model.max_seq_length
-        tokenizer, network = pair.partner, pair.model
+        tokenizer, limit, network = pair.partner, source.model.max_seq_length, pair.model
         setting = "its max_seq_length"
     else:
         return
