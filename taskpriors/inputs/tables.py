@@ -424,7 +424,7 @@ def of_frame(
     return Table(name, tuple(str(column).strip() for column in columns), tuple(cells))
 
 
-def _once_each(pairs: list) -> dict:  # a dictionary of json would keep the last of two
+def _once_each(pairs: list) -> dict[str, Any]:  # a dictionary of json would keep the last of two
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
