@@ -435,6 +435,31 @@ JUDGED = 2**14  # points of the sample
 def _number_of(groups, n, caller):  # of the group of each point, shape (n,), or None
     return None if groups is None else whole_groups.check_groups(groups, n, caller).number
 
+# %% ../../nbs/prior/19_ridge_on_disk.ipynb #9c0cb437
+def heldout_error_of_rows(
+    features: row_blocks.RowsLike,  # what open_rows takes, shape (n, d), n above d + 1
+    labels: ArrayLike,  # sampled tasks as whole numbers of any type, shape (n_tasks, n)
+    *,
+    n_classes: int | None = None,  # q; None is one more than the largest label
+    groups: ArrayLike | None = None,  # of each point, shape (n,), left out whole; None: points are
+    n_judged: int = JUDGED,  # points whose leave-one-out residuals are formed; all, if there are
+    block_size: int | None = None,  # rows read at a time; changes the answer by rounding only
+) -> HeldoutError:  # with point_errors and pseudo_values of the points judged
+    """Expected leave-one-out error of ridge probes over tasks, in one pass over a file.
+
+    Generalised cross-validation over all points plus the mean, over the points judged, of what
+    leave-one-out adds to it: exact if all are judged.
+    """
+    caller = "heldout_error_of_rows"
+    rows = row_blocks.open_rows(features)
+    tasks = check_row_tasks(labels, len(rows), caller, n_classes=n_classes)
+    n_judged = checks.check_count(n_judged, caller, "n_judged", low=2)
+    number = _number_of(groups, len(rows), caller)
+    fit = fit_rows(row_sums(rows, tasks, block_size=block_size)[0])
+    if number is not None:
+        return _heldout_groups(fit, rows, tasks, number, n_judged=n_judged, caller=caller)[0]
+    return _heldout(fit, _of_all(fit, rows, tasks, n_judged), tasks, caller)
+
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #b81ebd01
 class _Groups(NamedTuple):  # a sample of whole groups
     sample: _Sample
