@@ -216,8 +216,11 @@ def test_the_zoo_is_called_a_toy():
 
 
 def test_models_need_no_option(typed):
+    def words(out):  # each ranking has a folder of its own
+        return re.sub(r"\branking-\d+", "ranking", out).split()
+
     code, out, err = typed("rank", *FILES, "--n-tasks", "20", "--quiet")
-    assert code == 0 and out == typed(*RANK)[1], err
+    assert code == 0 and words(out) == words(typed(*RANK)[1]), err
     code, _, err = typed("rank", FILES[0], "--models", *FILES[1:])
     assert code == 2 and "models are named twice" in err
 
