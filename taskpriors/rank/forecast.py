@@ -696,6 +696,9 @@ def numbers_of_labels(
     return [*(first * 2**i for i in range(60) if first * 2**i < supply.n_points), supply.n_points]
 
 
+END_NAMES = ("low", "high")
+
+
 def path_of_labels(
     forecast: Forecast,
     points: PointEvidence,
@@ -716,15 +719,15 @@ def path_of_labels(
     law = posterior_of(constants, points, labels=labels, record=record)
     mean = law.weights @ law.mean
     gap = (mean[a] - mean[b]).item()
-    slope = 100 * forecast.level * (1 - forecast.level)
+    _, now = certainty_of(law, gap, (a, b))
     for number in numbers_of_labels(supply):
         if number <= supply.n_labels:
             continue
         later = with_labels(supply, number, mean)
         law = posterior_of(constants, points, labels=later, record=record)
         probability, deviation = certainty_of(law, gap, (a, b))
-        reach = 1.96 * slope * deviation
-        ends = dict(low=today.lead - reach, high=today.lead + reach)
+        share = deviation / now if now > 0 else 1.0  # of today's interval
+        ends = {end: today.lead + share * (getattr(today, end) - today.lead) for end in END_NAMES}
         rows.append(dict(labels=number, lead=today.lead, **ends, probability=probability))
     return pd.DataFrame(rows)[["labels", "lead", "low", "high", "probability"]]
 
