@@ -21,7 +21,7 @@ import torch
 from distributed.utils import get_mp_context
 from other_device import NAME, OtherDevice
 
-from taskpriors.rank import disk
+from taskpriors.prior import cut_prior, ridge_on_disk
 from taskpriors.rank.models import rank_models
 
 rank_rows = partial(rank_models, on_disk=True)
@@ -165,13 +165,13 @@ KNOWN = torch.arange(400) % 3
 @pytest.fixture
 def scored(monkeypatch):
     "Names of the models that are scored, in order."
-    names, plain = [], disk.scores_of_rows
+    names, plain = [], ridge_on_disk.scores_of_rows
 
     def counted(rows, *args, **how):
         names.append(rows.name)
         return plain(rows, *args, **how)
 
-    monkeypatch.setattr(disk, "scores_of_rows", counted)
+    monkeypatch.setattr(ridge_on_disk, "scores_of_rows", counted)
     return names
 
 
@@ -208,8 +208,8 @@ def test_a_run_goes_on_where_it_stopped(files, scored, monkeypatch, stop):
     with pytest.raises(error, match=said):
         rank_rows(files, executor=executor, **how)
     assert scored == ["model 0", "model 1"]
-    monkeypatch.setattr(disk, "row_kernel", None)
-    monkeypatch.setattr(disk, "cut_prior", None)
+    monkeypatch.setattr(cut_prior, "row_kernel", None)
+    monkeypatch.setattr(cut_prior, "cut_prior", None)
     resumed = rank_rows(files, **how)
     assert scored == 2 * [f"model {k}" for k in range(4)]  # over the tasks, and over the labels
     monkeypatch.undo()
@@ -248,14 +248,18 @@ def test_a_full_disk_leaves_nothing_behind(files, tmp_path, monkeypatch, what, s
 
 @pytest.mark.parametrize("when", ["kernels", "tasks", "scores"])
 def test_a_file_that_shrinks_is_a_failure(files, monkeypatch, when):
-    step = dict(kernels="row_kernel", tasks="cut_prior", scores="scores_of_rows")[when]
-    plain, path = getattr(disk, step), files["model 1"]
+    module, step = {
+        "kernels": (cut_prior, "row_kernel"),
+        "tasks": (cut_prior, "cut_prior"),
+        "scores": (ridge_on_disk, "scores_of_rows"),
+    }[when]
+    plain, path = getattr(module, step), files["model 1"]
 
     def shrinking(*args, **how):
         os.truncate(path, min(path.stat().st_size, 5000))
         return plain(*args, **how)
 
-    monkeypatch.setattr(disk, step, shrinking)
+    monkeypatch.setattr(module, step, shrinking)
     ranking = rank_rows(files, **dict(FEW, cache=False))
     assert list(ranking.models) == ["model 0", "model 2", "model 3"]
     assert list(ranking.failures) == ["model 1"]

@@ -278,7 +278,10 @@ def _is_at_hand(source, texts):  # without a download, and without asking a func
     return isinstance(source, (sources.Network, sources.WordVectors))
 
 
-def _usual_text(points):  # place of the text whose number of words is nearest to the mean
+def usual_text(
+    points: TextSource,
+) -> int:  # place among them
+    "The text whose number of words is nearest to the mean."
     lengths = [len(str(text).split()) for text in points.texts]
     mean = sum(lengths) / len(lengths)
     return min(range(len(lengths)), key=lambda k: abs(lengths[k] - mean))
@@ -302,7 +305,7 @@ def network_work(
             return NetworkWork(word_means(source.vectors, points.subset([0])).shape[1], 0.0, 0)
         encoder: Any = text_encoder(source, points)
         forward, module = encoder.forward, encoder.module
-        batch = torch.tensor([_usual_text(points)])
+        batch = torch.tensor([usual_text(points)])
     else:
         encoder = accepted_models.load_encoder(source)
         forward, module, batch = encoder.forward, encoder.module, encoder.transform(points[0])[None]

@@ -214,7 +214,7 @@ class LinearRule(Result):
 
     def decision(self, x: ArrayLike) -> Tensor:  # shape (*eps, n), from points (n, d)
         "Signed value of each rule at each point."
-        x = checks.check_numbers(x, "decision", "x")
+        x = checks.check_finite(checks.check_tensor(x, "decision", "x"), "decision", "x")
         if x.ndim != 2 or x.shape[1] != len(self.center):
             rule = f"x must have shape (n, {len(self.center)})"
             checks.refuse("decision", rule, f"shape {tuple(x.shape)}", "flatten the points")
