@@ -18,14 +18,9 @@ from torch import Tensor
 import taskpriors.checks as checks
 import taskpriors.ridge as ridge
 from ..checks import ArrayLike, Seed
-from . import prefix
+from . import left_out_groups, prefix
 from .calibration import critical_temperature
 from .heldout import error_on_basis
-from taskpriors.prior.left_out_groups import (
-    check_groups,
-    error_without_groups,
-    hits_without_groups,
-)
 from ..probes import label_hits
 from ..results import Result
 from ..signatures import documented
@@ -287,8 +282,8 @@ class LabelledSkill(Result):
 
 
 def _grouping_of(groups, points, n, caller):  # Grouping of the labelled points
-    whole = check_groups(groups, n, caller).number
-    return check_groups(whole[points], len(points), caller)
+    whole = left_out_groups.check_groups(groups, n, caller).number
+    return left_out_groups.check_groups(whole[points], len(points), caller)
 
 
 def _means_of_groups(values, grouping):  # (m, k) -> (m, n_groups), with the same error of the mean
@@ -329,8 +324,8 @@ def labelled_skill(
             error = error_on_basis(basis, tasks, caller)
             right = label_hits(basis, tasks[0], q, caller)
         else:
-            error = error_without_groups(basis, tasks, grouping.number, caller)
-            right = hits_without_groups(basis, tasks[0], grouping.number, caller)
+            error = left_out_groups.error_without_groups(basis, tasks, grouping.number, caller)
+            right = left_out_groups.hits_without_groups(basis, tasks[0], grouping.number, caller)
         assert error.point_ratios is not None
         skills.append(error.skill)
         values.append((1 - error.point_ratios).cpu())
