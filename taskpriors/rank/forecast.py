@@ -696,9 +696,6 @@ def numbers_of_labels(
     return [*(first * 2**i for i in range(60) if first * 2**i < supply.n_points), supply.n_points]
 
 
-END_NAMES = ("low", "high")
-
-
 def path_of_labels(
     forecast: Forecast,
     points: PointEvidence,
@@ -727,7 +724,9 @@ def path_of_labels(
         law = posterior_of(constants, points, labels=later, record=record)
         probability, deviation = certainty_of(law, gap, (a, b))
         share = deviation / now if now > 0 else 1.0  # of today's interval
-        ends = {end: today.lead + share * (getattr(today, end) - today.lead) for end in END_NAMES}
+        low = today.lead + share * (today.low - today.lead)
+        high = today.lead + share * (today.high - today.lead)
+        ends = dict(low=low, high=high)
         rows.append(dict(labels=number, lead=today.lead, **ends, probability=probability))
     return pd.DataFrame(rows)[["labels", "lead", "low", "high", "probability"]]
 
