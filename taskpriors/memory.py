@@ -83,9 +83,7 @@ def address_space_left() -> float:  # bytes; infinity without a limit
     return soft - psutil.Process().memory_info().vms
 
 # %% ../nbs/workshop/00_memory.ipynb #1e6623d5
-def available_memory(
-    device: str | torch.device = "cpu",  # torch device
-) -> int:  # bytes
+def available_memory(device: str | torch.device = "cpu") -> int:  # bytes
     "Bytes that can still be allocated on `device`: what machine, group and process leave."
     device = torch.device(device)
     if device.type == "cuda":

@@ -291,11 +291,7 @@ def pass_over_pairs(
     return svd.note_origin(pairs, features)
 
 # %% ../nbs/workshop/09_pairs.ipynb #53face09
-def use_pairs(
-    features: ArrayLike,  # shape (n, d)
-    pairs: Pairs,  # pass_over_pairs(features)
-    caller: str,  # who asks
-) -> Pairs:
+def use_pairs(features: ArrayLike, pairs: Pairs, caller: str) -> Pairs:
     "Return `pairs` if it belongs to `features`."
     if isinstance(pairs, Pairs) and svd.is_made_of(pairs, features):
         return pairs

@@ -47,10 +47,7 @@ Series = TypeAliasType("Series", "pandas.Series")
 Axes = TypeAliasType("Axes", "matplotlib.axes.Axes")
 
 # %% ../nbs/workshop/00_refusals.ipynb #ebc7222a
-def shortened(
-    text: str,
-    most: int,  # characters
-) -> str:
+def shortened(text: str, most: int) -> str:
     "A text without its middle if it is longer than `most`."
     if len(text) <= most:
         return text
@@ -192,10 +189,7 @@ def check_instance(
     return x
 
 # %% ../nbs/workshop/00_refusals.ipynb #e781c1a5
-def check_temperature(
-    T: Any,  # a number
-    caller: str,  # who asks
-) -> float:
+def check_temperature(T: Any, caller: str) -> float:
     "Return the temperature as a float, positive and finite."
     return check_number(T, caller, "temperature", low=0, low_open=True)
 

@@ -140,9 +140,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def in_style(
-    f: Callable[_P, _R],  # plotting function
-) -> Callable[_P, _R]:  # the same function
+def in_style(f: Callable[_P, _R]) -> Callable[_P, _R]:
     "Run a plotting function in the house style, whatever it draws."
 
     @wraps(f)

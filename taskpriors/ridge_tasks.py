@@ -443,10 +443,7 @@ def least_grid_errors(
     return LeastErrors(grid[best.cpu()], errors.gather(1, best[:, None])[:, 0])
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #91f0e038
-def check_alphas(
-    alphas: ArrayLike,  # penalties
-    caller: str,  # who asks
-) -> Tensor:  # shape (n_alphas,), float64
+def check_alphas(alphas: ArrayLike, caller: str) -> Tensor:  # shape (n_alphas,), float64
     "Return penalties as a float64 vector, all at least 0, or raise `ValueError`."
     a = checks.check_tensor(alphas, caller, "alphas").double()
     if a.ndim != 1 or len(a) == 0:

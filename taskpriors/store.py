@@ -460,9 +460,7 @@ def _classify(path, kind):  # CacheFile
     return CacheFile(path, kind, what, label or "", n_bytes, owner)
 
 
-def list_cache(
-    cache: str | Path | None = None,  # directory; None is `cache_dir()`
-) -> list[CacheFile]:
+def list_cache(cache: str | Path | None = None) -> list[CacheFile]:
     "All files of a cache, and what else lies beside its folders, without reading the results."
     root, files = cache_dir(cache), []
     for kind in KINDS:
@@ -493,9 +491,7 @@ def _remove(files):  # list of those that were removed
     return removed
 
 
-def clear_cache(
-    cache: str | Path | None = None,  # directory; None is `cache_dir()`
-) -> list[CacheFile]:  # what was removed
+def clear_cache(cache: str | Path | None = None) -> list[CacheFile]:
     "Remove from a cache what `taskpriors` wrote, and nothing else."
     root = cache_dir(cache)
     owned: dict = {}

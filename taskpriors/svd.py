@@ -106,9 +106,7 @@ class FeatureSVD(Result):
         return RawSVD(W[:, keep], S[keep])
 
 # %% ../nbs/workshop/07_svd.ipynb #712fda4f
-def feature_svd(
-    features: ArrayLike,  # shape (n, d)
-) -> FeatureSVD:
+def feature_svd(features: ArrayLike) -> FeatureSVD:
     "Thin SVD of the centred features, cut at the rank that rounding leaves."
     X = checks.check_features(features, "feature_svd").detach()
     eps = torch.finfo(X.dtype).eps

@@ -60,11 +60,7 @@ class ChannelAxes(TorchFunctionMode):
         super().__init__()
         self._known: dict = {}  # number of an object -> reference to it, axis
 
-    def put(
-        self,
-        x: Tensor,
-        axis: int | None,  # of its channels
-    ) -> None:
+    def put(self, x: Tensor, axis: int | None) -> None:
         "Say which axis of a tensor holds its channels."
         if axis is not None:
             self._known[id(x)] = weakref.ref(x), axis
@@ -80,10 +76,7 @@ class ChannelAxes(TorchFunctionMode):
             self.put(x, 1)
         return pictures[0] if pictures else None
 
-    def of(
-        self,
-        x: Any,
-    ) -> int | None:  # None if nothing is known
+    def of(self, x: Any) -> int | None:  # None if nothing is known
         "The axis of the channels of a tensor."
         reference, axis = self._known.get(id(x), (None, None))
         return axis if reference is not None and reference() is x else None

@@ -98,10 +98,7 @@ def _batch_encoder(
 
 # %% ../../nbs/inputs/06_embed.ipynb #7c38ec4f
 def feature_batches(
-    enc: Encoder,
-    images: ImageSource,
-    start: int,  # first row
-    setup: Setup,
+    enc: Encoder, images: ImageSource, start: int, setup: Setup
 ) -> Iterator:  # of features (b, d), float32, on the CPU
     "Features of the images from a row on, a batch at a time."
     if isinstance(images, LoadedBatches):
@@ -383,9 +380,7 @@ def _compute(
 _PARTS_KEPT = 7 * 86_400.0  # seconds for which the parts of a killed run wait
 
 
-def _drop_left_parts(
-    parts: Path,  # a folder
-):
+def _drop_left_parts(parts: Path):
     "Remove the parts of a killed run that will not go on."
     whole = parts.with_suffix(".safetensors")
     try:

@@ -32,9 +32,7 @@ from .sources import Network, source_of
 from ..store import digest_tensors
 
 # %% ../../nbs/inputs/03_encoders.ipynb #fb52b662
-def device_of(
-    module: nn.Module | None,
-) -> torch.device | None:  # None if it holds no tensor
+def device_of(module: nn.Module | None) -> torch.device | None:  # None if it holds no tensor
     "Where the weights of a module are."
     if module is None:
         return None
@@ -42,16 +40,12 @@ def device_of(
     return None if first is None else first.device
 
 # %% ../../nbs/inputs/03_encoders.ipynb #03efd27c
-def n_parameters(
-    module: nn.Module | None,
-) -> int | None:  # None if there is no module
+def n_parameters(module: nn.Module | None) -> int | None:  # None if there is no module
     "How many numbers a module has that training may change."
     return None if module is None else sum(p.numel() for p in module.parameters())
 
 # %% ../../nbs/inputs/03_encoders.ipynb #849bc41e
-def is_untrained(
-    module: nn.Module | None,
-) -> bool:  # False, too, if nothing tells
+def is_untrained(module: nn.Module | None) -> bool:  # False, too, if nothing tells
     "Do all normalisations of a network hold the scales and shifts that they begin with?"
     layers = [] if module is None else module.modules()
     norms = [dict(m.named_parameters(recurse=False)) for m in layers if "Norm" in type(m).__name__]
@@ -318,9 +312,7 @@ class BatchEncoder:
             checks.refuse(self.caller, rule, got, "check the model and its inputs", RuntimeError)
 
 # %% ../../nbs/inputs/03_encoders.ipynb #a90fa44b
-def _source(
-    f: Callable,
-) -> str:  # the text of a function, or its byte code
+def _source(f: Callable) -> str:  # the text of a function, or its byte code
     if f.__name__ != "<lambda>":
         try:
             return inspect.getsource(f)
@@ -348,9 +340,7 @@ def printed_form(
     return re.sub(r"0x[0-9a-f]+", "0x", repr(obj))
 
 # %% ../../nbs/inputs/03_encoders.ipynb #9133e9e1
-def _tensors(
-    module: nn.Module,
-) -> dict[str, Tensor]:  # name -> tensor
+def _tensors(module: nn.Module) -> dict[str, Tensor]:  # name -> tensor
     return {**module.state_dict(), **dict(module.named_buffers())}
 
 
@@ -426,9 +416,7 @@ PROBE_IMAGES = 6  # at most; the model sees each of them twice, and three of the
 
 
 @contextmanager
-def unmoved_generators(
-    device: torch.device | None = None,  # where the model runs
-) -> Iterator[None]:
+def unmoved_generators(device: torch.device | None = None) -> Iterator[None]:
     "Within this context what is drawn at random does not move the caller's generators."
     state = np.random.get_state(), random.getstate()
     gpus = [device] if device is not None and device.type == "cuda" else []

@@ -48,8 +48,7 @@ _DENSEST = 100  # how many times shorter than its content it may be
 
 
 def _members(
-    path: Path,
-    key: str | None,
+    path: Path, key: str | None
 ) -> list[zipfile.ZipInfo]:  # those of the key, else of 'features', else all
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
@@ -57,11 +56,7 @@ def _members(
     return named if key else named or members
 
 
-def refuse_bomb(
-    path: Path,
-    member: zipfile.ZipInfo,
-    caller: str,  # who asks
-) -> None:
+def refuse_bomb(path: Path, member: zipfile.ZipInfo, caller: str) -> None:
     "Refuse an archive that holds far more bytes than features of its size would."
     n_packed = min(member.compress_size, path.stat().st_size)
     if member.file_size > max(_BOMB, _DENSEST * n_packed):
@@ -83,9 +78,7 @@ def map_npy(
         return np.load(path, mmap_mode="r", allow_pickle=False)
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #83096c84
-def private_map(
-    a: np.memmap,
-) -> np.ndarray:  # the same numbers
+def private_map(a: np.memmap) -> np.ndarray:
     "A map of the same file that may be written to without changing the file."
     whole = isinstance(a.base, mmap.mmap) and a.flags.c_contiguous
     if a.flags.writeable or not whole or a.filename is None:
@@ -96,10 +89,7 @@ def private_map(
         return a
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #edf07d02
-def _with_room(
-    values,  # an array
-    caller: str,
-):  # the same array
+def _with_room(values, caller: str):
     floats = getattr(values, "dtype", None) in (np.float32, np.float64)
     if isinstance(values, np.memmap) and not floats:
         check_memory(4 * values.size, caller, "store them as float32, which is mapped as it is")
@@ -171,10 +161,7 @@ def table_values(
     return values
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #0c7bb10a
-def table_in(
-    path: Path,
-    caller: str,  # who asks
-) -> np.ndarray:  # shape (n, d)
+def table_in(path: Path, caller: str) -> np.ndarray:  # shape (n, d)
     "The features in a file that holds a table."
     if tables.kind_of(path) == ".parquet":
         return table_values(tables.read_parquet(path, caller), caller, path.name[-80:])
@@ -192,10 +179,7 @@ class Rows(NamedTuple):
     origin: str = ""  # what sparse features were; empty where features are as they were stored
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #b7da4509
-def read_mteb_cache(
-    folder: Path,
-    caller: str,  # who asks
-) -> Rows:
+def read_mteb_cache(folder: Path, caller: str) -> Rows:
     "The vectors that a cache of mteb holds, mapped, in the order in which the items came."
     rows = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     if not rows or sorted(rows.values()) != list(range(len(rows))):
@@ -216,11 +200,7 @@ def read_mteb_cache(
 _POINTER = b"version https://git-lfs"
 
 
-def _looked_into(
-    path: Path,
-    caller: str,
-    read: Callable,  # of no argument
-):
+def _looked_into(path: Path, caller: str, read: Callable):
     "What `read` finds in a file, or a sentence about the file."
     if path.is_file() and path.stat().st_size < 1000:
         with path.open("rb") as start:
@@ -248,10 +228,7 @@ def _remedy_for(
     return "check the file" if path.exists() else "check the path"
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #538e9c99
-def _stored(
-    path: Path,
-    key: str | None,
-) -> dict[str, Any]:  # name -> array
+def _stored(path: Path, key: str | None) -> dict[str, Any]:  # name -> array
     "What a file of arrays or tensors holds."
     ending = path.suffix.lower()
     if ending == ".npy":
@@ -333,20 +310,14 @@ def _refuse_folder(
     refuse(caller, rule, folder.name, remedy)
 
 
-def read_feather(
-    path: Path,
-    caller: str,  # who asks
-) -> DataFrame:
+def read_feather(path: Path, caller: str) -> DataFrame:
     "A table in a feather file."
     import pandas as pd
 
     return pd.read_feather(path)
 
 
-def read_json(
-    path: Path,
-    caller: str,  # who asks
-) -> DataFrame:
+def read_json(path: Path, caller: str) -> DataFrame:
     "Rows in a file of json: objects with one name a column, or lists, one a line or one list."
     import pandas as pd
 
@@ -393,11 +364,7 @@ def _unpacked(
     return inner
 
 
-def _read_file(
-    path: Path,
-    key: str | None,
-    caller: str,
-):  # an array or a tensor
+def _read_file(path: Path, key: str | None, caller: str):  # an array or a tensor
     ending = path.suffix.lower()
     if ending in _PACKED:
         with tempfile.TemporaryDirectory() as folder:
@@ -416,11 +383,7 @@ def _read_file(
     refuse(caller, rule, f"the ending {path.suffix or 'none'}", remedy)
 
 
-def _read_arrays(
-    path: Path,
-    key: str | None,
-    caller: str,
-):  # an array or a tensor
+def _read_arrays(path: Path, key: str | None, caller: str):  # an array or a tensor
     if path.suffix.lower() == ".npz":
         for member in _members(path, key):
             refuse_bomb(path, member, caller)

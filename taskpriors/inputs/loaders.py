@@ -29,10 +29,7 @@ class Batch(NamedTuple):
     labels: Tensor | None  # shape (b,), int64
 
 
-def _as_labels(
-    values: Any,  # anything
-    n: int,  # inputs
-) -> Tensor | None:
+def _as_labels(values: Any, n: int) -> Tensor | None:
     if not isinstance(values, Tensor):
         return None
     whole = values.ndim == 1 and len(values) == n and not values.is_floating_point()
@@ -65,9 +62,7 @@ def split_batch(
     return Batch(inputs, _as_labels(labels, n_inputs(inputs)))
 
 
-def n_inputs(
-    inputs: Tensor | Mapping,  # of a batch
-) -> int:
+def n_inputs(inputs: Tensor | Mapping) -> int:
     "How many inputs a batch holds."
     return len(next(iter(inputs.values())) if isinstance(inputs, Mapping) else inputs)
 
@@ -138,10 +133,7 @@ class LoadedBatches:
             batches = iter(self.loader)
         yield from batches
 
-    def batches(
-        self,
-        start: int = 0,  # first row
-    ) -> Iterator:  # of inputs, tensors or name -> tensor
+    def batches(self, start: int = 0) -> Iterator:  # of inputs, tensors or name -> tensor
         "Inputs from row `start` on, or an error if they are no longer what they were."
         row = 0
         for batch in self._pass():

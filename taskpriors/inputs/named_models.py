@@ -215,9 +215,7 @@ def repositories_of(
 _WEIGHTS = (".safetensors", ".bin", ".pth", ".pt")
 
 
-def cached_snapshot(
-    repository: str,  # OWNER/NAME
-) -> Path | None:  # None if its weights are not in the cache
+def cached_snapshot(repository: str) -> Path | None:  # None if its weights are not in the cache
     "The folder in the cache of the hub that holds the weights of a repository."
     from huggingface_hub import constants
 
@@ -334,8 +332,7 @@ def transformers_model(
 
 # %% ../../nbs/inputs/03_named_models.ipynb #9b12ca3e
 def published_network(
-    source: PublishedWeights,
-    caller: str,  # who asks
+    source: PublishedWeights, caller: str
 ) -> Network:  # with the transform that belongs to the weights
     "The network of torchvision that an entry of its enumerations of weights stands for."
     from torchvision import models

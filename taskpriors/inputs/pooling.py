@@ -87,10 +87,7 @@ POOLINGS = (None, "avg", "mean", "max", "token", "cls", "last", "flatten", "pool
 _SAME = dict(avg="mean", token="cls")  # two names of one pooling
 
 
-def pooling_words(
-    out: Any,  # a tensor
-    pooling: str | None,  # as in `pool_output`
-) -> str:  # empty where the model returned vectors
+def pooling_words(out: Any, pooling: str | None) -> str:  # empty where the model returned vectors
     "How the outputs of a model become one vector per input."
     if pooling in ("flatten", "pooler"):
         return pooling

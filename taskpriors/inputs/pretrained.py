@@ -59,9 +59,7 @@ def _of_transformers(network: Any) -> list[nn.Module]:
     return [_last_layer(head) for head in heads.values()]
 
 
-def class_layers(
-    network: nn.Module,
-) -> list[nn.Module]:  # empty if it classifies nothing
+def class_layers(network: nn.Module) -> list[nn.Module]:  # empty if it classifies nothing
     "The last layers of the classifiers of a network of timm, torchvision or transformers."
     if comes_from(network, "timm") and hasattr(network, "get_classifier"):
         return _of_timm(network)
@@ -142,9 +140,7 @@ def stored_names(
         return list(weights.keys())
 
 
-def is_pooler_trained(
-    network: nn.Module,  # of transformers
-) -> bool:
+def is_pooler_trained(network: nn.Module) -> bool:
     "False for a pooler that the checkpoint lacks and that nobody has trained since, or left out."
     pooler = getattr(network, "pooler", None)
     if not isinstance(pooler, nn.Module):
@@ -159,10 +155,7 @@ def is_pooler_trained(
 
 
 @contextmanager
-def without_masks(
-    network: Any,  # of transformers
-    named: Mapping,  # its inputs
-) -> Iterator[dict]:  # more inputs
+def without_masks(network: Any, named: Mapping) -> Iterator[dict]:
     "A masked autoencoder sees whole pictures, in the order of their patches."
     config: Any = getattr(network, "config", None)
     ratio = getattr(config, "mask_ratio", None)
@@ -184,9 +177,7 @@ def without_masks(
         config.mask_ratio = ratio
 
 # %% ../../nbs/inputs/03_pretrained.ipynb #dd589fdf
-def without_decoder(
-    network: Any,  # of transformers
-) -> nn.Module:
+def without_decoder(network: Any) -> nn.Module:
     "The encoder of a network that writes a text: its decoder reads what it has written so far."
     writes = getattr(getattr(network, "config", None), "is_encoder_decoder", False)
     return network.get_encoder() if writes and hasattr(network, "get_encoder") else network

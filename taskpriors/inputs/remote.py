@@ -27,9 +27,7 @@ from ..checks import refuse
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+(://|::)")
 
 
-def is_url(
-    source: object,  # anything
-) -> TypeGuard[str]:
+def is_url(source: object) -> TypeGuard[str]:
     "Is this a text that fsspec should read?"
     return isinstance(source, str) and _URL.match(source) is not None
 
@@ -69,10 +67,7 @@ class RemoteStamp(NamedTuple):
     digest: str  # of all that its server says of it
 
 
-def remote_stamp(
-    url: str,  # of a file
-    caller: str,  # who asks
-) -> RemoteStamp:
+def remote_stamp(url: str, caller: str) -> RemoteStamp:
     "What says that a file is still the same."
 
     def look(fs, path):
@@ -116,10 +111,7 @@ def _copies():  # the folder of all copies of this process
     return tempfile.TemporaryDirectory(prefix="taskpriors-")
 
 
-def local_copy(
-    url: str,  # of a file
-    caller: str,  # who asks
-) -> Path:  # of the same name
+def local_copy(url: str, caller: str) -> Path:  # of the same name
     "A copy of a file at a URL, made when it is asked for first."
     state = f"{os.getpid()} {url} {remote_stamp(url, caller)}"
     folder = Path(_copies().name) / hashlib.sha256(state.encode()).hexdigest()[:16]
@@ -182,8 +174,7 @@ def save_array(
 
 
 def load_array(
-    path: str,  # of save_array
-    caller: str,  # who asks
+    path: str, caller: str
 ) -> np.ndarray:  # mapped if it lies in a file; writing to it changes no file
     "Read an array of a scratch folder."
     if is_url(path):

@@ -113,9 +113,7 @@ def safetensors_layout(
     return Layout(str(path), 8 + length + first, tuple(entry["shape"]), dtype)
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #bcc5aefd
-def map_layout(
-    X: Any,
-) -> Layout | None:  # None if it is no numpy memory map, or a part of one
+def map_layout(X: Any) -> Layout | None:  # None if it is no numpy memory map, or a part of one
     "Where the rows of a memory map stand in its file."
     import mmap
 
@@ -169,10 +167,7 @@ class RowMatrix:
         place = self.layout.path if self.layout else "memory"
         return f"RowMatrix({self.name!r}, {n:,} x {d}, {self.dtype}, {place})"
 
-    def read(
-        self,
-        rows: slice,  # consecutive rows
-    ) -> Tensor:  # shape (len(rows), d), float32 or float64
+    def read(self, rows: slice) -> Tensor:  # shape (len(rows), d), float32 or float64
         "These rows, finite, on the device."
         start, stop, _ = rows.indices(len(self))
         span = range(start, max(start, stop))

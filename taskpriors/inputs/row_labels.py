@@ -102,9 +102,7 @@ class MissingWords(NamedTuple):
     notes: tuple  # what was chosen, in sentences
 
 
-def missing_words(
-    entries: Sequence,  # words and blanks
-) -> MissingWords:
+def missing_words(entries: Sequence) -> MissingWords:
     "Which of the words nan, None, NA, N/A and null stand for no label."
     words = [entry for entry in entries if isinstance(entry, str) and not is_blank(entry)]
     counts = Counter(word.strip() for word in words)
@@ -356,17 +354,12 @@ def _checked_targets(targets: Tensor, n: int, caller: str) -> GivenLabels:
     return GivenLabels(torch.zeros(n, dtype=torch.int64), (), notes, targets)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #fd86d1bd
-def column_classes(
-    cells: list,  # of a table
-    caller: str,  # who asks
-) -> GivenLabels:
+def column_classes(cells: list, caller: str) -> GivenLabels:
     "The classes in a column."
     return _classes(_plain_list(cells, caller), caller, ask=False)
 
 
-def are_targets(
-    cells: list,  # of a table
-) -> bool:
+def are_targets(cells: list) -> bool:
     "Are there numbers with fractions in a column of numbers?"
     values = [value for value in _sorted_out(_plain_list(cells, "")).values if value is not None]
     return not any(isinstance(v, str) for v in values) and any(v != round(v) for v in values)

@@ -73,9 +73,7 @@ def is_vector_cache(
     return all((folder / name).is_file() for name in _CACHE_FILES)
 
 # %% ../../nbs/inputs/00_sources.ipynb #04f811ce
-def is_repository(
-    name: str,  # of a model
-) -> bool:
+def is_repository(name: str) -> bool:
     "Is a name OWNER/NAME, and no file, folder or zoo/NAME?"
     if name.startswith("zoo/") or home_path(name).exists():
         return False
@@ -90,9 +88,7 @@ def comes_from(
     return any(cls.__module__.partition(".")[0] == library for cls in type(obj).__mro__)
 
 
-def of_transformers(
-    obj: object,  # anything
-) -> bool:
+def of_transformers(obj: object) -> bool:
     "Is an object a network, a processor or a tokenizer of transformers?"
     return comes_from(obj, "transformers")
 

@@ -17,9 +17,7 @@ from ..checks import check_memory
 _PARTS = {"data", "format", "shape"}  # names in a file of scipy.sparse.save_npz
 
 
-def is_sparse(
-    values: object,  # anything
-) -> bool:
+def is_sparse(values: object) -> bool:
     "Is it a matrix or array of scipy.sparse, in any of its forms?"
     return all(hasattr(values, name) for name in ("tocsr", "toarray", "nnz"))
 

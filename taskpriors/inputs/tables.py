@@ -31,9 +31,7 @@ _MARKS = (
 )
 
 
-def _encoding_of(
-    start: bytes,  # of a file
-) -> str:
+def _encoding_of(start: bytes) -> str:
     "The encoding that a byte order mark or the places of zeros name."
     marked = next((name for mark, name in _MARKS if start.startswith(mark)), None)
     if marked is not None or b"\0" not in start:
@@ -53,10 +51,7 @@ _PACKED = (  # how files begin that are no text, whatever their ending
 )
 
 
-def text_in(
-    path: Path,
-    caller: str,  # who asks
-) -> str:
+def text_in(path: Path, caller: str) -> str:
     "The text that a file holds, also a compressed one."
     check_memory(4 * path.stat().st_size, caller, "store the numbers as .npy, or fewer rows")
     content = path.read_bytes()
@@ -176,9 +171,7 @@ _THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2}(?:,\d{3})+\s*")
 _WHOLE = re.compile(r"\s*[+-]?\d+\s*")
 
 
-def has_decimal_commas(
-    words: Collection,  # of one column
-) -> bool:
+def has_decimal_commas(words: Collection) -> bool:
     "Are all cells that are no blanks whole numbers or numbers with a decimal comma?"
     words = [word for word in words if word.strip()]
     commas = [word for word in words if _DECIMAL_COMMA.fullmatch(word)]
@@ -443,9 +436,7 @@ def _is_nested(read: Any) -> bool:  # name -> name -> value, each with the same 
 
 
 def frame_of_json(
-    read: Any,  # what json holds
-    name: str,  # of the file
-    caller: str,  # who asks
+    read: Any, name: str, caller: str
 ) -> DataFrame | None:  # None if it is none of the forms in which pandas writes a data frame
     "A data frame as pandas writes it: by columns, by rows, with its parts, or with its schema."
     import pandas as pd
@@ -494,10 +485,7 @@ def _read_json(path: Path, caller: str) -> Table:
     return of_records(read, name, caller)
 
 
-def read_parquet(
-    path: Path,
-    caller: str,  # who asks
-) -> DataFrame:
+def read_parquet(path: Path, caller: str) -> DataFrame:
     "The data frame in a parquet file."
     import pandas as pd
 
@@ -513,9 +501,7 @@ TEXT_TABLES = (".csv", ".tsv", ".txt")
 TABLE_FILES = (*TEXT_TABLES, ".parquet", ".json", ".jsonl", ".ndjson")
 
 
-def kind_of(
-    path: Path,
-) -> str:  # the ending, without .gz
+def kind_of(path: Path) -> str:  # the ending, without .gz
     "What kind of table a file is by its name; empty if it is none."
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     return suffix if suffix in TABLE_FILES else ""
@@ -712,10 +698,7 @@ def _values_at_once(form: _NumberForm) -> DataFrame | None:
         return None
 
 
-def read_numbers(
-    path: Path,
-    caller: str,  # who asks
-) -> Numbers:
+def read_numbers(path: Path, caller: str) -> Numbers:
     "A table of numbers in any dialect, with or without names of columns."
     import pandas as pd
 

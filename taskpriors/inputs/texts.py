@@ -90,9 +90,7 @@ def _classes(
     return _TextClasses(y, names)
 
 # %% ../../nbs/inputs/07_texts.ipynb #4279657a
-def _digest(
-    texts: tuple,  # of str
-) -> str:  # 64 hexadecimal digits
+def _digest(texts: tuple) -> str:  # 64 hexadecimal digits
     h = hashlib.sha256()
     for text in texts:
         content = text.encode("utf-8", "surrogatepass")
@@ -347,17 +345,13 @@ _NO_LIMIT = 10**6  # tokens; a longer limit stands for none
 _POSITIONS = re.compile(r"(position_embeddings?|embed_positions|wpe)$")
 
 
-def position_tables(
-    network: nn.Module,  # of texts
-) -> list[nn.Embedding]:
+def position_tables(network: nn.Module) -> list[nn.Embedding]:
     "The tables in which a network looks up the absolute position of a token."
     named = [(k, m) for k, m in network.named_modules() if "vision" not in k]
     return [m for k, m in named if _POSITIONS.search(k) and isinstance(m, nn.Embedding)]
 
 
-def position_limits(
-    network: nn.Module,  # of texts
-) -> list[int | None]:  # numbers of tokens
+def position_limits(network: nn.Module) -> list[int | None]:
     "How many tokens a network has positions for; some tables keep rows for other uses."
     config = getattr(network, "config", None)
     config = getattr(config, "text_config", config)
@@ -579,10 +573,7 @@ class _Encoding(NamedTuple):
     module: nn.Module | None  # with the weights, if they can be seen
 
 
-def _encoding_of(
-    source: sources.Source,
-    pooling: str | None,  # of token-level models
-) -> _Encoding:
+def _encoding_of(source: sources.Source, pooling: str | None) -> _Encoding:
     match source:
         case sources.Network(partner=None, encode=None):
             rule = "a module of texts needs its tokenizer"
@@ -626,9 +617,7 @@ class _Positions:
         return range(len(self))[i]
 
 
-def _as_position(
-    i: int,
-) -> Tensor:  # a scalar
+def _as_position(i: int) -> Tensor:
     return torch.tensor(i)
 
 # %% ../../nbs/inputs/07_texts.ipynb #c55cece8

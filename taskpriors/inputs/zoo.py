@@ -382,9 +382,7 @@ def _zoo_key(name):
 
 # %% ../../nbs/inputs/05_zoo.ipynb #3fc2e3c9
 def zoo_model(
-    name: str,  # one of `zoo_names()`
-    *,
-    cache: str | os.PathLike | None = None,  # directory; None is `cache_dir()`
+    name: str, *, cache: str | os.PathLike | None = None
 ) -> nn.Module:  # (B, 1, 8, 8) in [0, 1] -> (B, d), in evaluation mode
     "A representation of the zoo, trained on the first call."
     check_choice(name, zoo_names(), "zoo_model", "name")
@@ -408,9 +406,7 @@ def zoo_model(
     return module
 
 # %% ../../nbs/inputs/05_zoo.ipynb #f15c3fc2
-def zoo_transform(
-    image: Any,  # PIL image
-) -> Tensor:  # shape (1, 8, 8) in [0, 1]
+def zoo_transform(image: Any) -> Tensor:  # shape (1, 8, 8) in [0, 1]
     "What the zoo sees of an image."
     from PIL import Image
 

@@ -25,9 +25,7 @@ def _file_in(word):  # of FILE or FILE.npz:KEY
     return found[1] if found else word
 
 
-def label_words(
-    words: list,  # of --labels
-) -> tuple[list[str], list[str]]:  # files of labels, names of metrics
+def label_words(words: list) -> tuple[list[str], list[str]]:  # files of labels, names of metrics
     "The files of labels and the metrics among the words of --labels."
     files = [word for word in words if _file_in(word).endswith(_LABEL_FILES)]
     return files, [word for word in words if word not in files]
@@ -96,9 +94,7 @@ def _paths_in(given):  # pairs (option, path)
         yield "--pairs", given["pairs"]
 
 
-def check_paths(
-    given: dict,  # option -> value
-) -> None:
+def check_paths(given: dict) -> None:
     "Refuse a path where nothing is, with the near name."
     for option, word in _paths_in(given):
         path = os.path.expanduser(word)
@@ -111,9 +107,7 @@ def check_paths(
         raise FileNotFoundError(f"{option} must name what exists. Got {word[-80:]!r}; {remedy}")
 
 # %% ../../nbs/jobs/07_arguments.ipynb #47ca0885
-def check_models(
-    given: dict,  # option -> value
-) -> None:
+def check_models(given: dict) -> None:
     "Refuse other images than the digits without models."
     images = given.get("images", "digits")
     if images != "digits" and "models" not in given:
@@ -141,9 +135,7 @@ def read_judges(
     return named_models(own) if own else "standing"
 
 
-def own_options(
-    given: dict,  # option -> value
-) -> dict[str, Any]:
+def own_options(given: dict) -> dict[str, Any]:
     "The options of the function that ranks."
     shell = _OF_IMAGES + _OF_TEXTS + _OF_COMMAND
     options = {name: value for name, value in given.items() if name not in shell}
@@ -152,9 +144,7 @@ def own_options(
     return options
 
 
-def check_text_options(
-    given: dict,  # option -> value
-) -> None:
+def check_text_options(given: dict) -> None:
     "Refuse an option of images with texts, and the other way round."
     of_images, of_texts = ("split", "exif_rotation"), _OF_TEXTS[1:]
     if label_words(given.get("labels", []))[0]:
@@ -179,9 +169,7 @@ def _load_texts(given):  # a TextSource
     return texts_for(texts, given.get("images"), models)
 
 
-def load_points(
-    given: dict,  # option -> value
-) -> Any:  # ImageSource, TextSource, or None if all models are features
+def load_points(given: dict) -> Any:  # ImageSource, TextSource, or None if all models are features
     "The points of a ranking."
     from taskpriors.inputs.images import load_images
     from taskpriors.inputs.sources import is_feature_file
@@ -204,9 +192,7 @@ def load_points(
 _NAMELESS = ("label", "labels", "to_label", "images", "texts", "train", "test", "data")
 
 
-def recorded_task(
-    given: dict,  # option -> value
-) -> str | None:  # None if nothing is added to a record
+def recorded_task(given: dict) -> str | None:  # None if nothing is added to a record
     "What --to-record calls the task, which must have labels."
     if "to_record" not in given:
         if "task" in given:
@@ -227,9 +213,7 @@ def recorded_task(
     return name
 
 # %% ../../nbs/jobs/07_arguments.ipynb #b8465d4d
-def judge_options(
-    given: dict,  # option -> value
-) -> None:
+def judge_options(given: dict) -> None:
     "Refuse values that rank_models would refuse, before images are read."
     from inspect import signature
 
@@ -256,9 +240,7 @@ def _absolute(word):  # the absolute path of what is there
     return os.path.abspath(os.path.expanduser(word)) if there else word
 
 
-def recorded_words(
-    given: dict,  # option -> value
-) -> dict[str, Any]:  # what json can hold
+def recorded_words(given: dict) -> dict[str, Any]:
     "What a command was asked, so that the record can ask it again from anywhere."
     words = {name: value for name, value in given.items() if name not in _UNRECORDED}
     for name in _OF_PATHS:

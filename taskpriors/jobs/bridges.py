@@ -56,9 +56,7 @@ def _model_of(
     return named.replace("__", "/")
 
 
-def _json_rows(
-    path: Path,
-):  # dictionaries model_name, model_revision, task_name, score
+def _json_rows(path: Path):  # dictionaries model_name, model_revision, task_name, score
     record = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(record, Mapping):
         rule, remedy = "a file of mteb must hold a dictionary", "check the file"
@@ -127,9 +125,7 @@ def from_mteb(
     return table
 
 # %% ../../nbs/jobs/06_bridges.ipynb #8b86ba32
-def _plain_numbers(
-    column,  # pandas.Series
-):  # of numbers, if all of its cells are some
+def _plain_numbers(column):  # of numbers, if all of its cells are some
     import pandas as pd
 
     if pd.api.types.is_numeric_dtype(column):
@@ -246,10 +242,7 @@ def _outside_row(statistic, values, truth, given=None) -> dict[str, Any]:  # of 
     return row if given is None else dict(row, given=entry["given_given"])
 
 # %% ../../nbs/jobs/06_bridges.ipynb #67a74583
-def _features_of(
-    estimator,
-    X,
-):  # shape (n, d)
+def _features_of(estimator, X):  # shape (n, d)
     if hasattr(estimator, "transform"):
         return estimator.transform(X)
     if hasattr(estimator, "steps") and len(estimator.steps) > 1:

@@ -144,9 +144,7 @@ def _with_all(given, options):  # options of rank_models
     return options | dict(metrics="all" if names is None else [*names, *ON_REQUEST])
 
 
-def run_rank(
-    args: argparse.Namespace,  # parsed by `build_parser`
-) -> int:  # exit status
+def run_rank(args: argparse.Namespace) -> int:
     "Rank models on images or texts by expected held-out skill; no labels are needed."
     given = vars(args)
     arguments.check_models(given)
@@ -174,9 +172,7 @@ def run_rank(
     return 1 if ranking.failures else 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #6960ec2d
-def run_layers(
-    args: argparse.Namespace,  # parsed by `build_parser`
-) -> int:  # exit status
+def run_layers(args: argparse.Namespace) -> int:
     "Rank the layers of one network, and ways to pool them, by expected held-out skill."
     from pathlib import Path
 
@@ -228,9 +224,7 @@ def _file_table(files):  # lines of text
     ]
 
 # %% ../../nbs/jobs/08_cli.ipynb #4b723b05
-def run_cache(
-    args: argparse.Namespace,  # parsed by `build_parser`
-) -> int:  # exit status
+def run_cache(args: argparse.Namespace) -> int:
     "Show what the cache holds; with --clear, remove what taskpriors wrote."
     import taskpriors.store as store
 
@@ -254,9 +248,7 @@ def run_cache(
     return 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #2be01188
-def run_metrics(
-    args: argparse.Namespace,  # parsed by `build_parser`
-) -> int:  # exit status
+def run_metrics(args: argparse.Namespace) -> int:
     "List the metrics, or print the card of one: formula, direction, trap."
     from taskpriors.transfer import cards
 
@@ -276,9 +268,7 @@ def _called(args):  # what the function of a command makes of the options that w
     return getattr(import_module(f"taskpriors.{module}"), name)(**typed)
 
 
-def run_tune(
-    args: argparse.Namespace,  # parsed by `build_parser`
-) -> int:  # exit status
+def run_tune(args: argparse.Namespace) -> int:
     "Train a network without labels with the prior-aware loss, and keep its weights."
     tuned = _called(args)
     print(tuned)
@@ -286,26 +276,20 @@ def run_tune(
     return 0
 
 
-def run_neucrab(
-    args: argparse.Namespace,  # parsed by `build_parser`
-) -> int:  # exit status
+def run_neucrab(args: argparse.Namespace) -> int:
     "Score checkpoints on labelled tasks by every transferability metric; truth by heads or tuning."
     print(_called(args))
     return 0
 
 
-def run_synbench(
-    args: argparse.Namespace,  # parsed by `build_parser`
-) -> int:  # exit status
+def run_synbench(args: argparse.Namespace) -> int:
     "Score networks by SynBench, without data: scores, curves, pictures and saved margins."
     table, width = _called(args), console.width_of_lines(sys.stdout.isatty())
     print(table.round(3).to_string(index=False, line_width=width))
     return 0
 
 
-def run_reproduce(
-    args: argparse.Namespace,  # parsed by `build_parser`
-) -> int:  # exit status
+def run_reproduce(args: argparse.Namespace) -> int:
     "List the papers' figures and tables, or compute one of them."
     from taskpriors.papers.recipes import item_table
     from taskpriors.papers.reproduce import reproduce
@@ -338,9 +322,7 @@ def _number_or_word(x):  # of a cell; empty where there is none
     return f"{x:.4g}" if isinstance(x, float) else x
 
 # %% ../../nbs/jobs/08_cli.ipynb #e88fef39
-def run_data(
-    args: argparse.Namespace,  # parsed by `build_parser`
-) -> int:  # exit status
+def run_data(args: argparse.Namespace) -> int:
     "List the networks, images and texts of the studies, fetch one, or prepare what studies read."
     from taskpriors.papers import study_data
 
@@ -359,9 +341,7 @@ def run_data(
     return 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #ae7b7603
-def run_next(
-    args: argparse.Namespace,  # parsed by `build_parser`
-) -> int:  # exit status
+def run_next(args: argparse.Namespace) -> int:
     "Write a sheet of points to label next, for a ranking that was saved."
     from taskpriors.rank.ranking import Ranking
 

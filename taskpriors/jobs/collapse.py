@@ -20,9 +20,7 @@ from ..ridge import RidgeBasis
 from ..transfer import spectrum
 
 # %% ../../nbs/jobs/01_collapse.ipynb #7ffb2759
-def normalized_deviation(
-    features: ArrayLike,  # shape (n, d)
-) -> float:  # in [0, 1]; near 0 after a collapse
+def normalized_deviation(features: ArrayLike) -> float:  # in [0, 1]; near 0 after a collapse
     """Mean standard deviation of the coordinates of unit features, times the root of d.
 
     Reference: Chen and He (2021), SimSiam, figure 2.
@@ -41,9 +39,7 @@ def normalized_deviation(
     return (variance.clamp(min=0).sqrt().mean() * X.shape[1] ** 0.5).item()
 
 # %% ../../nbs/jobs/01_collapse.ipynb #5060b3fd
-def rankme_on_basis(
-    basis: RidgeBasis,  # of the features
-) -> float:  # in [1, min(n, d)]
+def rankme_on_basis(basis: RidgeBasis) -> float:  # in [1, min(n, d)]
     "RankMe of the features that a basis was made of (Garrido et al. 2023)."
     inside = basis.V.T @ basis.mean
     rest = (basis.mean - basis.V @ inside).norm()

@@ -26,10 +26,7 @@ def _flag(name):
     return "--" + name.replace("_", "-")
 
 
-def nearest(
-    word: str,  # as typed
-    words: Iterable,  # that there are
-) -> str:  # empty if none is near
+def nearest(word: str, words: Iterable) -> str:  # empty if none is near
     "The end of a refusal that names the nearest word."
     near = difflib.get_close_matches(word, list(words), n=1, cutoff=0.7)
     return f"; did you mean {near[0]}?" if near else ""

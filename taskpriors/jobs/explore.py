@@ -52,9 +52,7 @@ def task_map(
     return ((xy - low) / (high - low).clamp(min=1e-12)).double()
 
 # %% ../../nbs/jobs/07_explore.ipynb #153cc8c0
-def kernel_strength(
-    Z: ArrayLike,  # factor, shape (n, r)
-) -> float:  # in the unit of K
+def kernel_strength(Z: ArrayLike) -> float:  # in the unit of K
     "Root mean square over points of sum_j K_ij s_j for random signs s: |K|_F/sqrt(n)."
     Z = checks.check_features(Z, "kernel_strength", "Z")
     gram = Z.T @ Z if Z.shape[1] <= len(Z) else Z @ Z.T

@@ -203,11 +203,7 @@ class FixedPoints:
                 yield [self.data[i] for i in rows.tolist()]
 
 # %% ../../nbs/jobs/01_fixed_tasks.ipynb #c58e8424
-def subset_of(
-    n: int,  # points there are
-    n_points: int,  # wanted, at most
-    seed: int,
-) -> Tensor:  # positions in ascending order, int64
+def subset_of(n: int, n_points: int, seed: int) -> Tensor:  # positions in ascending order, int64
     "A seeded subset of the points; all of them if there are few."
     if n <= n_points:
         return torch.arange(n)

@@ -42,9 +42,7 @@ def colour_shares(
     return torch.cat([(level == k).to(images.dtype).mean((2, 3)) for k in range(8)], 1)
 
 
-def unit_variance(
-    X: Tensor,  # shape (n, d)
-) -> Tensor:  # of mean squared norm one
+def unit_variance(X: Tensor) -> Tensor:  # of mean squared norm one
     "Centred features, each of the same variance."
     sd = X.std(0)
     return (X - X.mean(0)) / torch.where(sd > 0, sd, 1.0) / X.shape[1] ** 0.5
@@ -68,10 +66,7 @@ def explained_by_pixels(
     return share_explained([*fixed_tasks.image_references(x).values(), colour_shares(x)], features)
 
 # %% ../../nbs/jobs/05_layers.ipynb #81309295
-def word_features(
-    texts: Sequence,  # of strings
-    n_directions: int = 64,  # at most
-) -> Tensor:  # shape (n, d), float32
+def word_features(texts: Sequence, n_directions: int = 64) -> Tensor:  # shape (n, d), float32
     "Counts of words, weighted by their rarity and reduced to their leading directions."
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer

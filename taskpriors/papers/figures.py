@@ -25,11 +25,7 @@ from ..show.plots import tsne
 from ..transfer.agreement import rank_agreement
 
 # %% ../../nbs/papers/12_figures.ipynb #088cb037
-def tsne_map(
-    features: ArrayLike,  # shape (n, d)
-    *,
-    seed: int = 0,  # of the start
-) -> Tensor:  # shape (n, 2)
+def tsne_map(features: ArrayLike, *, seed: int = 0) -> Tensor:  # shape (n, 2)
     "Coordinates of a t-SNE map of the centred cosine kernel."
     Z = kernel_factor(checks.check_features(features, "tsne_map", min_rows=5))
     seed = checks.check_count(seed, "tsne_map", "seed", low=0, high=2**32 - 1)
@@ -171,9 +167,7 @@ def _plot_both(ranking, moments, values, ylabels, error=None):  # two axes: of m
 
 # %% ../../nbs/papers/12_figures.ipynb #89228c26
 @results.in_style
-def plot_predictions(
-    ranking: Ranking,  # of rank_models
-) -> np.ndarray:  # two matplotlib axes
+def plot_predictions(ranking: Ranking) -> np.ndarray:
     "Mean and variance of probe accuracy against those of Tr(MG) (Task Priors, Figure 4)."
     _check_ranking(ranking, "plot_predictions")
     accuracies = record.on_request(ranking.accuracies, "plot_predictions", "accuracy")
@@ -208,10 +202,7 @@ def plot_benchmarks(
 
 # %% ../../nbs/papers/12_figures.ipynb #782d09aa
 @results.in_style
-def plot_distributions(
-    ranking: Ranking,  # of rank_models
-    ax: Axes | None = None,  # matplotlib axes; None opens a figure
-) -> Axes:
+def plot_distributions(ranking: Ranking, ax: Axes | None = None) -> Axes:
     "Accuracies of each model's probes over the sampled tasks (Task Priors, Figure 8)."
     _check_ranking(ranking, "plot_distributions")
     accuracies = record.on_request(ranking.accuracies, "plot_distributions", "accuracy")

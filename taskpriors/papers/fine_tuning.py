@@ -224,10 +224,7 @@ class TuningRecipe:
         return [(rate, n) for n in self.steps for rate in self.rates]
 
 # %% ../../nbs/papers/02_fine_tuning.ipynb #95ae42ba
-def check_recipe(
-    recipe: TuningRecipe,
-    caller: str,  # who asks
-) -> TuningRecipe:
+def check_recipe(recipe: TuningRecipe, caller: str) -> TuningRecipe:
     "Refuse what is no recipe."
     remedy = "pass TuningRecipe(rates=..., steps=...)"
     checks.check_instance(recipe, TuningRecipe, caller, "recipe", remedy=remedy)

@@ -255,10 +255,7 @@ def _escaped(text):
     return str(escape(text))
 
 # %% ../../nbs/papers/09_neucrab_files.ipynb #78f3e00b
-def heldout_score(
-    X: Tensor,  # features, shape (n, d)
-    y: Tensor,  # classes, shape (n,)
-) -> float:  # larger is better
+def heldout_score(X: Tensor, y: Tensor) -> float:
     "Minus the expected held-out error of a ridge probe under the labels' prior."
     return -float(expected_heldout_error(X, y, variance=False).error)
 

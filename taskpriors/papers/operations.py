@@ -73,9 +73,7 @@ class OperationCount(TorchDispatchMode):
         return out
 
 
-def count_operations(
-    f: Callable,  # of no argument
-) -> int:
+def count_operations(f: Callable) -> int:
     "Floating-point operations of a call, as far as torch does them."
     checks.check_instance(callable(f), bool, "count_operations", "f", remedy="pass a function")
     with OperationCount() as count:
@@ -98,10 +96,7 @@ TABLE_8 = {  # row of PACTran's table -> name in METRICS, or "grid"
 }
 
 
-def mixture_operations(
-    features: ArrayLike,  # shape (n, d)
-    labels: ArrayLike,  # class of each point, shape (n,)
-) -> int:
+def mixture_operations(features: ArrayLike, labels: ArrayLike) -> int:
     "Operations of fitting the mixture of N-LEEP, from its shape and the rounds that it took."
     X = checks.check_features(features, "mixture_operations").detach()
     _, counts = svd.present_classes(labels, "mixture_operations", n=len(X))

@@ -407,9 +407,7 @@ def free_disk() -> float:  # GiB
     return shutil.disk_usage(place).free / 2**30
 
 
-def gib_to_fetch(
-    plan: DataFrame,  # of plan_item
-) -> float:  # GiB
+def gib_to_fetch(plan: DataFrame) -> float:
     "Weights of the plan's networks of timm that are not in the cache."
     if "download_mib" not in plan:
         return 0.0
@@ -425,8 +423,7 @@ _RATES = {"a processor": 1e11, "a GPU": 2e13}  # operations a second, of single 
 
 
 def feature_gib(
-    item: Item,
-    plan: DataFrame,  # of plan_item
+    item: Item, plan: DataFrame
 ) -> float:  # GiB; 0 where features are not held together, or where sizes are not known
     "Memory of the features of all networks on all data sets of an item of PACTran."
     if item.action != "neucrab" or "width" not in plan or item.settings.get("cost"):

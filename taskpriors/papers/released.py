@@ -111,18 +111,12 @@ def _mixture_of(X, y):  # tensors are looked up by identity
     return task_mixture(X, y)
 
 
-def released_dirichlet(
-    X: Tensor,  # features, shape (n, d)
-    y: Tensor,  # classes, shape (n,)
-) -> float:  # larger is better
+def released_dirichlet(X: Tensor, y: Tensor) -> float:
     "Minus PACTran-Dirichlet on a mixture, as released."
     return -npactran_dirichlet(X, y, mixture=_mixture_of(X, y), variant="published")
 
 
-def released_gamma(
-    X: Tensor,  # features, shape (n, d)
-    y: Tensor,  # classes, shape (n,)
-) -> float:  # larger is better
+def released_gamma(X: Tensor, y: Tensor) -> float:
     "Minus PACTran-Gamma on a mixture, as released."
     return -npactran_gamma(X, y, mixture=_mixture_of(X, y), variant="published")
 

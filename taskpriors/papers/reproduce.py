@@ -25,9 +25,7 @@ NOT_COMPARABLE = "not comparable"
 _CORRELATIONS = ("Pearson", "90 % low", "90 % high")
 
 
-def printed_numbers(
-    item: recipes.Item,
-) -> dict[tuple, str]:  # (row, column) -> text
+def printed_numbers(item: recipes.Item) -> dict[tuple, str]:  # (row, column) -> text
     "The numbers that the paper prints for an item: not what they follow from, nor other data."
     of_paper = recipes.read_recipes(recipes.PAPERS[item.paper]).get("data", {})
     data = item.full.data if item.full else item.data
@@ -57,8 +55,7 @@ def _rounds_to(value, reading, cell):
 
 
 def compare_cells(
-    cells: list,  # of an action
-    item: recipes.Item,
+    cells: list, item: recipes.Item
 ) -> DataFrame:  # row, column, published, convention, derived, error, differs
     "Ours beside the published numbers; `differs` says which of ours lies outside both errors."
     import pandas as pd
@@ -124,10 +121,7 @@ def networks_passed(
     return replace(item, networks=item.networks | passed, stand_ins=stand_ins, note=note)
 
 
-def check_needs(
-    item: recipes.Item,
-    folders: dict,  # of folders_of_data
-) -> None:
+def check_needs(item: recipes.Item, folders: dict) -> None:
     "Refuse what is missing, all at once and before any work."
     lacks = [f"{k}: {why}" for k, v in item.usable.items() if (why := recipes.network_problem(v))]
     absent = [k for k, v in item.usable.items() if not recipes.is_cached(v)]
@@ -151,10 +145,7 @@ def check_needs(
         checks.check_memory(2**30 * recipes.feature_gib(item, widths), "reproduce", remedy)
 
 
-def with_data_at_hand(
-    item: recipes.Item,
-    folders: dict,  # of folders_of_data
-) -> recipes.Item:
+def with_data_at_hand(item: recipes.Item, folders: dict) -> recipes.Item:
     "The item without the data that only a folder can give, where there is none."
     closed = {k for k, v in item.data.items() if "folder" in v and k not in folders}
     if not closed or closed == set(item.data):

@@ -262,17 +262,11 @@ class SpecNet(nn.Module):
             values.append(acts[node.get("act")](value))
         return values
 
-    def features(
-        self,
-        x: Tensor,  # images
-    ) -> Tensor:  # (n, d)
+    def features(self, x: Tensor) -> Tensor:
         "Pooled features before the classifier."
         return self.run(x, self.spec["features"])[-1]
 
-    def forward(
-        self,
-        x: Tensor,  # images
-    ) -> Tensor:  # (n, classes)
+    def forward(self, x: Tensor) -> Tensor:
         "Scores of the classes."
         return self.run(x, self.spec["logits"])[-1]
 

@@ -180,10 +180,7 @@ class ScoreStack(NamedTuple):
     cells: list[tuple]  # (task, size, seed)
 
 
-def score_stack(
-    rows: DataFrame,  # scores, see above
-    error: Series,  # over (task, model)
-) -> ScoreStack:
+def score_stack(rows: DataFrame, error: Series) -> ScoreStack:
     "Scores of each metric on all subsamples, as far as all have it, in one order of the models."
     tasks = list(dict.fromkeys(error.index.get_level_values(0)))
     models = sorted(set.intersection(*(set(error[t].index) for t in tasks)))
@@ -250,11 +247,7 @@ class MeanRanks(NamedTuple):
     tasks: list[str]  # of the cells
 
 
-def mean_ranks(
-    rows: DataFrame,  # scores, see above
-    error: Series,  # over (task, model)
-    metrics: Sequence,  # columns of `subsample_table`
-) -> MeanRanks:
+def mean_ranks(rows: DataFrame, error: Series, metrics: Sequence) -> MeanRanks:
     "Scores as ranks, averaged over the subsamples of a task and size."
     from scipy import stats
 
@@ -308,10 +301,7 @@ def metric_leads(
     return pd.DataFrame(out).T.round(3)
 
 
-def established(
-    leads: DataFrame,  # of `metric_leads`
-    n_tasks: int,  # that were compared
-) -> Series:  # of bool, over the metrics
+def established(leads: DataFrame, n_tasks: int) -> Series:  # of bool, over the metrics
     "Which leads pass at all three levels, at .05."
     from scipy import stats
 

@@ -266,11 +266,7 @@ def _check_reached(looks, target, lowest):
     checks.refuse("calibrate_temperature", rule, got, "ask for another diversity")
 
 # %% ../../nbs/prior/13_calibration.ipynb #1ca595cd
-def crossing(
-    before: Look,
-    after: Look,
-    target: float,  # diversity
-) -> float:
+def crossing(before: Look, after: Look, target: float) -> float:
     "Temperature at which the line between two looks reaches the target."
     a, b = math.log(before.temperature), math.log(after.temperature)
     drop = before.diversity - after.diversity

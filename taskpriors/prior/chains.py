@@ -20,8 +20,7 @@ _MOST_DIRECTIONS = 6
 
 
 def leading_directions(
-    P: particles.PottsModel,  # the measure
-    beta: float,  # inverse temperature
+    P: particles.PottsModel, beta: float
 ) -> Tensor:  # columns v/sqrt(lambda), shape (rank, k), float64
     "Directions of K in which classes can be caught: U^T times these is what lies along them."
     Z = P.B[:, : P.rank].double()
@@ -152,9 +151,7 @@ def caught_in_valleys(
 CHECKS_OF_CHAINS = (too_few_chains, starts_differ, still_drifting, caught_in_valleys)
 
 
-def reason_against_chains(
-    statistics: ChainStatistics,  # of several sweeps
-) -> str:  # a reason for distrust, or ""
+def reason_against_chains(statistics: ChainStatistics) -> str:  # a reason for distrust, or ""
     "The first reason that any check gives for any statistic."
     for k, name in enumerate(statistics.names):
         x = statistics.values[:, k]
@@ -179,8 +176,7 @@ def _exchange_imbalance(w, ancestor, gain):  # of flows up and down, in standard
 
 
 def class_names_unsettled(
-    P: particles.PottsModel,  # the measure
-    state: particles.ParticleState,
+    P: particles.PottsModel, state: particles.ParticleState
 ) -> str:  # a reason for distrust, or ""
     "Would exchanging the names of two classes change the law of the particles?"
     if P.pi is None:

@@ -44,11 +44,7 @@ class Grouping(NamedTuple):
         return out
 
 
-def check_groups(
-    groups: ArrayLike,  # name of the group of each point, shape (n,)
-    n: int,  # points
-    caller: str,  # who asks
-) -> Grouping:
+def check_groups(groups: ArrayLike, n: int, caller: str) -> Grouping:
     "Return points by their groups, of which there must be two, or raise `ValueError`."
     groups = groups.tolist() if hasattr(groups, "tolist") else groups
     names = checks.check_several(groups, caller, "groups")
@@ -128,10 +124,7 @@ def hat_blocks(
     return [(part * f) @ part.mT + share for part in of_groups]
 
 
-def inverses_of(
-    hats: list[Tensor],  # of hat_blocks
-    keep: float = 1.0,  # of residual_filter
-) -> BlockInverses:
+def inverses_of(hats: list[Tensor], keep: float = 1.0) -> BlockInverses:
     "Inverses of the blocks of I - H."
     matrices, least = [], []
     for H in hats:
@@ -141,11 +134,7 @@ def inverses_of(
     return BlockInverses(matrices, torch.cat(least))
 
 
-def block_inverses(
-    basis: RidgeBasis,
-    grouping: Grouping,
-    alpha: float,  # penalty
-) -> BlockInverses:
+def block_inverses(basis: RidgeBasis, grouping: Grouping, alpha: float) -> BlockInverses:
     "Inverses of the blocks of I - H, one for each group, up to a factor that cancels."
     keep, f = residual_filter(basis, alpha)
     return inverses_of(hat_blocks(basis.U, f, grouping, keep / len(basis.U)), keep)
@@ -330,9 +319,7 @@ def hits_without_groups(
 
 
 def accuracy_without_groups(
-    features: ArrayLike,  # shape (n, d)
-    labels: ArrayLike,  # class of each point, shape (n,)
-    groups: ArrayLike,  # name of the group of each point, shape (n,)
+    features: ArrayLike, labels: ArrayLike, groups: ArrayLike
 ) -> float:  # share of points classified rightly
     "Accuracy of a ridge probe on known labels, with the whole group of a point left out."
     caller = "label_accuracy"

@@ -77,9 +77,7 @@ class Margins(NamedTuple):
     off_diagonal: Tensor  # sum over i != j, a scalar
 
 
-def margins(
-    Z: Tensor,  # factor, shape (n, r)
-) -> Margins:
+def margins(Z: Tensor) -> Margins:
     "Diagonal of `Z @ Z.T`, and the sum of its other entries."
     diagonal = []
     column: Any = 0
@@ -152,9 +150,7 @@ class Kernel(NamedTuple):
     diagonal: Tensor  # float64, shape (n,)
 
 
-def factor_kernel(
-    Z: Tensor,  # shape (n, r)
-) -> Kernel:
+def factor_kernel(Z: Tensor) -> Kernel:
     "The kernel `Z @ Z.T`."
     return Kernel([(Z, Z, 1.0)], margins(Z).diagonal)
 
@@ -258,10 +254,7 @@ def sum_blocks(
     return sum(parts)
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d39
-def check_overflow(
-    x: Tensor,  # sums over blocks
-    caller: str,  # who asks
-) -> Tensor:  # `x` itself
+def check_overflow(x: Tensor, caller: str) -> Tensor:
     "Refuse sums that are not finite."
     if not torch.isfinite(x).all():
         rule = "powers of the kernel entries must stay within range"
@@ -282,10 +275,7 @@ def next_polynomial(
     return out
 
 
-def horner(
-    coefficients: Sequence,  # lowest power first
-    t: Tensor,
-) -> Tensor:  # like t
+def horner(coefficients: Sequence, t: Tensor) -> Tensor:
     "Value of a polynomial at `t`, coefficients with the lowest power first."
     value = torch.zeros_like(t)
     for c in reversed(coefficients):

@@ -248,8 +248,7 @@ MIN_DOF_ANNEALED = (
 
 
 def too_few_degrees(
-    cloud: ParticleCloud,
-    low: float = MIN_DOF,  # the floor
+    cloud: ParticleCloud, low: float = MIN_DOF
 ) -> str:  # a reason for distrust, or ""
     "Do a few families carry the standard errors, so that heavier ones may be missing?"
     dof = cloud.dof()
@@ -421,11 +420,7 @@ def exchange_classes(
     U.copy_((V[:, 1:] - V[:, :1]).flatten(1))
 
 # %% ../../nbs/prior/10_particles.ipynb #9e023dc2
-def independent_labels(
-    P: PottsModel,  # the measure
-    m: int,  # labelings
-    g: torch.Generator,  # draws them
-) -> Tensor:  # shape (n, m), int16
+def independent_labels(P: PottsModel, m: int, g: torch.Generator) -> Tensor:  # shape (n, m), int16
     "Draw labels that follow the class proportions, one by one: the measure at 1/T = 0."
     pi = P.pi
     if pi is None:

@@ -34,17 +34,11 @@ class Certainty:
 
     ranking: Any  # a Ranking
 
-    def of_points(
-        self,
-        groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
-    ) -> ErrorLaw:
+    def of_points(self, groups: ArrayLike | None = None) -> ErrorLaw:
         "Errors of the skills over points, for given tasks."
         return error_law(self.ranking.point_errors, **self._of_points(groups))
 
-    def of_skill(
-        self,
-        groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
-    ) -> ErrorLaw:
+    def of_skill(self, groups: ArrayLike | None = None) -> ErrorLaw:
         "All errors of the skills."
         errors = self.ranking.point_errors
         if errors is None or errors.shape[1] < 2:
@@ -52,10 +46,7 @@ class Certainty:
             checks.refuse("Ranking", rule, "none", f"{remedy} with rank_models")
         return self._of_skill if groups is None else self._of_skill_in(groups)
 
-    def of_accuracy(
-        self,
-        groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
-    ) -> ErrorLaw:
+    def of_accuracy(self, groups: ArrayLike | None = None) -> ErrorLaw:
         "All errors of the accuracies over tasks."
         return self._of_accuracy if groups is None else self._of_accuracy_in(groups)
 

@@ -278,9 +278,7 @@ def _is_at_hand(source, texts):  # without a download, and without asking a func
     return isinstance(source, (sources.Network, sources.WordVectors))
 
 
-def usual_text(
-    points: TextSource,
-) -> int:  # place among them
+def usual_text(points: TextSource) -> int:
     "The text whose number of words is nearest to the mean."
     lengths = [len(str(text).split()) for text in points.texts]
     mean = sum(lengths) / len(lengths)

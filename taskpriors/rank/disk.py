@@ -477,8 +477,7 @@ def check_streaming(
 
 # %% ../../nbs/rank/10_disk.ipynb #58207734
 def known_classes(
-    labels: Tensor | None,  # class of each point, shape (n,)
-    caller: str,  # who asks
+    labels: Tensor | None, caller: str
 ) -> Tensor | None:  # numbered from 0 without gaps, in a small integer type
     "Labels as a file of them holds them."
     if labels is None:

@@ -92,10 +92,7 @@ class ErrorLaw(NamedTuple):
     covariance: Tensor  # of the models' mean errors, shape (n_models, n_models), float64
     freedom: Tensor  # degrees of freedom of the variance of each lead, (n_models, n_models)
 
-    def some(
-        self,
-        rows: Sequence,  # which models
-    ) -> "ErrorLaw":
+    def some(self, rows: Sequence) -> "ErrorLaw":
         "The law of some of the models."
         return ErrorLaw(*(x[rows][:, rows] for x in self))
 

@@ -72,9 +72,7 @@ class LabelScores(NamedTuple):
     share_right: float = 0.0  # u, share of the accuracy in the mean; the rest is the skill's
 
 
-def share_right(
-    n_labels: int,  # k
-) -> float:  # u, in [0, 1)
+def share_right(n_labels: int) -> float:  # u, in [0, 1)
     "How far labels are read by how many of them are right."
     return n_labels / (HALF_RIGHT + n_labels)
 
@@ -264,9 +262,7 @@ class Constants(NamedTuple):
     rule: LevelRule
 
 
-def constants_of(
-    scoring: str,  # one of SCORINGS
-) -> Constants | None:  # None for a score that was not studied
+def constants_of(scoring: str) -> Constants | None:  # None for a score that was not studied
     "Constants of the study for a score."
     table = packaged_toml("rank/forecast.toml")
     if scoring not in table:
@@ -688,9 +684,7 @@ def certainty_of(
     return ahead, float((posterior.weights @ variances).clamp(min=0).sqrt())
 
 
-def numbers_of_labels(
-    supply: LabelSupply,
-) -> list[int]:  # ascending, the last one is all points
+def numbers_of_labels(supply: LabelSupply) -> list[int]:  # ascending, the last one is all points
     "Two, four, ... times as many labels as are known, or twenty, forty, ..."
     first = supply.n_labels or 20
     return [*(first * 2**i for i in range(60) if first * 2**i < supply.n_points), supply.n_points]

@@ -69,9 +69,7 @@ def read_jury() -> tuple[Juror, ...]:  # by kind, the preferred ones first
     return tuple(sorted(jurors, key=lambda juror: (juror.kind, juror.preference)))
 
 # %% ../../nbs/rank/08_jury.ipynb #937ccefa
-def find_package(
-    module: str,  # its name
-) -> Path | None:  # its folder; None if it is not installed
+def find_package(module: str) -> Path | None:  # its folder; None if it is not installed
     "Where Python would import a package from."
     spec = PathFinder.find_spec(module)
     folders = [] if spec is None else list(spec.submodule_search_locations or ())
@@ -96,10 +94,7 @@ def find_weights(
     return file if complete else None
 
 # %% ../../nbs/rank/08_jury.ipynb #dbe8812a
-def check_digest(
-    file: Path,  # of weights
-    juror: Juror,
-) -> None:
+def check_digest(file: Path, juror: Juror) -> None:
     "Refuse a file that is not the one of the table."
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     if digest != juror.sha256:
@@ -398,8 +393,7 @@ def reliability_record() -> dict[str, Any]:
 
 
 def unjudged_words(
-    n_models: int,  # that are ranked
-    jury: Jury | None,
+    n_models: int, jury: Jury | None
 ) -> str:  # empty if there is a jury, nobody was asked for, or there are many models
     "What it costs that few models judge each other, and what brings a jury."
     if jury is None or jury.jurors or not jury.cure or not 2 <= n_models <= FEW:
@@ -415,9 +409,7 @@ def unjudged_words(
 _FOR_JURORS = ("device", "batch_size", "num_workers")  # options of embed_features that hold
 
 
-def words_of(
-    source: ImageSource | TextSource,
-) -> float:  # in a text, on average; 0 for images
+def words_of(source: ImageSource | TextSource) -> float:  # in a text, on average; 0 for images
     "How long the texts of a source are."
     if not isinstance(source, TextSource):
         return 0.0
@@ -436,11 +428,7 @@ def cost_words(
     return f"The jury ({names}) sees {inputs}: about {duration}, unless the cache has its features."
 
 
-def see_inputs(
-    jury: Jury,
-    source: ImageSource | TextSource,
-    options: RankOptions,
-) -> Settled:  # name -> Model
+def see_inputs(jury: Jury, source: ImageSource | TextSource, options: RankOptions) -> Settled:
     "The jurors with their features of the inputs."
     if options.progress:
         print(cost_words(jury, source), file=sys.stderr)

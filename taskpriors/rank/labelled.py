@@ -42,10 +42,7 @@ class Seats(NamedTuple):
     alike: Tensor | None  # how much each two are copies, (k, k); None for one
 
 
-def seats_of(
-    models: Mapping,  # name -> Model
-    law: laws.Law,
-) -> Seats:
+def seats_of(models: Mapping, law: laws.Law) -> Seats:
     "Whose tasks labels choose from: those who could be elected, or the law alone."
     voters = {**models, **law.jurors}
     if law.election is not None:

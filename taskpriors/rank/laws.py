@@ -258,9 +258,7 @@ JudgesLike = TypeAliasType("JudgesLike", Mapping | str | bool)
 
 
 def named_judges(
-    judges: JudgesLike | None,  # as for rank_models
-    models: Mapping,  # those that are ranked, by name
-    choice: PriorChoice,
+    judges: JudgesLike | None, models: Mapping, choice: PriorChoice
 ) -> dict[str, Any]:  # name -> what the user gave
     "Judges of the user's own that are not ranked, or a sentence about why they cannot judge."
     if judges is None or judges is False or judges == STANDING:

@@ -51,11 +51,7 @@ def reason_of(e: BaseException) -> str:  # one line
     return words.plain_text(" ".join(text.split()))
 
 
-def attempt(
-    work: Callable,  # what to call
-    *args: Any,  # its arguments
-    **named: Any,
-) -> Attempt:
+def attempt(work: Callable, *args: Any, **named: Any) -> Attempt:
     "Call `work`; an error becomes one line of text, an interruption goes through."
     try:
         return Attempt(work(*args, **named), None)
@@ -85,10 +81,7 @@ def settle(
 
 # %% ../../nbs/rank/03_members.ipynb #b3f0a6d2
 def over_models(
-    fn: Callable,
-    items: Iterable,
-    options: RankOptions,
-    desc: str,  # of the bar
+    fn: Callable, items: Iterable, options: RankOptions, desc: str
 ) -> list[Any]:  # results, in the order of the items
     "Run a function over models, by the executor if there is one."
     run: dict[str, Any] = dict(executor=options.executor, progress=options.shown)
@@ -293,11 +286,7 @@ def images_for(
     return load_images(images, progress=options.progress)
 
 # %% ../../nbs/rank/03_members.ipynb #7e41c0a3
-def texts_for(
-    texts: TextsLike,  # what load_texts opens
-    images: ImagesLike | None,  # as for rank_models
-    models: ModelsLike | None,  # as for rank_models
-) -> TextSource:
+def texts_for(texts: TextsLike, images: ImagesLike | None, models: ModelsLike | None) -> TextSource:
     "The texts of a ranking, or a sentence about what does not go with them."
     caller = "rank_models"
     if images is not None:
@@ -346,9 +335,7 @@ def check_same_order(
             checks.refuse("rank_models", rule, got, remedy)
 
 
-def check_rows(
-    models: Mapping,  # name -> Model
-) -> None:
+def check_rows(models: Mapping) -> None:
     "Refuse models that do not describe the same points in the same order."
     _check_same_points(models)
     check_same_order(models)

@@ -95,9 +95,7 @@ def _moments_under(prior, models, options):  # name -> Moments
 
 # %% ../../nbs/rank/09_memory.ipynb #12b2cc09
 def model_moments(
-    models: Mapping,  # name -> Model
-    law: laws.Law,
-    options: RankOptions,
+    models: Mapping, law: laws.Law, options: RankOptions
 ) -> dict[str, engine.Moments]:
     "Mean and variance of Tr(MG) of each model under the prior that judges it."
     if not law.of_others:

@@ -17,9 +17,7 @@ from ..refusals import listed, refuse, shortened
 from ..toml import packaged_toml
 
 # %% ../../nbs/rank/04_model_names.ipynb #51ea75f2
-def letters_of(
-    name: str,  # of a model
-) -> str:
+def letters_of(name: str) -> str:
     "The letters and digits of a name, in lower case."
     return "".join(c for c in name.casefold() if c.isalnum() or c == "+")
 
@@ -43,9 +41,7 @@ class Tagged(NamedTuple):
     tag: str  # empty if it names none
 
 
-def split_tag(
-    name: str,  # of a model
-) -> Tagged:
+def split_tag(name: str) -> Tagged:
     "The network and the weights in a name: resnet50, a1_in1k."
     parts = re.fullmatch(r"(.+)\.([A-Za-z]\w*)", last_part(name))
     return Tagged(last_part(name), "") if parts is None else Tagged(parts[1], parts[2])
@@ -162,10 +158,7 @@ def match_names(
     return matches
 
 # %% ../../nbs/rank/04_model_names.ipynb #b9da0392
-def nearest_name(
-    model: str,  # in a ranking
-    names: Collection,  # in a table
-) -> str:  # empty if none is like it
+def nearest_name(model: str, names: Collection) -> str:  # empty if none is like it
     "The name in a table that is spelled most like a model."
     by_letters = {letters_of(last_part(name)): name for name in names}
     near = difflib.get_close_matches(letters_of(last_part(model)), list(by_letters), 1, 0.6)

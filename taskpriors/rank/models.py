@@ -103,9 +103,7 @@ class Requested(NamedTuple):
     moments: bool  # mean and variance of Tr(MG)
 
 
-def requested(
-    metrics: Mapping | list | tuple | str | None,  # as for rank_models
-) -> Requested:
+def requested(metrics: Mapping | list | tuple | str | None) -> Requested:
     "Tell statistics of features, scores of networks, and what is computed only on request."
     names: set = set()
     if isinstance(metrics, str) and metrics == "all":

@@ -98,10 +98,7 @@ class RankOptions:
         "The bar of all steps, or whether a step draws its own."
         return self.progress if self.bar is None else self.bar
 
-    def reach(
-        self,
-        step: int,  # of the bar
-    ) -> None:
+    def reach(self, step: int) -> None:
         "Move the bar of all steps on to one of them: what came from the cache counts."
         if self.bar is not None:
             self.bar.update(max(0, step - self.bar.n))

@@ -157,11 +157,7 @@ class Cells(NamedTuple):
     unused: list[str]  # columns of numbers that are left out
 
 
-def cells_of(
-    table: Table,
-    models: Sequence,  # names in the ranking
-    caller: str,  # who asks
-) -> Cells:
+def cells_of(table: Table, models: Sequence, caller: str) -> Cells:
     "The cells of a table of any layout."
     import pandas as pd
 
@@ -452,9 +448,7 @@ def one_score_each(
 
 # %% ../../nbs/rank/05_past_scores.ipynb #75f8b6b5
 def ranked_scores(
-    part: Part,
-    models: Sequence,  # names in the ranking
-    caller: str,  # who asks
+    part: Part, models: Sequence, caller: str
 ) -> Part:  # with the names of the ranking
     "The scores of the ranked models in a part of a record."
     import pandas as pd

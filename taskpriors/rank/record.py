@@ -245,9 +245,7 @@ def on_request(
     return values
 
 
-def ranking_frame(
-    ranking: Any,  # a Ranking
-) -> DataFrame:
+def ranking_frame(ranking: Any) -> DataFrame:
     "One row per model, best first."
     import pandas as pd
 
@@ -303,9 +301,7 @@ def correlations(
     return agreement.agreement_table(statistics, truth, controls)
 
 # %% ../../nbs/rank/08_record.ipynb #05879722
-def ranking_record(
-    ranking: Any,  # a Ranking
-) -> dict[str, Any]:
+def ranking_record(ranking: Any) -> dict[str, Any]:
     "What json can hold of a ranking."
     return dict(
         verdict=ranking.verdict,
@@ -329,9 +325,7 @@ def _head_to_head(forecast, rows):  # the row's model against the column's, in p
     return dict(models=names, **values)
 
 
-def page_record(
-    ranking: Any,  # a Ranking
-) -> dict[str, Any]:
+def page_record(ranking: Any) -> dict[str, Any]:
     "The same, and what only a page shows."
     forecast = ranking.forecast
     best = forecast.order[: page.HEAD_TO_HEAD].tolist()
@@ -351,9 +345,7 @@ def page_record(
     return dict(ranking_record(ranking), **shown, drawn_accuracy=drawn_accuracy)
 
 # %% ../../nbs/rank/08_record.ipynb #abd042c1
-def free_folder(
-    out: str | Path,  # directory
-) -> Path:
+def free_folder(out: str | Path) -> Path:
     """The directory itself if it holds no ranking yet, else the first free one of OUT-2, OUT-3, ...
 
     It is claimed by an empty ranking.json, which one of several processes makes.

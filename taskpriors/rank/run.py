@@ -70,8 +70,7 @@ def _numbers_of(models, moments, skills, probes):  # fields of a Ranking, one ro
 
 # %% ../../nbs/rank/12_run.ipynb #71128e22
 def elected_columns(
-    models: Mapping,  # name -> Model
-    law: laws.Law,
+    models: Mapping, law: laws.Law
 ) -> dict[str, Tensor]:  # column -> values, shape (n_models,)
     "What an election adds to the table of a ranking."
     judges = law.election
@@ -86,10 +85,7 @@ def elected_columns(
     return {name: values[at] for name, values in columns.items() if values is not None}
 
 # %% ../../nbs/rank/12_run.ipynb #8e2ee848
-def judged_points(
-    mask: Tensor,  # shape (n,), True where a point trains
-    n_judged: int,
-) -> Tensor:  # rows
+def judged_points(mask: Tensor, n_judged: int) -> Tensor:
     "The points that judge the probes: all that do not train, or a sample of them on disk."
     points = (~mask).nonzero()[:, 0]
     return points[blocks.evenly(len(points), n_judged)]
@@ -138,8 +134,7 @@ def _copies_in_all(features: Sequence) -> Tensor:  # of points that are copies i
 
 
 def copies_as_groups(
-    options: RankOptions,
-    models: Mapping,  # name -> Model
+    options: RankOptions, models: Mapping
 ) -> tuple[RankOptions, str]:  # with groups if many points are copies; a sentence about copies
     "Points that are copies of each other in every model are no independent points."
     groups = _copies_in_all([model.features for model in models.values()])
@@ -183,12 +178,7 @@ class Grouped(NamedTuple):
     notes: tuple  # of how groups found their points, and what was not looked for
 
 
-def groups_of(
-    options: RankOptions,
-    models: Mapping,  # name -> Model
-    source: Any | None,  # of images or texts; None if there are features alone
-    n: int,  # points
-) -> Grouped:
+def groups_of(options: RankOptions, models: Mapping, source: Any | None, n: int) -> Grouped:
     "The groups that somebody names, otherwise those of copies."
     if options.groups is not None:
         names, notes = row_labels.groups_of_points(options.groups, source, n, options.caller)
@@ -204,8 +194,7 @@ def groups_of(
 
 
 def split_points(
-    options: RankOptions,
-    n: int,  # points
+    options: RankOptions, n: int
 ) -> tuple[RankOptions, Tensor]:  # with the numbers of the groups; mask (n,), True where one trains
     "Who trains the probes: a share of the points, or of whole groups."
     seed = options.seed + 1
@@ -265,10 +254,7 @@ _WITHOUT_PAIRS = (
 
 
 def known_pairs(
-    pairs: row_pairs.PairsLike,  # as for rank_models
-    source: Any | None,  # of images or texts; None if there are features alone
-    n: int,  # points
-    caller: str,
+    pairs: row_pairs.PairsLike, source: Any | None, n: int, caller: str
 ) -> row_pairs.GivenPairs:
     "Pairs that contradict none of each other, and tie two blocks of points at least."
     given = row_pairs.read_pairs(pairs, source, n, caller)

@@ -115,10 +115,7 @@ def ranking_html(
     )
 
 # %% ../../nbs/show/02_table.ipynb #e65dec71
-def agreement_lines(
-    agreement: DataFrame,  # pandas.DataFrame of Ranking.agreement
-    n_models: int,  # ranked
-) -> list[str]:
+def agreement_lines(agreement: DataFrame, n_models: int) -> list[str]:
     "The agreement of each statistic with trained probes, a line each."
     if n_models < 4:
         few = "model is" if n_models == 1 else "models are"
@@ -206,9 +203,7 @@ def json_ready(
     return None if isinstance(x, float) and not math.isfinite(x) else x
 
 
-def json_rows(
-    frame: DataFrame,  # pandas.DataFrame
-) -> list[dict[str, Any]]:
+def json_rows(frame: DataFrame) -> list[dict[str, Any]]:
     "The rows of a table for JSON."
     return json_ready(frame.to_dict("records"))
 

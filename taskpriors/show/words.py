@@ -28,9 +28,7 @@ def counted(
     return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
-def counted_points(
-    settings: Mapping,  # of a ranking
-) -> str:
+def counted_points(settings: Mapping) -> str:
     "How many points were ranked on, what they are and where they come from."
     n, source = settings["n"], settings["images"]
     if source == "given":

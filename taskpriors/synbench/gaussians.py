@@ -391,10 +391,7 @@ class SyntheticTask(Result):
         return self.rows(0, n, seed=seed, device=device, executor=executor)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #c7190c05
-def _covariance(
-    covariance: CovarianceLike,  # as in `synthetic_task`
-    shape: tuple,  # of an image
-) -> Covariance:
+def _covariance(covariance: CovarianceLike, shape: tuple) -> Covariance:
     caller = "synthetic_task"
     if isinstance(covariance, str):
         checks.check_choice(covariance, ("identity", "heptadiagonal"), caller, "covariance")

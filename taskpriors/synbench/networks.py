@@ -40,9 +40,7 @@ class ScoredNetwork(NamedTuple):
     options: dict[str, Any]
 
 
-def scored_network(
-    model: ModelLike,  # as for `embed`
-) -> ScoredNetwork:
+def scored_network(model: ModelLike) -> ScoredNetwork:
     "The network of a model, with the size and the pixel statistics of its images."
     source = sources.source_of(model)
     if sources.is_given(source):

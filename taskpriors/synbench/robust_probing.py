@@ -50,11 +50,7 @@ def _inputs(logits: Callable, images, labels, caller: str) -> tuple[Tensor, Tens
     return x, y
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #5ce77feb
-def _check_clip(
-    x: Tensor,
-    clip: tuple | None,  # (lowest, highest) pixel
-    caller: str,
-):
+def _check_clip(x: Tensor, clip: tuple | None, caller: str):
     if clip is None:
         return
     sides = checks.check_several(clip, caller, "clip")
@@ -131,9 +127,7 @@ class Worst(NamedTuple):
         )
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #644acfe5
-def _harmless(
-    x: Tensor,  # images
-) -> Worst:
+def _harmless(x: Tensor) -> Worst:
     "Nothing tried yet."
     none = torch.zeros(len(x), dtype=torch.bool, device=x.device)
     return Worst(torch.zeros_like(x), none, x.new_full((len(x),), -math.inf))
@@ -152,13 +146,7 @@ class _Ascent(NamedTuple):
         return delta if self.clip is None else (x + delta).clamp(*self.clip) - x
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #46eccd23
-def _climb(
-    logits: Callable,
-    x: Tensor,  # images
-    y: Tensor,  # labels
-    delta: Tensor,  # start
-    ascent: _Ascent,
-) -> Worst:
+def _climb(logits: Callable, x: Tensor, y: Tensor, delta: Tensor, ascent: _Ascent) -> Worst:
     "Most harmful perturbation met on the way up the loss."
     worst = _harmless(x)
     for _ in range(ascent.n_steps + 1):

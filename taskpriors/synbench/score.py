@@ -132,11 +132,7 @@ def image_encoder(
 
 # %% ../../nbs/synbench/03_score.ipynb #c099ea74
 def task_features(
-    encoder: ImageEncoder,
-    task: gaussians.SyntheticTask,
-    n: int,  # samples
-    seed: int,
-    batch_size: int,
+    encoder: ImageEncoder, task: gaussians.SyntheticTask, n: int, seed: int, batch_size: int
 ) -> tuple[Tensor, Tensor]:  # shape (n, d), float64, and labels of shape (n,)
     "Features of the first images of a task."
     device = encoder.network.device
@@ -182,11 +178,7 @@ def feature_rules(
     )
 
 # %% ../../nbs/synbench/03_score.ipynb #3fca69e6
-def task_at(
-    scale: float,
-    s: SynBenchSettings,
-    shape: tuple,  # of an image
-) -> gaussians.SyntheticTask:
+def task_at(scale: float, s: SynBenchSettings, shape: tuple) -> gaussians.SyntheticTask:
     "The task of one scale."
     center = s.pixel_mean
     if isinstance(center, str):
@@ -196,10 +188,7 @@ def task_at(
 
 # %% ../../nbs/synbench/03_score.ipynb #80c22bc5
 def _score_key(
-    encoder: ImageEncoder,
-    s: SynBenchSettings,
-    seed: int,
-    sizes: tuple,  # training sizes
+    encoder: ImageEncoder, s: SynBenchSettings, seed: int, sizes: tuple
 ) -> str | None:  # hash of what decides a stored scale; None if a second probe differs
     network = encoder.network
     images = task_at(1.0, s, encoder.shape).rows(0, encoders.PROBE_IMAGES, seed=0)[0]

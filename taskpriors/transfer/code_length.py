@@ -129,9 +129,7 @@ class _Split(NamedTuple):
     pool: Tensor  # positions of the others, in the order in which they join the training set
 
 # %% ../../nbs/transfer/07_code_length.ipynb #5b96d917
-def _held_out_loss(
-    n: int, learner: Callable, split: _Split
-) -> tuple[Tensor, Tensor]:  # mean, standard error
+def _held_out_loss(n: int, learner: Callable, split: _Split) -> tuple[Tensor, Tensor]:
     train = split.pool[:n]
     log_p = learner(split.Z[train], split.y[train], split.Z[split.test], split.n_classes)
     loss = -log_p.gather(1, split.y[split.test][:, None])[:, 0].double()

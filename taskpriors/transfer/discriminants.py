@@ -78,9 +78,7 @@ def h_score(
     return float((counts * class_means(svd.U, y, counts).square().sum(1)).sum())
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #9a2f49e6
-def ledoit_wolf_shrinkage(
-    svd: FeatureSVD,  # of the features
-) -> float:  # in [0, 1]
+def ledoit_wolf_shrinkage(svd: FeatureSVD) -> float:  # in [0, 1]
     "Ledoit-Wolf shrinkage intensity towards a multiple of the identity (Ledoit and Wolf 2004)."
     n, d = svd.n, svd.d
     unit = svd.S.max() if len(svd.S) else 1.0  # fourth powers must not overflow

@@ -74,10 +74,7 @@ def hessian_trace(
     return (weights @ (probs - probs.square())).sum() / len(probs)
 
 # %% ../../nbs/transfer/03_heads.ipynb #34584d78
-def hessian_product(
-    problem: HeadProblem,  # to minimise
-    theta: np.ndarray,  # flat head
-) -> Callable:  # of a flat vector
+def hessian_product(problem: HeadProblem, theta: np.ndarray) -> Callable:  # of a flat vector
     "The map from a flat vector to its product with the Hessian at `theta`."
     A, _, beta = problem
     W, b = _unflatten(theta, problem)

@@ -33,9 +33,7 @@ def distinct_points(
     return first.scatter_reduce_(0, inverse, order, "amin").sort().values
 
 
-def count_copies(
-    features: ArrayLike,  # shape (n, d)
-) -> int:  # points that are copies of an earlier one
+def count_copies(features: ArrayLike) -> int:  # points that are copies of an earlier one
     "Number of points whose features equal those of an earlier point."
     X = checks.check_features(features, "count_copies").detach()
     return len(X) - len(distinct_points(X))

@@ -162,10 +162,7 @@ def _shrunk_to_mean(S: Tensor, share: float, p: int) -> Tensor:  # p: components
 
 
 def collapse_terms(
-    features: ArrayLike,  # shape (n, d)
-    labels: ArrayLike,  # class of each point, shape (n,)
-    *,
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    features: ArrayLike, labels: ArrayLike, *, svd: FeatureSVD | None = None
 ) -> CollapseTerms:
     "The three terms of NCTI, from one discriminant analysis (Wang et al. 2023)."
     caller = "collapse_terms"
