@@ -30,13 +30,13 @@ setup(
     packages=find_packages(include=["taskpriors", "taskpriors.*"]),
     package_data={
         "taskpriors": ["*.mplstyle", "py.typed", "show/*.html", "show/*.js", "show/*.toml"],
+        "taskpriors.inputs": ["model_names.toml"],
         "taskpriors.jobs": ["commands.toml", "label_sheet.html"],
         "taskpriors.papers": ["*.csv", "*.toml"],
         "taskpriors.transfer": ["metrics.toml", "record.json"],
         "taskpriors.rank": [
             "forecast.toml",
             "jury.toml",
-            "model_names.toml",
             "pairs.toml",
             "reliability.json",
         ],

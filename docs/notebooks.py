@@ -65,7 +65,6 @@ DERIVED = {  # of a folder that is machinery for the most part, the pages that d
         "error_law",
         "tiers",
         "forecast",
-        "change",
         "reliability",
         "jury",
         "ranking",

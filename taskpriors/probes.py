@@ -225,6 +225,9 @@ def held_out_probes(
     return _fit_and_judge(X, tasks, mask.to(X.device), _best_alone)
 
 # %% ../nbs/workshop/08_probes.ipynb #05d52de8
+LABEL_ACCURACY = "label accuracy"  # what tables of rankings call it
+
+
 def label_hits(
     basis: ridge.RidgeBasis,  # of the features of the labelled points
     labels: Tensor,  # class of each point, from 0, shape (n,), int64

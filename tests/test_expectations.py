@@ -56,7 +56,7 @@ EXPECTATIONS = {  # what a user does, and expects -> where it is checked
         "test_cli.py::test_a_run_that_ended_early_goes_on_where_it_stopped"
     ),
     "ranking.best is a name": "here::test_best_is_a_name",
-    "r1.compare(r2) says what moved and whether it is more than noise": "nbs/rank/07_change.ipynb",
+    "r1.compare(r2) says what moved and whether it is more than noise": "nbs/rank/09_ranking.ipynb",
     "What to do next is a command that can be typed": "here::test_the_next_step_can_be_typed",
     "Labels come as a column of any name, a series, parquet or json": (
         "test_tables.py::test_a_table_is_read_as_it_is_meant_or_refused"

@@ -17,7 +17,7 @@ from torch.testing import assert_close
 
 import taskpriors as tp
 from taskpriors.inputs.images import find_shared_data
-from taskpriors.rank.past_scores import append_record, read_record, to_record
+from taskpriors.inputs.past_scores import append_record, read_record, to_record
 from taskpriors.transfer.registry import LABEL_ACCURACY
 
 SENTENCE = re.compile(r"\w+: .+\. Got .+; .+\.", re.S)

@@ -238,6 +238,7 @@ def test_files_that_are_read_reach_the_wheel(tmp_path):
         "show": {"columns.toml", "report.html", "report.js", "page.py"},
         "jobs": {"commands.toml", "label_sheet.html"},
         "transfer": {"metrics.toml", "record.json", "metrics.py"},
-        "rank": {"forecast.toml", "jury.toml", "jury.py", "model_names.toml", "reliability.json"},
+        "inputs": {"model_names.toml"},
+        "rank": {"forecast.toml", "jury.toml", "jury.py", "reliability.json"},
     }.items():
         assert names <= {path.name for path in (tmp_path / "taskpriors" / folder).iterdir()}

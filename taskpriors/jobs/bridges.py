@@ -18,14 +18,14 @@ import torch
 
 import taskpriors.checks as checks
 from ..checks import DataFrame, Series
+from ..inputs.model_names import match_names
 from ..kernels import kernel_factor
 from ..prior.heldout import expected_heldout_error
 from ..prior.shared_prior import task_temperature
 from ..prior.task_prior import TaskPrior
-from ..rank.agreement import agreement_row
-from ..rank.model_names import match_names
 from ..rank.options import MAX_SEED
 from ..rank.ranking import Ranking
+from ..rank.record import agreement_row
 from ..signatures import documented
 from ..transfer.spectrum import rankme
 

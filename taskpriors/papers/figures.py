@@ -19,8 +19,8 @@ from ..prior import shared_prior
 from ..prior.moments import trace_moments
 from ..prior.prefix import sample_labels
 from ..rank import record
-from ..rank.agreement import agreement_or_reason
 from ..rank.ranking import Ranking
+from ..rank.record import agreement_or_reason
 from ..show.plots import tsne
 from ..transfer.agreement import rank_agreement
 

@@ -31,7 +31,7 @@ from ..prior.edges import least_eigenvalue
 from ..prior.left_out_groups import judged_rows
 from ..prior.moments import trace_moments
 from ..prior.prefix import sample_many_labels
-from . import engine, laws, members, memory
+from . import laws, members, memory
 from .options import RankOptions
 from ..ridge_tasks import MOST_LOST
 from ..transfer import from_sums, registry
@@ -369,7 +369,7 @@ def _sample_moments(models, prior, options):  # Moments of all models, (n_models
     K = prior.factor[index].to(options.device)
     sampled = sampled_moments(factors, K, n, T, options.graphs)
     least = least_eigenvalue(K, T, graphs=options.graphs).value
-    return engine.Moments(
+    return laws.Moments(
         mean=sampled.mean.cpu(),
         variance=sampled.variance.cpu(),
         least=members.scalar(least).nan_to_num(-math.inf),  # a cache holds no NaN
@@ -437,7 +437,7 @@ def _drawn_or_kept(models, law, options):  # DrawnRows, and Moments or None; per
     moments = members.load_or_compute(
         key,
         lambda: _sample_moments(models, prior(), options),
-        engine.Moments(blank(len(models)), blank(len(models)), *[blank()] * 4),
+        laws.Moments(blank(len(models)), blank(len(models)), *[blank()] * 4),
         folder,
     )
     return drawn, moments
@@ -584,7 +584,7 @@ class DiskEngine:
 
     def draw(
         self, choice: laws.PriorChoice, models: Mapping, jurors: Mapping, *, votes: int
-    ) -> engine.Drawn:
+    ) -> laws.Drawn:
         "The law of a prior, tasks of it for skill and probes, and the moments of each model."
         options = self.options
         failures: dict[str, str] = {}
@@ -615,7 +615,7 @@ class DiskEngine:
         n, moments = drawn_rows.tasks.shape[2], {}
         if of_models is not None:
             moments = of_models.by_model(models)
-        return engine.Drawn(
+        return laws.Drawn(
             law=replace(law, description=words),
             models=models,
             skill_tasks=drawn_rows.tasks[0],
@@ -636,8 +636,8 @@ class DiskEngine:
         return _kernel_of(rows, self.options.kernel, self.options.cache)
 
     def score(
-        self, law_sample: engine.Drawn, mask: Tensor, labels: GivenLabels | None
-    ) -> engine.Scores:
+        self, law_sample: laws.Drawn, mask: Tensor, labels: GivenLabels | None
+    ) -> laws.Scores:
         "Skill and probes of each model, and what all labels say, in one pass over its rows."
         classes = None
         if labels is not None and _complete(labels):
@@ -653,10 +653,10 @@ class DiskEngine:
         columns = {} if classes is None else {k: _label_columns(x) for k, x in rows.items()}
         without_logme = [name for name, column in columns.items() if column["logme"].isnan()]
         why = "targets must not be an exact linear function of the features"
-        return engine.Scores(
-            skills={name: engine.ModelScores(*scores[:5]) for name, scores in rows.items()},
+        return laws.Scores(
+            skills={name: laws.ModelScores(*scores[:5]) for name, scores in rows.items()},
             probes={
-                name: engine.ProbeScores(scores.accuracy, scores.right, members.scalar(0.0))
+                name: laws.ProbeScores(scores.accuracy, scores.right, members.scalar(0.0))
                 for name, scores in rows.items()
                 if scores.accuracy is not None and scores.right is not None
             },
@@ -671,13 +671,13 @@ class DiskEngine:
         judged = replace(self.options, n_classes=n_classes)
         rows, failures = score_rows(models, tasks, mask, judged)
         return members.Settled(
-            {k: engine.ModelScores(*scores[:5]) for k, scores in rows.items()}, failures
+            {k: laws.ModelScores(*scores[:5]) for k, scores in rows.items()}, failures
         )
 
-    def evidence(self, judge: laws.Judge, points: Tensor) -> engine.Evidence:
+    def evidence(self, judge: laws.Judge, points: Tensor) -> laws.Evidence:
         "A judge at labelled points, from its leading directions."
         cut = cut_judges([judge], self.options)
-        return engine.Evidence(cut.factor[points], cut.eigenvalues[0].item())
+        return laws.Evidence(cut.factor[points], cut.eigenvalues[0].item())
 
     def tasks_with(
         self,
@@ -692,17 +692,17 @@ class DiskEngine:
         return torch.from_numpy(row_tasks.labels[0])
 
     def columns(
-        self, models: Mapping, scores: engine.Scores, labels: GivenLabels | None, metrics: Any
-    ) -> engine.Columns:
+        self, models: Mapping, scores: laws.Scores, labels: GivenLabels | None, metrics: Any
+    ) -> laws.Columns:
         "What labels say of the models."
         if labels is None:
-            return engine.Columns({}, {}, [], [])
+            return laws.Columns({}, {}, [], [])
         if not _complete(labels):
             of_some = _accuracy_on_some(models, labels, self.options)
-            return engine.Columns(of_some.results, of_some.failures, [], [])
+            return laws.Columns(of_some.results, of_some.failures, [], [])
         of_models = [scores.columns[name] for name in models]
         values = {k: torch.stack([column[k] for column in of_models]) for k in LABEL_COLUMNS}
-        return engine.Columns(values, {}, [_LEFT_OUT], [])
+        return laws.Columns(values, {}, [_LEFT_OUT], [])
 
     def judge_rows(self, law: laws.Law, points: Tensor) -> Iterable[tuple[Tensor, float]]:
         "Factors of the judges at some points, and their weights, one in memory at a time."

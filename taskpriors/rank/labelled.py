@@ -26,8 +26,8 @@ from ..inputs.texts import TextSource
 from ..prior import next_labels, posterior
 from ..prior.heldout import constant_errors
 from . import laws, members
-from .engine import Drawn, Engine, Evidence, LabelledSkills, ModelScores
 from .forecast import point_evidence, scores_of
+from .laws import Drawn, Engine, Evidence, LabelledSkills, ModelScores
 from .options import RankOptions
 from ..show.words import plain_text
 from ..transfer import registry

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from typing_extensions import TypeAliasType
 import taskpriors.checks as checks
 import taskpriors.store as store
 from ..blocks import evenly, row_blocks
+from ..inputs.row_labels import GivenLabels
 from ..inputs.zoo import zoo_names
 from ..kernels import kernel_factor, product_factor
 from ..prior import cross_skill as skills
@@ -31,7 +32,15 @@ from ..prior.judges import Judges, copy_similarity, elect_prior, mutual_skill
 from ..prior.left_out_groups import cross_skill_without_groups
 from ..prior.prefix import pair_scale
 from ..prior.shared_prior import task_temperature
-from .members import blank, load_or_compute, rows_of, with_plain_names
+from .forecast import LabelScores, PointEvidence
+from taskpriors.rank.members import (
+    Model,
+    Settled,
+    blank,
+    load_or_compute,
+    rows_of,
+    with_plain_names,
+)
 from .options import ORDERS, RankOptions
 from ..ridge_tasks import MOST_LOST
 from ..show.words import plain_text, shortened
@@ -472,3 +481,154 @@ def sample_tasks(
         labels[judges == judge] = torch.cat(parts).cpu()
     first = max(range(len(jury)), key=weights.__getitem__)
     return Tasks(labels, temperatures[first], list(temperatures))
+
+# %% ../../nbs/rank/04_laws.ipynb #cdba3d1b
+class ModelScores(NamedTuple):
+    "Expected held-out skill of a model over tasks, and what it is the mean of."
+
+    skill: Tensor  # 1 - error/error of a constant, float64
+    points: Tensor  # pseudo-values of error over that of a constant, (n,) or (n_judged,)
+    tasks: Tensor  # the same of tasks, see ratio_values, shape (n_tasks,)
+    seconds: Tensor  # that it took
+    sampled: Tensor | None = None  # what a sample of the points adds, (n_judged,); None: all judge
+
+
+class ProbeScores(NamedTuple):
+    "Accuracy of trained probes on held-out points."
+
+    accuracy: Tensor  # of each task, shape (n_tasks,)
+    points: Tensor  # mean over tasks at each held-out point, shape (n_judged,)
+    seconds: Tensor  # that it took
+
+
+class Moments(NamedTuple):
+    "Mean and variance of Tr(MG) of a model, and the graphs that they are over."
+
+    mean: Tensor
+    variance: Tensor
+    least: Tensor  # eigenvalue of E[G]; minus infinity if it did not converge
+    temperature: Tensor  # of the edges, T in the unit of K
+    scale: Tensor  # mean of abs(K_ij)
+    seconds: Tensor  # that they took
+
+    def by_model(
+        self,
+        names: Iterable,  # of the models, where mean and variance have the shape (n_models,)
+    ) -> "dict[str, Moments]":
+        "The moments of each model, under its name."
+        each = zip(names, self.mean, self.variance, strict=True)
+        return {k: self._replace(mean=mean, variance=variance) for k, mean, variance in each}
+
+# %% ../../nbs/rank/04_laws.ipynb #218f95f7
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Drawn:
+    "A law, the tasks that were drawn from it, and the moments of its graphs where asked for."
+
+    law: Law
+    models: Mapping  # name -> Model: those that were there to the end
+    skill_tasks: Tensor  # shape (n_tasks, n)
+    probe_tasks: Tensor | None  # others of the same law, (n_tasks, n); None: no probe is trained
+    moments: Mapping  # name -> Moments; empty: not asked for
+    record: Mapping  # of the tasks, what json can hold
+    pairs: str  # of points that the moments visit, in words
+    failures: Mapping = field(default_factory=dict)  # name -> why a model was left out
+    tasks_of: Mapping = field(
+        default_factory=dict
+    )  # name -> tasks of its own, where the law gives some
+
+
+class Scores(NamedTuple):
+    "What the tasks say of the models."
+
+    skills: dict[str, ModelScores]
+    probes: dict[str, ProbeScores]  # empty: not asked for
+    failures: dict[str, str]  # name -> why one is missing
+    columns: dict[str, dict[str, Tensor]]  # name -> column -> what known labels say in that pass
+
+
+class Evidence(NamedTuple):
+    "What is needed of a judge to weigh it by labels."
+
+    rows: Tensor  # of its factor at the labelled points, shape (k, r)
+    top: float  # largest eigenvalue of its kernel
+
+
+class Columns(NamedTuple):
+    "Further statistics of the models."
+
+    values: dict[str, Tensor]  # column -> shape (n_models,), NaN where one is missing
+    failures: dict[str, str]  # "statistic of model" -> why it is missing
+    notes: list[str]  # on what was left out
+    combined: list[str]  # on columns that several statistics make
+
+# %% ../../nbs/rank/04_laws.ipynb #064c9c42
+class LabelledSkills(NamedTuple):
+    "Skills once labels are known."
+
+    skills: dict[str, ModelScores]
+    failures: dict[str, str]  # name -> why it has none
+    spread: Tensor  # covariance of the errors that further labels would remove, (m, m)
+    weights: dict[str, float]  # name of each judge -> its weight; empty if all labels are known
+    scores: LabelScores | None = None  # what the labels alone say; None: too few
+    agreeing: PointEvidence | None = None  # what the judges' tasks say; None: no task is open
+
+
+class Findings(NamedTuple):
+    "What an engine found of the models."
+
+    law_sample: Drawn
+    scores: Scores
+    models: dict[str, Model]  # those that have all scores
+    labelled: LabelledSkills | None  # of these models, if labels are known
+    columns: Columns
+    to_label: Tensor | None  # rows, in the order in which to label them
+    failures: dict[str, str]  # model, or "statistic of model" -> why it is missing
+
+# %% ../../nbs/rank/04_laws.ipynb #d6ea4bd5
+class Engine(Protocol):
+    "What a ranking needs of the features of models, wherever they are."
+
+    @property
+    def options(self) -> RankOptions:
+        "As the user asked for them."
+
+    def gather(self, named: Mapping) -> Settled:  # name -> Model
+        "The models that work, and why the others do not."
+
+    def seat(self, jurors: Mapping) -> Mapping:  # name -> Model
+        "Models whose features are in memory, as the engine holds its own."
+
+    def check(self, models: Mapping, labels: GivenLabels | None) -> None:
+        "Refuse what cannot be done with these models or labels, before any work."
+
+    def steps(self, votes: int, n_models: int, *, labelled: bool) -> int:
+        "Of the bar of a ranking."
+
+    def draw(self, choice: PriorChoice, models: Mapping, jurors: Mapping, *, votes: int) -> Drawn:
+        "The law of a prior, tasks of it, and moments if the options ask for them."
+
+    def score(self, law_sample: Drawn, mask: Tensor, labels: GivenLabels | None) -> Scores:
+        "Skill of each model on the tasks, and probes if the options ask for them."
+
+    def skills(self, models: Mapping, tasks: Tensor, mask: Tensor, *, n_classes: int) -> Settled:
+        "Skill of each model over tasks, shape (n_tasks, n); floats are real targets."
+
+    def evidence(self, judge: Judge, points: Tensor) -> Evidence:
+        "A judge at labelled points."
+
+    def tasks_with(
+        self,
+        judges: Sequence[Judge],
+        labels: Tensor,  # class of each point, shape (n,); -1 where not known
+        temperatures: Sequence[float],  # of the judges
+        options: RankOptions,
+    ) -> Tensor:  # shape (n_tasks, n)
+        "Tasks of a mixture that agree with known labels."
+
+    def columns(
+        self, models: Mapping, scores: Scores, labels: GivenLabels | None, metrics: Any
+    ) -> Columns:
+        "Further statistics of the models, and those of the literature with labels."
+
+    def judge_rows(self, law: Law, points: Tensor) -> Iterable[tuple[Tensor, float]]:
+        "Factors of the judges at some points, and their weights."

@@ -31,7 +31,7 @@ from ..prior import calibration, edges, left_out_groups, regression, shared_prio
 from ..prior.heldout import error_on_basis
 from ..prior.moments import TraceMoments
 from ..prior.task_prior import TaskPrior
-from . import engine, laws, members
+from . import laws, members
 from .labelled import combined_columns, metrics_with_labels
 from .options import RankOptions
 from .record import task_record
@@ -72,7 +72,7 @@ def _moments_under(prior, models, options):  # name -> Moments
         start = time.perf_counter()
         trace = trace_of({k: m.factor.to(prior.factor) for k, m in models.items()}, prior, options)
         least = edges.least_eigenvalue(prior.factor, prior.temperature, graphs=prior.graphs)
-        return engine.Moments(
+        return laws.Moments(
             mean=trace.mean.cpu(),
             variance=trace.variance.cpu(),
             least=members.scalar(least.value).nan_to_num(-math.inf),  # a cache holds no NaN
@@ -90,13 +90,11 @@ def _moments_under(prior, models, options):  # name -> Moments
         device=str(prior.factor.device),
     )
     of_models = [members.blank(len(models))] * 2
-    like = engine.Moments(*of_models, *[members.blank()] * 4)
+    like = laws.Moments(*of_models, *[members.blank()] * 4)
     return members.load_or_compute(key, compute, like, options.cache).by_model(models)
 
 # %% ../../nbs/rank/09_memory.ipynb #12b2cc09
-def model_moments(
-    models: Mapping, law: laws.Law, options: RankOptions
-) -> dict[str, engine.Moments]:
+def model_moments(models: Mapping, law: laws.Law, options: RankOptions) -> dict[str, laws.Moments]:
     "Mean and variance of Tr(MG) of each model under the prior that judges it."
     if not law.of_others:
         return _moments_under(edge_prior(laws.mean_factor(law), options), models, options)
@@ -141,7 +139,7 @@ def _skill(job, options):
             error = error_on_basis(ridge.decompose(X), tasks, "expected_heldout_error")
         seconds = time.perf_counter() - start
         assert error.point_ratios is not None and error.task_ratios is not None
-        return engine.ModelScores(
+        return laws.ModelScores(
             skill=members.scalar(error.skill),
             points=error.point_ratios.cpu(),
             tasks=error.task_ratios.cpu(),
@@ -157,7 +155,7 @@ def _skill(job, options):
     if options.groups is not None:
         common["groups"] = store.digest_tensors(dict(groups=options.groups))
     blank, (n_tasks, n) = members.blank, job.labels.shape
-    like = engine.ModelScores(blank(), blank(n), blank(n_tasks), blank())
+    like = laws.ModelScores(blank(), blank(n), blank(n_tasks), blank())
     key = dict(common, features=job.model.digest)
     return members.attempt(members.load_or_compute, key, compute, like, options.cache)
 
@@ -198,12 +196,12 @@ def _probe(model, *, labels, mask, common, options):
         assert probes.point_accuracy is not None
         points = probes.point_accuracy.cpu()
         seconds = members.scalar(time.perf_counter() - start)
-        return engine.ProbeScores(accuracy=accuracy, points=points, seconds=seconds)
+        return laws.ProbeScores(accuracy=accuracy, points=points, seconds=seconds)
 
     key = dict(common, features=model.digest, probe=options.probe, device=str(device))
     key["penalties"] = ridge_tasks.MOST_LOST
     blank, judged = members.blank, int((~mask).sum())
-    like = engine.ProbeScores(blank(len(labels)), blank(judged), blank())
+    like = laws.ProbeScores(blank(len(labels)), blank(judged), blank())
     return members.attempt(members.load_or_compute, key, compute, like, options.cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #8234d8b4
@@ -317,7 +315,7 @@ class MemoryEngine:
 
     def draw(
         self, choice: laws.PriorChoice, models: Mapping, jurors: Mapping, *, votes: int
-    ) -> engine.Drawn:
+    ) -> laws.Drawn:
         "The law of a prior, tasks of it for skill and probes, and the moments of each model."
         options = self.options
 
@@ -341,7 +339,7 @@ class MemoryEngine:
             for name, judge in law.of_others.items()
         }
         top = calibration.top_eigenvalue(max(jury, key=itemgetter(1))[0])
-        return engine.Drawn(
+        return laws.Drawn(
             law=law,
             models=models,
             skill_tasks=judging.labels,
@@ -353,16 +351,16 @@ class MemoryEngine:
         )
 
     def score(
-        self, law_sample: engine.Drawn, mask: Tensor, labels: GivenLabels | None
-    ) -> engine.Scores:
+        self, law_sample: laws.Drawn, mask: Tensor, labels: GivenLabels | None
+    ) -> laws.Scores:
         "Skill of each model on the tasks, and its probes on others, each by itself."
         tasks = dict.fromkeys(law_sample.models, law_sample.skill_tasks) | dict(law_sample.tasks_of)
         skills, failures = skills_on_tasks(law_sample.models, tasks, self.options)
         if law_sample.probe_tasks is None:
-            return engine.Scores(skills, {}, failures, {})
+            return laws.Scores(skills, {}, failures, {})
         models = {name: law_sample.models[name] for name in skills}
         probes, unprobed = model_probes(models, law_sample.probe_tasks, mask, self.options)
-        return engine.Scores(skills, probes, failures | unprobed, {})
+        return laws.Scores(skills, probes, failures | unprobed, {})
 
     def skills(
         self, models: Mapping, tasks: Tensor, mask: Tensor, *, n_classes: int
@@ -370,10 +368,10 @@ class MemoryEngine:
         "Skill of each model over tasks, shape (n_tasks, n); floats are real targets."
         return skills_on_tasks(models, dict.fromkeys(models, tasks), self.options)
 
-    def evidence(self, judge: laws.Judge, points: Tensor) -> engine.Evidence:
+    def evidence(self, judge: laws.Judge, points: Tensor) -> laws.Evidence:
         "A judge at labelled points."
         Z = laws.judge_factor(judge).to(self.options.device)
-        return engine.Evidence(Z[points.to(Z.device)], calibration.top_eigenvalue(Z))
+        return laws.Evidence(Z[points.to(Z.device)], calibration.top_eigenvalue(Z))
 
     def tasks_with(
         self,
@@ -388,8 +386,8 @@ class MemoryEngine:
         return laws.sample_tasks(jury, options, stream=2, **named).labels
 
     def columns(
-        self, models: Mapping, scores: engine.Scores, labels: GivenLabels | None, metrics: Any
-    ) -> engine.Columns:
+        self, models: Mapping, scores: laws.Scores, labels: GivenLabels | None, metrics: Any
+    ) -> laws.Columns:
         "Further statistics of the models, and those of the literature with labels."
         metrics = metrics_with_labels(metrics, labels)
         groups = self.options.groups
@@ -399,7 +397,7 @@ class MemoryEngine:
         values, failures = model_metrics(models, metrics, self.options)
         combined = combined_columns(metrics, values)
         notes = [registry.combination_note(name) for name in combined]
-        return engine.Columns(values | combined, failures, [], notes)
+        return laws.Columns(values | combined, failures, [], notes)
 
     def judge_rows(self, law: laws.Law, points: Tensor) -> Iterable[tuple[Tensor, float]]:
         "Factors of the judges at some points, and their weights."

@@ -6,10 +6,13 @@
 __all__ = ['Ranking']
 
 # %% ../../nbs/rank/09_ranking.ipynb #72ff4cc6
+import html
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import torch
@@ -18,12 +21,12 @@ from torch import Tensor
 import taskpriors.checks as checks
 import taskpriors.store as store
 from ..checks import Axes, DataFrame, Series
-from . import forecast, past_scores, record
-from .agreement import agreement_row
-from .certainty import Certainty
-from .change import Change, change_of
+from ..inputs import past_scores
+from . import forecast, record
 from .errors import carried_by_few
 from .forecast import Comparison, Forecast
+from .record import agreement_row
+from .tiers import Certainty
 from ..results import Result
 from ..show import page, table, words
 from ..show.plots import plot_accuracies
@@ -215,7 +218,7 @@ class Ranking(Result):
     def compare_with(
         self,
         later: "Ranking",  # of the same models: on other points, with more labels
-    ) -> Change:
+    ) -> "Change":
         "What moved from this ranking to a later one, and whether that is more than noise."
         remedy = "pass what rank_models or Ranking.load returns"
         checks.check_instance(later, Ranking, "compare_with", "later", remedy=remedy)
@@ -496,3 +499,96 @@ class Ranking(Result):
         return [
             self.models.index(checks.check_choice(k, self.models, caller, "model")) for k in names
         ]
+
+# %% ../../nbs/rank/09_ranking.ipynb #75a1b5a1
+@dataclass(frozen=True, eq=False, repr=False)
+class Change:
+    "What moved between two forecasts, of the models that are in both."
+
+    models: tuple  # names, the first of the later forecast first
+    before: Tensor  # lead over the mean of these models in points, shape (n_models,)
+    after: Tensor  # the same, shape (n_models,)
+    error: Tensor  # of the change if both errors were independent, shape (n_models,); may be NaN
+    first: tuple  # the model that each forecast takes
+    only: tuple = ()  # models that one of the forecasts lacks
+
+    @property
+    def change(self) -> Tensor:  # shape (n_models,)
+        "By how many points each lead grew."
+        return self.after - self.before
+
+    @property
+    def moved(self) -> Tensor:  # shape (n_models,), bool; False where no error is known
+        "Is the change more than noise, at 95 % for all models at once?"
+        bound = NormalDist().inv_cdf(1 - 0.025 / len(self.models))
+        return self.change.abs() > bound * self.error
+
+    def to_frame(self) -> DataFrame:
+        "One row per model, the first of the later forecast first."
+        import pandas as pd
+
+        columns = dict(before=self.before, after=self.after, change=self.change)
+        columns |= dict(error=self.error, moved=self.moved)
+        rows = {name: values.tolist() for name, values in columns.items()}
+        return pd.DataFrame(dict(model=list(self.models), **rows))
+
+    def __repr__(self):
+        return f"{self}\n\n{self._table().to_string(index=False)}"
+
+    def _repr_html_(self):
+        table = self._table().to_html(index=False, escape=True)
+        return f"<p><b>{html.escape(str(self))}</b></p>{table}"
+
+    def _table(self):  # as it is read
+        return self.to_frame().round(1).assign(moved=["yes" if k else "no" for k in self.moved])
+
+    def __str__(self):
+        a, b = (words.shortened(name, 30) for name in self.first)
+        sentences = [f"The first model stays {a}." if a == b else f"{b} is first now, not {a}."]
+        names = [words.shortened(self.models[k], 30) for k in self.moved.nonzero()[:, 0].tolist()]
+        if self.error.isnan().any():
+            sentences.append("The forecasts have no errors, so no change can be told from noise.")
+        elif names:
+            some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" * (len(names) > 5))
+            sentences.append(f"More than noise moved the lead of {some}.")
+        else:
+            sentences.append("No lead moved by more than noise.")
+        if self.only:
+            sentences.append(f"Only in one of them: {words.shortened(', '.join(self.only), 80)}.")
+        return " ".join(sentences)
+
+# %% ../../nbs/rank/09_ranking.ipynb #fbc72e21
+def _leads(forecast, names):  # leads over the mean of some models, and their errors
+    rows = [forecast.models.index(name) for name in names]
+    if forecast.draws is None:
+        lead = forecast.lead[rows]
+        return lead - lead.mean(), torch.full_like(lead, math.nan)
+    draws = forecast.draws[:, rows]
+    draws = draws - draws.mean(1, keepdim=True)
+    return draws.mean(0), draws.std(0)
+
+
+def change_of(
+    before: Forecast,
+    after: Forecast,
+) -> Change:
+    "What moved from one forecast to another."
+    if before.scoring != after.scoring:
+        got = f"{before.scoring} and {after.scoring}"
+        checks.refuse(
+            "compare", "both rankings must have one scoring", got, "rank again with scoring="
+        )
+    shared = [after.models[k] for k in after.order.tolist() if after.models[k] in before.models]
+    if len(shared) < 2:
+        got, remedy = f"{len(shared)}", "rank the same models, under the same names"
+        checks.refuse("compare", "two rankings must share two models", got, remedy)
+    (a, a_error), (b, b_error) = _leads(before, shared), _leads(after, shared)
+    only = sorted({*before.models} ^ {*after.models})
+    return Change(
+        models=tuple(shared),
+        before=a,
+        after=b,
+        error=(a_error.square() + b_error.square()).sqrt(),
+        first=(before.first, after.first),
+        only=tuple(only),
+    )

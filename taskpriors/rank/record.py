@@ -11,7 +11,7 @@ import io
 import json
 import math
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from functools import partial
@@ -30,13 +30,13 @@ from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource
 from ..prior.diversity import task_diversity
 from ..prior.judges import company_notes
-from . import agreement, members
-from .engine import Findings
-from .laws import Tasks, feature_copies
+from . import members
+from .laws import Findings, Tasks, feature_copies
 from .options import RankOptions
 from ..show import page, words
 from ..show import table as tables
 from ..show.plots import panels_png
+from ..transfer.agreement import Agreement, partial_agreement, rank_agreement
 from ..transfer.registry import LABEL_ACCURACY
 
 # %% ../../nbs/rank/08_record.ipynb #46eea895
@@ -275,6 +275,83 @@ def ranking_frame(ranking: Any) -> DataFrame:
     plain = {k: v.tolist() if isinstance(v, Tensor) else v for k, v in columns.items()}
     return pd.DataFrame(plain).iloc[forecast.order.tolist()].reset_index(drop=True)
 
+# %% ../../nbs/rank/08_record.ipynb #5c8b7616
+def agreement_or_reason(
+    agreement: Callable,  # rank_agreement or partial_agreement
+    *args: Any,  # its arguments
+    **kwargs: Any,  # its options
+) -> Agreement | str:
+    "An agreement, or the reason why there is none."
+    try:
+        return agreement(*args, **kwargs)
+    except ValueError as e:
+        return str(e).partition(": ")[2].partition(". Got")[0]
+
+# %% ../../nbs/rank/08_record.ipynb #f133f17f
+def random_agreement(
+    truth: Tensor,  # of each model, shape (n_models,)
+    n_draws: int = 4000,  # random orders
+) -> dict[str, Any]:  # fields of a row of Ranking.agreement
+    "How far from zero the rank correlation of a random order is, in 95 % of all orders."
+    from scipy.stats import rankdata
+
+    if len(truth) < 4:
+        return dict(note="scores must describe at least 4 models")
+    y = torch.from_numpy(rankdata(truth))
+    y = y - y.mean()
+    g = torch.Generator().manual_seed(0)
+    orders = torch.rand(n_draws, len(y), generator=g, dtype=torch.float64).argsort(1).double()
+    orders -= (len(y) - 1) / 2
+    size = orders[0].norm() * y.norm()
+    if size == 0:
+        return dict(note="truth must differ between models")
+    reach = (orders @ y / size).abs().quantile(0.95).item()
+    return dict(spearman=0.0, low=-reach, high=reach)
+
+# %% ../../nbs/rank/08_record.ipynb #42706f95
+def agreement_row(
+    statistic: str,  # its name, a column of a ranking
+    values: Tensor,  # of each model, shape (n_models,), NaN where it failed
+    truth: Tensor,  # of each model, shape (n_models,)
+    controls: Mapping | None = None,  # name -> value of each model, NaN where it is not known
+) -> dict[str, Any]:
+    "Spearman correlation of a statistic with the truth, and at each fixed control."
+    controls = {} if controls is None else dict(controls)
+    better = tables.column_of(statistic).higher_is_better
+    row: dict[str, Any] = dict(statistic=statistic, higher_is_better=better)
+    partial_columns = [f"given_{control}" for control in reversed(controls)]
+    row |= dict.fromkeys(("spearman", "low", "high", *partial_columns), math.nan) | dict(note="")
+    measured = ~values.isnan()
+    plain = agreement_or_reason(
+        rank_agreement, values[measured], truth[measured], method="spearman"
+    )
+    if isinstance(plain, str):
+        return row | dict(note=plain)
+    row |= dict(spearman=plain.value, low=plain.low, high=plain.high)
+    for control, held in controls.items():
+        both = measured & ~held.isnan()
+        vectors = (values[both], truth[both], held[both])
+        if control != statistic:
+            partial = agreement_or_reason(partial_agreement, *vectors)
+            row[f"given_{control}"] = math.nan if isinstance(partial, str) else partial.value
+    return row
+
+
+def agreement_table(
+    statistics: Mapping,  # name -> value of each model, shape (n_models,), NaN where it failed
+    truth: Tensor,  # of each model, shape (n_models,)
+    controls: Mapping,  # name -> value of each model, shape (n_models,), NaN where it is not known
+) -> DataFrame:
+    "The row of each statistic, of chance, and of each control."
+    import pandas as pd
+
+    rows = [agreement_row(name, values, truth, controls) for name, values in statistics.items()]
+    chance = dict.fromkeys(rows[0], math.nan)
+    chance |= dict(statistic="random", higher_is_better=None, note="") | random_agreement(truth)
+    rows.append(chance)
+    rows += [agreement_row(name, values, truth, controls) for name, values in controls.items()]
+    return pd.DataFrame(rows)
+
 # %% ../../nbs/rank/08_record.ipynb #0db0cdd2
 def correlations(
     ranking: Any,  # a Ranking
@@ -298,7 +375,7 @@ def correlations(
     statistics |= moments_of(ranking) | extra
     facts = [name for name in extra if tables.column_of(name).higher_is_better is None]
     statistics = {name: values for name, values in statistics.items() if name not in facts}
-    return agreement.agreement_table(statistics, truth, controls)
+    return agreement_table(statistics, truth, controls)
 
 # %% ../../nbs/rank/08_record.ipynb #05879722
 def ranking_record(ranking: Any) -> dict[str, Any]:

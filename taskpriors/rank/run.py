@@ -18,11 +18,10 @@ from torch import Tensor
 
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
-from ..inputs import row_labels, row_pairs
+from ..inputs import past_scores, row_labels, row_pairs
 from ..prior import left_out_groups, pair_retrieval, point_copies
 from ..prior.pairs import blocks_of_pairs
-from . import engine as engines
-from . import forecast, jury, labelled, laws, members, memory, past_scores, record
+from . import forecast, jury, labelled, laws, members, memory, record
 from .disk import DiskEngine
 from .errors import carried_by_few
 from .options import RankOptions
@@ -215,7 +214,7 @@ def split_points(
 
 
 def gather(
-    engine: engines.Engine,
+    engine: laws.Engine,
     named: Mapping,  # name -> model
     choice: laws.PriorChoice,
     *,
@@ -285,7 +284,7 @@ def evidence_of_pairs(
 
 # %% ../../nbs/rank/12_run.ipynb #7d7aaf26
 def find_scores(
-    engine: engines.Engine,
+    engine: laws.Engine,
     group: Gathered,
     choice: laws.PriorChoice,
     *,
@@ -293,7 +292,7 @@ def find_scores(
     votes: int,  # steps of the bar that an election takes
     checked_labels: row_labels.GivenLabels | None,
     metrics: Mapping | list | tuple | None,  # as for rank_models
-) -> engines.Findings:
+) -> laws.Findings:
     "All numbers of a ranking."
     caller = engine.options.caller
     law_sample = engine.draw(choice, group.models, group.jurors, votes=votes)
@@ -312,11 +311,11 @@ def find_scores(
     columns = engine.columns(models, scores, checked_labels, metrics)
     to_label = labelled.points_to_label(engine, law_sample.law, has_label)
     failures = failures | columns.failures
-    return engines.Findings(law_sample, scores, models, of_labels, columns, to_label, failures)
+    return laws.Findings(law_sample, scores, models, of_labels, columns, to_label, failures)
 
 # %% ../../nbs/rank/12_run.ipynb #b4db5cc0
 def assemble(
-    findings: engines.Findings,
+    findings: laws.Findings,
     settings: dict,  # of describe_run
     options: RankOptions,
     mask: Tensor,  # shape (n,), True where a point trains

@@ -9,6 +9,7 @@ __all__ = ['Lead', 'Tiers']
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,16 @@ from torch import Tensor
 
 import taskpriors.checks as checks
 from ..checks import ArrayLike, Axes, Seed
-from .errors import ROUNDING, ErrorLaw, lead_errors
+from ..prior.left_out_groups import judged_rows
+from taskpriors.rank.errors import (
+    ROUNDING,
+    ErrorLaw,
+    error_law,
+    joint_law,
+    lead_errors,
+    own_group_sizes,
+)
+from .laws import task_orders
 from ..results import Result
 from ..show.plots import plot_skills
 
@@ -330,3 +340,120 @@ def lead_between(
         task_high=mixed_quantile(*on_one, (1 + level) / 2),
         task_probability=probability_ahead(*on_one).mean().item(),
     )
+
+# %% ../../nbs/rank/02_tiers.ipynb #0fc33d07
+def _settled(spread):  # the law of what further labels settle, whose covariance is known
+    return ErrorLaw(spread, torch.full_like(spread, math.inf))
+
+
+@dataclass(frozen=True, eq=False)
+class Certainty:
+    """What a ranking says of the law's tasks: errors of its skills and accuracies, tiers, leads.
+
+    The user's own task is one task; of it speaks `Ranking.forecast`.
+    """
+
+    ranking: Any  # a Ranking
+
+    def of_points(self, groups: ArrayLike | None = None) -> ErrorLaw:
+        "Errors of the skills over points, for given tasks."
+        return error_law(self.ranking.point_errors, **self._of_points(groups))
+
+    def of_skill(self, groups: ArrayLike | None = None) -> ErrorLaw:
+        "All errors of the skills."
+        errors = self.ranking.point_errors
+        if errors is None or errors.shape[1] < 2:
+            rule, remedy = "a ranking must hold the errors of its points", "rank the models again"
+            checks.refuse("Ranking", rule, "none", f"{remedy} with rank_models")
+        return self._of_skill if groups is None else self._of_skill_in(groups)
+
+    def of_accuracy(self, groups: ArrayLike | None = None) -> ErrorLaw:
+        "All errors of the accuracies over tasks."
+        return self._of_accuracy if groups is None else self._of_accuracy_in(groups)
+
+    def tiers(
+        self,
+        *,
+        level: float = 0.95,  # of the intervals, all at once
+        groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
+    ) -> Tiers:
+        "Which models cannot be told apart over the law's tasks, and the ranks they may have."
+        covariance, freedom = self.of_skill(groups)
+        names = self.ranking.models
+        return rank_tiers(self.ranking.skill, covariance, names, freedom=freedom, level=level)
+
+    def compare(
+        self,
+        a: str,  # name of a model
+        b: str,  # name of another
+        *,
+        level: float = 0.95,  # of both intervals
+        groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
+    ) -> Lead:
+        "How far one model is ahead of another over the law's tasks, in skill and in accuracy."
+        level = checks.check_number(
+            level, "compare", "level", low=0, high=1, low_open=True, high_open=True
+        )
+        ranking = self.ranking
+        names = [checks.check_choice(k, ranking.models, "compare", "model") for k in (a, b)]
+        rows = [ranking.models.index(name) for name in names]
+        accuracy: tuple = ()
+        if ranking.accuracies is not None:
+            accuracy = ranking.accuracies[rows], self.of_accuracy(groups).some(rows)
+        return lead_between(
+            names,
+            ranking.skill[rows],
+            self.of_skill(groups).some(rows),
+            *accuracy,
+            task_errors=ranking.task_errors[rows].double(),
+            level=level,
+        )
+
+    @cached_property
+    def _of_skill(self):
+        return self._of_skill_in(None)
+
+    @cached_property
+    def _of_accuracy(self):
+        return self._of_accuracy_in(None)
+
+    def _of_points(self, groups):  # options of error_law
+        n, m = self.ranking.settings.get("n"), self.ranking.point_errors.shape[1]
+        groups = self.ranking.groups if groups is None else groups
+        groups = None if groups is None else checks.check_several(groups, "compare", "groups")
+        options = dict(groups=groups, judging_errors=self.ranking.judging_errors)
+        if groups is None or m == n or len(groups) != n:
+            return options
+        own = self.ranking.groups
+        judged = judged_rows(n, m, own).tolist()
+        sizes = own_group_sizes(groups, judged) if own is None else None
+        return dict(options, groups=[groups[i] for i in judged], group_sizes=sizes)
+
+    def _of_skill_in(self, groups):
+        ranking = self.ranking
+        if ranking.spread is not None:
+            return joint_law([self.of_points(groups), _settled(ranking.spread)])
+        return error_law(
+            ranking.point_errors,
+            ranking.task_errors,
+            **self._of_points(groups),
+            task_groups=task_orders(ranking.task_errors.shape[1]),
+            paired=ranking.settings.get("paired_tasks", True),
+        )
+
+    def _of_accuracy_in(self, groups):
+        ranking = self.ranking
+        groups = ranking.groups if groups is None else groups
+        if groups is not None:
+            groups = checks.check_several(groups, "compare", "groups")
+            n = ranking.settings.get("n", ranking.point_errors.shape[1])
+            checks.check_same_n("compare", groups=len(groups), points=n)
+            # a ranking that does not know which points judged takes them as independent
+            judged = ranking.judged
+            groups = None if judged is None else [groups[i] for i in judged.tolist()]
+        return error_law(
+            ranking.point_accuracy,
+            ranking.accuracies,
+            groups=groups,
+            task_groups=task_orders(ranking.accuracies.shape[1]),
+        )

@@ -20,7 +20,7 @@ from torch import Tensor
 import taskpriors.checks as checks
 import taskpriors.pairs as pairs
 from ..checks import ArrayLike, DataFrame
-from ..probes import label_accuracy
+from ..probes import LABEL_ACCURACY, label_accuracy
 from ..results import Result
 from ..signatures import documented
 from ..store import digest_tensors
@@ -380,7 +380,6 @@ def combination_note(
     return f"{column}: {total}, each {scaling} over them; another model moves the values of all."
 
 # %% ../../nbs/transfer/15_registry.ipynb #900d265d
-LABEL_ACCURACY = "label accuracy"
 DEFINITIONS = 2  # a part of the key of kept values; raise it when a metric gives another value
 LABEL_METRICS = ("logme", "pactran_gaussian", "regularized_h_score", "linear_valid")
 
