@@ -27,6 +27,7 @@ class RowKernel(NamedTuple):
     mean: Tensor  # of the rows before centring, shape (d,), on the CPU
     scale: float  # of the factor
     trace: float  # of the kernel
+    range: Tensor | None = None  # of range_basis, shape (d, width); None: not found
 
     def factor(
         self,
@@ -66,10 +67,19 @@ def _rows_of(X, kind):
     return X / _lengths(X, kind)
 
 
+def range_basis(gram: Tensor, width: int, *, seed: Seed | None) -> Tensor:  # shape (d, width)
+    "Columns that span most of what a Gram matrix of shape (d, d) does: G Omega, made orthonormal."
+    g = checks.check_generator(seed, "range_basis")
+    omega = torch.randn(len(gram), width, generator=g, dtype=torch.float64)
+    return torch.linalg.qr(gram @ omega.to(gram))[0]
+
+
 def row_kernel(
     features: row_blocks.RowsLike,  # what open_rows takes, shape (n, d)
     kernel: str = "cosine",  # or "linear"
     *,
+    width: int = 0,  # directions of its range that are kept for a cut of this kernel alone
+    seed: Seed | None = 0,  # of the range finder
     block_size: int | None = None,  # rows read at a time
 ) -> RowKernel:
     "The centred kernel of features on disk, of Frobenius norm one, in one pass."
@@ -97,9 +107,13 @@ def row_kernel(
         got = f"a kernel of norm {norm:.3g} after centring"
         checks.refuse("row_kernel", rule, got, "check that the model responds to its input")
     mean = mean.to(rows.dtype).cpu()
-    return RowKernel(rows, kernel, mean, norm**-0.5, gram.trace().item() / norm)
+    basis = range_basis(gram / norm, min(width, d, n), seed=seed) if width else None
+    return RowKernel(rows, kernel, mean, norm**-0.5, gram.trace().item() / norm, basis)
 
 # %% ../../nbs/prior/20_cut_prior.ipynb #53421936
+OVERSAMPLING = 16
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class CutPrior(Result):
     "A factor of the leading directions of a kernel, and what was cut."
@@ -135,6 +149,9 @@ def _weights(weights, m):
 
 
 def _range(kernels, weights, width, size, seed):  # roots of weights times Q, a list over models
+    known = kernels[0].range
+    if len(kernels) == 1 and known is not None and known.shape[1] == width:
+        return [known * weights[0] ** 0.5]
     g = checks.check_generator(seed, "cut_prior")
     widths = [kernel.rows.shape[1] for kernel in kernels]
     roots = torch.tensor(weights, dtype=torch.float64).sqrt()
@@ -156,7 +173,7 @@ def cut_prior(
     rank: int = 128,  # directions kept
     *,
     weights: Sequence | None = None,  # of the models' kernels; None: their mean
-    oversampling: int = 16,  # further columns of the range finder
+    oversampling: int = OVERSAMPLING,  # further columns of the range finder
     seed: Seed | None = 0,  # of the range finder
     block_size: int | None = None,  # rows of all models read at a time; None is 2,048 on the CPU
 ) -> CutPrior:  # a factor of the mean of the models' kernels, to be used at temperature 1

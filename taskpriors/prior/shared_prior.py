@@ -58,8 +58,9 @@ def task_temperature(
     n_classes: int,  # q
     *,
     gain: float = 10.0,  # lambda_1/(q T): one is the onset of structure
+    top: float | None = None,  # lambda_1, the largest eigenvalue of K, if at hand
 ) -> float:  # T, in the unit of K
     "The temperature at which tasks are learnable and differ: lambda_1/(gain * n_classes)."
     n_classes = checks.check_count(n_classes, "task_temperature", "n_classes", low=2)
     gain = checks.check_number(gain, "task_temperature", "gain", low=1e-100, high=1e100)
-    return top_eigenvalue(Z) / (n_classes * gain)
+    return (top_eigenvalue(Z) if top is None else top) / (n_classes * gain)

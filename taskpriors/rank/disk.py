@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
+from uuid import uuid4
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -30,7 +30,6 @@ from ..prior import cut_prior, ridge_on_disk, shared_prior
 from ..prior.edges import least_eigenvalue
 from ..prior.left_out_groups import judged_rows
 from ..prior.moments import trace_moments
-from ..prior.prefix import sample_many_labels
 from . import laws, members, memory
 from .options import RankOptions
 from ..ridge_tasks import MOST_LOST
@@ -201,22 +200,31 @@ class KernelNumbers(NamedTuple):
     mean: Tensor  # of the rows before centring, shape (d,), float64
     scale: Tensor
     trace: Tensor
+    range: Tensor  # of its Gram matrix, shape (d, width), float64
 
 
-def _kernel_of(rows, kind, cache):  # RowKernel
+def _kernel_options(options):  # of a RankOptions, what `_kernel_of` takes
+    return dict(kind=options.kernel, rank=options.rank, seed=options.seed, cache=options.cache)
+
+
+def _kernel_of(rows, kind, rank, seed, cache):  # RowKernel
+    width = min(rank + cut_prior.OVERSAMPLING, *rows.shape)
+
     def compute():
-        kernel = cut_prior.row_kernel(rows, kind)
+        kernel = cut_prior.row_kernel(rows, kind, width=width, seed=seed)
+        assert kernel.range is not None
         scale, trace = members.scalar(kernel.scale), members.scalar(kernel.trace)
-        return KernelNumbers(kernel.mean.double(), scale, trace)
+        return KernelNumbers(kernel.mean.double(), scale, trace, kernel.range.double().cpu())
 
     file = _file_key(rows)
-    key = dict(what="kernel of rows", file=file, kind=kind)
+    key = dict(what="kernel of rows", file=file, kind=kind, width=width, seed=seed)
     blank = members.blank
-    like = KernelNumbers(blank(rows.shape[1]), blank(), blank())
+    like = KernelNumbers(blank(rows.shape[1]), blank(), blank(), blank(rows.shape[1], width))
     numbers = members.load_or_compute(key, compute, like, cache if file else False)
     rows.check_unchanged()
     mean = numbers.mean.to(rows.dtype)
-    return cut_prior.RowKernel(rows, kind, mean, numbers.scale.item(), numbers.trace.item())
+    scale, trace = numbers.scale.item(), numbers.trace.item()
+    return cut_prior.RowKernel(rows, kind, mean, scale, trace, numbers.range.to(rows.device))
 
 # %% ../../nbs/rank/10_disk.ipynb #3dc09d24
 def _row_model(kernel, name):
@@ -238,7 +246,7 @@ def gather_rows(
     options: RankOptions,
 ) -> members.Settled:  # name -> Model
     "Models whose features stay on disk, each with the mean and the scale of its kernel."
-    of_rows = partial(members.attempt, _kernel_of, kind=options.kernel, cache=options.cache)
+    of_rows = partial(members.attempt, _kernel_of, **_kernel_options(options))
     attempts = members.over_models(of_rows, rows.values(), options, "kernels")
     kernels, failures = members.settle(rows, attempts)
     models = {name: _row_model(kernel, name) for name, kernel in kernels.items()}
@@ -280,30 +288,30 @@ def cut_judges(
     return cut_prior.cut_prior(kernels, options.rank, weights=weights, seed=options.seed)
 
 # %% ../../nbs/rank/10_disk.ipynb #11752488
-class _TaskStream(NamedTuple):  # what a worker needs to draw tasks
+class _JudgeFiles(NamedTuple):  # what a worker needs to draw the tasks of a judge
     folder: str  # where the prior's factor lies, shape (n, rank)
+    judge: int
     temperature: float
-    n_classes: int
-    n_tasks: int
-    n_orders: int
     device: torch.device
     classes: str | None  # file of the known classes, shape (n,), -1 where a label is not known
 
 
-def _draw_stream(seed, stream):  # path of the tasks, shape (n_tasks, n), uint8
-    Z = _loaded(f"{stream.folder}/factor.npy").to(stream.device)
-    classes = None if stream.classes is None else _loaded(stream.classes)
-    drawing = dict(n_tasks=stream.n_tasks, n_orders=stream.n_orders, given=classes, seed=seed)
-    tasks = sample_many_labels(Z, stream.temperature, stream.n_classes, **drawing)
-    return remote.save_array(f"{stream.folder}/tasks_{seed}.npy", tasks.numpy(), _CALLER)
+def _draw_tasks(dealt, files):  # path of a judge's tasks, shape (m, n), uint8
+    Z = _loaded(f"{files.folder}/factor.npy").to(files.device)
+    classes = None if files.classes is None else _loaded(files.classes)
+    named: dict = dict(caller=_CALLER, classes=classes)
+    tasks = laws.tasks_of_judge(Z, files.temperature, dealt, files.judge, **named)
+    return remote.save_array(f"{files.folder}/{uuid4().hex}.npy", tasks.cpu().numpy(), _CALLER)
 
 
 class DrawnTasks(NamedTuple):
     "Tasks that were drawn from factors on disk."
 
-    labels: np.ndarray  # of each seed, shape (n_seeds, n_tasks, n), uint8
+    labels: Tensor  # of each seed, shape (n_seeds, n_tasks, n), uint8
     temperature: float  # of the judge with the greatest weight
     top: float  # largest eigenvalue of that judge's kernel
+    rank: int  # directions of a judge, at most
+    trace_cut: float  # share of the judges' traces that the directions lack
 
 
 def draw_row_tasks(
@@ -317,46 +325,40 @@ def draw_row_tasks(
     classes: Tensor | None = None,  # known classes, shape (n,), -1 where a label is not known
 ) -> DrawnTasks:
     "Sets of tasks of a law, each the one that `sample_tasks` draws in memory with that seed."
-    m = options.n_tasks
-    n_orders = min(options.n_orders, m)
-    turns = laws.task_judges([judge.weight for judge in judges], m).tensor_split(n_orders)
-    labels = np.empty((len(seeds), m, n), dtype=np.uint8)
-    strongest, T, top = 0.0, math.nan, math.nan
+    weights = [judge.weight for judge in judges]
+    n_drawn = n if classes is None else int((classes < 0).sum())
+    dealt = [laws.deal_tasks(weights, options, n_drawn, seed=seed) for seed in seeds]
+    checks.check_memory(2 * len(seeds) * options.n_tasks * n, options.caller, "lower n_tasks")
+    labels = torch.empty(len(seeds), options.n_tasks, n, dtype=torch.uint8)
+    drawn = DrawnTasks(labels, math.nan, math.nan, 0, 0.0)
+    strongest = 0.0
     for number, judge in enumerate(judges):
-        prior = cut if cut is not None and len(judges) == 1 else cut_judges([judge], options)
-        judge_T, judge_top = options.task_temperature, prior.eigenvalues[0].item()
-        if temperatures is not None:
-            judge_T = temperatures[number]
-        elif judge_T is None:
-            judge_T = shared_prior.task_temperature(prior.factor, options.n_classes)
-        if judge.weight > strongest:
-            strongest, T, top = judge.weight, judge_T, judge_top
-        most = max(int((turn == number).sum()) for turn in turns)
-        n_tasks = m if len(judges) == 1 else n_orders * most
-        if n_tasks == 0:
+        if not dealt[0].counts[number].any():
             continue
+        prior = cut if cut is not None and len(judges) == 1 else cut_judges([judge], options)
+        top, T = prior.eigenvalues[0].item(), options.task_temperature
+        if temperatures is not None:
+            T = temperatures[number]
+        elif T is None:
+            T = shared_prior.task_temperature(prior.factor, options.n_classes, top=top)
+        if judge.weight > strongest:
+            strongest, drawn = judge.weight, drawn._replace(temperature=T, top=top)
+        lost = judge.weight / sum(weights) * prior.trace_cut
+        rank = max(drawn.rank, prior.factor.shape[1])
+        drawn = drawn._replace(rank=rank, trace_cut=drawn.trace_cut + lost)
         with remote.scratch_folder(options.scratch, options.caller) as folder:
             remote.save_array(f"{folder}/factor.npy", prior.factor.numpy(), options.caller)
             classes_file = None
             if classes is not None:
-                classes_file = remote.save_array(
-                    f"{folder}/classes.npy", classes.numpy(), options.caller
-                )
-            stream = _TaskStream(
-                folder, judge_T, options.n_classes, n_tasks, n_orders, options.device, classes_file
-            )
-            paths = members.over_models(
-                partial(_draw_stream, stream=stream), seeds, options, "tasks"
-            )
-            arrays = [remote.load_array(path, options.caller) for path in paths]
-            by_order = [np.array_split(array, n_orders) for array in arrays]
-            start = 0
-            for k, turn in enumerate(turns):
-                places = start + (turn == number).nonzero()[:, 0].numpy()
-                for out, parts in zip(labels, by_order, strict=True):
-                    out[places] = parts[k][: len(places)]
-                start += len(turn)
-    return DrawnTasks(labels, T, top)
+                classes_file = f"{folder}/classes.npy"
+                remote.save_array(classes_file, classes.numpy(), options.caller)
+            files = _JudgeFiles(folder, number, T, options.device, classes_file)
+            draw = partial(_draw_tasks, files=files)
+            paths = members.over_models(draw, dealt, options, "tasks")
+            for out, path, of_seed in zip(labels, paths, dealt, strict=True):
+                tasks = remote.load_array(path, options.caller)
+                out[of_seed.judges == number] = torch.from_numpy(tasks)
+    return drawn
 
 
 def _sample_moments(models, prior, options):  # Moments of all models, (n_models,) each
@@ -386,23 +388,17 @@ class DrawnRows(NamedTuple):
     task_temperature: Tensor  # of the judge with the greatest weight
     top: Tensor  # eigenvalue of that judge's kernel
     rank: Tensor
-    trace_cut: Tensor
+    trace_cut: Tensor  # of the judges, each with its weight
 
 
 def _task_seeds(options):  # of the tasks of the skill, and of those of the probes
     return [options.seed + 2, *([options.seed] if options.accuracy else [])]
 
 
-def _draw(prior, law, options):  # DrawnRows; `prior` is the cut law
-    seeds = _task_seeds(options)
-    tasks = draw_row_tasks(law.judges, len(prior.factor), options, seeds=seeds, cut=prior)
-    return DrawnRows(
-        tasks=torch.from_numpy(tasks.labels),
-        task_temperature=members.scalar(tasks.temperature),
-        top=members.scalar(tasks.top),
-        rank=members.scalar(prior.factor.shape[1]),
-        trace_cut=members.scalar(prior.trace_cut),
-    )
+def _draw(prior, n, law, options):  # DrawnRows; `prior` gives the cut law
+    cut = prior() if len(law.judges) == 1 else None
+    tasks = draw_row_tasks(law.judges, n, options, seeds=_task_seeds(options), cut=cut)
+    return DrawnRows(tasks.labels, *[members.scalar(number) for number in tasks[1:]])
 
 
 def _drawn_or_kept(models, law, options):  # DrawnRows, and Moments or None; perhaps of the cache
@@ -423,11 +419,12 @@ def _drawn_or_kept(models, law, options):  # DrawnRows, and Moments or None; per
     names += ("task_temperature", "accuracy")
     key |= {name: getattr(options, name) for name in names}
     blank, prior = members.blank, functools.cache(partial(cut_judges, law.judges, options))
-    shape = (len(_task_seeds(options)), options.n_tasks, len(next(iter(rows.values()))))
+    n = len(next(iter(rows.values())))
+    shape = (len(_task_seeds(options)), options.n_tasks, n)
     like = DrawnRows(torch.empty(shape, dtype=torch.uint8, device="meta"), *[blank()] * 4)
     drawn = members.load_or_compute(
         dict(key, what="tasks of judges on disk"),
-        lambda: _draw(prior(), law, options),
+        lambda: _draw(prior, n, law, options),
         like,
         folder,
     )
@@ -608,7 +605,10 @@ class DiskEngine:
         rank, share = int(drawn_rows.rank), drawn_rows.trace_cut.item()
         words = law.description
         if choice.kind != "factor":
-            words = f"{words}, its {rank} leading directions ({share:.1%} of the trace cut)"
+            of_law = f"its {rank} leading directions"
+            if len(law.judges) > 1:
+                of_law = f"{rank} leading directions of each"
+            words = f"{words}, {of_law} ({share:.1%} of the trace cut)"
         T = drawn_rows.task_temperature.item()
         gain = drawn_rows.top.item() / (options.n_classes * T)
         record = dict(task_temperature=T, task_gain=gain, rank=rank, trace_cut=share)
@@ -633,7 +633,7 @@ class DiskEngine:
             return choice.source.cpu()
         rows = row_blocks.open_rows(choice.source, name="prior", device=device)
         checks.check_same_n(self.options.caller, models=n, prior=len(rows))
-        return _kernel_of(rows, self.options.kernel, self.options.cache)
+        return _kernel_of(rows, **_kernel_options(self.options))
 
     def score(
         self, law_sample: laws.Drawn, mask: Tensor, labels: GivenLabels | None
@@ -689,7 +689,7 @@ class DiskEngine:
         "Tasks of a mixture that agree with known labels."
         named: dict[str, Any] = dict(temperatures=temperatures, classes=labels)
         row_tasks = draw_row_tasks(judges, len(labels), options, seeds=[options.seed + 2], **named)
-        return torch.from_numpy(row_tasks.labels[0])
+        return row_tasks.labels[0]
 
     def columns(
         self, models: Mapping, scores: laws.Scores, labels: GivenLabels | None, metrics: Any

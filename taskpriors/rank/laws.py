@@ -22,7 +22,7 @@ from typing_extensions import TypeAliasType
 
 import taskpriors.checks as checks
 import taskpriors.store as store
-from ..blocks import evenly, row_blocks
+from ..blocks import evenly
 from ..inputs.row_labels import GivenLabels
 from ..inputs.zoo import zoo_names
 from ..kernels import kernel_factor, product_factor
@@ -422,20 +422,72 @@ def task_judges(
     return torch.tensor(judges)
 
 # %% ../../nbs/rank/04_laws.ipynb #bec31437
-_HELD_TOGETHER = 2**21  # most numbers that orders drawn together hold
+class DealtTasks(NamedTuple):
+    "Which judge draws each task, along random orders of the points that all judges share."
+
+    judges: Tensor  # of each task, shape (n_tasks,)
+    counts: Tensor  # tasks of each judge along each order, shape (n_judges, n_orders)
+    n_classes: int  # of a task
+    widths: list[int]  # random numbers that a point gets along each order
+    states: list[Tensor]  # of the generator, where the random numbers of each order begin
+
+
+def deal_tasks(weights: Sequence, options: RankOptions, n: int, *, seed: int) -> DealtTasks:
+    "Deal tasks out to the judges with these weights; `n` points are drawn."
+    judges = task_judges(weights, options.n_tasks)
+    turns = torch.nn.functional.one_hot(judges, len(weights))
+    turns = turns.tensor_split(min(options.n_orders, options.n_tasks))
+    counts = torch.stack([turn.sum(0) for turn in turns], 1)
+    widths = [min(int(counts.max()), len(turn)) for turn in turns]
+    g = checks.check_generator(seed, options.caller, options.device)
+    states = []
+    for width in widths:
+        states.append(g.get_state())
+        torch.randperm(n, generator=g, device=g.device)
+        prefix_blocks.draw_uniforms(n, width, options.n_classes, g, torch.empty(0))
+    return DealtTasks(judges, counts, options.n_classes, widths, states)
+
+
+_HELD_TOGETHER = 2**24  # most numbers that orders drawn together hold
 _DRAWN_TOGETHER = 64  # points drawn together: with few tasks an order, larger ones cost more
 
 
-def _draw_along(Z, scale, orders, uniforms, *, q, classes):  # (n_orders, n, m), in these orders
-    n_orders, n, m = uniforms.shape
-    labels = torch.empty(1, n_orders, n, m, dtype=torch.int64, device=Z.device)
+def tasks_of_judge(
+    Z: Tensor,  # factor of the judge, shape (n, r)
+    temperature: float,
+    dealt: DealtTasks,
+    judge: int,  # its number
+    *,
+    caller: str,
+    classes: Tensor | None = None,  # known classes, shape (n,), -1 where a label is not known
+) -> Tensor:  # shape (n_tasks of the judge, n), uint8; int16 for more than 256 classes
+    "The tasks that one judge draws, in the order in which they were dealt, on the device of `Z`."
+    q, counts = dealt.n_classes, dealt.counts[judge]
+    scale = pair_scale(Z, temperature, caller, convention="paper")
+    classes = torch.full((len(Z),), -1) if classes is None else classes
+    classes = classes.to(Z.device)
+    unknown = (classes < 0).nonzero()[:, 0]
+    n, m = len(unknown), int(counts.max())
+    dtype = torch.uint8 if q <= 256 else torch.int16
+    g = torch.Generator(Z.device)
     numbers = m * n + ((q - 1) * m + 2 * _DRAWN_TOGETHER) * Z.shape[1]
-    for part in row_blocks(n_orders, max(1, _HELD_TOGETHER // numbers)):
-        blocks = uniforms[part].to(Z.dtype).split(_DRAWN_TOGETHER, 1)
-        prefix_blocks.fill_labels(
-            labels[:, part], [(Z, scale)], orders[part], blocks, q, known=classes
-        )
-    return labels[0]
+    parts = []
+    for some in counts.nonzero()[:, 0].split(max(1, _HELD_TOGETHER // numbers)):
+        orders = unknown.repeat(len(some), 1)
+        uniforms = Z.new_zeros(len(some), n, m)
+        for order, uniform, k in zip(orders, uniforms, some.tolist(), strict=True):
+            g.set_state(dealt.states[k])
+            order.copy_(unknown[torch.randperm(n, generator=g, device=g.device)])
+            drawn_numbers = prefix_blocks.draw_uniforms(n, dealt.widths[k], q, g, Z)[:, :m]
+            uniform[:, : drawn_numbers.shape[1]] = drawn_numbers
+        along = torch.empty(1, len(some), n, m, dtype=dtype, device=Z.device)
+        blocks = uniforms.split(_DRAWN_TOGETHER, 1)
+        prefix_blocks.fill_labels(along, [(Z, scale)], orders, blocks, q, known=classes)
+        for order, labels, count in zip(orders, along[0], counts[some].tolist(), strict=True):
+            tasks = classes.to(dtype).repeat(count, 1)
+            tasks[:, order] = labels[:, :count].T
+            parts.append(tasks)
+    return torch.cat(parts)
 
 
 def sample_tasks(
@@ -449,36 +501,18 @@ def sample_tasks(
     "Tasks of a mixture of priors as labels, on the CPU."
     weights = [weight for _, weight in jury]
     factors = [factor.to(options.device) for factor, _ in jury]
-    q, n, n_orders = options.n_classes, len(factors[0]), min(options.n_orders, options.n_tasks)
-    fixed = options.task_temperature
+    q, fixed = options.n_classes, options.task_temperature
     if temperatures is None:
         temperatures = [task_temperature(Z, q) if fixed is None else fixed for Z in factors]
-    device = factors[0].device
-    classes = torch.full((n,), -1, device=device) if classes is None else classes.to(device)
-    unknown = (classes < 0).nonzero()[:, 0]
-    judges = task_judges(weights, options.n_tasks)
-    turns = torch.nn.functional.one_hot(judges, len(jury)).tensor_split(n_orders)
-    most = int(max(turn.sum(0).max() for turn in turns))  # tasks of one judge along one order
-    g = checks.check_generator(options.seed + stream, options.caller, options.device)
-    orders = unknown.repeat(n_orders, 1)
-    uniforms = torch.zeros(*orders.shape, most, dtype=torch.float64, device=device)
-    for order, uniform, turn in zip(orders, uniforms, turns, strict=True):
-        order.copy_(unknown[torch.randperm(len(unknown), generator=g, device=g.device)])
-        m = min(most, len(turn))
-        uniform[:, :m] = prefix_blocks.draw_uniforms(len(unknown), m, q, g, uniform)
+    n = len(factors[0])
+    n_drawn = n if classes is None else int((classes < 0).sum())
+    dealt = deal_tasks(weights, options, n_drawn, seed=options.seed + stream)
     labels = torch.empty(options.n_tasks, n, dtype=torch.int64)
     for judge, (Z, T) in enumerate(zip(factors, temperatures, strict=True)):
-        counts = torch.stack([turn[:, judge].sum() for turn in turns])
-        along = counts.nonzero()[:, 0]
-        if not len(along):
-            continue
-        scale = pair_scale(Z, T, options.caller, convention="paper")
-        block = uniforms[along, :, : counts.max()]
-        tasks = _draw_along(Z, scale, orders[along], block, q=q, classes=classes)
-        whole = classes[:, None].repeat(len(along), 1, tasks.shape[2])
-        tasks = whole.scatter_(1, orders[along, :, None].expand_as(tasks), tasks)
-        parts = [of_order[:, :k].T for of_order, k in zip(tasks, counts[along], strict=True)]
-        labels[judges == judge] = torch.cat(parts).cpu()
+        if dealt.counts[judge].any():
+            named: dict = dict(caller=options.caller, classes=classes)
+            tasks = tasks_of_judge(Z, T, dealt, judge, **named)
+            labels[dealt.judges == judge] = tasks.cpu().long()
     first = max(range(len(jury)), key=weights.__getitem__)
     return Tasks(labels, temperatures[first], list(temperatures))
 
