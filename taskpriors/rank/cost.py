@@ -175,12 +175,8 @@ def _steps(n, widths, speed, *, n_tasks, n_classes, rank, train, n_judged):  # s
     )
 
 
-def copies_seconds(
-    n: int,  # points
-    width: int,  # features of the narrowest model
-    speed: Speed,
-) -> float:
-    "Seconds in which copies among the points are looked for, if there are none."
+def copies_seconds(n: int, width: int, speed: Speed) -> float:
+    "Seconds in which copies are looked for in the narrowest model, if there are none."
     seconds = n * width * speed.number
     if n <= point_copies.MOST:
         seconds += n * n * (2.0 * width / speed.double + speed.distance)
@@ -286,10 +282,9 @@ def usual_text(points: TextSource) -> int:
 
 
 def network_work(
-    source: sources.Source,
-    points: ImageSource | TextSource | None,  # that it will see
-) -> NetworkWork | None:  # None: nothing is known before it is loaded
-    "Counted operations of a network for one point."
+    source: sources.Source, points: ImageSource | TextSource | None
+) -> NetworkWork | None:
+    "Counted operations of a network for one point; None if nothing is known before it is loaded."
     module: Any
     evaluating: Any = torch.no_grad()
     of_texts = isinstance(points, TextSource)
@@ -320,10 +315,7 @@ def _is_fetched(weights):  # of torchvision, into the folder of torch.hub
     return file.is_file()
 
 
-def weights_to_fetch(
-    models: Mapping,  # name -> Source
-    texts: bool,  # do they read texts?
-) -> tuple[str, ...]:
+def weights_to_fetch(models: Mapping, texts: bool) -> tuple[str, ...]:
     "Models whose weights are in no cache."
     absent = []
     for name, source in models.items():

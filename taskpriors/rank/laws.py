@@ -108,12 +108,8 @@ class PriorChoice:
     source: Any = None  # the factor, or a model that is not ranked
 
 
-def read_prior(
-    prior: Any,  # "elected" (None), "product", "others", a model, or a factor (n, r)
-    names: Iterable[str],  # of the models that are ranked
-    caller: str = "rank_models",  # who asks
-) -> PriorChoice:
-    "Interpret what the user calls `prior`, or refuse a word that can be no prior."
+def read_prior(prior: Any, names: Iterable[str], caller: str = "rank_models") -> PriorChoice:
+    "Interpret what the user calls `prior`, or refuse a word that can be no prior of these models."
     names = tuple(names)
     if isinstance(prior, (np.ndarray, Tensor)):
         return PriorChoice(
@@ -134,10 +130,9 @@ def read_prior(
 
 # %% ../../nbs/rank/04_laws.ipynb #bf401ee1
 def feature_copies(
-    features: Sequence,  # of the models, each of shape (n, d)
-    n_points: int = 512,  # at most so many points are looked at, evenly spaced
+    features: Sequence, n_points: int = 512
 ) -> Tensor:  # shape (k, k), see copy_similarity
-    "How much each two models are copies, whatever their shift."
+    "How much each two models are copies, whatever their shift, by a few points evenly spaced."
     pick = evenly(len(features[0]), n_points, down=True)
     samples = [X[pick.to(X.device)].double() for X in features]
     rows = [torch.nn.functional.normalize(X - X.mean(0), eps=1e-150) for X in samples]
@@ -148,12 +143,11 @@ _FAR = 0.2  # of the mutual skill among models, below which all jurors are stran
 _NOISE = 4  # over the number of points: mutual skill that noise may have
 
 
-def without_strangers(
-    skill: Tensor,  # of models and then of jurors, shape (k, k), see cross_skill
-    n_models: int,  # that are ranked
-    n_points: int,
-) -> Tensor:  # the same, or with zeros for all jurors
-    "Skills without the jurors, if no model learns a juror's tasks: their rows may be other points."
+def without_strangers(skill: Tensor, n_models: int, n_points: int) -> Tensor:
+    """Skills (k, k) of models and jurors, with zeros for all jurors if no model learns their tasks.
+
+    Their rows may be other points.
+    """
     mutual = mutual_skill(skill)
     among, across = mutual[:n_models, :n_models], mutual[:n_models, n_models:]
     if across.numel() == 0 or among.max() < _NOISE / n_points or across.max() >= _FAR * among.max():
@@ -163,10 +157,7 @@ def without_strangers(
     return among_models
 
 
-def control_positions(
-    models: Mapping,  # models and judges, by name
-    options: RankOptions,
-) -> list[int]:
+def control_positions(models: Mapping, options: RankOptions) -> list[int]:
     "Where the controls stand among models and judges."
     if missing := [name for name in options.controls if name not in models]:
         remedy = "correct it or leave it out"
@@ -185,12 +176,9 @@ ELECTION_ORDERS = 16  # of the points: an election needs no standard errors
 
 
 def elect_judges(
-    models: Mapping,  # those that are ranked, by name
-    options: RankOptions,
-    *,
-    jurors: Mapping = MappingProxyType({}),  # name -> Model: who votes and is not ranked
+    models: Mapping, options: RankOptions, *, jurors: Mapping = MappingProxyType({})
 ) -> Election:
-    "The judges that models elect on some of the points, and what they are elected by."
+    "The judges that models and jurors elect on some of the points, and what they are elected by."
     company = {**models, **jurors}
     if len(company) < 3 and not options.controls:  # no third one says who of two is right
         return Election(None, None)
@@ -241,12 +229,8 @@ def elect_judges(
 LEAST_WEIGHT = 1e-3  # a judge of less weight draws no tasks
 
 
-def describe_judges(
-    judges: Judges,  # elected
-    names: Sequence,  # of the models, then of judges that are not ranked
-    n_models: int,  # that are ranked
-) -> str:
-    "Whose tasks make the law, in words."
+def describe_judges(judges: Judges, names: Sequence, n_models: int) -> str:
+    "Whose tasks make the law, in words; names of models, then of judges that are not ranked."
 
     def weighed(who):
         return ", ".join(f"{shortened(names[k], 40)} {judges.weights[k]:.2f}" for k in who)
@@ -266,9 +250,7 @@ STANDING = "standing"  # the word for the jury that rank.jury names
 JudgesLike = TypeAliasType("JudgesLike", Mapping | str | bool)
 
 
-def named_judges(
-    judges: JudgesLike | None, models: Mapping, choice: PriorChoice
-) -> dict[str, Any]:  # name -> what the user gave
+def named_judges(judges: JudgesLike | None, models: Mapping, choice: PriorChoice) -> dict[str, Any]:
     "Judges of the user's own that are not ranked, or a sentence about why they cannot judge."
     if judges is None or judges is False or judges == STANDING:
         return {}
@@ -287,11 +269,9 @@ def named_judges(
 
 
 def named_controls(
-    controls: str | Sequence | None,  # a name or several, or None
-    company: Mapping,  # models and judges, by name
-    choice: PriorChoice,
-) -> tuple[str, ...]:  # names
-    "The models and judges that are known to be weak, or a sentence about why there are none."
+    controls: str | Sequence | None, company: Mapping, choice: PriorChoice
+) -> tuple[str, ...]:
+    "The names of models and judges that are known to be weak, or why there are none."
     if controls is None:
         return ()
     caller = "rank_models"
@@ -367,26 +347,20 @@ def law_of(
     )
 
 # %% ../../nbs/rank/04_laws.ipynb #64623206
-def judge_factor(
-    judge: Judge,  # whose kernels are factors
-) -> Tensor:  # shape (n, r)
-    "Factor of the kernel of a judge's prior."
+def judge_factor(judge: Judge) -> Tensor:
+    "Factor (n, r) of the kernel of a judge's prior, whose kernels are factors."
     if len(judge.kernels) == 1:
         return judge.kernels[0]
     return product_factor([(Z, len(judge.kernels)) for Z in judge.kernels])
 
 
-def factors_of(
-    law: Law,  # whose kernels are factors
-) -> tuple[tuple[Tensor, float], ...]:  # factors of shape (n, r), and the weights of the judges
-    "The priors of which a law is the mixture."
+def factors_of(law: Law) -> tuple[tuple[Tensor, float], ...]:
+    "The priors of which a law is the mixture: factors (n, r), and the weights of the judges."
     return tuple((judge_factor(judge), judge.weight) for judge in law.judges)
 
 
-def mean_factor(
-    law: Law,  # whose kernels are factors
-) -> Tensor:  # shape (n, r)
-    "Factor of the mean kernel of a law, whose graphs have moments."
+def mean_factor(law: Law) -> Tensor:
+    "Factor (n, r) of the mean kernel of a law, whose graphs have moments."
     factors = factors_of(law)
     if len(factors) == 1:
         return factors[0][0]
@@ -407,10 +381,7 @@ def task_orders(n_tasks: int) -> Tensor:  # shape (n_tasks,), int64
     return torch.cat([torch.full_like(part, k) for k, part in enumerate(parts)])
 
 
-def task_judges(
-    weights: Sequence,  # of the judges, positive
-    n_tasks: int,
-) -> Tensor:  # shape (n_tasks,), int64
+def task_judges(weights: Sequence, n_tasks: int) -> Tensor:  # (n_tasks,), int64
     "The judge that each task is drawn from: next is who lacks most tasks."
     share = torch.tensor(weights, dtype=torch.float64)
     share = share / share.sum()
@@ -511,11 +482,8 @@ class Moments(NamedTuple):
     scale: Tensor  # mean of abs(K_ij)
     seconds: Tensor  # that they took
 
-    def by_model(
-        self,
-        names: Iterable,  # of the models, where mean and variance have the shape (n_models,)
-    ) -> "dict[str, Moments]":
-        "The moments of each model, under its name."
+    def by_model(self, names: Iterable) -> "dict[str, Moments]":
+        "The moments of each model, where mean and variance have the shape (n_models,)."
         each = zip(names, self.mean, self.variance, strict=True)
         return {k: self._replace(mean=mean, variance=variance) for k, mean, variance in each}
 
