@@ -157,16 +157,15 @@ def _check_call(models, prior, metrics, out):
 
 # %% ../../nbs/rank/13_models.ipynb #be591d02
 def _of_named_rows(named, labels, groups, pairs):  # the same, where rows of frames have names
-    caller = "rank_models"
-    rows = row_labels.rows_of_frames(named, caller)
-    if rows.points is not None:
-        n = len(rows.points.names)
-        labels = row_labels.read_labels(labels, rows.points, n)
+    models, points = row_labels.rows_of_frames(named, "rank_models")
+    if points is not None:
+        n = len(points.names)
+        labels = row_labels.read_labels(labels, points, n)
         if groups is not None:
-            groups = row_labels.groups_of_points(groups, rows.points, n, caller)
+            groups = row_labels.groups_of_points(groups, points, n, "rank_models")
         if pairs is not None:
-            pairs = row_pairs.read_pairs(pairs, rows.points, n, caller)
-    return rows.models, labels, groups, pairs
+            pairs = row_pairs.read_pairs(pairs, points, n, "rank_models")
+    return models, labels, groups, pairs
 
 
 def _check_pairs(pairs, labels, scoring):

@@ -29,7 +29,7 @@ from taskpriors.rank.errors import (
     lead_errors,
     own_group_sizes,
 )
-from .laws import task_orders
+from .options import task_orders
 from ..results import Result
 from ..show.plots import plot_skills
 
