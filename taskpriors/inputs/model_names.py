@@ -22,9 +22,7 @@ def letters_of(name: str) -> str:
     return "".join(c for c in name.casefold() if c.isalnum() or c == "+")
 
 # %% ../../nbs/inputs/03_model_names.ipynb #0ed116f1
-def last_part(
-    name: str,  # of a model, or a path
-) -> str:
+def last_part(name: str) -> str:
     "A name without the owner or the folders before it, and without the ending of a file."
     part = re.split(r"[/\\]", re.sub(r"^(hf[-_]hub|local-dir):", "", name.strip()).rstrip("/\\"))[
         -1
@@ -48,10 +46,8 @@ def split_tag(name: str) -> Tagged:
 
 
 @cache
-def default_tag(
-    base: str,  # a name without a tag
-) -> str:  # empty if timm knows no such network, or has no weights for it
-    "The weights that timm takes where a name has no tag."
+def default_tag(base: str) -> str:
+    "The weights that timm takes where a name has no tag; empty if it has none."
     if re.fullmatch(r"[a-z]\w*", base) is None:
         return ""
     from timm.models import get_pretrained_cfg
@@ -113,11 +109,8 @@ RULES = (
 )
 
 # %% ../../nbs/inputs/03_model_names.ipynb #57a0e7a5
-def name_candidates(
-    models: Sequence,  # names in a ranking
-    names: Collection,  # names in a table, each once
-) -> dict[str, tuple[str, ...]]:  # model -> names in the table that the first rule offers
-    "The rows that may belong to each model; a model without any is left out."
+def name_candidates(models: Sequence, names: Collection) -> dict[str, tuple[str, ...]]:
+    "The rows that the first rule offers each model; a model without any is left out."
     rows: dict[str, tuple[str, ...]] = {}
     for rule in RULES:
         others = [model for model in models if model not in rows]
@@ -134,13 +127,8 @@ def name_candidates(
     return rows
 
 # %% ../../nbs/inputs/03_model_names.ipynb #9a71e351
-def match_names(
-    models: Sequence,  # names in a ranking
-    names: Collection,  # names in a table, each once
-    table: str,  # what to call it
-    caller: str,  # who asks
-) -> dict[str, str]:  # model -> name in the table
-    "The row of each model that a table has."
+def match_names(models: Sequence, names: Collection, table: str, caller: str) -> dict[str, str]:
+    "The row, by its name, of each model that a table has."
     candidates = name_candidates(models, names)
     table = shortened(table, 40)
     for model, offered in candidates.items():

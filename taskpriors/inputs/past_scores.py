@@ -47,9 +47,7 @@ class Column(NamedTuple):
     percent: bool  # has a number a percent sign?
 
 
-def column_of_cells(
-    cells: Sequence,  # text, or values
-) -> Column:
+def column_of_cells(cells: Sequence) -> Column:
     "The numbers in a column, and whether it is one of numbers."
     import pandas as pd
 
@@ -88,17 +86,13 @@ _FACTS = set(
 )
 
 
-def words_in(
-    name: str,  # of a column or a task
-) -> list[str]:
+def words_in(name: str) -> list[str]:
     "The words of a name, in lower case."
     return [word for word in re.split(r"[^a-z0-9]+", plain_name(name)) if word]
 
 
-def is_fact(
-    name: str,  # of a column or a task
-) -> bool:
-    "Does a name say that its numbers are no scores on one task?"
+def is_fact(name: str) -> bool:
+    "Does the name of a column or a task say that its numbers are no scores on one task?"
     return bool(_FACTS.intersection(words_in(name)))
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #03c81e59
@@ -110,11 +104,7 @@ class ModelNames(NamedTuple):
     n_ranked: int  # models of the ranking among them
 
 
-def find_models(
-    table: Table,
-    columns: Sequence,  # its columns, each a `Column`
-    models: Sequence,  # names in the ranking
-) -> ModelNames:
+def find_models(table: Table, columns: Sequence, models: Sequence) -> ModelNames:
     "The column or the line of a table that names most models of a ranking."
     usual = [plain_name(name) for name in table.columns]
     words = [k for k, column in enumerate(columns) if not column.is_number]
@@ -213,13 +203,8 @@ class TaskNames(NamedTuple):
     unused: list[str]  # names that are no tasks
 
 
-def find_tasks(
-    names: Sequence,  # of columns, or of rows if the table is turned
-    table: str,  # what to call it
-    task: str,  # what to call the task if the table has one
-    caller: str,  # who asks
-) -> TaskNames:
-    "The tasks among the names of columns."
+def find_tasks(names: Sequence, table: str, task: str, caller: str) -> TaskNames:
+    "The tasks among the names of columns, or of rows; `task` is that of a table of one."
     usual = {plain_name(name): name for name in reversed(names)}
     if {"worst_decile", "skill"} <= set(usual):
         rule, remedy = "a saved ranking must be passed as its folder", "pass what save returned"
@@ -250,11 +235,7 @@ class Fractions(NamedTuple):
     note: str
 
 
-def as_fractions(
-    frame: DataFrame,  # columns model, task, value, percent, error, odd
-    table: str,  # what to call it
-    caller: str,  # who asks
-) -> Fractions:
+def as_fractions(frame: DataFrame, table: str, caller: str) -> Fractions:
     "Scores of a table as fractions of what is right."
     table, remedy = shortened(table, 40), "pass record= with scores as fractions from 0 to 1"
     odd = frame[frame.odd != ""]
@@ -294,13 +275,8 @@ class Part(NamedTuple):
     notes: tuple[str, ...]
 
 
-def read_table(
-    table: Table,
-    task: str,  # what to call the task if the table has one
-    models: Sequence,  # names in the ranking
-    caller: str,  # who asks
-) -> Part:
-    "The scores in a table of any form."
+def read_table(table: Table, task: str, models: Sequence, caller: str) -> Part:
+    "The scores in a table of any form; `task` is what to call the only one."
     cells, notes = cells_of(table, models, caller), list(table.notes)
     frame, names = cells.frame, list(cells.frame.task.unique())
     tasks = TaskNames({name: name for name in names}, set(), cells.unused)
@@ -327,11 +303,8 @@ def read_table(
     return Part(table.name, frame[["model", "task", "value", "repeat"]], tuple(notes))
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #b1c8cae1
-def read_ranking(
-    folder: Path,  # that `Ranking.save` wrote
-    task: str,  # what to call it
-) -> Part:
-    "The score of each model in a saved ranking."
+def read_ranking(folder: Path, task: str) -> Part:
+    "The score of each model in a ranking that was saved in this folder."
     import pandas as pd
 
     record = json.loads((folder / "ranking.json").read_text(encoding="utf-8"))
@@ -390,13 +363,11 @@ def _of_frame(frame: DataFrame, name: str, models: Sequence, caller: str) -> Par
     return read_table(of_frame(frame, name or "the data frame"), name or "record", models, caller)
 
 
-def parts_of(
-    record: Any,  # a table, a path, a dictionary, a sequence, or results of mteb
-    name: str,  # of its task or table; empty if it has none
-    models: Sequence,  # names in the ranking
-    caller: str,  # who asks
-) -> Iterator[Part]:
-    "The tables and saved rankings of a record."
+def parts_of(record: Any, name: str, models: Sequence, caller: str) -> Iterator[Part]:
+    """The tables and saved rankings of a record, which may be any of those below.
+
+    The name is that of its task or table, empty if it has none.
+    """
     import pandas as pd
 
     if isinstance(record, (str, os.PathLike)):
@@ -446,10 +417,8 @@ def one_score_each(
     return Fractions(scores["mean"].rename("value"), note)
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #75f8b6b5
-def ranked_scores(
-    part: Part, models: Sequence, caller: str
-) -> Part:  # with the names of the ranking
-    "The scores of the ranked models in a part of a record."
+def ranked_scores(part: Part, models: Sequence, caller: str) -> Part:
+    "The scores of the ranked models in a part of a record, with the ranking's names."
     import pandas as pd
 
     names = list(part.frame.model.unique())
@@ -468,22 +437,15 @@ def ranked_scores(
     return Part(part.name, values.reset_index().assign(repeat=""), tuple(notes))
 
 
-def missing_note(
-    models: Sequence,  # that have no score
-    names: Sequence,  # in the record
-) -> str:
-    "Which models have no score, and which name is nearest to each."
+def missing_note(models: Sequence, names: Sequence) -> str:
+    "Which models have no score, and which name of the record is nearest to each."
     near = {model: nearest_name(model, names) for model in models}
     words = [f"{model} (nearest: {name})" if name else model for model, name in near.items()]
     return f"no score of {listed(words, len(words))}"
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #9d8d5165
-def read_record(
-    record: Any,  # data frame, path, dictionary, folder of saved rankings, or a list of such
-    models: Sequence,  # names in the ranking
-    caller: str,  # who asks
-) -> PastScores:
-    "Scores of the ranked models on earlier tasks, from tables of any usual form."
+def read_record(record: Any, models: Sequence, caller: str) -> PastScores:
+    "Scores of the ranked models on earlier tasks, from tables and folders of any usual form."
     import pandas as pd
 
     models = tuple(models)
@@ -546,13 +508,12 @@ def _existing_record(path: Path, caller: str) -> DataFrame:
 
 
 def append_record(
-    path: str | Path,  # of a .csv file, which need not exist yet
-    rows: DataFrame,  # columns model, task, score, as of `to_record`
-    *,
-    overwrite: bool = False,  # replace the rows of a task that is in the file
-    caller: str = "append_record",  # who asks
-) -> Path:  # the file
-    "Add a finished task to a record, which is written whole or not at all."
+    path: str | Path, rows: DataFrame, *, overwrite: bool = False, caller: str = "append_record"
+) -> Path:
+    """Add rows of `to_record` to a .csv file, which is written whole or not at all.
+
+    Rows of a task that is in the file are replaced if `overwrite` is true.
+    """
     import pandas as pd
 
     path = Path(path).expanduser()

@@ -33,7 +33,7 @@ from . import fixed_tasks
 from ..prior import posterior
 from ..prior.heldout import error_on_basis
 from ..prior.left_out_groups import error_without_groups
-from ..rank import errors, forecast, laws, members, tiers
+from ..rank import errors, forecast, members, options, tiers
 from ..show.words import counted
 from ..signatures import documented
 from ..synbench import score
@@ -605,7 +605,7 @@ class Monitor:
         return math.nan if failure else judgement["skill"]
 
     def _errors(self, points, tasks):
-        orders = laws.task_orders(tasks.shape[1])
+        orders = options.task_orders(tasks.shape[1])
         return errors.error_law(points, tasks, groups=self.groups, task_groups=orders)
 
     def _law(self, steps):

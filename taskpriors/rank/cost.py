@@ -48,18 +48,22 @@ def ranking_work(
     n_classes: int = 5,  # classes of a task
     rank: int = 128,  # directions of the prior
     train: float = 0.0,  # share of the points that probes are fitted to; 0: none is trained
+    n_judges: int = 1,  # models that draw tasks, each from its own kernel; 1: the mean of all does
 ) -> Work:
     "Operations of a ranking from disk that grow with the number of points."
     D, squares = sum(widths), sum(d * d for d in widths)
-    width = min(rank + 16, D)
-    rank = min(rank, D)
+    cuts, passes = ([D], 3) if n_judges == 1 else (widths, 1)
+    directions = 0.0
+    for d in cuts:
+        width = min(rank + 16, d)
+        directions += 2.0 * n * width * (passes * d + width + min(rank, d))
     columns = n_tasks * (n_classes - 1)
     return Work(
         kernels=2.0 * n * squares,
-        directions=6.0 * n * D * width + 2.0 * n * width * (width + rank),
+        directions=directions,
         grams=2.0 * n * squares,
         crosses=2.0 * n * (1 + train) * columns * D,
-        draws=(1 + (train > 0)) * n * min(ORDERS, n_tasks),
+        draws=(1 + (train > 0)) * n * min(n_judges * ORDERS, n_tasks),
     )
 
 # %% ../../nbs/rank/10_cost.ipynb #1cbe95ed
@@ -68,7 +72,7 @@ class Speed(NamedTuple):
 
     single: float = 8e10  # operations a second, float32
     double: float = 4e10  # operations a second, float64
-    draw: float = 6e-6  # seconds for a point of the sampler
+    draw: float = 3e-6  # seconds for a point of the sampler
     row: float = 2.5e-6  # seconds to fetch one row
     point: float = 1.2e-5  # seconds to judge a point of a model, without the products
     pair: float = 2e-9  # seconds for a pair of points of a model, without the products
@@ -152,9 +156,9 @@ def election_seconds(
     return single / speed.single + double / speed.double + draws * speed.draw
 
 
-def _steps(n, widths, speed, *, n_tasks, n_classes, rank, train, n_judged):  # step -> seconds
+def _steps(n, widths, speed, *, n_tasks, n_classes, rank, train, n_judged, n_judges):  # seconds
     work_options: dict[str, Any] = dict(
-        n_tasks=n_tasks, n_classes=n_classes, rank=rank, train=train
+        n_tasks=n_tasks, n_classes=n_classes, rank=rank, train=train, n_judges=n_judges
     )
     work = ranking_work(n, widths, **work_options)
     columns = n_tasks * (n_classes - 1)
@@ -165,7 +169,7 @@ def _steps(n, widths, speed, *, n_tasks, n_classes, rank, train, n_judged):  # s
     read = sum(4 * n * d for d in widths) / _READ
     return dict(
         kernels=work.kernels / speed.single + read,
-        directions=work.directions / speed.single + 2 * read,
+        directions=work.directions / speed.single + (2 if n_judges == 1 else 1) * read,
         tasks=work.draws * speed.draw,
         scores=work.grams / speed.double
         + (work.crosses + judging) / speed.single
@@ -175,12 +179,8 @@ def _steps(n, widths, speed, *, n_tasks, n_classes, rank, train, n_judged):  # s
     )
 
 
-def copies_seconds(
-    n: int,  # points
-    width: int,  # features of the narrowest model
-    speed: Speed,
-) -> float:
-    "Seconds in which copies among the points are looked for, if there are none."
+def copies_seconds(n: int, width: int, speed: Speed) -> float:
+    "Seconds in which copies are looked for in the narrowest model, if there are none."
     seconds = n * width * speed.number
     if n <= point_copies.MOST:
         seconds += n * n * (2.0 * width / speed.double + speed.distance)
@@ -216,10 +216,12 @@ def plan_ranking(
     opened = open_models(models, caller).values()
     n, widths = len(next(iter(opened))), [rows.shape[1] for rows in opened]
     checks.check_instance(speed, Speed, caller, "speed", remedy="leave it out, or pass a Speed")
-    steps = _steps(n, widths, speed, **options, **options_of_judging)
+    elects = checks.check_flag(elected, caller, "elected") and len(widths) > 2
+    n_judges = len(widths) if elects else 1
+    steps = _steps(n, widths, speed, n_judges=n_judges, **options, **options_of_judging)
     if not checks.check_flag(moments, caller, "moments"):
         del steps["pairs"]
-    if checks.check_flag(elected, caller, "elected") and len(widths) > 2:
+    if elects:
         few = min(RankOptions.n_judging, n_tasks)
         steps["election"] = election_seconds(n, widths, speed, n_classes=n_classes, n_judging=few)
     if checks.check_flag(copies, caller, "copies"):
@@ -286,10 +288,9 @@ def usual_text(points: TextSource) -> int:
 
 
 def network_work(
-    source: sources.Source,
-    points: ImageSource | TextSource | None,  # that it will see
-) -> NetworkWork | None:  # None: nothing is known before it is loaded
-    "Counted operations of a network for one point."
+    source: sources.Source, points: ImageSource | TextSource | None
+) -> NetworkWork | None:
+    "Counted operations of a network for one point; None if nothing is known before it is loaded."
     module: Any
     evaluating: Any = torch.no_grad()
     of_texts = isinstance(points, TextSource)
@@ -320,10 +321,7 @@ def _is_fetched(weights):  # of torchvision, into the folder of torch.hub
     return file.is_file()
 
 
-def weights_to_fetch(
-    models: Mapping,  # name -> Source
-    texts: bool,  # do they read texts?
-) -> tuple[str, ...]:
+def weights_to_fetch(models: Mapping, texts: bool) -> tuple[str, ...]:
     "Models whose weights are in no cache."
     absent = []
     for name, source in models.items():
@@ -358,7 +356,8 @@ def plan_in_memory(
     widths += [work.width for work in works.values()]
     steps: dict[str, float] = {}
     if widths:
-        cut = dict(rank=sum(widths), train=train, n_judged=n)
+        n_judges = len(widths) if elected and len(widths) > 2 else 1
+        cut = dict(rank=sum(widths), train=train, n_judged=n, n_judges=n_judges)
         counts = dict(n_tasks=options.n_tasks, n_classes=options.n_classes)
         steps |= _steps(n, widths, USUAL, **counts, **cut)
     if not options.moments:

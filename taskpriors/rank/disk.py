@@ -56,13 +56,12 @@ class SampledMoments(NamedTuple):
 
 
 def sampled_moments(
-    factors: Mapping,  # model -> factor at the points of a sample, shape (s, r)
-    prior: Tensor,  # factor of the prior kernel at the same points, shape (s, r_K)
-    n: int,  # points of which they are a sample
-    temperature: float,  # T > 0, in the unit of K
-    graphs: str = "undirected",  # or "directed"
+    factors: Mapping, prior: Tensor, n: int, temperature: float, graphs: str = "undirected"
 ) -> SampledMoments:
-    "Mean and variance of Tr(MG) over n points, estimated from all pairs of a sample."
+    """Mean and variance of Tr(MG) over n points, estimated from all pairs of a sample.
+
+    Factors (s, r) of models and prior are at the points of the sample.
+    """
     remedy = "pass a dictionary model -> factor"
     checks.check_instance(factors, Mapping, "sampled_moments", "factors", remedy=remedy)
     sums = trace_moments(factors, prior, temperature, graphs=graphs)
@@ -76,9 +75,7 @@ def sampled_moments(
     return SampledMoments(mean, variance, sums.kernel_scale)
 
 # %% ../../nbs/rank/10_disk.ipynb #a16f0002
-def class_sums(
-    fit: ridge_on_disk.RowFit,  # the probe on known labels
-) -> from_sums.ClassSums:
+def class_sums(fit: ridge_on_disk.RowFit) -> from_sums.ClassSums:
     "What the scores from sums need of a probe on known labels."
     codes = ridge.simplex_codes(len(fit.target_mean) + 1)
     share = fit.target_mean @ codes.T + 1 / len(codes)
@@ -241,10 +238,7 @@ def _row_model(kernel, name):
     )
 
 
-def gather_rows(
-    rows: Mapping,  # name -> RowMatrix
-    options: RankOptions,
-) -> members.Settled:  # name -> Model
+def gather_rows(rows: Mapping, options: RankOptions) -> members.Settled:  # name -> Model
     "Models whose features stay on disk, each with the mean and the scale of its kernel."
     of_rows = partial(members.attempt, _kernel_of, **_kernel_options(options))
     attempts = members.over_models(of_rows, rows.values(), options, "kernels")
@@ -253,10 +247,7 @@ def gather_rows(
     return members.Settled(models, failures)
 
 
-def open_features(
-    models: Mapping,  # name -> features (n, d): file, memory map or array
-    options: RankOptions,
-) -> members.Settled:  # name -> RowMatrix
+def open_features(models: Mapping, options: RankOptions) -> members.Settled:  # name -> RowMatrix
     "Open the features of all models; a file that is missing or cut off fails by itself."
     opened, failures = {}, {}
     for name, source in models.items():
@@ -276,11 +267,8 @@ def _whole(Z):  # CutPrior: the directions of a factor are all there
     return cut_prior.CutPrior(Z, values, values.sum().item(), 0.0)
 
 
-def cut_judges(
-    judges: Sequence[laws.Judge],  # whose kernels are RowKernels, or one with a factor
-    options: RankOptions,
-) -> cut_prior.CutPrior:
-    "The leading directions of the mean kernel of some judges."
+def cut_judges(judges: Sequence[laws.Judge], options: RankOptions) -> cut_prior.CutPrior:
+    "The leading directions of the mean of some judges' kernels of rows, or of one factor."
     if isinstance(judges[0].kernels[0], Tensor):
         return _whole(judges[0].kernels[0].cpu())
     kernels = {k: M for judge in judges for k, M in zip(judge.names, judge.kernels, strict=True)}
@@ -450,11 +438,7 @@ def _without_changed(models, caller):  # Settled, or None if no file has changed
     return members.Settled(remaining, changed)
 
 # %% ../../nbs/rank/10_disk.ipynb #9705b5aa
-def check_streaming(
-    options: RankOptions,
-    rows: Mapping,  # name -> RowMatrix
-    mask: Tensor,  # shape (n,), True where a point trains
-) -> None:
+def check_streaming(options: RankOptions, rows: Mapping, mask: Tensor) -> None:
     "Refuse what a ranking from disk cannot do, before any row is read."
     caller = options.caller
     checks.check_choice(options.kernel, ("cosine", "linear"), caller, "kernel")
@@ -473,10 +457,8 @@ def check_streaming(
             checks.refuse(caller, rule, got, remedy)
 
 # %% ../../nbs/rank/10_disk.ipynb #58207734
-def known_classes(
-    labels: Tensor | None, caller: str
-) -> Tensor | None:  # numbered from 0 without gaps, in a small integer type
-    "Labels as a file of them holds them."
+def known_classes(labels: Tensor | None, caller: str) -> Tensor | None:
+    "Labels as a file of them holds them: numbered without gaps, in a small integer type."
     if labels is None:
         return None
     labels, counts = svd.present_classes(labels, caller)
@@ -666,7 +648,7 @@ class DiskEngine:
 
     def skills(
         self, models: Mapping, tasks: Tensor, mask: Tensor, *, n_classes: int
-    ) -> members.Settled:  # name -> ModelScores
+    ) -> members.Settled:
         "Skill of each model over tasks, shape (n_tasks, n), in one pass."
         judged = replace(self.options, n_classes=n_classes)
         rows, failures = score_rows(models, tasks, mask, judged)

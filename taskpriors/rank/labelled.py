@@ -76,10 +76,8 @@ class LabelledLaw(NamedTuple):
     weights: dict[str, float]  # name of each seat -> its weight
 
 
-def numbered_by_point(
-    labels: Tensor,  # class of each point, shape (n,); -1 where not known
-) -> Tensor:  # shape (n,), the first known point has class 0
-    "Classes in the order of their first points, so that their names play no part."
+def numbered_by_point(labels: Tensor) -> Tensor:  # shape (n,)
+    "Classes in the order of their first points, so that names play no part; -1 is not known."
     points = (labels >= 0).nonzero()[:, 0]
     _, classes = labels[points].unique(return_inverse=True)
     first = torch.full((int(classes.max()) + 1,), len(labels))
@@ -89,10 +87,7 @@ def numbered_by_point(
     return out
 
 
-def evidence_points(
-    labels: Tensor,  # class of each point, shape (n,); -1 where not known
-    options: RankOptions,
-) -> Tensor:  # shape (k,)
+def evidence_points(labels: Tensor, options: RankOptions) -> Tensor:  # shape (k,)
     "The labelled points that weigh the judges: all, or a random choice of many; two at least."
     points = (labels >= 0).nonzero()[:, 0]
     if len(points) == 1:  # a kernel has two points at least
@@ -151,11 +146,8 @@ class JoinedSkills(NamedTuple):
     spread: Tensor  # covariance of the errors that further labels would remove, (m, m)
 
 
-def task_ratios(
-    skills: Mapping,  # name -> ModelScores
-    tasks: Tensor,  # shape (n_tasks, n)
-) -> Tensor:  # error over that of a constant on the same task, shape (n_models, n_tasks)
-    "Errors of each task in its own unit."
+def task_ratios(skills: Mapping, tasks: Tensor) -> Tensor:  # (n_models, n_tasks)
+    "Errors of each task in its own unit, the error of a constant."
     constants = constant_errors(tasks, int(tasks.max()) + 1)
     ratios = torch.stack([scores.tasks for scores in skills.values()])
     mean = ratios.mean(1, keepdim=True)
@@ -167,11 +159,9 @@ FEWEST = 4  # labels that have a leave-one-out skill
 
 
 def direct_skill(
-    models: Mapping,  # name -> Model
-    labels: Tensor,  # class of each point, shape (n,); -1 where not known
-    groups: Tensor | None = None,  # of each point, shape (n,), left out whole
-) -> posterior.LabelledSkill | None:  # None for one class, or fewer labels than four
-    "Skill of each model on the known labels alone."
+    models: Mapping, labels: Tensor, groups: Tensor | None = None
+) -> posterior.LabelledSkill | None:
+    "Skill of each model on the known labels alone; None for one class, or fewer than four labels."
     points = (labels >= 0).nonzero()[:, 0]
     if len(points) < FEWEST or len(labels[points].unique()) < 2 or len(models) < 2:
         return None
@@ -181,12 +171,9 @@ def direct_skill(
 
 
 def joined_with_labels(
-    skills: Mapping,  # by judges, name -> ModelScores
-    tasks: Tensor,  # that they are over, shape (n_tasks, n)
-    labels: Tensor,  # class of each point, shape (n,); -1 where not known
-    direct: posterior.LabelledSkill | None,  # of the same models on the labels alone
+    skills: Mapping, tasks: Tensor, labels: Tensor, direct: posterior.LabelledSkill | None
 ) -> JoinedSkills:
-    "The judges' skills and the labels' own."
+    "The skills by judges over these tasks, and the labels' own."
     n, points = len(labels), (labels >= 0).nonzero()[:, 0]
     k, c = len(points), len(labels[points].unique())
     values = torch.stack([scores.skill for scores in skills.values()])
@@ -201,8 +188,7 @@ def joined_with_labels(
 
 
 def settled_skills(
-    settled: members.Settled,  # name -> ModelScores
-    direct: posterior.LabelledSkill | None = None,  # of these models on all labels, if of classes
+    settled: members.Settled, direct: posterior.LabelledSkill | None = None
 ) -> LabelledSkills:
     "Skills on the true task, so that further labels would remove no error."
     m = len(settled.results)
@@ -212,13 +198,12 @@ def settled_skills(
 
 
 def skills_with_labels(
-    engine: Engine,
-    models: Mapping,  # name -> Model
-    law: laws.Law,  # without labels
-    labels: Tensor,  # class of each point, (n,), -1 where not known; or real targets, (n, m)
-    mask: Tensor,  # shape (n,), True where a point trains
+    engine: Engine, models: Mapping, law: laws.Law, labels: Tensor, mask: Tensor
 ) -> LabelledSkills:
-    "Skill of each model on the labels' task, as far as the labels say which one it is."
+    """Skill of each model on the labels' task, as far as the labels say which one it is.
+
+    Labels are classes (n,), -1 where not known, or real targets (n, m).
+    """
     if labels.is_floating_point():
         return settled_skills(engine.skills(models, labels.T, mask, n_classes=2))
     classes = numbered_by_point(labels)
@@ -254,10 +239,7 @@ def skills_with_labels(
     )
 
 # %% ../../nbs/rank/08_labelled.ipynb #7ed0f9e2
-def task_moment(
-    skills: Mapping,  # name -> ModelScores, without labels
-    law_sample: Drawn,
-) -> Tensor:  # shape (n_models, n_models)
+def task_moment(skills: Mapping, law_sample: Drawn) -> Tensor:  # (n_models, n_models)
     "Second moment of the models' logits of skill over single tasks of the law."
     ratios = torch.stack([scores.tasks.double().cpu() for scores in skills.values()])
     if not law_sample.tasks_of:
@@ -268,12 +250,11 @@ def task_moment(
 LISTED = 500  # points to label that a ranking names
 
 
-def one_of_each_group(
-    groups: Tensor,  # number of the group of each point, shape (n,)
-    labelled: Tensor,  # shape (n,), True where a label is known
-    g: np.random.Generator,
-) -> np.ndarray:  # rows; all open ones where every group has a label
-    "A random point of each group of which no point has a label: labels of one group are one fact."
+def one_of_each_group(groups: Tensor, labelled: Tensor, g: np.random.Generator) -> np.ndarray:
+    """A random point of each group of which no point has a label, as those of one are one fact.
+
+    All open points where every group has a label.
+    """
     order = g.permutation(len(groups))
     untouched = ~torch.isin(groups, groups[labelled]).numpy()[order]
     if not untouched.any():
@@ -282,12 +263,11 @@ def one_of_each_group(
     return order[untouched][first]
 
 
-def points_to_label(
-    engine: Engine,
-    law: laws.Law,
-    labelled: Tensor,  # shape (n,), True where a label is known
-) -> Tensor | None:  # rows, in the order in which to label them; None if all have a label
-    "Points that no label is known of, spread over what the judges see; of each group one first."
+def points_to_label(engine: Engine, law: laws.Law, labelled: Tensor) -> Tensor | None:
+    """Points that no label is known of, spread over what the judges see; of each group one first.
+
+    Rows come in the order in which to label them; None if all have a label.
+    """
     if labelled.all():
         return None
     seed, groups = engine.options.seed, engine.options.groups
@@ -309,11 +289,9 @@ def points_to_label(
 
 # %% ../../nbs/rank/08_labelled.ipynb #b8e861b8
 def labels_record(
-    labels: GivenLabels,
-    argument: Any,  # as for rank_models
-    images: ImageSource | TextSource | None = None,  # whose labels they are, if `argument` is True
-) -> dict[str, Any]:  # what json can hold
-    "How many classes labels have, of how many points, and where they come from."
+    labels: GivenLabels, argument: Any, images: ImageSource | TextSource | None = None
+) -> dict[str, Any]:
+    "How many classes labels have, of how many points, and where they come from, for json."
     if isinstance(argument, LabelColumn):
         argument = argument.source
     if argument is True and images is not None:
@@ -362,10 +340,9 @@ def _label_functions(labels, names=None):  # name -> function of the features of
 
 
 def metrics_with_labels(
-    metrics: Mapping | list | tuple | None,  # name -> function of features, or names of metrics
-    labels: GivenLabels | None,
-) -> dict[str, Callable]:  # name -> function of features
-    "The further statistics of a ranking."
+    metrics: Mapping | list | tuple | None, labels: GivenLabels | None
+) -> dict[str, Callable]:
+    "The further statistics of a ranking as functions of features, from names or functions."
     if isinstance(metrics, (list, tuple)):
         registered = [name for name in registry.terms_of(metrics) if name in registry.METRICS]
         needy = [name for name in registered if "labels" in registry.METRICS[name].needs]
@@ -379,11 +356,8 @@ def metrics_with_labels(
     return metrics if labels is None else metrics | _label_functions(labels)
 
 # %% ../../nbs/rank/08_labelled.ipynb #a0c1e052
-def combined_columns(
-    metrics: Mapping,  # name -> function of features
-    values: Mapping,  # name -> values of the models, (n_models,), NaN where there is none
-) -> dict[str, Tensor]:  # "ncti over 5 models" -> values, larger is better
-    "Scores that are made of several metrics, each normalised over the models of a ranking."
+def combined_columns(metrics: Mapping, values: Mapping) -> dict[str, Tensor]:
+    "Scores of several metrics, normalised over the models: 'ncti over 5 models' -> (n_models,)."
     keys = {name: getattr(f, "key", None) for name, f in metrics.items()}
     metric_names = [
         k for k, key in keys.items() if isinstance(key, dict) and key.get("metric") == k

@@ -66,10 +66,7 @@ class Settled(NamedTuple):
     failures: dict[Any, str]  # name -> why it failed
 
 
-def settle(
-    names: Iterable,  # one for each attempt
-    attempts: Iterable[Attempt],  # iterable of Attempt
-) -> Settled:
+def settle(names: Iterable, attempts: Iterable[Attempt]) -> Settled:
     "Sort attempts into results and failures."
     settled = Settled({}, {})
     for name, (result, failure) in zip(names, attempts, strict=True):
@@ -80,10 +77,8 @@ def settle(
     return settled
 
 # %% ../../nbs/rank/03_members.ipynb #b3f0a6d2
-def over_models(
-    fn: Callable, items: Iterable, options: RankOptions, desc: str
-) -> list[Any]:  # results, in the order of the items
-    "Run a function over models, by the executor if there is one."
+def over_models(fn: Callable, items: Iterable, options: RankOptions, desc: str) -> list[Any]:
+    "Run a function over models, by the executor if there is one; results in their order."
     run: dict[str, Any] = dict(executor=options.executor, progress=options.shown)
     try:
         return list(blocks.map_blocks(fn, items, desc=desc, **run))
@@ -93,11 +88,8 @@ def over_models(
         checks.refuse(options.caller, rule, words.shortened(str(e), 90), remedy, RuntimeError)
 
 # %% ../../nbs/rank/03_members.ipynb #8c641faf
-def with_plain_names(
-    pairs: Iterable,  # pairs (name, what it names)
-    what: str,  # what is named
-) -> dict[str, Any]:  # name -> what it names
-    "A dictionary whose keys are different texts."
+def with_plain_names(pairs: Iterable, what: str) -> dict[str, Any]:
+    "A dictionary of pairs (name, value) whose keys are different texts; `what` is named."
     named = {}
     for name, value in pairs:
         name = words.plain_text(name)
@@ -113,10 +105,8 @@ AnyModel = TypeAliasType("AnyModel", ModelLike | TextModelLike)  # of images, te
 ModelsLike = TypeAliasType("ModelsLike", AnyModel | Sequence | Mapping)
 
 
-def named_models(
-    models: ModelsLike | None,  # a model, a sequence of models, or name -> model; None is the zoo
-) -> dict[str, sources.Source]:  # of each name
-    "Give each model a name."
+def named_models(models: ModelsLike | None) -> dict[str, sources.Source]:
+    "Give each model a name, as `rank_models` takes them; None is the zoo."
     if models is None:
         models = [f"zoo/{name}" for name in zoo_names()]
     if isinstance(models, Mapping):
@@ -150,11 +140,8 @@ class Model:
     from_cache: bool = False  # did an earlier run embed the points?
 
 
-def rows_of(
-    model: Model,
-    index: Tensor,  # of points, shape (m,)
-) -> Tensor:  # shape (m, d)
-    "Features of some points."
+def rows_of(model: Model, index: Tensor) -> Tensor:
+    "Features (m, d) of some points."
     if isinstance(model.features, Tensor):
         return model.features[index.to(model.features.device)]
     return model.features.take(index)
@@ -193,11 +180,9 @@ def gather_model(
 
 # %% ../../nbs/rank/03_members.ipynb #53b68e09
 def gather_models(
-    models: Mapping,  # name -> what the user gave
-    images: ImageSource | TextSource | LoadedBatches | None,  # None if all models are features
-    options: RankOptions,
+    models: Mapping, images: ImageSource | TextSource | LoadedBatches | None, options: RankOptions
 ) -> Settled:  # name -> Model
-    "The models that work, and why the others do not."
+    "The models that work, and why the others do not; no images if all are features."
     each = 1 if images is None else len(images)
     unit = "model" if images is None else "point"
     attempts = []
@@ -214,11 +199,8 @@ def gather_models(
     return settled
 
 # %% ../../nbs/rank/03_members.ipynb #b94a25e2
-def result_path(
-    key: Mapping,  # what decides the result
-    cache: Any,  # a directory; None is store.cache_dir()
-) -> Path:
-    "The file in which a result is kept."
+def result_path(key: Mapping, cache: Any) -> Path:
+    "The file in which a result is kept, under what decides it."
     name = store.digest_json(dict(key, version=taskpriors.__version__))[:24]
     return store.cache_dir(cache) / "ranking" / f"{name}.safetensors"
 
@@ -237,13 +219,11 @@ def blank(*shape: int) -> Tensor:  # float64, without memory
     return torch.empty(shape, dtype=torch.float64, device="meta")
 
 
-def load_or_compute(
-    key: dict,  # all that the result depends on; what json can hold
-    compute: Callable,  # returns a NamedTuple of tensors
-    like: Kept,  # one of `blank` tensors, None where it has none
-    cache: CacheLike | None,  # directory; None is store.cache_dir(), False is no cache
-) -> Kept:
-    "The result under this key; computed and kept if it is not there."
+def load_or_compute(key: dict, compute: Callable, like: Kept, cache: CacheLike | None) -> Kept:
+    """The result under this key, which json can hold; computed and kept if it is not there.
+
+    It is a NamedTuple of tensors, of which `like` holds `blank` ones; no cache if `cache` is False.
+    """
 
     def tensors_of(result):
         return {name: x for name, x in result._asdict().items() if x is not None}
@@ -261,19 +241,15 @@ def load_or_compute(
     return kind(**like._asdict() | tensors)
 
 # %% ../../nbs/rank/03_members.ipynb #a6c847f0
-def scalar(
-    x: Any,  # a number, or nested numbers
-) -> Tensor:  # float64
-    "A number as a tensor."
+def scalar(x: Any) -> Tensor:
+    "A number, or nested numbers, as a tensor of float64."
     return torch.tensor(x, dtype=torch.float64)
 
 # %% ../../nbs/rank/03_members.ipynb #72fdd69f
 def images_for(
-    images: ImagesLike | TextSource | None,  # as for rank_models
-    models: Mapping,  # name -> model
-    options: RankOptions,
-) -> ImageSource | TextSource | LoadedBatches | None:  # None if all are features without images
-    "The images of a ranking, once the names of all models can be had."
+    images: ImagesLike | TextSource | None, models: Mapping, options: RankOptions
+) -> ImageSource | TextSource | LoadedBatches | None:
+    "The images of a ranking, once all names can be had; None if all are features without images."
     check_names(models.values(), options.caller, texts=isinstance(images, TextSource))
     if images is None:
         if all(map(sources.is_given, map(sources.source_of, models.values()))):
@@ -298,11 +274,7 @@ def texts_for(texts: TextsLike, images: ImagesLike | None, models: ModelsLike | 
     return load_texts(texts)
 
 # %% ../../nbs/rank/03_members.ipynb #1b6d8d4f
-def refuse_unless_any(
-    models: Mapping,  # those that work, by name
-    failures: Mapping,  # name -> why it failed
-    caller: str = "rank_models",  # who asks
-) -> None:
+def refuse_unless_any(models: Mapping, failures: Mapping, caller: str = "rank_models") -> None:
     "Refuse a ranking of nothing, and say why nothing is left."
     if models:
         return
@@ -321,9 +293,7 @@ def _check_same_points(models):
             checks.refuse("rank_models", "models must describe the same points", got, remedy)
 
 # %% ../../nbs/rank/03_members.ipynb #9baaf026
-def check_same_order(
-    models: Mapping,  # name -> RankedModel
-) -> None:
+def check_same_order(models: Mapping) -> None:
     "Refuse caches whose items differ."
     named = [(name, model.points) for name, model in models.items() if model.points]
     for name, points in named[1:]:

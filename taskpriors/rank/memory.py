@@ -38,11 +38,8 @@ from .record import task_record
 from ..transfer import registry
 
 # %% ../../nbs/rank/09_memory.ipynb #0f497757
-def edge_prior(
-    factor: Tensor,  # of the prior kernel, shape (n, r)
-    options: RankOptions,
-) -> TaskPrior:
-    "The prior over graphs, on the device of the run, at the temperature of edges."
+def edge_prior(factor: Tensor, options: RankOptions) -> TaskPrior:
+    "The prior over graphs of a factor (n, r), on the run's device, at the temperature of edges."
     factor = factor.to(options.device)
     temperature = options.temperature
     if temperature is None:
@@ -54,11 +51,7 @@ ALL_PAIRS = 100_000  # points up to which the moments visit every pair
 
 
 def trace_of(
-    factors: Mapping,  # model -> factor of its kernel, shape (n, r)
-    prior: TaskPrior,
-    options: RankOptions,
-    *,
-    all_pairs: int = ALL_PAIRS,  # points up to which every pair is visited
+    factors: Mapping, prior: TaskPrior, options: RankOptions, *, all_pairs: int = ALL_PAIRS
 ) -> TraceMoments:
     "Mean and variance of Tr(MG) over all pairs of points, or over a sample of them."
     if len(prior) > all_pairs:
@@ -105,11 +98,8 @@ def model_moments(models: Mapping, law: laws.Law, options: RankOptions) -> dict[
     return results
 
 # %% ../../nbs/rank/09_memory.ipynb #522d6c86
-def edge_reason(
-    moments: Mapping,  # name -> Moments
-    n: int,  # number of points
-) -> str:  # empty if nothing speaks against it
-    "Why no labels have the edges that mean and variance of Tr(MG) are taken over."
+def edge_reason(moments: Mapping, n: int) -> str:
+    "Why no labels have the edges that moments are taken over, empty if nothing speaks against it."
     values = [result.least.item() for result in moments.values()]
     least = math.nan if any(map(math.isinf, values)) else min(values)
     return edges.LeastEigenvalue(least, 0.0, min(n, 2048), 0).reason
@@ -161,11 +151,9 @@ def _skill(job, options):
 
 # %% ../../nbs/rank/09_memory.ipynb #ef68a824
 def skills_on_tasks(
-    models: Mapping,  # name -> Model
-    tasks: Mapping,  # name -> the tasks that judge the model, shape (n_tasks, n)
-    options: RankOptions,
+    models: Mapping, tasks: Mapping, options: RankOptions
 ) -> members.Settled:  # name -> ModelScores
-    "Expected held-out skill of each model over its tasks."
+    "Expected held-out skill of each model over the tasks (n_tasks, n) under its name."
     digests = {id(labels): store.digest_tensors(dict(tasks=labels)) for labels in tasks.values()}
     jobs = {k: SkillJob(models[k], y, digests[id(y)]) for k, y in tasks.items()}
     fit = partial(_skill, options=options.alone())
@@ -174,12 +162,9 @@ def skills_on_tasks(
 
 # %% ../../nbs/rank/09_memory.ipynb #95319ead
 def fit_probes(
-    features: Tensor,  # shape (n, d)
-    labels: Tensor,  # shape (n_tasks, n)
-    mask: Tensor,  # shape (n,), True where a point trains
-    options: RankOptions,
+    features: Tensor, labels: Tensor, mask: Tensor, options: RankOptions
 ) -> probing.ProbeResult:
-    "Linear probes of the kind that the options name."
+    "Linear probes of the kind that the options name, fitted where the mask is true."
     q = options.n_classes
     if options.probe == "ridge":
         return probing.held_out_probes(features, labels, mask, n_classes=q)
@@ -206,10 +191,7 @@ def _probe(model, *, labels, mask, common, options):
 
 # %% ../../nbs/rank/09_memory.ipynb #8234d8b4
 def model_probes(
-    models: Mapping,  # name -> Model
-    labels: Tensor,  # tasks, shape (n_tasks, n)
-    mask: Tensor,  # shape (n,), True where a point trains
-    options: RankOptions,
+    models: Mapping, labels: Tensor, mask: Tensor, options: RankOptions
 ) -> members.Settled:  # name -> ProbeScores
     "Held-out accuracy of linear probes of each model on each task."
     common = dict(
@@ -252,12 +234,8 @@ def _metric(job, options):
     return members.attempt(members.load_or_compute, key, compute, like, cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #97cb02ae
-def model_metrics(
-    models: Mapping,  # name -> Model
-    metrics: Mapping,  # name -> function of features
-    options: RankOptions,
-) -> members.Settled:  # statistic -> (n_models,); "statistic of model" -> why it is missing
-    "Further statistics of each model."
+def model_metrics(models: Mapping, metrics: Mapping, options: RankOptions) -> members.Settled:
+    "Further statistics (n_models,) by name; a failure is that of 'statistic of model'."
     jobs = {
         (statistic, name): MetricJob(model, metric)
         for name, model in models.items()
@@ -279,12 +257,8 @@ def model_metrics(
     return members.Settled({statistic: values_of(statistic) for statistic in metrics}, reasons)
 
 # %% ../../nbs/rank/09_memory.ipynb #0e0a46b3
-def grouped_accuracy(
-    classes: Tensor,  # of each point, shape (n,); -1 where not known
-    groups: Tensor,  # of each point, shape (n,)
-    features: Tensor,  # shape (n, d)
-) -> float:
-    "Accuracy on the labelled points, each group left out."
+def grouped_accuracy(classes: Tensor, groups: Tensor, features: Tensor) -> float:
+    "Accuracy on the labelled points, -1 where not known, each group left out."
     points = (classes >= 0).nonzero()[:, 0]
     rows = features[points.to(features.device)]
     return left_out_groups.accuracy_without_groups(rows, classes[points], groups[points])
@@ -364,7 +338,7 @@ class MemoryEngine:
 
     def skills(
         self, models: Mapping, tasks: Tensor, mask: Tensor, *, n_classes: int
-    ) -> members.Settled:  # name -> ModelScores
+    ) -> members.Settled:
         "Skill of each model over tasks, shape (n_tasks, n); floats are real targets."
         return skills_on_tasks(models, dict.fromkeys(models, tasks), self.options)
 

@@ -48,10 +48,8 @@ def _check_out(out: Path):
 SYNBENCH = "synbench"
 
 
-def without_synbench(
-    metrics: Any,  # as for rank_models
-) -> tuple[Any, dict]:  # the statistics of features, and name -> SynBenchSettings
-    "Tell scores of networks from statistics of features."
+def without_synbench(metrics: Any) -> tuple[Any, dict]:
+    "Tell statistics of features from scores of networks, name -> SynBenchSettings."
     if isinstance(metrics, (list, tuple)):
         scores = {SYNBENCH: score.SynBenchSettings()} if SYNBENCH in metrics else {}
         rest = type(metrics)(name for name in metrics if name != SYNBENCH)
@@ -63,13 +61,8 @@ def without_synbench(
     return metrics, {}
 
 # %% ../../nbs/rank/13_models.ipynb #85546068
-def with_synbench(
-    ranking: Any,  # Ranking of these models
-    models: Mapping,  # name -> what the user gave
-    scores: Mapping,  # name of a column -> SynBenchSettings
-    options: RankOptions,
-) -> Any:  # Ranking
-    "The ranking with SynBench scores of its networks among its columns."
+def with_synbench(ranking: Any, models: Mapping, scores: Mapping, options: RankOptions) -> Any:
+    "The ranking with SynBench scores of its networks, by column, among its columns."
     cache = None if options.cache is False else store.cache_dir(options.cache)
 
     def score_of(name, settings):
@@ -164,15 +157,15 @@ def _check_call(models, prior, metrics, out):
 
 # %% ../../nbs/rank/13_models.ipynb #be591d02
 def _of_named_rows(named, labels, groups, pairs):  # the same, where rows of frames have names
-    caller, rows = "rank_models", row_labels.rows_of_frames(named, "rank_models")
-    if rows.points is not None:
-        n = len(rows.points.names)
-        labels = row_labels.read_labels(labels, rows.points, n)
+    models, points = row_labels.rows_of_frames(named, "rank_models")
+    if points is not None:
+        n = len(points.names)
+        labels = row_labels.read_labels(labels, points, n)
         if groups is not None:
-            groups = row_labels.groups_of_points(groups, rows.points, n, caller)
+            groups = row_labels.groups_of_points(groups, points, n, "rank_models")
         if pairs is not None:
-            pairs = row_pairs.read_pairs(pairs, rows.points, n, caller)
-    return rows.models, labels, groups, pairs
+            pairs = row_pairs.read_pairs(pairs, points, n, "rank_models")
+    return models, labels, groups, pairs
 
 
 def _check_pairs(pairs, labels, scoring):

@@ -112,3 +112,9 @@ class RankOptions:
         "Where statistics and probes are computed: the GPU if there is one, unless told otherwise."
         default = "cuda" if torch.cuda.is_available() else "cpu"
         return torch.device(self.embedding.get("device") or default)
+
+# %% ../../nbs/rank/02_options.ipynb #84fda7c5
+def task_orders(n_tasks: int) -> torch.Tensor:  # shape (n_tasks,), int64
+    "The order that each task of `sample_tasks` was drawn along, by number."
+    parts = torch.arange(n_tasks).tensor_split(min(ORDERS, n_tasks))
+    return torch.cat([torch.full_like(part, k) for k, part in enumerate(parts)])

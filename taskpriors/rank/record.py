@@ -49,12 +49,8 @@ def _version_of(package):
         return None
 
 # %% ../../nbs/rank/08_record.ipynb #691e0e1d
-def task_record(
-    tasks: Tasks,  # that the probes were trained on
-    top: float,  # eigenvalue of the judge with the greatest weight
-    n_classes: int,
-) -> dict[str, Any]:  # what json can hold
-    "What the temperature of tasks did, and how different they came out."
+def task_record(tasks: Tasks, top: float, n_classes: int) -> dict[str, Any]:  # for json
+    "What the temperature of tasks did at this top eigenvalue, and how different they came out."
     diversity = task_diversity(tasks.labels, n_classes=n_classes)
     return dict(
         task_temperature=tasks.temperature,
@@ -177,13 +173,8 @@ DRAWN = 5  # tasks to look at
 SHOWN = 24  # points of each
 
 
-def picture_address(
-    image: Any,  # PIL image
-    side: int,  # pixels, at most
-    kind: str,  # "jpeg" or "png"
-    **how: Any,  # of its encoder
-) -> str:  # a data URI
-    "A small picture as the address of itself."
+def picture_address(image: Any, side: int, kind: str, **how: Any) -> str:
+    "A small picture as the address of itself, a data URI of at most `side` pixels."
     image = image.convert("RGB")
     image.thumbnail((side, side))
     out = io.BytesIO()
@@ -201,11 +192,9 @@ def _shown(images, i):
 
 
 def draw_tasks(
-    labels: Tensor,  # of all tasks, shape (n_tasks, n)
-    mask: Tensor,  # shape (n,), True where a point trains
-    images: ImageSource | TextSource | Sequence | None,  # what the points are
-) -> dict[str, Any]:  # what json can hold
-    "A few tasks with their classes of a few held-out points, and what these points look like."
+    labels: Tensor, mask: Tensor, images: ImageSource | TextSource | Sequence | None
+) -> dict[str, Any]:
+    "A few tasks with their classes of a few held-out points, and what these look like, for json."
     tasks = blocks.evenly(len(labels), DRAWN).tolist()
     held_out = (~mask.cpu()).nonzero().flatten()
     points = held_out[blocks.evenly(len(held_out), SHOWN)]
@@ -216,29 +205,21 @@ def draw_tasks(
     return dict(tasks=tasks, points=points.tolist(), classes=classes, shown=shown)
 
 # %% ../../nbs/rank/08_record.ipynb #6c0c5eb9
-def worst_decile(
-    accuracies: Tensor,  # one number per task in the last dimension, shape (..., n_tasks)
-) -> Tensor:  # shape (...)
-    "Mean over the worst tenth of the tasks, at least one."
+def worst_decile(accuracies: Tensor) -> Tensor:
+    "Mean over the worst tenth of the tasks, which the last dimension holds, at least one."
     ascending = accuracies.sort(-1).values
     n_worst = math.ceil(ascending.shape[-1] / 10)
     return ascending[..., :n_worst].mean(-1)
 
 # %% ../../nbs/rank/08_record.ipynb #4677028d
-def moments_of(
-    ranking: Any,  # a Ranking
-) -> dict[str, Tensor]:  # mean and variance of Tr(MG); empty where they were not asked for
-    "Statistics that are columns only if somebody asked for them."
+def moments_of(ranking: Any) -> dict[str, Tensor]:
+    "Mean and variance of Tr(MG), which are columns only if somebody asked for them."
     moments = dict(mean=ranking.mean, variance=ranking.variance)
     return {name: values for name, values in moments.items() if values is not None}
 
 
-def on_request(
-    values: Tensor | None,  # of a ranking
-    caller: str,  # who needs them
-    name: str,  # what `metrics=` calls them
-) -> Tensor:
-    "Numbers that a ranking has only if they were asked for, or how to ask for them."
+def on_request(values: Tensor | None, caller: str, name: str) -> Tensor:
+    "Numbers that a ranking has only if `metrics=` named them, or how to ask for them."
     if values is None:
         rule, remedy = f"a ranking must hold {name}", f'rank with metrics=["{name}"]'
         checks.refuse(caller, rule, "none", remedy)
@@ -276,11 +257,7 @@ def ranking_frame(ranking: Any) -> DataFrame:
     return pd.DataFrame(plain).iloc[forecast.order.tolist()].reset_index(drop=True)
 
 # %% ../../nbs/rank/08_record.ipynb #5c8b7616
-def agreement_or_reason(
-    agreement: Callable,  # rank_agreement or partial_agreement
-    *args: Any,  # its arguments
-    **kwargs: Any,  # its options
-) -> Agreement | str:
+def agreement_or_reason(agreement: Callable, *args: Any, **kwargs: Any) -> Agreement | str:
     "An agreement, or the reason why there is none."
     try:
         return agreement(*args, **kwargs)
@@ -288,10 +265,7 @@ def agreement_or_reason(
         return str(e).partition(": ")[2].partition(". Got")[0]
 
 # %% ../../nbs/rank/08_record.ipynb #f133f17f
-def random_agreement(
-    truth: Tensor,  # of each model, shape (n_models,)
-    n_draws: int = 4000,  # random orders
-) -> dict[str, Any]:  # fields of a row of Ranking.agreement
+def random_agreement(truth: Tensor, n_draws: int = 4000) -> dict[str, Any]:
     "How far from zero the rank correlation of a random order is, in 95 % of all orders."
     from scipy.stats import rankdata
 
@@ -310,12 +284,12 @@ def random_agreement(
 
 # %% ../../nbs/rank/08_record.ipynb #42706f95
 def agreement_row(
-    statistic: str,  # its name, a column of a ranking
-    values: Tensor,  # of each model, shape (n_models,), NaN where it failed
-    truth: Tensor,  # of each model, shape (n_models,)
-    controls: Mapping | None = None,  # name -> value of each model, NaN where it is not known
+    statistic: str, values: Tensor, truth: Tensor, controls: Mapping | None = None
 ) -> dict[str, Any]:
-    "Spearman correlation of a statistic with the truth, and at each fixed control."
+    """Spearman correlation of a statistic with the truth, and at each fixed control.
+
+    Each holds a value of each model, shape (n_models,), NaN where it is not known.
+    """
     controls = {} if controls is None else dict(controls)
     better = tables.column_of(statistic).higher_is_better
     row: dict[str, Any] = dict(statistic=statistic, higher_is_better=better)
@@ -337,11 +311,7 @@ def agreement_row(
     return row
 
 
-def agreement_table(
-    statistics: Mapping,  # name -> value of each model, shape (n_models,), NaN where it failed
-    truth: Tensor,  # of each model, shape (n_models,)
-    controls: Mapping,  # name -> value of each model, shape (n_models,), NaN where it is not known
-) -> DataFrame:
+def agreement_table(statistics: Mapping, truth: Tensor, controls: Mapping) -> DataFrame:
     "The row of each statistic, of chance, and of each control."
     import pandas as pd
 
@@ -353,12 +323,8 @@ def agreement_table(
     return pd.DataFrame(rows)
 
 # %% ../../nbs/rank/08_record.ipynb #0db0cdd2
-def correlations(
-    ranking: Any,  # a Ranking
-    *,
-    labels: bool = False,  # with the accuracy on given labels, not on tasks of the prior
-) -> DataFrame:
-    "Spearman correlation of each statistic, and of controls, with probe accuracy."
+def correlations(ranking: Any, *, labels: bool = False) -> DataFrame:
+    "Spearman correlation of statistics and controls with probe accuracy, perhaps on given labels."
     extra = dict(ranking.extra)
     if labels:
         if LABEL_ACCURACY not in extra:
@@ -443,11 +409,8 @@ def free_folder(out: str | Path) -> Path:
             return folder
 
 # %% ../../nbs/rank/08_record.ipynb #2423dff7
-def save_ranking(
-    ranking: Any,  # a Ranking
-    folder: Path,  # directory, whose ranking is replaced if it has one
-) -> None:
-    "Write ranking.csv, .png, .json and .safetensors, together or not at all."
+def save_ranking(ranking: Any, folder: Path) -> None:
+    "Write ranking.csv, .png, .json and .safetensors over what is there, together or not at all."
     try:
         _save_files(ranking, folder)
     except BaseException:
@@ -477,10 +440,8 @@ def _save_files(ranking: Any, folder: Path) -> None:
     )
 
 
-def saved_fields(
-    out: str | Path,  # directory that `save_ranking` wrote
-) -> dict[str, Any]:  # of a Ranking
-    "The fields of a ranking that was saved."
+def saved_fields(out: str | Path) -> dict[str, Any]:
+    "The fields of a ranking that `save_ranking` wrote into this directory."
     from safetensors.torch import load
 
     out = Path(out).expanduser()

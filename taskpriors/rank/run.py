@@ -68,10 +68,8 @@ def _numbers_of(models, moments, skills, probes):  # fields of a Ranking, one ro
     )
 
 # %% ../../nbs/rank/12_run.ipynb #71128e22
-def elected_columns(
-    models: Mapping, law: laws.Law
-) -> dict[str, Tensor]:  # column -> values, shape (n_models,)
-    "What an election adds to the table of a ranking."
+def elected_columns(models: Mapping, law: laws.Law) -> dict[str, Tensor]:
+    "What an election adds to the table of a ranking, by column."
     judges = law.election
     if judges is None:
         return {}
@@ -132,10 +130,8 @@ def _copies_in_all(features: Sequence) -> Tensor:  # of points that are copies i
     return groups
 
 
-def copies_as_groups(
-    options: RankOptions, models: Mapping
-) -> tuple[RankOptions, str]:  # with groups if many points are copies; a sentence about copies
-    "Points that are copies of each other in every model are no independent points."
+def copies_as_groups(options: RankOptions, models: Mapping) -> tuple[RankOptions, str]:
+    "Options with groups if many points are copies in every model, and a sentence about copies."
     groups = _copies_in_all([model.features for model in models.values()])
     sizes = groups.bincount()
     if len(sizes) == len(groups):
@@ -192,10 +188,8 @@ def groups_of(options: RankOptions, models: Mapping, source: Any | None, n: int)
     return Grouped(options, copied, (_near_copies_note(features, options.seed),))
 
 
-def split_points(
-    options: RankOptions, n: int
-) -> tuple[RankOptions, Tensor]:  # with the numbers of the groups; mask (n,), True where one trains
-    "Who trains the probes: a share of the points, or of whole groups."
+def split_points(options: RankOptions, n: int) -> tuple[RankOptions, Tensor]:
+    "Who trains the probes, as a mask: a share of the points, or of whole groups, by number."
     seed = options.seed + 1
     if options.groups is None:
         return options, checks.check_split(options.train, n, options.caller, seed=seed)
@@ -267,11 +261,9 @@ def known_pairs(
 
 
 def evidence_of_pairs(
-    models: Mapping,  # name -> Model, whose features are in memory
-    given: row_pairs.GivenPairs | None,
-    settings: dict,  # of describe_run, to which they are written
-) -> forecast.PairEvidence | None:  # None without pairs, and for one model
-    "What known pairs say of models."
+    models: Mapping, given: row_pairs.GivenPairs | None, settings: dict
+) -> forecast.PairEvidence | None:
+    "What known pairs say of models in memory; they are noted in the settings of a run."
     if given is None or len(models) < 2:
         return None
     n_same = int(given.same.sum())

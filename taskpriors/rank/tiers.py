@@ -29,7 +29,7 @@ from taskpriors.rank.errors import (
     lead_errors,
     own_group_sizes,
 )
-from .laws import task_orders
+from .options import task_orders
 from ..results import Result
 from ..show.plots import plot_skills
 
@@ -72,46 +72,33 @@ _NORMAL = 1e9  # degrees of freedom from which Student's law is the normal one
 
 
 def lead_quantile(
-    level: float,  # in (0, 1)
-    freedom: ArrayLike | float = math.inf,  # degrees of freedom of the variance, any shape
+    level: float, freedom: ArrayLike | float = math.inf
 ) -> Tensor:  # shape of freedom, float64
     "How many standard errors an interval of this level reaches to either side."
     return student_reach((1 - level) / 2, freedom)
 
 # %% ../../nbs/rank/02_tiers.ipynb #ce2c8b33
-def student_reach(
-    tail: ArrayLike | float,  # probability, in (0, 1)
-    freedom: ArrayLike | float,  # degrees of freedom
-) -> Tensor:  # float64
-    "What Student's law exceeds with this probability."
+def student_reach(tail: ArrayLike | float, freedom: ArrayLike | float) -> Tensor:  # float64
+    "What Student's law exceeds with the probability `tail`."
     freedom = np.minimum(np.asarray(freedom, dtype=float), _NORMAL)
     return torch.as_tensor(-stdtrit(freedom, tail), dtype=torch.float64)
 
 # %% ../../nbs/rank/02_tiers.ipynb #8ac5b2fc
-def normal_quantile(
-    level: float,  # in (0, 1)
-) -> float:
+def normal_quantile(level: float) -> float:
     "How many standard errors an interval of this level reaches where they are known."
     return lead_quantile(level).item()
 
 
 def probability_ahead(
-    lead: ArrayLike | float,  # any shape
-    se: ArrayLike | float,  # its standard error, above 0
-    freedom: ArrayLike | float = math.inf,  # degrees of freedom of its variance
+    lead: ArrayLike | float, se: ArrayLike | float, freedom: ArrayLike | float = math.inf
 ) -> Tensor:  # in [0, 1], float64
     "Probability that the true lead is positive, by Student's law and no knowledge before."
     lead, se, freedom = (np.asarray(x, dtype=float) for x in (lead, se, freedom))
     return torch.as_tensor(stdtr(np.minimum(freedom, _NORMAL), lead / se))
 
 
-def mixed_quantile(
-    leads: Tensor,  # centres, each of the same weight, shape (m,), float64
-    se: float,  # standard error of each, above 0
-    freedom: float,  # degrees of freedom of its variance
-    share: float,  # of the mixture below the quantile, in (0, 1)
-) -> float:
-    "Quantile of a mixture of Student's laws that differ by their centres."
+def mixed_quantile(leads: Tensor, se: float, freedom: float, share: float) -> float:
+    "Quantile of a mixture of Student's laws that differ by their centres: `share` is below it."
     reach = student_reach(share, freedom).item() * se
     ends = (leads.min().item() - reach, leads.max().item() - reach)
     if ends[0] == ends[1]:
@@ -131,13 +118,9 @@ def _draws(covariance, n_draws, seed):  # deviations of the mean errors, shape (
 
 # %% ../../nbs/rank/02_tiers.ipynb #b8ca57f8
 def simultaneous_quantile(
-    covariance: Tensor,  # of the models' mean errors, shape (n_models, n_models)
-    level: float = 0.95,  # in (0, 1)
-    *,
-    n_draws: int = 10_000,  # draws of the normal law
-    seed: Seed | None = 0,  # of the draws
-) -> float:  # standard errors to either side
-    "How far intervals of all leads must reach so that all of them hold at once."
+    covariance: Tensor, level: float = 0.95, *, n_draws: int = 10_000, seed: Seed | None = 0
+) -> float:
+    "How many standard errors intervals of all leads must reach so that all hold at once."
     pairs = torch.triu_indices(len(covariance), len(covariance), 1)
     se = lead_errors(covariance)[pairs[0], pairs[1]]
     largest = []
@@ -149,11 +132,7 @@ def simultaneous_quantile(
 
 # %% ../../nbs/rank/02_tiers.ipynb #1ea3c82e
 def lead_margins(
-    law: ErrorLaw,  # of the models' mean errors
-    level: float = 0.95,  # in (0, 1)
-    *,
-    n_draws: int = 10_000,  # draws of the normal law
-    seed: Seed | None = 0,  # of the draws
+    law: ErrorLaw, level: float = 0.95, *, n_draws: int = 10_000, seed: Seed | None = 0
 ) -> Tensor:  # shape (n_models, n_models)
     "How far the intervals of all leads reach to either side, so that all hold at once."
     se = lead_errors(law.covariance)
@@ -170,20 +149,14 @@ class RankIntervals(NamedTuple):
     high: Tensor
 
 
-def rank_intervals(
-    skill: Tensor,  # shape (n_models,)
-    margin: Tensor,  # what a lead must exceed to be told from none, shape (n_models, n_models)
-) -> RankIntervals:
-    "The ranks that a model can have if every significant lead is right."
+def rank_intervals(skill: Tensor, margin: Tensor) -> RankIntervals:
+    "The ranks that a model can have if every lead beyond its margin (m, m) is right."
     ahead = skill[:, None] - skill > margin
     return RankIntervals(1 + ahead.sum(0), len(skill) - ahead.sum(1))
 
 # %% ../../nbs/rank/02_tiers.ipynb #9757cfb5
-def tiers_from(
-    skill: Tensor,  # shape (n_models,)
-    margin: Tensor,  # what a lead must exceed to be told from none, shape (n_models, n_models)
-) -> Tensor:  # tier of each model, from 1
-    "Leaders, and what cannot be told apart from them."
+def tiers_from(skill: Tensor, margin: Tensor) -> Tensor:  # tier of each model, from 1
+    "Leaders, and what their margin (m, m) cannot tell from them."
     tier = torch.zeros(len(skill), dtype=torch.long)
     while (unplaced := tier == 0).any():
         leader = skill.masked_fill(~unplaced, -torch.inf).argmax()
@@ -193,11 +166,7 @@ def tiers_from(
 
 # %% ../../nbs/rank/02_tiers.ipynb #2f275abb
 def probability_best(
-    skill: Tensor,  # shape (n_models,), float64
-    law: ErrorLaw,  # of the models' mean errors
-    *,
-    n_draws: int = 10_000,  # draws of the skills
-    seed: Seed | None = 0,  # of the draws
+    skill: Tensor, law: ErrorLaw, *, n_draws: int = 10_000, seed: Seed | None = 0
 ) -> Tensor:  # shape (n_models,), sums to one
     "How probable it is that each model has the highest skill."
     first = skill.argmax()
@@ -371,24 +340,14 @@ class Certainty:
         "All errors of the accuracies over tasks."
         return self._of_accuracy if groups is None else self._of_accuracy_in(groups)
 
-    def tiers(
-        self,
-        *,
-        level: float = 0.95,  # of the intervals, all at once
-        groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
-    ) -> Tiers:
+    def tiers(self, *, level: float = 0.95, groups: ArrayLike | None = None) -> Tiers:
         "Which models cannot be told apart over the law's tasks, and the ranks they may have."
         covariance, freedom = self.of_skill(groups)
         names = self.ranking.models
         return rank_tiers(self.ranking.skill, covariance, names, freedom=freedom, level=level)
 
     def compare(
-        self,
-        a: str,  # name of a model
-        b: str,  # name of another
-        *,
-        level: float = 0.95,  # of both intervals
-        groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
+        self, a: str, b: str, *, level: float = 0.95, groups: ArrayLike | None = None
     ) -> Lead:
         "How far one model is ahead of another over the law's tasks, in skill and in accuracy."
         level = checks.check_number(
