@@ -316,11 +316,6 @@ def network_work(
     return NetworkWork(width, counter.get_total_flops() / 2, n_bytes)
 
 
-def _is_fetched(weights):  # of torchvision, into the folder of torch.hub
-    file = Path(torch.hub.get_dir()) / "checkpoints" / Path(weights.url).name
-    return file.is_file()
-
-
 def weights_to_fetch(models: Mapping, texts: bool) -> tuple[str, ...]:
     "Models whose weights are in no cache."
     absent = []
@@ -328,8 +323,9 @@ def weights_to_fetch(models: Mapping, texts: bool) -> tuple[str, ...]:
         places = named_models.repositories_of(source, texts)
         if places and not any(map(named_models.cached_snapshot, places)):
             absent.append(name)
-        if isinstance(source, sources.PublishedWeights) and not _is_fetched(source.weights):
-            absent.append(name)
+        if isinstance(source, sources.PublishedWeights):  # fetched into the folder of torch.hub
+            file = Path(torch.hub.get_dir()) / "checkpoints" / Path(source.weights.url).name
+            absent += [] if file.is_file() else [name]
     return tuple(absent)
 
 

@@ -262,15 +262,12 @@ def open_features(models: Mapping, options: RankOptions) -> members.Settled:  # 
     return members.Settled(row_blocks.open_models(opened, options.caller), failures)
 
 # %% ../../nbs/rank/10_disk.ipynb #b8258ef5
-def _whole(Z):  # CutPrior: the directions of a factor are all there
-    values = torch.linalg.eigvalsh((Z.T @ Z).double()).flip(0)
-    return cut_prior.CutPrior(Z, values, values.sum().item(), 0.0)
-
-
 def cut_judges(judges: Sequence[laws.Judge], options: RankOptions) -> cut_prior.CutPrior:
     "The leading directions of the mean of some judges' kernels of rows, or of one factor."
-    if isinstance(judges[0].kernels[0], Tensor):
-        return _whole(judges[0].kernels[0].cpu())
+    if isinstance(judges[0].kernels[0], Tensor):  # the directions of a factor are all there
+        Z = judges[0].kernels[0].cpu()
+        values = torch.linalg.eigvalsh((Z.T @ Z).double()).flip(0)
+        return cut_prior.CutPrior(Z, values, values.sum().item(), 0.0)
     kernels = {k: M for judge in judges for k, M in zip(judge.names, judge.kernels, strict=True)}
     weights = [judge.weight for judge in judges] if len(judges) > 1 else None
     return cut_prior.cut_prior(kernels, options.rank, weights=weights, seed=options.seed)

@@ -308,10 +308,6 @@ def _hub_jurors(jurors):  # those that can be fetched
 # %% ../../nbs/rank/08_jury.ipynb #f609c921
 OPERATIONS = 1.5e10  # multiply-adds a second that a core does in these networks
 
-
-def _tokens(words):  # of a text, at most as many as networks of sentences read
-    return min(1.3 * words + 2, 512)
-
 # %% ../../nbs/rank/08_jury.ipynb #b7997906
 @documented
 def foretold_seconds(
@@ -332,7 +328,7 @@ def foretold_seconds(
     seconds = 0.0
     for juror in jurors:
         checks.check_instance(juror, Juror, caller, "a juror", remedy=remedy)
-        units = 1 if juror.kind == "images" else _tokens(words)
+        units = 1 if juror.kind == "images" else min(1.3 * words + 2, 512)  # tokens at most
         seconds += n * units * juror.operations / (OPERATIONS * cores)
     return seconds
 

@@ -133,12 +133,6 @@ DIRECT = 20  # labels from which their own skill joins the judges'
 SCALE = 1.5  # of the relative error that all leads share, in units of classes per label
 
 
-def _several(groups, points):  # groups of these points; None if they are in one
-    if groups is None or len(groups[points].unique()) < 2:
-        return None
-    return groups[points]
-
-
 class JoinedSkills(NamedTuple):
     "Skills by judges and by labels in one."
 
@@ -167,7 +161,8 @@ def direct_skill(
         return None
     points = points[blocks.evenly(len(points), LOOKED_AT)]
     rows = [members.rows_of(model, points) for model in models.values()]
-    return posterior.labelled_skill(rows, labels[points], groups=_several(groups, points))
+    several = None if groups is None or len(groups[points].unique()) < 2 else groups[points]
+    return posterior.labelled_skill(rows, labels[points], groups=several)
 
 
 def joined_with_labels(

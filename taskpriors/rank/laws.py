@@ -157,14 +157,6 @@ def without_strangers(skill: Tensor, n_models: int, n_points: int) -> Tensor:
     return among_models
 
 
-def control_positions(models: Mapping, options: RankOptions) -> list[int]:
-    "Where the controls stand among models and judges."
-    if missing := [name for name in options.controls if name not in models]:
-        remedy = "correct it or leave it out"
-        checks.refuse("rank_models", "every control must work", shortened(missing[0], 80), remedy)
-    return [list(models).index(name) for name in options.controls]
-
-
 class Election(NamedTuple):
     "Judges, and what they are elected by."
 
@@ -184,7 +176,10 @@ def elect_judges(
         return Election(None, None)
     n = len(next(iter(company.values())).features)
     index = evenly(n, options.n_electing)
-    controls = control_positions(company, options)
+    if missing := [name for name in options.controls if name not in company]:
+        remedy = "correct it or leave it out"
+        checks.refuse("rank_models", "every control must work", shortened(missing[0], 80), remedy)
+    controls = [list(company).index(name) for name in options.controls]
     n_tasks = min(options.n_judging, options.n_tasks)
     drawing: dict[str, Any] = dict(
         n_tasks=n_tasks,

@@ -129,7 +129,7 @@ def _check_further_options(further):
             )
 
 # %% ../../nbs/rank/13_models.ipynb #9ff4875d
-def _check_call(models, prior, metrics, out):
+def _check_call(models, prior, metrics, out):  # metrics: of `requested`
     "Refuse what can be no model, prior, set of metrics or directory, before any work."
     caller = "rank_models"
     if models is not None and isinstance(sources.source_of(models), sources.Unknown):
@@ -140,7 +140,6 @@ def _check_call(models, prior, metrics, out):
     elif prior is not None and not callable(prior):
         remedy = "pass 'elected', 'product', 'others', a model or a factor (n, r)"
         checks.check_instance(prior, (str, Path, tuple), caller, "prior", remedy=remedy)
-    metrics = requested(metrics).statistics
     if isinstance(metrics, (list, tuple)):
         registry.metric_functions([0, 1], metrics)  # judges the names
     elif metrics is not None:
@@ -366,10 +365,10 @@ def rank_models(
     checks.check_flag(plan, caller, "plan")
     if label_column is not None:
         labels = row_labels.labels_of_column(labels, label_column)
-    _check_call(models, prior, metrics, out)
+    wanted = requested(metrics)
+    _check_call(models, prior, wanted.statistics, out)
     _check_pairs(pairs, labels, scoring)
     embedding = {name: value for name, value in how.items() if name not in ON_DISK}
-    wanted = requested(metrics)
     options = RankOptions(
         kernel=kernel,
         graphs=graphs,

@@ -67,11 +67,6 @@ _STRANGERS = (
 )
 
 
-def _strangers(law):  # are there jurors, and does nobody learn what they know?
-    n = len(law.jurors)
-    return n > 0 and law.votes is not None and not law.votes.skill[-n:].any()
-
-
 def _company_record(models, law, n_electing):
     one = law.members[0] if len(law.members) == 1 < len(models) else None
     models = {**models, **law.jurors}
@@ -82,7 +77,7 @@ def _company_record(models, law, n_electing):
         alike, cross = law.votes.alike[ranked, ranked], law.votes.skill[ranked, ranked]
         n_points = min(n, n_electing)
         notes = company_notes(names, alike, elected=law.election, cross=cross, n_points=n_points)
-        if _strangers(law):
+        if law.jurors and not law.votes.skill[-len(law.jurors) :].any():  # nobody learns theirs
             notes.append(_STRANGERS)
         return notes
     index = blocks.evenly(n, 256, down=True)

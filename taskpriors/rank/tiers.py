@@ -311,10 +311,6 @@ def lead_between(
     )
 
 # %% ../../nbs/rank/02_tiers.ipynb #0fc33d07
-def _settled(spread):  # the law of what further labels settle, whose covariance is known
-    return ErrorLaw(spread, torch.full_like(spread, math.inf))
-
-
 @dataclass(frozen=True, eq=False)
 class Certainty:
     """What a ranking says of the law's tasks: errors of its skills and accuracies, tiers, leads.
@@ -390,8 +386,9 @@ class Certainty:
 
     def _of_skill_in(self, groups):
         ranking = self.ranking
-        if ranking.spread is not None:
-            return joint_law([self.of_points(groups), _settled(ranking.spread)])
+        if ranking.spread is not None:  # of what further labels settle, whose covariance is known
+            known = ErrorLaw(ranking.spread, torch.full_like(ranking.spread, math.inf))
+            return joint_law([self.of_points(groups), known])
         return error_law(
             ranking.point_errors,
             ranking.task_errors,
