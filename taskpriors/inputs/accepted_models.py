@@ -41,13 +41,8 @@ class Encoder(sources.Source):
     taken: str = ""  # of the network, or of sparse features, in words, if known before it runs
     points: str = ""  # digest of the names of the points that given features say
 
-    def key(
-        self,
-        images: ImageSource,
-        dtype: str,  # precision of the forward pass
-        probe: str,  # digest of the features of a few of the images
-    ) -> str:
-        "Hash of everything that decides the features of `images`."
+    def key(self, images: ImageSource, dtype: str, probe: str) -> str:
+        "Hash of everything that decides the features of `images`, with the digest of a probe."
         decides = dict(
             name=self.name,
             model=description_of(self.forward),

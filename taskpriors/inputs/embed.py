@@ -97,10 +97,8 @@ def _batch_encoder(
     )
 
 # %% ../../nbs/inputs/06_embed.ipynb #7c38ec4f
-def feature_batches(
-    enc: Encoder, images: ImageSource, start: int, setup: Setup
-) -> Iterator:  # of features (b, d), float32, on the CPU
-    "Features of the images from a row on, a batch at a time."
+def feature_batches(enc: Encoder, images: ImageSource, start: int, setup: Setup) -> Iterator:
+    "Features (b, d), float32, on the CPU, of the images from a row on, a batch at a time."
     if isinstance(images, LoadedBatches):
         loader = images.batches(start)
     else:
@@ -183,11 +181,8 @@ class Probe:
                 return
             check_encoder(self.look, together, self.name)
 
-    def check_run(
-        self,
-        features: Tensor,  # of all inputs, shape (n, d)
-    ) -> None:
-        "Refuse a model whose features in the batches of a run are not those of the few."
+    def check_run(self, features: Tensor) -> None:
+        "Refuse a model whose features (n, d) in the batches of a run are not those of the few."
         if self.together is not None:
             check_whole_batches(self.look, self.together, features[self._places], self.name)
 

@@ -59,10 +59,7 @@ def is_untrained(module: nn.Module | None) -> bool:  # False, too, if nothing te
     return bool(scaled) and all(map(is_initial, scaled))
 
 # %% ../../nbs/inputs/03_encoders.ipynb #47d93d5f
-def check_device(
-    device: str | torch.device,  # a torch device or its name
-    caller: str,  # who asks
-) -> torch.device:
+def check_device(device: str | torch.device, caller: str) -> torch.device:
     "Return a device on which torch can allocate here, or raise `ValueError`."
     try:
         return torch.zeros(0, device=device).device
@@ -132,9 +129,7 @@ def _parts_of(obj: Any) -> list[Any]:  # what an object may call
     return parts
 
 
-def modules_within(
-    obj: object,  # a module, a function, a bound method, a partial, or anything that holds one
-) -> list[nn.Module]:
+def modules_within(obj: object) -> list[nn.Module]:
     "The networks that a callable runs, as far as they can be seen from outside."
     modules: list = []
     waiting = deque([obj])
@@ -151,10 +146,8 @@ def modules_within(
     return modules
 
 
-def is_scripted(
-    model: object,  # a module, or anything that holds or runs modules
-) -> bool:
-    "Is a part of it a script of torch? A trace keeps the mode that it was made in."
+def is_scripted(model: object) -> bool:
+    "Is a part of what runs a script of torch? A trace keeps the mode that it was made in."
     parts = (part for module in modules_within(model) for part in module.modules())
     return any(isinstance(part, torch.jit.ScriptModule) for part in parts)
 
@@ -200,10 +193,7 @@ def _quiet_here(module: nn.Module, inputs: tuple) -> None:
 
 
 @contextmanager
-def evaluating(
-    model: object,  # a module, or anything that holds or runs modules
-    device: str | torch.device | None = None,  # where to run a module; None is where it is
-) -> Iterator[None]:
+def evaluating(model: object, device: str | torch.device | None = None) -> Iterator[None]:
     "Put what runs into evaluation mode, and a module on a device, and back afterwards."
     outer = getattr(_HERE, "state", None)
     state = _HERE.state = _State() if outer is None else outer
@@ -333,9 +323,7 @@ def _class_source(
     ]
 
 # %% ../../nbs/inputs/03_encoders.ipynb #66f65b1a
-def printed_form(
-    obj: object,
-) -> str:
+def printed_form(obj: object) -> str:
     "How an object prints, without addresses in memory."
     return re.sub(r"0x[0-9a-f]+", "0x", repr(obj))
 
@@ -376,11 +364,11 @@ def _own_settings(
     return settings
 
 # %% ../../nbs/inputs/03_encoders.ipynb #729d22a3
-def description_of(
-    obj: Any,  # a module, a function, a bound method, a partial or any other callable
-    depth: int = 5,  # how far to follow functions that hold functions
-) -> str | list[Any] | dict[str, Any]:  # what json can hold
-    "Everything that decides what a callable returns, as far as it can be seen from outside."
+def description_of(obj: Any, depth: int = 5) -> str | list[Any] | dict[str, Any]:
+    """Everything that decides what a callable returns, as far as it can be seen, for json.
+
+    Functions that hold functions are followed so deep.
+    """
 
     def inner(o):
         return description_of(o, depth - 1) if callable(o) and depth else _content(o)
@@ -428,11 +416,11 @@ def unmoved_generators(device: torch.device | None = None) -> Iterator[None]:
         random.setstate(state[1])
 
 
-def outputs_digest(
-    evaluate: Callable,  # () -> outputs of the model on its probe, a tensor
-    device: torch.device,  # where the model runs
-) -> str | None:  # 64 hexadecimal digits; None if a second evaluation differs, or one fails
-    "Digest of what a model returns for its probe, bit for bit."
+def outputs_digest(evaluate: Callable, device: torch.device) -> str | None:
+    """Digest of what a model returns for its probe, bit for bit, in 64 hexadecimal digits.
+
+    None if a second evaluation differs, or one fails.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -47,9 +47,8 @@ _BOMB = 2**28  # bytes from which a compressed array is looked at
 _DENSEST = 100  # how many times shorter than its content it may be
 
 
-def _members(
-    path: Path, key: str | None
-) -> list[zipfile.ZipInfo]:  # those of the key, else of 'features', else all
+def _members(path: Path, key: str | None) -> list[zipfile.ZipInfo]:
+    "Those of the key, else of 'features', else all."
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
     named = [m for m in members if m.filename.removesuffix(".npy") == (key or "features")]
@@ -66,9 +65,7 @@ def refuse_bomb(path: Path, member: zipfile.ZipInfo, caller: str) -> None:
     check_memory(member.file_size, caller, "store fewer rows or fewer bits")
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #983dcdbc
-def map_npy(
-    path: Path,
-) -> np.ndarray:
+def map_npy(path: Path) -> np.ndarray:
     "The array in an .npy file, mapped."
     try:
         return np.load(path, mmap_mode="c", allow_pickle=False)
@@ -125,9 +122,7 @@ def _in_order(frame: DataFrame, what: str, caller: str) -> DataFrame:
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #2e30d35c
 def table_values(
-    frame: DataFrame,  # pandas.DataFrame, one row a point
-    caller: str,  # who asks
-    what: str = "a data frame of features",  # what to call it
+    frame: DataFrame, caller: str, what: str = "a data frame of features"
 ) -> np.ndarray:  # shape (n, d)
     "The features in a table, or a refusal that names the column."
     named = [name for name in _VECTORS if name in frame]
@@ -300,10 +295,7 @@ def _chosen(
     return next(iter(arrays.values()))
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #3651639d
-def _refuse_folder(
-    folder: Path,
-    caller: str,
-):
+def _refuse_folder(folder: Path, caller: str):
     tasks = sorted(path.name for path in folder.iterdir() if sources.is_vector_cache(path))
     rule = "a folder must hold a network, or features that NumpyCache of mteb wrote"
     remedy = f"name the folder of one task, e.g. {tasks[0]}" if tasks else "name a file of features"
@@ -333,20 +325,13 @@ def read_json(path: Path, caller: str) -> DataFrame:
     return pd.DataFrame([json.loads(line) for line in text.splitlines() if line.strip()])
 
 
-def _frame_in(
-    path: Path,
-    caller: str,
-) -> DataFrame:
+def _frame_in(path: Path, caller: str) -> DataFrame:
     return (
         read_feather(path, caller) if path.suffix.lower() == ".feather" else read_json(path, caller)
     )
 
 
-def _unpacked(
-    path: Path,
-    folder: str,  # where the content goes
-    caller: str,
-) -> Path:
+def _unpacked(path: Path, folder: str, caller: str) -> Path:  # in the folder
     "The content of a packed file, unless it is far longer than features of its size would be."
     import bz2
     import gzip
@@ -405,10 +390,7 @@ def _dense(values: Any, caller: str) -> Rows:
     return Rows(values)
 
 
-def read_features(
-    source: str | Path | ArrayLike | sources.Source,  # a file, FILE.npz:KEY, a folder, an array
-    caller: str,  # who asks
-) -> Rows:
+def read_features(source: str | Path | ArrayLike | sources.Source, caller: str) -> Rows:
     "Features as they are stored, mapped where that is possible."
     source = sources.source_of(source)
     if isinstance(source, sources.Matrix):

@@ -51,10 +51,8 @@ _FIRST_BYTES = (
 )
 
 
-def is_hidden(
-    name: str,  # of a file or folder
-) -> bool:
-    "Is it one that programs leave for themselves?"
+def is_hidden(name: str) -> bool:
+    "Is a file or folder one that programs leave for themselves?"
     return name.startswith(".") or name.lower() in _SYSTEM
 
 
@@ -69,11 +67,8 @@ class LeftOut(NamedTuple):
     hidden: list  # of the images in them: names of hidden and system folders and files
     foreign: Counter  # ending -> number of files
 
-    def say(
-        self,
-        place: str,  # folder or archive
-    ) -> None:
-        "Warn of what is left out, if anything is."
+    def say(self, place: str) -> None:
+        "Warn of what is left out of a folder or an archive, if anything is."
         parts = []
         if self.hidden:
             n, names = len(self.hidden), ", ".join(sorted(set(self.hidden))[:4])
@@ -86,13 +81,11 @@ class LeftOut(NamedTuple):
             warnings.warn(message, stacklevel=5)
 
 
-def _is_image(
-    name: str,
-    types: Sequence,  # endings of images
-    start: Callable | None,  # of no argument: the first bytes; None if endings decide
-    left_out: LeftOut,
-) -> bool:
-    "Is a file an image by its ending, or by its first bytes if its ending says nothing?"
+def _is_image(name: str, types: Sequence, start: Callable | None, left_out: LeftOut) -> bool:
+    """Is a file an image by its ending, or by its first bytes if its ending says nothing?
+
+    `start()` reads these; None: endings alone decide.
+    """
     ending = os.path.splitext(name)[1].lower()
     if is_hidden(name):
         left_out.hidden.extend([name] * (ending in types))
@@ -110,11 +103,8 @@ def _is_image(
         return False
 
 # %% ../../nbs/inputs/04_images.ipynb #321d4c7d
-def open_dataset(
-    name: str,  # hfds/, hfids/, tfds/, wds/ or torch/, then a name; empty for a folder at root=
-    **kwargs: Any,  # of timm.data.create_dataset
-) -> Dataset:  # of timm
-    "Open a folder or a named data set with timm."
+def open_dataset(name: str, **kwargs: Any) -> Dataset:
+    "Open a named data set, as hfds/NAME, or the folder at root= without a name, with timm."
     from timm.data import create_dataset
 
     try:
@@ -163,12 +153,8 @@ class ListedImages(NamedTuple):
     classes: dict[str, int]  # name -> class
 
 
-def list_images(
-    folder: str,
-    types: Sequence,  # endings of names, such as .png
-    class_map: Any,  # name -> class, a file of them, or nothing
-) -> ListedImages:
-    "Images of a folder in timm's order, with their classes."
+def list_images(folder: str, types: Sequence, class_map: Any) -> ListedImages:
+    "Images of a folder in timm's order, with their classes, which a map or a file of it may say."
     left_out, pairs = LeftOut([], Counter()), []
     by_content = types is IMAGE_TYPES
     for place, name in _walk(folder, left_out):

@@ -28,12 +28,11 @@ ON_GPU = Tolerance(0.1, 0.05)
 HALF = Tolerance(0.3, 0.2)
 
 
-def difference(
-    X: Tensor,  # shape (n, d)
-    Y: Tensor,  # shape (n, d)
-    least: float,  # see `Tolerance`
-) -> float:  # 0 for equal features, infinity for another width or a value that is not finite
-    "How far two looks at the same inputs are apart, in units of the spread of the features."
+def difference(X: Tensor, Y: Tensor, least: float) -> float:
+    """How far two looks (n, d) at the same inputs are apart, in units of their spread.
+
+    Infinity for another width or a value that is not finite; `least` as in `Tolerance`.
+    """
     if X.shape != Y.shape or not (X.isfinite().all() and Y.isfinite().all()):
         return float("inf")
     X, Y = X.double(), Y.double()
@@ -83,13 +82,11 @@ def _remedy(look: Look, usual: str) -> str:
     return f"{_TRACED if look.fixed_mode else ''}{usual}"
 
 
-def check_encoder(
-    look: Look,
-    together: Tensor,  # features of the few inputs in one batch, shape (k, d)
-    name: str,  # of the model
-    caller: str = "embed",  # who asks
-) -> None:
-    "Refuse a model whose features are random, or depend on the batch."
+def check_encoder(look: Look, together: Tensor, name: str, caller: str = "embed") -> None:
+    """Refuse a model whose features are random, or depend on the batch.
+
+    `together` are those of the few inputs in one batch, shape (k, d).
+    """
     size, allowed = len(together), look.tolerance
     if not together.isfinite().all():  # the run says where
         return
@@ -110,13 +107,11 @@ def check_encoder(
     refuse(caller, rule, got, _remedy(look, _TEXTS if look.kind == "texts" else _PICTURES))
 
 
-def check_whole_batches(
-    look: Look,
-    together: Tensor,  # features of the few inputs in one batch, shape (k, d)
-    in_run: Tensor,  # of the same inputs, as the run has computed them, shape (k, d)
-    name: str,  # of the model
-) -> None:
-    "Refuse a model whose features in the batches of a run are not those of a small batch."
+def check_whole_batches(look: Look, together: Tensor, in_run: Tensor, name: str) -> None:
+    """Refuse a model whose features in the batches of a run are not those of a small batch.
+
+    Both are of the few inputs, shape (k, d).
+    """
     if not together.isfinite().all():
         return
     apart = difference(together, in_run, look.tolerance.least)

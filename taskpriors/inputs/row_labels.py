@@ -70,11 +70,7 @@ class Points(Protocol):
     def __len__(self) -> int: ...
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #403a99d0
-def labels_of_column(
-    labels: Any,  # as for rank_models
-    column: str,  # name of the column
-    caller: str = "rank_models",  # who asks
-) -> LabelColumn:
+def labels_of_column(labels: Any, column: str, caller: str = "rank_models") -> LabelColumn:
     "The labels in a column of a table."
     check_instance(column, str, caller, "label_column", remedy="pass the name of a column")
     if labels is None or isinstance(labels, bool):
@@ -392,11 +388,7 @@ class Entries(NamedTuple):
     notes: tuple = ()
 
 
-def label_place(
-    table: tables.Table,
-    label_column: str | None,  # name of the column
-    caller: str,  # who asks
-) -> int:
+def label_place(table: tables.Table, label_column: str | None, caller: str) -> int:
     "Which column of a table holds the labels."
     if label_column is not None:
         return table.place_of(label_column, caller, "label_column")
@@ -417,11 +409,7 @@ def label_place(
     refuse(caller, rule, got, remedy)
 
 
-def entries_of_table(
-    table: tables.Table,
-    label_column: str | None,  # name of the column of labels
-    caller: str,  # who asks
-) -> Entries:
+def entries_of_table(table: tables.Table, label_column: str | None, caller: str) -> Entries:
     "The labels in a table, and the columns that may name their points."
     at = label_place(table, label_column, caller)
     keys = []
@@ -567,12 +555,8 @@ class PointFinder:
             if stem and stem[-1].isdecimal():
                 self.numbers.setdefault(int(stem[-1]), []).append(i)
 
-    def rows(
-        self,
-        entry: object,  # of a key
-        numbered: bool = True,  # may a number mean a name that is this number?
-    ) -> list[int]:
-        "Rows of the points that fit."
+    def rows(self, entry: object, numbered: bool = True) -> list[int]:
+        "Rows of the points that fit; a number may mean a name that is this number."
         parts = _parts_of(entry)
         if parts in self.whole or parts in self.ends:
             return self.whole.get(parts) or self.ends[parts]
@@ -615,13 +599,9 @@ def _refuse_unfit(entry: object, fits: int, n: int, caller: str) -> None:
 
 
 def _by_name(
-    entries: Entries,
-    names: Sequence,
-    skipped: Sequence,  # names of points that were left out
-    n: int,
-    caller: str,
+    entries: Entries, names: Sequence, skipped: Sequence, n: int, caller: str
 ) -> Placement | None:
-    "Rows by the column whose entries fit the names of the points."
+    "Rows by the column whose entries fit the names of the points, or of those that were skipped."
     find, left_out = PointFinder(names), PointFinder(skipped)
     for key in entries.keys:
         cells = [_key_text(cell) for cell in key.cells]
@@ -682,13 +662,11 @@ def _by_text(entries: Entries, texts: Sequence) -> Placement | None:
     return None
 
 
-def placement(
-    entries: Entries,
-    points: Any,  # a source of images or texts, or None
-    n: int,  # number of points
-    caller: str,  # who asks
-) -> Placement:
-    "Which points labels are of: by a row, a name, a number, and by order if nothing names them."
+def placement(entries: Entries, points: Any, n: int, caller: str) -> Placement:
+    """Which points labels are of: by a row, a name, a number, and by order if nothing names them.
+
+    Points are a source of images or texts, or None.
+    """
     names, texts = getattr(points, "names", None), getattr(points, "texts", ())
     skipped = [name for name, _ in getattr(points, "skipped", ())]
     numbered = next((key for key in entries.keys if key.kind == "row"), None)
@@ -735,11 +713,9 @@ def _placed(entries: Entries, rows: list, n: int, caller: str) -> list[Any]:
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #8032100d
 def labels_of_files(
-    paths: Sequence,  # of tables with a column row or path
-    caller: str = "rank_models",  # who asks
-    column: str | None = None,  # that holds the labels; None: label, or the only one
+    paths: Sequence, caller: str = "rank_models", column: str | None = None
 ) -> dict[Any, Any]:  # row or path -> label
-    "The labels in several files, each of some of the points."
+    "The labels in several tables with a column row or path, each of some of the points."
     joined: dict = {}
     for path in paths:
         entries: Any = _labels_in(path, column, caller)
@@ -777,9 +753,9 @@ def _without_empty_rows(entries: Entries) -> Entries:
 def read_labels(
     labels: LabelsLike | LabelColumn | None,  # array, dictionary, True for those of points, a file
     images: Points | None,
-    n: int,  # number of points
-    caller: str = "rank_models",  # who asks
-) -> GivenLabels | None:  # None if there are none
+    n: int,
+    caller: str = "rank_models",
+) -> GivenLabels | None:
     "The labels that somebody has, of some points or of all."
     if labels is None or labels is False:
         return None
@@ -885,12 +861,11 @@ def _with_names(source: Source, caller: str) -> Source:
     return source if table is None else Matrix(table)
 
 
-def rows_of_frames(
-    models: Mapping,  # name -> model
-    caller: str,  # who asks
-    points: Any | None = None,  # a source of images or texts, whose order the rows take
-) -> NamedRows:
-    "Models with the rows of data frames and of tables in one order, by the index or the key."
+def rows_of_frames(models: Mapping, caller: str, points: Any | None = None) -> NamedRows:
+    """Models with the rows of data frames and of tables in one order, by the index or the key.
+
+    The order is that of `points`, a source of images or texts, if there are any.
+    """
     read = {k: _with_names(source_of(model), caller) for k, model in models.items()}
     frames = {k: s.values for k, s in read.items() if isinstance(s, Matrix) and s.is_frame}
     named = {}
@@ -972,13 +947,12 @@ def _group_entries(groups: Any, caller: str) -> Any:  # Entries, an array or a l
     return np.char.decode(entries, "utf-8", "replace") if of_bytes else entries
 
 
-def groups_of_points(
-    groups: Any,  # a list or array of names, a dictionary, a series, or a file of them
-    points: Any,  # a source of images or texts, or None
-    n: int,  # number of points
-    caller: str,  # who asks
-) -> PointGroups:
-    "The group of each point, found by its row, name or number as a label is."
+def groups_of_points(groups: Any, points: Any, n: int, caller: str) -> PointGroups:
+    """The group of each point, found by its row, name or number as a label is.
+
+    Groups are a list or array of names, a dictionary, a series, or a file of them; points a source
+    of images or texts, or None.
+    """
     if isinstance(groups, PointGroups):
         return groups
     with _speaking_of_groups():

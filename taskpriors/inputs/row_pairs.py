@@ -183,8 +183,8 @@ def _refuse_strange(pairs: GivenPairs, n: int, caller: str) -> None:
 def read_pairs(
     pairs: PairsLike,  # a table, a file of one, an array, or a list of (i, j) or (i, j, same)
     points: Any,  # a source of images or texts with `names` or `texts`, or None
-    n: int,  # number of points
-    caller: str = "read_pairs",  # who asks
+    n: int,
+    caller: str = "read_pairs",
 ) -> GivenPairs:
     "The pairs that somebody knows, each once."
     if isinstance(pairs, GivenPairs):

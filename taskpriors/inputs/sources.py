@@ -37,9 +37,7 @@ class KeyedFile(NamedTuple):
     key: str | None
 
 
-def home_path(
-    text: str | os.PathLike,
-) -> Path:
+def home_path(text: str | os.PathLike) -> Path:
     "A path whose first part ~ is the user's folder; a name that begins with ~ stays."
     try:
         return Path(text).expanduser()
@@ -47,10 +45,8 @@ def home_path(
         return Path(text)
 
 
-def split_key(
-    path: str | os.PathLike,  # of a file, or FILE.npz:KEY, or the same at a URL
-) -> KeyedFile:
-    "The file, and the name of the array in it if one is named."
+def split_key(path: str | os.PathLike) -> KeyedFile:
+    "The file, or its URL, and the name of the array in it if one is named, as in FILE.npz:KEY."
     text = os.fspath(path)
     if is_url(text):
         named = _WITH_KEY.fullmatch(text)
@@ -66,9 +62,7 @@ def split_key(
     return KeyedFile(whole, None)
 
 
-def is_vector_cache(
-    folder: Path,
-) -> bool:
+def is_vector_cache(folder: Path) -> bool:
     "Did `NumpyCache` of mteb write a folder?"
     return all((folder / name).is_file() for name in _CACHE_FILES)
 
@@ -80,11 +74,8 @@ def is_repository(name: str) -> bool:
     return re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name) is not None
 
 
-def comes_from(
-    obj: object,  # anything
-    library: str,  # "timm", "torchvision" or "transformers"
-) -> bool:
-    "Does the class of an object descend from one of a library?"
+def comes_from(obj: object, library: str) -> bool:
+    "Does the class of an object descend from one of a library, such as timm?"
     return any(cls.__module__.partition(".")[0] == library for cls in type(obj).__mro__)
 
 
@@ -101,11 +92,8 @@ class Source:
         "What to call it."
         return "features"
 
-    def label_at(
-        self,
-        k: int,  # position in a list
-    ) -> str:
-        "What to call it among others."
+    def label_at(self, k: int) -> str:
+        "What to call it at position `k` of a list."
         return self.label
 
 
@@ -371,10 +359,8 @@ class Unknown(Source):
         return self.value.__name__ if isinstance(self.value, type) else type(self.value).__name__
 
 # %% ../../nbs/inputs/00_sources.ipynb #c5f2fcef
-def _of_text(
-    text: str,
-    is_path: bool,  # was it passed as a path?
-) -> FeatureFile | Url | OnnxNetwork | Name:
+def _of_text(text: str, is_path: bool) -> FeatureFile | Url | OnnxNetwork | Name:
+    "What a text, or a path as text, names."
     if not is_path and text.startswith(("zoo/", "hf-hub:", "hf_hub:", "local-dir:")):
         return Name(text)
     if text.lower().endswith(".onnx"):
@@ -443,10 +429,8 @@ def _of_object(model: Any) -> Source:
     return TextEncoder(model) if encodes and not isinstance(model, (str, bytes)) else Unknown(model)
 
 
-def source_of(
-    model: object,  # whatever a user passed as a model
-) -> Source:
-    "Which kind of model it is."
+def source_of(model: object) -> Source:
+    "Which kind of model it is that a user passed."
     if isinstance(model, Source):
         return model
     if isinstance(model, (str, os.PathLike)):
@@ -458,10 +442,8 @@ def source_of(
     return _of_object(model)
 
 # %% ../../nbs/inputs/00_sources.ipynb #a00be726
-def sources_of(
-    models: Any,  # a model, or a sequence of models
-) -> list[Source]:
-    "The models of a list, or of one model that stands alone."
+def sources_of(models: Any) -> list[Source]:
+    "The models of a sequence, or of one model that stands alone."
     processed = isinstance(models, tuple) and len(models) == 2 and of_transformers(models[1])
     several = isinstance(models, tuple) and not processed
     source = Unknown(models) if several else source_of(models)
@@ -470,15 +452,11 @@ def sources_of(
     return [source_of(model) for model in models]
 
 
-def is_given(
-    source: Source,
-) -> bool:
+def is_given(source: Source) -> bool:
     "Is a model given by its features?"
     return isinstance(source, (Matrix, FeatureFile, Url))
 
 
-def is_feature_file(
-    model: object,  # anything that may be ranked
-) -> bool:
+def is_feature_file(model: object) -> bool:
     "Does a model name a file or folder that holds its features?"
     return isinstance(source_of(model), (FeatureFile, Url))

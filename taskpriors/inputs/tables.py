@@ -96,11 +96,8 @@ def _lines_of(text: str) -> Iterator[str]:
     return (line.removesuffix("\r") for line in text.split("\n"))
 
 
-def fields_of(
-    text: str,
-    separator: str,  # one character; a blank stands for any number of them
-) -> Iterator[list]:  # of text; of `Quoted` where the cell is quoted
-    "The fields of each line of a text."
+def fields_of(text: str, separator: str) -> Iterator[list]:
+    "The fields of each line, `Quoted` where they are; a blank separates in any number."
     if separator == " ":
         yield from (line.split() for line in _lines_of(text))
         return
@@ -144,13 +141,8 @@ class Table:
     def __len__(self):
         return len(self.cells[0]) if self.cells else 0
 
-    def place_of(
-        self,
-        column: str,  # as somebody names it
-        caller: str,  # who asks
-        option: str,  # by which columns are named, such as label_column
-    ) -> int:
-        "Which column has a name, as it is written or but for blanks and capitals."
+    def place_of(self, column: str, caller: str, option: str) -> int:
+        "Which column has the name that `option` gives, as written or but for blanks and capitals."
         places = [k for k, name in enumerate(self.columns) if name == column]
         plain = plain_name(column)
         places = places or [k for k, name in enumerate(self.columns) if plain_name(name) == plain]
@@ -199,9 +191,7 @@ _SEPARATORS = (",", ";", "\t", "|")
 _WHOLE_FLOAT = re.compile(r"\s*(\d+)\.0*\s*")
 
 
-def key_text(
-    entry: object,  # of a column that names points
-) -> str:
+def key_text(entry: object) -> str:
     "What an entry says, whether a program has made its whole number a float or not."
     if isinstance(entry, float) and entry.is_integer():
         return f"{entry:.0f}"
@@ -209,10 +199,8 @@ def key_text(
     return str(entry) if whole is None else whole[1]
 
 
-def counts(
-    entries: Sequence,  # words or numbers
-) -> bool:
-    "Do the entries number the rows, each once, from 0 or from 1, in any order?"
+def counts(entries: Sequence) -> bool:
+    "Do words or numbers number the rows, each once, from 0 or from 1, in any order?"
     words = list(map(key_text, entries))
     if not words or not all(map(_WHOLE.fullmatch, words)):
         return False
@@ -251,12 +239,8 @@ def _fitted(rows: list, name: str) -> _Fit:
     return _Fit([rows[0], *body], misfit)
 
 # %% ../../nbs/inputs/00_tables.ipynb #cbfcc366
-def _single_column(
-    text: str,
-    name: str,
-    prose: bool,  # may a cell hold separators that blanks follow?
-) -> _Fit:
-    "The rows of a text whose first line holds no separator."
+def _single_column(text: str, name: str, prose: bool) -> _Fit:
+    "The rows of a text whose first line holds no separator; in prose, blanks follow separators."
     whole = [row for row in fields_of(text, "\0")]
     plain = _fitted(whole, name)
     words = [row[0] for row in plain.rows[1:]]
@@ -321,12 +305,7 @@ def _refuse_swallowed(rows: list, name: str, caller: str) -> None:
                 refuse(caller, rule, got, "double the mark that opens it, and quote that cell")
 
 
-def _read_text(
-    path: Path,
-    caller: str,
-    column_names: Collection,
-    prose: bool,
-) -> Table:
+def _read_text(path: Path, caller: str, column_names: Collection, prose: bool) -> Table:
     "The table in a text of lines and separators."
     text, name = text_in(path, caller), path.name
     if not text.strip():
@@ -378,11 +357,7 @@ def _is_list(text: str, column_names: Collection) -> bool:
     return len(words) == len(_SEPARATORS) or not any(plain_name(w) in column_names for w in words)
 
 # %% ../../nbs/inputs/00_tables.ipynb #c7988ae6
-def of_records(
-    records: list,  # of dictionaries, or of values
-    name: str,  # what to call the table
-    caller: str,  # who asks
-) -> Table:
+def of_records(records: list, name: str, caller: str) -> Table:
     "The table of records, or the one column of values."
     if not all(isinstance(record, dict) for record in records):
         return Table(name, ("",), (records,))
@@ -396,17 +371,12 @@ def of_records(
     return Table(name, tuple(map(str, columns)), cells)
 
 
-def is_usual_index(
-    index: Any,  # of a data frame
-) -> bool:
-    "Does an index say nothing: 0, 1, 2, ... in order?"
+def is_usual_index(index: Any) -> bool:
+    "Does the index of a data frame say nothing: 0, 1, 2, ... in order?"
     return getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1
 
 
-def of_frame(
-    frame: DataFrame,
-    name: str,  # what to call the table
-) -> Table:
+def of_frame(frame: DataFrame, name: str) -> Table:
     "The table of a data frame; its index is columns without a name, unless it only counts."
     columns, cells = list(frame.columns), [frame.iloc[:, k].tolist() for k in range(frame.shape[1])]
     index = frame.index
@@ -435,10 +405,11 @@ def _is_nested(read: Any) -> bool:  # name -> name -> value, each with the same 
     )
 
 
-def frame_of_json(
-    read: Any, name: str, caller: str
-) -> DataFrame | None:  # None if it is none of the forms in which pandas writes a data frame
-    "A data frame as pandas writes it: by columns, by rows, with its parts, or with its schema."
+def frame_of_json(read: Any, name: str, caller: str) -> DataFrame | None:
+    """A data frame as pandas writes it: by columns, by rows, with its parts, or with its schema.
+
+    None if it is in no such form.
+    """
     import pandas as pd
 
     if isinstance(read, dict) and read.keys() == {"columns", "index", "data"}:
@@ -507,14 +478,12 @@ def kind_of(path: Path) -> str:  # the ending, without .gz
     return suffix if suffix in TABLE_FILES else ""
 
 
-def read(
-    path: Path,  # of a file that exists
-    caller: str,  # who asks
-    *,
-    column_names: Collection = (),  # plain names of columns that are looked for
-    prose: bool = False,  # may a cell of an only column hold separators that blanks follow?
-) -> Table:
-    "The table in a file, or a sentence about it."
+def read(path: Path, caller: str, *, column_names: Collection = (), prose: bool = False) -> Table:
+    """The table in a file, or a sentence about it.
+
+    Columns that are looked for decide between separators; in prose a cell of an only column may
+    hold separators that blanks follow.
+    """
     kind = kind_of(path)
     try:
         if kind == ".parquet":
@@ -551,9 +520,7 @@ def _number_in(word: str) -> float | None:  # None if it is no number
         return None
 
 
-def is_number(
-    word: str,
-) -> bool:
+def is_number(word: str) -> bool:
     "Is a word a number, or one that is missing?"
     return _number_in(word) is not None
 
@@ -737,10 +704,7 @@ def _as_numbers(words: list) -> list:  # of text as it is written, or of numbers
     return words if None in numbers else numbers
 
 
-def frame_with_names(
-    path: Path,  # of a file that exists
-    caller: str,  # who asks
-) -> DataFrame | None:
+def frame_with_names(path: Path, caller: str) -> DataFrame | None:
     "A table of features with a column of words, as a data frame; None if its cells are numbers."
     import pandas as pd
 

@@ -194,9 +194,7 @@ def _table_of_rows(rows: Any) -> tables.Table | None:
 
 
 def _table_of(
-    source: Any,
-    text_column: str | None,
-    label_column: str | None,
+    source: Any, text_column: str | None, label_column: str | None
 ) -> tables.Table | None:
     "The table that texts stand in; None if they stand in none."
     if isinstance(source, (str, os.PathLike)):
@@ -315,10 +313,7 @@ def load_texts(
     return _limited(opened, limit)
 
 # %% ../../nbs/inputs/07_texts.ipynb #95c9425b
-def as_rows(
-    out: Any,  # what an encoder returned
-    name: str,  # of the encoder
-) -> Tensor:  # shape (n, d)
+def as_rows(out: Any, name: str) -> Tensor:  # shape (n, d)
     "What an encoder of texts returned, as one tensor."
     if isinstance(out, (list, tuple)) and out and isinstance(out[0], Tensor):
         out = [row.detach().cpu().numpy() for row in out]
@@ -367,10 +362,11 @@ def position_limits(network: nn.Module) -> list[int | None]:
     return [of_config, *rows]
 
 
-def right_padded(
-    batch: Mapping,  # tokens with their mask, name -> tensor (n, t)
-) -> dict[str, Any]:  # the same, the padding behind the tokens
-    "Tokens that begin at position 0, which is where a network counts from."
+def right_padded(batch: Mapping) -> dict[str, Any]:
+    """Tokens and their mask, name -> (n, t), with the padding behind the tokens.
+
+    They begin at position 0, which is where a network counts from.
+    """
     mask = batch.get("attention_mask")
     if mask is None or bool(mask[:, 0].all()):
         return dict(batch)
@@ -422,12 +418,7 @@ class TokenEncoder(nn.Module):
 class JointTextEncoder(nn.Module):
     "The method of a CLIP-like model that embeds tokens, with its tokenizer."
 
-    def __init__(
-        self,
-        model: nn.Module,  # of pictures and texts
-        method: str,  # which embeds tokens
-        tokenizer: Callable,  # list of texts -> tensor (n, t)
-    ) -> None:
+    def __init__(self, model: nn.Module, method: str, tokenizer: Callable) -> None:
         super().__init__()
         self.model, self.method, self.tokenizer = model, method, tokenizer
 
@@ -441,11 +432,8 @@ _TASK = SimpleNamespace(  # what a model of mteb reads to find its prompt
 )
 
 
-def _encode_by_loader(
-    texts: list,
-    *,
-    encode: Callable,  # of mteb's protocol
-):
+def _encode_by_loader(texts: list, *, encode: Callable):
+    "Run a method of mteb's protocol."
     rows: Any = [dict(text=text) for text in texts]
     loader: DataLoader = DataLoader(
         rows,
@@ -479,9 +467,7 @@ def _encode_within(texts: list, *, encode: Callable, **options: Any) -> ArrayLik
         return encode(texts, **options)
 
 
-def encode_method(
-    encode: Callable,  # the method of a model
-) -> Callable:  # list of texts -> rows
+def encode_method(encode: Callable) -> Callable:  # list of texts -> rows
     "The method `encode` of a model, also where it follows the protocol of mteb."
     parameters = inspect.signature(encode).parameters
     if "task_metadata" in parameters:
@@ -491,12 +477,11 @@ def encode_method(
     return partial(_encode_within, encode=encode, **options)
 
 # %% ../../nbs/inputs/07_texts.ipynb #86253f75
-def word_means(
-    vectors: Any,  # word -> vector: a dictionary, or gensim's KeyedVectors
-    texts: TextsLike,  # what `load_texts` opens
-    name: str = "vectors",  # what to call it
-) -> Tensor:  # shape (n, d), float32
-    "Mean vector of the known words of each text; zeros where none is known."
+def word_means(vectors: Any, texts: TextsLike, name: str = "vectors") -> Tensor:
+    """Mean vector of the known words of each text, (n, d), float32; zeros where none is known.
+
+    Vectors are a dictionary word -> vector, or gensim's KeyedVectors.
+    """
     checks.check_instance(name, str, "embed", "name", remedy="pass a text")
     texts = load_texts(texts)
     vocabulary = getattr(vectors, "key_to_index", vectors)
@@ -673,13 +658,9 @@ def _warn_of_cut_texts(source: sources.Source, encode: Callable, texts: TextSour
 
 # %% ../../nbs/inputs/07_texts.ipynb #8536eefe
 def text_encoder(
-    source: sources.Source,
-    texts: TextSource,  # in the order of the batches
-    *,
-    pooling: str | None = None,
-    name: str = "encoder",  # what to call it
-) -> Encoder:  # of positions of the texts
-    "What makes rows of texts of which it is told the places."
+    source: sources.Source, texts: TextSource, *, pooling: str | None = None, name: str = "encoder"
+) -> Encoder:
+    "What makes rows of texts, in the order of the batches, of which it is told the places."
     if isinstance(source, sources.Name):
         source = sources.source_of(_named_text_model(source.text, pooling))
     encode, module = _encoding_of(source, pooling)
