@@ -41,10 +41,8 @@ def check_timm_name(name: str, caller: str) -> None:
     refuse(caller, rule, repr(name), remedy)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #0489fa8b
-def _timm_weights(
-    name: str,
-    weights: str,  # "" for timm's own, "untrained", or a file
-) -> dict[str, Any]:  # keyword arguments of timm.create_model
+def _timm_weights(name: str, weights: str) -> dict[str, Any]:
+    "Keyword arguments of timm.create_model; weights are timm's own (''), 'untrained', or a file."
     import timm
 
     if weights == "untrained":
@@ -109,11 +107,7 @@ def _cached_words() -> str:
 _NO_NETWORK = ("Connect", "Offline", "Timeout", "Proxy", "LocalEntry", "URLError")
 
 
-def _refuse_weights(
-    spec: str,
-    e: Exception,  # raised by timm, the hub or torch
-    caller: str,
-):
+def _refuse_weights(spec: str, e: Exception, caller: str):  # raised by timm, the hub or torch
     rule = f"the weights of {spec} must load"
     if any(sign in type(e).__name__ for sign in _NO_NETWORK):
         got = f"no network, and a cache of the hub that holds {_cached_words()}"
@@ -122,9 +116,8 @@ def _refuse_weights(
     got = f"{type(e).__name__}: {' '.join(str(e).split())}"[:240]
     remedy = "check that weights and architecture belong together, or that the model has any"
     online = isinstance(e, OSError) or "HTTP" in type(e).__name__
-    remedy = (
-        "check the name and the rights to it, or name a file with NAME@FILE" if online else remedy
-    )
+    if online:
+        remedy = "check the name and the rights to it, or name a file with NAME@FILE"
     refuse(caller, rule, got, remedy, OSError if online else ValueError)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #3a736c43

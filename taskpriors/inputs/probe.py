@@ -42,8 +42,10 @@ def difference(X: Tensor, Y: Tensor, least: float) -> float:
 
 # %% ../../nbs/inputs/05_probe.ipynb #53053e1b
 _STEADY = "leave out dropout, random masks and noise, or draw them from a seed for each input"
-_PICTURES = "standardise by numbers computed before, and give batch norms running statistics"
-_TEXTS = "pad on the right, or pass position ids that follow from the attention mask"
+_ALONE = dict(
+    images="standardise by numbers computed before, and give batch norms running statistics",
+    texts="pad on the right, or pass position ids that follow from the attention mask",
+)
 _TRACED = "a trace keeps its mode: call .eval() and trace the network again, or "
 
 
@@ -78,8 +80,8 @@ def _size_of(apart: float) -> str:
     return f"a difference of {apart:.0%} of their spread"
 
 
-def _remedy(look: Look, usual: str) -> str:
-    return f"{_TRACED if look.fixed_mode else ''}{usual}"
+def _remedy(look: Look, *usual: str) -> str:
+    return (_TRACED if look.fixed_mode else "") + "; ".join(usual)
 
 
 def check_encoder(look: Look, together: Tensor, name: str, caller: str = "embed") -> None:
@@ -104,7 +106,7 @@ def check_encoder(look: Look, together: Tensor, name: str, caller: str = "embed"
         refuse(caller, rule, _size_of(again), _remedy(look, _STEADY))
     rule = f"features of {name} must not depend on the rest of the batch"
     got = f"{_size_of(apart)} when an input is alone"
-    refuse(caller, rule, got, _remedy(look, _TEXTS if look.kind == "texts" else _PICTURES))
+    refuse(caller, rule, got, _remedy(look, _ALONE[look.kind]))
 
 
 def check_whole_batches(look: Look, together: Tensor, in_run: Tensor, name: str) -> None:
@@ -118,5 +120,4 @@ def check_whole_batches(look: Look, together: Tensor, in_run: Tensor, name: str)
     if apart > look.tolerance.share:
         rule = f"features of {name} must be the same in small and in large batches"
         got = f"{_size_of(apart)} between {len(together)} inputs and the batches of the run"
-        usual = _TEXTS if look.kind == "texts" else _PICTURES
-        refuse("embed", rule, got, _remedy(look, f"{usual}; {_STEADY}"))
+        refuse("embed", rule, got, _remedy(look, _ALONE[look.kind], _STEADY))

@@ -35,12 +35,8 @@ def is_url(source: object) -> TypeGuard[str]:
 _Outcome = TypeVar("_Outcome")
 
 
-def _reach(
-    url: str,
-    caller: str,  # who asks
-    work: Callable[..., _Outcome],  # function of the file system and the path in it
-) -> _Outcome:  # of the work
-    "Do something at a URL, or say in one sentence why it cannot be done."
+def _reach(url: str, caller: str, work: Callable[..., _Outcome]) -> _Outcome:
+    "Work on a file system and the path in it, or say in one sentence why that cannot be done."
     place = url[-80:]
     try:
         from fsspec.core import url_to_fs

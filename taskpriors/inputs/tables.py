@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,12 +39,9 @@ def _encoding_of(start: bytes) -> str:
     return "utf-16-le" if start[1::2].count(0) > start[::2].count(0) else "utf-16-be"
 
 
+_ZIPPED = "an archive (zip, or a sheet of Excel)"
 _PACKED = (  # how files begin that are no text, whatever their ending
-    (
-        b"PK\x03\x04",
-        "an archive (zip, or a sheet of Excel)",
-        "unpack it, or save the sheet as .csv",
-    ),
+    (b"PK\x03\x04", _ZIPPED, "unpack it, or save the sheet as .csv"),
     (b"\x1f\x8b", "what gzip has packed", "give it the ending .gz"),
     (b"PAR1", "a table of parquet", "give it the ending .parquet"),
     (b"%PDF-", "a PDF", "save its table as .csv"),
@@ -329,13 +326,8 @@ def _read_text(path: Path, caller: str, column_names: Collection, prose: bool) -
     return _with_points(table)
 
 
-class _Uncommented(NamedTuple):
-    text: str
-    notes: tuple[str, ...]
-
-
-def _without_comments(text: str, name: str, column_names: Collection) -> _Uncommented:
-    "A text without lines of comments above it; a comment with a name that is looked for is none."
+def _without_comments(text: str, name: str, column_names: Collection) -> tuple[str, tuple]:
+    "A text without comments above it, and notes; one with a name that is looked for is none."
     n_comments, end = 0, re.compile(_line_end(text))
     while text.startswith("#"):
         line, *rest = end.split(text, 1)
@@ -344,10 +336,8 @@ def _without_comments(text: str, name: str, column_names: Collection) -> _Uncomm
             text = text.lstrip("# ")
             break
         text, n_comments = rest[0], n_comments + 1
-    if n_comments == 0:
-        return _Uncommented(text, ())
     note = f"Lines of comments above {name} are left out ({n_comments})."
-    return _Uncommented(text, (note,))
+    return text, (note,) if n_comments else ()
 
 
 def _is_list(text: str, column_names: Collection) -> bool:
@@ -376,6 +366,13 @@ def is_usual_index(index: Any) -> bool:
     return getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1
 
 
+def as_frame(values: Any) -> DataFrame | None:
+    "A data frame of pandas, or what one of polars or arrow is in pandas; None of anything else."
+    if hasattr(values, "columns") and not hasattr(values, "iloc"):
+        values = values.to_pandas() if hasattr(values, "to_pandas") else values
+    return values if hasattr(values, "iloc") and hasattr(values, "columns") else None
+
+
 def of_frame(frame: DataFrame, name: str) -> Table:
     "The table of a data frame; its index is columns without a name, unless it only counts."
     columns, cells = list(frame.columns), [frame.iloc[:, k].tolist() for k in range(frame.shape[1])]
@@ -398,13 +395,6 @@ def _once_each(pairs: list) -> dict[str, Any]:  # a dictionary of json would kee
 _LABELS = {"label", "labels", "target", "class"}  # names that a column has and no row
 
 
-def _is_nested(read: Any) -> bool:  # name -> name -> value, each with the same names
-    parts = list(read.values()) if isinstance(read, dict) else []
-    return bool(parts) and all(
-        isinstance(part, dict) and part.keys() == parts[0].keys() for part in parts
-    )
-
-
 def frame_of_json(read: Any, name: str, caller: str) -> DataFrame | None:
     """A data frame as pandas writes it: by columns, by rows, with its parts, or with its schema.
 
@@ -416,9 +406,12 @@ def frame_of_json(read: Any, name: str, caller: str) -> DataFrame | None:
         return pd.DataFrame(read["data"], index=read["index"], columns=read["columns"])
     if isinstance(read, dict) and read.keys() == {"schema", "data"}:
         return pd.DataFrame(read["data"])
-    if not _is_nested(read):
+    parts = list(read.values()) if isinstance(read, dict) else []
+    if not parts or not all(isinstance(part, dict) for part in parts):
         return None
-    outer, inner = list(read), list(next(iter(read.values())))
+    if any(part.keys() != parts[0].keys() for part in parts):
+        return None
+    outer, inner = list(read), list(parts[0])
     if counts(inner) or _LABELS & set(map(plain_name, outer)):
         return pd.DataFrame(read)
     if not counts(outer) and not _LABELS & set(map(plain_name, inner)):
@@ -530,11 +523,6 @@ def _rows_in(text: str, separator: str) -> Iterator[list]:
     return (row for row in fields_of(text, separator) if any(map(str.strip, row)) or len(row) > 1)
 
 
-def _are_rows(rows: list) -> bool:
-    one_length = len({len(row) for row in rows}) == 1 and len(rows[0]) > 1
-    return one_length and all(is_number(word) for row in rows for word in row)
-
-
 def _names_in(first: list, body: list, name: str, caller: str) -> bool:
     "Is the first line of a table, of numbers, one of names?"
     counted = first[1:] if first[0] == "" else first
@@ -570,7 +558,9 @@ def _form_of(text: str, name: str, caller: str) -> _NumberForm:
         text = line[1]
     start = "\n".join(end.split(text, _FIRST_LINES)[:_FIRST_LINES])
     samples = {s: list(_rows_in(start, s)) for s in (*_SEPARATORS, " ")}
-    fitting = (s for s, rows in samples.items() if _are_rows(rows[1:] or rows))
+    bodies = {s: rows[1:] or rows for s, rows in samples.items()}
+    several = (s for s, rows in bodies.items() if len(set(map(len, rows))) == 1 < len(rows[0]))
+    fitting = (s for s in several if all(map(is_number, chain.from_iterable(bodies[s]))))
     separator = next(fitting, ",")
     first, *body = samples[separator]
     names, notes, width = None, (), len(body[0]) if body else len(first)
