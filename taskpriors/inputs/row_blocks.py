@@ -22,7 +22,7 @@ from typing_extensions import TypeAliasType
 import taskpriors.checks as checks
 from ..blocks import row_blocks
 from .remote import is_url, read_bytes, remote_stamp
-from .sources import FeatureFile, Matrix, Source, Url, source_of
+from .sources import FeatureFile, Matrix, Source, Url, check_name, source_of
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #1011f479
 class Layout(NamedTuple):
@@ -327,6 +327,8 @@ def open_models(models: Mapping, caller: str) -> dict[str, RowMatrix]:
     )
     if not models:
         checks.refuse(caller, "models must hold at least one model", "none", "pass one or several")
+    for name in models:
+        check_name(name, "all models", caller)
     opened = {str(name): open_rows(X, name=str(name)) for name, X in models.items()}
     checks.check_same_n(caller, **{name: len(rows) for name, rows in opened.items()})
     return opened

@@ -17,6 +17,7 @@ import numpy as np
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
+from ..checks import refuse
 from .remote import is_url
 
 # %% ../../nbs/inputs/00_sources.ipynb #97db7931
@@ -87,14 +88,21 @@ def of_transformers(obj: object) -> bool:
 class Source:
     "What a user passed as a model."
 
+    held = ""  # field with the object whose class names it in a list; empty: its label does
+
+    @property
+    def encode(self) -> Callable | None:
+        "The method `encode` of a text encoder."
+        return getattr(getattr(self, "model", None), "encode", None)
+
     @property
     def label(self) -> str:
         "What to call it."
         return "features"
 
     def label_at(self, k: int) -> str:
-        "What to call it at position `k` of a list."
-        return self.label
+        "What to call it at position `k` of a list: its label, or its class and its place."
+        return f"{type(getattr(self, self.held)).__name__}_{k}" if self.held else self.label
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,15 +110,12 @@ class Matrix(Source):
     "Features in memory: an array, a tensor, a sparse matrix, a memory map or a data frame."
 
     values: Any  # shape (n, d)
+    held = "values"
 
     @property
     def is_frame(self) -> bool:
         "Is it a data frame, whose rows have an index?"
         return hasattr(self.values, "iloc") and hasattr(self.values, "columns")
-
-    def label_at(self, k: int) -> str:
-        "Its class and its place."
-        return f"{type(self.values).__name__}_{k}"
 
 
 def _stem(path: PurePath) -> str:
@@ -201,11 +206,6 @@ class Network(Source):
         return self.model
 
     @property
-    def encode(self) -> Callable | None:
-        "The method `encode` of a text encoder."
-        return getattr(self.model, "encode", None)
-
-    @property
     def encode_image(self) -> Callable | None:
         "The method by which a model of pictures and texts, such as CLIP, embeds pictures."
         return _first_of(self.model, ("encode_image", "get_image_features"))
@@ -254,11 +254,7 @@ class Function(Source):
         return owner if isinstance(owner, nn.Module) else None
 
     of_transformers = False
-
-    @property
-    def encode(self) -> Callable | None:
-        "The method `encode` of a text encoder."
-        return getattr(self.model, "encode", None)
+    held = "model"
 
     @property
     def label(self) -> str:
@@ -266,10 +262,6 @@ class Function(Source):
         owner = getattr(self.model, "__self__", self.model)
         name = getattr(self.model, "__qualname__", type(owner).__name__)
         return name.replace("<lambda>", "function")
-
-    def label_at(self, k: int) -> str:
-        "Its class and its place."
-        return f"{type(self.model).__name__}_{k}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,20 +300,12 @@ class TextEncoder(Source):
 
     model: Any
     module = None
-
-    @property
-    def encode(self) -> Callable | None:
-        "Its method `encode`."
-        return getattr(self.model, "encode", None)
+    held = "model"
 
     @property
     def label(self) -> str:
         "Its class."
         return type(self.model).__name__
-
-    def label_at(self, k: int) -> str:
-        "Its class and its place."
-        return f"{self.label}_{k}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,15 +313,7 @@ class WordVectors(Source):
     "A dictionary word -> vector, or KeyedVectors of gensim."
 
     vectors: Any
-
-    @property
-    def label(self) -> str:
-        "What to call them."
-        return "vectors"
-
-    def label_at(self, k: int) -> str:
-        "Their class and their place."
-        return f"{type(self.vectors).__name__}_{k}"
+    held = label = "vectors"
 
 
 @dataclass(frozen=True, eq=False)
@@ -460,3 +436,9 @@ def is_given(source: Source) -> bool:
 def is_feature_file(model: object) -> bool:
     "Does a model name a file or folder that holds its features?"
     return isinstance(source_of(model), (FeatureFile, Url))
+
+# %% ../../nbs/inputs/00_sources.ipynb #24bdf2a3
+def check_name(name: object, what: str, caller: str) -> None:
+    "Refuse a name of nothing but blanks."
+    if not str(name).strip():
+        refuse(caller, f"{what} must have a name that can be seen", repr(name), "give it a word")
