@@ -15,7 +15,7 @@ import sys
 import threading
 import types
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
@@ -299,7 +299,15 @@ class BatchEncoder:
             shapes = ", ".join(f"{k} {tuple(v.shape)}".lstrip() for k, v in named.items())
             message = " ".join(str(e).split())[:160]
             got = f"{type(e).__name__}: {message} on shape {shapes}"
-            checks.refuse(self.caller, rule, got, "check the model and its inputs", RuntimeError)
+            checks.refuse(self.caller, rule, got, self._remedy(named.values()), RuntimeError)
+
+    def _remedy(self, inputs: Iterable) -> str:
+        layers = (w for m in modules_within(self.forward) for w in m.parameters())
+        weights, given = ({w.dtype for w in ws if w.is_floating_point()} for ws in (layers, inputs))
+        if not weights or not given or weights & given:
+            return "check the model and its inputs"
+        of, to = (str(min(kinds, key=str)).removeprefix("torch.") for kinds in (weights, given))
+        return f"call .float() on the network, whose weights are {of} and whose inputs {to}"
 
 # %% ../../nbs/inputs/03_encoders.ipynb #a90fa44b
 def _source(f: Callable) -> str:  # the text of a function, or its byte code
@@ -313,9 +321,7 @@ def _source(f: Callable) -> str:  # the text of a function, or its byte code
     return repr([c.co_code, c.co_names, *constants])
 
 # %% ../../nbs/inputs/03_encoders.ipynb #a91897d8
-def _class_source(
-    cls: type,
-) -> list[list[str]]:  # per class: its name and the source of its methods
+def _class_source(cls: type) -> list[list[str]]:  # per class: name, source of its methods
     mine = [k for k in cls.__mro__ if not k.__module__.startswith(("torch.", "builtins"))]
     return [
         [k.__qualname__, *(_source(f) for _, f in sorted(vars(k).items()) if inspect.isfunction(f))]
@@ -332,9 +338,8 @@ def _tensors(module: nn.Module) -> dict[str, Tensor]:  # name -> tensor
     return {**module.state_dict(), **dict(module.named_buffers())}
 
 
-def _content(
-    value,
-) -> str:  # a digest of numbers; for anything else, or a tensor without bytes, how it prints
+def _content(value) -> str:
+    "A digest of numbers; for anything else, or a tensor without bytes, how it prints."
     try:
         if isinstance(value, np.ndarray):
             return digest_tensors(dict(value=torch.as_tensor(np.array(value))))
@@ -347,9 +352,8 @@ def _content(
     return printed_form(value)
 
 # %% ../../nbs/inputs/03_encoders.ipynb #fd25b8f8
-def _own_settings(
-    obj,
-) -> dict[str, Any]:  # attributes that json can hold, and digests of tensors, arrays and modules
+def _own_settings(obj) -> dict[str, Any]:
+    "Attributes that json can hold, and digests of tensors, arrays and modules."
     settings = {}
     for k, v in sorted(getattr(obj, "__dict__", {}).items()):
         if k.startswith("_") or k in ("training", "pretrained_cfg", "default_cfg"):
