@@ -621,6 +621,8 @@ def find_shared_data() -> Path | None:  # None if there is none
     "The folder of real images and weights that studies use, or None."
     import taskpriors
 
-    beside = Path(taskpriors.__file__).resolve().parents[2] / "shared" / "data"
-    places = [os.environ.get("TASKPRIORS_DATA"), beside]
+    places = [
+        os.environ.get("TASKPRIORS_DATA"),
+        Path(taskpriors.__file__).resolve().parents[2] / "shared" / "data",
+    ]
     return next((Path(p) for p in places if p and (Path(p) / "images").is_dir()), None)
