@@ -6,13 +6,14 @@ import zipfile
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
 
 import taskpriors as tp
 import taskpriors.jobs.label_sheet as label_sheet
-from taskpriors.inputs.row_labels import groups_of_points, read_labels
+from taskpriors.inputs.row_labels import groups_of_points, read_labels, rows_of_frames
 
 QUICK = dict(n_tasks=20, cache=False, progress=False)
 PICTURES = np.random.default_rng(0).integers(0, 256, (40, 8, 8), dtype=np.uint8)
@@ -323,8 +324,13 @@ def test_lists_by_name_in_json_are_points_or_columns(n_features, tmp_path):
     X = np.random.default_rng(0).normal(size=(200, n_features)).tolist()
     path = tmp_path / "rows.json"
     path.write_text(json.dumps({f"image{k}.png": row for k, row in enumerate(X)}))
-    with pytest.raises(ValueError, match="must say whether its names are points or columns"):
+    with pytest.raises(ValueError, match="must say whether its names are points or columns") as e:
         tp.embed(path, None, cache=False)
+    assert "their names in a first column id" in str(e.value)
+    names = [f"image{k}.png" for k in range(len(X))]
+    columns = {"id": names} | {f"x{k}": column for k, column in enumerate(zip(*X, strict=True))}
+    pd.DataFrame(columns).to_csv(tmp_path / "rows.csv", index=False)
+    assert rows_of_frames({"a": tmp_path / "rows.csv"}, "rank_models").points.names == names
     path.write_text(json.dumps(X))
     np.testing.assert_allclose(tp.embed(path, None, cache=False), X, rtol=1e-6)
 

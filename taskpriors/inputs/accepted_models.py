@@ -41,13 +41,8 @@ class Encoder(sources.Source):
     taken: str = ""  # of the network, or of sparse features, in words, if known before it runs
     points: str = ""  # digest of the names of the points that given features say
 
-    def key(
-        self,
-        images: ImageSource,
-        dtype: str,  # precision of the forward pass
-        probe: str,  # digest of the features of a few of the images
-    ) -> str:
-        "Hash of everything that decides the features of `images`."
+    def key(self, images: ImageSource, dtype: str, probe: str) -> str:
+        "Hash of everything that decides the features of `images`, with the digest of a probe."
         decides = dict(
             name=self.name,
             model=description_of(self.forward),
@@ -73,6 +68,8 @@ def _check_description(transform: Any, pooling: Any, name: Any, cache: Any):
     for what, value in dict(name=name, pooling=pooling).items():
         if value is not None:
             checks.check_instance(value, str, "embed", what, remedy="pass a text or None")
+    if name is not None:
+        sources.check_name(name, "a model", "embed")
     if cache is not None and not isinstance(cache, bool):
         store.cache_dir(cache)
     if transform is not None and (not callable(transform) or isinstance(transform, type)):
@@ -110,20 +107,12 @@ def _open_named(source, pooling, cache):  # _Named
 
 def _refuse_source(source):  # what can be no model of images
     rule, remedy = "model must be a name, a module, a function, or features", "see embed"
-    match source:
-        case sources.Unknown(value=tuple()):
-            rule = "a pair must be (module, transform), or (network, processor) of transformers"
-            checks.refuse("embed", rule, source.kind, "pass these two", TypeError)
-        case sources.Unknown():
-            checks.refuse("embed", rule, source.kind, remedy, TypeError)
-    checks.refuse("embed", rule, source.label, "pass texts to embed_texts", TypeError)
-
-
-def _of_features(source, name):  # Encoder
-    read = read_features(source, "embed")
-    rows = checks.check_features(read.values, "embed", min_rows=1)
-    name = name or source.label
-    return Encoder(name, None, features=rows, points=read.points, taken=read.origin)
+    if not isinstance(source, sources.Unknown):
+        checks.refuse("embed", rule, source.label, "pass texts to embed_texts", TypeError)
+    if isinstance(source.value, tuple):
+        rule = "a pair must be (module, transform), or (network, processor) of transformers"
+        remedy = "pass these two"
+    checks.refuse("embed", rule, source.kind, remedy, TypeError)
 
 
 def _without_classes(module, pooling, name):  # what the network gives under its name
@@ -156,7 +145,10 @@ def load_encoder(
     if isinstance(source, Encoder):
         return source
     if sources.is_given(source):
-        return _of_features(source, name)
+        read = read_features(source, "embed")
+        rows = checks.check_features(read.values, "embed", min_rows=1)
+        given: dict[str, Any] = dict(features=rows, points=read.points, taken=read.origin)
+        return Encoder(name or source.label, None, **given)
     taken, name = "", name or source.label
     if isinstance(source, sources.Name):
         taken = "" if source.of_zoo or source.of_hub or pooling else pretrained.CLASSIFIER_INPUT

@@ -65,11 +65,8 @@ class ChannelAxes(TorchFunctionMode):
         if axis is not None:
             self._known[id(x)] = weakref.ref(x), axis
 
-    def put_pictures(
-        self,
-        inputs: Any,  # of a batch, a tensor or name -> tensor
-    ) -> Tensor | None:  # those with four axes
-        "Say of pictures that their channels are on axis 1."
+    def put_pictures(self, inputs: Any) -> Tensor | None:  # those with four axes
+        "Say of pictures in a batch, a tensor or name -> tensor, that axis 1 holds their channels."
         parts = list(inputs.values()) if isinstance(inputs, dict) else [inputs]
         pictures = [x for x in parts if isinstance(x, Tensor) and x.ndim == 4]
         for x in pictures:
@@ -114,11 +111,12 @@ class ChannelAxes(TorchFunctionMode):
         return out
 
 # %% ../../nbs/inputs/02_axes.ipynb #739a713e
-def axis_by_shape(
-    shape: tuple,  # of a map, (n, ., ., .)
-    pictures: Tensor | None,  # that the map was made of, shape (n, c, h, w)
-) -> int | None:  # 1 or 3; None if both or neither fit
-    "Where the channels of a map are, if its height and width have the ratio of the pictures."
+def axis_by_shape(shape: tuple, pictures: Tensor | None) -> int | None:
+    """Where the channels of a map are, if its height and width have the ratio of the pictures.
+
+    1 or 3, from the shape of the map, (n, ., ., .), and pictures (n, c, h, w); None if both or
+    neither fit.
+    """
     if pictures is None:
         return None
     height, width = pictures.shape[-2:]
@@ -130,13 +128,8 @@ def axis_by_shape(
     return None if first == last else (1 if first else 3)
 
 
-def channels_of(
-    run: Callable,  # inputs -> the map, a tensor of four axes
-    inputs: Any,  # one or two of them, a tensor or name -> tensor
-    module: nn.Module | None,  # that runs
-    caller: str,  # who asks
-) -> int:  # 1 or 3
-    "Which axis of the map that a model returns holds the channels."
+def channels_of(run: Callable, inputs: Any, module: nn.Module | None, caller: str) -> int:
+    "Which axis, 1 or 3, holds the channels of the map (n, ., ., .) that few inputs become."
     with ChannelAxes() as axes:
         pictures = axes.put_pictures(inputs)
         out = run(inputs)

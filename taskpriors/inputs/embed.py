@@ -59,9 +59,7 @@ class Prepared(torch.utils.data.Dataset):
         return x if isinstance(x, (Tensor, Mapping)) else torch.as_tensor(np.asarray(x))
 
 # %% ../../nbs/inputs/06_embed.ipynb #1c390f7e
-def _stack(
-    rows: list,
-) -> Tensor | dict[str, Any]:
+def _stack(rows: list) -> Tensor | dict[str, Any]:
     if isinstance(rows[0], Mapping):
         return {name: _stack([torch.as_tensor(row[name]) for row in rows]) for name in rows[0]}
     shapes = {tuple(x.shape) for x in rows}
@@ -83,10 +81,7 @@ class Setup(NamedTuple):
     progress: bool  # or a bar
 
 # %% ../../nbs/inputs/06_embed.ipynb #9aab57fb
-def _batch_encoder(
-    enc: Encoder,
-    setup: Setup,
-) -> BatchEncoder:
+def _batch_encoder(enc: Encoder, setup: Setup) -> BatchEncoder:
     return BatchEncoder(
         caller="embed",
         name=enc.name,
@@ -97,10 +92,8 @@ def _batch_encoder(
     )
 
 # %% ../../nbs/inputs/06_embed.ipynb #7c38ec4f
-def feature_batches(
-    enc: Encoder, images: ImageSource, start: int, setup: Setup
-) -> Iterator:  # of features (b, d), float32, on the CPU
-    "Features of the images from a row on, a batch at a time."
+def feature_batches(enc: Encoder, images: ImageSource, start: int, setup: Setup) -> Iterator:
+    "Features (b, d), float32, on the CPU, of the images from a row on, a batch at a time."
     if isinstance(images, LoadedBatches):
         loader = images.batches(start)
     else:
@@ -124,14 +117,6 @@ def feature_batches(
         yield out
 
 # %% ../../nbs/inputs/06_embed.ipynb #dcc7d3bd
-def _is_half(enc: Encoder, setup: Setup) -> bool:
-    weights = enc.module.parameters() if enc.module is not None else ()
-    return setup.dtype != "float32" or any(w.dtype in _HALF for w in weights)
-
-
-_HALF = (torch.float16, torch.bfloat16)
-
-
 class Probe:
     "A few of the inputs, from the first to the last, and what a model makes of them."
 
@@ -148,12 +133,14 @@ class Probe:
             return row_at(places[i])
 
         self.n, self._places = len(places), places
-        on_gpu = ON_GPU if setup.device.type == "cuda" else EXACT
+        weights = () if enc.module is None else enc.module.parameters()
+        kinds = {setup.dtype, *(str(w.dtype).removeprefix("torch.") for w in weights)}
+        exact = ON_GPU if setup.device.type == "cuda" else EXACT
         self.name, self.device = enc.name, setup.device
         self.look = Look(
             features=lambda some: network(_stack([prepare(i) for i in some])).cpu(),
             inputs=prepare,
-            tolerance=HALF if _is_half(enc, setup) else on_gpu,
+            tolerance=HALF if kinds & {"float16", "bfloat16"} else exact,
             kind=getattr(images, "kind", "images"),
             fixed_mode=encoders.is_scripted(enc.forward if enc.module is None else enc.module),
         )
@@ -183,11 +170,8 @@ class Probe:
                 return
             check_encoder(self.look, together, self.name)
 
-    def check_run(
-        self,
-        features: Tensor,  # of all inputs, shape (n, d)
-    ) -> None:
-        "Refuse a model whose features in the batches of a run are not those of the few."
+    def check_run(self, features: Tensor) -> None:
+        "Refuse a model whose features (n, d) in the batches of a run are not those of the few."
         if self.together is not None:
             check_whole_batches(self.look, self.together, features[self._places], self.name)
 
@@ -210,27 +194,15 @@ class _Entry(NamedTuple):
         "Folder of the rows that are finished while the model runs."
         return self.path.with_suffix(".parts")
 
-    def find(
-        self,
-        path: Path,  # the finished file, or a part
-        n: int,  # rows that it must hold
-        caller: str | None,  # who warns; None does not warn
-    ):  # features and description, or None
-        "The features in a file, if they are what they must be."
+    def find(self, path: Path, n: int, caller: str | None):  # features and description, or None
+        "The features in the finished file or a part, if they are what they must be."
         entries = dict(key=self.key, seconds=float, device=str)
         like = dict(features=torch.empty(n, self.dim, device="meta"))
         stored = store.find_tensors(path, entries, like, caller=caller)
         return stored and (stored[0]["features"], stored[1])
 
-    def keep(
-        self,
-        path: Path,  # the finished file, or a part
-        features: Tensor,
-        description: dict,  # seconds, device, ...
-        *,
-        sidecar: bool,  # is a readable description to lie beside it?
-    ) -> bool:  # are they stored?
-        "Store features, if the cache can be written."
+    def keep(self, path: Path, features: Tensor, description: dict, *, sidecar: bool) -> bool:
+        "Store features, if the cache can be written; with a readable description beside them."
         entries = dict(description, key=self.key)
         tensors = dict(features=features)
         return store.keep_tensors(path, tensors, entries, sidecar=sidecar, root=self.root)
@@ -265,10 +237,7 @@ class _Rows:
             self.entry.keep(path, part, dict(seconds=spent, device=self.device), sidecar=False)
 
 # %% ../../nbs/inputs/06_embed.ipynb #42026272
-def _read_parts(
-    entry: _Entry | None,
-    device: str,
-) -> _Rows:
+def _read_parts(entry: _Entry | None, device: str) -> _Rows:
     rows = _Rows(entry, device)
     if entry is None:
         return rows
@@ -321,12 +290,9 @@ class Features(Result):
 
 # %% ../../nbs/inputs/06_embed.ipynb #e96e0185
 def _lookup(
-    enc: Encoder,
-    images: ImageSource,
-    setup: Setup,
-    entry: _Entry,
-    caller: str | None,  # who warns; None does not warn
-) -> Features | None:  # None if there is no such file
+    enc: Encoder, images: ImageSource, setup: Setup, entry: _Entry, caller: str | None
+) -> Features | None:
+    "What the cache holds; without a caller it does not warn of a file that is none."
     stored = entry.find(entry.path, entry.n, caller)
     if stored is None:
         return None
@@ -343,12 +309,7 @@ def _lookup(
     )
 
 # %% ../../nbs/inputs/06_embed.ipynb #98f4f5dd
-def _compute(
-    enc: Encoder,
-    images: ImageSource,
-    setup: Setup,
-    entry: _Entry | None,  # where features are stored; None stores nothing
-) -> Features:
+def _compute(enc: Encoder, images: ImageSource, setup: Setup, entry: _Entry | None) -> Features:
     with encoders.evaluating(enc.forward if enc.module is None else enc.module, setup.device):
         rows = _read_parts(entry, str(setup.device))
         done = len(rows)
@@ -395,11 +356,7 @@ def _drop_left_parts(parts: Path):
 
 # %% ../../nbs/inputs/06_embed.ipynb #eede8b47
 def _find_or_store(
-    enc: Encoder,
-    images: ImageSource,
-    setup: Setup,
-    entry: _Entry,
-    probe: Probe,
+    enc: Encoder, images: ImageSource, setup: Setup, entry: _Entry, probe: Probe
 ) -> Features:
     if stored := _lookup(enc, images, setup, entry, None):
         if os.path.isdir(entry.parts):
@@ -411,22 +368,12 @@ def _find_or_store(
         probe.check()
         new = _compute(enc, images, setup, entry)
         probe.check_run(new.features)
-        description = dict(
-            name=new.name,
-            seconds=new.seconds,
-            device=new.device,
-            dtype=new.dtype,
-            images=new.images,
-            dim=new.dim,
-            n=len(images),
-            fingerprint=images.fingerprint,
-            transform=encoders.printed_form(enc.transform),
-            pooling=enc.pooling,
-            weights=store.digest_tensors(enc.module.state_dict())
-            if enc.module is not None
-            else None,
-            versions=dict(torch=torch.__version__),
-        )
+        named = ("name", "seconds", "device", "dtype", "images", "dim")
+        description: dict[str, Any] = {k: getattr(new, k) for k in named}
+        weights = None if enc.module is None else store.digest_tensors(enc.module.state_dict())
+        transform, versions = encoders.printed_form(enc.transform), dict(torch=torch.__version__)
+        description |= dict(n=len(images), fingerprint=images.fingerprint, transform=transform)
+        description |= dict(pooling=enc.pooling, weights=weights, versions=versions)
         if entry.keep(entry.path, new.features, description, sidecar=True):
             shutil.rmtree(entry.parts, ignore_errors=True)
     for parts in entry.path.parent.glob("*.parts"):
@@ -439,10 +386,7 @@ def _pooling(enc: Encoder, probe: Probe) -> str:
 
 
 def _find_or_compute(
-    enc: Encoder,
-    images: ImageSource,
-    setup: Setup,
-    cache: CacheLike | None,
+    enc: Encoder, images: ImageSource, setup: Setup, cache: CacheLike | None
 ) -> Features:
     with encoders.evaluating(enc.forward if enc.module is None else enc.module, setup.device):
         probe = Probe(enc, images, setup)

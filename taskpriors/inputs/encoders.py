@@ -15,7 +15,7 @@ import sys
 import threading
 import types
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
@@ -59,10 +59,7 @@ def is_untrained(module: nn.Module | None) -> bool:  # False, too, if nothing te
     return bool(scaled) and all(map(is_initial, scaled))
 
 # %% ../../nbs/inputs/03_encoders.ipynb #47d93d5f
-def check_device(
-    device: str | torch.device,  # a torch device or its name
-    caller: str,  # who asks
-) -> torch.device:
+def check_device(device: str | torch.device, caller: str) -> torch.device:
     "Return a device on which torch can allocate here, or raise `ValueError`."
     try:
         return torch.zeros(0, device=device).device
@@ -132,9 +129,7 @@ def _parts_of(obj: Any) -> list[Any]:  # what an object may call
     return parts
 
 
-def modules_within(
-    obj: object,  # a module, a function, a bound method, a partial, or anything that holds one
-) -> list[nn.Module]:
+def modules_within(obj: object) -> list[nn.Module]:
     "The networks that a callable runs, as far as they can be seen from outside."
     modules: list = []
     waiting = deque([obj])
@@ -151,10 +146,8 @@ def modules_within(
     return modules
 
 
-def is_scripted(
-    model: object,  # a module, or anything that holds or runs modules
-) -> bool:
-    "Is a part of it a script of torch? A trace keeps the mode that it was made in."
+def is_scripted(model: object) -> bool:
+    "Is a part of what runs a script of torch? A trace keeps the mode that it was made in."
     parts = (part for module in modules_within(model) for part in module.modules())
     return any(isinstance(part, torch.jit.ScriptModule) for part in parts)
 
@@ -200,10 +193,7 @@ def _quiet_here(module: nn.Module, inputs: tuple) -> None:
 
 
 @contextmanager
-def evaluating(
-    model: object,  # a module, or anything that holds or runs modules
-    device: str | torch.device | None = None,  # where to run a module; None is where it is
-) -> Iterator[None]:
+def evaluating(model: object, device: str | torch.device | None = None) -> Iterator[None]:
     "Put what runs into evaluation mode, and a module on a device, and back afterwards."
     outer = getattr(_HERE, "state", None)
     state = _HERE.state = _State() if outer is None else outer
@@ -309,7 +299,15 @@ class BatchEncoder:
             shapes = ", ".join(f"{k} {tuple(v.shape)}".lstrip() for k, v in named.items())
             message = " ".join(str(e).split())[:160]
             got = f"{type(e).__name__}: {message} on shape {shapes}"
-            checks.refuse(self.caller, rule, got, "check the model and its inputs", RuntimeError)
+            checks.refuse(self.caller, rule, got, self._remedy(named.values()), RuntimeError)
+
+    def _remedy(self, inputs: Iterable) -> str:
+        layers = (w for m in modules_within(self.forward) for w in m.parameters())
+        weights, given = ({w.dtype for w in ws if w.is_floating_point()} for ws in (layers, inputs))
+        if not weights or not given or weights & given:
+            return "check the model and its inputs"
+        of, to = (str(min(kinds, key=str)).removeprefix("torch.") for kinds in (weights, given))
+        return f"call .float() on the network, whose weights are {of} and whose inputs {to}"
 
 # %% ../../nbs/inputs/03_encoders.ipynb #a90fa44b
 def _source(f: Callable) -> str:  # the text of a function, or its byte code
@@ -323,9 +321,7 @@ def _source(f: Callable) -> str:  # the text of a function, or its byte code
     return repr([c.co_code, c.co_names, *constants])
 
 # %% ../../nbs/inputs/03_encoders.ipynb #a91897d8
-def _class_source(
-    cls: type,
-) -> list[list[str]]:  # per class: its name and the source of its methods
+def _class_source(cls: type) -> list[list[str]]:  # per class: name, source of its methods
     mine = [k for k in cls.__mro__ if not k.__module__.startswith(("torch.", "builtins"))]
     return [
         [k.__qualname__, *(_source(f) for _, f in sorted(vars(k).items()) if inspect.isfunction(f))]
@@ -333,9 +329,7 @@ def _class_source(
     ]
 
 # %% ../../nbs/inputs/03_encoders.ipynb #66f65b1a
-def printed_form(
-    obj: object,
-) -> str:
+def printed_form(obj: object) -> str:
     "How an object prints, without addresses in memory."
     return re.sub(r"0x[0-9a-f]+", "0x", repr(obj))
 
@@ -344,9 +338,8 @@ def _tensors(module: nn.Module) -> dict[str, Tensor]:  # name -> tensor
     return {**module.state_dict(), **dict(module.named_buffers())}
 
 
-def _content(
-    value,
-) -> str:  # a digest of numbers; for anything else, or a tensor without bytes, how it prints
+def _content(value) -> str:
+    "A digest of numbers; for anything else, or a tensor without bytes, how it prints."
     try:
         if isinstance(value, np.ndarray):
             return digest_tensors(dict(value=torch.as_tensor(np.array(value))))
@@ -359,9 +352,8 @@ def _content(
     return printed_form(value)
 
 # %% ../../nbs/inputs/03_encoders.ipynb #fd25b8f8
-def _own_settings(
-    obj,
-) -> dict[str, Any]:  # attributes that json can hold, and digests of tensors, arrays and modules
+def _own_settings(obj) -> dict[str, Any]:
+    "Attributes that json can hold, and digests of tensors, arrays and modules."
     settings = {}
     for k, v in sorted(getattr(obj, "__dict__", {}).items()):
         if k.startswith("_") or k in ("training", "pretrained_cfg", "default_cfg"):
@@ -376,11 +368,11 @@ def _own_settings(
     return settings
 
 # %% ../../nbs/inputs/03_encoders.ipynb #729d22a3
-def description_of(
-    obj: Any,  # a module, a function, a bound method, a partial or any other callable
-    depth: int = 5,  # how far to follow functions that hold functions
-) -> str | list[Any] | dict[str, Any]:  # what json can hold
-    "Everything that decides what a callable returns, as far as it can be seen from outside."
+def description_of(obj: Any, depth: int = 5) -> str | list[Any] | dict[str, Any]:
+    """Everything that decides what a callable returns, as far as it can be seen, for json.
+
+    Functions that hold functions are followed so deep.
+    """
 
     def inner(o):
         return description_of(o, depth - 1) if callable(o) and depth else _content(o)
@@ -428,11 +420,11 @@ def unmoved_generators(device: torch.device | None = None) -> Iterator[None]:
         random.setstate(state[1])
 
 
-def outputs_digest(
-    evaluate: Callable,  # () -> outputs of the model on its probe, a tensor
-    device: torch.device,  # where the model runs
-) -> str | None:  # 64 hexadecimal digits; None if a second evaluation differs, or one fails
-    "Digest of what a model returns for its probe, bit for bit."
+def outputs_digest(evaluate: Callable, device: torch.device) -> str | None:
+    """Digest of what a model returns for its probe, bit for bit, in 64 hexadecimal digits.
+
+    None if a second evaluation differs, or one fails.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -47,9 +47,8 @@ _BOMB = 2**28  # bytes from which a compressed array is looked at
 _DENSEST = 100  # how many times shorter than its content it may be
 
 
-def _members(
-    path: Path, key: str | None
-) -> list[zipfile.ZipInfo]:  # those of the key, else of 'features', else all
+def _members(path: Path, key: str | None) -> list[zipfile.ZipInfo]:
+    "Those of the key, else of 'features', else all."
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
     named = [m for m in members if m.filename.removesuffix(".npy") == (key or "features")]
@@ -66,9 +65,7 @@ def refuse_bomb(path: Path, member: zipfile.ZipInfo, caller: str) -> None:
     check_memory(member.file_size, caller, "store fewer rows or fewer bits")
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #983dcdbc
-def map_npy(
-    path: Path,
-) -> np.ndarray:
+def map_npy(path: Path) -> np.ndarray:
     "The array in an .npy file, mapped."
     try:
         return np.load(path, mmap_mode="c", allow_pickle=False)
@@ -125,9 +122,7 @@ def _in_order(frame: DataFrame, what: str, caller: str) -> DataFrame:
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #2e30d35c
 def table_values(
-    frame: DataFrame,  # pandas.DataFrame, one row a point
-    caller: str,  # who asks
-    what: str = "a data frame of features",  # what to call it
+    frame: DataFrame, caller: str, what: str = "a data frame of features"
 ) -> np.ndarray:  # shape (n, d)
     "The features in a table, or a refusal that names the column."
     named = [name for name in _VECTORS if name in frame]
@@ -218,9 +213,7 @@ def _looked_into(path: Path, caller: str, read: Callable):
         refuse(caller, f"{path.name} must hold features", got, _remedy_for(path), OSError)
 
 
-def _remedy_for(
-    path: Path,
-) -> str:
+def _remedy_for(path: Path) -> str:
     if sources.is_vector_cache(path.parent):
         return "it is part of a cache of mteb: name its folder"
     if path.exists() and path.suffix.lower() in (".pt", ".pth"):
@@ -239,11 +232,9 @@ def _stored(path: Path, key: str | None) -> dict[str, Any]:  # name -> array
             from scipy.sparse import load_npz
 
             return {"features": load_npz(path)}
-        if len(names) != 1:
-            with np.load(path, allow_pickle=False) as archive:
-                return dict.fromkeys(sorted(archive.files))
         with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in names}
+            several = dict.fromkeys(sorted(archive.files))
+            return several if len(names) != 1 else {name: archive[name] for name in names}
     if ending == ".safetensors":
         from safetensors.torch import load_file
 
@@ -277,12 +268,7 @@ def _named_tensors(saved: Any) -> dict[Any, Any]:  # name -> array
     return dict(enumerate(saved))
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #5094a5ee
-def _chosen(
-    arrays: dict,  # name -> array
-    path: Path,
-    key: str | None,
-    caller: str,
-):  # an array
+def _chosen(arrays: dict, path: Path, key: str | None, caller: str):  # an array
     if key in arrays and arrays[key] is not None:
         return arrays[key]
     names = ", ".join(map(repr, arrays))
@@ -300,16 +286,6 @@ def _chosen(
     return next(iter(arrays.values()))
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #3651639d
-def _refuse_folder(
-    folder: Path,
-    caller: str,
-):
-    tasks = sorted(path.name for path in folder.iterdir() if sources.is_vector_cache(path))
-    rule = "a folder must hold a network, or features that NumpyCache of mteb wrote"
-    remedy = f"name the folder of one task, e.g. {tasks[0]}" if tasks else "name a file of features"
-    refuse(caller, rule, folder.name, remedy)
-
-
 def read_feather(path: Path, caller: str) -> DataFrame:
     "A table in a feather file."
     import pandas as pd
@@ -328,25 +304,13 @@ def read_json(path: Path, caller: str) -> DataFrame:
         if frame is None and isinstance(read, dict) and len(read) > 1:
             rule = f"{path.name:.40} must say whether its names are points or columns"
             got = f"lists by name, as {next(iter(read))!r:.40}"
-            refuse(caller, rule, got, "write a list of rows, or one record a line into .jsonl")
+            remedy = "write points into .csv or .parquet, their names in a first column id"
+            refuse(caller, rule, got, f"{remedy}, and columns as one record a line into .jsonl")
         return pd.DataFrame(read) if frame is None else frame
     return pd.DataFrame([json.loads(line) for line in text.splitlines() if line.strip()])
 
 
-def _frame_in(
-    path: Path,
-    caller: str,
-) -> DataFrame:
-    return (
-        read_feather(path, caller) if path.suffix.lower() == ".feather" else read_json(path, caller)
-    )
-
-
-def _unpacked(
-    path: Path,
-    folder: str,  # where the content goes
-    caller: str,
-) -> Path:
+def _unpacked(path: Path, folder: str, caller: str) -> Path:  # in the folder
     "The content of a packed file, unless it is far longer than features of its size would be."
     import bz2
     import gzip
@@ -371,23 +335,19 @@ def _read_file(path: Path, key: str | None, caller: str):  # an array or a tenso
             values = _read_file(_unpacked(path, folder, caller), key, caller)
             return torch.tensor(np.array(values)) if isinstance(values, np.memmap) else values
     if ending in (".json", ".jsonl", ".feather") and key is None:
-        return table_values(_frame_in(path, caller), caller, path.name[-80:])
+        frame_in = read_feather if ending == ".feather" else read_json
+        return table_values(frame_in(path, caller), caller, path.name[-80:])
     if ending in _TABLES and key is None:
         return table_in(path, caller)
     if ending in _ARRAYS:
-        return _read_arrays(path, key, caller)
+        for member in _members(path, key) if ending == ".npz" else ():
+            refuse_bomb(path, member, caller)
+        return _with_room(_chosen(_stored(path, key), path, key, caller), caller)
     rule = f"{path.name[-60:]} must be a file of features"
     if not path.exists():
         refuse(caller, rule, "no such file", "check the path", OSError)
     remedy = CURES.get(ending, f"store them as one of {', '.join(FEATURE_FILES)}")
     refuse(caller, rule, f"the ending {path.suffix or 'none'}", remedy)
-
-
-def _read_arrays(path: Path, key: str | None, caller: str):  # an array or a tensor
-    if path.suffix.lower() == ".npz":
-        for member in _members(path, key):
-            refuse_bomb(path, member, caller)
-    return _with_room(_chosen(_stored(path, key), path, key, caller), caller)
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #a3b484ad
 def _in_memory(values: Any, caller: str) -> ArrayLike:  # an array, a memory map or a data frame
@@ -405,10 +365,7 @@ def _dense(values: Any, caller: str) -> Rows:
     return Rows(values)
 
 
-def read_features(
-    source: str | Path | ArrayLike | sources.Source,  # a file, FILE.npz:KEY, a folder, an array
-    caller: str,  # who asks
-) -> Rows:
+def read_features(source: str | Path | ArrayLike | sources.Source, caller: str) -> Rows:
     "Features as they are stored, mapped where that is possible."
     source = sources.source_of(source)
     if isinstance(source, sources.Matrix):
@@ -420,7 +377,10 @@ def read_features(
         refuse(caller, rule, source.label, remedy, TypeError)
     path, key = source.path, source.key
     if path.is_dir() and not sources.is_vector_cache(path):
-        _refuse_folder(path, caller)
+        tasks = sorted(inner.name for inner in path.iterdir() if sources.is_vector_cache(inner))
+        rule = "a folder must hold a network, or features that NumpyCache of mteb wrote"
+        task = f"the folder of one task, e.g. {tasks[0]}" if tasks else "a file of features"
+        refuse(caller, rule, path.name, f"name {task}")
     if path.is_dir():
         return _looked_into(path, caller, lambda: read_mteb_cache(path, caller))
     return _dense(_looked_into(path, caller, lambda: _read_file(path, key, caller)), caller)

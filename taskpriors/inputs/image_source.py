@@ -28,10 +28,8 @@ from ..checks import ArrayLike, Axes
 from ..results import new_axes
 
 # %% ../../nbs/inputs/04_image_source.ipynb #15f16062
-def rgb_pixels(
-    a: object,  # array, shape (..., H, W) or (..., H, W, 3): uint8, or floats in [0, 1]
-) -> np.ndarray:  # the same shape, uint8
-    "Pixel values in 8 bits."
+def rgb_pixels(a: object) -> np.ndarray:
+    "Pixel values, uint8 or floats in [0, 1], in 8 bits and in their shape, (..., H, W[, 3])."
     rule = "pixels must be uint8, or floats in [0, 1]"
     a = np.asarray(a.detach().cpu() if isinstance(a, Tensor) else a)
     if a.dtype == np.uint8:
@@ -79,12 +77,8 @@ def _upright(image):  # PIL image
         return image
 
 
-def to_rgb(
-    image: Any,  # PIL image of any mode
-    exif_rotation: bool = True,
-    depth: int = 16,  # bits that images of 16 bits use
-) -> Any:  # PIL image, in RGB
-    "A PIL image of any mode in RGB, upright unless it is to stay as it is stored."
+def to_rgb(image: Any, exif_rotation: bool = True, depth: int = 16) -> Any:
+    "A PIL image of any mode in RGB, upright or as stored; of 16 bits it uses `depth`."
     kind = image.format
     if exif_rotation:
         image = _upright(image)
@@ -134,12 +128,8 @@ def _image_digest(content):  # 32 bytes
     return hashlib.sha256(f"{content.size}".encode() + content.tobytes()).digest()
 
 # %% ../../nbs/inputs/04_image_source.ipynb #91fa7c1b
-def decode_image(
-    content: Any,  # encoded bytes, or a PIL image
-    exif_rotation: bool = True,
-    depth: int = 16,  # bits that images of 16 bits use
-) -> Any:  # PIL image, in RGB
-    "The image that encoded bytes or pixels hold."
+def decode_image(content: Any, exif_rotation: bool = True, depth: int = 16) -> Any:
+    "The PIL image in RGB that encoded bytes hold, or the one that is passed."
     from PIL import Image
 
     if not isinstance(content, bytes):
@@ -147,10 +137,11 @@ def decode_image(
     return to_rgb(Image.open(io.BytesIO(content)), exif_rotation, depth)
 
 
-def check_decodes(
-    content: Any,  # encoded bytes, or a PIL image
-) -> int | None:  # the brightest value of an image of 16 bits, None of others
-    "Raise what the decoder raises if the content is not a whole image."
+def check_decodes(content: Any) -> int | None:
+    """Raise what the decoder raises if the content is not a whole image.
+
+    The brightest value of an image of 16 bits, None of others.
+    """
     from PIL import Image
 
     if isinstance(content, bytes):

@@ -51,10 +51,8 @@ _FIRST_BYTES = (
 )
 
 
-def is_hidden(
-    name: str,  # of a file or folder
-) -> bool:
-    "Is it one that programs leave for themselves?"
+def is_hidden(name: str) -> bool:
+    "Is a file or folder one that programs leave for themselves?"
     return name.startswith(".") or name.lower() in _SYSTEM
 
 
@@ -69,11 +67,8 @@ class LeftOut(NamedTuple):
     hidden: list  # of the images in them: names of hidden and system folders and files
     foreign: Counter  # ending -> number of files
 
-    def say(
-        self,
-        place: str,  # folder or archive
-    ) -> None:
-        "Warn of what is left out, if anything is."
+    def say(self, place: str) -> None:
+        "Warn of what is left out of a folder or an archive, if anything is."
         parts = []
         if self.hidden:
             n, names = len(self.hidden), ", ".join(sorted(set(self.hidden))[:4])
@@ -86,13 +81,11 @@ class LeftOut(NamedTuple):
             warnings.warn(message, stacklevel=5)
 
 
-def _is_image(
-    name: str,
-    types: Sequence,  # endings of images
-    start: Callable | None,  # of no argument: the first bytes; None if endings decide
-    left_out: LeftOut,
-) -> bool:
-    "Is a file an image by its ending, or by its first bytes if its ending says nothing?"
+def _is_image(name: str, types: Sequence, start: Callable | None, left_out: LeftOut) -> bool:
+    """Is a file an image by its ending, or by its first bytes if its ending says nothing?
+
+    `start()` reads these; None: endings alone decide.
+    """
     ending = os.path.splitext(name)[1].lower()
     if is_hidden(name):
         left_out.hidden.extend([name] * (ending in types))
@@ -110,11 +103,8 @@ def _is_image(
         return False
 
 # %% ../../nbs/inputs/04_images.ipynb #321d4c7d
-def open_dataset(
-    name: str,  # hfds/, hfids/, tfds/, wds/ or torch/, then a name; empty for a folder at root=
-    **kwargs: Any,  # of timm.data.create_dataset
-) -> Dataset:  # of timm
-    "Open a folder or a named data set with timm."
+def open_dataset(name: str, **kwargs: Any) -> Dataset:
+    "Open a named data set, as hfds/NAME, or the folder at root= without a name, with timm."
     from timm.data import create_dataset
 
     try:
@@ -163,12 +153,8 @@ class ListedImages(NamedTuple):
     classes: dict[str, int]  # name -> class
 
 
-def list_images(
-    folder: str,
-    types: Sequence,  # endings of names, such as .png
-    class_map: Any,  # name -> class, a file of them, or nothing
-) -> ListedImages:
-    "Images of a folder in timm's order, with their classes."
+def list_images(folder: str, types: Sequence, class_map: Any) -> ListedImages:
+    "Images of a folder in timm's order, with their classes, which a map or a file of it may say."
     left_out, pairs = LeftOut([], Counter()), []
     by_content = types is IMAGE_TYPES
     for place, name in _walk(folder, left_out):
@@ -306,10 +292,8 @@ def _list_archive(path):  # name -> place in the file; None in a zip file
             plain = [m for m in archive if m.isreg() and not m.issparse()]
             return {m.name: (m.offset_data, m.size) for m in plain}
     except (tarfile.TarError, zipfile.BadZipFile, NotImplementedError, EOFError) as e:
-        remedy = "unpack it and name the folder"
-        checks.refuse(
-            "load_images", f"{path.name} must open", image_source.why_unreadable(e), remedy, OSError
-        )
+        rule, got = f"{path.name} must open", image_source.why_unreadable(e)
+        checks.refuse("load_images", rule, got, "unpack it and name the folder", OSError)
 
 
 def _load_archive(path, limit, options, *, class_map="", input_key=None, **others):  # ImageSource
@@ -324,10 +308,8 @@ def _load_archive(path, limit, options, *, class_map="", input_key=None, **other
         if hidden is not None:
             ending = os.path.splitext(last)[1].lower()
             left_out.hidden.extend([hidden] * (ending in types))
-        elif _is_image(last, types, None, left_out):
+        elif _is_image(last, types, None if input_key else (lambda: b""), left_out):  # by name
             pairs.append((name, os.path.basename(os.path.dirname(name))))
-        elif not input_key and os.path.splitext(last)[1].lower() in _FOREIGN:
-            left_out.foreign[os.path.splitext(last)[1].lower()] += 1
     left_out.say(path.name)
     listed = _in_timm_order(pairs, str(path.parent), class_map)
     names, labels = _chosen(listed, limit, path.name, types)
@@ -362,12 +344,13 @@ def _columns_in(columns, keys, usual):  # name of the images' column, name of th
     columns = list(columns)
     image = _key_in(columns, keys[0], usual)
     label = _key_in(columns, keys[1], _LABEL_KEYS)
-    for name, option in ((image, "input_key"), (label, "target_key")):
-        column = keys[option == "target_key"]
-        if name is None and (column is not None or option == "input_key"):
-            rule = f"the column of {'images' if option == 'input_key' else 'labels'} must be known"
-            got = f"the columns {', '.join(map(repr, columns))}"
-            checks.refuse("load_images", rule, got, f"name one of them with {option}=")
+    got = f"the columns {', '.join(map(repr, columns))}"
+    if image is None:
+        rule, remedy = "the column of images must be known", "name one of them with input_key="
+        checks.refuse("load_images", rule, got, remedy)
+    if label is None and keys[1] is not None:
+        rule, remedy = "the column of labels must be known", "name one of them with target_key="
+        checks.refuse("load_images", rule, got, remedy)
     return image, label
 
 
@@ -385,9 +368,8 @@ def _refuse_contradiction(paths, labels, table):
     for file, label in zip(paths, labels or (), strict=False):
         if first.setdefault(file, label) != label:
             rule, got = f"an image of {table} must have one label", f"two for {file!r:.60}"
-            checks.refuse(
-                "load_images", rule, got, "keep one of them; several go to labels= as columns"
-            )
+            remedy = "keep one of them; several go to labels= as columns"
+            checks.refuse("load_images", rule, got, remedy)
 
 
 def _load_table(path, limit, options, *, input_key=None, target_key=None, **others):  # ImageSource
@@ -398,13 +380,13 @@ def _load_table(path, limit, options, *, input_key=None, target_key=None, **othe
     for note in table.notes:
         warnings.warn(f"load_images: {note}", stacklevel=3)
     plain = [tables.plain_name(column) for column in table.columns]
-    if input_key is not None:
-        input_key = plain[table.place_of(input_key, "load_images", "input_key")]
-    if target_key is not None:
-        target_key = plain[table.place_of(target_key, "load_images", "target_key")]
+    keys = [
+        None if key is None else plain[table.place_of(key, "load_images", option)]
+        for key, option in ((input_key, "input_key"), (target_key, "target_key"))
+    ]
     if plain == [""]:  # a list of paths, one a line
         plain = ["path"]
-    image, label = _columns_in(plain, (input_key, target_key), _PATH_KEYS)
+    image, label = _columns_in(plain, keys, _PATH_KEYS)
     paths = [str(file).strip() for file in table.cells[plain.index(image)]]
     some = evenly(len(table), limit).tolist()
     labels = None if label is None else _codes(table.cells[plain.index(label)], label, path.name)
@@ -423,11 +405,9 @@ def _load_table(path, limit, options, *, input_key=None, target_key=None, **othe
 def _codes(cells, column, table):  # whole numbers of at least 0; None if there are no classes
     "Classes in a column of a table: whole numbers as they are, words in alphabetical order."
     if row_labels.are_targets(cells):
-        warnings.warn(
-            f"load_images: the numbers in the column {column!r} of {table} have fractions and are "
-            f"no classes; pass labels={table!r} to rank by them.",
-            stacklevel=4,
-        )
+        message = f"load_images: the numbers in the column {column!r} of {table} have fractions"
+        remedy = f"pass labels={table!r} to rank by them"
+        warnings.warn(f"{message} and are no classes; {remedy}.", stacklevel=4)
         return None
     column_labels = row_labels.column_classes(cells, "load_images")
     n_blank = int((column_labels.classes < 0).sum())
@@ -495,10 +475,9 @@ def _is_stream(source):
 def _load_dataset(ds, name, limit, options, keys=(None, None)):  # ImageSource
     "Images of a data set, streamed or not."
     if _is_stream(ds):
-        return ImageSource(
-            _collect(ds, limit, options["exif_rotation"], keys=keys), name, **options
-        )
-    items = _Items(ds, evenly(len(ds), limit).tolist(), keys)
+        items: Any = _collect(ds, limit, options["exif_rotation"], keys=keys)
+    else:
+        items = _Items(ds, evenly(len(ds), limit).tolist(), keys)
     return ImageSource(items, name, **options)
 
 # %% ../../nbs/inputs/04_images.ipynb #a8630df2
@@ -536,9 +515,8 @@ def _load_named(source, split, limit, options, **kwargs):  # ImageSource
         _refuse_split(split, "digits")
         data = load_digits()
         index = evenly(len(data.images), limit).tolist()
-        return ImageSource(
-            image_source.rgb_pixels(data.images[index] / 16), "digits", labels=data.target[index]
-        )
+        pixels = image_source.rgb_pixels(data.images[index] / 16)
+        return ImageSource(pixels, "digits", labels=data.target[index])
     prefix = source.partition("/")[0].lower()
     if prefix not in ("hfds", "hfids", "tfds", "wds", "torch"):
         rule = "images must be a folder, 'digits', or a data set that starts with"
@@ -553,36 +531,17 @@ def _load_named(source, split, limit, options, **kwargs):  # ImageSource
     ds = open_dataset(source, split=split or "validation", **kwargs)
     return _load_dataset(ds, source, limit, options)
 
-# %% ../../nbs/inputs/04_images.ipynb #3c921614
-def _load_file(path, limit, options, **kwargs):  # ImageSource
-    "Images of an archive or of a table of paths."
-    if path.is_file() and tables.kind_of(path):
-        return _load_table(path, limit, options, **kwargs)
-    if not path.is_file() or path.suffix not in (".zip", ".tar"):
-        rule = "images must be a folder, or a file .npy, .csv, .zip or .tar"
-        packed = path.name.endswith((".tar.gz", ".tgz", ".tar.bz2", ".tar.xz"))
-        remedy = "unpack it and name" if packed else "pass a list of paths, or name"
-        checks.refuse("load_images", rule, f"the file {path.name}", f"{remedy} the folder")
-    return _load_archive(path, limit, options, **kwargs)
-
 # %% ../../nbs/inputs/04_images.ipynb #bddd7d2e
 def _load_object(source, split, limit, options, *, input_key=None, target_key=None, **others):
     "Images that are given as an object."
     _refuse_options(others, "a data set", "input_key and target_key")
     if isinstance(source, torch.utils.data.DataLoader):
-        rule = "images must be a data set, not a loader of batches"
-        checks.refuse(
-            "load_images",
-            rule,
-            "a DataLoader",
-            "pass loader.dataset, or pass the loader to embed or rank_models",
-            TypeError,
-        )
+        rule, got = "images must be a data set, not a loader of batches", "a DataLoader"
+        remedy = "pass loader.dataset, or pass the loader to embed or rank_models"
+        checks.refuse("load_images", rule, got, remedy, TypeError)
     if isinstance(source, Mapping):
         rule, got = "images must be one data set", f"several: {', '.join(map(repr, source))}"
-        remedy = "pass one of them"
-        if source:
-            remedy += f", e.g. images[{next(iter(source))!r}]"
+        remedy = "pass one of them" + "".join(f", e.g. images[{k!r}]" for k in [*source][:1])
         checks.refuse("load_images", rule, got, remedy, TypeError)
     if split is not None:
         rule = "split must be None for images given as objects"
@@ -647,7 +606,14 @@ def load_images(
         return _load_folder(path, split, limit, options, **kwargs)
     if os.path.exists(path):
         _refuse_split(split, path.name[-80:])
-        return _load_file(path, limit, options, **kwargs)
+        if path.is_file() and tables.kind_of(path):
+            return _load_table(path, limit, options, **kwargs)
+        if path.is_file() and path.suffix in (".zip", ".tar"):
+            return _load_archive(path, limit, options, **kwargs)
+        rule = "images must be a folder, or a file .npy, .csv, .zip or .tar"
+        packed = path.name.endswith((".tar.gz", ".tgz", ".tar.bz2", ".tar.xz"))
+        remedy = "unpack it and name" if packed else "pass a list of paths, or name"
+        checks.refuse("load_images", rule, f"the file {path.name}", f"{remedy} the folder")
     return _load_named(os.fspath(source), split, limit, options, **kwargs)
 
 # %% ../../nbs/inputs/04_images.ipynb #f3bcbd2c

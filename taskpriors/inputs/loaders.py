@@ -36,11 +36,8 @@ def _as_labels(values: Any, n: int) -> Tensor | None:
     return values.long().cpu() if whole else None
 
 
-def split_batch(
-    batch: Any,  # what a loader gives
-    caller: str = "embed",  # who asks
-) -> Batch:
-    "Inputs and labels of a batch."
+def split_batch(batch: Any, caller: str = "embed") -> Batch:
+    "Inputs and labels of what a loader gives."
     content, labels = batch, None
     if isinstance(content, (tuple, list)) and content and isinstance(content[0], (Tensor, Mapping)):
         content, *rest = content

@@ -24,11 +24,8 @@ from .sources import Name, Network, PublishedWeights, is_repository, source_of
 from ..refusals import listed
 
 # %% ../../nbs/inputs/03_named_models.ipynb #11bfc461
-def check_timm_name(
-    name: str,  # ARCHITECTURE or ARCHITECTURE.TAG
-    caller: str,  # who asks
-) -> None:
-    "Refuse a name that timm does not know, and say what is near."
+def check_timm_name(name: str, caller: str) -> None:
+    "Refuse a name, ARCHITECTURE[.TAG], that timm does not know, and say what is near."
     import timm
 
     base, _, tag = name.partition(".")
@@ -44,10 +41,8 @@ def check_timm_name(
     refuse(caller, rule, repr(name), remedy)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #0489fa8b
-def _timm_weights(
-    name: str,
-    weights: str,  # "" for timm's own, "untrained", or a file
-) -> dict[str, Any]:  # keyword arguments of timm.create_model
+def _timm_weights(name: str, weights: str) -> dict[str, Any]:
+    "Keyword arguments of timm.create_model; weights are timm's own (''), 'untrained', or a file."
     import timm
 
     if weights == "untrained":
@@ -88,10 +83,8 @@ def _hub_answers() -> bool:
 
 
 @contextmanager
-def hub_at_once(
-    cache_alone: bool = False,  # ask no network, whether there is one or not
-) -> Iterator:
-    "Within this context the hub's client does not wait for a network that is not there."
+def hub_at_once(cache_alone: bool = False) -> Iterator:
+    "Within this context the hub's client waits for no network, or asks none at all."
     from huggingface_hub import constants
 
     before = constants.HF_HUB_OFFLINE
@@ -114,11 +107,7 @@ def _cached_words() -> str:
 _NO_NETWORK = ("Connect", "Offline", "Timeout", "Proxy", "LocalEntry", "URLError")
 
 
-def _refuse_weights(
-    spec: str,
-    e: Exception,  # raised by timm, the hub or torch
-    caller: str,
-):
+def _refuse_weights(spec: str, e: Exception, caller: str):  # raised by timm, the hub or torch
     rule = f"the weights of {spec} must load"
     if any(sign in type(e).__name__ for sign in _NO_NETWORK):
         got = f"no network, and a cache of the hub that holds {_cached_words()}"
@@ -127,9 +116,8 @@ def _refuse_weights(
     got = f"{type(e).__name__}: {' '.join(str(e).split())}"[:240]
     remedy = "check that weights and architecture belong together, or that the model has any"
     online = isinstance(e, OSError) or "HTTP" in type(e).__name__
-    remedy = (
-        "check the name and the rights to it, or name a file with NAME@FILE" if online else remedy
-    )
+    if online:
+        remedy = "check the name and the rights to it, or name a file with NAME@FILE"
     refuse(caller, rule, got, remedy, OSError if online else ValueError)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #3a736c43
@@ -161,13 +149,8 @@ def timm_module(
     return module if pooling is None else repooled(module, pooling, spec, caller)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #4c176685
-def repooled(
-    module: Any,  # of timm, which is changed
-    pooling: str,  # of timm
-    spec: str,  # its name
-    caller: str,  # who asks
-) -> nn.Module:  # the same, without classifier
-    "A network of timm with another pooling."
+def repooled(module: Any, pooling: str, spec: str, caller: str) -> nn.Module:
+    "A network of timm, changed in place, with another pooling and without classifier."
     try:
         module.reset_classifier(0, pooling)
     except (AssertionError, TypeError, KeyError) as e:
@@ -179,9 +162,7 @@ def repooled(
     return module
 
 # %% ../../nbs/inputs/03_named_models.ipynb #6905019a
-def timm_config(
-    module: nn.Module,  # any model
-) -> Mapping:  # input_size, mean, std, ...; empty if it carries none
+def timm_config(module: nn.Module) -> Mapping:  # input_size, mean, std, ...; empty if there is none
     "Size and pixel statistics of the images of a model of timm."
     if not isinstance(module, nn.Module) or not getattr(module, "pretrained_cfg", None):
         return {}
@@ -190,11 +171,8 @@ def timm_config(
     return timm.data.resolve_model_data_config(module)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #7ddca41f
-def repositories_of(
-    model: Any,  # anything that may be ranked; only a name has a repository
-    texts: bool,  # does it read texts?
-) -> list[str]:  # of OWNER/NAME
-    "Repositories of which any may have the weights of a model."
+def repositories_of(model: Any, texts: bool) -> list[str]:
+    "Repositories, OWNER/NAME, of which any may have the weights of a model of images or of texts."
     source = source_of(model)
     if not isinstance(source, Name):
         return []
@@ -229,12 +207,7 @@ def cached_snapshot(repository: str) -> Path | None:  # None if its weights are 
     return None
 
 # %% ../../nbs/inputs/03_named_models.ipynb #e41de11d
-def check_names(
-    models: Iterable,  # whatever users pass as models; only names are judged
-    caller: str,  # who asks
-    *,
-    texts: bool = False,  # are they text encoders?
-) -> None:
+def check_names(models: Iterable, caller: str, *, texts: bool = False) -> None:
     "Refuse names whose weights cannot be had here, all at once, before any work."
     from huggingface_hub import constants
 
@@ -294,13 +267,11 @@ def _class_of(place: str) -> Any:
     return transformers.AutoModel
 
 
-def transformers_model(
-    name: str,  # OWNER/NAME, or the folder of a model
-    caller: str,  # who asks
-    *,
-    texts: bool = False,  # with the tokenizer, not the image processor
-) -> Pretrained:
-    "A network of transformers by its name on the hub, with its image processor or its tokenizer."
+def transformers_model(name: str, caller: str, *, texts: bool = False) -> Pretrained:
+    """A network of transformers by its name on the hub, or its folder.
+
+    With its image processor, or its tokenizer for texts.
+    """
     try:
         from transformers import AutoImageProcessor, AutoTokenizer
     except ImportError as e:
@@ -331,9 +302,7 @@ def transformers_model(
     return Pretrained(network.eval(), processor, "cls" if pooled else None)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #9b12ca3e
-def published_network(
-    source: PublishedWeights, caller: str
-) -> Network:  # with the transform that belongs to the weights
+def published_network(source: PublishedWeights, caller: str) -> Network:  # with its transform
     "The network of torchvision that an entry of its enumerations of weights stands for."
     from torchvision import models
 

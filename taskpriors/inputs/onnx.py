@@ -63,10 +63,7 @@ class OnnxModel:
         first = (inputs[0].shape or [None])[0]
         self._batch = first if isinstance(first, int) else None
 
-    def __call__(
-        self,
-        x: Tensor,  # shape (n, ...)
-    ) -> Tensor:  # the output that was chosen, shape (n, ...), on the CPU
+    def __call__(self, x: Tensor) -> Tensor:  # the output that was chosen, (n, ...), on the CPU
         "Run the network."
         batch = x.cpu().numpy().astype(self._type)
         size = self._batch or len(batch)

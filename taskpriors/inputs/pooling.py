@@ -44,10 +44,8 @@ def pool_tokens(
 _POOLED = ("pooler_output", "image_embeds", "text_embeds")  # of transformers
 
 
-def _part(
-    out: Any,  # outputs with names
-    names: tuple,  # the first that is there is taken
-) -> Tensor | None:
+def _part(out: Any, names: tuple) -> Tensor | None:
+    "The first of these names that outputs have."
     for name in names:
         value = out.get(name) if isinstance(out, Mapping) else getattr(out, name, None)
         if isinstance(value, Tensor):
@@ -62,13 +60,12 @@ class Chosen(NamedTuple):
     pooling: str | None  # how its tokens become one vector; "pooler": they are one
 
 
-def choose_output(
-    out: Any,  # a tensor, an array, or outputs with names, as models of transformers have
-    pooling: str | None,  # as in `pool_output`; None is the model's own vector if it has one
-    caller: str,  # who asks
-    name: str,  # of the model
-) -> Chosen:
-    "The tensor among the outputs of a model that its features are made of."
+def choose_output(out: Any, pooling: str | None, caller: str, name: str) -> Chosen:
+    """The tensor among the outputs of a model that its features are made of.
+
+    Outputs are a tensor, an array, or have names, as those of transformers; without a pooling
+    (see `pool_output`) they are the model's own vector if it has one.
+    """
     while isinstance(out, (Mapping, tuple, list)) and len(out) == 1:
         (out,) = out.values() if isinstance(out, Mapping) else out
     if isinstance(out, np.ndarray) and out.dtype.kind in "fiu":

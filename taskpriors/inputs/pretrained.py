@@ -68,14 +68,11 @@ def class_layers(network: nn.Module) -> list[nn.Module]:  # empty if it classifi
     return _of_transformers(network) if comes_from(network, "transformers") else []
 
 
-def read_by(
-    layers: list,  # of a network
-    run: Callable,  # () -> outputs of the network, which are not looked at
-    name: str,  # of the network
-    *,
-    mask: Tensor | None = None,  # 0 where a token is padding, shape (n, t)
-) -> Tensor:  # shape (n, d)
-    "The vector that layers read while a network runs; the mean of several; the last of tokens."
+def read_by(layers: list, run: Callable, name: str, *, mask: Tensor | None = None) -> Tensor:
+    """The vector (n, d) that layers read while a network runs; the mean of several.
+
+    Of tokens it is the last; a mask (n, t) has 0 where a token is padding.
+    """
     taken: list = []
     hooks = [m.register_forward_pre_hook(lambda _, given: taken.append(given[0])) for m in layers]
     try:
@@ -103,10 +100,7 @@ class Headless(nn.Module):
 
     pooled_by = CLASSIFIER_INPUT
 
-    def __init__(
-        self,
-        network: nn.Module,  # of timm or torchvision
-    ) -> None:
+    def __init__(self, network: nn.Module) -> None:  # of timm or torchvision
         super().__init__()
         self.network, self._heads = network, class_layers(network)
         head: Any = getattr(network, "forward_head", None)
@@ -119,10 +113,8 @@ class Headless(nn.Module):
         return read_by(self._heads, partial(network, x), type(network).__name__)
 
 # %% ../../nbs/inputs/03_pretrained.ipynb #f9663860
-def stored_names(
-    place: str,  # OWNER/NAME, or a folder
-) -> list | None:  # None if they cannot be read
-    "The names of the weights in a checkpoint of transformers."
+def stored_names(place: str) -> list | None:
+    "The names of the weights in a checkpoint, OWNER/NAME or a folder; None if they are unknown."
     folder = Path(place) if Path(place).is_dir() else None
     if folder is None and re.fullmatch(r"[\w.-]+(/[\w.-]+)?", place):
         folder = cached_snapshot(place)
@@ -254,10 +246,8 @@ def _processed(image, *, processor):  # PIL image -> tensor, or name -> tensor
     return rows["pixel_values"] if list(rows) == ["pixel_values"] else rows
 
 
-def picture_transform(
-    processor: Any,  # an image processor of transformers, or a processor that holds one
-) -> Callable:  # PIL image -> tensor, or dictionary of tensors
-    "The transform of one picture that a processor of transformers is."
+def picture_transform(processor: Any) -> Callable:  # PIL image -> tensor, or name -> tensor
+    "The transform of one picture that a processor of transformers is, or holds."
     part = getattr(processor, "image_processor", processor)
     if not hasattr(part, "image_mean") and "ImageProc" not in type(part).__name__:
         rule, got = "a pair for images must hold an image processor", type(processor).__name__

@@ -28,12 +28,11 @@ ON_GPU = Tolerance(0.1, 0.05)
 HALF = Tolerance(0.3, 0.2)
 
 
-def difference(
-    X: Tensor,  # shape (n, d)
-    Y: Tensor,  # shape (n, d)
-    least: float,  # see `Tolerance`
-) -> float:  # 0 for equal features, infinity for another width or a value that is not finite
-    "How far two looks at the same inputs are apart, in units of the spread of the features."
+def difference(X: Tensor, Y: Tensor, least: float) -> float:
+    """How far two looks (n, d) at the same inputs are apart, in units of their spread.
+
+    Infinity for another width or a value that is not finite; `least` as in `Tolerance`.
+    """
     if X.shape != Y.shape or not (X.isfinite().all() and Y.isfinite().all()):
         return float("inf")
     X, Y = X.double(), Y.double()
@@ -43,8 +42,10 @@ def difference(
 
 # %% ../../nbs/inputs/05_probe.ipynb #53053e1b
 _STEADY = "leave out dropout, random masks and noise, or draw them from a seed for each input"
-_PICTURES = "standardise by numbers computed before, and give batch norms running statistics"
-_TEXTS = "pad on the right, or pass position ids that follow from the attention mask"
+_ALONE = dict(
+    images="standardise by numbers computed before, and give batch norms running statistics",
+    texts="pad on the right, or pass position ids that follow from the attention mask",
+)
 _TRACED = "a trace keeps its mode: call .eval() and trace the network again, or "
 
 
@@ -79,17 +80,15 @@ def _size_of(apart: float) -> str:
     return f"a difference of {apart:.0%} of their spread"
 
 
-def _remedy(look: Look, usual: str) -> str:
-    return f"{_TRACED if look.fixed_mode else ''}{usual}"
+def _remedy(look: Look, *usual: str) -> str:
+    return (_TRACED if look.fixed_mode else "") + "; ".join(usual)
 
 
-def check_encoder(
-    look: Look,
-    together: Tensor,  # features of the few inputs in one batch, shape (k, d)
-    name: str,  # of the model
-    caller: str = "embed",  # who asks
-) -> None:
-    "Refuse a model whose features are random, or depend on the batch."
+def check_encoder(look: Look, together: Tensor, name: str, caller: str = "embed") -> None:
+    """Refuse a model whose features are random, or depend on the batch.
+
+    `together` are those of the few inputs in one batch, shape (k, d).
+    """
     size, allowed = len(together), look.tolerance
     if not together.isfinite().all():  # the run says where
         return
@@ -107,21 +106,18 @@ def check_encoder(
         refuse(caller, rule, _size_of(again), _remedy(look, _STEADY))
     rule = f"features of {name} must not depend on the rest of the batch"
     got = f"{_size_of(apart)} when an input is alone"
-    refuse(caller, rule, got, _remedy(look, _TEXTS if look.kind == "texts" else _PICTURES))
+    refuse(caller, rule, got, _remedy(look, _ALONE[look.kind]))
 
 
-def check_whole_batches(
-    look: Look,
-    together: Tensor,  # features of the few inputs in one batch, shape (k, d)
-    in_run: Tensor,  # of the same inputs, as the run has computed them, shape (k, d)
-    name: str,  # of the model
-) -> None:
-    "Refuse a model whose features in the batches of a run are not those of a small batch."
+def check_whole_batches(look: Look, together: Tensor, in_run: Tensor, name: str) -> None:
+    """Refuse a model whose features in the batches of a run are not those of a small batch.
+
+    Both are of the few inputs, shape (k, d).
+    """
     if not together.isfinite().all():
         return
     apart = difference(together, in_run, look.tolerance.least)
     if apart > look.tolerance.share:
         rule = f"features of {name} must be the same in small and in large batches"
         got = f"{_size_of(apart)} between {len(together)} inputs and the batches of the run"
-        usual = _TEXTS if look.kind == "texts" else _PICTURES
-        refuse("embed", rule, got, _remedy(look, f"{usual}; {_STEADY}"))
+        refuse("embed", rule, got, _remedy(look, _ALONE[look.kind], _STEADY))

@@ -35,12 +35,8 @@ def is_url(source: object) -> TypeGuard[str]:
 _Outcome = TypeVar("_Outcome")
 
 
-def _reach(
-    url: str,
-    caller: str,  # who asks
-    work: Callable[..., _Outcome],  # function of the file system and the path in it
-) -> _Outcome:  # of the work
-    "Do something at a URL, or say in one sentence why it cannot be done."
+def _reach(url: str, caller: str, work: Callable[..., _Outcome]) -> _Outcome:
+    "Work on a file system and the path in it, or say in one sentence why that cannot be done."
     place = url[-80:]
     try:
         from fsspec.core import url_to_fs
@@ -79,12 +75,12 @@ def remote_stamp(url: str, caller: str) -> RemoteStamp:
     return _reach(url, caller, look)
 
 
-def read_bytes(
-    url: str,  # of a file
-    caller: str,  # who asks
-    spans: Sequence | None = None,  # pairs (first byte, byte behind the last); None: the file
-) -> bytes:  # one span after the other; shorter if the file is
-    "Bytes of a file at a URL; spans that lie close together are one request."
+def read_bytes(url: str, caller: str, spans: Sequence | None = None) -> bytes:
+    """Bytes of a file at a URL; spans that lie close together are one request.
+
+    Spans are pairs (first byte, byte behind the last), None the whole file; one follows the other,
+    and they are shorter if the file is.
+    """
     if spans is None:
         return _reach(url, caller, lambda fs, path: fs.cat_file(path))
     runs: list = []
@@ -124,22 +120,16 @@ def local_copy(url: str, caller: str) -> Path:  # of the same name
     return path
 
 # %% ../../nbs/inputs/00_remote.ipynb #8f0bdad6
-def check_scratch(
-    scratch: str | Path | None,  # a URL or a folder
-    caller: str,  # who asks
-) -> None:
-    "Refuse what cannot be a folder for workers."
+def check_scratch(scratch: str | Path | None, caller: str) -> None:
+    "Refuse what cannot be a folder, or the URL of one, for workers."
     if scratch is not None and not is_url(scratch) and not os.path.isdir(scratch):
         rule, remedy = "scratch must be a URL or a folder", "pass one that all workers see"
         refuse(caller, rule, repr(str(scratch)[-80:]), remedy)
 
 
 @contextmanager
-def scratch_folder(
-    scratch: str | Path | None,  # where: a URL, a folder, or None for the temporary folder
-    caller: str,  # who asks
-) -> Iterator[str]:
-    "A new folder, which is removed in whatever way the block ends."
+def scratch_folder(scratch: str | Path | None, caller: str) -> Iterator[str]:
+    "A new folder at a URL, in a folder or in the temporary one, removed as the block ends."
     if not is_url(scratch):
         with tempfile.TemporaryDirectory(dir=scratch) as folder:
             yield folder
@@ -151,12 +141,8 @@ def scratch_folder(
         _reach(folder, caller, lambda fs, path: fs.exists(path) and fs.rm(path, recursive=True))
 
 
-def save_array(
-    path: str,  # a file in a scratch folder
-    array: np.ndarray,
-    caller: str,  # who asks
-) -> str:  # the path
-    "Write an array for workers."
+def save_array(path: str, array: np.ndarray, caller: str) -> str:  # the path
+    "Write an array for workers into a file in a scratch folder."
     if is_url(path):
         written = io.BytesIO()
         np.save(written, array)
@@ -173,10 +159,8 @@ def save_array(
     return path
 
 
-def load_array(
-    path: str, caller: str
-) -> np.ndarray:  # mapped if it lies in a file; writing to it changes no file
-    "Read an array of a scratch folder."
+def load_array(path: str, caller: str) -> np.ndarray:
+    "Read an array of a scratch folder, mapped if it is a file; writing to it changes no file."
     if is_url(path):
         return np.load(io.BytesIO(read_bytes(path, caller)), allow_pickle=False)
     return np.load(path, mmap_mode="c", allow_pickle=False)

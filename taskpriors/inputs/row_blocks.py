@@ -22,7 +22,7 @@ from typing_extensions import TypeAliasType
 import taskpriors.checks as checks
 from ..blocks import row_blocks
 from .remote import is_url, read_bytes, remote_stamp
-from .sources import FeatureFile, Matrix, Source, Url, source_of
+from .sources import FeatureFile, Matrix, Source, Url, check_name, source_of
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #1011f479
 class Layout(NamedTuple):
@@ -68,9 +68,7 @@ def _head(path):  # a file of the first bytes at a URL, or the file itself
     return io.BytesIO(start)
 
 
-def npy_layout(
-    path: Path | str,
-) -> Layout:
+def npy_layout(path: Path | str) -> Layout:
     "Where the rows of an .npy file stand."
     with _head(path) as f:
         try:
@@ -87,11 +85,8 @@ def npy_layout(
         return Layout(str(path), f.tell(), shape, _dtype_of(dtype.str, _NUMPY, path))
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #41a0a609
-def safetensors_layout(
-    path: Path | str,
-    key: str | None,  # of the tensor; None: features, or the only matrix
-) -> Layout:
-    "Where the rows of a tensor stand in a .safetensors file."
+def safetensors_layout(path: Path | str, key: str | None) -> Layout:
+    "Where the rows of a tensor stand in a .safetensors file; None is features, or the only matrix."
     with _head(path) as f:
         length = int.from_bytes(f.read(8), "little")
         try:
@@ -176,11 +171,8 @@ class RowMatrix:
             self._refuse_rows(X, span)
         return X
 
-    def take(
-        self,
-        index: Tensor,  # of rows, any order, shape (m,)
-    ) -> Tensor:  # shape (m, d), float32 or float64
-        "Single rows, each read by itself."
+    def take(self, index: Tensor) -> Tensor:  # shape (m, d), float32 or float64
+        "Single rows in any order, each read by itself."
         rows = index.tolist()
         X = self._kept([(i, 1) for i in rows]).to(self.device).to(self.dtype)
         if not torch.isfinite(X.sum()):
@@ -188,21 +180,18 @@ class RowMatrix:
         self.check_unchanged()
         return X
 
-    def block_rows(
-        self,
-        bytes_each: int,  # that a row, and all that is made of it, take on the device
-        usual: int | None = None,  # rows in a block on the CPU; None is 8 MB of them in float32
-    ) -> int:
-        "Rows in a block: off the CPU, what 1 GB or an eighth of the device's free memory holds."
+    def block_rows(self, bytes_each: int, usual: int | None = None) -> int:
+        """Rows in a block: off the CPU, what 1 GB or an eighth of the device's free memory holds.
+
+        A row, and all that is made of it, takes `bytes_each` there; on the CPU a block has the
+        usual rows, None is 8 MB of them in float32.
+        """
         if self.device.type != "cpu":
             room = min(_DEVICE_BYTES, checks.available_memory(self.device) // 8)
             return max(1, room // bytes_each)
         return max(1, usual or _BLOCK_BYTES // (4 * self.shape[1]))
 
-    def blocks(
-        self,
-        size: int | None = None,  # rows in a block; None is what `block_rows` says
-    ) -> Iterator:  # pairs (slice, rows), in the order of the rows
+    def blocks(self, size: int | None = None) -> Iterator:  # (slice, rows), in order
         "All rows, a block at a time; at the end the file must be what it was."
         if size is None:
             size = self.block_rows(16 * self.shape[1])
@@ -331,16 +320,15 @@ def open_rows(
     return RowMatrix(name, layout, array, stamp, device or _HERE)
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #4c2113fa
-def open_models(
-    models: Mapping,  # name -> what open_rows takes
-    caller: str,  # who asks
-) -> dict[str, RowMatrix]:  # of each name
-    "Open the features of several models of the same points."
+def open_models(models: Mapping, caller: str) -> dict[str, RowMatrix]:
+    "Open the features of several models of the same points, each as `open_rows` takes it."
     checks.check_instance(
         models, Mapping, caller, "models", remedy="pass a dictionary name -> features"
     )
     if not models:
         checks.refuse(caller, "models must hold at least one model", "none", "pass one or several")
+    for name in models:
+        check_name(name, "all models", caller)
     opened = {str(name): open_rows(X, name=str(name)) for name, X in models.items()}
     checks.check_same_n(caller, **{name: len(rows) for name, rows in opened.items()})
     return opened

@@ -59,6 +59,7 @@ class GivenLabels(NamedTuple):
     names: tuple  # of the classes, as text
     notes: tuple = ()  # what a reader should know of them
     targets: Tensor | None = None  # real targets (n, m), float64; then there is one class
+    offers: tuple = ()  # what else their table says, for a reader who did not use it
 
 
 class Points(Protocol):
@@ -70,11 +71,7 @@ class Points(Protocol):
     def __len__(self) -> int: ...
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #403a99d0
-def labels_of_column(
-    labels: Any,  # as for rank_models
-    column: str,  # name of the column
-    caller: str = "rank_models",  # who asks
-) -> LabelColumn:
+def labels_of_column(labels: Any, column: str, caller: str = "rank_models") -> LabelColumn:
     "The labels in a column of a table."
     check_instance(column, str, caller, "label_column", remedy="pass the name of a column")
     if labels is None or isinstance(labels, bool):
@@ -136,11 +133,6 @@ def _printable(name: object) -> str:
     return str(name).encode("utf-8", "backslashreplace").decode()
 
 
-def _as_number(word: str) -> int | float:
-    whole = word.lstrip("+-").isdigit()
-    return int(word) if whole else float(word)
-
-
 class _Sorted(NamedTuple):
     "Entries as one kind of value."
 
@@ -165,7 +157,7 @@ def _sorted_out(entries: list) -> _Sorted:
         note = f"{which} and taken as unknown; rename -1 if it is a class."
         words = [None if word == "-1" else word for word in words]
         return _Sorted(words, {}, (*missing.notes, note))
-    of_words = {word: _as_number(word) for word in spelled}
+    of_words = {w: int(w) if w.lstrip("+-").isdigit() else float(w) for w in spelled}
     names = {number: word for word, number in of_words.items()}
     notes = missing.notes
     if len(names) < len(of_words) and 2 * len(spelled) <= sum(spelled.values()):
@@ -260,10 +252,6 @@ def _as_targets(labels: Any) -> Tensor | None:  # shape (n, m), float64; None if
     return None
 
 
-def _is_scalar(value: Any) -> bool:  # an array or tensor of one number, as a data set gives
-    return hasattr(value, "item") and getattr(value, "ndim", 1) == 0
-
-
 def _plain_list(labels: Any, caller: str) -> list[Any]:  # of numbers, words and blanks
     "The entries of whatever holds one for each point."
     rule = "labels must be one number or word for each point"
@@ -275,8 +263,10 @@ def _plain_list(labels: Any, caller: str) -> list[Any]:  # of numbers, words and
     if getattr(labels, "ndim", 1) != 1:
         rule, got = "labels must hold one class for each point", f"shape {tuple(labels.shape)}"
         refuse(caller, rule, got, "pass shape (n,), floats (n, m) as targets, or (n, m) of 0 and 1")
-    plain = isinstance(labels, (Tensor, np.ndarray))  # a masked array has None where it masks
-    values = labels.tolist() if plain else [v.item() if _is_scalar(v) else v for v in labels]
+    if isinstance(labels, (Tensor, np.ndarray)):
+        values = labels.tolist()  # a masked array has None where it masks
+    else:  # an array or tensor of one number is what a data set gives
+        values = [v.item() if getattr(v, "ndim", 1) == 0 else v for v in labels]
     values = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in values]
     kinds = (str, numbers.Real, np.bool_)
     strange = [v for v in values if not isinstance(v, kinds) and not is_blank(v)]
@@ -286,18 +276,14 @@ def _plain_list(labels: Any, caller: str) -> list[Any]:  # of numbers, words and
     return values
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #45e39a7a
-def _plain_word(word: str) -> str:  # in one form of the characters that have several
-    return unicodedata.normalize("NFKC", word).casefold()
-
-
 def _spelled_twice(names: tuple) -> list[tuple[str, str]]:  # pairs of names
     first_spelling: dict = {}
     pairs = []
     for name in names:
-        plain = "".join(c for c in _plain_word(name) if c.isalnum()) or name
-        if plain in first_spelling:
-            pairs.append((first_spelling[plain], name))
-        first_spelling.setdefault(plain, name)
+        word = unicodedata.normalize("NFKC", name).casefold()
+        first = first_spelling.setdefault("".join(filter(str.isalnum, word)) or name, name)
+        if first is not name:
+            pairs.append((first, name))
     return pairs
 
 
@@ -390,13 +376,10 @@ class Entries(NamedTuple):
     table: str = ""  # name of the table that they stand in; empty if there is none
     header: str = ""  # what stands above them, if it may be a label itself
     notes: tuple = ()
+    offers: tuple = ()  # as in `GivenLabels`
 
 
-def label_place(
-    table: tables.Table,
-    label_column: str | None,  # name of the column
-    caller: str,  # who asks
-) -> int:
+def label_place(table: tables.Table, label_column: str | None, caller: str) -> int:
     "Which column of a table holds the labels."
     if label_column is not None:
         return table.place_of(label_column, caller, "label_column")
@@ -417,45 +400,61 @@ def label_place(
     refuse(caller, rule, got, remedy)
 
 
-def entries_of_table(
-    table: tables.Table,
-    label_column: str | None,  # name of the column of labels
-    caller: str,  # who asks
-) -> Entries:
+def _group_column(columns: Sequence) -> str | None:  # the first usual name, if there is one
+    plain = {tables.plain_name(name): name for name in columns}
+    return next((plain[name] for name in GROUP_NAMES if name in plain), None)
+
+
+def _offers_of(table: tables.Table, at: int) -> tuple[str, ...]:
+    "That a table of labels, which stand in column `at`, has groups of points as well."
+    column = _group_column(table.columns)
+    if column is None or column == table.columns[at]:
+        return ()
+    words = [str(cell) for cell in table.cells[table.columns.index(column)] if not is_blank(cell)]
+    count = len(set(words))
+    said = f"The column {column!r} of {table.name} names {count:,} groups"
+    remedy = "pass the same table as groups=, too, if the points of one belong together"
+    return (f"{said}; {remedy}.",) if 1 < count < len(words) else ()
+
+
+def entries_of_table(table: tables.Table, label_column: str | None, caller: str) -> Entries:
     "The labels in a table, and the columns that may name their points."
     at = label_place(table, label_column, caller)
     keys = []
     for k, column in enumerate(table.columns):
-        if k == at:
-            continue
-        plain = tables.plain_name(column)
-        kind = plain or "unnamed: 0"
-        kind = kind if kind in KEY_NAMES else ""
+        kind = tables.plain_name(column) or "unnamed: 0"
         title = f"the column {column!r}" if column else "the column without a name"
-        keys.append(Key(title, table.cells[k], kind))
+        if k != at:
+            keys.append(Key(title, table.cells[k], kind if kind in KEY_NAMES else ""))
     keys.sort(key=lambda key: KEY_NAMES.index(key.kind) if key.kind else len(KEY_NAMES))
     plain = tables.plain_name(table.columns[at])
     header = "" if plain in (*LABEL_NAMES, "") or label_column else table.columns[at]
-    return Entries(table.cells[at], tuple(keys), table.name, header, table.notes)
+    offers = _offers_of(table, at)
+    return Entries(table.cells[at], tuple(keys), table.name, header, table.notes, offers)
 
 
-def _entries_in_other(file: Path, label_column: str | None, caller: str) -> Entries | ArrayLike:
-    "Labels in a file that is no table of text, or a sentence about it."
-    ending, name = file.suffix.lower(), shortened(file.name, 60)
-    if ending == ".feather":
-        return entries_of_table(
-            tables.of_frame(read_feather(file, caller), file.name), label_column, caller
-        )
-    saved: Any = None
+def _array_in_file(file: Path, ending: str, key: str | None, caller: str) -> ArrayLike:
+    "Labels in a file of arrays, or a sentence about a file that nothing here reads."
+    labels: Any = None
+    if ending == ".npy":
+        return np.load(file, allow_pickle=False)
+    if ending == ".npz":
+        with np.load(file, allow_pickle=False) as archive:
+            key = key or next((k for k in ("labels", "label", "y") if k in archive.files), None)
+            if key in archive.files:
+                return archive[key]
+            got, rule = ", ".join(archive.files), "an archive must have the array of labels"
+            remedy = f"name it, as in {shortened(file.name, 60)}:NAME"
+            refuse(caller, rule, shortened(got, 120), remedy)
     if ending in (".pt", ".pth"):
-        saved = torch.load(file, map_location="cpu", weights_only=True)
-        if isinstance(saved, Mapping):
-            saved = next((saved[key] for key in LABEL_NAMES if key in saved), None)
-    if saved is None:
+        labels = torch.load(file, map_location="cpu", weights_only=True)
+        if isinstance(labels, Mapping):
+            labels = next((labels[key] for key in LABEL_NAMES if key in labels), None)
+    if labels is None:
         got = f"the ending {ending}" if ending in CURES else "no 'labels'"
         remedy = CURES.get(ending, "store the labels as .csv or .npy")
-        refuse(caller, f"{name} must hold labels that can be read", got, remedy)
-    return saved
+        refuse(caller, f"{shortened(file.name, 60)} must hold labels that can be read", got, remedy)
+    return labels
 
 
 def _entries_in_file(path: Any, label_column: str | None, caller: str) -> Entries | ArrayLike:
@@ -465,21 +464,14 @@ def _entries_in_file(path: Any, label_column: str | None, caller: str) -> Entrie
     if not file.is_file():
         got = shortened(str(path), 80)
         refuse(caller, "labels must be a file that exists", got, "check the path")
-    if file.suffix == ".npy":
-        return np.load(file, allow_pickle=False)
-    if file.suffix == ".npz":
-        with np.load(file, allow_pickle=False) as archive:
-            name = key or next((k for k in ("labels", "label", "y") if k in archive.files), None)
-            if name not in archive.files:
-                got = shortened(", ".join(archive.files), 120)
-                remedy = f"name it, as in {shortened(file.name, 60)}:NAME"
-                refuse(caller, "an archive must have the array of labels", got, remedy)
-            return archive[name]
-    if file.suffix.lower() in (".pt", ".pth", ".feather", ".safetensors", *CURES):
-        return _entries_in_other(file, label_column, caller)
+    ending = file.suffix.lower()
+    if ending in (".npy", ".npz", ".pt", ".pth", ".safetensors", *CURES):
+        return _array_in_file(file, ending, key, caller)
+    if ending == ".feather":
+        frame = tables.of_frame(read_feather(file, caller), file.name)
+        return entries_of_table(frame, label_column, caller)
     if not tables.kind_of(file):
-        text = tables.text_in(file, caller)
-        return text.removesuffix("\n").split("\n")
+        return tables.text_in(file, caller).removesuffix("\n").split("\n")
     column_names = _WANTED if label_column is None else {*_WANTED, tables.plain_name(label_column)}
     table = tables.read(file, caller, column_names=column_names)
     if tables.kind_of(file) == ".txt" and table.columns == ("",):
@@ -506,30 +498,29 @@ def _entries_of(labels: Any, label_column: str | None, caller: str) -> Entries |
         return _labels_in(os.fspath(labels), label_column, caller)
     if isinstance(labels, Mapping):
         return Entries(list(labels.values()), (Key("the keys", list(labels), "the keys"),))
-    if not hasattr(labels, "iloc") and hasattr(labels, "columns"):
-        labels = labels.to_pandas() if hasattr(labels, "to_pandas") else labels  # polars, arrow
-    if hasattr(labels, "iloc") and hasattr(labels, "columns"):
-        table = tables.of_frame(labels, "the data frame")
-        plain = [tables.plain_name(column) for column in table.columns]
-        if label_column is None and labels.shape[1] > 1 and not set(plain) & set(LABEL_NAMES):
-            if all(kind.kind in "biuf" for kind in labels.dtypes):
-                return labels.to_numpy()
+    frame = tables.as_frame(labels)
+    if frame is not None:
+        table = tables.of_frame(frame, "the data frame")
+        plain = set(map(tables.plain_name, table.columns))
+        if label_column is None and frame.shape[1] > 1 and not plain & set(LABEL_NAMES):
+            if all(kind.kind in "biuf" for kind in frame.dtypes):
+                return frame.to_numpy()
         return _with_usual_index(entries_of_table(table, label_column, caller))
     if label_column is not None:
         rule = "label_column must be of a table"
         refuse(caller, rule, type(labels).__name__, "leave it out, or pass a file or a data frame")
     if hasattr(labels, "iloc") and hasattr(labels, "index"):
-        frame = tables.of_frame(labels.to_frame("label"), "the series")
-        keys = [Key("its index", cells, "its index") for cells in frame.cells[:-1]]
+        *index, _ = tables.of_frame(labels.to_frame("label"), "the series").cells
+        keys = [Key("its index", cells, "its index") for cells in index]
         return _with_usual_index(Entries(labels.tolist(), tuple(keys)))
     return labels
 
 
 def _with_usual_index(entries: Entries) -> Entries:
     "Pandas' index 0, 1, 2, ... as the last key; it counts where points are called so."
-    usual = Key("its index", list(range(len(entries.values))), "its order")
-    if any(key.kind == "unnamed: 0" or key.kind == "its index" for key in entries.keys):
+    if any(key.kind in ("unnamed: 0", "its index") for key in entries.keys):
         return entries
+    usual = Key("its index", list(range(len(entries.values))), "its order")
     return entries._replace(keys=(*entries.keys, usual))
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ac881f47
@@ -567,12 +558,8 @@ class PointFinder:
             if stem and stem[-1].isdecimal():
                 self.numbers.setdefault(int(stem[-1]), []).append(i)
 
-    def rows(
-        self,
-        entry: object,  # of a key
-        numbered: bool = True,  # may a number mean a name that is this number?
-    ) -> list[int]:
-        "Rows of the points that fit."
+    def rows(self, entry: object, numbered: bool = True) -> list[int]:
+        "Rows of the points that fit; a number may mean a name that is this number."
         parts = _parts_of(entry)
         if parts in self.whole or parts in self.ends:
             return self.whole.get(parts) or self.ends[parts]
@@ -587,9 +574,6 @@ class PointFinder:
             at = self.numbers.get(int(parts[0]))
         return at or []
 
-
-_key_text = tables.key_text
-
 # %% ../../nbs/inputs/01_row_labels.ipynb #0e799c32
 class Placement(NamedTuple):
     "The rows that labels are of."
@@ -599,7 +583,7 @@ class Placement(NamedTuple):
 
 
 def _row_of(entry: object, n: int, caller: str) -> int:
-    word = _key_text(entry).strip()
+    word = tables.key_text(entry).strip()
     if not word.isdecimal():
         rule = "rows of labels must be whole numbers from 0"
         refuse(caller, rule, repr(shortened(word, 40)), "correct the column row")
@@ -615,16 +599,12 @@ def _refuse_unfit(entry: object, fits: int, n: int, caller: str) -> None:
 
 
 def _by_name(
-    entries: Entries,
-    names: Sequence,
-    skipped: Sequence,  # names of points that were left out
-    n: int,
-    caller: str,
+    entries: Entries, names: Sequence, skipped: Sequence, n: int, caller: str
 ) -> Placement | None:
-    "Rows by the column whose entries fit the names of the points."
+    "Rows by the column whose entries fit the names of the points, or of those that were skipped."
     find, left_out = PointFinder(names), PointFinder(skipped)
     for key in entries.keys:
-        cells = [_key_text(cell) for cell in key.cells]
+        cells = [tables.key_text(cell) for cell in key.cells]
         if key.kind in (*ROW_NAMES, "its index", "its order") and all(map(str.isdecimal, cells)):
             rows = [find.whole.get((cell,), []) for cell in cells]  # 1 is not 1.png
         else:
@@ -647,7 +627,7 @@ def _by_name(
 def _by_number(entries: Entries, n: int, caller: str) -> Placement | None:
     "Rows by the column that numbers the points."
     for key in entries.keys:
-        whole = [_key_text(cell).strip() for cell in key.cells]
+        whole = [tables.key_text(cell).strip() for cell in key.cells]
         if key.kind == "its order":
             continue
         if not all(map(str.isdecimal, whole)) or len(set(whole)) < len(whole):
@@ -682,13 +662,11 @@ def _by_text(entries: Entries, texts: Sequence) -> Placement | None:
     return None
 
 
-def placement(
-    entries: Entries,
-    points: Any,  # a source of images or texts, or None
-    n: int,  # number of points
-    caller: str,  # who asks
-) -> Placement:
-    "Which points labels are of: by a row, a name, a number, and by order if nothing names them."
+def placement(entries: Entries, points: Any, n: int, caller: str) -> Placement:
+    """Which points labels are of: by a row, a name, a number, and by order if nothing names them.
+
+    Points are a source of images or texts, or None.
+    """
     names, texts = getattr(points, "names", None), getattr(points, "texts", ())
     skipped = [name for name, _ in getattr(points, "skipped", ())]
     numbered = next((key for key in entries.keys if key.kind == "row"), None)
@@ -713,10 +691,14 @@ def placement(
     if key is not None:
         note = f"Labels are taken in their order, because no point is named by {key.column}."
         return Placement(None, (note,))
-    if entries.table:
-        note = f"Labels are taken in the order of {entries.table}: no column names their points."
-        return Placement(None, (note,))
-    return Placement(None)
+    note = f"Labels are taken in the order of {entries.table}: no column names their points."
+    return Placement(None, (note,) if entries.table else ())
+
+
+def _check_one_label(before: object, value: object, point: object, caller: str) -> None:
+    if str(before).strip() != str(value).strip():
+        got = f"{str(before)[:40]!r} and {str(value)[:40]!r} for {str(point)[:60]!r}"
+        refuse(caller, "a point must have one label", got, "keep one of them")
 
 
 def _placed(entries: Entries, rows: list, n: int, caller: str) -> list[Any]:
@@ -725,21 +707,17 @@ def _placed(entries: Entries, rows: list, n: int, caller: str) -> list[Any]:
     for k, (value, row) in enumerate(zip(entries.values, rows, strict=True)):
         if row is None or is_blank(value):
             continue
-        if placed[row] is not None and str(placed[row]).strip() != str(value).strip():
+        if placed[row] is not None:
             key = entries.keys[0].cells[k] if len(entries.keys) == 1 else row
-            rule = "a point must have one label"
-            got = f"{str(placed[row])[:40]!r} and {str(value)[:40]!r} for {str(key)[:60]!r}"
-            refuse(caller, rule, got, "keep one of them")
+            _check_one_label(placed[row], value, key, caller)
         placed[row] = value
     return placed
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #8032100d
 def labels_of_files(
-    paths: Sequence,  # of tables with a column row or path
-    caller: str = "rank_models",  # who asks
-    column: str | None = None,  # that holds the labels; None: label, or the only one
+    paths: Sequence, caller: str = "rank_models", column: str | None = None
 ) -> dict[Any, Any]:  # row or path -> label
-    "The labels in several files, each of some of the points."
+    "The labels in several tables with a column row or path, each of some of the points."
     joined: dict = {}
     for path in paths:
         entries: Any = _labels_in(path, column, caller)
@@ -754,10 +732,7 @@ def labels_of_files(
             if is_blank(value):
                 continue
             point = _row_of(cell, 2**62, caller) if key.kind == "row" else cell
-            before = joined.setdefault(point, value)
-            if str(before).strip() != str(value).strip():
-                got = f"{str(before)[:40]!r} and {str(value)[:40]!r} for {str(point)[:60]!r}"
-                refuse(caller, "a point must have one label", got, "keep one of them")
+            _check_one_label(joined.setdefault(point, value), value, point, caller)
     return joined
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #2991ff84
@@ -777,9 +752,9 @@ def _without_empty_rows(entries: Entries) -> Entries:
 def read_labels(
     labels: LabelsLike | LabelColumn | None,  # array, dictionary, True for those of points, a file
     images: Points | None,
-    n: int,  # number of points
-    caller: str = "rank_models",  # who asks
-) -> GivenLabels | None:  # None if there are none
+    n: int,
+    caller: str = "rank_models",
+) -> GivenLabels | None:
     "The labels that somebody has, of some points or of all."
     if labels is None or labels is False:
         return None
@@ -796,23 +771,25 @@ def read_labels(
             refuse(caller, "labels=True needs points with labels", "none", remedy)
     read: Any = labels if of_points else _entries_of(labels, label_column, caller)
     notes: tuple = ()
+    offers: tuple = ()
     if isinstance(read, Entries):
         entries = _without_empty_rows(read)
         place = placement(entries, images, n, caller)
         read = entries.values
         if place.rows is not None:
             read = _placed(entries, place.rows, n, caller)
-        notes = (*entries.notes, *place.notes)
+        notes, offers = (*entries.notes, *place.notes), entries.offers
     targets = _as_targets(read)
     if targets is not None:
         checked = _checked_targets(targets, n, caller)
-        return checked._replace(notes=(*notes, *checked.notes))
+        return checked._replace(notes=(*notes, *checked.notes), offers=offers)
     in_order = _plain_list(read, caller)
     check_same_n(caller, models=n, labels=len(in_order))
     written = isinstance(labels, (str, os.PathLike))
     are_words = not written and any(isinstance(label, str) for label in in_order)
     classes = _classes(in_order, caller, ask=not of_points and not are_words)
-    return _checked_classes(classes._replace(notes=(*notes, *classes.notes)), n, caller)
+    classes = classes._replace(notes=(*notes, *classes.notes), offers=offers)
+    return _checked_classes(classes, n, caller)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #d1d32ed2
 class NamedRows(NamedTuple):
@@ -825,7 +802,7 @@ class NamedRows(NamedTuple):
 def _is_key(name: object, cells: list, *, first: bool) -> bool:
     "Do the cells of a column name the points of a table of features, each once?"
     plain = tables.plain_name(name)
-    words = [_key_text(cell) for cell in cells]
+    words = [tables.key_text(cell) for cell in cells]
     if plain in (*LABEL_NAMES, *GROUP_NAMES) or len(set(words)) < len(words):
         return False
     if plain in ROW_NAMES or tables.counts(words):
@@ -844,7 +821,7 @@ def _keyed(frame: DataFrame) -> DataFrame:
     ]
     if len(places) != 1 or frame.shape[1] < 2 or not tables.is_usual_index(frame.index):
         return frame
-    index = list(map(_key_text, frame.iloc[:, places[0]].tolist()))
+    index = list(map(tables.key_text, frame.iloc[:, places[0]].tolist()))
     rest = [k for k in range(frame.shape[1]) if k != places[0]]
     return frame.iloc[:, rest].set_axis(index, axis=0)
 
@@ -866,39 +843,30 @@ def _in_order_of(points: Any, frame: DataFrame, name: object, caller: str) -> Da
     return frame.iloc[np.argsort(place.rows, kind="stable")]
 
 
-def _keyed_file(source: Source, caller: str) -> DataFrame | None:
-    "The features in a file whose rows have names; None if it is another file."
-    if not isinstance(source, FeatureFile) or source.key is not None or not source.path.is_file():
-        return None
-    frame = tables.frame_with_names(source.path, caller)
-    if frame is None:
-        return None
-    keyed = _keyed(frame)
-    return None if tables.is_usual_index(keyed.index) else keyed
-
-
 def _with_names(source: Source, caller: str) -> Source:
     "Features as a data frame whose index names the points, where something in them does."
     if isinstance(source, Matrix) and source.is_frame:
         return Matrix(_keyed(source.values))
-    table = _keyed_file(source, caller)
-    return source if table is None else Matrix(table)
+    if not isinstance(source, FeatureFile) or source.key is not None or not source.path.is_file():
+        return source
+    frame = tables.frame_with_names(source.path, caller)
+    keyed = None if frame is None else _keyed(frame)
+    return source if keyed is None or tables.is_usual_index(keyed.index) else Matrix(keyed)
 
 
-def rows_of_frames(
-    models: Mapping,  # name -> model
-    caller: str,  # who asks
-    points: Any | None = None,  # a source of images or texts, whose order the rows take
-) -> NamedRows:
-    "Models with the rows of data frames and of tables in one order, by the index or the key."
+def rows_of_frames(models: Mapping, caller: str, points: Any | None = None) -> NamedRows:
+    """Models with the rows of data frames and of tables in one order, by the index or the key.
+
+    The order is that of `points`, a source of images or texts, if there are any.
+    """
     read = {k: _with_names(source_of(model), caller) for k, model in models.items()}
     frames = {k: s.values for k, s in read.items() if isinstance(s, Matrix) and s.is_frame}
-    named = {}
-    for name, frame in frames.items():
-        index = frame.index
-        usual = tables.is_usual_index(index) or not index.is_unique
-        if not usual and not tables.counts(index.tolist()):
-            named[name] = frame
+    named = {
+        name: frame
+        for name, frame in frames.items()
+        if frame.index.is_unique and not tables.is_usual_index(frame.index)
+        if not tables.counts(frame.index.tolist())
+    }
     if not named:
         return NamedRows(read, None)
     if points is not None:
@@ -920,7 +888,7 @@ def rows_of_frames(
         )
         warnings.warn(f"{caller}: {message}, by their index.", stacklevel=3)
     ordered = {k: Matrix(named[k].loc[order]) if k in named else s for k, s in read.items()}
-    names = [_key_text(row) for row in order]
+    names = [tables.key_text(row) for row in order]
     return NamedRows(ordered, SimpleNamespace(names=names, skipped=(), labels=None))
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ce5e1508
@@ -938,18 +906,8 @@ def _speaking_of_groups() -> Iterator[None]:
         yield
     except (ValueError, OSError) as e:
         message = str(e).replace("call it label, or name it by label_column=", "call it group")
-        words = (
-            ("that of the labels", "that of the groups"),
-            ("have one label", "be in one group"),
-        )
-        for label, group in (*words, ("labels", "groups")):
-            message = message.replace(label, group)
+        message = message.replace("have one label", "be in one group").replace("labels", "groups")
         raise type(e)(message) from None
-
-
-def _group_column(columns: Sequence) -> str | None:  # the first usual name, if there is one
-    plain = {tables.plain_name(name): name for name in columns}
-    return next((plain[name] for name in GROUP_NAMES if name in plain), None)
 
 
 def _group_entries(groups: Any, caller: str) -> Any:  # Entries, an array or a list
@@ -960,10 +918,9 @@ def _group_entries(groups: Any, caller: str) -> Any:  # Entries, an array or a l
             table = tables.read(file, caller, column_names={*GROUP_NAMES, *_WANTED})
             column = _group_column(table.columns)
         return _labels_in(groups, column, caller)
-    if not hasattr(groups, "iloc") and hasattr(groups, "columns"):
-        groups = groups.to_pandas() if hasattr(groups, "to_pandas") else groups  # polars, arrow
-    if hasattr(groups, "iloc") and hasattr(groups, "columns"):
-        return _entries_of(groups, _group_column(groups.columns), caller)
+    frame = tables.as_frame(groups)
+    if frame is not None:
+        return _entries_of(frame, _group_column(frame.columns), caller)
     entries: Any = _entries_of(groups, None, caller)
     if getattr(entries, "ndim", 1) != 1:
         rule, got = "groups must be one name for each point", f"shape {tuple(entries.shape)}"
@@ -972,13 +929,12 @@ def _group_entries(groups: Any, caller: str) -> Any:  # Entries, an array or a l
     return np.char.decode(entries, "utf-8", "replace") if of_bytes else entries
 
 
-def groups_of_points(
-    groups: Any,  # a list or array of names, a dictionary, a series, or a file of them
-    points: Any,  # a source of images or texts, or None
-    n: int,  # number of points
-    caller: str,  # who asks
-) -> PointGroups:
-    "The group of each point, found by its row, name or number as a label is."
+def groups_of_points(groups: Any, points: Any, n: int, caller: str) -> PointGroups:
+    """The group of each point, found by its row, name or number as a label is.
+
+    Groups are a list or array of names, a dictionary, a series, or a file of them; points a source
+    of images or texts, or None.
+    """
     if isinstance(groups, PointGroups):
         return groups
     with _speaking_of_groups():

@@ -109,8 +109,9 @@ def _written(pairs: Any, caller: str) -> _Written:
             rule, got = "a file of pairs must be a table", shortened(path.name, 60)
             checks.refuse(caller, rule, got, "save it as .csv, .tsv, .parquet, .jsonl or .npy")
         return _of_table(tables.read(path, caller, column_names={"i", "j", "same"}), caller)
-    if hasattr(pairs, "iloc") and hasattr(pairs, "columns"):
-        return _of_table(tables.of_frame(pairs, "the data frame"), caller)
+    frame = tables.as_frame(pairs)
+    if frame is not None:
+        return _of_table(tables.of_frame(frame, "the data frame"), caller)
     return _of_rows(pairs, caller)
 
 # %% ../../nbs/inputs/02_row_pairs.ipynb #e73af258
@@ -118,12 +119,8 @@ _WORDS = dict(same=True, true=True, yes=True, different=False, false=False, no=F
 _WORDS |= {"1": True, "0": False}
 
 
-def _plain(cell: object) -> str:
-    return f"{cell:.0f}" if isinstance(cell, float) and cell.is_integer() else str(cell).strip()
-
-
 def _is_same(cell: object, caller: str) -> bool:
-    word = _plain(cell).lower()
+    word = tables.key_text(cell).strip().lower()
     if cell is None:
         return True
     if word not in _WORDS:
@@ -132,11 +129,6 @@ def _is_same(cell: object, caller: str) -> bool:
     return _WORDS[word]
 
 # %% ../../nbs/inputs/02_row_pairs.ipynb #e95cf126
-class _Placed(NamedTuple):
-    rows: list
-    notes: tuple = ()
-
-
 def _named_rows(words: list, points: Any) -> list:
     "For each word the rows of the points that it names, or whose text it is."
     names, texts = getattr(points, "names", None), getattr(points, "texts", ())
@@ -149,17 +141,17 @@ def _named_rows(words: list, points: Any) -> list:
     return [find.rows(word, numbered=False) or by_text.get(word, []) for word in words]
 
 
-def _rows_of(cells: list, points: Any, n: int, caller: str) -> _Placed:
-    "Rows of the points that cells name."
-    words = [_plain(cell) for cell in cells]
+def _rows_of(cells: list, points: Any, n: int, caller: str) -> tuple[list, tuple]:
+    "Rows of the points that cells name, and notes."
+    words = [tables.key_text(cell).strip() for cell in cells]
     whole = all(map(str.isdecimal, words))
     fits = _named_rows(words, points)
     if all(len(at) == 1 for at in fits):
         rows = [at[0] for at in fits]
         if whole and any(row != int(word) for row, word in zip(rows, words, strict=True)):
             note = "Points of pairs are found by their names, which are numbers, not by rows."
-            return _Placed(rows, (note,))
-        return _Placed(rows)
+            return rows, (note,)
+        return rows, ()
     if not whole:
         unfit = next(
             k for k, word in enumerate(words) if not word.isdecimal() and len(fits[k]) != 1
@@ -171,7 +163,7 @@ def _rows_of(cells: list, points: Any, n: int, caller: str) -> _Placed:
     if max(rows) >= n:
         rule = f"the rows of pairs must lie from 0 to {n - 1}"
         checks.refuse(caller, rule, max(rows), "count rows from 0, or correct that pair")
-    return _Placed(rows)
+    return rows, ()
 
 # %% ../../nbs/inputs/02_row_pairs.ipynb #8f3e02ce
 def _refuse_strange(pairs: GivenPairs, n: int, caller: str) -> None:
@@ -183,8 +175,8 @@ def _refuse_strange(pairs: GivenPairs, n: int, caller: str) -> None:
 def read_pairs(
     pairs: PairsLike,  # a table, a file of one, an array, or a list of (i, j) or (i, j, same)
     points: Any,  # a source of images or texts with `names` or `texts`, or None
-    n: int,  # number of points
-    caller: str = "read_pairs",  # who asks
+    n: int,
+    caller: str = "read_pairs",
 ) -> GivenPairs:
     "The pairs that somebody knows, each once."
     if isinstance(pairs, GivenPairs):
@@ -203,19 +195,19 @@ def read_pairs(
     if header and (all(map(str.isdecimal, header)) or all(_named_rows(header, points))):
         rule = "the first line of a table of pairs must name its columns"
         checks.refuse(caller, rule, ", ".join(header), "write i,j above the pairs")
-    placed = _rows_of(cells, points, n, caller)
+    placed, more = _rows_of(cells, points, n, caller)
     names = getattr(points, "names", None)
     distinct: dict = {}
-    for i, j, cell in zip(placed.rows[:count], placed.rows[count:], written.same, strict=True):
+    for i, j, cell in zip(placed[:count], placed[count:], written.same, strict=True):
         if i == j:
-            rule, got = "a pair must be of two points", f"{cells[placed.rows.index(i)]!r} twice"
+            rule, got = "a pair must be of two points", f"{cells[placed.index(i)]!r} twice"
             checks.refuse(caller, rule, got, "leave that pair out")
         same = _is_same(cell, caller)
         distinct.setdefault((min(i, j), max(i, j), same), (i, j))
     rows = torch.tensor(list(distinct.values()), dtype=torch.int64)
     same = torch.tensor([key[2] for key in distinct])
     counts = f"{int(same.sum())} of the same class and {int((~same).sum())} of different classes"
-    notes = (*written.notes, *placed.notes)
+    notes = (*written.notes, *more)
     notes += (f"Pairs: {counts}, of {len(rows.unique())} points.",)
     if len(distinct) < count:
         notes += (f"{count - len(distinct)} pairs stand more than once and count once.",)

@@ -17,6 +17,7 @@ import numpy as np
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
+from ..checks import refuse
 from .remote import is_url
 
 # %% ../../nbs/inputs/00_sources.ipynb #97db7931
@@ -37,9 +38,7 @@ class KeyedFile(NamedTuple):
     key: str | None
 
 
-def home_path(
-    text: str | os.PathLike,
-) -> Path:
+def home_path(text: str | os.PathLike) -> Path:
     "A path whose first part ~ is the user's folder; a name that begins with ~ stays."
     try:
         return Path(text).expanduser()
@@ -47,10 +46,8 @@ def home_path(
         return Path(text)
 
 
-def split_key(
-    path: str | os.PathLike,  # of a file, or FILE.npz:KEY, or the same at a URL
-) -> KeyedFile:
-    "The file, and the name of the array in it if one is named."
+def split_key(path: str | os.PathLike) -> KeyedFile:
+    "The file, or its URL, and the name of the array in it if one is named, as in FILE.npz:KEY."
     text = os.fspath(path)
     if is_url(text):
         named = _WITH_KEY.fullmatch(text)
@@ -66,9 +63,7 @@ def split_key(
     return KeyedFile(whole, None)
 
 
-def is_vector_cache(
-    folder: Path,
-) -> bool:
+def is_vector_cache(folder: Path) -> bool:
     "Did `NumpyCache` of mteb write a folder?"
     return all((folder / name).is_file() for name in _CACHE_FILES)
 
@@ -80,11 +75,8 @@ def is_repository(name: str) -> bool:
     return re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name) is not None
 
 
-def comes_from(
-    obj: object,  # anything
-    library: str,  # "timm", "torchvision" or "transformers"
-) -> bool:
-    "Does the class of an object descend from one of a library?"
+def comes_from(obj: object, library: str) -> bool:
+    "Does the class of an object descend from one of a library, such as timm?"
     return any(cls.__module__.partition(".")[0] == library for cls in type(obj).__mro__)
 
 
@@ -96,17 +88,21 @@ def of_transformers(obj: object) -> bool:
 class Source:
     "What a user passed as a model."
 
+    held = ""  # field with the object whose class names it in a list; empty: its label does
+
+    @property
+    def encode(self) -> Callable | None:
+        "The method `encode` of a text encoder."
+        return getattr(getattr(self, "model", None), "encode", None)
+
     @property
     def label(self) -> str:
         "What to call it."
         return "features"
 
-    def label_at(
-        self,
-        k: int,  # position in a list
-    ) -> str:
-        "What to call it among others."
-        return self.label
+    def label_at(self, k: int) -> str:
+        "What to call it at position `k` of a list: its label, or its class and its place."
+        return f"{type(getattr(self, self.held)).__name__}_{k}" if self.held else self.label
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,15 +110,12 @@ class Matrix(Source):
     "Features in memory: an array, a tensor, a sparse matrix, a memory map or a data frame."
 
     values: Any  # shape (n, d)
+    held = "values"
 
     @property
     def is_frame(self) -> bool:
         "Is it a data frame, whose rows have an index?"
         return hasattr(self.values, "iloc") and hasattr(self.values, "columns")
-
-    def label_at(self, k: int) -> str:
-        "Its class and its place."
-        return f"{type(self.values).__name__}_{k}"
 
 
 def _stem(path: PurePath) -> str:
@@ -213,11 +206,6 @@ class Network(Source):
         return self.model
 
     @property
-    def encode(self) -> Callable | None:
-        "The method `encode` of a text encoder."
-        return getattr(self.model, "encode", None)
-
-    @property
     def encode_image(self) -> Callable | None:
         "The method by which a model of pictures and texts, such as CLIP, embeds pictures."
         return _first_of(self.model, ("encode_image", "get_image_features"))
@@ -266,11 +254,7 @@ class Function(Source):
         return owner if isinstance(owner, nn.Module) else None
 
     of_transformers = False
-
-    @property
-    def encode(self) -> Callable | None:
-        "The method `encode` of a text encoder."
-        return getattr(self.model, "encode", None)
+    held = "model"
 
     @property
     def label(self) -> str:
@@ -278,10 +262,6 @@ class Function(Source):
         owner = getattr(self.model, "__self__", self.model)
         name = getattr(self.model, "__qualname__", type(owner).__name__)
         return name.replace("<lambda>", "function")
-
-    def label_at(self, k: int) -> str:
-        "Its class and its place."
-        return f"{type(self.model).__name__}_{k}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,20 +300,12 @@ class TextEncoder(Source):
 
     model: Any
     module = None
-
-    @property
-    def encode(self) -> Callable | None:
-        "Its method `encode`."
-        return getattr(self.model, "encode", None)
+    held = "model"
 
     @property
     def label(self) -> str:
         "Its class."
         return type(self.model).__name__
-
-    def label_at(self, k: int) -> str:
-        "Its class and its place."
-        return f"{self.label}_{k}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,15 +313,7 @@ class WordVectors(Source):
     "A dictionary word -> vector, or KeyedVectors of gensim."
 
     vectors: Any
-
-    @property
-    def label(self) -> str:
-        "What to call them."
-        return "vectors"
-
-    def label_at(self, k: int) -> str:
-        "Their class and their place."
-        return f"{type(self.vectors).__name__}_{k}"
+    held = label = "vectors"
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,10 +335,8 @@ class Unknown(Source):
         return self.value.__name__ if isinstance(self.value, type) else type(self.value).__name__
 
 # %% ../../nbs/inputs/00_sources.ipynb #c5f2fcef
-def _of_text(
-    text: str,
-    is_path: bool,  # was it passed as a path?
-) -> FeatureFile | Url | OnnxNetwork | Name:
+def _of_text(text: str, is_path: bool) -> FeatureFile | Url | OnnxNetwork | Name:
+    "What a text, or a path as text, names."
     if not is_path and text.startswith(("zoo/", "hf-hub:", "hf_hub:", "local-dir:")):
         return Name(text)
     if text.lower().endswith(".onnx"):
@@ -443,10 +405,8 @@ def _of_object(model: Any) -> Source:
     return TextEncoder(model) if encodes and not isinstance(model, (str, bytes)) else Unknown(model)
 
 
-def source_of(
-    model: object,  # whatever a user passed as a model
-) -> Source:
-    "Which kind of model it is."
+def source_of(model: object) -> Source:
+    "Which kind of model it is that a user passed."
     if isinstance(model, Source):
         return model
     if isinstance(model, (str, os.PathLike)):
@@ -458,10 +418,8 @@ def source_of(
     return _of_object(model)
 
 # %% ../../nbs/inputs/00_sources.ipynb #a00be726
-def sources_of(
-    models: Any,  # a model, or a sequence of models
-) -> list[Source]:
-    "The models of a list, or of one model that stands alone."
+def sources_of(models: Any) -> list[Source]:
+    "The models of a sequence, or of one model that stands alone."
     processed = isinstance(models, tuple) and len(models) == 2 and of_transformers(models[1])
     several = isinstance(models, tuple) and not processed
     source = Unknown(models) if several else source_of(models)
@@ -470,15 +428,17 @@ def sources_of(
     return [source_of(model) for model in models]
 
 
-def is_given(
-    source: Source,
-) -> bool:
+def is_given(source: Source) -> bool:
     "Is a model given by its features?"
     return isinstance(source, (Matrix, FeatureFile, Url))
 
 
-def is_feature_file(
-    model: object,  # anything that may be ranked
-) -> bool:
+def is_feature_file(model: object) -> bool:
     "Does a model name a file or folder that holds its features?"
     return isinstance(source_of(model), (FeatureFile, Url))
+
+# %% ../../nbs/inputs/00_sources.ipynb #24bdf2a3
+def check_name(name: object, what: str, caller: str) -> None:
+    "Refuse a name of nothing but blanks."
+    if not str(name).strip():
+        refuse(caller, f"{what} must have a name that can be seen", repr(name), "give it a word")

@@ -22,10 +22,8 @@ def is_sparse(values: object) -> bool:
     return all(hasattr(values, name) for name in ("tocsr", "toarray", "nnz"))
 
 
-def holds_sparse(
-    names: set,  # of the arrays in an .npz file
-) -> bool:
-    "Did `scipy.sparse.save_npz` write the file?"
+def holds_sparse(names: set) -> bool:
+    "Did `scipy.sparse.save_npz` write the file that holds arrays of these names?"
     return names >= _PARTS
 
 # %% ../../nbs/inputs/00_sparse.ipynb #71863472
@@ -40,11 +38,8 @@ class DenseRows(NamedTuple):
     origin: str  # what they were, in words
 
 
-def dense_rows(
-    X: Any,  # of scipy.sparse, shape (n, d)
-    caller: str,  # who asks
-) -> DenseRows:
-    "A sparse matrix as it is, or as at most n columns with the same inner products."
+def dense_rows(X: Any, caller: str) -> DenseRows:
+    "A sparse matrix (n, d) as it is, or as at most n columns with the same inner products."
     n, d = X.shape
     words = f"{d:,} sparse columns"
     if d <= n:

@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,12 +39,9 @@ def _encoding_of(start: bytes) -> str:
     return "utf-16-le" if start[1::2].count(0) > start[::2].count(0) else "utf-16-be"
 
 
+_ZIPPED = "an archive (zip, or a sheet of Excel)"
 _PACKED = (  # how files begin that are no text, whatever their ending
-    (
-        b"PK\x03\x04",
-        "an archive (zip, or a sheet of Excel)",
-        "unpack it, or save the sheet as .csv",
-    ),
+    (b"PK\x03\x04", _ZIPPED, "unpack it, or save the sheet as .csv"),
     (b"\x1f\x8b", "what gzip has packed", "give it the ending .gz"),
     (b"PAR1", "a table of parquet", "give it the ending .parquet"),
     (b"%PDF-", "a PDF", "save its table as .csv"),
@@ -96,11 +93,8 @@ def _lines_of(text: str) -> Iterator[str]:
     return (line.removesuffix("\r") for line in text.split("\n"))
 
 
-def fields_of(
-    text: str,
-    separator: str,  # one character; a blank stands for any number of them
-) -> Iterator[list]:  # of text; of `Quoted` where the cell is quoted
-    "The fields of each line of a text."
+def fields_of(text: str, separator: str) -> Iterator[list]:
+    "The fields of each line, `Quoted` where they are; a blank separates in any number."
     if separator == " ":
         yield from (line.split() for line in _lines_of(text))
         return
@@ -144,13 +138,8 @@ class Table:
     def __len__(self):
         return len(self.cells[0]) if self.cells else 0
 
-    def place_of(
-        self,
-        column: str,  # as somebody names it
-        caller: str,  # who asks
-        option: str,  # by which columns are named, such as label_column
-    ) -> int:
-        "Which column has a name, as it is written or but for blanks and capitals."
+    def place_of(self, column: str, caller: str, option: str) -> int:
+        "Which column has the name that `option` gives, as written or but for blanks and capitals."
         places = [k for k, name in enumerate(self.columns) if name == column]
         plain = plain_name(column)
         places = places or [k for k, name in enumerate(self.columns) if plain_name(name) == plain]
@@ -199,9 +188,7 @@ _SEPARATORS = (",", ";", "\t", "|")
 _WHOLE_FLOAT = re.compile(r"\s*(\d+)\.0*\s*")
 
 
-def key_text(
-    entry: object,  # of a column that names points
-) -> str:
+def key_text(entry: object) -> str:
     "What an entry says, whether a program has made its whole number a float or not."
     if isinstance(entry, float) and entry.is_integer():
         return f"{entry:.0f}"
@@ -209,10 +196,8 @@ def key_text(
     return str(entry) if whole is None else whole[1]
 
 
-def counts(
-    entries: Sequence,  # words or numbers
-) -> bool:
-    "Do the entries number the rows, each once, from 0 or from 1, in any order?"
+def counts(entries: Sequence) -> bool:
+    "Do words or numbers number the rows, each once, from 0 or from 1, in any order?"
     words = list(map(key_text, entries))
     if not words or not all(map(_WHOLE.fullmatch, words)):
         return False
@@ -251,12 +236,8 @@ def _fitted(rows: list, name: str) -> _Fit:
     return _Fit([rows[0], *body], misfit)
 
 # %% ../../nbs/inputs/00_tables.ipynb #cbfcc366
-def _single_column(
-    text: str,
-    name: str,
-    prose: bool,  # may a cell hold separators that blanks follow?
-) -> _Fit:
-    "The rows of a text whose first line holds no separator."
+def _single_column(text: str, name: str, prose: bool) -> _Fit:
+    "The rows of a text whose first line holds no separator; in prose, blanks follow separators."
     whole = [row for row in fields_of(text, "\0")]
     plain = _fitted(whole, name)
     words = [row[0] for row in plain.rows[1:]]
@@ -321,12 +302,7 @@ def _refuse_swallowed(rows: list, name: str, caller: str) -> None:
                 refuse(caller, rule, got, "double the mark that opens it, and quote that cell")
 
 
-def _read_text(
-    path: Path,
-    caller: str,
-    column_names: Collection,
-    prose: bool,
-) -> Table:
+def _read_text(path: Path, caller: str, column_names: Collection, prose: bool) -> Table:
     "The table in a text of lines and separators."
     text, name = text_in(path, caller), path.name
     if not text.strip():
@@ -350,13 +326,8 @@ def _read_text(
     return _with_points(table)
 
 
-class _Uncommented(NamedTuple):
-    text: str
-    notes: tuple[str, ...]
-
-
-def _without_comments(text: str, name: str, column_names: Collection) -> _Uncommented:
-    "A text without lines of comments above it; a comment with a name that is looked for is none."
+def _without_comments(text: str, name: str, column_names: Collection) -> tuple[str, tuple]:
+    "A text without comments above it, and notes; one with a name that is looked for is none."
     n_comments, end = 0, re.compile(_line_end(text))
     while text.startswith("#"):
         line, *rest = end.split(text, 1)
@@ -365,10 +336,8 @@ def _without_comments(text: str, name: str, column_names: Collection) -> _Uncomm
             text = text.lstrip("# ")
             break
         text, n_comments = rest[0], n_comments + 1
-    if n_comments == 0:
-        return _Uncommented(text, ())
     note = f"Lines of comments above {name} are left out ({n_comments})."
-    return _Uncommented(text, (note,))
+    return text, (note,) if n_comments else ()
 
 
 def _is_list(text: str, column_names: Collection) -> bool:
@@ -378,11 +347,7 @@ def _is_list(text: str, column_names: Collection) -> bool:
     return len(words) == len(_SEPARATORS) or not any(plain_name(w) in column_names for w in words)
 
 # %% ../../nbs/inputs/00_tables.ipynb #c7988ae6
-def of_records(
-    records: list,  # of dictionaries, or of values
-    name: str,  # what to call the table
-    caller: str,  # who asks
-) -> Table:
+def of_records(records: list, name: str, caller: str) -> Table:
     "The table of records, or the one column of values."
     if not all(isinstance(record, dict) for record in records):
         return Table(name, ("",), (records,))
@@ -396,17 +361,19 @@ def of_records(
     return Table(name, tuple(map(str, columns)), cells)
 
 
-def is_usual_index(
-    index: Any,  # of a data frame
-) -> bool:
-    "Does an index say nothing: 0, 1, 2, ... in order?"
+def is_usual_index(index: Any) -> bool:
+    "Does the index of a data frame say nothing: 0, 1, 2, ... in order?"
     return getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1
 
 
-def of_frame(
-    frame: DataFrame,
-    name: str,  # what to call the table
-) -> Table:
+def as_frame(values: Any) -> DataFrame | None:
+    "A data frame of pandas, or what one of polars or arrow is in pandas; None of anything else."
+    if hasattr(values, "columns") and not hasattr(values, "iloc"):
+        values = values.to_pandas() if hasattr(values, "to_pandas") else values
+    return values if hasattr(values, "iloc") and hasattr(values, "columns") else None
+
+
+def of_frame(frame: DataFrame, name: str) -> Table:
     "The table of a data frame; its index is columns without a name, unless it only counts."
     columns, cells = list(frame.columns), [frame.iloc[:, k].tolist() for k in range(frame.shape[1])]
     index = frame.index
@@ -428,26 +395,23 @@ def _once_each(pairs: list) -> dict[str, Any]:  # a dictionary of json would kee
 _LABELS = {"label", "labels", "target", "class"}  # names that a column has and no row
 
 
-def _is_nested(read: Any) -> bool:  # name -> name -> value, each with the same names
-    parts = list(read.values()) if isinstance(read, dict) else []
-    return bool(parts) and all(
-        isinstance(part, dict) and part.keys() == parts[0].keys() for part in parts
-    )
+def frame_of_json(read: Any, name: str, caller: str) -> DataFrame | None:
+    """A data frame as pandas writes it: by columns, by rows, with its parts, or with its schema.
 
-
-def frame_of_json(
-    read: Any, name: str, caller: str
-) -> DataFrame | None:  # None if it is none of the forms in which pandas writes a data frame
-    "A data frame as pandas writes it: by columns, by rows, with its parts, or with its schema."
+    None if it is in no such form.
+    """
     import pandas as pd
 
     if isinstance(read, dict) and read.keys() == {"columns", "index", "data"}:
         return pd.DataFrame(read["data"], index=read["index"], columns=read["columns"])
     if isinstance(read, dict) and read.keys() == {"schema", "data"}:
         return pd.DataFrame(read["data"])
-    if not _is_nested(read):
+    parts = list(read.values()) if isinstance(read, dict) else []
+    if not parts or not all(isinstance(part, dict) for part in parts):
         return None
-    outer, inner = list(read), list(next(iter(read.values())))
+    if any(part.keys() != parts[0].keys() for part in parts):
+        return None
+    outer, inner = list(read), list(parts[0])
     if counts(inner) or _LABELS & set(map(plain_name, outer)):
         return pd.DataFrame(read)
     if not counts(outer) and not _LABELS & set(map(plain_name, inner)):
@@ -507,14 +471,12 @@ def kind_of(path: Path) -> str:  # the ending, without .gz
     return suffix if suffix in TABLE_FILES else ""
 
 
-def read(
-    path: Path,  # of a file that exists
-    caller: str,  # who asks
-    *,
-    column_names: Collection = (),  # plain names of columns that are looked for
-    prose: bool = False,  # may a cell of an only column hold separators that blanks follow?
-) -> Table:
-    "The table in a file, or a sentence about it."
+def read(path: Path, caller: str, *, column_names: Collection = (), prose: bool = False) -> Table:
+    """The table in a file, or a sentence about it.
+
+    Columns that are looked for decide between separators; in prose a cell of an only column may
+    hold separators that blanks follow.
+    """
     kind = kind_of(path)
     try:
         if kind == ".parquet":
@@ -551,9 +513,7 @@ def _number_in(word: str) -> float | None:  # None if it is no number
         return None
 
 
-def is_number(
-    word: str,
-) -> bool:
+def is_number(word: str) -> bool:
     "Is a word a number, or one that is missing?"
     return _number_in(word) is not None
 
@@ -561,11 +521,6 @@ def is_number(
 def _rows_in(text: str, separator: str) -> Iterator[list]:
     "The rows that are not empty."
     return (row for row in fields_of(text, separator) if any(map(str.strip, row)) or len(row) > 1)
-
-
-def _are_rows(rows: list) -> bool:
-    one_length = len({len(row) for row in rows}) == 1 and len(rows[0]) > 1
-    return one_length and all(is_number(word) for row in rows for word in row)
 
 
 def _names_in(first: list, body: list, name: str, caller: str) -> bool:
@@ -603,7 +558,9 @@ def _form_of(text: str, name: str, caller: str) -> _NumberForm:
         text = line[1]
     start = "\n".join(end.split(text, _FIRST_LINES)[:_FIRST_LINES])
     samples = {s: list(_rows_in(start, s)) for s in (*_SEPARATORS, " ")}
-    fitting = (s for s, rows in samples.items() if _are_rows(rows[1:] or rows))
+    bodies = {s: rows[1:] or rows for s, rows in samples.items()}
+    several = (s for s, rows in bodies.items() if len(set(map(len, rows))) == 1 < len(rows[0]))
+    fitting = (s for s in several if all(map(is_number, chain.from_iterable(bodies[s]))))
     separator = next(fitting, ",")
     first, *body = samples[separator]
     names, notes, width = None, (), len(body[0]) if body else len(first)
@@ -737,10 +694,7 @@ def _as_numbers(words: list) -> list:  # of text as it is written, or of numbers
     return words if None in numbers else numbers
 
 
-def frame_with_names(
-    path: Path,  # of a file that exists
-    caller: str,  # who asks
-) -> DataFrame | None:
+def frame_with_names(path: Path, caller: str) -> DataFrame | None:
     "A table of features with a column of words, as a data frame; None if its cells are numbers."
     import pandas as pd
 

@@ -45,9 +45,7 @@ from .sources import Network, source_of
 from ..signatures import documented
 
 # %% ../../nbs/inputs/07_texts.ipynb #62d4363e
-def _words(
-    labels,  # words or numbers, one a text
-) -> np.ndarray | None:  # shape (n,); None if they are no words
+def _words(labels) -> np.ndarray | None:  # shape (n,); None if they are no words
     if isinstance(labels, (Tensor, np.ma.MaskedArray)):
         return None
     try:
@@ -68,26 +66,17 @@ def _words(
     return values.astype(str)
 
 
-class _TextClasses(NamedTuple):
-    labels: Tensor  # shape (n,), int64
-    names: tuple  # of the classes
-
-
-def _classes(
-    labels,  # words or numbers, one a text
-    n: int,  # texts
-) -> _TextClasses:
+def _classes(labels, n: int) -> tuple[Tensor, tuple]:  # shape (n,), int64, and their names
     words = _words(labels)
     if words is None:
-        y = checks.check_labels(checks.as_tensor(labels, "load_texts", "labels"), "load_texts")[
-            0
-        ].cpu()
+        numbers = checks.as_tensor(labels, "load_texts", "labels")
+        y = checks.check_labels(numbers, "load_texts")[0].cpu()
         names = tuple(y.unique().tolist())
     else:
         names, y = np.unique(words, return_inverse=True)
         names, y = tuple(names.tolist()), torch.as_tensor(y)
     checks.check_same_n("load_texts", texts=n, labels=len(y))
-    return _TextClasses(y, names)
+    return y, names
 
 # %% ../../nbs/inputs/07_texts.ipynb #4279657a
 def _digest(texts: tuple) -> str:  # 64 hexadecimal digits
@@ -194,9 +183,7 @@ def _table_of_rows(rows: Any) -> tables.Table | None:
 
 
 def _table_of(
-    source: Any,
-    text_column: str | None,
-    label_column: str | None,
+    source: Any, text_column: str | None, label_column: str | None
 ) -> tables.Table | None:
     "The table that texts stand in; None if they stand in none."
     if isinstance(source, (str, os.PathLike)):
@@ -246,22 +233,14 @@ def _label_place(table: tables.Table, label_column: str | None) -> int | None:
 
 def _names_in(table: tables.Table, text: int) -> list | None:
     "What the table calls its texts: the first usual column without a name twice."
-    for key_name in row_labels.KEY_NAMES:
-        for k, column in enumerate(table.columns):
-            cells = table.cells[k]
-            if (
-                k != text
-                and tables.plain_name(column) == key_name
-                and len(set(cells)) == len(cells)
-            ):
-                return cells
-    return None
+    order = {name: k for k, name in reversed([*enumerate(row_labels.KEY_NAMES)])}
+    plain = [tables.plain_name(column) for column in table.columns]
+    usual = [k for k, name in enumerate(plain) if name in order and k != text]
+    named = (table.cells[k] for k in sorted(usual, key=lambda k: order[plain[k]]))
+    return next((cells for cells in named if len(set(cells)) == len(cells)), None)
 
 # %% ../../nbs/inputs/07_texts.ipynb #1a7717ba
-def _limited(
-    source: TextSource,
-    limit: int | None,
-) -> TextSource:
+def _limited(source: TextSource, limit: int | None) -> TextSource:
     if limit is None or checks.check_count(limit, "load_texts", "limit") >= len(source):
         return source
     return source.subset(evenly(len(source), limit).tolist())
@@ -315,10 +294,7 @@ def load_texts(
     return _limited(opened, limit)
 
 # %% ../../nbs/inputs/07_texts.ipynb #95c9425b
-def as_rows(
-    out: Any,  # what an encoder returned
-    name: str,  # of the encoder
-) -> Tensor:  # shape (n, d)
+def as_rows(out: Any, name: str) -> Tensor:  # shape (n, d)
     "What an encoder of texts returned, as one tensor."
     if isinstance(out, (list, tuple)) and out and isinstance(out[0], Tensor):
         out = [row.detach().cpu().numpy() for row in out]
@@ -356,21 +332,20 @@ def position_limits(network: nn.Module) -> list[int | None]:
     config = getattr(network, "config", None)
     config = getattr(config, "text_config", config)
     names = ("max_position_embeddings", "max_seq_len")  # as ALiBi of MPT builds it
-    of_config = next(
-        (k for name in names if isinstance(k := getattr(config, name, None), int)), None
-    )
-    tables = position_tables(network)
-    offsets = [
-        getattr(m, "offset", 0) if m.padding_idx is None else m.padding_idx + 1 for m in tables
-    ]
-    rows = [m.num_embeddings - k for m, k in zip(tables, offsets, strict=True)]
-    return [of_config, *rows]
+    of_config = (k for name in names if isinstance(k := getattr(config, name, None), int))
+
+    def offset(m):
+        return getattr(m, "offset", 0) if m.padding_idx is None else m.padding_idx + 1
+
+    rows = [m.num_embeddings - offset(m) for m in position_tables(network)]
+    return [next(of_config, None), *rows]
 
 
-def right_padded(
-    batch: Mapping,  # tokens with their mask, name -> tensor (n, t)
-) -> dict[str, Any]:  # the same, the padding behind the tokens
-    "Tokens that begin at position 0, which is where a network counts from."
+def right_padded(batch: Mapping) -> dict[str, Any]:
+    """Tokens and their mask, name -> (n, t), with the padding behind the tokens.
+
+    They begin at position 0, which is where a network counts from.
+    """
     mask = batch.get("attention_mask")
     if mask is None or bool(mask[:, 0].all()):
         return dict(batch)
@@ -422,12 +397,7 @@ class TokenEncoder(nn.Module):
 class JointTextEncoder(nn.Module):
     "The method of a CLIP-like model that embeds tokens, with its tokenizer."
 
-    def __init__(
-        self,
-        model: nn.Module,  # of pictures and texts
-        method: str,  # which embeds tokens
-        tokenizer: Callable,  # list of texts -> tensor (n, t)
-    ) -> None:
+    def __init__(self, model: nn.Module, method: str, tokenizer: Callable) -> None:
         super().__init__()
         self.model, self.method, self.tokenizer = model, method, tokenizer
 
@@ -441,11 +411,8 @@ _TASK = SimpleNamespace(  # what a model of mteb reads to find its prompt
 )
 
 
-def _encode_by_loader(
-    texts: list,
-    *,
-    encode: Callable,  # of mteb's protocol
-):
+def _encode_by_loader(texts: list, *, encode: Callable):
+    "Run a method of mteb's protocol."
     rows: Any = [dict(text=text) for text in texts]
     loader: DataLoader = DataLoader(
         rows,
@@ -479,9 +446,7 @@ def _encode_within(texts: list, *, encode: Callable, **options: Any) -> ArrayLik
         return encode(texts, **options)
 
 
-def encode_method(
-    encode: Callable,  # the method of a model
-) -> Callable:  # list of texts -> rows
+def encode_method(encode: Callable) -> Callable:  # list of texts -> rows
     "The method `encode` of a model, also where it follows the protocol of mteb."
     parameters = inspect.signature(encode).parameters
     if "task_metadata" in parameters:
@@ -491,12 +456,11 @@ def encode_method(
     return partial(_encode_within, encode=encode, **options)
 
 # %% ../../nbs/inputs/07_texts.ipynb #86253f75
-def word_means(
-    vectors: Any,  # word -> vector: a dictionary, or gensim's KeyedVectors
-    texts: TextsLike,  # what `load_texts` opens
-    name: str = "vectors",  # what to call it
-) -> Tensor:  # shape (n, d), float32
-    "Mean vector of the known words of each text; zeros where none is known."
+def word_means(vectors: Any, texts: TextsLike, name: str = "vectors") -> Tensor:
+    """Mean vector of the known words of each text, (n, d), float32; zeros where none is known.
+
+    Vectors are a dictionary word -> vector, or gensim's KeyedVectors.
+    """
     checks.check_instance(name, str, "embed", "name", remedy="pass a text")
     texts = load_texts(texts)
     vocabulary = getattr(vectors, "key_to_index", vectors)
@@ -519,10 +483,8 @@ def word_means(
     return out
 
 # %% ../../nbs/inputs/07_texts.ipynb #2a9ff068
-def _joint(
-    name: str,  # of a model on the hub, or its folder
-) -> bool:
-    "Is it a model of pictures and texts, such as CLIP?"
+def _joint(name: str) -> bool:
+    "Is one on the hub, or in a folder, a model of pictures and texts, such as CLIP?"
     folder = Path(name) if Path(name).is_dir() else cached_snapshot(name)
     file = None if folder is None else folder / "config.json"
     if file is None and sources.is_repository(name):
@@ -538,19 +500,7 @@ def _joint(
     return "text_config" in config and "vision_config" in config
 
 
-def _named_text_model(
-    name: str,  # of sentence-transformers or transformers, or a folder
-    pooling: str | None,  # as in `embed_texts`
-):  # what has `encode`, or the pair (network, tokenizer)
-    check_names([name], "embed", texts=True)
-    if pooling is None and not _joint(name):
-        return _named_sentence_model(name)
-    return transformers_model(name, "embed", texts=True)[:2]
-
-
-def _named_sentence_model(
-    name: str,  # of sentence-transformers, or its folder
-):
+def _named_sentence_model(name: str):
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError as e:
@@ -622,13 +572,9 @@ def _as_position(i: int) -> Tensor:
 
 # %% ../../nbs/inputs/07_texts.ipynb #c55cece8
 def _rows_at(
-    positions: Tensor,  # shape (b,)
-    *,
-    encode: Callable,  # list of texts -> rows
-    texts: TextSource,
-    name: str,  # of the encoder
-    widths: set,  # numbers of features that came before
-) -> Tensor:  # shape (b, d)
+    positions: Tensor, *, encode: Callable, texts: TextSource, name: str, widths: set
+) -> Tensor:
+    "Rows (b, d) of the texts at some positions, as wide as those that came before."
     rows = as_rows(encode([texts[i] for i in positions.tolist()]), name)
     if rows.ndim != 2:
         rule, remedy = f"{name} must return one row a text", "return an array (n, d)"
@@ -645,23 +591,22 @@ _ENDS = 8  # tokens that a tokenizer adds to a text, at most
 TOO_LONG = "texts have more tokens than the"  # words of the warning
 
 
-def _warn_of_cut_texts(source: sources.Source, encode: Callable, texts: TextSource, name: str):
+def warn_of_cut_texts(source: Network, texts: TextSource, name: str, caller: str = "embed") -> None:
     "How many texts a network of tokens does not read to their end, and what would change it."
-    tokenizer: Any
-    limit: Any  # of the setting, None or whole
-    network: Any
-    if isinstance(encode, TokenEncoder):
-        tokenizer, limit, network = encode.tokenizer, encode.longest, encode.model.network
-        setting = "model_max_length of its tokenizer"
-    elif isinstance(source, Network) and (pair := source.with_tokenizer()) is not source:
-        tokenizer, limit, network = pair.partner, source.model.max_seq_length, pair.model
-        setting = "its max_seq_length"
-    else:
+    pair: Any = source.with_tokenizer()
+    tokenizer = pair.partner
+    if sources.of_transformers(tokenizer):
+        tokenizer = getattr(tokenizer, "tokenizer", tokenizer)  # of a processor
+    if not hasattr(tokenizer, "num_special_tokens_to_add"):
         return
-    positions = min((k for k in position_limits(network) if k), default=_NO_LIMIT)
+    setting, limit = "model_max_length of its tokenizer", tokenizer.model_max_length
+    if pair is not source:
+        owner: Any = source.model
+        setting, limit = "its max_seq_length", owner.max_seq_length
+    positions = min(filter(None, position_limits(pair.model)), default=_NO_LIMIT)
     longest = min(limit or positions, positions)
     long = [text for text in texts.texts if len(text.encode(errors="replace")) > longest - _ENDS]
-    if not long or not hasattr(tokenizer, "num_special_tokens_to_add"):
+    if not long:
         return
     tokens = tokenizer(long, truncation=False, verbose=False)["input_ids"]
     n_cut = sum(len(row) > longest for row in tokens)
@@ -669,30 +614,26 @@ def _warn_of_cut_texts(source: sources.Source, encode: Callable, texts: TextSour
         remedy = "split them, or take a network with more positions"
         remedy = f"raise {setting} to read more" if longest < positions else remedy
         said = f"{n_cut:,} of {len(texts):,} {TOO_LONG} {longest:,} that {name} reads"
-        warnings.warn(f"embed: {said}, and are cut there; {remedy}.", stacklevel=2)
+        warnings.warn(f"{caller}: {said}, and are cut there; {remedy}.", stacklevel=2)
 
 # %% ../../nbs/inputs/07_texts.ipynb #8536eefe
 def text_encoder(
-    source: sources.Source,
-    texts: TextSource,  # in the order of the batches
-    *,
-    pooling: str | None = None,
-    name: str = "encoder",  # what to call it
-) -> Encoder:  # of positions of the texts
-    "What makes rows of texts of which it is told the places."
+    source: sources.Source, texts: TextSource, *, pooling: str | None = None, name: str = "encoder"
+) -> Encoder:
+    "What makes rows of texts, in the order of the batches, of which it is told the places."
     if isinstance(source, sources.Name):
-        source = sources.source_of(_named_text_model(source.text, pooling))
+        check_names([source.text], "embed", texts=True)
+        if pooling is None and not _joint(source.text):
+            source = source_of(_named_sentence_model(source.text))
+        else:
+            source = Network(*transformers_model(source.text, "embed", texts=True)[:2])
     encode, module = _encoding_of(source, pooling)
-    _warn_of_cut_texts(source, encode, texts, name)
+    if isinstance(source, Network):
+        warn_of_cut_texts(source, texts, name)
     forward = partial(_rows_at, encode=encode, texts=texts, name=name, widths=set())
     return Encoder(name, forward, module, transform=_as_position)
 
 # %% ../../nbs/inputs/07_texts.ipynb #ee1e9658
-def _is_pooled(source):
-    paired = isinstance(source, (sources.Network, sources.Function)) and source.partner is not None
-    return paired or isinstance(source, (sources.Name, sources.Unknown))
-
-
 class SupportsEncode(Protocol):
     "A model with a method `encode`, such as one of sentence-transformers or of mteb."
 
@@ -733,8 +674,10 @@ def embed_texts(
     texts = load_texts(texts)
     if name is not None:
         checks.check_instance(name, str, "embed", "name", remedy="pass a text or None")
+        sources.check_name(name, "a model", "embed")
     source = sources.source_of(model)
-    if pooling is not None and not _is_pooled(source):
+    paired = getattr(source, "partner", None) is not None
+    if pooling is not None and not (paired or isinstance(source, (sources.Name, sources.Unknown))):
         rule = "pooling is for names and for (module, tokenizer)"
         checks.refuse("embed", rule, f"{pooling!r:.40} for {source.label_at(0)}", "leave it out")
     if how.pop("transform", None) is not None:

@@ -344,12 +344,11 @@ def _one_thread():
 _pool = functools.lru_cache(1)(printed)
 
 
-def build_network(
-    name: str,  # of a recipe in ZOO
-    data: Printed | None = None,  # to train on; None: the pool of printed characters
-    train: bool = True,
-) -> nn.Module:  # in evaluation mode
-    "A network of the zoo from its seed, trained or not, whatever is stored."
+def build_network(name: str, data: Printed | None = None, train: bool = True) -> nn.Module:
+    """A network of the zoo from its seed, trained or not, whatever is stored.
+
+    It trains on the pool of printed characters if there are no data, and evaluates.
+    """
     recipe = ZOO[name]
     seed = list(ZOO).index(name)
     arguments = [] if recipe.width is None else [recipe.width]
@@ -381,10 +380,8 @@ def _zoo_key(name):
     return digest_json([name, asdict(ZOO[name]), code, versions, layout])
 
 # %% ../../nbs/inputs/05_zoo.ipynb #3fc2e3c9
-def zoo_model(
-    name: str, *, cache: str | os.PathLike | None = None
-) -> nn.Module:  # (B, 1, 8, 8) in [0, 1] -> (B, d), in evaluation mode
-    "A representation of the zoo, trained on the first call."
+def zoo_model(name: str, *, cache: str | os.PathLike | None = None) -> nn.Module:
+    "A representation of the zoo, (B, 1, 8, 8) in [0, 1] -> (B, d), trained on the first call."
     check_choice(name, zoo_names(), "zoo_model", "name")
     if not ZOO[name].steps:
         return build_network(name)

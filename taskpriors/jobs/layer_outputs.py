@@ -20,7 +20,13 @@ from ..inputs.axes import ChannelAxes, chosen_axis
 from ..inputs.encoders import PROBE_IMAGES
 from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
-from ..inputs.texts import TextsLike, TextSource, TokenEncoder, load_texts
+from taskpriors.inputs.texts import (
+    TextsLike,
+    TextSource,
+    TokenEncoder,
+    load_texts,
+    warn_of_cut_texts,
+)
 from . import fixed_tasks
 from .fixed_tasks import InputsLike
 from .monitor import encode
@@ -222,6 +228,7 @@ def _open_texts(source, texts, n_points, batch_size, caller):  # OpenLayers
         checks.refuse(caller, rule, source.label, remedy, TypeError)
     encoder = TokenEncoder(source.model, source.partner)
     points = TextPoints(load_texts(texts), encoder, n_points, batch_size)
+    warn_of_cut_texts(source, points.texts, source.label, caller)
     return OpenLayers(_tower(encoder.model, "text_model"), points)
 
 

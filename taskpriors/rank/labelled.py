@@ -301,9 +301,11 @@ def labels_record(
     else:
         largest = classes.bincount().max().item() / len(classes)
         counts = dict(n_classes=len(labels.names), largest_class=largest)
-    return dict(
-        **counts, n_labels=len(classes), source=plain_text(source), notes=list(labels.notes)
-    )
+    notes = list(labels.notes)
+    if labels.targets is None and len(classes) > LOOKED_AT:
+        some = f"{LOOKED_AT:,} of the {len(classes):,} labels, evenly spaced"
+        notes.append(f"Accuracy, and skill on the labels alone, compare models on {some}.")
+    return dict(**counts, n_labels=len(classes), source=plain_text(source), notes=notes)
 
 # %% ../../nbs/rank/08_labelled.ipynb #9810d56f
 def _on_labelled(features, metric, points):

@@ -93,6 +93,7 @@ def with_plain_names(pairs: Iterable, what: str) -> dict[str, Any]:
     named = {}
     for name, value in pairs:
         name = words.plain_text(name)
+        sources.check_name(name, f"all {what}", "rank_models")
         if name in named:
             rule = f"{what} must have different names"
             remedy = "pass a dictionary name -> model"

@@ -383,6 +383,7 @@ def rank_with(
     if source is None:
         checked_labels = row_labels.read_labels(labels, None, n, caller)
     engine.check(group.models, checked_labels)
+    offers = () if checked_labels is None or options.groups is not None else checked_labels.offers
     options, copied, notes = groups_of(options, group.models, source, n)
     options, mask = split_points(options, n)
     votes = n_voters if choice.kind == "elected" and n_voters > 2 else 0
@@ -405,7 +406,7 @@ def rank_with(
     silent = [
         f"{name}, which is not ranked, is left out: {why}" for name, why in group.unseated.items()
     ]
-    settings["notes"] += [*notes, *silent]
+    settings["notes"] += [*offers, *notes, *silent]
     settings["copies"] = copied
     settings["unjudged"] = jury.unjudged_words(len(findings.models), group.jury)
     settings["scoring"] = options.scoring
