@@ -20,10 +20,8 @@ from .checks import ArrayLike
 from .results import Result
 
 # %% ../nbs/prior/14_ridge.ipynb #f271c03b
-def simplex_codes(
-    n_classes: int,  # number of classes q, at least 2
-) -> Tensor:  # shape (q, q - 1), float64; `codes @ codes.T` is the identity minus 1/q
-    "Corners of a regular simplex: one code per class, in one dimension fewer than one-hot."
+def simplex_codes(n_classes: int) -> Tensor:  # shape (q, q - 1), float64
+    "Corners of a regular simplex, a code per class, so that `codes @ codes.T` is I - 1/q."
     q = checks.check_count(n_classes, "simplex_codes", "n_classes", low=2)
     checks.check_memory(16 * q * q, "simplex_codes", "number the classes from 0 without gaps")
     return torch.from_numpy(scipy.linalg.helmert(q).T.copy())
@@ -111,11 +109,8 @@ def _squares_lose(X, scale, squares, m):  # squares: of each centred feature, sh
     return bool((squares[small] > len(X) * rounding.square()).any())
 
 # %% ../nbs/prior/14_ridge.ipynb #5e1d0aa1
-def lower_gram(
-    parts: Iterable,  # matrices A of shape (any, d)
-    d: int,
-) -> Tensor:  # shape (d, d), of no meaning above the diagonal
-    "The sum of A.T @ A on and below the diagonal."
+def lower_gram(parts: Iterable, d: int) -> Tensor:  # of no meaning above the diagonal
+    "The sum of A.T @ A on and below the diagonal, over `parts` A of d columns."
     out: Any = None
     for A in parts:
         out = A.new_zeros(d, d) if out is None else out
@@ -124,11 +119,7 @@ def lower_gram(
     return out
 
 # %% ../nbs/prior/14_ridge.ipynb #3dc929f5
-def decompose(
-    X: Tensor,  # features that `check_features` has judged, shape (n, d)
-    *,
-    standardize: bool = False,  # divide each feature by its standard deviation
-) -> RidgeBasis:
+def decompose(X: Tensor, *, standardize: bool = False) -> RidgeBasis:
     "What `ridge_basis` returns, for functions that have judged the features themselves."
     _check_basis_memory(X)
     n, d = X.shape
@@ -150,19 +141,12 @@ def decompose(
     return RidgeBasis(U=_coordinates(X, V / s, mean, scale), s=s, V=V, mean=mean, scale=scale)
 
 # %% ../nbs/prior/14_ridge.ipynb #f347b75d
-def ridge_basis(
-    features: ArrayLike,  # shape (n, d)
-    *,
-    standardize: bool = False,  # divide each feature by its standard deviation, if it varies
-) -> RidgeBasis:
-    "Decompose centred features once, for the probes of all tasks."
+def ridge_basis(features: ArrayLike, *, standardize: bool = False) -> RidgeBasis:
+    "Decompose centred features, or standardised ones, once, for the probes of all tasks."
     return decompose(checks.check_features(features, "ridge_basis"), standardize=standardize)
 
 # %% ../nbs/prior/14_ridge.ipynb #eb62431d
-def residual_filter(
-    basis: RidgeBasis,  # of the n points
-    alpha: float,  # penalty
-) -> tuple[float, Tensor]:  # keep, which is 0 or 1, and f of shape (r,), float64
+def residual_filter(basis: RidgeBasis, alpha: float) -> tuple[float, Tensor]:  # 0 or 1, shape (r,)
     """The map I - H as `keep` times the centring matrix minus `U diag(f) U.T`.
 
     It holds up to a factor that cancels in the leave-one-out quotient.
@@ -214,11 +198,7 @@ def slack_and_fixed(basis: RidgeBasis, alphas: Sequence) -> Slack:
     return Slack(slack, slack <= stored + computed)
 
 # %% ../nbs/prior/14_ridge.ipynb #7fda316e
-def loo_slack(
-    basis: RidgeBasis,  # of the n points
-    alphas: Sequence,  # penalties
-    caller: str,  # who asks
-) -> Tensor:  # shape (n_alphas, n), float64
+def loo_slack(basis: RidgeBasis, alphas: Sequence, caller: str) -> Tensor:  # shape (n_alphas, n)
     "The diagonal of I - H, up to the same factor; refused where it vanishes."
     slack, fixed = slack_and_fixed(basis, alphas)
     bad = fixed.nonzero()
@@ -229,11 +209,7 @@ def loo_slack(
     return slack
 
 # %% ../nbs/prior/14_ridge.ipynb #5539087c
-def loo_residuals(
-    basis: RidgeBasis,  # of the n points
-    targets: Tensor,  # real targets, shape (..., n)
-    alpha: float,  # penalty, at least 0
-) -> Tensor:  # shape (..., n)
+def loo_residuals(basis: RidgeBasis, targets: Tensor, alpha: float) -> Tensor:  # shape (..., n)
     "Each point's target minus the prediction of the ridge probe fitted to all other points."
     alpha = checks.check_number(alpha, "loo_residuals", "alpha", low=0)
     checks.check_same_n("loo_residuals", basis=len(basis.U), targets=targets.shape[-1])
@@ -246,11 +222,8 @@ def loo_residuals(
     return out / slack
 
 # %% ../nbs/prior/14_ridge.ipynb #c7e45369
-def class_folds(
-    labels: Tensor,  # class of each point that is judged, shape (m,), int64
-    counts: Tensor,  # points of each class among all that are fitted, shape (q,)
-) -> Tensor:  # indices of points that are left out together, shape (n_folds, n_left_out)
-    "Sets of points with one of each class, or with the same few of each in every set."
+def class_folds(labels: Tensor, counts: Tensor) -> Tensor:  # shape (n_folds, n_left_out)
+    "Sets with one judged point of each class, or the same few; `counts` are of all fitted points."
     order = labels.argsort(stable=True)
     of_class = order.split(labels.bincount(minlength=len(counts)).tolist())
     points = [p for p, n in zip(of_class, counts.tolist(), strict=True) if len(p) and n > 1]

@@ -31,24 +31,16 @@ class TaskMoments(Result):
     root: bool = False  # is `inner` a root?
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #6b207329
-def code_rows(
-    labels: Tensor,  # shape (m, n), int64
-    codes: Tensor,  # of simplex_codes, shape (q, q - 1)
-) -> Tensor:  # shape (q - 1, m, n)
+def code_rows(labels: Tensor, codes: Tensor) -> Tensor:  # shape (q - 1, m, n)
     "Replace each label by its code, one plane per column of the codes."
     planes = codes.T.contiguous().index_select(1, labels.flatten())
     return planes.unflatten(1, labels.shape)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #731f2edf
 def check_task_memory(
-    basis: ridge.RidgeBasis,  # of the points that probes are fitted to
-    tasks: int,  # handled at once
-    n: int,  # points that are fitted, or judged, whichever are more
-    *,
-    n_classes: int,
-    caller: str,  # who asks
+    basis: ridge.RidgeBasis, tasks: int, n: int, *, n_classes: int, caller: str
 ) -> None:
-    "Refuse a block of tasks that does not fit, before it is made."
+    "Refuse a block of tasks that does not fit; n points are fitted, or judged, if that is more."
     entries = 5 * tasks * n * n_classes + 3 * n * basis.U.shape[1]
     remedy = "lower block_size, or pass fewer classes or points"
     checks.check_memory(basis.U.element_size() * entries, caller, remedy, device=basis.U.device)
@@ -64,12 +56,8 @@ def task_block(block_size: int | None, n: int, q: int) -> int:
     return checks.check_count(block_size, "probes", "block_size")
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #539223f3
-def check_weights(
-    weights: ArrayLike | None,  # shape (n_tasks,), not negative; None: all equal
-    n_tasks: int,  # number of tasks they weigh
-    caller: str,  # who asks
-) -> Tensor:  # float64, sums to one
-    "Return task weights scaled to sum to one, or raise `ValueError`."
+def check_weights(weights: ArrayLike | None, n_tasks: int, caller: str) -> Tensor:  # float64
+    "Return task weights scaled to sum to one, None as equal ones, or raise `ValueError`."
     if weights is None:
         return torch.full((n_tasks,), 1 / n_tasks, dtype=torch.float64)
     w = checks.check_numbers(weights, caller, "weights").double()
@@ -91,10 +79,7 @@ class CheckedTasks(NamedTuple):
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #be6a99e5
 def check_tasks(
-    labels: ArrayLike,  # shape (n_tasks, n), or (n,) for one task
-    like: Tensor,  # features of the same points, shape (n, d)
-    n_classes: int | None,  # None: one more than the largest label
-    caller: str,  # who asks
+    labels: ArrayLike, like: Tensor, n_classes: int | None, caller: str
 ) -> CheckedTasks:
     "Return the labels of `like`'s points, how many classes there are, and their codes."
     if n_classes is not None:
@@ -156,11 +141,8 @@ def label_moments(
     return task_moments(basis, tasks, weights, block_size=block_size, executor=executor)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #289d54e2
-def gram_strips(
-    U: Tensor,  # shape (n, r)
-    weights: Tensor,  # shape (k, n)
-) -> Iterator:  # of slices of columns, and U.T @ diag(w) @ U there, shape (stop, k, columns)
-    "Weighted Gram matrices down to the diagonal, which count twice above it."
+def gram_strips(U: Tensor, weights: Tensor) -> Iterator:  # of slices, and shape (stop, k, columns)
+    "Slices of columns, and U.T @ diag(w) @ U there, down to the diagonal and twice above it."
     w = weights.T.to(U)
     for cols in blocks.row_blocks(U.shape[1], 64):
         gram: Any = 0.0
@@ -180,10 +162,7 @@ def _few_weights(weight, eps):  # weight (n_alphas, n) as coef @ rows, few rows 
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #9c262254
 def inner_terms(
-    U: Tensor,  # shape (n, r)
-    inners: Sequence,  # of laws of tasks, each of shape (r, r)
-    weight: Tensor,  # shape (n_alphas, n)
-    f: Tensor,  # shape (n_alphas, r)
+    U: Tensor, inners: Sequence, weight: Tensor, f: Tensor
 ) -> Tensor:  # shape (n_laws, n_alphas)
     "The sum over points of weight times u.T @ diag(f) @ inner @ diag(f) @ u."
     out = f.new_zeros(len(inners), len(f))
@@ -229,21 +208,13 @@ def _errors(basis, moments, alphas, slack):  # shape (n_alphas,), where no slack
     return _errors_of_moments(basis, [moments], slack**-2, *ridge.filters(basis, alphas))[0]
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #a9085682
-def loo_errors(
-    basis: ridge.RidgeBasis,  # of the n points
-    moments: TaskMoments,  # of the tasks, on the same basis
-    alphas: Sequence,  # penalties, each at least 0
-) -> Tensor:  # shape (n_alphas,), float64
+def loo_errors(basis: ridge.RidgeBasis, moments: TaskMoments, alphas: Sequence) -> Tensor:
     "Leave-one-out squared error per point, summed over classes, mean over tasks, at each penalty."
     alphas = [checks.check_number(a, "loo_errors", "alpha", low=0) for a in alphas]
     return _errors(basis, moments, alphas, ridge.loo_slack(basis, alphas, "loo_errors"))
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #e8f59a28
-def loo_point_errors(
-    basis: ridge.RidgeBasis,  # of the n points
-    moments: TaskMoments,  # of the tasks, on the same basis
-    alpha: float,  # penalty, at least 0
-) -> Tensor:  # shape (n,), float64
+def loo_point_errors(basis: ridge.RidgeBasis, moments: TaskMoments, alpha: float) -> Tensor:
     "Leave-one-out squared error of each point, summed over classes, mean over tasks."
     alpha = checks.check_number(alpha, "loo_point_errors", "alpha", low=0)
     slack = ridge.loo_slack(basis, [alpha], "loo_point_errors")[0]
@@ -262,11 +233,7 @@ def loo_point_errors(
     return out / slack**2
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #1b629065
-def training_parts(
-    basis: ridge.RidgeBasis,  # of the n points
-    residuals: Tensor,  # of `loo_residuals`, shape (..., n)
-    alpha: float,  # penalty, at least 0
-) -> Tensor:  # shape (..., n)
+def training_parts(basis: ridge.RidgeBasis, residuals: Tensor, alpha: float) -> Tensor:
     "The middle sum of the pseudo-values without its factor 2: what a point does as a neighbour."
     keep, f = ridge.residual_filter(basis, alpha)
     slack = ridge.loo_slack(basis, [alpha], "training_parts")[0].to(residuals.dtype)
@@ -277,12 +244,8 @@ def training_parts(
     return residuals * (out - residuals)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #7437c07c
-def squares_beside(
-    basis: ridge.RidgeBasis,  # of the n points
-    weights: Tensor,  # shape (k, n)
-    alpha: float,  # penalty
-) -> Tensor:  # shape (k, n)
-    "The sum over i other than j of weight_i A_ij^2, where A is I - H."
+def squares_beside(basis: ridge.RidgeBasis, weights: Tensor, alpha: float) -> Tensor:
+    "The sum over i other than j of weight_i A_ij^2, where A is I - H; weights of shape (k, n)."
     keep, f = ridge.residual_filter(basis, alpha)
     n = len(basis.U)
     ones = basis.U.new_full((n, 1), n**-0.5)
@@ -302,15 +265,13 @@ def squares_beside(
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #272ac744
 def loo_pseudo_values(
-    basis: ridge.RidgeBasis,  # of the n points
-    errors: Tensor,  # squared residual of each point, mean over tasks, shape (..., n), float64
-    training: Tensor,  # of `training_parts`, mean over the same tasks, shape (..., n), float64
-    alpha: float,  # penalty, at least 0
-) -> Tensor:  # shape (..., n), float64
+    basis: ridge.RidgeBasis, errors: Tensor, training: Tensor, alpha: float
+) -> Tensor:  # float64
     """Jackknife pseudo-values of the mean leave-one-out error, to second order in the hat matrix.
 
     Their standard deviation over sqrt(n) estimates how the mean error varies with the sample of
-    points, which are judged and train at once.
+    points, which are judged and train at once. `errors` are squared residuals and `training` is
+    what `training_parts` gives, both as means over tasks, shape (..., n).
     """
     slack = ridge.loo_slack(basis, [alpha], "loo_pseudo_values")[0]
     weights = torch.cat([slack[None] ** -2, (errors / slack).view(-1, len(slack))])
@@ -320,13 +281,9 @@ def loo_pseudo_values(
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #e36b0009
 def alpha_grid(
-    basis: ridge.RidgeBasis,  # of the features
-    *,
-    n_alphas: int = 20,  # number of penalties
-    low: float = 1e-5,  # least, in units of the mean eigenvalue
-    high: float = 10**4.5,  # largest, in the same units
+    basis: ridge.RidgeBasis, *, n_alphas: int = 20, low: float = 1e-5, high: float = 10**4.5
 ) -> Tensor:  # shape (n_alphas,), float64, ascending
-    "Log-spaced penalties relative to the mean eigenvalue of the centred Gram matrix."
+    "Log-spaced penalties, in units of the mean eigenvalue of the centred Gram matrix."
     low = checks.check_number(low, "alpha_grid", "low", low=0, low_open=True)
     high = checks.check_number(high, "alpha_grid", "high", low=0, low_open=True)
     n_alphas = checks.check_load(n_alphas, "alpha_grid", "n_alphas", bytes_each=32)
@@ -350,10 +307,8 @@ def _usable_grid(basis, caller):  # penalties that have a leave-one-out error, a
 
 
 def grid_errors(
-    basis: ridge.RidgeBasis,  # of the n points
-    moments: TaskMoments,  # of the tasks, on the same basis
-    caller: str,  # who asks
-) -> tuple[Tensor, Tensor]:  # penalties and errors, each of shape (n_usable,), float64
+    basis: ridge.RidgeBasis, moments: TaskMoments, caller: str
+) -> tuple[Tensor, Tensor]:  # each float64
     "The penalties of `alpha_grid` that have a leave-one-out error, and that error at each."
     grid, slack = _usable_grid(basis, caller)
     return grid, _errors(basis, moments, grid.tolist(), slack)
@@ -367,11 +322,7 @@ class TaskTargets(NamedTuple):
     products: Tensor  # targets @ U, shape (n_columns, r)
 
 
-def task_targets(
-    basis: ridge.RidgeBasis,  # of the n points
-    tasks: CheckedTasks,  # of check_tasks
-    weights: Tensor,  # of check_weights, on the device of the tasks
-) -> TaskTargets:
+def task_targets(basis: ridge.RidgeBasis, tasks: CheckedTasks, weights: Tensor) -> TaskTargets:
     "The targets of few tasks and their products with the basis."
     Y = _weighted_targets(slice(None), tasks, weights)
     return TaskTargets(Y.square().sum(0, dtype=torch.float64), Y, Y @ basis.U)
@@ -393,10 +344,7 @@ class LeastErrors(NamedTuple):
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #e8dc4cad
 def sum_and_doubt(
-    basis: ridge.RidgeBasis,  # of the n points
-    law: TaskMoments | TaskTargets,  # of tasks, on the same basis
-    keep: Tensor,  # of filters, shape (n_alphas,)
-    f: Tensor,  # of filters, shape (n_alphas, r)
+    basis: ridge.RidgeBasis, law: TaskMoments | TaskTargets, keep: Tensor, f: Tensor
 ) -> tuple[Tensor, Tensor]:  # both of shape (n_alphas,)
     "The sum of squared residuals at each penalty, and a bound on its rounding."
     if isinstance(law, TaskTargets):
@@ -413,12 +361,8 @@ def sum_and_doubt(
     return residual, doubt + squared * len(size) * weak.square()
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #03e4a6d4
-def least_grid_errors(
-    basis: ridge.RidgeBasis,  # of the n points
-    laws: Sequence,  # of tasks: TaskMoments or TaskTargets on the same basis
-    caller: str,  # who asks
-) -> LeastErrors:
-    "The least of `grid_errors` for each law of tasks, up to rounding."
+def least_grid_errors(basis: ridge.RidgeBasis, laws: Sequence, caller: str) -> LeastErrors:
+    "The least of `grid_errors` for each law of tasks (moments or targets), up to rounding."
     grid, slack = _usable_grid(basis, caller)
     keep, f = ridge.filters(basis, grid.tolist())
     weight, n = slack**-2, len(basis.U)

@@ -28,27 +28,16 @@ class RowKernel(NamedTuple):
     scale: float  # of the factor
     trace: float  # of the kernel
 
-    def factor(
-        self,
-        X: Tensor,  # rows of the features, shape (b, d)
-    ) -> Tensor:  # shape (b, d)
-        "Rows of the factor."
+    def factor(self, X: Tensor) -> Tensor:  # shape (b, d)
+        "Rows of the factor, for these rows of the features."
         return (_rows_of(X, self.kind) - self.mean.to(X.device)) * self.scale
 
-    def project(
-        self,
-        X: Tensor,  # rows of the features, shape (b, d)
-        W: Tensor,  # directions, shape (d, k)
-    ) -> Tensor:  # shape (b, k)
-        "Rows of the factor times W; the factor itself is not formed."
+    def project(self, X: Tensor, W: Tensor) -> Tensor:  # shape (b, k)
+        "Rows of the factor times directions W; the factor itself is not formed."
         of_mean = (self.mean.to(W.device)[:, None] * W).sum(0)
         return (X @ W / _lengths(X, self.kind) - of_mean) * self.scale
 
-    def lift(
-        self,
-        X: Tensor,  # rows of the features, shape (b, d)
-        Y: Tensor,  # shape (b, k)
-    ) -> Tensor:  # shape (d, k)
+    def lift(self, X: Tensor, Y: Tensor) -> Tensor:  # shape (d, k)
         "The transpose of these rows of the factor times Y."
         inner = X.T @ (Y / _lengths(X, self.kind))
         return (inner - torch.outer(self.mean.to(X.device), Y.sum(0))) * self.scale
@@ -67,12 +56,9 @@ def _rows_of(X, kind):
 
 
 def row_kernel(
-    features: row_blocks.RowsLike,  # what open_rows takes, shape (n, d)
-    kernel: str = "cosine",  # or "linear"
-    *,
-    block_size: int | None = None,  # rows read at a time
+    features: row_blocks.RowsLike, kernel: str = "cosine", *, block_size: int | None = None
 ) -> RowKernel:
-    "The centred kernel of features on disk, of Frobenius norm one, in one pass."
+    "The centred cosine (or linear) kernel of features on disk, of Frobenius norm one, in one pass."
     rows = row_blocks.open_rows(features)
     checks.check_choice(kernel, ("cosine", "linear"), "row_kernel", "kernel")
     n, d = rows.shape

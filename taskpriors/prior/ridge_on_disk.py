@@ -34,24 +34,16 @@ class RowTasks(NamedTuple):
         "Classes of a task, q."
         return len(self.codes)
 
-    def targets(
-        self,
-        points: slice | Tensor,  # which points
-        like: Tensor,  # has the dtype and the device of the answer
-    ) -> Tensor:  # shape (len(points), n_tasks (q - 1))
-        "Codes of these points, all tasks side by side."
+    def targets(self, points: slice | Tensor, like: Tensor) -> Tensor:  # (m, n_tasks (q - 1))
+        "Codes of these points, all tasks side by side, with the dtype and device of `like`."
         y = self.labels[:, points].to(like.device).T.int().contiguous()
         return torch.nn.functional.embedding(y, self.codes.to(like)).flatten(1)
 
 
 def check_row_tasks(
-    labels: ArrayLike,  # whole numbers, shape (n_tasks, n), or (n,) for one task
-    n: int,  # points that they must describe
-    caller: str,  # who asks
-    *,
-    n_classes: int | None = None,  # q; None is one more than the largest label
+    labels: ArrayLike, n: int, caller: str, *, n_classes: int | None = None
 ) -> RowTasks:
-    "Judge labels without making them larger."
+    "Judge whole numbers, (n_tasks, n) or (n,), as labels without making them larger."
     y = checks.as_tensor(labels, caller, "labels")
     if y.is_floating_point() or y.dtype == torch.bool or y.ndim not in (1, 2) or not y.numel():
         rule = "labels must be whole numbers of shape (n_tasks, n)"
@@ -222,11 +214,8 @@ class RowFit(NamedTuple):
     target_mean: Tensor  # shape (k,), float64
 
 
-def fit_rows(
-    sums: RowSums,
-    like: RowFit | None = None,  # probes of other tasks on the same points, decomposed already
-) -> RowFit:
-    "Decompose the Gram matrix, and leave out directions that are rounding."
+def fit_rows(sums: RowSums, like: RowFit | None = None) -> RowFit:
+    "Decompose the Gram matrix without directions that are rounding, or as `like` has done it."
     if like is None:
         w, V = torch.linalg.eigh(sums.gram)
         keep = w > max(w[-1].item(), 0.0) * len(w) * torch.finfo(w.dtype).eps
@@ -272,9 +261,7 @@ def _sample(fit, rows, tasks, index):
 _CHOOSING = 2**11  # points that the penalty is chosen by, where not all points are judged
 
 
-def _code_spread(
-    fit, tasks
-):  # of the codes of each task about their mean, shape (n_tasks,), float64
+def _code_spread(fit, tasks):  # of the codes of each task about their mean, shape (n_tasks,)
     mean_squares = fit.target_mean.view(len(tasks.labels), -1).square().sum(1)
     return 1 - 1 / tasks.n_classes - mean_squares
 

@@ -192,13 +192,8 @@ class _Bracket(NamedTuple):
 _CLOSE = 1e-7  # in standard deviations of the tilted statistic
 
 
-def increasing_root(
-    f: Callable,  # returns value and slope
-    s: Tensor,  # where to start
-    step: Tensor | float,  # scale of a step
-    caller: str,  # who asks
-) -> Tensor:  # like s
-    "Solve f(s) = 0 for increasing f, elementwise; f returns value and slope."
+def increasing_root(f: Callable, s: Tensor, step: Tensor | float, caller: str) -> Tensor:  # like s
+    "Solve f(s) = 0 for increasing f, elementwise, from `s` on; f returns value and slope."
     bracket = _Bracket(torch.full_like(s, -math.inf), torch.full_like(s, math.inf))
     for _ in range(100):
         value, slope = f(s)
