@@ -237,32 +237,23 @@ def class_folds(labels: Tensor, counts: Tensor) -> Tensor:  # shape (n_folds, n_
     return torch.cat(folds, 1)
 
 # %% ../nbs/prior/14_ridge.ipynb #4bed3953
-class _LabelProbe(NamedTuple):
-    "A ridge probe of one task, as far as points are left out of it."
-
-    n: int  # points it is fitted to
-    codes: Tensor  # of simplex_codes, shape (q, q - 1), float64
-    C: Tensor  # U.T @ targets over these points, shape (r, q - 1), float64
-    target_mean: Tensor  # shape (q - 1,), float64
-    keep: float  # of residual_filter
-    f: Tensor  # of residual_filter, shape (r,), float64
-
-
-def _fold_hits(U, labels, folds, probe):  # shape of the folds, or None if undetermined
-    tol = 4 * max(U.shape[1], 1) ** 0.5 * torch.finfo(U.dtype).eps if probe.keep else 0.0
+def _fold_hits(U, labels, folds, keep, f, *, C, counts):  # like folds, or None if undetermined
+    codes, n = simplex_codes(len(counts)).to(C), int(counts.sum())
+    target_mean = counts.to(C) @ codes / n
+    tol = 4 * max(U.shape[1], 1) ** 0.5 * torch.finfo(U.dtype).eps if keep else 0.0
     size = folds.shape[1]
-    entries = size * (2 * U.shape[1] + 3 * size + 4 * len(probe.codes))
+    entries = size * (2 * U.shape[1] + 3 * size + 4 * len(codes))
     checks.check_memory(8 * entries, "label_accuracy", "merge the rarest classes", device=U.device)
     right = []
     for rows in row_blocks(len(folds), max(1, 2**22 // entries)):
         V, y = U[folds[rows]].double(), labels[folds[rows]]
-        centring = torch.eye(size).to(V) - 1 / probe.n
-        L, failed = torch.linalg.cholesky_ex(probe.keep * centring - (V * probe.f) @ V.mT)
+        centring = torch.eye(size).to(V) - 1 / n
+        L, failed = torch.linalg.cholesky_ex(keep * centring - (V * f) @ V.mT)
         if failed.any() or L.diagonal(dim1=1, dim2=2).square().min() <= tol:
             return None
-        targets = probe.codes[y]
-        residuals = probe.keep * (targets - probe.target_mean) - V * probe.f @ probe.C
-        scores = (targets - torch.cholesky_solve(residuals, L)) @ probe.codes.T
+        targets = codes[y]
+        residuals = keep * (targets - target_mean) - V * f @ C
+        scores = (targets - torch.cholesky_solve(residuals, L)) @ codes.T
         right.append(scores.argmax(2) == y)
     return torch.cat(right)
 
@@ -276,14 +267,12 @@ def stratified_hits(
     counts: Tensor,  # points of each class among them, shape (q,)
 ) -> Tensor:  # shape (m,), float64
     "Share of its sets in which each point is right, by a probe that has not seen the set."
-    codes, n = simplex_codes(len(counts)).to(C), int(counts.sum())
-    target_mean = counts.to(C) @ codes / n
     folds = class_folds(labels, counts)
     hits = torch.zeros(len(labels), dtype=torch.float64, device=labels.device)
     if folds.numel() == 0:
         return hits
     for keep, f in filters:
-        right = _fold_hits(U, labels, folds, _LabelProbe(n, codes, C, target_mean, keep, f))
+        right = _fold_hits(U, labels, folds, keep, f, C=C, counts=counts)
         if right is not None:
             hits.index_add_(0, folds.flatten(), right.flatten().double())
             return hits / folds.flatten().bincount(minlength=len(hits)).clamp(min=1)

@@ -129,9 +129,7 @@ class Labelings(results.Result):
     n_resampled: int  # resamplings
     trusted: bool  # False if a diagnostic gives a reason for distrust
     reason: str  # that reason, or an empty string
-    heaviest: float = field(
-        repr=False, default=0.0
-    )  # largest weight of a family that no sweep mixed
+    heaviest: float = field(repr=False, default=0.0)  # largest weight of a family never mixed
     history: Tensor | None = field(repr=False, default=None)  # what `plot` draws
     measure: Measure | None = field(repr=False, default=None)  # what the tasks were drawn from
 

@@ -233,9 +233,7 @@ def too_few_ancestors(cloud: ParticleCloud) -> str:  # a reason for distrust, or
 
 # %% ../../nbs/prior/10_particles.ipynb #dcf2cc7f
 MIN_DOF = 30  # for draws point by point
-MIN_DOF_ANNEALED = (
-    2  # families of annealed particles differ in size, because each is resampled often
-)
+MIN_DOF_ANNEALED = 2  # families of annealed particles differ in size: each is resampled often
 
 
 def too_few_degrees(cloud: ParticleCloud, low: float = MIN_DOF) -> str:  # a reason, or ""
@@ -285,13 +283,8 @@ def _propose_block(P, rows, U, g):  # -> what is drawn, increments of log weight
     return block, increments + _drift(P, U[-1].view(q - 1, m), block.codes)
 
 # %% ../../nbs/prior/10_particles.ipynb #873c4b94
-class _Block(NamedTuple):
-    rows: slice  # its points
-    labels: Tensor  # as drawn, (b, m)
-    keep: Tensor | None  # particles that were kept after it; None if nothing was resampled
-
-
 def _trace_back(P, past, m):  # -> labels of the final particles, (n, m)
+    "`past` holds points, labels drawn and particles kept, None for all, of each block."
     Y = P.hold(torch.empty(P.n, m, dtype=torch.int16, device=P.B.device))
     line = None  # where each final particle stood after the block; None if it never moved
     for rows, labels, keep in reversed(past):
@@ -336,7 +329,7 @@ def particle_filter(
         if rows.stop < P.n and cloud.ess[-1] < resample_below * m:
             keep = cloud.resample(g)
             U = U.view(-1, P.q - 1, m)[:, :, keep].flatten(1)
-        past.append(_Block(rows, block.labels, keep))
+        past.append((rows, block.labels, keep))
     return ParticleState(1 / P.T, _trace_back(P, past, m), U, cloud)
 
 # %% ../../nbs/prior/10_particles.ipynb #68f28c43
