@@ -105,31 +105,13 @@ class _Cross:  # of rows minus a shift with targets
         self.targets += targets.sum(0)
 
 
-class _ClassSums:  # of rows minus a shift, by the class of one labelling
-    def __init__(self, q, d, device):
-        self.rows = torch.zeros(q, d, dtype=torch.float64, device=device)
-        self.counts = torch.zeros(q, dtype=torch.float64, device=device)
-
-    def add(self, off, labels):
-        labels = labels.to(off.device).long()
-        self.rows.index_add_(0, labels, off.double())
-        self.counts += torch.bincount(labels, minlength=len(self.counts))
-
-    def cross(self, codes):
-        codes = codes.to(self.rows)
-        cross = _Cross(self.rows.shape[1], codes.shape[1], self.rows.device)
-        cross.products += self.rows.T @ codes
-        cross.targets += self.counts @ codes
-        return cross
-
-
-def _centred_sums(shift, gram, cross):  # RowSums
-    delta, target_mean = gram.first / gram.n, cross.targets / gram.n
+def _centred_sums(shift, gram, products, targets):  # RowSums
+    delta, target_mean = gram.first / gram.n, targets / gram.n
     return RowSums(
         n=gram.n,
         mean=shift.double() + delta,
         gram=gram.second - gram.n * torch.outer(delta, delta),
-        cross=cross.products - gram.n * torch.outer(delta, target_mean),
+        cross=products - gram.n * torch.outer(delta, target_mean),
         target_mean=target_mean,
     )
 
@@ -167,17 +149,20 @@ def row_sums(
     shift = rows.read(slice(0, min(n, 4096))).mean(0)
     whole = _Cross(d, _code_columns(tasks), rows.device)
     of_part: Any = None
-    of_further: Any = None
+    by_class: Any = None  # sums of rows, and how many there are
     inside, outside = _Gram(d, rows.device), _Gram(d, rows.device)
     if part is not None:
         of_part = _Cross(d, _code_columns(part[1]), rows.device)
     if further is not None:
-        of_further = _ClassSums(further.n_classes, d, rows.device)
+        by_class = torch.zeros(further.n_classes, d, dtype=torch.float64, device=rows.device)
+        counts = by_class.new_zeros(len(by_class))
     for block, X in rows.blocks(size):
         off = X - shift
         whole.add(off, tasks.targets(block, X))
         if further is not None:
-            of_further.add(off, further.labels[0, block])
+            classes = further.labels[0, block].to(off.device).long()
+            by_class.index_add_(0, classes, off.double())
+            counts += torch.bincount(classes, minlength=len(counts))
         if part is None:
             outside.add(off)
             continue
@@ -195,11 +180,12 @@ def row_sums(
         got = f"differences of {off.abs().max().item():.3g}"
         rule = f"the squares of {rows.name} must not vanish"
         checks.refuse("row_sums", rule, got, "rescale them")
-    sums = [_centred_sums(shift, gram, whole)]
+    sums = [_centred_sums(shift, gram, whole.products, whole.targets)]
     if part is not None:
-        sums.append(_centred_sums(shift, inside, of_part))
+        sums.append(_centred_sums(shift, inside, of_part.products, of_part.targets))
     if further is not None:
-        sums.append(_centred_sums(shift, gram, of_further.cross(further.codes)))
+        codes = further.codes.to(counts)
+        sums.append(_centred_sums(shift, gram, by_class.T @ codes, counts @ codes))
     return sums
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #f4b780c7
