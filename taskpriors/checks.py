@@ -70,13 +70,12 @@ def check_load(
     low: int = 1,  # least allowed value
     bytes_each: int = 0,  # allocated for each of them
     workers: bool = False,  # is each of them a process or a thread?
-    device: str | torch.device = "cpu",  # where they are allocated
 ) -> int:
     "Return a count that this machine can carry, or raise an error before anything starts."
     most = WORKERS_PER_CORE * usable_cores() if workers else None
     n = check_count(x, caller, name, low=low, high=most)
     if bytes_each:
-        room = available_memory(device)
+        room = available_memory()
         rule = f"{name} must be at most {room // bytes_each}, for which memory is left"
         if n * bytes_each > room:
             refuse(caller, rule, n, f"lower {name}", MemoryError)

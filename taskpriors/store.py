@@ -102,15 +102,6 @@ def write_file(path: str | Path, data: bytes | str) -> Path:
     return path
 
 # %% ../nbs/workshop/05_store.ipynb #2d94b92d
-def _put_back(path, old):
-    "Let a path hold what it held before: bytes, or nothing."
-    with suppress(OSError):
-        if old is None:
-            path.unlink()
-        else:
-            write_file(path, old)
-
-
 def write_files(contents: dict) -> None:
     "Write several small files, by their paths, so that all of them are new or none is."
     contents = {Path(path): data for path, data in contents.items()}
@@ -125,7 +116,8 @@ def write_files(contents: dict) -> None:
             before[path] = old
     except BaseException:
         for path, old in before.items():
-            _put_back(path, old)
+            with suppress(OSError):
+                path.unlink() if old is None else write_file(path, old)
         for tmp in waiting.values():
             tmp.unlink(missing_ok=True)
         raise
@@ -231,14 +223,6 @@ _UNWRITABLE: set[tuple] = set()  # places that a warning has named: the cache, a
 _LEFT = re.compile(r"\.(.+)\.\d+\.[0-9a-f]{8}\.tmp")  # the name of a file that is being written
 
 
-def _sweep(folder):
-    "Remove what killed writers left in a folder; the caller holds the lock of all writers."
-    with suppress(OSError):
-        for path in folder.iterdir():
-            if _LEFT.fullmatch(path.name) and path.is_file():
-                path.unlink()
-
-
 def keep_tensors(
     path: str | Path,  # a .safetensors file
     tensors: dict,  # name -> tensor
@@ -253,8 +237,10 @@ def keep_tensors(
     place = (root, *path.relative_to(root).parts[:-1][:1])
     try:
         with locked(root / "write", timeout=60) as held:
-            if held:
-                _sweep(path.parent)
+            with suppress(OSError):
+                for left in path.parent.iterdir() if held else ():  # by killed writers
+                    if _LEFT.fullmatch(left.name) and left.is_file():
+                        left.unlink()
             save_tensors(path, tensors, meta, sidecar=sidecar)
     except OSError as e:
         if root not in [named[0] for named in _UNWRITABLE]:

@@ -32,11 +32,9 @@ def edge_table(Z: Tensor, odds: float, undirected: bool, hot: bool = False) -> _
     x = odds * (Z @ Z.T)
     P = _hot_edges(x) if hot else torch.sigmoid(x)
     W = torch.full_like(P, 0.25) if hot else P * torch.sigmoid(-x)
-    return (
-        _EdgeTable(P.fill_diagonal_(1), (2 * W).fill_diagonal_(0))
-        if undirected
-        else _EdgeTable(P, W)
-    )
+    if undirected:
+        return _EdgeTable(P.fill_diagonal_(1), (2 * W).fill_diagonal_(0))
+    return _EdgeTable(P, W)
 
 # %% ../../nbs/prior/18_objective.ipynb #7033e5ed
 def edge_row_means(
@@ -96,10 +94,8 @@ def _as_index(index, n, device):  # distinct points of the prior, as int64
         return torch.arange(n, device=device)
     i = checks.as_tensor(index, caller, "index").to(device)
     if i.ndim != 1 or i.is_floating_point() or i.dtype == torch.bool:
-        rule, got = (
-            "index must be a vector of whole numbers",
-            f"{i.dtype} of shape {tuple(i.shape)}",
-        )
+        rule = "index must be a vector of whole numbers"
+        got = f"{i.dtype} of shape {tuple(i.shape)}"
         remedy = "pass the positions of the batch's points in the prior"
         checks.refuse(caller, rule, got, remedy, TypeError)
     if len(i) < 2 or i.min() < 0 or i.max() >= n:

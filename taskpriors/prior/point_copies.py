@@ -7,48 +7,27 @@ __all__ = []
 
 # %% ../../nbs/prior/16_point_copies.ipynb #2a094582
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from ..blocks import row_blocks
 from ..checks import ArrayLike, check_features
+from ..pairs import nearest_points
 
 # %% ../../nbs/prior/16_point_copies.ipynb #8fdbec9f
 MOST = 8192  # distinct rows among which near copies are looked for
 _NEAR, _FAR = 8, 16  # neighbours whose distances give the dimension
 
 
-class Neighbours(NamedTuple):
-    "Of each of n points, the nearest first."
-
-    distances: Tensor  # shape (n, k), float64
-    rows: Tensor  # shape (n, k)
-
-
-def nearest_others(X: Tensor, k: int) -> Neighbours:
-    "The k nearest others of each of these distinct points, at exact distances."
-    squares, near, distances = X.square().sum(1), [], []
-    for b in row_blocks(len(X), 1024):
-        gaps = squares - 2 * X[b] @ X.T
-        gaps[torch.arange(len(gaps)), torch.arange(b.start, b.stop)] = torch.inf
-        near.append(gaps.topk(k, 1, largest=False).indices)
-    near = torch.cat(near)
-    for b in row_blocks(len(X), max(1, 2**22 // (k * X.shape[1]))):
-        distances.append(torch.linalg.vector_norm(X[near[b]] - X[b, None], dim=2))
-    ascending, order = torch.cat(distances).sort(1)
-    return Neighbours(ascending, near.gather(1, order))
-
-
 def near_pairs(X: Tensor) -> Tensor:  # of points and of near copies, shape (2, n_pairs)
-    "Neighbours, among distinct points, before a gap that chance does not make."
+    "Neighbours, among distinct centred points, before a gap that chance does not make."
     n, k = len(X), min(_FAR, len(X) - 1)
     if n < 4:
         return torch.zeros(2, 0, dtype=torch.int64)
-    r, near = nearest_others(X, k)
+    r, near = nearest_points(X, k)
     inner = min(_NEAR, k - 1)
     spread = (r[:, -1] / r[:, inner - 1]).log().median().item()
     dimension = torch.tensor(k / inner).log().item() / max(spread, 1e-12)
