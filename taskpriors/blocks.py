@@ -24,11 +24,8 @@ _SLICE_BYTES = 120
 _LONG = 10**5  # shorter lists are not worth asking for
 
 
-def row_blocks(
-    n: int,  # number of points
-    size: int,  # points in a block; the last one may be smaller
-) -> list[slice]:  # that cover range(n)
-    "Cut `n` points into consecutive slices."
+def row_blocks(n: int, size: int) -> list[slice]:  # that cover range(n)
+    "Cut `n` points into consecutive slices; the last one may be smaller."
     size = checks.check_count(size, "row_blocks", "size")
     if n // size > _LONG:
         checks.check_memory(_SLICE_BYTES * (n // size), "row_blocks", "raise the block size")
@@ -38,10 +35,7 @@ def row_blocks(
 _PAIR_BYTES = 64
 
 
-def pair_blocks(
-    n: int,  # number of points
-    size: int,  # points in a block
-) -> list[tuple[slice, slice]]:  # (rows, columns), with rows.start <= columns.start
+def pair_blocks(n: int, size: int) -> list[tuple[slice, slice]]:  # rows, columns
     "Pairs of slices that cover a symmetric matrix on and above its block diagonal."
     size = checks.check_count(size, "pair_blocks", "block_size")
     n_blocks = -(-n // size)
@@ -52,13 +46,8 @@ def pair_blocks(
     return [(rows, cols) for k, rows in enumerate(blocks) for cols in blocks[k:]]
 
 # %% ../nbs/workshop/04_blocks.ipynb #5e7a10c2
-def evenly(
-    n: int,  # number of points
-    most: int | None,  # points that are wanted at most; None: all of them
-    *,
-    down: bool = False,  # round places down, and not to the nearest point
-) -> Tensor:  # positions in ascending order, shape (min(n, most),), int64
-    "Positions of evenly spaced points."
+def evenly(n: int, most: int | None, *, down: bool = False) -> Tensor:  # ascending, int64
+    "Positions of at most so many evenly spaced points, rounded `down` or to the nearest point."
     m = n if most is None else min(n, most)
     places = torch.arange(m, dtype=torch.float64) * (n - 1) / max(m - 1, 1)
     return (places.floor() if down else places.round()).long()
@@ -68,11 +57,7 @@ _DELAY = 2.0  # seconds before a bar is drawn
 
 
 def open_bar(
-    progress: bool,  # show a bar on standard error?
-    *,
-    desc: str | None = None,  # its label
-    total: int | None = None,  # number of items
-    unit: str = "it",  # what an item is
+    progress: bool, *, desc: str | None = None, total: int | None = None, unit: str = "it"
 ) -> Any:  # which is moved on with `update`
     "A bar that several loops in a row move on; none under two seconds, or outside a terminal."
     from tqdm.auto import tqdm
@@ -91,13 +76,9 @@ def _moving(items, bar, desc):
 
 
 def with_bar(
-    items: Iterable,  # what a loop runs over
-    progress: Any,  # show a bar on standard error? Or a bar of `open_bar`, which is moved on
-    *,
-    desc: str | None = None,  # its label
-    total: int | None = None,  # number of items; None asks `items` for its length
+    items: Iterable, progress: Any, *, desc: str | None = None, total: int | None = None
 ) -> Iterable:  # the same items
-    "Iterate over `items`, with a progress bar if it is wanted."
+    "Iterate over `items`, with a bar if `progress` is true; a bar of `open_bar` is moved on."
     if hasattr(progress, "set_description"):
         return _moving(items, progress, desc)
     if not checks.check_flag(progress, "with_bar", "progress"):

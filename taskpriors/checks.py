@@ -70,13 +70,12 @@ def check_load(
     low: int = 1,  # least allowed value
     bytes_each: int = 0,  # allocated for each of them
     workers: bool = False,  # is each of them a process or a thread?
-    device: str | torch.device = "cpu",  # where they are allocated
 ) -> int:
     "Return a count that this machine can carry, or raise an error before anything starts."
     most = WORKERS_PER_CORE * usable_cores() if workers else None
     n = check_count(x, caller, name, low=low, high=most)
     if bytes_each:
-        room = available_memory(device)
+        room = available_memory()
         rule = f"{name} must be at most {room // bytes_each}, for which memory is left"
         if n * bytes_each > room:
             refuse(caller, rule, n, f"lower {name}", MemoryError)
@@ -109,11 +108,7 @@ def _shareable(a: np.ndarray) -> np.ndarray:  # with torch: writable, forwards, 
     return a if a.flags.writeable and min(a.strides, default=0) >= 0 else a.copy()
 
 
-def as_tensor(
-    X: float | ArrayLike,  # an array, nested list or tensor of real numbers, dense or sparse
-    caller: str,  # who asks
-    name: str,  # the argument's name
-) -> Tensor:  # dense, of the dtype and on the device of the input
+def as_tensor(X: float | ArrayLike, caller: str, name: str) -> Tensor:
     "Return `X` as a dense tensor of its own dtype, or raise `TypeError`."
     rule = f"{name} must be an array of real numbers"
     strange = why_not_plain(X)
@@ -147,21 +142,13 @@ def as_tensor(
     return X.to_dense()
 
 # %% ../nbs/workshop/01_checks.ipynb #cab45e41
-def check_tensor(
-    X: float | ArrayLike,  # an array, nested list or tensor of real numbers
-    caller: str,  # who asks
-    name: str = "features",  # the argument's name
-) -> Tensor:  # floating point, on the input's device
+def check_tensor(X: float | ArrayLike, caller: str, name: str = "features") -> Tensor:
     "Return `X` as a real floating-point tensor, or raise `TypeError`."
     X = as_tensor(X, caller, name)
     return X if X.dtype in (torch.float32, torch.float64) else X.float()
 
 # %% ../nbs/workshop/01_checks.ipynb #09c72f30
-def check_finite(
-    X: Tensor,  # shape (n, ...)
-    caller: str,  # who asks
-    name: str = "features",  # the argument's name
-) -> Tensor:  # `X` itself
+def check_finite(X: Tensor, caller: str, name: str = "features") -> Tensor:  # `X` itself
     "Return `X` if all its entries are finite, or raise `ValueError` with the first bad row."
     if torch.isfinite(X.sum()):
         return X
@@ -173,20 +160,12 @@ def check_finite(
     return X
 
 # %% ../nbs/workshop/01_checks.ipynb #bc03eab2
-def check_numbers(
-    X: float | ArrayLike,  # an array, nested list or tensor of real numbers
-    caller: str,  # who asks
-    name: str,  # the argument's name
-) -> Tensor:  # floating point, on the input's device
+def check_numbers(X: float | ArrayLike, caller: str, name: str) -> Tensor:
     "Return `X` as a floating-point tensor without gradient whose entries are finite."
     return check_finite(check_tensor(X, caller, name).detach(), caller, name)
 
 
-def check_several(
-    x: Any,  # a list, tuple, range, or an array, tensor or Series of one dimension
-    caller: str,  # who asks
-    name: str,  # the argument's name
-) -> list[Any]:  # its values, at least one
+def check_several(x: Any, caller: str, name: str) -> list[Any]:  # at least one
     "Return the values of a sequence as a list, or raise `TypeError`."
     x = x.to_numpy() if hasattr(x, "to_numpy") else x  # a Series of pandas
     if isinstance(x, (Tensor, np.ndarray)):
@@ -203,10 +182,7 @@ def check_several(
 
 # %% ../nbs/workshop/01_checks.ipynb #0ac91d3d
 def check_computed(
-    x: Tensor,  # what was computed
-    caller: str,  # who asks
-    name: str,  # its name
-    remedy: str = "rescale the arguments or pass float64",  # what to do about it
+    x: Tensor, caller: str, name: str, remedy: str = "rescale the arguments or pass float64"
 ) -> Tensor:  # `x` itself
     "Return `x` if it is finite, or raise `ValueError`."
     ends = torch.stack(x.aminmax()) if x.numel() else x  # no second array of this size
@@ -215,9 +191,7 @@ def check_computed(
     return x
 
 # %% ../nbs/workshop/01_checks.ipynb #885ea9e0
-def power_to_one(
-    X: Tensor,  # any real floating-point tensor
-) -> float:  # a power of two p
+def power_to_one(X: Tensor) -> float:  # p
     "The power of two that brings the largest magnitude of `X` near one, as far as floats reach."
     largest = X.abs().max().double().item()
     if largest == 0:
@@ -226,11 +200,8 @@ def power_to_one(
     return 2.0 ** max(-most, min(most, -math.frexp(largest)[1]))
 
 # %% ../nbs/workshop/01_checks.ipynb #9983fbee
-def check_dtype(
-    dtype: torch.dtype | None,  # a floating-point torch dtype, or None for the default one
-    caller: str,  # who asks
-) -> torch.dtype:
-    "Return a floating-point dtype, or raise `TypeError`."
+def check_dtype(dtype: torch.dtype | None, caller: str) -> torch.dtype:
+    "Return a floating-point dtype, None as the default one, or raise `TypeError`."
     if dtype is None:
         return torch.get_default_dtype()
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
@@ -240,14 +211,9 @@ def check_dtype(
 
 # %% ../nbs/workshop/01_checks.ipynb #dbd5f3aa
 def check_features(
-    X: ArrayLike,  # features or kernel factor
-    caller: str,  # who asks
-    name: str = "features",  # the argument's name
-    *,
-    min_rows: int = 2,  # least number of points
-    squared: bool = True,  # will the caller square them?
+    X: ArrayLike, caller: str, name: str = "features", *, min_rows: int = 2, squared: bool = True
 ) -> Tensor:  # shape (n, d), float32 or float64, on the input's device
-    "Return features or a kernel factor, finite and 2-D, or raise `TypeError` or `ValueError`."
+    "Return finite features or a factor, fit to be `squared`, or raise `TypeError`, `ValueError`."
     X = check_tensor(X, caller, name)
     got = f"shape {tuple(X.shape)}"
     if X.ndim != 2:
@@ -267,10 +233,7 @@ def check_features(
     return X
 
 # %% ../nbs/workshop/01_checks.ipynb #819d860e
-def check_same_n(
-    caller: str,  # who asks
-    **sizes: int,  # argument name and its number of points
-) -> None:
+def check_same_n(caller: str, **sizes: int) -> None:
     "Raise `ValueError` unless all arguments hold the same number of points."
     if len(set(sizes.values())) > 1:
         rule = f"{' and '.join(sizes)} must describe the same points"
@@ -278,11 +241,7 @@ def check_same_n(
         refuse(caller, rule, got, "pass matching rows in the same order")
 
 # %% ../nbs/workshop/01_checks.ipynb #eacf0913
-def check_same_points(
-    arrays: Mapping | Sequence,  # features or factors, one of each model, shape (n, d)
-    caller: str,  # who asks
-    name: str,  # the argument's name
-) -> list[Tensor]:  # each of shape (n, d)
+def check_same_points(arrays: Mapping | Sequence, caller: str, name: str) -> list[Tensor]:
     "Judge each array of a list or dictionary; all describe the same points."
     if isinstance(arrays, Mapping):
         arrays = list(arrays.values())
@@ -297,11 +256,7 @@ def check_same_points(
     return checked
 
 # %% ../nbs/workshop/01_checks.ipynb #820c049d
-def check_square(
-    K: ArrayLike,  # dense kernel or graph
-    caller: str,  # who asks
-    name: str = "K",  # the argument's name
-) -> Tensor:  # shape (n, n), symmetric
+def check_square(K: ArrayLike, caller: str, name: str = "K") -> Tensor:  # shape (n, n)
     "Return a finite symmetric matrix, or raise `ValueError`."
     K = check_features(K, caller, name)
     if K.shape[0] != K.shape[1]:
@@ -314,12 +269,8 @@ def check_square(
     return K
 
 # %% ../nbs/workshop/01_checks.ipynb #8c1d7a02
-def check_similarity(
-    similarity: ArrayLike,  # in [0, 1]: how much each two models are copies, shape (k, k)
-    caller: str,  # who asks
-    k: int,  # number of models
-) -> Tensor:  # shape (k, k), float64, on the CPU
-    "Return a symmetric matrix of shares, or raise `ValueError`."
+def check_similarity(similarity: ArrayLike, caller: str, k: int) -> Tensor:  # float64, on the CPU
+    "Return a symmetric matrix, how much each two of k models are copies, or raise `ValueError`."
     s = check_features(similarity, caller, "similarity", min_rows=1).double().cpu()
     if s.shape != (k, k) or s.min() < 0 or s.max() > 1 or not torch.allclose(s, s.T):
         got = f"shape {tuple(s.shape)} for {k} models, values from {s.min():.3g} to {s.max():.3g}"
@@ -360,11 +311,7 @@ def check_labels(
 
 # %% ../nbs/workshop/01_checks.ipynb #e7febdac
 def check_probs(
-    P: ArrayLike,  # probabilities, (n, n_source_classes)
-    caller: str,  # who asks
-    *,
-    n: int | None = None,  # number of points they must describe
-    name: str = "source_probs",  # the argument's name
+    P: ArrayLike, caller: str, *, n: int | None = None, name: str = "source_probs"
 ) -> Tensor:  # shape (n, n_source_classes)
     "Return a matrix whose rows are probability vectors, or raise `ValueError`."
     P = check_features(P, caller, name)
@@ -383,11 +330,9 @@ def check_probs(
 
 # %% ../nbs/workshop/01_checks.ipynb #0879b005
 def check_generator(
-    seed: Seed | None,  # None is a fresh random generator
-    caller: str,  # who asks
-    device: str | torch.device = "cpu",  # where the random numbers are drawn
+    seed: Seed | None, caller: str, device: str | torch.device = "cpu"
 ) -> torch.Generator:
-    "Return a local random generator, or raise `TypeError`."
+    "Return a local random generator, a fresh one for None, or raise `TypeError`."
     if isinstance(seed, torch.Generator):
         return seed
     g = torch.Generator(device=device)
@@ -399,12 +344,8 @@ def check_generator(
 
 # %% ../nbs/workshop/01_checks.ipynb #624cf594
 def check_split(
-    train: float | ArrayLike,  # fraction in (0, 1), or boolean mask, of the training points
-    n: int,  # number of points
-    caller: str,  # who asks
-    *,
-    seed: Seed | None = 0,  # used with a fraction
-) -> Tensor:  # shape (n,), bool, True where the point trains
+    train: float | ArrayLike, n: int, caller: str, *, seed: Seed | None = 0
+) -> Tensor:  # shape (n,), bool
     "Return a mask with points on both sides, or raise `TypeError` or `ValueError`."
     if isinstance(train, numbers.Real) and not isinstance(train, bool):
         share = check_number(train, caller, "train", low=0, high=1, low_open=True, high_open=True)
@@ -426,10 +367,7 @@ def check_split(
     return mask
 
 # %% ../nbs/workshop/01_checks.ipynb #2962a6fa
-def check_executor(
-    executor: ExecutorLike | None,  # a concurrent.futures.Executor, an object with `map`, or None
-    caller: str,  # who asks
-) -> ExecutorLike | None:
+def check_executor(executor: ExecutorLike | None, caller: str) -> ExecutorLike | None:
     "Return `executor` if it can map a function over items, or raise `TypeError`."
     if executor is None or isinstance(executor, Executor):
         return executor

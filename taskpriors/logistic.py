@@ -33,21 +33,14 @@ class LogLoss(NamedTuple):
     residual: Callable[[], Tensor]  # computes the gradient by the logits, shape (m, q, n)
 
 
-def binary_loss(
-    Z: Tensor,  # logits, shape (m, 1, n)
-    y: Tensor,  # classes, shape (m, n)
-) -> LogLoss:
-    "Log loss of one logit."
+def binary_loss(Z: Tensor, y: Tensor) -> LogLoss:
+    "Log loss of one logit, shape (m, 1, n), for classes of shape (m, n)."
     loss = F.softplus(Z[:, 0]) - Z[:, 0] * y
     return LogLoss(loss.sum(1, dtype=torch.float64), lambda: torch.sigmoid(Z) - y[:, None])
 
 
-def softmax_loss(
-    Z: Tensor,  # logits, shape (m, q, n)
-    y: Tensor,  # classes, shape (m, n)
-    absent: Tensor,  # classes that no training point has, bool, shape (m, q)
-) -> LogLoss:
-    "Log loss of several logits."
+def softmax_loss(Z: Tensor, y: Tensor, absent: Tensor) -> LogLoss:
+    "Log loss of logits, shape (m, q, n); `absent` marks classes without training points, (m, q)."
     Z = Z.masked_fill(absent[:, :, None], -torch.inf)
     lse = Z.logsumexp(1)
     loss = (lse - Z.gather(1, y[:, None])[:, 0]).sum(1, dtype=torch.float64)
@@ -215,12 +208,7 @@ class BlockFit(NamedTuple):
     n_iter: Tensor  # shape (m,), int64
 
 
-def fit_block(
-    y: Tensor,  # labels of the tasks, shape (m, n)
-    q: int,  # classes
-    basis: ridge.RidgeBasis,
-    solver: _Solver,
-) -> BlockFit:
+def fit_block(y: Tensor, q: int, basis: ridge.RidgeBasis, solver: _Solver) -> BlockFit:
     "Fit the probes of several tasks, each on the classes that it has."
     dtype = basis.U.dtype
     penalty = F.pad(solver.alpha / (0.5 * basis.s**2 + solver.alpha), (0, 1)).to(dtype)

@@ -33,14 +33,9 @@ class Candidates(NamedTuple):
 
 
 def _nearest(
-    F: Tensor,  # rows whose neighbours are wanted and columns to choose from, shape (n, d), float64
-    k: int,  # neighbours wanted
-    *,
-    rows: Tensor,  # positions of the points, increasing, shape (m,)
-    earlier: bool,  # only points that come before?
-    dtype: torch.dtype | None,  # of the search; None takes differences, in double precision
+    F: Tensor, k: int, *, rows: Tensor, earlier: bool, dtype: torch.dtype | None
 ) -> Candidates:
-    "Candidates for the nearest other points, a block of rows at a time."
+    "Candidates for nearest others, in blocks of rows; a `dtype` of None takes float64 differences."
     G = F.to(dtype or torch.float64)
     square = G.square().sum(1)
     place = torch.arange(len(F), device=F.device)
@@ -116,13 +111,8 @@ class Nearest(NamedTuple):
     positions: Tensor  # shape (n, k)
 
 
-def nearest_points(
-    F: Tensor,  # centred rows, shape (n, d), float64
-    k: int,  # neighbours wanted
-    *,
-    earlier: bool = False,  # only points that come before?
-) -> Nearest:
-    "Exact distances of the nearest points and their positions."
+def nearest_points(F: Tensor, k: int, *, earlier: bool = False) -> Nearest:
+    "Exact distances of the nearest (or nearest earlier) centred points and their positions."
     unit = checks.power_to_one(F)
     search = search_points(F * unit, k, earlier=earlier)
     return Nearest(search.distances[:, :k] / unit, search.positions[:, :k])

@@ -64,23 +64,14 @@ def shown(x: object, most: int) -> str:
     return shortened(text, most)
 
 
-def listed(
-    names: Sequence,  # at least one
-    most: int = 4,  # that are all named
-) -> str:
-    "Names in a sentence; the number of the others where there are more."
+def listed(names: Sequence, most: int = 4) -> str:
+    "Names in a sentence; if they are more than `most`, the number of the others."
     if len(names) > most:
         names = [*names[: most - 1], f"{len(names) - most + 1} others"]
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 # %% ../nbs/workshop/00_refusals.ipynb #d3549939
-def refuse(
-    caller: str,  # name of the public function that refuses
-    rule: str,  # what must hold
-    got: object,  # what was given instead
-    remedy: str,  # what to do about it
-    error: type = ValueError,  # exception class
-) -> NoReturn:
+def refuse(caller: str, rule: str, got: object, remedy: str, error: type = ValueError) -> NoReturn:
     "Raise `error` with the sentence *caller: rule. Got value; remedy.*"
     room = 300 - len(f"{caller}: {rule}. Got ; {remedy}.")
     raise error(f"{caller}: {rule}. Got {shown(got, max(room, 20))}; {remedy}.")
@@ -118,14 +109,7 @@ def check_number(
     return v
 
 # %% ../nbs/workshop/00_refusals.ipynb #88318705
-def check_count(
-    x: Any,  # an integer
-    caller: str,  # who asks
-    name: str,  # the argument's name
-    *,
-    low: int = 1,  # least allowed value
-    high: int | None = None,  # largest allowed value
-) -> int:
+def check_count(x: Any, caller: str, name: str, *, low: int = 1, high: int | None = None) -> int:
     "Return `x` as an int within its bounds, or raise `TypeError` or `ValueError`."
     upper = "" if high is None else f" and at most {high}"
     rule = f"{name} must be an integer of at least {low}{upper}"
@@ -139,12 +123,7 @@ def check_count(
 _ALL_NAMED = 20  # choices that fit in a sentence
 
 
-def check_choice(
-    x: _T,  # the value
-    choices: Collection,  # the allowed ones
-    caller: str,  # who asks
-    name: str,  # the argument's name
-) -> _T:
+def check_choice(x: _T, choices: Collection, caller: str, name: str) -> _T:
     "Return `x` if it is one of `choices`, or raise `ValueError`."
     if (x is None or isinstance(x, str)) and x in choices:
         return x
@@ -160,11 +139,7 @@ def check_choice(
     refuse(caller, f"{name} must be one of {among}", got, remedy)
 
 # %% ../nbs/workshop/00_refusals.ipynb #1cd9bf5c
-def check_flag(
-    x: object,  # True or False
-    caller: str,  # who asks
-    name: str,  # the argument's name
-) -> bool:
+def check_flag(x: object, caller: str, name: str) -> bool:
     "Return `x` as a bool, or raise `TypeError`."
     is_switch = isinstance(x, (bool, np.bool_)) or (isinstance(x, int) and x in (0, 1))
     if not is_switch:
@@ -173,14 +148,7 @@ def check_flag(
     return bool(x)
 
 # %% ../nbs/workshop/00_refusals.ipynb #a18c703e
-def check_instance(
-    x: _T,  # an object
-    kinds: type | tuple,  # the class it must be of, or a tuple of classes
-    caller: str,  # who asks
-    name: str,  # the argument's name
-    *,
-    remedy: str,  # where such an object comes from
-) -> _T:
+def check_instance(x: _T, kinds: type | tuple, caller: str, name: str, *, remedy: str) -> _T:
     "Return `x` if it is of one of the classes, or raise `TypeError`."
     if not isinstance(x, kinds):
         several = kinds if isinstance(kinds, tuple) else (kinds,)
@@ -194,10 +162,7 @@ def check_temperature(T: Any, caller: str) -> float:
     return check_number(T, caller, "temperature", low=0, low_open=True)
 
 # %% ../nbs/workshop/00_refusals.ipynb #9dc4d5ac
-def check_temperatures(
-    T: Any,  # a number or a sequence of numbers
-    caller: str,  # who asks
-) -> Tensor:  # shape (n_temperatures,), float64
+def check_temperatures(T: Any, caller: str) -> Tensor:  # shape (n_temperatures,), float64
     "Return one or several temperatures as a float64 vector, all positive and finite."
     if isinstance(T, Tensor) and (T.is_nested or T.is_quantized or T.is_complex()):
         rule = "temperature must be one or several real numbers"

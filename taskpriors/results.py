@@ -37,10 +37,7 @@ def _is_vector(v) -> bool:
     return isinstance(v, Tensor) and v.ndim == 1
 
 
-def field_column(
-    v: Any,
-    n: int,  # rows of the table
-) -> list | None:
+def field_column(v: Any, n: int) -> list | None:
     "The `n` entries of a field's column, or None if the field has no entry per row."
     if _is_vector(v):
         return v.detach().cpu().tolist() if len(v) == n else None
@@ -168,11 +165,8 @@ def new_panels(
     return plt.subplots(n_rows, n_cols, figsize=figsize, squeeze=False, **options)[1]
 
 # %% ../nbs/workshop/03_results.ipynb #391bcb3b
-def new_axes(
-    ax: Axes | None = None,  # matplotlib axes to draw into; None opens a figure
-    figsize: tuple | None = None,  # width and height in inches
-) -> Axes:
-    "Return `ax`, or new axes in the house style."
+def new_axes(ax: Axes | None = None, figsize: tuple | None = None) -> Axes:
+    "Return `ax`, or new axes in the house style, `figsize` in inches."
     if ax is not None and not callable(getattr(ax, "plot", None)):
         got = f"{type(ax).__name__} {str(ax)[:60]}"
         refuse("plot", "ax must be matplotlib axes", got, "pass plt.gca() or None", TypeError)

@@ -20,10 +20,8 @@ from .checks import ArrayLike
 from .results import Result
 
 # %% ../nbs/prior/14_ridge.ipynb #f271c03b
-def simplex_codes(
-    n_classes: int,  # number of classes q, at least 2
-) -> Tensor:  # shape (q, q - 1), float64; `codes @ codes.T` is the identity minus 1/q
-    "Corners of a regular simplex: one code per class, in one dimension fewer than one-hot."
+def simplex_codes(n_classes: int) -> Tensor:  # shape (q, q - 1), float64
+    "Corners of a regular simplex, a code per class, so that `codes @ codes.T` is I - 1/q."
     q = checks.check_count(n_classes, "simplex_codes", "n_classes", low=2)
     checks.check_memory(16 * q * q, "simplex_codes", "number the classes from 0 without gaps")
     return torch.from_numpy(scipy.linalg.helmert(q).T.copy())
@@ -111,11 +109,8 @@ def _squares_lose(X, scale, squares, m):  # squares: of each centred feature, sh
     return bool((squares[small] > len(X) * rounding.square()).any())
 
 # %% ../nbs/prior/14_ridge.ipynb #5e1d0aa1
-def lower_gram(
-    parts: Iterable,  # matrices A of shape (any, d)
-    d: int,
-) -> Tensor:  # shape (d, d), of no meaning above the diagonal
-    "The sum of A.T @ A on and below the diagonal."
+def lower_gram(parts: Iterable, d: int) -> Tensor:  # of no meaning above the diagonal
+    "The sum of A.T @ A on and below the diagonal, over `parts` A of d columns."
     out: Any = None
     for A in parts:
         out = A.new_zeros(d, d) if out is None else out
@@ -124,11 +119,7 @@ def lower_gram(
     return out
 
 # %% ../nbs/prior/14_ridge.ipynb #3dc929f5
-def decompose(
-    X: Tensor,  # features that `check_features` has judged, shape (n, d)
-    *,
-    standardize: bool = False,  # divide each feature by its standard deviation
-) -> RidgeBasis:
+def decompose(X: Tensor, *, standardize: bool = False) -> RidgeBasis:
     "What `ridge_basis` returns, for functions that have judged the features themselves."
     _check_basis_memory(X)
     n, d = X.shape
@@ -150,19 +141,12 @@ def decompose(
     return RidgeBasis(U=_coordinates(X, V / s, mean, scale), s=s, V=V, mean=mean, scale=scale)
 
 # %% ../nbs/prior/14_ridge.ipynb #f347b75d
-def ridge_basis(
-    features: ArrayLike,  # shape (n, d)
-    *,
-    standardize: bool = False,  # divide each feature by its standard deviation, if it varies
-) -> RidgeBasis:
-    "Decompose centred features once, for the probes of all tasks."
+def ridge_basis(features: ArrayLike, *, standardize: bool = False) -> RidgeBasis:
+    "Decompose centred features, or standardised ones, once, for the probes of all tasks."
     return decompose(checks.check_features(features, "ridge_basis"), standardize=standardize)
 
 # %% ../nbs/prior/14_ridge.ipynb #eb62431d
-def residual_filter(
-    basis: RidgeBasis,  # of the n points
-    alpha: float,  # penalty
-) -> tuple[float, Tensor]:  # keep, which is 0 or 1, and f of shape (r,), float64
+def residual_filter(basis: RidgeBasis, alpha: float) -> tuple[float, Tensor]:  # 0 or 1, shape (r,)
     """The map I - H as `keep` times the centring matrix minus `U diag(f) U.T`.
 
     It holds up to a factor that cancels in the leave-one-out quotient.
@@ -214,11 +198,7 @@ def slack_and_fixed(basis: RidgeBasis, alphas: Sequence) -> Slack:
     return Slack(slack, slack <= stored + computed)
 
 # %% ../nbs/prior/14_ridge.ipynb #7fda316e
-def loo_slack(
-    basis: RidgeBasis,  # of the n points
-    alphas: Sequence,  # penalties
-    caller: str,  # who asks
-) -> Tensor:  # shape (n_alphas, n), float64
+def loo_slack(basis: RidgeBasis, alphas: Sequence, caller: str) -> Tensor:  # shape (n_alphas, n)
     "The diagonal of I - H, up to the same factor; refused where it vanishes."
     slack, fixed = slack_and_fixed(basis, alphas)
     bad = fixed.nonzero()
@@ -229,11 +209,7 @@ def loo_slack(
     return slack
 
 # %% ../nbs/prior/14_ridge.ipynb #5539087c
-def loo_residuals(
-    basis: RidgeBasis,  # of the n points
-    targets: Tensor,  # real targets, shape (..., n)
-    alpha: float,  # penalty, at least 0
-) -> Tensor:  # shape (..., n)
+def loo_residuals(basis: RidgeBasis, targets: Tensor, alpha: float) -> Tensor:  # shape (..., n)
     "Each point's target minus the prediction of the ridge probe fitted to all other points."
     alpha = checks.check_number(alpha, "loo_residuals", "alpha", low=0)
     checks.check_same_n("loo_residuals", basis=len(basis.U), targets=targets.shape[-1])
@@ -246,11 +222,8 @@ def loo_residuals(
     return out / slack
 
 # %% ../nbs/prior/14_ridge.ipynb #c7e45369
-def class_folds(
-    labels: Tensor,  # class of each point that is judged, shape (m,), int64
-    counts: Tensor,  # points of each class among all that are fitted, shape (q,)
-) -> Tensor:  # indices of points that are left out together, shape (n_folds, n_left_out)
-    "Sets of points with one of each class, or with the same few of each in every set."
+def class_folds(labels: Tensor, counts: Tensor) -> Tensor:  # shape (n_folds, n_left_out)
+    "Sets with one judged point of each class, or the same few; `counts` are of all fitted points."
     order = labels.argsort(stable=True)
     of_class = order.split(labels.bincount(minlength=len(counts)).tolist())
     points = [p for p, n in zip(of_class, counts.tolist(), strict=True) if len(p) and n > 1]
@@ -264,32 +237,23 @@ def class_folds(
     return torch.cat(folds, 1)
 
 # %% ../nbs/prior/14_ridge.ipynb #4bed3953
-class _LabelProbe(NamedTuple):
-    "A ridge probe of one task, as far as points are left out of it."
-
-    n: int  # points it is fitted to
-    codes: Tensor  # of simplex_codes, shape (q, q - 1), float64
-    C: Tensor  # U.T @ targets over these points, shape (r, q - 1), float64
-    target_mean: Tensor  # shape (q - 1,), float64
-    keep: float  # of residual_filter
-    f: Tensor  # of residual_filter, shape (r,), float64
-
-
-def _fold_hits(U, labels, folds, probe):  # shape of the folds, or None if undetermined
-    tol = 4 * max(U.shape[1], 1) ** 0.5 * torch.finfo(U.dtype).eps if probe.keep else 0.0
+def _fold_hits(U, labels, folds, keep, f, *, C, counts):  # like folds, or None if undetermined
+    codes, n = simplex_codes(len(counts)).to(C), int(counts.sum())
+    target_mean = counts.to(C) @ codes / n
+    tol = 4 * max(U.shape[1], 1) ** 0.5 * torch.finfo(U.dtype).eps if keep else 0.0
     size = folds.shape[1]
-    entries = size * (2 * U.shape[1] + 3 * size + 4 * len(probe.codes))
+    entries = size * (2 * U.shape[1] + 3 * size + 4 * len(codes))
     checks.check_memory(8 * entries, "label_accuracy", "merge the rarest classes", device=U.device)
     right = []
     for rows in row_blocks(len(folds), max(1, 2**22 // entries)):
         V, y = U[folds[rows]].double(), labels[folds[rows]]
-        centring = torch.eye(size).to(V) - 1 / probe.n
-        L, failed = torch.linalg.cholesky_ex(probe.keep * centring - (V * probe.f) @ V.mT)
+        centring = torch.eye(size).to(V) - 1 / n
+        L, failed = torch.linalg.cholesky_ex(keep * centring - (V * f) @ V.mT)
         if failed.any() or L.diagonal(dim1=1, dim2=2).square().min() <= tol:
             return None
-        targets = probe.codes[y]
-        residuals = probe.keep * (targets - probe.target_mean) - V * probe.f @ probe.C
-        scores = (targets - torch.cholesky_solve(residuals, L)) @ probe.codes.T
+        targets = codes[y]
+        residuals = keep * (targets - target_mean) - V * f @ C
+        scores = (targets - torch.cholesky_solve(residuals, L)) @ codes.T
         right.append(scores.argmax(2) == y)
     return torch.cat(right)
 
@@ -303,14 +267,12 @@ def stratified_hits(
     counts: Tensor,  # points of each class among them, shape (q,)
 ) -> Tensor:  # shape (m,), float64
     "Share of its sets in which each point is right, by a probe that has not seen the set."
-    codes, n = simplex_codes(len(counts)).to(C), int(counts.sum())
-    target_mean = counts.to(C) @ codes / n
     folds = class_folds(labels, counts)
     hits = torch.zeros(len(labels), dtype=torch.float64, device=labels.device)
     if folds.numel() == 0:
         return hits
     for keep, f in filters:
-        right = _fold_hits(U, labels, folds, _LabelProbe(n, codes, C, target_mean, keep, f))
+        right = _fold_hits(U, labels, folds, keep, f, C=C, counts=counts)
         if right is not None:
             hits.index_add_(0, folds.flatten(), right.flatten().double())
             return hits / folds.flatten().bincount(minlength=len(hits)).clamp(min=1)

@@ -17,10 +17,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 # %% ../nbs/workshop/02_signatures.ipynb #8f87c9e4
-def line_comments(
-    source: str,  # Python code
-) -> dict[int, str]:  # line number, from 1 -> text of the comment that ends the line
-    "The comments of a piece of source by line."
+def line_comments(source: str) -> dict[int, str]:
+    "The comments that end lines of Python code, by the number of the line, from 1."
     tokens = tokenize.generate_tokens(StringIO(source).readline)
     return {t.start[0]: t.string.lstrip("# ") for t in tokens if t.type == tokenize.COMMENT}
 
@@ -97,9 +95,7 @@ def _sections(node, comments: dict):
 _T = TypeVar("_T", bound=Callable)
 
 
-def documented(
-    thing: _T,  # a function or a class with a docstring
-) -> _T:  # the same object
+def documented(thing: _T) -> _T:
     "Append the commented parameters, fields and return value of `thing` to its docstring."
     try:
         source = textwrap.dedent(inspect.getsource(thing))
@@ -110,10 +106,7 @@ def documented(
     return thing
 
 # %% ../nbs/workshop/02_signatures.ipynb #c970c979
-def read_signature(
-    module: str,  # such as "taskpriors.kernels"
-    name: str,  # of a function that stands in it
-) -> dict[str, Parameter]:
+def read_signature(module: str, name: str) -> dict[str, Parameter]:
     "Parameters of a function from its source; the module is not imported, its packages are."
     spec = find_spec(module)
     path = Path(spec.origin if spec and spec.origin else "")

@@ -26,9 +26,7 @@ from .checks import DataFrame, refuse
 CacheLike = TypeAliasType("CacheLike", str | os.PathLike | Literal[False])
 
 
-def cache_dir(
-    cache: str | os.PathLike | None = None,  # a directory; None asks the environment
-) -> Path:  # the directory; it need not exist yet
+def cache_dir(cache: str | os.PathLike | None = None) -> Path:
     """The directory of everything that can be computed again.
 
     It is `cache`, or else $TASKPRIORS_CACHE, or else `taskpriors` in the user's cache directory.
@@ -94,10 +92,7 @@ def _write_beside(path, data):  # path of the new file
     return tmp
 
 # %% ../nbs/workshop/05_store.ipynb #e1fbefcf
-def write_file(
-    path: str | Path,  # where to
-    data: bytes | str,  # bytes, or a string
-) -> Path:  # `path`
+def write_file(path: str | Path, data: bytes | str) -> Path:
     "Write a file so that `path` holds all of `data` or what it held before."
     path = Path(path)
     tmp = _write_beside(path, data)
@@ -107,19 +102,8 @@ def write_file(
     return path
 
 # %% ../nbs/workshop/05_store.ipynb #2d94b92d
-def _put_back(path, old):
-    "Let a path hold what it held before: bytes, or nothing."
-    with suppress(OSError):
-        if old is None:
-            path.unlink()
-        else:
-            write_file(path, old)
-
-
-def write_files(
-    contents: dict,  # path -> bytes, or a string
-) -> None:
-    "Write several small files so that all of them are new or none is."
+def write_files(contents: dict) -> None:
+    "Write several small files, by their paths, so that all of them are new or none is."
     contents = {Path(path): data for path, data in contents.items()}
     waiting, before = {}, {}
     try:
@@ -132,7 +116,8 @@ def write_files(
             before[path] = old
     except BaseException:
         for path, old in before.items():
-            _put_back(path, old)
+            with suppress(OSError):
+                path.unlink() if old is None else write_file(path, old)
         for tmp in waiting.values():
             tmp.unlink(missing_ok=True)
         raise
@@ -140,20 +125,14 @@ def write_files(
         _fsync_dir(folder)
 
 # %% ../nbs/workshop/05_store.ipynb #6e722999
-def keep_table(
-    table: DataFrame,  # its index is kept, too
-    name: str,  # of the file, without the ending
-) -> Path | None:  # the file; None where no folder is named
-    "Write a table as csv into the folder that TASKPRIORS_TABLES names, if it names one."
+def keep_table(table: DataFrame, name: str) -> Path | None:
+    "Write a table as csv into the folder that TASKPRIORS_TABLES names; None if it names none."
     folder = os.environ.get("TASKPRIORS_TABLES")
     text = table.to_csv(lineterminator="\n")
     return write_file(Path(folder, f"{name}.csv"), text) if folder else None
 
 # %% ../nbs/workshop/05_store.ipynb #0d7a1538
-def digest_tensors(
-    tensors: dict,  # name -> tensor
-    *more: str | bytes,  # strings or bytes that belong to the content
-) -> str:  # 64 hexadecimal digits
+def digest_tensors(tensors: dict, *more: str | bytes) -> str:  # 64 hexadecimal digits
     "SHA-256 of named tensors: names, dtypes, shapes and bytes, in the order of the names."
     h = hashlib.sha256()
     for name, t in sorted(tensors.items()):
@@ -167,21 +146,16 @@ def digest_tensors(
     return h.hexdigest()
 
 # %% ../nbs/workshop/05_store.ipynb #313a2127
-def digest_json(
-    value: object,  # what json can hold
-) -> str:  # 64 hexadecimal digits
+def digest_json(value: object) -> str:  # 64 hexadecimal digits
     "SHA-256 of a value's canonical JSON."
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 # %% ../nbs/workshop/05_store.ipynb #33139fed
-def save_tensors(
-    path: str | Path,  # a .safetensors file
-    tensors: dict,  # name -> tensor
-    meta: dict,  # what json can hold
-    *,
-    sidecar: bool = True,  # also write the description as readable JSON beside it
-) -> Path:  # `path`
-    "Store named tensors with their description and a checksum over both, all or nothing."
+def save_tensors(path: str | Path, tensors: dict, meta: dict, *, sidecar: bool = True) -> Path:
+    """Store named tensors with their description and a checksum over both, all or nothing.
+
+    The description stands as readable JSON beside them, too, if a `sidecar` is wanted.
+    """
     from safetensors.torch import save
 
     tensors = {k: t.detach().cpu().contiguous() for k, t in tensors.items()}
@@ -201,9 +175,7 @@ class Stored(NamedTuple):
     description: dict[str, Any]  # what json can hold
 
 
-def load_tensors(
-    path: str | Path,  # a .safetensors file of `save_tensors`
-) -> Stored:
+def load_tensors(path: str | Path) -> Stored:
     "Tensors and description, or `ValueError` if the file is not what was written."
     from safetensors import SafetensorError, safe_open
 
@@ -225,12 +197,8 @@ def load_tensors(
 
 # %% ../nbs/workshop/05_store.ipynb #d114cc28
 @contextmanager
-def locked(
-    path: str | Path,  # the file about to be written; the lock lies beside it
-    *,
-    timeout: float = -1.0,  # seconds to wait for it; negative: as long as it takes
-) -> Iterator[bool]:
-    "Hold the exclusive lock of `path` once no other process does; yields whether it is held."
+def locked(path: str | Path, *, timeout: float = -1.0) -> Iterator[bool]:
+    "Hold the lock of `path`; a negative `timeout` waits without end. Yields whether it is held."
     from filelock import FileLock
 
     path = Path(path)
@@ -255,14 +223,6 @@ _UNWRITABLE: set[tuple] = set()  # places that a warning has named: the cache, a
 _LEFT = re.compile(r"\.(.+)\.\d+\.[0-9a-f]{8}\.tmp")  # the name of a file that is being written
 
 
-def _sweep(folder):
-    "Remove what killed writers left in a folder; the caller holds the lock of all writers."
-    with suppress(OSError):
-        for path in folder.iterdir():
-            if _LEFT.fullmatch(path.name) and path.is_file():
-                path.unlink()
-
-
 def keep_tensors(
     path: str | Path,  # a .safetensors file
     tensors: dict,  # name -> tensor
@@ -277,8 +237,10 @@ def keep_tensors(
     place = (root, *path.relative_to(root).parts[:-1][:1])
     try:
         with locked(root / "write", timeout=60) as held:
-            if held:
-                _sweep(path.parent)
+            with suppress(OSError):
+                for left in path.parent.iterdir() if held else ():  # by killed writers
+                    if _LEFT.fullmatch(left.name) and left.is_file():
+                        left.unlink()
             save_tensors(path, tensors, meta, sidecar=sidecar)
     except OSError as e:
         if root not in [named[0] for named in _UNWRITABLE]:
@@ -375,13 +337,8 @@ def cached(
     return tensors
 
 # %% ../nbs/workshop/05_store.ipynb #6b2f4e06
-def find_json(
-    path: str | Path,  # a .safetensors file
-    key: str,  # digest of what the result depends on
-    *,
-    caller: str | None,  # who warns; None does not warn
-) -> dict | None:  # None if there is nothing to be believed
-    "The result that `cached_json` has stored under a key."
+def find_json(path: str | Path, key: str, *, caller: str | None) -> dict | None:
+    "The result that `cached_json` has stored under a key, or None if it is not to be believed."
     stored = find_tensors(path, dict(key=key, result=dict), dict(done=torch.ones(1)), caller=caller)
     return None if stored is None else stored.description["result"]
 

@@ -19,12 +19,8 @@ from .checks import ArrayLike
 from .results import Result
 
 # %% ../nbs/workshop/07_svd.ipynb #96011113
-def rank_cutoff(
-    F: Tensor,  # raw features, shape (n, d)
-    largest: float,  # largest singular value
-    eps: float,  # unit of rounding of the dtype in which the features were given
-) -> float:  # singular values up to here are rounding
-    "Largest singular value that rounding of the entries and of the factorisation can produce."
+def rank_cutoff(F: Tensor, largest: float, eps: float) -> float:
+    "Largest singular value that rounding by `eps`, of entries and factorisation, can produce."
     n, d = F.shape
     rms = F.square().mean().sqrt().item()
     return eps * (n**0.5 + d**0.5) * rms + torch.finfo(torch.float64).eps * max(n, d) * largest
@@ -34,20 +30,14 @@ _T = TypeVar("_T")
 _ORIGINS: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # result -> tensor, changes
 
 
-def note_origin(
-    result: _T,  # made of the features, or found to belong to them
-    features: object,  # any features; only tensors are remembered
-) -> _T:  # `result`
-    "Remember the tensor that a result was made of, without keeping it alive."
+def note_origin(result: _T, features: object) -> _T:
+    "Remember the tensor that a result was made of, without keeping it alive; return the result."
     if isinstance(features, Tensor) and not features.is_inference():
         _ORIGINS[result] = weakref.ref(features), features._version
     return result
 
 
-def is_made_of(
-    result: object,  # what was given to `note_origin`
-    features: object,  # any features
-) -> bool:  # False also where it is not known
+def is_made_of(result: object, features: object) -> bool:  # False also where it is not known
     "Was a result made of this very tensor, as it is now?"
     reference, version = _ORIGINS.get(result, (lambda: None, 0))
     then = reference()
@@ -132,11 +122,7 @@ def _belongs(svd, X):
     return torch.equal(mean, svd.mean) or bool(((mean - svd.mean).abs() <= rounding).all())
 
 
-def use_svd(
-    features: ArrayLike,  # shape (n, d)
-    svd: FeatureSVD | None,  # FeatureSVD of the same features, or None to compute it
-    caller: str,  # who asks
-) -> FeatureSVD:
+def use_svd(features: ArrayLike, svd: FeatureSVD | None, caller: str) -> FeatureSVD:
     "Return `svd` if it belongs to `features`, or compute it."
     if isinstance(svd, FeatureSVD) and is_made_of(svd, features):
         return svd
@@ -176,11 +162,7 @@ def present_classes(
     return PresentClasses(y.to(device or y.device), counts.to(device or y.device))
 
 # %% ../nbs/workshop/07_svd.ipynb #9e6cab35
-def class_means(
-    X: Tensor,  # any values per point, shape (n, r)
-    y: Tensor,  # classes 0..K-1, shape (n,)
-    counts: Tensor,  # points per class, shape (K,)
-) -> Tensor:  # shape (K, r)
+def class_means(X: Tensor, y: Tensor, counts: Tensor) -> Tensor:  # shape (K, r)
     "Mean row of each class."
     sums = torch.zeros(len(counts), X.shape[1], dtype=X.dtype, device=X.device).index_add_(0, y, X)
     return sums / counts[:, None]

@@ -16,8 +16,6 @@ else:
     import tomli as tomllib
 
 # %% ../nbs/workshop/00_toml.ipynb #3c8f1b06
-def packaged_toml(
-    name: str,  # of a file below the package, as "papers/synbench.toml"
-) -> dict[str, Any]:
-    "What a file of TOML in the package holds."
+def packaged_toml(name: str) -> dict[str, Any]:
+    "What a TOML file of the package holds, which is named by its path there."
     return tomllib.loads((files("taskpriors") / name).read_text(encoding="utf-8"))

@@ -137,23 +137,6 @@ def _probe_accuracy(features, labels, q):  # labels: (m, n), int64
         return math.nan
     return ridge_probes(features, split, n_classes=q).accuracy.mean().item()
 
-# %% ../../nbs/prior/13_calibration.ipynb #97e08cbb
-def _scan_temperatures(Z, n_classes, temperatures, caller):  # falling
-    top = critical_temperature(Z, n_classes)
-    if temperatures is not None:
-        return checks.check_temperatures(temperatures, caller).sort(descending=True).values
-    return torch.logspace(math.log10(2 * top), math.log10(top / 20), 12, dtype=torch.float64)
-
-# %% ../../nbs/prior/13_calibration.ipynb #6b018db6
-def _scan_columns(rows, *, with_probes):  # fields of TemperatureScan by name
-    names = rows[0].keys() - {"labels"}
-    columns: dict[str, Any] = {
-        k: torch.tensor([row[k] for row in rows], dtype=torch.float64) for k in names
-    }
-    if not with_probes:
-        columns["probe_accuracy"] = None
-    return {**columns, "labels": torch.stack([row["labels"] for row in rows])}
-
 # %% ../../nbs/prior/13_calibration.ipynb #8c9cfe4f
 @documented
 def temperature_scan(
@@ -170,7 +153,10 @@ def temperature_scan(
 ) -> TemperatureScan:  # warns if too few independent particles are left
     "Similarity, balance and learnability of tasks over temperature, from one annealing run."
     caller = "temperature_scan"
-    T = _scan_temperatures(Z, n_classes, temperatures, caller)
+    top = critical_temperature(Z, n_classes)
+    T = torch.logspace(math.log10(2 * top), math.log10(top / 20), 12, dtype=torch.float64)
+    if temperatures is not None:
+        T = checks.check_temperatures(temperatures, caller).sort(descending=True).values
     draw = particles.DrawOptions(n_tasks, seed, caller, class_proportions, tolerance)
     problem = particles.checked_problem(Z, T[-1].item(), n_classes, draw)
     if features is not None:
@@ -207,7 +193,11 @@ def temperature_scan(
             f"temperature {T[-1]:.3g}; draw more tasks or stop at a higher temperature.",
             stacklevel=2,
         )
-    return TemperatureScan(temperature=T, **_scan_columns(rows, with_probes=features is not None))
+    labels = torch.stack([row.pop("labels") for row in rows])
+    columns = {k: torch.tensor([row[k] for row in rows], dtype=torch.float64) for k in rows[0]}
+    if features is None:
+        del columns["probe_accuracy"]
+    return TemperatureScan(temperature=T, labels=labels, **columns)
 
 # %% ../../nbs/prior/13_calibration.ipynb #2165801e
 @dataclass(frozen=True, eq=False, repr=False)

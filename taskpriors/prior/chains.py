@@ -42,11 +42,7 @@ class ChainStatistics(NamedTuple):
     values: Tensor  # one sweep: (n_statistics, m); several: (sweeps, n_statistics, m); float64
 
 
-def chain_statistics(
-    P: particles.PottsModel,  # the measure
-    U: Tensor,  # B^T codes of the labels
-    directions: Tensor,  # of `leading_directions`
-) -> ChainStatistics:
+def chain_statistics(P: particles.PottsModel, U: Tensor, directions: Tensor) -> ChainStatistics:
     "Tr(GK), products of classes along the directions and, where names matter, parts and sizes."
     k = directions.shape[1]
     W = directions.T
@@ -89,11 +85,8 @@ def watch_chains(
     return ChainStatistics(statistics[0].names, torch.stack([s.values for s in statistics]))
 
 # %% ../../nbs/prior/11_chains.ipynb #c673ce19
-def too_few_chains(
-    x: Tensor,  # a statistic after each sweep, shape (sweeps, m)
-    name: str = "Tr(GK)",  # of the statistic
-) -> str:  # a reason for distrust, or ""
-    "Are there fewer chains than can be compared?"
+def too_few_chains(x: Tensor, name: str = "Tr(GK)") -> str:  # a reason for distrust, or ""
+    "Are there fewer chains than can be compared, in a statistic of shape (sweeps, m)?"
     m = x.shape[1]
     return f"{m} chains, too few to compare" if m < 4 else ""
 
@@ -102,10 +95,7 @@ def _error_of_mean(x):  # of the mean of independent numbers
     return max(x.var().item() / len(x), 1e-300) ** 0.5
 
 
-def starts_differ(
-    x: Tensor,  # a statistic after each sweep, shape (sweeps, m)
-    name: str = "Tr(GK)",  # of the statistic
-) -> str:  # a reason for distrust, or ""
+def starts_differ(x: Tensor, name: str = "Tr(GK)") -> str:  # a reason for distrust, or ""
     "Do chains remember in the end whether they started cold (the first half) or warm?"
     sweeps, m = x.shape
     cold, warm = x[-1].split([m // 2, m - m // 2])
@@ -117,10 +107,7 @@ def starts_differ(
     return f"{starts} by {apart:.1f} standard errors after {sweeps} sweeps"
 
 # %% ../../nbs/prior/11_chains.ipynb #d286defb
-def still_drifting(
-    x: Tensor,  # a statistic after each sweep, shape (sweeps, m)
-    name: str = "Tr(GK)",  # of the statistic
-) -> str:  # a reason for distrust, or ""
+def still_drifting(x: Tensor, name: str = "Tr(GK)") -> str:  # a reason for distrust, or ""
     "Does the mean over chains move in the second half of the run?"
     sweeps = len(x)
     change = x[-1] - x[(sweeps - 1) // 2]
@@ -131,10 +118,7 @@ def still_drifting(
     return f"{name} drifting by {drift:.1f} standard errors in {half}"
 
 
-def caught_in_valleys(
-    x: Tensor,  # a statistic after each sweep, shape (sweeps, m)
-    name: str = "Tr(GK)",  # of the statistic
-) -> str:  # a reason for distrust, or ""
+def caught_in_valleys(x: Tensor, name: str = "Tr(GK)") -> str:  # a reason for distrust, or ""
     "Does each chain stay in a part of what all chains visit together?"
     last = x[len(x) // 2 :]
     if len(last) < 2:
@@ -199,9 +183,7 @@ _COLD_LOOK = 5  # sweeps between two looks
 
 
 def cold_chains_stay(
-    P: particles.PottsModel,  # the measure
-    state: particles.ParticleState,  # particles at its temperature
-    g: torch.Generator,  # draws the chains
+    P: particles.PottsModel, state: particles.ParticleState, g: torch.Generator
 ) -> str:  # a reason for distrust, or ""
     "Do chains from cold starts stay where Tr(GK) is higher than the particles know?"
     cloud = state.cloud

@@ -36,8 +36,7 @@ class Sampling(NamedTuple):
 
 
 def tasks_of_priors(
-    factors: Sequence,  # of the priors, each of shape (n, r)
-    sampling: Sampling,
+    factors: Sequence, sampling: Sampling
 ) -> Tensor:  # shape (n_priors, n_tasks, n)
     "Tasks of each prior, along the same orders."
     temperatures = [
@@ -118,11 +117,8 @@ def _prior_factors(features, factors, caller):
     return factors
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #6c3cbbb7
-def powered_factor(
-    Z: Tensor,  # factor of K, shape (n, r)
-    exponent: float,  # positive
-) -> Tensor:  # shape (n, k)
-    "A factor of a power of K."
+def powered_factor(Z: Tensor, exponent: float) -> Tensor:  # shape (n, k)
+    "A factor of a positive power of K = Z Z^T."
     if exponent == 1:
         return Z
     U, s, _ = torch.linalg.svd(Z.double(), full_matrices=False)

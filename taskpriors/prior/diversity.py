@@ -20,20 +20,14 @@ from ..results import Result
 from ..signatures import documented
 
 # %% ../../nbs/prior/09_diversity.ipynb #5fdfc17f
-def first_names(
-    y: Tensor,  # labels, shape (m, n)
-    q: int,  # number of classes
-) -> Tensor:  # shape (m, n)
+def first_names(y: Tensor, q: int) -> Tensor:  # shape (m, n)
     "Name the classes of each task in the order in which they appear first."
     n = y.shape[1]
     first = [torch.where((y == c).any(1), (y == c).int().argmax(1), n + c) for c in range(q)]
     return torch.stack(first, 1).argsort(1).argsort(1).gather(1, y)
 
 
-def n_distinct_tasks(
-    y: Tensor,  # labels, shape (m, n)
-    q: int,  # number of classes
-) -> int:
+def n_distinct_tasks(y: Tensor, q: int) -> int:
     "Count the tasks that differ by more than the names of their classes."
     rows = first_names(y, q).to(torch.uint8 if q < 256 else torch.int16).cpu().numpy()
     return len({row.tobytes() for row in rows})
@@ -44,12 +38,8 @@ def _one_hot(y, q):  # (m, n) -> (m q, n); in float32, which holds counts below 
     return (y[:, None] == classes).flatten(0, 1).float()
 
 # %% ../../nbs/prior/09_diversity.ipynb #19b81231
-def pairwise_rand(
-    y: Tensor,  # labels, shape (m, n)
-    q: int,  # number of classes
-    size: int = 250,  # tasks in a block
-) -> Tensor:  # shape (m, m), float64
-    "Adjusted Rand index of all pairs of tasks."
+def pairwise_rand(y: Tensor, q: int, size: int = 250) -> Tensor:  # shape (m, m), float64
+    "Adjusted Rand index of all pairs of tasks, in blocks of `size` tasks."
     n = y.shape[1]
     m = len(y)
     same = torch.zeros(m, m, dtype=torch.float64, device=y.device)

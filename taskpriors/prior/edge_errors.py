@@ -96,12 +96,8 @@ def moments_of_edges(
     )
 
 # %% ../../nbs/prior/15_edge_errors.ipynb #8cee2e7f
-def weighted_gram(
-    W: Tensor,  # shape (n, r)
-    w: Tensor,  # weights of the rows, shape (n,)
-    size: int = 8192,  # rows at a time
-) -> Tensor:  # W' diag(w) W, shape (r, r), float64
-    "Weighted Gram matrix of the columns of W, without a second array of its size."
+def weighted_gram(W: Tensor, w: Tensor, size: int = 8192) -> Tensor:  # W' diag(w) W, float64
+    "Weighted Gram matrix of the columns of W, `size` rows at a time, without a second W."
     gram = W.new_zeros((W.shape[1], W.shape[1]), dtype=torch.float64)
     for b in blocks.row_blocks(len(W), size):
         gram += ((W[b] * w[b, None].to(W)).T @ W[b]).double()

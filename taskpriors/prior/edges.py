@@ -24,12 +24,9 @@ GRAPHS = ("directed", "undirected")
 
 
 def checked_odds(
-    Z: ArrayLike,  # factor of the prior kernel K = Z Z^T, shape (n, r)
-    temperature: float | None,  # T > 0, in the units of K; None is refused
-    graphs: str,  # "directed" or "undirected"
-    caller: str,  # who asks
+    Z: ArrayLike, temperature: float | None, graphs: str, caller: str
 ) -> tuple[Tensor, float]:  # the checked factor, and log-odds of an edge per unit of K_ij
-    "Check the arguments that all functions of a prior over graphs share."
+    "Check what all functions of a prior over graphs share; a temperature of None is refused."
     Z = checks.check_features(Z, caller, "Z")
     T = checks.check_temperature(temperature, caller)
     checks.check_choice(graphs, GRAPHS, caller, "graphs")

@@ -42,10 +42,8 @@ class LabelTraceMoments(results.Result):
     dof: float  # of both standard errors
 
 # %% ../../nbs/prior/12_estimates.ipynb #35101c1f
-def label_traces(
-    labels: Tensor, M: Tensor, q: int, size: int = 128
-) -> Tensor:  # Tr(M M^T G) of each task, (n_tasks,), float64
-    "Agreement of a model of factor M with each task."
+def label_traces(labels: Tensor, M: Tensor, q: int, size: int = 128) -> Tensor:  # shape (n_tasks,)
+    "Agreement Tr(M M^T G) of a model of factor M with each task."
     return torch.cat(
         [
             sum(((y == c).to(M.dtype) @ M).double().square().sum(1) for c in range(q))
@@ -55,14 +53,12 @@ def label_traces(
 
 # %% ../../nbs/prior/12_estimates.ipynb #6efced55
 def frequency_error(
-    p: Tensor,
-    se: Tensor,  # by the spread of families
-    *,
-    low: float,
-    high: float,
-    heaviest: float,  # weight of the heaviest family
+    p: Tensor, se: Tensor, *, low: float, high: float, heaviest: float
 ) -> Tensor:  # like p
-    "Standard errors of frequencies p by Agresti and Coull, for between `low` and `high` draws."
+    """Standard errors of frequencies p by Agresti and Coull, for between `low` and `high` draws.
+
+    `se` is the error by the spread of families, `heaviest` the weight of the heaviest one.
+    """
     n = (p * (1 - p) / se.square().clamp(min=1e-300)).clamp(low, high)
     a = (n * p + 2) / (n + 4)
     b = (p + 4 * heaviest) / (1 + 8 * heaviest)
@@ -80,13 +76,8 @@ class Measure(NamedTuple):
     free: Tensor | None = None  # which points can change, shape (n,), bool; None: all
 
 
-def redraw_moments(
-    measure: Measure,
-    labels: Tensor,  # shape (n_tasks, n)
-    M: Tensor,  # factor of the score's kernel
-    q: int,  # classes
-) -> tuple[float, float]:  # v_2 and v_4, averaged over tasks
-    "Second and fourth moment of the change of Tr(M M^T G) when one label is drawn anew."
+def redraw_moments(measure: Measure, labels: Tensor, M: Tensor, q: int) -> tuple[float, float]:
+    "Second and fourth moment, over tasks, of the change of Tr(M M^T G) by one label drawn anew."
     Z, M = measure.factor.double(), M.double()
     norms = M.square().sum(1, keepdim=True)
     second = fourth = 0.0
@@ -107,10 +98,8 @@ def redraw_moments(
     return second / len(labels), fourth / len(labels)
 
 # %% ../../nbs/prior/12_estimates.ipynb #b6d58f34
-def missed_families(
-    R: Tensor,  # error of a mean from each family
-) -> float:  # to be added to its squared error
-    "What families that were not drawn may add to the squared error of a mean."
+def missed_families(R: Tensor) -> float:
+    "What families not drawn may add to a mean's squared error, by the errors R of each."
     return 4 * R.square().max().item()
 
 # %% ../../nbs/prior/12_estimates.ipynb #c8938220
@@ -140,9 +129,7 @@ class Labelings(results.Result):
     n_resampled: int  # resamplings
     trusted: bool  # False if a diagnostic gives a reason for distrust
     reason: str  # that reason, or an empty string
-    heaviest: float = field(
-        repr=False, default=0.0
-    )  # largest weight of a family that no sweep mixed
+    heaviest: float = field(repr=False, default=0.0)  # largest weight of a family never mixed
     history: Tensor | None = field(repr=False, default=None)  # what `plot` draws
     measure: Measure | None = field(repr=False, default=None)  # what the tasks were drawn from
 

@@ -26,10 +26,7 @@ from .estimates import Labelings, label_traces
 from ..signatures import documented
 
 # %% ../../nbs/prior/15_heldout.ipynb #604d9c52
-def heldout_matrix(
-    features: ArrayLike,  # shape (n, d)
-    alpha: float,  # ridge penalty, at least 0
-) -> Tensor:  # Q, shape (n, n), float64; dense, so for small n
+def heldout_matrix(features: ArrayLike, alpha: float) -> Tensor:  # Q, shape (n, n), float64
     "The matrix Q whose trace with a task's label graph, over n, is its leave-one-out loss."
     X = checks.check_features(features, "heldout_matrix")
     n = len(X)
@@ -99,11 +96,7 @@ class Penalties(NamedTuple):
     curve: bool = True  # are the errors at the others wanted, too?
 
 
-def check_penalties(
-    alpha: float | None,  # one penalty, at least 0
-    alphas: ArrayLike | None,  # several to choose from
-    caller: str,  # who asks
-) -> Penalties:
+def check_penalties(alpha: float | None, alphas: ArrayLike | None, caller: str) -> Penalties:
     "Return what a caller's `alpha` and `alphas` leave to choose."
     if alpha is not None and alphas is not None:
         rule = "either alpha or alphas may be given"
@@ -127,11 +120,8 @@ class ChosenPenalty(NamedTuple):
     errors: Tensor | None
 
 
-def check_baseline(
-    baseline: float,  # error of the intercept alone
-    caller: str,  # who asks
-) -> float:  # the same
-    "Refuse tasks in which all points are alike, up to rounding."
+def check_baseline(baseline: float, caller: str) -> float:
+    "The error of the intercept alone, refused if all points are alike, up to rounding."
     if not baseline > 1e-12:
         got = f"an intercept alone errs by {baseline:.3g}"
         remedy = "raise the temperature or sample tasks with at least two classes"
@@ -140,10 +130,7 @@ def check_baseline(
 
 
 def choose_penalty(
-    basis: ridge.RidgeBasis,  # of the features whose probes are judged
-    moments: ridge_tasks.TaskMoments,  # of the law of tasks
-    penalties: Penalties,  # of `check_penalties`
-    caller: str,  # who asks
+    basis: ridge.RidgeBasis, moments: ridge_tasks.TaskMoments, penalties: Penalties, caller: str
 ) -> ChosenPenalty:
     "The penalty of least expected leave-one-out error, and that error."
     n = len(basis.U)
@@ -229,21 +216,14 @@ def ratio_values(
     return error / baseline + (values - error - error / baseline * off) / without
 
 # %% ../../nbs/prior/15_heldout.ipynb #aca694a2
-def constant_values(
-    squares: Tensor,  # c_i, mean over tasks, shape (..., n), or of some of the points
-    mean: Tensor | float,  # of the squares of all points
-    n: int,  # points
-) -> Tensor:  # of the shape of squares
-    "Pseudo-values of the leave-one-out error of the intercept alone."
+def constant_values(squares: Tensor, mean: Tensor | float, n: int) -> Tensor:  # like squares
+    "Pseudo-values of the intercept's error, by squares at some of n points and the mean at all."
     total = n * mean
     without = (n - 1) * (total - n / (n - 1) * squares) / max(n - 2, 1) ** 2
     return n**2 * total / (n - 1) ** 2 - (n - 1) * without
 
 
-def constant_errors(
-    labels: Tensor,  # shape (n_tasks, n)
-    n_classes: int,
-) -> Tensor:  # shape (n_tasks,), float64
+def constant_errors(labels: Tensor, n_classes: int) -> Tensor:  # shape (n_tasks,), float64
     "Leave-one-out error of the intercept alone on each task."
     n = labels.shape[1]
     shares = torch.stack([(labels == c).double().mean(1) for c in range(n_classes)])
@@ -400,15 +380,12 @@ def expected_heldout_error(
 
 # %% ../../nbs/prior/15_heldout.ipynb #3c0e50b5
 def error_on_basis(
-    basis: ridge.RidgeBasis,  # of the features whose probes are judged
-    labels: Tensor,  # of equally likely tasks, shape (n_tasks, n), int64
-    caller: str,  # who asks
-    *,
-    variance: bool = True,  # also the errors of tasks and points; False: `error` and `skill` alone
+    basis: ridge.RidgeBasis, labels: Tensor, caller: str, *, variance: bool = True
 ) -> HeldoutError:
     """What `expected_heldout_error(features, labels, points=True)` returns, on a basis at hand.
 
-    The errors at other penalties than the best are left out.
+    The errors at other penalties than the best are left out; without `variance` so are those of
+    tasks and of points.
     """
     law, best = _LabelLaw(labels), Penalties(None, curve=False)
     return _error_over_labels(basis, law, best, caller, variance=variance, points=variance)
@@ -492,10 +469,7 @@ def precision_at_k(
     return (sum(blocks.map_blocks(part, slices, executor=executor)) / (n * k)).item()
 
 # %% ../../nbs/prior/15_heldout.ipynb #0f1a359a
-def trace_over_labels(
-    Z: ArrayLike,  # factor of a model's kernel M = Z Z^T, shape (n, r)
-    labels: ArrayLike | Labelings,  # tasks (n_tasks, n), or a sampler's result with its weights
-) -> tuple[float, float]:  # mean and variance over these tasks
+def trace_over_labels(Z: ArrayLike, labels: ArrayLike | Labelings) -> tuple[float, float]:
     "Mean and variance of Tr(MG) over the graphs of given tasks (the label measure)."
     caller = "trace_over_labels"
     Z = checks.check_features(Z, caller, "Z").double()

@@ -106,10 +106,8 @@ class Perron(NamedTuple):
     eigenvalues: Tensor  # shape (2,), the larger first
 
 
-def perron_vector(
-    B: Tensor,  # symmetric and non-negative, shape (k, k)
-) -> Perron:
-    "The Perron vector, and the two largest eigenvalues."
+def perron_vector(B: Tensor) -> Perron:
+    "The Perron vector of a symmetric, non-negative B, and its two largest eigenvalues."
     values, vectors = torch.linalg.eigh(B)
     top = vectors[:, values >= values[-1] * (1 - 1e-9)]
     v = (top @ top.sum(0)).clamp(min=0)
@@ -149,10 +147,8 @@ def copy_similarity(
     return (flat @ flat.T).clamp(0, 1).pow(power).fill_diagonal_(1)
 
 # %% ../../nbs/prior/16_judges.ipynb #f35acb6f
-def two_communities(
-    B: Tensor,  # symmetric and non-negative, shape (k, k)
-) -> Tensor:  # bool, shape (k,)
-    "Which of two communities each member belongs to."
+def two_communities(B: Tensor) -> Tensor:  # bool, shape (k,)
+    "Which of two communities each member belongs to, for a symmetric, non-negative B."
     vectors = torch.linalg.eigh(B)[1][:, -2:].flip(1)
     length = vectors.norm(dim=1)
     if vectors[:, 0].sum() < 0:

@@ -31,12 +31,8 @@ class Grouping(NamedTuple):
         "How many there are."
         return int(self.number.max()) + 1
 
-    def parts_of(
-        self,
-        matrices: list[Tensor],  # one of shape (n_groups, size, size) for each of the blocks
-        X: Tensor,  # shape (n, k)
-    ) -> Tensor:  # shape (n, k)
-        "A block diagonal matrix times X."
+    def parts_of(self, matrices: list[Tensor], X: Tensor) -> Tensor:  # shape (n, k)
+        "A block diagonal matrix, of shape (n_groups, size, size) for each size, times X."
         out = torch.empty_like(X)
         for rows, M in zip(self.blocks, matrices, strict=True):
             rows = rows.to(X.device)
@@ -68,12 +64,8 @@ def check_groups(groups: ArrayLike, n: int, caller: str) -> Grouping:
 
 
 def split_groups(
-    grouping: Grouping,
-    train: float,  # share of the points, about
-    caller: str,  # who asks
-    *,
-    seed: int = 0,
-) -> Tensor:  # shape (n,), True where the point trains
+    grouping: Grouping, train: float, caller: str, *, seed: int = 0
+) -> Tensor:  # True where a point trains
     "A random split of the points that parts no group."
     share = checks.check_number(
         train, caller, "train", low=0, high=1, low_open=True, high_open=True
@@ -84,11 +76,8 @@ def split_groups(
     return torch.isin(grouping.number, order[: max(1, min(len(order) - 1, n_training))])
 
 
-def sample_of_groups(
-    number: Tensor,  # of the group of each point, counted from 0 without gaps, shape (n,)
-    most: int,  # points that are wanted at most; at least two groups are taken
-) -> Tensor:  # rows in ascending order
-    "Whole groups of a random order; the same ones if `most` is how many points they have."
+def sample_of_groups(number: Tensor, most: int) -> Tensor:  # rows in ascending order
+    "At least two whole groups, in a random order; the same if `most` is how many points they have."
     if most >= len(number):
         return torch.arange(len(number))
     sizes = number.bincount()
@@ -97,11 +86,7 @@ def sample_of_groups(
     return torch.isin(number, order[:n_taken]).nonzero()[:, 0]
 
 
-def judged_rows(
-    n: int,  # points
-    most: int,  # of them that judge, at most
-    number: Tensor | None = None,  # of the group of each, shape (n,); None: each stands alone
-) -> Tensor:  # rows in ascending order
+def judged_rows(n: int, most: int, number: Tensor | None = None) -> Tensor:  # ascending rows
     "The points that judge where not all do: evenly spaced, or whole groups."
     return evenly(n, most) if number is None else sample_of_groups(number, most)
 
@@ -113,13 +98,8 @@ class BlockInverses(NamedTuple):
     least: Tensor  # eigenvalue of each block
 
 
-def hat_blocks(
-    U: Tensor,  # left singular vectors at the points of these groups, shape (m, r)
-    f: Tensor,  # of residual_filter, shape (r,)
-    grouping: Grouping,
-    share: float,  # what a constant has in each entry: 1/n for n points that are fitted
-) -> list[Tensor]:  # (n_groups, size, size), float64
-    "The blocks of H, one for each group."
+def hat_blocks(U: Tensor, f: Tensor, grouping: Grouping, share: float) -> list[Tensor]:  # float64
+    "The blocks of H = U diag(f) U' + `share`, of shape (n_groups, size, size) for each size."
     of_groups = [U[rows.to(U.device)].double() for rows in grouping.blocks]
     return [(part * f) @ part.mT + share for part in of_groups]
 
@@ -140,12 +120,8 @@ def block_inverses(basis: RidgeBasis, grouping: Grouping, alpha: float) -> Block
     return inverses_of(hat_blocks(basis.U, f, grouping, keep / len(basis.U)), keep)
 
 
-def is_usable(
-    inverses: BlockInverses,
-    like: Tensor,  # left singular vectors, whose rounding counts, shape (m, r)
-    size: float = 1.0,  # mean square of what they multiply
-) -> bool:
-    "Does rounding leave something of the errors?"
+def is_usable(inverses: BlockInverses, like: Tensor, size: float = 1.0) -> bool:
+    "Does rounding of `like` leave something of errors whose factors have the mean square `size`?"
     eps = torch.finfo(like.dtype).eps
     if inverses.least.min() <= 4 * max(like.shape[1], 1) ** 0.5 * eps:
         return False
@@ -157,11 +133,7 @@ def _is_usable(basis, inverses, alpha):
     return is_usable(inverses, basis.U, 1.0 if keep else f.square().mean().item())
 
 
-def residual_map(
-    basis: RidgeBasis,
-    alpha: float,  # penalty
-    X: Tensor,  # shape (n, k)
-) -> Tensor:  # shape (n, k)
+def residual_map(basis: RidgeBasis, alpha: float, X: Tensor) -> Tensor:  # shape (n, k)
     "I - H times X, up to the same factor."
     keep, f = residual_filter(basis, alpha)
     out = basis.U @ (basis.U.T @ X * -f.to(X)[:, None])
@@ -183,13 +155,8 @@ class PenaltyChoice(NamedTuple):
     inverses: BlockInverses
 
 
-def best_penalty(
-    basis: RidgeBasis,
-    T: Tensor,  # centred targets, shape (n, k)
-    grouping: Grouping,
-    caller: str,  # who asks
-) -> PenaltyChoice:
-    "The penalty of the grid with the least error on groups that were left out."
+def best_penalty(basis: RidgeBasis, T: Tensor, grouping: Grouping, caller: str) -> PenaltyChoice:
+    "The penalty of the grid with the least error on left-out groups, for centred targets T."
     least, best = float("inf"), None
     for alpha in alpha_grid(basis).tolist():
         inverses = block_inverses(basis, grouping, alpha)
@@ -206,9 +173,7 @@ def best_penalty(
     return best
 
 
-def second_order_change(
-    basis: RidgeBasis, grouping: Grouping, choice: PenaltyChoice
-) -> Tensor:  # shape (n,)
+def second_order_change(basis: RidgeBasis, grouping: Grouping, choice: PenaltyChoice) -> Tensor:
     "Second order of the change that a group's deletion makes elsewhere, in parts at its points."
     inverses, E = choice.inverses.matrices, choice.residuals.double()
     S = grouping.parts_of(inverses, E)
@@ -241,9 +206,7 @@ def _inner(B, C):  # of the columns of each group, both (n, n_groups, size)
     return torch.einsum("ngs,ngt->gst", B, C)
 
 
-def group_values(
-    basis: RidgeBasis, grouping: Grouping, choice: PenaltyChoice
-) -> Tensor:  # shape (n,), float64
+def group_values(basis: RidgeBasis, grouping: Grouping, choice: PenaltyChoice) -> Tensor:
     "Pseudo-values of the mean error, whose sums over groups are those of the groups."
     E = choice.residuals
     S = grouping.parts_of(choice.inverses.matrices, E)
@@ -278,12 +241,9 @@ def _error_of_columns(basis, T, grouping, caller):  # errors of columns, of a co
 
 
 def error_without_groups(
-    basis: RidgeBasis,  # of the features whose probes are judged
-    tasks: Tensor,  # equally likely labels, shape (n_tasks, n), int64; floats are real targets
-    groups: ArrayLike,  # name of the group of each point, shape (n,)
-    caller: str,  # who asks
+    basis: RidgeBasis, tasks: Tensor, groups: ArrayLike, caller: str
 ) -> HeldoutError:
-    "What `error_on_basis` or `target_error` returns, with the whole group of a point left out."
+    "What `error_on_basis`, or for real tasks `target_error`, returns, with whole groups left out."
     grouping = check_groups(groups, len(basis.U), caller)
     if tasks.is_floating_point():
         T = (tasks - tasks.mean(1, keepdim=True)).double()
@@ -306,11 +266,8 @@ def error_without_groups(
 
 # %% ../../nbs/prior/15_left_out_groups.ipynb #9682b784
 def hits_without_groups(
-    basis: RidgeBasis,  # of the features of the labelled points
-    labels: Tensor,  # class of each point, from 0, shape (n,), int64
-    groups: ArrayLike,  # name of the group of each point, shape (n,)
-    caller: str,  # who asks
-) -> Tensor:  # shape (n,), float64, 0 or 1
+    basis: RidgeBasis, labels: Tensor, groups: ArrayLike, caller: str
+) -> Tensor:  # 0 or 1, float64
     "Is each point classified rightly, with its whole group left out?"
     codes = simplex_codes(max(2, int(labels.max()) + 1)).to(basis.U)
     T, grouping = codes[labels], check_groups(groups, len(labels), caller)
@@ -318,9 +275,7 @@ def hits_without_groups(
     return ((T - choice.residuals) @ codes.T).argmax(1).eq(labels).double()
 
 
-def accuracy_without_groups(
-    features: ArrayLike, labels: ArrayLike, groups: ArrayLike
-) -> float:  # share of points classified rightly
+def accuracy_without_groups(features: ArrayLike, labels: ArrayLike, groups: ArrayLike) -> float:
     "Accuracy of a ridge probe on known labels, with the whole group of a point left out."
     caller = "label_accuracy"
     X = checks.check_features(features, caller)
@@ -347,11 +302,8 @@ def _skills_over_laws(X, planes, grouping, caller):  # planes: (n_laws, n, k), c
 
 
 def cross_skill_without_groups(
-    features: list[Tensor],  # of the models, each of shape (n, d)
-    tasks: Tensor,  # of each prior, shape (n_priors, n_tasks, n), int64
-    groups: ArrayLike,  # name of the group of each point, shape (n,)
-    n_classes: int,
-) -> Tensor:  # shape (n_models, n_priors), float64
+    features: list[Tensor], tasks: Tensor, groups: ArrayLike, n_classes: int
+) -> Tensor:  # shape (n_models, n_priors)
     "Skill of every model over the tasks of every prior, with the whole group of a point left out."
     caller = "cross_skill"
     grouping = check_groups(groups, tasks.shape[2], caller)

@@ -23,15 +23,8 @@ from ..signatures import documented
 from .tails import outperform_probability, trace_covariance, trace_quantile  # noqa: F401 - promised at this path
 
 # %% ../../nbs/prior/04_moments.ipynb #03d7eb32
-def coins_(
-    x: Tensor,  # log-odds
-    t: Tensor,  # becomes tanh(x/2) = 2p - 1
-    w: Tensor,  # becomes p(1-p)
-    scratch: Tensor,  # is overwritten, of the same shape
-    *,
-    small: bool,  # take the series for small x
-) -> None:
-    "Overwrite `t` with tanh(x/2) and `w` with p(1-p), p = sigmoid(x)."
+def coins_(x: Tensor, t: Tensor, w: Tensor, scratch: Tensor, *, small: bool) -> None:
+    "Overwrite `t` with tanh(x/2), `w` with p(1-p) at p = sigmoid(x), and `scratch`."
     if small:
         torch.mul(x, x, out=t).mul_(-1 / 24).add_(0.5).mul_(x)
         torch.mul(t, t, out=w).mul_(-0.25).add_(0.25)

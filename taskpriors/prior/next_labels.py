@@ -142,12 +142,9 @@ def spread_points(
 
 # %% ../../nbs/prior/23_next_labels.ipynb #6d1243b6
 def jury_coordinates(
-    jury: Iterable,  # of pairs (factor, weight) of the judges, factors of shape (n, r)
-    *,
-    n_dims: int = 64,
-    seed: int = 0,
+    jury: Iterable, *, n_dims: int = 64, seed: int = 0
 ) -> Tensor:  # shape (n, n_dims)
-    "Random coordinates whose inner products are those of the judges' mixture on average."
+    "Random coordinates whose inner products are, on average, those of pairs (factor, weight)."
     g = torch.Generator().manual_seed(seed)
     out: Tensor | float = 0.0
     for factor, weight in jury:

@@ -27,30 +27,20 @@ def _hot_edges(x):  # the sigmoid to first order
     return 0.5 + x / 4
 
 
-def edge_table(
-    Z: Tensor,  # shape (m, r)
-    odds: float,  # one over the temperature, twice that for undirected graphs
-    undirected: bool,
-    hot: bool = False,  # the limit of high temperatures
-) -> _EdgeTable:
-    "Probabilities of the edges of a batch, and their slopes."
+def edge_table(Z: Tensor, odds: float, undirected: bool, hot: bool = False) -> _EdgeTable:
+    "Probabilities of the edges of a batch, and their slopes; `hot` takes the limit at high T."
     x = odds * (Z @ Z.T)
     P = _hot_edges(x) if hot else torch.sigmoid(x)
     W = torch.full_like(P, 0.25) if hot else P * torch.sigmoid(-x)
-    return (
-        _EdgeTable(P.fill_diagonal_(1), (2 * W).fill_diagonal_(0))
-        if undirected
-        else _EdgeTable(P, W)
-    )
+    if undirected:
+        return _EdgeTable(P.fill_diagonal_(1), (2 * W).fill_diagonal_(0))
+    return _EdgeTable(P, W)
 
 # %% ../../nbs/prior/18_objective.ipynb #7033e5ed
 def edge_row_means(
-    Z: Tensor,  # shape (n, r)
-    odds: float,  # one over the temperature, twice that for undirected graphs
-    undirected: bool,
-    hot: bool = False,  # the limit of high temperatures
+    Z: Tensor, odds: float, undirected: bool, hot: bool = False
 ) -> Tensor:  # shape (n,), float64
-    "Mean probability of the edges of each point."
+    "Mean probability of the edges of each point; `hot` takes the limit at high T."
     blocks = row_blocks(len(Z), 512)
     edges = _hot_edges if hot else torch.sigmoid
     means = [edges(odds * (Z[b] @ Z.T)).mean(1, dtype=torch.float64) for b in blocks]
@@ -68,10 +58,7 @@ def _smoother(Xc, alpha):  # S without the intercept, by the smaller of the two 
     return torch.linalg.solve(Xc @ Xc.T + ridge, Xc @ Xc.T)
 
 
-def loo_operator(
-    X: Tensor,  # shape (m, d)
-    alpha: float,  # penalty
-) -> Tensor:  # Q = R^T R, shape (m, m)
+def loo_operator(X: Tensor, alpha: float) -> Tensor:  # Q = R^T R, shape (m, m)
     "Quadratic form of the labels that is the leave-one-out error of the ridge probe."
     m = len(X)
     S = _smoother(X - X.mean(0), alpha) + 1 / m
@@ -107,10 +94,8 @@ def _as_index(index, n, device):  # distinct points of the prior, as int64
         return torch.arange(n, device=device)
     i = checks.as_tensor(index, caller, "index").to(device)
     if i.ndim != 1 or i.is_floating_point() or i.dtype == torch.bool:
-        rule, got = (
-            "index must be a vector of whole numbers",
-            f"{i.dtype} of shape {tuple(i.shape)}",
-        )
+        rule = "index must be a vector of whole numbers"
+        got = f"{i.dtype} of shape {tuple(i.shape)}"
         remedy = "pass the positions of the batch's points in the prior"
         checks.refuse(caller, rule, got, remedy, TypeError)
     if len(i) < 2 or i.min() < 0 or i.max() >= n:

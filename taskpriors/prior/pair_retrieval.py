@@ -42,11 +42,7 @@ class Places(NamedTuple):
         return (torch.lgamma(s + t + 1) - torch.lgamma(s + 1)) / t
 
 
-def partner_places(
-    X: Tensor,  # features, shape (n, d)
-    queries: Tensor,  # rows, shape (n_queries,)
-    partners: Tensor,  # of the queries, shape (n_queries,)
-) -> Places:
+def partner_places(X: Tensor, queries: Tensor, partners: Tensor) -> Places:
     "Count the points that are nearer to each query than its partner, and as near."
     U = torch.nn.functional.normalize(X.double(), dim=1)
     nearer, as_near = [], []
@@ -77,11 +73,8 @@ class PairScores(Result):
     errors = property(lambda self: 1 - self.hits)  # shape (n_models, n_queries), lower is better
     standard_error = property(lambda self: self.covariance().diagonal().sqrt())  # (n_models,)
 
-    def covariance(
-        self,
-        of: str = "recall",  # "recall" or "depth"
-    ) -> Tensor:  # shape (n_models, n_models), float64
-        "Covariance of the models' scores, over blocks of tied points."
+    def covariance(self, of: str = "recall") -> Tensor:  # shape (n_models, n_models), float64
+        "Covariance of the models' scores (`recall` or `depth`) over blocks of tied points."
         checks.check_choice(of, ("recall", "depth"), "PairScores.covariance", "of")
         values = self.hits if of == "recall" else self.log_ranks
         n_blocks = int(self.blocks.max()) + 1
@@ -89,10 +82,7 @@ class PairScores(Result):
         sums = gaps.new_zeros(len(gaps), n_blocks).index_add_(1, self.blocks, gaps)
         return n_blocks / (n_blocks - 1) * sums @ sums.T / values.shape[1] ** 2
 
-    def precision(
-        self,
-        share_of_same: float,  # of all pairs of points, between 0 and 1
-    ) -> Tensor:  # shape (n_models,), float64
+    def precision(self, share_of_same: float) -> Tensor:  # shape (n_models,), float64
         "Precision at k: the recall times the mean number of mates over k."
         options: dict[str, Any] = dict(low=0, high=1, low_open=True)
         rho = checks.check_number(share_of_same, "PairScores.precision", "share_of_same", **options)

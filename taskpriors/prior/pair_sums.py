@@ -50,18 +50,13 @@ class PairProblem(NamedTuple):
         return self.temperatures[0] if self.single_temperature else self.temperatures
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d1a
-def is_sequence(
-    x: object,  # a number, or several
-) -> bool:
+def is_sequence(x: object) -> bool:
     "Is `x` a list, a tuple or a vector, and not one number?"
     return isinstance(x, (list, tuple)) or getattr(x, "ndim", 0) == 1
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d1d
-def checked_models(
-    M: ArrayLike | Mapping,  # a factor, shape (n, r), or a dictionary name -> factor
-    caller: str,  # who asks
-) -> dict[str, Tensor]:  # name -> factor; a single one is called "model"
-    "Models by name, each a finite factor."
+def checked_models(M: ArrayLike | Mapping, caller: str) -> dict[str, Tensor]:
+    "Models by name, each a finite factor; a single one is called `model`."
     if not isinstance(M, Mapping):
         return {"model": checks.check_features(M, caller, "M")}
     if not M:
@@ -155,39 +150,26 @@ def factor_kernel(Z: Tensor) -> Kernel:
     return Kernel([(Z, Z, 1.0)], margins(Z).diagonal)
 
 
-def kernel_difference(
-    A: Tensor,  # shape (n, r_A)
-    B: Tensor,  # shape (n, r_B)
-) -> Kernel:
+def kernel_difference(A: Tensor, B: Tensor) -> Kernel:
     "The matrix `A @ A.T - B @ B.T`."
     diagonal = margins(A).diagonal - margins(B).diagonal
     return Kernel([(A, A, 1.0), (B, B, -1.0)], diagonal)
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d2a
-def block_shape(
-    block: tuple,  # (rows, columns), slices of points
-) -> tuple[int, int]:
+def block_shape(block: tuple) -> tuple[int, int]:
     "Number of rows and of columns of a block."
     rows, cols = block
     return rows.stop - rows.start, cols.stop - cols.start
 
 
-def block_copies(
-    block: tuple,  # (rows, columns), slices of points
-) -> int:
+def block_copies(block: tuple) -> int:
     "How many blocks of the full symmetric matrix a block of its upper triangle stands for."
     rows, cols = block
     return 1 if rows == cols else 2
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d2c
-def gram_(
-    out: Tensor,  # buffer of the block's shape, overwritten
-    terms: list,  # of a Kernel
-    block: tuple,  # (rows, columns), slices of points
-    *,
-    hollow: bool = False,  # write zeros where i = j
-) -> Tensor:  # `out`
-    "Overwrite `out` with a block of the kernel."
+def gram_(out: Tensor, terms: list, block: tuple, *, hollow: bool = False) -> Tensor:  # `out`
+    "Overwrite `out` with a block of a kernel's terms; a `hollow` one is zero where i = j."
     rows, cols = block
     for k, (L, R, a) in enumerate(terms):
         out.addmm_(L[rows].to(out.dtype), R[cols].to(out.dtype).T, beta=int(k > 0), alpha=a)
@@ -196,24 +178,14 @@ def gram_(
     return out
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d2e
-def dense_block(
-    terms: list,  # of a Kernel
-    block: tuple,  # (rows, columns), slices of points
-    dtype: torch.dtype,  # of the matrix product
-    *,
-    hollow: bool = False,  # zeros where i = j
-) -> Tensor:  # float64, of the block's shape
-    "A block of the kernel in new memory."
+def dense_block(terms: list, block: tuple, dtype: torch.dtype, *, hollow: bool = False) -> Tensor:
+    "A new float64 block of a kernel, from products in `dtype`; `hollow` as for `gram_`."
     out = terms[0][0].new_empty(block_shape(block), dtype=dtype)
     return gram_(out, terms, block, hollow=hollow).double()
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d32
-def points_per_block(
-    problem: PairProblem,
-    n_buffers: int,  # arrays of a block's shape that exist at a time
-    itemsize: int = 8,  # bytes per number in them
-) -> int:
-    "Points in a block: 512 on a CPU, fewer if the buffers of a block would exceed 64 MiB."
+def points_per_block(problem: PairProblem, n_buffers: int, itemsize: int = 8) -> int:
+    "Points in a block: 512 on a CPU, fewer if its buffers would exceed 64 MiB."
     n = len(problem.prior)
     if problem.block_size is not None:
         size = min(n, problem.block_size)
@@ -236,12 +208,8 @@ def _n_lists(problem, n_blocks):
     return 1
 
 
-def sum_blocks(
-    fn: Callable,  # function of a list of blocks (rows, columns), returning a float64 tensor
-    problem: PairProblem,
-    size: int,  # points in a block
-) -> Tensor:  # the sum of what `fn` returns
-    "Sum `fn` over the blocks of the upper triangle."
+def sum_blocks(fn: Callable, problem: PairProblem, size: int) -> Tensor:
+    "Sum `fn`, a function of a list of blocks, over the blocks of the upper triangle."
     slices = blocks.pair_blocks(len(problem.prior), size)
     n_lists = _n_lists(problem, len(slices))
     parts = blocks.map_blocks(
@@ -262,9 +230,7 @@ def check_overflow(x: Tensor, caller: str) -> Tensor:
     return x
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d3c
-def next_polynomial(
-    R: Sequence,  # coefficients, lowest power first
-) -> list[float]:
+def next_polynomial(R: Sequence) -> list[float]:
     "Coefficients of (1 - t^2) R'/2 - t R, lowest power first."
     out = [0.0] * (len(R) + 1)
     for power, c in enumerate(R):
@@ -283,11 +249,8 @@ def horner(coefficients: Sequence, t: Tensor) -> Tensor:
     return value
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d40
-def coin_cumulants(
-    x: Tensor,  # log-odds, floating point, any shape
-    order: int,  # highest cumulant
-) -> Tensor:  # shape (order, ...), dtype of `x`
-    "Cumulants 1 to `order` of coins."
+def coin_cumulants(x: Tensor, order: int) -> Tensor:  # shape (order, ...), dtype of `x`
+    "Cumulants 1 to `order` of coins with log-odds `x`."
     p = torch.sigmoid(x)
     q = torch.sigmoid(-x)
     t = p - q
@@ -336,18 +299,14 @@ def _one_diagonal(m, problem, order):
 
 
 def diagonal_cumulants(
-    problem: PairProblem,
-    diagonals: list,  # M_ii of each model, shape (n,)
-    order: int,  # highest cumulant
+    problem: PairProblem, diagonals: list, order: int
 ) -> Tensor:  # shape (n_models, n_temps, order), float64
-    "What the pairs i = j add to the cumulants of Tr(MG)."
+    "What the pairs i = j, with M_ii of each model, add to the cumulants of Tr(MG)."
     return torch.stack([_one_diagonal(m, problem, order) for m in diagonals])
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d4e
 def score_cumulants(
-    problem: PairProblem,
-    kernels: list,  # one Kernel per statistic, in place of the problem's models
-    order: int,  # highest cumulant
+    problem: PairProblem, kernels: list, order: int
 ) -> Tensor:  # shape (n_kernels, n_temps, order), float64
     "Cumulants 1 to `order` of Tr(MG) for each kernel M (Theorem 2.6)."
     fn = partial(

@@ -27,12 +27,7 @@ class Blocks(NamedTuple):
     apart: Tensor  # blocks of different classes, each pair once, shape (n_apart, 2), int64
 
 
-def _refuse_contradiction(
-    pairs: GivenPairs,
-    ties: coo_array,
-    at: int,  # the pair that contradicts the others
-    caller: str,
-) -> None:
+def _refuse_contradiction(pairs: GivenPairs, ties: coo_array, at: int, caller: str) -> None:
     start, end = pairs.points[at].tolist()
     before = breadth_first_order(ties, start, directed=False)[1]
     chain = [end]
@@ -45,11 +40,7 @@ def _refuse_contradiction(
     checks.refuse(caller, rule, shortened(got, 160), "correct one of these pairs")
 
 
-def blocks_of_pairs(
-    pairs: PairsLike,  # rows (i, j) or (i, j, same), a table, a file, or what `read_pairs` gives
-    n: int,  # number of points
-    caller: str = "blocks_of_pairs",  # who asks
-) -> Blocks:
+def blocks_of_pairs(pairs: PairsLike, n: int, caller: str = "blocks_of_pairs") -> Blocks:
     "The blocks that pairs of one class make, and which of them pairs of two classes keep apart."
     pairs = read_pairs(pairs, None, n, caller)
     i, j = pairs.points[pairs.same].T.numpy()

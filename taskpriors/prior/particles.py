@@ -93,10 +93,7 @@ class PottsModel:
         return (N * (self.q * pi).log()).sum(0), -penalty
 
 # %% ../../nbs/prior/10_particles.ipynb #92825a90
-def factor_sums(
-    P: PottsModel,  # the measure
-    Y: Tensor,  # labels, shape (n, m)
-) -> Tensor:  # B^T codes, shape (r, (q - 1) m)
+def factor_sums(P: PottsModel, Y: Tensor) -> Tensor:  # B^T codes, shape (r, (q - 1) m)
     "Sum the rows of B, times the codes of their labels."
     return sum(  # type: ignore[return-value]  # there is a block
         P.B[rows].T @ prefix_blocks.encode_labels(Y[rows], P.q, P.B.dtype).flatten(1)
@@ -105,10 +102,7 @@ def factor_sums(
 
 # %% ../../nbs/prior/10_particles.ipynb #73ea5989
 def check_proportions(
-    pi: ArrayLike | None,  # shares of the classes, shape (q,), or None
-    tau: float,  # tolerance
-    q: int,  # number of classes
-    caller: str,  # who asks
+    pi: ArrayLike | None, tau: float, q: int, caller: str
 ) -> tuple[Tensor | None, float | None]:  # shares that sum to one, float64, and the tolerance
     "Return class proportions and their tolerance, or raise `ValueError`; None leaves both out."
     tau = checks.check_number(tau, caller, "tolerance", low=0, low_open=True)
@@ -144,10 +138,7 @@ class DrawOptions(NamedTuple):
 
 
 def checked_problem(
-    Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
-    temperature: float,  # T
-    n_classes: int,  # q
-    options: DrawOptions,
+    Z: ArrayLike, temperature: float, n_classes: int, options: DrawOptions
 ) -> Problem:
     "Judge the arguments that all samplers of the label measure share."
     n_tasks, seed, caller, class_proportions, tolerance, labels = options
@@ -242,14 +233,10 @@ def too_few_ancestors(cloud: ParticleCloud) -> str:  # a reason for distrust, or
 
 # %% ../../nbs/prior/10_particles.ipynb #dcf2cc7f
 MIN_DOF = 30  # for draws point by point
-MIN_DOF_ANNEALED = (
-    2  # families of annealed particles differ in size, because each is resampled often
-)
+MIN_DOF_ANNEALED = 2  # families of annealed particles differ in size: each is resampled often
 
 
-def too_few_degrees(
-    cloud: ParticleCloud, low: float = MIN_DOF
-) -> str:  # a reason for distrust, or ""
+def too_few_degrees(cloud: ParticleCloud, low: float = MIN_DOF) -> str:  # a reason, or ""
     "Do a few families carry the standard errors, so that heavier ones may be missing?"
     dof = cloud.dof()
     if dof >= low:
@@ -296,13 +283,8 @@ def _propose_block(P, rows, U, g):  # -> what is drawn, increments of log weight
     return block, increments + _drift(P, U[-1].view(q - 1, m), block.codes)
 
 # %% ../../nbs/prior/10_particles.ipynb #873c4b94
-class _Block(NamedTuple):
-    rows: slice  # its points
-    labels: Tensor  # as drawn, (b, m)
-    keep: Tensor | None  # particles that were kept after it; None if nothing was resampled
-
-
 def _trace_back(P, past, m):  # -> labels of the final particles, (n, m)
+    "`past` holds points, labels drawn and particles kept, None for all, of each block."
     Y = P.hold(torch.empty(P.n, m, dtype=torch.int16, device=P.B.device))
     line = None  # where each final particle stood after the block; None if it never moved
     for rows, labels, keep in reversed(past):
@@ -347,18 +329,12 @@ def particle_filter(
         if rows.stop < P.n and cloud.ess[-1] < resample_below * m:
             keep = cloud.resample(g)
             U = U.view(-1, P.q - 1, m)[:, :, keep].flatten(1)
-        past.append(_Block(rows, block.labels, keep))
+        past.append((rows, block.labels, keep))
     return ParticleState(1 / P.T, _trace_back(P, past, m), U, cloud)
 
 # %% ../../nbs/prior/10_particles.ipynb #68f28c43
-def gibbs_sweep(
-    P: PottsModel,  # the measure
-    beta: float,  # inverse temperature of the sweep
-    Y: Tensor,  # labels, shape (n, m); changed in place
-    U: Tensor,  # B^T codes of the labels; changed in place
-    g: torch.Generator,  # draws the labels
-) -> None:
-    "Visit every point of every particle once, and draw its label given all others."
+def gibbs_sweep(P: PottsModel, beta: float, Y: Tensor, U: Tensor, g: torch.Generator) -> None:
+    "Visit every point of every particle once and draw its label given all others, in `Y` and `U`."
     q, m = P.q, Y.shape[1]
     field = P.field(P.n)
     for rows in P.free_blocks(32):
@@ -373,34 +349,21 @@ def gibbs_sweep(
         Y[rows] = block.labels
 
 # %% ../../nbs/prior/10_particles.ipynb #d0f34b67
-def class_sizes(
-    P: PottsModel,  # the measure, with class proportions
-    U: Tensor,  # B^T codes of the labels
-) -> Tensor:  # shape (q, m), float64
-    "Number of points in each class of each particle."
+def class_sizes(P: PottsModel, U: Tensor) -> Tensor:  # shape (q, m), float64
+    "Number of points in each class of each particle, from the sums U = B^T codes."
     N = U[-1].view(P.q - 1, -1).double()
     return torch.cat([torch.zeros_like(N[:1]), N]) + (P.n - N.sum(0)) / P.q
 
 
-def exchange_gain(
-    P: PottsModel,  # the measure, with class proportions
-    N: Tensor,  # class sizes, shape (q, m)
-    a: Tensor,  # a class per particle, shape (m,)
-    b: Tensor,  # another class per particle, shape (m,)
-) -> Tensor:  # shape (m,), float64
-    "Rise of log mu if the names a and b are exchanged in the whole task."
+def exchange_gain(P: PottsModel, N: Tensor, a: Tensor, b: Tensor) -> Tensor:  # shape (m,), float64
+    "Rise of log mu if particles of class sizes N exchange the names a and b in the whole task."
     f = P.pi.log() + P.kappa * P.n * P.pi
     larger = N.gather(0, b[None])[0] - N.gather(0, a[None])[0]
     return larger * (f[a] - f[b])
 
 # %% ../../nbs/prior/10_particles.ipynb #1a69e094
-def exchange_classes(
-    P: PottsModel,  # the measure
-    Y: Tensor,  # labels, shape (n, m); changed in place
-    U: Tensor,  # B^T codes of the labels; changed in place
-    g: torch.Generator,  # draws the classes and decides
-) -> None:
-    "Propose to each particle to exchange the names of two of its classes (Metropolis)."
+def exchange_classes(P: PottsModel, Y: Tensor, U: Tensor, g: torch.Generator) -> None:
+    "Propose to each particle to exchange two names (Metropolis), in `Y` and `U` in place."
     if P.pi is None:
         return
     q, m, device = P.q, Y.shape[1], Y.device
@@ -485,14 +448,9 @@ def anneal(
 
 # %% ../../nbs/prior/10_particles.ipynb #df9d3f28
 def cool_chains(
-    P: PottsModel,  # the measure; its own temperature is not used
-    m: int,  # chains
-    g: torch.Generator,  # draws them
-    betas: list,  # inverse temperatures, rising
-    *,
-    sweeps: int,  # at each of them
+    P: PottsModel, m: int, g: torch.Generator, betas: list, *, sweeps: int
 ) -> Iterator[ParticleState]:  # at each of `betas`
-    "Cool independent chains from independent labels downward."
+    "Cool m independent chains from independent labels, with so many sweeps at each of `betas`."
     state = _hot_start(P, m, g)
     for beta in betas:
         for _ in range(sweeps):

@@ -7,53 +7,27 @@ __all__ = []
 
 # %% ../../nbs/prior/16_point_copies.ipynb #2a094582
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from ..blocks import row_blocks
 from ..checks import ArrayLike, check_features
+from ..pairs import nearest_points
 
 # %% ../../nbs/prior/16_point_copies.ipynb #8fdbec9f
 MOST = 8192  # distinct rows among which near copies are looked for
 _NEAR, _FAR = 8, 16  # neighbours whose distances give the dimension
 
 
-class Neighbours(NamedTuple):
-    "Of each of n points, the nearest first."
-
-    distances: Tensor  # shape (n, k), float64
-    rows: Tensor  # shape (n, k)
-
-
-def nearest_others(
-    X: Tensor,  # distinct rows, shape (n, d), float64
-    k: int,
-) -> Neighbours:
-    "The k nearest others of each point, at exact distances."
-    squares, near, distances = X.square().sum(1), [], []
-    for b in row_blocks(len(X), 1024):
-        gaps = squares - 2 * X[b] @ X.T
-        gaps[torch.arange(len(gaps)), torch.arange(b.start, b.stop)] = torch.inf
-        near.append(gaps.topk(k, 1, largest=False).indices)
-    near = torch.cat(near)
-    for b in row_blocks(len(X), max(1, 2**22 // (k * X.shape[1]))):
-        distances.append(torch.linalg.vector_norm(X[near[b]] - X[b, None], dim=2))
-    ascending, order = torch.cat(distances).sort(1)
-    return Neighbours(ascending, near.gather(1, order))
-
-
-def near_pairs(
-    X: Tensor,  # distinct rows, shape (n, d), float64
-) -> Tensor:  # rows of points and of their near copies, shape (2, n_pairs)
-    "Neighbours before a gap that chance does not make."
+def near_pairs(X: Tensor) -> Tensor:  # of points and of near copies, shape (2, n_pairs)
+    "Neighbours, among distinct centred points, before a gap that chance does not make."
     n, k = len(X), min(_FAR, len(X) - 1)
     if n < 4:
         return torch.zeros(2, 0, dtype=torch.int64)
-    r, near = nearest_others(X, k)
+    r, near = nearest_points(X, k)
     inner = min(_NEAR, k - 1)
     spread = (r[:, -1] / r[:, inner - 1]).log().median().item()
     dimension = torch.tensor(k / inner).log().item() / max(spread, 1e-12)
@@ -66,9 +40,7 @@ def near_pairs(
     return torch.stack([points, near[points, places]])
 
 # %% ../../nbs/prior/16_point_copies.ipynb #8869a5c7
-def copies_of_points(
-    features: ArrayLike,  # shape (n, d)
-) -> Tensor:  # group number of each point, shape (n,), int64, in the order of their first points
+def copies_of_points(features: ArrayLike) -> Tensor:  # group of each, shape (n,)
     "Groups of points that are copies or near copies of each other; most groups are one point."
     X = check_features(features, "copies_of_points", min_rows=1).double().cpu()
     rows, first = X.unique(dim=0, return_inverse=True)
@@ -83,10 +55,8 @@ def _families(rows: Tensor) -> Tensor:  # distinct, shape (n, d), float64 -> num
     return torch.from_numpy(connected_components(graph, directed=False)[1]).long()
 
 
-def numbered(
-    groups: Tensor,  # shape (n,), or (n, k): equal where all k are
-) -> Tensor:  # shape (n,), 0, 1, ... in the order of their first points
-    "Numbers of groups in the order in which they come."
+def numbered(groups: Tensor) -> Tensor:  # shape (n,)
+    "Numbers 0, 1, ... of equal entries or rows, in the order of their first points."
     _, number = groups.unique(dim=0, return_inverse=True)
     n = len(number)
     first = torch.full((n,), n).scatter_reduce(0, number, torch.arange(n), "amin")
@@ -96,10 +66,8 @@ def numbered(
 _ROOM = 2**28  # bytes of distinct rows that are read at once
 
 
-def copies_of_rows(
-    rows: Any,  # features (n, d) that stay on disk, with `blocks`, `take` and `shape`
-) -> Tensor:  # as of copies_of_points
-    "The same groups from one pass over rows that stay where they are."
+def copies_of_rows(rows: Any) -> Tensor:  # shape (n,)
+    "The groups of `copies_of_points`, from one pass over features that stay on disk."
     distinct: dict = {}  # digest of a row -> its number
     numbers: list[int] = []
     first: list[int] = []  # rows
@@ -115,10 +83,8 @@ def copies_of_rows(
     return numbered(_families(rows.take(torch.tensor(first)).cpu().double())[number])
 
 
-def copies_note(
-    groups: Tensor,  # of copies_of_points, shape (n,)
-) -> str:  # empty if no point is a copy
-    "How many points have copies among the others."
+def copies_note(groups: Tensor) -> str:
+    "How many points have copies among the others; empty if no point has."
     sizes = groups.bincount()
     copied = int(sizes[sizes > 1].sum())
     if not copied:

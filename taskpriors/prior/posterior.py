@@ -258,10 +258,8 @@ def posterior_tasks(
     return prefix.sample_labels_of_priors(factors, temperatures, q, **options)
 
 # %% ../../nbs/prior/22_posterior.ipynb #56618bcd
-def pairs_of_one_class(
-    classes: Tensor,  # of the labelled points, whole numbers from 0, shape (k,)
-) -> int:
-    "How many pairs of labels name the same class."
+def pairs_of_one_class(classes: Tensor) -> int:
+    "How many pairs of labels, whole numbers from 0, name the same class."
     sizes = classes.bincount()
     return int((sizes * (sizes - 1) // 2).sum())
 
@@ -344,9 +342,7 @@ def labelled_skill(
     )
 
 # %% ../../nbs/prior/22_posterior.ipynb #208d942b
-def shrunk_covariance(
-    rows: Tensor,  # observations, shape (k, p), float64
-) -> Tensor:  # shape (p, p)
+def shrunk_covariance(rows: Tensor) -> Tensor:  # shape (p, p)
     "Covariance of few observations, shrunk towards a multiple of the identity (Ledoit and Wolf)."
     k, p = rows.shape
     rows = rows - rows.mean(0)

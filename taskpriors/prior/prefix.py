@@ -47,13 +47,7 @@ def check_sampler(
 _PAIR_TERM = {"paper": 1, "exact": 2}
 
 
-def pair_scale(
-    Z: Tensor,  # checked factor, shape (n, r)
-    T: float,  # temperature
-    caller: str,  # who asks
-    *,
-    convention: str = "exact",  # pair term K/T ("paper") or 2K/T ("exact")
-) -> float:  # a/T
+def pair_scale(Z: Tensor, T: float, caller: str, *, convention: str = "exact") -> float:  # a/T
     "Return the factor a/T of the scores, or raise `ValueError` where they would overflow."
     a = _PAIR_TERM[checks.check_choice(convention, tuple(_PAIR_TERM), caller, "convention")]
     top = Z.abs().max().double().item()
@@ -65,10 +59,7 @@ def pair_scale(
     return a / T
 
 # %% ../../nbs/prior/08_prefix.ipynb #01344be1
-def copy_transposed(
-    out: Tensor,  # shape (m, n), is filled
-    y: Tensor,  # shape (n, m)
-) -> None:
+def copy_transposed(out: Tensor, y: Tensor) -> None:
     "Copy `y.T` into `out`, piece by piece."
     for rows in blocks.row_blocks(len(y), 256):
         out[:, rows] = y[rows].T
@@ -260,9 +251,7 @@ def sample_many_labels(
     return labels
 
 # %% ../../nbs/prior/08_prefix.ipynb #4dd8a87b
-def log_normalisers(
-    d: Tensor,  # differences of scores, shape (b, q - 1, m)
-) -> Tensor:  # log sum_c exp(h(c) - h(0)), shape (b, m)
-    "Logarithm of the sum that normalises the probabilities of the classes at each point."
+def log_normalisers(d: Tensor) -> Tensor:  # log sum_c exp(h(c) - h(0)), shape (b, m)
+    "Logarithm of the sum that normalises class probabilities, from differences of scores."
     top = d.amax(1).clamp_(min=0)
     return top + ((-top).exp() + (d - top[:, None]).exp().sum(1)).log()

@@ -13,11 +13,7 @@ import torch
 from torch import Tensor
 
 # %% ../../nbs/prior/08_block_of_points.ipynb #3bebcd61
-def encode_labels(
-    y: Tensor,  # classes in m tasks, shape (..., m)
-    q: int,  # number of classes
-    dtype: torch.dtype,  # of the codes
-) -> Tensor:  # codes, shape (..., q - 1, m)
+def encode_labels(y: Tensor, q: int, dtype: torch.dtype) -> Tensor:  # codes, shape (..., q - 1, m)
     "Write class 0 as -1 in every entry, and class c > 0 as the unit vector e_c."
     if q == 2:
         return y[..., None, :].to(dtype).mul_(2).sub_(1)
@@ -26,11 +22,8 @@ def encode_labels(
     return (y == classes).to(dtype).sub_((y == 0).to(dtype))
 
 # %% ../../nbs/prior/08_block_of_points.ipynb #eaf33553
-def choose_classes(
-    d: Tensor,  # differences of scores, shape (..., q - 1, m)
-    u: Tensor,  # uniforms, shape (..., m); their logits for two classes
-) -> Tensor:  # shape (..., m), uint8; int16 for more than 256 classes
-    "Draw a class for each label, at a uniform number each."
+def choose_classes(d: Tensor, u: Tensor) -> Tensor:  # (..., m), uint8; int16 above 256 classes
+    "Draw a class for each label by differences of scores d, shape (..., q - 1, m), and uniforms u."
     if d.shape[-2] == 1:
         return (d[..., 0, :] + u >= 0).view(torch.uint8)
     d = d.movedim(-2, 0).contiguous()  # sums over classes are fast along the first dimension
@@ -76,13 +69,9 @@ def draw_block(
 
 # %% ../../nbs/prior/08_block_of_points.ipynb #948b090a
 def draw_uniforms(
-    b: int,  # points
-    m: int,  # tasks
-    q: int,  # number of classes
-    g: torch.Generator,  # draws them
-    like: Tensor,  # has the dtype and the device of the answer
+    b: int, m: int, q: int, g: torch.Generator, like: Tensor
 ) -> Tensor:  # shape (b, m); logits of uniforms for two classes
-    "Draw the random numbers of one block."
+    "Draw the random numbers of b points in m tasks, with dtype and device of `like`."
     u = torch.rand(b, m, generator=g, device=g.device, dtype=torch.float64)
     return (torch.logit(u) if q == 2 else u).to(like)
 

@@ -19,11 +19,7 @@ from ..signatures import documented
 
 # %% ../../nbs/prior/21_regression.ipynb #2d0a7614
 def _gaussian_variance(
-    basis: ridge.RidgeBasis,
-    Z: Tensor,  # centred factor of the kernel, shape (n, r)
-    noise: float,
-    alpha: float,
-    caller: str,
+    basis: ridge.RidgeBasis, Z: Tensor, noise: float, alpha: float, caller: str
 ) -> Tensor:  # 2 Tr((Q (Z Z' + noise I))^2) / n^2
     keep, f = ridge.residual_filter(basis, alpha)
     w = ridge.loo_slack(basis, [alpha], caller)[0] ** -2
@@ -42,11 +38,7 @@ def _gaussian_variance(
     return 2 * (signal + 2 * noise * mixed + noise * (noise * square)) / n**2
 
 # %% ../../nbs/prior/21_regression.ipynb #38c420ad
-def _moments(
-    basis: ridge.RidgeBasis,
-    Z: Tensor,  # centred factor of the kernel, shape (n, r)
-    noise: float = 0.0,
-) -> ridge_tasks.TaskMoments:
+def _moments(basis: ridge.RidgeBasis, Z: Tensor, noise: float = 0.0) -> ridge_tasks.TaskMoments:
     B = basis.U.T @ Z
     noise_part = noise * torch.eye(len(B), dtype=torch.float64, device=B.device)
     return ridge_tasks.TaskMoments(

@@ -34,24 +34,16 @@ class RowTasks(NamedTuple):
         "Classes of a task, q."
         return len(self.codes)
 
-    def targets(
-        self,
-        points: slice | Tensor,  # which points
-        like: Tensor,  # has the dtype and the device of the answer
-    ) -> Tensor:  # shape (len(points), n_tasks (q - 1))
-        "Codes of these points, all tasks side by side."
+    def targets(self, points: slice | Tensor, like: Tensor) -> Tensor:  # (m, n_tasks (q - 1))
+        "Codes of these points, all tasks side by side, with the dtype and device of `like`."
         y = self.labels[:, points].to(like.device).T.int().contiguous()
         return torch.nn.functional.embedding(y, self.codes.to(like)).flatten(1)
 
 
 def check_row_tasks(
-    labels: ArrayLike,  # whole numbers, shape (n_tasks, n), or (n,) for one task
-    n: int,  # points that they must describe
-    caller: str,  # who asks
-    *,
-    n_classes: int | None = None,  # q; None is one more than the largest label
+    labels: ArrayLike, n: int, caller: str, *, n_classes: int | None = None
 ) -> RowTasks:
-    "Judge labels without making them larger."
+    "Judge whole numbers, (n_tasks, n) or (n,), as labels without making them larger."
     y = checks.as_tensor(labels, caller, "labels")
     if y.is_floating_point() or y.dtype == torch.bool or y.ndim not in (1, 2) or not y.numel():
         rule = "labels must be whole numbers of shape (n_tasks, n)"
@@ -113,31 +105,13 @@ class _Cross:  # of rows minus a shift with targets
         self.targets += targets.sum(0)
 
 
-class _ClassSums:  # of rows minus a shift, by the class of one labelling
-    def __init__(self, q, d, device):
-        self.rows = torch.zeros(q, d, dtype=torch.float64, device=device)
-        self.counts = torch.zeros(q, dtype=torch.float64, device=device)
-
-    def add(self, off, labels):
-        labels = labels.to(off.device).long()
-        self.rows.index_add_(0, labels, off.double())
-        self.counts += torch.bincount(labels, minlength=len(self.counts))
-
-    def cross(self, codes):
-        codes = codes.to(self.rows)
-        cross = _Cross(self.rows.shape[1], codes.shape[1], self.rows.device)
-        cross.products += self.rows.T @ codes
-        cross.targets += self.counts @ codes
-        return cross
-
-
-def _centred_sums(shift, gram, cross):  # RowSums
-    delta, target_mean = gram.first / gram.n, cross.targets / gram.n
+def _centred_sums(shift, gram, products, targets):  # RowSums
+    delta, target_mean = gram.first / gram.n, targets / gram.n
     return RowSums(
         n=gram.n,
         mean=shift.double() + delta,
         gram=gram.second - gram.n * torch.outer(delta, delta),
-        cross=cross.products - gram.n * torch.outer(delta, target_mean),
+        cross=products - gram.n * torch.outer(delta, target_mean),
         target_mean=target_mean,
     )
 
@@ -175,17 +149,20 @@ def row_sums(
     shift = rows.read(slice(0, min(n, 4096))).mean(0)
     whole = _Cross(d, _code_columns(tasks), rows.device)
     of_part: Any = None
-    of_further: Any = None
+    by_class: Any = None  # sums of rows, and how many there are
     inside, outside = _Gram(d, rows.device), _Gram(d, rows.device)
     if part is not None:
         of_part = _Cross(d, _code_columns(part[1]), rows.device)
     if further is not None:
-        of_further = _ClassSums(further.n_classes, d, rows.device)
+        by_class = torch.zeros(further.n_classes, d, dtype=torch.float64, device=rows.device)
+        counts = by_class.new_zeros(len(by_class))
     for block, X in rows.blocks(size):
         off = X - shift
         whole.add(off, tasks.targets(block, X))
         if further is not None:
-            of_further.add(off, further.labels[0, block])
+            classes = further.labels[0, block].to(off.device).long()
+            by_class.index_add_(0, classes, off.double())
+            counts += torch.bincount(classes, minlength=len(counts))
         if part is None:
             outside.add(off)
             continue
@@ -203,11 +180,12 @@ def row_sums(
         got = f"differences of {off.abs().max().item():.3g}"
         rule = f"the squares of {rows.name} must not vanish"
         checks.refuse("row_sums", rule, got, "rescale them")
-    sums = [_centred_sums(shift, gram, whole)]
+    sums = [_centred_sums(shift, gram, whole.products, whole.targets)]
     if part is not None:
-        sums.append(_centred_sums(shift, inside, of_part))
+        sums.append(_centred_sums(shift, inside, of_part.products, of_part.targets))
     if further is not None:
-        sums.append(_centred_sums(shift, gram, of_further.cross(further.codes)))
+        codes = further.codes.to(counts)
+        sums.append(_centred_sums(shift, gram, by_class.T @ codes, counts @ codes))
     return sums
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #f4b780c7
@@ -222,11 +200,8 @@ class RowFit(NamedTuple):
     target_mean: Tensor  # shape (k,), float64
 
 
-def fit_rows(
-    sums: RowSums,
-    like: RowFit | None = None,  # probes of other tasks on the same points, decomposed already
-) -> RowFit:
-    "Decompose the Gram matrix, and leave out directions that are rounding."
+def fit_rows(sums: RowSums, like: RowFit | None = None) -> RowFit:
+    "Decompose the Gram matrix without directions that are rounding, or as `like` has done it."
     if like is None:
         w, V = torch.linalg.eigh(sums.gram)
         keep = w > max(w[-1].item(), 0.0) * len(w) * torch.finfo(w.dtype).eps
@@ -272,9 +247,7 @@ def _sample(fit, rows, tasks, index):
 _CHOOSING = 2**11  # points that the penalty is chosen by, where not all points are judged
 
 
-def _code_spread(
-    fit, tasks
-):  # of the codes of each task about their mean, shape (n_tasks,), float64
+def _code_spread(fit, tasks):  # of the codes of each task about their mean, shape (n_tasks,)
     mean_squares = fit.target_mean.view(len(tasks.labels), -1).square().sum(1)
     return 1 - 1 / tasks.n_classes - mean_squares
 
@@ -287,13 +260,6 @@ def _leverages(fit, U, f):  # f of shape (n_alphas, r): shape (n_alphas, m), flo
     return 1 / fit.n + torch.cat([f @ part.double().square().T for part in U.split(_PART)], 1)
 
 
-def _few_rows(weight, eps):  # weight (n_alphas, m) as coef @ rows, few rows up to rounding
-    L, s, rows = torch.linalg.svd(weight, full_matrices=False)
-    tail = s.square().flip(0).cumsum(0).flip(0)
-    k = int((tail > eps**2 * s.square().sum()).sum())
-    return L[:, :k] * s[:k], rows[:k]
-
-
 def _weighted_squares(fit, sample, weight, f):  # sum over points of weight |R|^2, (n_alphas,)
     C = fit.C.T.to(sample.U)
     squares, cross = [], 0.0
@@ -302,7 +268,7 @@ def _weighted_squares(fit, sample, weight, f):  # sum over points of weight |R|^
         cross = cross + (weight[:, points].to(U) @ (U * (Y @ C))).double()
     out = weight @ torch.cat(squares) - 2 * (cross * f).sum(1)
     U, inner = sample.U, fit.C @ fit.C.T
-    coef, rows = _few_rows(weight, torch.finfo(U.dtype).eps)
+    coef, rows = ridge_tasks.few_rows(weight, torch.finfo(U.dtype).eps)
     for c, w in zip(coef.T, rows, strict=True):
         gram = (U * w[:, None].to(U)).T @ U
         out = out + c * ((f @ (inner * gram)) * f).sum(1)
@@ -435,39 +401,12 @@ JUDGED = 2**14  # points of the sample
 def _number_of(groups, n, caller):  # of the group of each point, shape (n,), or None
     return None if groups is None else whole_groups.check_groups(groups, n, caller).number
 
-# %% ../../nbs/prior/19_ridge_on_disk.ipynb #9c0cb437
-def heldout_error_of_rows(
-    features: row_blocks.RowsLike,  # what open_rows takes, shape (n, d), n above d + 1
-    labels: ArrayLike,  # sampled tasks as whole numbers of any type, shape (n_tasks, n)
-    *,
-    n_classes: int | None = None,  # q; None is one more than the largest label
-    groups: ArrayLike | None = None,  # of each point, shape (n,), left out whole; None: points are
-    n_judged: int = JUDGED,  # points whose leave-one-out residuals are formed; all, if there are
-    block_size: int | None = None,  # rows read at a time; changes the answer by rounding only
-) -> HeldoutError:  # with point_errors and pseudo_values of the points judged
-    """Expected leave-one-out error of ridge probes over tasks, in one pass over a file.
-
-    Generalised cross-validation over all points plus the mean, over the points judged, of what
-    leave-one-out adds to it: exact if all are judged.
-    """
-    caller = "heldout_error_of_rows"
-    rows = row_blocks.open_rows(features)
-    tasks = check_row_tasks(labels, len(rows), caller, n_classes=n_classes)
-    n_judged = checks.check_count(n_judged, caller, "n_judged", low=2)
-    number = _number_of(groups, len(rows), caller)
-    fit = fit_rows(row_sums(rows, tasks, block_size=block_size)[0])
-    if number is not None:
-        return _heldout_groups(fit, rows, tasks, number, n_judged=n_judged, caller=caller)[0]
-    return _heldout(fit, _of_all(fit, rows, tasks, n_judged), tasks, caller)
-
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #b81ebd01
 class _Groups(NamedTuple):  # a sample of whole groups
+    n: int  # points that are fitted
     sample: _Sample
     grouping: whole_groups.Grouping  # of the points of the sample
     weights: Tensor  # points that another point of the sample stands for, shape (m,)
-
-    def without_features(self):  # what a constant is judged by
-        return self._replace(sample=self.sample._replace(U=self.sample.U[:, :0]))
 
 
 def _sample_of_groups(fit, rows, tasks, number, index):  # _Groups; number: of the points fitted
@@ -475,7 +414,7 @@ def _sample_of_groups(fit, rows, tasks, number, index):  # _Groups; number: of t
     grouping = whole_groups.check_groups(number[index], len(index), "rank_models")
     sizes = grouping.number.bincount()[grouping.number].double()
     weights = (fit.n - sizes) / (len(index) - sizes)
-    return _Groups(sample, grouping, weights.to(sample.U.device))
+    return _Groups(fit.n, sample, grouping, weights.to(sample.U.device))
 
 
 _TOGETHER = 2**22  # numbers of targets that are formed at a time
@@ -494,48 +433,38 @@ def _level(fit, f):  # mean of the diagonal of A over all points
     return 1 - (1 + f.sum()) / fit.n
 
 
-def _inverses(fit, groups, f):
-    U = groups.sample.U
-    return whole_groups.inverses_of(whole_groups.hat_blocks(U, f, groups.grouping, 1 / fit.n))
-
-
 def _choose_without_groups(fit, groups, caller):  # penalty, penalties tried, their errors
-    usable, inverses, errors = [], [], []
+    U, inverses = groups.sample.U, {}
     for alpha in ridge_tasks.alpha_grid(fit).tolist():
-        of_blocks = _inverses(fit, groups, _filter(fit, alpha))
-        if whole_groups.is_usable(of_blocks, groups.sample.U):
-            usable.append(alpha)
-            inverses.append(of_blocks)
-            errors.append(0.0)
-    if not usable:
+        hats = whole_groups.hat_blocks(U, _filter(fit, alpha), groups.grouping, 1 / fit.n)
+        of_blocks = whole_groups.inverses_of(hats)
+        if whole_groups.is_usable(of_blocks, U):
+            inverses[alpha] = of_blocks.matrices
+    if not inverses:
         rule = "no group may fix its own prediction"
         remedy = "leave out features, or points of the largest group"
         checks.refuse(caller, rule, "leverage 1 at every penalty", remedy)
+    errors = dict.fromkeys(inverses, 0.0)
     for _, C, T in _task_parts(fit, groups):
-        for k, alpha in enumerate(usable):
+        for alpha, matrices in inverses.items():
             f = _filter(fit, alpha)
-            R = T - groups.sample.U @ (f[:, None] * C).to(T)
-            E = groups.grouping.parts_of(inverses[k].matrices, R)
-            squares = E.square().sum(dtype=torch.float64)
+            R = T - U @ (f[:, None] * C).to(T)
+            squares = groups.grouping.parts_of(matrices, R).square().sum(dtype=torch.float64)
             fitted = R.square().sum(dtype=torch.float64) / _level(fit, f) ** 2
-            errors[k] += (squares - fitted).item() / len(T)
-    for k, alpha in enumerate(usable):
+            errors[alpha] += (squares - fitted).item() / len(T)
+    for alpha in inverses:
         f = _filter(fit, alpha)
         whole = _code_spread(fit, groups.sample.tasks).sum()
         whole = whole - (2 * f - f**2) @ fit.C.square().sum(1) / fit.n
-        errors[k] += (whole / _level(fit, f) ** 2).item()
-    values = torch.tensor(errors, dtype=torch.float64) / len(groups.sample.tasks.labels)
-    return usable[int(values.argmin())], torch.tensor(usable, dtype=torch.float64), values
+        errors[alpha] += (whole / _level(fit, f) ** 2).item()
+    values = torch.tensor([*errors.values()], dtype=torch.float64)
+    values = values / len(groups.sample.tasks.labels)
+    return [*errors][int(values.argmin())], torch.tensor([*errors], dtype=torch.float64), values
 
 
-class _Hat(NamedTuple):  # W diag(G) W' at the points of a sample
-    W: Tensor  # shape (m, r + 1)
-    G: Tensor  # shape (r + 1,)
-    blocks: list  # of hat_blocks
-
-
-def _sums_beside(groups, hat, matrices, level):  # of A_hg M_g A_gh over g but h, for each block
-    W, G = hat.W, hat.G
+def _sums_beside(groups, f, hats, matrices, level):  # of A_hg M_g A_gh over g but h, for each block
+    W, G = groups.sample.U, torch.cat([f, f.new_ones(1)])
+    W = torch.cat([W, W.new_full((len(W), 1), groups.n**-0.5)], 1)
     inner = torch.diag(level * torch.ones_like(G))
     sums = [torch.zeros_like(inner) for _ in range(2)]
     for rows, M in zip(groups.grouping.blocks, matrices, strict=True):
@@ -545,7 +474,7 @@ def _sums_beside(groups, hat, matrices, level):  # of A_hg M_g A_gh over g but h
             sums[1] += torch.einsum("gsr,gsq->rq", own, own)
     excess = sums[0] - level * sums[1]
     out = []
-    for rows, M, H in zip(groups.grouping.blocks, matrices, hat.blocks, strict=True):
+    for rows, M, H in zip(groups.grouping.blocks, matrices, hats, strict=True):
         each = groups.weights[rows.to(W.device)][:, :1, None]
         of_blocks = torch.empty_like(M)
         for part in blocks.row_blocks(len(rows), max(1, _PART // rows.shape[1])):
@@ -600,11 +529,9 @@ def _judge_groups(fit, groups, f):  # _GroupErrors at the filter of one penalty
             A, B = S[at].double(), E[at].double()
             W += (A @ B.mT + B @ A.mT) / 2
             Q += B @ B.mT
-    W = torch.cat([U, U.new_full((len(U), 1), fit.n**-0.5)], 1)
-    hat = _Hat(W, torch.cat([f, f.new_ones(1)]), hats)
     trace = sum(M.diagonal(dim1=1, dim2=2).sum() for M in crossed) / len(U)
-    as_judge = _sums_beside(groups, hat, [M @ M for M in inverses], level**-2)
-    as_teacher = _sums_beside(groups, hat, crossed, trace)
+    as_judge = _sums_beside(groups, f, hats, [M @ M for M in inverses], level**-2)
+    as_teacher = _sums_beside(groups, f, hats, crossed, trace)
     pseudo = own + 2 * first
     for k, rows in enumerate(grouping.blocks):
         moved = (as_judge[k] * squares[k] + 2 * inverses[k] * as_teacher[k]).sum((1, 2))
@@ -638,7 +565,8 @@ def _heldout_groups(fit, rows, tasks, number, *, n_judged, caller):  # HeldoutEr
     choice = _choose_without_groups(fit, choosing, caller)
     judged = _judge_groups(fit, groups, _filter(fit, choice[0]))
     alone = fit._replace(s=fit.s[:0], V=fit.V[:, :0], C=fit.C[:0])
-    constants = _judge_groups(alone, groups.without_features(), fit.s[:0]).pseudo
+    without_features = groups._replace(sample=groups.sample._replace(U=groups.sample.U[:, :0]))
+    constants = _judge_groups(alone, without_features, fit.s[:0]).pseudo
     error = judged.by_task.mean().item()
     heldout = _error_of(
         judged.by_task,

@@ -34,10 +34,7 @@ class SketchedMoments(TraceMoments):
     converged: bool  # are standard errors within rel_tol of the estimates, and no pair heavy?
 
 # %% ../../nbs/prior/05_sketch.ipynb #a6f9a7f9
-def monomials(
-    F: Tensor,  # shape (n, r)
-    degree: int,  # at least 1
-) -> Tensor:  # shape (n, number of monomials)
+def monomials(F: Tensor, degree: int) -> Tensor:  # shape (n, number of monomials)
     "Columns whose inner products are those of F to the power `degree`."
     if degree == 1:
         return F
@@ -48,12 +45,8 @@ def monomials(
     return F[:, chosen].prod(2) * orders.sqrt().to(F)
 
 
-def power_sum(
-    A: Tensor,  # a factor, shape (n, r)
-    B: Tensor,  # another of the same points
-    powers: tuple,  # p and q
-) -> Tensor:  # a number, float64
-    "Sum over i != j of (A A^T)_ij^p (B B^T)_ij^q, for factors A and B."
+def power_sum(A: Tensor, B: Tensor, powers: tuple) -> Tensor:  # float64
+    "Sum over i != j of (A A^T)_ij^p (B B^T)_ij^q, for factors A and B and powers (p, q)."
     p, q = powers
     cross: Any = sum(
         monomials(A[b].double(), p).T @ monomials(B[b].double(), q)
@@ -68,9 +61,7 @@ def power_sum(
 _LEADING = 8  # directions of which powers are taken
 
 
-def leading_coordinates(
-    Z: Tensor,  # a factor, shape (n, r)
-) -> Tensor:  # shape (n, at most 8)
+def leading_coordinates(Z: Tensor) -> Tensor:  # shape (n, at most 8)
     "Coordinates along the leading directions, the longest row of length 1."
     some = blocks.evenly(len(Z), 2**14, down=True)
     X = Z[some.to(Z.device)].double()
@@ -88,10 +79,9 @@ def leading_coordinates(
 
 # %% ../../nbs/prior/05_sketch.ipynb #4be0a369
 def near_cells(
-    factors: Sequence,  # whose near rows should share a cell, shape (n, r) each
-    most: int,  # points in a cell
+    factors: Sequence, most: int
 ) -> Tensor:  # number of the cell of each point, shape (n,)
-    "Divide points into cells of near points."
+    "Divide points into cells of at most `most` points, near in all of these factors."
     generator = torch.Generator().manual_seed(len(factors))
     n, device = len(factors[0]), factors[0].device
     steps = max(0, math.ceil(math.log2(n / most)))
@@ -111,9 +101,7 @@ def near_cells(
 _CELL = 256  # points in a cell
 
 
-def near_partitions(
-    problem: pair_sums.PairProblem,
-) -> list[Tensor]:  # cells of the points, each of shape (n,)
+def near_partitions(problem: pair_sums.PairProblem) -> list[Tensor]:  # cells, shape (n,)
     "Two partitions into cells of near points that hold a sixteenth of all pairs at most."
     n = len(problem.prior)
     most = min(_CELL, n // 32)
@@ -155,11 +143,7 @@ def _gram(F, rows, cols, dtype):
     return F[rows.points].to(dtype) @ F[cols.points].to(dtype).mT
 
 
-def share_a_cell(
-    partitions: Sequence,  # cells of the points
-    rows: Side,
-    cols: Side,
-) -> Tensor:  # bool, shape (lots, rows, columns)
+def share_a_cell(partitions: Sequence, rows: Side, cols: Side) -> Tensor:  # (lots, rows, columns)
     "Pairs that share a cell of some partition."
     same = torch.zeros((), dtype=torch.bool, device=rows.points.device)
     for cell in partitions:
@@ -323,11 +307,7 @@ def control_slopes(pilot: Pilot) -> ControlFit:
     return ControlFit(beta, residual.clamp(min=0))
 
 
-def controlled(
-    y: Tensor,  # shape (..., n_temps)
-    d: Tensor,  # control variates less their means, shape (..., 2)
-    beta: Tensor,  # slopes, shape (..., n_temps, 2)
-) -> Tensor:  # like y
+def controlled(y: Tensor, d: Tensor, beta: Tensor) -> Tensor:  # like y
     "y less its part along the control variates; y of shape (..., n_temps), d of shape (..., 2)."
     return y - (beta @ d[..., None])[..., 0]
 
@@ -335,10 +315,7 @@ def controlled(
 _NEIGHBOURS = 2**17  # pairs of neighbours to be looked at
 
 
-def near_pairs(
-    problem: pair_sums.PairProblem,
-    partitions: Sequence,  # cells of the points
-) -> Tensor:
+def near_pairs(problem: pair_sums.PairProblem, partitions: Sequence) -> Tensor:
     "Pairs of near points that share no cell, side by side in random directions, (2, n_pairs)."
     generator = torch.Generator().manual_seed(0)
     factors = (problem.prior, *problem.models)

@@ -41,15 +41,8 @@ def _joint_sums(blocks, *, prior, models, odds, dtype):
     return total
 
 # %% ../../nbs/prior/06_tails.ipynb #5c7e0002
-class _JointLaw(NamedTuple):
-    "Means and covariances of the scores of all models."
-
-    mean: Tensor  # shape (n_temps, n_models)
-    covariance: Tensor  # shape (n_temps, n_models, n_models)
-
-
-def _joint_law(problem):
-    "Of the problem's models."
+def _joint_law(problem):  # (n_temps, n_models) and (n_temps, n_models, n_models)
+    "Means and covariances of the scores of the problem's models."
     fn = partial(
         _joint_sums,
         prior=[(problem.prior, problem.prior, 1.0)],
@@ -66,7 +59,7 @@ def _joint_law(problem):
         m = torch.stack(diagonals)
         coins = [pair_sums.coin_cumulants(o * problem.prior_diagonal, 2) for o in problem.odds]
         covariance = covariance + torch.stack([(m * w) @ m.T for _, w in coins])
-    return _JointLaw(mean, covariance)
+    return mean, covariance
 
 # %% ../../nbs/prior/06_tails.ipynb #5c7e0004
 @documented
@@ -86,7 +79,7 @@ def trace_covariance(
     """
     run = pair_sums.PairPass("trace_covariance", block_size, executor)
     p = pair_sums.pair_problem(models, prior, temperature, graphs, run)
-    covariance = _joint_law(p).covariance
+    _, covariance = _joint_law(p)
     return covariance[0] if p.single_temperature else covariance
 
 # %% ../../nbs/prior/06_tails.ipynb #8f681dac
@@ -173,43 +166,24 @@ def _signed_root(s, c):
     return torch.where(near, w + skewness / 6, w + torch.log(ratio) / divisor)
 
 # %% ../../nbs/prior/06_tails.ipynb #5c7e000f
-class _Bracket(NamedTuple):
-    "Bounds on a root, elementwise."
-
-    low: Tensor
-    high: Tensor
-
-    def narrowed(self, s, value):
-        "The bracket after f(s) = value, f increasing."
-        return _Bracket(torch.where(value < 0, s, self.low), torch.where(value > 0, s, self.high))
-
-    def kept_inside(self, new):
-        "`new` where it lies between the bounds, their middle elsewhere."
-        inside = (new > self.low) & (new < self.high)
-        return torch.where(inside, new, (self.low + self.high) / 2)
-
-
 _CLOSE = 1e-7  # in standard deviations of the tilted statistic
 
 
-def increasing_root(
-    f: Callable,  # returns value and slope
-    s: Tensor,  # where to start
-    step: Tensor | float,  # scale of a step
-    caller: str,  # who asks
-) -> Tensor:  # like s
-    "Solve f(s) = 0 for increasing f, elementwise; f returns value and slope."
-    bracket = _Bracket(torch.full_like(s, -math.inf), torch.full_like(s, math.inf))
+def increasing_root(f: Callable, s: Tensor, step: Tensor | float, caller: str) -> Tensor:  # like s
+    "Solve f(s) = 0 for increasing f, elementwise, from `s` on; f returns value and slope."
+    low, high = torch.full_like(s, -math.inf), torch.full_like(s, math.inf)
     for _ in range(100):
         value, slope = f(s)
         if (value.abs() <= _CLOSE).all():
             return s
         if value.isnan().any():
             break
-        bracket = bracket.narrowed(s, value)
+        low, high = torch.where(value < 0, s, low), torch.where(value > 0, s, high)
         reach = 2 * s.abs() + 4 * step
         newton = torch.maximum(torch.minimum(s - value / slope, s + reach), s - reach)
-        s = torch.where(value.abs() <= _CLOSE, s, bracket.kept_inside(newton))
+        inside = (newton > low) & (newton < high)
+        new = torch.where(inside, newton, (low + high) / 2)
+        s = torch.where(value.abs() <= _CLOSE, s, new)
     rule, got = "the saddlepoint must exist", "a probability below that of one extreme graph"
     checks.refuse(caller, rule, got, "ask for a milder level or choose another method")
 
