@@ -158,12 +158,9 @@ def from_timm_results(
 
 # %% ../../nbs/jobs/06_bridges.ipynb #30f530fa
 def match_models(
-    table: DataFrame,  # pandas.DataFrame with models in its index
-    models: Sequence,  # names, as in Ranking.models
-    *,
-    aliases: Mapping | None = None,  # name -> name in the table, beside those that are known
-) -> DataFrame:  # one row a model in their order, NaN where the table has none
-    "The rows of a table that belong to the models of a ranking."
+    table: DataFrame, models: Sequence, *, aliases: Mapping | None = None
+) -> DataFrame:  # in their order, NaN where the table has none
+    "The rows of a table, whose index are models, that belong to the models of a ranking."
     caller = "match_models"
     if not hasattr(table, "reindex") or not hasattr(table, "columns"):
         rule, remedy = "table must be a data frame", "pass what from_mteb returned"

@@ -24,9 +24,7 @@ from ..signatures import read_signature
 from ..toml import packaged_toml
 
 # %% ../../nbs/jobs/08_cli.ipynb #e9730266
-def option_words(
-    parameter: Any,  # as read_signature returns it
-) -> dict[str, Any]:  # keyword arguments of `add_argument`
+def option_words(parameter: Any) -> dict[str, Any]:  # of `add_argument`
     "What the source says of a parameter, in the words of argparse."
     kind = ast.unparse(parameter.annotation) if parameter.annotation else ""
     default = ast.literal_eval(parameter.default) if parameter.default else None

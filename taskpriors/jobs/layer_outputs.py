@@ -40,10 +40,8 @@ def _stages_beside(name: str, blocks: Any, lists: list) -> list[str]:
     return stages if own and len(stages) > 1 else []
 
 
-def layer_names(
-    model: nn.Module,
-) -> list[str]:  # as in `named_modules`, in the order of the forward pass
-    "The blocks of a model, by name."
+def layer_names(model: nn.Module) -> list[str]:
+    "The blocks of a model, named as in `named_modules`, in the order of the forward pass."
     module_names = {name for name, _ in model.named_modules()}
     stages = getattr(model, "feature_info", None) or ()
     stage_names = [stage["module"] for stage in stages if stage.get("module") in module_names]
@@ -187,11 +185,7 @@ class TextPoints(fixed_tasks.FixedPoints):
     "Texts as tokens of a network: a seeded subset in a fixed order, read in batches."
 
     def __init__(
-        self,
-        texts: TextSource,
-        encoder: TokenEncoder,
-        n_points: int,  # at most
-        batch_size: int,  # texts in a forward pass
+        self, texts: TextSource, encoder: TokenEncoder, n_points: int, batch_size: int
     ) -> None:
         super().__init__(list(texts.texts), n_points, batch_size, 0)
         self.source, self.texts = texts, texts.subset(self.index)

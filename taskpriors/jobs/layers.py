@@ -32,9 +32,7 @@ from ..results import new_axes
 from ..signatures import documented
 
 # %% ../../nbs/jobs/05_layers.ipynb #dd5599a6
-def colour_shares(
-    images: Tensor,  # shape (n, channels, height, width)
-) -> Tensor:  # shape (n, 8 channels)
+def colour_shares(images: Tensor) -> Tensor:  # shape (n, 8 channels)
     "Share of each of eight ranges of brightness in each channel."
     low, high = images.amin((0, 2, 3)), images.amax((0, 2, 3))
     width = (high - low).clamp(min=torch.finfo(images.dtype).tiny)
@@ -48,19 +46,15 @@ def unit_variance(X: Tensor) -> Tensor:  # of mean squared norm one
     return (X - X.mean(0)) / torch.where(sd > 0, sd, 1.0) / X.shape[1] ** 0.5
 
 
-def share_explained(
-    references: Sequence,  # features, each of shape (n, d)
-    features: ArrayLike,  # shape (n, d)
-) -> float:
-    "Share of the unit features that a probe on the others predicts."
+def share_explained(references: Sequence, features: ArrayLike) -> float:
+    "Share of the unit features (n, d) that a probe on the others predicts."
     both = torch.cat([unit_variance(X) for X in references], 1)
     return cross_skill([both], [kernel_factor(features)], measure="gaussian").item()
 
 
 def explained_by_pixels(
-    features: ArrayLike,  # of a layer, shape (n, d)
-    images: Tensor,  # of the same points, shape (n, channels, height, width)
-) -> float:  # at most 1; negative where the pixels predict worse than a constant
+    features: ArrayLike, images: Tensor
+) -> float:  # negative where it is worse than a constant
     "Share of the unit features that a ridge probe on pixels, gradients and colours predicts."
     x = images.float()
     return share_explained([*fixed_tasks.image_references(x).values(), colour_shares(x)], features)

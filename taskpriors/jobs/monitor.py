@@ -40,9 +40,7 @@ from ..synbench import score
 
 # %% ../../nbs/jobs/01_monitor.ipynb #d6c6a80d
 @contextmanager
-def without_trace(
-    model: object,  # a module; anything else is left alone
-) -> Iterator[None]:
+def without_trace(model: object) -> Iterator[None]:
     "Evaluation mode without gradients; modes and generators are put back afterwards."
     state = torch.get_rng_state(), np.random.get_state(), random.getstate()
     gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
@@ -182,10 +180,9 @@ _T = TypeVar("_T")
 
 
 def from_rank_zero(
-    work: Callable[[], _T],  # () -> result, called on rank zero alone
-    sync: bool = True,  # False: this process works alone, whatever others do
-) -> _T:  # the result, on every rank
-    "Let rank zero work and the others wait; an error is raised on every rank."
+    work: Callable[[], _T], sync: bool = True
+) -> _T:  # without `sync` this process works alone
+    "Let rank zero work and the others wait for its result; an error is raised on every rank."
     if not sync or not (dist.is_available() and dist.is_initialized()):
         return work()
     box: list[Any] = [None]
@@ -204,11 +201,8 @@ def from_rank_zero(
     return box[0].result
 
 # %% ../../nbs/jobs/01_monitor.ipynb #46b735df
-def is_due(
-    step: int,  # from 0
-    every: int | str | Callable,  # k, "log", or a function of the step
-) -> bool:
-    "Is a step to be measured?"
+def is_due(step: int, every: int | str | Callable) -> bool:
+    'Is a step (from 0) to be measured, every k, at "log", or by a function of the step?'
     if callable(every):
         return bool(every(step))
     if every != "log":

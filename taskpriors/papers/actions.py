@@ -74,10 +74,8 @@ def _parts(job, name):  # list of ImageSource
 _SCORED = ("scales", "n_train", "n_test", "eps", "threshold", "covariance")
 
 
-def settings_of(
-    item: recipes.Item,
-) -> dict[str, score.SynBenchSettings]:  # name of the convention -> its settings
-    "How an item scores networks."
+def settings_of(item: recipes.Item) -> dict[str, score.SynBenchSettings]:
+    "How an item scores networks, under each convention."
     options = {k: v for k, v in item.settings.items() if k in _SCORED}
     options = {k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
     both = dict(convention=score.SynBenchSettings.released(), derived=score.SynBenchSettings())
@@ -149,11 +147,8 @@ def _draw_intervals(values, ends, **labels):  # name -> number, and -> its inter
     return ax
 
 # %% ../../nbs/papers/15_actions.ipynb #958afa1d
-def accuracy_correlations(
-    cells: list,  # of metrics, a row of each metric and a column of each network
-    printed: DataFrame,  # a published table with the row "Accuracy (%)"
-) -> list[Cell]:  # one per metric, of column "Pearson"; none without accuracies of three networks
-    "Pearson's correlation of our numbers with the accuracies that the paper prints."
+def accuracy_correlations(cells: list, printed: DataFrame) -> list[Cell]:
+    "Pearson's correlation of each metric with the accuracies (a row) of three or more networks."
     of_accuracy = printed[(printed["row"] == "Accuracy (%)") & (printed["column"] != "Pearson")]
     truth = {row.column: float(row.value) for row in of_accuracy.itertuples()}
     by_metric: dict[str, list] = {}
@@ -335,12 +330,9 @@ class Pixels(NamedTuple):
 
 
 def resized_pixels(
-    source: ImageSource,
-    shape: Sequence,  # of an image, (C, H, W)
-    n: int,  # at most so many images, evenly spaced
-    share: Sequence = (0, 1),  # (k, m): every m-th image from number k on
+    source: ImageSource, shape: Sequence, n: int, share: Sequence = (0, 1)
 ) -> Pixels:
-    "Images of one shape and their classes."
+    "At most n images as (C, H, W), and their classes: of every m-th from k on, evenly spaced."
     from torchvision.transforms import functional as tf
 
     first, every = share
@@ -356,9 +348,8 @@ def resized_pixels(
 
 
 def training_and_test(
-    job: Job,
-    name: str,  # of a data set
-) -> list[tuple[ImageSource, tuple[int, int]]]:  # of each part, with its share of the images
+    job: Job, name: str
+) -> list[tuple[ImageSource, tuple[int, int]]]:  # (k, m): every m-th from k on
     "What a head is trained on and tested on; every second image where a set has no two parts."
     opened = _parts(job, name)
     if len(opened) == 1:

@@ -33,11 +33,8 @@ from ..toml import packaged_toml
 PAPERS = {"Task Priors": "task_priors", "PACTran": "pactran", "SynBench": "synbench"}
 
 
-def published_table(
-    paper: str,  # "Task Priors", "PACTran" or "SynBench"
-    table: str,  # its figure or table, as "Table 7"
-) -> DataFrame:  # columns row, column, value and error, all text; no row if nothing is printed
-    "The numbers that a paper prints in one of its tables."
+def published_table(paper: str, table: str) -> DataFrame:
+    'The numbers of a paper\'s table, such as "Table 7": row, column, value and error, all text.'
     import pandas as pd
 
     name = PAPERS[checks.check_choice(paper, tuple(PAPERS), "published_table", "paper")]
@@ -129,9 +126,7 @@ class Item(Result):
 
 # %% ../../nbs/papers/13_recipes.ipynb #f7783601
 @lru_cache
-def read_recipes(
-    name: str,  # of a paper, see PAPERS
-) -> dict[str, Any]:
+def read_recipes(name: str) -> dict[str, Any]:
     "The recipes of one paper, as its file has them."
     return packaged_toml(f"papers/{name}.toml")
 
@@ -215,20 +210,15 @@ def _item(recipes, entry, miniature) -> Item:
     )
 
 
-def paper_items(
-    *,
-    miniature: bool = False,  # of a small run
-) -> dict[str, Item]:
-    "All items that have a recipe."
+def paper_items(*, miniature: bool = False) -> dict[str, Item]:
+    "All items that have a recipe, or their small runs."
     every = [read_recipes(name) for name in PAPERS.values()]
     items = [_item(recipes, entry, miniature) for recipes in every for entry in recipes["items"]]
     return {item.name: item for item in items}
 
 # %% ../../nbs/papers/13_recipes.ipynb #c4ba4ccf
-def network_problem(
-    name: str,  # of a network, as a recipe names it
-) -> str:  # empty if timm or the zoo has it, or if it is OWNER/NAME on the hub
-    "Why a name of a network cannot be used."
+def network_problem(name: str) -> str:
+    "Why a recipe's network cannot be used; empty if timm, the zoo or the hub can be asked for it."
     import timm
 
     if name.startswith(NONE):
@@ -245,10 +235,8 @@ def network_problem(
     return ""
 
 
-def data_problem(
-    source: dict,  # of a data set, as a recipe describes it
-) -> str:  # empty if it can be asked for
-    "Why a data set cannot be asked for, without asking for it."
+def data_problem(source: dict) -> str:
+    "Why a recipe's data set cannot be asked for, found without asking for it; or nothing."
     import torchvision
 
     if "folder" in source:
@@ -268,9 +256,7 @@ def data_problem(
     return ""
 
 # %% ../../nbs/papers/13_recipes.ipynb #411c29b1
-def is_cached(
-    name: str,  # of a network in timm or the zoo
-) -> bool:
+def is_cached(name: str) -> bool:
     "Can the network be built here and now, without a download?"
     if name.startswith("zoo/") or "@" in name or Path(name).is_file():
         return True
@@ -289,9 +275,7 @@ def is_cached(
     return any(isinstance(path, str) for path in paths)
 
 # %% ../../nbs/papers/13_recipes.ipynb #f133d404
-def is_named_source(
-    folder: str | Path,  # as somebody names it
-) -> bool:
+def is_named_source(folder: str | Path) -> bool:
     "Is it a data set by its name, such as tfds/smallnorb:label_azimuth, and no folder?"
     kind, slash, _ = str(folder).partition("/")
     return (
@@ -356,11 +340,7 @@ def item_table() -> DataFrame:  # one row per item
     return pd.DataFrame(rows).set_index("item")
 
 # %% ../../nbs/papers/13_recipes.ipynb #c3a30f8c
-def plan_item(
-    item: Item,
-    *,
-    count: bool = True,  # operations, which takes a forward pass without numbers
-) -> DataFrame:  # one row per network, with what it costs
+def plan_item(item: Item, *, count: bool = True) -> DataFrame:  # a row each
     "Downloads and arithmetic of each network of timm, from its architecture alone."
     import pandas as pd
 
@@ -422,20 +402,14 @@ def _size(mib):  # in words
 _RATES = {"a processor": 1e11, "a GPU": 2e13}  # operations a second, of single precision
 
 
-def feature_gib(
-    item: Item, plan: DataFrame
-) -> float:  # GiB; 0 where features are not held together, or where sizes are not known
+def feature_gib(item: Item, plan: DataFrame) -> float:  # GiB; 0 if unknown
     "Memory of the features of all networks on all data sets of an item of PACTran."
     if item.action != "neucrab" or "width" not in plan or item.settings.get("cost"):
         return 0.0
     return 4 * sum(item.data_sizes.values()) * float(plan["width"].sum()) / 2**30
 
 
-def plan_summary(
-    item: Item,
-    plan: DataFrame,  # of plan_item
-    device: str | None = None,  # where networks will run
-) -> list[str]:  # sentences
+def plan_summary(item: Item, plan: DataFrame, device: str | None = None) -> list[str]:  # sentences
     "What an item will fetch, hold and compute, added up."
     sentences = list(item.notes)
     if item.networks:
@@ -536,10 +510,7 @@ class ItemPlan:
         return "\n".join([*parts, *map(wrap, self.summary)])
 
 
-def plan_of(
-    item: Item,
-    device: str | None = None,  # where networks will run
-) -> ItemPlan:
+def plan_of(item: Item, device: str | None = None) -> ItemPlan:
     "What an item will fetch, hold and compute."
     networks = plan_item(item)
     return ItemPlan(networks, plan_summary(item, networks, device))

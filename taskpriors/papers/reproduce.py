@@ -82,11 +82,8 @@ def compare_cells(
     return pd.DataFrame(rows, columns=order)
 
 # %% ../../nbs/papers/16_reproduce.ipynb #0d9e59ba
-def folders_of_data(
-    entries: str | Path | Sequence | None,  # a folder, or NAME=FOLDER, or several
-    item: recipes.Item,
-) -> dict[str, str]:  # data set of the item -> folder of images
-    "A folder alone serves all data sets; NAME=FOLDER serves one of them."
+def folders_of_data(entries: str | Path | Sequence | None, item: recipes.Item) -> dict[str, str]:
+    "The folders of an item's data: one alone serves all, and NAME=FOLDER serves one of them."
     folders: dict = {}
     for text in [entries] if isinstance(entries, (str, Path)) else entries or ():
         name, named, path = str(text).partition("=")
@@ -100,11 +97,8 @@ def folders_of_data(
     return folders
 
 
-def networks_passed(
-    entries: str | Sequence | None,  # NAME=NETWORK, or several
-    item: recipes.Item,
-) -> recipes.Item:
-    "The item with a network under a name of the paper, such as SimCLRv2 weights of one's own."
+def networks_passed(entries: str | Sequence | None, item: recipes.Item) -> recipes.Item:
+    "The item with NAME=NETWORK under a name of the paper, such as SimCLRv2 weights of one's own."
     passed: dict = {}
     for text in [entries] if isinstance(entries, str) else entries or ():
         name, named, network = str(text).partition("=")
