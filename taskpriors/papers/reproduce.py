@@ -15,7 +15,7 @@ from typing import Any
 import taskpriors.checks as checks
 import taskpriors.store as store
 from ..checks import DataFrame
-from . import actions, attack_distances, recipes, task_priors_actions
+from . import actions, pactran_actions, recipes, task_priors_actions
 from .printed_correlations import half_unit
 from ..show.plots import drawn_png
 from ..show.words import counted
@@ -194,7 +194,7 @@ def reproduce(
     options: dict[str, Any] = dict(batch_size=batch_size, cache=cache, progress=progress)
     if device is not None:
         options["device"] = device
-    modules = actions, attack_distances, task_priors_actions
+    modules = actions, pactran_actions, task_priors_actions
     compute = {k: v for module in modules for k, v in module.ACTIONS.items()}[chosen.action]
     cells, draw = compute(actions.Job(chosen, chosen.usable, folders, options, fine_tune))
     table = compare_cells(cells, chosen)
