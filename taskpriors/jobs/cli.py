@@ -194,13 +194,8 @@ def run_layers(args: argparse.Namespace) -> int:
     return 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #d90ac15b
-_WHAT = dict(
-    result="",
-    copy="readable copies",
-    lock="locks",
-    part="parts of interrupted runs",
-    left="left by killed runs",
-)
+_WHAT = dict(result="", copy="readable copies", lock="locks")
+_WHAT |= dict(part="parts of interrupted runs", left="left by killed runs")
 
 
 def _printable(name, most):  # a name of at most so many characters
@@ -294,9 +289,8 @@ def run_reproduce(args: argparse.Namespace) -> int:
 
     width = console.width_of_lines(sys.stdout.isatty())
     wrap = partial(textwrap.fill, width=min(width, 80), break_on_hyphens=False)
-    given = arguments.own_options(vars(args)) | {
-        k: v for k, v in vars(args).items() if k in ("out", "plan")
-    }
+    of_shell = {k: v for k, v in vars(args).items() if k in ("out", "plan")}
+    given = arguments.own_options(vars(args)) | of_shell
     if "item" not in given:
         for name, row in item_table().iterrows():
             said = f"{row.shows}. It needs {row.needs}. {row.notes}".strip()
@@ -346,10 +340,8 @@ def run_next(args: argparse.Namespace) -> int:
     width = console.width_of_lines(sys.stdout.isatty())
     print(console.wrapped(Ranking.load(args.ranking).verdict, width))
     sheet = _plain(_called(args))
-    after = (
-        f"Fill in the column label of {sheet} and rank again with --labels {sheet} and earlier ones"
-    )
-    print(console.wrapped(after, width))
+    again = f"rank again with --labels {sheet} and earlier ones"
+    print(console.wrapped(f"Fill in the column label of {sheet} and {again}", width))
     return 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #122bfef0
@@ -396,9 +388,8 @@ def build_parser() -> argparse.ArgumentParser:
     for name, words in command_words().items():
         run, unset = _COMMANDS[name], argparse.SUPPRESS
         sentence = run.__doc__
-        command = subparsers.add_parser(
-            name, help=sentence, description=sentence, argument_default=unset
-        )
+        said: dict[str, Any] = dict(help=sentence, description=sentence, argument_default=unset)
+        command = subparsers.add_parser(name, **said)
         command.set_defaults(run=run)
         for function, differs in words["functions"].items():
             _add_function(command, function, differs)

@@ -147,9 +147,7 @@ def terminal_text(
     def painted(text, code):
         return f"\033[{code}m{text}\033[0m" if colour else text
 
-    table = None
-    if ranking.accuracies is not None:
-        table = ranking.agreement()
+    table = None if ranking.accuracies is None else ranking.agreement()
     if table is not None and not every_statistic:
         table = table[table.statistic.isin(("skill", "prior_skill", "random"))]
     n_models = len(ranking.models)
@@ -178,17 +176,13 @@ def last_word(ranking: Ranking, *, colour: bool = False) -> str:
     return f"\033[1m{sentence}\033[0m" if colour else sentence
 
 # %% ../../nbs/jobs/07_console.ipynb #7e0ec38e
-def is_coloured(
-    stream: TextIO,
-) -> bool:
+def is_coloured(stream: TextIO) -> bool:
     "Does a person watch, in a terminal that knows colours, without NO_COLOR?"
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return stream.isatty() and not plain
 
 # %% ../../nbs/jobs/07_console.ipynb #9105f059
-def complain(
-    text: object,
-) -> None:
+def complain(text: object) -> None:
     "One line on standard error."
     print(f"taskpriors: {text}", file=sys.stderr)
 

@@ -64,9 +64,8 @@ def warmth_marks(Z: Tensor, strength: float, q: int) -> dict[str, float]:
 
 # %% ../../nbs/jobs/07_explore.ipynb #4d94bd05
 def _uniform(Z, T, q, seed):
-    return torch.randint(
-        0, q, (len(Z),), generator=checks.check_generator(seed, "TaskExplorer.labels")
-    )
+    g = checks.check_generator(seed, "TaskExplorer.labels")
+    return torch.randint(0, q, (len(Z),), generator=g)
 
 
 def _prefix(convention):
@@ -128,17 +127,8 @@ class TaskExplorer:
         return SAMPLERS[sampler](Z, warmth * strength, n_classes, seed)
 
 # %% ../../nbs/jobs/07_explore.ipynb #b232b3a4
-COLOURS = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-    "#F0E442",
-    "#000000",
-    "#8C6BB1",
-    "#7F7F7F",
+COLOURS = tuple(
+    "#0072B2 #D55E00 #009E73 #CC79A7 #E69F00 #56B4E9 #F0E442 #000000 #8C6BB1 #7F7F7F".split()
 )
 
 # %% ../../nbs/jobs/07_explore.ipynb #b24f4ca7

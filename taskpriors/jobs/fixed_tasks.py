@@ -76,8 +76,8 @@ def patch_features(
     """
     x = checks.check_finite(_reduced(images), "patch_features", "images")
     if not x.std() > 0:
-        rule = "images must differ"
-        checks.refuse("patch_features", rule, "one constant", "check how they are read")
+        remedy = "check how they are read"
+        checks.refuse("patch_features", "images must differ", "one constant", remedy)
     x = (x - x.mean()) / x.std()
     side = min(6, *x.shape[2:])
     filters = random_filters(x, side, n_filters, torch.Generator().manual_seed(seed))
@@ -100,9 +100,8 @@ def level_components(
 # %% ../../nbs/jobs/01_fixed_tasks.ipynb #3a651625
 def reference_factor(reference: Mapping) -> Tensor:  # shape (n, r)
     "The prior of references by name: the mean of their kernels of Frobenius norm one."
-    return shared_prior.shared_prior(
-        {name: kernel_factor(X, scale="frobenius") for name, X in reference.items()}
-    )
+    factors = {name: kernel_factor(X, scale="frobenius") for name, X in reference.items()}
+    return shared_prior.shared_prior(factors)
 
 # %% ../../nbs/jobs/01_fixed_tasks.ipynb #46bb12ac
 def fixed_tasks(
@@ -111,10 +110,8 @@ def fixed_tasks(
     "Tasks of the mean of the kernels of references (name -> features)."
     Z = reference_factor(reference)
     prior = TaskPrior(Z, shared_prior.task_temperature(Z, n_classes))
-    options: dict[str, Any] = dict(
-        method="prefix", convention="paper", n_orders=min(ORDERS, n_tasks)
-    )
-    return prior.sample(n_classes, n_tasks, seed=seed, **options)
+    law: dict[str, Any] = dict(method="prefix", convention="paper", n_orders=min(ORDERS, n_tasks))
+    return prior.sample(n_classes, n_tasks, seed=seed, **law)
 
 # %% ../../nbs/jobs/01_fixed_tasks.ipynb #7170b723
 def _check_loader(loader):

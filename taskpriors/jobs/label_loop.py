@@ -165,9 +165,8 @@ class LabelPanel:
     def __init__(self, loop: LabelLoop, source: Any, classes: list) -> None:
         w, events = widget_modules("Ranking.label", "use label_sheet")
         self.loop, self.source, self.classes, self.w = loop, source, classes, w
-        self.point = w.VBox(
-            layout=w.Layout(min_height="170px", width="24em", border="1px solid silver")
-        )
+        frame = w.Layout(min_height="170px", width="24em", border="1px solid silver")
+        self.point = w.VBox(layout=frame)
         self.buttons = w.HBox(layout=w.Layout(flex_flow="row wrap", width="24em"))
         self.new = w.Text(placeholder="another class, then Enter", continuous_update=False)
         self.skip, self.undo = w.Button(description="skip (s)"), w.Button(description="undo (z)")
@@ -271,9 +270,7 @@ def label_loop(
     widget_modules(caller, "use label_sheet")
     from taskpriors.rank.models import rank_models
 
-    source: Any = None if images is None else load_images(images)
-    if texts is not None:
-        source = load_texts(texts)
+    source: Any = load_texts(texts) if images is None else load_images(images)
     n, batch = ranking.settings["n"], check_count(batch, caller, "batch")
     if len(source) != n:
         got, remedy = f"{len(source)} of {n} points", "pass those that were ranked"
@@ -285,10 +282,8 @@ def label_loop(
         options.setdefault("groups", ranking.groups)
 
     def rank(labels):
-        arrays = images is not None and ranking.settings.get("images") is None
-        points: dict[str, Any] = dict(images=images, texts=texts)
-        if arrays:  # features were given alone
-            points = {}
+        given_alone = images is not None and ranking.settings.get("images") is None  # features
+        points: dict[str, Any] = {} if given_alone else dict(images=images, texts=texts)
         return rank_models(models, labels=labels, **points, **options)
 
     loop = LabelLoop(ranking, rank, Path(path).expanduser(), batch)

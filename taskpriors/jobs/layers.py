@@ -68,9 +68,8 @@ def word_features(texts: Sequence, n_directions: int = 64) -> Tensor:  # shape (
     try:
         counts = TfidfVectorizer(token_pattern=r"\S+", sublinear_tf=True).fit_transform(texts)
     except ValueError as e:
-        checks.refuse(
-            "rank_layers", "texts must hold words", str(e), "pass reference= of the texts"
-        )
+        remedy = "pass reference= of the texts"
+        checks.refuse("rank_layers", "texts must hold words", str(e), remedy)
     reduced = TruncatedSVD(min(n_directions, *counts.shape), random_state=0).fit_transform(counts)
     return torch.from_numpy(reduced).float()
 
@@ -113,8 +112,9 @@ def _jury_judge(points, judges, options):  # None if no jury sees the inputs
 
 def _default_judge(points, features):
     of_texts = isinstance(points, layer_outputs.TextPoints)
-    inputs = "words" if of_texts else "pixels"
+    inputs, described = "pixels", "pixels and gradients"
     if of_texts:
+        inputs = described = "words"
         references = dict(words=word_features(points.texts.texts))
     else:
         references = fixed_tasks.known_references(points, None, "rank_layers")
@@ -129,9 +129,7 @@ def _default_judge(points, features):
         share = explained_by_pixels(last_rows, torch.cat([x.cpu() for x in points]))
     explained = f"{inputs} explain {max(share, 0):.0%} of the last layer"
     if share >= 0.5:
-        return _Judge(
-            references, f"{'words' if of_texts else 'pixels and gradients'} ({explained})", ""
-        )
+        return _Judge(references, f"{described} ({explained})", "")
     last = alive[-1].rpartition("/")[0] or alive[-1]
     chosen = {name: features[name] for name in alive if (name.rpartition("/")[0] or name) == last}
     caution = f"No reference was given and {explained}, so the last layer decides: an earlier layer"
@@ -249,18 +247,15 @@ def rank_layers(
         labels = row_labels.labels_of_column(labels, label_column, "rank_layers")
     checked = _labels_there(labels, points, images)
     if groups is not None:
-        named = row_labels.groups_of_points(
-            groups, _named_points(points), points.n_all, "rank_layers"
-        )
-        number = check_groups(named.names, points.n_all, "rank_layers").number
+        source, n = _named_points(points), points.n_all
+        named = row_labels.groups_of_points(groups, source, n, "rank_layers")
+        number = check_groups(named.names, n, "rank_layers").number
         options["groups"] = number[points.index]
     features = layer_outputs.layer_rows(module, points, layers, pool, "rank_layers")
     judge = None
     if "prior" not in options:
-        if reference is not None:
-            judge = _given_judge(points, reference)
-        else:
-            judge = _jury_judge(points, judges, options) or _default_judge(points, features)
+        judge = None if reference is None else _given_judge(points, reference)
+        judge = judge or _jury_judge(points, judges, options) or _default_judge(points, features)
         options["prior"] = fixed_tasks.reference_factor(judge.features)
     ranking = rank_models(features, None, labels=checked.labels, judges=False, **options)
     settings = dict(ranking.settings)

@@ -106,9 +106,8 @@ def _check_ranking(ranking, caller):
 
 
 def _moments(ranking, caller):  # mean and variance of Tr(MG), each of shape (n_models,)
-    return tuple(
-        record.on_request(getattr(ranking, name), caller, name) for name in ("mean", "variance")
-    )
+    names = "mean", "variance"
+    return tuple(record.on_request(getattr(ranking, name), caller, name) for name in names)
 
 
 def _correlation_title(x, y, of=""):
@@ -182,9 +181,8 @@ def plot_benchmarks(ranking: Ranking, scores: DataFrame) -> np.ndarray:  # two m
 
     _check_ranking(ranking, "plot_benchmarks")
     mean, variance = _moments(ranking, "plot_benchmarks")
-    checks.check_instance(
-        scores, pd.DataFrame, "plot_benchmarks", "scores", remedy="pass a table of models x tasks"
-    )
+    remedy = "pass a table of models x tasks"
+    checks.check_instance(scores, pd.DataFrame, "plot_benchmarks", "scores", remedy=remedy)
     missing = [model for model in ranking.models if model not in scores.index]
     if missing:
         rule = "scores must hold every model of the ranking"
@@ -288,9 +286,6 @@ def plot_priors(
     handles, names = zip(*selected, strict=True)
     ax.legend(handles, names, title="prior", loc="upper left", bbox_to_anchor=(1, 1))
     best = frame.loc[frame.groupby("prior")["mean"].idxmax()]
-    ax.set(
-        xlabel="E Tr(MG)",
-        ylabel="Var Tr(MG)",
-        title=f"{int(best.own.sum())} of {len(best)} priors rate their own model highest",
-    )
+    title = f"{int(best.own.sum())} of {len(best)} priors rate their own model highest"
+    ax.set(xlabel="E Tr(MG)", ylabel="Var Tr(MG)", title=title)
     return ax

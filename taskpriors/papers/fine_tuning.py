@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,9 +67,8 @@ def best_head_error(
     errors = []
     head = None
     values = checks.check_several(decays, "best_head_error", "decays")
-    for a in sorted(
-        checks.check_number(v, "best_head_error", "decays", low=0, low_open=True) for v in values
-    ):
+    above = partial(checks.check_number, low=0, low_open=True)
+    for a in sorted(above(v, "best_head_error", "decays") for v in values):
         head = fit_head(X[mask], y[mask], beta=a * int(mask.sum()), tol=tol, start=head)
         guess = present[head.logits(X[~mask]).argmax(1)]
         errors.append((guess != y[~mask]).double().mean().item())

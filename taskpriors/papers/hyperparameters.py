@@ -17,9 +17,8 @@ from ..transfer.agreement import agreement_statistic
 # %% ../../nbs/papers/04_hyperparameters.ipynb #436205b2
 def _check_grids(grids: list, caller: str):
     "Refuse what is no list of grids."
-    checks.check_instance(
-        grids, (list, tuple), caller, "grids", remedy="pass one GaussianGrid each"
-    )
+    remedy = "pass one GaussianGrid each"
+    checks.check_instance(grids, (list, tuple), caller, "grids", remedy=remedy)
     for grid in grids:
         if not all(isinstance(getattr(grid, part, None), Tensor) for part in ("a", "b", "score")):
             rule, remedy = "grids must hold a, b and score", "pass what gaussian_grid returns"
@@ -34,8 +33,8 @@ def spread_ratios(grids: list) -> Tensor:  # shape (A, B)
     if len(grids) < 2:
         rule, remedy = "grids must hold at least two checkpoints", "pass one grid per checkpoint"
         checks.refuse("spread_ratios", rule, len(grids), remedy)
-    flat = torch.from_numpy(iqr(torch.stack([g.flat for g in grids]).numpy(), axis=0))
-    risk = torch.from_numpy(iqr(torch.stack([g.risk for g in grids]).numpy(), axis=0))
+    values = [g.flat for g in grids], [g.risk for g in grids]
+    flat, risk = (torch.from_numpy(iqr(torch.stack(v).numpy(), axis=0)) for v in values)
     if (risk == 0).any():
         rule, got = "risks must differ between checkpoints", "an interquartile range of 0"
         checks.refuse("spread_ratios", rule, got, "pass more checkpoints")

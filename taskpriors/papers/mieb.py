@@ -64,9 +64,8 @@ def point_agreement(points: Series, truth: Series, reading: float) -> PointAgree
 
     noise = np.random.default_rng(0).uniform(-reading, reading, (500, len(points)))
     several = [stats.spearmanr(points + e, truth).statistic for e in noise]
-    return PointAgreement(
-        float(stats.spearmanr(points, truth).statistic), min(several), max(several)
-    )
+    value = float(stats.spearmanr(points, truth).statistic)
+    return PointAgreement(value, min(several), max(several))
 
 # %% ../../nbs/papers/11_mieb.ipynb #ecd8ed1e
 COARSE = 9  # the first tasks of the table; the others are fine ones

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
@@ -80,15 +81,9 @@ def folder_task(task: str, models: Sequence, *, train: float = 0.8) -> FolderTas
         rule = f"{folder.name} must have a label for each point"
         checks.refuse(_ME, rule, "points without", "leave these points out")
     mask = _beside(folder, "train", (".npy",))
-    split = train if mask is None else torch.from_numpy(_mask(mask))
+    split = train if mask is None else torch.from_numpy(np.load(mask, allow_pickle=False))
     checked = subsamples.CheckpointTask(folder.name, features, labels.classes, split, probs)
     return FolderTask(checked, heads)
-
-
-def _mask(path):
-    import numpy as np
-
-    return np.load(path, allow_pickle=False)
 
 # %% ../../nbs/papers/09_neucrab_files.ipynb #b202015b
 def question_folder(folder: str) -> subsamples.CheckpointTask:
@@ -165,9 +160,7 @@ def image_task(
             rule, remedy = f"the images of {name} must have labels", "name a folder of subfolders"
             checks.refuse(_ME, rule, "none", remedy)
     labels = torch.cat([torch.as_tensor(part.labels) for part in parts])
-    split: Any = train
-    if len(parts) > 1:
-        split = torch.arange(len(labels)) < len(parts[0])
+    split: Any = torch.arange(len(labels)) < len(parts[0]) if len(parts) > 1 else train
     features, image_inputs = {}, {}
     for model, network in networks.items():
         encoder = load_encoder(network)
@@ -217,9 +210,8 @@ def neucrab_page(result: NeuCRaB) -> str:  # HTML
         except ValueError as e:  # a grid that says nothing, as of four equal risks
             plt.close()  # the figure that was begun
             parts.append((title, _escaped(str(e))))
-    parts += [
-        (title, table.to_html(float_format="{:.3f}".format)) for title, table in shown.items()
-    ]
+    digits = "{:.3f}".format
+    parts += [(title, table.to_html(float_format=digits)) for title, table in shown.items()]
     body = "\n".join(f"<h2>{_escaped(title)}</h2>\n{text}" for title, text in parts)
     heading = _escaped(repr(result).split("\n")[0])
     style = "body{font:15px sans-serif;max-width:70em;margin:2em auto}img{max-width:100%}"

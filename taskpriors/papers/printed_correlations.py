@@ -78,18 +78,9 @@ def recomputed_correlations(table: str) -> DataFrame:  # printed, recomputed, lo
         low, high = over_rounding(row, printed.accuracy)
         text = printed.correlations[name]
         room = half_unit(text)
-        entries.append(
-            dict(
-                row=name,
-                printed=text,
-                recomputed=agreement.agreement_statistic(
-                    np.array(row, float), truth, method="pearson"
-                ),
-                low=low,
-                high=high,
-                follows=low - room <= float(text) <= high + room,
-            )
-        )
+        ours = agreement.agreement_statistic(np.array(row, float), truth, method="pearson")
+        entry = dict(row=name, printed=text, recomputed=ours, low=low, high=high)
+        entries.append(dict(entry, follows=low - room <= float(text) <= high + room))
     return pd.DataFrame(entries).set_index("row")
 
 # %% ../../nbs/papers/14_printed_correlations.ipynb #2a6addad
@@ -115,8 +106,5 @@ def ranks(correlations: DataFrame, *, turned: bool, method: str = "average") -> 
     """
     import pandas as pd
 
-    signs = pd.Series(
-        [-1 if turned and metric in LOWER_IS_BETTER else 1 for metric in correlations],
-        index=correlations.columns,
-    )
+    signs = pd.Series({m: -1 if turned and m in LOWER_IS_BETTER else 1 for m in correlations})
     return (signs * correlations).rank(axis=1, ascending=False, method=method)

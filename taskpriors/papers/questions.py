@@ -85,10 +85,9 @@ def drawn_answers(
     names, counts = votes[votes >= 0].unique(return_counts=True)
     most = checks.check_count(n_answers, caller, "n_answers", low=2)
     classes = names[counts.argsort(descending=True, stable=True)[:most]]
-    chance = torch.rand(votes.shape, generator=checks.check_generator(seed, caller)).masked_fill(
-        votes < 0, -1
-    )
-    sampled = votes.gather(1, chance.argmax(1)[:, None])[:, 0].long()
+    chance = torch.rand(votes.shape, generator=checks.check_generator(seed, caller))
+    annotator = chance.masked_fill(votes < 0, -1).argmax(1)
+    sampled = votes.gather(1, annotator[:, None])[:, 0].long()
     return torch.where(torch.isin(sampled, classes), sampled, -1)
 
 # %% ../../nbs/papers/08_questions.ipynb #8cea4d2f

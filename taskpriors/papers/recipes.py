@@ -9,7 +9,7 @@ __all__ = []
 import inspect
 import shutil
 import textwrap
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from importlib.resources import files
 from importlib.util import find_spec
@@ -80,17 +80,11 @@ class Item(Result):
     def n_images(self) -> int | None:
         "Images that each network sees; None if that is the size of the data."
         if self.action in ("scores", "by_size", "attack_distances"):
-            usual = SynBenchSettings()
-            n_train, n_test, scales = (
-                self.settings.get(name, getattr(usual, name))
-                for name in ("n_train", "n_test", "scales")
-            )
-            n_train = max(self.settings.get("sizes", [n_train]))
-            return 2 * (n_train + n_test) * len(scales)  # in both conventions
+            usual = asdict(SynBenchSettings()) | self.settings
+            n_train = max(usual.get("sizes", [usual["n_train"]]))
+            return 2 * (n_train + usual["n_test"]) * len(usual["scales"])  # in both conventions
         if self.action == "robust_probing" and not self.small:  # at most, to train and to test
-            sizes = [
-                zip(source["n"], (50_000, 10_000), strict=True) for source in self.data.values()
-            ]
+            sizes = (zip(s["n"], (50_000, 10_000), strict=True) for s in self.data.values())
             return sum(min(n, most) for pair in sizes for n, most in pair)
         if self.action == "distances":  # real ones and those of two Gaussians
             return 3 * len(self.data) * self.settings["n_images"]
@@ -163,11 +157,9 @@ def _full_notes(item):
     for why, names in left_out.items():
         some = _in_words(names) if len(names) < 4 else words.counted(len(names), "network")
         notes.append(f"Left out: {some} ({why}); --network NAME=FILE adds one.")
-    closed = [name for name, source in item.data.items() if "folder" in source]
-    if closed:
-        notes.append(
-            f"Left out: {_in_words(closed)}, unless --folder NAME=FOLDER names the images."
-        )
+    if closed := [name for name, source in item.data.items() if "folder" in source]:
+        remedy = "unless --folder NAME=FOLDER names the images"
+        notes.append(f"Left out: {_in_words(closed)}, {remedy}.")
     remarks = filter(None, (item.note, item.unproven))
     return notes + [f"{remark[0].upper()}{remark[1:]}." for remark in remarks]
 
@@ -212,8 +204,8 @@ def _item(recipes, entry, miniature) -> Item:
 
 def paper_items(*, miniature: bool = False) -> dict[str, Item]:
     "All items that have a recipe, or their small runs."
-    every = [read_recipes(name) for name in PAPERS.values()]
-    items = [_item(recipes, entry, miniature) for recipes in every for entry in recipes["items"]]
+    every = map(read_recipes, PAPERS.values())
+    items = (_item(recipes, entry, miniature) for recipes in every for entry in recipes["items"])
     return {item.name: item for item in items}
 
 # %% ../../nbs/papers/13_recipes.ipynb #c4ba4ccf
@@ -268,21 +260,15 @@ def is_cached(name: str) -> bool:
     config = timm.get_pretrained_cfg(name)
     if config is None or not config.hf_hub_id:
         return False
-    paths = (
-        try_to_load_from_cache(config.hf_hub_id, f)
-        for f in ("model.safetensors", "pytorch_model.bin")
-    )
-    return any(isinstance(path, str) for path in paths)
+    names = "model.safetensors", "pytorch_model.bin"
+    return any(isinstance(try_to_load_from_cache(config.hf_hub_id, f), str) for f in names)
 
 # %% ../../nbs/papers/13_recipes.ipynb #f133d404
 def is_named_source(folder: str | Path) -> bool:
     "Is it a data set by its name, such as tfds/smallnorb:label_azimuth, and no folder?"
     kind, slash, _ = str(folder).partition("/")
-    return (
-        bool(slash)
-        and kind in ("tfds", "hfds", "hfids", "wds", "torch")
-        and not Path(folder).exists()
-    )
+    is_source = bool(slash) and kind in ("tfds", "hfds", "hfids", "wds", "torch")
+    return is_source and not Path(folder).exists()
 
 
 def open_data(
@@ -334,9 +320,8 @@ def item_table() -> DataFrame:  # one row per item
         lacks += ["the images"] if item.data else []
         here = "yes" if not lacks else f"no: {' and '.join(lacks)}"
         notes = " ".join(item.notes)
-        rows.append(
-            dict(item=item.name, shows=item.title, needs=item.needs, here=here, notes=notes)
-        )
+        shown = dict(shows=item.title, needs=item.needs, here=here, notes=notes)
+        rows.append(dict(item=item.name, **shown))
     return pd.DataFrame(rows).set_index("item")
 
 # %% ../../nbs/papers/13_recipes.ipynb #c3a30f8c
@@ -443,9 +428,7 @@ def plan_summary(item: Item, plan: DataFrame, device: str | None = None) -> list
             sentences.append(f"Images: {name} must be passed: {source['folder']}.")
         elif "images" not in source:
             sentences.append(f"Images: {name}{size}.")
-    if not item.networks and not item.data:
-        sentences.append(f"It needs {item.needs}.")
-    return sentences
+    return sentences if item.networks or item.data else [*sentences, f"It needs {item.needs}."]
 
 
 _ON_TOP = {  # what an action computes beside forward passes
@@ -486,13 +469,10 @@ class ItemPlan:
         parts = []
         if len(self.networks):
             problem = self.networks["problem"]
-            networks = self.networks[problem == ""].drop(
-                columns=["problem", "width"], errors="ignore"
-            )
+            unshown = ["problem", "width"]
+            networks = self.networks[problem == ""].drop(columns=unshown, errors="ignore")
             if "cached" in networks:
-                networks = networks.assign(
-                    cached=networks["cached"].map({True: "yes", False: "no"})
-                )
+                networks["cached"] = networks["cached"].map({True: "yes", False: "no"})
             networks = networks.rename(columns=_HEADINGS)
             if len(networks):
                 widest = min(43, networks["weights"].str.len().max())

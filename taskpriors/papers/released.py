@@ -128,10 +128,8 @@ def summed_flatness(flat: Sequence, n: int, n_classes: int) -> list[list[float]]
     "FR of the summed loss, as the released code has it, from FR over tau_tables.GRID of the mean."
     rows = []
     for a, row in zip(tau_tables.GRID["a"], flat, strict=True):
-        scales = [n_classes * b / (2 * a * n) for b in tau_tables.GRID["b"]]
-        rows.append(
-            [s * math.log1p(n * math.expm1(f / s)) for s, f in zip(scales, row, strict=True)]
-        )
+        pairs = zip((n_classes * b / (2 * a * n) for b in tau_tables.GRID["b"]), row, strict=True)
+        rows.append([s * math.log1p(n * math.expm1(f / s)) for s, f in pairs])
     return rows
 
 # %% ../../nbs/papers/12_released.ipynb #ea8ef287

@@ -185,9 +185,8 @@ def reproduce(
         rule, remedy = "fine_tune must be of an item with test errors of PACTran", "leave it out"
         checks.refuse("reproduce", rule, chosen.name, remedy)
     if chosen.networks and not chosen.usable:
-        checks.refuse(
-            "reproduce", "an item needs networks", "none that is published", "see --plan", OSError
-        )
+        rule, got = "an item needs networks", "none that is published"
+        checks.refuse("reproduce", rule, got, "see --plan", OSError)
     folders = folders_of_data(folder, chosen)
     chosen = with_data_at_hand(chosen, folders)
     check_needs(chosen, folders)

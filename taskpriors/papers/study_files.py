@@ -37,9 +37,7 @@ class Pack(NamedTuple):
     "How the images of a repository become a file."
 
     pictures: Callable  # folder -> list of Picture and list of class names
-    share: float | None = (
-        None  # of the shorter side that is kept, from the centre; None keeps bytes
-    )
+    share: float | None = None  # of the shorter side, from the centre; None keeps bytes
     side: int = 0  # of the square images, in pixels
     quality: int = 0  # of the JPEG files; 0 keeps pixels
 
@@ -153,12 +151,8 @@ def load_images(path: str | Path, size: int) -> tuple[Tensor, Tensor, np.ndarray
         images = [Image.fromarray(a) for a in arrays["x"]]
     x = np.stack([central_square(image, size, Image.Resampling.BILINEAR) for image in images])
     labels = arrays["label"] if "label" in arrays else arrays["y"]
-    return (
-        torch.from_numpy(x),
-        torch.from_numpy(labels.astype(np.int64)),
-        arrays.get("split"),
-        names,
-    )
+    y = torch.from_numpy(labels.astype(np.int64))
+    return torch.from_numpy(x), y, arrays.get("split"), names
 
 # %% ../../nbs/papers/17_study_files.ipynb #85f47d7a
 class SpecNet(nn.Module):
@@ -220,11 +214,7 @@ class SpecNet(nn.Module):
             return F.pad(x[:, :, ::step, ::step], (0, 0, 0, 0, *node["cpad"]))
         if kind == "fc":
             return F.linear(x, weight, bias)
-        simple: dict[str, Callable] = dict(
-            add=lambda: x + inputs[1],
-            gap=lambda: x.mean((2, 3)),
-        )
-        return simple[kind]()
+        return x + inputs[1] if kind == "add" else x.mean((2, 3))  # or "gap"
 
     def run(self, x: Tensor, upto: int | None = None) -> list[Tensor]:
         "The normalised images, then the values of the operations, all or `upto` a number."
@@ -273,8 +263,8 @@ def residual_spec(state: Mapping) -> dict[str, Any]:
     features = add(op="gap", **{"in": [at]})
     logits = add(op="fc", name="linear", **{"in": [features]})
     mean, std = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
-    about = dict(input=[3, 32, 32], mean=mean, std=std, features=features, logits=logits)
-    return dict(about, nodes=nodes)
+    ends = dict(features=features, logits=logits)
+    return dict(input=[3, 32, 32], mean=mean, std=std, **ends, nodes=nodes)
 
 
 def read_residual(path: Path) -> tuple[dict, dict]:  # operations, and name -> tensor
@@ -308,9 +298,8 @@ def probe_accuracy(
     def fitted(members, l2):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # 300 steps are enough for two digits
-            return LogisticRegression(C=1 / (l2 * len(members)), max_iter=300).fit(
-                Z[members], y[members]
-            )
+            head = LogisticRegression(C=1 / (l2 * len(members)), max_iter=300)
+            return head.fit(Z[members], y[members])
 
     of_val = {l2: fitted(parts[0], l2).score(Z[parts[1]], y[parts[1]]) for l2 in _PENALTIES}
     l2 = max(of_val, key=lambda key: of_val[key])
@@ -370,9 +359,8 @@ class _Folder:
 
     def has(self, path):
         file = self.place / path
-        return (
-            file.is_file() and self.sums.get(path) == hashlib.sha256(file.read_bytes()).hexdigest()
-        )
+        kept = self.sums.get(path)
+        return file.is_file() and kept == hashlib.sha256(file.read_bytes()).hexdigest()
 
     def keep(self, path, data):
         file = self.place / path
@@ -395,8 +383,7 @@ def _piece(name, source):  # bytes of its file
     if name in PACKS:
         arrays = packed_images(source, PACKS[name])
         file = io.BytesIO()
-        named: dict[str, Any] = arrays
-        np.savez_compressed(file, **named)
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # no name is an option
         check_content(name, arrays)
         return file.getvalue()
     from safetensors.torch import save

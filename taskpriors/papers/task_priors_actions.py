@@ -119,9 +119,8 @@ def _distributions(job: Job) -> tuple[list, Any]:
     a, b = _both(job, features)
     both = a.recalls, b.accuracies
     levels = {"5 % of tasks": 0.05, "median": 0.5, "95 % of tasks": 0.95}
-    cells = _columns(
-        b.models, {k: tuple(v.quantile(q, 1) for v in both) for k, q in levels.items()}
-    )
+    columns = {k: tuple(v.quantile(q, 1) for v in both) for k, q in levels.items()}
+    cells = _columns(b.models, columns)
     cells.append(_spearman(_BOTH, "accuracy", *((v.mean(1), v.var(1)) for v in both)))
     return cells, partial(figures.plot_distributions, b)
 
@@ -141,19 +140,13 @@ def _moments(job: Job) -> tuple[list, Any]:
 def _predictions(job: Job) -> tuple[list, Any]:
     features = _seen(job).features
     a, b = _both(job, features)
-    means = a.recalls.mean(1), b.accuracy
-    variances = a.recalls.var(1), b.accuracies.var(1)
-    columns = {
-        "E": (a.mean, b.mean),
-        "Var": (a.variance, b.variance),
-        "mean accuracy": means,
-        "variance of accuracy": variances,
-    }
+    E, V = (a.mean, b.mean), (a.variance, b.variance)
+    means, variances = (a.recalls.mean(1), b.accuracy), (a.recalls.var(1), b.accuracies.var(1))
+    columns = {"E": E, "Var": V, "mean accuracy": means, "variance of accuracy": variances}
     cells = _columns(b.models, columns)
-    upper = zip((a.mean, b.mean), means, strict=True)
-    lower = zip((a.variance, b.variance), variances, strict=True)
-    cells.append(_spearman(_MEAN, "mean probe accuracy", *upper))
-    cells.append(_spearman(_VARIANCE, "variance of probe accuracy", *lower))
+    pairs = zip(E, means, strict=True), zip(V, variances, strict=True)
+    cells.append(_spearman(_MEAN, "mean probe accuracy", *pairs[0]))
+    cells.append(_spearman(_VARIANCE, "variance of probe accuracy", *pairs[1]))
     return cells, partial(figures.plot_predictions, b)
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #797fe5df
