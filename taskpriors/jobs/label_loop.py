@@ -270,7 +270,9 @@ def label_loop(
     widget_modules(caller, "use label_sheet")
     from taskpriors.rank.models import rank_models
 
-    source: Any = load_texts(texts) if images is None else load_images(images)
+    source: Any = None if images is None else load_images(images)
+    if texts is not None:
+        source = load_texts(texts)
     n, batch = ranking.settings["n"], check_count(batch, caller, "batch")
     if len(source) != n:
         got, remedy = f"{len(source)} of {n} points", "pass those that were ranked"

@@ -632,9 +632,9 @@ class Monitor:
 
 # %% ../../nbs/jobs/01_monitor.ipynb #d6884ea2
 def _checked_metrics(metrics):  # name -> function of the model, or SynBenchSettings
-    functions, kinds = {} if metrics is None else metrics, (Callable, score.SynBenchSettings)
+    functions, settings = {} if metrics is None else metrics, score.SynBenchSettings
     named = isinstance(functions, Mapping)
-    if not named or not all(isinstance(f, kinds) for f in functions.values()):
+    if not named or not all(callable(f) or isinstance(f, settings) for f in functions.values()):
         rule = "metrics must be name -> function of the model, or SynBenchSettings"
         got = type(metrics).__name__
         checks.refuse("Monitor", rule, got, "pass {'synbench': SynBenchSettings()}", TypeError)

@@ -409,7 +409,7 @@ def _robust_cells(job, encoder, parts, at):  # of one network on one data set
 
 def _features_of(network, images, job):  # shape (n, d), of images at any size
     encoder = _encoder(job, network)
-    how = dict(size=encoder.shape[1:], mode="bilinear", antialias=True)
+    how: dict[str, Any] = dict(size=encoder.shape[1:], mode="bilinear", antialias=True)
     resize, place = partial(torch.nn.functional.interpolate, **how), encoder.network.device
     with encoders.evaluating(encoder.network.forward, place):
         parts = images.float().split(job.options.get("batch_size", 64))
@@ -509,8 +509,9 @@ def _section_4_2(job: Job) -> tuple[list, Any]:
     few = f"over {len(distances)} of {len(job.item.networks)} networks"
     unlike = "" if len(distances) == len(job.item.networks) else few
     for word, of in (("least", min), ("largest", max)):
-        pair = (of(pearson[kind, n] for n in s["sizes"]) for kind in both)
-        cells.append(Cell(f"SynBench, {word} of the sizes", "Pearson", *pair, unlike=unlike))
+        released, ours = (of(pearson[kind, n] for n in s["sizes"]) for kind in both)
+        row = f"SynBench, {word} of the sizes"
+        cells.append(Cell(row, "Pearson", released, ours, unlike=unlike))
     return cells, None
 
 # %% ../../nbs/papers/15_actions.ipynb #d6f6efc4
