@@ -161,7 +161,7 @@ def run_rank(args: argparse.Namespace) -> int:
     options = _with_all(given, arguments.own_options(given) | labels)
     ranking = rank_models(images=images, out=args.out, overwrite="overwrite" in given, **options)
     if "plan" in given:
-        print(ranking)
+        print(console.wrapped(str(ranking), console.width_of_lines(sys.stdout.isatty())))
         return 0
     _tell(ranking, ranking.folder, given, report)
     if task:
@@ -284,7 +284,7 @@ def run_synbench(args: argparse.Namespace) -> int:
 
 def run_reproduce(args: argparse.Namespace) -> int:
     "List the papers' figures and tables, or compute one of them."
-    from taskpriors.papers.recipes import item_table
+    from taskpriors.papers.recipes import ItemPlan, item_table
     from taskpriors.papers.reproduce import reproduce
 
     width = console.width_of_lines(sys.stdout.isatty())
@@ -298,7 +298,7 @@ def run_reproduce(args: argparse.Namespace) -> int:
             print(wrap(said, initial_indent=f"{name:28}", subsequent_indent=" " * 28))
         return 0
     found = reproduce(given.pop("item"), **given)
-    if "plan" in given:
+    if isinstance(found, ItemPlan):
         print(found)
         return 0
     print(found.map(_number_or_word).to_string(index=False, line_width=width))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..checks import check_count, refuse
+from ..checks import Axes, check_count, refuse
 from ..inputs.images import ImagesLike, load_images
 from ..inputs.texts import TextsLike, load_texts
 from .explore import thumbnail_png, widget_modules
@@ -135,7 +135,7 @@ class LabelLoop:
         return f"{told} The models are ranked again after {left} more."
 
 # %% ../../nbs/jobs/07_label_loop.ipynb #e789b91c
-def draw_history(history: list, ax: Any) -> Any:  # the axes
+def draw_history(history: list, ax: Axes) -> Axes:
     "P(best) against the number of labels, of the four models that are most probable now."
     last = history[-1][1]
     names = sorted(last, key=last.__getitem__, reverse=True)[:4]

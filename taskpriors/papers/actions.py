@@ -47,6 +47,9 @@ class Job(NamedTuple):
     options: dict  # batch_size, device, cache, progress
     fine_tune: bool = False  # in PACTran's items: is the truth that of fine-tuning?
 
+
+Computed = tuple[list[Cell], Callable | None]  # and what draws them
+
 # %% ../../nbs/papers/15_actions.ipynb #fd6137d2
 def image_parts(job: Job, name: str) -> list[ImageSource]:
     "The training and test images of a data set, or all of them in one."
@@ -84,7 +87,7 @@ def _score_cells(published, ours, named):  # of radius and threshold; named: the
     ]
 
 
-def _synbench_cells(job: Job) -> tuple[list, Any]:
+def _synbench_cells(job: Job) -> Computed:
     cells, of_networks = [], {}
     for called, network in job.networks.items():
         (published,), (ours,) = _scores(job, network)
@@ -174,7 +177,7 @@ def _encoder(job, network):
     return score.image_encoder(network, None, "model", None, job.options.get("device"))
 
 
-def _by_size(job: Job) -> tuple[list, Any]:
+def _by_size(job: Job) -> Computed:
     sizes, cells = job.item.settings["sizes"], []
     learner: Callable = code_length.mlp_learner
     if (steps := job.item.settings.get("learner_steps")) is not None:
@@ -231,7 +234,7 @@ def _baselines(z, y, learner):
         }
 
 # %% ../../nbs/papers/15_actions.ipynb #2b3f4a22
-def _printed_correlations(job: Job) -> tuple[list, Any]:
+def _printed_correlations(job: Job) -> Computed:
     table = printed_correlations.recomputed_correlations(job.item.published)
     cells = [
         Cell(row.Index, "Pearson", None, row.recomputed, _room_toward(float(row.printed), row))
@@ -254,7 +257,7 @@ def _room_toward(printed, row):  # from ours to the end of the interval that is 
     return row.high - row.recomputed if printed > row.recomputed else row.recomputed - row.low
 
 
-def _printed_tasks(job: Job) -> tuple[list, Any]:  # the last row of Table 15, from Table 7
+def _printed_tasks(job: Job) -> Computed:  # the last row of Table 15, from Table 7
     table = printed_correlations.recomputed_correlations("Table 7")
     rows = {m: table.loc[f"{m}, n = 32768"] for m in printed_correlations.task_correlations()[0]}
     return [
@@ -263,7 +266,7 @@ def _printed_tasks(job: Job) -> tuple[list, Any]:  # the last row of Table 15, f
     ], None
 
 
-def _printed_ranks(job: Job) -> tuple[list, Any]:
+def _printed_ranks(job: Job) -> Computed:
     every = printed_correlations.task_correlations()[0]  # the reading that Table 18 follows from
     tables = dict(convention=(every, False), derived=(every.drop("AVG acc."), True))
     means = {
@@ -352,7 +355,7 @@ def _pixels_of(parts, shape, *limits):  # both images and classes, and how many 
     return x, y, x2, y2, int(max(y.max(), y2.max())) + 1
 
 
-def _robust_probing(job: Job) -> tuple[list, Any]:
+def _robust_probing(job: Job) -> Computed:
     cells = []
     for name in job.item.data:
         parts = training_and_test(job, name)
@@ -416,7 +419,7 @@ def _features_of(network, images, job):  # shape (n, d), of images at any size
         return torch.cat([encoder(resize(part).to(place)).cpu() for part in parts])
 
 
-def _distances(job: Job) -> tuple[list, Any]:
+def _distances(job: Job) -> Computed:
     cells, n = [], job.item.settings["n_images"]
     shape = (3, job.item.settings["pixels"], job.item.settings["pixels"])
     for name in job.item.data:
@@ -482,7 +485,7 @@ def _mean_distance(job, network):  # of the images that the attack finds, and th
     return float(lengths[found].mean()), float(found.float().mean())
 
 
-def _section_4_2(job: Job) -> tuple[list, Any]:
+def _section_4_2(job: Job) -> Computed:
     s, cells = job.item.settings, []
     scores: dict[tuple, list] = {}
     distances = []

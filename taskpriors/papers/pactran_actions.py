@@ -17,7 +17,7 @@ import torch
 
 from ..inputs.accepted_models import load_encoder
 from . import actions, neucrab, neucrab_files, questions, released, tau_tables
-from .actions import Cell, Job
+from .actions import Cell, Computed, Job
 from .fine_tuning import TuningRecipe
 from .hyperparameters import spread_ratios
 from .operations import TABLE_8, count_operations
@@ -48,7 +48,7 @@ def _image_tasks(job, networks, classes=None, **also):  # list of CheckpointTask
     return tasks
 
 
-def _neucrab(job: Job) -> tuple[list, Any]:
+def _neucrab(job: Job) -> Computed:
     s = job.item.settings
     if s.get("cost"):
         return _costs(job)
@@ -193,7 +193,7 @@ def _grid_cells(result, n_classes):  # the points of both columns, of the first 
     return cells
 
 
-def _questions(job: Job) -> tuple[list, Any]:
+def _questions(job: Job) -> Computed:
     if not job.folders:  # a small run
         toys = {f"noise {v}": questions.toy_questions(noise=v) for v in (0.1, 0.8, 3.0)}
         images = {name: toy.images for name, toy in toys.items()}

@@ -173,7 +173,7 @@ def reproduce(
     batch_size: int = 64,  # images at a time
     cache: str | None = None,  # directory of finished pieces
     progress: bool = True,  # bars on standard error
-) -> Any:  # pandas.DataFrame of the table, or ItemPlan
+) -> DataFrame | recipes.ItemPlan:  # the table, or with `plan` what it would cost
     "Compute a figure or table of the papers; write the table and the picture (`attrs`: where)."
     items = recipes.paper_items(miniature=miniature)
     chosen = items[checks.check_choice(item, tuple(items), "reproduce", "item")]

@@ -64,11 +64,11 @@ def without_synbench(
 
 # %% ../../nbs/rank/13_models.ipynb #85546068
 def with_synbench(
-    ranking: Any,  # Ranking of these models
+    ranking: Ranking,
     models: Mapping,  # name -> what the user gave
     scores: Mapping,  # name of a column -> SynBenchSettings
     options: RankOptions,
-) -> Any:  # Ranking
+) -> Ranking:
     "The ranking with SynBench scores of its networks among its columns."
     cache = None if options.cache is False else store.cache_dir(options.cache)
 
@@ -263,7 +263,7 @@ def _plan_of(rows, choice, options):  # RankingPlan
     )
 
 
-def _plan_in_memory(models, images, options, choice, judges) -> Any:  # RankingPlan
+def _plan_in_memory(models, images, options, choice, judges):  # RankingPlan
     if images is None and not all(map(sources.is_given, models.values())):
         images = "digits"
     points: Any = members.images_for(images, {}, options)  # names may be missing here
