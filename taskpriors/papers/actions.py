@@ -412,11 +412,12 @@ def _robust_cells(job, encoder, parts, at):  # of one network on one data set
 
 def _features_of(network, images, job):  # shape (n, d), of images at any size
     encoder = _encoder(job, network)
-    how: dict[str, Any] = dict(size=encoder.shape[1:], mode="bilinear", antialias=True)
-    resize, place = partial(torch.nn.functional.interpolate, **how), encoder.network.device
+    size: dict[str, Any] = dict(size=encoder.shape[1:], mode="bilinear", antialias=True)
+    place, batch = encoder.network.device, job.options.get("batch_size", 64)
     with encoders.evaluating(encoder.network.forward, place):
-        parts = images.float().split(job.options.get("batch_size", 64))
-        return torch.cat([encoder(resize(part).to(place)).cpu() for part in parts])
+        parts = images.float().split(batch)
+        small = (torch.nn.functional.interpolate(part, **size) for part in parts)
+        return torch.cat([encoder(x.to(place)).cpu() for x in small])
 
 
 def _distances(job: Job) -> Computed:
