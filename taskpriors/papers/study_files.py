@@ -214,7 +214,7 @@ class SpecNet(nn.Module):
             return F.pad(x[:, :, ::step, ::step], (0, 0, 0, 0, *node["cpad"]))
         if kind == "fc":
             return F.linear(x, weight, bias)
-        return x + inputs[1] if kind == "add" else x.mean((2, 3))  # or "gap"
+        return {"add": lambda: x + inputs[1], "gap": lambda: x.mean((2, 3))}[kind]()
 
     def run(self, x: Tensor, upto: int | None = None) -> list[Tensor]:
         "The normalised images, then the values of the operations, all or `upto` a number."
