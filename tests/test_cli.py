@@ -144,6 +144,8 @@ def test_a_ranking_of_many_points_is_planned_before_it_is_read(tmp_path):
     assert (status, err) == (0, "")
     assert out.startswith("2 models, 100,001 points: about ") and out.endswith(" GB\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0.npy", "1.npy"]
+    narrow = run("rank", "--models", "0.npy", "1.npy", "--plan", cwd=tmp_path, COLUMNS="30")[1]
+    assert max(map(len, narrow.splitlines())) <= 30 and narrow.split() == out.split()
     status, out, err = run("rank", "--models", "0.npy", "1.npy", cwd=tmp_path, TMPDIR=tmp_path)
     assert (status, out) == (2, "")
     assert err.startswith("taskpriors: rank_models: at least one model must work. Got 0: ")

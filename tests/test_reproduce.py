@@ -9,7 +9,7 @@ import torch
 
 from taskpriors import checks
 from taskpriors.inputs.images import load_images
-from taskpriors.papers import actions, recipes
+from taskpriors.papers import actions, pactran_actions, recipes
 from taskpriors.papers.actions import Cell
 from taskpriors.papers.recipes import item_table, paper_items, published_table
 from taskpriors.papers.reproduce import NOT_COMPARABLE, compare_cells, printed_numbers, reproduce
@@ -211,10 +211,10 @@ def test_operations_stand_in_the_rows_and_sizes_of_table_8(tmp_path, monkeypatch
     item = paper_items()["pactran-table-8"]
     networks = {"resnetv2_50": "zoo/pixels"}
     opened = [load_images(str(tmp_path / part)) for part in ("train", "test")]
-    monkeypatch.setattr(actions, "_parts", lambda job, name: opened)
+    monkeypatch.setattr(actions, "image_parts", lambda job, name: opened)
     options = dict(batch_size=64, cache=str(tmp_path / "cache"), progress=False)
     job = actions.Job(replace(item, networks=networks), networks, {}, options)
-    table = compare_cells(actions.ACTIONS["neucrab"](job)[0], item)
+    table = compare_cells(pactran_actions.ACTIONS["neucrab"](job)[0], item)
     beside = table[table["published"].str.endswith("(features of other widths)")]
     assert set(beside["column"]) == {"N = 40", "N = 100", "N = 200"}
     missing = set(table[table["differs"] == "not computed"]["row"])

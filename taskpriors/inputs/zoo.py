@@ -379,6 +379,10 @@ def _zoo_key(name):
     layout = 2  # of the file: the description holds the key
     return digest_json([name, asdict(ZOO[name]), code, versions, layout])
 
+
+def _zoo_file(name, key, cache):
+    return cache_dir(cache) / "zoo" / f"{name}-{key[:20]}.safetensors"
+
 # %% ../../nbs/inputs/05_zoo.ipynb #3fc2e3c9
 def zoo_model(name: str, *, cache: str | os.PathLike | None = None) -> nn.Module:
     "A representation of the zoo, (B, 1, 8, 8) in [0, 1] -> (B, d), trained on the first call."
@@ -386,7 +390,7 @@ def zoo_model(name: str, *, cache: str | os.PathLike | None = None) -> nn.Module
     if not ZOO[name].steps:
         return build_network(name)
     root, key = cache_dir(cache), _zoo_key(name)
-    path = root / "zoo" / f"{name}-{key[:20]}.safetensors"
+    path = _zoo_file(name, key, cache)
     with locked(path):
         module = build_network(name, train=False)
         weights = cached(
@@ -401,6 +405,16 @@ def zoo_model(name: str, *, cache: str | os.PathLike | None = None) -> nn.Module
         )
         module.load_state_dict(weights)
     return module
+
+# %% ../../nbs/inputs/05_zoo.ipynb #ef9bf052
+STEP_SECONDS = 0.035  # of training, on one core
+
+
+def training_seconds(name: str, *, cache: str | os.PathLike | None = None) -> float:
+    "What the first call of `zoo_model` takes; 0 where nothing is trained or the weights are kept."
+    steps = ZOO[check_choice(name, zoo_names(), "zoo_model", "name")].steps
+    kept = not steps or _zoo_file(name, _zoo_key(name), cache).exists()
+    return 0.0 if kept else STEP_SECONDS * steps
 
 # %% ../../nbs/inputs/05_zoo.ipynb #f15c3fc2
 def zoo_transform(image: Any) -> Tensor:  # shape (1, 8, 8) in [0, 1]

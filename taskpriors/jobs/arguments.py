@@ -31,12 +31,8 @@ def label_words(words: list) -> tuple[list[str], list[str]]:  # files of labels,
     return files, [word for word in words if word not in files]
 
 
-def label_options(
-    images: object,  # of load_images, or None
-    words: list,  # of --labels
-    column: str | None = None,  # of --label-column
-) -> dict[str, Any]:  # options of rank_models
-    "Labels and metrics of a ranking; a metric that is not known is refused first."
+def label_options(images: object, words: list, column: str | None = None) -> dict[str, Any]:
+    "Labels and metrics of a ranking (for `rank_models`); an unknown metric is refused first."
     from taskpriors.inputs.row_labels import labels_of_column, labels_of_files
     from taskpriors.rank.models import without_synbench
     from taskpriors.transfer.registry import metric_functions
@@ -60,10 +56,8 @@ _FEATURE_FILES = (".npy", ".npz", ".pt", ".pth", ".safetensors", ".csv", ".parqu
 _DATA_SETS = ("digits", "hfds", "hfids", "tfds", "wds", "torch")
 
 
-def files_in_folders(
-    models: list,  # words of --models
-) -> list[str]:  # the same, a folder of features replaced by its files in the order of their names
-    "Rank what is in a folder; a folder of mteb or of a network, which is one model, stays."
+def files_in_folders(models: list) -> list[str]:  # by name
+    "Put the files of a folder in its place; one of mteb or of a network, a single model, stays."
     found = []
     for model in models:
         folder = os.path.expanduser(model)
@@ -123,9 +117,7 @@ _OF_COMMAND = ("command", "run", "labels", "all", "out", "overwrite", "report", 
 _OF_COMMAND += ("to_record", "task")
 
 
-def read_judges(
-    words: list,  # as typed after --judges
-) -> Mapping | str | bool:  # as for rank_models
+def read_judges(words: list) -> Mapping | str | bool:  # as for rank_models
     "Judges that are not ranked: none, the standing jury, or models and files by name beside it."
     from taskpriors.rank.members import named_models
 
@@ -250,11 +242,8 @@ def recorded_words(given: dict) -> dict[str, Any]:
     return dict(name=given["command"], **words)
 
 
-def read_config(
-    file: str,  # .toml, or the .json of a ranking
-    command: str,  # name of the command
-) -> dict[str, Any]:  # option -> value
-    "Options from a file; those of `[command]` if it has such a table."
+def read_config(file: str, command: str) -> dict[str, Any]:
+    "Options from a .toml or a ranking's .json; those of `[command]` if it has such a table."
     path = os.path.expanduser(file)
     try:
         with open(path, "rb") as opened:
@@ -280,11 +269,8 @@ def read_config(
     return {name: value for name, value in read.items() if name != "name"}
 
 
-def config_words(
-    options: dict,  # option -> value
-    known: Iterable,  # flags of the command
-) -> list[str]:  # words of a command line
-    "The same options as somebody would type them, for argparse to judge."
+def config_words(options: dict, known: Iterable) -> list[str]:
+    "The same options as words of a command line with known flags, for argparse to judge."
     words = []
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")

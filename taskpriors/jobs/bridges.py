@@ -30,10 +30,7 @@ from ..signatures import documented
 from ..transfer.spectrum import rankme
 
 # %% ../../nbs/jobs/06_bridges.ipynb #c76e73a6
-def _mean_of_scores(
-    record: dict,  # of a task, from JSON
-    path: Path,
-) -> float:
+def _mean_of_scores(record: dict, path: Path) -> float:  # record: of a task, from JSON
     scores = record.get("scores")
     if not isinstance(scores, Mapping):
         rule = f"{path.name[-80:]} must hold scores"
@@ -43,9 +40,7 @@ def _mean_of_scores(
     return math.fsum(main_scores) / len(main_scores) if main_scores else math.nan
 
 
-def _model_of(
-    path: Path,  # of a task's file
-) -> str:  # ORG/NAME
+def _model_of(path: Path) -> str:  # ORG/NAME of a task's file
     meta = path.with_name("model_meta.json")
     if meta.is_file():
         name = json.loads(meta.read_text(encoding="utf-8")).get("name")
@@ -70,9 +65,7 @@ def _json_rows(path: Path):  # dictionaries model_name, model_revision, task_nam
             yield dict(row, score=_mean_of_scores(task, path))
 
 # %% ../../nbs/jobs/06_bridges.ipynb #6d154b4a
-def _read_mteb(
-    source,  # str or Path
-):  # pandas.DataFrame, long
+def _read_mteb(source):  # str or Path -> pandas.DataFrame, long
     import pandas as pd
 
     path = Path(source).expanduser()
@@ -158,12 +151,9 @@ def from_timm_results(
 
 # %% ../../nbs/jobs/06_bridges.ipynb #30f530fa
 def match_models(
-    table: DataFrame,  # pandas.DataFrame with models in its index
-    models: Sequence,  # names, as in Ranking.models
-    *,
-    aliases: Mapping | None = None,  # name -> name in the table, beside those that are known
-) -> DataFrame:  # one row a model in their order, NaN where the table has none
-    "The rows of a table that belong to the models of a ranking."
+    table: DataFrame, models: Sequence, *, aliases: Mapping | None = None
+) -> DataFrame:  # in their order, NaN where the table has none
+    "The rows of a table, whose index are models, that belong to the models of a ranking."
     caller = "match_models"
     if not hasattr(table, "reindex") or not hasattr(table, "columns"):
         rule, remedy = "table must be a data frame", "pass what from_mteb returned"

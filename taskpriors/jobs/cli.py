@@ -24,9 +24,7 @@ from ..signatures import read_signature
 from ..toml import packaged_toml
 
 # %% ../../nbs/jobs/08_cli.ipynb #e9730266
-def option_words(
-    parameter: Any,  # as read_signature returns it
-) -> dict[str, Any]:  # keyword arguments of `add_argument`
+def option_words(parameter: Any) -> dict[str, Any]:  # of `add_argument`
     "What the source says of a parameter, in the words of argparse."
     kind = ast.unparse(parameter.annotation) if parameter.annotation else ""
     default = ast.literal_eval(parameter.default) if parameter.default else None
@@ -163,7 +161,7 @@ def run_rank(args: argparse.Namespace) -> int:
     options = _with_all(given, arguments.own_options(given) | labels)
     ranking = rank_models(images=images, out=args.out, overwrite="overwrite" in given, **options)
     if "plan" in given:
-        print(ranking)
+        print(console.wrapped(str(ranking), console.width_of_lines(sys.stdout.isatty())))
         return 0
     _tell(ranking, ranking.folder, given, report)
     if task:
@@ -196,13 +194,8 @@ def run_layers(args: argparse.Namespace) -> int:
     return 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #d90ac15b
-_WHAT = dict(
-    result="",
-    copy="readable copies",
-    lock="locks",
-    part="parts of interrupted runs",
-    left="left by killed runs",
-)
+_WHAT = dict(result="", copy="readable copies", lock="locks")
+_WHAT |= dict(part="parts of interrupted runs", left="left by killed runs")
 
 
 def _printable(name, most):  # a name of at most so many characters
@@ -291,14 +284,13 @@ def run_synbench(args: argparse.Namespace) -> int:
 
 def run_reproduce(args: argparse.Namespace) -> int:
     "List the papers' figures and tables, or compute one of them."
-    from taskpriors.papers.recipes import item_table
+    from taskpriors.papers.recipes import ItemPlan, item_table
     from taskpriors.papers.reproduce import reproduce
 
     width = console.width_of_lines(sys.stdout.isatty())
     wrap = partial(textwrap.fill, width=min(width, 80), break_on_hyphens=False)
-    given = arguments.own_options(vars(args)) | {
-        k: v for k, v in vars(args).items() if k in ("out", "plan")
-    }
+    of_shell = {k: v for k, v in vars(args).items() if k in ("out", "plan")}
+    given = arguments.own_options(vars(args)) | of_shell
     if "item" not in given:
         for name, row in item_table().iterrows():
             said = f"{row.shows}. It needs {row.needs}. {row.notes}".strip()
@@ -306,7 +298,7 @@ def run_reproduce(args: argparse.Namespace) -> int:
             print(wrap(said, initial_indent=f"{name:28}", subsequent_indent=" " * 28))
         return 0
     found = reproduce(given.pop("item"), **given)
-    if "plan" in given:
+    if isinstance(found, ItemPlan):
         print(found)
         return 0
     print(found.map(_number_or_word).to_string(index=False, line_width=width))
@@ -348,10 +340,8 @@ def run_next(args: argparse.Namespace) -> int:
     width = console.width_of_lines(sys.stdout.isatty())
     print(console.wrapped(Ranking.load(args.ranking).verdict, width))
     sheet = _plain(_called(args))
-    after = (
-        f"Fill in the column label of {sheet} and rank again with --labels {sheet} and earlier ones"
-    )
-    print(console.wrapped(after, width))
+    again = f"rank again with --labels {sheet} and earlier ones"
+    print(console.wrapped(f"Fill in the column label of {sheet} and {again}", width))
     return 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #122bfef0
@@ -398,9 +388,8 @@ def build_parser() -> argparse.ArgumentParser:
     for name, words in command_words().items():
         run, unset = _COMMANDS[name], argparse.SUPPRESS
         sentence = run.__doc__
-        command = subparsers.add_parser(
-            name, help=sentence, description=sentence, argument_default=unset
-        )
+        said: dict[str, Any] = dict(help=sentence, description=sentence, argument_default=unset)
+        command = subparsers.add_parser(name, **said)
         command.set_defaults(run=run)
         for function, differs in words["functions"].items():
             _add_function(command, function, differs)

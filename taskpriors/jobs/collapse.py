@@ -49,11 +49,8 @@ def rankme_on_basis(basis: RidgeBasis) -> float:  # in [1, min(n, d)]
     return spectrum.effective_rank(torch.linalg.eigvalsh(gram).clamp(min=0).sqrt())
 
 
-def alpha_on_basis(
-    basis: RidgeBasis,  # of the features
-    features: Tensor,  # themselves, shape (n, d)
-) -> float:  # alpha-ReQ; NaN where there are fewer than two directions
-    "Exponent of the decay of the covariance eigenvalues (Agrawal et al. 2022)."
+def alpha_on_basis(basis: RidgeBasis, features: Tensor) -> float:  # NaN with one direction
+    "alpha-ReQ: exponent of the decay of the eigenvalues of the covariance (Agrawal et al. 2022)."
     s, n = basis.s, len(features)
     if len(s) < 2:
         return math.nan

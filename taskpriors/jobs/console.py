@@ -37,7 +37,7 @@ class Command(argparse.ArgumentParser):
 
     def parse_known_args(
         self, args: Any | None = None, namespace: Any | None = None
-    ) -> tuple[Any, list[str]]:  # what is known, and other words
+    ) -> tuple[Any, list[str]]:
         "Take options from --config, and refuse an unknown one with the nearest that there is."
         flags, args = self._option_string_actions, self._with_models(args)
         if "--config" in flags:
@@ -75,11 +75,9 @@ def _rows_left_out(frame, rows):
 
 
 def fitted_columns(
-    frame: DataFrame,  # pandas.DataFrame of a ranking, best first, the columns of the print
-    width: int,  # characters of a line
-    rows: int | None = ROWS,  # at most; one more than that is shown, too; None: all
-) -> DataFrame:  # pandas.DataFrame
-    "The rows that are shown, with the columns for which there is room."
+    frame: DataFrame, width: int, rows: int | None = ROWS
+) -> DataFrame:  # at most one row more than `rows`
+    "The rows that are shown (None: all), with the columns that fit into a line of that width."
     from taskpriors.show.table import table_lines
 
     shown = frame.head(len(frame) - _rows_left_out(frame, rows))
@@ -92,11 +90,7 @@ def fitted_columns(
     return shown
 
 
-def fitted_table(
-    frame: DataFrame,  # pandas.DataFrame of a ranking, best first, the columns of the print
-    width: int,  # characters of a line
-    rows: int | None = ROWS,  # at most; one more than that is shown, too; None: all
-) -> list[str]:  # lines
+def fitted_table(frame: DataFrame, width: int, rows: int | None = ROWS) -> list[str]:
     "The table in lines of at most `width` characters, and how many rows are left out."
     from taskpriors.show.table import table_lines
 
@@ -104,10 +98,7 @@ def fitted_table(
     return [*lines, f"... and {left_out} more"] if left_out else lines
 
 
-def table_in_blocks(
-    frame: DataFrame,  # pandas.DataFrame, its first column the model
-    width: int,  # characters of a line
-) -> list[str]:  # lines
+def table_in_blocks(frame: DataFrame, width: int) -> list[str]:  # lines
     "All columns of a table, as many side by side as fit, below each other with the models again."
     from taskpriors.show.table import table_lines
 
@@ -122,12 +113,8 @@ def table_in_blocks(
     return lines[1:]
 
 
-def wrapped(
-    text: str,
-    width: int,  # characters of a line
-    indent: int = 0,  # of the second line and those that follow
-) -> str:
-    "Each line of a text, folded; a word that is longer than a line stays whole."
+def wrapped(text: str, width: int, indent: int = 0) -> str:
+    "Each line of a text, folded with an indent; a word longer than a line stays whole."
     import textwrap
 
     options: dict[str, Any] = dict(break_on_hyphens=False, break_long_words=False)
@@ -135,10 +122,8 @@ def wrapped(
     return "\n".join(map(fold, text.split("\n")))
 
 
-def width_of_lines(
-    watched: bool,  # does a person look on?
-) -> int:
-    "What COLUMNS says, else what the terminal has, else 80, or 100 in a file."
+def width_of_lines(watched: bool) -> int:
+    "What COLUMNS says, else the terminal, else 80, or 100 where nobody watches."
     import shutil
 
     return shutil.get_terminal_size((80 if watched else 100, 24)).columns
@@ -162,9 +147,7 @@ def terminal_text(
     def painted(text, code):
         return f"\033[{code}m{text}\033[0m" if colour else text
 
-    table = None
-    if ranking.accuracies is not None:
-        table = ranking.agreement()
+    table = None if ranking.accuracies is None else ranking.agreement()
     if table is not None and not every_statistic:
         table = table[table.statistic.isin(("skill", "prior_skill", "random"))]
     n_models = len(ranking.models)
@@ -187,27 +170,19 @@ def terminal_text(
     )
 
 
-def last_word(
-    ranking: Ranking,
-    *,
-    colour: bool = False,  # ANSI codes around it
-) -> str:
+def last_word(ranking: Ranking, *, colour: bool = False) -> str:
     "The first sentence of the verdict, for the end of what is printed."
     sentence = ranking.verdict.partition(". ")[0].rstrip(".") + "."
     return f"\033[1m{sentence}\033[0m" if colour else sentence
 
 # %% ../../nbs/jobs/07_console.ipynb #7e0ec38e
-def is_coloured(
-    stream: TextIO,
-) -> bool:
+def is_coloured(stream: TextIO) -> bool:
     "Does a person watch, in a terminal that knows colours, without NO_COLOR?"
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return stream.isatty() and not plain
 
 # %% ../../nbs/jobs/07_console.ipynb #9105f059
-def complain(
-    text: object,
-) -> None:
+def complain(text: object) -> None:
     "One line on standard error."
     print(f"taskpriors: {text}", file=sys.stderr)
 

@@ -36,12 +36,9 @@ def _pca_map(X):  # (n, 2)
 
 # %% ../../nbs/jobs/07_explore.ipynb #6003eda3
 def task_map(
-    features: ArrayLike,  # shape (n, d)
-    method: str = "tsne",  # "tsne" or "pca"
-    *,
-    seed: int = 0,  # for t-SNE; principal components need none
-) -> Tensor:  # coordinates, shape (n, 2), each column between 0 and 1
-    "Lay points out in the plane, for looking at."
+    features: ArrayLike, method: str = "tsne", *, seed: int = 0
+) -> Tensor:  # each column in [0, 1]
+    'Lay points out in the plane by "tsne" or "pca", for looking at.'
     X = checks.check_features(features, "task_map").double().cpu()
     checks.check_choice(method, ("tsne", "pca"), "task_map", "method")
     seed = checks.check_count(seed, "task_map", "seed", low=0, high=2**32 - 1)
@@ -60,20 +57,15 @@ def kernel_strength(Z: ArrayLike) -> float:  # in the unit of K
     return checks.check_computed(strength, "kernel_strength", "the strength").item()
 
 # %% ../../nbs/jobs/07_explore.ipynb #01353633
-def warmth_marks(
-    Z: Tensor,  # factor of the kernel
-    strength: float,  # its kernel_strength
-    q: int,  # classes
-) -> dict[str, float]:
+def warmth_marks(Z: Tensor, strength: float, q: int) -> dict[str, float]:
     "Warmths at which labels of q classes are coins, have structure, and are frozen."
     onset = float(critical_temperature(Z, q)) / strength
     return {"coins": onset, "structure": onset / 10, "frozen": 0.1}
 
 # %% ../../nbs/jobs/07_explore.ipynb #4d94bd05
 def _uniform(Z, T, q, seed):
-    return torch.randint(
-        0, q, (len(Z),), generator=checks.check_generator(seed, "TaskExplorer.labels")
-    )
+    g = checks.check_generator(seed, "TaskExplorer.labels")
+    return torch.randint(0, q, (len(Z),), generator=g)
 
 
 def _prefix(convention):
@@ -135,17 +127,8 @@ class TaskExplorer:
         return SAMPLERS[sampler](Z, warmth * strength, n_classes, seed)
 
 # %% ../../nbs/jobs/07_explore.ipynb #b232b3a4
-COLOURS = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-    "#F0E442",
-    "#000000",
-    "#8C6BB1",
-    "#7F7F7F",
+COLOURS = tuple(
+    "#0072B2 #D55E00 #009E73 #CC79A7 #E69F00 #56B4E9 #F0E442 #000000 #8C6BB1 #7F7F7F".split()
 )
 
 # %% ../../nbs/jobs/07_explore.ipynb #b24f4ca7
@@ -179,11 +162,7 @@ BOX = (0.02, 0.02, 0.96, 0.9)  # left, bottom, width and height, as shares of th
 MARGIN = 0.05  # on each side, as a share of the range of the points
 
 
-def point_at(
-    xy: Tensor,  # shape (n, 2)
-    across: float,  # share of the picture's width, from its left
-    up: float,  # share of its height, from below
-) -> int:  # number of a point
+def point_at(xy: Tensor, across: float, up: float) -> int:
     "The point nearest to a place of the picture, given as shares from its lower left corner."
     low, range_ = xy.amin(0), (xy.amax(0) - xy.amin(0)).clamp_min(1e-12)
     at = torch.tensor([(across - BOX[0]) / BOX[2], (up - BOX[1]) / BOX[3]], dtype=xy.dtype)
@@ -219,11 +198,8 @@ def redraw(
     return out.getvalue()
 
 # %% ../../nbs/jobs/07_explore.ipynb #1df50fb8
-def widget_modules(
-    caller: str,  # who asks
-    instead: str,  # what does without them
-) -> tuple[Any, Any]:
-    "The modules ipywidgets and ipyevents."
+def widget_modules(caller: str, instead: str) -> tuple[Any, Any]:
+    "The modules ipywidgets and ipyevents, or a refusal that says what does without them."
     try:
         import ipyevents
         import ipywidgets
@@ -234,11 +210,8 @@ def widget_modules(
     return ipywidgets, ipyevents
 
 # %% ../../nbs/jobs/07_explore.ipynb #5f1fd210
-def thumbnail_png(
-    image: Any,  # pixels or PIL image
-    side: int = 120,  # pixels of its longer side
-) -> bytes:
-    "One image as PNG, from an array of pixels or a PIL image."
+def thumbnail_png(image: Any, side: int = 120) -> bytes:
+    "One image, an array of pixels or of PIL, as PNG whose longer side has `side` pixels."
     import io
 
     from PIL import Image

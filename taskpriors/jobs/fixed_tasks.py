@@ -31,10 +31,8 @@ from ..rank.options import ORDERS, RankOptions
 from ..ridge import decompose
 
 # %% ../../nbs/jobs/01_fixed_tasks.ipynb #75c412e3
-def image_references(
-    images: Tensor,  # shape (n, channels, height, width)
-) -> dict[str, Tensor]:  # name -> features, shape (n, d), float32
-    "Features that are known before any training: coarse pixels, and gradient histograms."
+def image_references(images: Tensor) -> dict[str, Tensor]:  # name -> (n, d), float32
+    "Coarse pixels and gradient histograms of images, which are known before any training."
     x = images.float()
     height, width = (min(side, 16) for side in x.shape[2:])
     pixels = nn.functional.adaptive_avg_pool2d(x, (height, width)).flatten(1)
@@ -57,13 +55,8 @@ class _Filters(NamedTuple):
     maps: Tensor  # whitening times filters of unit length, shape (p, n_filters)
 
 
-def random_filters(
-    images: Tensor,  # shape (n, channels, height, width)
-    side: int,  # pixels of a patch
-    n_filters: int,
-    g: torch.Generator,
-) -> _Filters:
-    "Whitened patches of some images as filters (Coates and Ng)."
+def random_filters(images: Tensor, side: int, n_filters: int, g: torch.Generator) -> _Filters:
+    "Whitened patches of some images, `side` pixels wide, as filters (Coates and Ng)."
     some = images[torch.randperm(len(images), generator=g)[:100]]
     P = _patches(some, side).flatten(0, 1)
     P = P[torch.randperm(len(P), generator=g)[:10_000]].double()
@@ -75,19 +68,16 @@ def random_filters(
 
 # %% ../../nbs/jobs/01_fixed_tasks.ipynb #8480f6d5
 def patch_features(
-    images: Tensor,  # shape (n, channels, height, width), not all alike
-    *,
-    n_filters: int = 128,  # random patches, at most as many as there are
-    seed: int = 0,  # of the patches
+    images: Tensor, *, n_filters: int = 128, seed: int = 0
 ) -> Tensor:  # shape (n, 4 * n_filters), float32
-    """Responses to whitened random patches of the images themselves, in four quarters.
+    """Responses to at most `n_filters` whitened random patches of the images, in four quarters.
 
     Reference: Coates and Ng (2011), random patches and a soft threshold.
     """
     x = checks.check_finite(_reduced(images), "patch_features", "images")
     if not x.std() > 0:
-        rule = "images must differ"
-        checks.refuse("patch_features", rule, "one constant", "check how they are read")
+        remedy = "check how they are read"
+        checks.refuse("patch_features", "images must differ", "one constant", remedy)
     x = (x - x.mean()) / x.std()
     side = min(6, *x.shape[2:])
     filters = random_filters(x, side, n_filters, torch.Generator().manual_seed(seed))
@@ -101,37 +91,27 @@ def patch_features(
 
 
 def level_components(
-    features: ArrayLike,  # shape (n, d)
-    n_components: int = 64,  # at most an eighth of the points are kept
+    features: ArrayLike, n_components: int = 64
 ) -> Tensor:  # shape (n, r), with the identity as Gram matrix
-    "The leading principal components, each with the same variance."
+    "The leading principal components (at most n / 8), each with the same variance."
     X = checks.check_features(features, "level_components")
     return decompose(X).U[:, : min(n_components, max(1, len(X) // 8))]
 
 # %% ../../nbs/jobs/01_fixed_tasks.ipynb #3a651625
-def reference_factor(
-    reference: Mapping,  # name -> features, shape (n, d)
-) -> Tensor:  # of the mean of their kernels of Frobenius norm one, shape (n, r)
-    "The prior of several references, each with one say."
-    return shared_prior.shared_prior(
-        {name: kernel_factor(X, scale="frobenius") for name, X in reference.items()}
-    )
+def reference_factor(reference: Mapping) -> Tensor:  # shape (n, r)
+    "The prior of references by name: the mean of their kernels of Frobenius norm one."
+    factors = {name: kernel_factor(X, scale="frobenius") for name, X in reference.items()}
+    return shared_prior.shared_prior(factors)
 
 # %% ../../nbs/jobs/01_fixed_tasks.ipynb #46bb12ac
 def fixed_tasks(
-    reference: Mapping,  # name -> features, shape (n, d)
-    *,
-    n_tasks: int,  # tasks
-    n_classes: int,  # classes of a task
-    seed: int,  # of the tasks
-) -> Tensor:  # labels, shape (n_tasks, n), int64
-    "Tasks of the mean of the kernels of the references."
+    reference: Mapping, *, n_tasks: int, n_classes: int, seed: int
+) -> Tensor:  # (n_tasks, n)
+    "Tasks of the mean of the kernels of references (name -> features)."
     Z = reference_factor(reference)
     prior = TaskPrior(Z, shared_prior.task_temperature(Z, n_classes))
-    options: dict[str, Any] = dict(
-        method="prefix", convention="paper", n_orders=min(ORDERS, n_tasks)
-    )
-    return prior.sample(n_classes, n_tasks, seed=seed, **options)
+    law: dict[str, Any] = dict(method="prefix", convention="paper", n_orders=min(ORDERS, n_tasks))
+    return prior.sample(n_classes, n_tasks, seed=seed, **law)
 
 # %% ../../nbs/jobs/01_fixed_tasks.ipynb #7170b723
 def _check_loader(loader):
@@ -161,13 +141,7 @@ InputsLike = TypeAliasType("InputsLike", ImagesLike | DataLoader)
 class FixedPoints:
     "Inputs of a model: a seeded subset in a fixed order, read in batches."
 
-    def __init__(
-        self,
-        data: Any,  # array (n, ...), list, map-style data set, or a loader of one
-        n_points: int,  # at most
-        batch_size: int,  # inputs in a forward pass
-        seed: int,  # of the subset
-    ) -> None:
+    def __init__(self, data: Any, n_points: int, batch_size: int, seed: int) -> None:
         self.collate: Any = None
         if isinstance(data, DataLoader):
             _check_loader(data)
@@ -229,10 +203,8 @@ def _points_of(batch):  # list of inputs
     return list(batch.cpu()) if torch.is_tensor(batch) else list(batch)
 
 
-def sketch_of_rows(
-    rows: Sequence | Tensor,  # n inputs, or features (n, d)
-) -> Tensor:  # shape (n, 3), float64
-    "Mean, standard deviation and product with a wave of what each point holds."
+def sketch_of_rows(rows: Sequence | Tensor) -> Tensor:  # shape (n, 3), float64
+    "Mean, standard deviation and product with a wave of what each point (or row) holds."
     sketch = []
     for row in rows:
         v = _held_by(row)
@@ -241,18 +213,13 @@ def sketch_of_rows(
     return torch.stack(sketch)
 
 
-def same_sketch(
-    a: Tensor,  # shape (n, 3)
-    b: Tensor,  # of as many points
-) -> bool:
-    "Are they of the same points, up to what decoders and processors differ by?"
+def same_sketch(a: Tensor, b: Tensor) -> bool:
+    "Are two sketches of the same points, up to what decoders and processors differ by?"
     return bool(((a - b).abs() <= 1e-3 * b.abs().amax(0)).all())
 
 
-def sketch_of_points(
-    points: FixedPoints,
-) -> Tensor | None:  # shape (n, 3), n at most SKETCHED; None where they change from call to call
-    "The sketch of some of the inputs, evenly spaced."
+def sketch_of_points(points: FixedPoints) -> Tensor | None:
+    "The sketch of at most SKETCHED inputs, evenly spaced; None where they change between calls."
     some = copy.copy(points)
     some.index = points.index[evenly(len(points), SKETCHED)]
     first, second = (
@@ -319,10 +286,9 @@ def as_pictures(points: FixedPoints) -> ImageSource | None:  # None if the input
 
 
 def jury_references(
-    points: FixedPoints,
-    progress: bool = True,  # say what it costs, and show a bar
-) -> dict[str, Tensor]:  # name -> features of all points, (n, d), float32; none if there is no jury
-    "Features of the standing jury, where the inputs are pictures."
+    points: FixedPoints, progress: bool = True
+) -> dict[str, Tensor]:  # name -> (n, d), float32
+    "Features of the standing jury; none without pictures. `progress` also says what it costs."
     jury = standing_jury("images")
     pictures = as_pictures(points) if len(jury.jurors) > 1 else None
     if pictures is None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..checks import check_count, refuse
+from ..checks import Axes, check_count, refuse
 from ..inputs.images import ImagesLike, load_images
 from ..inputs.texts import TextsLike, load_texts
 from .explore import thumbnail_png, widget_modules
@@ -24,10 +24,8 @@ from ..show.words import counted, shortened
 from ..store import write_files
 
 # %% ../../nbs/jobs/07_label_loop.ipynb #fe8d72f3
-def answers_in(
-    path: Path,  # csv with the columns row and label; it need not be there
-) -> dict[int, str]:  # row -> label, in the order of the answers
-    "The answers that a csv holds; rows without a label are left out."
+def answers_in(path: Path) -> dict[int, str]:
+    "The answers that a csv holds, if there is one: row -> label, without rows that have none."
     if not path.exists():
         return {}
     with path.open(newline="", encoding="utf-8") as file:
@@ -39,11 +37,8 @@ def answers_in(
         return {int(line["row"]): line["label"] for line in rows if line["label"]}
 
 
-def write_answers(
-    path: Path,  # replaced as a whole
-    answers: dict[int, str],  # row -> label
-) -> None:
-    "Write all answers; whoever reads meanwhile sees the file of before."
+def write_answers(path: Path, answers: dict[int, str]) -> None:
+    "Write all answers (row -> label); whoever reads meanwhile sees the file of before."
     text = io.StringIO(newline="")
     write = csv.writer(text).writerow
     write(["row", "label"])
@@ -140,10 +135,7 @@ class LabelLoop:
         return f"{told} The models are ranked again after {left} more."
 
 # %% ../../nbs/jobs/07_label_loop.ipynb #e789b91c
-def draw_history(
-    history: list,  # (number of labels, P(best) by model)
-    ax: Any,  # matplotlib axes
-) -> Any:  # the axes
+def draw_history(history: list, ax: Axes) -> Axes:
     "P(best) against the number of labels, of the four models that are most probable now."
     last = history[-1][1]
     names = sorted(last, key=last.__getitem__, reverse=True)[:4]
@@ -156,9 +148,7 @@ def draw_history(
     return ax
 
 
-def history_png(
-    history: list,  # (number of labels, P(best) by model)
-) -> bytes:  # PNG
+def history_png(history: list) -> bytes:  # PNG
     "The picture of `draw_history`, without a window."
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -172,17 +162,11 @@ def history_png(
 class LabelPanel:
     "The current point, a button a class, a field for a new one, and the picture of P(best)."
 
-    def __init__(
-        self,
-        loop: LabelLoop,
-        source: Any,  # of images or texts, by row
-        classes: list,  # names that have a button from the start
-    ) -> None:
+    def __init__(self, loop: LabelLoop, source: Any, classes: list) -> None:
         w, events = widget_modules("Ranking.label", "use label_sheet")
         self.loop, self.source, self.classes, self.w = loop, source, classes, w
-        self.point = w.VBox(
-            layout=w.Layout(min_height="170px", width="24em", border="1px solid silver")
-        )
+        frame = w.Layout(min_height="170px", width="24em", border="1px solid silver")
+        self.point = w.VBox(layout=frame)
         self.buttons = w.HBox(layout=w.Layout(flex_flow="row wrap", width="24em"))
         self.new = w.Text(placeholder="another class, then Enter", continuous_update=False)
         self.skip, self.undo = w.Button(description="skip (s)"), w.Button(description="undo (z)")
@@ -300,10 +284,8 @@ def label_loop(
         options.setdefault("groups", ranking.groups)
 
     def rank(labels):
-        arrays = images is not None and ranking.settings.get("images") is None
-        points: dict[str, Any] = dict(images=images, texts=texts)
-        if arrays:  # features were given alone
-            points = {}
+        given_alone = images is not None and ranking.settings.get("images") is None  # features
+        points: dict[str, Any] = {} if given_alone else dict(images=images, texts=texts)
         return rank_models(models, labels=labels, **points, **options)
 
     loop = LabelLoop(ranking, rank, Path(path).expanduser(), batch)

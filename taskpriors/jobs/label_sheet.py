@@ -77,11 +77,8 @@ def label_sheet(
     if out.exists():
         got = repr(shortened(str(out), 80))
         refuse(caller, "out must be a new file", got, "move it, or name another", OSError)
-    source: Any = None
-    if texts is not None:
-        source = load_texts(texts)
-    elif images is not None:
-        source = load_images(images)
+    source: Any = None if images is None else load_images(images)
+    source = source if texts is None else load_texts(texts)
     names = None if groups is None else check_several(groups, caller, "groups")
     of_all = names if source is None else source
     n = None if of_all is None else len(of_all)

@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/jobs/05_layer_outputs.ipynb #ba7db6cb
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -29,7 +30,7 @@ from taskpriors.inputs.texts import (
 )
 from . import fixed_tasks
 from .fixed_tasks import InputsLike
-from .monitor import encode
+from .monitor import encode, rows_of
 
 # %% ../../nbs/jobs/05_layer_outputs.ipynb #02f1c728
 def _stages_beside(name: str, blocks: Any, lists: list) -> list[str]:
@@ -46,10 +47,8 @@ def _stages_beside(name: str, blocks: Any, lists: list) -> list[str]:
     return stages if own and len(stages) > 1 else []
 
 
-def layer_names(
-    model: nn.Module,
-) -> list[str]:  # as in `named_modules`, in the order of the forward pass
-    "The blocks of a model, by name."
+def layer_names(model: nn.Module) -> list[str]:
+    "The blocks of a model, named as in `named_modules`, in the order of the forward pass."
     module_names = {name for name, _ in model.named_modules()}
     stages = getattr(model, "feature_info", None) or ()
     stage_names = [stage["module"] for stage in stages if stage.get("module") in module_names]
@@ -86,9 +85,8 @@ def pooled_views(
     if out.ndim != 3:
         return {"": out.flatten(1)}
     if mask is not None and mask.shape == out.shape[:2]:
-        mean, first, last = (
-            pooling.pool_tokens(out, mask, name) for name in ("mean", "cls", "last")
-        )
+        names = "mean", "cls", "last"
+        mean, first, last = (pooling.pool_tokens(out, mask, name) for name in names)
     else:
         mean, first, last = out[:, n_prefix:].mean(1), out[:, 0], out[:, -1]
     views = dict(mean=mean, cls=first, both=torch.cat([first, mean], 1), last=last)
@@ -130,9 +128,8 @@ class _Views:
                 got = f"{type(out).__name__} of {name!r}"
                 checks.refuse(self.caller, rule, got, "name a layer inside of it", TypeError)
             if self.mode is not None and out.ndim == 4:
-                self.axes[name] = chosen_axis(
-                    self.mode.of(out), out, self.pictures, module, self.caller
-                )
+                axis = self.mode.of(out)
+                self.axes[name] = chosen_axis(axis, out, self.pictures, module, self.caller)
             self.outputs[name] = out.clone()  # a later layer may work in place
 
         return keep
@@ -145,8 +142,7 @@ class _Views:
 
     def __call__(self, model, x):
         if self.asked is False:
-            few = {k: v[:2] for k, v in x.items()} if isinstance(x, dict) else x[:2]
-            self._ask_axes(model, few)
+            self._ask_axes(model, rows_of(x, slice(2)))
             self.asked = True
         self.outputs = {}
         _run(model, x)
@@ -182,22 +178,15 @@ class LayerPoints(fixed_tasks.FixedPoints):
 
     def __iter__(self):
         for batch in super().__iter__():
-            yield (
-                loaders.split_batch(batch, "rank_layers").inputs
-                if isinstance(batch, Mapping)
-                else batch
-            )
+            named = isinstance(batch, Mapping)
+            yield loaders.split_batch(batch, "rank_layers").inputs if named else batch
 
 
 class TextPoints(fixed_tasks.FixedPoints):
     "Texts as tokens of a network: a seeded subset in a fixed order, read in batches."
 
     def __init__(
-        self,
-        texts: TextSource,
-        encoder: TokenEncoder,
-        n_points: int,  # at most
-        batch_size: int,  # texts in a forward pass
+        self, texts: TextSource, encoder: TokenEncoder, n_points: int, batch_size: int
     ) -> None:
         super().__init__(list(texts.texts), n_points, batch_size, 0)
         self.source, self.texts = texts, texts.subset(self.index)
@@ -217,9 +206,8 @@ class OpenLayers(NamedTuple):
 
 def _open_texts(source, texts, n_points, batch_size, caller):  # OpenLayers
     if isinstance(source, sources.Name):
-        source = sources.Network(
-            *named_models.transformers_model(source.text, caller, texts=True)[:2]
-        )
+        pair = named_models.transformers_model(source.text, caller, texts=True)[:2]
+        source = sources.Network(*pair)
     elif isinstance(source, sources.Network):
         source = source.with_tokenizer()
     if not isinstance(source, sources.Network) or source.partner is None:
@@ -283,18 +271,13 @@ def _check_steady(module, points, views, caller):
     size = min(PROBE_IMAGES, len(next(iter(first.values())) if named else first))
 
     def some(rows):
-        part = {k: v[rows] for k, v in first.items()} if named else first[rows]
-        one: Any = [part]
+        one: Any = [rows_of(first, rows)]
         return encode(module, one, features=views)
-
-    def row(i):
-        return {k: v[i] for k, v in first.items()} if named else first[i]
 
     halves = any(w.dtype in (torch.float16, torch.bfloat16) for w in module.parameters())
     tolerance = probe.HALF if halves else probe.ON_GPU if torch.cuda.is_available() else probe.EXACT
-    look = probe.Look(
-        features=some, inputs=row, tolerance=tolerance, kind="texts" if named else "images"
-    )
+    kind, row = "texts" if named else "images", partial(rows_of, first)
+    look = probe.Look(features=some, inputs=row, tolerance=tolerance, kind=kind)
     probe.check_encoder(look, some(list(range(size))), "the layers", caller)
 
 
@@ -314,9 +297,8 @@ def layer_rows(
     for name in layers:
         if name not in modules:
             near = ", ".join(layer_names(module)[:4])
-            checks.refuse(
-                caller, "layers must be modules", repr(name)[:60], f"the blocks are {near}"
-            )
+            remedy = f"the blocks are {near}"
+            checks.refuse(caller, "layers must be modules", repr(name)[:60], remedy)
     views = _Views(module, layers, pool, caller)
     try:
         _check_steady(module, points, views, caller)

@@ -32,9 +32,7 @@ from ..results import new_axes
 from ..signatures import documented
 
 # %% ../../nbs/jobs/05_layers.ipynb #dd5599a6
-def colour_shares(
-    images: Tensor,  # shape (n, channels, height, width)
-) -> Tensor:  # shape (n, 8 channels)
+def colour_shares(images: Tensor) -> Tensor:  # shape (n, 8 channels)
     "Share of each of eight ranges of brightness in each channel."
     low, high = images.amin((0, 2, 3)), images.amax((0, 2, 3))
     width = (high - low).clamp(min=torch.finfo(images.dtype).tiny)
@@ -48,19 +46,15 @@ def unit_variance(X: Tensor) -> Tensor:  # of mean squared norm one
     return (X - X.mean(0)) / torch.where(sd > 0, sd, 1.0) / X.shape[1] ** 0.5
 
 
-def share_explained(
-    references: Sequence,  # features, each of shape (n, d)
-    features: ArrayLike,  # shape (n, d)
-) -> float:
-    "Share of the unit features that a probe on the others predicts."
+def share_explained(references: Sequence, features: ArrayLike) -> float:
+    "Share of the unit features (n, d) that a probe on the others predicts."
     both = torch.cat([unit_variance(X) for X in references], 1)
     return cross_skill([both], [kernel_factor(features)], measure="gaussian").item()
 
 
 def explained_by_pixels(
-    features: ArrayLike,  # of a layer, shape (n, d)
-    images: Tensor,  # of the same points, shape (n, channels, height, width)
-) -> float:  # at most 1; negative where the pixels predict worse than a constant
+    features: ArrayLike, images: Tensor
+) -> float:  # negative where it is worse than a constant
     "Share of the unit features that a ridge probe on pixels, gradients and colours predicts."
     x = images.float()
     return share_explained([*fixed_tasks.image_references(x).values(), colour_shares(x)], features)
@@ -74,9 +68,8 @@ def word_features(texts: Sequence, n_directions: int = 64) -> Tensor:  # shape (
     try:
         counts = TfidfVectorizer(token_pattern=r"\S+", sublinear_tf=True).fit_transform(texts)
     except ValueError as e:
-        checks.refuse(
-            "rank_layers", "texts must hold words", str(e), "pass reference= of the texts"
-        )
+        remedy = "pass reference= of the texts"
+        checks.refuse("rank_layers", "texts must hold words", str(e), remedy)
     reduced = TruncatedSVD(min(n_directions, *counts.shape), random_state=0).fit_transform(counts)
     return torch.from_numpy(reduced).float()
 
@@ -119,8 +112,9 @@ def _jury_judge(points, judges, options):  # None if no jury sees the inputs
 
 def _default_judge(points, features):
     of_texts = isinstance(points, layer_outputs.TextPoints)
-    inputs = "words" if of_texts else "pixels"
+    inputs, described = "pixels", "pixels and gradients"
     if of_texts:
+        inputs = described = "words"
         references = dict(words=word_features(points.texts.texts))
     else:
         references = fixed_tasks.known_references(points, None, "rank_layers")
@@ -135,9 +129,7 @@ def _default_judge(points, features):
         share = explained_by_pixels(last_rows, torch.cat([x.cpu() for x in points]))
     explained = f"{inputs} explain {max(share, 0):.0%} of the last layer"
     if share >= 0.5:
-        return _Judge(
-            references, f"{'words' if of_texts else 'pixels and gradients'} ({explained})", ""
-        )
+        return _Judge(references, f"{described} ({explained})", "")
     last = alive[-1].rpartition("/")[0] or alive[-1]
     chosen = {name: features[name] for name in alive if (name.rpartition("/")[0] or name) == last}
     caution = f"No reference was given and {explained}, so the last layer decides: an earlier layer"
@@ -255,18 +247,15 @@ def rank_layers(
         labels = row_labels.labels_of_column(labels, label_column, "rank_layers")
     checked = _labels_there(labels, points, images)
     if groups is not None:
-        named = row_labels.groups_of_points(
-            groups, _named_points(points), points.n_all, "rank_layers"
-        )
-        number = check_groups(named.names, points.n_all, "rank_layers").number
+        source, n = _named_points(points), points.n_all
+        named = row_labels.groups_of_points(groups, source, n, "rank_layers")
+        number = check_groups(named.names, n, "rank_layers").number
         options["groups"] = number[points.index]
     features = layer_outputs.layer_rows(module, points, layers, pool, "rank_layers")
     judge = None
     if "prior" not in options:
-        if reference is not None:
-            judge = _given_judge(points, reference)
-        else:
-            judge = _jury_judge(points, judges, options) or _default_judge(points, features)
+        judge = None if reference is None else _given_judge(points, reference)
+        judge = judge or _jury_judge(points, judges, options) or _default_judge(points, features)
         options["prior"] = fixed_tasks.reference_factor(judge.features)
     ranking = rank_models(features, None, labels=checked.labels, judges=False, **options)
     settings = dict(ranking.settings)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -40,9 +40,7 @@ from ..synbench import score
 
 # %% ../../nbs/jobs/01_monitor.ipynb #d6c6a80d
 @contextmanager
-def without_trace(
-    model: object,  # a module; anything else is left alone
-) -> Iterator[None]:
+def without_trace(model: object) -> Iterator[None]:
     "Evaluation mode without gradients; modes and generators are put back afterwards."
     state = torch.get_rng_state(), np.random.get_state(), random.getstate()
     gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
@@ -98,6 +96,11 @@ def _head(call, model, several, name, x):
     return _heads(call(model, x), several)[name]
 
 
+def rows_of(x: Any, rows: Any) -> Any:
+    "Some inputs of a batch, or one of them; of each entry where it is a dictionary."
+    return {k: v[rows] for k, v in x.items()} if isinstance(x, Mapping) else x[rows]
+
+
 def encode(
     model: Callable,  # module or function of a batch
     points: fixed_tasks.FixedPoints,
@@ -123,9 +126,8 @@ def encode(
             heads = _heads(call(model, x), features is not None)
             for name, out in heads.items():
                 if torch.is_tensor(out) and out.ndim == 4 and name not in last and not own_pool:
-                    few = {k: v[:2] for k, v in x.items()} if isinstance(x, Mapping) else x[:2]
                     again = partial(_head, call, model, features is not None, name)
-                    last[name] = channels_of(again, few, module, "Monitor") == 3
+                    last[name] = channels_of(again, rows_of(x, slice(2)), module, "Monitor") == 3
             rows.append(
                 {k: _pooled(out, pool, n, mask, last.get(k, False)) for k, out in heads.items()}
             )
@@ -173,42 +175,34 @@ _BESIDE = ("point_errors", "task_errors", "heads", "metrics", "label_points")
 _STEP_NUMBERS = [f.name for f in fields(Step) if f.name not in _BESIDE]
 
 # %% ../../nbs/jobs/01_monitor.ipynb #c1e74857
-class _Answer(NamedTuple):  # of rank zero to all
-    result: object
-    error: str
-
-
 _T = TypeVar("_T")
 
 
 def from_rank_zero(
-    work: Callable[[], _T],  # () -> result, called on rank zero alone
-    sync: bool = True,  # False: this process works alone, whatever others do
-) -> _T:  # the result, on every rank
-    "Let rank zero work and the others wait; an error is raised on every rank."
+    work: Callable[[], _T], sync: bool = True
+) -> _T:  # without `sync` this process works alone
+    "Let rank zero work and the others wait for its result; an error is raised on every rank."
     if not sync or not (dist.is_available() and dist.is_initialized()):
         return work()
-    box: list[Any] = [None]
+    box: list[Any] = [None]  # the result of rank zero, and its error
     mine = None
     if dist.get_rank() == 0:
         try:
-            box = [_Answer(work(), "")]
+            box = [(work(), "")]
         except Exception as e:
             mine = e
-            box = [_Answer(None, f"{type(e).__name__}: {e}")]
+            box = [(None, f"{type(e).__name__}: {e}")]
     dist.broadcast_object_list(box, src=0)
     if mine is not None:
         raise mine
-    if box[0].error:
-        raise RuntimeError(f"rank zero: {box[0].error}")
-    return box[0].result
+    result, error = box[0]
+    if error:
+        raise RuntimeError(f"rank zero: {error}")
+    return result
 
 # %% ../../nbs/jobs/01_monitor.ipynb #46b735df
-def is_due(
-    step: int,  # from 0
-    every: int | str | Callable,  # k, "log", or a function of the step
-) -> bool:
-    "Is a step to be measured?"
+def is_due(step: int, every: int | str | Callable) -> bool:
+    'Is a step (from 0) to be measured, every k, at "log", or by a function of the step?'
     if callable(every):
         return bool(every(step))
     if every != "log":
@@ -285,10 +279,9 @@ class Monitor:
             references = {}
             if reference is None and self.points is not None and judges == "standing":
                 references = fixed_tasks.jury_references(self.points)
-            if not references:
-                references = fixed_tasks.known_references(
-                    self.points, reference, caller, patches=seed
-                )
+            references = references or fixed_tasks.known_references(
+                self.points, reference, caller, patches=seed
+            )
             if reference is None and "patches" in references:
                 _warn_of_patches()
             self.n_all = len(next(iter(references.values())))
@@ -419,11 +412,8 @@ class Monitor:
         ax.plot(x, y, "o-", color="C0", label="skill, 95 % interval")
         keep = self._find_any(self.best())
         ax.plot([keep.step], [keep.skill], "s", color="C1", label=f"keep: step {keep.step}")
-        gone = [s.step for s in steps if s.collapsed]
-        if gone:
-            ax.plot(
-                gone, [s.skill for s in steps if s.collapsed], "x", color="C3", label="collapse"
-            )
+        if gone := [(s.step, s.skill) for s in steps if s.collapsed]:
+            ax.plot(*zip(*gone, strict=True), "x", color="C3", label="collapse")
         for s in self.history:
             if s.failure:
                 ax.axvline(s.step, color="black", linestyle=":", lw=1)
@@ -642,11 +632,9 @@ class Monitor:
 
 # %% ../../nbs/jobs/01_monitor.ipynb #d6884ea2
 def _checked_metrics(metrics):  # name -> function of the model, or SynBenchSettings
-    functions = {} if metrics is None else metrics
+    functions, settings = {} if metrics is None else metrics, score.SynBenchSettings
     named = isinstance(functions, Mapping)
-    if not named or not all(
-        callable(f) or isinstance(f, score.SynBenchSettings) for f in functions.values()
-    ):
+    if not named or not all(callable(f) or isinstance(f, settings) for f in functions.values()):
         rule = "metrics must be name -> function of the model, or SynBenchSettings"
         got = type(metrics).__name__
         checks.refuse("Monitor", rule, got, "pass {'synbench': SynBenchSettings()}", TypeError)
@@ -675,9 +663,8 @@ def _chosen_labels(labels, column, points, index, n_all):  # class of a point, -
     rule, classes = "labels must be classes, two of them on four points", labels.classes[index]
     known = classes[classes >= 0]
     if labels.targets is not None or len(known) < 4 or len(known.unique()) < 2:
-        got = "real targets"
-        if labels.targets is None:
-            got = f"{len(known.unique())} classes on {len(known)} of the points looked at"
+        found = f"{len(known.unique())} classes on {len(known)} of the points looked at"
+        got = found if labels.targets is None else "real targets"
         checks.refuse("Monitor", rule, got, "label more points, or raise n_points")
     for note in labels.notes:
         warnings.warn(f"Monitor: {note}", stacklevel=3)

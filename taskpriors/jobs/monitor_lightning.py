@@ -21,10 +21,7 @@ class MonitorCallback(Callback):
     Reference: Lightning's callback interface.
     """
 
-    def __init__(
-        self,
-        monitor: Monitor,  # with the images, and `features=` if the module does more than forward
-    ) -> None:
+    def __init__(self, monitor: Monitor) -> None:
         super().__init__()
         if not isinstance(monitor, Monitor):
             rule = "monitor must be a Monitor"

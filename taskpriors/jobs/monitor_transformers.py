@@ -22,10 +22,7 @@ class MonitorCallback(TrainerCallback):
     Reference: the callback interface of transformers.
     """
 
-    def __init__(
-        self,
-        monitor: Monitor,  # with inputs, and `features=` for models that return a dictionary
-    ) -> None:
+    def __init__(self, monitor: Monitor) -> None:
         if not isinstance(monitor, Monitor):
             rule = "monitor must be a Monitor"
             remedy = "pass MonitorCallback(Monitor(inputs, reference=...))"

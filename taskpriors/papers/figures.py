@@ -106,9 +106,8 @@ def _check_ranking(ranking, caller):
 
 
 def _moments(ranking, caller):  # mean and variance of Tr(MG), each of shape (n_models,)
-    return tuple(
-        record.on_request(getattr(ranking, name), caller, name) for name in ("mean", "variance")
-    )
+    names = "mean", "variance"
+    return tuple(record.on_request(getattr(ranking, name), caller, name) for name in names)
 
 
 def _correlation_title(x, y, of=""):
@@ -118,12 +117,9 @@ def _correlation_title(x, y, of=""):
 # %% ../../nbs/papers/12_figures.ipynb #a9fbd1b6
 @results.in_style
 def plot_moments(
-    ranking: Ranking,  # of rank_models
-    *,
-    families: Mapping | None = None,  # model -> family, which is its colour; None is one colour
-    ax: Axes | None = None,  # matplotlib axes; None opens a figure
+    ranking: Ranking, *, families: Mapping | None = None, ax: Axes | None = None
 ) -> Axes:
-    "Variance against mean of Tr(MG), a point per model (Task Priors, Figure 3)."
+    "Variance against mean of Tr(MG), a point per model, coloured by family (Figure 3)."
     import seaborn as sns
 
     _check_ranking(ranking, "plot_moments")
@@ -179,18 +175,14 @@ def plot_predictions(ranking: Ranking) -> np.ndarray:
 
 # %% ../../nbs/papers/12_figures.ipynb #2ae6f078
 @results.in_style
-def plot_benchmarks(
-    ranking: Ranking,  # of rank_models
-    scores: DataFrame,  # model x task, of all models of the ranking
-) -> np.ndarray:  # two matplotlib axes
-    "Mean and variance over curated tasks against those of Tr(MG) (Task Priors, Figure 5)."
+def plot_benchmarks(ranking: Ranking, scores: DataFrame) -> np.ndarray:  # two matplotlib axes
+    "Mean and variance over curated tasks (model x task) against those of Tr(MG) (Figure 5)."
     import pandas as pd
 
     _check_ranking(ranking, "plot_benchmarks")
     mean, variance = _moments(ranking, "plot_benchmarks")
-    checks.check_instance(
-        scores, pd.DataFrame, "plot_benchmarks", "scores", remedy="pass a table of models x tasks"
-    )
+    remedy = "pass a table of models x tasks"
+    checks.check_instance(scores, pd.DataFrame, "plot_benchmarks", "scores", remedy=remedy)
     missing = [model for model in ranking.models if model not in scores.index]
     if missing:
         rule = "scores must hold every model of the ranking"
@@ -219,10 +211,8 @@ def plot_distributions(ranking: Ranking, ax: Axes | None = None) -> Axes:
 
 
 @results.in_style
-def plot_family(
-    ranking: Ranking,  # of rank_models, of one family
-) -> np.ndarray:  # two matplotlib axes
-    "Mean and variance of Tr(MG) beside accuracies over tasks (Task Priors, Figure 2)."
+def plot_family(ranking: Ranking) -> np.ndarray:  # two axes
+    "Mean and variance of Tr(MG) beside accuracies over tasks, of one family (Figure 2)."
     _check_ranking(ranking, "plot_family")
     mean, variance = _moments(ranking, "plot_family")
     left_ax, right_ax = axes = _axes(2, size=(4.4, 3.4))[0]
@@ -234,12 +224,12 @@ def plot_family(
 
 # %% ../../nbs/papers/12_figures.ipynb #6489c28f
 def prior_ablation(
-    features: Mapping,  # model -> features (n, d)
-    *,
-    priors: Sequence | None = None,  # models whose priors are taken; None is all and their product
-    temperature: float | None = None,  # of the edges; None is each prior's edge_temperature
+    features: Mapping, *, priors: Sequence | None = None, temperature: float | None = None
 ) -> DataFrame:
-    "E and Var of Tr(MG) of every model under the priors of models, and under the product of all."
+    """E and Var of Tr(MG) of every model under the priors of models, and under the product of all.
+
+    None takes the priors of all models and their product, each at its own edge_temperature.
+    """
     import pandas as pd
 
     remedy = "pass a dictionary model -> features"
@@ -296,9 +286,6 @@ def plot_priors(
     handles, names = zip(*selected, strict=True)
     ax.legend(handles, names, title="prior", loc="upper left", bbox_to_anchor=(1, 1))
     best = frame.loc[frame.groupby("prior")["mean"].idxmax()]
-    ax.set(
-        xlabel="E Tr(MG)",
-        ylabel="Var Tr(MG)",
-        title=f"{int(best.own.sum())} of {len(best)} priors rate their own model highest",
-    )
+    title = f"{int(best.own.sum())} of {len(best)} priors rate their own model highest"
+    ax.set(xlabel="E Tr(MG)", ylabel="Var Tr(MG)", title=title)
     return ax

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,13 +41,8 @@ class CheckedTask(NamedTuple):
     train: Tensor  # mask of the training points, shape (n,)
 
 
-def check_task(
-    labels: ArrayLike,  # class of each point, shape (n,)
-    train: ArrayLike,  # mask of the training points, shape (n,)
-    n: int,  # points
-    caller: str,  # who asks
-) -> CheckedTask:
-    "Labels and training mask of a task that can be learned and tested."
+def check_task(labels: ArrayLike, train: ArrayLike, n: int, caller: str) -> CheckedTask:
+    "Labels and training mask, each of shape (n,), of a task that can be learned and tested."
     mask = checks.check_split(train, n, caller).cpu()
     y, _ = present_classes(labels, caller, n=n)
     if len(y[mask].unique()) < 2:
@@ -71,9 +67,8 @@ def best_head_error(
     errors = []
     head = None
     values = checks.check_several(decays, "best_head_error", "decays")
-    for a in sorted(
-        checks.check_number(v, "best_head_error", "decays", low=0, low_open=True) for v in values
-    ):
+    above = partial(checks.check_number, low=0, low_open=True)
+    for a in sorted(above(v, "best_head_error", "decays") for v in values):
         head = fit_head(X[mask], y[mask], beta=a * int(mask.sum()), tol=tol, start=head)
         guess = present[head.logits(X[~mask]).argmax(1)]
         errors.append((guess != y[~mask]).double().mean().item())
@@ -81,14 +76,9 @@ def best_head_error(
 
 # %% ../../nbs/papers/02_fine_tuning.ipynb #c73ea6b5
 def epoch_batches(
-    n: int,  # points
-    batch_size: int,  # at most
-    n_steps: int,  # batches in all
-    *,
-    seed: int = 0,  # of the order of the points
-    start: int = 0,  # first batch that is wanted
-) -> Iterator:  # of positions, int64
-    "Batches without replacement: each epoch is one permutation, whose remainder is left out."
+    n: int, batch_size: int, n_steps: int, *, seed: int = 0, start: int = 0
+) -> Iterator:  # of positions
+    "Batches without replacement from `start` on: an epoch is one permutation without remainder."
     size = min(batch_size, n)
     per_epoch = n // size
     order, of_epoch = torch.empty(0, dtype=torch.long), -1
@@ -260,10 +250,7 @@ class _WithHead(nn.Module):
 class Numbered(Dataset):
     "Inputs with their positions."
 
-    def __init__(
-        self,
-        inputs: Any,  # with a length and items by position
-    ) -> None:
+    def __init__(self, inputs: Any) -> None:
         self.inputs = inputs
 
     def __len__(self):
@@ -327,11 +314,8 @@ def _with_fitted_head(network, X, y):
     network.head.bias.copy_(head.b - head.mean @ head.W)
 
 
-def inputs_digest(
-    inputs: Tensor | Dataset,  # a data set says its content in `fingerprint`
-    caller: str,  # who asks
-) -> str:
-    "What names the inputs of a run."
+def inputs_digest(inputs: Tensor | Dataset, caller: str) -> str:
+    "What names the inputs of a run; a data set says its content in `fingerprint`."
     if isinstance(inputs, Tensor):
         return store.digest_tensors(dict(inputs=inputs))
     name = getattr(inputs, "fingerprint", None)

@@ -17,18 +17,15 @@ from ..transfer.agreement import agreement_statistic
 # %% ../../nbs/papers/04_hyperparameters.ipynb #436205b2
 def _check_grids(grids: list, caller: str):
     "Refuse what is no list of grids."
-    checks.check_instance(
-        grids, (list, tuple), caller, "grids", remedy="pass one GaussianGrid each"
-    )
+    remedy = "pass one GaussianGrid each"
+    checks.check_instance(grids, (list, tuple), caller, "grids", remedy=remedy)
     for grid in grids:
         if not all(isinstance(getattr(grid, part, None), Tensor) for part in ("a", "b", "score")):
             rule, remedy = "grids must hold a, b and score", "pass what gaussian_grid returns"
             checks.refuse(caller, rule, type(grid).__name__, remedy, TypeError)
 
 
-def spread_ratios(
-    grids: list,  # GaussianGrid of every checkpoint, same (a, b)
-) -> Tensor:  # shape (A, B)
+def spread_ratios(grids: list) -> Tensor:  # shape (A, B)
     "Robust standard deviation of FR over that of RER, across checkpoints (B.5, left-hand plots)."
     from scipy.stats import iqr
 
@@ -36,20 +33,20 @@ def spread_ratios(
     if len(grids) < 2:
         rule, remedy = "grids must hold at least two checkpoints", "pass one grid per checkpoint"
         checks.refuse("spread_ratios", rule, len(grids), remedy)
-    flat = torch.from_numpy(iqr(torch.stack([g.flat for g in grids]).numpy(), axis=0))
-    risk = torch.from_numpy(iqr(torch.stack([g.risk for g in grids]).numpy(), axis=0))
+    values = [g.flat for g in grids], [g.risk for g in grids]
+    flat, risk = (torch.from_numpy(iqr(torch.stack(v).numpy(), axis=0)) for v in values)
     if (risk == 0).any():
         rule, got = "risks must differ between checkpoints", "an interquartile range of 0"
         checks.refuse("spread_ratios", rule, got, "pass more checkpoints")
     return flat / risk[:, None]
 
 # %% ../../nbs/papers/04_hyperparameters.ipynb #d4f10b86
-def choose_grid(
-    grids: list,  # GaussianGrid of every checkpoint, same (a, b)
-    *,
-    reference: ArrayLike | None = None,  # score per checkpoint, lower is better; None: spread ratio
-) -> tuple[float, float]:  # (a, b)
-    "Hyper-parameters by a rule of B.5: spread ratio closest to 1, or Kendall's tau-b."
+def choose_grid(grids: list, *, reference: ArrayLike | None = None) -> tuple[float, float]:
+    """Hyper-parameters (a, b) of checkpoints' grids by a rule of B.5.
+
+    The spread ratio closest to 1; with a `reference`, a score per checkpoint of which lower is
+    better, the largest Kendall's tau-b.
+    """
     _check_grids(grids, "choose_grid")
     if reference is None:
         quality = -spread_ratios(grids).clamp_min(1e-300).log().abs()
@@ -64,13 +61,9 @@ def choose_grid(
 
 # %% ../../nbs/papers/04_hyperparameters.ipynb #13a5c605
 def plot_choices(
-    grids: list,  # GaussianGrid of every checkpoint, same (a, b)
-    error: ArrayLike,  # what the scores should predict, one number per checkpoint, lower is better
-    ax: Axes | None = None,
-    *,
-    reference: ArrayLike | None = None,  # as for `choose_grid`: the right-hand plots
+    grids: list, error: ArrayLike, ax: Axes | None = None, *, reference: ArrayLike | None = None
 ) -> Axes:
-    """Agreement with an error, a line per a, a point per b (B.5, Figures 3 to 11).
+    """Agreement with an error per checkpoint, a line per a, a point per b (B.5, Figures 3 to 11).
 
     Left-hand plots have it against the spread ratio, right-hand plots against the agreement with a
     reference, such as LINEAR-VALID's error.

@@ -58,19 +58,14 @@ class PointAgreement(NamedTuple):
     high: float
 
 
-def point_agreement(
-    points: Series,  # E or Var of each model
-    truth: Series,  # what they are compared with
-    reading: float,  # largest error of a point
-) -> PointAgreement:
-    "Spearman's correlation with its range over 500 draws of the points within their errors."
+def point_agreement(points: Series, truth: Series, reading: float) -> PointAgreement:
+    "Spearman's correlation with its range over 500 draws of the points within `reading`."
     from scipy import stats
 
     noise = np.random.default_rng(0).uniform(-reading, reading, (500, len(points)))
     several = [stats.spearmanr(points + e, truth).statistic for e in noise]
-    return PointAgreement(
-        float(stats.spearmanr(points, truth).statistic), min(several), max(several)
-    )
+    value = float(stats.spearmanr(points, truth).statistic)
+    return PointAgreement(value, min(several), max(several))
 
 # %% ../../nbs/papers/11_mieb.ipynb #ecd8ed1e
 COARSE = 9  # the first tasks of the table; the others are fine ones

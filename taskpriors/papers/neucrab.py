@@ -94,9 +94,8 @@ def _head_pieces(ready, checkpoint):
     name, X = checkpoint.name, ready.features[checkpoint.name]
     key = store.digest_tensors(dict(features=X, labels=ready.y, train=ready.train), "heads")
     compute = partial(_timed_error, fine_tuning.best_head_error, X, ready.y, ready.train)
-    yield _Piece(
-        "heads", ready.task.name, name, subsamples.FULL, 0, len(X), X.shape[1], key, compute
-    )
+    seen = subsamples.FULL, 0, len(X), X.shape[1]
+    yield _Piece("heads", ready.task.name, name, *seen, key, compute)
 
 
 def _least_error(network, inputs, y, train, options):
@@ -114,10 +113,8 @@ def _tuning_pieces(ready, checkpoint, options):
     elif options is not None and checkpoint.network is not None and inputs is not None:
         attempt = partial(_least_error, checkpoint.network, inputs, ready.y, ready.train, options)
         recorded = {k: str(v) for k, v in options.items() if k not in ("folder", "save_every")}
-        network = description_of(checkpoint.network)
-        depends = dict(
-            network=network, inputs=fine_tuning.inputs_digest(inputs, ME), options=recorded
-        )
+        depends = dict(network=description_of(checkpoint.network), options=recorded)
+        depends["inputs"] = fine_tuning.inputs_digest(inputs, ME)
     if attempt is not None:
         task_digest = store.digest_tensors(dict(labels=ready.y, train=ready.train))
         key = store.digest_json(dict(depends, task=task_digest, kind="fine-tuning"))
@@ -129,12 +126,8 @@ def _tuning_pieces(ready, checkpoint, options):
 def _score_pieces(ready, checkpoint, scoring, sizes):
     name = checkpoint.name
     pool = ready.train.nonzero().flatten()
-    context = dict(
-        metrics=scoring.metrics,
-        seed=scoring.seed,
-        definitions=registry.DEFINITIONS,
-        grid=tau_tables.GRID,
-    )
+    context: dict[str, Any] = dict(definitions=registry.DEFINITIONS, grid=tau_tables.GRID)
+    context |= dict(metrics=scoring.metrics, seed=scoring.seed)
     context["extra"] = {k: description_of(f) for k, f in scoring.extra.items()}
     for per, seed in sizes:
         index = subsamples.subsample(ready.y, pool, per, seed)
@@ -158,14 +151,9 @@ class _Shelf(NamedTuple):
         return self.root and store.find_json(self.path(piece), piece.key, caller=ME)
 
     def do(self, piece):  # dict
-        return store.cached_json(
-            self.path(piece),
-            piece.compute,
-            piece.key,
-            caller=ME,
-            name=f"{piece.task}: {piece.kind} of {piece.model}",
-            root=self.root,
-        )
+        said: dict[str, Any] = dict(caller=ME, name=f"{piece.task}: {piece.kind} of {piece.model}")
+        path = self.path(piece)
+        return store.cached_json(path, piece.compute, piece.key, **said, root=self.root)
 
 # %% ../../nbs/papers/06_neucrab.ipynb #b3c0ebaa
 @documented
@@ -203,9 +191,8 @@ def _plan(pieces, shelf, ready, recipe):  # NeuCRaBPlan
 
     groups: dict = {}
     for piece in pieces:
-        groups.setdefault((piece.kind, piece.task), {}).setdefault(piece.per_class, []).append(
-            piece
-        )
+        sizes = groups.setdefault((piece.kind, piece.task), {})
+        sizes.setdefault(piece.per_class, []).append(piece)
     rows = []
     for (kind, task), sizes in groups.items():
         every = [p for group in sizes.values() for p in group]
@@ -243,10 +230,7 @@ class NeuCRaB(results.Result):
 
         checks.check_choice(truth, ("best", "head", "tuned"), ME, "truth")
         at = pd.MultiIndex.from_frame(self.truth[["task", "model"]])
-        if truth == "best":
-            values = self.truth[["head", "tuned"]].min(axis=1)
-        else:
-            values = self.truth[truth]
+        values = self.truth[["head", "tuned"] if truth == "best" else [truth]].min(axis=1)
         return pd.Series(values.to_numpy(dtype=float), index=at, name="error").dropna()
 
     def _judged(self, truth):  # errors, if they can be agreed with
@@ -304,12 +288,10 @@ class NeuCRaB(results.Result):
         first = names[0] if first is None else checks.check_choice(first, names, ME, "first")
         rivals = [k for k in (names if metrics is None else metrics) if k != first]
         options: dict[str, Any] = dict(families=self.families, n_resamples=n_resamples)
-        table = tau_tables.metric_leads(
-            self.scores, error, taus, metrics=rivals, first=first, **options
-        )
-        return table.assign(
-            established=tau_tables.established(table, error.index.get_level_values(0).nunique())
-        )
+        options |= dict(metrics=rivals, first=first)
+        table = tau_tables.metric_leads(self.scores, error, taus, **options)
+        n_tasks = error.index.get_level_values(0).nunique()
+        return table.assign(established=tau_tables.established(table, n_tasks))
 
     def __repr__(self):
         n_tasks, n_models = self.truth["task"].nunique(), self.truth["model"].nunique()
@@ -382,10 +364,9 @@ class NeuCRaB(results.Result):
 def _judged_checkpoints(models):
     entries = checks.check_several(models, ME, "models")
     checkpoints = [subsamples.Checkpoint(m) if isinstance(m, str) else m for m in entries]
+    remedy = "pass a name or a Checkpoint"
     for c in checkpoints:
-        checks.check_instance(
-            c, subsamples.Checkpoint, ME, "a model", remedy="pass a name or a Checkpoint"
-        )
+        checks.check_instance(c, subsamples.Checkpoint, ME, "a model", remedy=remedy)
     return _named_once(checkpoints, "checkpoints")
 
 

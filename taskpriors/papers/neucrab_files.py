@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
@@ -45,9 +46,7 @@ def _beside(folder, stem, endings):  # Path or None
     return next((path for path in paths if path.is_file()), None)
 
 
-def is_feature_folder(
-    task: str,  # as it was named
-) -> bool:
+def is_feature_folder(task: str) -> bool:
     "Does a folder hold labels beside files of features?"
     return _beside(Path(task).expanduser(), "labels", _LABELS) is not None
 
@@ -63,13 +62,8 @@ class FolderTask(NamedTuple):
     heads: dict[str, tuple]  # name of a model -> weight and bias of its own classifier
 
 
-def folder_task(
-    task: str,  # folder
-    models: Sequence,  # names of files in it, without endings
-    *,
-    train: float = 0.8,  # share of the training points if there is no train.npy
-) -> FolderTask:
-    "A task from files of features, labels, source probabilities and heads."
+def folder_task(task: str, models: Sequence, *, train: float = 0.8) -> FolderTask:
+    "A task from the files of a folder: features of models, labels, source probabilities and heads."
     folder = Path(task).expanduser()
     features, probs, heads = {}, {}, {}
     for model in models:
@@ -87,21 +81,13 @@ def folder_task(
         rule = f"{folder.name} must have a label for each point"
         checks.refuse(_ME, rule, "points without", "leave these points out")
     mask = _beside(folder, "train", (".npy",))
-    split = train if mask is None else torch.from_numpy(_mask(mask))
+    split = train if mask is None else torch.from_numpy(np.load(mask, allow_pickle=False))
     checked = subsamples.CheckpointTask(folder.name, features, labels.classes, split, probs)
     return FolderTask(checked, heads)
 
-
-def _mask(path):
-    import numpy as np
-
-    return np.load(path, allow_pickle=False)
-
 # %% ../../nbs/papers/09_neucrab_files.ipynb #b202015b
-def question_folder(
-    folder: str,  # with images/, questions/ and answers.csv
-) -> subsamples.CheckpointTask:
-    "A task from features of images, features of questions, and annotators' answers."
+def question_folder(folder: str) -> subsamples.CheckpointTask:
+    "A task from a folder's images/, questions/ and answers.csv (of annotators)."
     import pandas as pd
 
     place = Path(folder).expanduser()
@@ -131,11 +117,7 @@ def question_folder(
 class ImageInputs(Dataset):
     "Images as a network takes them, under a name that says their content."
 
-    def __init__(
-        self,
-        parts: Sequence,  # of ImageSource, one after another
-        transform: Any,  # PIL image -> tensor
-    ) -> None:
+    def __init__(self, parts: Sequence, transform: Any) -> None:
         self.parts, self.transform = parts, transform
         self.ends = torch.tensor([len(part) for part in parts]).cumsum(0).tolist()
         named = [part.fingerprint for part in parts]
@@ -150,10 +132,8 @@ class ImageInputs(Dataset):
         return torch.as_tensor(self.transform(part[i - self.ends[k] + len(part)]))
 
 
-def source_head(
-    network: str,  # name, as `embed` takes it
-) -> tuple | None:  # weight (n_source, d), bias (n_source,); None if it has no trained one
-    "The linear layer by which a pretrained network of timm classifies."
+def source_head(network: str) -> tuple | None:  # weight (n_source, d), bias (n_source,)
+    "The linear layer by which a pretrained network of timm classifies, None without a trained one."
     import timm
 
     if not timm.is_model(network.partition(".")[0]) or "@" in network:
@@ -180,9 +160,7 @@ def image_task(
             rule, remedy = f"the images of {name} must have labels", "name a folder of subfolders"
             checks.refuse(_ME, rule, "none", remedy)
     labels = torch.cat([torch.as_tensor(part.labels) for part in parts])
-    split: Any = train
-    if len(parts) > 1:
-        split = torch.arange(len(labels)) < len(parts[0])
+    split: Any = torch.arange(len(labels)) < len(parts[0]) if len(parts) > 1 else train
     features, image_inputs = {}, {}
     for model, network in networks.items():
         encoder = load_encoder(network)
@@ -193,9 +171,7 @@ def image_task(
     return subsamples.CheckpointTask(name, features, labels, split, inputs=image_inputs or None)
 
 
-def trained_network(
-    name: str,  # of a network, as `embed` takes it
-) -> torch.nn.Module:
+def trained_network(name: str) -> torch.nn.Module:
     "The network that fine-tuning changes."
     module = load_encoder(name).module
     if module is None:
@@ -204,10 +180,8 @@ def trained_network(
     return module
 
 
-def family_of(
-    model: str,  # name of a network or file
-) -> str:
-    "The letters that a name begins with: resnet of resnet50.a1_in1k."
+def family_of(model: str) -> str:
+    "The letters that the name of a network or file begins with: resnet of resnet50.a1_in1k."
     stem = re.split(r"[/:]", model)[-1]
     letters = re.match(r"[A-Za-z]+", stem)
     return letters[0].lower() if letters else stem
@@ -236,9 +210,8 @@ def neucrab_page(result: NeuCRaB) -> str:  # HTML
         except ValueError as e:  # a grid that says nothing, as of four equal risks
             plt.close()  # the figure that was begun
             parts.append((title, _escaped(str(e))))
-    parts += [
-        (title, table.to_html(float_format="{:.3f}".format)) for title, table in shown.items()
-    ]
+    digits = "{:.3f}".format
+    parts += [(title, table.to_html(float_format=digits)) for title, table in shown.items()]
     body = "\n".join(f"<h2>{_escaped(title)}</h2>\n{text}" for title, text in parts)
     heading = _escaped(repr(result).split("\n")[0])
     style = "body{font:15px sans-serif;max-width:70em;margin:2em auto}img{max-width:100%}"
@@ -285,9 +258,7 @@ def _tables(result, place):  # write csv files, the page and the result
 
 
 def cost_table(
-    tasks: Sequence,  # of CheckpointTask
-    checkpoints: Sequence,  # of Checkpoint
-    per_class: Sequence,  # N/K, each a number or "full"
+    tasks: Sequence, checkpoints: Sequence, per_class: Sequence
 ) -> DataFrame:  # task, model, per_class, metric, points, operations, seconds
     "Operations, counted, and seconds, measured, of the metrics of Table 8 on one subsample each."
     import pandas as pd

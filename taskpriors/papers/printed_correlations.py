@@ -24,9 +24,7 @@ class PrintedRows(NamedTuple):
     correlations: dict[str, str]  # metric -> its printed correlation
 
 
-def rows_of(
-    table: str,  # "Table 7" or "Table 19"
-) -> PrintedRows:
+def rows_of(table: str) -> PrintedRows:
     "The rows of SynBench without bounds, the accuracies and the printed correlations."
     wide = published_table("SynBench", table).pivot(index="row", columns="column", values="value")
     printed = wide.pop("Pearson")
@@ -39,18 +37,13 @@ def rows_of(
     return PrintedRows(rows, accuracy, printed.to_dict())
 
 
-def half_unit(
-    text: str,  # a number as printed
-) -> float:
+def half_unit(text: str) -> float:
     "Half a unit of the last printed digit."
     return 0.5 * 10.0 ** -len(text.partition(".")[2])
 
 # %% ../../nbs/papers/14_printed_correlations.ipynb #af81206f
-def over_rounding(
-    row: list,  # printed numbers, as text
-    truth: list,  # the same
-) -> tuple[float, float]:
-    "Least and largest correlation of numbers that round to what is printed."
+def over_rounding(row: list, truth: list) -> tuple[float, float]:
+    "Least and largest correlation of two rows of numbers that round to what is printed."
     text = [*row, *truth]
     centre = np.array(text, float)
     n = len(row)
@@ -74,9 +67,7 @@ def over_rounding(
     return ends[0], ends[1]
 
 # %% ../../nbs/papers/14_printed_correlations.ipynb #83be53a6
-def recomputed_correlations(
-    table: str,  # "Table 7" or "Table 19"
-) -> DataFrame:  # a row per printed correlation: printed, recomputed, low, high, follows
+def recomputed_correlations(table: str) -> DataFrame:  # printed, recomputed, low, high, follows
     "Printed correlations beside those of their own rows, and the interval over roundings."
     import pandas as pd
 
@@ -87,18 +78,9 @@ def recomputed_correlations(
         low, high = over_rounding(row, printed.accuracy)
         text = printed.correlations[name]
         room = half_unit(text)
-        entries.append(
-            dict(
-                row=name,
-                printed=text,
-                recomputed=agreement.agreement_statistic(
-                    np.array(row, float), truth, method="pearson"
-                ),
-                low=low,
-                high=high,
-                follows=low - room <= float(text) <= high + room,
-            )
-        )
+        ours = agreement.agreement_statistic(np.array(row, float), truth, method="pearson")
+        entry = dict(row=name, printed=text, recomputed=ours, low=low, high=high)
+        entries.append(dict(entry, follows=low - room <= float(text) <= high + room))
     return pd.DataFrame(entries).set_index("row")
 
 # %% ../../nbs/papers/14_printed_correlations.ipynb #2a6addad
@@ -117,17 +99,12 @@ def task_correlations() -> list[DataFrame]:  # 27 tasks and "AVG acc." by five m
     ]
 
 
-def ranks(
-    correlations: DataFrame,  # tasks by metrics
-    *,
-    turned: bool,  # count a lower validation loss and a shorter code as better?
-    method: str = "average",  # ranks of ties: "average", "min" or "max"
-) -> DataFrame:  # the same shape; rank one is the largest
-    "Ranks of the metrics on each task by the correlation with its accuracy."
+def ranks(correlations: DataFrame, *, turned: bool, method: str = "average") -> DataFrame:
+    """Ranks of the metrics on each task by the correlation with its accuracy, the largest first.
+
+    `turned` counts a lower validation loss and a shorter code as better; `method` is that of ties.
+    """
     import pandas as pd
 
-    signs = pd.Series(
-        [-1 if turned and metric in LOWER_IS_BETTER else 1 for metric in correlations],
-        index=correlations.columns,
-    )
+    signs = pd.Series({m: -1 if turned and m in LOWER_IS_BETTER else 1 for m in correlations})
     return (signs * correlations).rank(axis=1, ascending=False, method=method)

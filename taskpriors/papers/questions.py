@@ -28,14 +28,12 @@ def _components(X, most):  # shape (n, k), of mean square length one
 
 @documented
 def fused_features(
-    images: ArrayLike,  # features of the images, shape (n, d)
-    questions: ArrayLike,  # features of the questions of the same points, shape (n, e)
-    *,
-    n_components: int = 24,  # of each set at most
+    images: ArrayLike, questions: ArrayLike, *, n_components: int = 24
 ) -> Tensor:  # shape (n, k + l + k l), float32
     """Features of images and of their questions, joined so that a linear head can relate them.
 
-    The inner product of two rows is (1 + a)(1 + b) - 1, with a and b those of the components.
+    The inner product of two rows is (1 + a)(1 + b) - 1, with a and b those of the components, of
+    which each set has at most `n_components`.
     Reference: in the place of the multimodal encoder of Ding et al., PACTran (2022), appendix C.1.
     """
     caller = "fused_features"
@@ -57,11 +55,7 @@ class ToyQuestions(NamedTuple):
     answers: Tensor  # of ten annotators, shape (n, 10)
 
 
-def toy_questions(
-    n: int = 600,  # questions
-    *,
-    noise: float = 0.3,  # in the features of the images
-) -> ToyQuestions:
+def toy_questions(n: int = 600, *, noise: float = 0.3) -> ToyQuestions:
     "Questions for the colour of one of two objects; neither set of features knows the answer."
     g = torch.Generator().manual_seed(0)
     colours, side = torch.randint(4, (n, 2), generator=g), torch.randint(2, (n,), generator=g)
@@ -76,12 +70,9 @@ def toy_questions(
 
 # %% ../../nbs/papers/08_questions.ipynb #e56a7928
 def drawn_answers(
-    answers: ArrayLike,  # of each annotator, whole numbers, shape (n, A); -1 where one gave none
-    *,
-    n_answers: int = 100,  # most frequent ones that are classes
-    seed: Seed | None = 0,
+    answers: ArrayLike, *, n_answers: int = 100, seed: Seed | None = 0
 ) -> Tensor:  # shape (n,), int64; -1 where the drawn answer is no class
-    "The answer of one annotator a question, drawn at random."
+    "The answer of one annotator a question, drawn at random from (n, A); -1 is none or no class."
     caller = "drawn_answers"
     votes = checks.as_tensor(answers, caller, "answers").cpu()
     if votes.ndim != 2 or votes.is_floating_point() or votes.min() < -1:
@@ -94,10 +85,9 @@ def drawn_answers(
     names, counts = votes[votes >= 0].unique(return_counts=True)
     most = checks.check_count(n_answers, caller, "n_answers", low=2)
     classes = names[counts.argsort(descending=True, stable=True)[:most]]
-    chance = torch.rand(votes.shape, generator=checks.check_generator(seed, caller)).masked_fill(
-        votes < 0, -1
-    )
-    sampled = votes.gather(1, chance.argmax(1)[:, None])[:, 0].long()
+    chance = torch.rand(votes.shape, generator=checks.check_generator(seed, caller))
+    annotator = chance.masked_fill(votes < 0, -1).argmax(1)
+    sampled = votes.gather(1, annotator[:, None])[:, 0].long()
     return torch.where(torch.isin(sampled, classes), sampled, -1)
 
 # %% ../../nbs/papers/08_questions.ipynb #8cea4d2f

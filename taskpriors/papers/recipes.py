@@ -9,7 +9,7 @@ __all__ = []
 import inspect
 import shutil
 import textwrap
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from importlib.resources import files
 from importlib.util import find_spec
@@ -33,11 +33,8 @@ from ..toml import packaged_toml
 PAPERS = {"Task Priors": "task_priors", "PACTran": "pactran", "SynBench": "synbench"}
 
 
-def published_table(
-    paper: str,  # "Task Priors", "PACTran" or "SynBench"
-    table: str,  # its figure or table, as "Table 7"
-) -> DataFrame:  # columns row, column, value and error, all text; no row if nothing is printed
-    "The numbers that a paper prints in one of its tables."
+def published_table(paper: str, table: str) -> DataFrame:
+    'The numbers of a paper\'s table, such as "Table 7": row, column, value and error, all text.'
     import pandas as pd
 
     name = PAPERS[checks.check_choice(paper, tuple(PAPERS), "published_table", "paper")]
@@ -83,17 +80,11 @@ class Item(Result):
     def n_images(self) -> int | None:
         "Images that each network sees; None if that is the size of the data."
         if self.action in ("scores", "by_size", "attack_distances"):
-            usual = SynBenchSettings()
-            n_train, n_test, scales = (
-                self.settings.get(name, getattr(usual, name))
-                for name in ("n_train", "n_test", "scales")
-            )
-            n_train = max(self.settings.get("sizes", [n_train]))
-            return 2 * (n_train + n_test) * len(scales)  # in both conventions
+            usual = asdict(SynBenchSettings()) | self.settings
+            n_train = max(usual.get("sizes", [usual["n_train"]]))
+            return 2 * (n_train + usual["n_test"]) * len(usual["scales"])  # in both conventions
         if self.action == "robust_probing" and not self.small:  # at most, to train and to test
-            sizes = [
-                zip(source["n"], (50_000, 10_000), strict=True) for source in self.data.values()
-            ]
+            sizes = (zip(s["n"], (50_000, 10_000), strict=True) for s in self.data.values())
             return sum(min(n, most) for pair in sizes for n, most in pair)
         if self.action == "distances":  # real ones and those of two Gaussians
             return 3 * len(self.data) * self.settings["n_images"]
@@ -129,9 +120,7 @@ class Item(Result):
 
 # %% ../../nbs/papers/13_recipes.ipynb #f7783601
 @lru_cache
-def read_recipes(
-    name: str,  # of a paper, see PAPERS
-) -> dict[str, Any]:
+def read_recipes(name: str) -> dict[str, Any]:
     "The recipes of one paper, as its file has them."
     return packaged_toml(f"papers/{name}.toml")
 
@@ -168,11 +157,9 @@ def _full_notes(item):
     for why, names in left_out.items():
         some = _in_words(names) if len(names) < 4 else words.counted(len(names), "network")
         notes.append(f"Left out: {some} ({why}); --network NAME=FILE adds one.")
-    closed = [name for name, source in item.data.items() if "folder" in source]
-    if closed:
-        notes.append(
-            f"Left out: {_in_words(closed)}, unless --folder NAME=FOLDER names the images."
-        )
+    if closed := [name for name, source in item.data.items() if "folder" in source]:
+        remedy = "unless --folder NAME=FOLDER names the images"
+        notes.append(f"Left out: {_in_words(closed)}, {remedy}.")
     remarks = filter(None, (item.note, item.unproven))
     return notes + [f"{remark[0].upper()}{remark[1:]}." for remark in remarks]
 
@@ -215,20 +202,15 @@ def _item(recipes, entry, miniature) -> Item:
     )
 
 
-def paper_items(
-    *,
-    miniature: bool = False,  # of a small run
-) -> dict[str, Item]:
-    "All items that have a recipe."
-    every = [read_recipes(name) for name in PAPERS.values()]
-    items = [_item(recipes, entry, miniature) for recipes in every for entry in recipes["items"]]
+def paper_items(*, miniature: bool = False) -> dict[str, Item]:
+    "All items that have a recipe, or their small runs."
+    every = map(read_recipes, PAPERS.values())
+    items = (_item(recipes, entry, miniature) for recipes in every for entry in recipes["items"])
     return {item.name: item for item in items}
 
 # %% ../../nbs/papers/13_recipes.ipynb #c4ba4ccf
-def network_problem(
-    name: str,  # of a network, as a recipe names it
-) -> str:  # empty if timm or the zoo has it, or if it is OWNER/NAME on the hub
-    "Why a name of a network cannot be used."
+def network_problem(name: str) -> str:
+    "Why a recipe's network cannot be used; empty if timm, the zoo or the hub can be asked for it."
     import timm
 
     if name.startswith(NONE):
@@ -245,10 +227,8 @@ def network_problem(
     return ""
 
 
-def data_problem(
-    source: dict,  # of a data set, as a recipe describes it
-) -> str:  # empty if it can be asked for
-    "Why a data set cannot be asked for, without asking for it."
+def data_problem(source: dict) -> str:
+    "Why a recipe's data set cannot be asked for, found without asking for it; or nothing."
     import torchvision
 
     if "folder" in source:
@@ -268,9 +248,7 @@ def data_problem(
     return ""
 
 # %% ../../nbs/papers/13_recipes.ipynb #411c29b1
-def is_cached(
-    name: str,  # of a network in timm or the zoo
-) -> bool:
+def is_cached(name: str) -> bool:
     "Can the network be built here and now, without a download?"
     if name.startswith("zoo/") or "@" in name or Path(name).is_file():
         return True
@@ -282,23 +260,15 @@ def is_cached(
     config = timm.get_pretrained_cfg(name)
     if config is None or not config.hf_hub_id:
         return False
-    paths = (
-        try_to_load_from_cache(config.hf_hub_id, f)
-        for f in ("model.safetensors", "pytorch_model.bin")
-    )
-    return any(isinstance(path, str) for path in paths)
+    names = "model.safetensors", "pytorch_model.bin"
+    return any(isinstance(try_to_load_from_cache(config.hf_hub_id, f), str) for f in names)
 
 # %% ../../nbs/papers/13_recipes.ipynb #f133d404
-def is_named_source(
-    folder: str | Path,  # as somebody names it
-) -> bool:
+def is_named_source(folder: str | Path) -> bool:
     "Is it a data set by its name, such as tfds/smallnorb:label_azimuth, and no folder?"
     kind, slash, _ = str(folder).partition("/")
-    return (
-        bool(slash)
-        and kind in ("tfds", "hfds", "hfids", "wds", "torch")
-        and not Path(folder).exists()
-    )
+    is_source = bool(slash) and kind in ("tfds", "hfds", "hfids", "wds", "torch")
+    return is_source and not Path(folder).exists()
 
 
 def open_data(
@@ -350,17 +320,12 @@ def item_table() -> DataFrame:  # one row per item
         lacks += ["the images"] if item.data else []
         here = "yes" if not lacks else f"no: {' and '.join(lacks)}"
         notes = " ".join(item.notes)
-        rows.append(
-            dict(item=item.name, shows=item.title, needs=item.needs, here=here, notes=notes)
-        )
+        shown = dict(shows=item.title, needs=item.needs, here=here, notes=notes)
+        rows.append(dict(item=item.name, **shown))
     return pd.DataFrame(rows).set_index("item")
 
 # %% ../../nbs/papers/13_recipes.ipynb #c3a30f8c
-def plan_item(
-    item: Item,
-    *,
-    count: bool = True,  # operations, which takes a forward pass without numbers
-) -> DataFrame:  # one row per network, with what it costs
+def plan_item(item: Item, *, count: bool = True) -> DataFrame:  # a row each
     "Downloads and arithmetic of each network of timm, from its architecture alone."
     import pandas as pd
 
@@ -422,20 +387,14 @@ def _size(mib):  # in words
 _RATES = {"a processor": 1e11, "a GPU": 2e13}  # operations a second, of single precision
 
 
-def feature_gib(
-    item: Item, plan: DataFrame
-) -> float:  # GiB; 0 where features are not held together, or where sizes are not known
+def feature_gib(item: Item, plan: DataFrame) -> float:  # GiB; 0 if unknown
     "Memory of the features of all networks on all data sets of an item of PACTran."
     if item.action != "neucrab" or "width" not in plan or item.settings.get("cost"):
         return 0.0
     return 4 * sum(item.data_sizes.values()) * float(plan["width"].sum()) / 2**30
 
 
-def plan_summary(
-    item: Item,
-    plan: DataFrame,  # of plan_item
-    device: str | None = None,  # where networks will run
-) -> list[str]:  # sentences
+def plan_summary(item: Item, plan: DataFrame, device: str | None = None) -> list[str]:  # sentences
     "What an item will fetch, hold and compute, added up."
     sentences = list(item.notes)
     if item.networks:
@@ -469,9 +428,7 @@ def plan_summary(
             sentences.append(f"Images: {name} must be passed: {source['folder']}.")
         elif "images" not in source:
             sentences.append(f"Images: {name}{size}.")
-    if not item.networks and not item.data:
-        sentences.append(f"It needs {item.needs}.")
-    return sentences
+    return sentences if item.networks or item.data else [*sentences, f"It needs {item.needs}."]
 
 
 _ON_TOP = {  # what an action computes beside forward passes
@@ -512,13 +469,10 @@ class ItemPlan:
         parts = []
         if len(self.networks):
             problem = self.networks["problem"]
-            networks = self.networks[problem == ""].drop(
-                columns=["problem", "width"], errors="ignore"
-            )
+            unshown = ["problem", "width"]
+            networks = self.networks[problem == ""].drop(columns=unshown, errors="ignore")
             if "cached" in networks:
-                networks = networks.assign(
-                    cached=networks["cached"].map({True: "yes", False: "no"})
-                )
+                networks["cached"] = networks["cached"].map({True: "yes", False: "no"})
             networks = networks.rename(columns=_HEADINGS)
             if len(networks):
                 widest = min(43, networks["weights"].str.len().max())
@@ -536,10 +490,7 @@ class ItemPlan:
         return "\n".join([*parts, *map(wrap, self.summary)])
 
 
-def plan_of(
-    item: Item,
-    device: str | None = None,  # where networks will run
-) -> ItemPlan:
+def plan_of(item: Item, device: str | None = None) -> ItemPlan:
     "What an item will fetch, hold and compute."
     networks = plan_item(item)
     return ItemPlan(networks, plan_summary(item, networks, device))

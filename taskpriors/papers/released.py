@@ -26,12 +26,12 @@ from ..transfer.pactran import npactran_dirichlet, npactran_gamma
 
 # %% ../../nbs/papers/12_released.ipynb #146f8816
 def squared_kernel_tasks(
-    features: Tensor,  # of the prior model, shape (n, d)
-    n_tasks: int,
-    *,
-    temperature: float = 500.0,  # in the unit of the square of the centred cosine kernel
+    features: Tensor, n_tasks: int, *, temperature: float = 500.0
 ) -> Tensor:  # shape (n_tasks, n)
-    "Tasks of the prefix sampler that is given the centred cosine kernel as if it were a factor."
+    """Tasks of the prefix sampler that is given the centred cosine kernel as if it were a factor.
+
+    The temperature is in the unit of the square of that kernel.
+    """
     Z = kernel_factor(features)
     n_bytes = Z.element_size() * len(Z) ** 2
     checks.check_memory(n_bytes, "squared_kernel_tasks", "pass fewer points", device=Z.device)
@@ -40,12 +40,8 @@ def squared_kernel_tasks(
 
 # %% ../../nbs/papers/12_released.ipynb #78675c34
 def training_recall(
-    features: Tensor,  # shape (n, d)
-    tasks: Tensor,  # 0 or 1, shape (n_tasks, n)
-    *,
-    n_epochs: int = 100,
-    batch_size: int = 256,
-) -> Tensor:  # shape (n_tasks,), float64, in [0, 1]; NaN for a task without class 1
+    features: Tensor, tasks: Tensor, *, n_epochs: int = 100, batch_size: int = 256
+) -> Tensor:  # shape (n_tasks,), float64; NaN for a task without class 1
     "Recall of class 1 by linear probes on their own training points, as released."
     X = features.float()
     Y = tasks.T.to(X)
@@ -79,10 +75,8 @@ class ReleasedStatistics(NamedTuple):
 
 
 def released_moments(
-    features: Mapping,  # model -> features (n, d)
-    prior: Tensor,  # features of the prior model, shape (n, r)
-    temperature: float,  # of the edges, in the unit of a kernel of Frobenius norm one
-) -> tuple[Tensor, Tensor]:  # mean and variance, each of shape (n_models,)
+    features: Mapping, prior: Tensor, temperature: float
+) -> tuple[Tensor, Tensor]:  # each of shape (n_models,)
     "E and Var of Tr(MG) over directed graphs, kernels over their Frobenius norms."
     factors = {name: kernel_factor(X, scale="frobenius") for name, X in features.items()}
     P = kernel_factor(prior, scale="frobenius")
@@ -130,26 +124,17 @@ RELEASED = {  # what neucrab computes beside the registry's metrics
 PAIRS = ((0.1, 1.0), (0.1, 10.0), (1.0, 10.0), (1.0, 100.0), (10.0, 100.0), (10.0, 1000.0))
 
 
-def summed_flatness(
-    flat: Sequence,  # FR over tau_tables.GRID of the mean loss, rows are values of a
-    n: int,  # points
-    n_classes: int,
-) -> list[list[float]]:  # FR of the summed loss
-    "The flatness of the released code, from that of the derivation."
+def summed_flatness(flat: Sequence, n: int, n_classes: int) -> list[list[float]]:  # rows are a
+    "FR of the summed loss, as the released code has it, from FR over tau_tables.GRID of the mean."
     rows = []
     for a, row in zip(tau_tables.GRID["a"], flat, strict=True):
-        scales = [n_classes * b / (2 * a * n) for b in tau_tables.GRID["b"]]
-        rows.append(
-            [s * math.log1p(n * math.expm1(f / s)) for s, f in zip(scales, row, strict=True)]
-        )
+        pairs = zip((n_classes * b / (2 * a * n) for b in tau_tables.GRID["b"]), row, strict=True)
+        rows.append([s * math.log1p(n * math.expm1(f / s)) for s, f in pairs])
     return rows
 
 # %% ../../nbs/papers/12_released.ipynb #ea8ef287
-def released_rows(
-    rows: DataFrame,  # scores of NeuCRaB
-    n_classes: Mapping,  # task -> K
-) -> DataFrame:  # the same columns
-    "Scores with the flatness of the released code."
+def released_rows(rows: DataFrame, n_classes: Mapping) -> DataFrame:  # the same columns
+    "Scores of NeuCRaB with the flatness of the released code; `n_classes` is of each task."
     flat = [
         summed_flatness(row.flat, row.per_class * n_classes[row.task], n_classes[row.task])
         for row in rows.itertuples()
@@ -158,9 +143,7 @@ def released_rows(
 
 
 def released_taus(
-    rows: DataFrame,  # of `released_rows`, with the scores of RELEASED
-    error: Series,  # over (task, model)
-    metrics: Mapping,  # row of the paper's table -> name in METRICS; PT-Gauss is added
+    rows: DataFrame, error: Series, metrics: Mapping
 ) -> DataFrame:  # task, per_class, seed, row, tau
     "Kendall's tau-b of each row of Tables 4 to 7 on every subsample, as the released code has it."
     import pandas as pd

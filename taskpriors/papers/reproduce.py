@@ -15,7 +15,7 @@ from typing import Any
 import taskpriors.checks as checks
 import taskpriors.store as store
 from ..checks import DataFrame
-from . import actions, attack_distances, recipes, task_priors_actions
+from . import actions, pactran_actions, recipes, task_priors_actions
 from .printed_correlations import half_unit
 from ..show.plots import drawn_png
 from ..show.words import counted
@@ -82,11 +82,8 @@ def compare_cells(
     return pd.DataFrame(rows, columns=order)
 
 # %% ../../nbs/papers/16_reproduce.ipynb #0d9e59ba
-def folders_of_data(
-    entries: str | Path | Sequence | None,  # a folder, or NAME=FOLDER, or several
-    item: recipes.Item,
-) -> dict[str, str]:  # data set of the item -> folder of images
-    "A folder alone serves all data sets; NAME=FOLDER serves one of them."
+def folders_of_data(entries: str | Path | Sequence | None, item: recipes.Item) -> dict[str, str]:
+    "The folders of an item's data: one alone serves all, and NAME=FOLDER serves one of them."
     folders: dict = {}
     for text in [entries] if isinstance(entries, (str, Path)) else entries or ():
         name, named, path = str(text).partition("=")
@@ -100,11 +97,8 @@ def folders_of_data(
     return folders
 
 
-def networks_passed(
-    entries: str | Sequence | None,  # NAME=NETWORK, or several
-    item: recipes.Item,
-) -> recipes.Item:
-    "The item with a network under a name of the paper, such as SimCLRv2 weights of one's own."
+def networks_passed(entries: str | Sequence | None, item: recipes.Item) -> recipes.Item:
+    "The item with NAME=NETWORK under a name of the paper, such as SimCLRv2 weights of one's own."
     passed: dict = {}
     for text in [entries] if isinstance(entries, str) else entries or ():
         name, named, network = str(text).partition("=")
@@ -179,7 +173,7 @@ def reproduce(
     batch_size: int = 64,  # images at a time
     cache: str | None = None,  # directory of finished pieces
     progress: bool = True,  # bars on standard error
-) -> Any:  # pandas.DataFrame of the table, or ItemPlan
+) -> DataFrame | recipes.ItemPlan:  # the table, or with `plan` what it would cost
     "Compute a figure or table of the papers; write the table and the picture (`attrs`: where)."
     items = recipes.paper_items(miniature=miniature)
     chosen = items[checks.check_choice(item, tuple(items), "reproduce", "item")]
@@ -191,16 +185,15 @@ def reproduce(
         rule, remedy = "fine_tune must be of an item with test errors of PACTran", "leave it out"
         checks.refuse("reproduce", rule, chosen.name, remedy)
     if chosen.networks and not chosen.usable:
-        checks.refuse(
-            "reproduce", "an item needs networks", "none that is published", "see --plan", OSError
-        )
+        rule, got = "an item needs networks", "none that is published"
+        checks.refuse("reproduce", rule, got, "see --plan", OSError)
     folders = folders_of_data(folder, chosen)
     chosen = with_data_at_hand(chosen, folders)
     check_needs(chosen, folders)
     options: dict[str, Any] = dict(batch_size=batch_size, cache=cache, progress=progress)
     if device is not None:
         options["device"] = device
-    modules = actions, attack_distances, task_priors_actions
+    modules = actions, pactran_actions, task_priors_actions
     compute = {k: v for module in modules for k, v in module.ACTIONS.items()}[chosen.action]
     cells, draw = compute(actions.Job(chosen, chosen.usable, folders, options, fine_tune))
     table = compare_cells(cells, chosen)

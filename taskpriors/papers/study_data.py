@@ -65,12 +65,9 @@ def _fetch_file(name, entry, place):
 
 
 def fetch_repository(
-    name: str,  # of the network or set
-    entry: Mapping,  # its repository and commit
-    place: Path,  # the folder to fill
-    address: str = "https://github.com/{repository}",
+    name: str, entry: Mapping, place: Path, address: str = "https://github.com/{repository}"
 ) -> None:
-    "Fetch one commit of a repository."
+    "Fetch one commit of a repository, as an entry names them, into a folder."
     url, git = address.format(**entry), ["git", "-C", str(place)]
     place.mkdir(parents=True, exist_ok=True)
     steps = [["init", "-q"]]

@@ -37,31 +37,21 @@ class Pack(NamedTuple):
     "How the images of a repository become a file."
 
     pictures: Callable  # folder -> list of Picture and list of class names
-    share: float | None = (
-        None  # of the shorter side that is kept, from the centre; None keeps bytes
-    )
+    share: float | None = None  # of the shorter side, from the centre; None keeps bytes
     side: int = 0  # of the square images, in pixels
     quality: int = 0  # of the JPEG files; 0 keeps pixels
 
 
-def central_square(
-    image: Any,  # of PIL
-    side: int,  # in pixels
-    method: int,  # of PIL's Resampling
-    share: float = 1.0,  # of the shorter side that is kept
-) -> Any:  # image of PIL
-    "The square in the middle of an image, resized."
+def central_square(image: Any, side: int, method: int, share: float = 1.0) -> Any:  # image of PIL
+    "The square in the middle of an image of PIL, that share of its shorter side, resized."
     w, h = image.size
     s = share * min(w, h)
     left, top = (w - s) / 2, (h - s) / 2
     return image.resize((side, side), method, box=(left, top, left + s, top + s))
 
 
-def packed_images(
-    folder: Path,  # of the fetched repository
-    pack: Pack,
-) -> dict[str, np.ndarray]:  # the arrays of the file
-    "The arrays of a set of images, in the order of its paths."
+def packed_images(folder: Path, pack: Pack) -> dict[str, np.ndarray]:
+    "The arrays of a fetched set of images, in the order of its paths."
     from PIL import Image
 
     pictures, names = pack.pictures(folder)
@@ -146,13 +136,8 @@ PACKS = dict(
 )
 
 
-def load_images(
-    path: str | Path,  # of a pack
-    size: int,  # of the square images, in pixels
-) -> tuple[
-    Tensor, Tensor, np.ndarray | None, list
-]:  # (n, size, size, 3) uint8, labels, split, names
-    "The images of a pack, each cut to its central square and resized."
+def load_images(path: str | Path, size: int) -> tuple[Tensor, Tensor, np.ndarray | None, list]:
+    "The images of a pack as (n, size, size, 3), their labels, split and names, cut to squares."
     from PIL import Image
 
     with np.load(path, allow_pickle=False) as z:
@@ -166,22 +151,14 @@ def load_images(
         images = [Image.fromarray(a) for a in arrays["x"]]
     x = np.stack([central_square(image, size, Image.Resampling.BILINEAR) for image in images])
     labels = arrays["label"] if "label" in arrays else arrays["y"]
-    return (
-        torch.from_numpy(x),
-        torch.from_numpy(labels.astype(np.int64)),
-        arrays.get("split"),
-        names,
-    )
+    y = torch.from_numpy(labels.astype(np.int64))
+    return torch.from_numpy(x), y, arrays.get("split"), names
 
 # %% ../../nbs/papers/17_study_files.ipynb #85f47d7a
 class SpecNet(nn.Module):
     "A network that is told as a list of operations."
 
-    def __init__(
-        self,
-        spec: Mapping,  # input, mean, std, nodes, features, logits
-        tensors: Mapping,  # name -> tensor
-    ) -> None:
+    def __init__(self, spec: Mapping, tensors: Mapping) -> None:
         super().__init__()
         self.spec = dict(spec)
         trained = {k: v for k, v in tensors.items() if "running" not in k and k != "mean_image"}
@@ -201,11 +178,8 @@ class SpecNet(nn.Module):
         return "buf_" + name.replace(".", "__")
 
     @classmethod
-    def load(
-        cls,
-        path: str | Path,  # of a .safetensors file with its operations
-    ) -> "SpecNet":
-        "Read a network."
+    def load(cls, path: str | Path) -> "SpecNet":
+        "Read a network from a .safetensors file with its operations."
         from safetensors import safe_open
 
         with safe_open(str(path), "pt") as f:
@@ -213,11 +187,8 @@ class SpecNet(nn.Module):
             net = cls(spec, {name: f.get_tensor(name) for name in f.keys()})
         return net.eval()
 
-    def normalise(
-        self,
-        x: Tensor,  # uint8, channels last or first, or floats in [0, 1]
-    ) -> Tensor:  # (n, 3, H, W)
-        "Images as the network takes them."
+    def normalise(self, x: Tensor) -> Tensor:  # (n, 3, H, W)
+        "Bytes (channels last or first) or floats in [0, 1] as the network takes them."
         if x.dtype == torch.uint8:
             x = (x.permute(0, 3, 1, 2) if x.shape[-1] == 3 else x).float() / 255
         if self.spec.get("mean_image"):
@@ -243,18 +214,10 @@ class SpecNet(nn.Module):
             return F.pad(x[:, :, ::step, ::step], (0, 0, 0, 0, *node["cpad"]))
         if kind == "fc":
             return F.linear(x, weight, bias)
-        simple: dict[str, Callable] = dict(
-            add=lambda: x + inputs[1],
-            gap=lambda: x.mean((2, 3)),
-        )
-        return simple[kind]()
+        return {"add": lambda: x + inputs[1], "gap": lambda: x.mean((2, 3))}[kind]()
 
-    def run(
-        self,
-        x: Tensor,  # images
-        upto: int | None = None,  # number of the last value; None runs all
-    ) -> list[Tensor]:  # the normalised images, then the value of each operation
-        "The values of the operations."
+    def run(self, x: Tensor, upto: int | None = None) -> list[Tensor]:
+        "The normalised images, then the values of the operations, all or `upto` a number."
         values = [self.normalise(x)]
         acts = {None: lambda v: v, "relu": F.relu, "relu6": F.relu6}
         for node in self.spec["nodes"][:upto]:
@@ -271,10 +234,8 @@ class SpecNet(nn.Module):
         return self.run(x, self.spec["logits"])[-1]
 
 # %% ../../nbs/papers/17_study_files.ipynb #9a5e4435
-def residual_spec(
-    state: Mapping,  # name -> tensor of a residual network of CIFAR-10
-) -> dict[str, Any]:
-    "The list of operations of a residual network with shortcuts that have no weights."
+def residual_spec(state: Mapping) -> dict[str, Any]:
+    "The operations of a residual network of CIFAR-10, whose shortcuts have no weights."
     nodes: list[dict] = []
 
     def add(**node):
@@ -302,14 +263,12 @@ def residual_spec(
     features = add(op="gap", **{"in": [at]})
     logits = add(op="fc", name="linear", **{"in": [features]})
     mean, std = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
-    about = dict(input=[3, 32, 32], mean=mean, std=std, features=features, logits=logits)
-    return dict(about, nodes=nodes)
+    ends = dict(features=features, logits=logits)
+    return dict(input=[3, 32, 32], mean=mean, std=std, **ends, nodes=nodes)
 
 
-def read_residual(
-    path: Path,  # of a .th file
-) -> tuple[dict, dict]:  # operations, and name -> tensor
-    "A residual network of CIFAR-10 from its training checkpoint, without running its pickle."
+def read_residual(path: Path) -> tuple[dict, dict]:  # operations, and name -> tensor
+    "A residual network of CIFAR-10 from its .th checkpoint, without running its pickle."
     saved = torch.load(path, map_location="cpu", weights_only=True)
     state = {k.removeprefix("module."): v for k, v in saved["state_dict"].items()}
     state = {k: v.contiguous() for k, v in state.items() if not k.endswith("num_batches_tracked")}
@@ -325,9 +284,7 @@ _PENALTIES = (1e-3, 1e-2, 1e-1)  # of the mean loss
 
 
 def probe_accuracy(
-    X: np.ndarray,  # features, shape (n, d)
-    y: np.ndarray,  # classes
-    train: np.ndarray,  # is a point of the training part?
+    X: np.ndarray, y: np.ndarray, train: np.ndarray
 ) -> dict[str, float]:  # test_accuracy, train_accuracy, val_accuracy, l2
     "Test accuracy of a logistic probe whose penalty is chosen on a fifth of the training part."
     from sklearn.linear_model import LogisticRegression
@@ -341,9 +298,8 @@ def probe_accuracy(
     def fitted(members, l2):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # 300 steps are enough for two digits
-            return LogisticRegression(C=1 / (l2 * len(members)), max_iter=300).fit(
-                Z[members], y[members]
-            )
+            head = LogisticRegression(C=1 / (l2 * len(members)), max_iter=300)
+            return head.fit(Z[members], y[members])
 
     of_val = {l2: fitted(parts[0], l2).score(Z[parts[1]], y[parts[1]]) for l2 in _PENALTIES}
     l2 = max(of_val, key=lambda key: of_val[key])
@@ -374,10 +330,8 @@ _SPECNET = "from taskpriors.papers.study_files import SpecNet  # noqa: F401\n"
 _BUNDLE_IO = "from taskpriors.papers.study_files import load_images  # noqa: F401\n"
 
 
-def digest_arrays(
-    arrays: Mapping,  # name -> array
-) -> str:  # SHA-256
-    "A digest of names, types, shapes and contents."
+def digest_arrays(arrays: Mapping) -> str:
+    "A SHA-256 digest of names, types, shapes and contents."
     digest = hashlib.sha256()
     for name in sorted(arrays):
         a = np.ascontiguousarray(arrays[name])
@@ -405,9 +359,8 @@ class _Folder:
 
     def has(self, path):
         file = self.place / path
-        return (
-            file.is_file() and self.sums.get(path) == hashlib.sha256(file.read_bytes()).hexdigest()
-        )
+        kept = self.sums.get(path)
+        return file.is_file() and kept == hashlib.sha256(file.read_bytes()).hexdigest()
 
     def keep(self, path, data):
         file = self.place / path
@@ -418,11 +371,8 @@ class _Folder:
         store.write_file(self.notes, json.dumps(self.sums, indent=1, sort_keys=True) + "\n")
 
 
-def check_content(
-    name: str,  # of a network or set
-    arrays: Mapping,  # name -> array, as the studies read them
-) -> None:
-    "Warn where the content is another than that of the studies as they were run."
+def check_content(name: str, arrays: Mapping) -> None:
+    "Warn where a network or set has another content than in the studies as they were run."
     wanted = study_data.study_data()[name].get("content")
     if wanted is not None and digest_arrays(arrays) != wanted:
         said = f"{_ME}: {name} has another content than in the studies as they were run"
@@ -433,8 +383,7 @@ def _piece(name, source):  # bytes of its file
     if name in PACKS:
         arrays = packed_images(source, PACKS[name])
         file = io.BytesIO()
-        named: dict[str, Any] = arrays
-        np.savez_compressed(file, **named)
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # no name is an option
         check_content(name, arrays)
         return file.getvalue()
     from safetensors.torch import save

@@ -95,10 +95,7 @@ def _source_of(task, checkpoint, X):  # function of rows, or None
     return partial(_head_probs, X, (W.to(X.device), b.to(X.device)))
 
 
-def ready_task(
-    task: CheckpointTask,
-    checkpoints: list,  # of Checkpoint, with different names
-) -> ReadyTask:
+def ready_task(task: CheckpointTask, checkpoints: list) -> ReadyTask:
     "Judge a task: features of every checkpoint, a label for each row, two classes, heads that fit."
     remedy = "pass CheckpointTask(name, features=..., labels=...)"
     checks.check_instance(task, CheckpointTask, ME, "a task", remedy=remedy)
@@ -127,12 +124,7 @@ def ready_task(
 FULL = "full"  # all training points, as a size
 
 
-def subsample(
-    y: Tensor,  # classes, shape (n,)
-    pool: Tensor,  # positions to draw from
-    per_class: int | str,  # points of every class, or "full"
-    seed: int,  # of the draw
-) -> Tensor:  # positions, shuffled
+def subsample(y: Tensor, pool: Tensor, per_class: int | str, seed: int) -> Tensor:  # shuffled
     "Positions of some points of every class out of a pool; small ones are part of larger ones."
     if per_class == FULL:
         return pool
@@ -144,11 +136,8 @@ def subsample(
     return index[torch.randperm(len(index), generator=g)]
 
 
-def check_sizes(
-    ready: ReadyTask,
-    per_class: Sequence,  # N/K, each a number or "full"
-) -> None:
-    "Refuse a size for which a class has too few training points."
+def check_sizes(ready: ReadyTask, per_class: Sequence) -> None:
+    'Refuse a size N/K (a number or "full") for which a class has too few training points.'
     least = int(ready.y[ready.train].bincount(minlength=int(ready.y.max()) + 1).min())
     too_large = [k for k in per_class if k != FULL and k > least]
     if too_large:

@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #32a7fce8
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from torch import Tensor
 from ..inputs.embed import embed_features
 from ..kernels import kernel_factor
 from . import figures, mieb, recipes, released
-from .actions import Cell, Job
+from .actions import Cell, Computed, Job
 from .neucrab_files import family_of
 from ..prior.diversity import task_diversity
 from ..prior.prefix import sample_labels
@@ -80,7 +80,7 @@ _MEAN, _VARIANCE = (f"Spearman of the {k} of Tr(GK)" for k in ("mean", "variance
 _BOTH = "Spearman of mean and variance"  # of one column
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #10a1e84e
-def _task_maps(job: Job) -> tuple[list, Any]:
+def _task_maps(job: Job) -> Computed:
     s = job.item.settings
     features, labels = _seen(job)
     name, X = next(iter(features.items()))
@@ -102,7 +102,7 @@ def _task_maps(job: Job) -> tuple[list, Any]:
     return cells, draw
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #b28cf640
-def _family(job: Job) -> tuple[list, Any]:
+def _family(job: Job) -> Computed:
     features = _seen(job).features
     a, b = _both(job, features)
     columns = {
@@ -114,19 +114,18 @@ def _family(job: Job) -> tuple[list, Any]:
     return _columns(b.models, columns), partial(figures.plot_family, b)
 
 
-def _distributions(job: Job) -> tuple[list, Any]:
+def _distributions(job: Job) -> Computed:
     features = _seen(job).features
     a, b = _both(job, features)
     both = a.recalls, b.accuracies
     levels = {"5 % of tasks": 0.05, "median": 0.5, "95 % of tasks": 0.95}
-    cells = _columns(
-        b.models, {k: tuple(v.quantile(q, 1) for v in both) for k, q in levels.items()}
-    )
+    columns = {k: tuple(v.quantile(q, 1) for v in both) for k, q in levels.items()}
+    cells = _columns(b.models, columns)
     cells.append(_spearman(_BOTH, "accuracy", *((v.mean(1), v.var(1)) for v in both)))
     return cells, partial(figures.plot_distributions, b)
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #0b40f468
-def _moments(job: Job) -> tuple[list, Any]:
+def _moments(job: Job) -> Computed:
     s = job.item.settings
     features = _seen(job).features
     prior = features[s["prior"]]
@@ -138,26 +137,20 @@ def _moments(job: Job) -> tuple[list, Any]:
     return cells, partial(figures.plot_moments, b, families=families)
 
 
-def _predictions(job: Job) -> tuple[list, Any]:
+def _predictions(job: Job) -> Computed:
     features = _seen(job).features
     a, b = _both(job, features)
-    means = a.recalls.mean(1), b.accuracy
-    variances = a.recalls.var(1), b.accuracies.var(1)
-    columns = {
-        "E": (a.mean, b.mean),
-        "Var": (a.variance, b.variance),
-        "mean accuracy": means,
-        "variance of accuracy": variances,
-    }
+    E, V = (a.mean, b.mean), (a.variance, b.variance)
+    means, variances = (a.recalls.mean(1), b.accuracy), (a.recalls.var(1), b.accuracies.var(1))
+    columns = {"E": E, "Var": V, "mean accuracy": means, "variance of accuracy": variances}
     cells = _columns(b.models, columns)
-    upper = zip((a.mean, b.mean), means, strict=True)
-    lower = zip((a.variance, b.variance), variances, strict=True)
-    cells.append(_spearman(_MEAN, "mean probe accuracy", *upper))
-    cells.append(_spearman(_VARIANCE, "variance of probe accuracy", *lower))
+    pairs = zip(E, means, strict=True), zip(V, variances, strict=True)
+    cells.append(_spearman(_MEAN, "mean probe accuracy", *pairs[0]))
+    cells.append(_spearman(_VARIANCE, "variance of probe accuracy", *pairs[1]))
     return cells, partial(figures.plot_predictions, b)
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #797fe5df
-def _curated(job: Job) -> tuple[list, Any]:
+def _curated(job: Job) -> Computed:
     import pandas as pd
 
     s = job.item.settings
@@ -183,7 +176,7 @@ def _curated(job: Job) -> tuple[list, Any]:
     return cells, partial(figures.plot_benchmarks, b, table)
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #4b5c84e0
-def _published_points(job: Job) -> tuple[list, Any]:
+def _published_points(job: Job) -> Computed:
     points = mieb.published_points()
     if job.item.item == "Figure 4":
         E, V = points["E (dinov2 prior)"], points["Var (dinov2 prior)"]
@@ -219,7 +212,7 @@ def _draw_points(rows, cells, ylabel):
     return axes
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #b5e2fbd4
-def _priors(job: Job) -> tuple[list, Any]:
+def _priors(job: Job) -> Computed:
     s = job.item.settings
     features = _seen(job).features
     both = [
@@ -236,7 +229,7 @@ def _priors(job: Job) -> tuple[list, Any]:
     return cells, partial(figures.plot_priors, features, priors=s["priors"])
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #acc7a507
-def _labels(job: Job) -> tuple[list, Any]:
+def _labels(job: Job) -> Computed:
     s, cells, examples = job.item.settings, [], []
     X = next(iter(_seen(job).features.values()))
     prior = TaskPrior(kernel_factor(X, scale="frobenius"), 1.0)

@@ -30,13 +30,12 @@ def _signs(v):  # (..., n) -> (..., n, n) of -1, 0 and 1; infinite values are ra
 
 
 def weighted_taus(
-    scores: np.ndarray,  # larger is better, shape (..., n)
-    truth: np.ndarray,  # larger is better, shape (..., n)
-    weights: np.ndarray,  # how often each model is drawn, shape (n_resamples, n)
-    *,
-    method: str = "tau_b",  # or "tau_a"
+    scores: np.ndarray, truth: np.ndarray, weights: np.ndarray, *, method: str = "tau_b"
 ) -> np.ndarray:  # shape (..., n_resamples); NaN where the truth is one number
-    "Kendall's tau of several vectors of scores on several resamples of the models."
+    """Kendall's tau ("tau_b" or "tau_a") of several vectors of scores on several resamples.
+
+    `weights` (n_resamples, n) say how often each model is drawn; scores and truth are (..., n).
+    """
     a, b = _signs(scores), _signs(truth)
 
     def total(pairs):
@@ -57,9 +56,7 @@ def weighted_taus(
 GRID = dict(a=(0.1, 1.0, 10.0), b=(1.0, 10.0, 100.0, 1000.0))  # of B.5
 
 
-def grids_of(
-    rows: DataFrame,  # of one subsample, a row per checkpoint
-) -> list[GaussianGrid]:
+def grids_of(rows: DataFrame) -> list[GaussianGrid]:
     "The PACTran-Gaussian grids of a subsample's checkpoints."
     vector = partial(torch.tensor, dtype=torch.float64)
     a, b = map(vector, GRID.values())
@@ -70,10 +67,8 @@ def grids_of(
     ]
 
 
-def chosen_pairs(
-    rows: DataFrame,  # of one subsample, a row per checkpoint
-) -> dict[str, tuple[float, float]]:  # rule -> (a, b), without the rules that are undefined there
-    "The pair that each rule of B.5 takes: the spread ratio, and agreement with LINEAR-VALID."
+def chosen_pairs(rows: DataFrame) -> dict[str, tuple[float, float]]:
+    "The pair (a, b) by each rule of B.5 that is defined there: spread ratio, and LINEAR-VALID."
     grids, chosen = grids_of(rows), {}
     valid = [values.get("linear_valid") for values in rows["values"]]
     references: dict = dict(ratio=None)
@@ -87,9 +82,7 @@ def chosen_pairs(
     return chosen
 
 
-def subsample_table(
-    rows: DataFrame,  # of one subsample, a row per checkpoint
-) -> DataFrame:  # checkpoints x metrics, larger is better
+def subsample_table(rows: DataFrame) -> DataFrame:  # larger is better
     "Scores of a subsample, with PACTran-Gaussian at the chosen and at every pair (a, b)."
     import pandas as pd
 
@@ -124,10 +117,7 @@ class SubsampleTaus(NamedTuple):
     best: str  # the column of the pair (a, b) that is best in hindsight
 
 
-def subsample_taus(
-    rows: DataFrame,  # scores, see above
-    error: Series,  # over (task, model); rows of other tasks and models are left out
-) -> SubsampleTaus:
+def subsample_taus(rows: DataFrame, error: Series) -> SubsampleTaus:
     "Agreement of every metric on every subsample, and PACTran-Gaussian at the best pair."
     import pandas as pd
 
@@ -146,10 +136,8 @@ def subsample_taus(
 
 # %% ../../nbs/papers/05_tau_tables.ipynb #073235aa
 def tables_by_size(
-    taus: DataFrame,  # of `subsample_taus`
-    *,
-    value: str = "tau",  # "tau", "tau_a" or "lost"
-) -> dict[Any, DataFrame]:  # N/K -> table of metrics x tasks, as text
+    taus: DataFrame, *, value: str = "tau"
+) -> dict[Any, DataFrame]:  # of metrics x tasks, as text
     "For each N/K, the mean over subsamples with its standard error (Tables 4 to 6)."
     digits = 1 if value == "lost" else 2
     cell = taus.groupby(["per_class", "metric", "task"])[value].agg(["mean", "sem"])
@@ -159,10 +147,8 @@ def tables_by_size(
     return {per: text[per].unstack("task").reindex(order) for per in taus["per_class"].unique()}
 
 
-def over_tasks(
-    taus: DataFrame,  # of `subsample_taus`
-) -> DataFrame:  # a row per metric, best first; a column per N/K, `all` and `± over tasks`
-    "Mean tau over tasks for each N/K and over all, with the standard error over tasks."
+def over_tasks(taus: DataFrame) -> DataFrame:
+    "Mean tau over tasks for each N/K and over all, best metric first, and `± over tasks`."
     by_task = taus.groupby(["metric", "task", "per_class"])["tau"].mean()
     table = by_task.groupby(["metric", "per_class"]).mean().unstack("per_class")
     every = by_task.groupby(["metric", "task"]).mean().groupby("metric")

@@ -63,12 +63,12 @@ _ME = "fine_tune_with_prior"
 
 
 def tuning_prior(
-    prior: ModelLike | TaskPrior,  # whose features make the tasks, or the tasks themselves
-    images: Any,  # ImageSource
-    temperature: float | None = None,  # in the units of the kernel of norm one; None: ten classes
-    **options: Any,  # of `embed_features`
+    prior: ModelLike | TaskPrior, images: Any, temperature: float | None = None, **options: Any
 ) -> TaskPrior:
-    "The law of tasks on the images under which a network is trained."
+    """The law of tasks on the images: of the features of a model, or the tasks that are passed.
+
+    The temperature is in the units of the kernel of norm one; None is that of ten classes.
+    """
     if isinstance(prior, TaskPrior):
         checks.check_same_n(_ME, prior=len(prior.factor), images=len(images))
         return prior if temperature is None else prior.at(temperature)
@@ -77,10 +77,8 @@ def tuning_prior(
     return TaskPrior(Z, task_temperature(Z, 10) if temperature is None else temperature)
 
 # %% ../../nbs/papers/10_tuning.ipynb #f979ae0f
-def edge_deviation(
-    prior: TaskPrior,
-) -> float:  # root mean square, positive unless the kernel is constant
-    "How far edge probabilities are from the means of their rows and columns."
+def edge_deviation(prior: TaskPrior) -> float:  # positive unless the kernel is constant
+    "Root mean square of edge probabilities less the means of their rows and columns."
     some = prior.factor[blocks.evenly(len(prior.factor), 1000)]
     P = edges.edge_probabilities(some, prior.temperature, graphs=prior.graphs)
     tilted = P - P.mean(0) - P.mean(1, keepdim=True) + P.mean()
@@ -112,9 +110,7 @@ class PriorRecipe:
 
 # %% ../../nbs/papers/10_tuning.ipynb #e0bd44b9
 def prior_objective(
-    prior: TaskPrior,  # of the images, in their order
-    recipe: PriorRecipe,
-    device: torch.device,  # where features lie
+    prior: TaskPrior, recipe: PriorRecipe, device: torch.device
 ) -> Callable:  # (features (m, d), their positions (m,)) -> scalar to minimise
     "`TaskPriorLoss` in a unit in which learning rates do not depend on the prior."
     Z, T = prior.factor.float(), prior.temperature

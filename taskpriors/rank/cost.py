@@ -16,7 +16,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import taskpriors.checks as checks
-from ..inputs import accepted_models, encoders, named_models, sources
+from ..inputs import accepted_models, encoders, named_models, sources, zoo
 from ..inputs.feature_files import read_features
 from ..inputs.image_source import ImageSource
 from ..inputs.row_blocks import open_models
@@ -305,6 +305,9 @@ def network_work(
         encoder: Any = text_encoder(source, points)
         forward, module = encoder.forward, encoder.module
         batch = torch.tensor([usual_text(points)])
+    elif isinstance(source, sources.Name) and source.of_zoo:  # as it is before its training
+        forward = module = zoo.build_network(source.text[4:], train=False)
+        batch = zoo.zoo_transform(points[0])[None]
     else:
         encoder = accepted_models.load_encoder(source)
         forward, module, batch = encoder.forward, encoder.module, encoder.transform(points[0])[None]
@@ -341,6 +344,9 @@ def plan_in_memory(
     "Predict time, memory and downloads of a ranking in memory."
     n, widths, uncounted = 0 if points is None else len(points), [], []
     works: dict[str, NetworkWork] = {}
+    where = dict(cache=None if options.cache is False else options.cache)
+    of_zoo = (s.text[4:] for s in models.values() if isinstance(s, sources.Name) and s.of_zoo)
+    training = sum(zoo.training_seconds(name, **where) for name in of_zoo)
     for name, source in models.items():
         if sources.is_given(source):
             n, d = np.shape(read_features(source, options.caller).values)
@@ -362,6 +368,8 @@ def plan_in_memory(
         steps["election"] = election_seconds(n, widths, USUAL, n_classes=options.n_classes)
     speed = OPERATIONS * torch.get_num_threads()
     steps["embedding"] = n * sum(work.operations for work in works.values()) / speed
+    if training:
+        steps["zoo"] = training
     jurors = () if seated is None else seated.jurors
     if jurors and points is not None:
         steps["jury"] = foretold_seconds(jurors, n, words=words_of(points))

@@ -412,7 +412,7 @@ class Comparison(NamedTuple):
     high: float
     probability: float  # that a is ahead of b
 
-    def __str__(self):
+    def __repr__(self):
         lead = f"{self.lead:+.1f} points [{self.low:+.1f}, {self.high:+.1f}]"
         return f"{self.a} against {self.b}: {lead}, P(ahead) {self.probability:.2f}"
 

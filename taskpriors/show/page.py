@@ -64,10 +64,8 @@ def _tasks(record):  # what the page says of each task that was drawn
         yield dict(number=number + 1, probes=probes, classes=classes)
 
 # %% ../../nbs/show/04_page.ipynb #03057d65
-def report_page(
-    record: Mapping,  # of a ranking, what json can hold; Ranking.report makes it
-) -> str:  # HTML
-    "One self-contained page that shows a ranking."
+def report_page(record: Mapping) -> str:
+    "One self-contained HTML page that shows a ranking's record, as Ranking.report makes it."
     import jinja2
     import pandas as pd
     from markupsafe import Markup
@@ -141,10 +139,7 @@ def report_page(
     return html.lstrip()  # of the lines of the macros before it
 
 # %% ../../nbs/show/04_page.ipynb #efed66c3
-def check_report_path(
-    path: str | Path,  # where the page is to be written
-    caller: str,  # who asks
-) -> Path:
+def check_report_path(path: str | Path, caller: str) -> Path:
     "Return the path of a report, or refuse one that cannot be written."
     remedy = "pass the path of an .html file"
     path = Path(checks.check_instance(path, (str, os.PathLike), caller, "report", remedy=remedy))

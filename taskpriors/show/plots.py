@@ -23,21 +23,19 @@ from ..checks import Axes, DataFrame
 from . import words
 
 # %% ../../nbs/show/03_plots.ipynb #34912234
-def lead_span(
-    behind: Sequence,  # how far each model is behind the first
-    reach: Sequence,  # how far the interval of that lead extends to either side
-) -> tuple[float, float]:  # of skill relative to the first
-    "An axis for the leads; an interval that is much wider than all of them runs out of it."
+def lead_span(behind: Sequence, reach: Sequence) -> tuple[float, float]:
+    """An axis for how far models are behind the first, in skill relative to it.
+
+    An interval (`reach` is its half width) that is much wider than all of them runs out of the
+    axis.
+    """
     usual = sorted(reach)[len(reach) // 2]
     room = max(max(behind) / 2, 3 * usual)
     ends = [side * r - b for b, r in zip(behind, reach, strict=True) for side in (-1, 1)]
     return max(min(ends), -max(behind) - room), min(max(ends), room)
 
 
-def plot_skills(
-    frame: DataFrame,  # columns model, skill, tier and reach (of the interval), best first
-    ax: Axes | None = None,  # matplotlib axes; None opens a figure
-) -> Axes:
+def plot_skills(frame: DataFrame, ax: Axes | None = None) -> Axes:
     "How far each model is behind the first, in the order of the table, tier by tier."
     ax = results.new_axes(ax, figsize=(6.4, 1.3 + 0.19 * len(frame)))
     rows = frame[::-1].reset_index(drop=True)
@@ -60,14 +58,9 @@ def plot_skills(
 
 # %% ../../nbs/show/03_plots.ipynb #d78f203f
 def plot_accuracies(
-    values: Tensor,  # of a statistic, shape (n_models,)
-    accuracies: Tensor,  # of probes, shape (n_models, n_tasks)
-    *,
-    xlabel: str,
-    title: str,
-    ax: Axes | None = None,  # matplotlib axes; None opens a figure
+    values: Tensor, accuracies: Tensor, *, xlabel: str, title: str, ax: Axes | None = None
 ) -> Axes:
-    "Mean accuracy of probes, with its standard deviation over tasks, against a statistic."
+    "Mean accuracy (n_models, n_tasks) of probes, and standard deviation, against a statistic."
     ax = results.new_axes(ax)
     mean, spread = accuracies.mean(1), accuracies.std(1)
     ax.errorbar(values, mean, spread, fmt="none", ecolor="C0", elinewidth=1, alpha=0.4)
@@ -76,12 +69,8 @@ def plot_accuracies(
     return ax
 
 
-def drawn_png(
-    axes: Any,  # axes, or an array of the axes of a figure
-    *,
-    dpi: float | None = 120,  # None: of the style
-) -> bytes:
-    "The figure as a file; it is closed."
+def drawn_png(axes: Any, *, dpi: float | None = 120) -> bytes:
+    "The figure of some axes as a file; it is closed."
     import matplotlib.pyplot as plt
 
     figure = getattr(axes, "figure", None) or axes.flat[0].figure
@@ -92,13 +81,8 @@ def drawn_png(
 
 
 @results.in_style
-def panels_png(
-    wide: Callable,  # axes -> None; draws the wide panel
-    narrow: Callable | None = None,  # axes -> None; draws the other one, if there is one
-    *,
-    n_rows: int,  # models in the wide panel
-) -> bytes:  # PNG
-    "One plot, or two side by side, as a file."
+def panels_png(wide: Callable, narrow: Callable | None = None, *, n_rows: int) -> bytes:
+    "One plot with that many rows, or two side by side, as a PNG file."
     drawings = [wide] if narrow is None else [wide, narrow]
     ratios = (3, 2)[: len(drawings)]
     size = (2.6 * sum(ratios), max(4, 1.6 + 0.2 * n_rows))
@@ -108,14 +92,8 @@ def panels_png(
     return drawn_png(panels, dpi=None)
 
 # %% ../../nbs/show/03_plots.ipynb #2d9a6c02
-def tsne(
-    X: Tensor,  # shape (n, d), n at least 2
-    *,
-    seed: int,
-    perplexity: float = 30.0,  # how many neighbours a point has, roughly; lowered for small n
-    **options: Any,  # init, metric: of scikit-learn
-) -> Tensor:  # shape (n, 2), float32
-    "Coordinates of a t-SNE map."
+def tsne(X: Tensor, *, seed: int, perplexity: float = 30.0, **options: Any) -> Tensor:
+    "Coordinates (n, 2) of a t-SNE map; options are those of scikit-learn."
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
@@ -214,10 +192,8 @@ def _name_points(ax, frame):  # in the order of the frame
             taken.append(box)
 
 
-def parameters_svg(
-    frame: DataFrame,  # pandas.DataFrame: model, parameters, skill and, if it is known, skill_se
-) -> str:  # SVG element
-    "Skill against parameters, for a page."
+def parameters_svg(frame: DataFrame) -> str:  # SVG element
+    "Skill (and skill_se if known) against parameters, for a page."
     import matplotlib.style
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -42,10 +42,7 @@ def column_of(name: str) -> Column:
 _DIGITS = {name: entry["digits"] for name, entry in _WORDS.items() if "digits" in entry}
 
 
-def cell_text(
-    column: str,  # name of a column
-    value: object,  # number, or None where parameters are not known
-) -> str:
+def cell_text(column: str, value: object) -> str:
     "A number as its column writes it."
     if column == "parameters":
         return words.short_count(value)  # type: ignore[arg-type]  # a number or None in this column
@@ -55,10 +52,8 @@ def cell_text(
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 # %% ../../nbs/show/02_table.ipynb #e556c3ed
-def table_lines(
-    frame: DataFrame,  # pandas.DataFrame of a ranking, its first column the model
-) -> list[str]:
-    "The table as lines of text with aligned columns."
+def table_lines(frame: DataFrame) -> list[str]:
+    "The table, its first column the model, as lines of text with aligned columns."
     rows = [[column_of(name).heading for name in frame]]
     for model, *values in frame.itertuples(index=False):
         cells = [cell_text(c, v) for c, v in zip(frame.columns[1:], values, strict=True)]
@@ -72,23 +67,20 @@ def table_lines(
     ]
 
 # %% ../../nbs/show/02_table.ipynb #807c9f33
-def legend_lines(
-    columns: Sequence,  # of the table in print
-) -> list[str]:
-    "What the columns of a forecast and the skill mean, one line each."
+def legend_lines(columns: Sequence) -> list[str]:
+    "What the printed columns of a forecast and the skill mean, one line each."
     forecast = ("p_best", "expected_loss", "lead", "error", "tier", "skill", "label accuracy")
     explained = [name for name in forecast if name in columns]
     return [f"{column_of(name).heading}: {column_of(name).meaning}." for name in explained]
 
 
 def ranking_text(
-    frame: DataFrame,  # pandas.DataFrame of a ranking, best first, the columns of the print
-    verdict: str,
-    summary: str,  # of the run, see `run_summary`
-    next_step: str,
-    company: Sequence = (),  # what a reader should know before the verdict
+    frame: DataFrame, verdict: str, summary: str, next_step: str, company: Sequence = ()
 ) -> str:
-    "A ranking in print: what to take, the table, how the scores did, and what to do next."
+    """A ranking in print: what to take, the table, how the scores did, and what to do next.
+
+    The frame is best first; `company` is what a reader should know before the verdict.
+    """
     wrap = partial(textwrap.fill, width=100, break_on_hyphens=False)
     before = [*map(wrap, company), *([""] if company else [])]
     legend = "\n".join(map(wrap, legend_lines(list(frame))))
@@ -97,11 +89,7 @@ def ranking_text(
 
 
 def ranking_html(
-    frame: DataFrame,  # pandas.DataFrame of a ranking, best first, the columns of the print
-    verdict: str,
-    summary: str,  # of the run, see `run_summary`
-    next_step: str,
-    company: Sequence = (),  # what a reader should know before the verdict
+    frame: DataFrame, verdict: str, summary: str, next_step: str, company: Sequence = ()
 ) -> str:
     "The same in a notebook."
     cells = {c: [cell_text(c, v) for v in frame[c]] for c in frame.columns[1:]}
@@ -145,10 +133,8 @@ def agreement_lines(agreement: DataFrame, n_models: int) -> list[str]:
     return lines
 
 # %% ../../nbs/show/02_table.ipynb #46362e34
-def edges_note(
-    reason: str,  # of a ranking that is not trusted
-) -> str:
-    "Why E Tr(MG) and Var Tr(MG) are not over labels."
+def edges_note(reason: str) -> str:
+    "Why E Tr(MG) and Var Tr(MG) of a ranking that is not trusted are not over labels."
     return textwrap.fill(f"E Tr(MG) and Var Tr(MG) are not over labels: {reason}.", 100)
 
 
@@ -192,10 +178,8 @@ def run_summary(
     return "\n".join(lines)
 
 # %% ../../nbs/show/02_table.ipynb #3e8e3a4e
-def json_ready(
-    x: Any,  # numbers, texts, lists and dictionaries of these
-) -> Any:
-    "The same with None in the place of what JSON does not know."
+def json_ready(x: Any) -> Any:
+    "Numbers, texts, lists and dictionaries, with None in the place of what JSON does not know."
     if isinstance(x, Mapping):
         return {str(key): json_ready(value) for key, value in x.items()}
     if isinstance(x, (list, tuple)):
@@ -208,9 +192,7 @@ def json_rows(frame: DataFrame) -> list[dict[str, Any]]:
     return json_ready(frame.to_dict("records"))
 
 # %% ../../nbs/show/02_table.ipynb #8d43359f
-def csv_text(
-    frame: DataFrame,  # pandas.DataFrame of a ranking
-) -> str:
+def csv_text(frame: DataFrame) -> str:
     "The table as CSV, without formulas."
 
     def as_text(name):
@@ -220,10 +202,8 @@ def csv_text(
     return frame.rename(columns=as_text).to_csv(index=False)
 
 # %% ../../nbs/show/02_table.ipynb #6c744e50
-def table_record(
-    frame: DataFrame,  # pandas.DataFrame of a ranking, best first
-) -> dict[str, Any]:  # what JSON can hold: names, columns, cells, values
-    "The table for a page."
+def table_record(frame: DataFrame) -> dict[str, Any]:
+    "The table of a ranking, best first, for a page: names, columns, cells, values."
     rows = json_rows(frame)
     return dict(
         names=list(frame),

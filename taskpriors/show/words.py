@@ -13,18 +13,13 @@ from ..checks import DataFrame
 from ..refusals import listed, shortened
 
 # %% ../../nbs/show/01_words.ipynb #9f288468
-def plain_text(
-    x: object,  # anything with a name
-) -> str:  # that every file and terminal accepts
-    "A name as text, with lone surrogates spelled out."
+def plain_text(x: object) -> str:
+    "A name as text that every file and terminal accepts, with lone surrogates spelled out."
     return str(x).encode("utf-8", "backslashreplace").decode()
 
 # %% ../../nbs/show/01_words.ipynb #c3b6b414
-def counted(
-    n: int,
-    noun: str,  # of one thing, with a plural in s
-) -> str:
-    "A number of things: 1 image, 120 texts."
+def counted(n: int, noun: str) -> str:
+    "A number of things, whose plural ends in s: 1 image, 120 texts."
     return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
@@ -37,10 +32,8 @@ def counted_points(settings: Mapping) -> str:
     return f"{counted(n, kind.removesuffix('s'))} ({source})"
 
 # %% ../../nbs/show/01_words.ipynb #c161fe06
-def short_count(
-    count: float | None,  # None if it is not known
-) -> str:
-    "A count to three digits, in thousands (k), millions (M), billions (B), trillions (T)."
+def short_count(count: float | None) -> str:
+    "A count, if known, to three digits, in k, M, B or T (trillions)."
     if count is None:
         return ""
     rounded = float(f"{count:.3g}")
@@ -50,10 +43,8 @@ def short_count(
     return f"{count:g}"
 
 # %% ../../nbs/show/01_words.ipynb #463f1b7b
-def failure_lines(
-    failures: Mapping,  # model, or "statistic of model" -> why it is missing
-) -> list[str]:
-    "Why results are missing, one line for each reason."
+def failure_lines(failures: Mapping) -> list[str]:
+    'Why results (of a model, or "statistic of model") are missing, one line for each reason.'
     groups: dict = {}
     for name, why in failures.items():
         statistic, of, model = name.rpartition(" of ")
@@ -72,10 +63,8 @@ def failure_lines(
 TOLD_APART = 0.5  # P(best) from which a first model is taken
 
 
-def no_signal(
-    frame: DataFrame,  # pandas.DataFrame of a ranking with labels of all points
-) -> bool:
-    "Is no skill on the labels above that of a constant, at two standard errors?"
+def no_signal(frame: DataFrame) -> bool:
+    "Is no skill on the labels of all points above that of a constant, at two standard errors?"
     return bool((frame.skill <= 1.96 * frame.skill_se).all())
 
 
@@ -146,12 +135,8 @@ def forecast_verdict(
     return " ".join([*sentences, *([unjudged] if unjudged else [])])
 
 # %% ../../nbs/show/01_words.ipynb #21065431
-def untrained_words(
-    first: str,  # the model that is taken
-    untrained: Sequence,  # names of networks that hold the weights that they began with
-    n_models: int,
-) -> str:  # empty if the first model was trained, or if nothing tells
-    "That what is taken was never trained."
+def untrained_words(first: str, untrained: Sequence, n_models: int) -> str:
+    "That what is taken was never trained, as the names of such networks say; empty otherwise."
     if n_models > 1 and len(untrained) == n_models:
         return "No model here was trained: they hold the weights that they began with."
     if first in untrained:
@@ -159,12 +144,12 @@ def untrained_words(
     return ""
 
 
-def probe_words(
-    first: str,  # the model that is taken
-    right: Mapping,  # model -> share of the known labels that its probe predicts, NaN if unknown
-    n_labels: int,
-) -> str:  # empty unless another model's share is higher by 1.96 standard errors
-    "That probes on the known labels speak for another model."
+def probe_words(first: str, right: Mapping, n_labels: int) -> str:
+    """That probes on the known labels speak for another model than the first, or nothing.
+
+    `right` is the share of these labels that a model's probe predicts, NaN if unknown; another one
+    must be higher by 1.96 standard errors.
+    """
     best = max(right, key=lambda name: (right[name] == right[name], right[name]))
     high, low = right[best], right[first]
     error = ((high * (1 - high) + low * (1 - low)) / n_labels) ** 0.5
