@@ -196,10 +196,8 @@ def code_length(
 def _curve(features, labels, curve: LossCurve | None, caller: str, options: dict) -> LossCurve:
     if curve is None:
         return loss_curve(features, labels, **options)
-    if not isinstance(curve, LossCurve):
-        remedy = "pass loss_curve(features, labels)"
-        checks.refuse(caller, "curve must be a LossCurve", type(curve).__name__, remedy, TypeError)
-    return curve
+    remedy = "pass loss_curve(features, labels)"
+    return checks.check_instance(curve, LossCurve, caller, "curve", remedy=remedy)
 
 # %% ../../nbs/transfer/07_code_length.ipynb #0cbdd3ab
 @documented

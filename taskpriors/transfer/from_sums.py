@@ -25,8 +25,8 @@ class ClassSums(NamedTuple):
     inside: Tensor  # U' T, shape (r, q), float64
     share: Tensor  # of the points in each class, shape (q,), float64
 
-    def above_rounding(self, eps: float) -> "CutSums":
-        "The sums without directions that rounding makes of features whose spacing at one is `eps`."
+    def above_rounding(self, eps: float) -> tuple["ClassSums", float]:
+        "The sums without directions of rounding, `eps` at one, and the least eigenvalue of others."
         d = len(self.V)
         squares = self.n * self.mean.square().sum()
         largest = max(squares.item(), self.s[0].item() ** 2)
@@ -35,14 +35,7 @@ class ClassSums(NamedTuple):
         least += d * torch.finfo(torch.float64).eps * largest
         keep = self.s**2 > least
         s, V, inside = self.s[keep], self.V[:, keep], self.inside[keep]
-        return CutSums(self._replace(s=s, V=V, inside=inside), least)
-
-
-class CutSums(NamedTuple):
-    "Sums without directions of rounding."
-
-    sums: ClassSums
-    least: float  # eigenvalue that is not rounding
+        return self._replace(s=s, V=V, inside=inside), least
 
 # %% ../../nbs/transfer/06_from_sums.ipynb #e9a6b050
 def logme_from_sums(sums: ClassSums, eps: float) -> float:

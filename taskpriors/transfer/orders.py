@@ -113,20 +113,13 @@ def check_resamples(n_resamples: int, arrays: Sequence, caller: str) -> int:
     return checks.check_load(n_resamples, caller, "n_resamples", low=100, bytes_each=size)
 
 
-class Resamples(NamedTuple):
-    "Models that bootstrap resamples draw."
-
-    positions: Any  # of the models of each resample, sequences of integers
-    times: np.ndarray  # multiplicity of each resample, shape (n_resamples,)
-
-
 def resamples(
     n: int, n_resamples: int, generator: torch.Generator | None, families: list | None = None
-) -> Resamples:
+) -> tuple[Any, np.ndarray]:  # positions of the models of each resample, and its multiplicity
     "Models or families drawn with replacement; all draws of families, if they are few enough."
     if families is None:
         index = torch.randint(n, (n_resamples, n), generator=generator).numpy()
-        return Resamples(index, np.ones(n_resamples, dtype=int))
+        return index, np.ones(n_resamples, dtype=int)
     k = len(families)
     if math.comb(2 * k - 1, k) <= n_resamples:
         picks = list(itertools.combinations_with_replacement(range(k), k))
@@ -136,7 +129,7 @@ def resamples(
         picks = torch.randint(k, (n_resamples, k), generator=generator).tolist()
         times = [1] * n_resamples
     index = [np.concatenate([families[i] for i in row]) for row in picks]
-    return Resamples(index, np.array(times))
+    return index, np.array(times)
 
 
 def resampled_values(

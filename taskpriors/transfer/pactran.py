@@ -62,19 +62,12 @@ def _mixture(source_probs, labels, alpha, caller) -> _Mixture:
     return _Mixture(M, y, alpha * counts.double() / counts.sum() + 1e-10)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #c32833e0
-class Responsibilities(NamedTuple):
-    "Source classes that explain each point, and the bound on the log-likelihood that they give."
-
-    q: Tensor  # shape (n, n_source)
-    bound: Tensor  # a scalar
-
-
-def responsibilities(logM: Tensor, expected_log: Tensor, y: Tensor) -> Responsibilities:
-    "Posterior of the hidden source class, from log-weights (K, n_source), and its bound."
+def responsibilities(logM: Tensor, expected_log: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    "Posterior (n, n_source) of the hidden source class, and its part of the bound."
     logits = logM + expected_log[y]
     log_q = logits - logits.logsumexp(1, keepdim=True)
     q = log_q.exp()
-    return Responsibilities(q, torch.where(q > 0, q * (logM - log_q), q * 0).sum())
+    return q, torch.where(q > 0, q * (logM - log_q), q * 0).sum()
 
 
 def _expected_counts(prior, q, y):
@@ -82,14 +75,7 @@ def _expected_counts(prior, q, y):
     return prior[:, None].expand(-1, q.shape[1]).index_add(0, y, q)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #46cc2347
-class MixtureStep(NamedTuple):
-    "What one step of variational EM sums over the points."
-
-    counts: Tensor  # expected points of each source class, shape (K, n_source)
-    bound: Tensor  # a scalar
-
-
-def mixture_step(blocks: list, E: Tensor) -> MixtureStep:
+def mixture_step(blocks: list, E: Tensor) -> tuple[Tensor, Tensor]:
     "Expected counts (K, S) and the responsibilities' part of the bound, from blocks of classes."
     class_counts, log_r = [], []
     for M, e in zip(blocks, E, strict=True):
@@ -105,7 +91,7 @@ def mixture_step(blocks: list, E: Tensor) -> MixtureStep:
             class_counts.append((logits - lse).exp().sum(0))
             log_r.append(lse.sum())
     counts = torch.stack(class_counts)
-    return MixtureStep(counts, torch.stack(log_r).sum() - (counts * E).sum())
+    return counts, torch.stack(log_r).sum() - (counts * E).sum()
 
 # %% ../../nbs/transfer/04_pactran.ipynb #68c0d5a9
 class _Round(NamedTuple):
